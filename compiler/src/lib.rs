@@ -1,0 +1,1 @@
+//! The IR and everything that is done to it.

@@ -1,0 +1,1 @@
+//! Where PJRT plugins come from.

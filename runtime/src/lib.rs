@@ -1,0 +1,1 @@
+//! PJRT, typed device buffers, Anakin.
