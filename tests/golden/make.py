@@ -1,0 +1,21 @@
+"""Makes every golden file, or those named: `python make.py [random envs rl ops transforms]`.
+
+Each file is made in a process of its own, because some need 64-bit types and that is a switch of the whole process in JAX.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).parent
+ALL = ["random", "envs", "rl", "ops", "transforms"]
+
+if __name__ == "__main__":
+    names = sys.argv[1:] or ALL
+    unknown = [n for n in names if n not in ALL]
+    if unknown:
+        sys.exit(f"unknown: {' '.join(unknown)}; known: {' '.join(ALL)}")
+    for name in names:
+        environment = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(HERE)}
+        subprocess.run([sys.executable, str(HERE / f"make_{name}.py")], check=True, env=environment)
