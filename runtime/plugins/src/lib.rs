@@ -1,1 +1,33 @@
-//! Where PJRT plugins come from.
+//! Where PJRT plugins come from: the table of pinned wheels, the search for an installed one, and the installation.
+//!
+//! A *plugin* is the shared library through which XLA drives one kind of device (`cpu`, `cuda13`, `tpu`). Each is published as a
+//! Python wheel; nothing of Python is used but `pip`, which knows the user's mirrors, proxies and certificates.
+//!
+//! # Where a plugin is looked for
+//! 1. `PODRACER_PLUGIN_PATH`: a list of files and folders, separated as in `PATH` (see [`find`]).
+//! 2. The cache folder: `$XDG_CACHE_HOME/podracer/plugins/<name>-<version>/`, or `~/.cache/podracer/...` where
+//!    `XDG_CACHE_HOME` is unset, empty or relative.
+//!
+//! # What never happens here
+//! No library is loaded (that is `podracer-runtime`'s work), no registry is named (that is pip's), and nothing is downloaded
+//! except by [`install`].
+//!
+//! # Invariant
+//! A folder with a plugin's final name is complete: installation happens in a folder beside it that is renamed at the end, and a
+//! record beside the library ([`check`], [`verify`]) tells when the file changed afterwards.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+mod error;
+mod install;
+mod locate;
+mod record;
+mod table;
+
+pub use error::PluginError;
+pub use install::install;
+pub use locate::{
+    Located, Origin, PLUGIN_PATH_VARIABLE, cache_folder, find, header, install_folder,
+};
+pub use record::{check, fingerprint, verify};
+pub use table::{PLUGINS, PluginSpec, spec};

@@ -1,0 +1,116 @@
+//! What can go wrong before a plugin is loaded.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A plugin that cannot be found, installed or trusted. Each message ends in what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum PluginError {
+    /// No such plugin in the table.
+    #[error("there is no plugin `{name}`: the known ones are {known}")]
+    UnknownName {
+        /// What was asked for.
+        name: String,
+        /// The names in the table.
+        known: String,
+    },
+    /// The plugin is in none of the searched places.
+    #[error(
+        "the plugin `{name}` is not installed (looked in {searched}): run `podracer plugins install {name}`, `make setup` in a \
+         checkout, or set PODRACER_PLUGIN_PATH to where it is"
+    )]
+    NotInstalled {
+        /// The plugin's name.
+        name: &'static str,
+        /// The places that were searched, in order.
+        searched: String,
+    },
+    /// An entry of `PODRACER_PLUGIN_PATH` does not exist or is no plugin.
+    #[error("PODRACER_PLUGIN_PATH names `{}`, {problem}", entry.display())]
+    PluginPath {
+        /// The entry.
+        entry: PathBuf,
+        /// What is wrong with it and what would be right.
+        problem: String,
+    },
+    /// Neither `XDG_CACHE_HOME` nor `HOME` names a folder.
+    #[error("there is no cache folder: set XDG_CACHE_HOME or HOME to an absolute path")]
+    NoCacheFolder,
+    /// The library differs from what was installed.
+    #[error(
+        "the plugin file `{}` is corrupt ({problem}): run `podracer plugins install {name}` to replace it",
+        library.display()
+    )]
+    Corrupt {
+        /// The plugin's name.
+        name: &'static str,
+        /// The library.
+        library: PathBuf,
+        /// How it differs.
+        problem: String,
+    },
+    /// The wheel that pip delivered is not the pinned one.
+    #[error(
+        "the wheel of `{package}` {version} has sha256 {got} where {expected} is pinned: the download is damaged, or the package \
+         index serves another file"
+    )]
+    WheelHash {
+        /// The package.
+        package: &'static str,
+        /// Its pinned version.
+        version: &'static str,
+        /// The pinned hash.
+        expected: &'static str,
+        /// The hash of the downloaded file.
+        got: String,
+    },
+    /// `python3` or pip is missing, or pip failed.
+    #[error("cannot download `{package}` {version} with pip: {problem}")]
+    Pip {
+        /// The package.
+        package: &'static str,
+        /// Its pinned version.
+        version: &'static str,
+        /// What pip said, or what is missing.
+        problem: String,
+    },
+    /// The wheel cannot be unpacked.
+    #[error("cannot unpack the wheel `{}`: {source}", wheel.display())]
+    Unpack {
+        /// The wheel.
+        wheel: PathBuf,
+        /// Why.
+        source: zip::result::ZipError,
+    },
+    /// The pinned wheels are for Linux on x86-64.
+    #[error(
+        "the pinned plugins are built for Linux on x86-64 and this is {system}: build the plugin from XLA's sources and set \
+         PODRACER_PLUGIN_PATH"
+    )]
+    Unsupported {
+        /// This machine's system and architecture.
+        system: String,
+    },
+    /// A file or folder cannot be read or written.
+    #[error("cannot {action} `{}`: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+impl PluginError {
+    /// For `map_err` after a file operation.
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io {
+            action,
+            path,
+            source,
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The search for an installed plugin.
+
+use std::env;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use crate::{PLUGINS, PluginError, PluginSpec, spec};
+
+/// The environment variable that names plugins outside the cache folder.
+pub const PLUGIN_PATH_VARIABLE: &str = "PODRACER_PLUGIN_PATH";
+
+/// How a plugin was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Through `PODRACER_PLUGIN_PATH`: the user's file, of any version.
+    PluginPath,
+    /// In the cache folder: the pinned version.
+    Cache,
+}
+
+/// A plugin's files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Located {
+    /// Which plugin it is.
+    pub spec: &'static PluginSpec,
+    /// The shared library.
+    pub library: PathBuf,
+    /// `pjrt_c_api.h`, where it lies in `include/` beside the library.
+    pub header: Option<PathBuf>,
+    /// How it was found.
+    pub origin: Origin,
+}
+
+impl Located {
+    fn new(spec: &'static PluginSpec, library: PathBuf, origin: Origin) -> Self {
+        let header = library
+            .parent()
+            .map(|folder| folder.join("include/pjrt_c_api.h"))
+            .filter(|header| header.is_file());
+        Self {
+            spec,
+            library,
+            header,
+            origin,
+        }
+    }
+}
+
+/// podracer's cache folder: `$XDG_CACHE_HOME/podracer`, or `~/.cache/podracer`. It need not exist.
+///
+/// # Errors
+/// [`PluginError::NoCacheFolder`] where neither variable is an absolute path.
+pub fn cache_folder() -> Result<PathBuf, PluginError> {
+    let absolute = |variable| {
+        env::var_os(variable)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    // A relative XDG_CACHE_HOME is to be ignored, says the XDG base directory specification.
+    absolute("XDG_CACHE_HOME")
+        .or_else(|| absolute("HOME").map(|home| home.join(".cache")))
+        .map(|cache| cache.join("podracer"))
+        .ok_or(PluginError::NoCacheFolder)
+}
+
+/// The folder that [`crate::install`] puts this plugin into.
+///
+/// # Errors
+/// As [`cache_folder`].
+pub fn install_folder(spec: &PluginSpec) -> Result<PathBuf, PluginError> {
+    Ok(cache_folder()?.join("plugins").join(spec.folder()))
+}
+
+/// Where the plugin `name` is. The file is not opened: [`crate::check`] does that.
+///
+/// An entry of `PODRACER_PLUGIN_PATH` is a library, recognised by its file name (`xla_cpu_pjrt.so`, `xla_cuda_plugin.so`,
+/// `libtpu.so`, or XLA's own `pjrt_c_api_{cpu,gpu,tpu}_plugin.so`), or a folder that holds one: directly, as an unpacked wheel
+/// (a `site-packages` is one), or as podracer's cache does. The first entry that has the plugin wins, then the cache folder.
+///
+/// # Errors
+/// [`PluginError::NotInstalled`] with the places searched; [`PluginError::PluginPath`] for an entry that can never be right: one
+/// that was set by hand and silently passed over would be worse than none.
+pub fn find(name: &str) -> Result<Located, PluginError> {
+    let spec = spec(name)?;
+    let mut searched = Vec::new();
+    let mut found = None;
+    for entry in plugin_path() {
+        found = found.or(in_entry(spec, &entry)?);
+        searched.push(entry);
+    }
+    if let Some(library) = found {
+        return Ok(Located::new(spec, library, Origin::PluginPath));
+    }
+    let library = install_folder(spec)?.join(spec.library);
+    if library.is_file() {
+        return Ok(Located::new(spec, library, Origin::Cache));
+    }
+    searched.push(library);
+    let searched = searched
+        .iter()
+        .map(|path| format!("`{}`", path.display()))
+        .collect::<Vec<_>>()
+        .join(", ");
+    Err(PluginError::NotInstalled {
+        name: spec.name,
+        searched,
+    })
+}
+
+/// The newest-known `pjrt_c_api.h` on this machine: that of the `cpu` plugin, which ships it. The bindings are generated from it.
+///
+/// # Errors
+/// [`PluginError::NotInstalled`] where no found `cpu` plugin has a header beside it, and those of [`find`].
+pub fn header() -> Result<PathBuf, PluginError> {
+    if let Some(header) = find("cpu")?.header {
+        return Ok(header);
+    }
+    // A library set by hand may come without its header; the pinned wheel's serves as well.
+    let spec = spec("cpu")?;
+    let library = install_folder(spec)?.join(spec.library);
+    Located::new(spec, library.clone(), Origin::Cache)
+        .header
+        .ok_or_else(|| PluginError::NotInstalled {
+            name: spec.name,
+            searched: format!("`{}` (for include/pjrt_c_api.h)", library.display()),
+        })
+}
+
+fn plugin_path() -> Vec<PathBuf> {
+    let value = env::var_os(PLUGIN_PATH_VARIABLE).unwrap_or_default();
+    env::split_paths(&value)
+        .filter(|entry| !entry.as_os_str().is_empty())
+        .collect()
+}
+
+/// The library of `spec` under one entry of `PODRACER_PLUGIN_PATH`.
+fn in_entry(spec: &PluginSpec, entry: &Path) -> Result<Option<PathBuf>, PluginError> {
+    let problem = |problem: String| PluginError::PluginPath {
+        entry: entry.to_owned(),
+        problem,
+    };
+    if entry.is_dir() {
+        let in_cache_layout = Path::new(&spec.folder()).join(spec.library);
+        let candidates = spec
+            .library_names()
+            .map(PathBuf::from)
+            .into_iter()
+            .chain([spec.library.into(), in_cache_layout]);
+        return Ok(candidates
+            .map(|candidate| entry.join(candidate))
+            .find(|library| library.is_file()));
+    }
+    if !entry.exists() {
+        return Err(problem(
+            "which does not exist: correct or unset the variable".to_owned(),
+        ));
+    }
+    let owner = PLUGINS.iter().find(|plugin| {
+        plugin
+            .library_names()
+            .iter()
+            .any(|name| entry.file_name() == Some(OsStr::new(name)))
+    });
+    match owner {
+        Some(owner) => Ok((owner == spec).then(|| entry.to_owned())),
+        None => {
+            let names = PLUGINS
+                .iter()
+                .flat_map(PluginSpec::library_names)
+                .collect::<Vec<_>>()
+                .join(", ");
+            Err(problem(format!(
+                "which has no plugin's file name: expected one of {names}, or a folder"
+            )))
+        }
+    }
+}

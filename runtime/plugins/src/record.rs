@@ -1,0 +1,163 @@
+//! Telling a plugin file that changed from one that did not, at next to no cost.
+//!
+//! Hashing hundreds of megabytes at every start would take longer than loading them, so the size and modification time are
+//! compared with those recorded at installation, and the hash only where they differ. A change that keeps both is found by
+//! [`verify`] alone.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use sha2::{Digest, Sha256};
+
+use crate::{Located, Origin, PluginError};
+
+/// What was installed, kept in a file beside the library.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    sha256: String,
+    size: u64,
+    modified_ns: u128,
+}
+
+impl Record {
+    /// Describes `library` as it is now.
+    pub(crate) fn of(library: &Path) -> Result<Self, PluginError> {
+        let (size, modified_ns) = stamp(library)?;
+        Ok(Self {
+            sha256: sha256(library)?,
+            size,
+            modified_ns,
+        })
+    }
+
+    /// Writes the record beside `library`.
+    pub(crate) fn write(&self, library: &Path) -> Result<(), PluginError> {
+        let path = record_path(library);
+        let text = format!(
+            "sha256 {}\nsize {}\nmodified_ns {}\n",
+            self.sha256, self.size, self.modified_ns
+        );
+        fs::write(&path, text).map_err(PluginError::io("write", &path))
+    }
+
+    fn read(library: &Path) -> Option<Self> {
+        let text = fs::read_to_string(record_path(library)).ok()?;
+        let field = |name: &str| {
+            text.lines()
+                .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
+        };
+        Some(Self {
+            sha256: field("sha256")?.to_owned(),
+            size: field("size")?.parse().ok()?,
+            modified_ns: field("modified_ns")?.parse().ok()?,
+        })
+    }
+}
+
+/// Checks that an installed plugin's library is what was installed: by size and time, and by hash where these differ.
+/// A library from `PODRACER_PLUGIN_PATH` has no record and passes.
+///
+/// # Errors
+/// [`PluginError::Corrupt`] says how it differs.
+pub fn check(plugin: &Located) -> Result<(), PluginError> {
+    compare(plugin, false)
+}
+
+/// As [`check`], always by hash.
+///
+/// # Errors
+/// As [`check`].
+pub fn verify(plugin: &Located) -> Result<(), PluginError> {
+    compare(plugin, true)
+}
+
+/// What identifies the library's content in the key of a cache: the recorded hash, or for a library without record its path,
+/// size and modification time.
+///
+/// # Errors
+/// [`PluginError::Io`] where the file cannot be looked at.
+pub fn fingerprint(library: &Path) -> Result<String, PluginError> {
+    let (size, modified_ns) = stamp(library)?;
+    Ok(match Record::read(library) {
+        Some(record) if (record.size, record.modified_ns) == (size, modified_ns) => record.sha256,
+        _ => format!("{}:{size}:{modified_ns}", library.display()),
+    })
+}
+
+fn compare(plugin: &Located, always_hash: bool) -> Result<(), PluginError> {
+    let library = &plugin.library;
+    let corrupt = |problem: String| PluginError::Corrupt {
+        name: plugin.spec.name,
+        library: library.clone(),
+        problem,
+    };
+    let Some(record) = Record::read(library) else {
+        return match plugin.origin {
+            Origin::PluginPath => Ok(()),
+            Origin::Cache => Err(corrupt(
+                "the record of its installation is missing".to_owned(),
+            )),
+        };
+    };
+    let (size, modified_ns) = stamp(library)?;
+    if size != record.size {
+        return Err(corrupt(format!(
+            "{size} bytes where {} were installed",
+            record.size
+        )));
+    }
+    if modified_ns == record.modified_ns && !always_hash {
+        return Ok(());
+    }
+    let now = sha256(library)?;
+    if now != record.sha256 {
+        return Err(corrupt(format!(
+            "sha256 {now} where {} was installed",
+            record.sha256
+        )));
+    }
+    if modified_ns != record.modified_ns {
+        // The content is right and only the time moved (a copied cache): note it, so that the next check is cheap again. In a
+        // read-only cache the next check hashes again, which is slow and not wrong.
+        let _ = Record {
+            modified_ns,
+            ..record
+        }
+        .write(library);
+    }
+    Ok(())
+}
+
+/// sha256 of a file, in lower-case hexadecimal.
+pub(crate) fn sha256(path: &Path) -> Result<String, PluginError> {
+    let mut file = File::open(path).map_err(PluginError::io("open", path))?;
+    let mut hasher = Sha256::new();
+    let mut block = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut block) {
+            Ok(0) => return Ok(format!("{:x}", hasher.finalize())),
+            Ok(read) => hasher.update(&block[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(PluginError::io("read", path)(error)),
+        }
+    }
+}
+
+fn record_path(library: &Path) -> PathBuf {
+    library.with_extension("so.podracer")
+}
+
+fn stamp(library: &Path) -> Result<(u64, u128), PluginError> {
+    let metadata = fs::metadata(library).map_err(PluginError::io("look at", library))?;
+    let modified = metadata
+        .modified()
+        .map_err(PluginError::io("look at", library))?;
+    Ok((
+        metadata.len(),
+        modified
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |age| age.as_nanos()),
+    ))
+}
