@@ -17,5 +17,5 @@ if __name__ == "__main__":
     if unknown:
         sys.exit(f"unknown: {' '.join(unknown)}; known: {' '.join(ALL)}")
     for name in names:
-        environment = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(HERE)}
+        environment = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(HERE)}
         subprocess.run([sys.executable, str(HERE / f"make_{name}.py")], check=True, env=environment)
