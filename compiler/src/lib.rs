@@ -1,1 +1,25 @@
-//! The IR and everything that is done to it.
+//! The IR and everything that is done to it: ops with all their rules, transforms from function to function, and the
+//! lowering to StableHLO through the trait [`Hlo`]. Knows no device and does no I/O.
+//!
+//! # Invariants
+//! - Shapes are static. Every value has one type, found by its op's `infer`.
+//! - Region ops (`scan`, `while`, `cond`, `call`) own their bodies and take everything the bodies read as operands.
+//! - Everything is pure except collectives. Random numbers are functions of keys.
+//! - Transforms match on rules, never on op names; an op is known only to its own file and to the registry.
+//! - Nothing here reads a clock or iterates a hash map: the same program gives the same bytes in every process.
+#![forbid(unsafe_code)]
+
+pub mod array;
+pub mod attributes;
+pub mod ir;
+pub mod lower;
+pub mod ops;
+pub mod transform;
+pub mod types;
+
+pub use array::{Array, Scalar};
+pub use attributes::{Attribute, Attributes};
+pub use ir::{Builder, Eqn, Func, Loc, Var};
+pub use lower::{Hlo, HloAttribute, HloOp, HloRegion, HloValue};
+pub use ops::{Effect, Op, OpRef, Operand, Rule, Sample, TypeError};
+pub use types::{DType, TensorType};

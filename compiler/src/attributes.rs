@@ -1,0 +1,161 @@
+//! What an op knows besides its operands, as ordered name-value pairs: one form for printing, parsing, equality and
+//! hashing.
+
+use crate::array::Array;
+use crate::ir::Func;
+use crate::types::DType;
+use std::sync::Arc;
+
+/// The value of one attribute.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Attribute {
+    /// A flag, `true` or `false`.
+    Bool(bool),
+    /// An integer, negative ones too.
+    Int(i64),
+    /// A list of integers: axes, permutations, sizes.
+    Ints(Vec<i64>),
+    /// An element type.
+    DType(DType),
+    /// A word out of a fixed set, such as a comparison's direction.
+    Word(String),
+    /// A constant's value, with its type.
+    Array(Arc<Array>),
+    /// A body.
+    Func(Arc<Func>),
+    /// Several bodies.
+    Funcs(Vec<Arc<Func>>),
+}
+
+/// The attributes of an op in the order in which they print.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Attributes(pub Vec<(&'static str, Attribute)>);
+
+impl Attributes {
+    /// No attributes.
+    pub fn none() -> Self {
+        Attributes::default()
+    }
+
+    /// Adds one at the end.
+    pub fn with(mut self, name: &'static str, value: impl Into<Attribute>) -> Self {
+        self.0.push((name, value.into()));
+        self
+    }
+
+    /// The value of the attribute with this name.
+    pub fn get(&self, name: &str) -> Option<&Attribute> {
+        self.0.iter().find(|(key, _)| *key == name).map(|(_, value)| value)
+    }
+
+    /// The bodies among the attributes, in order.
+    pub fn funcs(&self) -> Vec<&Arc<Func>> {
+        let mut funcs = Vec::new();
+        for (_, value) in &self.0 {
+            match value {
+                Attribute::Func(func) => funcs.push(func),
+                Attribute::Funcs(several) => funcs.extend(several),
+                _ => {}
+            }
+        }
+        funcs
+    }
+}
+
+/// A Rust value that an op holds and that has a form as an attribute.
+pub trait AttributeValue: Sized {
+    /// The attribute that stands for this value.
+    fn to_attribute(&self) -> Attribute;
+    /// The value that the attribute stands for, if it is of the right kind.
+    fn from_attribute(attribute: &Attribute) -> Option<Self>;
+}
+
+macro_rules! attribute_value {
+    ($type:ty, $variant:ident, $self:ident => $to:expr, $value:ident => $from:expr) => {
+        impl AttributeValue for $type {
+            fn to_attribute(&$self) -> Attribute {
+                Attribute::$variant($to)
+            }
+            fn from_attribute(attribute: &Attribute) -> Option<Self> {
+                match attribute {
+                    Attribute::$variant($value) => $from,
+                    _ => None,
+                }
+            }
+        }
+        impl From<$type> for Attribute {
+            fn from(value: $type) -> Attribute {
+                value.to_attribute()
+            }
+        }
+    };
+}
+
+attribute_value!(bool, Bool, self => *self, value => Some(*value));
+attribute_value!(i64, Int, self => *self, value => Some(*value));
+attribute_value!(usize, Int, self => *self as i64, value => usize::try_from(*value).ok());
+attribute_value!(Vec<i64>, Ints, self => self.clone(), value => Some(value.clone()));
+attribute_value!(
+    Vec<usize>, Ints,
+    self => self.iter().map(|&x| x as i64).collect(),
+    value => value.iter().map(|&x| usize::try_from(x).ok()).collect()
+);
+attribute_value!(DType, DType, self => *self, value => Some(*value));
+attribute_value!(String, Word, self => self.clone(), value => Some(value.clone()));
+attribute_value!(Arc<Array>, Array, self => self.clone(), value => Some(value.clone()));
+attribute_value!(Arc<Func>, Func, self => self.clone(), value => Some(value.clone()));
+attribute_value!(Vec<Arc<Func>>, Funcs, self => self.clone(), value => Some(value.clone()));
+
+/// Declares a fieldless enum that stands as a word in the IR's text.
+#[macro_export]
+macro_rules! words {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $name { $($(#[$doc])* $variant),+ }
+
+        impl $name {
+            /// Every value, in declaration order.
+            pub const ALL: &'static [$name] = &[$($name::$variant),+];
+
+            /// The word that stands for it.
+            pub fn word(self) -> &'static str {
+                match self { $($name::$variant => $word),+ }
+            }
+        }
+
+        impl $crate::attributes::AttributeValue for $name {
+            fn to_attribute(&self) -> $crate::Attribute {
+                $crate::Attribute::Word(self.word().to_string())
+            }
+            fn from_attribute(attribute: &$crate::Attribute) -> Option<Self> {
+                match attribute {
+                    $crate::Attribute::Word(word) => $name::ALL.iter().copied().find(|value| value.word() == word),
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+/// Declares an op's struct together with `attributes` and `parse`: each field is an attribute of the same name.
+#[macro_export]
+macro_rules! op_struct {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $field:ident : $type:ty),* $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug)]
+        pub struct $name { $($(#[$doc])* pub $field: $type),* }
+
+        impl $crate::ops::OpStruct for $name {
+            fn struct_attributes(&self) -> $crate::Attributes {
+                $crate::Attributes(vec![
+                    $((stringify!($field), $crate::attributes::AttributeValue::to_attribute(&self.$field))),*
+                ])
+            }
+            fn parse(attributes: &$crate::Attributes) -> Result<Self, String> {
+                let _ = attributes;
+                Ok($name { $($field: $crate::ops::parse_attribute(attributes, stringify!($field))?),* })
+            }
+        }
+    };
+}

@@ -1,0 +1,115 @@
+//! Functions, equations and variables.
+
+use super::Loc;
+use crate::array::Array;
+use crate::ops::OpRef;
+use crate::types::TensorType;
+
+/// A variable of a [`Func`]: an index into its type table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Var(pub u32);
+
+impl Var {
+    /// The index as usize.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// One application of an op.
+#[derive(Clone, Debug)]
+pub struct Eqn {
+    /// What is applied.
+    pub op: OpRef,
+    /// The operands.
+    pub inputs: Vec<Var>,
+    /// The results, each defined here.
+    pub outputs: Vec<Var>,
+    /// The user's line that asked for it.
+    pub loc: Loc,
+}
+
+/// A function: parameters, equations in order, results.
+///
+/// Equality and hashing leave locations out: two functions are equal if they compute the same by the same steps.
+#[derive(Clone, Debug)]
+pub struct Func {
+    /// A name for people to read; it shapes no result.
+    pub name: String,
+    /// The type of every variable.
+    pub types: Vec<TensorType>,
+    /// The parameters, in order.
+    pub params: Vec<Var>,
+    /// The equations, each after those it depends on.
+    pub eqns: Vec<Eqn>,
+    /// The results; a variable may stand here several times, parameters too.
+    pub results: Vec<Var>,
+}
+
+impl Func {
+    /// The type of a variable.
+    pub fn ty(&self, var: Var) -> &TensorType {
+        &self.types[var.index()]
+    }
+
+    /// The types of the parameters.
+    pub fn param_types(&self) -> Vec<TensorType> {
+        self.params.iter().map(|&var| self.ty(var).clone()).collect()
+    }
+
+    /// The types of the results.
+    pub fn result_types(&self) -> Vec<TensorType> {
+        self.results.iter().map(|&var| self.ty(var).clone()).collect()
+    }
+
+    /// Runs the function by the reference semantics of its ops: slow, and the measure of every transform.
+    pub fn eval(&self, arguments: &[Array]) -> Vec<Array> {
+        assert_eq!(self.params.len(), arguments.len(), "one argument per parameter");
+        let mut values: Vec<Option<Array>> = vec![None; self.types.len()];
+        for (&param, argument) in self.params.iter().zip(arguments) {
+            assert_eq!(*self.ty(param), argument.ty, "the argument's type is the parameter's");
+            values[param.index()] = Some(argument.clone());
+        }
+        let read = |values: &[Option<Array>], var: Var| values[var.index()].clone().expect("defined before use");
+        for eqn in &self.eqns {
+            let inputs: Vec<Array> = eqn.inputs.iter().map(|&var| read(&values, var)).collect();
+            let outputs = eqn.op.eval(&inputs);
+            debug_assert_eq!(outputs.len(), eqn.outputs.len());
+            for (&var, value) in eqn.outputs.iter().zip(outputs) {
+                debug_assert_eq!(*self.ty(var), value.ty, "{}: eval gave another type than infer", eqn.op.mnemonic());
+                values[var.index()] = Some(value);
+            }
+        }
+        self.results.iter().map(|&var| read(&values, var)).collect()
+    }
+
+    /// The number of equations, those of bodies included.
+    pub fn eqn_count(&self) -> usize {
+        let inner = |eqn: &Eqn| eqn.op.attributes().funcs().iter().map(|func| func.eqn_count()).sum::<usize>();
+        self.eqns.iter().map(|eqn| 1 + inner(eqn)).sum()
+    }
+}
+
+impl PartialEq for Func {
+    fn eq(&self, other: &Self) -> bool {
+        let same = |a: &Eqn, b: &Eqn| a.inputs == b.inputs && a.outputs == b.outputs && a.op == b.op;
+        self.params == other.params
+            && self.results == other.results
+            && self.types == other.types
+            && self.eqns.len() == other.eqns.len()
+            && self.eqns.iter().zip(&other.eqns).all(|(a, b)| same(a, b))
+    }
+}
+
+impl Eq for Func {}
+
+impl std::hash::Hash for Func {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.params.hash(state);
+        self.results.hash(state);
+        for eqn in &self.eqns {
+            eqn.op.hash(state);
+            eqn.inputs.hash(state);
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! The intermediate representation: functions of equations in static single assignment.
+//!
+//! # Invariants
+//! - A `Var` is an index into its own function's type table and means nothing in another function.
+//! - A variable is a parameter or the output of exactly one equation, and is defined before it is used.
+//! - The types of an equation's outputs are what its op's `infer` says of its inputs.
+
+mod builder;
+mod func;
+mod loc;
+mod print;
+mod verify;
+
+pub use builder::Builder;
+pub use func::{Eqn, Func, Var};
+pub use loc::Loc;
+pub use verify::{VerifyError, verify};

@@ -1,0 +1,122 @@
+//! The door to StableHLO. Ops lower themselves through the trait [`Hlo`]; `podracer-mlir` implements it with melior.
+//! Nothing here knows MLIR: an op is a name, operands, attributes of fixed kinds, result types and regions.
+
+mod func;
+mod helpers;
+
+pub use func::{lower_func, lower_region};
+pub use helpers::*;
+
+use crate::array::Array;
+use crate::ir::{Func, Loc};
+use crate::types::TensorType;
+use std::sync::Arc;
+
+/// A value in the module under construction: an opaque index that the emitter hands out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct HloValue(pub u32);
+
+/// A finished region, to be given to the next op.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HloRegion(pub u32);
+
+/// An attribute of a StableHLO op, typed so that none can be misspelled or of the wrong form.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HloAttribute {
+    /// `array<i64: ...>`: axes, permutations, sizes.
+    I64Array(Vec<i64>),
+    /// `dense<...> : tensor<...xi64>` with the given shape (replica groups, for one).
+    I64Tensor(Vec<usize>, Vec<i64>),
+    /// `n : i64`.
+    I64(i64),
+    /// `n : i32`.
+    I32(i32),
+    /// `true` or `false`.
+    Bool(bool),
+    /// A constant's value.
+    Dense(Arc<Array>),
+    /// `#stablehlo<comparison_direction LT>`, `#stablehlo<comparison_type TOTALORDER>`: kind and value.
+    Enum(&'static str, &'static str),
+    /// `#stablehlo.dot<...>`.
+    Dot {
+        /// Batch axes of the left operand.
+        lhs_batch: Vec<usize>,
+        /// Batch axes of the right operand.
+        rhs_batch: Vec<usize>,
+        /// Contracted axes of the left operand.
+        lhs_contract: Vec<usize>,
+        /// Contracted axes of the right operand.
+        rhs_contract: Vec<usize>,
+    },
+    /// `#stablehlo.gather<...>`.
+    Gather {
+        /// Result axes that come from the window.
+        offset_dims: Vec<usize>,
+        /// Operand axes of window size one that the result leaves out.
+        collapsed_slice_dims: Vec<usize>,
+        /// Operand axes batched together with `start_indices_batching_dims`.
+        operand_batching_dims: Vec<usize>,
+        /// Index axes batched together with `operand_batching_dims`.
+        start_indices_batching_dims: Vec<usize>,
+        /// Which operand axis each index component starts.
+        start_index_map: Vec<usize>,
+        /// The axis of the indices that holds the components.
+        index_vector_dim: usize,
+    },
+    /// `#stablehlo.scatter<...>`.
+    Scatter {
+        /// Update axes that go into the window.
+        update_window_dims: Vec<usize>,
+        /// Operand axes of window size one that the updates leave out.
+        inserted_window_dims: Vec<usize>,
+        /// Operand axes batched together with `scatter_indices_batching_dims`.
+        input_batching_dims: Vec<usize>,
+        /// Index axes batched together with `input_batching_dims`.
+        scatter_indices_batching_dims: Vec<usize>,
+        /// Which operand axis each index component addresses.
+        scatter_dims_to_operand_dims: Vec<usize>,
+        /// The axis of the indices that holds the components.
+        index_vector_dim: usize,
+    },
+    /// `#stablehlo.channel_handle<handle = n, type = t>`.
+    Channel(i64, i64),
+}
+
+/// One StableHLO op to emit. `name` is the full one, `stablehlo.add`.
+#[derive(Clone, Debug)]
+pub struct HloOp<'a> {
+    /// The full name.
+    pub name: &'static str,
+    /// The operands.
+    pub operands: &'a [HloValue],
+    /// The attributes, by name.
+    pub attributes: Vec<(&'static str, HloAttribute)>,
+    /// The regions, in order.
+    pub regions: Vec<HloRegion>,
+    /// The result types.
+    pub results: &'a [TensorType],
+}
+
+/// What a module emitter does. Values belong to the emitter that gave them.
+pub trait Hlo {
+    /// Emits an op at the current place; gives its results.
+    fn op(&mut self, op: HloOp<'_>) -> Vec<HloValue>;
+
+    /// Opens a region with block arguments of these types; ops go into it until [`Hlo::end_region`]. Regions nest.
+    fn begin_region(&mut self, arguments: &[TensorType]) -> Vec<HloValue>;
+
+    /// Closes the innermost region with `stablehlo.return` of these values.
+    fn end_region(&mut self, results: &[HloValue]) -> HloRegion;
+
+    /// Emits `func.call` of a function, which is emitted as a private function of the module once, however often called.
+    fn call(&mut self, func: &Arc<Func>, arguments: &[HloValue]) -> Vec<HloValue>;
+
+    /// The type of a value.
+    fn ty(&self, value: HloValue) -> TensorType;
+
+    /// The source location of the ops emitted from now on.
+    fn set_loc(&mut self, loc: Loc);
+
+    /// How many replicas the module is for.
+    fn replicas(&self) -> usize;
+}

@@ -1,0 +1,214 @@
+//! The trait that holds all that is known of an op.
+
+use super::TypeError;
+use crate::array::Array;
+use crate::attributes::{Attribute, AttributeValue, Attributes};
+use crate::ir::{Builder, Var};
+use crate::lower::{Hlo, HloValue};
+use crate::transform::{Mode, VmapContext};
+use crate::types::TensorType;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// A rule's result, or the reason why the op has no such rule.
+#[derive(Clone, Debug)]
+pub enum Rule<T> {
+    /// What the rule gives.
+    Some(T),
+    /// Why there is none, and what to use in its place; it reaches the user.
+    None(&'static str),
+}
+
+impl<T> Rule<T> {
+    /// Maps the result.
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Rule<U> {
+        match self {
+            Rule::Some(value) => Rule::Some(f(value)),
+            Rule::None(reason) => Rule::None(reason),
+        }
+    }
+}
+
+/// What an op does besides computing its results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing: it may be removed, duplicated, moved.
+    Pure,
+    /// Takes part in a collective: every replica must run it equally often and in the same order, so it stays where it is.
+    Collective,
+}
+
+/// An operand of a linear equation, as its transpose rule sees it.
+#[derive(Clone, Debug)]
+pub enum Operand {
+    /// A value that does not depend on the linear inputs.
+    Known(Var),
+    /// A value that does; only its type is known when cotangents flow back.
+    Linear(TensorType),
+}
+
+impl Operand {
+    /// The variable of a known operand.
+    pub fn known(&self) -> Option<Var> {
+        match self {
+            Operand::Known(var) => Some(*var),
+            Operand::Linear(_) => None,
+        }
+    }
+
+    /// The type of a linear operand.
+    pub fn linear(&self) -> Option<&TensorType> {
+        match self {
+            Operand::Known(_) => None,
+            Operand::Linear(ty) => Some(ty),
+        }
+    }
+
+    /// Whether the equation is linear in this operand.
+    pub fn is_linear(&self) -> bool {
+        matches!(self, Operand::Linear(_))
+    }
+}
+
+/// An example of an op, which drives every generic test: inference, evaluation, XLA, vmap, derivatives, text.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// The op with its attributes.
+    pub op: OpRef,
+    /// Operands in the op's domain, away from kinks where the op is differentiable.
+    pub inputs: Vec<Array>,
+    /// The greatest error allowed between XLA and the reference semantics, relative to max(1, |value|); 0 is bit-equal.
+    pub tolerance: f64,
+    /// Whether finite differences make sense at these inputs.
+    pub differentiable: bool,
+}
+
+impl Sample {
+    /// A sample that XLA must match to the bit and whose derivatives are checked if an operand is a float.
+    pub fn new(op: impl Op, inputs: Vec<Array>) -> Sample {
+        let differentiable = inputs.iter().any(|input| input.ty.dtype.is_float());
+        Sample { op: OpRef::new(op), inputs, tolerance: 0.0, differentiable }
+    }
+
+    /// Allows XLA an error.
+    pub fn tolerance(mut self, tolerance: f64) -> Sample {
+        self.tolerance = tolerance;
+        self
+    }
+
+    /// Leaves finite differences out: the inputs sit on a kink or are not finite.
+    pub fn not_differentiable(mut self) -> Sample {
+        self.differentiable = false;
+        self
+    }
+}
+
+/// An op with its attributes: type rule, reference semantics, derivatives, batching, lowering.
+///
+/// Rules emit into a [`Builder`]; they may use any op.
+pub trait Op: fmt::Debug + Send + Sync + 'static {
+    /// The name in the IR's text: StableHLO's where there is one.
+    fn mnemonic(&self) -> &'static str;
+
+    /// The attributes in printing order. With the mnemonic they are the op's identity.
+    fn attributes(&self) -> Attributes;
+
+    /// The types of the results, or why these operands do not fit.
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError>;
+
+    /// What the op does besides computing its results.
+    fn effect(&self) -> Effect {
+        Effect::Pure
+    }
+
+    /// Reference semantics: plain loops in the op's dtype; integers wrap; floats in f64 rounded after each op.
+    fn eval(&self, inputs: &[Array]) -> Vec<Array>;
+
+    /// Emits the op for a batch. Operand `i` has the batch as its leading axis (of extent `cx.size`) if `batched[i]`;
+    /// at least one has. Gives each result and whether the batch is its leading axis.
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Vec<(Var, bool)>;
+
+    /// Whether the op (or a body of it) names the axis of this vmap, as a collective may.
+    fn names_axis(&self, cx: &VmapContext) -> bool {
+        self.attributes().funcs().iter().any(|func| func.eqns.iter().any(|eqn| eqn.op.names_axis(cx)))
+    }
+
+    /// The tangents of the results, linear in `tangents`; `None` is a zero. `outputs` are the op's own results.
+    /// Called only if some tangent is given; operands that are not floats never have one.
+    fn jvp(&self, b: &mut Builder, inputs: &[Var], outputs: &[Var], tangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>>;
+
+    /// Emits the op and its derivative. Region ops override it: they must build the primal and the tangent part
+    /// together ([`Mode::Forward`]) or as two ops with residuals between them ([`Mode::Linearize`]).
+    fn differentiate(&self, this: &OpRef, b: &mut Builder, mode: Mode, inputs: &[Var], tangents: &[Option<Var>]) -> Rule<(Vec<Var>, Vec<Option<Var>>)> {
+        let _ = mode;
+        let outputs = b.emit_ref(this.clone(), inputs);
+        self.jvp(b, inputs, &outputs, tangents).map(|tangents| (outputs, tangents))
+    }
+
+    /// The cotangents of the linear operands, given those of the results; `None` is a zero. At least one is given.
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>>;
+
+    /// Emits StableHLO. `results` are the inferred result types.
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue>;
+
+    /// The op with other bodies, for passes over region ops; `None` where the op has none.
+    fn with_funcs(&self, funcs: Vec<Arc<crate::ir::Func>>) -> Option<OpRef> {
+        let _ = funcs;
+        None
+    }
+}
+
+/// The part of an op that `op_struct!` writes: attributes from fields and back.
+pub trait OpStruct: Sized {
+    /// The fields as attributes.
+    fn struct_attributes(&self) -> Attributes;
+    /// The op from its attributes, or what is missing or wrong.
+    fn parse(attributes: &Attributes) -> Result<Self, String>;
+}
+
+/// Reads one attribute of an op, with an error that names it.
+pub fn parse_attribute<T: AttributeValue>(attributes: &Attributes, name: &str) -> Result<T, String> {
+    let attribute: &Attribute = attributes.get(name).ok_or_else(|| format!("attribute `{name}` is missing"))?;
+    T::from_attribute(attribute).ok_or_else(|| format!("attribute `{name}` is of the wrong kind"))
+}
+
+/// A shared op. Equal if mnemonic and attributes are.
+#[derive(Clone)]
+pub struct OpRef(Arc<dyn Op>);
+
+impl OpRef {
+    /// Shares an op.
+    pub fn new(op: impl Op) -> Self {
+        OpRef(Arc::new(op))
+    }
+}
+
+impl std::ops::Deref for OpRef {
+    type Target = dyn Op;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.0
+    }
+}
+
+impl fmt::Debug for OpRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl PartialEq for OpRef {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || (self.mnemonic() == other.mnemonic() && self.attributes() == other.attributes())
+    }
+}
+
+impl Eq for OpRef {}
+
+impl Hash for OpRef {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.mnemonic().hash(state);
+        self.attributes().hash(state);
+    }
+}

@@ -1,0 +1,15 @@
+//! Transforms from function to function. They match on rules, never on op names, and compose in any order.
+
+mod dce;
+mod cse;
+mod differentiate;
+mod inline;
+mod transpose;
+mod vmap;
+
+pub use cse::cse;
+pub use dce::dce;
+pub use differentiate::{Linearized, Mode, TransformError, jvp, linearize};
+pub use inline::inline_calls;
+pub use transpose::transpose;
+pub use vmap::{VmapContext, vmap};

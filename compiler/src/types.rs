@@ -1,0 +1,203 @@
+//! Element types and tensor types. Shapes are static: a type says all there is to know of a tensor but its values.
+
+use std::fmt;
+
+/// The element type of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the names are StableHLO's")]
+pub enum DType {
+    Bool,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    F16,
+    BF16,
+    F32,
+    F64,
+}
+
+impl DType {
+    /// Every element type, in declaration order.
+    pub const ALL: [DType; 13] = [
+        DType::Bool,
+        DType::I8,
+        DType::I16,
+        DType::I32,
+        DType::I64,
+        DType::U8,
+        DType::U16,
+        DType::U32,
+        DType::U64,
+        DType::F16,
+        DType::BF16,
+        DType::F32,
+        DType::F64,
+    ];
+
+    /// Bytes one element takes in a buffer.
+    pub fn size(self) -> usize {
+        match self {
+            DType::Bool | DType::I8 | DType::U8 => 1,
+            DType::I16 | DType::U16 | DType::F16 | DType::BF16 => 2,
+            DType::I32 | DType::U32 | DType::F32 => 4,
+            DType::I64 | DType::U64 | DType::F64 => 8,
+        }
+    }
+
+    /// Bits of one element; 1 for bool.
+    pub fn bits(self) -> u32 {
+        if self == DType::Bool { 1 } else { 8 * self.size() as u32 }
+    }
+
+    /// f16, bf16, f32 or f64: the types that carry gradients.
+    pub fn is_float(self) -> bool {
+        matches!(self, DType::F16 | DType::BF16 | DType::F32 | DType::F64)
+    }
+
+    /// A signed or unsigned integer; bool is neither.
+    pub fn is_integer(self) -> bool {
+        !self.is_float() && self != DType::Bool
+    }
+
+    /// A signed integer.
+    pub fn is_signed_integer(self) -> bool {
+        matches!(self, DType::I8 | DType::I16 | DType::I32 | DType::I64)
+    }
+
+    /// An unsigned integer.
+    pub fn is_unsigned_integer(self) -> bool {
+        self.is_integer() && !self.is_signed_integer()
+    }
+
+    /// The name in the IR's text: `f32`, `u8`, `bool`.
+    pub fn name(self) -> &'static str {
+        match self {
+            DType::Bool => "bool",
+            DType::I8 => "i8",
+            DType::I16 => "i16",
+            DType::I32 => "i32",
+            DType::I64 => "i64",
+            DType::U8 => "u8",
+            DType::U16 => "u16",
+            DType::U32 => "u32",
+            DType::U64 => "u64",
+            DType::F16 => "f16",
+            DType::BF16 => "bf16",
+            DType::F32 => "f32",
+            DType::F64 => "f64",
+        }
+    }
+
+    /// The element type with this name, if there is one.
+    pub fn parse(name: &str) -> Option<DType> {
+        DType::ALL.into_iter().find(|dtype| dtype.name() == name)
+    }
+
+    /// Wraps an integer to this type's range, as two's complement arithmetic does.
+    pub fn wrap(self, value: i128) -> i128 {
+        debug_assert!(self.is_integer());
+        let bits = self.bits();
+        let low = value & ((1i128 << bits) - 1);
+        if self.is_signed_integer() && low >> (bits - 1) == 1 { low - (1i128 << bits) } else { low }
+    }
+
+    /// The least and greatest value of an integer type.
+    pub fn integer_range(self) -> (i128, i128) {
+        debug_assert!(self.is_integer());
+        let bits = self.bits();
+        if self.is_signed_integer() { (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1) } else { (0, (1i128 << bits) - 1) }
+    }
+
+    /// Rounds to the nearest value of a float type, ties to even.
+    pub fn round(self, value: f64) -> f64 {
+        match self {
+            DType::F16 => half::f16::from_f64(value).to_f64(),
+            DType::BF16 => half::bf16::from_f64(value).to_f64(),
+            DType::F32 => f64::from(value as f32),
+            _ => value,
+        }
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Element type and shape. Written `f32[128,4]`; a scalar is `f32[]`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TensorType {
+    /// The element type.
+    pub dtype: DType,
+    /// The extent of each axis, outermost first.
+    pub shape: Vec<usize>,
+}
+
+impl TensorType {
+    /// A tensor type from its parts.
+    pub fn new(dtype: DType, shape: impl Into<Vec<usize>>) -> Self {
+        TensorType { dtype, shape: shape.into() }
+    }
+
+    /// A type with no axes.
+    pub fn scalar(dtype: DType) -> Self {
+        TensorType { dtype, shape: Vec::new() }
+    }
+
+    /// The number of axes.
+    pub fn rank(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// The number of elements.
+    pub fn elements(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Bytes a dense buffer of this type takes.
+    pub fn bytes(&self) -> usize {
+        self.elements() * self.dtype.size()
+    }
+
+    /// The same shape with another element type.
+    pub fn with_dtype(&self, dtype: DType) -> Self {
+        TensorType { dtype, shape: self.shape.clone() }
+    }
+
+    /// The same element type with another shape.
+    pub fn with_shape(&self, shape: impl Into<Vec<usize>>) -> Self {
+        TensorType { dtype: self.dtype, shape: shape.into() }
+    }
+
+    /// The type of `size` of these stacked along a new leading axis.
+    pub fn stacked(&self, size: usize) -> Self {
+        let mut shape = Vec::with_capacity(self.shape.len() + 1);
+        shape.push(size);
+        shape.extend_from_slice(&self.shape);
+        TensorType { dtype: self.dtype, shape }
+    }
+
+    /// The type of one slice along the leading axis: what `stacked` was made of.
+    pub fn unstacked(&self) -> Self {
+        TensorType { dtype: self.dtype, shape: self.shape[1..].to_vec() }
+    }
+}
+
+impl fmt::Display for TensorType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}[", self.dtype)?;
+        for (axis, extent) in self.shape.iter().enumerate() {
+            if axis > 0 {
+                f.write_str(",")?;
+            }
+            write!(f, "{extent}")?;
+        }
+        f.write_str("]")
+    }
+}
