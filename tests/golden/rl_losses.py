@@ -62,10 +62,6 @@ def off_policy(file):
             leaky = {**attrs, "alpha": 0.6}
             f = lambda v_tm1, v_t, r_t, discount_t, rho_tm1: rlax.leaky_vtrace(v_tm1, v_t, r_t, discount_t, rho_tm1, 0.6, lambda_, clip)
             call(file, "leaky_vtrace", leaky, f, inputs, (), "errors")
-        for lambda_ in (0.9, 1.0):
-            f = lambda r_t, discount_t, rho_tm1, values: rlax.importance_corrected_td_errors(r_t, discount_t, rho_tm1, jnp.full_like(r_t, lambda_), values)
-            values = np.append(t["v_tm1"], t["v_t"][-1])
-            call(file, "importance_corrected_td_errors", {"lambda": lambda_}, f, {**pick(t, "r_t", "discount_t"), "rho_tm1": rho, "values": values})
         # q_t and c_t belong to times 1..K-1, the others to 1..K.
         extra = {"q_t": f32(rng.normal(size=steps - 1)), "v_t": t["v_t"], "c_t": f32(rng.uniform(0, 1, steps - 1))}
         f = lambda q_t, v_t, r_t, discount_t, c_t: rlax.general_off_policy_returns_from_q_and_v(q_t, v_t, r_t, discount_t, c_t)
@@ -136,9 +132,9 @@ def element_functions(file):
     x = f32([0.0, -0.0, 3.0, -3.0, 0.5, -0.25, 100.0, -1000.0, 1e-3])
     call(file, "signed_hyperbolic", {"eps": 1e-3}, lambda x: rlax.signed_hyperbolic(x, 1e-3), {"x": x}, ["x"])
     call(file, "signed_parabolic", {"eps": 1e-3}, lambda x: rlax.signed_parabolic(x, 1e-3), {"x": x}, ["x"])
-    call(file, "signed_logp1", {}, rlax.signed_logp1, {"x": x}, ["x"])
-    call(file, "signed_expm1", {}, rlax.signed_expm1, {"x": f32([0, 1, -1, 2.5, -3])}, ["x"])
-    call(file, "l2_loss", {}, rlax.l2_loss, {"x": x}, ["x"])
+    call(file, "signed_logp1", {}, lambda x: rlax.signed_logp1(x), {"x": x}, ["x"])
+    call(file, "signed_expm1", {}, lambda x: rlax.signed_expm1(x), {"x": f32([0, 1, -1, 2.5, -3])}, ["x"])
+    call(file, "l2_loss", {}, lambda x: rlax.l2_loss(x), {"x": x}, ["x"])
     for delta in (1.0, 0.3):
         call(file, "huber_loss", {"delta": delta}, lambda x: rlax.huber_loss(x, delta), {"x": x}, ["x"])
     scalars = f32([0.0, 0.3, -4.9, 5.0, 7.0, -9.0])
@@ -160,7 +156,7 @@ def policy_losses(file):
         call(file, "clipped_surrogate_pg_loss", {"epsilon": 0.2}, f, ratios, ["prob_ratios_t"])
         q = {"logits_t": logits, "q_t": f32(rng.normal(size=(steps, 3)))}
         call(file, "qpg_loss", {}, rlax.qpg_loss, q, ["logits_t"])
-    # The case of rlax's own tests: two batches of three steps, losses -0.17117467 and 0.19333333.
+    # The case of rlax's own tests: two batches of three steps, losses -0.17117467 (rounded there; -(0.5 + 0.1 e^-2) / 3) and 0.19333333.
     logits = f32([[1, 1, 1], [2, 0, 0], [-1, -2, -3]])
     old = f32([[1, 1, 1], [2, 0, 0], [-3, -2, -1]])
     a_t = np.array([0, 1, 2], np.int32)
@@ -174,7 +170,7 @@ def policy_losses(file):
         inputs = {"logits_t": logits, "old_logits_t": old, "a_t": a_t, "adv_t": sign * f32([0.3, 0.2, 0.1])}
         out = call(file, "clipped_surrogate_from_logits", {"epsilon": 0.2}, f, inputs, ["logits_t"], "loss")
         losses.append(float(out["loss"]))
-    np.testing.assert_allclose(losses, [-0.17117467, 0.19333333], rtol=1e-6)
+    np.testing.assert_allclose(losses, [-0.17117467, 0.19333333], rtol=2e-5)
 
 
 GAE = (
