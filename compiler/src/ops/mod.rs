@@ -2,11 +2,18 @@
 //!
 //! Adding an op touches one family file and one line of the registry.
 
+mod constant;
 mod elementwise;
 mod error;
 mod op;
 pub mod registry;
+mod samples;
+mod shape;
+mod slice;
 
+pub use constant::{Constant, Iota};
 pub use elementwise::{Elementwise, same_dtype, same_dtype_that};
 pub use error::TypeError;
-pub use op::{Effect, Op, OpRef, OpStruct, Operand, Rule, Sample, parse_attribute};
+pub use op::{Effect, Op, OpRef, OpStruct, Operand, Pruned, Rule, Sample, parse_attribute};
+pub use shape::{BroadcastInDim, Concatenate, Pad, Reshape, Reverse, Transpose};
+pub use slice::Slice;

@@ -1,0 +1,185 @@
+//! `pad`: a value around and between the elements, or, with a negative amount, elements cut off the edges.
+
+use super::prepended;
+use crate::array::{Array, Scalar, for_each_index};
+use crate::attributes::Attributes;
+use crate::ir::{Builder, Var};
+use crate::lower::{Hlo, HloAttribute, HloValue, hlo_op};
+use crate::op_struct;
+use crate::ops::samples::ramp;
+use crate::ops::{Op, OpStruct, Operand, Rule, Sample, TypeError};
+use crate::transform::VmapContext;
+use crate::types::{DType, TensorType};
+
+op_struct! {
+    /// Puts `interior[i]` copies of a value between neighbours along axis `i`, then `low[i]` in front and `high[i]`
+    /// behind; negative `low` and `high` cut that many off.
+    ///
+    /// Operands: `x`, and the scalar padding value of its dtype. Axis `i` of the result has extent
+    /// `low[i] + n + max(n - 1, 0) * interior[i] + high[i]`, `n` being that of `x`, which must not be negative.
+    Pad {
+        /// The amount in front of each axis.
+        low: Vec<i64>,
+        /// The amount behind each axis.
+        high: Vec<i64>,
+        /// The amount between neighbours along each axis; not negative.
+        interior: Vec<i64>,
+    }
+}
+
+impl Pad {
+    /// Examples for the generic tests.
+    pub fn samples() -> Vec<Sample> {
+        let sample = |x: Array, low: &[i64], high: &[i64], interior: &[i64]| {
+            let value = Array::splat(TensorType::scalar(x.ty.dtype), Scalar::number(x.ty.dtype, 9));
+            let op = Pad { low: low.to_vec(), high: high.to_vec(), interior: interior.to_vec() };
+            Sample::new(op, vec![x, value])
+        };
+        vec![
+            sample(ramp(DType::F32, [3]), &[1], &[2], &[0]),
+            sample(ramp(DType::F32, [2, 3]), &[1, 0], &[0, 2], &[2, 1]),
+            sample(ramp(DType::F32, [4, 3]), &[-1, 2], &[1, -1], &[1, 0]),
+            sample(ramp(DType::F32, [5]), &[-2], &[-1], &[1]),
+            sample(ramp(DType::F32, [0]), &[1], &[2], &[3]),
+            sample(ramp(DType::F32, []), &[], &[], &[]),
+            sample(ramp(DType::I32, [2]), &[1], &[1], &[0]),
+            sample(ramp(DType::Bool, [2]), &[0], &[1], &[1]),
+        ]
+    }
+
+    /// The result's extent along `axis` for an operand's extent of `n`.
+    fn extent(&self, axis: usize, n: usize) -> i64 {
+        let n = n as i64;
+        self.low[axis] + n + (n - 1).max(0) * self.interior[axis] + self.high[axis]
+    }
+
+    /// Where the result, of type `ty`, holds elements of the operand: a bool tensor.
+    fn mask(&self, b: &mut Builder, x: &TensorType) -> Var {
+        let ones = b.full(&x.with_dtype(DType::Bool), 1.0);
+        let zero = b.zeros(&TensorType::scalar(DType::Bool));
+        b.emit1(self.clone(), &[ones, zero])
+    }
+}
+
+impl Op for Pad {
+    fn mnemonic(&self) -> &'static str {
+        "pad"
+    }
+
+    fn attributes(&self) -> Attributes {
+        self.struct_attributes()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
+        TypeError::check_arity(inputs, 2)?;
+        let (x, value) = (&inputs[0], &inputs[1]);
+        if *value != TensorType::scalar(x.dtype) {
+            return Err(TypeError::new(format!("the padding value of {x} must be {}[], got {value}", x.dtype)));
+        }
+        for (name, amounts) in [("low", &self.low), ("high", &self.high), ("interior", &self.interior)] {
+            if amounts.len() != x.rank() {
+                return Err(TypeError::new(format!("{name} must have one amount for each axis of {x}, got {amounts:?}")));
+            }
+        }
+        if self.interior.iter().any(|&amount| amount < 0) {
+            return Err(TypeError::new(format!("interior amounts must not be negative, got {:?}", self.interior)));
+        }
+        let extents = (0..x.rank()).map(|axis| {
+            usize::try_from(self.extent(axis, x.shape[axis])).map_err(|_| {
+                TypeError::new(format!(
+                    "low {} and high {} cut more off axis {axis} of {x} than it has",
+                    self.low[axis], self.high[axis]
+                ))
+            })
+        });
+        Ok(vec![x.with_shape(extents.collect::<Result<Vec<_>, _>>()?)])
+    }
+
+    fn eval(&self, inputs: &[Array]) -> Vec<Array> {
+        let (x, value) = (&inputs[0], inputs[1].data[0]);
+        let shape: Vec<usize> = (0..x.ty.rank()).map(|axis| self.extent(axis, x.ty.shape[axis]) as usize).collect();
+        let mut result = Array::splat(x.ty.with_shape(shape.clone()), value);
+        let mut target = vec![0; shape.len()];
+        for_each_index(&x.ty.shape, |index| {
+            for (axis, &i) in index.iter().enumerate() {
+                let position = self.low[axis] + i as i64 * (self.interior[axis] + 1);
+                if position < 0 || position >= shape[axis] as i64 {
+                    return;
+                }
+                target[axis] = position as usize;
+            }
+            result.set(&target, x.at(index));
+        });
+        vec![result]
+    }
+
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Vec<(Var, bool)> {
+        let wide = Pad { low: prepended(0, &self.low), high: prepended(0, &self.high), interior: prepended(0, &self.interior) };
+        let x = cx.batch(b, inputs[0], batched[0]);
+        if !batched[1] {
+            return vec![(b.emit1(wide, &[x, inputs[1]]), true)];
+        }
+        // Each example has its own value: pad with any, then put the values where there is padding.
+        let dtype = b.ty(x).dtype;
+        let zero = b.zeros(&TensorType::scalar(dtype));
+        let padded = b.emit1(wide, &[x, zero]);
+        let example = b.ty(x).unstacked();
+        let mask = self.mask(b, &example);
+        let mask = b.broadcast_leading(mask, cx.size);
+        let shape = b.ty(padded).shape.clone();
+        let values = b.broadcast_in_dim(inputs[1], &shape, &[0]);
+        vec![(b.select(mask, padded, values), true)]
+    }
+
+    fn jvp(&self, b: &mut Builder, inputs: &[Var], _: &[Var], tangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+        let parts: Vec<Var> = inputs.iter().zip(tangents).map(|(&x, t)| t.unwrap_or_else(|| b.full_like(x, 0.0))).collect();
+        Rule::Some(vec![Some(b.emit1(self.clone(), &parts))])
+    }
+
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+        let Some(ct) = cotangents[0] else { return Rule::Some(vec![None, None]) };
+        let x = match &inputs[0] {
+            Operand::Known(var) => b.ty(*var).clone(),
+            Operand::Linear(ty) => ty.clone(),
+        };
+        let zero = b.zeros(&TensorType::scalar(x.dtype));
+        let of_x = inputs[0].is_linear().then(|| {
+            // Undo the edges first: what was cut off comes back as zeros, and every element is at a multiple of the stride.
+            let low: Vec<i64> = self.low.iter().map(|amount| -amount).collect();
+            let high: Vec<i64> = self.high.iter().map(|amount| -amount).collect();
+            let spread = b.pad(ct, zero, &low, &high, &vec![0; low.len()]);
+            let limit = b.ty(spread).shape.clone();
+            let strides: Vec<usize> = self.interior.iter().map(|&amount| amount as usize + 1).collect();
+            b.slice(spread, &vec![0; limit.len()], &limit, &strides)
+        });
+        let of_value = inputs[1].is_linear().then(|| {
+            // Summing the padding alone, not all minus the elements, keeps an infinite cotangent of one from the other.
+            let mask = self.mask(b, &x);
+            let zeros = b.full_like(ct, 0.0);
+            let padding = b.select(mask, zeros, ct);
+            let axes: Vec<usize> = (0..x.rank()).collect();
+            if axes.is_empty() { padding } else { b.reduce_sum(padding, &axes) }
+        });
+        Rule::Some(vec![of_x, of_value])
+    }
+
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
+        let attributes = vec![
+            ("edge_padding_low", HloAttribute::I64Array(self.low.clone())),
+            ("edge_padding_high", HloAttribute::I64Array(self.high.clone())),
+            ("interior_padding", HloAttribute::I64Array(self.interior.clone())),
+        ];
+        vec![hlo_op(hlo, "stablehlo.pad", inputs, attributes, &results[0])]
+    }
+}
+
+impl Builder {
+    /// `value` around and between the elements of `x`, see [`Pad`]; the same variable where all amounts are zero.
+    #[track_caller]
+    pub fn pad(&mut self, x: Var, value: Var, low: &[i64], high: &[i64], interior: &[i64]) -> Var {
+        if low.iter().chain(high).chain(interior).all(|&amount| amount == 0) {
+            return x;
+        }
+        self.emit1(Pad { low: low.to_vec(), high: high.to_vec(), interior: interior.to_vec() }, &[x, value])
+    }
+}

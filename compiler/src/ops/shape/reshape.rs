@@ -1,0 +1,88 @@
+//! `reshape`: the same elements in row-major order under another shape.
+
+use super::prepended;
+use crate::array::Array;
+use crate::attributes::Attributes;
+use crate::ir::{Builder, Var};
+use crate::lower::{Hlo, HloValue, hlo_reshape};
+use crate::op_struct;
+use crate::ops::samples::ramp;
+use crate::ops::{Op, OpStruct, Operand, Rule, Sample, TypeError};
+use crate::transform::VmapContext;
+use crate::types::{DType, TensorType};
+
+op_struct! {
+    /// The same elements in row-major order under another shape of as many elements.
+    Reshape {
+        /// The result's shape.
+        shape: Vec<usize>,
+    }
+}
+
+impl Reshape {
+    /// Examples for the generic tests.
+    pub fn samples() -> Vec<Sample> {
+        let sample = |x: Array, shape: &[usize]| Sample::new(Reshape { shape: shape.to_vec() }, vec![x]);
+        vec![
+            sample(ramp(DType::F32, [2, 3]), &[3, 2]),
+            sample(ramp(DType::F32, [6]), &[1, 2, 3]),
+            sample(ramp(DType::F32, []), &[1, 1]),
+            sample(ramp(DType::I32, [2, 1, 2]), &[4]),
+            sample(ramp(DType::Bool, [1]), &[]),
+            sample(ramp(DType::F32, [0, 3]), &[5, 0]),
+        ]
+    }
+}
+
+impl Op for Reshape {
+    fn mnemonic(&self) -> &'static str {
+        "reshape"
+    }
+
+    fn attributes(&self) -> Attributes {
+        self.struct_attributes()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
+        TypeError::check_arity(inputs, 1)?;
+        let result = inputs[0].with_shape(self.shape.clone());
+        if result.elements() != inputs[0].elements() {
+            return Err(TypeError::new(format!(
+                "cannot reshape {} to {result}: {} elements are not {}",
+                inputs[0],
+                inputs[0].elements(),
+                result.elements()
+            )));
+        }
+        Ok(vec![result])
+    }
+
+    fn eval(&self, inputs: &[Array]) -> Vec<Array> {
+        vec![Array { ty: inputs[0].ty.with_shape(self.shape.clone()), data: inputs[0].data.clone() }]
+    }
+
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], _: &[bool]) -> Vec<(Var, bool)> {
+        vec![(b.emit1(Reshape { shape: prepended(cx.size, &self.shape) }, inputs), true)]
+    }
+
+    fn jvp(&self, b: &mut Builder, _: &[Var], _: &[Var], tangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+        Rule::Some(vec![tangents[0].map(|t| b.emit1(self.clone(), &[t]))])
+    }
+
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+        let (Some(x), Some(ct)) = (inputs[0].linear(), cotangents[0]) else { return Rule::Some(vec![None]) };
+        Rule::Some(vec![Some(b.reshape(ct, &x.shape))])
+    }
+
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
+        vec![hlo_reshape(hlo, inputs[0], &results[0])]
+    }
+}
+
+impl Builder {
+    /// The same elements under another shape; the same variable where `x` has that shape.
+    #[track_caller]
+    pub fn reshape(&mut self, x: Var, shape: &[usize]) -> Var {
+        if self.ty(x).shape == shape { x } else { self.emit1(Reshape { shape: shape.to_vec() }, &[x]) }
+    }
+}
