@@ -83,6 +83,42 @@ impl Func {
         self.results.iter().map(|&var| read(&values, var)).collect()
     }
 
+    /// The function of `params` that `eqns`, some of this one's equations in order, compute; variables are renumbered.
+    pub fn subset<'a>(&'a self, params: &[Var], eqns: impl IntoIterator<Item = &'a Eqn>, results: &[Var]) -> Func {
+        let mut types = Vec::new();
+        let mut map: Vec<Option<Var>> = vec![None; self.types.len()];
+        let mut define = |var: Var, map: &mut Vec<Option<Var>>| {
+            let new = Var(u32::try_from(types.len()).expect("no more variables than before"));
+            types.push(self.ty(var).clone());
+            map[var.index()] = Some(new);
+            new
+        };
+        let read = |map: &[Option<Var>], var: Var| map[var.index()].expect("the kept equations are closed under use");
+        let params = params.iter().map(|&var| define(var, &mut map)).collect();
+        let mut kept = Vec::new();
+        for eqn in eqns {
+            let inputs = eqn.inputs.iter().map(|&var| read(&map, var)).collect();
+            let outputs = eqn.outputs.iter().map(|&var| define(var, &mut map)).collect();
+            kept.push(Eqn { op: eqn.op.clone(), inputs, outputs, loc: eqn.loc });
+        }
+        let results = results.iter().map(|&var| read(&map, var)).collect();
+        Func { name: self.name.clone(), types, params, eqns: kept, results }
+    }
+
+    /// For every variable, whether it depends on one of the parameters marked.
+    pub fn depends_on(&self, marked: &[bool]) -> Vec<bool> {
+        let mut depends = vec![false; self.types.len()];
+        for (&param, &mark) in self.params.iter().zip(marked) {
+            depends[param.index()] = mark;
+        }
+        for eqn in &self.eqns {
+            if eqn.inputs.iter().any(|var| depends[var.index()]) {
+                eqn.outputs.iter().for_each(|var| depends[var.index()] = true);
+            }
+        }
+        depends
+    }
+
     /// The number of equations, those of bodies included.
     pub fn eqn_count(&self) -> usize {
         let inner = |eqn: &Eqn| eqn.op.attributes().funcs().iter().map(|func| func.eqn_count()).sum::<usize>();

@@ -3,9 +3,9 @@
 use super::TypeError;
 use crate::array::Array;
 use crate::attributes::{Attribute, AttributeValue, Attributes};
-use crate::ir::{Builder, Var};
+use crate::ir::{Builder, Func, Loc, Var};
 use crate::lower::{Hlo, HloValue};
-use crate::transform::{Mode, VmapContext};
+use crate::transform::{Mode, TransformError, VmapContext};
 use crate::types::TensorType;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -18,6 +18,8 @@ pub enum Rule<T> {
     Some(T),
     /// Why there is none, and what to use in its place; it reaches the user.
     None(&'static str),
+    /// An op inside one of this op's bodies has no such rule.
+    Failed(TransformError),
 }
 
 impl<T> Rule<T> {
@@ -26,8 +28,38 @@ impl<T> Rule<T> {
         match self {
             Rule::Some(value) => Rule::Some(f(value)),
             Rule::None(reason) => Rule::None(reason),
+            Rule::Failed(error) => Rule::Failed(error),
         }
     }
+
+    /// The result, or an error that names the op and the user's line.
+    pub fn of(self, op: &OpRef, loc: Loc) -> Result<T, TransformError> {
+        match self {
+            Rule::Some(value) => Ok(value),
+            Rule::None(reason) => Err(TransformError { op: op.mnemonic(), loc, reason }),
+            Rule::Failed(error) => Err(error),
+        }
+    }
+}
+
+impl<T> From<Result<T, TransformError>> for Rule<T> {
+    fn from(result: Result<T, TransformError>) -> Self {
+        match result {
+            Ok(value) => Rule::Some(value),
+            Err(error) => Rule::Failed(error),
+        }
+    }
+}
+
+/// A region op without the operands and results that nobody needs.
+#[derive(Clone, Debug)]
+pub struct Pruned {
+    /// The smaller op.
+    pub op: OpRef,
+    /// The positions of the operands that it keeps.
+    pub inputs: Vec<usize>,
+    /// The positions of the results that it keeps; those that were asked for are among them.
+    pub outputs: Vec<usize>,
 }
 
 /// What an op does besides computing its results.
@@ -152,9 +184,25 @@ pub trait Op: fmt::Debug + Send + Sync + 'static {
     /// Emits StableHLO. `results` are the inferred result types.
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue>;
 
-    /// The op with other bodies, for passes over region ops; `None` where the op has none.
-    fn with_funcs(&self, funcs: Vec<Arc<crate::ir::Func>>) -> Option<OpRef> {
+    /// The op with other bodies of the same types, in the order of [`Attributes::funcs`]; `None` where it has none.
+    fn with_funcs(&self, funcs: Vec<Arc<Func>>) -> Option<OpRef> {
         let _ = funcs;
+        None
+    }
+
+    /// The op without what is not needed for the results marked `used`; `None` if it is all needed.
+    fn prune(&self, used: &[bool]) -> Option<Pruned> {
+        let _ = used;
+        None
+    }
+
+    /// Whether a backward pass should do the op again rather than keep its result: ops that only move or repeat data.
+    fn recompute(&self) -> bool {
+        false
+    }
+
+    /// The body, if applying the op is the same as running the body once.
+    fn inline_body(&self) -> Option<Arc<Func>> {
         None
     }
 }

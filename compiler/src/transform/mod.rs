@@ -9,7 +9,9 @@ mod vmap;
 
 pub use cse::cse;
 pub use dce::dce;
-pub use differentiate::{Linearized, Mode, TransformError, jvp, linearize};
+pub use differentiate::{Linearized, Mode, TransformError, Vjp, jvp, jvp_with, linearize, linearize_with, vjp};
+pub(crate) use dce::needed;
+pub(crate) use differentiate::{deal, instantiate};
 pub use inline::inline_calls;
 pub use transpose::transpose;
 pub use vmap::{VmapContext, vmap};

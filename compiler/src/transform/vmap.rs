@@ -1,20 +1,31 @@
 //! `vmap`: a function of one example becomes a function of a batch. The batch is always the leading axis.
 
-use crate::ir::{Builder, Func, Var};
+use crate::ir::{Builder, Func, Loc, Var};
+use std::cell::RefCell;
 
 /// What an op's vmap rule knows of the batch.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct VmapContext {
     /// The extent of the batch axis.
     pub size: usize,
     /// The name by which collectives inside the function can mean this axis.
     pub axis: Option<String>,
+    /// What the user should know of the result, and the line that it is about.
+    pub warnings: RefCell<Vec<(Loc, &'static str)>>,
 }
 
 impl VmapContext {
     /// A batch of `size` along an axis without a name.
     pub fn new(size: usize) -> Self {
-        VmapContext { size, axis: None }
+        VmapContext { size, ..VmapContext::default() }
+    }
+
+    /// Adds a warning, once per line.
+    pub fn warn(&self, loc: Loc, message: &'static str) {
+        let mut warnings = self.warnings.borrow_mut();
+        if !warnings.contains(&(loc, message)) {
+            warnings.push((loc, message));
+        }
     }
 
     /// `var` with the batch as its leading axis: broadcast where it has none.

@@ -1,0 +1,275 @@
+//! `scan`: a loop of known length with a carry, slices in and slices out. The one loop that runs backward too.
+
+mod derivative;
+mod sample;
+
+use super::op::{Op, OpRef, OpStruct, Operand, Pruned, Rule, Sample};
+use super::{Effect, TypeError};
+use crate::array::{Array, Scalar};
+use crate::attributes::Attributes;
+use crate::ir::{Builder, Func, Var};
+use crate::lower::{
+    Hlo, HloOp, HloValue, hlo_broadcast, hlo_compare, hlo_op, hlo_reshape, hlo_simple, hlo_splat, lower_func,
+};
+use crate::lower::HloAttribute;
+use crate::op_struct;
+use crate::transform::{Mode, VmapContext, needed, vmap};
+use crate::types::{DType, TensorType};
+use std::sync::Arc;
+
+op_struct! {
+    /// Runs `body` `length` times.
+    ///
+    /// Operands: `consts` loop constants, `carries` initial carries, then arrays with a leading axis of `length`. The
+    /// body takes consts, carries, one slice of each array, and gives the next carries and the slices of the outputs.
+    /// Results: the final carries, then the output slices stacked along a new leading axis. With `reverse` the slices
+    /// are taken, and the output slices put, from the last to the first.
+    Scan {
+        /// consts ++ carries ++ slices -> carries ++ output slices.
+        body: Arc<Func>,
+        /// The number of iterations.
+        length: usize,
+        /// Whether the last slice comes first.
+        reverse: bool,
+        /// The number of operands that stay the same in every iteration.
+        consts: usize,
+        /// The number of carries.
+        carries: usize,
+    }
+}
+
+impl Scan {
+    /// Splits something given per operand into consts, carries, arrays.
+    fn split<'a, T>(&self, operands: &'a [T]) -> (&'a [T], &'a [T], &'a [T]) {
+        let (consts, rest) = operands.split_at(self.consts);
+        let (carries, xs) = rest.split_at(self.carries);
+        (consts, carries, xs)
+    }
+
+    /// The positions of the slices in time order.
+    fn positions(&self) -> Box<dyn Iterator<Item = usize>> {
+        if self.reverse { Box::new((0..self.length).rev()) } else { Box::new(0..self.length) }
+    }
+}
+
+impl Op for Scan {
+    fn mnemonic(&self) -> &'static str {
+        "scan"
+    }
+
+    fn attributes(&self) -> Attributes {
+        self.struct_attributes()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
+        let body = &self.body;
+        TypeError::check_arity(inputs, body.params.len())?;
+        if self.consts + self.carries > inputs.len() || self.carries > body.results.len() {
+            return Err(TypeError::new("more consts and carries than operands or results of the body"));
+        }
+        let (_, _, xs) = self.split(inputs);
+        if let Some(x) = xs.iter().find(|x| x.shape.first() != Some(&self.length)) {
+            return Err(TypeError::new(format!("a scanned array needs a leading axis of {}, got {x}", self.length)));
+        }
+        let slices = self.consts + self.carries;
+        for (i, (param, input)) in body.param_types().iter().zip(inputs).enumerate() {
+            let given = if i < slices { input.clone() } else { input.unstacked() };
+            if *param != given {
+                return Err(TypeError::new(format!("operand {i} gives the body {given}, which takes {param}")));
+            }
+        }
+        let results = body.result_types();
+        for (i, (out, carry)) in results.iter().zip(&inputs[self.consts..slices]).enumerate() {
+            if out != carry {
+                return Err(TypeError::new(format!("carry {i} goes in as {carry} and comes out as {out}")));
+            }
+        }
+        let (carries, ys) = results.split_at(self.carries);
+        Ok(carries.iter().cloned().chain(ys.iter().map(|y| y.stacked(self.length))).collect())
+    }
+
+    fn effect(&self) -> Effect {
+        effect_of(&[&self.body])
+    }
+
+    fn eval(&self, inputs: &[Array]) -> Vec<Array> {
+        let (consts, carries, xs) = self.split(inputs);
+        let mut carries = carries.to_vec();
+        let y_types = self.body.result_types().split_off(self.carries);
+        let mut ys: Vec<Vec<Array>> = vec![Vec::new(); y_types.len()];
+        for position in self.positions() {
+            let slices = xs.iter().map(|x| x.index_leading(position));
+            let arguments: Vec<Array> = consts.iter().cloned().chain(carries).chain(slices).collect();
+            let mut results = self.body.eval(&arguments);
+            let outputs = results.split_off(self.carries);
+            carries = results;
+            ys.iter_mut().zip(outputs).for_each(|(stack, y)| stack.push(y));
+        }
+        let stacked = ys.into_iter().zip(&y_types).map(|(mut stack, ty)| {
+            if self.reverse {
+                stack.reverse();
+            }
+            Array::stack(ty, &stack)
+        });
+        let stacked: Vec<Array> = stacked.collect();
+        carries.into_iter().chain(stacked).collect()
+    }
+
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Vec<(Var, bool)> {
+        let mut flags = batched.to_vec();
+        let slots = self.consts..self.consts + self.carries;
+        // A carry is batched if it starts so, or if the body makes it so: the least fixpoint.
+        let (body, outputs) = loop {
+            let mut force = vec![false; self.body.results.len()];
+            force[..self.carries].copy_from_slice(&flags[slots.clone()]);
+            let (body, outputs) = vmap(&self.body, cx, &flags, &force);
+            if outputs[..self.carries] == flags[slots.clone()] {
+                break (body, outputs);
+            }
+            flags[slots.clone()].copy_from_slice(&outputs[..self.carries]);
+        };
+        let inputs: Vec<Var> = inputs.iter().enumerate().map(|(i, &input)| match (batched[i], flags[i]) {
+            (true, _) if i >= slots.end => b.move_axis(input, 1, 0),
+            (false, true) => b.broadcast_leading(input, cx.size),
+            _ => input,
+        });
+        let inputs: Vec<Var> = inputs.collect();
+        let scan = Scan { body: Arc::new(body), ..self.clone() };
+        let results = b.emit(scan, &inputs);
+        let results = results.into_iter().zip(outputs).enumerate().map(|(i, (var, is_batched))| {
+            (if is_batched && i >= self.carries { b.move_axis(var, 0, 1) } else { var }, is_batched)
+        });
+        results.collect()
+    }
+
+    fn jvp(&self, _: &mut Builder, _: &[Var], _: &[Var], _: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+        Rule::None("values and tangents are built together by `differentiate`")
+    }
+
+    fn differentiate(&self, _: &OpRef, b: &mut Builder, mode: Mode, inputs: &[Var], tangents: &[Option<Var>]) -> Rule<(Vec<Var>, Vec<Option<Var>>)> {
+        match mode {
+            Mode::Forward => derivative::forward(self, b, inputs, tangents).into(),
+            Mode::Linearize => derivative::linearized(self, b, inputs, tangents).into(),
+        }
+    }
+
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+        derivative::transposed(self, b, inputs, cotangents).into()
+    }
+
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
+        let counter_ty = TensorType::scalar(DType::I32);
+        let number = |hlo: &mut dyn Hlo, value: usize| hlo_splat(hlo, &counter_ty, Scalar::Int(value as i128));
+        let zero = number(hlo, 0);
+        let ys: Vec<HloValue> = results[self.carries..].iter().map(|ty| hlo_splat(hlo, ty, Scalar::zero(ty.dtype))).collect();
+        // counter, consts, carries, arrays, outputs
+        let state: Vec<HloValue> = std::iter::once(zero).chain(inputs.iter().copied()).chain(ys).collect();
+        let types: Vec<TensorType> = state.iter().map(|&value| hlo.ty(value)).collect();
+
+        let arguments = hlo.begin_region(&types);
+        let length = number(hlo, self.length);
+        let more = hlo_compare(hlo, "LT", arguments[0], length);
+        let condition = hlo.end_region(&[more]);
+
+        let arguments = hlo.begin_region(&types);
+        let counter = arguments[0];
+        let operands = &arguments[1..1 + inputs.len()];
+        let buffers = &arguments[1 + inputs.len()..];
+        let position = if self.reverse {
+            let last = number(hlo, self.length.saturating_sub(1));
+            hlo_simple(hlo, "stablehlo.subtract", &[last, counter])
+        } else {
+            counter
+        };
+        let (consts, carries, xs) = self.split(operands);
+        let slices: Vec<HloValue> = xs.iter().map(|&x| slice_at(hlo, x, position, zero_like(hlo, &counter_ty))).collect();
+        let body_inputs: Vec<HloValue> = consts.iter().chain(carries).copied().chain(slices).collect();
+        let outputs = lower_func(hlo, &self.body, &body_inputs);
+        let (next, slices) = outputs.split_at(self.carries);
+        let buffers: Vec<HloValue> = buffers.iter().zip(slices).map(|(&buffer, &y)| update_at(hlo, buffer, y, position)).collect();
+        let one = number(hlo, 1);
+        let counter = hlo_simple(hlo, "stablehlo.add", &[counter, one]);
+        let state_out: Vec<HloValue> =
+            std::iter::once(counter).chain(consts.iter().copied()).chain(next.iter().copied()).chain(xs.iter().copied()).chain(buffers).collect();
+        let body = hlo.end_region(&state_out);
+
+        let outputs = hlo.op(HloOp { name: "stablehlo.while", operands: &state, attributes: Vec::new(), regions: vec![condition, body], results: &types });
+        let carries = &outputs[1 + self.consts..1 + self.consts + self.carries];
+        carries.iter().chain(&outputs[1 + inputs.len()..]).copied().collect()
+    }
+
+    fn with_funcs(&self, mut funcs: Vec<Arc<Func>>) -> Option<OpRef> {
+        Some(OpRef::new(Scan { body: funcs.remove(0), ..self.clone() }))
+    }
+
+    fn prune(&self, used: &[bool]) -> Option<Pruned> {
+        // A carry is needed if its final value is, or if a needed result reads it in a later iteration.
+        let mut wanted = used.to_vec();
+        let (inputs, outputs) = loop {
+            let needed = needed(&self.body, &wanted);
+            let inputs: Vec<bool> = self.body.params.iter().map(|param| needed[param.index()]).collect();
+            let carries = &inputs[self.consts..self.consts + self.carries];
+            let more = (0..self.carries).any(|i| carries[i] && !wanted[i]);
+            (0..self.carries).for_each(|i| wanted[i] |= carries[i]);
+            if !more {
+                break (inputs, wanted);
+            }
+        };
+        // A carry that is only handed through, kept for its final value, keeps its operand.
+        let keep: Vec<usize> = (0..inputs.len())
+            .filter(|&i| if (self.consts..self.consts + self.carries).contains(&i) { outputs[i - self.consts] } else { inputs[i] })
+            .collect();
+        let kept_outputs: Vec<usize> = (0..outputs.len()).filter(|&i| outputs[i]).collect();
+        let mut body = (*self.body).clone();
+        body.results = kept_outputs.iter().map(|&i| self.body.results[i]).collect();
+        body = crate::transform::dce(&body);
+        if keep.len() == inputs.len() && kept_outputs.len() == outputs.len() && body.eqns.len() == self.body.eqns.len() {
+            return None;
+        }
+        body.params = keep.iter().map(|&i| body.params[i]).collect();
+        let op = Scan {
+            consts: keep.iter().filter(|&&i| i < self.consts).count(),
+            carries: kept_outputs.iter().filter(|&&i| i < self.carries).count(),
+            body: Arc::new(body),
+            ..self.clone()
+        };
+        Some(Pruned { op: OpRef::new(op), inputs: keep, outputs: kept_outputs })
+    }
+}
+
+impl Scan {
+    /// Examples for the generic tests.
+    pub fn samples() -> Vec<Sample> {
+        sample::samples()
+    }
+}
+
+/// [`Effect::Collective`] if an equation of the bodies has it.
+pub(crate) fn effect_of(bodies: &[&Arc<Func>]) -> Effect {
+    let any = bodies.iter().any(|body| body.eqns.iter().any(|eqn| eqn.op.effect() == Effect::Collective));
+    if any { Effect::Collective } else { Effect::Pure }
+}
+
+fn zero_like(hlo: &mut dyn Hlo, ty: &TensorType) -> HloValue {
+    hlo_splat(hlo, ty, Scalar::Int(0))
+}
+
+/// The slice of `x` at `position` of its leading axis, without that axis.
+fn slice_at(hlo: &mut dyn Hlo, x: HloValue, position: HloValue, zero: HloValue) -> HloValue {
+    let ty = hlo.ty(x);
+    let mut sizes: Vec<i64> = ty.shape.iter().map(|&n| n as i64).collect();
+    sizes[0] = 1;
+    let operands: Vec<HloValue> = std::iter::once(x).chain((0..ty.rank()).map(|axis| if axis == 0 { position } else { zero })).collect();
+    let slice = hlo_op(hlo, "stablehlo.dynamic_slice", &operands, vec![("slice_sizes", HloAttribute::I64Array(sizes))], &ty.unstacked().stacked(1));
+    hlo_reshape(hlo, slice, &ty.unstacked())
+}
+
+/// `buffer` with `y` at `position` of its leading axis.
+fn update_at(hlo: &mut dyn Hlo, buffer: HloValue, y: HloValue, position: HloValue) -> HloValue {
+    let ty = hlo.ty(buffer);
+    let axes: Vec<usize> = (1..ty.rank()).collect();
+    let y = hlo_broadcast(hlo, y, &axes, &ty.unstacked().stacked(1));
+    let zero = zero_like(hlo, &TensorType::scalar(DType::I32));
+    let operands: Vec<HloValue> = [buffer, y].into_iter().chain((0..ty.rank()).map(|axis| if axis == 0 { position } else { zero })).collect();
+    hlo_op(hlo, "stablehlo.dynamic_update_slice", &operands, Vec::new(), &ty)
+}

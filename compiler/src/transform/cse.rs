@@ -1,0 +1,40 @@
+//! Common subexpression elimination: the same op on the same operands is computed once, inside bodies too.
+
+use crate::ir::{Eqn, Func, Var};
+use crate::ops::{Effect, OpRef};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The function with equal pure equations merged into the first of them.
+pub fn cse(func: &Func) -> Func {
+    let mut map: Vec<Var> = (0..func.types.len() as u32).map(Var).collect();
+    // Only looked up, never iterated: the hash order shapes nothing.
+    let mut seen: HashMap<(OpRef, Vec<Var>), Vec<Var>> = HashMap::new();
+    let mut kept = Vec::with_capacity(func.eqns.len());
+    for eqn in &func.eqns {
+        let inputs: Vec<Var> = eqn.inputs.iter().map(|var| map[var.index()]).collect();
+        let op = map_bodies(&eqn.op, cse);
+        if eqn.op.effect() == Effect::Pure {
+            let first = seen.entry((op.clone(), inputs.clone())).or_insert_with(|| eqn.outputs.clone());
+            if first[..] != eqn.outputs[..] {
+                for (from, to) in eqn.outputs.iter().zip(first.iter()) {
+                    map[from.index()] = *to;
+                }
+                continue;
+            }
+        }
+        kept.push(Eqn { op, inputs, outputs: eqn.outputs.clone(), loc: eqn.loc });
+    }
+    let results: Vec<Var> = func.results.iter().map(|var| map[var.index()]).collect();
+    func.subset(&func.params, &kept, &results)
+}
+
+/// The op with each of its bodies passed through `pass`, which keeps their types.
+pub(crate) fn map_bodies(op: &OpRef, pass: impl Fn(&Func) -> Func) -> OpRef {
+    let attributes = op.attributes();
+    let bodies = attributes.funcs();
+    if bodies.is_empty() {
+        return op.clone();
+    }
+    op.with_funcs(bodies.into_iter().map(|body| Arc::new(pass(body))).collect()).unwrap_or_else(|| op.clone())
+}
