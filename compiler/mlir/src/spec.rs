@@ -1,0 +1,99 @@
+//! What a module needs besides its function: names, replicas, who owns the arguments' memory.
+
+use crate::MlirError;
+use podracer_compiler::Func;
+
+/// What becomes of an argument's buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Donation {
+    /// The caller keeps it.
+    #[default]
+    Kept,
+    /// The program takes it and writes this result into it; the types must be equal.
+    Into(usize),
+    /// The program takes it and may use it for any result that fits.
+    Donor,
+}
+
+/// One argument of the module's main function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArgumentSpec {
+    /// The key path of the tree leaf, such as `state.params.w`; it shows in profiles and in the plugin's errors.
+    pub name: String,
+    /// What becomes of its buffer.
+    pub donation: Donation,
+}
+
+impl ArgumentSpec {
+    /// An argument that the caller keeps.
+    pub fn kept(name: impl Into<String>) -> Self {
+        ArgumentSpec { name: name.into(), donation: Donation::Kept }
+    }
+
+    /// An argument whose buffer becomes the given result's.
+    pub fn into_result(name: impl Into<String>, result: usize) -> Self {
+        ArgumentSpec { name: name.into(), donation: Donation::Into(result) }
+    }
+
+    /// An argument whose buffer the program may reuse.
+    pub fn donor(name: impl Into<String>) -> Self {
+        ArgumentSpec { name: name.into(), donation: Donation::Donor }
+    }
+}
+
+/// What a module needs besides its function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModuleSpec {
+    /// The module's name, which XLA uses in dumps and profiles; may be empty.
+    pub name: String,
+    /// How many devices run it together, each with arguments of its own.
+    pub replicas: usize,
+    /// The arguments of the main function, in order.
+    pub arguments: Vec<ArgumentSpec>,
+    /// The key paths of the results, in order; empty ones are left out of the text.
+    pub result_names: Vec<String>,
+}
+
+impl ModuleSpec {
+    /// One replica, arguments `arg0`, `arg1`, ... that the caller keeps, results without names.
+    pub fn new(name: impl Into<String>, func: &Func) -> Self {
+        ModuleSpec {
+            name: name.into(),
+            replicas: 1,
+            arguments: (0..func.params.len()).map(|i| ArgumentSpec::kept(format!("arg{i}"))).collect(),
+            result_names: vec![String::new(); func.results.len()],
+        }
+    }
+
+    /// The same for another number of replicas.
+    pub fn replicas(mut self, replicas: usize) -> Self {
+        self.replicas = replicas;
+        self
+    }
+
+    /// Checks the specification against the function it is for.
+    pub(crate) fn check(&self, func: &Func) -> Result<(), MlirError> {
+        let count = |what, expected, got| if expected == got { Ok(()) } else { Err(MlirError::Count { what, expected, got }) };
+        count("arguments", func.params.len(), self.arguments.len())?;
+        count("results", func.results.len(), self.result_names.len())?;
+        if self.replicas == 0 || i32::try_from(self.replicas).is_err() {
+            return Err(MlirError::Replicas(self.replicas));
+        }
+        let mut taken = vec![false; func.results.len()];
+        for (argument, &param) in self.arguments.iter().zip(&func.params) {
+            let Donation::Into(result) = argument.donation else { continue };
+            let name = || argument.name.clone();
+            let Some(&output) = func.results.get(result) else {
+                return Err(MlirError::AliasOutOfRange { argument: name(), result, results: func.results.len() });
+            };
+            if std::mem::replace(&mut taken[result], true) {
+                return Err(MlirError::AliasTwice { argument: name(), result });
+            }
+            let (ty, result_ty) = (func.ty(param), func.ty(output));
+            if ty != result_ty {
+                return Err(MlirError::AliasType { argument: name(), ty: ty.clone(), result, result_ty: result_ty.clone() });
+            }
+        }
+        Ok(())
+    }
+}
