@@ -11,7 +11,10 @@ use melior::ir::r#type::IntegerType;
 use podracer_compiler::HloAttribute;
 
 /// One attribute, or what is wrong with it.
-pub fn attribute<'c>(context: &'c Context, attribute: &HloAttribute) -> Result<Attribute<'c>, String> {
+pub fn attribute<'c>(
+    context: &'c Context,
+    attribute: &HloAttribute,
+) -> Result<Attribute<'c>, String> {
     match attribute {
         HloAttribute::I64Array(values) => Ok(DenseI64ArrayAttribute::new(context, values).into()),
         HloAttribute::I64Tensor(shape, values) => dense_i64(context, shape, values),
@@ -20,8 +23,16 @@ pub fn attribute<'c>(context: &'c Context, attribute: &HloAttribute) -> Result<A
         HloAttribute::Bool(value) => Ok(BoolAttribute::new(context, *value).into()),
         HloAttribute::Dense(array) => dense(context, array),
         HloAttribute::Enum(kind, value) => opaque(context, &format!("#stablehlo<{kind} {value}>")),
-        HloAttribute::Channel(handle, kind) => opaque(context, &format!("#stablehlo.channel_handle<handle = {handle}, type = {kind}>")),
-        HloAttribute::Dot { lhs_batch, rhs_batch, lhs_contract, rhs_contract } => Fields::new()
+        HloAttribute::Channel(handle, kind) => opaque(
+            context,
+            &format!("#stablehlo.channel_handle<handle = {handle}, type = {kind}>"),
+        ),
+        HloAttribute::Dot {
+            lhs_batch,
+            rhs_batch,
+            lhs_contract,
+            rhs_contract,
+        } => Fields::new()
             .axes("lhs_batching_dimensions", lhs_batch)
             .axes("rhs_batching_dimensions", rhs_batch)
             .axes("lhs_contracting_dimensions", lhs_contract)
@@ -53,7 +64,10 @@ pub fn attribute<'c>(context: &'c Context, attribute: &HloAttribute) -> Result<A
             .axes("update_window_dims", update_window_dims)
             .axes("inserted_window_dims", inserted_window_dims)
             .axes("input_batching_dims", input_batching_dims)
-            .axes("scatter_indices_batching_dims", scatter_indices_batching_dims)
+            .axes(
+                "scatter_indices_batching_dims",
+                scatter_indices_batching_dims,
+            )
             .axes("scatter_dims_to_operand_dims", scatter_dims_to_operand_dims)
             .number("index_vector_dim", *index_vector_dim)
             .finish(context, "scatter"),
@@ -70,7 +84,8 @@ fn integer(context: &Context, bits: u32, value: i64) -> Attribute<'_> {
 }
 
 fn opaque<'c>(context: &'c Context, text: &str) -> Result<Attribute<'c>, String> {
-    Attribute::parse(context, text).ok_or_else(|| format!("MLIR does not read the attribute `{text}`"))
+    Attribute::parse(context, text)
+        .ok_or_else(|| format!("MLIR does not read the attribute `{text}`"))
 }
 
 /// The fields of a StableHLO attribute; StableHLO reads an absent list as empty, so that empty ones are left out.
@@ -94,6 +109,9 @@ impl Fields {
     }
 
     fn finish<'c>(self, context: &'c Context, kind: &str) -> Result<Attribute<'c>, String> {
-        opaque(context, &format!("#stablehlo.{kind}<{}>", self.0.join(", ")))
+        opaque(
+            context,
+            &format!("#stablehlo.{kind}<{}>", self.0.join(", ")),
+        )
     }
 }

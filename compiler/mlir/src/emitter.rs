@@ -16,7 +16,9 @@ use melior::ir::block::BlockLike;
 use melior::ir::operation::OperationBuilder;
 use melior::ir::{Attribute, Block, Identifier, Location, Region, RegionLike, Value};
 use podracer_compiler::lower::hlo_op;
-use podracer_compiler::{Array, Func, Hlo, HloAttribute, HloOp, HloRegion, HloValue, Loc, TensorType};
+use podracer_compiler::{
+    Array, Func, Hlo, HloAttribute, HloOp, HloRegion, HloValue, Loc, TensorType,
+};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -85,24 +87,45 @@ impl<'c> Emitter<'c> {
 
     /// Opens a block with an argument of each type at its location.
     pub fn open(&mut self, types: &[TensorType], locations: &[Location<'c>]) -> Vec<HloValue> {
-        let arguments: Vec<_> = types.iter().zip(locations).map(|(ty, &location)| (tensor_type(self.context, ty), location)).collect();
+        let arguments: Vec<_> = types
+            .iter()
+            .zip(locations)
+            .map(|(ty, &location)| (tensor_type(self.context, ty), location))
+            .collect();
         let block = Block::new(&arguments);
         let id = self.next_scope;
         self.next_scope += 1;
-        let values: Vec<Value<'c, 'c>> = (0..types.len()).filter_map(|i| block.argument(i).ok()).map(Value::from).collect();
-        self.scopes.push(Scope { id, block, constants: HashMap::new() });
-        values.into_iter().zip(types).map(|(value, ty)| self.define(Some(value), ty.clone())).collect()
+        let values: Vec<Value<'c, 'c>> = (0..types.len())
+            .filter_map(|i| block.argument(i).ok())
+            .map(Value::from)
+            .collect();
+        self.scopes.push(Scope {
+            id,
+            block,
+            constants: HashMap::new(),
+        });
+        values
+            .into_iter()
+            .zip(types)
+            .map(|(value, ty)| self.define(Some(value), ty.clone()))
+            .collect()
+    }
+
+    /// Closes a function's block, which must be the only open one.
+    pub fn close_function(&mut self, results: &[HloValue]) -> Region<'c> {
+        while self.scopes.len() > 1 {
+            self.fail("region", "it is left open");
+            self.scopes.pop();
+        }
+        self.close("func.return", results)
     }
 
     /// Closes the innermost block with a terminator that returns these values.
-    pub fn close(&mut self, terminator: &'static str, results: &[HloValue]) -> Region<'c> {
+    fn close(&mut self, terminator: &'static str, results: &[HloValue]) -> Region<'c> {
         self.build(terminator, results, &[], Vec::new(), &[]);
         let region = Region::new();
-        match self.scopes.pop() {
-            Some(scope) => {
-                region.append_block(scope.block);
-            }
-            None => self.fail(terminator, "no region is open"),
+        if let Some(scope) = self.scopes.pop() {
+            region.append_block(scope.block);
         }
         region
     }
@@ -122,7 +145,11 @@ impl<'c> Emitter<'c> {
 
     fn fail(&mut self, op: &str, message: impl Into<String>) {
         let place = self.place.to_string();
-        self.error.get_or_insert(MlirError::Lowering { op: op.to_string(), place, message: message.into() });
+        self.error.get_or_insert(MlirError::Lowering {
+            op: op.to_string(),
+            place,
+            message: message.into(),
+        });
     }
 
     fn define(&mut self, value: Option<Value<'c, 'c>>, ty: TensorType) -> HloValue {
@@ -133,13 +160,18 @@ impl<'c> Emitter<'c> {
     }
 
     fn entry(&self, value: HloValue) -> &Entry<'c> {
-        self.values.get(value.0 as usize).expect("values belong to the emitter that gave them")
+        self.values
+            .get(value.0 as usize)
+            .expect("values belong to the emitter that gave them")
     }
 
     /// The MLIR value, if it is visible here.
     fn operand(&self, value: HloValue) -> Option<Value<'c, 'c>> {
         let entry = self.entry(value);
-        self.scopes.iter().any(|scope| scope.id == entry.scope).then_some(entry.value)?
+        self.scopes
+            .iter()
+            .any(|scope| scope.id == entry.scope)
+            .then_some(entry.value)?
     }
 
     /// Appends an op; gives its results, without MLIR values if a mistake was made before or here.
@@ -151,9 +183,17 @@ impl<'c> Emitter<'c> {
         regions: Vec<Region<'c>>,
         results: &[TensorType],
     ) -> Vec<HloValue> {
-        let built = if self.failed() { None } else { self.append(name, operands, attributes, regions, results) };
+        let built = if self.failed() {
+            None
+        } else {
+            self.append(name, operands, attributes, regions, results)
+        };
         let values = built.unwrap_or_else(|| vec![None; results.len()]);
-        values.into_iter().zip(results).map(|(value, ty)| self.define(value, ty.clone())).collect()
+        values
+            .into_iter()
+            .zip(results)
+            .map(|(value, ty)| self.define(value, ty.clone()))
+            .collect()
     }
 
     fn append(
@@ -172,7 +212,10 @@ impl<'c> Emitter<'c> {
             };
             values.push(value);
         }
-        let named: Vec<_> = attributes.iter().map(|&(name, attribute)| (Identifier::new(self.context, name), attribute)).collect();
+        let named: Vec<_> = attributes
+            .iter()
+            .map(|&(name, attribute)| (Identifier::new(self.context, name), attribute))
+            .collect();
         let operation = OperationBuilder::new(name, self.location)
             .add_operands(&values)
             .add_attributes(&named)
@@ -184,13 +227,21 @@ impl<'c> Emitter<'c> {
             return None;
         };
         let operation = scope.block.append_operation(operation);
-        Some((0..results.len()).map(|i| operation.result(i).ok().map(Value::from)).collect())
+        Some(
+            (0..results.len())
+                .map(|i| operation.result(i).ok().map(Value::from))
+                .collect(),
+        )
     }
 
     fn take_regions(&mut self, name: &str, regions: &[HloRegion]) -> Vec<Region<'c>> {
         let mut taken = Vec::with_capacity(regions.len());
         for region in regions {
-            match self.regions.get_mut(region.0 as usize).and_then(Option::take) {
+            match self
+                .regions
+                .get_mut(region.0 as usize)
+                .and_then(Option::take)
+            {
                 Some(region) => taken.push(region),
                 None => self.fail(name, "it takes a region that another op has"),
             }
@@ -201,9 +252,16 @@ impl<'c> Emitter<'c> {
     /// `stablehlo.constant`, once per block and value.
     fn constant(&mut self, array: &Arc<Array>, results: &[TensorType]) -> Vec<HloValue> {
         if results != std::slice::from_ref(&array.ty) {
-            self.fail("stablehlo.constant", format!("its value has type {}", array.ty));
+            self.fail(
+                "stablehlo.constant",
+                format!("its value has type {}", array.ty),
+            );
         }
-        if let Some(&value) = self.scopes.last().and_then(|scope| scope.constants.get(array)) {
+        if let Some(&value) = self
+            .scopes
+            .last()
+            .and_then(|scope| scope.constants.get(array))
+        {
             return vec![value];
         }
         let value = if let Some(bytes) = portable_bools(array) {
@@ -212,7 +270,13 @@ impl<'c> Emitter<'c> {
             hlo_op(self, "stablehlo.convert", &[value], Vec::new(), &array.ty)
         } else {
             match attribute(self.context, &HloAttribute::Dense(array.clone())) {
-                Ok(attribute) => self.build("stablehlo.constant", &[], &[("value", attribute)], Vec::new(), results)[0],
+                Ok(attribute) => self.build(
+                    "stablehlo.constant",
+                    &[],
+                    &[("value", attribute)],
+                    Vec::new(),
+                    results,
+                )[0],
                 Err(message) => {
                     self.fail("stablehlo.constant", message);
                     self.define(None, array.ty.clone())
@@ -228,11 +292,19 @@ impl<'c> Emitter<'c> {
     /// The symbol of a private function, which is emitted later if this is its first call.
     fn symbol(&mut self, func: &Arc<Func>) -> String {
         let pointer = Arc::as_ptr(func);
-        let known = self.callee_by_pointer.get(&pointer).or_else(|| self.callee_by_value.get(func)).copied();
+        let known = self
+            .callee_by_pointer
+            .get(&pointer)
+            .or_else(|| self.callee_by_value.get(func))
+            .copied();
         let index = known.unwrap_or_else(|| {
             let name = self.fresh_name(&func.name);
-            self.callees.push(Callee { name, func: func.clone() });
-            self.callee_by_value.insert(func.clone(), self.callees.len() - 1);
+            self.callees.push(Callee {
+                name,
+                func: func.clone(),
+            });
+            self.callee_by_value
+                .insert(func.clone(), self.callees.len() - 1);
             self.callees.len() - 1
         });
         // Only a pointer that `callees` keeps alive may serve as a key: another's address may be used again.
@@ -244,8 +316,15 @@ impl<'c> Emitter<'c> {
 
     /// A name that reads like the given one, needs no quotes in MLIR's text and is not taken.
     fn fresh_name(&mut self, name: &str) -> String {
-        let readable: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-        let base = if readable.starts_with(|c: char| c.is_ascii_alphabetic()) { readable } else { format!("f{readable}") };
+        let readable: String = name
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
+            .collect();
+        let base = if readable.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            readable
+        } else {
+            format!("f{readable}")
+        };
         let mut candidate = base.clone();
         for number in 1.. {
             if self.names.insert(candidate.clone()) {
@@ -259,7 +338,9 @@ impl<'c> Emitter<'c> {
 
 impl Hlo for Emitter<'_> {
     fn op(&mut self, op: HloOp<'_>) -> Vec<HloValue> {
-        if let ("stablehlo.constant", [("value", HloAttribute::Dense(array))]) = (op.name, op.attributes.as_slice()) {
+        if let ("stablehlo.constant", [("value", HloAttribute::Dense(array))]) =
+            (op.name, op.attributes.as_slice())
+        {
             return self.constant(array, op.results);
         }
         let mut attributes = Vec::with_capacity(op.attributes.len());
@@ -278,15 +359,27 @@ impl Hlo for Emitter<'_> {
     }
 
     fn end_region(&mut self, results: &[HloValue]) -> HloRegion {
-        let region = self.close("stablehlo.return", results);
-        self.regions.push(Some(region));
+        // The outermost block is the function's.
+        let region = if self.scopes.len() > 1 {
+            Some(self.close("stablehlo.return", results))
+        } else {
+            self.fail("stablehlo.return", "no region is open");
+            None
+        };
+        self.regions.push(region);
         HloRegion(u32::try_from(self.regions.len() - 1).expect("fewer than 2^32 regions"))
     }
 
     fn call(&mut self, func: &Arc<Func>, arguments: &[HloValue]) -> Vec<HloValue> {
         let symbol = self.symbol(func);
         let callee = FlatSymbolRefAttribute::new(self.context, &symbol).into();
-        self.build("func.call", arguments, &[("callee", callee)], Vec::new(), &func.result_types())
+        self.build(
+            "func.call",
+            arguments,
+            &[("callee", callee)],
+            Vec::new(),
+            &func.result_types(),
+        )
     }
 
     fn ty(&self, value: HloValue) -> TensorType {
@@ -296,7 +389,9 @@ impl Hlo for Emitter<'_> {
     fn set_loc(&mut self, loc: Loc) {
         self.place = loc;
         self.location = match loc.parts() {
-            Some((file, line, column)) => Location::new(self.context, file, line as usize, column as usize),
+            Some((file, line, column)) => {
+                Location::new(self.context, file, line as usize, column as usize)
+            }
             None => Location::unknown(self.context),
         };
     }

@@ -29,7 +29,9 @@ pub enum MlirError {
         results: usize,
     },
     /// Two arguments are donated to one result.
-    #[error("argument `{argument}` is donated to result {result}, which another argument is donated to already")]
+    #[error(
+        "argument `{argument}` is donated to result {result}, which another argument is donated to already"
+    )]
     AliasTwice {
         /// The second argument's name.
         argument: String,
@@ -37,7 +39,9 @@ pub enum MlirError {
         result: usize,
     },
     /// An argument is donated to a result of another type.
-    #[error("argument `{argument}` of type {ty} is donated to result {result} of type {result_ty}: the types must be equal")]
+    #[error(
+        "argument `{argument}` of type {ty} is donated to result {result} of type {result_ty}: the types must be equal"
+    )]
     AliasType {
         /// The argument's name.
         argument: String,

@@ -8,7 +8,9 @@ use melior::Context;
 use melior::dialect::DialectHandle;
 use melior::ir::attribute::{ArrayAttribute, BoolAttribute, DictionaryAttribute, TypeAttribute};
 use melior::ir::block::BlockLike;
-use melior::ir::operation::{OperationBuilder, OperationLike, OperationMutLike, OperationPrintingFlags};
+use melior::ir::operation::{
+    OperationBuilder, OperationLike, OperationMutLike, OperationPrintingFlags,
+};
 use melior::ir::r#type::FunctionType;
 use melior::ir::{Attribute, Identifier, Location, Operation, Region};
 use podracer_compiler::lower::lower_func;
@@ -36,9 +38,11 @@ pub fn stablehlo(func: &Func, spec: &ModuleSpec) -> Result<Module, MlirError> {
     let messages: Rc<RefCell<Vec<String>>> = Rc::default();
     let sink = messages.clone();
     context.attach_diagnostic_handler(move |diagnostic| {
-        sink.borrow_mut().push(format!("{}: {diagnostic}", diagnostic.location()));
+        sink.borrow_mut()
+            .push(format!("{}: {diagnostic}", diagnostic.location()));
         for note in (0..diagnostic.note_count()).filter_map(|i| diagnostic.note(i).ok()) {
-            sink.borrow_mut().push(format!("{}: note: {note}", note.location()));
+            sink.borrow_mut()
+                .push(format!("{}: note: {note}", note.location()));
         }
         true
     });
@@ -56,14 +60,31 @@ pub fn stablehlo(func: &Func, spec: &ModuleSpec) -> Result<Module, MlirError> {
     let main = Signature {
         name: "main",
         visibility: "public",
-        argument_locations: spec.arguments.iter().map(|argument| name_location(&context, &argument.name)).collect(),
-        argument_attributes: spec.arguments.iter().map(|argument| donation(&context, argument)).collect(),
-        result_attributes: spec.result_names.iter().map(|name| result_info(&context, name)).collect(),
+        argument_locations: spec
+            .arguments
+            .iter()
+            .map(|argument| name_location(&context, &argument.name))
+            .collect(),
+        argument_attributes: spec
+            .arguments
+            .iter()
+            .map(|argument| donation(&context, argument))
+            .collect(),
+        result_attributes: spec
+            .result_names
+            .iter()
+            .map(|name| result_info(&context, name))
+            .collect(),
     };
     let mut functions = vec![function(&mut emitter, &context, func, main)];
     // Emitting one may call more; the list grows until all that are reachable are there.
     for index in 0.. {
-        let Some((name, callee)) = emitter.callee(index).map(|callee| (callee.name.clone(), Arc::clone(&callee.func))) else { break };
+        let Some((name, callee)) = emitter
+            .callee(index)
+            .map(|callee| (callee.name.clone(), Arc::clone(&callee.func)))
+        else {
+            break;
+        };
         let signature = Signature {
             name: &name,
             visibility: "private",
@@ -82,7 +103,11 @@ pub fn stablehlo(func: &Func, spec: &ModuleSpec) -> Result<Module, MlirError> {
     if !operation.verify() {
         return Err(MlirError::Rejected(messages.take()));
     }
-    let print = |flags| operation.to_string_with_flags(flags).map_err(|error| MlirError::Rejected(vec![error.to_string()]));
+    let print = |flags| {
+        operation
+            .to_string_with_flags(flags)
+            .map_err(|error| MlirError::Rejected(vec![error.to_string()]))
+    };
     Ok(Module {
         text: print(OperationPrintingFlags::new())?,
         text_with_locations: print(OperationPrintingFlags::new().enable_debug_info(true, false))?,
@@ -102,12 +127,16 @@ struct Signature<'c, 'n> {
 type Named<'c> = (Identifier<'c>, Attribute<'c>);
 
 /// `func.func`.
-fn function<'c>(emitter: &mut Emitter<'c>, context: &'c Context, func: &Func, signature: Signature<'c, '_>) -> Result<Operation<'c>, MlirError> {
+fn function<'c>(
+    emitter: &mut Emitter<'c>,
+    context: &'c Context,
+    func: &Func,
+    signature: Signature<'c, '_>,
+) -> Result<Operation<'c>, MlirError> {
     emitter.set_loc(Loc::NONE);
     let arguments = emitter.open(&func.param_types(), &signature.argument_locations);
     let results = lower_func(emitter, func, &arguments);
-    emitter.set_loc(Loc::NONE);
-    let body: Region<'c> = emitter.close("func.return", &results);
+    let body: Region<'c> = emitter.close_function(&results);
     let inputs = tensor_types(context, &func.param_types());
     let outputs = tensor_types(context, &func.result_types());
     let ty = FunctionType::new(context, &inputs, &outputs);
@@ -117,10 +146,19 @@ fn function<'c>(emitter: &mut Emitter<'c>, context: &'c Context, func: &Func, si
         named("sym_visibility", string(context, signature.visibility)),
         named("function_type", TypeAttribute::new(ty.into()).into()),
     ];
-    for (name, lists) in [("arg_attrs", signature.argument_attributes), ("res_attrs", signature.result_attributes)] {
+    for (name, lists) in [
+        ("arg_attrs", signature.argument_attributes),
+        ("res_attrs", signature.result_attributes),
+    ] {
         if lists.iter().any(|list| !list.is_empty()) {
-            let dictionaries: Vec<Attribute> = lists.iter().map(|list| DictionaryAttribute::new(context, list).into()).collect();
-            attributes.push(named(name, ArrayAttribute::new(context, &dictionaries).into()));
+            let dictionaries: Vec<Attribute> = lists
+                .iter()
+                .map(|list| DictionaryAttribute::new(context, list).into())
+                .collect();
+            attributes.push(named(
+                name,
+                ArrayAttribute::new(context, &dictionaries).into(),
+            ));
         }
     }
     OperationBuilder::new("func.func", Location::unknown(context))
@@ -130,7 +168,11 @@ fn function<'c>(emitter: &mut Emitter<'c>, context: &'c Context, func: &Func, si
         .map_err(|error| MlirError::Rejected(vec![error.to_string()]))
 }
 
-fn set_module_attributes(context: &Context, module: &mut melior::ir::Module<'_>, spec: &ModuleSpec) {
+fn set_module_attributes(
+    context: &Context,
+    module: &mut melior::ir::Module<'_>,
+    spec: &ModuleSpec,
+) {
     // The specification was checked: they fit.
     let replicas = i32::try_from(spec.replicas).unwrap_or(i32::MAX);
     let mut operation = module.as_operation_mut();
@@ -144,14 +186,21 @@ fn set_module_attributes(context: &Context, module: &mut melior::ir::Module<'_>,
 /// The argument's name as a location, which XLA shows as the parameter's name.
 fn name_location<'c>(context: &'c Context, name: &str) -> Location<'c> {
     let unknown = Location::unknown(context);
-    if name.is_empty() { unknown } else { Location::name(context, name, unknown) }
+    if name.is_empty() {
+        unknown
+    } else {
+        Location::name(context, name, unknown)
+    }
 }
 
 /// What tells XLA that it may reuse an argument's memory.
 fn donation<'c>(context: &'c Context, argument: &ArgumentSpec) -> Vec<Named<'c>> {
     let (name, attribute) = match argument.donation {
         Donation::Kept => return Vec::new(),
-        Donation::Into(result) => ("tf.aliasing_output", i32_attribute(context, i32::try_from(result).unwrap_or(i32::MAX))),
+        Donation::Into(result) => (
+            "tf.aliasing_output",
+            i32_attribute(context, i32::try_from(result).unwrap_or(i32::MAX)),
+        ),
         Donation::Donor => ("jax.buffer_donor", BoolAttribute::new(context, true).into()),
     };
     vec![(Identifier::new(context, name), attribute)]
@@ -159,5 +208,12 @@ fn donation<'c>(context: &'c Context, argument: &ArgumentSpec) -> Vec<Named<'c>>
 
 /// The result's key path, under the name that tools for XLA's modules look for.
 fn result_info<'c>(context: &'c Context, name: &str) -> Vec<Named<'c>> {
-    if name.is_empty() { Vec::new() } else { vec![(Identifier::new(context, "jax.result_info"), string(context, name))] }
+    if name.is_empty() {
+        Vec::new()
+    } else {
+        vec![(
+            Identifier::new(context, "jax.result_info"),
+            string(context, name),
+        )]
+    }
 }

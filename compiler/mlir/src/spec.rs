@@ -27,17 +27,26 @@ pub struct ArgumentSpec {
 impl ArgumentSpec {
     /// An argument that the caller keeps.
     pub fn kept(name: impl Into<String>) -> Self {
-        ArgumentSpec { name: name.into(), donation: Donation::Kept }
+        ArgumentSpec {
+            name: name.into(),
+            donation: Donation::Kept,
+        }
     }
 
     /// An argument whose buffer becomes the given result's.
     pub fn into_result(name: impl Into<String>, result: usize) -> Self {
-        ArgumentSpec { name: name.into(), donation: Donation::Into(result) }
+        ArgumentSpec {
+            name: name.into(),
+            donation: Donation::Into(result),
+        }
     }
 
     /// An argument whose buffer the program may reuse.
     pub fn donor(name: impl Into<String>) -> Self {
-        ArgumentSpec { name: name.into(), donation: Donation::Donor }
+        ArgumentSpec {
+            name: name.into(),
+            donation: Donation::Donor,
+        }
     }
 }
 
@@ -60,7 +69,9 @@ impl ModuleSpec {
         ModuleSpec {
             name: name.into(),
             replicas: 1,
-            arguments: (0..func.params.len()).map(|i| ArgumentSpec::kept(format!("arg{i}"))).collect(),
+            arguments: (0..func.params.len())
+                .map(|i| ArgumentSpec::kept(format!("arg{i}")))
+                .collect(),
             result_names: vec![String::new(); func.results.len()],
         }
     }
@@ -73,7 +84,17 @@ impl ModuleSpec {
 
     /// Checks the specification against the function it is for.
     pub(crate) fn check(&self, func: &Func) -> Result<(), MlirError> {
-        let count = |what, expected, got| if expected == got { Ok(()) } else { Err(MlirError::Count { what, expected, got }) };
+        let count = |what, expected, got| {
+            if expected == got {
+                Ok(())
+            } else {
+                Err(MlirError::Count {
+                    what,
+                    expected,
+                    got,
+                })
+            }
+        };
         count("arguments", func.params.len(), self.arguments.len())?;
         count("results", func.results.len(), self.result_names.len())?;
         if self.replicas == 0 || i32::try_from(self.replicas).is_err() {
@@ -81,17 +102,31 @@ impl ModuleSpec {
         }
         let mut taken = vec![false; func.results.len()];
         for (argument, &param) in self.arguments.iter().zip(&func.params) {
-            let Donation::Into(result) = argument.donation else { continue };
+            let Donation::Into(result) = argument.donation else {
+                continue;
+            };
             let name = || argument.name.clone();
             let Some(&output) = func.results.get(result) else {
-                return Err(MlirError::AliasOutOfRange { argument: name(), result, results: func.results.len() });
+                return Err(MlirError::AliasOutOfRange {
+                    argument: name(),
+                    result,
+                    results: func.results.len(),
+                });
             };
             if std::mem::replace(&mut taken[result], true) {
-                return Err(MlirError::AliasTwice { argument: name(), result });
+                return Err(MlirError::AliasTwice {
+                    argument: name(),
+                    result,
+                });
             }
             let (ty, result_ty) = (func.ty(param), func.ty(output));
             if ty != result_ty {
-                return Err(MlirError::AliasType { argument: name(), ty: ty.clone(), result, result_ty: result_ty.clone() });
+                return Err(MlirError::AliasType {
+                    argument: name(),
+                    ty: ty.clone(),
+                    result,
+                    result_ty: result_ty.clone(),
+                });
             }
         }
         Ok(())

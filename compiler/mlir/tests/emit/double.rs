@@ -1,0 +1,172 @@
+//! Test doubles: an op whose lowering is a function of the test, and one that calls a function.
+
+use podracer_compiler::transform::VmapContext;
+use podracer_compiler::{
+    Array, Attributes, Builder, DType, Func, Hlo, HloAttribute, HloOp, HloRegion, HloValue, Loc,
+    Op, Operand, Rule, TensorType, TypeError, Var,
+};
+use podracer_mlir::{Module, ModuleSpec, stablehlo};
+use std::sync::Arc;
+
+/// What a double emits.
+pub type Lower = fn(&mut dyn Hlo, &[HloValue], &[TensorType]) -> Vec<HloValue>;
+
+/// An op that emits what the test says. Its name is its identity.
+#[derive(Clone, Debug)]
+pub struct Double {
+    pub name: &'static str,
+    pub results: Vec<TensorType>,
+    pub lower: Lower,
+}
+
+/// An op that calls a function.
+#[derive(Clone, Debug)]
+pub struct CallDouble(pub Arc<Func>);
+
+macro_rules! no_other_rules {
+    () => {
+        fn eval(&self, _: &[Array]) -> Vec<Array> {
+            unreachable!("doubles are only emitted")
+        }
+        fn vmap(
+            &self,
+            _: &mut Builder,
+            _: &VmapContext,
+            _: &[Var],
+            _: &[bool],
+        ) -> Vec<(Var, bool)> {
+            unreachable!("doubles are only emitted")
+        }
+        fn jvp(
+            &self,
+            _: &mut Builder,
+            _: &[Var],
+            _: &[Var],
+            _: &[Option<Var>],
+        ) -> Rule<Vec<Option<Var>>> {
+            Rule::None("doubles are only emitted")
+        }
+        fn transpose(
+            &self,
+            _: &mut Builder,
+            _: &[Operand],
+            _: &[Option<Var>],
+        ) -> Rule<Vec<Option<Var>>> {
+            Rule::None("doubles are only emitted")
+        }
+    };
+}
+
+impl Op for Double {
+    fn mnemonic(&self) -> &'static str {
+        self.name
+    }
+    fn attributes(&self) -> Attributes {
+        Attributes::none()
+    }
+    fn infer(&self, _: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
+        Ok(self.results.clone())
+    }
+    fn lower(
+        &self,
+        hlo: &mut dyn Hlo,
+        inputs: &[HloValue],
+        results: &[TensorType],
+    ) -> Vec<HloValue> {
+        (self.lower)(hlo, inputs, results)
+    }
+    no_other_rules!();
+}
+
+impl Op for CallDouble {
+    fn mnemonic(&self) -> &'static str {
+        "call_double"
+    }
+    fn attributes(&self) -> Attributes {
+        Attributes::none().with("body", self.0.clone())
+    }
+    fn infer(&self, _: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
+        Ok(self.0.result_types())
+    }
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> Vec<HloValue> {
+        hlo.call(&self.0, inputs)
+    }
+    no_other_rules!();
+}
+
+/// A tensor type.
+pub fn ty(dtype: DType, shape: &[usize]) -> TensorType {
+    TensorType::new(dtype, shape)
+}
+
+/// A function of one op.
+pub fn func(
+    name: &'static str,
+    params: &[TensorType],
+    results: &[TensorType],
+    lower: Lower,
+) -> Func {
+    func_at(name, Loc::NONE, params, results, lower)
+}
+
+/// A function of one op that the user wrote at `loc`.
+pub fn func_at(
+    name: &'static str,
+    loc: Loc,
+    params: &[TensorType],
+    results: &[TensorType],
+    lower: Lower,
+) -> Func {
+    let mut b = Builder::new();
+    let params: Vec<Var> = params.iter().map(|ty| b.param(ty.clone())).collect();
+    b.set_loc(loc);
+    let outputs = b.emit(
+        Double {
+            name,
+            results: results.to_vec(),
+            lower,
+        },
+        &params,
+    );
+    b.finish(name, outputs)
+}
+
+/// The module of a function under the default specification.
+pub fn module(func: &Func) -> Module {
+    stablehlo(func, &ModuleSpec::new(func.name.clone(), func))
+        .unwrap_or_else(|error| panic!("{}: {error}", func.name))
+}
+
+/// One op with attributes and regions.
+pub fn op(
+    hlo: &mut dyn Hlo,
+    name: &'static str,
+    operands: &[HloValue],
+    attributes: Vec<(&'static str, HloAttribute)>,
+    regions: Vec<HloRegion>,
+    results: &[TensorType],
+) -> Vec<HloValue> {
+    hlo.op(HloOp {
+        name,
+        operands,
+        attributes,
+        regions,
+        results,
+    })
+}
+
+/// A region of two scalars that applies one op to them.
+pub fn scalar_region(hlo: &mut dyn Hlo, name: &'static str, dtype: DType) -> HloRegion {
+    let scalar = ty(dtype, &[]);
+    let arguments = hlo.begin_region(&[scalar.clone(), scalar.clone()]);
+    let results = op(hlo, name, &arguments, Vec::new(), Vec::new(), &[scalar]);
+    hlo.end_region(&results)
+}
+
+/// Asserts that the text has every one of these parts.
+#[track_caller]
+pub fn check(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "missing `{part}` in\n{text}");
+    }
+}

@@ -1,0 +1,161 @@
+//! Lowerings that are wrong give errors that name the op and the user's line: no crash, and nothing on standard error.
+
+use crate::double::{Lower, func_at, op, ty};
+use podracer_compiler::lower::{hlo_constant, hlo_simple};
+use podracer_compiler::{Array, DType, HloAttribute, Loc};
+use podracer_mlir::{MlirError, ModuleSpec, stablehlo};
+use std::sync::Arc;
+
+#[track_caller]
+fn error(lower: Lower) -> MlirError {
+    let x = ty(DType::F32, &[2]);
+    let func = func_at(
+        "wrong",
+        Loc::caller(),
+        std::slice::from_ref(&x),
+        std::slice::from_ref(&x),
+        lower,
+    );
+    let error =
+        stablehlo(&func, &ModuleSpec::new("wrong", &func)).expect_err("the lowering is wrong");
+    if let MlirError::Lowering { place, .. } = &error {
+        assert!(place.contains("misuse.rs"), "{place}");
+    }
+    error
+}
+
+#[track_caller]
+fn check(error: MlirError, part: &str) {
+    assert!(error.to_string().contains(part), "{error}");
+}
+
+#[test]
+fn a_value_used_outside_its_region() {
+    let error = error(|hlo, inputs, types| {
+        hlo.begin_region(&[]);
+        let inner = hlo_simple(hlo, "stablehlo.negate", inputs);
+        let region = hlo.end_region(&[inner]);
+        op(hlo, "stablehlo.if", inputs, Vec::new(), vec![region], types);
+        vec![hlo_simple(hlo, "stablehlo.negate", &[inner])]
+    });
+    check(
+        error,
+        "malformed stablehlo.negate: operand 0 is not visible here",
+    );
+}
+
+#[test]
+fn a_region_given_twice() {
+    let error = error(|hlo, inputs, types| {
+        hlo.begin_region(&[]);
+        let region = hlo.end_region(inputs);
+        op(
+            hlo,
+            "stablehlo.if",
+            inputs,
+            Vec::new(),
+            vec![region, region],
+            types,
+        )
+    });
+    check(
+        error,
+        "malformed stablehlo.if: it takes a region that another op has",
+    );
+}
+
+#[test]
+fn regions_given_to_nothing() {
+    let error = error(|hlo, inputs, _| {
+        hlo.begin_region(&[]);
+        let mut value = inputs[0];
+        for _ in 0..3 {
+            hlo.begin_region(&[]);
+            value = hlo_simple(hlo, "stablehlo.negate", &[value]);
+            hlo.end_region(&[value]);
+            value = inputs[0];
+        }
+        hlo.end_region(inputs);
+        vec![value]
+    });
+    check(error, "it was given to no op");
+}
+
+#[test]
+fn a_region_left_open() {
+    let error = error(|hlo, inputs, _| {
+        hlo.begin_region(&[]);
+        vec![hlo_simple(hlo, "stablehlo.negate", inputs)]
+    });
+    check(error, "it is left open");
+}
+
+#[test]
+fn a_region_closed_too_often() {
+    let error = error(|hlo, inputs, _| {
+        hlo.end_region(inputs);
+        inputs.to_vec()
+    });
+    check(error, "no region is open");
+}
+
+#[test]
+fn a_constant_with_too_few_elements() {
+    let error = error(|hlo, _, types| {
+        vec![hlo_constant(
+            hlo,
+            Arc::new(Array {
+                ty: types[0].clone(),
+                data: Vec::new(),
+            }),
+        )]
+    });
+    check(
+        error,
+        "malformed stablehlo.constant: a constant of type f32[2] has 0 elements",
+    );
+}
+
+#[test]
+fn an_attribute_with_too_few_elements() {
+    let error = error(|hlo, inputs, types| {
+        let groups = HloAttribute::I64Tensor(vec![1, 1000], vec![0]);
+        op(
+            hlo,
+            "stablehlo.all_reduce",
+            inputs,
+            vec![("replica_groups", groups)],
+            Vec::new(),
+            types,
+        )
+    });
+    check(
+        error,
+        "attribute `replica_groups`: a constant of type i64[1,1000] has 1 elements",
+    );
+}
+
+#[test]
+fn an_attribute_that_mlir_does_not_read() {
+    let error = error(|hlo, inputs, types| {
+        let wrong = HloAttribute::Enum("comparison_direction", "LT>>");
+        op(
+            hlo,
+            "stablehlo.compare",
+            inputs,
+            vec![("comparison_direction", wrong)],
+            Vec::new(),
+            types,
+        )
+    });
+    check(error, "MLIR does not read the attribute");
+}
+
+#[test]
+fn what_mlir_refuses_comes_back_with_its_reason() {
+    // An op of a dialect that MLIR knows, used wrongly: only MLIR's own verifier sees it.
+    let error =
+        error(|hlo, inputs, types| op(hlo, "func.call", inputs, Vec::new(), Vec::new(), types));
+    assert!(matches!(error, MlirError::Rejected(_)), "{error:?}");
+    check(error, "requires attribute 'callee'");
+}
