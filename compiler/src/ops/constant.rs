@@ -67,6 +67,10 @@ impl Op for Constant {
         Rule::Some(vec![])
     }
 
+    fn recompute(&self) -> bool {
+        true
+    }
+
     fn lower(&self, hlo: &mut dyn Hlo, _: &[HloValue], _: &[TensorType]) -> Vec<HloValue> {
         vec![hlo_constant(hlo, self.value.clone())]
     }
@@ -142,6 +146,10 @@ impl Op for Iota {
         Rule::Some(vec![])
     }
 
+    fn recompute(&self) -> bool {
+        true
+    }
+
     fn lower(&self, hlo: &mut dyn Hlo, _: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
         let dimension = HloAttribute::I64(self.dimension as i64);
         vec![hlo_op(hlo, "stablehlo.iota", &[], vec![("iota_dimension", dimension)], &results[0])]
@@ -167,7 +175,12 @@ impl Builder {
             DType::Bool => Scalar::Bool(value != 0.0),
             _ => Scalar::Int(value as i128),
         };
-        self.constant(Array::splat(ty.clone(), scalar))
+        // A large constant would be kept element by element in the IR.
+        if ty.elements() <= 1024 {
+            return self.constant(Array::splat(ty.clone(), scalar));
+        }
+        let value = self.constant(Array::scalar(ty.dtype, scalar));
+        self.broadcast_in_dim(value, &ty.shape, &[])
     }
 
     /// [`Builder::full`] of the type of `x`.

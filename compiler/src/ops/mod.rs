@@ -3,13 +3,17 @@
 //! Adding an op touches one family file and one line of the registry.
 
 mod constant;
+mod dynamic_slice;
 mod elementwise;
 mod error;
+mod gather;
 mod op;
 pub mod registry;
 mod samples;
+mod scatter;
 mod shape;
 mod slice;
+mod windows;
 
 pub use constant::{Constant, Iota};
 pub use elementwise::{Elementwise, same_dtype, same_dtype_that};
@@ -17,3 +21,6 @@ pub use error::TypeError;
 pub use op::{Effect, Op, OpRef, OpStruct, Operand, Pruned, Rule, Sample, parse_attribute};
 pub use shape::{BroadcastInDim, Concatenate, Pad, Reshape, Reverse, Transpose};
 pub use slice::Slice;
+pub use dynamic_slice::{DynamicSlice, DynamicUpdateSlice};
+pub use gather::Gather;
+pub use scatter::{Combiner, Scatter};

@@ -41,6 +41,10 @@ registry! {
     "reverse" => Reverse,
     "transpose" => Transpose,
     // slice
+    "dynamic_slice" => DynamicSlice,
+    "dynamic_update_slice" => DynamicUpdateSlice,
+    "gather" => Gather,
+    "scatter" => Scatter,
     "slice" => Slice,
 }
 

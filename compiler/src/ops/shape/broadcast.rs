@@ -114,6 +114,10 @@ impl Op for BroadcastInDim {
         Rule::Some(vec![Some(b.reshape(permuted, &x.shape))])
     }
 
+    fn recompute(&self) -> bool {
+        true
+    }
+
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
         vec![hlo_broadcast(hlo, inputs[0], &self.broadcast_dimensions, &results[0])]
     }

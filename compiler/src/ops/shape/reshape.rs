@@ -74,6 +74,10 @@ impl Op for Reshape {
         Rule::Some(vec![Some(b.reshape(ct, &x.shape))])
     }
 
+    fn recompute(&self) -> bool {
+        true
+    }
+
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
         vec![hlo_reshape(hlo, inputs[0], &results[0])]
     }

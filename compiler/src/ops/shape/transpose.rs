@@ -86,6 +86,10 @@ impl Op for Transpose {
         Rule::Some(vec![cotangents[0].map(|ct| b.permute(ct, &inverse(&self.permutation)))])
     }
 
+    fn recompute(&self) -> bool {
+        true
+    }
+
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
         let permutation = hlo_axes(&self.permutation);
         vec![hlo_op(hlo, "stablehlo.transpose", inputs, vec![("permutation", permutation)], &results[0])]

@@ -1,0 +1,3 @@
+//! The compiler's integration tests: one binary, a module for each concern.
+
+mod conformance;
