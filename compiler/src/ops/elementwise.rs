@@ -1,7 +1,8 @@
 //! What all elementwise ops share: operands and results of one shape, one scalar function, batching by broadcasting.
-//! An op gives its scalar function, its derivative and its dtypes; the rest is here.
+//! An op gives its scalar function, its derivative and its dtypes; the rest is here. Ops without attributes are
+//! declared with the macro `elementwise!`.
 
-use super::op::{Op, OpStruct, Operand, Rule};
+use super::op::{Op, OpStruct, Operand, Rule, Sample};
 use super::{OpRef, TypeError};
 use crate::array::{Array, Scalar};
 use crate::attributes::Attributes;
@@ -104,3 +105,155 @@ pub fn same_dtype_that(dtypes: &[DType], wanted: &str, fits: impl Fn(DType) -> b
     let dtype = same_dtype(dtypes)?;
     if fits(dtype) { Ok(dtype) } else { Err(TypeError::new(format!("expected {wanted}, got {dtype}"))) }
 }
+
+/// Any one dtype but bool.
+pub(super) fn numbers(dtypes: &[DType]) -> Result<DType, TypeError> {
+    same_dtype_that(dtypes, "numbers", |dtype| dtype != DType::Bool)
+}
+
+/// Any one dtype with negative values.
+pub(super) fn signed_numbers(dtypes: &[DType]) -> Result<DType, TypeError> {
+    same_dtype_that(dtypes, "signed integers or floats", |dtype| dtype.is_signed_integer() || dtype.is_float())
+}
+
+/// Any one float dtype.
+pub(super) fn floats(dtypes: &[DType]) -> Result<DType, TypeError> {
+    same_dtype_that(dtypes, "floats", DType::is_float)
+}
+
+/// Any one integer dtype.
+pub(super) fn integers(dtypes: &[DType]) -> Result<DType, TypeError> {
+    same_dtype_that(dtypes, "integers", DType::is_integer)
+}
+
+/// Bool or any one integer dtype.
+pub(super) fn bits(dtypes: &[DType]) -> Result<DType, TypeError> {
+    same_dtype_that(dtypes, "bools or integers", |dtype| !dtype.is_float())
+}
+
+/// The sum of tangents or cotangents, where `None` is zero.
+pub(super) fn sum_of(b: &mut Builder, x: Option<Var>, y: Option<Var>) -> Option<Var> {
+    match (x, y) {
+        (Some(x), Some(y)) => Some(b.add(x, y)),
+        (x, y) => x.or(y),
+    }
+}
+
+/// The cotangents of an op with one linear operand among known ones: `cotangent` for it, zero for the others.
+pub(super) fn to_linear(x: &[Operand], cotangent: Var) -> Vec<Option<Var>> {
+    x.iter().map(|x| x.is_linear().then_some(cotangent)).collect()
+}
+
+/// One sample per float dtype, of vectors with these values. `tolerance` is that of f32; if it is zero, so are the others.
+pub(super) fn float_samples<T: Elementwise>(op: T, operands: &[&[f64]], tolerance: f64) -> Vec<Sample> {
+    let sample = |dtype: DType, least: f64| {
+        let inputs = operands.iter().map(|values| Array::floats(dtype, [values.len()], values)).collect();
+        let sample = Sample::new(op.clone(), inputs).tolerance(if tolerance == 0.0 { 0.0 } else { least });
+        // The narrow floats have too few digits for finite differences.
+        if dtype.bits() == 16 { sample.not_differentiable() } else { sample }
+    };
+    vec![sample(DType::F32, tolerance), sample(DType::F64, 1e-13), sample(DType::BF16, 1e-2), sample(DType::F16, 2e-3)]
+}
+
+/// A sample of a function of one or two floats at the values where floats are peculiar (every pair of them, for two).
+pub(super) fn peculiar_floats<T: Elementwise>(op: T, dtype: DType, tolerance: f64) -> Sample {
+    let values = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.5];
+    let inputs = tuples(T::ARITY, &values).iter().map(|values| Array::floats(dtype, [values.len()], values)).collect();
+    Sample::new(op, inputs).tolerance(tolerance).not_differentiable()
+}
+
+/// Samples of a function of one or two integers at the ends of their ranges and near zero (every pair, for two).
+pub(super) fn integer_samples<T: Elementwise>(op: T, dtypes: &[DType]) -> Vec<Sample> {
+    let sample = |&dtype: &DType| {
+        let (least, greatest) = dtype.integer_range();
+        let values = [least, greatest, 0, 1, 2, 3, 7, greatest / 3, dtype.wrap(-1), dtype.wrap(-3)];
+        let inputs = tuples(T::ARITY, &values).iter().map(|values| Array::ints(dtype, [values.len()], values)).collect();
+        Sample::new(op.clone(), inputs)
+    };
+    dtypes.iter().map(sample).collect()
+}
+
+/// The operands that run through every tuple of `values`.
+fn tuples<T: Copy>(arity: usize, values: &[T]) -> Vec<Vec<T>> {
+    let count = values.len().pow(arity as u32);
+    (0..arity).map(|operand| (0..count).map(|i| values[i / values.len().pow(operand as u32) % values.len()]).collect()).collect()
+}
+
+/// Declares an elementwise op without attributes: `Name = "mnemonic"(arity, dtypes)` and its functions as closures, each
+/// as in [`Elementwise`] but that `jvp` and `transpose` give the bare result, and `samples`, which is given the op. The
+/// StableHLO op has the mnemonic's name.
+macro_rules! elementwise {
+    (
+        $(#[$meta:meta])*
+        $name:ident = $mnemonic:literal($arity:literal, $dtype:expr),
+        scalar: $scalar:expr,
+        jvp: $jvp:expr,
+        $(transpose: $transpose:expr,)?
+        $(lower: $lower:expr,)?
+        samples: $samples:expr $(,)?
+    ) => {
+        $crate::op_struct! {
+            $(#[$meta])*
+            $name {}
+        }
+
+        impl $name {
+            /// Examples for the generic tests.
+            pub fn samples() -> Vec<$crate::Sample> {
+                let samples: fn($name) -> Vec<$crate::Sample> = $samples;
+                samples($name {})
+            }
+        }
+
+        impl $crate::ops::Elementwise for $name {
+            const MNEMONIC: &'static str = $mnemonic;
+            const HLO: &'static str = concat!("stablehlo.", $mnemonic);
+            const ARITY: usize = $arity;
+
+            fn dtype(&self, dtypes: &[$crate::DType]) -> Result<$crate::DType, $crate::TypeError> {
+                $dtype(dtypes)
+            }
+
+            fn scalar(&self, dtype: $crate::DType, x: &[$crate::Scalar]) -> $crate::Scalar {
+                let scalar: fn($crate::DType, &[$crate::Scalar]) -> $crate::Scalar = $scalar;
+                scalar(dtype, x)
+            }
+
+            fn jvp(
+                &self,
+                b: &mut $crate::Builder,
+                x: &[$crate::Var],
+                y: $crate::Var,
+                t: &[Option<$crate::Var>],
+            ) -> $crate::Rule<Option<$crate::Var>> {
+                let jvp: fn(&mut $crate::Builder, &[$crate::Var], $crate::Var, &[Option<$crate::Var>]) -> Option<$crate::Var> = $jvp;
+                $crate::Rule::Some(jvp(b, x, y, t))
+            }
+
+            $(fn transpose(&self, b: &mut $crate::Builder, x: &[$crate::Operand], ct: $crate::Var) -> $crate::Rule<Vec<Option<$crate::Var>>> {
+                let transpose: fn(&mut $crate::Builder, &[$crate::Operand], $crate::Var) -> Vec<Option<$crate::Var>> = $transpose;
+                $crate::Rule::Some(transpose(b, x, ct))
+            })?
+
+            $(fn lower(&self, hlo: &mut dyn $crate::Hlo, x: &[$crate::HloValue], result: &$crate::TensorType) -> $crate::HloValue {
+                let lower: fn(&mut dyn $crate::Hlo, &[$crate::HloValue], &$crate::TensorType) -> $crate::HloValue = $lower;
+                lower(hlo, x, result)
+            })?
+        }
+    };
+}
+pub(super) use elementwise;
+
+/// Declares `Builder` methods that emit one op without attributes: `/// doc` then `method = Op(x, y);`.
+macro_rules! builder_methods {
+    ($($(#[$meta:meta])* $method:ident = $op:ident($($x:ident),+);)+) => {
+        impl $crate::Builder {
+            $($(#[$meta])*
+            #[track_caller]
+            pub fn $method(&mut self, $($x: $crate::Var),+) -> $crate::Var {
+                self.emit1($op {}, &[$($x),+])
+            })+
+        }
+    };
+}
+pub(super) use builder_methods;

@@ -2,25 +2,42 @@
 //!
 //! Adding an op touches one family file and one line of the registry.
 
+mod arithmetic;
+mod bits;
+mod compare;
 mod constant;
+mod convert;
+mod cumulative;
+mod dot;
 mod dynamic_slice;
 mod elementwise;
 mod error;
 mod gather;
+mod math;
 mod op;
+mod reduce;
 pub mod registry;
 mod samples;
 mod scatter;
 mod shape;
 mod slice;
+mod special;
 mod windows;
 
+pub use arithmetic::*;
+pub use bits::*;
+pub use compare::*;
 pub use constant::{Constant, Iota};
+pub use convert::*;
+pub use cumulative::*;
+pub use dot::*;
 pub use elementwise::{Elementwise, same_dtype, same_dtype_that};
 pub use error::TypeError;
 pub use op::{Effect, Op, OpRef, OpStruct, Operand, Pruned, Rule, Sample, parse_attribute};
+pub use reduce::*;
 pub use shape::{BroadcastInDim, Concatenate, Pad, Reshape, Reverse, Transpose};
 pub use slice::Slice;
 pub use dynamic_slice::{DynamicSlice, DynamicUpdateSlice};
 pub use gather::Gather;
+pub use math::*;
 pub use scatter::{Combiner, Scatter};

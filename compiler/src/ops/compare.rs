@@ -1,0 +1,319 @@
+//! Comparing and choosing: `compare`, `select`, `clamp`.
+
+use super::elementwise::{elementwise, integer_samples, peculiar_floats, same_dtype, sum_of};
+use super::samples::ramp;
+use super::{Elementwise, Op, OpStruct, Operand, Rule, Sample, TypeError};
+use crate::array::{Array, Scalar};
+use crate::attributes::Attributes;
+use crate::ir::{Builder, Var};
+use crate::lower::{Hlo, HloValue, hlo_compare, hlo_op};
+use crate::transform::VmapContext;
+use crate::types::{DType, TensorType};
+use crate::{op_struct, words};
+
+words! {
+    /// What [`Compare`] asks.
+    Direction {
+        /// Whether both are equal.
+        Eq = "EQ",
+        /// Whether they differ.
+        Ne = "NE",
+        /// Whether the first is less.
+        Lt = "LT",
+        /// Whether the first is less or equal.
+        Le = "LE",
+        /// Whether the first is greater.
+        Gt = "GT",
+        /// Whether the first is greater or equal.
+        Ge = "GE",
+    }
+}
+
+op_struct! {
+    /// Compares two tensors of one type, element by element, into bools. `false < true`; -0 equals +0; NaN differs from
+    /// everything, itself included, and is neither less nor greater.
+    Compare {
+        /// What is asked.
+        direction: Direction,
+    }
+}
+
+impl Compare {
+    /// Examples for the generic tests.
+    pub fn samples() -> Vec<Sample> {
+        let mut samples = Vec::new();
+        for &direction in Direction::ALL {
+            let op = Compare { direction };
+            samples.push(peculiar_floats(op.clone(), DType::F32, 0.0));
+            samples.extend(integer_samples(op.clone(), &[DType::I32, DType::U8]));
+            let bools = [[false, false, true, true], [false, true, false, true]];
+            samples.push(Sample::new(op, bools.map(|values| Array::bools([4], &values)).to_vec()));
+        }
+        samples
+    }
+}
+
+impl Elementwise for Compare {
+    const MNEMONIC: &'static str = "compare";
+    const HLO: &'static str = "stablehlo.compare";
+    const ARITY: usize = 2;
+
+    fn dtype(&self, dtypes: &[DType]) -> Result<DType, TypeError> {
+        same_dtype(dtypes).map(|_| DType::Bool)
+    }
+
+    fn scalar(&self, _: DType, x: &[Scalar]) -> Scalar {
+        let order = match (x[0], x[1]) {
+            (Scalar::Float(x), Scalar::Float(y)) => x.partial_cmp(&y),
+            (x, y) => Some(x.int().cmp(&y.int())),
+        };
+        Scalar::Bool(match self.direction {
+            Direction::Eq => order.is_some_and(|order| order.is_eq()),
+            Direction::Ne => order.is_none_or(|order| order.is_ne()),
+            Direction::Lt => order.is_some_and(|order| order.is_lt()),
+            Direction::Le => order.is_some_and(|order| order.is_le()),
+            Direction::Gt => order.is_some_and(|order| order.is_gt()),
+            Direction::Ge => order.is_some_and(|order| order.is_ge()),
+        })
+    }
+
+    fn jvp(&self, _: &mut Builder, _: &[Var], _: Var, _: &[Option<Var>]) -> Rule<Option<Var>> {
+        Rule::Some(None)
+    }
+
+    fn lower(&self, hlo: &mut dyn Hlo, x: &[HloValue], _: &TensorType) -> HloValue {
+        hlo_compare(hlo, self.direction.word(), x[0], x[1])
+    }
+}
+
+op_struct! {
+    /// `select(p, on_true, on_false)` takes each element from `on_true` where `p` holds and from `on_false` elsewhere. `p`
+    /// is of bools, of the branches' shape or a scalar; the branches have one type.
+    Select {}
+}
+
+impl Select {
+    /// Examples for the generic tests.
+    pub fn samples() -> Vec<Sample> {
+        let [x, y] = [ramp(DType::F32, [2, 3]), Array::floats(DType::F32, [2, 3], &[9.0, f64::NAN, 7.5, -0.0, 5.0, -4.0])];
+        vec![
+            Sample::new(Select {}, vec![ramp(DType::Bool, [2, 3]), x.clone(), x.clone()]),
+            Sample::new(Select {}, vec![ramp(DType::Bool, [2, 3]), x.clone(), y.clone()]).not_differentiable(),
+            Sample::new(Select {}, vec![Array::bools([], &[false]), x.clone(), ramp(DType::F32, [2, 3])]),
+            Sample::new(Select {}, vec![Array::bools([], &[true]), ramp(DType::U8, [3]), ramp(DType::U8, [3])]),
+            Sample::new(Select {}, vec![Array::bools([], &[true]), ramp(DType::Bool, []), ramp(DType::Bool, [])]),
+        ]
+    }
+}
+
+impl Op for Select {
+    fn mnemonic(&self) -> &'static str {
+        "select"
+    }
+
+    fn attributes(&self) -> Attributes {
+        self.struct_attributes()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
+        TypeError::check_arity(inputs, 3)?;
+        let [predicate, on_true, on_false] = [&inputs[0], &inputs[1], &inputs[2]];
+        if on_true != on_false {
+            return Err(TypeError::new(format!("both branches must have one type, got {on_true} and {on_false}")));
+        }
+        if predicate.dtype != DType::Bool {
+            return Err(TypeError::new(format!("expected a predicate of bools, got {predicate}: compare it with something")));
+        }
+        if predicate.rank() != 0 && predicate.shape != on_true.shape {
+            return Err(TypeError::new(format!("expected a predicate that is a scalar or has the branches' shape, got {predicate} for {on_true}")));
+        }
+        Ok(vec![on_true.clone()])
+    }
+
+    fn eval(&self, inputs: &[Array]) -> Vec<Array> {
+        let [predicate, on_true, on_false] = [&inputs[0], &inputs[1], &inputs[2]];
+        let data = (0..on_true.data.len()).map(|i| {
+            let holds = predicate.data[if predicate.ty.rank() == 0 { 0 } else { i }].bool();
+            if holds { on_true.data[i] } else { on_false.data[i] }
+        });
+        vec![Array::new(on_true.ty.clone(), data.collect())]
+    }
+
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Vec<(Var, bool)> {
+        let on_true = cx.batch(b, inputs[1], batched[1]);
+        let on_false = cx.batch(b, inputs[2], batched[2]);
+        let predicate = batch_or_scalar(b, cx, inputs[0], batched[0], on_true);
+        vec![(b.select(predicate, on_true, on_false), true)]
+    }
+
+    fn jvp(&self, b: &mut Builder, inputs: &[Var], outputs: &[Var], tangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+        if tangents[1].is_none() && tangents[2].is_none() {
+            return Rule::Some(vec![None]);
+        }
+        let [on_true, on_false] = [1, 2].map(|i| tangents[i].unwrap_or_else(|| b.full_like(outputs[0], 0.0)));
+        Rule::Some(vec![Some(b.select(inputs[0], on_true, on_false))])
+    }
+
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+        let cotangent = cotangents[0].expect("transpose is called with a cotangent");
+        let predicate = inputs[0].known().expect("bools are never linear");
+        let zero = b.full_like(cotangent, 0.0);
+        let on_true = inputs[1].is_linear().then(|| b.select(predicate, cotangent, zero));
+        let on_false = inputs[2].is_linear().then(|| b.select(predicate, zero, cotangent));
+        Rule::Some(vec![None, on_true, on_false])
+    }
+
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
+        vec![hlo_op(hlo, "stablehlo.select", inputs, Vec::new(), &results[0])]
+    }
+}
+
+op_struct! {
+    /// `clamp(low, x, high)` is `minimum(maximum(low, x), high)`: `x` brought into the range. The bounds have the type of
+    /// `x` or are scalars of its dtype. The derivative goes to `x` strictly inside the range, else to the bound in force.
+    Clamp {}
+}
+
+impl Clamp {
+    /// Examples for the generic tests.
+    pub fn samples() -> Vec<Sample> {
+        let scalar = |dtype, value| Array::scalar(dtype, Scalar::number(dtype, value));
+        let x = ramp(DType::F32, [2, 3]);
+        let bounds = [-0.5, 0.5].map(|by| Array::floats(DType::F32, [2, 3], &[by, by + 0.25, by, by - 0.25, by - 1.0, by + 2.0]));
+        let peculiar = [1.0, f64::NAN, f64::INFINITY, -3.0, 0.0];
+        vec![
+            Sample::new(Clamp {}, vec![scalar(DType::F32, -1), x.clone(), scalar(DType::F32, 0)]),
+            Sample::new(Clamp {}, vec![bounds[0].clone(), x.clone(), bounds[1].clone()]),
+            Sample::new(Clamp {}, vec![scalar(DType::F32, -1), x, bounds[1].clone()]),
+            Sample::new(Clamp {}, vec![scalar(DType::I32, -3), ramp(DType::I32, [4]), scalar(DType::I32, 4)]),
+            Sample::new(Clamp {}, vec![scalar(DType::F32, -1), Array::floats(DType::F32, [5], &peculiar), scalar(DType::F32, 2)]).not_differentiable(),
+            // The upper bound has the last word.
+            Sample::new(Clamp {}, vec![scalar(DType::U8, 9), ramp(DType::U8, [4]), scalar(DType::U8, 2)]),
+        ]
+    }
+}
+
+impl Op for Clamp {
+    fn mnemonic(&self) -> &'static str {
+        "clamp"
+    }
+
+    fn attributes(&self) -> Attributes {
+        self.struct_attributes()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
+        TypeError::check_arity(inputs, 3)?;
+        let x = &inputs[1];
+        if x.dtype == DType::Bool {
+            return Err(TypeError::new(format!("expected numbers, got {x}")));
+        }
+        for (name, bound) in [("lower", &inputs[0]), ("upper", &inputs[2])] {
+            if bound.dtype != x.dtype || (bound.rank() != 0 && bound.shape != x.shape) {
+                return Err(TypeError::new(format!("expected the {name} bound to be a scalar {} or to have the operand's type {x}, got {bound}", x.dtype)));
+            }
+        }
+        Ok(vec![x.clone()])
+    }
+
+    fn eval(&self, inputs: &[Array]) -> Vec<Array> {
+        let at = |array: &Array, i: usize| array.data[if array.ty.rank() == 0 { 0 } else { i }];
+        let dtype = inputs[1].ty.dtype;
+        let data = (0..inputs[1].data.len()).map(|i| {
+            let raised = super::Maximum {}.scalar(dtype, &[at(&inputs[0], i), inputs[1].data[i]]);
+            super::Minimum {}.scalar(dtype, &[raised, at(&inputs[2], i)])
+        });
+        vec![Array::new(inputs[1].ty.clone(), data.collect())]
+    }
+
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Vec<(Var, bool)> {
+        let x = cx.batch(b, inputs[1], batched[1]);
+        let low = batch_or_scalar(b, cx, inputs[0], batched[0], x);
+        let high = batch_or_scalar(b, cx, inputs[2], batched[2], x);
+        vec![(b.clamp(low, x, high), true)]
+    }
+
+    fn jvp(&self, b: &mut Builder, inputs: &[Var], _: &[Var], tangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+        let ty = b.ty(inputs[1]).clone();
+        let full = |b: &mut Builder, var: Var| if b.ty(var).rank() == ty.rank() { var } else { b.broadcast_in_dim(var, &ty.shape, &[]) };
+        let [low, x, high] = [0, 1, 2].map(|i| full(b, inputs[i]));
+        let zero = b.zeros(&ty);
+        let mut total = None;
+        for (i, tangent) in tangents.iter().enumerate() {
+            let Some(tangent) = *tangent else { continue };
+            let in_force = match i {
+                0 => {
+                    let below = b.compare(Direction::Gt, low, x);
+                    let proper = b.compare(Direction::Lt, low, high);
+                    b.and(below, proper)
+                }
+                1 => {
+                    let above = b.compare(Direction::Gt, x, low);
+                    let below = b.compare(Direction::Lt, x, high);
+                    b.and(above, below)
+                }
+                _ => b.compare(Direction::Lt, high, x),
+            };
+            let tangent = full(b, tangent);
+            let part = b.select(in_force, tangent, zero);
+            total = sum_of(b, total, Some(part));
+        }
+        Rule::Some(vec![total])
+    }
+
+    fn transpose(&self, _: &mut Builder, _: &[Operand], _: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+        Rule::None("it is not linear in any operand")
+    }
+
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
+        vec![hlo_op(hlo, "stablehlo.clamp", inputs, Vec::new(), &results[0])]
+    }
+}
+
+elementwise! {
+    /// `x` itself, whose derivative is zero.
+    StopGradient = "stop_gradient"(1, same_dtype),
+    scalar: |_, x| x[0],
+    jvp: |_, _, _, _| None,
+    lower: |_, x, _| x[0],
+    samples: |op| vec![
+        Sample::new(op.clone(), vec![ramp(DType::F32, [2, 3])]).not_differentiable(),
+        Sample::new(op, vec![ramp(DType::Bool, [3])]),
+    ],
+}
+
+impl Builder {
+    /// Emits [`Compare`].
+    #[track_caller]
+    pub fn compare(&mut self, direction: Direction, x: Var, y: Var) -> Var {
+        self.emit1(Compare { direction }, &[x, y])
+    }
+
+    /// Emits [`Select`].
+    #[track_caller]
+    pub fn select(&mut self, predicate: Var, on_true: Var, on_false: Var) -> Var {
+        self.emit1(Select {}, &[predicate, on_true, on_false])
+    }
+
+    /// Emits [`Clamp`].
+    #[track_caller]
+    pub fn clamp(&mut self, low: Var, x: Var, high: Var) -> Var {
+        self.emit1(Clamp {}, &[low, x, high])
+    }
+
+    /// Emits [`StopGradient`].
+    #[track_caller]
+    pub fn stop_gradient(&mut self, x: Var) -> Var {
+        self.emit1(StopGradient {}, &[x])
+    }
+}
+
+/// An operand that may be a scalar beside `like`, which is batched: it stays a scalar where it is not batched.
+fn batch_or_scalar(b: &mut Builder, cx: &VmapContext, var: Var, batched: bool, like: Var) -> Var {
+    let shape = b.ty(like).shape.clone();
+    match (batched, b.ty(var).rank()) {
+        (false, 0) => var,
+        (true, 1) if shape.len() > 1 => b.broadcast_in_dim(var, &shape, &[0]),
+        _ => cx.batch(b, var, batched),
+    }
+}

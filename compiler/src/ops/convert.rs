@@ -1,0 +1,181 @@
+//! Changing the element type: by value (`convert`) and by bits (`bitcast_convert`).
+
+use super::samples::ramp;
+use super::{Elementwise, Op, OpStruct, Operand, Rule, Sample, TypeError};
+use crate::array::{Array, Scalar};
+use crate::attributes::Attributes;
+use crate::ir::{Builder, Var};
+use crate::lower::{Hlo, HloValue, hlo_op};
+use crate::op_struct;
+use crate::transform::VmapContext;
+use crate::types::{DType, TensorType};
+
+op_struct! {
+    /// The same values in another dtype. A float becomes the nearest float, or the integer that it is truncated to, within
+    /// the integer's range (NaN becomes 0). Integers wrap; an integer becomes the nearest float. Anything but 0 becomes
+    /// `true`, which becomes 1.
+    Convert {
+        /// The result's dtype.
+        dtype: DType,
+    }
+}
+
+impl Convert {
+    /// Examples for the generic tests: every pair of dtypes.
+    pub fn samples() -> Vec<Sample> {
+        let mut samples = Vec::new();
+        for from in DType::ALL {
+            let x = match from {
+                from if from.is_float() => {
+                    let values = [0.0, -0.0, 0.4, -0.6, 1.0, 2.5, -3.5, 100.7, -130.2, 300.0, 70000.0, -3e9, 1e19, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+                    Array::floats(from, [values.len()], &values)
+                }
+                DType::Bool => Array::bools([2], &[true, false]),
+                from => {
+                    let (least, greatest) = from.integer_range();
+                    Array::ints(from, [6], &[least, greatest, 0, 1, 77, greatest / 5])
+                }
+            };
+            samples.extend(DType::ALL.map(|dtype| Sample::new(Convert { dtype }, vec![x.clone()]).not_differentiable()));
+        }
+        let x = ramp(DType::F32, [2, 3]);
+        samples.push(Sample::new(Convert { dtype: DType::F64 }, vec![x.clone()]));
+        samples.push(Sample::new(Convert { dtype: DType::F32 }, vec![ramp(DType::F64, [2, 3])]));
+        samples
+    }
+}
+
+impl Elementwise for Convert {
+    const MNEMONIC: &'static str = "convert";
+    const HLO: &'static str = "stablehlo.convert";
+    const ARITY: usize = 1;
+
+    fn dtype(&self, _: &[DType]) -> Result<DType, TypeError> {
+        Ok(self.dtype)
+    }
+
+    fn scalar(&self, _: DType, x: &[Scalar]) -> Scalar {
+        convert_scalar(x[0], self.dtype)
+    }
+
+    fn jvp(&self, b: &mut Builder, _: &[Var], _: Var, t: &[Option<Var>]) -> Rule<Option<Var>> {
+        Rule::Some(t[0].filter(|_| self.dtype.is_float()).map(|t| b.convert(t, self.dtype)))
+    }
+
+    fn transpose(&self, b: &mut Builder, x: &[Operand], ct: Var) -> Rule<Vec<Option<Var>>> {
+        let ty = x[0].linear().expect("the only operand of a linear equation is linear");
+        Rule::Some(vec![Some(b.convert(ct, ty.dtype))])
+    }
+}
+
+/// One value in another dtype, as [`Convert`] does it.
+pub fn convert_scalar(x: Scalar, dtype: DType) -> Scalar {
+    if dtype == DType::Bool {
+        return Scalar::Bool(match x {
+            Scalar::Float(x) => x != 0.0,
+            x => x.int() != 0,
+        });
+    }
+    match x {
+        Scalar::Float(x) if dtype.is_float() => Scalar::Float(dtype.round(x)),
+        Scalar::Float(x) if x.is_nan() => Scalar::Int(0),
+        Scalar::Float(x) => {
+            let (least, greatest) = dtype.integer_range();
+            Scalar::Int((x as i128).clamp(least, greatest))
+        }
+        // By way of f64, 64-bit integers would be rounded twice.
+        x if dtype == DType::F32 => Scalar::Float(f64::from(x.int() as f32)),
+        x if dtype.is_float() => Scalar::Float(dtype.round(x.int() as f64)),
+        x => Scalar::Int(dtype.wrap(x.int())),
+    }
+}
+
+op_struct! {
+    /// The same bits in another dtype. Between dtypes of one width the shape stays; a wider dtype takes the last axis, whose
+    /// extent is the ratio of the widths, into its elements; a narrower one adds such an axis. The least significant part
+    /// comes first. Bools have no bits to speak of.
+    BitcastConvert {
+        /// The result's dtype.
+        dtype: DType,
+    }
+}
+
+impl BitcastConvert {
+    /// Examples for the generic tests.
+    pub fn samples() -> Vec<Sample> {
+        let sample = |dtype, x| Sample::new(BitcastConvert { dtype }, vec![x]).not_differentiable();
+        vec![
+            sample(DType::U32, Array::floats(DType::F32, [4], &[1.0, -0.0, f64::INFINITY, 1e-40])),
+            sample(DType::F32, Array::ints(DType::U32, [2, 2], &[0x3f80_0000, 1, 0x8000_0000, 0x7f80_0000])),
+            sample(DType::I64, Array::floats(DType::F64, [2], &[1.5, -2.0])),
+            sample(DType::U16, ramp(DType::BF16, [3])),
+            sample(DType::I16, ramp(DType::F16, [3])),
+            sample(DType::I8, ramp(DType::U8, [])),
+            sample(DType::U8, ramp(DType::U32, [3])),
+            sample(DType::U32, ramp(DType::I8, [3, 4])),
+            sample(DType::U64, ramp(DType::U32, [2])),
+            sample(DType::U32, ramp(DType::F64, [2, 1])),
+        ]
+    }
+}
+
+impl Op for BitcastConvert {
+    fn mnemonic(&self) -> &'static str {
+        "bitcast_convert"
+    }
+
+    fn attributes(&self) -> Attributes {
+        self.struct_attributes()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
+        TypeError::check_arity(inputs, 1)?;
+        let (x, dtype) = (&inputs[0], self.dtype);
+        if x.dtype == DType::Bool || dtype == DType::Bool {
+            return Err(TypeError::new(format!("expected numbers, got {x} and {dtype}: convert bools to an integer")));
+        }
+        let (from, to) = (x.dtype.size(), dtype.size());
+        let mut shape = x.shape.clone();
+        if from > to {
+            shape.push(from / to);
+        } else if from < to && shape.pop() != Some(to / from) {
+            return Err(TypeError::new(format!("expected a last axis of extent {} to become one {dtype}, got {x}", to / from)));
+        }
+        Ok(vec![TensorType::new(dtype, shape)])
+    }
+
+    fn eval(&self, inputs: &[Array]) -> Vec<Array> {
+        let ty = self.infer(&[inputs[0].ty.clone()]).expect("eval is given well-typed operands").remove(0);
+        vec![Array::from_bytes(ty, &inputs[0].to_bytes())]
+    }
+
+    fn vmap(&self, b: &mut Builder, _: &VmapContext, inputs: &[Var], _: &[bool]) -> Vec<(Var, bool)> {
+        vec![(b.emit1(self.clone(), inputs), true)]
+    }
+
+    fn jvp(&self, _: &mut Builder, _: &[Var], _: &[Var], _: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+        Rule::Some(vec![None])
+    }
+
+    fn transpose(&self, _: &mut Builder, _: &[Operand], _: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+        Rule::None("the bits of a number are not linear in it")
+    }
+
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
+        vec![hlo_op(hlo, "stablehlo.bitcast_convert", inputs, Vec::new(), &results[0])]
+    }
+}
+
+impl Builder {
+    /// Emits [`Convert`], unless `x` has the dtype already.
+    #[track_caller]
+    pub fn convert(&mut self, x: Var, dtype: DType) -> Var {
+        if self.ty(x).dtype == dtype { x } else { self.emit1(Convert { dtype }, &[x]) }
+    }
+
+    /// Emits [`BitcastConvert`], unless `x` has the dtype already.
+    #[track_caller]
+    pub fn bitcast_convert(&mut self, x: Var, dtype: DType) -> Var {
+        if self.ty(x).dtype == dtype { x } else { self.emit1(BitcastConvert { dtype }, &[x]) }
+    }
+}

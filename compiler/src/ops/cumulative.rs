@@ -1,0 +1,301 @@
+//! Running sums, products and extrema along an axis.
+//!
+//! # How they are lowered
+//! Short axes (up to [`SHORT`]) take `log2(n)` steps, each of which combines every element with the one `1, 2, 4, ...`
+//! places before it; long ones are one `reduce_window`, which XLA turns into a tree on CPU, GPU and TPU alike.
+
+use super::reduce::{Max, Min, Monoid, Prod, Sum};
+use super::samples::ramp;
+use super::{Direction, Elementwise, Op, OpStruct, Operand, Rule, Sample, TypeError, parse_attribute};
+use crate::array::{Array, Scalar, for_each_index};
+use crate::attributes::{AttributeValue, Attributes};
+use crate::ir::{Builder, Var};
+use crate::lower::{Hlo, HloAttribute, HloOp, HloValue, hlo_axes, hlo_op, hlo_splat};
+use crate::transform::VmapContext;
+use crate::types::{DType, TensorType};
+use std::marker::PhantomData;
+
+/// What a cumulative op adds to its [`Monoid`].
+pub trait Cumulation: Monoid {
+    /// The name in the IR's text.
+    const MNEMONIC: &'static str;
+
+    /// The tangent of `y`, which is `x` cumulated, given that of `x`.
+    fn jvp(b: &mut Builder, op: &Cumulative<Self>, x: Var, y: Var, t: Var) -> Var;
+
+    /// The cotangent of the operand, given that of the result.
+    fn transpose(b: &mut Builder, op: &Cumulative<Self>, ct: Var) -> Rule<Var> {
+        let _ = (b, op, ct);
+        Rule::None("it is not linear in its operand")
+    }
+}
+
+/// Along one axis, combines each element with all before it (with all after it, if `reverse`) by the [`Monoid`] `K`.
+/// Floats may be combined in any order.
+#[derive(Clone, Debug)]
+pub struct Cumulative<K> {
+    /// The axis along which elements accumulate.
+    pub axis: usize,
+    /// Whether they accumulate from the end to the beginning.
+    pub reverse: bool,
+    kind: PhantomData<K>,
+}
+
+/// Running sums.
+pub type CumSum = Cumulative<Sum>;
+/// Running products. Their derivative is right where factors are zero.
+pub type CumProd = Cumulative<Prod>;
+/// Running maxima; NaN from the first NaN on. The derivative goes to the greatest element nearest to the position.
+pub type CumMax = Cumulative<Max>;
+/// Running minima; NaN from the first NaN on. The derivative goes to the least element nearest to the position.
+pub type CumMin = Cumulative<Min>;
+
+impl<K> Cumulative<K> {
+    /// The op along `axis`.
+    pub fn new(axis: usize, reverse: bool) -> Self {
+        Cumulative { axis, reverse, kind: PhantomData }
+    }
+
+    /// The elements `by` places before (or after, if reversed) each one, `fill` where there are none.
+    fn shift(&self, b: &mut Builder, x: Var, by: usize, fill: Scalar) -> Var {
+        let ty = b.ty(x).clone();
+        let fill = b.constant(Array::scalar(ty.dtype, fill));
+        let (low, high) = self.padding(ty.rank(), by as i64);
+        b.pad(x, fill, &low, &high, &vec![0; ty.rank()])
+    }
+
+    /// The padding that shifts by so many places.
+    fn padding(&self, rank: usize, by: i64) -> (Vec<i64>, Vec<i64>) {
+        let along = |by: i64| (0..rank).map(|axis| if axis == self.axis { by } else { 0 }).collect::<Vec<i64>>();
+        let by = if self.reverse { -by } else { by };
+        (along(by), along(-by))
+    }
+}
+
+impl<K: Cumulation> Cumulative<K> {
+    /// Examples for the generic tests.
+    pub fn samples() -> Vec<Sample> {
+        let mut samples = Vec::new();
+        let sample = |x: Array, axis, tolerance| Sample::new(Cumulative::<K>::new(axis, axis == 1), vec![x]).tolerance(tolerance);
+        let cases: [(&[usize], usize); 5] = [(&[5], 0), (&[2, 3], 0), (&[2, 5], 1), (&[2, 3, 2], 1), (&[1], 0)];
+        for (shape, axis) in cases {
+            samples.push(sample(ramp(DType::F32, shape), axis, 1e-5));
+            samples.push(sample(ramp(DType::F64, shape), axis, 1e-13));
+            samples.push(sample(ramp(DType::I32, shape), axis, 0.0));
+            samples.push(sample(ramp(DType::U8, shape), axis, 0.0));
+        }
+        let long = |n: usize| Array::floats(DType::F32, [n, 2], &(0..2 * n).map(|i| 1.0 + 1e-2 * (i as f64).sin()).collect::<Vec<f64>>());
+        samples.push(sample(long(SHORT), 0, 1e-4).not_differentiable());
+        samples.push(sample(long(SHORT + 3), 0, 1e-4).not_differentiable());
+        let zeros = [1.5, 0.0, -2.0, 3.0, 0.0, 0.25, 2.0, 1.25];
+        samples.push(sample(Array::floats(DType::F32, [8], &zeros), 0, 1e-6).not_differentiable());
+        samples.push(sample(Array::floats(DType::F32, [4], &[1.0, f64::INFINITY, f64::NAN, 2.0]), 0, 0.0).not_differentiable());
+        samples
+    }
+}
+
+impl<K> OpStruct for Cumulative<K> {
+    fn struct_attributes(&self) -> Attributes {
+        Attributes(vec![("axis", self.axis.to_attribute()), ("reverse", self.reverse.to_attribute())])
+    }
+
+    fn parse(attributes: &Attributes) -> Result<Self, String> {
+        Ok(Cumulative::new(parse_attribute(attributes, "axis")?, parse_attribute(attributes, "reverse")?))
+    }
+}
+
+impl<K: Cumulation> Op for Cumulative<K> {
+    fn mnemonic(&self) -> &'static str {
+        K::MNEMONIC
+    }
+
+    fn attributes(&self) -> Attributes {
+        self.struct_attributes()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
+        TypeError::check_arity(inputs, 1)?;
+        K::COMBINE.dtype(&[inputs[0].dtype])?;
+        if self.axis >= inputs[0].rank() {
+            return Err(TypeError::new(format!("axis {} is not an axis of {}", self.axis, inputs[0])));
+        }
+        Ok(inputs.to_vec())
+    }
+
+    fn eval(&self, inputs: &[Array]) -> Vec<Array> {
+        let x = &inputs[0];
+        let dtype = x.ty.dtype;
+        let mut result = x.clone();
+        let mut starts = x.ty.shape.clone();
+        starts[self.axis] = starts[self.axis].min(1);
+        for_each_index(&starts, |start| {
+            let mut index = start.to_vec();
+            let mut total = K::identity(dtype);
+            for i in 0..x.ty.shape[self.axis] {
+                index[self.axis] = if self.reverse { x.ty.shape[self.axis] - 1 - i } else { i };
+                total = K::combine(dtype, total, x.at(&index));
+                result.set(&index, total);
+            }
+        });
+        vec![result]
+    }
+
+    fn vmap(&self, b: &mut Builder, _: &VmapContext, inputs: &[Var], _: &[bool]) -> Vec<(Var, bool)> {
+        vec![(b.emit1(Cumulative::<K>::new(self.axis + 1, self.reverse), inputs), true)]
+    }
+
+    fn jvp(&self, b: &mut Builder, inputs: &[Var], outputs: &[Var], tangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+        Rule::Some(vec![tangents[0].map(|t| K::jvp(b, self, inputs[0], outputs[0], t))])
+    }
+
+    fn transpose(&self, b: &mut Builder, _: &[Operand], cotangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+        let cotangent = cotangents[0].expect("transpose is called with a cotangent");
+        K::transpose(b, self, cotangent).map(|cotangent| vec![Some(cotangent)])
+    }
+
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
+        let ty = &results[0];
+        let extent = ty.shape[self.axis];
+        let identity = hlo_splat(hlo, &TensorType::scalar(ty.dtype), K::identity(ty.dtype));
+        if extent > SHORT {
+            return vec![self.lower_window(hlo, inputs[0], identity, ty)];
+        }
+        let mut total = inputs[0];
+        for by in steps(extent) {
+            let (low, high) = self.padding(ty.rank(), by as i64);
+            let attributes = vec![
+                ("edge_padding_low", HloAttribute::I64Array(low)),
+                ("edge_padding_high", HloAttribute::I64Array(high)),
+                ("interior_padding", HloAttribute::I64Array(vec![0; ty.rank()])),
+            ];
+            let shifted = hlo_op(hlo, "stablehlo.pad", &[total, identity], attributes, ty);
+            total = hlo_op(hlo, K::Combine::HLO, &[shifted, total], Vec::new(), ty);
+        }
+        vec![total]
+    }
+}
+
+impl<K: Cumulation> Cumulative<K> {
+    fn lower_window(&self, hlo: &mut dyn Hlo, x: HloValue, identity: HloValue, ty: &TensorType) -> HloValue {
+        let rank = ty.rank();
+        let extent = ty.shape[self.axis];
+        let ones = vec![1; rank];
+        let mut window = ones.clone();
+        window[self.axis] = extent;
+        let mut padding = vec![0; 2 * rank];
+        padding[2 * self.axis + usize::from(self.reverse)] = extent as i64 - 1;
+        let region = K::region(hlo, ty.dtype);
+        hlo.op(HloOp {
+            name: "stablehlo.reduce_window",
+            operands: &[x, identity],
+            attributes: vec![
+                ("window_dimensions", hlo_axes(&window)),
+                ("window_strides", hlo_axes(&ones)),
+                ("base_dilations", hlo_axes(&ones)),
+                ("window_dilations", hlo_axes(&ones)),
+                ("padding", HloAttribute::I64Tensor(vec![rank, 2], padding)),
+            ],
+            regions: vec![region],
+            results: std::slice::from_ref(ty),
+        })[0]
+    }
+}
+
+impl Cumulation for Sum {
+    const MNEMONIC: &'static str = "cumsum";
+
+    fn jvp(b: &mut Builder, op: &CumSum, _: Var, _: Var, t: Var) -> Var {
+        b.cumsum(t, op.axis, op.reverse)
+    }
+
+    fn transpose(b: &mut Builder, op: &CumSum, ct: Var) -> Rule<Var> {
+        Rule::Some(b.cumsum(ct, op.axis, !op.reverse))
+    }
+}
+
+impl Cumulation for Prod {
+    const MNEMONIC: &'static str = "cumprod";
+
+    /// `y_i = x_i y_(i-1)` gives `dy_i = x_i dy_(i-1) + y_(i-1) dx_i`, a linear recurrence, solved in `log2(n)` steps that
+    /// double how far back each position looks. There is no division, so that factors may be zero.
+    fn jvp(b: &mut Builder, op: &CumProd, x: Var, y: Var, t: Var) -> Var {
+        let before = op.shift(b, y, 1, Scalar::Float(1.0));
+        let mut total = b.mul(before, t);
+        let mut factor = x;
+        let extent = b.ty(x).shape[op.axis];
+        for by in steps(extent) {
+            let earlier = op.shift(b, total, by, Scalar::Float(0.0));
+            let earlier = b.mul(factor, earlier);
+            total = b.add(total, earlier);
+            if 2 * by < extent {
+                let earlier = op.shift(b, factor, by, Scalar::Float(1.0));
+                factor = b.mul(factor, earlier);
+            }
+        }
+        total
+    }
+}
+
+impl Cumulation for Max {
+    const MNEMONIC: &'static str = "cummax";
+
+    fn jvp(b: &mut Builder, op: &CumMax, x: Var, _: Var, t: Var) -> Var {
+        extremum_jvp(b, op, Direction::Gt, x, t)
+    }
+}
+
+impl Cumulation for Min {
+    const MNEMONIC: &'static str = "cummin";
+
+    fn jvp(b: &mut Builder, op: &CumMin, x: Var, _: Var, t: Var) -> Var {
+        extremum_jvp(b, op, Direction::Lt, x, t)
+    }
+}
+
+/// Cumulates pairs of an element and its tangent in `log2(n)` steps.
+fn extremum_jvp<K: Cumulation>(b: &mut Builder, op: &Cumulative<K>, wins: Direction, x: Var, t: Var) -> Var {
+    let TensorType { dtype, shape } = b.ty(x).clone();
+    let (mut extremum, mut tangent) = (x, t);
+    for by in steps(shape[op.axis]) {
+        let earlier = op.shift(b, extremum, by, K::identity(dtype));
+        let earlier_tangent = op.shift(b, tangent, by, Scalar::Float(0.0));
+        let from_earlier = b.compare(wins, earlier, extremum);
+        extremum = b.select(from_earlier, earlier, extremum);
+        tangent = b.select(from_earlier, earlier_tangent, tangent);
+    }
+    tangent
+}
+
+/// The powers of two below `extent`.
+fn steps(extent: usize) -> impl Iterator<Item = usize> {
+    std::iter::successors(Some(1), |by| Some(2 * by)).take_while(move |&by| by < extent)
+}
+
+impl Builder {
+    /// Emits [`CumSum`].
+    #[track_caller]
+    pub fn cumsum(&mut self, x: Var, axis: usize, reverse: bool) -> Var {
+        self.emit1(CumSum::new(axis, reverse), &[x])
+    }
+
+    /// Emits [`CumProd`].
+    #[track_caller]
+    pub fn cumprod(&mut self, x: Var, axis: usize, reverse: bool) -> Var {
+        self.emit1(CumProd::new(axis, reverse), &[x])
+    }
+
+    /// Emits [`CumMax`].
+    #[track_caller]
+    pub fn cummax(&mut self, x: Var, axis: usize, reverse: bool) -> Var {
+        self.emit1(CumMax::new(axis, reverse), &[x])
+    }
+
+    /// Emits [`CumMin`].
+    #[track_caller]
+    pub fn cummin(&mut self, x: Var, axis: usize, reverse: bool) -> Var {
+        self.emit1(CumMin::new(axis, reverse), &[x])
+    }
+}
+
+/// The longest axis that is cumulated in steps.
+const SHORT: usize = 128;

@@ -1,0 +1,270 @@
+//! Products of matrices and their generalizations.
+
+use super::reduce::other_axes;
+use super::samples::ramp;
+use super::shape::{check_axes, shifted, shifted_with_batch};
+use super::{Elementwise, Op, OpStruct, Operand, Rule, Sample, TypeError};
+use crate::array::{Array, Scalar, for_each_index};
+use crate::attributes::Attributes;
+use crate::ir::{Builder, Var};
+use crate::lower::{Hlo, HloAttribute, HloValue, hlo_op};
+use crate::op_struct;
+use crate::transform::VmapContext;
+use crate::types::{DType, TensorType};
+
+op_struct! {
+    /// Multiplies two tensors and sums over the contracted axes. Batch axes of both operands run together; all other axes
+    /// are free. The result has the batch axes, the free axes of the left operand, those of the right one.
+    ///
+    /// `[m, k]` by `[k, n]` is `lhs_contract = [1], rhs_contract = [0]`. Integers wrap. XLA chooses the order of the sum, and
+    /// on accelerators multiplies f32 in a faster, coarser way unless told otherwise.
+    DotGeneral {
+        /// Batch axes of the left operand.
+        lhs_batch: Vec<usize>,
+        /// Batch axes of the right operand, each of the extent of the one it runs with.
+        rhs_batch: Vec<usize>,
+        /// Contracted axes of the left operand.
+        lhs_contract: Vec<usize>,
+        /// Contracted axes of the right operand, each of the extent of the one it runs with.
+        rhs_contract: Vec<usize>,
+    }
+}
+
+/// Which axes [`DotGeneral`] batches and contracts: the op itself, under the name of its role.
+pub type DotDimensions = DotGeneral;
+
+impl Default for DotGeneral {
+    /// The outer product.
+    fn default() -> Self {
+        DotGeneral::contracting([], [])
+    }
+}
+
+impl DotGeneral {
+    /// The product of matrices, `[m, k]` by `[k, n]`.
+    pub fn matmul() -> DotGeneral {
+        DotGeneral::contracting([1], [0])
+    }
+
+    /// No batch axes.
+    pub fn contracting(lhs: impl Into<Vec<usize>>, rhs: impl Into<Vec<usize>>) -> DotGeneral {
+        DotGeneral { lhs_batch: Vec::new(), rhs_batch: Vec::new(), lhs_contract: lhs.into(), rhs_contract: rhs.into() }
+    }
+
+    /// The same product with the operands exchanged; its result has the free axes of the right operand first.
+    fn swapped(&self) -> DotGeneral {
+        let DotGeneral { lhs_batch, rhs_batch, lhs_contract, rhs_contract } = self.clone();
+        DotGeneral { lhs_batch: rhs_batch, rhs_batch: lhs_batch, lhs_contract: rhs_contract, rhs_contract: lhs_contract }
+    }
+
+    fn lhs_free(&self, rank: usize) -> Vec<usize> {
+        other_axes(rank, &[&self.lhs_batch[..], &self.lhs_contract].concat())
+    }
+
+    fn rhs_free(&self, rank: usize) -> Vec<usize> {
+        other_axes(rank, &[&self.rhs_batch[..], &self.rhs_contract].concat())
+    }
+
+    /// The cotangent of the left operand, which has `rank` axes, where the right one is `known`.
+    /// `ct_contract` are the axes of `ct` that come from the free axes of `known`.
+    fn lhs_cotangent(&self, b: &mut Builder, rank: usize, known: Var, ct: Var, ct_contract: Vec<usize>) -> Var {
+        let free = self.lhs_free(rank);
+        let dot = DotGeneral {
+            lhs_batch: (0..self.lhs_batch.len()).collect(),
+            rhs_batch: self.rhs_batch.clone(),
+            lhs_contract: ct_contract,
+            rhs_contract: self.rhs_free(b.ty(known).rank()),
+        };
+        // What is left of `known` are its contracted axes in order of position; each belongs to an axis of the left.
+        let mut contracted: Vec<(usize, usize)> = self.rhs_contract.iter().copied().zip(self.lhs_contract.iter().copied()).collect();
+        contracted.sort_unstable();
+        let contracted: Vec<usize> = contracted.into_iter().map(|(_, lhs)| lhs).collect();
+        // Exchanging the operands exchanges the free and the contracted axes, which may spare a transpose.
+        let exchanged = [&self.lhs_batch[..], &contracted, &free].concat();
+        if exchanged.is_sorted() {
+            return b.dot_general(known, ct, dot.swapped());
+        }
+        let product = b.dot_general(ct, known, dot);
+        let axes = [&self.lhs_batch[..], &free, &contracted].concat();
+        let mut permutation = vec![0; rank];
+        for (from, &to) in axes.iter().enumerate() {
+            permutation[to] = from;
+        }
+        b.permute(product, &permutation)
+    }
+
+    /// Examples for the generic tests.
+    pub fn samples() -> Vec<Sample> {
+        let dot = |lhs_batch: &[usize], rhs_batch: &[usize], lhs_contract: &[usize], rhs_contract: &[usize]| DotGeneral {
+            lhs_batch: lhs_batch.to_vec(),
+            rhs_batch: rhs_batch.to_vec(),
+            lhs_contract: lhs_contract.to_vec(),
+            rhs_contract: rhs_contract.to_vec(),
+        };
+        let sample = |op, dtype, lhs: &[usize], rhs: &[usize], tolerance| {
+            Sample::new(op, vec![ramp(dtype, lhs), ramp(dtype, rhs)]).tolerance(tolerance)
+        };
+        let f32_sample = |op, lhs: &[usize], rhs: &[usize]| sample(op, DType::F32, lhs, rhs, 1e-5);
+        vec![
+            f32_sample(DotGeneral::matmul(), &[2, 3], &[3, 4]),
+            f32_sample(DotGeneral::contracting([0], [1]), &[3, 2], &[4, 3]),
+            f32_sample(DotGeneral::contracting([0], [0]), &[3], &[3]),
+            f32_sample(DotGeneral::contracting([1], [0]), &[2, 3], &[3]),
+            f32_sample(DotGeneral::contracting([], []), &[2], &[3]),
+            f32_sample(DotGeneral::contracting([2, 0], [1, 2]), &[2, 3, 4], &[3, 4, 2]),
+            f32_sample(dot(&[0], &[0], &[2], &[1]), &[2, 3, 4], &[2, 4, 2]),
+            f32_sample(dot(&[1], &[2], &[0], &[0]), &[3, 2, 2], &[3, 4, 2]),
+            f32_sample(dot(&[2, 0], &[0, 2], &[1], &[1]), &[2, 3, 4], &[4, 3, 2]),
+            f32_sample(dot(&[0], &[0], &[], &[]), &[3], &[3]),
+            f32_sample(DotGeneral::matmul(), &[2, 0], &[0, 2]).not_differentiable(),
+            sample(DotGeneral::matmul(), DType::F64, &[2, 3], &[3, 2], 1e-13),
+            sample(DotGeneral::matmul(), DType::BF16, &[2, 3], &[3, 2], 5e-2).not_differentiable(),
+            sample(DotGeneral::matmul(), DType::I32, &[2, 3], &[3, 2], 0.0),
+        ]
+    }
+}
+
+impl Op for DotGeneral {
+    fn mnemonic(&self) -> &'static str {
+        "dot_general"
+    }
+
+    fn attributes(&self) -> Attributes {
+        self.struct_attributes()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
+        TypeError::check_arity(inputs, 2)?;
+        let [lhs, rhs] = [&inputs[0], &inputs[1]];
+        super::elementwise::numbers(&[lhs.dtype, rhs.dtype])?;
+        check_axes("lhs_batch and lhs_contract", &[&self.lhs_batch[..], &self.lhs_contract].concat(), lhs.rank())?;
+        check_axes("rhs_batch and rhs_contract", &[&self.rhs_batch[..], &self.rhs_contract].concat(), rhs.rank())?;
+        for (what, left, right) in [("batch", &self.lhs_batch, &self.rhs_batch), ("contracted", &self.lhs_contract, &self.rhs_contract)] {
+            if left.len() != right.len() {
+                return Err(TypeError::new(format!("expected as many {what} axes on both sides, got {left:?} and {right:?}")));
+            }
+            if let Some((l, r)) = left.iter().zip(right).find(|&(&l, &r)| lhs.shape[l] != rhs.shape[r]) {
+                return Err(TypeError::new(format!("{what} axes must have one extent: axis {l} of {lhs} and axis {r} of {rhs} differ")));
+            }
+        }
+        let batch = self.lhs_batch.iter().map(|&axis| lhs.shape[axis]);
+        let lhs_free = self.lhs_free(lhs.rank()).into_iter().map(|axis| lhs.shape[axis]);
+        let rhs_free = self.rhs_free(rhs.rank()).into_iter().map(|axis| rhs.shape[axis]);
+        Ok(vec![lhs.with_shape(batch.chain(lhs_free).chain(rhs_free).collect::<Vec<usize>>())])
+    }
+
+    fn eval(&self, inputs: &[Array]) -> Vec<Array> {
+        let [lhs, rhs] = [&inputs[0], &inputs[1]];
+        let ty = self.infer(&[lhs.ty.clone(), rhs.ty.clone()]).expect("eval is given well-typed operands").remove(0);
+        let (lhs_free, rhs_free) = (self.lhs_free(lhs.ty.rank()), self.rhs_free(rhs.ty.rank()));
+        let contracted: Vec<usize> = self.lhs_contract.iter().map(|&axis| lhs.ty.shape[axis]).collect();
+        let batch = self.lhs_batch.len();
+        let (mut l, mut r) = (vec![0; lhs.ty.rank()], vec![0; rhs.ty.rank()]);
+        let result = Array::from_fn(ty.clone(), |index| {
+            let (batch_index, free_index) = index.split_at(batch);
+            let (lhs_index, rhs_index) = free_index.split_at(lhs_free.len());
+            put(&mut l, &self.lhs_batch, batch_index);
+            put(&mut r, &self.rhs_batch, batch_index);
+            put(&mut l, &lhs_free, lhs_index);
+            put(&mut r, &rhs_free, rhs_index);
+            let mut sum = Scalar::zero(ty.dtype);
+            for_each_index(&contracted, |k| {
+                put(&mut l, &self.lhs_contract, k);
+                put(&mut r, &self.rhs_contract, k);
+                sum = match (sum, lhs.at(&l), rhs.at(&r)) {
+                    (Scalar::Float(sum), x, y) => Scalar::Float(sum + x.float() * y.float()),
+                    (sum, x, y) => {
+                        let product = super::Multiply {}.scalar(ty.dtype, &[x, y]);
+                        Scalar::Int(ty.dtype.wrap(sum.int() + ty.dtype.wrap(product.int())))
+                    }
+                };
+            });
+            sum
+        });
+        vec![result]
+    }
+
+    fn vmap(&self, b: &mut Builder, _: &VmapContext, inputs: &[Var], batched: &[bool]) -> Vec<(Var, bool)> {
+        let mut op = self.clone();
+        if batched[0] {
+            op.lhs_contract = shifted(&self.lhs_contract);
+            op.lhs_batch = shifted(&self.lhs_batch);
+        }
+        if batched[1] {
+            op.rhs_contract = shifted(&self.rhs_contract);
+            op.rhs_batch = shifted(&self.rhs_batch);
+        }
+        if batched[0] && batched[1] {
+            op.lhs_batch = shifted_with_batch(&self.lhs_batch);
+            op.rhs_batch = shifted_with_batch(&self.rhs_batch);
+            return vec![(b.dot_general(inputs[0], inputs[1], op), true)];
+        }
+        // The batch is a free axis of its operand, and the first one.
+        let batch = self.lhs_batch.len();
+        if batched[0] {
+            let product = b.dot_general(inputs[0], inputs[1], op);
+            return vec![(b.move_axis(product, batch, 0), true)];
+        }
+        let free = op.rhs_free(b.ty(inputs[1]).rank());
+        if batch == 0 && free.len() == 1 {
+            // A matrix by a batch of vectors is the batch as a matrix by the transposed matrix: no transpose of the result.
+            return vec![(b.dot_general(inputs[1], inputs[0], op.swapped()), true)];
+        }
+        let before = batch + op.lhs_free(b.ty(inputs[0]).rank()).len();
+        let product = b.dot_general(inputs[0], inputs[1], op);
+        vec![(b.move_axis(product, before, 0), true)]
+    }
+
+    fn jvp(&self, b: &mut Builder, inputs: &[Var], _: &[Var], tangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+        let left = tangents[0].map(|t| b.dot_general(t, inputs[1], self.clone()));
+        let right = tangents[1].map(|t| b.dot_general(inputs[0], t, self.clone()));
+        Rule::Some(vec![super::elementwise::sum_of(b, left, right)])
+    }
+
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+        let ct = cotangents[0].expect("transpose is called with a cotangent");
+        // The cotangent's axes: batch, free of the left, free of the right.
+        let batch = self.lhs_batch.len();
+        let free = |rank: usize| rank - batch - self.lhs_contract.len();
+        match (&inputs[0], &inputs[1]) {
+            (Operand::Linear(lhs), Operand::Known(rhs)) => {
+                let middle = batch + free(lhs.rank());
+                let contract = (middle..b.ty(ct).rank()).collect();
+                Rule::Some(vec![Some(self.lhs_cotangent(b, lhs.rank(), *rhs, ct, contract)), None])
+            }
+            (Operand::Known(lhs), Operand::Linear(rhs)) => {
+                let middle = batch + free(b.ty(*lhs).rank());
+                let contract = (batch..middle).collect();
+                Rule::Some(vec![None, Some(self.swapped().lhs_cotangent(b, rhs.rank(), *lhs, ct, contract))])
+            }
+            _ => unreachable!("a linear equation has exactly one linear factor"),
+        }
+    }
+
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
+        let DotGeneral { lhs_batch, rhs_batch, lhs_contract, rhs_contract } = self.clone();
+        let dimensions = HloAttribute::Dot { lhs_batch, rhs_batch, lhs_contract, rhs_contract };
+        vec![hlo_op(hlo, "stablehlo.dot_general", inputs, vec![("dot_dimension_numbers", dimensions)], &results[0])]
+    }
+}
+
+impl Builder {
+    /// Emits [`DotGeneral`].
+    #[track_caller]
+    pub fn dot_general(&mut self, lhs: Var, rhs: Var, dimensions: DotDimensions) -> Var {
+        self.emit1(dimensions, &[lhs, rhs])
+    }
+
+    /// The product of matrices, `[m, k]` by `[k, n]`.
+    #[track_caller]
+    pub fn matmul(&mut self, lhs: Var, rhs: Var) -> Var {
+        self.dot_general(lhs, rhs, DotGeneral::matmul())
+    }
+}
+
+/// Writes `values` at `axes` of an index.
+fn put(index: &mut [usize], axes: &[usize], values: &[usize]) {
+    for (&axis, &value) in axes.iter().zip(values) {
+        index[axis] = value;
+    }
+}

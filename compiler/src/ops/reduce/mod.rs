@@ -1,0 +1,203 @@
+//! Folding axes away: sums, products, extrema, logic, and the positions of extrema.
+//!
+//! A reduction is an operation with a neutral element ([`Monoid`]) and its derivative ([`Reduction`]); [`Reduce`] is the op.
+//! The cumulative ops and the collectives fold with the same monoids.
+
+mod arg;
+mod kinds;
+
+pub use arg::{ArgMax, ArgMin};
+pub use kinds::{All, Any, Max, Min, Prod, Sum};
+
+use super::shape::{check_axes, shifted};
+use super::{Elementwise, Op, OpStruct, Operand, Rule, Sample, TypeError, parse_attribute};
+use crate::array::{Array, Scalar, for_each_index, ravel};
+use crate::attributes::{AttributeValue, Attributes};
+use crate::ir::{Builder, Var};
+use crate::lower::{Hlo, HloOp, HloRegion, HloValue, hlo_axes, hlo_op, hlo_splat};
+use crate::transform::VmapContext;
+use crate::types::{DType, TensorType};
+use std::fmt::Debug;
+use std::marker::PhantomData;
+
+/// An associative and commutative operation with a neutral element.
+pub trait Monoid: Clone + Debug + Send + Sync + 'static {
+    /// The op of two operands that combines two elements.
+    type Combine: Elementwise;
+
+    /// The op that combines two elements.
+    const COMBINE: Self::Combine;
+
+    /// The neutral element.
+    fn identity(dtype: DType) -> Scalar;
+
+    /// Combines two elements; a float is not rounded, so that a fold is rounded once.
+    fn combine(dtype: DType, x: Scalar, y: Scalar) -> Scalar {
+        match Self::COMBINE.scalar(dtype, &[x, y]) {
+            Scalar::Int(value) => Scalar::Int(dtype.wrap(value)),
+            other => other,
+        }
+    }
+
+    /// Emits the region that combines two scalars.
+    fn region(hlo: &mut dyn Hlo, dtype: DType) -> HloRegion {
+        let scalar = TensorType::scalar(dtype);
+        let arguments = hlo.begin_region(&[scalar.clone(), scalar.clone()]);
+        let result = hlo_op(hlo, Self::Combine::HLO, &arguments, Vec::new(), &scalar);
+        hlo.end_region(&[result])
+    }
+}
+
+/// What a reduction adds to its [`Monoid`].
+pub trait Reduction: Monoid {
+    /// The name in the IR's text.
+    const MNEMONIC: &'static str;
+
+    /// The tangent of `y`, which is `x` reduced over `axes`, given that of `x`.
+    fn jvp(b: &mut Builder, axes: &[usize], x: Var, y: Var, t: Var) -> Option<Var>;
+
+    /// The cotangent of an operand of type `ty`, given that of the result.
+    fn transpose(b: &mut Builder, axes: &[usize], ty: &TensorType, ct: Var) -> Rule<Var> {
+        let _ = (b, axes, ty, ct);
+        Rule::None("it is not linear in its operand")
+    }
+}
+
+/// Combines all elements along `axes`, which the result leaves out, by the [`Monoid`] `K`. Over no elements it gives the
+/// neutral element. Floats may be combined in any order.
+#[derive(Clone, Debug)]
+pub struct Reduce<K> {
+    /// The axes that are folded away, in any order, each once.
+    pub axes: Vec<usize>,
+    kind: PhantomData<K>,
+}
+
+/// Adds along axes.
+pub type ReduceSum = Reduce<Sum>;
+/// Multiplies along axes.
+pub type ReduceProd = Reduce<Prod>;
+/// The greatest along axes; NaN if one is. Its derivative is shared equally among all that are greatest.
+pub type ReduceMax = Reduce<Max>;
+/// The least along axes; NaN if one is. Its derivative is shared equally among all that are least.
+pub type ReduceMin = Reduce<Min>;
+/// Bitwise and along axes; "all" on bools.
+pub type ReduceAnd = Reduce<All>;
+/// Bitwise or along axes; "any" on bools.
+pub type ReduceOr = Reduce<Any>;
+
+impl<K> Reduce<K> {
+    /// The reduction over these axes.
+    pub fn new(axes: impl Into<Vec<usize>>) -> Self {
+        Reduce { axes: axes.into(), kind: PhantomData }
+    }
+}
+
+impl<K: Reduction> Reduce<K> {
+    /// Examples for the generic tests.
+    pub fn samples() -> Vec<Sample> {
+        kinds::samples::<K>()
+    }
+}
+
+impl<K> OpStruct for Reduce<K> {
+    fn struct_attributes(&self) -> Attributes {
+        Attributes(vec![("axes", self.axes.to_attribute())])
+    }
+
+    fn parse(attributes: &Attributes) -> Result<Self, String> {
+        Ok(Reduce::new(parse_attribute::<Vec<usize>>(attributes, "axes")?))
+    }
+}
+
+impl<K: Reduction> Op for Reduce<K> {
+    fn mnemonic(&self) -> &'static str {
+        K::MNEMONIC
+    }
+
+    fn attributes(&self) -> Attributes {
+        self.struct_attributes()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
+        TypeError::check_arity(inputs, 1)?;
+        K::COMBINE.dtype(&[inputs[0].dtype])?;
+        check_axes("axes", &self.axes, inputs[0].rank())?;
+        Ok(vec![inputs[0].with_shape(without(&inputs[0].shape, &self.axes))])
+    }
+
+    fn eval(&self, inputs: &[Array]) -> Vec<Array> {
+        let x = &inputs[0];
+        let ty = x.ty.with_shape(without(&x.ty.shape, &self.axes));
+        let mut data = vec![K::identity(ty.dtype); ty.elements()];
+        let mut position = 0;
+        for_each_index(&x.ty.shape, |index| {
+            let slot = &mut data[ravel(&ty.shape, &without(index, &self.axes))];
+            *slot = K::combine(ty.dtype, *slot, x.data[position]);
+            position += 1;
+        });
+        vec![Array::new(ty, data)]
+    }
+
+    fn vmap(&self, b: &mut Builder, _: &VmapContext, inputs: &[Var], _: &[bool]) -> Vec<(Var, bool)> {
+        vec![(b.emit1(Reduce::<K>::new(shifted(&self.axes)), inputs), true)]
+    }
+
+    fn jvp(&self, b: &mut Builder, inputs: &[Var], outputs: &[Var], tangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+        Rule::Some(vec![tangents[0].and_then(|t| K::jvp(b, &self.axes, inputs[0], outputs[0], t))])
+    }
+
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+        let cotangent = cotangents[0].expect("transpose is called with a cotangent");
+        let ty = inputs[0].linear().expect("the only operand of a linear equation is linear");
+        K::transpose(b, &self.axes, ty, cotangent).map(|cotangent| vec![Some(cotangent)])
+    }
+
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
+        let dtype = results[0].dtype;
+        let identity = hlo_splat(hlo, &TensorType::scalar(dtype), K::identity(dtype));
+        let region = K::region(hlo, dtype);
+        hlo.op(HloOp {
+            name: "stablehlo.reduce",
+            operands: &[inputs[0], identity],
+            attributes: vec![("dimensions", hlo_axes(&self.axes))],
+            regions: vec![region],
+            results,
+        })
+    }
+}
+
+/// The entries that do not stand at `axes`.
+pub(super) fn without(entries: &[usize], axes: &[usize]) -> Vec<usize> {
+    entries.iter().enumerate().filter(|(axis, _)| !axes.contains(axis)).map(|(_, &entry)| entry).collect()
+}
+
+/// The axes of a tensor of this rank that are not among `axes`.
+pub(super) fn other_axes(rank: usize, axes: &[usize]) -> Vec<usize> {
+    (0..rank).filter(|axis| !axes.contains(axis)).collect()
+}
+
+/// A result of reducing `axes` spread along these axes again, to `shape`.
+pub(super) fn spread(b: &mut Builder, y: Var, shape: &[usize], axes: &[usize]) -> Var {
+    b.broadcast_in_dim(y, shape, &other_axes(shape.len(), axes))
+}
+
+macro_rules! builder_reductions {
+    ($($method:ident = $op:ident),+) => {
+        impl Builder {
+            $(#[doc = concat!("Emits [`", stringify!($op), "`], unless there are no axes.")]
+            #[track_caller]
+            pub fn $method(&mut self, x: Var, axes: &[usize]) -> Var {
+                if axes.is_empty() { x } else { self.emit1($op::new(axes), &[x]) }
+            })+
+        }
+    };
+}
+
+builder_reductions!(
+    reduce_sum = ReduceSum,
+    reduce_prod = ReduceProd,
+    reduce_max = ReduceMax,
+    reduce_min = ReduceMin,
+    reduce_and = ReduceAnd,
+    reduce_or = ReduceOr
+);
