@@ -29,7 +29,7 @@ impl std::error::Error for VerifyError {}
 pub fn verify(func: &Func) -> Result<(), VerifyError> {
     let fail = |message: String| Err(VerifyError { message, context: func.to_string() });
     let mut defined = vec![false; func.types.len()];
-    let mut define = |var: Var, defined: &mut Vec<bool>| match defined.get_mut(var.index()) {
+    let define = |var: Var, defined: &mut Vec<bool>| match defined.get_mut(var.index()) {
         Some(seen) if !*seen => {
             *seen = true;
             Ok(())

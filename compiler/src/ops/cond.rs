@@ -240,7 +240,7 @@ impl Op for Cond {
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
         let choice = inputs[0];
         let ty = hlo.ty(choice);
-        let mut region = |hlo: &mut dyn Hlo, branch: &Func| {
+        let region = |hlo: &mut dyn Hlo, branch: &Func| {
             hlo.begin_region(&[]);
             let outputs = lower_func(hlo, branch, &inputs[1..]);
             hlo.end_region(&outputs)

@@ -4,7 +4,9 @@
 
 mod arithmetic;
 mod bits;
+mod call;
 mod compare;
+mod cond;
 mod constant;
 mod convert;
 mod cumulative;
@@ -18,15 +20,19 @@ mod op;
 mod reduce;
 pub mod registry;
 mod samples;
+mod scan;
 mod scatter;
 mod shape;
 mod slice;
 mod special;
+mod while_loop;
 mod windows;
 
 pub use arithmetic::*;
 pub use bits::*;
+pub use call::Call;
 pub use compare::*;
+pub use cond::Cond;
 pub use constant::{Constant, Iota};
 pub use convert::*;
 pub use cumulative::*;
@@ -41,3 +47,5 @@ pub use dynamic_slice::{DynamicSlice, DynamicUpdateSlice};
 pub use gather::Gather;
 pub use math::*;
 pub use scatter::{Combiner, Scatter};
+pub use scan::Scan;
+pub use while_loop::While;

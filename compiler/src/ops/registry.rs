@@ -58,6 +58,11 @@ registry! {
     "compare" => Compare,
     "select" => Select,
     "stop_gradient" => StopGradient,
+    // control flow
+    "call" => Call,
+    "cond" => Cond,
+    "scan" => Scan,
+    "while" => While,
     // constant
     "constant" => Constant,
     "iota" => Iota,

@@ -147,10 +147,10 @@ impl Op for While {
             carry_flags = results;
         };
         let first_carry = self.condition_consts + self.body_consts;
-        let inputs: Vec<Var> = inputs.iter().enumerate().map(|(i, &input)| {
+        let operands = inputs.iter().enumerate().map(|(i, &input)| {
             if i >= first_carry && carry_flags[i - first_carry] { cx.batch(b, input, batched[i]) } else { input }
         });
-        let inputs: Vec<Var> = inputs.collect();
+        let inputs: Vec<Var> = operands.collect();
         if !lanes_differ {
             let op = While { condition: Arc::new(condition), body: Arc::new(body), ..self.clone() };
             return b.emit(op, &inputs).into_iter().zip(carry_flags).collect();

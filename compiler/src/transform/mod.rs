@@ -15,3 +15,6 @@ pub(crate) use differentiate::{deal, instantiate};
 pub use inline::inline_calls;
 pub use transpose::transpose;
 pub use vmap::{VmapContext, vmap};
+
+#[cfg(test)]
+mod tests;

@@ -128,14 +128,14 @@ impl Op for Scan {
             }
             flags[slots.clone()].copy_from_slice(&outputs[..self.carries]);
         };
-        let inputs: Vec<Var> = inputs.iter().enumerate().map(|(i, &input)| match (batched[i], flags[i]) {
+        let operands = inputs.iter().enumerate().map(|(i, &input)| match (batched[i], flags[i]) {
             (true, _) if i >= slots.end => b.move_axis(input, 1, 0),
             (false, true) => b.broadcast_leading(input, cx.size),
             _ => input,
         });
-        let inputs: Vec<Var> = inputs.collect();
+        let operands: Vec<Var> = operands.collect();
         let scan = Scan { body: Arc::new(body), ..self.clone() };
-        let results = b.emit(scan, &inputs);
+        let results = b.emit(scan, &operands);
         let results = results.into_iter().zip(outputs).enumerate().map(|(i, (var, is_batched))| {
             (if is_batched && i >= self.carries { b.move_axis(var, 0, 1) } else { var }, is_batched)
         });
@@ -182,7 +182,7 @@ impl Op for Scan {
             counter
         };
         let (consts, carries, xs) = self.split(operands);
-        let slices: Vec<HloValue> = xs.iter().map(|&x| slice_at(hlo, x, position, zero_like(hlo, &counter_ty))).collect();
+        let slices: Vec<HloValue> = xs.iter().map(|&x| slice_at(hlo, x, position)).collect();
         let body_inputs: Vec<HloValue> = consts.iter().chain(carries).copied().chain(slices).collect();
         let outputs = lower_func(hlo, &self.body, &body_inputs);
         let (next, slices) = outputs.split_at(self.carries);
@@ -250,16 +250,18 @@ pub(crate) fn effect_of(bodies: &[&Arc<Func>]) -> Effect {
     if any { Effect::Collective } else { Effect::Pure }
 }
 
-fn zero_like(hlo: &mut dyn Hlo, ty: &TensorType) -> HloValue {
-    hlo_splat(hlo, ty, Scalar::Int(0))
+/// The indices of a slice that starts at `position` of the leading axis.
+fn starts(hlo: &mut dyn Hlo, rank: usize, position: HloValue) -> Vec<HloValue> {
+    let zero = hlo_splat(hlo, &TensorType::scalar(DType::I32), Scalar::Int(0));
+    (0..rank).map(|axis| if axis == 0 { position } else { zero }).collect()
 }
 
 /// The slice of `x` at `position` of its leading axis, without that axis.
-fn slice_at(hlo: &mut dyn Hlo, x: HloValue, position: HloValue, zero: HloValue) -> HloValue {
+fn slice_at(hlo: &mut dyn Hlo, x: HloValue, position: HloValue) -> HloValue {
     let ty = hlo.ty(x);
     let mut sizes: Vec<i64> = ty.shape.iter().map(|&n| n as i64).collect();
     sizes[0] = 1;
-    let operands: Vec<HloValue> = std::iter::once(x).chain((0..ty.rank()).map(|axis| if axis == 0 { position } else { zero })).collect();
+    let operands: Vec<HloValue> = std::iter::once(x).chain(starts(hlo, ty.rank(), position)).collect();
     let slice = hlo_op(hlo, "stablehlo.dynamic_slice", &operands, vec![("slice_sizes", HloAttribute::I64Array(sizes))], &ty.unstacked().stacked(1));
     hlo_reshape(hlo, slice, &ty.unstacked())
 }
@@ -269,7 +271,6 @@ fn update_at(hlo: &mut dyn Hlo, buffer: HloValue, y: HloValue, position: HloValu
     let ty = hlo.ty(buffer);
     let axes: Vec<usize> = (1..ty.rank()).collect();
     let y = hlo_broadcast(hlo, y, &axes, &ty.unstacked().stacked(1));
-    let zero = zero_like(hlo, &TensorType::scalar(DType::I32));
-    let operands: Vec<HloValue> = [buffer, y].into_iter().chain((0..ty.rank()).map(|axis| if axis == 0 { position } else { zero })).collect();
+    let operands: Vec<HloValue> = [buffer, y].into_iter().chain(starts(hlo, ty.rank(), position)).collect();
     hlo_op(hlo, "stablehlo.dynamic_update_slice", &operands, Vec::new(), &ty)
 }
