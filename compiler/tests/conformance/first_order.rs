@@ -18,11 +18,15 @@ pub fn differentiable(case: &Case) -> Result<Option<(Func, Vec<Array>)>, String>
     Ok(Some((func, inputs)))
 }
 
-/// The float parameters one by one, and all together.
+/// The float parameters one by one, all but one, and all together.
 pub fn choices(inputs: &[Array]) -> Vec<Vec<bool>> {
     let floats: Vec<bool> = inputs.iter().map(|input| input.ty.dtype.is_float()).collect();
     let only = |i: usize| (0..inputs.len()).map(|j| i == j).collect::<Vec<bool>>();
     let mut choices: Vec<Vec<bool>> = (0..inputs.len()).filter(|&i| floats[i]).map(only).collect();
+    if choices.len() > 2 {
+        let but_one = |one: &Vec<bool>| floats.iter().zip(one).map(|(&float, &it)| float && !it).collect();
+        choices.extend(choices.iter().map(but_one).collect::<Vec<_>>());
+    }
     if choices.len() > 1 {
         choices.push(floats);
     }

@@ -6,7 +6,10 @@
 mod attributes;
 mod batching;
 mod first_order;
+mod lowering;
+mod passes;
 mod second_order;
+mod structure;
 mod types;
 mod widen;
 

@@ -8,7 +8,7 @@ use podracer_compiler::{Array, Builder, Func};
 
 /// The function from the parameters and the cotangents of the results to the cotangents of the parameters in `wrt`, with
 /// operands for it.
-fn gradient(func: &Func, inputs: &[Array], wrt: &[bool]) -> Result<(Func, Vec<Array>), String> {
+pub fn gradient(func: &Func, inputs: &[Array], wrt: &[bool]) -> Result<(Func, Vec<Array>), String> {
     let vjp = vjp(func, wrt).map_err(|error| format!("vjp in {wrt:?}: {error}"))?;
     let mut b = Builder::new();
     let params: Vec<_> = func.param_types().into_iter().map(|ty| b.param(ty)).collect();

@@ -41,9 +41,9 @@ fn eval_gives_what_infer_says() {
 }
 
 #[test]
-fn infer_rejects_a_wrong_number_of_operands() {
+fn infer_rejects_one_operand_too_many() {
     check_all(cases(), |case| {
-        // n-ary ops take one more or one fewer: only what is accepted must also have a type for its results.
+        // Of a type that no n-ary op takes beside the sample's operands.
         let mut types = types_of(&case.sample.inputs);
         types.push(podracer_compiler::TensorType::new(podracer_compiler::DType::Bool, [7, 7, 7, 7, 7]));
         match case.sample.op.infer(&types) {

@@ -1,0 +1,49 @@
+//! What a scatter makes of an element and its update.
+
+use crate::array::Scalar;
+use crate::words;
+
+words! {
+    /// What [`Scatter`] makes of an element and its update.
+    Combiner {
+        /// The update.
+        Set = "set",
+        /// Their sum.
+        Add = "add",
+        /// Their product.
+        Multiply = "multiply",
+        /// The lesser; NaN if one of them is.
+        Min = "min",
+        /// The greater; NaN if one of them is.
+        Max = "max",
+    }
+}
+
+impl Combiner {
+    /// The combination of two elements, not yet brought into the dtype.
+    pub(super) fn scalar(self, x: Scalar, update: Scalar) -> Scalar {
+        match (self, x, update) {
+            (Combiner::Set, _, update) => update,
+            (Combiner::Add, Scalar::Int(x), Scalar::Int(y)) => Scalar::Int(x.wrapping_add(y)),
+            (Combiner::Multiply, Scalar::Int(x), Scalar::Int(y)) => Scalar::Int(x.wrapping_mul(y)),
+            (Combiner::Min, Scalar::Int(x), Scalar::Int(y)) => Scalar::Int(x.min(y)),
+            (Combiner::Max, Scalar::Int(x), Scalar::Int(y)) => Scalar::Int(x.max(y)),
+            (Combiner::Add, x, y) => Scalar::Float(x.float() + y.float()),
+            (Combiner::Multiply, x, y) => Scalar::Float(x.float() * y.float()),
+            (_, x, y) if x.float().is_nan() || y.float().is_nan() => Scalar::Float(f64::NAN),
+            (Combiner::Min, x, y) => Scalar::Float(x.float().min(y.float())),
+            (Combiner::Max, x, y) => Scalar::Float(x.float().max(y.float())),
+        }
+    }
+
+    /// The StableHLO op in the region, if there is one.
+    pub(super) fn hlo(self) -> Option<&'static str> {
+        match self {
+            Combiner::Set => None,
+            Combiner::Add => Some("stablehlo.add"),
+            Combiner::Multiply => Some("stablehlo.multiply"),
+            Combiner::Min => Some("stablehlo.minimum"),
+            Combiner::Max => Some("stablehlo.maximum"),
+        }
+    }
+}
