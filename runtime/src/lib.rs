@@ -1,1 +1,41 @@
-//! PJRT, typed device buffers, Anakin.
+//! Running programs on devices: XLA through its PJRT plugins.
+//!
+//! # What lives here
+//! - [`Plugin`], [`Client`], [`Device`], [`Buffer`], [`Executable`], [`Topology`]: the C API made safe (`pjrt/`, the one module
+//!   with unsafe code).
+//! - [`Module`], [`CompileOptions`], [`XlaOptions`]: what is compiled, and how.
+//! - [`HostArray`]: host values as bytes with a type.
+//! - [`ExecutableCache`]: compiled programs kept on disk.
+//! - [`Transfers`], [`HloModule`]: the evidence that a program stays on its devices.
+//!
+//! # What must never live here
+//! Ops, their rules and tracing (compiler, dsl), and anything that knows reinforcement learning from other arithmetic.
+#![deny(unsafe_code, missing_docs)]
+#![deny(clippy::undocumented_unsafe_blocks, clippy::unwrap_used)]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod array;
+mod cache;
+mod error;
+mod flags;
+mod hlo;
+mod machine;
+mod module;
+mod options;
+#[allow(unsafe_code)]
+pub mod pjrt;
+mod proto;
+mod serialized;
+mod transfers;
+
+pub use array::{Element, HostArray};
+pub use cache::ExecutableCache;
+pub use error::{ErrorCode, RuntimeError};
+pub use hlo::HloModule;
+pub use module::Module;
+pub use options::{CompileOptions, OptionValue, XlaOptions};
+pub use pjrt::{
+    Argument, Buffer, Client, ClientOptions, Compiled, Device, Event, Executable, ExecuteError,
+    MemoryStats, NamedValue, Plugin, Topology,
+};
+pub use transfers::{Count, TransferCounts, Transfers, process_transfers};

@@ -57,7 +57,7 @@ impl Record {
 }
 
 /// Checks that an installed plugin's library is what was installed: by size and time, and by hash where these differ.
-/// A library from `PODRACER_PLUGIN_PATH` has no record and passes.
+/// A library from `PODRACER_PLUGIN_PATH` that has no record must only be a whole ELF file.
 ///
 /// # Errors
 /// [`PluginError::Corrupt`] says how it differs.
@@ -95,7 +95,10 @@ fn compare(plugin: &Located, always_hash: bool) -> Result<(), PluginError> {
     };
     let Some(record) = Record::read(library) else {
         return match plugin.origin {
-            Origin::PluginPath => Ok(()),
+            Origin::PluginPath => check_elf(library).map_err(|problem| PluginError::PluginPath {
+                entry: library.clone(),
+                problem: format!("which is {problem}"),
+            }),
             Origin::Cache => Err(corrupt(
                 "the record of its installation is missing".to_owned(),
             )),
@@ -142,6 +145,35 @@ pub(crate) fn sha256(path: &Path) -> Result<String, PluginError> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(PluginError::io("read", path)(error)),
         }
+    }
+}
+
+/// Tells a file that the system's loader can be trusted with. On one that is cut off it may crash instead of complaining.
+fn check_elf(library: &Path) -> Result<(), String> {
+    let mut header = [0; 64];
+    let size = File::open(library)
+        .and_then(|mut file| {
+            file.read_exact(&mut header)?;
+            Ok(file.metadata()?.len())
+        })
+        .map_err(|error| format!("no shared library ({error})"))?;
+    if !header.starts_with(b"\x7fELF\x02\x01") {
+        return Err(
+            "no shared library (it is not in the format ELF, 64 bits, little-endian)".to_owned(),
+        );
+    }
+    let number = |at: usize, length: usize| {
+        header[at..at + length]
+            .iter()
+            .rev()
+            .fold(0u64, |n, &byte| n << 8 | u64::from(byte))
+    };
+    // The table of sections stands at the end of the file: e_shoff, e_shentsize, e_shnum.
+    let end = number(0x28, 8).saturating_add(number(0x3a, 2) * number(0x3c, 2));
+    if size < end {
+        Err(format!("cut off: it has {size} bytes of {end}"))
+    } else {
+        Ok(())
     }
 }
 

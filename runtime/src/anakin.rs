@@ -1,0 +1,141 @@
+//! Anakin: a function from state to state, looped on the device and replicated over devices, as one program.
+//!
+//! The host only dispatches: one call of [`Anakin::run`] is one execution of one program, which runs `updates_per_call`
+//! updates on every device, donates the state to itself and gives back metrics.
+
+use std::time::Duration;
+
+use podracer_dsl::{Key, Placed, Replicas, Spec, TraceErrors, Traced, Tree, pmean, scan, trace, u32 as u32_spec};
+
+use crate::program::{Lowered, Program, ProgramOptions, lower};
+use crate::tree::{Device, Host, Placement};
+use crate::{Client, ExecuteError, HostArray, RuntimeError, Transfers};
+
+/// The loop before it is compiled: two traced functions, and no device.
+///
+/// `R` and `S` are the replicated and the sharded part of the state, `M` and `E` those of an update's metrics.
+pub struct AnakinLoop<R: Tree, S: Tree, M: Tree, E: Tree> {
+    name: String,
+    replicas: usize,
+    init: Traced<(podracer_dsl::Tensor,), Placed<R, S>>,
+    run: Traced<(Placed<R, S>,), (Placed<R, S>, Placed<M, E>)>,
+}
+
+impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
+    /// Traces the loop for so many replicas.
+    ///
+    /// `init` makes the state of one replica from the run's key; `update` is one update of one replica. Both may use the
+    /// axis [`Replicas`]: the replicated part of the state must come out the same on all of them, which it does if all
+    /// that flows into it from the sharded part passes a collective. Metrics are stacked over the updates of a call; the
+    /// replicated ones are averaged over the replicas, once a call.
+    ///
+    /// # Errors
+    /// Every mistake in `init` and `update`, with the user's lines.
+    #[track_caller]
+    pub fn trace(
+        name: &str,
+        replicas: usize,
+        updates_per_call: usize,
+        init: impl FnOnce(Key) -> Placed<R, S>,
+        update: impl FnOnce(Placed<R, S>) -> (Placed<R, S>, Placed<M, E>),
+    ) -> Result<Self, TraceErrors> {
+        let init = trace((u32_spec([2]),), |(bits,)| init(Key::from_bits(bits)))?;
+        let state: Spec<Placed<R, S>> = init.results().clone();
+        let run = trace((state,), |(state,)| {
+            let (state, metrics) = scan(state, 0..updates_per_call, |state, _| update(state));
+            let Placed { replicated, sharded } = metrics;
+            (state, Placed { replicated: pmean(replicated, Replicas), sharded })
+        })?;
+        Ok(AnakinLoop { name: name.to_owned(), replicas, init: init.named("init"), run: run.named("main") })
+    }
+
+    /// The traced loop.
+    #[must_use]
+    pub fn traced(&self) -> &Traced<(Placed<R, S>,), (Placed<R, S>, Placed<M, E>)> {
+        &self.run
+    }
+
+    /// The loop as StableHLO.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Lowering`].
+    pub fn lower(&self) -> Result<Lowered, RuntimeError> {
+        lower(&self.name, &self.run, self.replicas)
+    }
+
+    /// Compiles the loop for the devices that `options` name.
+    ///
+    /// # Errors
+    /// Those of [`Program::compile`].
+    pub fn compile(&self, client: &Client, options: &ProgramOptions) -> Result<Anakin<R, S, M, E>, RuntimeError> {
+        let placed = |replicated: usize, sharded: usize| {
+            let mut placements = vec![Placement::Replicated; replicated];
+            placements.resize(replicated + sharded, Placement::Sharded);
+            placements
+        };
+        let (state, metrics) = &**self.run.results();
+        let count = |of: &Spec<R>| of.leaves().len();
+        let state_placements = placed(count(&state.replicated), state.sharded.leaves().len());
+        let metric_placements = placed(metrics.replicated.leaves().len(), metrics.sharded.leaves().len());
+        let all = state_placements.iter().chain(&metric_placements).copied().collect();
+        let init = Program::compile(client, &format!("{}_init", self.name), &self.init, state_placements, options)?;
+        let run = Program::compile(client, &self.name, &self.run, all, options)?;
+        Ok(Anakin { init, run })
+    }
+}
+
+/// The compiled loop.
+pub struct Anakin<R: Tree, S: Tree, M: Tree, E: Tree> {
+    init: Program<(podracer_dsl::Tensor,), Placed<R, S>>,
+    run: Program<(Placed<R, S>,), (Placed<R, S>, Placed<M, E>)>,
+}
+
+/// The state of a loop on its devices.
+pub type State<R, S> = Device<Placed<R, S>>;
+
+/// A call that was not launched, and the state that it was given, unless XLA itself failed half-way.
+pub type RunError = ExecuteError;
+
+impl<R: Tree, S: Tree, M: Tree, E: Tree> Anakin<R, S, M, E> {
+    /// The first state of a run: the same for the same seed, devices and options.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Xla`].
+    pub fn init(&self, seed: u64) -> Result<State<R, S>, RuntimeError> {
+        let bits = HostArray::from_slice([2], &[(seed >> 32) as u32, seed as u32])?;
+        let bits = self.init.upload(&u32_spec([2]), &[bits])?;
+        Ok(self.init.run((bits,))?)
+    }
+
+    /// Runs the updates of one call: one dispatch on all devices. Waits for the metrics.
+    ///
+    /// # Errors
+    /// [`RuntimeError`] by way of [`ExecuteError`], which gives the state back if nothing was launched.
+    pub fn run(&self, state: State<R, S>) -> Result<(State<R, S>, Host<Placed<M, E>>), RunError> {
+        let (state, metrics) = split(self.run.run((state,))?);
+        let metrics = metrics.to_host().map_err(|error| ExecuteError { error: Box::new(error), donated: Vec::new() })?;
+        Ok((state, metrics))
+    }
+
+    /// What crossed between host and devices for the loop: the metrics, and nothing else.
+    #[must_use]
+    pub fn transfers(&self) -> &Transfers {
+        self.run.transfers()
+    }
+
+    /// The loop's program.
+    #[must_use]
+    pub fn program(&self) -> &Program<(Placed<R, S>,), (Placed<R, S>, Placed<M, E>)> {
+        &self.run
+    }
+
+    /// From the traced functions to both executables.
+    #[must_use]
+    pub fn compile_time(&self) -> Duration {
+        self.init.compile_time() + self.run.compile_time()
+    }
+}
+
+fn split<A: Tree, B: Tree>(both: Device<(A, B)>) -> (Device<A>, Device<B>) {
+    both.0
+}

@@ -1,0 +1,209 @@
+//! Compiled programs kept on disk, so that a program is compiled once per machine and not once per run.
+//!
+//! # Invariants
+//! - The key covers everything that a compilation depends on: the module without source locations, its types, the options,
+//!   `XLA_FLAGS`, the platform, the placement, the plugin's content, the processor.
+//! - An entry appears whole (written beside its place, then renamed) and is checked by its checksum when read; a damaged one is
+//!   removed and the program compiled again.
+//! - The cache is never the reason that a run fails: what cannot be read or written is a warning.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+use sha2::{Digest, Sha256};
+
+use crate::{Client, CompileOptions, Executable, Module, RuntimeError, flags, machine};
+
+/// Compiled programs in a folder.
+///
+/// The folder holds one file per program, and at most [`ExecutableCache::LIMIT`] bytes of them: after a new one is stored, those
+/// that were not used for the longest time are removed until the rest fits.
+#[derive(Clone, Debug)]
+pub struct ExecutableCache {
+    folder: Option<PathBuf>,
+    limit: u64,
+}
+
+const EXTENSION: &str = "exe";
+
+impl ExecutableCache {
+    /// How many bytes are kept: 1 GiB.
+    pub const LIMIT: u64 = 1 << 30;
+
+    /// The user's cache: `$XDG_CACHE_HOME/podracer/executables/`, or `~/.cache/podracer/executables/`. Where there is neither
+    /// folder, nothing is cached and a warning says so.
+    #[must_use]
+    pub fn user() -> Self {
+        match podracer_plugins::cache_folder() {
+            Ok(folder) => Self::at(folder.join("executables"), Self::LIMIT),
+            Err(error) => {
+                tracing::warn!(%error, "compiled programs are not cached");
+                Self::disabled()
+            }
+        }
+    }
+
+    /// A cache in this folder (made when first needed), of at most so many bytes.
+    #[must_use]
+    pub fn at(folder: impl Into<PathBuf>, limit: u64) -> Self {
+        Self {
+            folder: Some(folder.into()),
+            limit,
+        }
+    }
+
+    /// No cache: everything is compiled.
+    #[must_use]
+    pub fn disabled() -> Self {
+        Self {
+            folder: None,
+            limit: 0,
+        }
+    }
+
+    /// As [`Client::compile`], from the cache where it has the program. The flag says whether it had.
+    ///
+    /// # Errors
+    /// Those of [`Client::compile`].
+    pub fn compile(
+        &self,
+        client: &Client,
+        module: &Module,
+        options: &CompileOptions,
+    ) -> Result<(Executable, bool), RuntimeError> {
+        let Some(folder) = &self.folder else {
+            return Ok((client.compile(module, options)?, false));
+        };
+        let path = folder
+            .join(key(client, module, options)?)
+            .with_extension(EXTENSION);
+        if let Some(executable) = load(client, &path) {
+            return Ok((executable, true));
+        }
+        let executable = client.compile(module, options)?;
+        if let Err(error) = executable
+            .serialize()
+            .map_err(io::Error::other)
+            .and_then(|bytes| store(&path, &bytes))
+        {
+            tracing::warn!(path = %path.display(), %error, "a compiled program cannot be cached");
+        } else {
+            evict(folder, &path, self.limit);
+        }
+        Ok((executable, false))
+    }
+}
+
+fn key(client: &Client, module: &Module, options: &CompileOptions) -> Result<String, RuntimeError> {
+    // The placement is part of the program, and a wrong one an error whether cached or not.
+    let placement = options.placement(client.devices().len())?;
+    let types = |types: &[podracer_compiler::TensorType]| {
+        types
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let mut hasher = Sha256::new();
+    let (arguments, results) = (types(&module.arguments), types(&module.results));
+    let (how, flags) = (
+        format!("{placement:?} {:?}", options.xla),
+        flags::environment(),
+    );
+    let parts: [&[u8]; 10] = [
+        b"podracer executable 1",
+        module.key().as_bytes(),
+        arguments.as_bytes(),
+        results.as_bytes(),
+        how.as_bytes(),
+        flags.as_bytes(),
+        client.platform().as_bytes(),
+        client.platform_version().as_bytes(),
+        client.plugin().fingerprint().as_bytes(),
+        machine::fingerprint().as_bytes(),
+    ];
+    for part in parts {
+        // The length in front keeps two different lists from running together into one text.
+        hasher.update((part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    Ok(format!("{:x}", hasher.finalize()))
+}
+
+fn load(client: &Client, path: &Path) -> Option<Executable> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            if error.kind() != ErrorKind::NotFound {
+                tracing::warn!(path = %path.display(), %error, "a cached program cannot be read");
+            }
+            return None;
+        }
+    };
+    match client.load(&bytes) {
+        Ok(executable) => {
+            // Its time of change is when it was last used. A cache that cannot be written evicts nothing anyway.
+            let _ = File::options()
+                .write(true)
+                .open(path)
+                .and_then(|file| file.set_modified(SystemTime::now()));
+            Some(executable)
+        }
+        Err(error) => {
+            tracing::warn!(path = %path.display(), %error, "a cached program is unusable: it is removed and compiled again");
+            let _ = fs::remove_file(path);
+            None
+        }
+    }
+}
+
+/// Writes a file so that it is there as a whole or not at all.
+fn store(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    let folder = path.parent().ok_or(ErrorKind::NotFound)?;
+    fs::create_dir_all(folder)?;
+    let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+    let temporary = path.with_extension(format!("{}-{number}.tmp", process::id()));
+    let written = File::create(&temporary).and_then(|mut file| {
+        file.write_all(bytes)?;
+        // A full disk can show only here.
+        file.sync_all()
+    });
+    let stored = written.and_then(|()| fs::rename(&temporary, path));
+    if stored.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    stored
+}
+
+/// Removes what was not used for the longest time, but never `newest`.
+fn evict(folder: &Path, newest: &Path, limit: u64) {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    let mut files: Vec<(SystemTime, PathBuf, u64)> = entries
+        .filter_map(|entry| {
+            let (path, metadata) = entry
+                .and_then(|entry| Ok((entry.path(), entry.metadata()?)))
+                .ok()?;
+            let ours = path
+                .extension()
+                .is_some_and(|extension| extension == EXTENSION || extension == "tmp");
+            ours.then_some((metadata.modified().ok()?, path, metadata.len()))
+        })
+        .collect();
+    files.sort();
+    let mut total: u64 = files.iter().map(|(_, _, size)| size).sum();
+    for (_, path, size) in files {
+        if total <= limit {
+            return;
+        }
+        if path != newest && fs::remove_file(&path).is_ok() {
+            total -= size;
+        }
+    }
+}

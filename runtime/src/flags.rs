@@ -1,0 +1,146 @@
+//! `XLA_FLAGS`, which XLA reads itself and ends the process over.
+//!
+//! XLA aborts on a name it does not know and on a value it cannot read, and there is no list of the names a plugin knows. So a
+//! short list of flags is let through, those that only make sense for a whole process; everything else has a better place,
+//! [`crate::CompileOptions::xla`], where XLA's complaint is an ordinary error.
+
+use std::env;
+
+use crate::RuntimeError;
+
+/// What a flag's value must look like.
+#[derive(Clone, Copy)]
+enum Kind {
+    Text,
+    Bool,
+    Integer,
+    /// A list of options, see [`EXTRA_KNOWN`].
+    Extra,
+}
+
+const KNOWN: [(&str, Kind); 13] = [
+    ("xla_dump_to", Kind::Text),
+    ("xla_dump_hlo_as_text", Kind::Bool),
+    ("xla_dump_hlo_as_proto", Kind::Bool),
+    ("xla_dump_hlo_as_dot", Kind::Bool),
+    ("xla_dump_hlo_as_html", Kind::Bool),
+    ("xla_dump_hlo_pass_re", Kind::Text),
+    ("xla_dump_hlo_module_re", Kind::Text),
+    ("xla_dump_max_hlo_modules", Kind::Integer),
+    ("xla_gpu_cuda_data_dir", Kind::Text),
+    ("xla_cpu_prefer_vector_width", Kind::Integer),
+    ("xla_cpu_enable_fast_math", Kind::Bool),
+    ("xla_embed_ir_in_executable", Kind::Bool),
+    ("xla_backend_extra_options", Kind::Extra),
+];
+
+/// What `xla_backend_extra_options` may contain. XLA:CPU hands names that it does not know to LLVM's reader of command lines, which
+/// ends the process over those that it does not know either.
+const EXTRA_KNOWN: [(&str, Kind); 2] = [
+    ("xla_cpu_small_while_loop_byte_threshold", Kind::Integer),
+    ("xla_cpu_use_multi_output_fusion", Kind::Bool),
+];
+
+/// Checks the environment's `XLA_FLAGS`.
+pub(crate) fn check_environment() -> Result<(), RuntimeError> {
+    check(&environment())
+}
+
+/// `XLA_FLAGS` as set, which is part of what a compilation depends on.
+pub(crate) fn environment() -> String {
+    env::var_os("XLA_FLAGS")
+        .map(|flags| flags.to_string_lossy().into_owned())
+        .unwrap_or_default()
+}
+
+fn check(flags: &str) -> Result<(), RuntimeError> {
+    flags.split_ascii_whitespace().try_for_each(|flag| {
+        let problem = problem(flag);
+        problem.map_or(Ok(()), |problem| {
+            Err(RuntimeError::XlaFlags {
+                flag: flag.to_owned(),
+                problem,
+            })
+        })
+    })
+}
+
+fn problem(flag: &str) -> Option<String> {
+    let Some(body) = flag.strip_prefix("--") else {
+        return Some("which does not start with `--`".to_owned());
+    };
+    problem_in(body, &KNOWN)
+}
+
+/// What is wrong with one entry of `xla_backend_extra_options`.
+pub(crate) fn extra_problem(entry: &str) -> Option<String> {
+    problem_in(entry, &EXTRA_KNOWN)
+}
+
+fn problem_in(body: &str, known: &[(&str, Kind)]) -> Option<String> {
+    let (name, value) = body
+        .split_once('=')
+        .map_or((body, None), |(name, value)| (name, Some(value)));
+    let Some((_, kind)) = known.iter().find(|(known, _)| *known == name) else {
+        let names = known
+            .iter()
+            .map(|(name, _)| *name)
+            .collect::<Vec<_>>()
+            .join(", ");
+        return Some(format!(
+            "which is none of those that are let through ({names})"
+        ));
+    };
+    let (good, wanted) = match kind {
+        // XLA's reader understands quotes around values; what is inside them is beyond this check.
+        Kind::Text => (
+            value.is_some_and(|value| !value.is_empty() && !value.contains(['"', '\''])),
+            "`=` and a value without quotes",
+        ),
+        Kind::Bool => (
+            value.is_none_or(|value| ["true", "false", "1", "0"].contains(&value)),
+            "no value, or `=true` or `=false`",
+        ),
+        Kind::Integer => (
+            value.is_some_and(|value| value.parse::<i64>().is_ok()),
+            "`=` and a whole number",
+        ),
+        Kind::Extra => {
+            let entries = value.unwrap_or_default().split(',');
+            let problem = entries
+                .filter_map(|entry| Some((entry, extra_problem(entry)?)))
+                .next();
+            return problem.map(|(entry, problem)| format!("with `{entry}`, {problem}"));
+        }
+    };
+    (!good).then(|| format!("which needs {wanted}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check;
+
+    #[test]
+    fn only_flags_known_to_be_good_pass() {
+        check("").unwrap();
+        check("--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=9,xla_cpu_use_multi_output_fusion=true")
+            .unwrap();
+        check("--xla_dump_to=/tmp/x  --xla_dump_hlo_as_text --xla_cpu_prefer_vector_width=512")
+            .unwrap();
+        for bad in [
+            "--xla_nonsense=1",
+            "flags.txt",
+            "--xla_cpu_prefer_vector_width=wide",
+            "--xla_cpu_prefer_vector_width",
+            "--xla_dump_to",
+            "--xla_dump_hlo_as_text=yes",
+            "--xla_dump_to=\"a b\"",
+            "--xla_backend_extra_options=a=1",
+            "--xla_backend_extra_options",
+            "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=many",
+            "--xla_dump_to=/tmp/x --xla_force_host_platform_device_count=4",
+        ] {
+            check(bad).unwrap_err();
+        }
+    }
+}

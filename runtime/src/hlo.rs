@@ -1,0 +1,249 @@
+//! What XLA made of a module: the optimized HLO, to count and to read.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write};
+
+use podracer_compiler::{DType, TensorType};
+use prost::Message;
+
+use crate::RuntimeError;
+use crate::proto::{
+    HloComputationProto, HloInstructionProto, HloModuleProto, HloModuleProtoWithConfig, ShapeProto,
+};
+
+/// An optimized program, as XLA runs it.
+///
+/// Its `Display` is a listing in the manner of XLA's own HLO text, without attributes that podracer does not read; the complete
+/// text is what `XLA_FLAGS=--xla_dump_to=DIR --xla_dump_hlo_as_text` leaves behind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HloModule {
+    module: HloModuleProto,
+}
+
+impl HloModule {
+    pub(crate) fn decode(bytes: &[u8], format: &str) -> Result<Self, RuntimeError> {
+        let unreadable = |problem: String| {
+            RuntimeError::Serialized(format!(
+                "the optimized program in format `{format}` is not readable: {problem}"
+            ))
+        };
+        let module = match format {
+            "hlo_with_config" => HloModuleProtoWithConfig::decode(bytes)
+                .map(|with| with.hlo_module.unwrap_or_default()),
+            "hlo" => HloModuleProto::decode(bytes),
+            _ => return Err(unreadable("expected `hlo_with_config` or `hlo`".to_owned())),
+        };
+        module
+            .map(|module| Self { module })
+            .map_err(|error| unreadable(error.to_string()))
+    }
+
+    /// The module's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.module.name
+    }
+
+    /// Instructions by opcode (`fusion`, `while`, `all-reduce`, `dot`), those inside fusions included.
+    #[must_use]
+    pub fn instructions(&self) -> BTreeMap<String, usize> {
+        count(
+            self.module
+                .computations
+                .iter()
+                .flat_map(|computation| &computation.instructions),
+        )
+    }
+
+    /// Instructions by opcode, those inside fusions left out: what is launched, called or looped over.
+    #[must_use]
+    pub fn launched(&self) -> BTreeMap<String, usize> {
+        let all = || {
+            self.module
+                .computations
+                .iter()
+                .flat_map(|computation| &computation.instructions)
+        };
+        let fused: Vec<i64> = all()
+            .filter(|one| one.opcode == "fusion")
+            .flat_map(|one| one.called_computation_ids.clone())
+            .collect();
+        let launched = self
+            .module
+            .computations
+            .iter()
+            .filter(|computation| !fused.contains(&computation.id));
+        count(launched.flat_map(|computation| &computation.instructions))
+    }
+
+    /// The names of the instructions that exchange data with the host while the program runs: none, in a program that stays on
+    /// its devices.
+    #[must_use]
+    pub fn host_transfers(&self) -> Vec<String> {
+        let opcodes = ["infeed", "outfeed"];
+        let all = self
+            .module
+            .computations
+            .iter()
+            .flat_map(|computation| &computation.instructions);
+        all.filter(|one| one.is_host_transfer || opcodes.contains(&one.opcode.as_str()))
+            .map(|one| one.name.clone())
+            .collect()
+    }
+
+    /// The types of the program's arguments, where podracer has them all.
+    pub(crate) fn arguments(&self) -> Option<Vec<TensorType>> {
+        self.module
+            .host_program_shape
+            .as_ref()?
+            .parameters
+            .iter()
+            .map(tensor_type)
+            .collect()
+    }
+}
+
+fn count<'a>(
+    instructions: impl Iterator<Item = &'a HloInstructionProto>,
+) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for instruction in instructions {
+        *counts.entry(instruction.opcode.clone()).or_insert(0) += 1;
+    }
+    counts
+}
+
+/// XLA's `PrimitiveType`: the name in HLO text, and podracer's type.
+fn element(number: i32) -> (&'static str, Option<DType>) {
+    match number {
+        1 => ("pred", Some(DType::Bool)),
+        2 => ("s8", Some(DType::I8)),
+        3 => ("s16", Some(DType::I16)),
+        4 => ("s32", Some(DType::I32)),
+        5 => ("s64", Some(DType::I64)),
+        6 => ("u8", Some(DType::U8)),
+        7 => ("u16", Some(DType::U16)),
+        8 => ("u32", Some(DType::U32)),
+        9 => ("u64", Some(DType::U64)),
+        10 => ("f16", Some(DType::F16)),
+        11 => ("f32", Some(DType::F32)),
+        12 => ("f64", Some(DType::F64)),
+        13 => ("tuple", None),
+        14 => ("opaque", None),
+        15 => ("c64", None),
+        16 => ("bf16", Some(DType::BF16)),
+        17 => ("token", None),
+        18 => ("c128", None),
+        _ => ("other", None),
+    }
+}
+
+fn tensor_type(shape: &ShapeProto) -> Option<TensorType> {
+    let dims: Option<Vec<usize>> = shape
+        .dimensions
+        .iter()
+        .map(|&extent| usize::try_from(extent).ok())
+        .collect();
+    Some(TensorType::new(element(shape.element_type).1?, dims?))
+}
+
+fn shape_text(shape: &ShapeProto) -> String {
+    const TUPLE: i32 = 13;
+    if shape.element_type == TUPLE {
+        return format!(
+            "({})",
+            shape
+                .tuple_shapes
+                .iter()
+                .map(shape_text)
+                .collect::<Vec<_>>()
+                .join(", ")
+        );
+    }
+    let dims = shape
+        .dimensions
+        .iter()
+        .map(i64::to_string)
+        .collect::<Vec<_>>()
+        .join(",");
+    format!("{}[{dims}]", element(shape.element_type).0)
+}
+
+impl fmt::Display for HloModule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "HloModule {}", self.module.name)?;
+        let computations: BTreeMap<i64, &str> = self
+            .module
+            .computations
+            .iter()
+            .map(|computation| (computation.id, computation.name.as_str()))
+            .collect();
+        for computation in &self.module.computations {
+            let entry = if computation.id == self.module.entry_computation_id {
+                "ENTRY "
+            } else {
+                ""
+            };
+            writeln!(f, "\n{entry}%{} {{", computation.name)?;
+            print_instructions(f, computation, &computations)?;
+            writeln!(f, "}}")?;
+        }
+        Ok(())
+    }
+}
+
+fn print_instructions(
+    f: &mut fmt::Formatter<'_>,
+    computation: &HloComputationProto,
+    computations: &BTreeMap<i64, &str>,
+) -> fmt::Result {
+    let names: BTreeMap<i64, &str> = computation
+        .instructions
+        .iter()
+        .map(|one| (one.id, one.name.as_str()))
+        .collect();
+    let list = |ids: &[i64], names: &BTreeMap<i64, &str>| {
+        let name = |id: &i64| format!("%{}", names.get(id).copied().unwrap_or("?"));
+        ids.iter().map(name).collect::<Vec<_>>().join(", ")
+    };
+    for one in &computation.instructions {
+        let root = if one.id == computation.root_id {
+            "ROOT "
+        } else {
+            ""
+        };
+        let shape = one.shape.as_ref().map(shape_text).unwrap_or_default();
+        let operands = match one.opcode.as_str() {
+            "parameter" => one.parameter_number.to_string(),
+            _ => list(&one.operand_ids, &names),
+        };
+        let mut line = format!("  {root}%{} = {shape} {}({operands})", one.name, one.opcode);
+        if !one.dimensions.is_empty() {
+            let dims = one
+                .dimensions
+                .iter()
+                .map(i64::to_string)
+                .collect::<Vec<_>>()
+                .join(",");
+            write!(line, ", dimensions={{{dims}}}")?;
+        }
+        if one.opcode == "get-tuple-element" {
+            write!(line, ", index={}", one.tuple_index)?;
+        }
+        if !one.fusion_kind.is_empty() {
+            write!(line, ", kind={}", one.fusion_kind)?;
+        }
+        if !one.custom_call_target.is_empty() {
+            write!(line, ", custom_call_target=\"{}\"", one.custom_call_target)?;
+        }
+        if !one.called_computation_ids.is_empty() {
+            write!(
+                line,
+                ", calls={}",
+                list(&one.called_computation_ids, computations)
+            )?;
+        }
+        writeln!(f, "{line}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,276 @@
+//! How a module is compiled: replicas, placement, and XLA's options by name.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fmt;
+
+use prost::Message;
+
+use crate::proto::{
+    CompileOptionsProto, ComputationDevice, DeviceAssignmentProto, ExecutableBuildOptionsProto,
+    ExtraDebugOptions, OptionOverride, OptionOverrideProto,
+};
+use crate::{RuntimeError, flags};
+
+/// The option that is itself a list of options.
+const EXTRA: &str = "xla_backend_extra_options";
+
+type Extra = BTreeMap<String, String>;
+type Overrides = BTreeMap<String, OptionOverrideProto>;
+
+/// The value of one of XLA's options.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum OptionValue {
+    String(String),
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+}
+
+impl fmt::Display for OptionValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::String(value) => f.write_str(value),
+            Self::Bool(value) => value.fmt(f),
+            Self::Int(value) => value.fmt(f),
+            Self::Float(value) => value.fmt(f),
+        }
+    }
+}
+
+/// How a module is compiled. Options change floating-point results, so they belong to the recorded configuration of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CompileOptions {
+    /// On how many devices it runs at once.
+    pub replicas: usize,
+    /// The device of each replica, by index in [`crate::Client::devices`]; by default the first ones. Must be left out when
+    /// compiling for a topology.
+    pub device_assignment: Option<Vec<usize>>,
+    /// XLA's options (names as in `XLA_FLAGS`, without `--`). A name or value that XLA does not understand is an error of the
+    /// compilation. `xla_backend_extra_options`, a list `name=value,name=value`, may contain what podracer knows to be safe:
+    /// `xla_cpu_small_while_loop_byte_threshold` and `xla_cpu_use_multi_output_fusion`.
+    pub xla: Vec<(String, OptionValue)>,
+}
+
+impl Default for CompileOptions {
+    fn default() -> Self {
+        Self {
+            replicas: 1,
+            device_assignment: None,
+            xla: Vec::new(),
+        }
+    }
+}
+
+impl CompileOptions {
+    /// The placement as device indices, on a client with `devices` devices.
+    pub(crate) fn placement(&self, devices: usize) -> Result<Vec<usize>, RuntimeError> {
+        let wrong = |problem: String| Err(RuntimeError::Options(problem));
+        let placement = self
+            .device_assignment
+            .clone()
+            .unwrap_or_else(|| (0..self.replicas).collect());
+        if self.replicas == 0 {
+            return wrong("a program needs at least one replica and 0 were asked for".to_owned());
+        }
+        if placement.len() != self.replicas {
+            let (replicas, named) = (self.replicas, placement.len());
+            return wrong(format!(
+                "{replicas} replica(s) need as many devices and the device assignment names {named}"
+            ));
+        }
+        for (replica, &index) in placement.iter().enumerate() {
+            if index >= devices {
+                return wrong(format!(
+                    "replica {replica} is to run on device {index} and there are {devices} device(s)"
+                ));
+            }
+            if placement[..replica].contains(&index) {
+                return wrong(format!("device {index} is assigned to two replicas"));
+            }
+        }
+        Ok(placement)
+    }
+
+    /// Whether [`CompileOptions::encode`] needs XLA's own `DebugOptions`.
+    pub(crate) fn needs_debug_options(&self) -> bool {
+        self.xla.iter().any(|(name, _)| name == EXTRA)
+    }
+
+    /// The serialized `CompileOptionsProto`. Unset numbers are zeros, which XLA aborts on: every field that it reads is set.
+    ///
+    /// `debug_options` is a complete `DebugOptions` as XLA serialized it.
+    pub(crate) fn encode(
+        &self,
+        device_ids: Option<&[i64]>,
+        debug_options: Option<Vec<u8>>,
+    ) -> Result<Vec<u8>, RuntimeError> {
+        let (extra, overrides) = self.by_name()?;
+        let assignment = device_ids.map(|ids| DeviceAssignmentProto {
+            replica_count: ids.len() as i32,
+            computation_count: 1,
+            computation_devices: vec![ComputationDevice {
+                replica_device_ids: ids.to_vec(),
+            }],
+        });
+        // Two protocol buffers one after the other are one with the fields of both.
+        let added = ExtraDebugOptions {
+            xla_backend_extra_options: extra,
+        }
+        .encode_to_vec();
+        let options = CompileOptionsProto {
+            executable_build_options: Some(ExecutableBuildOptionsProto {
+                device_ordinal: -1,
+                debug_options: debug_options.map(|all| [all, added].concat()),
+                num_replicas: self.replicas as i64,
+                num_partitions: 1,
+                device_assignment: assignment,
+            }),
+            env_option_overrides: overrides,
+        };
+        Ok(options.encode_to_vec())
+    }
+
+    /// The entries of `xla_backend_extra_options`, which XLA does not take as an override, and all other options.
+    fn by_name(&self) -> Result<(Extra, Overrides), RuntimeError> {
+        let twice =
+            |name: &str| RuntimeError::Options(format!("the XLA option `{name}` is given twice"));
+        let (mut extra, mut overrides) = (Extra::new(), Overrides::new());
+        for (name, value) in &self.xla {
+            if name == EXTRA {
+                for entry in value.to_string().split(',') {
+                    if let Some(problem) = flags::extra_problem(entry) {
+                        return Err(RuntimeError::Options(format!(
+                            "`{EXTRA}` has `{entry}`, {problem}"
+                        )));
+                    }
+                    let (name, value) = entry.split_once('=').unwrap_or((entry, "true"));
+                    if extra.insert(name.to_owned(), value.to_owned()).is_some() {
+                        return Err(twice(name));
+                    }
+                }
+                continue;
+            }
+            let Entry::Vacant(entry) = overrides.entry(name.clone()) else {
+                return Err(twice(name));
+            };
+            let value = match value.clone() {
+                OptionValue::String(value) => OptionOverride::String(value),
+                OptionValue::Bool(value) => OptionOverride::Bool(value),
+                OptionValue::Int(value) => OptionOverride::Int(value),
+                OptionValue::Float(value) => OptionOverride::Double(value),
+            };
+            entry.insert(OptionOverrideProto { value: Some(value) });
+        }
+        Ok((extra, overrides))
+    }
+}
+
+/// The rule by which podracer chooses XLA's options. It looks at the machine's instruction set and never at a clock, so that the
+/// same machine always computes the same.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct XlaOptions {
+    platform: String,
+    options: Vec<(String, OptionValue)>,
+}
+
+impl XlaOptions {
+    /// The options for a platform (`cpu`, `cuda`, `tpu`): on a CPU, `xla_cpu_prefer_vector_width` 512 where it has AVX-512 and
+    /// 256 elsewhere (LLVM's own choice, 256, leaves 1.15 to 1.6 of the speed of a machine with AVX-512); on others none.
+    #[must_use]
+    pub fn for_platform(platform: &str) -> Self {
+        let mut options = Vec::new();
+        if platform == "cpu" {
+            let width = if has_avx512() { 512 } else { 256 };
+            options.push((
+                "xla_cpu_prefer_vector_width".to_owned(),
+                OptionValue::Int(width),
+            ));
+        }
+        Self {
+            platform: platform.to_owned(),
+            options,
+        }
+    }
+
+    /// Adds, on a CPU, that a `while` loop becomes one kernel on one thread, whatever its size. Environment stepping gains 5 to
+    /// 19 times; a loop with large matrix products in it loses its threads.
+    #[must_use]
+    pub fn whole_loop(mut self) -> Self {
+        if self.platform == "cpu" {
+            let value = "xla_cpu_small_while_loop_byte_threshold=1000000000".to_owned();
+            self.options.push((
+                "xla_backend_extra_options".to_owned(),
+                OptionValue::String(value),
+            ));
+        }
+        self
+    }
+
+    /// The options by name, as [`CompileOptions::xla`] takes them and as a run records them.
+    #[must_use]
+    pub fn pairs(self) -> Vec<(String, OptionValue)> {
+        self.options
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_avx512() -> bool {
+    std::arch::is_x86_feature_detected!("avx512f")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn has_avx512() -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(replicas: usize, devices: Option<&[usize]>) -> CompileOptions {
+        CompileOptions {
+            replicas,
+            device_assignment: devices.map(<[usize]>::to_vec),
+            xla: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn placements_are_checked_before_xla_sees_them() {
+        assert_eq!(options(2, None).placement(2).unwrap(), [0, 1]);
+        assert_eq!(options(2, Some(&[1, 0])).placement(2).unwrap(), [1, 0]);
+        for (replicas, devices) in [
+            (0, None),
+            (3, None),
+            (2, Some(&[0][..])),
+            (2, Some(&[0, 0])),
+            (1, Some(&[2])),
+        ] {
+            options(replicas, devices).placement(2).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn an_option_given_twice_is_an_error() {
+        let pair = ("xla_a".to_owned(), OptionValue::Bool(true));
+        let options = CompileOptions {
+            xla: vec![pair.clone(), pair],
+            ..CompileOptions::default()
+        };
+        assert_eq!(
+            options.encode(None, None).unwrap_err().to_string(),
+            "the XLA option `xla_a` is given twice"
+        );
+    }
+
+    #[test]
+    fn other_platforms_get_no_cpu_options() {
+        assert_eq!(XlaOptions::for_platform("tpu").whole_loop().pairs(), []);
+        assert_eq!(
+            XlaOptions::for_platform("cpu").whole_loop().pairs().len(),
+            2
+        );
+    }
+}

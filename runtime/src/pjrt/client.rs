@@ -1,0 +1,266 @@
+//! A client: one plugin's devices, opened.
+
+use std::fmt;
+use std::num::NonZero;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
+
+use super::api::{Api, call, rest, slice, text};
+use super::device::{Device, DeviceData};
+use super::ffi;
+use super::plugin::Plugin;
+use super::value::{self, NamedValue};
+use crate::RuntimeError;
+use crate::error::ErrorCode;
+
+/// How a client is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClientOptions {
+    /// The number of CPU devices; by default one per core that this process may use. Only for the `cpu` plugin.
+    pub cpu_devices: Option<usize>,
+}
+
+/// One plugin's devices, opened. Cloning is cheap and yields the same client; it closes when the last buffer and executable are
+/// gone too.
+#[derive(Clone)]
+pub struct Client {
+    pub(super) inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    plugin: Plugin,
+    raw: NonNull<ffi::PJRT_Client>,
+    platform: String,
+    version: String,
+    pub(super) devices: Vec<DeviceData>,
+    /// Held while a replicated program is launched. Two launches that interleave would wait for each other's devices for ever.
+    pub(super) launch: Mutex<()>,
+    /// XLA's own values of its options, once they were needed.
+    pub(super) debug_options: OnceLock<Vec<u8>>,
+}
+
+// SAFETY: PJRT's clients may be used from any thread, and from several at once.
+unsafe impl Send for Inner {}
+// SAFETY: as above.
+unsafe impl Sync for Inner {}
+
+impl Client {
+    /// The CPU: [`Plugin::load`] of `cpu`, and [`Client::new`].
+    ///
+    /// # Errors
+    /// As those.
+    pub fn cpu(options: ClientOptions) -> Result<Self, RuntimeError> {
+        Self::new(Plugin::load("cpu")?, options)
+    }
+
+    /// Opens the plugin's devices.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Options`] for zero devices, or for CPU devices of another plugin; [`RuntimeError::Xla`] where the plugin
+    /// finds no device.
+    pub fn new(plugin: Plugin, options: ClientOptions) -> Result<Self, RuntimeError> {
+        // XLA ignores the names of options it does not know, so only those known to exist are sent.
+        let mut create = Vec::new();
+        if plugin.name() == "cpu" {
+            let cores = || thread::available_parallelism().map_or(1, NonZero::get);
+            let devices = options.cpu_devices.unwrap_or_else(cores);
+            if devices == 0 {
+                return Err(RuntimeError::Options(
+                    "a client needs at least one device and 0 were asked for".to_owned(),
+                ));
+            }
+            create.push((
+                "cpu_device_count".to_owned(),
+                NamedValue::Int(devices as i64),
+            ));
+        } else if let Some(devices) = options.cpu_devices {
+            let name = plugin.name();
+            return Err(RuntimeError::Options(format!(
+                "{devices} CPU devices were asked of the plugin `{name}`"
+            )));
+        }
+        let written = value::write(&create);
+        let mut args = ffi::PJRT_Client_Create_Args {
+            create_options: written.as_ptr(),
+            num_options: written.len(),
+            ..rest()
+        };
+        let api = plugin.api();
+        // SAFETY: the options point into `create`, which outlives the call.
+        unsafe { call!(api, PJRT_Client_Create, &mut args) }?;
+        let raw = NonNull::new(args.client).ok_or_else(|| no_value("PJRT_Client_Create"))?;
+        // From here on the client is freed by `Inner::drop`, whatever fails.
+        let (platform, version) = (String::new(), String::new());
+        let mut inner = Inner {
+            plugin,
+            raw,
+            platform,
+            version,
+            devices: Vec::new(),
+            launch: Mutex::new(()),
+            debug_options: OnceLock::new(),
+        };
+        inner.platform = inner.read_platform()?;
+        inner.version = inner.read_version()?;
+        inner.devices = inner.read_devices()?;
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// The plugin it belongs to.
+    #[must_use]
+    pub fn plugin(&self) -> Plugin {
+        self.inner.plugin
+    }
+
+    /// XLA's name of the platform: `cpu`, `cuda`, `tpu`.
+    #[must_use]
+    pub fn platform(&self) -> &str {
+        &self.inner.platform
+    }
+
+    /// What the platform says of its version.
+    #[must_use]
+    pub fn platform_version(&self) -> &str {
+        &self.inner.version
+    }
+
+    /// The devices of this process, in XLA's order.
+    #[must_use]
+    pub fn devices(&self) -> Vec<Device> {
+        (0..self.inner.devices.len())
+            .map(|index| Device {
+                client: self.clone(),
+                index,
+            })
+            .collect()
+    }
+
+    /// The device at `index` of [`Client::devices`].
+    ///
+    /// # Errors
+    /// [`RuntimeError::NoDevice`].
+    pub fn device(&self, index: usize) -> Result<Device, RuntimeError> {
+        let devices = self.inner.devices.len();
+        if index >= devices {
+            return Err(RuntimeError::NoDevice { index, devices });
+        }
+        Ok(Device {
+            client: self.clone(),
+            index,
+        })
+    }
+
+    pub(super) fn api(&self) -> Api {
+        self.inner.plugin.api()
+    }
+
+    pub(super) fn raw(&self) -> *mut ffi::PJRT_Client {
+        self.inner.raw.as_ptr()
+    }
+}
+
+impl Inner {
+    fn read_platform(&self) -> Result<String, RuntimeError> {
+        let mut args = ffi::PJRT_Client_PlatformName_Args {
+            client: self.raw.as_ptr(),
+            ..rest()
+        };
+        // SAFETY: the client is live, and the name lives as long as it.
+        unsafe {
+            call!(self.plugin.api(), PJRT_Client_PlatformName, &mut args)?;
+            Ok(text(args.platform_name, args.platform_name_size))
+        }
+    }
+
+    fn read_version(&self) -> Result<String, RuntimeError> {
+        let mut args = ffi::PJRT_Client_PlatformVersion_Args {
+            client: self.raw.as_ptr(),
+            ..rest()
+        };
+        // SAFETY: the client is live, and the version lives as long as it.
+        unsafe {
+            call!(self.plugin.api(), PJRT_Client_PlatformVersion, &mut args)?;
+            Ok(text(args.platform_version, args.platform_version_size))
+        }
+    }
+
+    fn read_devices(&self) -> Result<Vec<DeviceData>, RuntimeError> {
+        let api = self.plugin.api();
+        let mut args = ffi::PJRT_Client_AddressableDevices_Args {
+            client: self.raw.as_ptr(),
+            ..rest()
+        };
+        // SAFETY: the client is live, and the list lives as long as it.
+        let devices = unsafe {
+            call!(api, PJRT_Client_AddressableDevices, &mut args)?;
+            slice(args.addressable_devices, args.num_addressable_devices)
+        };
+        let describe = |&raw: &*mut ffi::PJRT_Device| {
+            let mut args = ffi::PJRT_Device_GetDescription_Args {
+                device: raw,
+                ..rest()
+            };
+            // SAFETY: the device and its description live as long as the client.
+            unsafe { call!(api, PJRT_Device_GetDescription, &mut args) }?;
+            let device_description = args.device_description;
+            let mut id = ffi::PJRT_DeviceDescription_Id_Args {
+                device_description,
+                ..rest()
+            };
+            let mut kind = ffi::PJRT_DeviceDescription_Kind_Args {
+                device_description,
+                ..rest()
+            };
+            // SAFETY: as above.
+            let kind = unsafe {
+                call!(api, PJRT_DeviceDescription_Id, &mut id)?;
+                call!(api, PJRT_DeviceDescription_Kind, &mut kind)?;
+                text(kind.device_kind, kind.device_kind_size)
+            };
+            Ok(DeviceData {
+                raw,
+                id: i64::from(id.id),
+                kind,
+            })
+        };
+        devices.iter().map(describe).collect()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let mut args = ffi::PJRT_Client_Destroy_Args {
+            client: self.raw.as_ptr(),
+            ..rest()
+        };
+        // SAFETY: buffers, events and executables each hold the client, so none is left.
+        let destroyed = unsafe { call!(self.plugin.api(), PJRT_Client_Destroy, &mut args) };
+        if let Err(error) = destroyed {
+            tracing::warn!(%error, "cannot close a client");
+        }
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Client({} x {})",
+            self.inner.devices.len(),
+            self.inner.platform
+        )
+    }
+}
+
+/// For a call that succeeded and returned no handle.
+pub(super) fn no_value(call: &'static str) -> RuntimeError {
+    let message = "it returned neither a value nor an error".to_owned();
+    RuntimeError::Xla {
+        call,
+        code: ErrorCode::Internal,
+        message,
+    }
+}

@@ -1,0 +1,36 @@
+//! PJRT's C API behind handles that free themselves and cannot be misused: the one module with unsafe code.
+//!
+//! # Invariants
+//! - Every handle keeps what it depends on alive: a buffer its client, a client its plugin. Plugins are never unloaded.
+//! - Everything the C API aborts on, crashes on or silently accepts is checked before it is called (argument count, type, device
+//!   and deletion; replica count and device assignment; option names; `XLA_FLAGS`).
+//! - One [`Executable::execute`] launches all replicas, and launches of replicated programs on one client do not interleave, so
+//!   a collective never waits for a participant that cannot come.
+//!
+//! # What never happens here
+//! Nothing is cached on disk, nothing is retried, and no environment variable is read but `XLA_FLAGS` and those of the TPU.
+
+mod api;
+mod buffer;
+mod client;
+mod compiled;
+mod device;
+mod event;
+mod executable;
+mod execute;
+mod ffi;
+mod plugin;
+mod topology;
+mod types;
+mod value;
+
+pub use buffer::Buffer;
+pub use client::{Client, ClientOptions};
+pub use compiled::{Compiled, MemoryStats};
+pub use device::Device;
+pub use event::Event;
+pub use executable::Executable;
+pub use execute::{Argument, ExecuteError};
+pub use plugin::Plugin;
+pub use topology::Topology;
+pub use value::NamedValue;

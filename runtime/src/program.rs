@@ -1,0 +1,240 @@
+//! Typed programs: a traced function compiled for devices, called with trees of buffers.
+//!
+//! Moved means donated, borrowed means kept: `program.run((state, &key))` gives the state's memory to the program and
+//! leaves the key as it is.
+
+use std::marker::PhantomData;
+use std::time::{Duration, Instant};
+
+use podracer_compiler::{Func, TensorType, transform};
+use podracer_dsl::{Path, Spec, Traced, Tree};
+use podracer_mlir::{ArgumentSpec, Donation, ModuleSpec};
+
+use crate::tree::{self, Device, DeviceArray, Host, OnDevice, Placement};
+use crate::{Argument, Client, CompileOptions, Executable, ExecutableCache, ExecuteError, HostArray, Module, RuntimeError, Transfers};
+
+/// How a program is compiled.
+#[derive(Clone, Debug)]
+pub struct ProgramOptions {
+    /// Replicas, their devices, XLA's options.
+    pub compile: CompileOptions,
+    /// Where compiled programs are kept.
+    pub cache: ExecutableCache,
+}
+
+impl Default for ProgramOptions {
+    fn default() -> Self {
+        ProgramOptions { compile: CompileOptions::default(), cache: ExecutableCache::user() }
+    }
+}
+
+/// The passes between a traced function and what is lowered.
+#[must_use]
+pub fn simplify(func: &Func) -> Func {
+    transform::dce(&transform::cse(&transform::dce(func)))
+}
+
+/// A program as StableHLO, before any device is involved.
+#[derive(Clone, Debug)]
+pub struct Lowered {
+    /// What is compiled.
+    pub module: Module,
+    /// How many arguments give their memory to a result.
+    pub donated: usize,
+}
+
+/// Lowers a traced function. Every argument may give its memory to a result of its type, the one with the same path
+/// first; which ones do is decided at each call.
+///
+/// # Errors
+/// [`RuntimeError::Lowering`], which is a bug of the compiler.
+pub fn lower<A: Tree, R: Tree>(name: &str, traced: &Traced<A, R>, replicas: usize) -> Result<Lowered, RuntimeError> {
+    let func = simplify(traced.func());
+    let arguments = traced.arguments().leaves();
+    let results = traced.results().leaves();
+    let donation = donations(&arguments, &results);
+    let spec = ModuleSpec {
+        name: name.to_owned(),
+        replicas,
+        arguments: (arguments.iter().zip(&donation))
+            .map(|((path, _), &donation)| ArgumentSpec { name: path.to_string(), donation })
+            .collect(),
+        result_names: results.iter().map(|(path, _)| path.to_string()).collect(),
+    };
+    let emitted = podracer_mlir::stablehlo(&func, &spec).map_err(|error| RuntimeError::Lowering(error.to_string()))?;
+    let types = |leaves: Vec<(Path, TensorType)>| leaves.into_iter().map(|(_, ty)| ty).collect();
+    let donated = donation.iter().filter(|donation| matches!(donation, Donation::Into(_))).count();
+    let module =
+        Module { text: emitted.text_with_locations, arguments: types(arguments), results: types(results), key_text: Some(emitted.text) };
+    Ok(Lowered { module, donated })
+}
+
+/// The result that each argument's buffer can become: one of the same path below the argument's and the result's
+/// position, else any other of the same type.
+fn donations(arguments: &[(Path, TensorType)], results: &[(Path, TensorType)]) -> Vec<Donation> {
+    let mut taken = vec![false; results.len()];
+    let mut donation = vec![Donation::Kept; arguments.len()];
+    let tail = |path: &Path| Path(path.0.get(1..).unwrap_or(&[]).to_vec());
+    for by_path in [true, false] {
+        for (slot, (path, ty)) in donation.iter_mut().zip(arguments) {
+            if *slot != Donation::Kept {
+                continue;
+            }
+            let fits = |i: &usize| !taken[*i] && results[*i].1 == *ty && (!by_path || tail(&results[*i].0) == tail(path));
+            if let Some(i) = (0..results.len()).find(fits) {
+                taken[i] = true;
+                *slot = Donation::Into(i);
+            }
+        }
+    }
+    donation
+}
+
+/// A compiled function from a tree of arguments to a tree of results.
+pub struct Program<A: Tree, R: Tree> {
+    executable: Executable,
+    results: Spec<R>,
+    placements: Vec<Placement>,
+    compile_time: Duration,
+    cached: bool,
+    arguments: PhantomData<fn(A)>,
+}
+
+impl<A: Tree, R: Tree> Program<A, R> {
+    /// Compiles a traced function. `placements` says of every leaf of the results how the replicas share it.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Lowering`] and those of [`Client::compile`].
+    pub fn compile(client: &Client, name: &str, traced: &Traced<A, R>, placements: Vec<Placement>, options: &ProgramOptions) -> Result<Self, RuntimeError> {
+        let start = Instant::now();
+        let lowered = lower(name, traced, options.compile.replicas)?;
+        let (executable, cached) = options.cache.compile(client, &lowered.module, &options.compile)?;
+        let results = traced.results().clone();
+        Ok(Program { executable, results, placements, compile_time: start.elapsed(), cached, arguments: PhantomData })
+    }
+
+    /// Runs the program once on all its devices. It may return before the computation is done.
+    ///
+    /// # Errors
+    /// Those of [`Executable::execute`]; what was moved in comes back inside if nothing was launched.
+    pub fn run<X: Arguments<A>>(&self, arguments: X) -> Result<Device<R>, ExecuteError> {
+        let mut lists: Vec<Vec<Argument<'_>>> = self.executable.devices().iter().map(|_| Vec::new()).collect();
+        arguments.fill(&mut lists);
+        let outputs = self.executable.execute(lists)?;
+        let mut replicas: Vec<_> = outputs.into_iter().map(Vec::into_iter).collect();
+        let leaves = self.placements.iter().map(|&placement| DeviceArray {
+            buffers: replicas.iter_mut().filter_map(Iterator::next).collect(),
+            placement,
+        });
+        Ok(tree::from_leaves::<R, OnDevice>(&self.results, leaves))
+    }
+
+    /// Puts an argument on the program's devices, the whole of it on each.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Xla`].
+    pub fn upload<T: Tree>(&self, spec: &Spec<T>, leaves: &[HostArray]) -> Result<Device<T>, RuntimeError> {
+        let put = |leaf: &HostArray| {
+            let buffers = self.executable.devices().iter().map(|device| crate::Buffer::from_host(leaf, device));
+            Ok(DeviceArray { buffers: buffers.collect::<Result<_, RuntimeError>>()?, placement: Placement::Replicated })
+        };
+        let leaves = leaves.iter().map(put).collect::<Result<Vec<_>, RuntimeError>>()?;
+        Ok(tree::from_leaves::<T, OnDevice>(spec, leaves))
+    }
+
+    /// What crossed between host and devices for this program.
+    #[must_use]
+    pub fn transfers(&self) -> &Transfers {
+        self.executable.transfers()
+    }
+
+    /// The executable below.
+    #[must_use]
+    pub fn executable(&self) -> &Executable {
+        &self.executable
+    }
+
+    /// From the traced function to the executable, lowering included.
+    #[must_use]
+    pub fn compile_time(&self) -> Duration {
+        self.compile_time
+    }
+
+    /// Whether the executable came out of the cache.
+    #[must_use]
+    pub fn was_cached(&self) -> bool {
+        self.cached
+    }
+}
+
+/// An argument tree of type `T`: a `Device<T>` by value, which is donated, or a `&Device<T>`, which is kept.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an argument of type `{T}`",
+    label = "expected `Device<{T}>` (donated) or `&Device<{T}>` (kept)"
+)]
+pub trait Pass<T: Tree> {
+    /// Adds its buffers to the list of each replica.
+    fn fill<'a>(self, lists: &mut [Vec<Argument<'a>>])
+    where
+        Self: 'a;
+}
+
+impl<T: Tree> Pass<T> for Device<T> {
+    fn fill<'a>(self, lists: &mut [Vec<Argument<'a>>]) {
+        self.give(lists);
+    }
+}
+
+impl<T: Tree> Pass<T> for &Device<T> {
+    fn fill<'a>(self, lists: &mut [Vec<Argument<'a>>])
+    where
+        Self: 'a,
+    {
+        self.lend(lists);
+    }
+}
+
+/// All the arguments of a program: a tuple with one entry for each.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` are not the arguments `{A}`",
+    label = "expected a tuple with `Device<T>` (donated) or `&Device<T>` (kept) for each argument"
+)]
+pub trait Arguments<A: Tree> {
+    /// Adds their buffers to the list of each replica, in order.
+    fn fill<'a>(self, lists: &mut [Vec<Argument<'a>>])
+    where
+        Self: 'a;
+}
+
+macro_rules! arguments {
+    ($($tree:ident $pass:ident),+) => {
+        #[allow(non_snake_case)]
+        impl<$($tree: Tree, $pass: Pass<$tree>),+> Arguments<($($tree,)+)> for ($($pass,)+) {
+            fn fill<'a>(self, lists: &mut [Vec<Argument<'a>>])
+            where
+                Self: 'a,
+            {
+                let ($($pass,)+) = self;
+                $($pass.fill(lists);)+
+            }
+        }
+    };
+}
+arguments!(A X);
+arguments!(A X, B Y);
+arguments!(A X, B Y, C Z);
+arguments!(A X, B Y, C Z, D W);
+
+/// A tree on the host, of the leaves of a device tree.
+impl<T: Tree> Device<T> {
+    /// Key path and value of every leaf, in order: what a checkpoint holds.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Xla`] where the computation failed.
+    pub fn named_arrays(&self) -> Result<Vec<(String, HostArray)>, RuntimeError> {
+        let host: Host<T> = self.to_host()?;
+        let mut named = Vec::new();
+        host.visit(|path, leaf| named.push((path.to_string(), leaf.clone())));
+        Ok(named)
+    }
+}

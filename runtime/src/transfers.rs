@@ -1,0 +1,139 @@
+//! Counting what crosses between host and devices.
+//!
+//! "The loop never leaves the device" is a claim that a test can check: take [`Transfers::counts`] before and after, and subtract.
+//!
+//! # What is counted, and for whom
+//! - *To a device*: [`crate::Buffer::from_host`] and [`crate::Executable::upload`]. The latter counts for that executable too.
+//! - *To the host*: [`crate::Buffer::to_host`]. It counts for the executable whose output the buffer is, too, whoever calls it.
+//! - *Between devices*: [`crate::Buffer::copy_to`]; for the executable as above. The copy is nobody's output.
+//!
+//! Everything counts for the process ([`process_transfers`]). Not counted is what a program does inside itself (infeed, outfeed,
+//! send, recv, host callbacks): [`crate::HloModule::host_transfers`] names those.
+
+use std::ops::Sub;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Counters that only grow.
+#[derive(Debug, Default)]
+pub struct Transfers {
+    to_device: Counter,
+    to_host: Counter,
+    between_devices: Counter,
+}
+
+#[derive(Debug)]
+struct Counter {
+    calls: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Default for Counter {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Counter {
+    const fn new() -> Self {
+        Self {
+            calls: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+        }
+    }
+
+    fn add(&self, bytes: usize) {
+        self.calls.fetch_add(1, Relaxed);
+        self.bytes.fetch_add(bytes as u64, Relaxed);
+    }
+
+    fn count(&self) -> Count {
+        Count {
+            calls: self.calls.load(Relaxed),
+            bytes: self.bytes.load(Relaxed),
+        }
+    }
+}
+
+/// Calls and bytes in one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Transfers.
+    pub calls: u64,
+    /// Bytes in all of them.
+    pub bytes: u64,
+}
+
+/// What was transferred up to some moment; the difference of two is what was transferred between them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TransferCounts {
+    /// Host to device.
+    pub to_device: Count,
+    /// Device to host.
+    pub to_host: Count,
+    /// Device to device.
+    pub between_devices: Count,
+}
+
+static PROCESS: Transfers = Transfers {
+    to_device: Counter::new(),
+    to_host: Counter::new(),
+    between_devices: Counter::new(),
+};
+
+/// What this process has transferred so far, through all clients.
+#[must_use]
+pub fn process_transfers() -> TransferCounts {
+    PROCESS.counts()
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Direction {
+    ToDevice,
+    ToHost,
+    BetweenDevices,
+}
+
+/// Counts one transfer for the process and for `executable`, if there is one to count it for.
+pub(crate) fn count(executable: Option<&Transfers>, direction: Direction, bytes: usize) {
+    for transfers in executable.into_iter().chain([&PROCESS]) {
+        match direction {
+            Direction::ToDevice => &transfers.to_device,
+            Direction::ToHost => &transfers.to_host,
+            Direction::BetweenDevices => &transfers.between_devices,
+        }
+        .add(bytes);
+    }
+}
+
+impl Transfers {
+    /// The counts as of now.
+    #[must_use]
+    pub fn counts(&self) -> TransferCounts {
+        TransferCounts {
+            to_device: self.to_device.count(),
+            to_host: self.to_host.count(),
+            between_devices: self.between_devices.count(),
+        }
+    }
+}
+
+impl Sub for Count {
+    type Output = Self;
+    fn sub(self, earlier: Self) -> Self {
+        Self {
+            calls: self.calls - earlier.calls,
+            bytes: self.bytes - earlier.bytes,
+        }
+    }
+}
+
+impl Sub for TransferCounts {
+    type Output = Self;
+    fn sub(self, earlier: Self) -> Self {
+        Self {
+            to_device: self.to_device - earlier.to_device,
+            to_host: self.to_host - earlier.to_host,
+            between_devices: self.between_devices - earlier.between_devices,
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Trees of buffers: [`Device`] on the devices, [`Host`] on the host. A field of a viewed struct is a view again, so
+//! that `&state.params` is a `&Device<Params>`.
+
+use std::fmt;
+use std::ops::Deref;
+
+use podracer_dsl::{Kind, Path, Spec, Tree};
+
+use crate::{Argument, Buffer, Element, HostArray, RuntimeError};
+
+/// Where the devices of a replicated program keep a leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// Every device has the whole, and all have the same.
+    Replicated,
+    /// Every device has its part of the leading axis, in the order of the devices.
+    Sharded,
+}
+
+/// A leaf on the devices of a program: one buffer each.
+#[derive(Debug)]
+pub struct DeviceArray {
+    pub(crate) buffers: Vec<Buffer>,
+    pub(crate) placement: Placement,
+}
+
+impl DeviceArray {
+    /// How the devices share it.
+    #[must_use]
+    pub fn placement(&self) -> Placement {
+        self.placement
+    }
+
+    /// The buffer of each device.
+    #[must_use]
+    pub fn buffers(&self) -> &[Buffer] {
+        &self.buffers
+    }
+
+    /// Copies it to the host: one copy of a replicated leaf, the parts of a sharded one put together.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Xla`] where the computation of it failed.
+    pub fn to_host(&self) -> Result<HostArray, RuntimeError> {
+        let parts = match self.placement {
+            Placement::Replicated => &self.buffers[..1],
+            Placement::Sharded => &self.buffers[..],
+        };
+        if let [only] = parts {
+            return only.to_host();
+        }
+        let (mut ty, mut bytes) = parts[0].to_host()?.into_parts();
+        for part in &parts[1..] {
+            bytes.extend(part.to_host()?.bytes());
+        }
+        // The parts have one type: the program was compiled for it. A scalar part becomes an element of a vector.
+        match ty.shape.first_mut() {
+            Some(extent) => *extent *= parts.len(),
+            None => ty.shape.push(parts.len()),
+        }
+        HostArray::new(ty, bytes)
+    }
+}
+
+/// The kind of leaves that are buffers on devices.
+#[derive(Clone, Copy, Debug)]
+pub enum OnDevice {}
+
+/// The kind of leaves that are arrays on the host.
+#[derive(Clone, Copy, Debug)]
+pub enum OnHost {}
+
+macro_rules! views {
+    ($($(#[$meta:meta])* $view:ident $kind:ident $leaf:ident;)*) => {$(
+        $(#[$meta])*
+        pub struct $view<T: Tree>(pub(crate) T::Of<$kind>);
+
+        impl<T: Tree> Deref for $view<T> {
+            type Target = T::Of<$kind>;
+
+            fn deref(&self) -> &Self::Target {
+                &self.0
+            }
+        }
+
+        impl Kind for $kind {
+            type Leaf = $leaf;
+            type View<T: Tree> = $view<T>;
+
+            fn wrap<T: Tree>(of: T::Of<Self>) -> $view<T> {
+                $view(of)
+            }
+            fn unwrap<T: Tree>(view: $view<T>) -> T::Of<Self> {
+                view.0
+            }
+            fn peek<T: Tree>(view: &$view<T>) -> &T::Of<Self> {
+                &view.0
+            }
+        }
+
+        impl<T: Tree> $view<T> {
+            /// Visits the leaves with their key paths, in order.
+            pub fn visit(&self, mut f: impl FnMut(&Path, &$leaf)) {
+                T::visit_kind::<$kind>(&self.0, &mut Path::root(), &mut f);
+            }
+
+            /// The leaves, in order.
+            #[must_use]
+            pub fn into_leaves(self) -> Vec<$leaf> {
+                let mut leaves = Vec::new();
+                T::into_leaves::<$kind>(self.0, &mut leaves);
+                leaves
+            }
+        }
+    )*};
+}
+
+views! {
+    /// A tree on the devices of a program. There is no `Clone`: giving it to a program by value donates its memory, a
+    /// reference keeps it.
+    Device OnDevice DeviceArray;
+    /// A tree on the host.
+    Host OnHost HostArray;
+}
+
+/// A tree put together from leaves in the spec's order.
+pub(crate) fn from_leaves<T: Tree, K: Kind>(spec: &Spec<T>, leaves: impl IntoIterator<Item = K::Leaf>) -> K::View<T> {
+    let mut leaves = leaves.into_iter();
+    spec.build::<K>(&mut |_| leaves.next().expect("a program gives one leaf per leaf of its spec"))
+}
+
+impl<T: Tree> Device<T> {
+    /// Copies the tree to the host; it waits for the computation.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Xla`] where the computation failed.
+    pub fn to_host(&self) -> Result<Host<T>, RuntimeError> {
+        let mut failed = None;
+        let host = T::convert::<OnDevice, OnHost>(&self.0, &mut |leaf| match leaf.to_host() {
+            Ok(array) => array,
+            Err(error) => {
+                failed.get_or_insert(error);
+                HostArray::scalar(0u8)
+            }
+        });
+        failed.map_or(Ok(Host(host)), Err)
+    }
+
+    /// Adds the leaves' buffers to the argument list of each replica, borrowed.
+    pub(crate) fn lend<'a>(&'a self, lists: &mut [Vec<Argument<'a>>]) {
+        let mut leaves: Vec<&'a DeviceArray> = Vec::new();
+        collect::<T>(&self.0, &mut leaves);
+        for leaf in leaves {
+            lists.iter_mut().zip(&leaf.buffers).for_each(|(list, buffer)| list.push(Argument::Kept(buffer)));
+        }
+    }
+
+    /// Adds the leaves' buffers to the argument list of each replica, given away.
+    pub(crate) fn give(self, lists: &mut [Vec<Argument<'_>>]) {
+        for leaf in self.into_leaves() {
+            lists.iter_mut().zip(leaf.buffers).for_each(|(list, buffer)| list.push(Argument::Donated(buffer)));
+        }
+    }
+}
+
+/// References to the leaves, which live as long as the tree.
+fn collect<'a, T: Tree>(of: &'a T::Of<OnDevice>, leaves: &mut Vec<&'a DeviceArray>) {
+    T::leaf_refs::<OnDevice>(of, leaves);
+}
+
+impl<T: Tree> Host<T> {
+    /// The only value of a tree of one leaf.
+    ///
+    /// # Errors
+    /// [`RuntimeError::HostType`], [`RuntimeError::HostLength`].
+    pub fn item<E: Element>(&self) -> Result<E, RuntimeError> {
+        let mut result = None;
+        self.visit(|_, leaf| {
+            result.get_or_insert_with(|| leaf.item());
+        });
+        result.unwrap_or_else(|| HostArray::zeros(podracer_compiler::TensorType::new(E::DTYPE, [0])).item())
+    }
+
+    /// The elements of a tree of one leaf, in row-major order.
+    ///
+    /// # Errors
+    /// [`RuntimeError::HostType`].
+    pub fn to_vec<E: Element>(&self) -> Result<Vec<E>, RuntimeError> {
+        let mut result = None;
+        self.visit(|_, leaf| {
+            result.get_or_insert_with(|| leaf.to_vec());
+        });
+        result.unwrap_or_else(|| Ok(Vec::new()))
+    }
+}
+
+impl<T: Tree> Clone for Host<T> {
+    fn clone(&self) -> Self {
+        Host(T::convert::<OnHost, OnHost>(&self.0, &mut HostArray::clone))
+    }
+}
+
+/// `{loss: 0.25, returns: f32[64]}`: scalars show their value.
+impl<T: Tree> fmt::Display for Host<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = Vec::new();
+        self.visit(|path, leaf| {
+            let value = if leaf.ty().elements() == 1 { leaf.to_array().data[0].float().to_string() } else { leaf.ty().to_string() };
+            shown.push(if path.0.is_empty() { value } else { format!("{path}: {value}") });
+        });
+        match &shown[..] {
+            [only] if !only.contains(':') => f.write_str(only),
+            _ => write!(f, "{{{}}}", shown.join(", ")),
+        }
+    }
+}
+
+impl<T: Tree> fmt::Debug for Host<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl<T: Tree> fmt::Debug for Device<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = Vec::new();
+        self.visit(|path, leaf| shown.push(format!("{path}: {} on {} device(s)", leaf.buffers[0].ty(), leaf.buffers.len())));
+        write!(f, "{{{}}}", shown.join(", "))
+    }
+}

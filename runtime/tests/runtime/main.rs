@@ -1,0 +1,14 @@
+//! The runtime against the installed `cpu` plugin, with StableHLO written by hand.
+#![allow(
+    clippy::print_stdout,
+    reason = "skipped tests and child processes say so"
+)]
+
+mod cache;
+mod compile;
+mod execute;
+mod options;
+mod plugin;
+mod programs;
+mod topology;
+mod transfers;

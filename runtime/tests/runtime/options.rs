@@ -1,0 +1,184 @@
+//! Options of clients and compilations: mistakes are errors, and never XLA's abort.
+
+use podracer_runtime::{
+    Client, ClientOptions, CompileOptions, ErrorCode, OptionValue, Plugin, RuntimeError, XlaOptions,
+};
+
+use crate::programs::{add, buffer, client, device, kept, values};
+
+#[test]
+fn zero_devices_is_an_error() {
+    let error = Client::cpu(ClientOptions {
+        cpu_devices: Some(0),
+    })
+    .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "a client needs at least one device and 0 were asked for"
+    );
+}
+
+#[test]
+fn a_client_has_as_many_devices_as_cores() {
+    let client = Client::cpu(ClientOptions::default()).unwrap();
+    assert_eq!(
+        client.devices().len(),
+        std::thread::available_parallelism().unwrap().get()
+    );
+    assert_eq!(client.platform(), "cpu");
+    assert!(matches!(
+        client.device(10_000),
+        Err(RuntimeError::NoDevice { index: 10_000, .. })
+    ));
+}
+
+#[test]
+fn a_plugin_is_loaded_once() {
+    assert_eq!(Plugin::load("cpu").unwrap(), client().plugin());
+    assert!(
+        client()
+            .plugin()
+            .attributes()
+            .contains_key("stablehlo_current_version")
+    );
+}
+
+#[test]
+fn impossible_placements_are_errors() {
+    for options in [
+        CompileOptions {
+            replicas: 0,
+            ..CompileOptions::default()
+        },
+        CompileOptions {
+            replicas: 3,
+            ..CompileOptions::default()
+        },
+        CompileOptions {
+            replicas: 2,
+            device_assignment: Some(vec![1]),
+            xla: vec![],
+        },
+        CompileOptions {
+            replicas: 2,
+            device_assignment: Some(vec![1, 1]),
+            xla: vec![],
+        },
+        CompileOptions {
+            replicas: 1,
+            device_assignment: Some(vec![2]),
+            xla: vec![],
+        },
+    ] {
+        assert!(
+            matches!(
+                client().compile(&add(), &options),
+                Err(RuntimeError::Options(_))
+            ),
+            "{options:?}"
+        );
+    }
+}
+
+#[test]
+fn unknown_option_names_and_values_are_errors() {
+    for (name, value) in [
+        ("xla_no_such_option", OptionValue::Bool(true)),
+        (
+            "xla_cpu_prefer_vector_width",
+            OptionValue::String("wide".to_owned()),
+        ),
+    ] {
+        let options = CompileOptions {
+            xla: vec![(name.to_owned(), value)],
+            ..CompileOptions::default()
+        };
+        let error = client().compile(&add(), &options).unwrap_err();
+        assert!(
+            matches!(
+                &error,
+                RuntimeError::Xla {
+                    code: ErrorCode::InvalidArgument,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+        assert!(error.to_string().contains(name), "{error}");
+    }
+}
+
+#[test]
+fn the_options_of_the_rule_are_understood() {
+    let options = CompileOptions {
+        xla: XlaOptions::for_platform("cpu").whole_loop().pairs(),
+        ..CompileOptions::default()
+    };
+    let executable = client().compile(&add(), &options).unwrap();
+    let x = buffer(&[2, 2], &[1.0f32; 4], &device(0));
+    assert_eq!(
+        values(&executable.execute(vec![kept([&x, &x])]).unwrap()[0][0]),
+        [2.0; 4]
+    );
+}
+
+#[test]
+fn extra_options_that_end_the_process_are_errors() {
+    for value in ["a=1", "xla_cpu_small_while_loop_byte_threshold=many", ""] {
+        let value = OptionValue::String(value.to_owned());
+        let xla = vec![("xla_backend_extra_options".to_owned(), value)];
+        let options = CompileOptions {
+            xla,
+            ..CompileOptions::default()
+        };
+        assert!(matches!(
+            client().compile(&add(), &options),
+            Err(RuntimeError::Options(_))
+        ));
+    }
+}
+
+/// A loop of many small iterations is one kernel with the option, and a call per iteration and operation without.
+#[test]
+fn whole_loop_changes_the_program() {
+    let text = r"
+module @loop {
+  func.func public @main(%x: tensor<1024xf32>) -> tensor<1024xf32> {
+    %zero = stablehlo.constant dense<0> : tensor<i32>
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %count = stablehlo.constant dense<100> : tensor<i32>
+    %half = stablehlo.constant dense<0.5> : tensor<1024xf32>
+    %r:2 = stablehlo.while(%i = %zero, %a = %x) : tensor<i32>, tensor<1024xf32>
+    cond {
+      %p = stablehlo.compare LT, %i, %count : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %p : tensor<i1>
+    } do {
+      %j = stablehlo.add %i, %one : tensor<i32>
+      %b = stablehlo.multiply %a, %half : tensor<1024xf32>
+      stablehlo.return %j, %b : tensor<i32>, tensor<1024xf32>
+    }
+    return %r#1 : tensor<1024xf32>
+  }
+}";
+    let ty = crate::programs::f32s(&[1024]);
+    let module = podracer_runtime::Module::new(text, vec![ty.clone()], vec![ty]);
+    let launched = |xla| {
+        let options = CompileOptions {
+            xla,
+            ..CompileOptions::default()
+        };
+        client()
+            .compile(&module, &options)
+            .unwrap()
+            .compiled()
+            .optimized()
+            .unwrap()
+            .to_string()
+    };
+    let rule = || XlaOptions::for_platform("cpu");
+    let (default, whole) = (
+        launched(rule().pairs()),
+        launched(rule().whole_loop().pairs()),
+    );
+    assert_ne!(default, whole, "{default}");
+}

@@ -1,0 +1,59 @@
+//! Compiling for a TPU pod on a machine without a TPU.
+
+use podracer_runtime::{CompileOptions, Plugin, RuntimeError, Topology};
+
+use crate::programs::{all_reduce, client};
+
+#[test]
+fn the_cpu_has_no_topologies() {
+    assert!(matches!(
+        Topology::new(client().plugin(), "cpu", &[]),
+        Err(RuntimeError::Xla { .. })
+    ));
+}
+
+#[test]
+fn a_loop_is_compiled_for_tpus_that_are_not_there() {
+    if podracer_plugins::find("tpu").is_err() {
+        println!("skipped: the plugin `tpu` is not installed");
+        return;
+    }
+    let plugin = Plugin::load("tpu").unwrap();
+    let topology = Topology::new(plugin, "v5e:2x4", &[]).unwrap();
+    assert_eq!(topology.devices().unwrap(), 8);
+    assert_eq!(topology.platform().unwrap(), "tpu");
+    let options = CompileOptions {
+        replicas: 8,
+        ..CompileOptions::default()
+    };
+    let compiled = topology.compile(&all_reduce(8), &options).unwrap();
+    let optimized = compiled.optimized().unwrap();
+    let instructions = optimized.instructions();
+    let reductions: usize = instructions
+        .iter()
+        .filter(|(opcode, _)| opcode.starts_with("all-reduce"))
+        .map(|(_, count)| count)
+        .sum();
+    assert!(reductions >= 1, "{instructions:?}");
+    assert!(optimized.host_transfers().is_empty());
+    assert!(compiled.memory_stats().unwrap().outputs >= 16);
+
+    let mut wrong = all_reduce(8);
+    wrong.arguments[0].shape = vec![2, 2];
+    assert!(matches!(
+        topology.compile(&wrong, &options),
+        Err(RuntimeError::Signature { .. })
+    ));
+    let too_many = CompileOptions {
+        replicas: 9,
+        ..CompileOptions::default()
+    };
+    assert!(matches!(
+        topology.compile(&all_reduce(9), &too_many),
+        Err(RuntimeError::Options(_))
+    ));
+    assert!(matches!(
+        Topology::new(plugin, "v5e:nonsense", &[]),
+        Err(RuntimeError::Xla { .. })
+    ));
+}
