@@ -1,0 +1,60 @@
+//! How far two arrays are apart.
+
+use podracer_compiler::{Array, Scalar};
+
+/// Says where `got` is not `expected`, or nothing. A tolerance of 0 asks for equal bits, but any NaN for a NaN; above, floats may
+/// differ by `tolerance * max(1, |expected|)`, infinities must be equal, and integers and bools are exact as ever.
+pub fn difference(expected: &Array, got: &Array, tolerance: f64) -> Option<String> {
+    if expected.ty != got.ty {
+        return Some(format!("expected {}, got {}", expected.ty, got.ty));
+    }
+    let wrong: Vec<usize> =
+        (0..expected.data.len()).filter(|&i| !close(expected.data[i], got.data[i], tolerance)).collect();
+    let &first = wrong.first()?;
+    let (a, b) = (expected.data[first], got.data[first]);
+    let (count, all) = (wrong.len(), expected.data.len());
+    Some(format!("{count} of {all} elements of {} differ, first element {first}: expected {a:?}, got {b:?}", expected.ty))
+}
+
+/// [`difference`] of the results of a function, one after the other.
+pub fn differences(expected: &[Array], got: &[Array], tolerance: f64) -> Option<String> {
+    if expected.len() != got.len() {
+        return Some(format!("expected {} results, got {}", expected.len(), got.len()));
+    }
+    let one = |(i, (a, b)): (usize, (&Array, &Array))| Some(format!("result {i}: {}", difference(a, b, tolerance)?));
+    expected.iter().zip(got).enumerate().find_map(one)
+}
+
+fn close(expected: Scalar, got: Scalar, tolerance: f64) -> bool {
+    match (expected, got) {
+        (Scalar::Float(a), Scalar::Float(b)) if tolerance > 0.0 && a.is_finite() && b.is_finite() => {
+            (a - b).abs() <= tolerance * a.abs().max(1.0)
+        }
+        _ => expected == got,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use podracer_compiler::DType;
+
+    fn f32s(values: &[f64]) -> Array {
+        Array::floats(DType::F32, [values.len()], values)
+    }
+
+    #[test]
+    fn bits_are_compared_where_nothing_else_is_allowed() {
+        assert_eq!(difference(&f32s(&[f64::NAN, 1.0]), &f32s(&[-f64::NAN, 1.0]), 0.0), None);
+        assert!(difference(&f32s(&[0.0]), &f32s(&[-0.0]), 0.0).is_some());
+        assert_eq!(difference(&f32s(&[0.0]), &f32s(&[-0.0]), 1e-6), None);
+    }
+
+    #[test]
+    fn tolerances_are_relative_above_one() {
+        assert_eq!(difference(&f32s(&[100.0]), &f32s(&[100.5]), 1e-2), None);
+        assert!(difference(&f32s(&[0.01]), &f32s(&[0.03]), 1e-2).is_some());
+        assert!(difference(&f32s(&[f64::INFINITY]), &f32s(&[1e30]), 1e-2).is_some());
+        assert!(difference(&f32s(&[f64::NAN]), &f32s(&[0.0]), 1e-2).is_some());
+    }
+}

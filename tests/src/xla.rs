@@ -1,0 +1,89 @@
+//! Functions of the IR on the CPU plugin.
+//!
+//! Compiling a module takes tens of milliseconds however small it is, so functions are compiled by the hundred: one module takes
+//! the arguments of all and gives the results of all.
+
+use anyhow::{Context as _, Result, anyhow};
+use podracer_compiler::{Array, Builder, Func, Var};
+use podracer_mlir::{ModuleSpec, stablehlo};
+use podracer_runtime::{Argument, Client, ClientOptions, CompileOptions, HostArray, Module};
+use std::sync::OnceLock;
+
+/// A function and what to call it with.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// Says in a complaint which case it was.
+    pub name: String,
+    /// What to run.
+    pub func: Func,
+    /// One per parameter.
+    pub arguments: Vec<Array>,
+}
+
+/// How many functions share a module.
+const CASES_PER_MODULE: usize = 200;
+
+/// The CPU plugin with two devices, loaded once in a process.
+///
+/// # Errors
+/// Where the plugin is not installed or does not start.
+pub fn client() -> Result<Client> {
+    static CLIENT: OnceLock<Result<Client, String>> = OnceLock::new();
+    let client = CLIENT.get_or_init(|| Client::cpu(ClientOptions { cpu_devices: Some(2) }).map_err(|error| error.to_string()));
+    client.clone().map_err(|error| anyhow!(error))
+}
+
+/// Runs one function.
+///
+/// # Errors
+/// Where it is not emitted, not compiled or does not run.
+pub fn run(func: &Func, arguments: &[Array]) -> Result<Vec<Array>> {
+    let module = stablehlo(func, &ModuleSpec::new(func.name.clone(), func)).context("emitting StableHLO")?;
+    let mut compiled = Module::new(module.text_with_locations, func.param_types(), func.result_types());
+    compiled.key_text = Some(module.text.clone());
+    let executable = client()?
+        .compile(&compiled, &CompileOptions::default())
+        .with_context(|| format!("compiling{}", shown(&module.text)))?;
+    let buffers = arguments
+        .iter()
+        .enumerate()
+        .map(|(i, array)| executable.upload(0, i, &HostArray::from(array)))
+        .collect::<Result<Vec<_>, _>>()?;
+    let results = executable.execute(vec![buffers.iter().map(Argument::Kept).collect()])?.remove(0);
+    results.iter().map(|buffer| Ok(buffer.to_host()?.to_array())).collect()
+}
+
+/// Runs many functions, each with its own outcome.
+pub fn run_all(cases: &[Case]) -> Vec<Result<Vec<Array>>> {
+    cases.chunks(CASES_PER_MODULE).flat_map(run_together).collect()
+}
+
+/// Runs functions in one module. Where that fails the half with the failure is found, and so on down to the single case.
+fn run_together(cases: &[Case]) -> Vec<Result<Vec<Array>>> {
+    let arguments: Vec<Array> = cases.iter().flat_map(|case| case.arguments.clone()).collect();
+    let error = match run(&together(cases), &arguments) {
+        Ok(mut results) => {
+            let take = |case: &Case| Ok(results.drain(..case.func.results.len()).collect());
+            return cases.iter().map(take).collect();
+        }
+        Err(error) => error,
+    };
+    if cases.len() <= 1 {
+        return vec![Err(error)];
+    }
+    let (left, right) = cases.split_at(cases.len() / 2);
+    run_together(left).into_iter().chain(run_together(right)).collect()
+}
+
+fn together(cases: &[Case]) -> Func {
+    let mut b = Builder::new();
+    let params: Vec<Vec<Var>> =
+        cases.iter().map(|case| case.func.param_types().into_iter().map(|ty| b.param(ty)).collect()).collect();
+    let results = cases.iter().zip(&params).flat_map(|(case, params)| b.inline(&case.func, params)).collect();
+    b.finish("together", results)
+}
+
+/// A module's text for an error: nobody reads long ones.
+fn shown(text: &str) -> String {
+    if text.lines().count() <= 15 { format!("\n{text}") } else { String::new() }
+}

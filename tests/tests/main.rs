@@ -1,0 +1,6 @@
+//! Tests that need more than one crate, in one binary, since each binary links LLVM.
+
+mod constants;
+mod golden_ops;
+mod tidy;
+mod xla;
