@@ -1,1 +1,32 @@
-//! What users write.
+//! What users write: tensors, trees of them, and combinators. Running a Rust function of tensors once leaves a program
+//! in the compiler's IR; see [`trace`].
+//!
+//! # Invariants
+//! - Everything happens while tracing: no value is known, and nothing here touches a device.
+//! - A user's mistake is an error with the user's line, never a panic: a bad op gives a poisoned handle, and [`trace`]
+//!   returns all errors.
+//! - Tracing is deterministic: the same closure and the same types give the same program.
+#![forbid(unsafe_code)]
+
+// The derive names this crate; its own tests use the derive too.
+extern crate self as podracer_dsl;
+
+pub mod collective;
+pub mod control;
+pub mod diff;
+pub mod dtype;
+pub mod key;
+mod placed;
+pub mod prelude;
+pub mod tensor;
+pub mod trace;
+pub mod tree;
+
+pub use control::{cond, fori_loop, map, scan, scan_reverse, subroutine, switch, vmap, vmap_named, while_loop};
+pub use diff::{grad, hessian, jacfwd, jacrev, jvp, linearize, stop_gradient, value_and_grad, vjp};
+pub use key::{Key, Keys};
+pub use placed::Placed;
+pub use podracer_derive::Tree;
+pub use tensor::Tensor;
+pub use trace::{Traced, eval_shape, scope, trace};
+pub use tree::{Kind, Spec, Tree};

@@ -1,0 +1,138 @@
+//! Closures become functions here: one frame for each, closed with what it captured.
+
+use crate::tensor::Tensor;
+use crate::trace::state::{self, FrameKind};
+use crate::tree::{IntoTree, Path, Tree, typed_paths};
+use podracer_compiler::{Builder, Func, Loc, OpRef, TensorType};
+
+/// A closure that has been traced.
+pub(crate) struct Body<Y> {
+    /// Explicit parameters, then one for each capture.
+    pub func: Func,
+    /// The captured tensors, of the frames around.
+    pub captures: Vec<Tensor>,
+    /// What the closure returned: handles of the closed frame, good only for their structure.
+    pub tree: Y,
+    /// Paths, types and places of the results.
+    pub results: Vec<Leaf>,
+    /// The function is not what the user meant: there was an error inside, or an operand is poisoned.
+    pub broken: bool,
+}
+
+/// A leaf of a closure's result.
+pub(crate) struct Leaf {
+    pub path: Path,
+    pub ty: TensorType,
+    pub made: Loc,
+    pub poison: bool,
+}
+
+impl<Y: Tree> Body<Y> {
+    /// Paths and types of the results.
+    pub fn typed(&self) -> Vec<(Path, TensorType)> {
+        self.results.iter().map(|leaf| (leaf.path.clone(), leaf.ty.clone())).collect()
+    }
+
+    /// The types of the results.
+    pub fn types(&self) -> Vec<TensorType> {
+        self.results.iter().map(|leaf| leaf.ty.clone()).collect()
+    }
+
+    /// Stand-ins for the results, of these types.
+    #[track_caller]
+    pub fn poisoned(&self, types: impl IntoIterator<Item = TensorType>) -> Vec<Tensor> {
+        let loc = Loc::caller();
+        types.into_iter().map(|ty| poison_at(ty, loc)).collect()
+    }
+}
+
+fn poison_at(ty: TensorType, loc: Loc) -> Tensor {
+    state::with(|trace| trace.poison(ty, loc)).unwrap_or(Tensor::dead(loc))
+}
+
+/// What a parameter of a body is made for.
+pub(crate) struct Param {
+    pub ty: TensorType,
+    pub poison: bool,
+}
+
+impl Param {
+    /// A parameter of the type of `tensor`.
+    pub fn like(tensor: Tensor) -> Param {
+        Param { ty: tensor.ty(), poison: is_poison(tensor) }
+    }
+
+    /// A parameter that takes one slice of `tensor`.
+    pub fn slice(tensor: Tensor) -> Param {
+        let ty = tensor.ty();
+        Param { ty: if ty.rank() == 0 { ty } else { ty.unstacked() }, poison: is_poison(tensor) }
+    }
+}
+
+pub(crate) fn is_poison(tensor: Tensor) -> bool {
+    state::with(|trace| trace.is_poison(tensor)).unwrap_or(true)
+}
+
+/// Runs a closure in a frame of its own.
+#[track_caller]
+pub(crate) fn trace_body<Y: IntoTree>(
+    name: &str,
+    kind: FrameKind,
+    axis: Option<(String, usize)>,
+    params: Vec<Param>,
+    f: impl FnOnce(&[Tensor]) -> Y,
+) -> Body<Y::Tree> {
+    let loc = Loc::caller();
+    let mut broken = params.iter().any(|param| param.poison);
+    let opened = state::with(|trace| {
+        trace.open(kind, axis);
+        let handles: Vec<Tensor> = params.iter().map(|param| trace.param(param.ty.clone(), param.poison, loc)).collect();
+        (handles, trace.error_count())
+    });
+    let Some((handles, errors)) = opened else {
+        // Outside of a trace the closure runs for its structure only.
+        let handles: Vec<Tensor> = params.iter().map(|_| Tensor::dead(loc)).collect();
+        let tree = f(&handles).into_tree();
+        let func = Builder::new().finish(name, Vec::new());
+        let results = leaves_of(&tree);
+        return Body { func, captures: Vec::new(), tree, results, broken: true };
+    };
+    let tree = f(&handles).into_tree();
+    let (results, leaves) = (leaves_of(&tree), tree.leaves());
+    let closed = state::with(|trace| {
+        broken |= leaves.iter().any(|&leaf| trace.is_poison(leaf));
+        let closed = trace.close(name, &leaves);
+        broken |= trace.error_count() > errors || closed.captures.iter().any(|&capture| trace.is_poison(capture));
+        closed
+    });
+    match closed {
+        Some(closed) => Body { func: closed.func, captures: closed.captures, tree, results, broken },
+        None => Body { func: Builder::new().finish(name, Vec::new()), captures: Vec::new(), tree, results, broken: true },
+    }
+}
+
+fn leaves_of<Y: Tree>(tree: &Y) -> Vec<Leaf> {
+    let leaves = typed_paths(tree).into_iter().zip(tree.leaves());
+    leaves.map(|((path, ty), leaf)| Leaf { path, ty, made: leaf.made(), poison: is_poison(leaf) }).collect()
+}
+
+/// Emits a region op at a place.
+pub(crate) fn emit_at(loc: Loc, op: OpRef, inputs: &[Tensor], guess: &[TensorType]) -> Vec<Tensor> {
+    state::with(|trace| trace.emit(loc, op, inputs, guess)).unwrap_or_else(|| vec![Tensor::dead(loc); guess.len()])
+}
+
+/// Copies a function's equations into the current frame.
+pub(crate) fn inline_at(loc: Loc, func: &Func, arguments: &[Tensor]) -> Vec<Tensor> {
+    state::with(|trace| trace.inline(loc, func, arguments)).unwrap_or_else(|| vec![Tensor::dead(loc); func.results.len()])
+}
+
+/// Two lists in one.
+pub(crate) fn chain(first: &[Tensor], second: &[Tensor]) -> Vec<Tensor> {
+    first.iter().chain(second).copied().collect()
+}
+
+/// The function with its captures, which stand last, moved to the front.
+pub(crate) fn captures_first(mut func: Func, captures: usize) -> Func {
+    func.params.rotate_right(captures);
+    func
+}

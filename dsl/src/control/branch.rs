@@ -1,0 +1,144 @@
+//! Branches: `cond` and `switch`.
+
+use super::body::{Body, chain, emit_at, trace_body};
+use crate::tensor::{Tensor, fail, report};
+use crate::trace::TraceError;
+use crate::trace::state::{self, FrameKind};
+use crate::tree::{IntoTree, Tree, difference};
+use podracer_compiler::ops::Cond;
+use podracer_compiler::{Builder, DType, Func, Loc, OpRef, TensorType, Var};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A predicate of [`cond`]: a bool scalar, or one with [`Tensor::both`].
+#[diagnostic::on_unimplemented(message = "`{Self}` is not a predicate", label = "expected a bool `Tensor`")]
+pub trait Predicate {
+    /// The tensor, and whether running both branches under vmap is meant.
+    fn predicate(self) -> (Tensor, bool);
+}
+
+/// A predicate whose user knows that under vmap both branches run.
+#[derive(Clone, Copy, Debug)]
+pub struct Both(Tensor);
+
+impl Predicate for Tensor {
+    fn predicate(self) -> (Tensor, bool) {
+        (self, false)
+    }
+}
+
+impl Predicate for Both {
+    fn predicate(self) -> (Tensor, bool) {
+        (self.0, true)
+    }
+}
+
+impl Tensor {
+    /// As a predicate of [`cond`]: under vmap both branches run and the results are selected, and that is meant.
+    pub fn both(self) -> Both {
+        Both(self)
+    }
+}
+
+/// Runs `yes` where `p`, a bool scalar, is true, else `no`. Both return the same types.
+///
+/// Under a vmap that batches `p` both run and the results are selected; that is a warning unless `p.both()` says it is
+/// meant.
+#[track_caller]
+pub fn cond<A: IntoTree, B: IntoTree<Tree = A::Tree>>(p: impl Predicate, yes: impl FnOnce() -> A, no: impl FnOnce() -> B) -> A::Tree {
+    let loc = Loc::caller();
+    let (p, both) = p.predicate();
+    if both {
+        state::with(|trace| trace.allow_both(loc));
+    }
+    let consumed = state::with(|trace| trace.consumed()).unwrap_or_default();
+    let yes = trace_body("yes", FrameKind::Once("cond"), None, Vec::new(), |_| yes());
+    let by_yes = state::with(|trace| trace.restore_consumed(consumed)).unwrap_or_default();
+    let no = trace_body("no", FrameKind::Once("cond"), None, Vec::new(), |_| no());
+    state::with(|trace| trace.merge_consumed(by_yes));
+    let ty = p.ty();
+    let p = if ty == TensorType::scalar(DType::Bool) {
+        p
+    } else {
+        fail("cond", format!("the predicate must be bool[], got {ty} (for one choice per element use `select`)"), &[p], TensorType::scalar(DType::Bool))
+    };
+    // `false` chooses the first branch.
+    finish("cond", p, vec![("false", no), ("true", yes)], loc)
+}
+
+/// Runs branch number `index`, an i32 scalar, brought into `0..branches` first. `f(i)` is called for each branch while
+/// tracing, and all return the same types:
+///
+/// ```ignore
+/// let force = switch(action, 3, |i| match i { 0 => scalar(-1.0), 1 => scalar(0.0), _ => scalar(1.0) });
+/// ```
+#[track_caller]
+pub fn switch<A: IntoTree>(index: Tensor, branches: usize, mut f: impl FnMut(usize) -> A) -> A::Tree {
+    let loc = Loc::caller();
+    let before = state::with(|trace| trace.consumed()).unwrap_or_default();
+    let mut all: BTreeMap<u32, Loc> = BTreeMap::new();
+    let mut bodies = Vec::with_capacity(branches);
+    if branches == 0 {
+        report("switch", "expected at least one branch", &[]);
+    }
+    for i in 0..branches.max(1) {
+        state::with(|trace| trace.restore_consumed(before.clone()));
+        let body = trace_body("branch", FrameKind::Once("switch"), None, Vec::new(), |_| f(i));
+        all.extend(state::with(|trace| trace.consumed()).unwrap_or_default());
+        bodies.push((BRANCH_NAMES.get(i).copied().unwrap_or("a later"), body));
+    }
+    state::with(|trace| trace.restore_consumed(all));
+    let wanted = TensorType::scalar(DType::I32);
+    let ty = index.ty();
+    let index = if ty == wanted { index } else { fail("switch", format!("the index must be i32[], got {ty}"), &[index], wanted) };
+    finish("switch", index, bodies, loc)
+}
+
+const BRANCH_NAMES: [&str; 8] = ["branch 0", "branch 1", "branch 2", "branch 3", "branch 4", "branch 5", "branch 6", "branch 7"];
+
+fn finish<Y: Tree>(op: &str, choice: Tensor, mut bodies: Vec<(&'static str, Body<Y>)>, loc: Loc) -> Y {
+    let mut broken = bodies.iter().any(|(_, body)| body.broken);
+    let expected = bodies[bodies.len() - 1].1.typed();
+    let last = bodies[bodies.len() - 1].0;
+    for (name, body) in &bodies[..bodies.len() - 1] {
+        if let Some((leaf, _)) = difference("result", &expected, &body.typed()) {
+            let show = |leaves: &[(crate::tree::Path, TensorType)]| leaves.get(leaf).map_or("nothing".to_string(), |(_, ty)| ty.to_string());
+            let path = expected.get(leaf).map_or_else(|| "result".to_string(), |(path, _)| path.under("result"));
+            let message = format!("branches differ at `{path}`: `{last}` gives {}, `{name}` gives {}", show(&expected), show(&body.typed()));
+            if !body.broken {
+                let made = body.results.get(leaf).map_or(loc, |leaf| leaf.made);
+                state::with(|trace| trace.error(TraceError::new(op, message, loc).note(format!("`{name}` made it at"), made)));
+            }
+            broken = true;
+        }
+    }
+    let guess: Vec<TensorType> = expected.into_iter().map(|(_, ty)| ty).collect();
+    let results = if broken {
+        bodies[0].1.poisoned(guess)
+    } else {
+        let (branches, captures) = share_operands(&bodies);
+        emit_at(loc, OpRef::new(Cond { branches }), &chain(&[choice], &captures), &guess)
+    };
+    bodies.swap_remove(0).1.tree.with_leaves(&results)
+}
+
+/// The branches with the same parameters: one for everything that any of them captured.
+fn share_operands<Y: Tree>(bodies: &[(&'static str, Body<Y>)]) -> (Vec<Arc<Func>>, Vec<Tensor>) {
+    let mut captures: Vec<Tensor> = Vec::new();
+    let mut positions: BTreeMap<u32, usize> = BTreeMap::new();
+    for &capture in bodies.iter().flat_map(|(_, body)| &body.captures) {
+        positions.entry(capture.slot()).or_insert_with(|| {
+            captures.push(capture);
+            captures.len() - 1
+        });
+    }
+    let types: Vec<TensorType> = captures.iter().map(|capture| capture.ty()).collect();
+    let branches = bodies.iter().map(|(_, body)| {
+        let mut b = Builder::new();
+        let params: Vec<Var> = types.iter().map(|ty| b.param(ty.clone())).collect();
+        let arguments: Vec<Var> = body.captures.iter().map(|capture| params[positions[&capture.slot()]]).collect();
+        let results = b.inline(&body.func, &arguments);
+        Arc::new(b.finish(body.func.name.clone(), results))
+    });
+    (branches.collect(), captures)
+}

@@ -1,0 +1,15 @@
+//! Combinators: arguments first, closure last. A closure runs once, while tracing; it captures outer tensors freely.
+
+pub(crate) mod body;
+mod branch;
+mod call;
+mod looping;
+mod scan;
+mod vectorize;
+
+pub use branch::{Both, Predicate, cond, switch};
+pub use call::subroutine;
+pub use looping::{fori_loop, while_loop};
+pub use scan::{map, scan, scan_reverse};
+pub use vectorize::{vmap, vmap_named};
+pub(crate) use vectorize::vmap_func;

@@ -1,0 +1,69 @@
+//! `vmap`: a closure for one example runs on a batch.
+
+use super::body::{Param, chain, inline_at, trace_body};
+use crate::tensor::report;
+use crate::trace::state::{self, FrameKind};
+use crate::tree::{IntoTree, Items, Over, Sources, Tree};
+use podracer_compiler::transform::{self, VmapContext};
+use podracer_compiler::{Func, Loc};
+
+/// Runs `f` for every item of `xs` at once; every leaf of the result gets a new leading axis.
+///
+/// `xs` is a tree (its leaves' leading axes run together), `axis(tree, 1)` for another axis, `whole(tree)` for what is
+/// the same in every example (capturing does the same), a range, [`Keys`](crate::Keys), or a tuple of these.
+///
+/// Errors: axes of different extent, leaves without an axis, nothing to go over.
+#[track_caller]
+pub fn vmap<X: Over, Y: IntoTree>(xs: X, f: impl FnOnce(X::Item) -> Y) -> Y::Tree {
+    vectorize(None, xs, f)
+}
+
+/// [`vmap`] along an axis that collectives inside can name: `psum(x, "environments")`.
+#[track_caller]
+pub fn vmap_named<X: Over, Y: IntoTree>(name: &str, xs: X, f: impl FnOnce(X::Item) -> Y) -> Y::Tree {
+    vectorize(Some(name), xs, f)
+}
+
+#[track_caller]
+fn vectorize<X: Over, Y: IntoTree>(name: Option<&str>, xs: X, f: impl FnOnce(X::Item) -> Y) -> Y::Tree {
+    let loc = Loc::caller();
+    let mut sources = Sources::default();
+    xs.sources(&mut sources);
+    let tensors = sources.tensors();
+    let size = match sources.length() {
+        Ok(size) => Some(size),
+        Err(message) => {
+            report("vmap", message, &tensors);
+            None
+        }
+    };
+    let axis = name.map(|name| (name.to_string(), size.unwrap_or(1)));
+    let params = tensors.iter().map(|&tensor| Param::slice(tensor)).collect();
+    let body = trace_body("vmap_body", FrameKind::Repeats("vmap"), axis, params, |items| f(xs.item(&mut Items::new(items))));
+    let extent = size.unwrap_or(1);
+    let results = if body.broken || size.is_none() {
+        body.poisoned(body.types().iter().map(|ty| ty.stacked(extent)))
+    } else {
+        let mut batched = vec![true; tensors.len()];
+        batched.resize(body.func.params.len(), false);
+        let cx = VmapContext { axis: name.map(str::to_string), ..VmapContext::new(extent) };
+        let func = vmap_func(&body.func, &cx, &batched);
+        inline_at(loc, &func, &chain(&tensors, &body.captures))
+    };
+    body.tree.with_leaves(&results)
+}
+
+/// The compiler's vmap with all results batched; its warnings go to the trace, unless [`Tensor::both`](crate::Tensor::both)
+/// was said at their line.
+pub(crate) fn vmap_func(func: &Func, cx: &VmapContext, batched: &[bool]) -> Func {
+    let (mapped, _) = transform::vmap(func, cx, batched, &vec![true; func.results.len()]);
+    state::with(|trace| {
+        for &(loc, message) in cx.warnings.borrow().iter() {
+            if !trace.allows_both(loc) {
+                let over = cx.axis.as_ref().map_or_else(String::new, |name| format!(" (over `{name}`)"));
+                trace.warn("", format!("{message}{over}"), loc);
+            }
+        }
+    });
+    mapped
+}

@@ -1,0 +1,57 @@
+//! Derivatives: reverse mode, forward mode, and what is built of both. They nest in any order.
+
+mod forward;
+mod jacobian;
+mod reverse;
+
+pub use forward::{jvp, linearize};
+pub use jacobian::{hessian, jacfwd, jacrev};
+pub use reverse::{Loss, grad, stop_gradient, value_and_grad, vjp};
+
+use crate::control::body::{Body, Param, trace_body};
+use crate::tensor::Tensor;
+use crate::trace::TraceError;
+use crate::trace::state::{self, FrameKind};
+use crate::tree::{IntoTree, Path, Tree};
+use podracer_compiler::transform::TransformError;
+use podracer_compiler::{Loc, TensorType};
+
+/// Traces the function to be differentiated: explicit parameters for the leaves of `at`, which are what it is
+/// differentiated by.
+#[track_caller]
+fn trace_at<P: Tree, Y: IntoTree>(name: &str, op: &'static str, at: &P, f: impl FnOnce(P) -> Y) -> Body<Y::Tree> {
+    let params = at.leaves().into_iter().map(Param::like).collect();
+    trace_body(name, FrameKind::Once(op), None, params, |items| f(at.with_leaves(items)))
+}
+
+/// Which parameters of a traced function are differentiated by: the explicit ones.
+fn wrt<Y: Tree>(body: &Body<Y>, explicit: usize) -> Vec<bool> {
+    (0..body.func.params.len()).map(|i| i < explicit).collect()
+}
+
+/// Reports an op without the rule that was asked for: at the user's call, naming the op's line.
+fn refuse(op: &str, error: &TransformError, loc: Loc) {
+    let message = format!("`{}` cannot be differentiated so: {}", error.op, error.reason);
+    state::with(|trace| trace.error(TraceError::new(op, message, loc).note(format!("`{}` at", error.op), error.loc)));
+}
+
+/// Reports a leaf that is no float where only floats will do.
+fn check_floats(op: &str, leaves: &[(Path, TensorType)], tensors: &[Tensor], loc: Loc) -> bool {
+    let mut fine = true;
+    for ((path, ty), &tensor) in leaves.iter().zip(tensors) {
+        if ty.dtype.is_float() || state::with(|trace| trace.is_poison(tensor)).unwrap_or(true) {
+            continue;
+        }
+        fine = false;
+        let name = path.under("argument");
+        let message = format!("`{name}` is {ty}: only floats have gradients; capture it, or return it beside the loss");
+        state::with(|trace| trace.error(TraceError::new(op, message, loc)));
+    }
+    fine
+}
+
+/// A zero of a type, in the current frame.
+#[track_caller]
+fn zeros_of(ty: &TensorType) -> Tensor {
+    crate::tensor::create::zeros(ty.dtype, &ty.shape)
+}

@@ -1,0 +1,168 @@
+//! Reverse mode: one pass back gives the derivative by everything.
+
+use super::{check_floats, refuse, trace_at, wrt, zeros_of};
+use crate::control::body::{chain, inline_at};
+use crate::tensor::{Tensor, create};
+use crate::trace::TraceError;
+use crate::trace::state;
+use crate::tree::{IntoTree, Path, Tree, typed_paths};
+use podracer_compiler::ops::StopGradient;
+use podracer_compiler::transform;
+use podracer_compiler::{Func, Loc, TensorType};
+
+/// What a function under [`grad`] returns: the loss, a float scalar, or the loss with anything else beside it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a loss",
+    label = "expected a scalar `Tensor`, or `(Tensor, auxiliary)` with a tree beside the loss"
+)]
+pub trait Loss: Tree {
+    /// The loss.
+    fn loss(&self) -> Tensor;
+}
+
+impl Loss for Tensor {
+    fn loss(&self) -> Tensor {
+        *self
+    }
+}
+
+impl<A: Tree> Loss for (Tensor, A) {
+    fn loss(&self) -> Tensor {
+        self.0
+    }
+}
+
+/// The gradient of `f` at `params`, a tree of the same structure. What `f` returns beside the loss is left out; use
+/// [`value_and_grad`] to get it.
+#[track_caller]
+pub fn grad<P: IntoTree, V: Loss>(params: P, f: impl FnOnce(P::Tree) -> V) -> P::Tree {
+    differentiate("grad", params.into_tree(), f).1
+}
+
+/// What `f` returns at `params`, and its gradient there:
+///
+/// ```ignore
+/// let ((loss, state), grads) = value_and_grad(params, |params| (loss, state));
+/// ```
+///
+/// Captured tensors count as constants. Errors: a loss that is no float scalar, leaves of `params` that are no floats,
+/// ops that do not run backward.
+#[track_caller]
+pub fn value_and_grad<P: IntoTree, V: Loss>(params: P, f: impl FnOnce(P::Tree) -> V) -> (V, P::Tree) {
+    differentiate("value_and_grad", params.into_tree(), f)
+}
+
+#[track_caller]
+fn differentiate<P: Tree, V: Loss>(op: &'static str, params: P, f: impl FnOnce(P) -> V) -> (V, P) {
+    let loc = Loc::caller();
+    let before = typed_paths(&params);
+    let leaves = params.leaves();
+    let mut fine = check_floats(op, &before, &leaves, loc);
+    // What stands beside the loss sends no gradient: saying so here keeps the pass back small.
+    let body = trace_at("differentiated", op, &params, |params| {
+        let value = f(params);
+        let mut first = true;
+        value.map(&mut |leaf| if std::mem::take(&mut first) || !leaf.dtype().is_float() { leaf } else { stop_one(leaf, loc) })
+    });
+    let loss = &body.results[0];
+    if !(loss.ty.rank() == 0 && loss.ty.dtype.is_float()) && !loss.poison {
+        let message = format!("the loss must be a float scalar, got {}: take its mean or sum", loss.ty);
+        state::with(|trace| trace.error(TraceError::new(op, message, loss.made).note(format!("`{op}` at"), loc)));
+        fine = false;
+    }
+    let types = body.types();
+    let parts = if fine && !body.broken {
+        match transform::vjp(&body.func, &wrt(&body, leaves.len())) {
+            Ok(parts) => Some(parts),
+            Err(error) => {
+                refuse(op, &error, loc);
+                None
+            }
+        }
+    } else {
+        None
+    };
+    let Some(parts) = parts else {
+        let values = body.poisoned(types);
+        let grads = body.poisoned(before.into_iter().map(|(_, ty)| ty));
+        return (body.tree.with_leaves(&values), params.with_leaves(&grads));
+    };
+    let outputs = inline_at(loc, &parts.primal, &chain(&leaves, &body.captures));
+    let (values, residuals) = outputs.split_at(types.len().min(outputs.len()));
+    let mut cotangents = vec![create::ones(types[0].dtype, [])];
+    cotangents.extend(types[1..].iter().filter(|ty| ty.dtype.is_float()).map(zeros_of));
+    let grads = inline_at(loc, &parts.pullback, &chain(residuals, &cotangents));
+    (body.tree.with_leaves(values), params.with_leaves(&grads))
+}
+
+/// The value of `f` at `primals`, and the function from cotangents of its results to cotangents of `primals`. The
+/// function may be called several times, and under `vmap`. Results and primals that are no floats have cotangents that
+/// are not read, or zero.
+#[track_caller]
+pub fn vjp<P: IntoTree, Y: IntoTree>(primals: P, f: impl FnOnce(P::Tree) -> Y) -> (Y::Tree, impl Fn(Y::Tree) -> P::Tree) {
+    let loc = Loc::caller();
+    let primals = primals.into_tree();
+    let leaves = primals.leaves();
+    let body = trace_at("differentiated", "vjp", &primals, f);
+    let types = body.types();
+    let mut parts = None;
+    if !body.broken {
+        match transform::vjp(&body.func, &wrt(&body, leaves.len())) {
+            Ok(split) => parts = Some(split),
+            Err(error) => refuse("vjp", &error, loc),
+        }
+    }
+    let (values, pullback): (Vec<Tensor>, Option<(Func, Vec<Tensor>)>) = match parts {
+        Some(parts) => {
+            let mut values = inline_at(loc, &parts.primal, &chain(&leaves, &body.captures));
+            let residuals = values.split_off(types.len().min(values.len()));
+            (values, Some((parts.pullback, residuals)))
+        }
+        None => (body.poisoned(types.clone()), None),
+    };
+    let value = body.tree.with_leaves(&values);
+    let expected: Vec<(Path, TensorType)> = body.typed();
+    let wanted: Vec<TensorType> = leaves.iter().map(|leaf| leaf.ty()).collect();
+    let apply = move |cotangents: Y::Tree| {
+        let given = typed_paths(&cotangents);
+        let mut results = None;
+        if let Some((pullback, residuals)) = &pullback {
+            match crate::tree::difference("cotangent", &expected, &given) {
+                Some((_, message)) => {
+                    let message = format!("the cotangent must be like the result; it {message}");
+                    state::with(|trace| trace.error(TraceError::new("vjp", message, loc)));
+                }
+                None => {
+                    let floats: Vec<Tensor> = cotangents.leaves().into_iter().filter(|leaf| leaf.dtype().is_float()).collect();
+                    results = Some(inline_at(loc, pullback, &chain(residuals, &floats)));
+                }
+            }
+        }
+        let mut results = results.map(Vec::into_iter);
+        let leaves: Vec<Tensor> = wanted
+            .iter()
+            .map(|ty| match &mut results {
+                Some(results) if ty.dtype.is_float() => results.next().unwrap_or_else(|| zeros_of(ty)),
+                Some(_) => zeros_of(ty),
+                None => crate::tensor::poison(ty.clone()),
+            })
+            .collect();
+        primals.with_leaves(&leaves)
+    };
+    (value, apply)
+}
+
+/// The same values, through which no gradient flows.
+#[track_caller]
+pub fn stop_gradient<T: Tree>(tree: T) -> T {
+    let loc = Loc::caller();
+    tree.map(&mut |leaf| if leaf.dtype().is_float() { stop_one(leaf, loc) } else { leaf })
+}
+
+fn stop_one(leaf: Tensor, loc: Loc) -> Tensor {
+    let ty = leaf.ty();
+    match crate::control::body::emit_at(loc, podracer_compiler::OpRef::new(StopGradient {}), &[leaf], &[ty])[..] {
+        [stopped] => stopped,
+        _ => leaf,
+    }
+}

@@ -1,0 +1,151 @@
+//! Draws of floats.
+
+use super::Key;
+use super::discrete::bits_of;
+use crate::tensor::{IntoTensor, Shape, Tensor, create, fail, maximum};
+use podracer_compiler::{Array, DType, Scalar, TensorType};
+
+/// How a float type is laid out.
+struct Format {
+    fraction: u32,
+    word: DType,
+    one: i128,
+    /// The distance from 1 down to the next number.
+    below_one: f64,
+}
+
+fn format(dtype: DType) -> Option<Format> {
+    let format = |fraction: u32, word, one: i128| Format { fraction, word, one, below_one: 0.5f64.powi(fraction as i32 + 1) };
+    match dtype {
+        DType::F16 => Some(format(10, DType::U16, 0x3C00)),
+        DType::BF16 => Some(format(7, DType::U16, 0x3F80)),
+        DType::F32 => Some(format(23, DType::U32, 0x3F80_0000)),
+        DType::F64 => Some(format(52, DType::U64, 0x3FF0_0000_0000_0000)),
+        _ => None,
+    }
+}
+
+/// Floats.
+impl Key {
+    /// Uniform f32 in `[0, 1)`.
+    #[track_caller]
+    pub fn uniform(self, shape: impl Shape) -> Tensor {
+        self.uniform_of(DType::F32, shape)
+    }
+
+    /// Uniform in `[0, 1)`, of a float type.
+    #[track_caller]
+    pub fn uniform_of(self, dtype: DType, shape: impl Shape) -> Tensor {
+        let shape = shape.into_shape();
+        let (a, b) = self.consume();
+        unit(a, b, dtype, &shape)
+    }
+
+    /// Uniform f32 in `[low, high)`; the bounds are numbers or tensors that broadcast to the shape.
+    #[track_caller]
+    pub fn uniform_range(self, shape: impl Shape, low: impl IntoTensor, high: impl IntoTensor) -> Tensor {
+        let shape = shape.into_shape();
+        let [low, high] = float_bounds("uniform", low, high);
+        let unit = self.uniform_of(low.dtype(), &shape);
+        // Rounding may push the product below the bound.
+        maximum(low, unit * (high - low) + low)
+    }
+
+    /// Normal f32 with mean 0 and variance 1.
+    #[track_caller]
+    pub fn normal(self, shape: impl Shape) -> Tensor {
+        self.normal_of(DType::F32, shape)
+    }
+
+    /// Normal with mean 0 and variance 1, of a float type.
+    #[track_caller]
+    pub fn normal_of(self, dtype: DType, shape: impl Shape) -> Tensor {
+        let shape = shape.into_shape();
+        let Some(format) = format(dtype) else {
+            return fail("normal", format!("expected a float type, got {dtype}"), &[], TensorType::new(dtype, shape));
+        };
+        let low = number(dtype, -1.0 + format.below_one);
+        let uniform = self.uniform_range(&shape, low, number(dtype, 1.0));
+        uniform.erf_inv() * std::f64::consts::SQRT_2
+    }
+
+    /// Normal f32 with mean 0 and variance 1, kept to `(low, high)`: drawn from the distribution cut there, not clipped.
+    #[track_caller]
+    pub fn truncated_normal(self, shape: impl Shape, low: f64, high: f64) -> Tensor {
+        let shape = shape.into_shape();
+        // As jax: the quotients are f32, and so are the values of erf.
+        let bound = |x: f64| number(DType::F32, f64::from(x as f32 / std::f32::consts::SQRT_2)).erf();
+        let uniform = self.uniform_range(&shape, bound(low), bound(high));
+        let normal = uniform.erf_inv() * std::f64::consts::SQRT_2;
+        normal.clamp(f64::from((low as f32).next_up()), f64::from((high as f32).next_down()))
+    }
+
+    /// The Gumbel distribution with location 0 and scale 1, in f32: the arg max of logits with such noise is distributed
+    /// as their softmax.
+    #[track_caller]
+    pub fn gumbel(self, shape: impl Shape) -> Tensor {
+        -(-self.above_zero(shape).log()).log()
+    }
+
+    /// The exponential distribution with rate 1, in f32.
+    #[track_caller]
+    pub fn exponential(self, shape: impl Shape) -> Tensor {
+        -(-self.uniform(shape)).log1p()
+    }
+
+    /// The Laplace distribution with location 0 and scale 1, in f32.
+    #[track_caller]
+    pub fn laplace(self, shape: impl Shape) -> Tensor {
+        let low = -1.0 + 0.5f64.powi(24);
+        let uniform = self.uniform_range(shape, low, 1.0);
+        uniform.sign() * (-uniform.abs()).log1p()
+    }
+
+    /// The logistic distribution with location 0 and scale 1, in f32.
+    #[track_caller]
+    pub fn logistic(self, shape: impl Shape) -> Tensor {
+        let uniform = self.above_zero(shape);
+        (uniform / (1.0 - uniform)).log()
+    }
+
+    /// The Cauchy distribution with location 0 and scale 1, in f32.
+    #[track_caller]
+    pub fn cauchy(self, shape: impl Shape) -> Tensor {
+        (std::f64::consts::PI * (self.above_zero(shape) - 0.5)).tan()
+    }
+
+    /// Uniform f32 in `(0, 1)`, for logarithms.
+    #[track_caller]
+    fn above_zero(self, shape: impl Shape) -> Tensor {
+        self.uniform_range(shape, f64::from(f32::MIN_POSITIVE), 1.0)
+    }
+}
+
+/// Uniform in `[0, 1)`: random bits as the fraction of a number in `[1, 2)`.
+#[track_caller]
+fn unit(a: Tensor, b: Tensor, dtype: DType, shape: &[usize]) -> Tensor {
+    let Some(format) = format(dtype) else {
+        return fail("uniform", format!("expected a float type, got {dtype}"), &[a], TensorType::new(dtype, shape));
+    };
+    // jax draws only as many bits as bf16 has use for.
+    let drawn = if format.fraction < 8 { DType::U8 } else { format.word };
+    let bits = bits_of((a, b), drawn, shape).astype(format.word);
+    let one = create::constant_of(&Array::scalar(format.word, Scalar::Int(format.one)));
+    let shift = drawn.bits() - format.fraction;
+    ((bits >> shift) | one).bitcast(dtype) - 1.0
+}
+
+fn number(dtype: DType, value: f64) -> Tensor {
+    create::constant_of(&Array::floats(dtype, [], &[value]))
+}
+
+/// Bounds as tensors of one float type.
+#[track_caller]
+fn float_bounds(op: &str, low: impl IntoTensor, high: impl IntoTensor) -> [Tensor; 2] {
+    let bounds = crate::tensor::literal_pair(op, low.operand(), high.operand());
+    if bounds[0].dtype().is_float() {
+        return bounds;
+    }
+    // Integers alone are i32: `uniform_range(shape, 0, 1)` means floats.
+    bounds.map(|bound| bound.astype(DType::F32))
+}

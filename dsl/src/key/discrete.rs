@@ -1,0 +1,171 @@
+//! Draws of words and integers.
+
+use super::Key;
+use super::threefry::threefry2x32;
+use crate::tensor::{IntoTensor, Shape, Tensor, create, fail, report, select};
+use podracer_compiler::{DType, TensorType};
+use std::ops::Range;
+
+/// The number of an element in row-major order, as the high and the low half of 64 bits; `None` where it is 0.
+#[track_caller]
+pub(super) fn counters(shape: &[usize]) -> (Option<Tensor>, Option<Tensor>) {
+    let elements: usize = shape.iter().product();
+    if shape.is_empty() || elements == 0 {
+        return (None, None);
+    }
+    if elements as u64 <= 1 << 32 {
+        return (None, Some(create::iota(DType::U32, [elements], 0).reshape(shape)));
+    }
+    let flat = create::iota(DType::U64, [elements], 0).reshape(shape);
+    (Some((flat >> 32).astype(DType::U32)), Some(flat.astype(DType::U32)))
+}
+
+/// Bits from a key that is consumed already or used for several draws that belong together.
+#[track_caller]
+pub(super) fn bits_of((a, b): (Tensor, Tensor), dtype: DType, shape: &[usize]) -> Tensor {
+    let guess = TensorType::new(dtype, shape);
+    if !dtype.is_unsigned_integer() {
+        return fail("bits", format!("expected an unsigned integer type, got {dtype}"), &[a], guess);
+    }
+    if guess.elements() == 0 {
+        return create::zeros(dtype, shape);
+    }
+    let (high, low) = counters(shape);
+    let (x, y) = threefry2x32(a, b, high, low);
+    match dtype.size() {
+        8 => (x.astype(DType::U64) << 32) | y.astype(DType::U64),
+        4 => x ^ y,
+        _ => (x ^ y).astype(dtype),
+    }
+}
+
+/// Two keys of one, without the stack in between.
+#[track_caller]
+pub(super) fn halves_split((a, b): (Tensor, Tensor)) -> [(Tensor, Tensor); 2] {
+    let (high, low) = threefry2x32(a, b, None, Some(create::iota(DType::U32, [2], 0)));
+    [(high.index(0), low.index(0)), (high.index(1), low.index(1))]
+}
+
+/// Words and integers.
+impl Key {
+    /// Uniform bits of an unsigned type.
+    #[track_caller]
+    pub fn bits(self, dtype: DType, shape: impl Shape) -> Tensor {
+        bits_of(self.consume(), dtype, &shape.into_shape())
+    }
+
+    /// Uniform i32 in a range. Where the range's extent is no power of two, the draw is biased by less than
+    /// extent / 2^64. An empty range gives its start.
+    #[track_caller]
+    pub fn randint<I: Bound>(self, shape: impl Shape, range: Range<I>) -> Tensor {
+        self.randint_of(DType::I32, shape, range)
+    }
+
+    /// [`Key::randint`] in another integer type. A bound outside of it is moved to its end, but the end of the range may
+    /// be one past the greatest value.
+    #[track_caller]
+    pub fn randint_of<I: Bound>(self, dtype: DType, shape: impl Shape, range: Range<I>) -> Tensor {
+        let shape = shape.into_shape();
+        let halves = self.consume();
+        let guess = TensorType::new(dtype, shape.clone());
+        if !dtype.is_integer() {
+            return fail("randint", format!("expected an integer type, got {dtype}"), &[halves.0], guess);
+        }
+        let (least, greatest) = dtype.integer_range();
+        let low = range.start.wide().clamp(least, greatest);
+        let past = range.end.wide() > greatest;
+        let high = range.end.wide().clamp(least, greatest);
+        let bits = dtype.bits();
+        let modulus = 1i128 << bits;
+        // The extent, modulo 2^bits: 0 is all values there are.
+        let span = if high <= low { 1 } else { (high - low + i128::from(past)) % modulus };
+        let unsigned = unsigned_of(dtype);
+        let [first, second] = halves_split(halves);
+        let lower = bits_of(second, unsigned, &shape);
+        let offset = if span == 0 {
+            lower
+        } else if span.count_ones() == 1 {
+            // The high word's weight, 2^bits, is 0 modulo a power of two, so that it need not be drawn.
+            lower & literal(unsigned, span - 1)
+        } else {
+            let half = (1i128 << (bits / 2)) % span;
+            // Words wrap: the product is taken modulo 2^bits before the remainder, as jax does.
+            let multiplier = (half * half % modulus) % span;
+            let higher = bits_of(first, unsigned, &shape);
+            let span = literal(unsigned, span);
+            (higher % span * literal(unsigned, multiplier) + lower % span) % span
+        };
+        let low = create::constant_of(&podracer_compiler::Array::scalar(dtype, podracer_compiler::Scalar::Int(low)));
+        offset.astype(dtype) + low
+    }
+
+    /// Uniform integers between computed bounds, scalars (or of the draw's shape) of one integer type, which is the
+    /// result's: `low` included, `high` not.
+    #[track_caller]
+    pub fn randint_between(self, shape: impl Shape, low: Tensor, high: Tensor) -> Tensor {
+        let shape = shape.into_shape();
+        let halves = self.consume();
+        let (ty, high_ty) = (low.ty(), high.ty());
+        let guess = ty.with_shape(shape.clone());
+        if !ty.dtype.is_integer() || ty.dtype != high_ty.dtype {
+            return fail("randint", format!("expected bounds of one integer type, got {ty} and {high_ty}"), &[low, high], guess);
+        }
+        let (low, high) = (low.broadcast_to(&shape), high.broadcast_to(&shape));
+        let unsigned = unsigned_of(ty.dtype);
+        let [first, second] = halves_split(halves);
+        let (higher, lower) = (bits_of(first, unsigned, &shape), bits_of(second, unsigned, &shape));
+        let span = select(high.le(low), 1, (high - low).astype(unsigned));
+        let half = literal(unsigned, 1i128 << (ty.dtype.bits() / 2)) % span;
+        let multiplier = (half * half) % span;
+        let offset = (higher % span * multiplier + lower % span) % span;
+        low + offset.astype(ty.dtype)
+    }
+
+    /// True with probability `p`, a number or a tensor that broadcasts to the shape.
+    #[track_caller]
+    pub fn bernoulli(self, shape: impl Shape, p: impl IntoTensor) -> Tensor {
+        let shape = shape.into_shape();
+        let p = p.into_tensor();
+        if !p.dtype().is_float() {
+            report("bernoulli", format!("expected a float probability, got {}", p.ty()), &[p]);
+            return crate::tensor::poison(TensorType::new(DType::Bool, shape));
+        }
+        self.uniform_of(p.dtype(), shape).lt(p)
+    }
+
+    /// -1 or 1, in i32.
+    #[track_caller]
+    pub fn rademacher(self, shape: impl Shape) -> Tensor {
+        2 * self.bernoulli(shape, 0.5).astype(DType::I32) - 1
+    }
+}
+
+fn literal(dtype: DType, value: i128) -> Tensor {
+    create::constant_of(&podracer_compiler::Array::scalar(dtype, podracer_compiler::Scalar::Int(value)))
+}
+
+fn unsigned_of(dtype: DType) -> DType {
+    match dtype.size() {
+        1 => DType::U8,
+        2 => DType::U16,
+        4 => DType::U32,
+        _ => DType::U64,
+    }
+}
+
+/// A bound of a range of integers that is known while tracing.
+pub trait Bound {
+    /// The number, wide enough for all types.
+    fn wide(&self) -> i128;
+}
+
+macro_rules! bounds {
+    ($($int:ty),*) => {$(
+        impl Bound for $int {
+            fn wide(&self) -> i128 {
+                *self as i128
+            }
+        }
+    )*};
+}
+bounds!(i32, usize, u32, i64, u64);

@@ -1,0 +1,253 @@
+//! Random numbers: keys that split, and draws that are pure functions of them, equal to `jax.random`'s to the bit
+//! (threefry, partitionable mode).
+//!
+//! # Invariants
+//! - A key is used once: it is not `Copy`, and its methods take `self`. What rustc cannot see (a clone, a key captured by
+//!   a body that repeats) is found while tracing.
+//! - Words come from threefry2x32, unrolled and elementwise where they are used: XLA fuses that into what reads them.
+
+mod choice;
+mod continuous;
+mod discrete;
+mod permute;
+mod threefry;
+
+use crate::tensor::{IntoTensor, Operand, Tensor, create, report, stack};
+use crate::trace::state;
+use crate::tree::{IntoTree, Items, Kind, Over, Path, Sources, Tree, tree_item, tree_sources};
+use podracer_compiler::{DType, Loc};
+use threefry::threefry2x32;
+
+/// A random key: two u32 words.
+///
+/// Use it once. [`Key::split`] makes two of one; [`Key::split_n`] makes many, to go over in `scan` or `vmap`;
+/// [`Key::fold_in`] makes one for an index.
+#[derive(Clone, Debug)]
+#[must_use = "a key that is not used draws nothing"]
+pub struct Key {
+    words: Tensor,
+}
+
+/// Several keys, to go over in `vmap`, `scan` or `map`: a `u32[n, 2]`.
+#[derive(Clone, Debug)]
+#[must_use = "keys that are not used draw nothing"]
+pub struct Keys {
+    words: Tensor,
+}
+
+/// A seed: a number of the host, or an integer scalar of the program.
+#[diagnostic::on_unimplemented(message = "`{Self}` is not a seed", label = "expected u64, u32, i32 or an integer scalar `Tensor`")]
+pub trait Seed {
+    /// The high and the low word.
+    fn words(self) -> (Operand, Operand);
+}
+
+impl Seed for u64 {
+    fn words(self) -> (Operand, Operand) {
+        (((self >> 32) as u32).operand(), (self as u32).operand())
+    }
+}
+
+impl Seed for u32 {
+    fn words(self) -> (Operand, Operand) {
+        u64::from(self).words()
+    }
+}
+
+/// As jax without 64-bit types: the bits of the number, no sign extension.
+impl Seed for i32 {
+    fn words(self) -> (Operand, Operand) {
+        (self as u32).words()
+    }
+}
+
+impl Seed for Tensor {
+    #[track_caller]
+    fn words(self) -> (Operand, Operand) {
+        let ty = self.ty();
+        if ty.rank() > 0 || !ty.dtype.is_integer() {
+            report("Key::new", format!("expected an integer scalar as the seed, got {ty}"), &[self]);
+        }
+        if ty.dtype.size() == 8 {
+            let high = self.shift_right_logical(32).astype(DType::U32);
+            return (high.operand(), self.astype(DType::U32).operand());
+        }
+        (0u32.operand(), self.astype(DType::U32).operand())
+    }
+}
+
+impl Key {
+    /// The key of a seed, as `jax.random.key(seed)` makes it.
+    #[track_caller]
+    pub fn new(seed: impl Seed) -> Key {
+        let (high, low) = seed.words();
+        let words = [crate::tensor::materialize(high), crate::tensor::materialize(low)];
+        Key { words: stack(&words, 0) }
+    }
+
+    /// A key from its raw words, a `u32[2]`.
+    #[track_caller]
+    pub fn from_words(words: Tensor) -> Key {
+        let ty = words.ty();
+        if ty.dtype != DType::U32 || ty.shape != [2] {
+            report("Key::from_words", format!("expected u32[2], got {ty}"), &[words]);
+        }
+        Key { words }
+    }
+
+    /// The raw words, a `u32[2]`, for storing. Looking at them does not use the key up.
+    pub fn words(&self) -> Tensor {
+        self.words
+    }
+
+    /// The words, for a use that draws; a second one is an error.
+    #[track_caller]
+    fn consume(self) -> (Tensor, Tensor) {
+        let loc = Loc::caller();
+        state::with(|trace| trace.consume(self.words, loc));
+        self.halves()
+    }
+
+    #[track_caller]
+    fn halves(&self) -> (Tensor, Tensor) {
+        (self.words.index(0), self.words.index(1))
+    }
+
+    /// The same key for another use of the same numbers, on purpose: antithetic draws, common random numbers over a
+    /// batch.
+    #[track_caller]
+    pub fn again(&self) -> Key {
+        let loc = Loc::caller();
+        let words = self.words;
+        let copy = state::with(|trace| {
+            let (var, poison) = trace.read(words);
+            trace.handle(var, poison, loc)
+        });
+        Key { words: copy.unwrap_or(words) }
+    }
+
+    /// Two independent keys.
+    #[track_caller]
+    pub fn split(self) -> (Key, Key) {
+        let [first, second] = self.split_into();
+        (first, second)
+    }
+
+    /// `N` independent keys: `let [init, act, learn] = key.split_into();`
+    #[track_caller]
+    pub fn split_into<const N: usize>(self) -> [Key; N] {
+        let keys = self.split_n(N);
+        let mut parts = Vec::with_capacity(N);
+        for i in 0..N {
+            parts.push(keys.words.index(i as isize));
+        }
+        std::array::from_fn(|i| Key { words: parts[i] })
+    }
+
+    /// `n` independent keys, to go over.
+    #[track_caller]
+    pub fn split_n(self, n: usize) -> Keys {
+        let (a, b) = self.consume();
+        let (high, low) = threefry2x32(a, b, None, Some(create::iota(DType::U32, [n], 0)));
+        Keys { words: stack(&[high, low], 1) }
+    }
+
+    /// The key for an index (an environment's number, a step): other data, other key. Keeps `self`, which should then
+    /// be used for nothing else.
+    #[track_caller]
+    pub fn fold_in(&self, data: impl IntoTensor) -> Key {
+        let data = data.into_tensor();
+        let ty = data.ty();
+        if ty.rank() > 0 || !ty.dtype.is_integer() {
+            report("fold_in", format!("expected an integer scalar, got {ty}"), &[data]);
+        }
+        let (a, b) = self.halves();
+        let (high, low) = threefry2x32(a, b, None, Some(data.astype(DType::U32)));
+        Key { words: stack(&[high, low], 0) }
+    }
+}
+
+impl Keys {
+    /// Keys from raw words, a `u32[n, 2]`.
+    #[track_caller]
+    pub fn from_words(words: Tensor) -> Keys {
+        let ty = words.ty();
+        if ty.dtype != DType::U32 || ty.rank() != 2 || ty.shape.last() != Some(&2) {
+            report("Keys::from_words", format!("expected u32[n,2], got {ty}"), &[words]);
+        }
+        Keys { words }
+    }
+
+    /// The raw words, a `u32[n, 2]`.
+    pub fn words(&self) -> Tensor {
+        self.words
+    }
+
+    /// How many there are.
+    #[allow(clippy::len_without_is_empty, reason = "the count is part of the program's types")]
+    #[track_caller]
+    pub fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Key number `i`.
+    #[track_caller]
+    pub fn at(&self, i: usize) -> Key {
+        Key { words: self.words.index(i as isize) }
+    }
+}
+
+/// Each gone over item is a key.
+impl Over for Keys {
+    type Item = Key;
+    fn sources(&self, sources: &mut Sources) {
+        sources.push(self.words);
+    }
+    fn item(self, items: &mut Items<'_>) -> Key {
+        Key { words: items.take() }
+    }
+}
+
+/// A stack of keys, as `vmap` over a function that returns a key gives it, goes over its leading axis.
+impl Over for Key {
+    type Item = Key;
+    fn sources(&self, sources: &mut Sources) {
+        tree_sources(self, sources);
+    }
+    fn item(self, items: &mut Items<'_>) -> Key {
+        tree_item(&self, items)
+    }
+}
+
+impl IntoTree for Key {
+    type Tree = Key;
+    fn into_tree(self) -> Key {
+        self
+    }
+}
+
+impl Tree for Key {
+    type Of<K: Kind> = K::Leaf;
+
+    fn visit(&self, path: &mut Path, f: &mut dyn FnMut(&Path, Tensor)) {
+        f(path, self.words);
+    }
+    fn map(&self, f: &mut dyn FnMut(Tensor) -> Tensor) -> Key {
+        Key { words: f(self.words) }
+    }
+    fn to_kind<K: Kind>(&self, f: &mut dyn FnMut(Tensor) -> K::Leaf) -> K::Leaf {
+        f(self.words)
+    }
+    fn from_kind<K: Kind>(of: &K::Leaf, f: &mut dyn FnMut(&K::Leaf) -> Tensor) -> Key {
+        Key { words: f(of) }
+    }
+    fn convert<J: Kind, K: Kind>(of: &J::Leaf, f: &mut dyn FnMut(&J::Leaf) -> K::Leaf) -> K::Leaf {
+        f(of)
+    }
+    fn visit_kind<'a, K: Kind>(of: &'a K::Leaf, path: &mut Path, f: &mut dyn FnMut(&Path, &'a K::Leaf)) {
+        f(path, of);
+    }
+    fn into_leaves<K: Kind>(of: K::Leaf, leaves: &mut Vec<K::Leaf>) {
+        leaves.push(of);
+    }
+}

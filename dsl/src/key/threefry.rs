@@ -1,0 +1,24 @@
+//! The cipher: threefry-2x32 with 20 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
+
+use crate::tensor::Tensor;
+
+const ROTATIONS: [[u32; 4]; 2] = [[13, 15, 26, 6], [17, 29, 16, 24]];
+/// The constant that keeps a zero key from being weak.
+const PARITY: u32 = 0x1BD1_1BDA;
+
+/// Encrypts counters, element by element, under the key of two u32 scalars. A counter that is `None` is 0.
+#[track_caller]
+pub(super) fn threefry2x32(a: Tensor, b: Tensor, high: Option<Tensor>, low: Option<Tensor>) -> (Tensor, Tensor) {
+    let schedule = [a, b, a ^ b ^ PARITY];
+    let mut x = high.map_or(a, |high| high + a);
+    let mut y = low.map_or(b, |low| low + b);
+    for group in 0..5 {
+        for &bits in &ROTATIONS[group % 2] {
+            x += y;
+            y = ((y << bits) | (y >> (32 - bits))) ^ x;
+        }
+        x += schedule[(group + 1) % 3];
+        y = y + schedule[(group + 2) % 3] + (group as u32 + 1);
+    }
+    (x, y)
+}

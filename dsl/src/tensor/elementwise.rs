@@ -1,0 +1,354 @@
+//! Functions that act element by element, with NumPy broadcasting between their operands.
+
+use super::{IntoTensor, Tensor, align, emit1, report};
+use podracer_compiler::ops::{self, Direction};
+use podracer_compiler::{DType, Op};
+
+/// An op with one operand.
+#[track_caller]
+pub(crate) fn unary(op: impl Op, x: Tensor) -> Tensor {
+    let ty = x.ty();
+    emit1(op, &[x], ty)
+}
+
+/// An op with two operands that broadcast.
+#[track_caller]
+pub(crate) fn binary(op: impl Op, x: impl IntoTensor, y: impl IntoTensor) -> Tensor {
+    let xy = align(op.mnemonic(), vec![x.operand(), y.operand()]);
+    let ty = xy[0].ty();
+    emit1(op, &xy, ty)
+}
+
+/// `p ? a : b`, element by element. `p` is a bool; all three broadcast. Both sides are computed; a gradient flows into
+/// each only where it was taken, but beware of NaN in the side not taken: keep its input in range instead.
+#[track_caller]
+pub fn select(p: impl IntoTensor, a: impl IntoTensor, b: impl IntoTensor) -> Tensor {
+    let p = p.into_tensor();
+    let sides = align("select", vec![a.operand(), b.operand()]);
+    if p.dtype() != DType::Bool {
+        report("select", format!("expected a bool predicate, got {}: compare it with something", p.ty()), &[p]);
+        return super::poison(sides[0].ty());
+    }
+    let (p_shape, shape) = (p.shape(), sides[0].shape());
+    let Ok(shape) = super::broadcast_pair(&p_shape, &shape) else {
+        let message = format!("the predicate {} and {} do not broadcast", p.ty(), sides[0].ty());
+        report("select", message, &[p, sides[0]]);
+        return super::poison(sides[0].ty());
+    };
+    let p = super::broadcast_to(p, &shape);
+    let (a, b) = (super::broadcast_to(sides[0], &shape), super::broadcast_to(sides[1], &shape));
+    let ty = a.ty();
+    emit1(ops::Select {}, &[p, a, b], ty)
+}
+
+/// The larger of each pair; NaN if one is NaN.
+#[track_caller]
+pub fn maximum(a: impl IntoTensor, b: impl IntoTensor) -> Tensor {
+    binary(ops::Maximum {}, a, b)
+}
+
+/// The smaller of each pair; NaN if one is NaN.
+#[track_caller]
+pub fn minimum(a: impl IntoTensor, b: impl IntoTensor) -> Tensor {
+    binary(ops::Minimum {}, a, b)
+}
+
+/// `a` to the power of `b`.
+#[track_caller]
+pub fn pow(a: impl IntoTensor, b: impl IntoTensor) -> Tensor {
+    binary(ops::Power {}, a, b)
+}
+
+/// The angle of the point (x, y), in (-pi, pi].
+#[track_caller]
+pub fn atan2(y: impl IntoTensor, x: impl IntoTensor) -> Tensor {
+    binary(ops::Atan2 {}, y, x)
+}
+
+/// `x` kept in `[low, high]`.
+#[track_caller]
+pub fn clamp(x: impl IntoTensor, low: impl IntoTensor, high: impl IntoTensor) -> Tensor {
+    let [x, low, high] = align("clamp", vec![x.operand(), low.operand(), high.operand()])[..] else {
+        return x_only();
+    };
+    let ty = x.ty();
+    emit1(ops::Clamp {}, &[low, x, high], ty)
+}
+
+#[track_caller]
+fn x_only() -> Tensor {
+    super::poison(podracer_compiler::TensorType::scalar(DType::F32))
+}
+
+macro_rules! unaries {
+    ($($(#[$doc:meta])* $method:ident: $op:ident;)*) => {
+        /// Functions of one tensor.
+        impl Tensor {
+            $($(#[$doc])*
+            #[track_caller]
+            pub fn $method(self) -> Tensor {
+                unary(ops::$op {}, self)
+            })*
+        }
+    };
+}
+
+unaries! {
+    /// The absolute value.
+    abs: Abs;
+    /// -1, 0 or 1; NaN stays.
+    sign: Sign;
+    /// e^x.
+    exp: Exponential;
+    /// e^x - 1, exact near 0.
+    expm1: ExponentialMinusOne;
+    /// The natural logarithm.
+    log: Log;
+    /// log(1 + x), exact near 0.
+    log1p: LogPlusOne;
+    /// The square root.
+    sqrt: Sqrt;
+    /// 1 / sqrt(x).
+    rsqrt: Rsqrt;
+    /// The cube root.
+    cbrt: Cbrt;
+    /// The sine of radians.
+    sin: Sine;
+    /// The cosine of radians.
+    cos: Cosine;
+    /// The tangent of radians.
+    tan: Tan;
+    /// The hyperbolic tangent.
+    tanh: Tanh;
+    /// 1 / (1 + e^-x).
+    sigmoid: Logistic;
+    /// The greatest whole number not above.
+    floor: Floor;
+    /// The least whole number not below.
+    ceil: Ceil;
+    /// The nearest whole number, ties to even.
+    round: RoundNearestEven;
+    /// The error function.
+    erf: Erf;
+    /// The inverse of [`Tensor::erf`] on (-1, 1).
+    erf_inv: ErfInv;
+    /// The number of bits set.
+    popcount: Popcnt;
+}
+
+macro_rules! comparisons {
+    ($($(#[$doc:meta])* $method:ident: $direction:ident;)*) => {
+        /// Comparisons. They give bool tensors: `==` and `<` of Rust would have to know the values.
+        #[allow(clippy::should_implement_trait, reason = "Rust's comparison traits return bool")]
+        impl Tensor {
+            $($(#[$doc])*
+            #[track_caller]
+            pub fn $method(self, other: impl IntoTensor) -> Tensor {
+                let xy = align("compare", vec![Operand::Tensor(self), other.operand()]);
+                let ty = xy[0].ty().with_dtype(DType::Bool);
+                emit1(ops::Compare { direction: Direction::$direction }, &xy, ty)
+            })*
+        }
+    };
+}
+
+use super::Operand;
+
+comparisons! {
+    /// Equal; NaN equals nothing.
+    eq: Eq;
+    /// Not equal; NaN differs from everything.
+    ne: Ne;
+    /// Less.
+    lt: Lt;
+    /// Less or equal.
+    le: Le;
+    /// Greater.
+    gt: Gt;
+    /// Greater or equal.
+    ge: Ge;
+}
+
+/// Functions built of the ones above.
+impl Tensor {
+    /// x * x.
+    #[track_caller]
+    pub fn square(self) -> Tensor {
+        unary_pair(self)
+    }
+
+    /// 1 / x.
+    #[track_caller]
+    pub fn reciprocal(self) -> Tensor {
+        1.0 / self
+    }
+
+    /// x to a power.
+    #[track_caller]
+    pub fn pow(self, exponent: impl IntoTensor) -> Tensor {
+        pow(self, exponent)
+    }
+
+    /// x to a whole power, by multiplication.
+    #[track_caller]
+    pub fn powi(self, exponent: u32) -> Tensor {
+        let mut result = None;
+        let (mut base, mut left) = (self, exponent);
+        while left > 0 {
+            if left & 1 == 1 {
+                result = Some(result.map_or(base, |result: Tensor| result * base));
+            }
+            left >>= 1;
+            if left > 0 {
+                base = base * base;
+            }
+        }
+        result.unwrap_or_else(|| self.ones_like())
+    }
+
+    /// The larger of each pair.
+    #[track_caller]
+    pub fn maximum(self, other: impl IntoTensor) -> Tensor {
+        maximum(self, other)
+    }
+
+    /// The smaller of each pair.
+    #[track_caller]
+    pub fn minimum(self, other: impl IntoTensor) -> Tensor {
+        minimum(self, other)
+    }
+
+    /// Kept in `[low, high]`.
+    #[track_caller]
+    pub fn clamp(self, low: impl IntoTensor, high: impl IntoTensor) -> Tensor {
+        clamp(self, low, high)
+    }
+
+    /// `self` is the predicate: `a` where true, `b` elsewhere.
+    #[track_caller]
+    pub fn select(self, a: impl IntoTensor, b: impl IntoTensor) -> Tensor {
+        select(self, a, b)
+    }
+
+    /// Remainder with the sign of `self`, as `%` of Rust and C.
+    #[track_caller]
+    pub fn rem(self, other: impl IntoTensor) -> Tensor {
+        binary(ops::Remainder {}, self, other)
+    }
+
+    /// Remainder with the sign of `other`, as `%` of Python: `(-1).modulo(5)` is 4.
+    #[track_caller]
+    pub fn modulo(self, other: impl IntoTensor) -> Tensor {
+        let [x, y] = align("modulo", vec![Operand::Tensor(self), other.operand()])[..] else {
+            return self;
+        };
+        let remainder = binary(ops::Remainder {}, x, y);
+        if remainder.dtype().is_unsigned_integer() {
+            return remainder;
+        }
+        let signs_differ = remainder.lt(0) ^ y.lt(0);
+        select(remainder.ne(0) & signs_differ, remainder + y, remainder)
+    }
+
+    /// Quotient rounded toward negative infinity, as `//` of Python.
+    #[track_caller]
+    pub fn floor_div(self, other: impl IntoTensor) -> Tensor {
+        let [x, y] = align("floor_div", vec![Operand::Tensor(self), other.operand()])[..] else {
+            return self;
+        };
+        if x.dtype().is_float() {
+            return (x / y).floor();
+        }
+        let quotient = x / y;
+        if x.dtype().is_unsigned_integer() {
+            return quotient;
+        }
+        let remainder = binary(ops::Remainder {}, x, y);
+        select(remainder.ne(0) & (remainder.lt(0) ^ y.lt(0)), quotient - 1, quotient)
+    }
+
+    /// Whether neither infinite nor NaN.
+    #[track_caller]
+    pub fn is_finite(self) -> Tensor {
+        let ty = self.ty().with_dtype(DType::Bool);
+        emit1(ops::IsFinite {}, &[self], ty)
+    }
+
+    /// Whether NaN.
+    #[track_caller]
+    pub fn is_nan(self) -> Tensor {
+        self.ne(self)
+    }
+
+    /// max(x, 0); its derivative at 0 is 0.
+    #[track_caller]
+    pub fn relu(self) -> Tensor {
+        select(self.gt(0), self, self.zeros_like())
+    }
+
+    /// log(1 + e^x), without overflow.
+    #[track_caller]
+    pub fn softplus(self) -> Tensor {
+        self.maximum(0) + (-self.abs()).exp().log1p()
+    }
+
+    /// log of the sigmoid, without underflow.
+    #[track_caller]
+    pub fn log_sigmoid(self) -> Tensor {
+        -(-self).softplus()
+    }
+
+    /// x * sigmoid(x), also called swish.
+    #[track_caller]
+    pub fn silu(self) -> Tensor {
+        self * self.sigmoid()
+    }
+
+    /// x where positive, e^x - 1 elsewhere.
+    #[track_caller]
+    pub fn elu(self) -> Tensor {
+        let negative = self.minimum(0).expm1();
+        select(self.gt(0), self, negative)
+    }
+
+    /// x times the normal distribution function of x, exactly (`erf`, not the tanh approximation).
+    #[track_caller]
+    pub fn gelu(self) -> Tensor {
+        0.5 * self * (1.0 + (self * std::f64::consts::FRAC_1_SQRT_2).erf())
+    }
+
+    /// x where positive, `slope` * x elsewhere.
+    #[track_caller]
+    pub fn leaky_relu(self, slope: f64) -> Tensor {
+        select(self.gt(0), self, self * slope)
+    }
+
+    /// Another element type. Floats to integers round toward zero; numbers to bool are `!= 0`.
+    #[track_caller]
+    pub fn astype(self, dtype: DType) -> Tensor {
+        let ty = self.ty();
+        if ty.dtype == dtype {
+            return self;
+        }
+        emit1(ops::Convert { dtype }, &[self], ty.with_dtype(dtype))
+    }
+
+    /// The same bits read as another element type of the same width.
+    #[track_caller]
+    pub fn bitcast(self, dtype: DType) -> Tensor {
+        let ty = self.ty();
+        emit1(ops::BitcastConvert { dtype }, &[self], ty.with_dtype(dtype))
+    }
+
+    /// Shifts right with zeros, whatever the sign.
+    #[track_caller]
+    pub fn shift_right_logical(self, bits: impl IntoTensor) -> Tensor {
+        binary(ops::ShiftRightLogical {}, self, bits)
+    }
+}
+
+#[track_caller]
+fn unary_pair(x: Tensor) -> Tensor {
+    let ty = x.ty();
+    emit1(ops::Multiply {}, &[x, x], ty)
+}

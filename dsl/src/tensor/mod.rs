@@ -1,0 +1,166 @@
+//! The tensor: a handle into the current trace. Everything that can be done with one tensor is a method of it; the
+//! files of this folder hold the methods by family.
+//!
+//! # Invariants
+//! - A handle holds no value. dtype and shape are known as soon as it exists.
+//! - No method panics on a mistake: it records an error at the caller's line and gives a poisoned handle.
+
+pub mod create;
+mod elementwise;
+mod indexing;
+mod literal;
+mod matmul;
+mod operators;
+mod reduce;
+mod shape;
+mod sort;
+
+pub use elementwise::{atan2, clamp, maximum, minimum, pow, select};
+pub use indexing::{AtIndex, SliceRange, SliceRanges, dynamic_slice, dynamic_update_slice};
+pub use literal::{IntoTensor, Literal, Operand};
+pub use matmul::{dot, dot_general, matmul, outer};
+pub use shape::{Axes, Shape, concatenate, stack};
+pub use sort::sort_together;
+
+pub(crate) use elementwise::{binary, unary};
+pub(crate) use literal::{align, literal_pair, materialize};
+pub(crate) use shape::{broadcast_pair, broadcast_to, resolve_axis};
+
+use crate::trace::state;
+use crate::trace::{TraceError, state::Trace};
+use podracer_compiler::{DType, Loc, Op, OpRef, TensorType};
+use std::fmt;
+
+/// A tensor of the program being traced. `Copy`: it is a name for a value that will exist when the program runs.
+///
+/// It has neither `PartialEq` nor `PartialOrd`: `x == y` and `if x < y` cannot know the values, and fail to compile.
+/// Use [`Tensor::eq`], [`select`] and [`cond`](crate::cond).
+///
+/// A handle belongs to the trace that made it. Used elsewhere it is an error that says where it was made.
+#[derive(Clone, Copy)]
+#[must_use = "a tensor that is not used computes nothing"]
+pub struct Tensor {
+    trace: u32,
+    slot: u32,
+    made: Loc,
+}
+
+impl Tensor {
+    pub(crate) fn of(trace: u32, slot: u32, made: Loc) -> Tensor {
+        Tensor { trace, slot, made }
+    }
+
+    /// A handle made outside of any trace: using it in one is an error that names this place.
+    pub(crate) fn dead(made: Loc) -> Tensor {
+        Tensor { trace: 0, slot: 0, made }
+    }
+
+    pub(crate) fn trace(self) -> u32 {
+        self.trace
+    }
+
+    pub(crate) fn slot(self) -> u32 {
+        self.slot
+    }
+
+    /// Where in the user's source it was made.
+    pub(crate) fn made(self) -> Loc {
+        self.made
+    }
+
+    /// Element type and shape.
+    pub fn ty(self) -> TensorType {
+        state::with(|trace| trace.ty(self)).unwrap_or(TensorType::scalar(DType::F32))
+    }
+
+    /// The element type.
+    pub fn dtype(self) -> DType {
+        self.ty().dtype
+    }
+
+    /// The extent of each axis.
+    pub fn shape(self) -> Vec<usize> {
+        self.ty().shape
+    }
+
+    /// The number of axes.
+    pub fn rank(self) -> usize {
+        self.ty().rank()
+    }
+
+    /// The number of elements.
+    pub fn elements(self) -> usize {
+        self.ty().elements()
+    }
+
+    /// The extent of one axis; negative ones count from the back. 1, with an error, where there is no such axis.
+    #[track_caller]
+    pub fn dim(self, axis: isize) -> usize {
+        let shape = self.shape();
+        match resolve_axis("dim", axis, shape.len()) {
+            Some(axis) => shape[axis],
+            None => 1,
+        }
+    }
+
+    /// The extent of the leading axis. 1, with an error, for a scalar.
+    #[track_caller]
+    #[allow(clippy::len_without_is_empty, reason = "the extent of an axis is not a collection's")]
+    pub fn len(self) -> usize {
+        self.dim(0)
+    }
+}
+
+impl fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tensor made at {}", self.made)
+    }
+}
+
+/// Emits an op of the compiler, for what has no method here. On a type error the results are poisoned; there are then
+/// as many as `results` says.
+#[track_caller]
+pub fn emit(op: impl Op, inputs: &[Tensor], results: usize) -> Vec<Tensor> {
+    let guess = inputs.first().map_or(TensorType::scalar(DType::F32), |input| input.ty());
+    emit_as(op, inputs, &vec![guess; results])
+}
+
+/// [`emit`] with the types that the results would have if the op took its operands.
+#[track_caller]
+pub(crate) fn emit_as(op: impl Op, inputs: &[Tensor], guess: &[TensorType]) -> Vec<Tensor> {
+    let loc = Loc::caller();
+    let op = OpRef::new(op);
+    state::with(|trace| trace.emit(loc, op, inputs, guess)).unwrap_or_else(|| vec![Tensor::dead(loc); guess.len()])
+}
+
+/// [`emit_as`] for an op with one result.
+#[track_caller]
+pub(crate) fn emit1(op: impl Op, inputs: &[Tensor], guess: TensorType) -> Tensor {
+    let results = emit_as(op, inputs, &[guess]);
+    results.first().copied().unwrap_or(Tensor::dead(Loc::caller()))
+}
+
+/// Records an error at the caller's line, unless one of the tensors it is about is poisoned already.
+#[track_caller]
+pub(crate) fn report(op: &str, message: impl Into<String>, about: &[Tensor]) {
+    let error = TraceError::new(op, message, Loc::caller());
+    state::with(|trace: &mut Trace| {
+        if !about.iter().any(|&tensor| trace.is_poison(tensor)) {
+            trace.error(error);
+        }
+    });
+}
+
+/// A stand-in for a result after an error.
+#[track_caller]
+pub(crate) fn poison(ty: TensorType) -> Tensor {
+    let loc = Loc::caller();
+    state::with(|trace| trace.poison(ty, loc)).unwrap_or(Tensor::dead(loc))
+}
+
+/// Records an error and gives the stand-in.
+#[track_caller]
+pub(crate) fn fail(op: &str, message: impl Into<String>, about: &[Tensor], guess: TensorType) -> Tensor {
+    report(op, message, about);
+    poison(guess)
+}

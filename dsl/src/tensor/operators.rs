@@ -1,0 +1,126 @@
+//! Rust's operators. The left operand is a tensor, or a literal `f64` or `i32`: more types there would leave
+//! `(2 * x).sum()` ambiguous to rustc.
+
+use super::{IntoTensor, Tensor, binary, unary};
+use podracer_compiler::ops;
+use std::ops::{Add, AddAssign, BitAnd, BitOr, BitXor, Div, DivAssign, Mul, MulAssign, Neg, Not, Rem, Shl, Shr, Sub, SubAssign};
+
+macro_rules! operators {
+    ($($trait:ident, $method:ident, $op:expr, $doc:literal;)*) => {$(
+        #[doc = $doc]
+        impl<R: IntoTensor> $trait<R> for Tensor {
+            type Output = Tensor;
+            #[track_caller]
+            fn $method(self, right: R) -> Tensor {
+                binary($op, self, right)
+            }
+        }
+
+        #[doc = $doc]
+        impl<R: IntoTensor> $trait<R> for &Tensor {
+            type Output = Tensor;
+            #[track_caller]
+            fn $method(self, right: R) -> Tensor {
+                binary($op, *self, right)
+            }
+        }
+
+        operators!(@left $trait, $method, $op, f64);
+        operators!(@left $trait, $method, $op, i32);
+    )*};
+    (@left $trait:ident, $method:ident, $op:expr, $left:ty) => {
+        impl $trait<Tensor> for $left {
+            type Output = Tensor;
+            #[track_caller]
+            fn $method(self, right: Tensor) -> Tensor {
+                binary($op, self, right)
+            }
+        }
+    };
+}
+
+operators! {
+    Add, add, ops::Add {}, "Sum, with NumPy broadcasting.";
+    Sub, sub, ops::Subtract {}, "Difference, with NumPy broadcasting.";
+    Mul, mul, ops::Multiply {}, "Product, with NumPy broadcasting.";
+    Div, div, ops::Divide {}, "Quotient; of integers rounded toward zero, as in Rust.";
+    Rem, rem, ops::Remainder {}, "Remainder with the sign of the left operand, as in Rust; see [`Tensor::modulo`] for Python's.";
+}
+
+macro_rules! bit_operators {
+    ($($trait:ident, $method:ident, $op:expr, $doc:literal;)*) => {$(
+        #[doc = $doc]
+        impl<R: IntoTensor> $trait<R> for Tensor {
+            type Output = Tensor;
+            #[track_caller]
+            fn $method(self, right: R) -> Tensor {
+                binary($op, self, right)
+            }
+        }
+    )*};
+}
+
+bit_operators! {
+    BitAnd, bitand, ops::And {}, "And of bools, or of the bits of integers.";
+    BitOr, bitor, ops::Or {}, "Or of bools, or of the bits of integers.";
+    BitXor, bitxor, ops::Xor {}, "Exclusive or of bools, or of the bits of integers.";
+    Shl, shl, ops::ShiftLeft {}, "Shifts integers left; 0 if by their width or more.";
+}
+
+/// Shifts integers right: with the sign for signed ones, with zeros for unsigned ones.
+impl<R: IntoTensor> Shr<R> for Tensor {
+    type Output = Tensor;
+    #[track_caller]
+    fn shr(self, right: R) -> Tensor {
+        if self.dtype().is_signed_integer() {
+            binary(ops::ShiftRightArithmetic {}, self, right)
+        } else {
+            binary(ops::ShiftRightLogical {}, self, right)
+        }
+    }
+}
+
+/// The negative; of unsigned integers modulo 2^width.
+impl Neg for Tensor {
+    type Output = Tensor;
+    #[track_caller]
+    fn neg(self) -> Tensor {
+        unary(ops::Negate {}, self)
+    }
+}
+
+/// Not of bools, or of the bits of integers.
+impl Not for Tensor {
+    type Output = Tensor;
+    #[track_caller]
+    fn not(self) -> Tensor {
+        unary(ops::Not {}, self)
+    }
+}
+
+macro_rules! assign_operators {
+    ($($trait:ident, $method:ident, $op:tt;)*) => {$(
+        /// Rebinds the handle; the tensor it named before is unchanged.
+        impl<R: IntoTensor> $trait<R> for Tensor {
+            #[track_caller]
+            fn $method(&mut self, right: R) {
+                *self = *self $op right;
+            }
+        }
+    )*};
+}
+
+assign_operators! {
+    AddAssign, add_assign, +;
+    SubAssign, sub_assign, -;
+    MulAssign, mul_assign, *;
+    DivAssign, div_assign, /;
+}
+
+/// The sum of tensors; the zero of f32 if there are none.
+impl std::iter::Sum for Tensor {
+    #[track_caller]
+    fn sum<I: Iterator<Item = Tensor>>(tensors: I) -> Tensor {
+        tensors.reduce(|a, b| a + b).unwrap_or_else(|| super::create::scalar(0.0))
+    }
+}

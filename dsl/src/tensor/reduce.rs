@@ -1,0 +1,211 @@
+//! Reductions and scans along axes. Without `_axis` they reduce all axes to a scalar.
+
+use super::shape::resolve_axes;
+use super::{Axes, Tensor, emit1, poison, resolve_axis, unary};
+use podracer_compiler::{DType, Op, TensorType, ops};
+
+/// The type without some axes.
+fn reduced(ty: &TensorType, axes: &[usize]) -> TensorType {
+    ty.with_shape((0..ty.rank()).filter(|axis| !axes.contains(axis)).map(|axis| ty.shape[axis]).collect::<Vec<_>>())
+}
+
+#[track_caller]
+fn reduce<O: Op>(name: &str, x: Tensor, axes: Vec<isize>, op: impl FnOnce(Vec<usize>) -> O) -> Tensor {
+    let ty = x.ty();
+    let Some(axes) = resolve_axes(name, axes, ty.rank()) else {
+        return poison(TensorType::scalar(ty.dtype));
+    };
+    // A reduction over no axes is the identity, as in NumPy.
+    if axes.is_empty() {
+        return x;
+    }
+    let guess = reduced(&ty, &axes);
+    emit1(op(axes), &[x], guess)
+}
+
+fn all(x: Tensor) -> Vec<isize> {
+    (0..x.rank() as isize).collect()
+}
+
+macro_rules! reductions {
+    ($($all:ident, $axis:ident: $op:ident, $doc:literal;)*) => {
+        /// Reductions.
+        impl Tensor {
+            $(
+                #[doc = concat!($doc, " over all axes.")]
+                #[track_caller]
+                pub fn $all(self) -> Tensor {
+                    reduce(stringify!($all), self, all(self), |axes| ops::$op::new(axes))
+                }
+
+                #[doc = concat!($doc, " over some axes, which disappear.")]
+                #[track_caller]
+                pub fn $axis(self, axes: impl Axes) -> Tensor {
+                    reduce(stringify!($axis), self, axes.into_axes(), |axes| ops::$op::new(axes))
+                }
+            )*
+        }
+    };
+}
+
+reductions! {
+    sum, sum_axis: ReduceSum, "The sum";
+    prod, prod_axis: ReduceProd, "The product";
+    max, max_axis: ReduceMax, "The greatest element (NaN if there is one; -inf or the least integer of an empty axis)";
+    min, min_axis: ReduceMin, "The least element (NaN if there is one; inf or the greatest integer of an empty axis)";
+    all, all_axis: ReduceAnd, "Whether all are true (bits of integers are joined by and)";
+    any, any_axis: ReduceOr, "Whether any is true (bits of integers are joined by or)";
+}
+
+/// Statistics and positions.
+impl Tensor {
+    /// The mean over all axes.
+    #[track_caller]
+    pub fn mean(self) -> Tensor {
+        self.mean_axis(all(self))
+    }
+
+    /// The mean over some axes, which disappear.
+    #[track_caller]
+    pub fn mean_axis(self, axes: impl Axes) -> Tensor {
+        let ty = self.ty();
+        let sum = reduce("mean", self, axes.into_axes(), |axes| ops::ReduceSum::new(axes));
+        let count = (ty.elements() / sum.elements().max(1)).max(1);
+        if !ty.dtype.is_float() {
+            return super::fail("mean", format!("expected floats, got {ty}: cast with `.astype(F32)`"), &[sum], sum.ty());
+        }
+        sum / count as f64
+    }
+
+    /// The variance over all axes: the mean of the squared differences from the mean.
+    #[track_caller]
+    pub fn var(self) -> Tensor {
+        self.var_axis(all(self))
+    }
+
+    /// The variance over some axes, which disappear.
+    #[track_caller]
+    pub fn var_axis(self, axes: impl Axes) -> Tensor {
+        let axes = axes.into_axes();
+        let mean = self.mean_axis(axes.clone());
+        let centered = self - keep_axes(mean, self, &axes);
+        centered.square().mean_axis(axes)
+    }
+
+    /// The standard deviation over all axes.
+    #[track_caller]
+    pub fn std(self) -> Tensor {
+        self.var().sqrt()
+    }
+
+    /// The standard deviation over some axes, which disappear.
+    #[track_caller]
+    pub fn std_axis(self, axes: impl Axes) -> Tensor {
+        self.var_axis(axes).sqrt()
+    }
+
+    /// The position of the greatest element along an axis, the first of several, in i32.
+    #[track_caller]
+    pub fn argmax(self, axis: isize) -> Tensor {
+        let ty = self.ty();
+        match resolve_axis("argmax", axis, ty.rank()) {
+            Some(axis) => emit1(ops::ArgMax { axis, dtype: DType::I32 }, &[self], reduced(&ty, &[axis]).with_dtype(DType::I32)),
+            None => poison(TensorType::scalar(DType::I32)),
+        }
+    }
+
+    /// The position of the least element along an axis, the first of several, in i32.
+    #[track_caller]
+    pub fn argmin(self, axis: isize) -> Tensor {
+        let ty = self.ty();
+        match resolve_axis("argmin", axis, ty.rank()) {
+            Some(axis) => emit1(ops::ArgMin { axis, dtype: DType::I32 }, &[self], reduced(&ty, &[axis]).with_dtype(DType::I32)),
+            None => poison(TensorType::scalar(DType::I32)),
+        }
+    }
+
+    /// The sums of the elements up to each, along an axis.
+    #[track_caller]
+    pub fn cumsum(self, axis: isize) -> Tensor {
+        match resolve_axis("cumsum", axis, self.rank()) {
+            Some(axis) => unary(ops::CumSum::new(axis, false), self),
+            None => poison(self.ty()),
+        }
+    }
+
+    /// The products of the elements up to each, along an axis.
+    #[track_caller]
+    pub fn cumprod(self, axis: isize) -> Tensor {
+        match resolve_axis("cumprod", axis, self.rank()) {
+            Some(axis) => unary(ops::CumProd::new(axis, false), self),
+            None => poison(self.ty()),
+        }
+    }
+
+    /// The greatest of the elements up to each, along an axis.
+    #[track_caller]
+    pub fn cummax(self, axis: isize) -> Tensor {
+        match resolve_axis("cummax", axis, self.rank()) {
+            Some(axis) => unary(ops::CumMax::new(axis, false), self),
+            None => poison(self.ty()),
+        }
+    }
+
+    /// The least of the elements up to each, along an axis.
+    #[track_caller]
+    pub fn cummin(self, axis: isize) -> Tensor {
+        match resolve_axis("cummin", axis, self.rank()) {
+            Some(axis) => unary(ops::CumMin::new(axis, false), self),
+            None => poison(self.ty()),
+        }
+    }
+
+    /// log(sum(exp(x))) along axes, which disappear, without overflow. -inf if all are -inf.
+    #[track_caller]
+    pub fn logsumexp(self, axes: impl Axes) -> Tensor {
+        let axes = axes.into_axes();
+        let max = crate::stop_gradient(self.max_axis(axes.clone()));
+        // An infinite maximum must not make inf - inf.
+        let max = super::select(max.is_finite(), max, max.zeros_like());
+        let shifted = self - keep_axes(max, self, &axes);
+        shifted.exp().sum_axis(axes).log() + max
+    }
+
+    /// Probabilities proportional to exp(x) along an axis.
+    #[track_caller]
+    pub fn softmax(self, axis: isize) -> Tensor {
+        let max = crate::stop_gradient(self.max_axis(axis));
+        let weights = (self - keep_axes(max, self, &[axis])).exp();
+        weights / keep_axes(weights.sum_axis(axis), weights, &[axis])
+    }
+
+    /// The logarithm of [`Tensor::softmax`], exact for small probabilities.
+    #[track_caller]
+    pub fn log_softmax(self, axis: isize) -> Tensor {
+        let max = crate::stop_gradient(self.max_axis(axis));
+        let shifted = self - keep_axes(max, self, &[axis]);
+        shifted - keep_axes(shifted.exp().sum_axis(axis).log(), shifted, &[axis])
+    }
+
+    /// The Euclidean norm over all axes.
+    #[track_caller]
+    pub fn norm(self) -> Tensor {
+        self.square().sum().sqrt()
+    }
+}
+
+/// A reduced tensor with the axes that disappeared back in place with extent 1, to stand beside `x`.
+#[track_caller]
+fn keep_axes(reduced: Tensor, x: Tensor, axes: &[isize]) -> Tensor {
+    let rank = x.rank() as isize;
+    let mut shape = x.shape();
+    for &axis in axes {
+        let axis = if axis < 0 { axis + rank } else { axis };
+        // Out of range was reported by the reduction, whose result is then a poisoned scalar.
+        match usize::try_from(axis).ok().and_then(|axis| shape.get_mut(axis)) {
+            Some(extent) => *extent = 1,
+            None => return reduced,
+        }
+    }
+    reduced.reshape(shape)
+}

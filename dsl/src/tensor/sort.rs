@@ -1,0 +1,61 @@
+//! Sorting along an axis. Stable; NaN comes last.
+
+use super::create::iota;
+use super::{Tensor, fail, poison, resolve_axis};
+use podracer_compiler::{DType, Loc, TensorType};
+
+/// Sorts tensors of one shape together along an axis: by the first `num_keys` of them, first things first, the others
+/// carried along.
+#[track_caller]
+pub fn sort_together(tensors: &[Tensor], num_keys: usize, axis: isize) -> Vec<Tensor> {
+    let types: Vec<TensorType> = tensors.iter().map(|tensor| tensor.ty()).collect();
+    let rank = types.first().map_or(0, TensorType::rank);
+    match resolve_axis("sort", axis, rank) {
+        // WAITING
+        Some(_) => { let _ = num_keys; types.into_iter().map(|ty| fail("sort", "not there yet", &[], ty)).collect() }
+        None => types.into_iter().map(poison).collect(),
+    }
+}
+
+/// Orders.
+impl Tensor {
+    /// The elements along an axis in rising order.
+    #[track_caller]
+    pub fn sort(self, axis: isize) -> Tensor {
+        first(&sort_together(&[self], 1, axis))
+    }
+
+    /// The positions of the elements along an axis in rising order, in i32; equal ones keep their order.
+    #[track_caller]
+    pub fn argsort(self, axis: isize) -> Tensor {
+        let ty = self.ty();
+        let Some(resolved) = resolve_axis("argsort", axis, ty.rank()) else {
+            return poison(ty.with_dtype(DType::I32));
+        };
+        let positions = iota(DType::I32, ty.shape, resolved as isize);
+        sort_together(&[self, positions], 1, axis)[1]
+    }
+
+    /// The `k` greatest elements along the last axis, in falling order, and their positions in i32; of equal ones the
+    /// first comes first.
+    #[track_caller]
+    pub fn top_k(self, k: usize) -> (Tensor, Tensor) {
+        let ty = self.ty();
+        let extent = ty.shape.last().copied().unwrap_or(0);
+        if ty.rank() == 0 || k > extent {
+            let message = format!("{ty} has no {k} elements along its last axis");
+            return (fail("top_k", message, &[self], ty.clone()), poison(ty.with_dtype(DType::I32)));
+        }
+        let positions = iota(DType::I32, ty.shape.clone(), -1);
+        // Sorting by a key that falls as the value rises keeps the order of equal elements. Bits of an integer, flipped,
+        // do that without overflow.
+        let key = if ty.dtype.is_float() { -self } else { !self };
+        let sorted = sort_together(&[key, self, positions], 1, -1);
+        (sorted[1].slice_axis(-1, 0..k), sorted[2].slice_axis(-1, 0..k))
+    }
+}
+
+#[track_caller]
+fn first(tensors: &[Tensor]) -> Tensor {
+    tensors.first().copied().unwrap_or(Tensor::dead(Loc::caller()))
+}

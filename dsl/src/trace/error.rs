@@ -1,0 +1,120 @@
+//! What a trace reports: errors with the user's place, warnings, and the notes that lead from one to the other.
+
+use podracer_compiler::Loc;
+use std::fmt;
+
+/// One mistake in a traced function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceError {
+    /// The op or combinator that found it, such as `add` or `scan`; empty where there is none.
+    pub op: String,
+    /// What was expected and what came, with the path of the tree leaf where there is one.
+    pub message: String,
+    /// The user's place.
+    pub loc: Loc,
+    /// What the place is, where there are several: `body`.
+    pub label: &'static str,
+    /// Further places, such as `carry began at src/my_env.rs:55:9`.
+    pub notes: Vec<Note>,
+}
+
+/// A place that helps to understand an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// What happened there, such as `carry began at`.
+    pub text: String,
+    /// The place.
+    pub loc: Loc,
+}
+
+impl TraceError {
+    /// An error of an op at a place.
+    pub(crate) fn new(op: impl Into<String>, message: impl Into<String>, loc: Loc) -> Self {
+        TraceError { op: op.into(), message: message.into(), loc, label: "", notes: Vec::new() }
+    }
+
+    /// Says what the place is.
+    pub(crate) fn label(mut self, label: &'static str) -> Self {
+        self.label = label;
+        self
+    }
+
+    /// Adds a further place.
+    pub(crate) fn note(mut self, text: impl Into<String>, loc: Loc) -> Self {
+        self.notes.push(Note { text: text.into(), loc });
+        self
+    }
+}
+
+fn write_report(f: &mut fmt::Formatter<'_>, kind: &str, op: &str, message: &str, loc: Loc, label: &str, notes: &[Note]) -> fmt::Result {
+    write!(f, "{kind}: ")?;
+    if !op.is_empty() {
+        write!(f, "{op}: ")?;
+    }
+    write!(f, "{message}")?;
+    let mut separator = "\n  --> ";
+    if loc != Loc::NONE {
+        write!(f, "{separator}{loc}")?;
+        if !label.is_empty() {
+            write!(f, " ({label})")?;
+        }
+        separator = ", ";
+    }
+    for note in notes {
+        write!(f, "{separator}{} {}", note.text, note.loc)?;
+        separator = ", ";
+    }
+    Ok(())
+}
+
+impl fmt::Display for TraceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_report(f, "error", &self.op, &self.message, self.loc, self.label, &self.notes)
+    }
+}
+
+impl std::error::Error for TraceError {}
+
+/// All mistakes of one trace, in the order in which they were found.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TraceErrors {
+    /// The mistakes; at least one.
+    pub errors: Vec<TraceError>,
+}
+
+impl fmt::Display for TraceErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, error) in self.errors.iter().enumerate() {
+            write!(f, "{}{error}", if i > 0 { "\n" } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+/// As `Display`, so that `fn main() -> Result<(), TraceErrors>` and `unwrap` show readable text.
+impl fmt::Debug for TraceErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\n{self}\n")
+    }
+}
+
+impl std::error::Error for TraceErrors {}
+
+/// Something that works but is likely not what was meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// The combinator that it is about.
+    pub op: String,
+    /// What happens, and how to silence it.
+    pub message: String,
+    /// The user's place.
+    pub loc: Loc,
+    /// Further places.
+    pub notes: Vec<Note>,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_report(f, "warning", &self.op, &self.message, self.loc, "", &self.notes)
+    }
+}

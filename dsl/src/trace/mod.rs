@@ -1,0 +1,10 @@
+//! Tracing: a Rust function of tensors runs once and leaves a program.
+
+mod error;
+mod scope;
+pub(crate) mod state;
+mod traced;
+
+pub use error::{Note, TraceError, TraceErrors, Warning};
+pub use scope::{Scope, scope};
+pub use traced::{EvalError, Traced, eval_shape, trace};

@@ -1,0 +1,36 @@
+//! Named scopes: an error inside says `in gae called at ...`.
+
+use super::state;
+use podracer_compiler::Loc;
+
+/// Leaves the scope when dropped.
+#[must_use = "the scope ends when the guard is dropped"]
+#[derive(Debug)]
+pub struct Scope {
+    depth: Option<usize>,
+}
+
+/// Enters a scope until the guard is dropped. In a function that is `#[track_caller]`, errors inside name that
+/// function's caller:
+///
+/// ```ignore
+/// #[track_caller]
+/// pub fn gae(rewards: Tensor) -> Tensor {
+///     let _scope = scope("gae");
+///     ...
+/// }
+/// ```
+#[track_caller]
+pub fn scope(name: &str) -> Scope {
+    let loc = Loc::caller();
+    Scope { depth: state::with(|trace| trace.push_scope(name, loc)) }
+}
+
+impl Drop for Scope {
+    fn drop(&mut self) {
+        if let Some(depth) = self.depth {
+            // A panic may drop this after its trace is gone.
+            let _ = state::with(|trace| trace.pop_scope(depth));
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! The trace of the current thread: a stack of frames, each a function under construction.
+//!
+//! # Invariants
+//! - A [`Tensor`] is an index into the slots of one trace. A slot belongs to one frame and means a variable there.
+//! - A frame that uses a slot of an outer frame gets a parameter for it, once; the operand is found when the frame
+//!   closes. So closures capture freely and region ops capture nothing.
+//! - No borrow of the thread's state is held while the user's code runs.
+
+use super::error::{Note, TraceError, Warning};
+use crate::tensor::Tensor;
+use podracer_compiler::{Builder, DType, Func, Loc, OpRef, TensorType, Var};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+thread_local! {
+    static TRACES: RefCell<Vec<Trace>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Numbers traces over all threads, so that a handle that wanders is never taken for another's. Zero is no trace.
+static NEXT_TRACE: AtomicU32 = AtomicU32::new(1);
+
+/// What a frame's closure is, for rules that differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FrameKind {
+    /// The traced function itself.
+    Root,
+    /// Runs once where it stands: a branch, the function under `grad`.
+    Once(&'static str),
+    /// Runs several times: what it draws from a captured key repeats.
+    Repeats(&'static str),
+}
+
+/// A function under construction and what it captured so far.
+pub(crate) struct Frame {
+    id: u32,
+    kind: FrameKind,
+    builder: Builder,
+    captures: Vec<(Tensor, Var)>,
+    by_slot: BTreeMap<u32, Var>,
+    /// The named axis that this frame's vmap gives, with its extent.
+    axis: Option<(String, usize)>,
+}
+
+struct Slot {
+    frame: u32,
+    var: Var,
+    ty: TensorType,
+    poison: bool,
+}
+
+/// A finished frame: its function has the explicit parameters first, then one for each capture.
+pub(crate) struct Closed {
+    pub func: Func,
+    pub captures: Vec<Tensor>,
+}
+
+/// One trace in the making.
+pub(crate) struct Trace {
+    id: u32,
+    slots: Vec<Slot>,
+    frames: Vec<Frame>,
+    next_frame: u32,
+    errors: Vec<TraceError>,
+    warnings: Vec<Warning>,
+    scopes: Vec<Note>,
+    /// Keys that were drawn from or split, with the place.
+    consumed: BTreeMap<u32, Loc>,
+    /// Places of `cond`s whose user knows that both branches run.
+    both: BTreeSet<Loc>,
+}
+
+/// Runs `f` on the current trace; `None` outside of one.
+pub(crate) fn with<R>(f: impl FnOnce(&mut Trace) -> R) -> Option<R> {
+    TRACES.with(|traces| traces.borrow_mut().last_mut().map(f))
+}
+
+/// Begins a trace on this thread; an unfinished one waits below it. Gives the new depth.
+pub(crate) fn push() -> usize {
+    TRACES.with(|traces| {
+        let mut traces = traces.borrow_mut();
+        traces.push(Trace::new());
+        traces.len()
+    })
+}
+
+/// Ends the trace at `depth`, and those above it that a panic left.
+pub(crate) fn pop(depth: usize) -> Option<Trace> {
+    TRACES.with(|traces| {
+        let mut traces = traces.borrow_mut();
+        traces.truncate(depth);
+        traces.pop()
+    })
+}
+
+impl Trace {
+    fn new() -> Trace {
+        let mut trace = Trace {
+            id: NEXT_TRACE.fetch_add(1, Ordering::Relaxed),
+            slots: Vec::new(),
+            frames: Vec::new(),
+            next_frame: 0,
+            errors: Vec::new(),
+            warnings: Vec::new(),
+            scopes: Vec::new(),
+            consumed: BTreeMap::new(),
+            both: BTreeSet::new(),
+        };
+        trace.open(FrameKind::Root, None);
+        trace
+    }
+
+    /// Opens a frame on top of the current one.
+    pub fn open(&mut self, kind: FrameKind, axis: Option<(String, usize)>) {
+        let id = self.next_frame;
+        self.next_frame += 1;
+        self.frames.push(Frame { id, kind, builder: Builder::new(), captures: Vec::new(), by_slot: BTreeMap::new(), axis });
+    }
+
+    /// Closes the current frame with these results, which may be handles of outer frames.
+    pub fn close(&mut self, name: &str, results: &[Tensor]) -> Closed {
+        let vars: Vec<Var> = results.iter().map(|&tensor| self.read(tensor).0).collect();
+        let frame = self.frames.pop().expect("frames are opened and closed in pairs");
+        let captures = frame.captures.iter().map(|&(tensor, _)| tensor).collect();
+        Closed { func: frame.builder.finish(name, vars), captures }
+    }
+
+    fn top(&mut self) -> &mut Frame {
+        self.frames.last_mut().expect("the root frame stays until the trace ends")
+    }
+
+    /// The builder of the current frame.
+    pub fn builder(&mut self) -> &mut Builder {
+        &mut self.top().builder
+    }
+
+    /// A new handle for a variable of the current frame.
+    pub fn handle(&mut self, var: Var, poison: bool, loc: Loc) -> Tensor {
+        let frame = self.top();
+        let (frame, ty) = (frame.id, frame.builder.ty(var).clone());
+        let slot = u32::try_from(self.slots.len()).expect("fewer than 2^32 tensors in a trace");
+        self.slots.push(Slot { frame, var, ty, poison });
+        Tensor::of(self.id, slot, loc)
+    }
+
+    /// Adds a parameter to the current frame.
+    pub fn param(&mut self, ty: TensorType, poison: bool, loc: Loc) -> Tensor {
+        let var = self.builder().param(ty);
+        self.handle(var, poison, loc)
+    }
+
+    /// A stand-in of type `ty` for a result that could not be computed. Only in a trace with an error.
+    pub fn poison(&mut self, ty: TensorType, loc: Loc) -> Tensor {
+        self.param(ty, true, loc)
+    }
+
+    /// The slot of a handle; a handle of elsewhere is an error and none.
+    fn slot(&mut self, tensor: Tensor) -> Option<usize> {
+        if tensor.trace() == self.id {
+            let slot = tensor.slot() as usize;
+            let frame = self.slots[slot].frame;
+            if self.frames.iter().any(|open| open.id == frame) {
+                return Some(slot);
+            }
+            let message = "a tensor was used after the closure that made it had ended: return it from the closure";
+            self.error(TraceError::new("", message, tensor.made()).label("made here"));
+        } else {
+            let message = match tensor.trace() {
+                0 => "a tensor was made outside of any trace: make it inside the traced function",
+                _ => "a tensor of another trace was used: pass its value as an argument of this one",
+            };
+            self.error(TraceError::new("", message, tensor.made()).label("made here"));
+        }
+        None
+    }
+
+    /// The variable that a handle means in the current frame, capturing it where needed, and whether it is poisoned.
+    pub fn read(&mut self, tensor: Tensor) -> (Var, bool) {
+        let Some(slot) = self.slot(tensor) else {
+            let var = self.builder().param(TensorType::scalar(DType::F32));
+            return (var, true);
+        };
+        let Slot { frame: home, var, ty, poison } = &self.slots[slot];
+        let frame = self.frames.last_mut().expect("the root frame stays until the trace ends");
+        if *home == frame.id {
+            return (*var, *poison);
+        }
+        let id = tensor.slot();
+        if let Some(&var) = frame.by_slot.get(&id) {
+            return (var, *poison);
+        }
+        let var = frame.builder.param(ty.clone());
+        frame.by_slot.insert(id, var);
+        frame.captures.push((tensor, var));
+        (var, *poison)
+    }
+
+    /// The type of a handle; a scalar of f32 for one of elsewhere, with an error.
+    pub fn ty(&mut self, tensor: Tensor) -> TensorType {
+        match self.slot(tensor) {
+            Some(slot) => self.slots[slot].ty.clone(),
+            None => TensorType::scalar(DType::F32),
+        }
+    }
+
+    /// Whether a handle stands for something that could not be computed.
+    pub fn is_poison(&self, tensor: Tensor) -> bool {
+        tensor.trace() != self.id || self.slots[tensor.slot() as usize].poison
+    }
+
+    /// Emits an op. If it does not take its operands that is an error at `loc`, unless an operand is poisoned already,
+    /// and the results are poisoned stand-ins of the types `guess`.
+    pub fn emit(&mut self, loc: Loc, op: OpRef, inputs: &[Tensor], guess: &[TensorType]) -> Vec<Tensor> {
+        let (vars, poisons): (Vec<Var>, Vec<bool>) = inputs.iter().map(|&tensor| self.read(tensor)).unzip();
+        let poisoned = poisons.contains(&true);
+        let mnemonic = op.mnemonic();
+        self.builder().set_loc(loc);
+        match self.builder().try_emit(op, &vars) {
+            Ok(outputs) => outputs.into_iter().map(|var| self.handle(var, poisoned, loc)).collect(),
+            Err(error) => {
+                if !poisoned {
+                    self.error(TraceError::new(mnemonic, error.message, loc));
+                }
+                guess.iter().map(|ty| self.poison(ty.clone(), loc)).collect()
+            }
+        }
+    }
+
+    /// Copies a function's equations into the current frame.
+    pub fn inline(&mut self, loc: Loc, func: &Func, arguments: &[Tensor]) -> Vec<Tensor> {
+        let (vars, poisons): (Vec<Var>, Vec<bool>) = arguments.iter().map(|&tensor| self.read(tensor)).unzip();
+        let poisoned = poisons.contains(&true);
+        let results = self.builder().inline(func, &vars);
+        results.into_iter().map(|var| self.handle(var, poisoned, loc)).collect()
+    }
+
+    /// Records an error, with the scopes it is in. The same mistake is told once.
+    pub fn error(&mut self, mut error: TraceError) {
+        error.notes.extend(self.scopes.iter().rev().cloned());
+        if !self.errors.contains(&error) {
+            self.errors.push(error);
+        }
+    }
+
+    /// Records a warning once.
+    pub fn warn(&mut self, op: &str, message: String, loc: Loc) {
+        let notes = self.scopes.iter().rev().cloned().collect();
+        let warning = Warning { op: op.to_string(), message, loc, notes };
+        if !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
+        }
+    }
+
+    /// How many errors there are; a combinator compares before and after its closure.
+    pub fn error_count(&self) -> usize {
+        self.errors.len()
+    }
+
+    /// What was recorded.
+    pub fn into_reports(self) -> (Vec<TraceError>, Vec<Warning>) {
+        (self.errors, self.warnings)
+    }
+
+    /// Enters a named scope; gives the depth to go back to.
+    pub fn push_scope(&mut self, name: &str, loc: Loc) -> usize {
+        self.scopes.push(Note { text: format!("in `{name}` called at"), loc });
+        self.scopes.len() - 1
+    }
+
+    /// Leaves scopes down to a depth.
+    pub fn pop_scope(&mut self, depth: usize) {
+        self.scopes.truncate(depth);
+    }
+
+    /// The extent of a named axis of the vmaps around, the innermost of that name.
+    pub fn axis_size(&self, name: &str) -> Option<usize> {
+        self.frames.iter().rev().filter_map(|frame| frame.axis.as_ref()).find(|(axis, _)| axis == name).map(|(_, size)| *size)
+    }
+
+    /// Notes that a key's numbers are taken: a second time, or in a body that repeats, is an error.
+    pub fn consume(&mut self, key: Tensor, loc: Loc) {
+        if key.trace() != self.id || self.is_poison(key) {
+            return;
+        }
+        let home = self.slots[key.slot() as usize].frame;
+        if let Some(&first) = self.consumed.get(&key.slot()) {
+            if first == loc {
+                // The same line twice is a Rust loop or a helper: the columns would not tell them apart.
+                self.error(TraceError::new("", "key used twice at the same place: split it", loc));
+            } else {
+                self.error(TraceError::new("", format!("key used twice: first at {first}, again at {loc}"), Loc::NONE));
+            }
+            return;
+        }
+        self.consumed.insert(key.slot(), loc);
+        let inside = self.frames.iter().rev().take_while(|frame| frame.id != home);
+        let repeats = inside.filter_map(|frame| match frame.kind {
+            FrameKind::Repeats(what) => Some(what),
+            FrameKind::Root | FrameKind::Once(_) => None,
+        });
+        if let Some(what) = repeats.last() {
+            let message = format!(
+                "a key from outside is used in the body of `{what}`: every round draws the same numbers; pass `key.split_n(n)` to `{what}`, carry it, \
+                 or `fold_in` the index (`key.again()` if the same numbers are meant)"
+            );
+            self.error(TraceError::new("key", message, loc).note("key made at", key.made()));
+        }
+    }
+
+    /// The keys consumed so far, to be put back by [`Trace::restore_consumed`] before another branch.
+    pub fn consumed(&self) -> BTreeMap<u32, Loc> {
+        self.consumed.clone()
+    }
+
+    /// Replaces the consumed keys and gives the former ones.
+    pub fn restore_consumed(&mut self, consumed: BTreeMap<u32, Loc>) -> BTreeMap<u32, Loc> {
+        std::mem::replace(&mut self.consumed, consumed)
+    }
+
+    /// Adds keys that another branch consumed.
+    pub fn merge_consumed(&mut self, consumed: BTreeMap<u32, Loc>) {
+        self.consumed.extend(consumed);
+    }
+
+    /// The user of the `cond` at this place knows that both branches run under vmap.
+    pub fn allow_both(&mut self, loc: Loc) {
+        self.both.insert(loc);
+    }
+
+    /// Whether [`Trace::allow_both`] was said of this place.
+    pub fn allows_both(&self, loc: Loc) -> bool {
+        self.both.contains(&loc)
+    }
+}

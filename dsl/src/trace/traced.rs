@@ -1,0 +1,166 @@
+//! `trace`: where a program begins and ends, and what it leaves.
+
+use super::error::{TraceError, TraceErrors, Warning};
+use super::state::{self, Trace};
+use crate::control::vmap_func;
+use crate::tree::{ArgumentSpec, IntoTree, Path, Spec, Tree, Types};
+use podracer_compiler::transform::{self, VmapContext};
+use podracer_compiler::{Array, Func, Loc, TensorType};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// A traced function: its IR, the trees of its arguments and results, and what was noticed.
+///
+/// Prints as the text of the IR.
+pub struct Traced<A: Tree, R: Tree> {
+    func: Func,
+    arguments: Spec<A>,
+    results: Spec<R>,
+    warnings: Vec<Warning>,
+}
+
+/// Runs `f` once on tensors of the types that `spec` says, and gives the program that it wrote, or all mistakes.
+///
+/// ```ignore
+/// let step = trace((&state_spec, i32([]), key()), |(state, action, key)| env.step(state, action, key))?;
+/// ```
+///
+/// A panic of `f` is caught: mistakes recorded before it are what is told, and otherwise the panic itself.
+#[track_caller]
+pub fn trace<S: ArgumentSpec, R: IntoTree>(spec: S, f: impl FnOnce(S::Tree) -> R) -> Result<Traced<S::Tree, R::Tree>, TraceErrors> {
+    let loc = Loc::caller();
+    let arguments = spec.into_spec();
+    let depth = state::push();
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let traced = S::Tree::from_kind::<Types>(&arguments.0, &mut |ty| {
+            state::with(|trace| trace.param(ty.clone(), false, loc)).unwrap_or(crate::Tensor::dead(loc))
+        });
+        let results = f(traced).into_tree();
+        let spec = results.spec();
+        let closed = state::with(|trace| trace.close("main", &results.leaves()));
+        (spec, closed)
+    }));
+    let (mut errors, warnings) = state::pop(depth).map(Trace::into_reports).unwrap_or_default();
+    match outcome {
+        Ok((results, Some(closed))) if errors.is_empty() => {
+            let func = transform::cse(&transform::dce(&closed.func));
+            Ok(Traced { func, arguments, results, warnings })
+        }
+        Ok(_) => Err(TraceErrors { errors }),
+        Err(panic) => {
+            if errors.is_empty() {
+                let text = panic.downcast_ref::<&str>().map(|text| text.to_string());
+                let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+                errors.push(TraceError::new("", format!("the traced function panicked: {text}"), loc).label("traced here"));
+            }
+            Err(TraceErrors { errors })
+        }
+    }
+}
+
+/// The types that `f` would give for arguments of these types. Traces and throws the program away.
+#[track_caller]
+pub fn eval_shape<S: ArgumentSpec, R: IntoTree>(spec: S, f: impl FnOnce(S::Tree) -> R) -> Result<Spec<R::Tree>, TraceErrors> {
+    trace(spec, f).map(|traced| traced.results)
+}
+
+impl<A: Tree, R: Tree> Traced<A, R> {
+    /// The program: the leaves of the arguments in, the leaves of the results out. Without dead code and repetitions.
+    pub fn func(&self) -> &Func {
+        &self.func
+    }
+
+    /// The types of the arguments.
+    pub fn arguments(&self) -> &Spec<A> {
+        &self.arguments
+    }
+
+    /// The types of the results.
+    pub fn results(&self) -> &Spec<R> {
+        &self.results
+    }
+
+    /// The paths of the arguments' leaves, in the order of the function's parameters.
+    pub fn argument_paths(&self) -> Vec<Path> {
+        self.arguments.leaves().into_iter().map(|(path, _)| path).collect()
+    }
+
+    /// The paths of the results' leaves, in order.
+    pub fn result_paths(&self) -> Vec<Path> {
+        self.results.leaves().into_iter().map(|(path, _)| path).collect()
+    }
+
+    /// What works but is likely not meant.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    /// The program under another name.
+    pub fn named(mut self, name: &str) -> Self {
+        self.func.name = name.to_string();
+        self
+    }
+
+    /// The program over a batch: all arguments and results get a leading axis of extent `size`.
+    pub fn vmap(&self, size: usize) -> Traced<A, R> {
+        let func = vmap_func(&self.func, &VmapContext::new(size), &vec![true; self.func.params.len()]);
+        let func = transform::cse(&transform::dce(&func));
+        Traced { func, arguments: self.arguments.stacked(size), results: self.results.stacked(size), warnings: self.warnings.clone() }
+    }
+
+    /// Runs the program by the reference semantics: slow, exact, without a device. One array for each leaf of the
+    /// arguments; gives one for each leaf of the results.
+    pub fn eval(&self, arguments: &[Array]) -> Result<Vec<Array>, EvalError> {
+        let leaves = self.arguments.leaves();
+        if leaves.len() != arguments.len() {
+            return Err(EvalError::Count { expected: leaves.len(), got: arguments.len() });
+        }
+        for ((path, ty), array) in leaves.into_iter().zip(arguments) {
+            if ty != array.ty {
+                return Err(EvalError::Type { path: path.under("arguments"), expected: ty, got: array.ty.clone() });
+            }
+        }
+        Ok(self.func.eval(arguments))
+    }
+}
+
+impl<A: Tree, R: Tree> Clone for Traced<A, R> {
+    fn clone(&self) -> Self {
+        Traced { func: self.func.clone(), arguments: self.arguments.clone(), results: self.results.clone(), warnings: self.warnings.clone() }
+    }
+}
+
+impl<A: Tree, R: Tree> fmt::Display for Traced<A, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.func.fmt(f)
+    }
+}
+
+impl<A: Tree, R: Tree> fmt::Debug for Traced<A, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.func)
+    }
+}
+
+/// Arguments that a traced function does not take.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EvalError {
+    /// Another number of arrays than leaves.
+    #[error("the arguments have {expected} leaves, got {got} arrays")]
+    Count {
+        /// The leaves that there are.
+        expected: usize,
+        /// The arrays given.
+        got: usize,
+    },
+    /// An array of another type than its leaf.
+    #[error("`{path}` is {expected}, got {got}")]
+    Type {
+        /// The leaf.
+        path: String,
+        /// Its type.
+        expected: TensorType,
+        /// The array's type.
+        got: TensorType,
+    },
+}

@@ -1,0 +1,243 @@
+//! Trees of the language: the tensor itself, tuples, arrays, `Vec`.
+
+use super::{IntoTree, Items, Kind, Over, Path, Sources, Step, Tree};
+use crate::tensor::{IntoTensor, Tensor};
+
+impl Over for Tensor {
+    type Item = Tensor;
+    fn sources(&self, sources: &mut Sources) {
+        sources.push(*self);
+    }
+    fn item(self, items: &mut Items<'_>) -> Tensor {
+        items.take()
+    }
+}
+
+impl Tree for Tensor {
+    type Of<K: Kind> = K::Leaf;
+
+    fn visit(&self, path: &mut Path, f: &mut dyn FnMut(&Path, Tensor)) {
+        f(path, *self);
+    }
+    fn map(&self, f: &mut dyn FnMut(Tensor) -> Tensor) -> Tensor {
+        f(*self)
+    }
+    fn to_kind<K: Kind>(&self, f: &mut dyn FnMut(Tensor) -> K::Leaf) -> K::Leaf {
+        f(*self)
+    }
+    fn from_kind<K: Kind>(of: &K::Leaf, f: &mut dyn FnMut(&K::Leaf) -> Tensor) -> Tensor {
+        f(of)
+    }
+    fn convert<J: Kind, K: Kind>(of: &J::Leaf, f: &mut dyn FnMut(&J::Leaf) -> K::Leaf) -> K::Leaf {
+        f(of)
+    }
+    fn visit_kind<'a, K: Kind>(of: &'a K::Leaf, path: &mut Path, f: &mut dyn FnMut(&Path, &'a K::Leaf)) {
+        f(path, of);
+    }
+    fn into_leaves<K: Kind>(of: K::Leaf, leaves: &mut Vec<K::Leaf>) {
+        leaves.push(of);
+    }
+}
+
+impl IntoTree for Tensor {
+    type Tree = Tensor;
+    fn into_tree(self) -> Tensor {
+        self
+    }
+}
+
+impl IntoTree for &Tensor {
+    type Tree = Tensor;
+    fn into_tree(self) -> Tensor {
+        *self
+    }
+}
+
+macro_rules! literal_trees {
+    ($($type:ty),*) => {$(
+        impl IntoTree for $type {
+            type Tree = Tensor;
+            #[track_caller]
+            fn into_tree(self) -> Tensor {
+                self.into_tensor()
+            }
+        }
+    )*};
+}
+literal_trees!(f64, f32, i32, u32, bool);
+
+macro_rules! tuple_trees {
+    ($($name:ident $position:tt),*) => {
+        impl<$($name: Over),*> Over for ($($name,)*) {
+            type Item = ($($name::Item,)*);
+            #[allow(unused_variables)]
+            #[track_caller]
+            fn sources(&self, sources: &mut Sources) {
+                $(
+                    sources.enter(Step::Position($position));
+                    self.$position.sources(sources);
+                    sources.leave();
+                )*
+            }
+            #[allow(unused_variables, clippy::unused_unit)]
+            fn item(self, items: &mut Items<'_>) -> Self::Item {
+                ($(self.$position.item(items),)*)
+            }
+        }
+
+        #[allow(unused_variables, clippy::unused_unit)]
+        impl<$($name: Tree),*> Tree for ($($name,)*) {
+            type Of<K: Kind> = ($(K::View<$name>,)*);
+
+            fn visit(&self, path: &mut Path, f: &mut dyn FnMut(&Path, Tensor)) {
+                $(path.within(Step::Position($position), |path| self.$position.visit(path, f));)*
+            }
+            fn map(&self, f: &mut dyn FnMut(Tensor) -> Tensor) -> Self {
+                ($(self.$position.map(f),)*)
+            }
+            fn to_kind<K: Kind>(&self, f: &mut dyn FnMut(Tensor) -> K::Leaf) -> Self::Of<K> {
+                ($(K::wrap::<$name>(self.$position.to_kind::<K>(f)),)*)
+            }
+            fn from_kind<K: Kind>(of: &Self::Of<K>, f: &mut dyn FnMut(&K::Leaf) -> Tensor) -> Self {
+                ($($name::from_kind::<K>(K::peek::<$name>(&of.$position), f),)*)
+            }
+            fn convert<J: Kind, K: Kind>(of: &Self::Of<J>, f: &mut dyn FnMut(&J::Leaf) -> K::Leaf) -> Self::Of<K> {
+                ($(K::wrap::<$name>($name::convert::<J, K>(J::peek::<$name>(&of.$position), f)),)*)
+            }
+            fn visit_kind<'a, K: Kind>(of: &'a Self::Of<K>, path: &mut Path, f: &mut dyn FnMut(&Path, &'a K::Leaf)) {
+                $(path.within(Step::Position($position), |path| $name::visit_kind::<K>(K::peek::<$name>(&of.$position), path, f));)*
+            }
+            fn into_leaves<K: Kind>(of: Self::Of<K>, leaves: &mut Vec<K::Leaf>) {
+                $($name::into_leaves::<K>(K::unwrap::<$name>(of.$position), leaves);)*
+            }
+        }
+
+        impl<$($name: IntoTree),*> IntoTree for ($($name,)*) {
+            type Tree = ($($name::Tree,)*);
+            #[allow(clippy::unused_unit)]
+            #[track_caller]
+            fn into_tree(self) -> Self::Tree {
+                ($(self.$position.into_tree(),)*)
+            }
+        }
+    };
+}
+tuple_trees!();
+tuple_trees!(A 0);
+tuple_trees!(A 0, B 1);
+tuple_trees!(A 0, B 1, C 2);
+tuple_trees!(A 0, B 1, C 2, D 3);
+tuple_trees!(A 0, B 1, C 2, D 3, E 4);
+tuple_trees!(A 0, B 1, C 2, D 3, E 4, F 5);
+tuple_trees!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
+tuple_trees!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
+
+impl<T: Over, const N: usize> Over for [T; N] {
+    type Item = [T::Item; N];
+    #[track_caller]
+    fn sources(&self, sources: &mut Sources) {
+        for (i, part) in self.iter().enumerate() {
+            sources.enter(Step::Index(i));
+            part.sources(sources);
+            sources.leave();
+        }
+    }
+    fn item(self, items: &mut Items<'_>) -> Self::Item {
+        self.map(|part| part.item(items))
+    }
+}
+
+impl<T: Tree, const N: usize> Tree for [T; N] {
+    type Of<K: Kind> = [K::View<T>; N];
+
+    fn visit(&self, path: &mut Path, f: &mut dyn FnMut(&Path, Tensor)) {
+        for (i, part) in self.iter().enumerate() {
+            path.within(Step::Index(i), |path| part.visit(path, f));
+        }
+    }
+    fn map(&self, f: &mut dyn FnMut(Tensor) -> Tensor) -> Self {
+        std::array::from_fn(|i| self[i].map(f))
+    }
+    fn to_kind<K: Kind>(&self, f: &mut dyn FnMut(Tensor) -> K::Leaf) -> Self::Of<K> {
+        std::array::from_fn(|i| K::wrap::<T>(self[i].to_kind::<K>(f)))
+    }
+    fn from_kind<K: Kind>(of: &Self::Of<K>, f: &mut dyn FnMut(&K::Leaf) -> Tensor) -> Self {
+        std::array::from_fn(|i| T::from_kind::<K>(K::peek::<T>(&of[i]), f))
+    }
+    fn convert<J: Kind, K: Kind>(of: &Self::Of<J>, f: &mut dyn FnMut(&J::Leaf) -> K::Leaf) -> Self::Of<K> {
+        std::array::from_fn(|i| K::wrap::<T>(T::convert::<J, K>(J::peek::<T>(&of[i]), f)))
+    }
+    fn visit_kind<'a, K: Kind>(of: &'a Self::Of<K>, path: &mut Path, f: &mut dyn FnMut(&Path, &'a K::Leaf)) {
+        for (i, part) in of.iter().enumerate() {
+            path.within(Step::Index(i), |path| T::visit_kind::<K>(K::peek::<T>(part), path, f));
+        }
+    }
+    fn into_leaves<K: Kind>(of: Self::Of<K>, leaves: &mut Vec<K::Leaf>) {
+        for part in of {
+            T::into_leaves::<K>(K::unwrap::<T>(part), leaves);
+        }
+    }
+}
+
+impl<T: IntoTree, const N: usize> IntoTree for [T; N] {
+    type Tree = [T::Tree; N];
+    #[track_caller]
+    fn into_tree(self) -> Self::Tree {
+        self.map(IntoTree::into_tree)
+    }
+}
+
+impl<T: Over> Over for Vec<T> {
+    type Item = Vec<T::Item>;
+    #[track_caller]
+    fn sources(&self, sources: &mut Sources) {
+        for (i, part) in self.iter().enumerate() {
+            sources.enter(Step::Index(i));
+            part.sources(sources);
+            sources.leave();
+        }
+    }
+    fn item(self, items: &mut Items<'_>) -> Self::Item {
+        self.into_iter().map(|part| part.item(items)).collect()
+    }
+}
+
+impl<T: Tree> Tree for Vec<T> {
+    type Of<K: Kind> = Vec<K::View<T>>;
+
+    fn visit(&self, path: &mut Path, f: &mut dyn FnMut(&Path, Tensor)) {
+        for (i, part) in self.iter().enumerate() {
+            path.within(Step::Index(i), |path| part.visit(path, f));
+        }
+    }
+    fn map(&self, f: &mut dyn FnMut(Tensor) -> Tensor) -> Self {
+        self.iter().map(|part| part.map(f)).collect()
+    }
+    fn to_kind<K: Kind>(&self, f: &mut dyn FnMut(Tensor) -> K::Leaf) -> Self::Of<K> {
+        self.iter().map(|part| K::wrap::<T>(part.to_kind::<K>(f))).collect()
+    }
+    fn from_kind<K: Kind>(of: &Self::Of<K>, f: &mut dyn FnMut(&K::Leaf) -> Tensor) -> Self {
+        of.iter().map(|part| T::from_kind::<K>(K::peek::<T>(part), f)).collect()
+    }
+    fn convert<J: Kind, K: Kind>(of: &Self::Of<J>, f: &mut dyn FnMut(&J::Leaf) -> K::Leaf) -> Self::Of<K> {
+        of.iter().map(|part| K::wrap::<T>(T::convert::<J, K>(J::peek::<T>(part), f))).collect()
+    }
+    fn visit_kind<'a, K: Kind>(of: &'a Self::Of<K>, path: &mut Path, f: &mut dyn FnMut(&Path, &'a K::Leaf)) {
+        for (i, part) in of.iter().enumerate() {
+            path.within(Step::Index(i), |path| T::visit_kind::<K>(K::peek::<T>(part), path, f));
+        }
+    }
+    fn into_leaves<K: Kind>(of: Self::Of<K>, leaves: &mut Vec<K::Leaf>) {
+        for part in of {
+            T::into_leaves::<K>(K::unwrap::<T>(part), leaves);
+        }
+    }
+}
+
+impl<T: IntoTree> IntoTree for Vec<T> {
+    type Tree = Vec<T::Tree>;
+    #[track_caller]
+    fn into_tree(self) -> Self::Tree {
+        self.into_iter().map(IntoTree::into_tree).collect()
+    }
+}

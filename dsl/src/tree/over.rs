@@ -1,0 +1,203 @@
+//! What `vmap`, `scan` and `map` go over: trees along their leaves' leading axis, ranges, keys, other axes.
+
+use super::{IntoTree, Path, Step, Tree};
+use crate::tensor::{self, Tensor, create};
+use podracer_compiler::{DType, Loc};
+use std::ops::Range;
+
+/// Something with one item for each round. Trees give their slices along the leading axis; `0..n` gives i32 scalars;
+/// [`Keys`](crate::Keys) give keys; [`axis`] picks another axis; [`whole`] gives the same value in every round. Tuples
+/// of these give tuples.
+#[diagnostic::on_unimplemented(
+    message = "cannot go over `{Self}` element by element",
+    label = "expected a tree, a range `0..n`, `Keys`, `axis(tree, 1)`, `whole(value)`, or a tuple of them",
+    note = "a value that is the same in every round can also be captured by the closure"
+)]
+pub trait Over: Sized {
+    /// What the closure gets.
+    type Item;
+
+    /// Names the tensors to go over, outside of the closure.
+    #[track_caller]
+    fn sources(&self, sources: &mut Sources);
+
+    /// Puts the closure's argument together, inside of it, in the order of [`Over::sources`].
+    fn item(self, items: &mut Items<'_>) -> Self::Item;
+}
+
+/// The tensors that a combinator goes over, along their leading axes.
+#[derive(Debug, Default)]
+pub struct Sources {
+    path: Path,
+    found: Vec<(Path, Tensor)>,
+    reverse: bool,
+}
+
+impl Sources {
+    /// Adds a tensor; its leading axis is gone over.
+    pub fn push(&mut self, tensor: Tensor) {
+        self.found.push((self.path.clone(), tensor));
+    }
+
+    /// Goes one step further down, for the paths in errors.
+    pub fn enter(&mut self, step: Step) {
+        self.path.0.push(step);
+    }
+
+    /// Goes back up.
+    pub fn leave(&mut self) {
+        self.path.0.pop();
+    }
+
+    /// Asks a scan to begin with the last item.
+    pub fn reverse(&mut self) {
+        self.reverse = true;
+    }
+
+    pub(crate) fn is_reversed(&self) -> bool {
+        self.reverse
+    }
+
+    pub(crate) fn tensors(&self) -> Vec<Tensor> {
+        self.found.iter().map(|(_, tensor)| *tensor).collect()
+    }
+
+    /// The common extent of the leading axes, or what is wrong with them.
+    pub(crate) fn length(&self) -> Result<usize, String> {
+        let mut first: Option<(&Path, usize)> = None;
+        for (path, tensor) in &self.found {
+            let ty = tensor.ty();
+            let name = path.under("xs");
+            let Some(&extent) = ty.shape.first() else {
+                return Err(format!("`{name}` is a scalar, {ty}: it has no axis to go over (use `whole(..)` or capture it)"));
+            };
+            match first {
+                None => first = Some((path, extent)),
+                Some((other, length)) if length != extent => {
+                    return Err(format!("lengths differ: `{}` has {length}, `{name}` has {extent} ({ty})", other.under("xs")));
+                }
+                Some(_) => {}
+            }
+        }
+        first.map(|(_, length)| length).ok_or_else(|| "there is nothing to go over: no argument has an axis for it".to_string())
+    }
+}
+
+/// The closure's side of [`Sources`].
+#[derive(Debug)]
+pub struct Items<'a>(std::slice::Iter<'a, Tensor>);
+
+impl<'a> Items<'a> {
+    pub(crate) fn new(items: &'a [Tensor]) -> Self {
+        Items(items.iter())
+    }
+
+    /// The next item. A handle of nowhere if an `Over` asks for more than it named.
+    pub fn take(&mut self) -> Tensor {
+        self.0.next().copied().unwrap_or(Tensor::dead(Loc::NONE))
+    }
+}
+
+/// What `#[derive(Tree)]` calls for [`Over::sources`].
+#[doc(hidden)]
+pub fn tree_sources<T: Tree>(tree: &T, sources: &mut Sources) {
+    let mut path = sources.path.clone();
+    tree.visit(&mut path, &mut |path, leaf| sources.found.push((path.clone(), leaf)));
+}
+
+/// What `#[derive(Tree)]` calls for [`Over::item`].
+#[doc(hidden)]
+pub fn tree_item<T: Tree>(tree: &T, items: &mut Items<'_>) -> T {
+    tree.map(&mut |_| items.take())
+}
+
+/// A value that is the same in every round.
+#[derive(Clone, Copy, Debug)]
+pub struct Whole<T>(T);
+
+/// Gives the closure the whole value in every round. Capturing it does the same.
+pub fn whole<T: IntoTree>(value: T) -> Whole<T> {
+    Whole(value)
+}
+
+impl<T: IntoTree> Over for Whole<T> {
+    type Item = T::Tree;
+    fn sources(&self, _: &mut Sources) {}
+    fn item(self, _: &mut Items<'_>) -> T::Tree {
+        self.0.into_tree()
+    }
+}
+
+/// A tree gone over along another axis than the leading one.
+#[derive(Clone, Copy, Debug)]
+pub struct Axis<T> {
+    tree: T,
+    axis: isize,
+}
+
+/// Goes over a tree along an axis of its leaves; negative ones count from the back.
+pub fn axis<T: Tree>(tree: T, axis: isize) -> Axis<T> {
+    Axis { tree, axis }
+}
+
+impl Tensor {
+    /// Goes over this tensor along an axis: `vmap(x.axis(1), ..)`.
+    pub fn axis(self, axis: isize) -> Axis<Tensor> {
+        Axis { tree: self, axis }
+    }
+}
+
+impl<T: Tree> Over for Axis<T> {
+    type Item = T;
+    fn sources(&self, sources: &mut Sources) {
+        let mut path = sources.path.clone();
+        let mut leaves = Vec::new();
+        self.tree.visit(&mut path, &mut |path, leaf| leaves.push((path.clone(), leaf)));
+        for (path, leaf) in leaves {
+            sources.found.push((path, leaf.move_axis(self.axis, 0)));
+        }
+    }
+    fn item(self, items: &mut Items<'_>) -> T {
+        tree_item(&self.tree, items)
+    }
+}
+
+/// Gone over from the last item to the first.
+#[derive(Clone, Copy, Debug)]
+pub struct Rev<X>(X);
+
+/// Lets a scan begin with the last item and end with the first. Stacked outputs keep their places: the one computed
+/// from item `i` stands at `i`. It reverses the whole scan: put it around all that is gone over.
+pub fn rev<X: Over>(xs: X) -> Rev<X> {
+    Rev(xs)
+}
+
+impl<X: Over> Over for Rev<X> {
+    type Item = X::Item;
+    fn sources(&self, sources: &mut Sources) {
+        sources.reverse();
+        self.0.sources(sources);
+    }
+    fn item(self, items: &mut Items<'_>) -> X::Item {
+        self.0.item(items)
+    }
+}
+
+macro_rules! ranges {
+    ($($int:ty),*) => {$(
+        /// Goes over the numbers of the range, as i32 scalars.
+        impl Over for Range<$int> {
+            type Item = Tensor;
+            fn sources(&self, sources: &mut Sources) {
+                let length = usize::try_from(self.end.saturating_sub(self.start)).unwrap_or(0);
+                let numbers = create::iota(DType::I32, [length], 0);
+                let start = self.start as i32;
+                sources.push(if start == 0 { numbers } else { tensor::binary(podracer_compiler::ops::Add {}, numbers, start) });
+            }
+            fn item(self, items: &mut Items<'_>) -> Tensor {
+                items.take()
+            }
+        }
+    )*};
+}
+ranges!(i32, usize);

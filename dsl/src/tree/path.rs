@@ -1,0 +1,55 @@
+//! Where a leaf stands in a tree: `params.layers[0].weight`.
+
+use std::fmt;
+
+/// One step from a tree to a part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Step {
+    /// A field of a struct: `.weight`.
+    Field(&'static str),
+    /// A position in a tuple: `.0`.
+    Position(usize),
+    /// A position in an array or `Vec`: `[0]`.
+    Index(usize),
+}
+
+/// The steps from the root to a leaf. Prints as Rust would be written, without the leading dot.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Path(pub Vec<Step>);
+
+impl Path {
+    /// The root.
+    pub fn root() -> Path {
+        Path::default()
+    }
+
+    /// Runs `f` one step further down.
+    pub fn within<R>(&mut self, step: Step, f: impl FnOnce(&mut Path) -> R) -> R {
+        self.0.push(step);
+        let result = f(self);
+        self.0.pop();
+        result
+    }
+
+    /// The path with the name of the whole before it: `carry.0.velocity`.
+    pub fn under(&self, root: &str) -> String {
+        match self.0.first() {
+            None => root.to_string(),
+            Some(Step::Index(_)) => format!("{root}{self}"),
+            Some(_) => format!("{root}.{self}"),
+        }
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, step) in self.0.iter().enumerate() {
+            match step {
+                Step::Field(name) => write!(f, "{}{name}", if i > 0 { "." } else { "" })?,
+                Step::Position(position) => write!(f, "{}{position}", if i > 0 { "." } else { "" })?,
+                Step::Index(index) => write!(f, "[{index}]")?,
+            }
+        }
+        Ok(())
+    }
+}

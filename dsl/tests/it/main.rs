@@ -1,0 +1,4 @@
+//! Tests of what users write. One binary; a module for each topic.
+
+mod catch;
+mod helpers;
