@@ -67,15 +67,21 @@ impl CompileOptions {
     /// The placement as device indices, on a client with `devices` devices.
     pub(crate) fn placement(&self, devices: usize) -> Result<Vec<usize>, RuntimeError> {
         let wrong = |problem: String| Err(RuntimeError::Options(problem));
+        let replicas = self.replicas;
+        if replicas == 0 {
+            return wrong("a program needs at least one replica and 0 were asked for".to_owned());
+        }
+        if replicas > devices {
+            return wrong(format!(
+                "{replicas} replicas need as many devices and there are {devices}"
+            ));
+        }
         let placement = self
             .device_assignment
             .clone()
-            .unwrap_or_else(|| (0..self.replicas).collect());
-        if self.replicas == 0 {
-            return wrong("a program needs at least one replica and 0 were asked for".to_owned());
-        }
+            .unwrap_or_else(|| (0..replicas).collect());
         if placement.len() != self.replicas {
-            let (replicas, named) = (self.replicas, placement.len());
+            let named = placement.len();
             return wrong(format!(
                 "{replicas} replica(s) need as many devices and the device assignment names {named}"
             ));
@@ -244,6 +250,7 @@ mod tests {
         for (replicas, devices) in [
             (0, None),
             (3, None),
+            (usize::MAX, None),
             (2, Some(&[0][..])),
             (2, Some(&[0, 0])),
             (1, Some(&[2])),

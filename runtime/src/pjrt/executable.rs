@@ -42,7 +42,8 @@ impl Client {
         module: &Module,
         options: &CompileOptions,
     ) -> Result<Executable, RuntimeError> {
-        let placement = options.placement(self.devices().len())?;
+        let placement = options.placement(self.inner.devices.len())?;
+        module.check_replicas(options.replicas)?;
         let debug_options = if options.needs_debug_options() {
             Some(self.debug_options()?)
         } else {
@@ -80,7 +81,7 @@ impl Client {
         let serialized = Serialized::decode(bytes, self.plugin().fingerprint())?;
         let (arguments, results) = serialized.signature()?;
         let options = serialized.placement_options();
-        let placement = options.placement(self.devices().len())?;
+        let placement = options.placement(self.inner.devices.len())?;
         let mut args = ffi::PJRT_Executable_DeserializeAndLoad_Args {
             client: self.raw(),
             serialized_executable: serialized.payload.as_ptr().cast(),

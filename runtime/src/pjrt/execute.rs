@@ -55,8 +55,7 @@ impl<'a> From<&'a Buffer> for Argument<'a> {
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
 pub struct ExecuteError {
-    /// What went wrong.
-    #[source]
+    /// What went wrong. (Boxed: an error is rare, and its size is that of every result.)
     pub error: Box<RuntimeError>,
     /// The donated arguments, with `(replica, index)` in front.
     pub donated: Vec<((usize, usize), Buffer)>,

@@ -17,9 +17,9 @@ use crate::{RuntimeError, flags};
 /// A loaded plugin: the way to one kind of device. It stays loaded until the process ends, since XLA's threads never end.
 ///
 /// # The environment
-/// `XLA_FLAGS` is checked before anything is loaded (see [`RuntimeError::XlaFlags`]). Before the `tpu` plugin is loaded on a
-/// machine without a TPU, the variables that keep it from looking for one (for minutes) are set where they are unset. Load
-/// plugins before starting threads of C code that read the environment.
+/// `XLA_FLAGS` is checked before anything is loaded (see [`RuntimeError::XlaFlags`]). Some variables are then set where they are
+/// unset: `TF_CPP_MIN_LOG_LEVEL=1`, and before the `tpu` plugin is loaded on a machine without a TPU, those that keep it from
+/// looking for one (for minutes). Load plugins before starting threads of C code that read the environment.
 #[derive(Clone, Copy)]
 pub struct Plugin {
     inner: &'static Inner,
@@ -60,6 +60,8 @@ impl Plugin {
         }
         podracer_plugins::check(located)?;
         flags::check_environment()?;
+        // XLA tells on stderr of every client it makes; its warnings and errors still come.
+        set_where_unset(&[("TF_CPP_MIN_LOG_LEVEL", "1")]);
         if located.spec.name == "tpu" {
             prepare_tpu_environment();
         }
@@ -179,13 +181,16 @@ fn prepare_tpu_environment() {
     if has_tpu {
         return;
     }
-    let quiet = [
+    set_where_unset(&[
         ("TPU_SKIP_MDS_QUERY", "1"),
         ("ALLOW_MULTIPLE_LIBTPU_LOAD", "1"),
         ("TPU_WORKER_HOSTNAMES", "localhost"),
         ("TPU_ACCELERATOR_TYPE", "v5litepod-8"),
-    ];
-    for (variable, value) in quiet {
+    ]);
+}
+
+fn set_where_unset(variables: &[(&str, &str)]) {
+    for (variable, value) in variables {
         if env::var_os(variable).is_none() {
             // SAFETY: Rust's own readers are locked out by the standard library; C code that reads the environment at the same
             // time is excluded by the documentation of `Plugin`.

@@ -114,6 +114,7 @@ impl Topology {
             return Err(RuntimeError::Options(problem.to_owned()));
         }
         options.placement(self.devices()?)?;
+        module.check_replicas(options.replicas)?;
         let debug_options = if options.needs_debug_options() {
             Some(
                 self.compile(&smallest(), &CompileOptions::default())?

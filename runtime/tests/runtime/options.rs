@@ -4,7 +4,7 @@ use podracer_runtime::{
     Client, ClientOptions, CompileOptions, ErrorCode, OptionValue, Plugin, RuntimeError, XlaOptions,
 };
 
-use crate::programs::{add, buffer, client, device, kept, values};
+use crate::programs::{add, all_reduce, buffer, client, device, kept, values};
 
 #[test]
 fn zero_devices_is_an_error() {
@@ -78,6 +78,15 @@ fn impossible_placements_are_errors() {
             "{options:?}"
         );
     }
+}
+
+#[test]
+fn a_module_for_other_replicas_is_an_error() {
+    let error = client()
+        .compile(&all_reduce(2), &CompileOptions::default())
+        .unwrap_err();
+    let expected = "the module is written for 2 replica(s) and is to be compiled for 1";
+    assert_eq!(error.to_string(), expected);
 }
 
 #[test]

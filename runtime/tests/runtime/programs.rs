@@ -3,9 +3,9 @@
 use std::sync::OnceLock;
 
 use podracer_compiler::{DType, TensorType};
+use podracer_runtime::pjrt::Device;
 use podracer_runtime::{
-    Argument, Buffer, Client, ClientOptions, CompileOptions, Device, Element, Executable,
-    HostArray, Module,
+    Argument, Buffer, Client, ClientOptions, CompileOptions, Element, Executable, HostArray, Module,
 };
 
 /// A client with two devices, whatever the machine. XLA wants few clients per process.

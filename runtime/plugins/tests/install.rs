@@ -1,0 +1,157 @@
+//! Installing, with a `python3` that stands in for the real one: no network.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use podracer_plugins::spec;
+use tempfile::TempDir;
+
+/// An empty cache, and a PATH with nothing but `python3` made of this shell script.
+struct Machine {
+    folder: TempDir,
+}
+
+impl Machine {
+    fn new(python: Option<&str>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bin");
+        fs::create_dir(&path).unwrap();
+        if let Some(script) = python {
+            let python = path.join("python3");
+            fs::write(&python, format!("#!/bin/sh\n{script}\n")).unwrap();
+            fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        Self { folder }
+    }
+
+    fn cache(&self) -> PathBuf {
+        self.folder.path().join("cache")
+    }
+
+    /// Runs `podracer-plugins`: whether it succeeded, and all it said.
+    fn run(&self, arguments: &[&str]) -> (bool, String) {
+        let output = Command::new(env!("CARGO_BIN_EXE_podracer-plugins"))
+            .args(arguments)
+            .env_remove("PODRACER_PLUGIN_PATH")
+            .env("XDG_CACHE_HOME", self.cache())
+            .env("PATH", self.folder.path().join("bin"))
+            .output()
+            .unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(said).unwrap())
+    }
+
+    fn fails(&self, arguments: &[&str], fragments: &[&str]) {
+        let (success, said) = self.run(arguments);
+        assert!(!success, "{said}");
+        for fragment in fragments {
+            assert!(said.contains(fragment), "`{fragment}` is not in: {said}");
+        }
+        // Nothing half-done is left behind.
+        let left: Vec<_> = fs::read_dir(self.cache().join("podracer/plugins"))
+            .map(|entries| entries.map(|entry| entry.unwrap().file_name()).collect())
+            .unwrap_or_default();
+        assert!(left.is_empty(), "{left:?}");
+    }
+}
+
+/// The last argument but one of `pip download ... --dest FOLDER PACKAGE` is the folder.
+const TO_DEST: &str = r#"while [ "$1" != --dest ]; do shift; done; /bin/mkdir -p "$2""#;
+
+#[test]
+fn no_python_is_an_error() {
+    Machine::new(None).fails(&["install", "cpu"], &["`python3` is not in PATH"]);
+}
+
+#[test]
+fn no_pip_is_an_error() {
+    let script = "echo \"/usr/bin/python3: No module named pip\" >&2; exit 1";
+    Machine::new(Some(script)).fails(&["install", "cpu"], &["has no pip", "ensurepip"]);
+}
+
+#[test]
+fn what_pip_says_is_passed_on() {
+    let script = "echo \"ERROR: No matching distribution found\" >&2; exit 1";
+    Machine::new(Some(script)).fails(
+        &["install", "cpu"],
+        &["xla-cpu-pjrt", "No matching distribution"],
+    );
+    Machine::new(Some(TO_DEST)).fails(&["install", "cpu"], &["left no wheel"]);
+}
+
+#[test]
+fn a_wheel_with_another_hash_is_refused() {
+    let script = format!("{TO_DEST}; echo forged > \"$2/x.whl\"");
+    let pinned = spec("cpu").unwrap().sha256;
+    Machine::new(Some(&script)).fails(&["install", "cpu"], &["sha256", pinned, "is pinned"]);
+}
+
+#[test]
+fn an_unknown_name_is_an_error() {
+    Machine::new(None).fails(
+        &["install", "gpu"],
+        &["no plugin `gpu`", "cpu, cuda13, tpu"],
+    );
+    Machine::new(None).fails(&["remove", "cpu"], &["usage:"]);
+}
+
+#[test]
+fn an_installed_plugin_needs_no_python() {
+    let Some(machine) = with_cpu() else { return };
+    let (success, said) = machine.run(&["install", "cpu"]);
+    assert!(success, "{said}");
+    assert!(
+        said.starts_with("cpu ") && said.contains("xla_cpu_pjrt.so"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_change_that_keeps_size_and_time_is_found_by_hash() {
+    let Some(machine) = with_cpu() else { return };
+    let library = machine
+        .cache()
+        .join("podracer/plugins")
+        .join(spec("cpu").unwrap().folder());
+    let library = library.join(spec("cpu").unwrap().library);
+    let modified = fs::metadata(&library).unwrap().modified().unwrap();
+    // Not through the link that shares the content with the real one.
+    let size = fs::metadata(&library).unwrap().len();
+    fs::remove_file(&library).unwrap();
+    let file = fs::File::create(&library).unwrap();
+    file.set_len(size).unwrap();
+    file.set_modified(modified).unwrap();
+    drop(file);
+    let (success, said) = machine.run(&["list"]);
+    assert!(success && !said.contains("corrupt"), "{said}");
+    let (success, said) = machine.run(&["list", "--verify"]);
+    assert!(!success && said.contains("corrupt (sha256"), "{said}");
+}
+
+/// A machine whose cache has the `cpu` plugin of this one, if this one has it.
+fn with_cpu() -> Option<Machine> {
+    let machine = Machine::new(None);
+    let spec = spec("cpu").unwrap();
+    let installed = podracer_plugins::find("cpu").ok()?.library;
+    let library = machine
+        .cache()
+        .join("podracer/plugins")
+        .join(spec.folder())
+        .join(spec.library);
+    fs::create_dir_all(library.parent().unwrap()).unwrap();
+    for extension in ["so", "so.podracer"] {
+        link_or_copy(
+            &installed.with_extension(extension),
+            &library.with_extension(extension),
+        )?;
+    }
+    Some(machine)
+}
+
+fn link_or_copy(from: &Path, to: &Path) -> Option<()> {
+    fs::hard_link(from, to)
+        .or_else(|_| fs::copy(from, to).map(drop))
+        .ok()
+}
