@@ -1,1 +1,34 @@
-//! Environments.
+//! Environments written in the DSL: the trait, wrappers that chain, and the environments themselves.
+//!
+//! ```ignore
+//! let env = CartPole::default().with_statistics().auto_reset();
+//! let (state, timestep) = env.step(state, action, key);
+//! ```
+//!
+//! # Invariants
+//! - An environment is one environment: batching is `vmap`'s business. State fields are scalars where they can be, so
+//!   that a batch is a structure of arrays.
+//! - Everything random comes from the key. The same state, action and key give the same step on every device.
+//! - `terminated` and `truncated` are never both true.
+//! - Nothing here knows agents, networks or devices.
+#![forbid(unsafe_code)]
+
+pub mod cartpole;
+pub mod catch;
+mod check;
+mod environment;
+pub mod grid_map;
+pub mod grid_world;
+pub mod pendulum;
+mod space;
+pub mod wrappers;
+
+pub use cartpole::CartPole;
+pub use catch::Catch;
+pub use check::{EnvironmentError, check_environment};
+pub use environment::{Environment, TimeStep};
+pub use grid_map::{GridMap, MapError};
+pub use grid_world::GridWorld;
+pub use pendulum::Pendulum;
+pub use space::{Bounds, Space, SpaceError};
+pub use wrappers::{AutoReset, TimeLimit, WithStatistics};

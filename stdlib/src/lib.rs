@@ -1,1 +1,14 @@
-//! Networks, losses, optimizers, agents.
+//! What agents are made of: networks, distributions, optimizers, returns, losses. All of it is written in the DSL, and
+//! all of it can be written again by a user.
+//!
+//! # Invariants
+//! - Functions take one example, or one trajectory `[T]`: batching is `vmap`'s business.
+//! - Names and argument orders are those of the literature's packages (rlax, optax, distrax), and so are the values.
+//! - Nothing here knows a device.
+#![forbid(unsafe_code)]
+
+pub mod distributions;
+pub mod losses;
+pub mod nn;
+pub mod optim;
+pub mod returns;

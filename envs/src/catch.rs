@@ -1,0 +1,76 @@
+//! Catch: a ball falls one row a step; be under it when it lands.
+//!
+//! Osband et al., "Behaviour Suite for Reinforcement Learning", ICLR 2020, after Mnih et al., "Recurrent Models of Visual
+//! Attention", 2014. Values equal those of gymnax's `Catch-bsuite`.
+
+use crate::environment::{Environment, TimeStep};
+use crate::space::Space;
+use podracer_dsl::prelude::*;
+
+/// Catch on a board of `rows` by `columns`, both at least 1. Each episode lasts `rows - 1` steps and pays 1 or -1 at its
+/// end, where it is terminated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Catch {
+    /// Height of the board; the paddle moves in the last row.
+    pub rows: usize,
+    /// Width of the board.
+    pub columns: usize,
+}
+
+/// 10 by 5, as in bsuite.
+impl Default for Catch {
+    fn default() -> Self {
+        Catch { rows: 10, columns: 5 }
+    }
+}
+
+/// Where things are, in cells.
+#[derive(Tree, Clone, Copy)]
+pub struct State {
+    /// i32 [], from 0 at the top to `rows - 1`.
+    pub ball_row: Tensor,
+    /// i32 [], in `0..columns`.
+    pub ball_column: Tensor,
+    /// i32 []: the paddle's column.
+    pub paddle: Tensor,
+}
+
+impl Environment for Catch {
+    type State = State;
+    type Observation = Tensor;
+
+    fn initial_state(&self, key: Key) -> State {
+        let ball_column = key.randint([], 0..self.columns as i32);
+        State { ball_row: zeros(I32, []), ball_column, paddle: scalar(self.columns as i32 / 2) }
+    }
+
+    fn step(&self, state: State, action: Tensor, _key: Key) -> (State, TimeStep) {
+        let paddle = (state.paddle + action - 1).clamp(0, self.columns as i32 - 1);
+        let ball_row = state.ball_row + 1;
+        let terminated = ball_row.eq(self.rows as i32 - 1);
+        let reward = select(terminated, select(paddle.eq(state.ball_column), 1.0, -1.0), 0.0);
+        let state = State { ball_row, paddle, ..state };
+        (state, TimeStep { observation: self.observe(state), reward, terminated, truncated: constant(false) })
+    }
+
+    /// f32 [rows, columns]: 1 where the ball is and where the paddle is.
+    fn observe(&self, state: State) -> Tensor {
+        let cells = arange(self.rows * self.columns);
+        let ball = cells.eq(state.ball_row * self.columns + state.ball_column);
+        let paddle = cells.eq(state.paddle + (self.rows - 1) * self.columns);
+        (ball | paddle).astype(F32).reshape([self.rows, self.columns])
+    }
+
+    fn observation_space(&self) -> Space {
+        Space::bounded([self.rows, self.columns], 0.0, 1.0).described("1 at the ball and at the paddle")
+    }
+
+    /// Left, stay, right.
+    fn action_space(&self) -> Space {
+        Space::discrete(3)
+    }
+
+    fn truncates(&self) -> bool {
+        false
+    }
+}

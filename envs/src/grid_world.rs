@@ -1,0 +1,149 @@
+//! A grid with walls: find the way to the goal from anywhere.
+//!
+//! The four-rooms task of Sutton, Precup and Singh, "Between MDPs and semi-MDPs", 1999, without its noise; any other map
+//! can be drawn.
+
+use crate::environment::{Environment, TimeStep};
+use crate::grid_map::{GridMap, MapError};
+use crate::space::Space;
+use podracer_dsl::prelude::*;
+
+/// Four rooms with narrow doors and the goal in a far corner.
+const FOUR_ROOMS: &str = "
+    .....#.....
+    .....#.....
+    ...........
+    .....#.....
+    .....#.....
+    #.####.....
+    .....###.##
+    .....#.....
+    .....#.....
+    ...........
+    .....#....G
+";
+
+/// A walk on a [`GridMap`]. Actions 0 to 3 go up, right, down, left; into a wall or over the edge one stays.
+///
+/// An episode starts on any free cell, each as likely. A step costs `1 / limit`, and reaching a goal pays 1 and
+/// terminates. So the undiscounted return is `1 - steps / limit`, or -1 for an episode truncated after `limit` steps,
+/// and the shortest path is the best one under every discount.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GridWorld {
+    map: GridMap,
+    limit: usize,
+}
+
+/// Four rooms, 11 by 11 cells, 100 steps.
+impl Default for GridWorld {
+    fn default() -> Self {
+        GridWorld::new(FOUR_ROOMS).expect("the built-in map is a map")
+    }
+}
+
+/// Where the walker is.
+#[derive(Tree, Clone, Copy)]
+pub struct State {
+    /// i32 [], in `0..rows`.
+    pub row: Tensor,
+    /// i32 [], in `0..columns`.
+    pub column: Tensor,
+    /// i32 []: steps since the episode began.
+    pub time: Tensor,
+}
+
+impl GridWorld {
+    /// The world of a picture, see [`GridMap::parse`]; truncated after 100 steps, or after four times the greatest
+    /// distance if that is more.
+    pub fn new(picture: &str) -> Result<GridWorld, MapError> {
+        let map = GridMap::parse(picture)?;
+        let limit = (4 * map.greatest_distance()).max(100);
+        Ok(GridWorld { map, limit })
+    }
+
+    /// Another number of steps after which episodes are truncated; at least 1.
+    pub fn limit(mut self, steps: usize) -> GridWorld {
+        self.limit = steps.max(1);
+        self
+    }
+
+    /// The map, with the shortest distances.
+    pub fn map(&self) -> &GridMap {
+        &self.map
+    }
+
+    /// The return of a perfect walker, averaged over the starts: what a learner can reach at most.
+    pub fn optimal_return(&self) -> f64 {
+        1.0 - self.map.mean_distance() / self.limit as f64
+    }
+
+    /// bool []: whether `cell` is in the set. The set is packed in words of 32 cells, known while tracing: a few selects
+    /// and a shift instead of a gather.
+    #[track_caller]
+    fn is_in(&self, cell: Tensor, set: impl Fn(usize) -> bool) -> Tensor {
+        let words: Vec<u32> = (0..self.map.cells().div_ceil(32))
+            .map(|word| (0..32).filter(|bit| word * 32 + bit < self.map.cells() && set(word * 32 + bit)).fold(0, |bits, bit| bits | 1 << bit))
+            .collect();
+        let index = cell >> 5;
+        let mut bits = scalar(words[0]);
+        for (word, &value) in words.iter().enumerate().skip(1) {
+            bits = select(index.eq(word), value, bits);
+        }
+        ((bits >> (cell & 31).astype(U32)) & 1).ne(0)
+    }
+}
+
+impl Environment for GridWorld {
+    type State = State;
+    type Observation = Tensor;
+
+    fn initial_state(&self, key: Key) -> State {
+        let starts = self.map.starts();
+        let chosen = key.randint([], 0..starts.len() as i32);
+        // The k-th start is k plus the number of other cells before it. The j-th other cell stands before the k-th start
+        // if it has at most k starts before itself: a comparison with constants instead of a table.
+        let others: Vec<i32> = (0..self.map.cells()).filter(|cell| !starts.contains(cell)).map(|cell| starts.partition_point(|&start| start < cell) as i32).collect();
+        let before = chosen.ge(others).astype(I32).sum();
+        let cell = chosen + before;
+        State { row: cell / self.map.columns(), column: cell % self.map.columns(), time: zeros(I32, []) }
+    }
+
+    fn step(&self, state: State, action: Tensor, _key: Key) -> (State, TimeStep) {
+        let (rows, columns) = (self.map.rows() as i32, self.map.columns() as i32);
+        let down = action.eq(2).astype(I32) - action.eq(0).astype(I32);
+        let right = action.eq(1).astype(I32) - action.eq(3).astype(I32);
+        let row = (state.row + down).clamp(0, rows - 1);
+        let column = (state.column + right).clamp(0, columns - 1);
+        let blocked = self.is_in(row * columns + column, |cell| self.map.is_wall(cell));
+        let state = State {
+            row: select(blocked, state.row, row),
+            column: select(blocked, state.column, column),
+            time: state.time + 1,
+        };
+        let cell = state.row * columns + state.column;
+        let terminated = self.is_in(cell, |cell| self.map.is_goal(cell));
+        let truncated = state.time.ge(self.limit) & !terminated;
+        let cost = 1.0 / self.limit as f64;
+        let reward = select(terminated, 1.0 - cost, -cost);
+        (state, TimeStep { observation: self.observe(state), reward, terminated, truncated })
+    }
+
+    /// f32 [rows, columns]: 1 where the walker is.
+    fn observe(&self, state: State) -> Tensor {
+        let cell = state.row * self.map.columns() + state.column;
+        arange(self.map.cells()).eq(cell).astype(F32).reshape([self.map.rows(), self.map.columns()])
+    }
+
+    fn observation_space(&self) -> Space {
+        Space::bounded([self.map.rows(), self.map.columns()], 0.0, 1.0).described("1 at the walker")
+    }
+
+    /// Up, right, down, left.
+    fn action_space(&self) -> Space {
+        Space::discrete(4)
+    }
+
+    fn truncates(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,252 @@
+//! Spaces: the types and bounds of observations and actions.
+
+use podracer_dsl::prelude::*;
+
+/// What values an observation or an action may take.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Space {
+    /// i32 []: one of `0..n`.
+    Discrete {
+        /// How many there are; at least 1.
+        n: usize,
+    },
+    /// f32 of a shape, each element within its bounds, which may be infinite.
+    Box {
+        /// The extents.
+        shape: Vec<usize>,
+        /// The least values.
+        low: Bounds,
+        /// The greatest values.
+        high: Bounds,
+        /// What the elements are, with their units: `"torque (N m)"`.
+        description: String,
+    },
+}
+
+/// One bound for all elements, or one for each in row-major order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Bounds {
+    /// The same for all.
+    Shared(f64),
+    /// One for each element.
+    Each(Vec<f64>),
+}
+
+impl From<f64> for Bounds {
+    fn from(bound: f64) -> Self {
+        Bounds::Shared(bound)
+    }
+}
+
+impl<const N: usize> From<[f64; N]> for Bounds {
+    fn from(bounds: [f64; N]) -> Self {
+        Bounds::Each(bounds.to_vec())
+    }
+}
+
+impl From<Vec<f64>> for Bounds {
+    fn from(bounds: Vec<f64>) -> Self {
+        Bounds::Each(bounds)
+    }
+}
+
+impl Bounds {
+    /// The bound of the element at a row-major position.
+    pub fn of(&self, element: usize) -> f64 {
+        match self {
+            Bounds::Shared(bound) => *bound,
+            Bounds::Each(bounds) => bounds.get(element).copied().unwrap_or(f64::NAN),
+        }
+    }
+}
+
+/// What is wrong with a space, or with a value beside it.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SpaceError {
+    /// A discrete space without elements.
+    #[error("a discrete space needs at least one value, got n = 0")]
+    Empty,
+    /// As many bounds as elements are needed.
+    #[error("{which}: a box of shape {shape:?} needs {} bounds or one shared, got {got}", shape.iter().product::<usize>())]
+    BoundCount {
+        /// `low` or `high`.
+        which: &'static str,
+        /// The box's shape.
+        shape: Vec<usize>,
+        /// The bounds given.
+        got: usize,
+    },
+    /// Bounds that nothing lies between.
+    #[error("element {element}: no value lies between low {low} and high {high}")]
+    Crossed {
+        /// Row-major position.
+        element: usize,
+        /// The lower bound.
+        low: f64,
+        /// The upper bound.
+        high: f64,
+    },
+    /// A value of another type.
+    #[error("expected {expected}, got {got}")]
+    Type {
+        /// The space's type.
+        expected: TensorType,
+        /// The value's type.
+        got: TensorType,
+    },
+    /// A value out of bounds.
+    #[error("element {element} is {value}, outside of [{low}, {high}]")]
+    Outside {
+        /// Row-major position.
+        element: usize,
+        /// The value there.
+        value: f64,
+        /// The lower bound.
+        low: f64,
+        /// The upper bound.
+        high: f64,
+    },
+}
+
+impl Space {
+    /// One of `0..n`.
+    pub fn discrete(n: usize) -> Space {
+        Space::Discrete { n }
+    }
+
+    /// A box with bounds that all elements share (`f64`) or one for each element (arrays, `Vec`).
+    pub fn bounded(shape: impl Into<Vec<usize>>, low: impl Into<Bounds>, high: impl Into<Bounds>) -> Space {
+        Space::Box { shape: shape.into(), low: low.into(), high: high.into(), description: String::new() }
+    }
+
+    /// A box without bounds.
+    pub fn unbounded(shape: impl Into<Vec<usize>>) -> Space {
+        Space::bounded(shape, f64::NEG_INFINITY, f64::INFINITY)
+    }
+
+    /// Says what the elements of a box are, with their units.
+    pub fn described(mut self, text: &str) -> Space {
+        if let Space::Box { description, .. } = &mut self {
+            *description = text.to_string();
+        }
+        self
+    }
+
+    /// The type of a value: i32 [], or f32 of the box's shape.
+    pub fn ty(&self) -> TensorType {
+        match self {
+            Space::Discrete { .. } => TensorType::scalar(I32),
+            Space::Box { shape, .. } => TensorType::new(F32, shape.clone()),
+        }
+    }
+
+    /// The extents of a value.
+    pub fn shape(&self) -> &[usize] {
+        match self {
+            Space::Discrete { .. } => &[],
+            Space::Box { shape, .. } => shape,
+        }
+    }
+
+    /// How many elements a value has.
+    pub fn elements(&self) -> usize {
+        self.shape().iter().product()
+    }
+
+    /// Least and greatest value of an element, by row-major position.
+    pub fn bounds(&self, element: usize) -> (f64, f64) {
+        match self {
+            Space::Discrete { n } => (0.0, *n as f64 - 1.0),
+            Space::Box { low, high, .. } => (low.of(element), high.of(element)),
+        }
+    }
+
+    /// Whether the space is well formed.
+    pub fn validate(&self) -> Result<(), SpaceError> {
+        match self {
+            Space::Discrete { n: 0 } => Err(SpaceError::Empty),
+            Space::Discrete { .. } => Ok(()),
+            Space::Box { shape, low, high, .. } => {
+                for (which, bounds) in [("low", low), ("high", high)] {
+                    if let Bounds::Each(bounds) = bounds
+                        && bounds.len() != self.elements()
+                    {
+                        return Err(SpaceError::BoundCount { which, shape: shape.clone(), got: bounds.len() });
+                    }
+                }
+                let crossed = |&element: &usize| {
+                    let (low, high) = self.bounds(element);
+                    // Written so that NaN is wrong too.
+                    !(low <= high)
+                };
+                match (0..self.elements()).find(crossed) {
+                    Some(element) => Err(SpaceError::Crossed { element, low: low.of(element), high: high.of(element) }),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Whether a value of type `ty` can be one of this space.
+    pub fn check_type(&self, ty: &TensorType) -> Result<(), SpaceError> {
+        let expected = self.ty();
+        if expected == *ty { Ok(()) } else { Err(SpaceError::Type { expected, got: ty.clone() }) }
+    }
+
+    /// Whether a value is of this space. NaN is of none.
+    pub fn contains(&self, value: &Array) -> Result<(), SpaceError> {
+        self.check_type(&value.ty)?;
+        for (element, scalar) in value.data.iter().enumerate() {
+            let ((low, high), value) = (self.bounds(element), scalar.float());
+            // A bound that f32 does not hold exactly is met by the f32 next to it.
+            let (low32, high32) = (f64::from(low as f32), f64::from(high as f32));
+            if !(low.min(low32) <= value && value <= high.max(high32)) {
+                return Err(SpaceError::Outside { element, value, low, high });
+            }
+        }
+        Ok(())
+    }
+
+    /// Least and greatest values as tensors of the space's type; numbers without axes where all elements share them.
+    #[track_caller]
+    fn bound_tensors(&self) -> (Tensor, Tensor) {
+        let tensor = |bounds: &Bounds| match bounds {
+            Bounds::Shared(bound) => scalar(*bound),
+            Bounds::Each(bounds) => constant_of(&Array::floats(F32, self.shape(), bounds)),
+        };
+        match self {
+            Space::Discrete { n } => (scalar(0), scalar(*n as i32 - 1)),
+            Space::Box { low, high, .. } => (tensor(low), tensor(high)),
+        }
+    }
+
+    /// The nearest value of the space.
+    #[track_caller]
+    pub fn clip(&self, value: Tensor) -> Tensor {
+        let (low, high) = self.bound_tensors();
+        clamp(value, low, high)
+    }
+
+    /// A random value: uniform; an element without a finite bound on each side is standard normal, clipped.
+    #[track_caller]
+    pub fn sample(&self, key: Key) -> Tensor {
+        let shape = self.shape().to_vec();
+        if let Space::Discrete { n } = self {
+            return key.randint(shape, 0..*n as i32);
+        }
+        let finite: Vec<bool> = (0..self.elements()).map(|element| self.bounds(element)).map(|(low, high)| low.is_finite() && high.is_finite()).collect();
+        let (low, high) = self.bound_tensors();
+        if finite.iter().all(|&finite| finite) {
+            return low + (high - low) * key.uniform(shape);
+        }
+        if !finite.contains(&true) {
+            return self.clip(key.normal(shape));
+        }
+        let (uniform_key, normal_key) = key.split();
+        let mask = constant_of(&Array::bools(shape.clone(), &finite));
+        // An infinite bound would make NaN in the side that is not taken, and the gradient reads both.
+        let (low, high) = (select(mask, low, 0.0), select(mask, high, 0.0));
+        let uniform = low + (high - low) * uniform_key.uniform(shape.clone());
+        select(mask, uniform, self.clip(normal_key.normal(shape)))
+    }
+}

@@ -1,0 +1,63 @@
+//! The next episode begins in the step that ends one.
+
+use crate::environment::{Environment, TimeStep};
+use crate::space::Space;
+use podracer_dsl::prelude::*;
+
+/// Resets the state in the step that ends an episode. The [`TimeStep`] still shows the end: its observation is the final
+/// one. `observe` of the returned state shows the first observation of the next episode.
+///
+/// The step's key is split in two, for the step and for the reset, as gymnax does. The reset is computed in every step
+/// and selected: under `vmap` a branch would compute both anyway.
+#[derive(Clone, Debug)]
+pub struct AutoReset<E> {
+    environment: E,
+}
+
+impl<E: Environment> AutoReset<E> {
+    /// Wraps an environment.
+    pub fn new(environment: E) -> Self {
+        AutoReset { environment }
+    }
+
+    /// The environment inside.
+    pub fn inner(&self) -> &E {
+        &self.environment
+    }
+}
+
+impl<E: Environment> Environment for AutoReset<E> {
+    type State = E::State;
+    type Observation = E::Observation;
+
+    fn initial_state(&self, key: Key) -> E::State {
+        self.environment.initial_state(key)
+    }
+
+    fn step(&self, state: E::State, action: Tensor, key: Key) -> (E::State, TimeStep<E::Observation>) {
+        let (step_key, reset_key) = key.split();
+        let (state, timestep) = self.environment.step(state, action, step_key);
+        let first = self.environment.next_episode(state.clone(), reset_key);
+        (tree_select(timestep.done(), &first, &state), timestep)
+    }
+
+    fn observe(&self, state: E::State) -> E::Observation {
+        self.environment.observe(state)
+    }
+
+    fn observation_space(&self) -> Space {
+        self.environment.observation_space()
+    }
+
+    fn action_space(&self) -> Space {
+        self.environment.action_space()
+    }
+
+    fn truncates(&self) -> bool {
+        self.environment.truncates()
+    }
+
+    fn next_episode(&self, finished: E::State, key: Key) -> E::State {
+        self.environment.next_episode(finished, key)
+    }
+}

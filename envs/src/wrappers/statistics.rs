@@ -1,0 +1,92 @@
+//! Returns and lengths of episodes.
+
+use crate::environment::{Environment, TimeStep};
+use crate::space::Space;
+use podracer_dsl::prelude::*;
+
+/// Keeps the return and length of the running and of the last finished episode in the state, where metrics read them.
+/// Time limits go inside, [`AutoReset`](crate::AutoReset) outside.
+#[derive(Clone, Debug)]
+pub struct WithStatistics<E> {
+    environment: E,
+}
+
+/// What is known of an episode.
+#[derive(Tree, Clone, Copy)]
+pub struct Episode {
+    /// f32 []: the sum of its rewards, not discounted.
+    pub episode_return: Tensor,
+    /// i32 []: its number of steps.
+    pub length: Tensor,
+}
+
+impl Episode {
+    fn empty() -> Self {
+        Episode { episode_return: zeros(F32, []), length: zeros(I32, []) }
+    }
+}
+
+/// The state of [`WithStatistics`].
+#[derive(Tree, Clone, Copy)]
+pub struct StatisticsState<S: Tree> {
+    /// The state inside.
+    pub environment: S,
+    /// The episode so far.
+    pub running: Episode,
+    /// The last finished episode; zeros before the first has finished.
+    pub last: Episode,
+    /// i32 []: how many episodes have finished; `last` means something where it is not 0.
+    pub finished: Tensor,
+}
+
+impl<E: Environment> WithStatistics<E> {
+    /// Wraps an environment.
+    pub fn new(environment: E) -> Self {
+        WithStatistics { environment }
+    }
+
+    /// The environment inside.
+    pub fn inner(&self) -> &E {
+        &self.environment
+    }
+}
+
+impl<E: Environment> Environment for WithStatistics<E> {
+    type State = StatisticsState<E::State>;
+    type Observation = E::Observation;
+
+    fn initial_state(&self, key: Key) -> Self::State {
+        let environment = self.environment.initial_state(key);
+        StatisticsState { environment, running: Episode::empty(), last: Episode::empty(), finished: zeros(I32, []) }
+    }
+
+    fn step(&self, state: Self::State, action: Tensor, key: Key) -> (Self::State, TimeStep<E::Observation>) {
+        let (environment, timestep) = self.environment.step(state.environment, action, key);
+        let running = Episode { episode_return: state.running.episode_return + timestep.reward, length: state.running.length + 1 };
+        let done = timestep.done();
+        let last = tree_select(done, &running, &state.last);
+        let finished = state.finished + done.astype(I32);
+        (StatisticsState { environment, running, last, finished }, timestep)
+    }
+
+    fn observe(&self, state: Self::State) -> E::Observation {
+        self.environment.observe(state.environment)
+    }
+
+    fn observation_space(&self) -> Space {
+        self.environment.observation_space()
+    }
+
+    fn action_space(&self) -> Space {
+        self.environment.action_space()
+    }
+
+    fn truncates(&self) -> bool {
+        self.environment.truncates()
+    }
+
+    fn next_episode(&self, finished: Self::State, key: Key) -> Self::State {
+        let environment = self.environment.next_episode(finished.environment, key);
+        StatisticsState { environment, running: Episode::empty(), ..finished }
+    }
+}

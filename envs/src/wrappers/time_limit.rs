@@ -1,0 +1,70 @@
+//! Episodes of bounded length.
+
+use crate::environment::{Environment, TimeStep};
+use crate::space::Space;
+use podracer_dsl::prelude::*;
+
+/// Cuts episodes off: the step that makes the episode `steps` long is `truncated`, unless it is `terminated` anyway.
+#[derive(Clone, Debug)]
+pub struct TimeLimit<E> {
+    environment: E,
+    steps: usize,
+}
+
+/// The state of a [`TimeLimit`].
+#[derive(Tree, Clone, Copy)]
+pub struct TimeLimitState<S: Tree> {
+    /// The state inside.
+    pub environment: S,
+    /// i32 []: steps since the episode began.
+    pub time: Tensor,
+}
+
+impl<E: Environment> TimeLimit<E> {
+    /// Wraps an environment.
+    pub fn new(environment: E, steps: usize) -> Self {
+        TimeLimit { environment, steps }
+    }
+
+    /// The environment inside.
+    pub fn inner(&self) -> &E {
+        &self.environment
+    }
+}
+
+impl<E: Environment> Environment for TimeLimit<E> {
+    type State = TimeLimitState<E::State>;
+    type Observation = E::Observation;
+
+    fn initial_state(&self, key: Key) -> Self::State {
+        TimeLimitState { environment: self.environment.initial_state(key), time: zeros(I32, []) }
+    }
+
+    fn step(&self, state: Self::State, action: Tensor, key: Key) -> (Self::State, TimeStep<E::Observation>) {
+        let (environment, timestep) = self.environment.step(state.environment, action, key);
+        let time = state.time + 1;
+        let cut_off = time.ge(self.steps) & !timestep.terminated;
+        let timestep = TimeStep { truncated: timestep.truncated | cut_off, ..timestep };
+        (TimeLimitState { environment, time }, timestep)
+    }
+
+    fn observe(&self, state: Self::State) -> E::Observation {
+        self.environment.observe(state.environment)
+    }
+
+    fn observation_space(&self) -> Space {
+        self.environment.observation_space()
+    }
+
+    fn action_space(&self) -> Space {
+        self.environment.action_space()
+    }
+
+    fn truncates(&self) -> bool {
+        true
+    }
+
+    fn next_episode(&self, finished: Self::State, key: Key) -> Self::State {
+        TimeLimitState { environment: self.environment.next_episode(finished.environment, key), time: zeros(I32, []) }
+    }
+}

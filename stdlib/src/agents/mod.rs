@@ -1,0 +1,107 @@
+//! Agents: one definition runs in every loop.
+//!
+//! The state of an agent is split as in Earl, by who may touch what: `Actor` belongs to one environment and changes at
+//! every step; `Nets` is what the gradient is taken of; `Opt` is the optimizer's; `Experience` outlives a cycle (a
+//! replay buffer). A *cycle* is one trajectory of every environment and the updates that it gives rise to.
+
+mod network;
+mod online;
+mod ppo;
+
+pub use network::{ActorCritic, Policy};
+pub use online::{OnlineActorCritic, OnlineMetrics};
+pub use ppo::{Ppo, PpoBatch, PpoMetrics};
+
+use podracer_dsl::prelude::*;
+
+/// What `unroll` steps of `N` environments left: the axes `[T, N]` come first.
+#[derive(Tree, Clone)]
+pub struct Trajectory<O: Tree, X: Tree> {
+    /// What the agent acted on. `[T, N, ...]`
+    pub observation: O,
+    /// What it did. `[T, N, ...]`
+    pub action: Tensor,
+    /// f32 `[T, N]`
+    pub reward: Tensor,
+    /// The episode ended in a terminal state: nothing follows. bool `[T, N]`
+    pub terminated: Tensor,
+    /// The episode was cut off: what would have followed has a value. bool `[T, N]`
+    pub truncated: Tensor,
+    /// What the environment showed after each step, an episode's last observation included, `[T, N, ...]`. One tree if
+    /// the environment truncates, none otherwise: everywhere else it is the next step's `observation`.
+    pub next_observation: Vec<O>,
+    /// What the agent would act on next. `[N, ...]`
+    pub last_observation: O,
+    /// What [`Agent::act`] gave beside the action. `[T, N, ...]`
+    pub output: X,
+}
+
+/// Where the gradient of a cycle comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Learning {
+    /// One update: the loss is differentiated through the whole loop of agent and environment, so that it reuses the
+    /// forward pass by which the agent acted (the minimal unit of Podracer's Anakin).
+    ThroughLoop,
+    /// So many updates on what the trajectory left in the batch.
+    FromBatch {
+        /// The updates of a cycle.
+        updates: usize,
+    },
+}
+
+/// An agent. Functions of one environment where nothing else is said: batching is the loop's business.
+pub trait Agent: Clone + 'static {
+    /// What it observes.
+    type Observation: Tree;
+    /// What it keeps of one environment from step to step, such as an LSTM's state; reset at an episode's end.
+    type Actor: Tree;
+    /// Its networks: what the gradient is taken of.
+    type Nets: Tree;
+    /// The optimizer's state.
+    type Opt: Tree;
+    /// What outlives a cycle.
+    type Experience: Tree;
+    /// What acting leaves for learning.
+    type Output: Tree;
+    /// What the updates of one cycle read.
+    type Batch: Tree;
+    /// Scalars of one update, f32 `[]`.
+    type Metrics: Tree;
+
+    /// New networks.
+    fn init_nets(&self, key: Key) -> Self::Nets;
+
+    /// The optimizer's state for new networks.
+    fn init_opt(&self, nets: &Self::Nets) -> Self::Opt;
+
+    /// The state of one environment's actor at the start of an episode.
+    fn init_actor(&self) -> Self::Actor;
+
+    /// An empty experience, for `environments` environments of one device.
+    fn init_experience(&self, environments: usize) -> Self::Experience;
+
+    /// Chooses an action.
+    fn act(&self, nets: &Self::Nets, actor: Self::Actor, observation: Self::Observation, key: Key) -> (Tensor, Self::Actor, Self::Output);
+
+    /// The action that it takes to be best, for evaluation.
+    fn act_greedily(&self, nets: &Self::Nets, actor: Self::Actor, observation: Self::Observation) -> (Tensor, Self::Actor);
+
+    /// Takes a cycle's trajectory up, and prepares what its updates read. `actor` is that of the trajectory's start, `[N, ...]`.
+    fn update_experience(
+        &self,
+        nets: &Self::Nets,
+        experience: Self::Experience,
+        actor: Self::Actor,
+        trajectory: Trajectory<Self::Observation, Self::Output>,
+        key: Key,
+    ) -> (Self::Experience, Self::Batch);
+
+    /// The loss of update number `update` (i32 `[]`) of a cycle: f32 `[]`, a mean over this device's data.
+    fn loss(&self, nets: Self::Nets, batch: &Self::Batch, update: Tensor) -> (Tensor, Self::Metrics);
+
+    /// Moves the networks along the gradients, which are already averaged over all devices.
+    fn optimize_from_grads(&self, nets: Self::Nets, opt: Self::Opt, grads: Self::Nets) -> (Self::Nets, Self::Opt);
+
+    /// Where the gradient comes from.
+    fn learning(&self) -> Learning;
+}

@@ -1,0 +1,162 @@
+//! The online actor-critic of Podracer's minimal unit (Hessel et al. 2021, figure 2): agent and environment step, the
+//! objective follows, and the gradient flows back through the whole loop, so that the update reuses the forward pass by
+//! which the agent acted.
+
+use super::{ActorCritic, Agent, Learning, Trajectory};
+use crate::optim::{Adam, AdamState, Schedule, clip_by_global_norm};
+use crate::returns::gae_with_ends;
+use podracer_dsl::prelude::*;
+use podracer_envs::Space;
+
+/// The agent and its hyper-parameters.
+#[derive(Clone, Debug)]
+pub struct OnlineActorCritic {
+    /// What it observes.
+    pub observation: Space,
+    /// What it can do.
+    pub action: Space,
+    /// Units of each hidden layer, of policy and value alike.
+    pub hidden: Vec<usize>,
+    /// The learning rate by the optimizer's step.
+    pub learning_rate: Schedule,
+    /// Adam's epsilon.
+    pub adam_epsilon: f64,
+    /// Gradients of a greater global norm are scaled down to it.
+    pub max_gradient_norm: f64,
+    /// The discount of future rewards.
+    pub discount: f64,
+    /// The lambda of the lambda return.
+    pub lambda: f64,
+    /// The weight of the entropy bonus.
+    pub entropy_cost: f64,
+    /// The weight of the value loss.
+    pub value_cost: f64,
+}
+
+impl OnlineActorCritic {
+    /// The agent for these spaces.
+    pub fn new(observation: Space, action: Space) -> OnlineActorCritic {
+        OnlineActorCritic {
+            observation,
+            action,
+            hidden: vec![64, 64],
+            learning_rate: Schedule::constant(1e-3),
+            adam_epsilon: 1e-5,
+            max_gradient_norm: 0.5,
+            discount: 0.99,
+            lambda: 0.95,
+            entropy_cost: 0.01,
+            value_cost: 0.5,
+        }
+    }
+
+    fn adam(&self) -> Adam {
+        Adam { eps: self.adam_epsilon, ..Adam::new(self.learning_rate.clone()) }
+    }
+}
+
+/// What acting computes and the loss reads: the gradient flows through it.
+#[derive(Tree, Clone, Copy)]
+pub struct OnlineOutput {
+    /// The logarithm of the action's probability. f32 `[]`
+    pub log_prob: Tensor,
+    /// The policy's entropy, in nats. f32 `[]`
+    pub entropy: Tensor,
+    /// The value of the observation. f32 `[]`
+    pub value: Tensor,
+}
+
+/// What the loss reads, f32 `[T, N]`.
+#[derive(Tree, Clone, Copy)]
+pub struct OnlineBatch {
+    /// What acting computed.
+    pub output: OnlineOutput,
+    /// Generalized advantages; no gradient flows through them.
+    pub advantage: Tensor,
+}
+
+/// Means over a cycle.
+#[derive(Tree, Clone, Copy)]
+pub struct OnlineMetrics {
+    /// The sum of the three.
+    pub loss: Tensor,
+    /// The policy gradient's objective, negated.
+    pub policy_loss: Tensor,
+    /// Half of the squared error against the lambda return.
+    pub value_loss: Tensor,
+    /// In nats.
+    pub entropy: Tensor,
+}
+
+impl Agent for OnlineActorCritic {
+    type Observation = Tensor;
+    type Actor = ();
+    type Nets = ActorCritic;
+    type Opt = AdamState<ActorCritic>;
+    type Experience = ();
+    type Output = OnlineOutput;
+    type Batch = OnlineBatch;
+    type Metrics = OnlineMetrics;
+
+    fn init_nets(&self, key: Key) -> ActorCritic {
+        ActorCritic::init(key, &self.observation, &self.action, &self.hidden)
+    }
+
+    fn init_opt(&self, nets: &ActorCritic) -> AdamState<ActorCritic> {
+        self.adam().init(nets)
+    }
+
+    fn init_actor(&self) {}
+
+    fn init_experience(&self, _: usize) {}
+
+    fn act(&self, nets: &ActorCritic, (): (), observation: Tensor, key: Key) -> (Tensor, (), OnlineOutput) {
+        let policy = nets.policy(observation);
+        // The score-function estimator: the gradient goes through the probability of the action, not through the draw.
+        let action = stop_gradient(policy.sample(key));
+        (action, (), OnlineOutput { log_prob: policy.log_prob(action), entropy: policy.entropy(), value: nets.value(observation) })
+    }
+
+    fn act_greedily(&self, nets: &ActorCritic, (): (), observation: Tensor) -> (Tensor, ()) {
+        (nets.policy(observation).mode(), ())
+    }
+
+    fn update_experience(&self, nets: &ActorCritic, (): (), (): (), trajectory: Trajectory<Tensor, OnlineOutput>, _: Key) -> ((), OnlineBatch) {
+        let _scope = scope("OnlineActorCritic::update_experience");
+        let values = |observations: Tensor| vmap(observations, |observation| nets.value(observation));
+        let value = stop_gradient(trajectory.output.value);
+        let v_last = stop_gradient(values(trajectory.last_observation)).expand_dims(0);
+        let v_next = concatenate(&[value.slice_axis(0, 1..value.dim(0)), v_last], 0);
+        let v_t = match trajectory.next_observation.first() {
+            Some(&next) => select(trajectory.truncated, stop_gradient(vmap(next, values)), v_next),
+            None => v_next,
+        };
+        let discount_t = select(trajectory.terminated, 0.0, self.discount) + zeros(F32, value.shape());
+        let ended = trajectory.terminated | trajectory.truncated;
+        let advantage = vmap(
+            (trajectory.reward.axis(1), discount_t.axis(1), value.axis(1), v_t.axis(1), ended.axis(1)),
+            |(r_t, discount_t, v_tm1, v_t, ended)| gae_with_ends(r_t, discount_t, v_tm1, v_t, ended, self.lambda),
+        )
+        .swap_axes(0, 1);
+        ((), OnlineBatch { output: trajectory.output, advantage: stop_gradient(advantage) })
+    }
+
+    fn loss(&self, _: ActorCritic, batch: &OnlineBatch, _: Tensor) -> (Tensor, OnlineMetrics) {
+        let _scope = scope("OnlineActorCritic::loss");
+        let OnlineOutput { log_prob, entropy, value } = batch.output;
+        let target = stop_gradient(value) + batch.advantage;
+        let policy_loss = -(log_prob * batch.advantage).mean();
+        let value_loss = 0.5 * (value - target).square().mean();
+        let entropy = entropy.mean();
+        let loss = policy_loss + self.value_cost * value_loss - self.entropy_cost * entropy;
+        (loss, OnlineMetrics { loss, policy_loss, value_loss, entropy })
+    }
+
+    fn optimize_from_grads(&self, nets: ActorCritic, opt: AdamState<ActorCritic>, grads: ActorCritic) -> (ActorCritic, AdamState<ActorCritic>) {
+        self.adam().update(nets, opt, clip_by_global_norm(grads, self.max_gradient_norm))
+    }
+
+    fn learning(&self) -> Learning {
+        Learning::ThroughLoop
+    }
+}

@@ -1,0 +1,223 @@
+//! Proximal policy optimization (Schulman et al. 2017, equations 7 and 9), with the clipped value loss and the
+//! normalised advantages of its reference implementation.
+
+use super::{ActorCritic, Agent, Learning, Trajectory};
+use crate::losses::{clipped_surrogate_pg_loss, clipped_value_loss};
+use crate::optim::{Adam, AdamState, Schedule, clip_by_global_norm};
+use crate::returns::gae_with_ends;
+use podracer_dsl::prelude::*;
+use podracer_envs::Space;
+
+/// The agent and its hyper-parameters.
+#[derive(Clone, Debug)]
+pub struct Ppo {
+    /// What it observes.
+    pub observation: Space,
+    /// What it can do.
+    pub action: Space,
+    /// Units of each hidden layer, of policy and value alike.
+    pub hidden: Vec<usize>,
+    /// The learning rate by the optimizer's step.
+    pub learning_rate: Schedule,
+    /// Adam's epsilon.
+    pub adam_epsilon: f64,
+    /// Gradients of a greater global norm are scaled down to it.
+    pub max_gradient_norm: f64,
+    /// Passes over each batch.
+    pub epochs: usize,
+    /// Minibatches of each pass; they divide the batch.
+    pub minibatches: usize,
+    /// The discount of future rewards.
+    pub discount: f64,
+    /// The lambda of generalized advantage estimation.
+    pub lambda: f64,
+    /// How far the probability ratio and the value may move.
+    pub clip: f64,
+    /// The weight of the entropy bonus.
+    pub entropy_cost: f64,
+    /// The weight of the value loss.
+    pub value_cost: f64,
+    /// Whether minibatches are drawn by an exactly uniform permutation, which sorts, in place of a Feistel bijection.
+    pub exact_shuffle: bool,
+}
+
+impl Ppo {
+    /// PPO for these spaces, with the hyper-parameters that CleanRL and PureJaxRL use for CartPole.
+    pub fn new(observation: Space, action: Space) -> Ppo {
+        Ppo {
+            observation,
+            action,
+            hidden: vec![64, 64],
+            learning_rate: Schedule::constant(2.5e-4),
+            adam_epsilon: 1e-5,
+            max_gradient_norm: 0.5,
+            epochs: 4,
+            minibatches: 4,
+            discount: 0.99,
+            lambda: 0.95,
+            clip: 0.2,
+            entropy_cost: 0.01,
+            value_cost: 0.5,
+            exact_shuffle: false,
+        }
+    }
+
+    fn adam(&self) -> Adam {
+        Adam { eps: self.adam_epsilon, ..Adam::new(self.learning_rate.clone()) }
+    }
+}
+
+/// What [`Ppo`] keeps of an action.
+#[derive(Tree, Clone, Copy)]
+pub struct PpoOutput {
+    /// The logarithm of its probability when it was drawn. f32 `[]`
+    pub log_prob: Tensor,
+    /// The value of the observation then. f32 `[]`
+    pub value: Tensor,
+}
+
+/// What the updates of a cycle read; `B = T N` steps in the order of the trajectory, `U` updates of `M` steps each.
+#[derive(Tree, Clone, Copy)]
+pub struct PpoBatch {
+    /// f32 `[B, ...]`
+    pub observation: Tensor,
+    /// `[B, ...]`
+    pub action: Tensor,
+    /// f32 `[B]`
+    pub log_prob: Tensor,
+    /// f32 `[B]`
+    pub value: Tensor,
+    /// f32 `[B]`
+    pub advantage: Tensor,
+    /// Which steps each update takes. i32 `[U, M]`
+    pub minibatch: Tensor,
+    /// The mean advantage of each minibatch, over all devices. f32 `[U]`
+    pub advantage_mean: Tensor,
+    /// Its standard deviation. f32 `[U]`
+    pub advantage_std: Tensor,
+}
+
+/// Means over a minibatch.
+#[derive(Tree, Clone, Copy)]
+pub struct PpoMetrics {
+    /// The sum of the three.
+    pub loss: Tensor,
+    /// The clipped surrogate objective, negated.
+    pub policy_loss: Tensor,
+    /// Half of the clipped squared error.
+    pub value_loss: Tensor,
+    /// In nats.
+    pub entropy: Tensor,
+    /// An estimate of the divergence from the policy that acted: mean of (ratio - 1) - log ratio.
+    pub approximate_kl: Tensor,
+}
+
+impl Agent for Ppo {
+    type Observation = Tensor;
+    type Actor = ();
+    type Nets = ActorCritic;
+    type Opt = AdamState<ActorCritic>;
+    type Experience = ();
+    type Output = PpoOutput;
+    type Batch = PpoBatch;
+    type Metrics = PpoMetrics;
+
+    fn init_nets(&self, key: Key) -> ActorCritic {
+        ActorCritic::init(key, &self.observation, &self.action, &self.hidden)
+    }
+
+    fn init_opt(&self, nets: &ActorCritic) -> AdamState<ActorCritic> {
+        self.adam().init(nets)
+    }
+
+    fn init_actor(&self) {}
+
+    fn init_experience(&self, _: usize) {}
+
+    fn act(&self, nets: &ActorCritic, (): (), observation: Tensor, key: Key) -> (Tensor, (), PpoOutput) {
+        let policy = nets.policy(observation);
+        let action = policy.sample(key);
+        (action, (), PpoOutput { log_prob: policy.log_prob(action), value: nets.value(observation) })
+    }
+
+    fn act_greedily(&self, nets: &ActorCritic, (): (), observation: Tensor) -> (Tensor, ()) {
+        (nets.policy(observation).mode(), ())
+    }
+
+    fn update_experience(&self, nets: &ActorCritic, (): (), (): (), trajectory: Trajectory<Tensor, PpoOutput>, key: Key) -> ((), PpoBatch) {
+        let _scope = scope("Ppo::update_experience");
+        let values = |observations: Tensor| vmap(observations, |observation| nets.value(observation));
+        let PpoOutput { log_prob, value } = trajectory.output;
+        let v_last = values(trajectory.last_observation).expand_dims(0);
+        let v_next = concatenate(&[value.slice_axis(0, 1..value.dim(0)), v_last], 0);
+        // Where an episode was cut off, what follows is the value of its own last observation, not of the next episode's first.
+        let v_t = match trajectory.next_observation.first() {
+            Some(&next) => select(trajectory.truncated, vmap(next, values), v_next),
+            None => v_next,
+        };
+        let discount_t = select(trajectory.terminated, 0.0, self.discount) + zeros(F32, value.shape());
+        let ended = trajectory.terminated | trajectory.truncated;
+        let advantage = vmap(
+            (trajectory.reward.axis(1), discount_t.axis(1), value.axis(1), v_t.axis(1), ended.axis(1)),
+            |(r_t, discount_t, v_tm1, v_t, ended)| gae_with_ends(r_t, discount_t, v_tm1, v_t, ended, self.lambda),
+        )
+        .swap_axes(0, 1);
+
+        let merge = |x: Tensor| {
+            let shape = x.shape();
+            x.reshape([&[shape[0] * shape[1]], &shape[2..]].concat())
+        };
+        let advantage = merge(advantage);
+        let steps = advantage.dim(0);
+        let updates = self.epochs * self.minibatches;
+        // Each device shuffles its own steps.
+        let keys = key.fold_in(axis_index(Replicas)).split_n(self.epochs);
+        let permutations = vmap(keys, |key| if self.exact_shuffle { key.permutation(steps) } else { key.feistel_permutation(steps) });
+        let minibatch = permutations.reshape([updates, steps / self.minibatches]);
+        // One collective for the statistics of all minibatches.
+        let of_minibatch = advantage.take(minibatch, 0);
+        let advantage_mean = pmean(of_minibatch.mean_axis(1), Replicas);
+        let centred = of_minibatch - advantage_mean.expand_dims(1);
+        let advantage_std = pmean(centred.square().mean_axis(1), Replicas).sqrt();
+        let batch = PpoBatch {
+            observation: merge(trajectory.observation),
+            action: merge(trajectory.action),
+            log_prob: merge(log_prob),
+            value: merge(value),
+            advantage,
+            minibatch,
+            advantage_mean,
+            advantage_std,
+        };
+        ((), batch)
+    }
+
+    fn loss(&self, nets: ActorCritic, batch: &PpoBatch, update: Tensor) -> (Tensor, PpoMetrics) {
+        let _scope = scope("Ppo::loss");
+        let rows = batch.minibatch.at(update);
+        let of = |x: Tensor| x.take(rows, 0);
+        let (value_tm1, advantage) = (of(batch.value), of(batch.advantage));
+        let target = value_tm1 + advantage;
+        let advantage = (advantage - batch.advantage_mean.at(update)) / (batch.advantage_std.at(update) + 1e-8);
+        let (log_prob, entropy, value) = vmap((of(batch.observation), of(batch.action)), |(observation, action)| {
+            let policy = nets.policy(observation);
+            (policy.log_prob(action), policy.entropy(), nets.value(observation))
+        });
+        let log_ratio = log_prob - of(batch.log_prob);
+        let ratio = log_ratio.exp();
+        let policy_loss = clipped_surrogate_pg_loss(ratio, advantage, self.clip);
+        let value_loss = clipped_value_loss(value, value_tm1, target, self.clip);
+        let entropy = entropy.mean();
+        let loss = policy_loss + self.value_cost * value_loss - self.entropy_cost * entropy;
+        let approximate_kl = stop_gradient((ratio - 1.0 - log_ratio).mean());
+        (loss, PpoMetrics { loss, policy_loss, value_loss, entropy, approximate_kl })
+    }
+
+    fn optimize_from_grads(&self, nets: ActorCritic, opt: AdamState<ActorCritic>, grads: ActorCritic) -> (ActorCritic, AdamState<ActorCritic>) {
+        self.adam().update(nets, opt, clip_by_global_norm(grads, self.max_gradient_norm))
+    }
+
+    fn learning(&self) -> Learning {
+        Learning::FromBatch { updates: self.epochs * self.minibatches }
+    }
+}

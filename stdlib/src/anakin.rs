@@ -1,0 +1,223 @@
+//! Puts an agent into an environment: the two functions that Anakin loops.
+//!
+//! Every environment has its own key, folded from the run's key and the environment's *global* index, so that `n`
+//! devices with `N / n` environments each see what one device with `N` sees.
+
+use crate::agents::{Agent, Learning, Trajectory};
+use podracer_dsl::prelude::*;
+use podracer_envs::{AutoReset, Environment, StatisticsState, WithStatistics};
+
+/// The replicated part of a run's state: equal on all devices.
+#[derive(Tree, Clone)]
+pub struct Learner<N: Tree, O: Tree> {
+    /// The networks.
+    pub nets: N,
+    /// The optimizer's state.
+    pub opt: O,
+    /// What the next cycle's draws of the learner come from.
+    pub key: Key,
+}
+
+/// The sharded part: what belongs to single environments, `[N / n, ...]` on each of `n` devices.
+#[derive(Tree, Clone)]
+pub struct Actors<A: Tree, S: Tree, X: Tree> {
+    /// The agent's state in each environment, the environment, its key.
+    pub lanes: Lane<A, S>,
+    /// What the agent keeps from cycle to cycle.
+    pub experience: X,
+}
+
+/// One environment and who acts in it.
+#[derive(Tree, Clone)]
+pub struct Lane<A: Tree, S: Tree> {
+    /// The agent's state in it.
+    pub actor: A,
+    /// The environment.
+    pub environment: StatisticsState<S>,
+    /// What its next draws come from.
+    pub key: Key,
+}
+
+/// The episodes that ended in one update, on each device.
+#[derive(Tree, Clone)]
+pub struct Episodes {
+    /// How many. i32 `[1]`
+    pub count: Tensor,
+    /// The sum of their returns. f32 `[1]`
+    pub return_sum: Tensor,
+    /// The sum of their lengths, in steps. i32 `[1]`
+    pub length_sum: Tensor,
+    /// The returns of the last [`Episodes::KEPT`], the latest at the end; of fewer, those at the end count. f32 `[KEPT]`
+    pub last_returns: Tensor,
+    /// The step of the update at which each of them ended, by which devices' episodes are put in order. i32 `[KEPT]`
+    pub last_steps: Tensor,
+}
+
+/// What one step of one environment leaves.
+#[derive(Tree, Clone)]
+struct Step<O: Tree, X: Tree> {
+    observation: O,
+    action: Tensor,
+    reward: Tensor,
+    terminated: Tensor,
+    truncated: Tensor,
+    next_observation: Vec<O>,
+    output: X,
+    episode_return: Tensor,
+    length: Tensor,
+}
+
+/// An agent in an environment.
+#[derive(Clone)]
+pub struct AgentLoop<E: Environment, A: Agent<Observation = E::Observation>> {
+    environment: AutoReset<WithStatistics<E>>,
+    agent: A,
+    /// Environments of one device.
+    environments: usize,
+    /// Steps of a cycle.
+    unroll: usize,
+}
+
+/// The state of a device's part of a run.
+pub type LoopState<E, A> = Placed<
+    Learner<<A as Agent>::Nets, <A as Agent>::Opt>,
+    Actors<<A as Agent>::Actor, <E as Environment>::State, <A as Agent>::Experience>,
+>;
+
+type Lanes<E, A> = Lane<<A as Agent>::Actor, <E as Environment>::State>;
+type Steps<A> = Step<<A as Agent>::Observation, <A as Agent>::Output>;
+type CycleOf<A> = Trajectory<<A as Agent>::Observation, <A as Agent>::Output>;
+
+impl<E: Environment, A: Agent<Observation = E::Observation>> AgentLoop<E, A> {
+    /// `environments` on each device, stepped `unroll` times a cycle.
+    pub fn new(environment: E, agent: A, environments: usize, unroll: usize) -> Self {
+        AgentLoop { environment: environment.with_statistics().auto_reset(), agent, environments, unroll }
+    }
+
+    /// The agent.
+    pub fn agent(&self) -> &A {
+        &self.agent
+    }
+
+    /// The state of one device at the start of a run.
+    #[track_caller]
+    pub fn init(&self, key: Key) -> LoopState<E, A> {
+        let [nets_key, learner_key, lanes_key] = key.split_into();
+        let nets = self.agent.init_nets(nets_key);
+        let opt = self.agent.init_opt(&nets);
+        let first = axis_index(Replicas) * self.environments as i32;
+        let indices = arange(self.environments) + first;
+        let lanes = vmap((indices, whole(lanes_key)), |(index, key)| {
+            let [environment_key, key] = key.fold_in(index).split_into();
+            Lane { actor: self.agent.init_actor(), environment: self.environment.initial_state(environment_key), key }
+        });
+        let experience = self.agent.init_experience(self.environments);
+        Placed { replicated: Learner { nets, opt, key: learner_key }, sharded: Actors { lanes, experience } }
+    }
+
+    /// One cycle: act for `unroll` steps, learn from them. Gives the metrics, averaged over the cycle's updates, and the
+    /// episodes that ended.
+    #[track_caller]
+    pub fn update(&self, state: LoopState<E, A>) -> (LoopState<E, A>, Placed<A::Metrics, Episodes>) {
+        let Placed { replicated: Learner { nets, opt, key }, sharded: Actors { lanes, experience } } = state;
+        let [key, cycle_key] = key.split_into();
+        match self.agent.learning() {
+            Learning::ThroughLoop => {
+                let ((_, (lanes, experience, metrics, episodes)), grads) = value_and_grad(nets.clone(), |nets| {
+                    let actor = lanes.actor.clone();
+                    let (lanes, trajectory, episodes) = self.rollout(&nets, lanes);
+                    let (experience, batch) = self.agent.update_experience(&nets, experience, actor, trajectory, cycle_key);
+                    let (loss, metrics) = self.agent.loss(nets, &batch, scalar(0));
+                    (loss, (lanes, experience, metrics, episodes))
+                });
+                let (nets, opt) = self.agent.optimize_from_grads(nets, opt, pmean(grads, Replicas));
+                let state = Placed { replicated: Learner { nets, opt, key }, sharded: Actors { lanes, experience } };
+                (state, Placed { replicated: metrics, sharded: episodes })
+            }
+            Learning::FromBatch { updates } => {
+                let actor = lanes.actor.clone();
+                let (lanes, trajectory, episodes) = self.rollout(&nets, lanes);
+                let (experience, batch) = self.agent.update_experience(&nets, experience, actor, trajectory, cycle_key);
+                let ((nets, opt), metrics) = scan((nets, opt), 0..updates, |(nets, opt), update| {
+                    let ((_, metrics), grads) = value_and_grad(nets.clone(), |nets| self.agent.loss(nets, &batch, update));
+                    (self.agent.optimize_from_grads(nets, opt, pmean(grads, Replicas)), metrics)
+                });
+                let metrics = tree_map(&metrics, |metric| metric.mean_axis(0));
+                let state = Placed { replicated: Learner { nets, opt, key }, sharded: Actors { lanes, experience } };
+                (state, Placed { replicated: metrics, sharded: episodes })
+            }
+        }
+    }
+
+    /// Acts for `unroll` steps in every environment.
+    fn rollout(&self, nets: &A::Nets, lanes: Lanes<E, A>) -> (Lanes<E, A>, CycleOf<A>, Episodes) {
+        let (lanes, steps) = scan(lanes, 0..self.unroll, |lanes, _| vmap(lanes, |lane| self.step(nets, lane)));
+        let last_observation = vmap(lanes.environment.clone(), |environment| self.environment.observe(environment));
+        let episodes = Episodes::of(steps.terminated | steps.truncated, steps.episode_return, steps.length);
+        let trajectory = Trajectory {
+            observation: steps.observation,
+            action: steps.action,
+            reward: steps.reward,
+            terminated: steps.terminated,
+            truncated: steps.truncated,
+            next_observation: steps.next_observation,
+            last_observation,
+            output: steps.output,
+        };
+        (lanes, trajectory, episodes)
+    }
+
+    /// One step of one environment.
+    fn step(&self, nets: &A::Nets, lane: Lanes<E, A>) -> (Lanes<E, A>, Steps<A>) {
+        let [key, act_key, step_key] = lane.key.split_into();
+        let observation = self.environment.observe(lane.environment.clone());
+        let (action, actor, output) = self.agent.act(nets, lane.actor, observation.clone(), act_key);
+        let (environment, timestep) = self.environment.step(lane.environment, action, step_key);
+        let actor = tree_select(timestep.done(), &self.agent.init_actor(), &actor);
+        let next_observation = if self.environment.truncates() { vec![timestep.observation] } else { Vec::new() };
+        let step = Step {
+            observation,
+            action,
+            reward: timestep.reward,
+            terminated: timestep.terminated,
+            truncated: timestep.truncated,
+            next_observation,
+            output,
+            episode_return: environment.last.episode_return,
+            length: environment.last.length,
+        };
+        (Lane { actor, environment, key }, step)
+    }
+}
+
+impl Episodes {
+    /// How many returns an update hands on.
+    pub const KEPT: usize = 100;
+
+    /// Of `done` (bool), returns (f32) and lengths (i32), all `[T, N]`.
+    fn of(done: Tensor, returns: Tensor, lengths: Tensor) -> Episodes {
+        let environments = done.dim(1);
+        let ended = done.flatten().astype(I32);
+        let counts = ended.cumsum(0);
+        let count = ended.sum();
+        // The k-th of the last ones is where the running count first reaches its rank: a binary search for each.
+        let rank = arange(Self::KEPT) + (count - (Self::KEPT as i32 - 1));
+        let size = ended.elements();
+        let halvings = usize::BITS - size.leading_zeros();
+        let low = zeros(I32, [Self::KEPT]);
+        let high = low + (size as i32 - 1);
+        let (position, _) = fori_loop(0..halvings as usize, (low, high), |_, (low, high)| {
+            let middle = (low + high) / 2;
+            let reached = counts.take(middle, 0).ge(rank);
+            (select(reached, low, (middle + 1).minimum(high)), select(reached, middle, high))
+        });
+        let returns = returns.flatten();
+        Episodes {
+            count: count.reshape([1]),
+            return_sum: select(done.flatten(), returns, 0.0).sum().reshape([1]),
+            length_sum: (lengths.flatten() * ended).sum().reshape([1]),
+            last_returns: returns.take(position, 0),
+            last_steps: position / environments as i32,
+        }
+    }
+}

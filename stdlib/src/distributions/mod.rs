@@ -1,0 +1,41 @@
+//! Distributions of actions, with the values of distrax.
+//!
+//! Parameters may have axes; where a distribution is over vectors, the last axis is the vector's and disappears in
+//! log-probabilities and entropies. Everything is elementwise or a reduction of the last axis, so that a batch costs no
+//! gather.
+
+mod categorical;
+mod multivariate_normal;
+mod normal;
+mod tanh_normal;
+
+pub use categorical::Categorical;
+pub use multivariate_normal::MultivariateNormalDiag;
+pub use normal::Normal;
+pub use tanh_normal::TanhNormal;
+
+use podracer_dsl::prelude::*;
+
+/// What every policy's distribution can do.
+pub trait Distribution {
+    /// One draw.
+    fn sample(&self, key: Key) -> Tensor;
+
+    /// The logarithm of the probability, or density, of a value.
+    fn log_prob(&self, value: Tensor) -> Tensor;
+
+    /// The entropy in nats.
+    fn entropy(&self) -> Tensor;
+
+    /// The most probable value.
+    fn mode(&self) -> Tensor;
+
+    /// The Kullback-Leibler divergence KL(self || other) in nats.
+    fn kl_divergence(&self, other: &Self) -> Tensor;
+
+    /// A draw and its log-probability.
+    fn sample_and_log_prob(&self, key: Key) -> (Tensor, Tensor) {
+        let value = self.sample(key);
+        (value, self.log_prob(value))
+    }
+}

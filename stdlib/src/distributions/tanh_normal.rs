@@ -1,0 +1,57 @@
+//! The normal distribution squashed into (-1, 1), for bounded actions.
+
+use super::{Distribution, Normal};
+use podracer_dsl::prelude::*;
+
+/// tanh(z) for normal z, element by element: Haarnoja et al., "Soft Actor-Critic", 2018, appendix C. It has no entropy
+/// in closed form; estimate it by `-log_prob` of a sample.
+#[derive(Tree, Clone, Copy)]
+pub struct TanhNormal {
+    /// Of z.
+    pub normal: Normal,
+}
+
+/// log(1 - tanh(z)^2), without cancellation.
+#[track_caller]
+fn log_det_jacobian(z: Tensor) -> Tensor {
+    2.0 * (std::f64::consts::LN_2 - z - (-2.0 * z).softplus())
+}
+
+impl TanhNormal {
+    /// From mean and standard deviation of z, f32 [..].
+    pub fn new(loc: Tensor, scale: Tensor) -> Self {
+        TanhNormal { normal: Normal::new(loc, scale) }
+    }
+
+    /// f32 [..] in (-1, 1).
+    #[track_caller]
+    pub fn sample(&self, key: Key) -> Tensor {
+        self.normal.sample(key).tanh()
+    }
+
+    /// f32 [..]: the log-density of a value in (-1, 1). Values at the very edge lose z: use
+    /// [`TanhNormal::sample_and_log_prob`] for one's own samples.
+    #[track_caller]
+    pub fn log_prob(&self, value: Tensor) -> Tensor {
+        let z = 0.5 * (value.log1p() - (-value).log1p());
+        self.log_prob_of(z)
+    }
+
+    /// A draw and its log-density, exact up to the edges.
+    #[track_caller]
+    pub fn sample_and_log_prob(&self, key: Key) -> (Tensor, Tensor) {
+        let z = self.normal.sample(key);
+        (z.tanh(), self.log_prob_of(z))
+    }
+
+    /// The squashed mean: the median, and what a greedy policy does.
+    #[track_caller]
+    pub fn mode(&self) -> Tensor {
+        self.normal.loc.tanh()
+    }
+
+    #[track_caller]
+    fn log_prob_of(&self, z: Tensor) -> Tensor {
+        self.normal.log_prob(z) - log_det_jacobian(z)
+    }
+}

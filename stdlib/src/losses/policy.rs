@@ -1,0 +1,50 @@
+//! Losses of policies.
+
+use crate::distributions::{Categorical, Distribution};
+use podracer_dsl::prelude::*;
+
+/// The policy gradient as a loss, Williams, "Simple Statistical Gradient-Following Algorithms", 1992:
+///
+/// ```text
+/// -mean_t(w_t adv_t log pi(a_t))
+/// ```
+///
+/// `logits_t` is f32 [T, A], `a_t` i32 [T], `adv_t` and `w_t` f32 [T]. No gradient flows into `adv_t`.
+#[track_caller]
+pub fn policy_gradient_loss(logits_t: Tensor, a_t: Tensor, adv_t: Tensor, w_t: impl IntoTensor) -> Tensor {
+    let _scope = scope("policy_gradient_loss");
+    let log_prob = Categorical::new(logits_t).log_prob(a_t);
+    -(log_prob * stop_gradient(adv_t) * w_t).mean()
+}
+
+/// The negative entropy of a policy, to keep it from settling early: `-mean_t(w_t entropy_t)`. `logits_t` is f32 [T, A],
+/// `w_t` a number or f32 [T].
+#[track_caller]
+pub fn entropy_loss(logits_t: Tensor, w_t: impl IntoTensor) -> Tensor {
+    let _scope = scope("entropy_loss");
+    -(Categorical::new(logits_t).entropy() * w_t).mean()
+}
+
+/// PPO's clipped surrogate, Schulman et al., "Proximal Policy Optimization Algorithms", 2017, eq. 7:
+///
+/// ```text
+/// -mean_t(min(ratio_t adv_t, clip(ratio_t, 1 - epsilon, 1 + epsilon) adv_t))
+/// ```
+///
+/// `prob_ratios_t` is pi(a_t) / pi_old(a_t), `exp(log_prob - old_log_prob)`; both are f32 [T]. No gradient flows into
+/// `adv_t`.
+#[track_caller]
+pub fn clipped_surrogate_pg_loss(prob_ratios_t: Tensor, adv_t: Tensor, epsilon: f64) -> Tensor {
+    let _scope = scope("clipped_surrogate_pg_loss");
+    let adv_t = stop_gradient(adv_t);
+    let clipped = prob_ratios_t.clamp(1.0 - epsilon, 1.0 + epsilon);
+    -(prob_ratios_t * adv_t).minimum(clipped * adv_t).mean()
+}
+
+/// Advantages with mean 0 and deviation 1 over all of their axes: `(adv - mean) / (std + 1e-8)`, with the population's
+/// deviation. Over the minibatch, before [`clipped_surrogate_pg_loss`].
+#[track_caller]
+pub fn normalize_advantages(adv: Tensor) -> Tensor {
+    let _scope = scope("normalize_advantages");
+    (adv - adv.mean()) / (adv.std() + 1e-8)
+}

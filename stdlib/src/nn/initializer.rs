@@ -1,0 +1,129 @@
+//! How weights begin.
+
+use super::orthogonal::orthogonal;
+use podracer_dsl::prelude::*;
+
+/// A distribution of initial weights. Shapes are `[.., in, out]`; axes before the last two are a convolution's window.
+/// Values equal those of `jax.nn.initializers` for the same key.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Initializer {
+    /// All 0.
+    Zeros,
+    /// All the same.
+    Constant(f64),
+    /// Uniform on `[0, scale)`.
+    Uniform(f64),
+    /// Normal with mean 0 and this standard deviation.
+    Normal(f64),
+    /// Uniformly distributed among the matrices with orthonormal rows or columns, times a scale: Saxe, McClelland and
+    /// Ganguli, "Exact solutions to the nonlinear dynamics of learning in deep linear neural networks", 2014.
+    Orthogonal(f64),
+    /// Mean 0 and variance `scale / fan`.
+    VarianceScaling {
+        /// Numerator.
+        scale: f64,
+        /// Denominator.
+        fan: Fan,
+        /// Shape of the distribution.
+        law: Law,
+    },
+}
+
+/// What the variance is divided by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fan {
+    /// The inputs of an output.
+    In,
+    /// The outputs of an input.
+    Out,
+    /// The mean of both.
+    Average,
+}
+
+/// The shape of a distribution with given variance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Law {
+    /// Normal, cut off at two standard deviations of the uncut one.
+    TruncatedNormal,
+    /// Normal.
+    Normal,
+    /// Uniform about 0.
+    Uniform,
+}
+
+/// The standard deviation of a standard normal cut off at -2 and 2.
+const TRUNCATED_DEVIATION: f64 = 0.879_625_661_034_239_8;
+
+impl Initializer {
+    /// [`Initializer::Orthogonal`].
+    pub fn orthogonal(scale: f64) -> Self {
+        Initializer::Orthogonal(scale)
+    }
+
+    /// Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks", 2010, eq. 16.
+    pub fn glorot_uniform() -> Self {
+        Initializer::VarianceScaling { scale: 1.0, fan: Fan::Average, law: Law::Uniform }
+    }
+
+    /// As [`Initializer::glorot_uniform`], truncated normal.
+    pub fn glorot_normal() -> Self {
+        Initializer::VarianceScaling { scale: 1.0, fan: Fan::Average, law: Law::TruncatedNormal }
+    }
+
+    /// LeCun et al., "Efficient BackProp", 1998, eq. 16, truncated normal. Flax's default for dense layers.
+    pub fn lecun_normal() -> Self {
+        Initializer::VarianceScaling { scale: 1.0, fan: Fan::In, law: Law::TruncatedNormal }
+    }
+
+    /// As [`Initializer::lecun_normal`], uniform.
+    pub fn lecun_uniform() -> Self {
+        Initializer::VarianceScaling { scale: 1.0, fan: Fan::In, law: Law::Uniform }
+    }
+
+    /// He et al., "Delving Deep into Rectifiers", 2015, eq. 10, truncated normal.
+    pub fn he_normal() -> Self {
+        Initializer::VarianceScaling { scale: 2.0, fan: Fan::In, law: Law::TruncatedNormal }
+    }
+
+    /// As [`Initializer::he_normal`], uniform.
+    pub fn he_uniform() -> Self {
+        Initializer::VarianceScaling { scale: 2.0, fan: Fan::In, law: Law::Uniform }
+    }
+
+    /// f32 weights of a shape.
+    #[track_caller]
+    pub fn init(self, key: Key, shape: &[usize]) -> Tensor {
+        match self {
+            Initializer::Zeros => zeros(F32, shape),
+            Initializer::Constant(value) => full(shape, value),
+            Initializer::Uniform(scale) => key.uniform_range(shape, 0.0, scale),
+            Initializer::Normal(deviation) => key.normal(shape) * deviation,
+            Initializer::Orthogonal(scale) => orthogonal(key, shape, scale),
+            Initializer::VarianceScaling { scale, fan, law } => {
+                let variance = scale / fan.of(shape);
+                match law {
+                    Law::TruncatedNormal => key.truncated_normal(shape, -2.0, 2.0) * (variance.sqrt() / TRUNCATED_DEVIATION),
+                    Law::Normal => key.normal(shape) * variance.sqrt(),
+                    Law::Uniform => key.uniform_range(shape, -1.0, 1.0) * (3.0 * variance).sqrt(),
+                }
+            }
+        }
+    }
+}
+
+impl Fan {
+    /// Of a shape `[.., in, out]`; a vector counts as both.
+    fn of(self, shape: &[usize]) -> f64 {
+        let (window, inputs, outputs) = match shape {
+            [] => (1, 1, 1),
+            [n] => (1, *n, *n),
+            [window @ .., inputs, outputs] => (window.iter().product(), *inputs, *outputs),
+        };
+        let (inputs, outputs) = ((window * inputs) as f64, (window * outputs) as f64);
+        match self {
+            Fan::In => inputs.max(1.0),
+            Fan::Out => outputs.max(1.0),
+            Fan::Average => ((inputs + outputs) / 2.0).max(1.0),
+        }
+    }
+}

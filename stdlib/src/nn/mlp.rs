@@ -1,0 +1,45 @@
+//! Dense layers in a row.
+
+use super::activation::Activation;
+use super::initializer::Initializer;
+use super::linear::Linear;
+use podracer_dsl::prelude::*;
+
+/// Dense layers with an activation between them, none after the last.
+#[derive(Tree, Clone)]
+pub struct Mlp {
+    /// In the order they act.
+    pub layers: Vec<Linear>,
+    /// Between the layers.
+    #[tree(fixed)]
+    pub activation: Activation,
+}
+
+impl Mlp {
+    /// `sizes` are those of the input, the hidden layers and the output: `[4, 64, 64, 2]` makes three layers. `hidden`
+    /// initialises the weights of all layers but the last, `output` those of the last; biases begin at 0.
+    #[track_caller]
+    pub fn init(key: Key, sizes: &[usize], activation: Activation, hidden: Initializer, output: Initializer) -> Mlp {
+        let count = sizes.len().saturating_sub(1);
+        let mut layers = Vec::with_capacity(count);
+        let keys = key.split_n(count);
+        for (i, pair) in sizes.windows(2).enumerate() {
+            let weight = if i + 1 < count { hidden } else { output };
+            layers.push(Linear::init(keys.at(i), pair[0], pair[1], weight));
+        }
+        Mlp { layers, activation }
+    }
+
+    /// f32 [in] to f32 [out]. An input of several axes, such as a grid, is flattened first.
+    #[track_caller]
+    pub fn apply(&self, x: Tensor) -> Tensor {
+        let mut x = x.flatten();
+        for (i, layer) in self.layers.iter().enumerate() {
+            if i > 0 {
+                x = self.activation.apply(x);
+            }
+            x = layer.apply(x);
+        }
+        x
+    }
+}

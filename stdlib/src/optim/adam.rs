@@ -1,0 +1,121 @@
+//! Adam, and Adam with decoupled weight decay.
+
+use super::{Optimizer, Schedule, no_updates, zeros_like};
+use podracer_dsl::prelude::*;
+
+/// Kingma and Ba, "Adam: A Method for Stochastic Optimization", 2015, algorithm 1:
+///
+/// ```text
+/// mu_t = b1 mu_{t-1} + (1 - b1) g_t            nu_t = b2 nu_{t-1} + (1 - b2) g_t^2
+/// update_t = -learning_rate (mu_t / (1 - b1^t)) / (sqrt(nu_t / (1 - b2^t) + eps_root) + eps)
+/// ```
+///
+/// With `weight_decay` above 0 it is AdamW (Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019): the
+/// decayed parameters are added before the learning rate.
+#[derive(Clone, Debug)]
+pub struct Adam {
+    /// Evaluated at the count of updates made before.
+    pub learning_rate: Schedule,
+    /// Decay of the mean of the gradients.
+    pub b1: f64,
+    /// Decay of the mean of their squares.
+    pub b2: f64,
+    /// Added to the root.
+    pub eps: f64,
+    /// Added inside of the root; above 0 if one differentiates through the optimizer.
+    pub eps_root: f64,
+    /// Part of the parameters taken away in each update, times the learning rate.
+    pub weight_decay: f64,
+    /// Nesterov's momentum: Dozat, "Incorporating Nesterov Momentum into Adam", 2016.
+    pub nesterov: bool,
+}
+
+/// The means of gradients and of their squares.
+#[derive(Tree, Clone)]
+pub struct AdamState<P: Tree> {
+    /// i32 []: updates made.
+    pub count: Tensor,
+    /// Of the gradients.
+    pub mu: P,
+    /// Of their squares.
+    pub nu: P,
+}
+
+/// Adam with `b1` 0.9, `b2` 0.999, `eps` 1e-8.
+pub fn adam(learning_rate: impl Into<Schedule>) -> Adam {
+    Adam { learning_rate: learning_rate.into(), b1: 0.9, b2: 0.999, eps: 1e-8, eps_root: 0.0, weight_decay: 0.0, nesterov: false }
+}
+
+/// [`adam`] with a weight decay of 1e-4, optax's default.
+pub fn adamw(learning_rate: impl Into<Schedule>) -> Adam {
+    adam(learning_rate).weight_decay(1e-4)
+}
+
+impl Adam {
+    /// Sets [`Adam::b1`].
+    pub fn b1(self, b1: f64) -> Self {
+        Adam { b1, ..self }
+    }
+
+    /// Sets [`Adam::b2`].
+    pub fn b2(self, b2: f64) -> Self {
+        Adam { b2, ..self }
+    }
+
+    /// Sets [`Adam::eps`].
+    pub fn eps(self, eps: f64) -> Self {
+        Adam { eps, ..self }
+    }
+
+    /// Sets [`Adam::eps_root`].
+    pub fn eps_root(self, eps_root: f64) -> Self {
+        Adam { eps_root, ..self }
+    }
+
+    /// Sets [`Adam::weight_decay`].
+    pub fn weight_decay(self, weight_decay: f64) -> Self {
+        Adam { weight_decay, ..self }
+    }
+
+    /// Turns on [`Adam::nesterov`].
+    pub fn nesterov(self) -> Self {
+        Adam { nesterov: true, ..self }
+    }
+}
+
+/// `1 - decay^count`, f32 []: what the mean of `count` numbers that began at 0 falls short by.
+#[track_caller]
+fn bias_correction(decay: f64, count: Tensor) -> Tensor {
+    1.0 - pow(scalar(decay), count.astype(F32))
+}
+
+impl Optimizer for Adam {
+    type State<P: Tree> = AdamState<P>;
+
+    #[track_caller]
+    fn init<P: Tree>(&self, params: &P) -> AdamState<P> {
+        AdamState { count: no_updates(), mu: zeros_like(params), nu: zeros_like(params) }
+    }
+
+    #[track_caller]
+    fn update<P: Tree>(&self, grads: P, state: AdamState<P>, params: &P) -> (P, AdamState<P>) {
+        let &Adam { b1, b2, eps, eps_root, weight_decay, nesterov, .. } = self;
+        let count = state.count + 1;
+        let mu = grads.zip_with(&state.mu, |g, mu| (1.0 - b1) * g + b1 * mu);
+        let nu = grads.zip_with(&state.nu, |g, nu| (1.0 - b2) * g.square() + b2 * nu);
+        let mean = if nesterov {
+            let (of_mu, of_g) = (bias_correction(b1, count + 1), bias_correction(b1, count));
+            mu.zip_with(&grads, |mu, g| b1 * (mu / of_mu) + (1.0 - b1) * (g / of_g))
+        } else {
+            let correction = bias_correction(b1, count);
+            tree_map(&mu, |mu| mu / correction)
+        };
+        let correction = bias_correction(b2, count);
+        let mut updates = mean.zip_with(&nu, |mean, nu| mean / ((nu / correction + eps_root).sqrt() + eps));
+        if weight_decay != 0.0 {
+            updates = updates.zip_with(params, |update, param| update + weight_decay * param);
+        }
+        let learning_rate = self.learning_rate.value(state.count);
+        (tree_map(&updates, |update| -learning_rate * update), AdamState { count, mu, nu })
+    }
+}

@@ -1,0 +1,34 @@
+//! One after the other.
+
+use super::Optimizer;
+use podracer_dsl::Tree;
+
+/// The second gets what the first gives.
+#[derive(Clone, Copy, Debug)]
+pub struct Chain<A, B> {
+    /// Sees the gradients.
+    pub first: A,
+    /// Sees the updates of the first.
+    pub second: B,
+}
+
+/// [`Chain`].
+pub fn chain<A: Optimizer, B: Optimizer>(first: A, second: B) -> Chain<A, B> {
+    Chain { first, second }
+}
+
+impl<A: Optimizer, B: Optimizer> Optimizer for Chain<A, B> {
+    type State<P: Tree> = (A::State<P>, B::State<P>);
+
+    #[track_caller]
+    fn init<P: Tree>(&self, params: &P) -> Self::State<P> {
+        (self.first.init(params), self.second.init(params))
+    }
+
+    #[track_caller]
+    fn update<P: Tree>(&self, grads: P, state: Self::State<P>, params: &P) -> (P, Self::State<P>) {
+        let (updates, first) = self.first.update(grads, state.0, params);
+        let (updates, second) = self.second.update(updates, state.1, params);
+        (updates, (first, second))
+    }
+}

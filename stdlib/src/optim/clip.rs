@@ -1,0 +1,55 @@
+//! Gradients kept small.
+
+use super::{Optimizer, global_norm};
+use podracer_dsl::prelude::*;
+
+/// Scales all gradients together so that their global norm is at most `max_norm`: Pascanu, Mikolov and Bengio, "On the
+/// difficulty of training recurrent neural networks", 2013, algorithm 1.
+#[derive(Clone, Copy, Debug)]
+pub struct ClipByGlobalNorm {
+    /// The greatest norm that passes unchanged.
+    pub max_norm: f64,
+}
+
+/// Keeps each element of the gradients in `[-max_delta, max_delta]`.
+#[derive(Clone, Copy, Debug)]
+pub struct Clip {
+    /// The greatest magnitude.
+    pub max_delta: f64,
+}
+
+/// [`ClipByGlobalNorm`].
+pub fn clip_by_global_norm(max_norm: f64) -> ClipByGlobalNorm {
+    ClipByGlobalNorm { max_norm }
+}
+
+/// [`Clip`].
+pub fn clip(max_delta: f64) -> Clip {
+    Clip { max_delta }
+}
+
+impl Optimizer for ClipByGlobalNorm {
+    type State<P: Tree> = ();
+
+    fn init<P: Tree>(&self, _params: &P) {}
+
+    #[track_caller]
+    fn update<P: Tree>(&self, grads: P, _state: (), _params: &P) -> (P, ()) {
+        let norm = global_norm(&grads);
+        let small = norm.lt(self.max_norm);
+        // Where the norm is 0 the quotient is not taken.
+        let factor = select(small, 1.0, self.max_norm / norm);
+        (tree_map(&grads, |g| g * factor), ())
+    }
+}
+
+impl Optimizer for Clip {
+    type State<P: Tree> = ();
+
+    fn init<P: Tree>(&self, _params: &P) {}
+
+    #[track_caller]
+    fn update<P: Tree>(&self, grads: P, _state: (), _params: &P) -> (P, ()) {
+        (tree_map(&grads, |g| g.clamp(-self.max_delta, self.max_delta)), ())
+    }
+}

@@ -1,0 +1,68 @@
+//! Optimizers, with the values of optax: gradients of any tree of parameters in, updates to add to them out.
+//!
+//! ```ignore
+//! let optimizer = chain(clip_by_global_norm(0.5), adam(Schedule::linear(2.5e-4, 0.0, 10_000)).eps(1e-5));
+//! let state = optimizer.init(&params);
+//! let (updates, state) = optimizer.update(grads, state, &params);
+//! let params = apply_updates(params, updates);
+//! ```
+
+mod adam;
+mod chain;
+mod clip;
+mod lion;
+mod rmsprop;
+mod schedule;
+mod sgd;
+
+pub use adam::{Adam, AdamState, adam, adamw};
+pub use chain::{Chain, chain};
+pub use clip::{Clip, ClipByGlobalNorm, clip, clip_by_global_norm};
+pub use lion::{Lion, LionState, lion};
+pub use rmsprop::{RmsProp, RmsPropState, rmsprop};
+pub use schedule::Schedule;
+pub use sgd::{Sgd, SgdState, sgd};
+
+use podracer_dsl::prelude::*;
+
+/// A step of gradient descent, or a part of one.
+pub trait Optimizer: Clone + 'static {
+    /// What it remembers between updates.
+    type State<P: Tree>: Tree;
+
+    /// The state before the first update.
+    fn init<P: Tree>(&self, params: &P) -> Self::State<P>;
+
+    /// What to add to the parameters (an optimizer's sign is already negative), and the next state.
+    fn update<P: Tree>(&self, grads: P, state: Self::State<P>, params: &P) -> (P, Self::State<P>);
+}
+
+/// The parameters after an update: leaf by leaf the sum, in the parameters' dtypes.
+#[track_caller]
+pub fn apply_updates<P: Tree>(params: P, updates: P) -> P {
+    params.zip_with(&updates, |param, update| param + update.astype(param.dtype()))
+}
+
+/// The Euclidean norm over all leaves, f32 [].
+#[track_caller]
+pub fn global_norm<P: Tree>(tree: &P) -> Tensor {
+    tree.leaves().into_iter().map(|leaf| leaf.square().sum().astype(F32)).sum::<Tensor>().sqrt()
+}
+
+/// `old` moved by `step_size` of the way to `new`: target networks, `old + step_size (new - old)`.
+#[track_caller]
+pub fn incremental_update<P: Tree>(new: &P, old: &P, step_size: f64) -> P {
+    new.zip_with(old, |new, old| step_size * new + (1.0 - step_size) * old)
+}
+
+/// Zeros in the shape of the parameters.
+#[track_caller]
+fn zeros_like<P: Tree>(params: &P) -> P {
+    tree_map(params, Tensor::zeros_like)
+}
+
+/// The counter of a state that has made no update, i32 [].
+#[track_caller]
+fn no_updates() -> Tensor {
+    zeros(I32, [])
+}

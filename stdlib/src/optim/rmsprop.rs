@@ -1,0 +1,119 @@
+//! RMSProp.
+
+use super::sgd::follow;
+use super::{Optimizer, Schedule, no_updates, zeros_like};
+use podracer_dsl::prelude::*;
+
+/// Tieleman and Hinton, "Lecture 6.5", 2012; `centered` as Graves, "Generating Sequences With Recurrent Neural Networks",
+/// 2013, eq. 38-45:
+///
+/// ```text
+/// nu_t = decay nu_{t-1} + (1 - decay) g_t^2          update_t = -learning_rate g_t / sqrt(nu_t + eps)
+/// ```
+///
+/// Centered subtracts the square of the mean gradient from `nu_t`; momentum follows the learning rate.
+#[derive(Clone, Debug)]
+pub struct RmsProp {
+    /// Evaluated at the count of updates made before.
+    pub learning_rate: Schedule,
+    /// Decay of the means.
+    pub decay: f64,
+    /// Added to `nu_t`, or to its root.
+    pub eps: f64,
+    /// Where `eps` is added: inside of the root (optax, the original code of Atari agents), or outside (PyTorch).
+    pub eps_in_sqrt: bool,
+    /// `nu_0`.
+    pub initial_scale: f64,
+    /// Divide by the deviation instead of the root mean square.
+    pub centered: bool,
+    /// Part of the last step that goes on; 0 for none.
+    pub momentum: f64,
+}
+
+/// The means, and the trace of steps.
+#[derive(Tree, Clone)]
+pub struct RmsPropState<P: Tree> {
+    /// i32 []: updates made.
+    pub count: Tensor,
+    /// Of the squared gradients.
+    pub nu: P,
+    /// Of the gradients: one if centered, else none.
+    pub mu: Vec<P>,
+    /// One with momentum, none without.
+    pub trace: Vec<P>,
+}
+
+/// RMSProp with `decay` 0.9, `eps` 1e-8 inside of the root.
+pub fn rmsprop(learning_rate: impl Into<Schedule>) -> RmsProp {
+    RmsProp {
+        learning_rate: learning_rate.into(),
+        decay: 0.9,
+        eps: 1e-8,
+        eps_in_sqrt: true,
+        initial_scale: 0.0,
+        centered: false,
+        momentum: 0.0,
+    }
+}
+
+impl RmsProp {
+    /// Sets [`RmsProp::decay`].
+    pub fn decay(self, decay: f64) -> Self {
+        RmsProp { decay, ..self }
+    }
+
+    /// Sets [`RmsProp::eps`].
+    pub fn eps(self, eps: f64) -> Self {
+        RmsProp { eps, ..self }
+    }
+
+    /// Adds `eps` outside of the root.
+    pub fn eps_outside(self) -> Self {
+        RmsProp { eps_in_sqrt: false, ..self }
+    }
+
+    /// Turns on [`RmsProp::centered`].
+    pub fn centered(self) -> Self {
+        RmsProp { centered: true, ..self }
+    }
+
+    /// Sets [`RmsProp::momentum`].
+    pub fn momentum(self, momentum: f64) -> Self {
+        RmsProp { momentum, ..self }
+    }
+}
+
+impl Optimizer for RmsProp {
+    type State<P: Tree> = RmsPropState<P>;
+
+    #[track_caller]
+    fn init<P: Tree>(&self, params: &P) -> RmsPropState<P> {
+        let maybe = |wanted: bool| if wanted { vec![zeros_like(params)] } else { Vec::new() };
+        let nu = tree_map(params, |param| param.full_like(self.initial_scale));
+        RmsPropState { count: no_updates(), nu, mu: maybe(self.centered), trace: maybe(self.momentum != 0.0) }
+    }
+
+    #[track_caller]
+    fn update<P: Tree>(&self, grads: P, state: RmsPropState<P>, _params: &P) -> (P, RmsPropState<P>) {
+        let &RmsProp { decay, eps, eps_in_sqrt, momentum, .. } = self;
+        let nu = grads.zip_with(&state.nu, |g, nu| (1.0 - decay) * g.square() + decay * nu);
+        let mu: Vec<P> = state.mu.iter().map(|mu| grads.zip_with(mu, |g, mu| (1.0 - decay) * g + decay * mu)).collect();
+        let square = match mu.first() {
+            Some(mu) => nu.zip_with(mu, |nu, mu| nu - mu.square()),
+            None => nu.clone(),
+        };
+        let learning_rate = self.learning_rate.value(state.count);
+        let go = grads.zip_with(&square, |g, square| {
+            let step = if eps_in_sqrt { g * (square + eps).rsqrt() } else { g / (square.sqrt() + eps) };
+            -learning_rate * step
+        });
+        let (go, trace) = match state.trace.first() {
+            Some(trace) => {
+                let (go, next) = follow(go, trace, momentum, false);
+                (go, vec![next])
+            }
+            None => (go, Vec::new()),
+        };
+        (go, RmsPropState { count: state.count + 1, nu, mu, trace })
+    }
+}

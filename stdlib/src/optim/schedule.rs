@@ -1,0 +1,167 @@
+//! Learning rates that change over the updates.
+
+use podracer_dsl::prelude::*;
+use std::f64::consts::PI;
+use std::fmt;
+use std::sync::Arc;
+
+/// A number as a function of the count of updates made before, i32 [], from 0. A plain `f64` is the constant.
+#[derive(Clone)]
+pub enum Schedule {
+    /// The same at all times.
+    Constant(f64),
+    /// `(init - end) (1 - fraction)^power + end`, where `fraction` goes from 0 at `begin` to 1 at `begin + steps` and
+    /// stays there.
+    Polynomial {
+        /// Value until `begin`.
+        init: f64,
+        /// Value from `begin + steps` on.
+        end: f64,
+        /// 1 is linear.
+        power: f64,
+        /// Updates from one to the other; with 0 the value stays `init`.
+        steps: usize,
+        /// Updates before the change begins.
+        begin: usize,
+    },
+    /// `init ((1 - alpha) cosine^exponent + alpha)`, where `cosine` falls from 1 to 0 over `steps` along half a wave:
+    /// Loshchilov and Hutter, "SGDR", 2017, eq. 5.
+    Cosine {
+        /// Value at 0.
+        init: f64,
+        /// Updates until the end.
+        steps: usize,
+        /// The part of `init` that remains.
+        alpha: f64,
+        /// 1 is the plain wave.
+        exponent: f64,
+    },
+    /// `init rate^(count / steps)`.
+    Exponential {
+        /// Value at 0.
+        init: f64,
+        /// Updates for one factor `rate`.
+        steps: usize,
+        /// The factor.
+        rate: f64,
+        /// Only in whole steps.
+        staircase: bool,
+        /// Where it stops, if anywhere.
+        end: Option<f64>,
+    },
+    /// Pieces: from each boundary on, the next schedule, which counts from that boundary.
+    Joined {
+        /// One more than boundaries.
+        schedules: Vec<Schedule>,
+        /// Counts at which the next schedule begins, rising.
+        boundaries: Vec<usize>,
+    },
+    /// A function of the count, i32 [] to f32 [].
+    Custom(Arc<dyn Fn(Tensor) -> Tensor + Send + Sync>),
+}
+
+impl From<f64> for Schedule {
+    fn from(value: f64) -> Self {
+        Schedule::Constant(value)
+    }
+}
+
+impl Schedule {
+    /// From `init` to `end` in a straight line over `steps` updates.
+    pub fn linear(init: f64, end: f64, steps: usize) -> Schedule {
+        Schedule::polynomial(init, end, 1.0, steps)
+    }
+
+    /// [`Schedule::Polynomial`] from the first update on.
+    pub fn polynomial(init: f64, end: f64, power: f64, steps: usize) -> Schedule {
+        Schedule::Polynomial { init, end, power, steps, begin: 0 }
+    }
+
+    /// [`Schedule::Cosine`] down to 0.
+    pub fn cosine(init: f64, steps: usize) -> Schedule {
+        Schedule::Cosine { init, steps, alpha: 0.0, exponent: 1.0 }
+    }
+
+    /// From `init` to `peak` in a straight line over `warmup` updates, then along half a cosine to `end` at `steps`.
+    pub fn warmup_cosine(init: f64, peak: f64, warmup: usize, steps: usize, end: f64) -> Schedule {
+        let alpha = if peak == 0.0 { 0.0 } else { end / peak };
+        let decay = Schedule::Cosine { init: peak, steps: steps.saturating_sub(warmup), alpha, exponent: 1.0 };
+        Schedule::Joined { schedules: vec![Schedule::linear(init, peak, warmup), decay], boundaries: vec![warmup] }
+    }
+
+    /// `init`, multiplied at each boundary by its factor and from then on.
+    pub fn piecewise_constant(init: f64, factors: &[(usize, f64)]) -> Schedule {
+        let mut value = init;
+        let mut schedules = vec![Schedule::Constant(init)];
+        for &(_, factor) in factors {
+            value *= factor;
+            schedules.push(Schedule::Constant(value));
+        }
+        Schedule::Joined { schedules, boundaries: factors.iter().map(|&(boundary, _)| boundary).collect() }
+    }
+
+    /// A function of the count, i32 [] to f32 [].
+    pub fn custom(f: impl Fn(Tensor) -> Tensor + Send + Sync + 'static) -> Schedule {
+        Schedule::Custom(Arc::new(f))
+    }
+
+    /// The value after `count` updates, f32 [].
+    #[track_caller]
+    pub fn value(&self, count: Tensor) -> Tensor {
+        match self {
+            Schedule::Constant(value) => scalar(*value),
+            Schedule::Polynomial { init, steps: 0, .. } => scalar(*init),
+            &Schedule::Polynomial { init, end, power, steps, begin } => {
+                let passed = (count - begin).clamp(0, steps).astype(F32);
+                let left = 1.0 - passed / steps as f64;
+                let left = if power == 1.0 { left } else { left.pow(power) };
+                (init - end) * left + end
+            }
+            &Schedule::Cosine { init, steps, alpha, exponent } => {
+                let steps = steps.max(1);
+                let passed = count.clamp(0, steps).astype(F32);
+                let cosine = 0.5 * (1.0 + (passed * (PI / steps as f64)).cos());
+                let cosine = if exponent == 1.0 { cosine } else { cosine.pow(exponent) };
+                init * ((1.0 - alpha) * cosine + alpha)
+            }
+            &Schedule::Exponential { init, steps, rate, staircase, end } => {
+                let passed = count.astype(F32) / steps.max(1) as f64;
+                let passed = if staircase { passed.floor() } else { passed };
+                let value = init * (passed * rate.ln()).exp();
+                match end {
+                    Some(end) if rate < 1.0 => value.maximum(end),
+                    Some(end) => value.minimum(end),
+                    None => value,
+                }
+            }
+            Schedule::Joined { schedules, boundaries } => {
+                let mut pieces = schedules.iter();
+                let mut value = pieces.next().map_or_else(|| scalar(0.0), |first| first.value(count));
+                for (piece, &boundary) in pieces.zip(boundaries) {
+                    value = select(count.lt(boundary), value, piece.value(count - boundary));
+                }
+                value
+            }
+            Schedule::Custom(f) => f(count),
+        }
+    }
+}
+
+impl fmt::Debug for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Schedule::Constant(value) => write!(f, "{value}"),
+            Schedule::Polynomial { init, end, power, steps, begin } => {
+                write!(f, "polynomial from {init} to {end}, power {power}, over {steps} updates from {begin}")
+            }
+            Schedule::Cosine { init, steps, alpha, exponent } => {
+                write!(f, "cosine from {init} over {steps} updates, alpha {alpha}, exponent {exponent}")
+            }
+            Schedule::Exponential { init, steps, rate, staircase, end } => {
+                write!(f, "{init} times {rate} every {steps} updates, staircase {staircase}, end {end:?}")
+            }
+            Schedule::Joined { schedules, boundaries } => write!(f, "{schedules:?} changing at {boundaries:?}"),
+            Schedule::Custom(_) => write!(f, "custom"),
+        }
+    }
+}

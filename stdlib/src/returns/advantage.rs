@@ -1,0 +1,46 @@
+//! Generalized advantage estimation.
+
+use super::{linear_recurrence, per_step};
+use podracer_dsl::prelude::*;
+
+/// Generalized advantage estimation, Schulman et al., "High-Dimensional Continuous Control Using Generalized Advantage
+/// Estimation", 2016, eq. 16:
+///
+/// ```text
+/// delta_t = r_t + discount_t v_t - v_tm1
+/// A_t = delta_t + discount_t lambda A_{t+1}        with A_T = 0
+/// ```
+///
+/// All are f32 [T]; `lambda` is a number or f32 [T]. `discount_t` is 0 where the episode terminated, so that nothing flows
+/// across. Where an episode may be truncated, use [`gae_with_truncation`]. Targets of the value are `A_t + v_tm1`.
+#[track_caller]
+pub fn gae(r_t: Tensor, discount_t: Tensor, v_tm1: Tensor, v_t: Tensor, lambda: impl IntoTensor) -> Tensor {
+    let _scope = scope("gae");
+    let delta_t = r_t + discount_t * v_t - v_tm1;
+    linear_recurrence(delta_t, discount_t * per_step(lambda, discount_t), delta_t.zeros_like().index(0))
+}
+
+/// [`gae`] over episodes of which some are truncated: the step bootstraps from where it led, but the advantage of the next
+/// episode does not flow into this one:
+///
+/// ```text
+/// A_t = delta_t + discount_t lambda (1 - truncated_t) A_{t+1}
+/// ```
+///
+/// `truncated_t` is bool [T]. `v_t` is the value of the step's own final observation, before any reset; it differs from
+/// the next step's `v_tm1` where an episode ended.
+#[track_caller]
+pub fn gae_with_truncation(r_t: Tensor, discount_t: Tensor, truncated_t: Tensor, v_tm1: Tensor, v_t: Tensor, lambda: impl IntoTensor) -> Tensor {
+    let _scope = scope("gae_with_truncation");
+    let delta_t = r_t + discount_t * v_t - v_tm1;
+    let flow = select(truncated_t, 0.0, discount_t * per_step(lambda, discount_t));
+    linear_recurrence(delta_t, flow, delta_t.zeros_like().index(0))
+}
+
+/// [`gae`] under rlax's name and arguments: `values` is f32 [T + 1], of all states in a row, which holds where no episode
+/// is truncated.
+#[track_caller]
+pub fn truncated_generalized_advantage_estimation(r_t: Tensor, discount_t: Tensor, lambda: impl IntoTensor, values: Tensor) -> Tensor {
+    let _scope = scope("truncated_generalized_advantage_estimation");
+    gae(r_t, discount_t, values.slice(..-1), values.slice(1..), lambda)
+}

@@ -1,0 +1,32 @@
+//! Returns and advantages along a trajectory, with the names and values of rlax.
+//!
+//! Everything is `[T]`, f32, and `vmap` batches it. Times are in the names: step `t` of the arrays `v_tm1, r_t,
+//! discount_t, v_t` is one transition: the value of where it began, its reward, its discount (0 where terminated), the
+//! value of where it led. Recurrences run backwards in a reverse scan with a scalar carry, which a batch makes one vector
+//! of the batch.
+
+mod advantage;
+mod off_policy;
+mod simple;
+
+pub use advantage::{gae, gae_with_truncation, truncated_generalized_advantage_estimation};
+pub use off_policy::{VtraceOutput, leaky_vtrace, vtrace, vtrace_td_error_and_advantage};
+pub use simple::{discounted_returns, lambda_returns, n_step_bootstrapped_returns};
+
+use podracer_dsl::prelude::*;
+
+/// `x_t = a_t + b_t x_{t+1}`, backwards from `last` after the end: what all of the recurrences are.
+#[track_caller]
+fn linear_recurrence(a: Tensor, b: Tensor, last: Tensor) -> Tensor {
+    let (_, x) = scan_reverse(last, (a, b), |next, (a, b)| {
+        let x = a + b * next;
+        (x, x)
+    });
+    x
+}
+
+/// A number, or one for each step, as `[T]`.
+#[track_caller]
+fn per_step(value: impl IntoTensor, like: Tensor) -> Tensor {
+    value.into_tensor().broadcast_to(like.shape())
+}

@@ -1,0 +1,83 @@
+//! V-trace: returns of one policy from the trajectories of another.
+
+use super::{linear_recurrence, per_step};
+use podracer_dsl::prelude::*;
+
+/// What [`vtrace_td_error_and_advantage`] gives, all f32 [T].
+#[derive(Tree, Clone, Copy)]
+pub struct VtraceOutput {
+    /// Targets minus values: the error of the value at the step's beginning.
+    pub errors: Tensor,
+    /// The advantage that weights the policy gradient.
+    pub pg_advantage: Tensor,
+    /// The estimate of the action's value.
+    pub q_estimate: Tensor,
+}
+
+/// V-trace errors, Espeholt et al., "IMPALA: Scalable Distributed Deep-RL with Importance Weighted Actor-Learner
+/// Architectures", 2018, eq. 1:
+///
+/// ```text
+/// delta_t = min(clip, rho_t) (r_t + discount_t v_t - v_tm1)
+/// error_t = delta_t + discount_t lambda_t min(1, rho_t) error_{t+1}
+/// ```
+///
+/// All are f32 [T]; `rho_tm1` is how much likelier the learner's policy takes the action than the actor's did, `lambda` a
+/// number or f32 [T]. Gradients flow into `v_tm1` only: the errors are those from fixed targets.
+#[track_caller]
+pub fn vtrace(v_tm1: Tensor, v_t: Tensor, r_t: Tensor, discount_t: Tensor, rho_tm1: Tensor, lambda: impl IntoTensor, clip_rho_threshold: f64) -> Tensor {
+    leaky_vtrace(v_tm1, v_t, r_t, discount_t, rho_tm1, 1.0, lambda, clip_rho_threshold)
+}
+
+/// [`vtrace`] that mixes clipped and plain importance weights: `alpha min(clip, rho) + (1 - alpha) rho`, and likewise for
+/// the traces; Zahavy et al., "A Self-Tuning Actor-Critic Algorithm", 2020. `alpha` 1 is V-trace.
+#[track_caller]
+#[allow(clippy::too_many_arguments, reason = "the arguments and order of rlax")]
+pub fn leaky_vtrace(
+    v_tm1: Tensor,
+    v_t: Tensor,
+    r_t: Tensor,
+    discount_t: Tensor,
+    rho_tm1: Tensor,
+    alpha: f64,
+    lambda: impl IntoTensor,
+    clip_rho_threshold: f64,
+) -> Tensor {
+    let _scope = scope("vtrace");
+    let leaky = |clipped: Tensor| if alpha == 1.0 { clipped } else { alpha * clipped + (1.0 - alpha) * rho_tm1 };
+    let rho = leaky(rho_tm1.minimum(clip_rho_threshold));
+    let c = leaky(rho_tm1.minimum(1.0)) * per_step(lambda, discount_t);
+    let delta_t = rho * (r_t + discount_t * v_t - v_tm1);
+    let errors = linear_recurrence(delta_t, discount_t * c, delta_t.zeros_like().index(0));
+    stop_gradient(errors + v_tm1) - v_tm1
+}
+
+/// V-trace errors together with the advantage of the policy gradient, eq. 4 there with
+/// `q_t = r_t + discount_t (lambda_t vs_{t+1} + (1 - lambda_t) v_t)`, bootstrapped from `v_t` at the end:
+///
+/// ```text
+/// pg_advantage_t = min(clip_pg, rho_t) (q_t - v_tm1)
+/// ```
+#[track_caller]
+#[allow(clippy::too_many_arguments, reason = "the arguments and order of rlax")]
+pub fn vtrace_td_error_and_advantage(
+    v_tm1: Tensor,
+    v_t: Tensor,
+    r_t: Tensor,
+    discount_t: Tensor,
+    rho_tm1: Tensor,
+    lambda: impl IntoTensor,
+    clip_rho_threshold: f64,
+    clip_pg_rho_threshold: f64,
+) -> VtraceOutput {
+    let _scope = scope("vtrace_td_error_and_advantage");
+    let lambda_t = per_step(lambda, discount_t);
+    let errors = vtrace(v_tm1, v_t, r_t, discount_t, rho_tm1, lambda_t, clip_rho_threshold);
+    let targets_tm1 = errors + v_tm1;
+    let inner = lambda_t.slice(..-1);
+    let mixed = inner * targets_tm1.slice(1..) + (1.0 - inner) * v_tm1.slice(1..);
+    let q_bootstrap = concatenate(&[mixed, v_t.slice(-1..)], 0);
+    let q_estimate = r_t + discount_t * q_bootstrap;
+    let pg_advantage = rho_tm1.minimum(clip_pg_rho_threshold) * (q_estimate - v_tm1);
+    VtraceOutput { errors, pg_advantage, q_estimate }
+}

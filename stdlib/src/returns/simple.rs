@@ -1,0 +1,61 @@
+//! Returns: sums of rewards to come.
+
+use super::{linear_recurrence, per_step};
+use podracer_dsl::prelude::*;
+
+/// Lambda returns, Sutton and Barto, "Reinforcement Learning", 2018, eq. 12.20:
+///
+/// ```text
+/// G_t = r_t + discount_t ((1 - lambda_t) v_t + lambda_t G_{t+1})        with G_T = v_{T-1}
+/// ```
+///
+/// `r_t`, `discount_t`, `v_t` are f32 [T]; `lambda` is a number or f32 [T].
+#[track_caller]
+pub fn lambda_returns(r_t: Tensor, discount_t: Tensor, v_t: Tensor, lambda: impl IntoTensor) -> Tensor {
+    let _scope = scope("lambda_returns");
+    let lambda_t = per_step(lambda, discount_t);
+    linear_recurrence(r_t + discount_t * (1.0 - lambda_t) * v_t, discount_t * lambda_t, v_t.index(-1))
+}
+
+/// The sums of discounted rewards, bootstrapped at the end:
+///
+/// ```text
+/// G_t = r_t + discount_t G_{t+1}        with G_T = v_T
+/// ```
+///
+/// `r_t`, `discount_t` are f32 [T]; `v_t` is f32 [], the value after the end, or f32 [T] of which the last counts.
+#[track_caller]
+pub fn discounted_returns(r_t: Tensor, discount_t: Tensor, v_t: impl IntoTensor) -> Tensor {
+    let _scope = scope("discounted_returns");
+    let v_t = v_t.into_tensor();
+    let last = if v_t.rank() == 0 { v_t } else { v_t.index(-1) };
+    linear_recurrence(r_t, discount_t, last)
+}
+
+/// Returns of `n` steps, bootstrapped from the value after them, or from the last value where fewer are left:
+///
+/// ```text
+/// G_t = r_t + discount_t ((1 - lambda_t) v_t + lambda_t (r_{t+1} + discount_{t+1} (.. v_{t+n-1})))
+/// ```
+///
+/// `r_t`, `discount_t`, `v_t` are f32 [T], `n` at least 1; `lambda` is a number (1 for plain n-step returns) or f32 [T].
+#[track_caller]
+pub fn n_step_bootstrapped_returns(r_t: Tensor, discount_t: Tensor, v_t: Tensor, n: usize, lambda: impl IntoTensor) -> Tensor {
+    let _scope = scope("n_step_bootstrapped_returns");
+    let steps = r_t.len();
+    let n = n.max(1);
+    let lambda_t = per_step(lambda, discount_t);
+    let last = v_t.index(-1);
+    // The tensor shifted to begin `i` steps later, `after` behind its end.
+    let shifted = |x: Tensor, i: usize, after: Tensor| {
+        let kept = i.min(steps);
+        concatenate(&[x.slice(kept..), after.broadcast_to([kept])], 0)
+    };
+    let mut targets = shifted(v_t, n - 1, last);
+    for i in (0..n).rev() {
+        let (r, v) = (shifted(r_t, i, scalar(0.0)), shifted(v_t, i, last));
+        let (discount, lambda) = (shifted(discount_t, i, scalar(1.0)), shifted(lambda_t, i, scalar(1.0)));
+        targets = r + discount * ((1.0 - lambda) * v + lambda * targets);
+    }
+    targets
+}
