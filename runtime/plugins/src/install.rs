@@ -57,13 +57,20 @@ pub fn install(name: &str) -> Result<Located, PluginError> {
         .and_then(|file| file.sync_all())
         .map_err(PluginError::io("write", &library))?;
     Record::of(&library)?.write(&library)?;
-    publish(&unpacked, &folder, &work)?;
+    if !is_intact(name) {
+        publish(&unpacked, &folder, &work)?;
+    }
     let installed = find(name)?;
     check(&installed)?;
     Ok(installed)
 }
 
-/// Renames `unpacked` to `folder`, unless another process has put an intact plugin there meanwhile.
+/// Whether another process has installed the plugin meanwhile.
+fn is_intact(name: &str) -> bool {
+    find(name).is_ok_and(|found| check(&found).is_ok())
+}
+
+/// Renames `unpacked` to `folder`.
 fn publish(unpacked: &Path, folder: &Path, work: &WorkFolder) -> Result<(), PluginError> {
     // What is there now is what `install` found corrupt, or another process' fresh installation: both are the pinned wheel, so
     // replacing either is right.
