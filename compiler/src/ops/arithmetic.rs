@@ -4,7 +4,7 @@ use super::elementwise::{
     builder_methods, elementwise, float_samples, floats, integer_samples, numbers, peculiar_floats, signed_numbers, sum_of, to_linear,
 };
 use super::{Elementwise, Operand, Sample};
-use crate::array::Scalar;
+use crate::array::{Array, Scalar};
 use crate::ir::{Builder, Var};
 use crate::types::DType;
 
@@ -14,7 +14,7 @@ elementwise! {
     scalar: |_, x| arithmetic(x, i128::wrapping_add, |x, y| x + y),
     jvp: |b, _, _, t| sum_of(b, t[0], t[1]),
     transpose: |_, x, ct| to_linear(x, ct),
-    samples: |op| number_samples(op, &X, &Y, 0.0),
+    samples: number_samples,
 }
 
 elementwise! {
@@ -26,7 +26,7 @@ elementwise! {
         (t0, t1) => t0.or_else(|| t1.map(|t1| b.neg(t1))),
     },
     transpose: |b, x, ct| vec![x[0].is_linear().then_some(ct), x[1].is_linear().then(|| b.neg(ct))],
-    samples: |op| number_samples(op, &X, &Y, 0.0),
+    samples: number_samples,
 }
 
 elementwise! {
@@ -43,7 +43,7 @@ elementwise! {
         (_, Operand::Known(y)) => vec![Some(b.mul(ct, *y)), None],
         _ => unreachable!("a linear equation has at most one linear factor"),
     },
-    samples: |op| number_samples(op, &X, &Y, 0.0),
+    samples: number_samples,
 }
 
 elementwise! {
@@ -65,7 +65,7 @@ elementwise! {
         let divisor = x[1].known().expect("division is linear in its dividend alone");
         vec![Some(b.div(ct, divisor)), None]
     },
-    samples: |op| number_samples(op, &X, &Y, 0.0),
+    samples: number_samples,
 }
 
 elementwise! {
@@ -86,11 +86,12 @@ elementwise! {
         });
         sum_of(b, t[0], right)
     },
-    samples: |op| number_samples(op, &X, &Y, 0.0),
+    samples: number_samples,
 }
 
 elementwise! {
-    /// `x` to the power `y`. Integers wrap; an integer to a negative power is 0 but for the bases 1 and -1.
+    /// `x` to the power `y`. Integers wrap; an integer to a negative power is 0 but for the bases 1 and -1. An integer
+    /// exponent must be below 64 (and fit the signed type of its width): of larger ones XLA reads six bits.
     ///
     /// The derivative by `x` is zero where `y` is, and the one by `y` is zero where `x` is.
     Power = "power"(2, numbers),
@@ -119,7 +120,19 @@ elementwise! {
         });
         sum_of(b, left, right)
     },
-    samples: |op| number_samples(op, &[2.5, 0.75, 0.5, 1.25, 3.0, 7.5], &[1.5, -0.5, 2.0, -3.25, 0.3, 2.5], 1e-5),
+    samples: |op| {
+        let mut samples = float_samples(op.clone(), &[&[2.5, 0.75, 0.5, 1.25, 3.0, 7.5], &[1.5, -0.5, 2.0, -3.25, 0.3, 2.5]], 1e-5);
+        samples.push(peculiar_floats(op.clone(), DType::F32, 1e-5));
+        for dtype in [DType::I32, DType::U32, DType::I64, DType::U8] {
+            let negative = if dtype.is_signed_integer() { [-1, -2, -3] } else { [4, 5, 6] };
+            for exponent in [0, 1, 2, 7, 31, 33, 63].into_iter().chain(negative) {
+                let bases = [0, 1, 2, 3, 7, dtype.wrap(-1), dtype.wrap(-3), dtype.integer_range().0, dtype.integer_range().1];
+                let exponents = [exponent; 9];
+                samples.push(Sample::new(op.clone(), vec![Array::ints(dtype, [9], &bases), Array::ints(dtype, [9], &exponents)]));
+            }
+        }
+        samples
+    },
 }
 
 elementwise! {
@@ -127,7 +140,7 @@ elementwise! {
     Maximum = "maximum"(2, numbers),
     scalar: |_, x| arithmetic(x, i128::max, float_maximum),
     jvp: |b, x, _, t| extremum_jvp(b, super::Direction::Gt, x, t),
-    samples: |op| number_samples(op, &X, &Y, 0.0),
+    samples: number_samples,
 }
 
 elementwise! {
@@ -135,7 +148,7 @@ elementwise! {
     Minimum = "minimum"(2, numbers),
     scalar: |_, x| arithmetic(x, i128::min, |x, y| -float_maximum(-x, -y)),
     jvp: |b, x, _, t| extremum_jvp(b, super::Direction::Lt, x, t),
-    samples: |op| number_samples(op, &X, &Y, 0.0),
+    samples: number_samples,
 }
 
 elementwise! {
@@ -170,7 +183,7 @@ elementwise! {
     scalar: |_, x| unary(x[0], |x| -x, |x| -x),
     jvp: |b, _, _, t| t[0].map(|t| b.neg(t)),
     transpose: |b, _, ct| vec![Some(b.neg(ct))],
-    samples: |op| number_samples(op, &X, &[], 0.0),
+    samples: number_samples,
 }
 
 elementwise! {
@@ -181,7 +194,7 @@ elementwise! {
         let sign = b.sign(x[0]);
         b.mul(sign, t)
     }),
-    samples: |op| signed_samples(op),
+    samples: signed_samples,
 }
 
 elementwise! {
@@ -189,7 +202,7 @@ elementwise! {
     Sign = "sign"(1, signed_numbers),
     scalar: |_, x| unary(x[0], i128::signum, |x| if x == 0.0 || x.is_nan() { x } else { x.signum() }),
     jvp: |_, _, _, _| None,
-    samples: |op| signed_samples(op),
+    samples: signed_samples,
 }
 
 builder_methods! {
@@ -281,13 +294,13 @@ fn extremum_jvp(b: &mut Builder, wins: super::Direction, x: &[Var], t: &[Option<
     sum_of(b, left, right)
 }
 
-const X: [f64; 6] = [-2.5, -0.75, 0.5, 1.25, 3.0, 7.5];
+const X: [f64; 6] = [-2.5, -0.75, 0.5, 1.25, 3.25, 7.25];
 const Y: [f64; 6] = [1.5, -0.5, 2.0, -3.25, 0.375, 2.5];
 
-/// Samples in every kind of dtype; the floats are `x` and, for an op of two operands, `y`.
-fn number_samples<T: Elementwise>(op: T, x: &[f64], y: &[f64], tolerance: f64) -> Vec<Sample> {
-    let mut samples = float_samples(op.clone(), &[x, y][..T::ARITY], tolerance);
-    samples.push(peculiar_floats(op.clone(), DType::F32, tolerance));
+/// Samples in every kind of dtype.
+fn number_samples<T: Elementwise>(op: T) -> Vec<Sample> {
+    let mut samples = float_samples(op.clone(), &[&X[..], &Y][..T::ARITY], 0.0);
+    samples.push(peculiar_floats(op.clone(), DType::F32, 0.0));
     samples.extend(integer_samples(op, &[DType::I32, DType::U32, DType::I64, DType::U64, DType::I8, DType::U8]));
     samples
 }

@@ -10,7 +10,7 @@ elementwise! {
     And = "and"(2, bits),
     scalar: |_, x| logic(x, |x, y| x & y),
     jvp: |_, _, _, _| None,
-    samples: |op| logic_samples(op),
+    samples: logic_samples,
 }
 
 elementwise! {
@@ -18,7 +18,7 @@ elementwise! {
     Or = "or"(2, bits),
     scalar: |_, x| logic(x, |x, y| x | y),
     jvp: |_, _, _, _| None,
-    samples: |op| logic_samples(op),
+    samples: logic_samples,
 }
 
 elementwise! {
@@ -26,7 +26,7 @@ elementwise! {
     Xor = "xor"(2, bits),
     scalar: |_, x| logic(x, |x, y| x ^ y),
     jvp: |_, _, _, _| None,
-    samples: |op| logic_samples(op),
+    samples: logic_samples,
 }
 
 elementwise! {
@@ -37,7 +37,7 @@ elementwise! {
         x => Scalar::Int(!x.int()),
     },
     jvp: |_, _, _, _| None,
-    samples: |op| logic_samples(op),
+    samples: logic_samples,
 }
 
 elementwise! {
@@ -45,7 +45,7 @@ elementwise! {
     ShiftLeft = "shift_left"(2, integers),
     scalar: |dtype, x| Scalar::Int(shift_amount(dtype, x[1]).map_or(0, |by| pattern(dtype, x[0]) << by)),
     jvp: |_, _, _, _| None,
-    samples: |op| shift_samples(op),
+    samples: shift_samples,
 }
 
 elementwise! {
@@ -53,7 +53,7 @@ elementwise! {
     ShiftRightLogical = "shift_right_logical"(2, integers),
     scalar: |dtype, x| Scalar::Int(shift_amount(dtype, x[1]).map_or(0, |by| pattern(dtype, x[0]) >> by)),
     jvp: |_, _, _, _| None,
-    samples: |op| shift_samples(op),
+    samples: shift_samples,
 }
 
 elementwise! {
@@ -66,7 +66,7 @@ elementwise! {
         Scalar::Int(signed >> shift_amount(dtype, x[1]).unwrap_or(dtype.bits()))
     },
     jvp: |_, _, _, _| None,
-    samples: |op| shift_samples(op),
+    samples: shift_samples,
 }
 
 elementwise! {

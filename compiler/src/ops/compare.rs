@@ -182,7 +182,7 @@ impl Clamp {
         let bounds = [-0.5, 0.5].map(|by| Array::floats(DType::F32, [2, 3], &[by, by + 0.25, by, by - 0.25, by - 1.0, by + 2.0]));
         let peculiar = [1.0, f64::NAN, f64::INFINITY, -3.0, 0.0];
         vec![
-            Sample::new(Clamp {}, vec![scalar(DType::F32, -1), x.clone(), scalar(DType::F32, 0)]),
+            Sample::new(Clamp {}, vec![scalar(DType::F32, -1), x.clone(), Array::floats(DType::F32, [], &[0.5])]),
             Sample::new(Clamp {}, vec![bounds[0].clone(), x.clone(), bounds[1].clone()]),
             Sample::new(Clamp {}, vec![scalar(DType::F32, -1), x, bounds[1].clone()]),
             Sample::new(Clamp {}, vec![scalar(DType::I32, -3), ramp(DType::I32, [4]), scalar(DType::I32, 4)]),

@@ -1,8 +1,20 @@
 //! Running sums, products and extrema along an axis.
 //!
 //! # How they are lowered
-//! Short axes (up to [`SHORT`]) take `log2(n)` steps, each of which combines every element with the one `1, 2, 4, ...`
+//! Short axes (up to `SHORT`) take `log2(n)` steps, each of which combines every element with the one `1, 2, 4, ...`
 //! places before it; long ones are one `reduce_window`, which XLA turns into a tree on CPU, GPU and TPU alike.
+//!
+//! Sums on XLA:CPU, two cores, in microseconds (the third column is a tree of odd and even halves, whose many ops take
+//! seconds to compile; the fourth a `while`, which is slow on accelerators):
+//!
+//! | shape, axis | steps | window | tree | while |
+//! |---|---|---|---|---|
+//! | `[128]`, 0 | 1.0 | 1.1 | 0.8 | 0.7 |
+//! | `[512, 32]`, 1 | 9.6 | 27 | 19 | 16 |
+//! | `[512, 128]`, 1 | 99 | 132 | 90 | 82 |
+//! | `[128, 512]`, 0 | 123 | 193 | 56 | 23 |
+//! | `[1024, 1024]`, 1 | 10728 | 3820 | 2572 | 4322 |
+//! | `[65536]`, 0 | 976 | 651 | 165 | 216 |
 
 use super::reduce::{Max, Min, Monoid, Prod, Sum};
 use super::samples::ramp;

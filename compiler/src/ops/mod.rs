@@ -3,8 +3,10 @@
 //! Adding an op touches one family file and one line of the registry.
 
 mod arithmetic;
+mod barrier;
 mod bits;
 mod call;
+mod collective;
 mod compare;
 mod cond;
 mod constant;
@@ -24,12 +26,15 @@ mod scan;
 mod scatter;
 mod shape;
 mod slice;
+mod sort;
 mod special;
 mod while_loop;
 mod windows;
 
 pub use arithmetic::*;
+pub use barrier::*;
 pub use bits::*;
+pub use collective::*;
 pub use call::Call;
 pub use compare::*;
 pub use cond::Cond;
@@ -43,6 +48,7 @@ pub use op::{Effect, Op, OpRef, OpStruct, Operand, Pruned, Rule, Sample, parse_a
 pub use reduce::*;
 pub use shape::{BroadcastInDim, Concatenate, Pad, Reshape, Reverse, Transpose};
 pub use slice::Slice;
+pub use sort::*;
 pub use dynamic_slice::{DynamicSlice, DynamicUpdateSlice};
 pub use gather::Gather;
 pub use math::*;

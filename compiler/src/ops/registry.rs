@@ -43,6 +43,8 @@ registry! {
     "remainder" => Remainder,
     "sign" => Sign,
     "subtract" => Subtract,
+    // barrier
+    "optimization_barrier" => OptimizationBarrier,
     // bits
     "and" => And,
     "count_leading_zeros" => CountLeadingZeros,
@@ -53,6 +55,10 @@ registry! {
     "shift_right_arithmetic" => ShiftRightArithmetic,
     "shift_right_logical" => ShiftRightLogical,
     "xor" => Xor,
+    // collective
+    "all_gather" => AllGather,
+    "all_reduce" => AllReduce,
+    "axis_index" => AxisIndex,
     // compare
     "clamp" => Clamp,
     "compare" => Compare,
@@ -119,6 +125,9 @@ registry! {
     "gather" => Gather,
     "scatter" => Scatter,
     "slice" => Slice,
+    // sort
+    "sort" => Sort,
+    "top_k" => TopK,
 }
 
 /// The op with this mnemonic, if there is one.

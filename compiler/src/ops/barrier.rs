@@ -1,0 +1,85 @@
+//! `optimization_barrier`.
+
+use super::samples::ramp;
+use super::{Op, OpStruct, Operand, Rule, Sample, TypeError};
+use crate::array::Array;
+use crate::attributes::Attributes;
+use crate::ir::{Builder, Var};
+use crate::lower::{Hlo, HloOp, HloValue};
+use crate::op_struct;
+use crate::transform::VmapContext;
+use crate::types::{DType, TensorType};
+
+op_struct! {
+    /// Gives its operands back, of any types, and keeps XLA from moving work across it: nothing that reads a result is
+    /// done before all operands are there. Linear in every operand.
+    OptimizationBarrier {
+        /// How many there are.
+        operands: usize,
+    }
+}
+
+impl OptimizationBarrier {
+    /// Examples for the generic tests.
+    pub fn samples() -> Vec<Sample> {
+        let inputs = vec![ramp(DType::F32, [2, 3]), ramp(DType::I32, []), ramp(DType::F32, [2])];
+        vec![
+            Sample::new(OptimizationBarrier { operands: 3 }, inputs),
+            Sample::new(OptimizationBarrier { operands: 1 }, vec![ramp(DType::Bool, [3])]),
+        ]
+    }
+}
+
+impl Op for OptimizationBarrier {
+    fn mnemonic(&self) -> &'static str {
+        "optimization_barrier"
+    }
+
+    fn attributes(&self) -> Attributes {
+        self.struct_attributes()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
+        TypeError::check_arity(inputs, self.operands)?;
+        Ok(inputs.to_vec())
+    }
+
+    fn eval(&self, inputs: &[Array]) -> Vec<Array> {
+        inputs.to_vec()
+    }
+
+    fn vmap(&self, b: &mut Builder, _: &VmapContext, inputs: &[Var], batched: &[bool]) -> Vec<(Var, bool)> {
+        b.optimization_barrier(inputs).into_iter().zip(batched.iter().copied()).collect()
+    }
+
+    fn jvp(&self, b: &mut Builder, _: &[Var], _: &[Var], tangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+        Rule::Some(through(b, tangents))
+    }
+
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+        let wanted: Vec<Option<Var>> = inputs.iter().zip(cotangents).map(|(input, ct)| ct.filter(|_| input.is_linear())).collect();
+        Rule::Some(through(b, &wanted))
+    }
+
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
+        hlo.op(HloOp { name: "stablehlo.optimization_barrier", operands: inputs, attributes: Vec::new(), regions: Vec::new(), results })
+    }
+}
+
+/// The barrier for those that are there.
+fn through(b: &mut Builder, vars: &[Option<Var>]) -> Vec<Option<Var>> {
+    let given: Vec<Var> = vars.iter().copied().flatten().collect();
+    if given.is_empty() {
+        return vec![None; vars.len()];
+    }
+    let mut results = b.optimization_barrier(&given).into_iter();
+    vars.iter().map(|var| var.and_then(|_| results.next())).collect()
+}
+
+impl Builder {
+    /// Emits [`OptimizationBarrier`].
+    #[track_caller]
+    pub fn optimization_barrier(&mut self, operands: &[Var]) -> Vec<Var> {
+        self.emit(OptimizationBarrier { operands: operands.len() }, operands)
+    }
+}
