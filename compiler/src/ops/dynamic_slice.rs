@@ -190,8 +190,21 @@ impl Op for DynamicSlice {
 
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
         let sizes = hlo_axes(&self.sizes);
-        vec![hlo_op(hlo, "stablehlo.dynamic_slice", inputs, vec![("slice_sizes", sizes)], &results[0])]
+        let operands = with_wide_starts(hlo, inputs, 1);
+        vec![hlo_op(hlo, "stablehlo.dynamic_slice", &operands, vec![("slice_sizes", sizes)], &results[0])]
     }
+}
+
+/// The operands with the starts, those from `first` on, in no less than 32 bits: XLA brings a start into range in its own
+/// dtype, in which the greatest start allowed may not exist.
+fn with_wide_starts(hlo: &mut dyn Hlo, operands: &[HloValue], first: usize) -> Vec<HloValue> {
+    let (tensors, starts) = operands.split_at(first);
+    let widen = |&start: &HloValue| match hlo.ty(start) {
+        ty if ty.dtype.bits() < 32 => hlo_op(hlo, "stablehlo.convert", &[start], vec![], &ty.with_dtype(DType::I32)),
+        _ => start,
+    };
+    let starts: Vec<HloValue> = starts.iter().map(widen).collect();
+    [tensors, &starts].concat()
 }
 
 /// The starts of a linear equation.
@@ -288,7 +301,8 @@ impl Op for DynamicUpdateSlice {
     }
 
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
-        vec![hlo_op(hlo, "stablehlo.dynamic_update_slice", inputs, vec![], &results[0])]
+        let operands = with_wide_starts(hlo, inputs, 2);
+        vec![hlo_op(hlo, "stablehlo.dynamic_update_slice", &operands, vec![], &results[0])]
     }
 }
 

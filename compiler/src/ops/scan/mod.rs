@@ -162,6 +162,11 @@ impl Op for Scan {
         let number = |hlo: &mut dyn Hlo, value: usize| hlo_splat(hlo, &counter_ty, Scalar::Int(value as i128));
         let zero = number(hlo, 0);
         let ys: Vec<HloValue> = results[self.carries..].iter().map(|ty| hlo_splat(hlo, ty, Scalar::zero(ty.dtype))).collect();
+        if self.length == 0 {
+            // StableHLO has no slice of an empty axis, not even in a loop that never runs.
+            let (_, carries, _) = self.split(inputs);
+            return carries.iter().copied().chain(ys).collect();
+        }
         // counter, consts, carries, arrays, outputs
         let state: Vec<HloValue> = std::iter::once(zero).chain(inputs.iter().copied()).chain(ys).collect();
         let types: Vec<TensorType> = state.iter().map(|&value| hlo.ty(value)).collect();

@@ -140,20 +140,24 @@ impl Op for Scatter {
         let (x, indices, updates) = (&inputs[0], &inputs[1], &inputs[2]);
         let windows = self.windows();
         let sizes = self.window_sizes(&x.ty.shape, &updates.ty.shape);
-        let (batch_dims, axes) = (windows.batch_dims(updates.ty.rank()), windows.window_axes(x.ty.rank()));
+        let axes = windows.window_axes(x.ty.rank());
+        let window_shape: Vec<usize> = self.update_window_dims.iter().map(|&dim| updates.ty.shape[dim]).collect();
         let mut result = x.clone();
-        for_each_index(&updates.ty.shape, |index| {
-            let batch: Vec<usize> = batch_dims.iter().map(|&dim| index[dim]).collect();
-            let start = windows.start(x.ty.rank(), indices, &batch);
+        // Window by window, as XLA does: where windows meet, the later one is the later write.
+        for_each_index(&windows.batch_shape(&indices.ty), |batch| {
+            let start = windows.start(x.ty.rank(), indices, batch);
             let fits = |axis: usize| start[axis] >= 0 && start[axis] + sizes[axis] as i128 <= x.ty.shape[axis] as i128;
             if !(0..x.ty.rank()).all(fits) {
                 return;
             }
-            let mut target: Vec<usize> = start.iter().map(|&start| start as usize).collect();
-            for (&axis, &dim) in axes.iter().zip(&self.update_window_dims) {
-                target[axis] += index[dim];
-            }
-            result.set(&target, self.combiner.scalar(result.at(&target), updates.at(index)));
+            for_each_index(&window_shape, |window| {
+                let index = windows.interleave(batch, window);
+                let mut target: Vec<usize> = start.iter().map(|&start| start as usize).collect();
+                for (&axis, &within) in axes.iter().zip(window) {
+                    target[axis] += within;
+                }
+                result.set(&target, self.combiner.scalar(result.at(&target), updates.at(&index)));
+            });
         });
         vec![result]
     }
