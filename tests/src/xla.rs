@@ -6,7 +6,7 @@
 use anyhow::{Context as _, Result, anyhow};
 use podracer_compiler::{Array, Builder, Func, Var};
 use podracer_mlir::{ModuleSpec, stablehlo};
-use podracer_runtime::{Argument, Client, ClientOptions, CompileOptions, HostArray, Module};
+use podracer_runtime::{Argument, Client, ClientOptions, CompileOptions, HostArray, Module, OptionValue, XlaOptions};
 use std::sync::OnceLock;
 
 /// A function and what to call it with.
@@ -42,7 +42,7 @@ pub fn run(func: &Func, arguments: &[Array]) -> Result<Vec<Array>> {
     let mut compiled = Module::new(module.text_with_locations, func.param_types(), func.result_types());
     compiled.key_text = Some(module.text.clone());
     let executable = client()?
-        .compile(&compiled, &CompileOptions::default())
+        .compile(&compiled, &CompileOptions { xla: xla_options(), ..CompileOptions::default() })
         .with_context(|| format!("compiling{}", shown(&module.text)))?;
     let buffers = arguments
         .iter()
@@ -51,6 +51,16 @@ pub fn run(func: &Func, arguments: &[Array]) -> Result<Vec<Array>> {
         .collect::<Result<Vec<_>, _>>()?;
     let results = executable.execute(vec![buffers.iter().map(Argument::Kept).collect()])?.remove(0);
     results.iter().map(|buffer| Ok(buffer.to_host()?.to_array())).collect()
+}
+
+/// What programs are compiled with, and NaN kept by `maximum` and `minimum`: XLA's default on CPUs loses it.
+fn xla_options() -> Vec<(String, OptionValue)> {
+    const FAST: &str = "xla_cpu_enable_fast_min_max";
+    let mut options = XlaOptions::for_platform("cpu").pairs();
+    if options.iter().all(|(name, _)| name != FAST) {
+        options.push((FAST.to_string(), OptionValue::Bool(false)));
+    }
+    options
 }
 
 /// Runs many functions, each with its own outcome.
