@@ -43,7 +43,7 @@ pub struct AdamState<P: Tree> {
 
 /// Adam with `b1` 0.9, `b2` 0.999, `eps` 1e-8.
 pub fn adam(learning_rate: impl Into<Schedule>) -> Adam {
-    Adam { learning_rate: learning_rate.into(), b1: 0.9, b2: 0.999, eps: 1e-8, eps_root: 0.0, weight_decay: 0.0, nesterov: false }
+    Adam::new(learning_rate)
 }
 
 /// [`adam`] with a weight decay of 1e-4, optax's default.
@@ -52,6 +52,11 @@ pub fn adamw(learning_rate: impl Into<Schedule>) -> Adam {
 }
 
 impl Adam {
+    /// [`adam`].
+    pub fn new(learning_rate: impl Into<Schedule>) -> Adam {
+        Adam { learning_rate: learning_rate.into(), b1: 0.9, b2: 0.999, eps: 1e-8, eps_root: 0.0, weight_decay: 0.0, nesterov: false }
+    }
+
     /// Sets [`Adam::b1`].
     pub fn b1(self, b1: f64) -> Self {
         Adam { b1, ..self }

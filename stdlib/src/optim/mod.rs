@@ -3,8 +3,7 @@
 //! ```ignore
 //! let optimizer = chain(clip_by_global_norm(0.5), adam(Schedule::linear(2.5e-4, 0.0, 10_000)).eps(1e-5));
 //! let state = optimizer.init(&params);
-//! let (updates, state) = optimizer.update(grads, state, &params);
-//! let params = apply_updates(params, updates);
+//! let (params, state) = optimizer.step(params, state, grads);      // or update, then apply_updates
 //! ```
 
 mod adam;
@@ -35,6 +34,13 @@ pub trait Optimizer: Clone + 'static {
 
     /// What to add to the parameters (an optimizer's sign is already negative), and the next state.
     fn update<P: Tree>(&self, grads: P, state: Self::State<P>, params: &P) -> (P, Self::State<P>);
+
+    /// An update, applied: the next parameters and the next state.
+    #[track_caller]
+    fn step<P: Tree>(&self, params: P, state: Self::State<P>, grads: P) -> (P, Self::State<P>) {
+        let (updates, state) = self.update(grads, state, &params);
+        (apply_updates(params, updates), state)
+    }
 }
 
 /// The parameters after an update: leaf by leaf the sum, in the parameters' dtypes.

@@ -67,6 +67,11 @@ impl From<f64> for Schedule {
 }
 
 impl Schedule {
+    /// The same at all times; a plain `f64` does as well.
+    pub fn constant(value: f64) -> Schedule {
+        Schedule::Constant(value)
+    }
+
     /// From `init` to `end` in a straight line over `steps` updates.
     pub fn linear(init: f64, end: f64, steps: usize) -> Schedule {
         Schedule::polynomial(init, end, 1.0, steps)

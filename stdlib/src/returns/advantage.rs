@@ -12,7 +12,7 @@ use podracer_dsl::prelude::*;
 /// ```
 ///
 /// All are f32 [T]; `lambda` is a number or f32 [T]. `discount_t` is 0 where the episode terminated, so that nothing flows
-/// across. Where an episode may be truncated, use [`gae_with_truncation`]. Targets of the value are `A_t + v_tm1`.
+/// across. Where an episode may be truncated, use [`gae_with_ends`]. Targets of the value are `A_t + v_tm1`.
 #[track_caller]
 pub fn gae(r_t: Tensor, discount_t: Tensor, v_tm1: Tensor, v_t: Tensor, lambda: impl IntoTensor) -> Tensor {
     let _scope = scope("gae");
@@ -20,20 +20,21 @@ pub fn gae(r_t: Tensor, discount_t: Tensor, v_tm1: Tensor, v_t: Tensor, lambda: 
     linear_recurrence(delta_t, discount_t * per_step(lambda, discount_t), delta_t.zeros_like().index(0))
 }
 
-/// [`gae`] over episodes of which some are truncated: the step bootstraps from where it led, but the advantage of the next
-/// episode does not flow into this one:
+/// [`gae`] over episodes of which some are truncated: such a step bootstraps from where it led, but the advantage of the
+/// next episode does not flow into this one:
 ///
 /// ```text
-/// A_t = delta_t + discount_t lambda (1 - truncated_t) A_{t+1}
+/// A_t = delta_t + discount_t lambda (1 - ended_t) A_{t+1}
 /// ```
 ///
-/// `truncated_t` is bool [T]. `v_t` is the value of the step's own final observation, before any reset; it differs from
-/// the next step's `v_tm1` where an episode ended.
+/// `ended_t` is bool [T]: `truncated`, or `terminated | truncated`, which gives the same because `discount_t` is 0 where
+/// terminated. `v_t` is the value of the step's own final observation, before any reset; it differs from the next step's
+/// `v_tm1` where an episode was truncated.
 #[track_caller]
-pub fn gae_with_truncation(r_t: Tensor, discount_t: Tensor, truncated_t: Tensor, v_tm1: Tensor, v_t: Tensor, lambda: impl IntoTensor) -> Tensor {
-    let _scope = scope("gae_with_truncation");
+pub fn gae_with_ends(r_t: Tensor, discount_t: Tensor, v_tm1: Tensor, v_t: Tensor, ended_t: Tensor, lambda: impl IntoTensor) -> Tensor {
+    let _scope = scope("gae_with_ends");
     let delta_t = r_t + discount_t * v_t - v_tm1;
-    let flow = select(truncated_t, 0.0, discount_t * per_step(lambda, discount_t));
+    let flow = select(ended_t, 0.0, discount_t * per_step(lambda, discount_t));
     linear_recurrence(delta_t, flow, delta_t.zeros_like().index(0))
 }
 

@@ -9,7 +9,7 @@ mod advantage;
 mod off_policy;
 mod simple;
 
-pub use advantage::{gae, gae_with_truncation, truncated_generalized_advantage_estimation};
+pub use advantage::{gae, gae_with_ends, truncated_generalized_advantage_estimation};
 pub use off_policy::{VtraceOutput, leaky_vtrace, vtrace, vtrace_td_error_and_advantage};
 pub use simple::{discounted_returns, lambda_returns, n_step_bootstrapped_returns};
 

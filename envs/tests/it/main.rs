@@ -1,0 +1,9 @@
+//! Environments, run by the reference semantics.
+
+mod check;
+mod golden;
+mod grid_world;
+mod gymnax;
+mod run;
+mod space;
+mod wrappers;
