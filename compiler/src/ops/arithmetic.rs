@@ -1,7 +1,8 @@
 //! Arithmetic on numbers: `x + y` and its kin. Integers wrap; floats are rounded after each op.
 
 use super::elementwise::{
-    builder_methods, elementwise, float_samples, floats, integer_samples, numbers, peculiar_floats, signed_numbers, sum_of, to_linear,
+    builder_methods, elementwise, float_samples, floats, integer_samples, numbers, peculiar_floats,
+    signed_numbers, sum_of, to_linear,
 };
 use super::{Elementwise, Operand, Sample};
 use crate::array::{Array, Scalar};
@@ -232,7 +233,11 @@ builder_methods! {
     sign = Sign(x);
 }
 
-fn arithmetic(x: &[Scalar], integer: impl Fn(i128, i128) -> i128, float: impl Fn(f64, f64) -> f64) -> Scalar {
+fn arithmetic(
+    x: &[Scalar],
+    integer: impl Fn(i128, i128) -> i128,
+    float: impl Fn(f64, f64) -> f64,
+) -> Scalar {
     match (x[0], x[1]) {
         (Scalar::Float(x), Scalar::Float(y)) => Scalar::Float(float(x, y)),
         (x, y) => Scalar::Int(integer(x.int(), y.int())),
@@ -278,8 +283,17 @@ fn integer_power(dtype: DType, base: i128, exponent: i128) -> i128 {
 }
 
 /// The tangent of the extremum that holds its first operand where `wins(x, y)`.
-fn extremum_jvp(b: &mut Builder, wins: super::Direction, x: &[Var], t: &[Option<Var>]) -> Option<Var> {
-    let (one, half, zero) = (b.full_like(x[0], 1.0), b.full_like(x[0], 0.5), b.full_like(x[0], 0.0));
+fn extremum_jvp(
+    b: &mut Builder,
+    wins: super::Direction,
+    x: &[Var],
+    t: &[Option<Var>],
+) -> Option<Var> {
+    let (one, half, zero) = (
+        b.full_like(x[0], 1.0),
+        b.full_like(x[0], 0.5),
+        b.full_like(x[0], 0.0),
+    );
     let tie = b.compare(super::Direction::Eq, x[0], x[1]);
     let share = |b: &mut Builder, mine: Var, other: Var, t: Option<Var>| {
         t.map(|t| {
@@ -301,7 +315,17 @@ const Y: [f64; 6] = [1.5, -0.5, 2.0, -3.25, 0.375, 2.5];
 fn number_samples<T: Elementwise>(op: T) -> Vec<Sample> {
     let mut samples = float_samples(op.clone(), &[&X[..], &Y][..T::ARITY], 0.0);
     samples.push(peculiar_floats(op.clone(), DType::F32, 0.0));
-    samples.extend(integer_samples(op, &[DType::I32, DType::U32, DType::I64, DType::U64, DType::I8, DType::U8]));
+    samples.extend(integer_samples(
+        op,
+        &[
+            DType::I32,
+            DType::U32,
+            DType::I64,
+            DType::U64,
+            DType::I8,
+            DType::U8,
+        ],
+    ));
     samples
 }
 

@@ -22,10 +22,17 @@ op_struct! {
 impl OptimizationBarrier {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
-        let inputs = vec![ramp(DType::F32, [2, 3]), ramp(DType::I32, []), ramp(DType::F32, [2])];
+        let inputs = vec![
+            ramp(DType::F32, [2, 3]),
+            ramp(DType::I32, []),
+            ramp(DType::F32, [2]),
+        ];
         vec![
             Sample::new(OptimizationBarrier { operands: 3 }, inputs),
-            Sample::new(OptimizationBarrier { operands: 1 }, vec![ramp(DType::Bool, [3])]),
+            Sample::new(
+                OptimizationBarrier { operands: 1 },
+                vec![ramp(DType::Bool, [3])],
+            ),
         ]
     }
 }
@@ -48,21 +55,56 @@ impl Op for OptimizationBarrier {
         inputs.to_vec()
     }
 
-    fn vmap(&self, b: &mut Builder, _: &VmapContext, inputs: &[Var], batched: &[bool]) -> Vec<(Var, bool)> {
-        b.optimization_barrier(inputs).into_iter().zip(batched.iter().copied()).collect()
+    fn vmap(
+        &self,
+        b: &mut Builder,
+        _: &VmapContext,
+        inputs: &[Var],
+        batched: &[bool],
+    ) -> Vec<(Var, bool)> {
+        b.optimization_barrier(inputs)
+            .into_iter()
+            .zip(batched.iter().copied())
+            .collect()
     }
 
-    fn jvp(&self, b: &mut Builder, _: &[Var], _: &[Var], tangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn jvp(
+        &self,
+        b: &mut Builder,
+        _: &[Var],
+        _: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         Rule::Some(through(b, tangents))
     }
 
-    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
-        let wanted: Vec<Option<Var>> = inputs.iter().zip(cotangents).map(|(input, ct)| ct.filter(|_| input.is_linear())).collect();
+    fn transpose(
+        &self,
+        b: &mut Builder,
+        inputs: &[Operand],
+        cotangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
+        let wanted: Vec<Option<Var>> = inputs
+            .iter()
+            .zip(cotangents)
+            .map(|(input, ct)| ct.filter(|_| input.is_linear()))
+            .collect();
         Rule::Some(through(b, &wanted))
     }
 
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
-        hlo.op(HloOp { name: "stablehlo.optimization_barrier", operands: inputs, attributes: Vec::new(), regions: Vec::new(), results })
+    fn lower(
+        &self,
+        hlo: &mut dyn Hlo,
+        inputs: &[HloValue],
+        results: &[TensorType],
+    ) -> Vec<HloValue> {
+        hlo.op(HloOp {
+            name: "stablehlo.optimization_barrier",
+            operands: inputs,
+            attributes: Vec::new(),
+            regions: Vec::new(),
+            results,
+        })
     }
 }
 
@@ -73,13 +115,20 @@ fn through(b: &mut Builder, vars: &[Option<Var>]) -> Vec<Option<Var>> {
         return vec![None; vars.len()];
     }
     let mut results = b.optimization_barrier(&given).into_iter();
-    vars.iter().map(|var| var.and_then(|_| results.next())).collect()
+    vars.iter()
+        .map(|var| var.and_then(|_| results.next()))
+        .collect()
 }
 
 impl Builder {
     /// Emits [`OptimizationBarrier`].
     #[track_caller]
     pub fn optimization_barrier(&mut self, operands: &[Var]) -> Vec<Var> {
-        self.emit(OptimizationBarrier { operands: operands.len() }, operands)
+        self.emit(
+            OptimizationBarrier {
+                operands: operands.len(),
+            },
+            operands,
+        )
     }
 }

@@ -108,7 +108,9 @@ builder_methods! {
 
 fn logic(x: &[Scalar], integer: impl Fn(i128, i128) -> i128) -> Scalar {
     match (x[0], x[1]) {
-        (Scalar::Bool(x), Scalar::Bool(y)) => Scalar::Bool(integer(i128::from(x), i128::from(y)) != 0),
+        (Scalar::Bool(x), Scalar::Bool(y)) => {
+            Scalar::Bool(integer(i128::from(x), i128::from(y)) != 0)
+        }
         (x, y) => Scalar::Int(integer(x.int(), y.int())),
     }
 }
@@ -123,10 +125,20 @@ fn shift_amount(dtype: DType, y: Scalar) -> Option<u32> {
     u32::try_from(y.int()).ok().filter(|&by| by < dtype.bits())
 }
 
-const INTEGERS: [DType; 6] = [DType::I32, DType::U32, DType::I64, DType::U64, DType::I8, DType::U16];
+const INTEGERS: [DType; 6] = [
+    DType::I32,
+    DType::U32,
+    DType::I64,
+    DType::U64,
+    DType::I8,
+    DType::U16,
+];
 
 fn logic_samples<T: Elementwise>(op: T) -> Vec<Sample> {
-    let operands = [Array::bools([2, 2], &[false, false, true, true]), Array::bools([2, 2], &[false, true, false, true])];
+    let operands = [
+        Array::bools([2, 2], &[false, false, true, true]),
+        Array::bools([2, 2], &[false, true, false, true]),
+    ];
     let mut samples = vec![Sample::new(op.clone(), operands[..T::ARITY].to_vec())];
     samples.extend(integer_samples(op, &INTEGERS));
     samples
@@ -134,8 +146,21 @@ fn logic_samples<T: Elementwise>(op: T) -> Vec<Sample> {
 
 fn shift_samples<T: Elementwise>(op: T) -> Vec<Sample> {
     let by = |dtype: DType| {
-        let widths = [0, 1, 5, i128::from(dtype.bits()) - 1, i128::from(dtype.bits()), i128::from(dtype.bits()) + 1];
-        Sample::new(op.clone(), vec![Array::ints(dtype, [6], &[-3; 6]), Array::ints(dtype, [6], &widths)])
+        let widths = [
+            0,
+            1,
+            5,
+            i128::from(dtype.bits()) - 1,
+            i128::from(dtype.bits()),
+            i128::from(dtype.bits()) + 1,
+        ];
+        Sample::new(
+            op.clone(),
+            vec![
+                Array::ints(dtype, [6], &[-3; 6]),
+                Array::ints(dtype, [6], &widths),
+            ],
+        )
     };
     let mut samples: Vec<Sample> = INTEGERS.into_iter().map(by).collect();
     samples.extend(integer_samples(op.clone(), &INTEGERS));

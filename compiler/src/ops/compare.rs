@@ -47,7 +47,10 @@ impl Compare {
             samples.push(peculiar_floats(op.clone(), DType::F32, 0.0));
             samples.extend(integer_samples(op.clone(), &[DType::I32, DType::U8]));
             let bools = [[false, false, true, true], [false, true, false, true]];
-            samples.push(Sample::new(op, bools.map(|values| Array::bools([4], &values)).to_vec()));
+            samples.push(Sample::new(
+                op,
+                bools.map(|values| Array::bools([4], &values)).to_vec(),
+            ));
         }
         samples
     }
@@ -95,13 +98,44 @@ op_struct! {
 impl Select {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
-        let [x, y] = [ramp(DType::F32, [2, 3]), Array::floats(DType::F32, [2, 3], &[9.0, f64::NAN, 7.5, -0.0, 5.0, -4.0])];
+        let [x, y] = [
+            ramp(DType::F32, [2, 3]),
+            Array::floats(DType::F32, [2, 3], &[9.0, f64::NAN, 7.5, -0.0, 5.0, -4.0]),
+        ];
         vec![
-            Sample::new(Select {}, vec![ramp(DType::Bool, [2, 3]), x.clone(), x.clone()]),
-            Sample::new(Select {}, vec![ramp(DType::Bool, [2, 3]), x.clone(), y.clone()]).not_differentiable(),
-            Sample::new(Select {}, vec![Array::bools([], &[false]), x.clone(), ramp(DType::F32, [2, 3])]),
-            Sample::new(Select {}, vec![Array::bools([], &[true]), ramp(DType::U8, [3]), ramp(DType::U8, [3])]),
-            Sample::new(Select {}, vec![Array::bools([], &[true]), ramp(DType::Bool, []), ramp(DType::Bool, [])]),
+            Sample::new(
+                Select {},
+                vec![ramp(DType::Bool, [2, 3]), x.clone(), x.clone()],
+            ),
+            Sample::new(
+                Select {},
+                vec![ramp(DType::Bool, [2, 3]), x.clone(), y.clone()],
+            )
+            .not_differentiable(),
+            Sample::new(
+                Select {},
+                vec![
+                    Array::bools([], &[false]),
+                    x.clone(),
+                    ramp(DType::F32, [2, 3]),
+                ],
+            ),
+            Sample::new(
+                Select {},
+                vec![
+                    Array::bools([], &[true]),
+                    ramp(DType::U8, [3]),
+                    ramp(DType::U8, [3]),
+                ],
+            ),
+            Sample::new(
+                Select {},
+                vec![
+                    Array::bools([], &[true]),
+                    ramp(DType::Bool, []),
+                    ramp(DType::Bool, []),
+                ],
+            ),
         ]
     }
 }
@@ -119,13 +153,19 @@ impl Op for Select {
         TypeError::check_arity(inputs, 3)?;
         let [predicate, on_true, on_false] = [&inputs[0], &inputs[1], &inputs[2]];
         if on_true != on_false {
-            return Err(TypeError::new(format!("both branches must have one type, got {on_true} and {on_false}")));
+            return Err(TypeError::new(format!(
+                "both branches must have one type, got {on_true} and {on_false}"
+            )));
         }
         if predicate.dtype != DType::Bool {
-            return Err(TypeError::new(format!("expected a predicate of bools, got {predicate}: compare it with something")));
+            return Err(TypeError::new(format!(
+                "expected a predicate of bools, got {predicate}: compare it with something"
+            )));
         }
         if predicate.rank() != 0 && predicate.shape != on_true.shape {
-            return Err(TypeError::new(format!("expected a predicate that is a scalar or has the branches' shape, got {predicate} for {on_true}")));
+            return Err(TypeError::new(format!(
+                "expected a predicate that is a scalar or has the branches' shape, got {predicate} for {on_true}"
+            )));
         }
         Ok(vec![on_true.clone()])
     }
@@ -134,37 +174,74 @@ impl Op for Select {
         let [predicate, on_true, on_false] = [&inputs[0], &inputs[1], &inputs[2]];
         let data = (0..on_true.data.len()).map(|i| {
             let holds = predicate.data[if predicate.ty.rank() == 0 { 0 } else { i }].bool();
-            if holds { on_true.data[i] } else { on_false.data[i] }
+            if holds {
+                on_true.data[i]
+            } else {
+                on_false.data[i]
+            }
         });
         vec![Array::new(on_true.ty.clone(), data.collect())]
     }
 
-    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Vec<(Var, bool)> {
+    fn vmap(
+        &self,
+        b: &mut Builder,
+        cx: &VmapContext,
+        inputs: &[Var],
+        batched: &[bool],
+    ) -> Vec<(Var, bool)> {
         let on_true = cx.batch(b, inputs[1], batched[1]);
         let on_false = cx.batch(b, inputs[2], batched[2]);
         let predicate = batch_or_scalar(b, cx, inputs[0], batched[0], on_true);
         vec![(b.select(predicate, on_true, on_false), true)]
     }
 
-    fn jvp(&self, b: &mut Builder, inputs: &[Var], outputs: &[Var], tangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn jvp(
+        &self,
+        b: &mut Builder,
+        inputs: &[Var],
+        outputs: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         if tangents[1].is_none() && tangents[2].is_none() {
             return Rule::Some(vec![None]);
         }
-        let [on_true, on_false] = [1, 2].map(|i| tangents[i].unwrap_or_else(|| b.full_like(outputs[0], 0.0)));
+        let [on_true, on_false] =
+            [1, 2].map(|i| tangents[i].unwrap_or_else(|| b.full_like(outputs[0], 0.0)));
         Rule::Some(vec![Some(b.select(inputs[0], on_true, on_false))])
     }
 
-    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn transpose(
+        &self,
+        b: &mut Builder,
+        inputs: &[Operand],
+        cotangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         let cotangent = cotangents[0].expect("transpose is called with a cotangent");
         let predicate = inputs[0].known().expect("bools are never linear");
         let zero = b.full_like(cotangent, 0.0);
-        let on_true = inputs[1].is_linear().then(|| b.select(predicate, cotangent, zero));
-        let on_false = inputs[2].is_linear().then(|| b.select(predicate, zero, cotangent));
+        let on_true = inputs[1]
+            .is_linear()
+            .then(|| b.select(predicate, cotangent, zero));
+        let on_false = inputs[2]
+            .is_linear()
+            .then(|| b.select(predicate, zero, cotangent));
         Rule::Some(vec![None, on_true, on_false])
     }
 
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
-        vec![hlo_op(hlo, "stablehlo.select", inputs, Vec::new(), &results[0])]
+    fn lower(
+        &self,
+        hlo: &mut dyn Hlo,
+        inputs: &[HloValue],
+        results: &[TensorType],
+    ) -> Vec<HloValue> {
+        vec![hlo_op(
+            hlo,
+            "stablehlo.select",
+            inputs,
+            Vec::new(),
+            &results[0],
+        )]
     }
 }
 
@@ -179,16 +256,54 @@ impl Clamp {
     pub fn samples() -> Vec<Sample> {
         let scalar = |dtype, value| Array::scalar(dtype, Scalar::number(dtype, value));
         let x = ramp(DType::F32, [2, 3]);
-        let bounds = [-0.5, 0.5].map(|by| Array::floats(DType::F32, [2, 3], &[by, by + 0.25, by, by - 0.25, by - 1.0, by + 2.0]));
+        let bounds = [-0.5, 0.5].map(|by| {
+            Array::floats(
+                DType::F32,
+                [2, 3],
+                &[by, by + 0.25, by, by - 0.25, by - 1.0, by + 2.0],
+            )
+        });
         let peculiar = [1.0, f64::NAN, f64::INFINITY, -3.0, 0.0];
         vec![
-            Sample::new(Clamp {}, vec![scalar(DType::F32, -1), x.clone(), Array::floats(DType::F32, [], &[0.5])]),
-            Sample::new(Clamp {}, vec![bounds[0].clone(), x.clone(), bounds[1].clone()]),
+            Sample::new(
+                Clamp {},
+                vec![
+                    scalar(DType::F32, -1),
+                    x.clone(),
+                    Array::floats(DType::F32, [], &[0.5]),
+                ],
+            ),
+            Sample::new(
+                Clamp {},
+                vec![bounds[0].clone(), x.clone(), bounds[1].clone()],
+            ),
             Sample::new(Clamp {}, vec![scalar(DType::F32, -1), x, bounds[1].clone()]),
-            Sample::new(Clamp {}, vec![scalar(DType::I32, -3), ramp(DType::I32, [4]), scalar(DType::I32, 4)]),
-            Sample::new(Clamp {}, vec![scalar(DType::F32, -1), Array::floats(DType::F32, [5], &peculiar), scalar(DType::F32, 2)]).not_differentiable(),
+            Sample::new(
+                Clamp {},
+                vec![
+                    scalar(DType::I32, -3),
+                    ramp(DType::I32, [4]),
+                    scalar(DType::I32, 4),
+                ],
+            ),
+            Sample::new(
+                Clamp {},
+                vec![
+                    scalar(DType::F32, -1),
+                    Array::floats(DType::F32, [5], &peculiar),
+                    scalar(DType::F32, 2),
+                ],
+            )
+            .not_differentiable(),
             // The upper bound has the last word.
-            Sample::new(Clamp {}, vec![scalar(DType::U8, 9), ramp(DType::U8, [4]), scalar(DType::U8, 2)]),
+            Sample::new(
+                Clamp {},
+                vec![
+                    scalar(DType::U8, 9),
+                    ramp(DType::U8, [4]),
+                    scalar(DType::U8, 2),
+                ],
+            ),
         ]
     }
 }
@@ -210,7 +325,10 @@ impl Op for Clamp {
         }
         for (name, bound) in [("lower", &inputs[0]), ("upper", &inputs[2])] {
             if bound.dtype != x.dtype || (bound.rank() != 0 && bound.shape != x.shape) {
-                return Err(TypeError::new(format!("expected the {name} bound to be a scalar {} or to have the operand's type {x}, got {bound}", x.dtype)));
+                return Err(TypeError::new(format!(
+                    "expected the {name} bound to be a scalar {} or to have the operand's type {x}, got {bound}",
+                    x.dtype
+                )));
             }
         }
         Ok(vec![x.clone()])
@@ -226,16 +344,34 @@ impl Op for Clamp {
         vec![Array::new(inputs[1].ty.clone(), data.collect())]
     }
 
-    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Vec<(Var, bool)> {
+    fn vmap(
+        &self,
+        b: &mut Builder,
+        cx: &VmapContext,
+        inputs: &[Var],
+        batched: &[bool],
+    ) -> Vec<(Var, bool)> {
         let x = cx.batch(b, inputs[1], batched[1]);
         let low = batch_or_scalar(b, cx, inputs[0], batched[0], x);
         let high = batch_or_scalar(b, cx, inputs[2], batched[2], x);
         vec![(b.clamp(low, x, high), true)]
     }
 
-    fn jvp(&self, b: &mut Builder, inputs: &[Var], _: &[Var], tangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn jvp(
+        &self,
+        b: &mut Builder,
+        inputs: &[Var],
+        _: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         let ty = b.ty(inputs[1]).clone();
-        let full = |b: &mut Builder, var: Var| if b.ty(var).rank() == ty.rank() { var } else { b.broadcast_in_dim(var, &ty.shape, &[]) };
+        let full = |b: &mut Builder, var: Var| {
+            if b.ty(var).rank() == ty.rank() {
+                var
+            } else {
+                b.broadcast_in_dim(var, &ty.shape, &[])
+            }
+        };
         let [low, x, high] = [0, 1, 2].map(|i| full(b, inputs[i]));
         let zero = b.zeros(&ty);
         let mut total = None;
@@ -261,12 +397,28 @@ impl Op for Clamp {
         Rule::Some(vec![total])
     }
 
-    fn transpose(&self, _: &mut Builder, _: &[Operand], _: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn transpose(
+        &self,
+        _: &mut Builder,
+        _: &[Operand],
+        _: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         Rule::None("it is not linear in any operand")
     }
 
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
-        vec![hlo_op(hlo, "stablehlo.clamp", inputs, Vec::new(), &results[0])]
+    fn lower(
+        &self,
+        hlo: &mut dyn Hlo,
+        inputs: &[HloValue],
+        results: &[TensorType],
+    ) -> Vec<HloValue> {
+        vec![hlo_op(
+            hlo,
+            "stablehlo.clamp",
+            inputs,
+            Vec::new(),
+            &results[0],
+        )]
     }
 }
 

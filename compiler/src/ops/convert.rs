@@ -27,7 +27,24 @@ impl Convert {
         for from in DType::ALL {
             let x = match from {
                 from if from.is_float() => {
-                    let values = [0.0, -0.0, 0.4, -0.6, 1.0, 2.5, -3.5, 100.7, -130.2, 300.0, 70000.0, -3e9, 1e19, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+                    let values = [
+                        0.0,
+                        -0.0,
+                        0.4,
+                        -0.6,
+                        1.0,
+                        2.5,
+                        -3.5,
+                        100.7,
+                        -130.2,
+                        300.0,
+                        70000.0,
+                        -3e9,
+                        1e19,
+                        f64::INFINITY,
+                        f64::NEG_INFINITY,
+                        f64::NAN,
+                    ];
                     Array::floats(from, [values.len()], &values)
                 }
                 DType::Bool => Array::bools([2], &[true, false]),
@@ -36,11 +53,18 @@ impl Convert {
                     Array::ints(from, [6], &[least, greatest, 0, 1, 77, greatest / 5])
                 }
             };
-            samples.extend(DType::ALL.map(|dtype| Sample::new(Convert { dtype }, vec![x.clone()]).not_differentiable()));
+            samples.extend(
+                DType::ALL.map(|dtype| {
+                    Sample::new(Convert { dtype }, vec![x.clone()]).not_differentiable()
+                }),
+            );
         }
         let x = ramp(DType::F32, [2, 3]);
         samples.push(Sample::new(Convert { dtype: DType::F64 }, vec![x.clone()]));
-        samples.push(Sample::new(Convert { dtype: DType::F32 }, vec![ramp(DType::F64, [2, 3])]));
+        samples.push(Sample::new(
+            Convert { dtype: DType::F32 },
+            vec![ramp(DType::F64, [2, 3])],
+        ));
         samples
     }
 }
@@ -59,11 +83,16 @@ impl Elementwise for Convert {
     }
 
     fn jvp(&self, b: &mut Builder, _: &[Var], _: Var, t: &[Option<Var>]) -> Rule<Option<Var>> {
-        Rule::Some(t[0].filter(|_| self.dtype.is_float()).map(|t| b.convert(t, self.dtype)))
+        Rule::Some(
+            t[0].filter(|_| self.dtype.is_float())
+                .map(|t| b.convert(t, self.dtype)),
+        )
     }
 
     fn transpose(&self, b: &mut Builder, x: &[Operand], ct: Var) -> Rule<Vec<Option<Var>>> {
-        let ty = x[0].linear().expect("the only operand of a linear equation is linear");
+        let ty = x[0]
+            .linear()
+            .expect("the only operand of a linear equation is linear");
         Rule::Some(vec![Some(b.convert(ct, ty.dtype))])
     }
 }
@@ -105,8 +134,18 @@ impl BitcastConvert {
     pub fn samples() -> Vec<Sample> {
         let sample = |dtype, x| Sample::new(BitcastConvert { dtype }, vec![x]).not_differentiable();
         vec![
-            sample(DType::U32, Array::floats(DType::F32, [4], &[1.0, -0.0, f64::INFINITY, 1e-40])),
-            sample(DType::F32, Array::ints(DType::U32, [2, 2], &[0x3f80_0000, 1, 0x8000_0000, 0x7f80_0000])),
+            sample(
+                DType::U32,
+                Array::floats(DType::F32, [4], &[1.0, -0.0, f64::INFINITY, 1e-40]),
+            ),
+            sample(
+                DType::F32,
+                Array::ints(
+                    DType::U32,
+                    [2, 2],
+                    &[0x3f80_0000, 1, 0x8000_0000, 0x7f80_0000],
+                ),
+            ),
             sample(DType::I64, Array::floats(DType::F64, [2], &[1.5, -2.0])),
             sample(DType::U16, ramp(DType::BF16, [3])),
             sample(DType::I16, ramp(DType::F16, [3])),
@@ -132,37 +171,73 @@ impl Op for BitcastConvert {
         TypeError::check_arity(inputs, 1)?;
         let (x, dtype) = (&inputs[0], self.dtype);
         if x.dtype == DType::Bool || dtype == DType::Bool {
-            return Err(TypeError::new(format!("expected numbers, got {x} and {dtype}: convert bools to an integer")));
+            return Err(TypeError::new(format!(
+                "expected numbers, got {x} and {dtype}: convert bools to an integer"
+            )));
         }
         let (from, to) = (x.dtype.size(), dtype.size());
         let mut shape = x.shape.clone();
         if from > to {
             shape.push(from / to);
         } else if from < to && shape.pop() != Some(to / from) {
-            return Err(TypeError::new(format!("expected a last axis of extent {} to become one {dtype}, got {x}", to / from)));
+            return Err(TypeError::new(format!(
+                "expected a last axis of extent {} to become one {dtype}, got {x}",
+                to / from
+            )));
         }
         Ok(vec![TensorType::new(dtype, shape)])
     }
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
-        let ty = self.infer(&[inputs[0].ty.clone()]).expect("eval is given well-typed operands").remove(0);
+        let ty = self
+            .infer(std::slice::from_ref(&inputs[0].ty))
+            .expect("eval is given well-typed operands")
+            .remove(0);
         vec![Array::from_bytes(ty, &inputs[0].to_bytes())]
     }
 
-    fn vmap(&self, b: &mut Builder, _: &VmapContext, inputs: &[Var], _: &[bool]) -> Vec<(Var, bool)> {
+    fn vmap(
+        &self,
+        b: &mut Builder,
+        _: &VmapContext,
+        inputs: &[Var],
+        _: &[bool],
+    ) -> Vec<(Var, bool)> {
         vec![(b.emit1(self.clone(), inputs), true)]
     }
 
-    fn jvp(&self, _: &mut Builder, _: &[Var], _: &[Var], _: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn jvp(
+        &self,
+        _: &mut Builder,
+        _: &[Var],
+        _: &[Var],
+        _: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         Rule::Some(vec![None])
     }
 
-    fn transpose(&self, _: &mut Builder, _: &[Operand], _: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn transpose(
+        &self,
+        _: &mut Builder,
+        _: &[Operand],
+        _: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         Rule::None("the bits of a number are not linear in it")
     }
 
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
-        vec![hlo_op(hlo, "stablehlo.bitcast_convert", inputs, Vec::new(), &results[0])]
+    fn lower(
+        &self,
+        hlo: &mut dyn Hlo,
+        inputs: &[HloValue],
+        results: &[TensorType],
+    ) -> Vec<HloValue> {
+        vec![hlo_op(
+            hlo,
+            "stablehlo.bitcast_convert",
+            inputs,
+            Vec::new(),
+            &results[0],
+        )]
     }
 }
 
@@ -170,12 +245,20 @@ impl Builder {
     /// Emits [`Convert`], unless `x` has the dtype already.
     #[track_caller]
     pub fn convert(&mut self, x: Var, dtype: DType) -> Var {
-        if self.ty(x).dtype == dtype { x } else { self.emit1(Convert { dtype }, &[x]) }
+        if self.ty(x).dtype == dtype {
+            x
+        } else {
+            self.emit1(Convert { dtype }, &[x])
+        }
     }
 
     /// Emits [`BitcastConvert`], unless `x` has the dtype already.
     #[track_caller]
     pub fn bitcast_convert(&mut self, x: Var, dtype: DType) -> Var {
-        if self.ty(x).dtype == dtype { x } else { self.emit1(BitcastConvert { dtype }, &[x]) }
+        if self.ty(x).dtype == dtype {
+            x
+        } else {
+            self.emit1(BitcastConvert { dtype }, &[x])
+        }
     }
 }

@@ -18,7 +18,9 @@
 
 use super::reduce::{Max, Min, Monoid, Prod, Sum};
 use super::samples::ramp;
-use super::{Direction, Elementwise, Op, OpStruct, Operand, Rule, Sample, TypeError, parse_attribute};
+use super::{
+    Direction, Elementwise, Op, OpStruct, Operand, Rule, Sample, TypeError, parse_attribute,
+};
 use crate::array::{Array, Scalar, for_each_index};
 use crate::attributes::{AttributeValue, Attributes};
 use crate::ir::{Builder, Var};
@@ -65,7 +67,11 @@ pub type CumMin = Cumulative<Min>;
 impl<K> Cumulative<K> {
     /// The op along `axis`.
     pub fn new(axis: usize, reverse: bool) -> Self {
-        Cumulative { axis, reverse, kind: PhantomData }
+        Cumulative {
+            axis,
+            reverse,
+            kind: PhantomData,
+        }
     }
 
     /// The elements `by` places before (or after, if reversed) each one, `fill` where there are none.
@@ -78,7 +84,11 @@ impl<K> Cumulative<K> {
 
     /// The padding that shifts by so many places.
     fn padding(&self, rank: usize, by: i64) -> (Vec<i64>, Vec<i64>) {
-        let along = |by: i64| (0..rank).map(|axis| if axis == self.axis { by } else { 0 }).collect::<Vec<i64>>();
+        let along = |by: i64| {
+            (0..rank)
+                .map(|axis| if axis == self.axis { by } else { 0 })
+                .collect::<Vec<i64>>()
+        };
         let by = if self.reverse { -by } else { by };
         (along(by), along(-by))
     }
@@ -88,31 +98,60 @@ impl<K: Cumulation> Cumulative<K> {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
         let mut samples = Vec::new();
-        let sample = |x: Array, axis, tolerance| Sample::new(Cumulative::<K>::new(axis, axis == 1), vec![x]).tolerance(tolerance);
-        let cases: [(&[usize], usize); 5] = [(&[5], 0), (&[2, 3], 0), (&[2, 5], 1), (&[2, 3, 2], 1), (&[1], 0)];
+        let sample = |x: Array, axis, tolerance| {
+            Sample::new(Cumulative::<K>::new(axis, axis == 1), vec![x]).tolerance(tolerance)
+        };
+        let cases: [(&[usize], usize); 5] = [
+            (&[5], 0),
+            (&[2, 3], 0),
+            (&[2, 5], 1),
+            (&[2, 3, 2], 1),
+            (&[1], 0),
+        ];
         for (shape, axis) in cases {
             samples.push(sample(ramp(DType::F32, shape), axis, 1e-5));
             samples.push(sample(ramp(DType::F64, shape), axis, 1e-13));
             samples.push(sample(ramp(DType::I32, shape), axis, 0.0));
             samples.push(sample(ramp(DType::U8, shape), axis, 0.0));
         }
-        let long = |n: usize| Array::floats(DType::F32, [n, 2], &(0..2 * n).map(|i| 1.0 + 1e-2 * (i as f64).sin()).collect::<Vec<f64>>());
+        let long = |n: usize| {
+            Array::floats(
+                DType::F32,
+                [n, 2],
+                &(0..2 * n)
+                    .map(|i| 1.0 + 1e-2 * (i as f64).sin())
+                    .collect::<Vec<f64>>(),
+            )
+        };
         samples.push(sample(long(SHORT), 0, 1e-4).not_differentiable());
         samples.push(sample(long(SHORT + 3), 0, 1e-4).not_differentiable());
         let zeros = [1.5, 0.0, -2.0, 3.0, 0.0, 0.25, 2.0, 1.25];
         samples.push(sample(Array::floats(DType::F32, [8], &zeros), 0, 1e-6).not_differentiable());
-        samples.push(sample(Array::floats(DType::F32, [4], &[1.0, f64::INFINITY, f64::NAN, 2.0]), 0, 0.0).not_differentiable());
+        samples.push(
+            sample(
+                Array::floats(DType::F32, [4], &[1.0, f64::INFINITY, f64::NAN, 2.0]),
+                0,
+                0.0,
+            )
+            .not_differentiable(),
+        );
         samples
     }
 }
 
 impl<K> OpStruct for Cumulative<K> {
     fn struct_attributes(&self) -> Attributes {
-        Attributes(vec![("axis", self.axis.to_attribute()), ("reverse", self.reverse.to_attribute())])
+        Attributes(vec![
+            ("axis", self.axis.to_attribute()),
+            ("reverse", self.reverse.to_attribute()),
+        ])
     }
 
     fn parse(attributes: &Attributes) -> Result<Self, String> {
-        Ok(Cumulative::new(parse_attribute(attributes, "axis")?, parse_attribute(attributes, "reverse")?))
+        Ok(Cumulative::new(
+            parse_attribute(attributes, "axis")?,
+            parse_attribute(attributes, "reverse")?,
+        ))
     }
 }
 
@@ -129,7 +168,10 @@ impl<K: Cumulation> Op for Cumulative<K> {
         TypeError::check_arity(inputs, 1)?;
         K::COMBINE.dtype(&[inputs[0].dtype])?;
         if self.axis >= inputs[0].rank() {
-            return Err(TypeError::new(format!("axis {} is not an axis of {}", self.axis, inputs[0])));
+            return Err(TypeError::new(format!(
+                "axis {} is not an axis of {}",
+                self.axis, inputs[0]
+            )));
         }
         Ok(inputs.to_vec())
     }
@@ -144,7 +186,11 @@ impl<K: Cumulation> Op for Cumulative<K> {
             let mut index = start.to_vec();
             let mut total = K::identity(dtype);
             for i in 0..x.ty.shape[self.axis] {
-                index[self.axis] = if self.reverse { x.ty.shape[self.axis] - 1 - i } else { i };
+                index[self.axis] = if self.reverse {
+                    x.ty.shape[self.axis] - 1 - i
+                } else {
+                    i
+                };
                 total = K::combine(dtype, total, x.at(&index));
                 result.set(&index, total);
             }
@@ -152,20 +198,47 @@ impl<K: Cumulation> Op for Cumulative<K> {
         vec![result]
     }
 
-    fn vmap(&self, b: &mut Builder, _: &VmapContext, inputs: &[Var], _: &[bool]) -> Vec<(Var, bool)> {
-        vec![(b.emit1(Cumulative::<K>::new(self.axis + 1, self.reverse), inputs), true)]
+    fn vmap(
+        &self,
+        b: &mut Builder,
+        _: &VmapContext,
+        inputs: &[Var],
+        _: &[bool],
+    ) -> Vec<(Var, bool)> {
+        vec![(
+            b.emit1(Cumulative::<K>::new(self.axis + 1, self.reverse), inputs),
+            true,
+        )]
     }
 
-    fn jvp(&self, b: &mut Builder, inputs: &[Var], outputs: &[Var], tangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![tangents[0].map(|t| K::jvp(b, self, inputs[0], outputs[0], t))])
+    fn jvp(
+        &self,
+        b: &mut Builder,
+        inputs: &[Var],
+        outputs: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
+        Rule::Some(vec![
+            tangents[0].map(|t| K::jvp(b, self, inputs[0], outputs[0], t)),
+        ])
     }
 
-    fn transpose(&self, b: &mut Builder, _: &[Operand], cotangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn transpose(
+        &self,
+        b: &mut Builder,
+        _: &[Operand],
+        cotangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         let cotangent = cotangents[0].expect("transpose is called with a cotangent");
         K::transpose(b, self, cotangent).map(|cotangent| vec![Some(cotangent)])
     }
 
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
+    fn lower(
+        &self,
+        hlo: &mut dyn Hlo,
+        inputs: &[HloValue],
+        results: &[TensorType],
+    ) -> Vec<HloValue> {
         let ty = &results[0];
         let extent = ty.shape[self.axis];
         let identity = hlo_splat(hlo, &TensorType::scalar(ty.dtype), K::identity(ty.dtype));
@@ -178,7 +251,10 @@ impl<K: Cumulation> Op for Cumulative<K> {
             let attributes = vec![
                 ("edge_padding_low", HloAttribute::I64Array(low)),
                 ("edge_padding_high", HloAttribute::I64Array(high)),
-                ("interior_padding", HloAttribute::I64Array(vec![0; ty.rank()])),
+                (
+                    "interior_padding",
+                    HloAttribute::I64Array(vec![0; ty.rank()]),
+                ),
             ];
             let shifted = hlo_op(hlo, "stablehlo.pad", &[total, identity], attributes, ty);
             total = hlo_op(hlo, K::Combine::HLO, &[shifted, total], Vec::new(), ty);
@@ -188,7 +264,13 @@ impl<K: Cumulation> Op for Cumulative<K> {
 }
 
 impl<K: Cumulation> Cumulative<K> {
-    fn lower_window(&self, hlo: &mut dyn Hlo, x: HloValue, identity: HloValue, ty: &TensorType) -> HloValue {
+    fn lower_window(
+        &self,
+        hlo: &mut dyn Hlo,
+        x: HloValue,
+        identity: HloValue,
+        ty: &TensorType,
+    ) -> HloValue {
         let rank = ty.rank();
         let extent = ty.shape[self.axis];
         let ones = vec![1; rank];
@@ -265,7 +347,13 @@ impl Cumulation for Min {
 }
 
 /// Cumulates pairs of an element and its tangent in `log2(n)` steps.
-fn extremum_jvp<K: Cumulation>(b: &mut Builder, op: &Cumulative<K>, wins: Direction, x: Var, t: Var) -> Var {
+fn extremum_jvp<K: Cumulation>(
+    b: &mut Builder,
+    op: &Cumulative<K>,
+    wins: Direction,
+    x: Var,
+    t: Var,
+) -> Var {
     let TensorType { dtype, shape } = b.ty(x).clone();
     let (mut extremum, mut tangent) = (x, t);
     for by in steps(shape[op.axis]) {

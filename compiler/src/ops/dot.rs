@@ -48,13 +48,28 @@ impl DotGeneral {
 
     /// No batch axes.
     pub fn contracting(lhs: impl Into<Vec<usize>>, rhs: impl Into<Vec<usize>>) -> DotGeneral {
-        DotGeneral { lhs_batch: Vec::new(), rhs_batch: Vec::new(), lhs_contract: lhs.into(), rhs_contract: rhs.into() }
+        DotGeneral {
+            lhs_batch: Vec::new(),
+            rhs_batch: Vec::new(),
+            lhs_contract: lhs.into(),
+            rhs_contract: rhs.into(),
+        }
     }
 
     /// The same product with the operands exchanged; its result has the free axes of the right operand first.
     fn swapped(&self) -> DotGeneral {
-        let DotGeneral { lhs_batch, rhs_batch, lhs_contract, rhs_contract } = self.clone();
-        DotGeneral { lhs_batch: rhs_batch, rhs_batch: lhs_batch, lhs_contract: rhs_contract, rhs_contract: lhs_contract }
+        let DotGeneral {
+            lhs_batch,
+            rhs_batch,
+            lhs_contract,
+            rhs_contract,
+        } = self.clone();
+        DotGeneral {
+            lhs_batch: rhs_batch,
+            rhs_batch: lhs_batch,
+            lhs_contract: rhs_contract,
+            rhs_contract: lhs_contract,
+        }
     }
 
     fn lhs_free(&self, rank: usize) -> Vec<usize> {
@@ -67,7 +82,14 @@ impl DotGeneral {
 
     /// The cotangent of the left operand, which has `rank` axes, where the right one is `known`.
     /// `ct_contract` are the axes of `ct` that come from the free axes of `known`.
-    fn lhs_cotangent(&self, b: &mut Builder, rank: usize, known: Var, ct: Var, ct_contract: Vec<usize>) -> Var {
+    fn lhs_cotangent(
+        &self,
+        b: &mut Builder,
+        rank: usize,
+        known: Var,
+        ct: Var,
+        ct_contract: Vec<usize>,
+    ) -> Var {
         let free = self.lhs_free(rank);
         let dot = DotGeneral {
             lhs_batch: (0..self.lhs_batch.len()).collect(),
@@ -76,7 +98,12 @@ impl DotGeneral {
             rhs_contract: self.rhs_free(b.ty(known).rank()),
         };
         // What is left of `known` are its contracted axes in order of position; each belongs to an axis of the left.
-        let mut contracted: Vec<(usize, usize)> = self.rhs_contract.iter().copied().zip(self.lhs_contract.iter().copied()).collect();
+        let mut contracted: Vec<(usize, usize)> = self
+            .rhs_contract
+            .iter()
+            .copied()
+            .zip(self.lhs_contract.iter().copied())
+            .collect();
         contracted.sort_unstable();
         let contracted: Vec<usize> = contracted.into_iter().map(|(_, lhs)| lhs).collect();
         // Exchanging the operands exchanges the free and the contracted axes, which may spare a transpose.
@@ -95,7 +122,10 @@ impl DotGeneral {
 
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
-        let dot = |lhs_batch: &[usize], rhs_batch: &[usize], lhs_contract: &[usize], rhs_contract: &[usize]| DotGeneral {
+        let dot = |lhs_batch: &[usize],
+                   rhs_batch: &[usize],
+                   lhs_contract: &[usize],
+                   rhs_contract: &[usize]| DotGeneral {
             lhs_batch: lhs_batch.to_vec(),
             rhs_batch: rhs_batch.to_vec(),
             lhs_contract: lhs_contract.to_vec(),
@@ -111,7 +141,11 @@ impl DotGeneral {
             f32_sample(DotGeneral::contracting([0], [0]), &[3], &[3]),
             f32_sample(DotGeneral::contracting([1], [0]), &[2, 3], &[3]),
             f32_sample(DotGeneral::contracting([], []), &[2], &[3]),
-            f32_sample(DotGeneral::contracting([2, 0], [1, 2]), &[2, 3, 4], &[3, 4, 2]),
+            f32_sample(
+                DotGeneral::contracting([2, 0], [1, 2]),
+                &[2, 3, 4],
+                &[3, 4, 2],
+            ),
             f32_sample(dot(&[0], &[0], &[2], &[1]), &[2, 3, 4], &[2, 4, 2]),
             f32_sample(dot(&[1], &[2], &[0], &[0]), &[3, 2, 2], &[3, 4, 2]),
             f32_sample(dot(&[2, 0], &[0, 2], &[1], &[1]), &[2, 3, 4], &[4, 3, 2]),
@@ -137,27 +171,66 @@ impl Op for DotGeneral {
         TypeError::check_arity(inputs, 2)?;
         let [lhs, rhs] = [&inputs[0], &inputs[1]];
         super::elementwise::numbers(&[lhs.dtype, rhs.dtype])?;
-        check_axes("lhs_batch and lhs_contract", &[&self.lhs_batch[..], &self.lhs_contract].concat(), lhs.rank())?;
-        check_axes("rhs_batch and rhs_contract", &[&self.rhs_batch[..], &self.rhs_contract].concat(), rhs.rank())?;
-        for (what, left, right) in [("batch", &self.lhs_batch, &self.rhs_batch), ("contracted", &self.lhs_contract, &self.rhs_contract)] {
+        check_axes(
+            "lhs_batch and lhs_contract",
+            &[&self.lhs_batch[..], &self.lhs_contract].concat(),
+            lhs.rank(),
+        )?;
+        check_axes(
+            "rhs_batch and rhs_contract",
+            &[&self.rhs_batch[..], &self.rhs_contract].concat(),
+            rhs.rank(),
+        )?;
+        for (what, left, right) in [
+            ("batch", &self.lhs_batch, &self.rhs_batch),
+            ("contracted", &self.lhs_contract, &self.rhs_contract),
+        ] {
             if left.len() != right.len() {
-                return Err(TypeError::new(format!("expected as many {what} axes on both sides, got {left:?} and {right:?}")));
+                return Err(TypeError::new(format!(
+                    "expected as many {what} axes on both sides, got {left:?} and {right:?}"
+                )));
             }
-            if let Some((l, r)) = left.iter().zip(right).find(|&(&l, &r)| lhs.shape[l] != rhs.shape[r]) {
-                return Err(TypeError::new(format!("{what} axes must have one extent: axis {l} of {lhs} and axis {r} of {rhs} differ")));
+            if let Some((l, r)) = left
+                .iter()
+                .zip(right)
+                .find(|&(&l, &r)| lhs.shape[l] != rhs.shape[r])
+            {
+                return Err(TypeError::new(format!(
+                    "{what} axes must have one extent: axis {l} of {lhs} and axis {r} of {rhs} differ"
+                )));
             }
         }
         let batch = self.lhs_batch.iter().map(|&axis| lhs.shape[axis]);
-        let lhs_free = self.lhs_free(lhs.rank()).into_iter().map(|axis| lhs.shape[axis]);
-        let rhs_free = self.rhs_free(rhs.rank()).into_iter().map(|axis| rhs.shape[axis]);
-        Ok(vec![lhs.with_shape(batch.chain(lhs_free).chain(rhs_free).collect::<Vec<usize>>())])
+        let lhs_free = self
+            .lhs_free(lhs.rank())
+            .into_iter()
+            .map(|axis| lhs.shape[axis]);
+        let rhs_free = self
+            .rhs_free(rhs.rank())
+            .into_iter()
+            .map(|axis| rhs.shape[axis]);
+        Ok(vec![
+            lhs.with_shape(
+                batch
+                    .chain(lhs_free)
+                    .chain(rhs_free)
+                    .collect::<Vec<usize>>(),
+            ),
+        ])
     }
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let [lhs, rhs] = [&inputs[0], &inputs[1]];
-        let ty = self.infer(&[lhs.ty.clone(), rhs.ty.clone()]).expect("eval is given well-typed operands").remove(0);
+        let ty = self
+            .infer(&[lhs.ty.clone(), rhs.ty.clone()])
+            .expect("eval is given well-typed operands")
+            .remove(0);
         let (lhs_free, rhs_free) = (self.lhs_free(lhs.ty.rank()), self.rhs_free(rhs.ty.rank()));
-        let contracted: Vec<usize> = self.lhs_contract.iter().map(|&axis| lhs.ty.shape[axis]).collect();
+        let contracted: Vec<usize> = self
+            .lhs_contract
+            .iter()
+            .map(|&axis| lhs.ty.shape[axis])
+            .collect();
         let batch = self.lhs_batch.len();
         let (mut l, mut r) = (vec![0; lhs.ty.rank()], vec![0; rhs.ty.rank()]);
         let result = Array::from_fn(ty.clone(), |index| {
@@ -184,7 +257,13 @@ impl Op for DotGeneral {
         vec![result]
     }
 
-    fn vmap(&self, b: &mut Builder, _: &VmapContext, inputs: &[Var], batched: &[bool]) -> Vec<(Var, bool)> {
+    fn vmap(
+        &self,
+        b: &mut Builder,
+        _: &VmapContext,
+        inputs: &[Var],
+        batched: &[bool],
+    ) -> Vec<(Var, bool)> {
         let mut op = self.clone();
         if batched[0] {
             op.lhs_contract = shifted(&self.lhs_contract);
@@ -215,13 +294,24 @@ impl Op for DotGeneral {
         vec![(b.move_axis(product, before, 0), true)]
     }
 
-    fn jvp(&self, b: &mut Builder, inputs: &[Var], _: &[Var], tangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn jvp(
+        &self,
+        b: &mut Builder,
+        inputs: &[Var],
+        _: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         let left = tangents[0].map(|t| b.dot_general(t, inputs[1], self.clone()));
         let right = tangents[1].map(|t| b.dot_general(inputs[0], t, self.clone()));
         Rule::Some(vec![super::elementwise::sum_of(b, left, right)])
     }
 
-    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn transpose(
+        &self,
+        b: &mut Builder,
+        inputs: &[Operand],
+        cotangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         let ct = cotangents[0].expect("transpose is called with a cotangent");
         // The cotangent's axes: batch, free of the left, free of the right.
         let batch = self.lhs_batch.len();
@@ -230,21 +320,51 @@ impl Op for DotGeneral {
             (Operand::Linear(lhs), Operand::Known(rhs)) => {
                 let middle = batch + free(lhs.rank());
                 let contract = (middle..b.ty(ct).rank()).collect();
-                Rule::Some(vec![Some(self.lhs_cotangent(b, lhs.rank(), *rhs, ct, contract)), None])
+                Rule::Some(vec![
+                    Some(self.lhs_cotangent(b, lhs.rank(), *rhs, ct, contract)),
+                    None,
+                ])
             }
             (Operand::Known(lhs), Operand::Linear(rhs)) => {
                 let middle = batch + free(b.ty(*lhs).rank());
                 let contract = (batch..middle).collect();
-                Rule::Some(vec![None, Some(self.swapped().lhs_cotangent(b, rhs.rank(), *lhs, ct, contract))])
+                Rule::Some(vec![
+                    None,
+                    Some(
+                        self.swapped()
+                            .lhs_cotangent(b, rhs.rank(), *lhs, ct, contract),
+                    ),
+                ])
             }
             _ => unreachable!("a linear equation has exactly one linear factor"),
         }
     }
 
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
-        let DotGeneral { lhs_batch, rhs_batch, lhs_contract, rhs_contract } = self.clone();
-        let dimensions = HloAttribute::Dot { lhs_batch, rhs_batch, lhs_contract, rhs_contract };
-        vec![hlo_op(hlo, "stablehlo.dot_general", inputs, vec![("dot_dimension_numbers", dimensions)], &results[0])]
+    fn lower(
+        &self,
+        hlo: &mut dyn Hlo,
+        inputs: &[HloValue],
+        results: &[TensorType],
+    ) -> Vec<HloValue> {
+        let DotGeneral {
+            lhs_batch,
+            rhs_batch,
+            lhs_contract,
+            rhs_contract,
+        } = self.clone();
+        let dimensions = HloAttribute::Dot {
+            lhs_batch,
+            rhs_batch,
+            lhs_contract,
+            rhs_contract,
+        };
+        vec![hlo_op(
+            hlo,
+            "stablehlo.dot_general",
+            inputs,
+            vec![("dot_dimension_numbers", dimensions)],
+            &results[0],
+        )]
     }
 }
 
@@ -266,5 +386,62 @@ impl Builder {
 fn put(index: &mut [usize], axes: &[usize], values: &[usize]) {
     for (&axis, &value) in axes.iter().zip(values) {
         index[axis] = value;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transform::{vjp, vmap};
+
+    fn product(dimensions: DotDimensions, lhs: &[usize], rhs: &[usize]) -> crate::Func {
+        let mut b = Builder::new();
+        let x = b.param(TensorType::new(DType::F32, lhs));
+        let y = b.param(TensorType::new(DType::F32, rhs));
+        let z = b.dot_general(x, y, dimensions);
+        b.finish("product", vec![z])
+    }
+
+    fn ops_of_batch(func: &crate::Func, batched: [bool; 2]) -> Vec<&'static str> {
+        let (wide, _) = vmap(func, &VmapContext::new(8), &batched, &[true]);
+        wide.eqns.iter().map(|eqn| eqn.op.mnemonic()).collect()
+    }
+
+    #[test]
+    fn a_layer_over_a_batch_is_one_product() {
+        let row_by_matrix = product(DotGeneral::contracting([0], [0]), &[3], &[3, 4]);
+        assert_eq!(ops_of_batch(&row_by_matrix, [true, false]), ["dot_general"]);
+        let matrix_by_column = product(DotGeneral::contracting([1], [0]), &[4, 3], &[3]);
+        assert_eq!(
+            ops_of_batch(&matrix_by_column, [false, true]),
+            ["dot_general"]
+        );
+        let matrices = product(DotGeneral::matmul(), &[2, 3], &[3, 4]);
+        assert_eq!(ops_of_batch(&matrices, [true, false]), ["dot_general"]);
+        assert_eq!(ops_of_batch(&matrices, [true, true]), ["dot_general"]);
+        assert_eq!(
+            ops_of_batch(&matrices, [false, true]),
+            ["dot_general", "transpose"]
+        );
+    }
+
+    #[test]
+    fn the_gradient_of_a_product_is_two_products() {
+        for (dimensions, lhs, rhs) in [
+            (DotGeneral::matmul(), [2, 3], [3, 4]),
+            (DotGeneral::contracting([1], [1]), [2, 3], [4, 3]),
+            (DotGeneral::contracting([0], [0]), [3, 2], [3, 4]),
+            (DotGeneral::contracting([0], [1]), [3, 2], [4, 3]),
+        ] {
+            let gradient = vjp(&product(dimensions, &lhs, &rhs), &[true, true])
+                .expect("a product has a gradient");
+            let ops: Vec<&str> = gradient
+                .pullback
+                .eqns
+                .iter()
+                .map(|eqn| eqn.op.mnemonic())
+                .collect();
+            assert_eq!(ops, ["dot_general", "dot_general"]);
+        }
     }
 }

@@ -54,7 +54,10 @@ impl<T: Elementwise> Op for T {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, T::ARITY)?;
         if let Some(other) = inputs.iter().find(|input| input.shape != inputs[0].shape) {
-            return Err(TypeError::new(format!("operands must have one shape, got {} and {other}", inputs[0])));
+            return Err(TypeError::new(format!(
+                "operands must have one shape, got {} and {other}",
+                inputs[0]
+            )));
         }
         let dtypes: Vec<DType> = inputs.iter().map(|input| input.dtype).collect();
         Ok(vec![inputs[0].with_dtype(self.dtype(&dtypes)?)])
@@ -62,7 +65,10 @@ impl<T: Elementwise> Op for T {
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let types: Vec<TensorType> = inputs.iter().map(|input| input.ty.clone()).collect();
-        let ty = self.infer(&types).expect("eval is given well-typed operands").remove(0);
+        let ty = self
+            .infer(&types)
+            .expect("eval is given well-typed operands")
+            .remove(0);
         let dtype = inputs[0].ty.dtype;
         let mut scalars = Vec::with_capacity(T::ARITY);
         let data = (0..ty.elements()).map(|i| {
@@ -73,21 +79,47 @@ impl<T: Elementwise> Op for T {
         vec![Array::new(ty.clone(), data.collect())]
     }
 
-    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Vec<(Var, bool)> {
-        let inputs: Vec<Var> = inputs.iter().zip(batched).map(|(&x, &is)| cx.batch(b, x, is)).collect();
+    fn vmap(
+        &self,
+        b: &mut Builder,
+        cx: &VmapContext,
+        inputs: &[Var],
+        batched: &[bool],
+    ) -> Vec<(Var, bool)> {
+        let inputs: Vec<Var> = inputs
+            .iter()
+            .zip(batched)
+            .map(|(&x, &is)| cx.batch(b, x, is))
+            .collect();
         vec![(b.emit_ref(OpRef::new(self.clone()), &inputs)[0], true)]
     }
 
-    fn jvp(&self, b: &mut Builder, inputs: &[Var], outputs: &[Var], tangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn jvp(
+        &self,
+        b: &mut Builder,
+        inputs: &[Var],
+        outputs: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         Elementwise::jvp(self, b, inputs, outputs[0], tangents).map(|tangent| vec![tangent])
     }
 
-    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn transpose(
+        &self,
+        b: &mut Builder,
+        inputs: &[Operand],
+        cotangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         let cotangent = cotangents[0].expect("transpose is called with a cotangent");
         Elementwise::transpose(self, b, inputs, cotangent)
     }
 
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
+    fn lower(
+        &self,
+        hlo: &mut dyn Hlo,
+        inputs: &[HloValue],
+        results: &[TensorType],
+    ) -> Vec<HloValue> {
         vec![Elementwise::lower(self, hlo, inputs, &results[0])]
     }
 }
@@ -95,15 +127,26 @@ impl<T: Elementwise> Op for T {
 /// The operands' common dtype, or an error that names both.
 pub fn same_dtype(dtypes: &[DType]) -> Result<DType, TypeError> {
     match dtypes.iter().find(|&&dtype| dtype != dtypes[0]) {
-        Some(other) => Err(TypeError::new(format!("operands must have one dtype, got {} and {other}: cast one of them", dtypes[0]))),
+        Some(other) => Err(TypeError::new(format!(
+            "operands must have one dtype, got {} and {other}: cast one of them",
+            dtypes[0]
+        ))),
         None => Ok(dtypes[0]),
     }
 }
 
 /// The operands' common dtype, which must satisfy `fits`; `wanted` describes it in the error.
-pub fn same_dtype_that(dtypes: &[DType], wanted: &str, fits: impl Fn(DType) -> bool) -> Result<DType, TypeError> {
+pub fn same_dtype_that(
+    dtypes: &[DType],
+    wanted: &str,
+    fits: impl Fn(DType) -> bool,
+) -> Result<DType, TypeError> {
     let dtype = same_dtype(dtypes)?;
-    if fits(dtype) { Ok(dtype) } else { Err(TypeError::new(format!("expected {wanted}, got {dtype}"))) }
+    if fits(dtype) {
+        Ok(dtype)
+    } else {
+        Err(TypeError::new(format!("expected {wanted}, got {dtype}")))
+    }
 }
 
 /// Any one dtype but bool.
@@ -113,7 +156,9 @@ pub(super) fn numbers(dtypes: &[DType]) -> Result<DType, TypeError> {
 
 /// Any one dtype with negative values.
 pub(super) fn signed_numbers(dtypes: &[DType]) -> Result<DType, TypeError> {
-    same_dtype_that(dtypes, "signed integers or floats", |dtype| dtype.is_signed_integer() || dtype.is_float())
+    same_dtype_that(dtypes, "signed integers or floats", |dtype| {
+        dtype.is_signed_integer() || dtype.is_float()
+    })
 }
 
 /// Any one float dtype.
@@ -141,33 +186,82 @@ pub(super) fn sum_of(b: &mut Builder, x: Option<Var>, y: Option<Var>) -> Option<
 
 /// The cotangents of an op with one linear operand among known ones: `cotangent` for it, zero for the others.
 pub(super) fn to_linear(x: &[Operand], cotangent: Var) -> Vec<Option<Var>> {
-    x.iter().map(|x| x.is_linear().then_some(cotangent)).collect()
+    x.iter()
+        .map(|x| x.is_linear().then_some(cotangent))
+        .collect()
 }
 
 /// One sample per float dtype, of vectors with these values. `tolerance` is that of f32; if it is zero, so are the others.
-pub(super) fn float_samples<T: Elementwise>(op: T, operands: &[&[f64]], tolerance: f64) -> Vec<Sample> {
+pub(super) fn float_samples<T: Elementwise>(
+    op: T,
+    operands: &[&[f64]],
+    tolerance: f64,
+) -> Vec<Sample> {
     let sample = |dtype: DType, least: f64| {
-        let inputs = operands.iter().map(|values| Array::floats(dtype, [values.len()], values)).collect();
-        let sample = Sample::new(op.clone(), inputs).tolerance(if tolerance == 0.0 { 0.0 } else { least });
+        let inputs = operands
+            .iter()
+            .map(|values| Array::floats(dtype, [values.len()], values))
+            .collect();
+        let sample =
+            Sample::new(op.clone(), inputs).tolerance(if tolerance == 0.0 { 0.0 } else { least });
         // The narrow floats have too few digits for finite differences.
-        if dtype.bits() == 16 { sample.not_differentiable() } else { sample }
+        if dtype.bits() == 16 {
+            sample.not_differentiable()
+        } else {
+            sample
+        }
     };
-    vec![sample(DType::F32, tolerance), sample(DType::F64, 1e-13), sample(DType::BF16, 1e-2), sample(DType::F16, 2e-3)]
+    vec![
+        sample(DType::F32, tolerance),
+        sample(DType::F64, 1e-13),
+        sample(DType::BF16, 1e-2),
+        sample(DType::F16, 2e-3),
+    ]
 }
 
 /// A sample of a function of one or two floats at the values where floats are peculiar (every pair of them, for two).
 pub(super) fn peculiar_floats<T: Elementwise>(op: T, dtype: DType, tolerance: f64) -> Sample {
-    let values = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.5];
-    let inputs = tuples(T::ARITY, &values).iter().map(|values| Array::floats(dtype, [values.len()], values)).collect();
-    Sample::new(op, inputs).tolerance(tolerance).not_differentiable()
+    let values = [
+        f64::NAN,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        -2.5,
+        3.5,
+    ];
+    let inputs = tuples(T::ARITY, &values)
+        .iter()
+        .map(|values| Array::floats(dtype, [values.len()], values))
+        .collect();
+    Sample::new(op, inputs)
+        .tolerance(tolerance)
+        .not_differentiable()
 }
 
 /// Samples of a function of one or two integers at the ends of their ranges and near zero (every pair, for two).
 pub(super) fn integer_samples<T: Elementwise>(op: T, dtypes: &[DType]) -> Vec<Sample> {
     let sample = |&dtype: &DType| {
         let (least, greatest) = dtype.integer_range();
-        let values = [least, greatest, 0, 1, 2, 3, 7, greatest / 3, dtype.wrap(-1), dtype.wrap(-3)];
-        let inputs = tuples(T::ARITY, &values).iter().map(|values| Array::ints(dtype, [values.len()], values)).collect();
+        let values = [
+            least,
+            greatest,
+            0,
+            1,
+            2,
+            3,
+            7,
+            greatest / 3,
+            dtype.wrap(-1),
+            dtype.wrap(-3),
+        ];
+        let inputs = tuples(T::ARITY, &values)
+            .iter()
+            .map(|values| Array::ints(dtype, [values.len()], values))
+            .collect();
         Sample::new(op.clone(), inputs)
     };
     dtypes.iter().map(sample).collect()
@@ -176,7 +270,13 @@ pub(super) fn integer_samples<T: Elementwise>(op: T, dtypes: &[DType]) -> Vec<Sa
 /// The operands that run through every tuple of `values`.
 fn tuples<T: Copy>(arity: usize, values: &[T]) -> Vec<Vec<T>> {
     let count = values.len().pow(arity as u32);
-    (0..arity).map(|operand| (0..count).map(|i| values[i / values.len().pow(operand as u32) % values.len()]).collect()).collect()
+    (0..arity)
+        .map(|operand| {
+            (0..count)
+                .map(|i| values[i / values.len().pow(operand as u32) % values.len()])
+                .collect()
+        })
+        .collect()
 }
 
 /// Declares an elementwise op without attributes: `Name = "mnemonic"(arity, dtypes)` and its functions as closures, each

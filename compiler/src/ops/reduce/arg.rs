@@ -4,7 +4,9 @@ use super::without;
 use crate::array::{Array, Scalar, for_each_index};
 use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloAttribute, HloOp, HloValue, hlo_axes, hlo_broadcast, hlo_compare, hlo_op, hlo_splat};
+use crate::lower::{
+    Hlo, HloAttribute, HloOp, HloValue, hlo_axes, hlo_broadcast, hlo_compare, hlo_op, hlo_splat,
+};
 use crate::op_struct;
 use crate::ops::reduce::{Max, Min, Monoid};
 use crate::ops::samples::ramp;
@@ -93,17 +95,23 @@ fn infer(inputs: &[TensorType], axis: usize, dtype: DType) -> Result<Vec<TensorT
     TypeError::check_arity(inputs, 1)?;
     let x = &inputs[0];
     if x.dtype == DType::Bool {
-        return Err(TypeError::new(format!("expected numbers, got {x}: convert bools to an integer")));
+        return Err(TypeError::new(format!(
+            "expected numbers, got {x}: convert bools to an integer"
+        )));
     }
     if !dtype.is_integer() {
-        return Err(TypeError::new(format!("a position has an integer dtype, got {dtype}")));
+        return Err(TypeError::new(format!(
+            "a position has an integer dtype, got {dtype}"
+        )));
     }
     match x.shape.get(axis) {
         None => Err(TypeError::new(format!("axis {axis} is not an axis of {x}"))),
-        Some(0) => Err(TypeError::new(format!("axis {axis} of {x} has no elements, none of which is the extremum"))),
-        Some(&extent) if extent as i128 - 1 > dtype.integer_range().1 => {
-            Err(TypeError::new(format!("the positions along axis {axis} of {x} do not fit into {dtype}")))
-        }
+        Some(0) => Err(TypeError::new(format!(
+            "axis {axis} of {x} has no elements, none of which is the extremum"
+        ))),
+        Some(&extent) if extent as i128 - 1 > dtype.integer_range().1 => Err(TypeError::new(
+            format!("the positions along axis {axis} of {x} do not fit into {dtype}"),
+        )),
         Some(_) => Ok(vec![TensorType::new(dtype, without(&x.shape, &[axis]))]),
     }
 }
@@ -138,20 +146,48 @@ fn eval<K: Monoid>(x: &Array, axis: usize, dtype: DType) -> Array {
     Array::new(ty, data)
 }
 
-fn lower<K: Monoid>(hlo: &mut dyn Hlo, wins: &'static str, x: HloValue, axis: usize, result: &TensorType) -> HloValue {
+fn lower<K: Monoid>(
+    hlo: &mut dyn Hlo,
+    wins: &'static str,
+    x: HloValue,
+    axis: usize,
+    result: &TensorType,
+) -> HloValue {
     let ty = hlo.ty(x);
     let attributes = vec![("iota_dimension", HloAttribute::I64(axis as i64))];
-    let positions = hlo_op(hlo, "stablehlo.iota", &[], attributes, &ty.with_dtype(result.dtype));
-    if ty.shape[axis] <= PAIRS { lower_pairs::<K>(hlo, wins, x, positions, axis, result) } else { lower_two::<K>(hlo, x, positions, axis, result) }
+    let positions = hlo_op(
+        hlo,
+        "stablehlo.iota",
+        &[],
+        attributes,
+        &ty.with_dtype(result.dtype),
+    );
+    if ty.shape[axis] <= PAIRS {
+        lower_pairs::<K>(hlo, wins, x, positions, axis, result)
+    } else {
+        lower_two::<K>(hlo, x, positions, axis, result)
+    }
 }
 
 /// One reduction of pairs of value and position.
-fn lower_pairs<K: Monoid>(hlo: &mut dyn Hlo, wins: &'static str, x: HloValue, positions: HloValue, axis: usize, result: &TensorType) -> HloValue {
+fn lower_pairs<K: Monoid>(
+    hlo: &mut dyn Hlo,
+    wins: &'static str,
+    x: HloValue,
+    positions: HloValue,
+    axis: usize,
+    result: &TensorType,
+) -> HloValue {
     let dtype = hlo.ty(x).dtype;
     let (value, position) = (TensorType::scalar(dtype), TensorType::scalar(result.dtype));
     let worst = hlo_splat(hlo, &value, K::identity(dtype));
     let first = hlo_splat(hlo, &position, Scalar::Int(0));
-    let arguments = hlo.begin_region(&[value.clone(), position.clone(), value.clone(), position.clone()]);
+    let arguments = hlo.begin_region(&[
+        value.clone(),
+        position.clone(),
+        value.clone(),
+        position.clone(),
+    ]);
     let [x0, i0, x1, i1] = [arguments[0], arguments[1], arguments[2], arguments[3]];
     let flag = TensorType::scalar(DType::Bool);
     let beats = |hlo: &mut dyn Hlo, x: HloValue, y: HloValue| {
@@ -166,9 +202,27 @@ fn lower_pairs<K: Monoid>(hlo: &mut dyn Hlo, wins: &'static str, x: HloValue, po
     // Both win if both are NaN, none if they are equal: then the earlier one is taken.
     let tie = hlo_compare(hlo, "EQ", left, right);
     let earlier = hlo_compare(hlo, "LT", i0, i1);
-    let take_left = hlo_op(hlo, "stablehlo.select", &[tie, earlier, left], Vec::new(), &flag);
-    let best = hlo_op(hlo, "stablehlo.select", &[take_left, x0, x1], Vec::new(), &value);
-    let at = hlo_op(hlo, "stablehlo.select", &[take_left, i0, i1], Vec::new(), &position);
+    let take_left = hlo_op(
+        hlo,
+        "stablehlo.select",
+        &[tie, earlier, left],
+        Vec::new(),
+        &flag,
+    );
+    let best = hlo_op(
+        hlo,
+        "stablehlo.select",
+        &[take_left, x0, x1],
+        Vec::new(),
+        &value,
+    );
+    let at = hlo_op(
+        hlo,
+        "stablehlo.select",
+        &[take_left, i0, i1],
+        Vec::new(),
+        &position,
+    );
     let region = hlo.end_region(&[best, at]);
     hlo.op(HloOp {
         name: "stablehlo.reduce",
@@ -180,7 +234,13 @@ fn lower_pairs<K: Monoid>(hlo: &mut dyn Hlo, wins: &'static str, x: HloValue, po
 }
 
 /// The extremum, then the least position that holds it.
-fn lower_two<K: Monoid>(hlo: &mut dyn Hlo, x: HloValue, positions: HloValue, axis: usize, result: &TensorType) -> HloValue {
+fn lower_two<K: Monoid>(
+    hlo: &mut dyn Hlo,
+    x: HloValue,
+    positions: HloValue,
+    axis: usize,
+    result: &TensorType,
+) -> HloValue {
     let ty = hlo.ty(x);
     let extremum = reduce::<K>(hlo, x, axis, &result.with_dtype(ty.dtype));
     let kept = super::other_axes(ty.rank(), &[axis]);
@@ -193,12 +253,22 @@ fn lower_two<K: Monoid>(hlo: &mut dyn Hlo, x: HloValue, positions: HloValue, axi
     }
     let positions_ty = ty.with_dtype(result.dtype);
     let nowhere = hlo_splat(hlo, &positions_ty, Min::identity(result.dtype));
-    let candidates = hlo_op(hlo, "stablehlo.select", &[here, positions, nowhere], Vec::new(), &positions_ty);
+    let candidates = hlo_op(
+        hlo,
+        "stablehlo.select",
+        &[here, positions, nowhere],
+        Vec::new(),
+        &positions_ty,
+    );
     reduce::<Min>(hlo, candidates, axis, result)
 }
 
 fn reduce<K: Monoid>(hlo: &mut dyn Hlo, x: HloValue, axis: usize, result: &TensorType) -> HloValue {
-    let identity = hlo_splat(hlo, &TensorType::scalar(result.dtype), K::identity(result.dtype));
+    let identity = hlo_splat(
+        hlo,
+        &TensorType::scalar(result.dtype),
+        K::identity(result.dtype),
+    );
     let region = K::region(hlo, result.dtype);
     hlo.op(HloOp {
         name: "stablehlo.reduce",
@@ -211,15 +281,39 @@ fn reduce<K: Monoid>(hlo: &mut dyn Hlo, x: HloValue, axis: usize, result: &Tenso
 
 fn samples() -> Vec<(Array, usize, DType)> {
     let nan = f64::NAN;
-    let rows = [1.0, 3.0, 3.0, -0.0, 0.0, -1.0, 2.0, nan, nan, f64::INFINITY, nan, 5.0, f64::NEG_INFINITY, f64::NEG_INFINITY, f64::NEG_INFINITY];
-    let wave = |shape: &[usize]| Array::from_fn(TensorType::new(DType::F32, shape), |index| Scalar::Float(((7 * index[0] + 3 * index[1]) % 11) as f64));
+    let rows = [
+        1.0,
+        3.0,
+        3.0,
+        -0.0,
+        0.0,
+        -1.0,
+        2.0,
+        nan,
+        nan,
+        f64::INFINITY,
+        nan,
+        5.0,
+        f64::NEG_INFINITY,
+        f64::NEG_INFINITY,
+        f64::NEG_INFINITY,
+    ];
+    let wave = |shape: &[usize]| {
+        Array::from_fn(TensorType::new(DType::F32, shape), |index| {
+            Scalar::Float(((7 * index[0] + 3 * index[1]) % 11) as f64)
+        })
+    };
     vec![
         (ramp(DType::F32, [4]), 0, DType::I32),
         (ramp(DType::F64, [2, 3]), 0, DType::U32),
         (ramp(DType::I32, [2, 3]), 1, DType::I64),
         (Array::floats(DType::F32, [5, 3], &rows), 1, DType::I32),
         (Array::floats(DType::F32, [3, 5], &rows), 0, DType::U8),
-        (Array::ints(DType::I32, [4], &[i128::from(i32::MIN); 4]), 0, DType::I32),
+        (
+            Array::ints(DType::I32, [4], &[i128::from(i32::MIN); 4]),
+            0,
+            DType::I32,
+        ),
         (wave(&[3, PAIRS + 6]), 1, DType::I32),
         (wave(&[PAIRS + 6, 2]), 0, DType::I32),
     ]

@@ -93,7 +93,11 @@ fn exclusive_product(b: &mut Builder, x: Var, axis: usize, after: bool) -> Var {
     }
     let product = b.cumprod(x, axis, after);
     let one = b.full(&TensorType::scalar(ty.dtype), 1.0);
-    let by = |sign: i64| (0..ty.rank()).map(|i| if i == axis { sign } else { 0 }).collect::<Vec<i64>>();
+    let by = |sign: i64| {
+        (0..ty.rank())
+            .map(|i| if i == axis { sign } else { 0 })
+            .collect::<Vec<i64>>()
+    };
     let (low, high) = if after { (-1, 1) } else { (1, -1) };
     b.pad(product, one, &by(low), &by(high), &by(0))
 }
@@ -145,7 +149,16 @@ impl Reduction for Any {
 /// Samples in all dtypes that the monoid combines.
 pub(super) fn samples<K: Reduction>() -> Vec<Sample> {
     let mut samples = Vec::new();
-    for dtype in [DType::F32, DType::F64, DType::BF16, DType::I32, DType::U32, DType::I64, DType::U8, DType::Bool] {
+    for dtype in [
+        DType::F32,
+        DType::F64,
+        DType::BF16,
+        DType::I32,
+        DType::U32,
+        DType::I64,
+        DType::U8,
+        DType::Bool,
+    ] {
         if K::COMBINE.dtype(&[dtype]).is_err() {
             continue;
         }
@@ -156,17 +169,45 @@ pub(super) fn samples<K: Reduction>() -> Vec<Sample> {
             DType::F64 => (1e-13, false),
             _ => (0.0, false),
         };
-        let cases: [(&[usize], &[usize]); 5] = [(&[2, 3], &[1]), (&[2, 3], &[0]), (&[2, 3, 2], &[2, 0]), (&[4], &[0]), (&[2, 0], &[1])];
+        let cases: [(&[usize], &[usize]); 5] = [
+            (&[2, 3], &[1]),
+            (&[2, 3], &[0]),
+            (&[2, 3, 2], &[2, 0]),
+            (&[4], &[0]),
+            (&[2, 0], &[1]),
+        ];
         for (shape, axes) in cases {
-            let sample = Sample::new(Reduce::<K>::new(axes), vec![ramp(dtype, shape)]).tolerance(tolerance);
-            samples.push(if narrow || shape.contains(&0) { sample.not_differentiable() } else { sample });
+            let sample =
+                Sample::new(Reduce::<K>::new(axes), vec![ramp(dtype, shape)]).tolerance(tolerance);
+            samples.push(if narrow || shape.contains(&0) {
+                sample.not_differentiable()
+            } else {
+                sample
+            });
         }
     }
     if K::COMBINE.dtype(&[DType::F32]).is_ok() {
-        let values = [1.0, f64::NAN, 2.0, f64::INFINITY, 1.0, 2.0, -0.0, 0.0, -0.0, f64::NEG_INFINITY, f64::INFINITY, 0.0];
+        let values = [
+            1.0,
+            f64::NAN,
+            2.0,
+            f64::INFINITY,
+            1.0,
+            2.0,
+            -0.0,
+            0.0,
+            -0.0,
+            f64::NEG_INFINITY,
+            f64::INFINITY,
+            0.0,
+        ];
         let peculiar = Array::floats(DType::F32, [4, 3], &values);
         samples.push(Sample::new(Reduce::<K>::new([1]), vec![peculiar]).not_differentiable());
-        let zeros = Array::floats(DType::F32, [3, 3], &[1.5, 0.0, -2.0, 0.0, 3.0, 0.25, 2.0, 1.25, -1.0]);
+        let zeros = Array::floats(
+            DType::F32,
+            [3, 3],
+            &[1.5, 0.0, -2.0, 0.0, 3.0, 0.25, 2.0, 1.25, -1.0],
+        );
         samples.push(Sample::new(Reduce::<K>::new([0]), vec![zeros]).tolerance(1e-6));
     }
     samples

@@ -88,7 +88,10 @@ pub type ReduceOr = Reduce<Any>;
 impl<K> Reduce<K> {
     /// The reduction over these axes.
     pub fn new(axes: impl Into<Vec<usize>>) -> Self {
-        Reduce { axes: axes.into(), kind: PhantomData }
+        Reduce {
+            axes: axes.into(),
+            kind: PhantomData,
+        }
     }
 }
 
@@ -105,7 +108,9 @@ impl<K> OpStruct for Reduce<K> {
     }
 
     fn parse(attributes: &Attributes) -> Result<Self, String> {
-        Ok(Reduce::new(parse_attribute::<Vec<usize>>(attributes, "axes")?))
+        Ok(Reduce::new(parse_attribute::<Vec<usize>>(
+            attributes, "axes",
+        )?))
     }
 }
 
@@ -122,7 +127,9 @@ impl<K: Reduction> Op for Reduce<K> {
         TypeError::check_arity(inputs, 1)?;
         K::COMBINE.dtype(&[inputs[0].dtype])?;
         check_axes("axes", &self.axes, inputs[0].rank())?;
-        Ok(vec![inputs[0].with_shape(without(&inputs[0].shape, &self.axes))])
+        Ok(vec![
+            inputs[0].with_shape(without(&inputs[0].shape, &self.axes)),
+        ])
     }
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
@@ -138,21 +145,47 @@ impl<K: Reduction> Op for Reduce<K> {
         vec![Array::new(ty, data)]
     }
 
-    fn vmap(&self, b: &mut Builder, _: &VmapContext, inputs: &[Var], _: &[bool]) -> Vec<(Var, bool)> {
+    fn vmap(
+        &self,
+        b: &mut Builder,
+        _: &VmapContext,
+        inputs: &[Var],
+        _: &[bool],
+    ) -> Vec<(Var, bool)> {
         vec![(b.emit1(Reduce::<K>::new(shifted(&self.axes)), inputs), true)]
     }
 
-    fn jvp(&self, b: &mut Builder, inputs: &[Var], outputs: &[Var], tangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![tangents[0].and_then(|t| K::jvp(b, &self.axes, inputs[0], outputs[0], t))])
+    fn jvp(
+        &self,
+        b: &mut Builder,
+        inputs: &[Var],
+        outputs: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
+        Rule::Some(vec![
+            tangents[0].and_then(|t| K::jvp(b, &self.axes, inputs[0], outputs[0], t)),
+        ])
     }
 
-    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn transpose(
+        &self,
+        b: &mut Builder,
+        inputs: &[Operand],
+        cotangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         let cotangent = cotangents[0].expect("transpose is called with a cotangent");
-        let ty = inputs[0].linear().expect("the only operand of a linear equation is linear");
+        let ty = inputs[0]
+            .linear()
+            .expect("the only operand of a linear equation is linear");
         K::transpose(b, &self.axes, ty, cotangent).map(|cotangent| vec![Some(cotangent)])
     }
 
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
+    fn lower(
+        &self,
+        hlo: &mut dyn Hlo,
+        inputs: &[HloValue],
+        results: &[TensorType],
+    ) -> Vec<HloValue> {
         let dtype = results[0].dtype;
         let identity = hlo_splat(hlo, &TensorType::scalar(dtype), K::identity(dtype));
         let region = K::region(hlo, dtype);
@@ -168,7 +201,12 @@ impl<K: Reduction> Op for Reduce<K> {
 
 /// The entries that do not stand at `axes`.
 pub(super) fn without(entries: &[usize], axes: &[usize]) -> Vec<usize> {
-    entries.iter().enumerate().filter(|(axis, _)| !axes.contains(axis)).map(|(_, &entry)| entry).collect()
+    entries
+        .iter()
+        .enumerate()
+        .filter(|(axis, _)| !axes.contains(axis))
+        .map(|(_, &entry)| entry)
+        .collect()
 }
 
 /// The axes of a tensor of this rank that are not among `axes`.

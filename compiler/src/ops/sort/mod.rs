@@ -1,5 +1,9 @@
 //! Sorting: `sort` by keys, `top_k`.
 
+mod top_k;
+
+pub use top_k::TopK;
+
 use super::gather::Gather;
 use super::samples::ramp;
 use super::{Op, OpRef, OpStruct, Operand, Rule, Sample, TypeError};
@@ -30,21 +34,74 @@ impl Sort {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
         let f32s = |shape: &[usize], values: &[f64]| Array::floats(DType::F32, shape, values);
-        let sort = |dimension, stable, num_keys, inputs: Vec<Array>| Sample::new(Sort { dimension, stable, num_keys }, inputs);
+        let sort = |dimension, stable, num_keys, inputs: Vec<Array>| {
+            Sample::new(
+                Sort {
+                    dimension,
+                    stable,
+                    num_keys,
+                },
+                inputs,
+            )
+        };
         let distinct = f32s(&[2, 3], &[3.5, -1.0, 2.0, 0.25, 7.0, -6.0]);
-        let peculiar = f32s(&[8], &[f64::NAN, 0.0, f64::INFINITY, -0.0, -1.0, f64::NAN, f64::NEG_INFINITY, 0.0]);
+        let peculiar = f32s(
+            &[8],
+            &[
+                f64::NAN,
+                0.0,
+                f64::INFINITY,
+                -0.0,
+                -1.0,
+                f64::NAN,
+                f64::NEG_INFINITY,
+                0.0,
+            ],
+        );
         let count = Array::ints(DType::I32, [8], &[0, 1, 2, 3, 4, 5, 6, 7]);
         let ties = Array::ints(DType::I32, [8], &[1, 0, 1, 2, 0, 2, 1, 0]);
         vec![
             sort(0, false, 1, vec![distinct.clone()]),
-            sort(1, true, 1, vec![distinct.clone(), ramp(DType::F32, [2, 3]), ramp(DType::I32, [2, 3])]),
+            sort(
+                1,
+                true,
+                1,
+                vec![
+                    distinct.clone(),
+                    ramp(DType::F32, [2, 3]),
+                    ramp(DType::I32, [2, 3]),
+                ],
+            ),
             sort(1, false, 1, vec![ramp(DType::F64, [2, 3, 2])]),
             sort(0, true, 1, vec![peculiar.clone(), count.clone()]).not_differentiable(),
             sort(0, true, 2, vec![ties.clone(), peculiar, count.clone()]).not_differentiable(),
-            sort(0, true, 2, vec![ties.clone(), f32s(&[8], &[4.0, 1.0, 2.0, 3.0, 0.0, -5.0, 7.0, 6.0]), ramp(DType::F32, [8])]),
+            sort(
+                0,
+                true,
+                2,
+                vec![
+                    ties.clone(),
+                    f32s(&[8], &[4.0, 1.0, 2.0, 3.0, 0.0, -5.0, 7.0, 6.0]),
+                    ramp(DType::F32, [8]),
+                ],
+            ),
             sort(0, true, 1, vec![ties, count]),
-            sort(0, true, 1, vec![ramp(DType::Bool, [5]), ramp(DType::U8, [5])]),
-            sort(0, true, 1, vec![Array::ints(DType::U32, [4], &[0xffff_ffff, 0, 0x8000_0000, 7])]),
+            sort(
+                0,
+                true,
+                1,
+                vec![ramp(DType::Bool, [5]), ramp(DType::U8, [5])],
+            ),
+            sort(
+                0,
+                true,
+                1,
+                vec![Array::ints(
+                    DType::U32,
+                    [4],
+                    &[0xffff_ffff, 0, 0x8000_0000, 7],
+                )],
+            ),
             sort(0, true, 1, vec![ramp(DType::BF16, [3])]).not_differentiable(),
             sort(0, true, 1, vec![f32s(&[0], &[])]).not_differentiable(),
         ]
@@ -52,7 +109,9 @@ impl Sort {
 
     fn compare_keys(&self, inputs: &[Array], x: &[usize], y: &[usize]) -> Ordering {
         let keys = inputs[..self.num_keys].iter();
-        keys.map(|key| order(key.at(x), key.at(y))).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+        keys.map(|key| order(key.at(x), key.at(y)))
+            .find(|order| order.is_ne())
+            .unwrap_or(Ordering::Equal)
     }
 
     /// The sort with the elements' positions as one more operand and result: where each one came from.
@@ -64,8 +123,16 @@ impl Sort {
         (results, positions)
     }
 
-    fn tangents(&self, b: &mut Builder, positions: Var, tangents: &[Option<Var>]) -> Vec<Option<Var>> {
-        tangents.iter().map(|t| t.map(|t| take_along(b, t, positions, self.dimension))).collect()
+    fn tangents(
+        &self,
+        b: &mut Builder,
+        positions: Var,
+        tangents: &[Option<Var>],
+    ) -> Vec<Option<Var>> {
+        tangents
+            .iter()
+            .map(|t| t.map(|t| take_along(b, t, positions, self.dimension)))
+            .collect()
     }
 }
 
@@ -83,13 +150,22 @@ impl Op for Sort {
             return Err(TypeError::new("expected at least one operand, got none"));
         };
         if let Some(other) = inputs.iter().find(|input| input.shape != first.shape) {
-            return Err(TypeError::new(format!("operands must have one shape, got {first} and {other}")));
+            return Err(TypeError::new(format!(
+                "operands must have one shape, got {first} and {other}"
+            )));
         }
         if self.dimension >= first.rank() {
-            return Err(TypeError::new(format!("dimension {} is not an axis of {first}", self.dimension)));
+            return Err(TypeError::new(format!(
+                "dimension {} is not an axis of {first}",
+                self.dimension
+            )));
         }
         if self.num_keys == 0 || self.num_keys > inputs.len() {
-            return Err(TypeError::new(format!("expected between 1 and {} keys, as there are operands, got {}", inputs.len(), self.num_keys)));
+            return Err(TypeError::new(format!(
+                "expected between 1 and {} keys, as there are operands, got {}",
+                inputs.len(),
+                self.num_keys
+            )));
         }
         Ok(inputs.to_vec())
     }
@@ -100,36 +176,80 @@ impl Op for Sort {
             let mut sorted = line.to_vec();
             sorted.sort_by(|x, y| self.compare_keys(inputs, x, y));
             for (result, input) in results.iter_mut().zip(inputs) {
-                line.iter().zip(&sorted).for_each(|(to, from)| result.set(to, input.at(from)));
+                line.iter()
+                    .zip(&sorted)
+                    .for_each(|(to, from)| result.set(to, input.at(from)));
             }
         });
         results
     }
 
-    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Vec<(Var, bool)> {
-        let inputs: Vec<Var> = inputs.iter().zip(batched).map(|(&x, &is)| cx.batch(b, x, is)).collect();
-        let op = Sort { dimension: self.dimension + 1, ..self.clone() };
-        b.emit(op, &inputs).into_iter().map(|var| (var, true)).collect()
+    fn vmap(
+        &self,
+        b: &mut Builder,
+        cx: &VmapContext,
+        inputs: &[Var],
+        batched: &[bool],
+    ) -> Vec<(Var, bool)> {
+        let inputs: Vec<Var> = inputs
+            .iter()
+            .zip(batched)
+            .map(|(&x, &is)| cx.batch(b, x, is))
+            .collect();
+        let op = Sort {
+            dimension: self.dimension + 1,
+            ..self.clone()
+        };
+        b.emit(op, &inputs)
+            .into_iter()
+            .map(|var| (var, true))
+            .collect()
     }
 
-    fn jvp(&self, b: &mut Builder, inputs: &[Var], _: &[Var], tangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn jvp(
+        &self,
+        b: &mut Builder,
+        inputs: &[Var],
+        _: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         let (_, positions) = self.with_positions(b, inputs);
         Rule::Some(self.tangents(b, positions, tangents))
     }
 
     /// Sorts once, values and positions together, where the default would sort twice.
-    fn differentiate(&self, _: &OpRef, b: &mut Builder, _: Mode, inputs: &[Var], tangents: &[Option<Var>]) -> Rule<(Vec<Var>, Vec<Option<Var>>)> {
+    fn differentiate(
+        &self,
+        _: &OpRef,
+        b: &mut Builder,
+        _: Mode,
+        inputs: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Rule<(Vec<Var>, Vec<Option<Var>>)> {
         let (results, positions) = self.with_positions(b, inputs);
         let tangents = self.tangents(b, positions, tangents);
         Rule::Some((results, tangents))
     }
 
-    fn transpose(&self, _: &mut Builder, _: &[Operand], _: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn transpose(
+        &self,
+        _: &mut Builder,
+        _: &[Operand],
+        _: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         Rule::None("it is not linear in its operands")
     }
 
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
-        let scalars: Vec<TensorType> = results.iter().flat_map(|ty| [TensorType::scalar(ty.dtype), TensorType::scalar(ty.dtype)]).collect();
+    fn lower(
+        &self,
+        hlo: &mut dyn Hlo,
+        inputs: &[HloValue],
+        results: &[TensorType],
+    ) -> Vec<HloValue> {
+        let scalars: Vec<TensorType> = results
+            .iter()
+            .flat_map(|ty| [TensorType::scalar(ty.dtype), TensorType::scalar(ty.dtype)])
+            .collect();
         let arguments = hlo.begin_region(&scalars);
         // Lexicographic order, from the last key to the first: less, or equal and less in what follows.
         let mut less = None;
@@ -150,109 +270,34 @@ impl Op for Sort {
         hlo.op(HloOp {
             name: "stablehlo.sort",
             operands: inputs,
-            attributes: vec![("dimension", HloAttribute::I64(self.dimension as i64)), ("is_stable", HloAttribute::Bool(self.stable))],
+            attributes: vec![
+                ("dimension", HloAttribute::I64(self.dimension as i64)),
+                ("is_stable", HloAttribute::Bool(self.stable)),
+            ],
             regions: vec![region],
             results,
         })
     }
 }
 
-op_struct! {
-    /// The `k` greatest elements along the last axis, the greatest first, and their positions as `i32`. Of equal elements
-    /// the first comes first. NaN counts as greatest, and 0 as greater than -0.
-    TopK {
-        /// How many.
-        k: usize,
-    }
-}
-
-impl TopK {
-    /// Examples for the generic tests.
-    pub fn samples() -> Vec<Sample> {
-        let peculiar = [f64::NAN, 0.0, f64::INFINITY, -0.0, -1.0, f64::NAN, f64::NEG_INFINITY, 0.0];
-        vec![
-            Sample::new(TopK { k: 2 }, vec![ramp(DType::F32, [5])]),
-            Sample::new(TopK { k: 3 }, vec![Array::floats(DType::F32, [2, 4], &[3.5, -1.0, 2.0, 0.25, 7.0, -6.0, 1.5, 0.5])]),
-            Sample::new(TopK { k: 2 }, vec![ramp(DType::I32, [2, 3, 2])]),
-            Sample::new(TopK { k: 6 }, vec![Array::ints(DType::I32, [8], &[1, 0, 1, 2, 0, 2, 1, 0])]),
-            Sample::new(TopK { k: 8 }, vec![Array::floats(DType::F32, [8], &peculiar)]).not_differentiable(),
-            Sample::new(TopK { k: 1 }, vec![ramp(DType::F64, [3])]),
-        ]
-    }
-}
-
-impl Op for TopK {
-    fn mnemonic(&self) -> &'static str {
-        "top_k"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
-        TypeError::check_arity(inputs, 1)?;
-        let x = &inputs[0];
-        if x.dtype == DType::Bool {
-            return Err(TypeError::new(format!("expected numbers, got {x}")));
-        }
-        let mut shape = x.shape.clone();
-        match shape.last_mut() {
-            Some(extent) if self.k <= *extent => *extent = self.k,
-            Some(extent) => return Err(TypeError::new(format!("the last axis of {x} has {extent} elements, not {}", self.k))),
-            None => return Err(TypeError::new(format!("expected an operand with an axis, got {x}"))),
-        }
-        Ok(vec![x.with_shape(shape.clone()), TensorType::new(DType::I32, shape)])
-    }
-
-    fn eval(&self, inputs: &[Array]) -> Vec<Array> {
-        let x = &inputs[0];
-        let types = self.infer(&[x.ty.clone()]).expect("eval is given well-typed operands");
-        let last = x.ty.rank() - 1;
-        let (mut values, mut positions) = (Vec::new(), Vec::new());
-        for_each_line(&x.ty.shape, last, |line| {
-            let mut sorted = line.to_vec();
-            sorted.sort_by(|left, right| total_order(x.at(right), x.at(left)));
-            for index in &sorted[..self.k] {
-                values.push(x.at(index));
-                positions.push(Scalar::Int(index[last] as i128));
-            }
-        });
-        let [values_ty, positions_ty] = [types[0].clone(), types[1].clone()];
-        vec![Array::new(values_ty, values), Array::new(positions_ty, positions)]
-    }
-
-    fn vmap(&self, b: &mut Builder, _: &VmapContext, inputs: &[Var], _: &[bool]) -> Vec<(Var, bool)> {
-        b.emit(self.clone(), inputs).into_iter().map(|var| (var, true)).collect()
-    }
-
-    fn jvp(&self, b: &mut Builder, _: &[Var], outputs: &[Var], tangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
-        let axis = b.ty(outputs[0]).rank() - 1;
-        Rule::Some(vec![tangents[0].map(|t| take_along(b, t, outputs[1], axis)), None])
-    }
-
-    fn transpose(&self, _: &mut Builder, _: &[Operand], _: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
-        Rule::None("it is not linear in its operand")
-    }
-
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
-        let attributes = vec![("k", HloAttribute::I64(self.k as i64))];
-        hlo.op(HloOp { name: "chlo.top_k", operands: inputs, attributes, regions: Vec::new(), results })
-    }
-}
-
 impl Builder {
     /// Emits [`Sort`].
     #[track_caller]
-    pub fn sort(&mut self, operands: &[Var], dimension: usize, stable: bool, num_keys: usize) -> Vec<Var> {
-        self.emit(Sort { dimension, stable, num_keys }, operands)
-    }
-
-    /// Emits [`TopK`]: values and positions.
-    #[track_caller]
-    pub fn top_k(&mut self, x: Var, k: usize) -> (Var, Var) {
-        let results = self.emit(TopK { k }, &[x]);
-        (results[0], results[1])
+    pub fn sort(
+        &mut self,
+        operands: &[Var],
+        dimension: usize,
+        stable: bool,
+        num_keys: usize,
+    ) -> Vec<Var> {
+        self.emit(
+            Sort {
+                dimension,
+                stable,
+                num_keys,
+            },
+            operands,
+        )
     }
 }
 
@@ -291,16 +336,10 @@ fn for_each_line(shape: &[usize], axis: usize, mut f: impl FnMut(&[Vec<usize>]))
 /// The order of [`Sort`]'s keys.
 fn order(x: Scalar, y: Scalar) -> Ordering {
     match (x, y) {
-        (Scalar::Float(x), Scalar::Float(y)) => x.partial_cmp(&y).unwrap_or_else(|| x.is_nan().cmp(&y.is_nan())),
+        (Scalar::Float(x), Scalar::Float(y)) => x
+            .partial_cmp(&y)
+            .unwrap_or_else(|| x.is_nan().cmp(&y.is_nan())),
         (x, y) => x.int().cmp(&y.int()),
-    }
-}
-
-/// The order of [`TopK`].
-fn total_order(x: Scalar, y: Scalar) -> Ordering {
-    match (x, y) {
-        (Scalar::Float(x), Scalar::Float(y)) if !x.is_nan() && !y.is_nan() => x.total_cmp(&y),
-        (x, y) => order(x, y),
     }
 }
 
@@ -313,7 +352,13 @@ fn canonical(hlo: &mut dyn Hlo, x: HloValue) -> HloValue {
     let zero = hlo_splat(hlo, &ty, Scalar::zero(ty.dtype));
     let nan = hlo_splat(hlo, &ty, Scalar::Float(f64::NAN));
     let is_zero = hlo_compare(hlo, "EQ", x, zero);
-    let x = hlo_op(hlo, "stablehlo.select", &[is_zero, zero, x], Vec::new(), &ty);
+    let x = hlo_op(
+        hlo,
+        "stablehlo.select",
+        &[is_zero, zero, x],
+        Vec::new(),
+        &ty,
+    );
     let is_nan = hlo_compare(hlo, "NE", x, x);
     hlo_op(hlo, "stablehlo.select", &[is_nan, nan, x], Vec::new(), &ty)
 }
@@ -324,8 +369,20 @@ fn compare_total(hlo: &mut dyn Hlo, direction: &'static str, x: HloValue, y: Hlo
         return hlo_compare(hlo, direction, x, y);
     }
     let attributes = vec![
-        ("comparison_direction", HloAttribute::Enum("comparison_direction", direction)),
-        ("compare_type", HloAttribute::Enum("comparison_type", "TOTALORDER")),
+        (
+            "comparison_direction",
+            HloAttribute::Enum("comparison_direction", direction),
+        ),
+        (
+            "compare_type",
+            HloAttribute::Enum("comparison_type", "TOTALORDER"),
+        ),
     ];
-    hlo_op(hlo, "stablehlo.compare", &[x, y], attributes, &TensorType::scalar(DType::Bool))
+    hlo_op(
+        hlo,
+        "stablehlo.compare",
+        &[x, y],
+        attributes,
+        &TensorType::scalar(DType::Bool),
+    )
 }

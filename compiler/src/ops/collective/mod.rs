@@ -1,0 +1,90 @@
+//! What the members of an axis do together: reducing and gathering values, knowing their own place.
+//!
+//! An axis has a name. [`REPLICAS`] is the axis of the module's replicas, one per device; any other name is the axis of a
+//! surrounding vmap, which turns the collective into ordinary ops along the batch. The reference semantics runs one replica
+//! alone, which is all there is.
+
+mod all_gather;
+mod all_reduce;
+mod axis_index;
+#[cfg(test)]
+mod tests;
+
+pub use all_gather::AllGather;
+pub use all_reduce::{AllReduce, Combination};
+pub use axis_index::AxisIndex;
+
+use crate::ir::{Builder, Var};
+use crate::lower::{Hlo, HloAttribute};
+
+/// The name of the axis of the module's replicas.
+pub const REPLICAS: &str = "replicas";
+
+impl Builder {
+    /// The sums of some tensors over an axis, in one [`AllReduce`].
+    #[track_caller]
+    pub fn psum(&mut self, operands: &[Var], axis: &str) -> Vec<Var> {
+        self.emit(
+            AllReduce {
+                axis: axis.to_string(),
+                computation: Combination::Sum,
+            },
+            operands,
+        )
+    }
+
+    /// Emits [`AllReduce`].
+    #[track_caller]
+    pub fn all_reduce(
+        &mut self,
+        operands: &[Var],
+        axis: &str,
+        computation: Combination,
+    ) -> Vec<Var> {
+        self.emit(
+            AllReduce {
+                axis: axis.to_string(),
+                computation,
+            },
+            operands,
+        )
+    }
+
+    /// Emits [`AllGather`].
+    #[track_caller]
+    pub fn all_gather(&mut self, x: Var, axis: &str, size: usize, dimension: usize) -> Var {
+        self.emit1(
+            AllGather {
+                axis: axis.to_string(),
+                size,
+                dimension,
+            },
+            &[x],
+        )
+    }
+
+    /// Emits [`AxisIndex`].
+    #[track_caller]
+    pub fn axis_index(&mut self, axis: &str) -> Var {
+        self.emit1(
+            AxisIndex {
+                axis: axis.to_string(),
+            },
+            &[],
+        )
+    }
+}
+
+/// One group of all replicas.
+fn all_replicas(hlo: &dyn Hlo) -> HloAttribute {
+    let replicas = hlo.replicas();
+    HloAttribute::I64Tensor(vec![1, replicas], (0..replicas as i64).collect())
+}
+
+/// The vmaps are gone by now: what is left can only mean the replicas.
+fn check_bound(axis: &str) {
+    assert_eq!(
+        axis, REPLICAS,
+        "a collective over the axis `{axis}` is surrounded by no vmap of that name"
+    );
+}
