@@ -1,0 +1,170 @@
+//! `all_gather`.
+
+use super::{REPLICAS, all_replicas, check_bound};
+use crate::array::Array;
+use crate::attributes::Attributes;
+use crate::ir::{Builder, Var};
+use crate::lower::{Hlo, HloAttribute, HloValue, hlo_op, hlo_reshape};
+use crate::op_struct;
+use crate::ops::samples::ramp;
+use crate::ops::{Effect, Op, OpStruct, Operand, Rule, Sample, TypeError};
+use crate::transform::VmapContext;
+use crate::types::{DType, TensorType};
+
+op_struct! {
+    /// The operand of every member of an axis, stacked along a new axis; every member gets the result.
+    AllGather {
+        /// The axis whose members take part.
+        axis: String,
+        /// How many members it has: the extent of the new axis.
+        size: usize,
+        /// Where the new axis stands in the result.
+        dimension: usize,
+    }
+}
+
+impl AllGather {
+    /// Examples for the generic tests.
+    pub fn samples() -> Vec<Sample> {
+        let all = |dimension, x| {
+            Sample::new(
+                AllGather {
+                    axis: REPLICAS.to_string(),
+                    size: 1,
+                    dimension,
+                },
+                vec![x],
+            )
+        };
+        vec![
+            all(0, ramp(DType::F32, [2, 3])),
+            all(1, ramp(DType::F32, [2, 3])),
+            all(0, ramp(DType::I32, [])),
+            all(1, ramp(DType::Bool, [2])),
+        ]
+    }
+}
+
+impl Op for AllGather {
+    fn mnemonic(&self) -> &'static str {
+        "all_gather"
+    }
+
+    fn attributes(&self) -> Attributes {
+        self.struct_attributes()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
+        TypeError::check_arity(inputs, 1)?;
+        if self.dimension > inputs[0].rank() {
+            return Err(TypeError::new(format!(
+                "a new axis of {} stands at 0 to {}, not at {}",
+                inputs[0],
+                inputs[0].rank(),
+                self.dimension
+            )));
+        }
+        let mut shape = inputs[0].shape.clone();
+        shape.insert(self.dimension, self.size);
+        Ok(vec![inputs[0].with_shape(shape)])
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Collective
+    }
+
+    /// All members have what this one has.
+    fn eval(&self, inputs: &[Array]) -> Vec<Array> {
+        let ty = self
+            .infer(std::slice::from_ref(&inputs[0].ty))
+            .expect("eval is given well-typed operands")
+            .remove(0);
+        vec![Array::from_fn(ty, |index| {
+            let mut index = index.to_vec();
+            index.remove(self.dimension);
+            inputs[0].at(&index)
+        })]
+    }
+
+    fn vmap(
+        &self,
+        b: &mut Builder,
+        cx: &VmapContext,
+        inputs: &[Var],
+        batched: &[bool],
+    ) -> Vec<(Var, bool)> {
+        if !self.names_axis(cx) {
+            let op = AllGather {
+                dimension: self.dimension + usize::from(batched[0]),
+                ..self.clone()
+            };
+            return vec![(b.emit1(op, inputs), batched[0])];
+        }
+        assert_eq!(
+            self.size, cx.size,
+            "all_gather over the axis `{}` counts its members",
+            self.axis
+        );
+        let stacked = cx.batch(b, inputs[0], batched[0]);
+        vec![(b.move_axis(stacked, 0, self.dimension), false)]
+    }
+
+    fn names_axis(&self, cx: &VmapContext) -> bool {
+        cx.axis.as_ref() == Some(&self.axis)
+    }
+
+    fn jvp(
+        &self,
+        b: &mut Builder,
+        _: &[Var],
+        _: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
+        Rule::Some(vec![tangents[0].map(|t| b.emit1(self.clone(), &[t]))])
+    }
+
+    /// Every member's cotangent of what this one gave, added up.
+    fn transpose(
+        &self,
+        b: &mut Builder,
+        _: &[Operand],
+        cotangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
+        let cotangent = cotangents[0].expect("transpose is called with a cotangent");
+        let total = b.psum(&[cotangent], &self.axis)[0];
+        let place = b.axis_index(&self.axis);
+        // The place is in range, so that it is taken as it is.
+        Rule::Some(vec![Some(b.take(total, place, self.dimension))])
+    }
+
+    fn lower(
+        &self,
+        hlo: &mut dyn Hlo,
+        inputs: &[HloValue],
+        results: &[TensorType],
+    ) -> Vec<HloValue> {
+        check_bound(&self.axis);
+        assert_eq!(
+            self.size,
+            hlo.replicas(),
+            "all_gather over the replicas counts them"
+        );
+        let mut shape = hlo.ty(inputs[0]).shape;
+        shape.insert(self.dimension, 1);
+        let one = hlo_reshape(hlo, inputs[0], &results[0].with_shape(shape));
+        if hlo.replicas() == 1 {
+            return vec![one];
+        }
+        let attributes = vec![
+            ("all_gather_dim", HloAttribute::I64(self.dimension as i64)),
+            ("replica_groups", all_replicas(hlo)),
+        ];
+        vec![hlo_op(
+            hlo,
+            "stablehlo.all_gather",
+            &[one],
+            attributes,
+            &results[0],
+        )]
+    }
+}

@@ -1,0 +1,253 @@
+//! `all_reduce`.
+
+use super::{REPLICAS, all_replicas, check_bound};
+use crate::array::Array;
+use crate::attributes::Attributes;
+use crate::ir::{Builder, Var};
+use crate::lower::{Hlo, HloOp, HloRegion, HloValue};
+use crate::ops::reduce::{Max, Min, Monoid, Sum};
+use crate::ops::samples::ramp;
+use crate::ops::{Direction, Effect, Op, OpStruct, Operand, Rule, Sample, TypeError};
+use crate::transform::VmapContext;
+use crate::types::{DType, TensorType};
+use crate::{op_struct, words};
+
+words! {
+    /// How [`AllReduce`] combines.
+    Combination {
+        /// By adding.
+        Sum = "sum",
+        /// By taking the greater.
+        Max = "max",
+        /// By taking the lesser.
+        Min = "min",
+    }
+}
+
+op_struct! {
+    /// Combines each operand, element by element, with those of all members of an axis; every member gets the results.
+    ///
+    /// Several tensors, of any shapes, in one op are combined in one go where that is possible: a collective costs about as
+    /// much as it waits. The operator of a sum is its own transpose; the derivative of an extremum is shared equally among
+    /// the members that hold it.
+    AllReduce {
+        /// The axis whose members take part.
+        axis: String,
+        /// How elements are combined.
+        computation: Combination,
+    }
+}
+
+impl AllReduce {
+    /// Examples for the generic tests.
+    pub fn samples() -> Vec<Sample> {
+        let all = |computation, inputs| {
+            Sample::new(
+                AllReduce {
+                    axis: REPLICAS.to_string(),
+                    computation,
+                },
+                inputs,
+            )
+        };
+        vec![
+            all(Combination::Sum, vec![ramp(DType::F32, [2, 3])]),
+            all(
+                Combination::Sum,
+                vec![
+                    ramp(DType::F32, [3]),
+                    ramp(DType::F32, []),
+                    ramp(DType::I32, [2]),
+                ],
+            ),
+            all(
+                Combination::Max,
+                vec![ramp(DType::F32, [3]), ramp(DType::F64, [2])],
+            ),
+            all(Combination::Min, vec![ramp(DType::U8, [3])]),
+        ]
+    }
+
+    fn sum(&self) -> AllReduce {
+        AllReduce {
+            computation: Combination::Sum,
+            ..self.clone()
+        }
+    }
+
+    fn region(&self, hlo: &mut dyn Hlo, dtype: DType) -> HloRegion {
+        match self.computation {
+            Combination::Sum => Sum::region(hlo, dtype),
+            Combination::Max => Max::region(hlo, dtype),
+            Combination::Min => Min::region(hlo, dtype),
+        }
+    }
+}
+
+impl Op for AllReduce {
+    fn mnemonic(&self) -> &'static str {
+        "all_reduce"
+    }
+
+    fn attributes(&self) -> Attributes {
+        self.struct_attributes()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
+        if inputs.is_empty() {
+            return Err(TypeError::new("expected at least one operand, got none"));
+        }
+        match inputs.iter().find(|input| input.dtype == DType::Bool) {
+            Some(flags) => Err(TypeError::new(format!(
+                "expected numbers, got {flags}: convert bools to an integer"
+            ))),
+            None => Ok(inputs.to_vec()),
+        }
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Collective
+    }
+
+    fn eval(&self, inputs: &[Array]) -> Vec<Array> {
+        inputs.to_vec()
+    }
+
+    fn vmap(
+        &self,
+        b: &mut Builder,
+        cx: &VmapContext,
+        inputs: &[Var],
+        batched: &[bool],
+    ) -> Vec<(Var, bool)> {
+        if !self.names_axis(cx) {
+            return b
+                .emit(self.clone(), inputs)
+                .into_iter()
+                .zip(batched.iter().copied())
+                .collect();
+        }
+        let combine = |(&x, &is_batched): (&Var, &bool)| {
+            let combined = match (self.computation, is_batched) {
+                (Combination::Sum, true) => b.reduce_sum(x, &[0]),
+                (Combination::Max, true) => b.reduce_max(x, &[0]),
+                (Combination::Min, true) => b.reduce_min(x, &[0]),
+                (Combination::Sum, false) => {
+                    let members = b.full_like(x, cx.size as f64);
+                    b.mul(x, members)
+                }
+                (_, false) => x,
+            };
+            (combined, false)
+        };
+        inputs.iter().zip(batched).map(combine).collect()
+    }
+
+    fn names_axis(&self, cx: &VmapContext) -> bool {
+        cx.axis.as_ref() == Some(&self.axis)
+    }
+
+    fn jvp(
+        &self,
+        b: &mut Builder,
+        inputs: &[Var],
+        outputs: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
+        let given: Vec<usize> = (0..tangents.len())
+            .filter(|&i| tangents[i].is_some())
+            .collect();
+        let given_tangents: Vec<Var> = tangents.iter().copied().flatten().collect();
+        let totals = if self.computation == Combination::Sum {
+            b.emit(self.clone(), &given_tangents)
+        } else {
+            let shares: Vec<Var> = (given.iter())
+                .map(|&i| {
+                    let holds = b.compare(Direction::Eq, inputs[i], outputs[i]);
+                    let dtype = b.ty(inputs[i]).dtype;
+                    b.convert(holds, dtype)
+                })
+                .collect();
+            let counts = b.emit(self.sum(), &shares);
+            let weighted: Vec<Var> = shares
+                .iter()
+                .zip(&given_tangents)
+                .map(|(&share, &t)| b.mul(share, t))
+                .collect();
+            let totals = b.emit(self.sum(), &weighted);
+            totals
+                .iter()
+                .zip(&counts)
+                .map(|(&total, &count)| b.div(total, count))
+                .collect()
+        };
+        let mut results = vec![None; tangents.len()];
+        given
+            .iter()
+            .zip(totals)
+            .for_each(|(&i, total)| results[i] = Some(total));
+        Rule::Some(results)
+    }
+
+    fn transpose(
+        &self,
+        b: &mut Builder,
+        inputs: &[Operand],
+        cotangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
+        if self.computation != Combination::Sum {
+            return Rule::None("an extremum is not linear in its operands");
+        }
+        let wanted: Vec<usize> = (0..inputs.len())
+            .filter(|&i| inputs[i].is_linear() && cotangents[i].is_some())
+            .collect();
+        let mut results = vec![None; inputs.len()];
+        if !wanted.is_empty() {
+            let given: Vec<Var> = wanted.iter().filter_map(|&i| cotangents[i]).collect();
+            let totals = b.emit(self.clone(), &given);
+            wanted
+                .iter()
+                .zip(totals)
+                .for_each(|(&i, total)| results[i] = Some(total));
+        }
+        Rule::Some(results)
+    }
+
+    fn lower(
+        &self,
+        hlo: &mut dyn Hlo,
+        inputs: &[HloValue],
+        results: &[TensorType],
+    ) -> Vec<HloValue> {
+        check_bound(&self.axis);
+        if hlo.replicas() == 1 {
+            return inputs.to_vec();
+        }
+        // One StableHLO op combines operands of one dtype.
+        let mut values = inputs.to_vec();
+        for dtype in DType::ALL {
+            let group: Vec<usize> = (0..inputs.len())
+                .filter(|&i| results[i].dtype == dtype)
+                .collect();
+            if group.is_empty() {
+                continue;
+            }
+            let operands: Vec<HloValue> = group.iter().map(|&i| inputs[i]).collect();
+            let types: Vec<TensorType> = group.iter().map(|&i| results[i].clone()).collect();
+            let region = self.region(hlo, dtype);
+            let attributes = vec![("replica_groups", all_replicas(hlo))];
+            let op = HloOp {
+                name: "stablehlo.all_reduce",
+                operands: &operands,
+                attributes,
+                regions: vec![region],
+                results: &types,
+            };
+            group
+                .iter()
+                .zip(hlo.op(op))
+                .for_each(|(&i, value)| values[i] = value);
+        }
+        values
+    }
+}

@@ -1,0 +1,107 @@
+//! `axis_index`.
+
+use super::{REPLICAS, check_bound};
+use crate::array::{Array, Scalar};
+use crate::attributes::Attributes;
+use crate::ir::{Builder, Var};
+use crate::lower::{Hlo, HloValue, hlo_op, hlo_splat};
+use crate::op_struct;
+use crate::ops::{Effect, Op, OpStruct, Operand, Rule, Sample, TypeError};
+use crate::transform::VmapContext;
+use crate::types::{DType, TensorType};
+
+op_struct! {
+    /// The place of this member along an axis, from 0, as an `i32` scalar. No operands.
+    AxisIndex {
+        /// The axis.
+        axis: String,
+    }
+}
+
+impl AxisIndex {
+    /// Examples for the generic tests.
+    pub fn samples() -> Vec<Sample> {
+        vec![Sample::new(
+            AxisIndex {
+                axis: REPLICAS.to_string(),
+            },
+            vec![],
+        )]
+    }
+}
+
+impl Op for AxisIndex {
+    fn mnemonic(&self) -> &'static str {
+        "axis_index"
+    }
+
+    fn attributes(&self) -> Attributes {
+        self.struct_attributes()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
+        TypeError::check_arity(inputs, 0)?;
+        Ok(vec![TensorType::scalar(DType::I32)])
+    }
+
+    /// It waits for nobody, but it is no constant either, whatever `eval` says.
+    fn effect(&self) -> Effect {
+        Effect::Collective
+    }
+
+    fn eval(&self, _: &[Array]) -> Vec<Array> {
+        vec![Array::scalar(DType::I32, Scalar::Int(0))]
+    }
+
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, _: &[Var], _: &[bool]) -> Vec<(Var, bool)> {
+        if self.names_axis(cx) {
+            vec![(b.iota(DType::I32, &[cx.size], 0), true)]
+        } else {
+            vec![(b.emit1(self.clone(), &[]), false)]
+        }
+    }
+
+    fn names_axis(&self, cx: &VmapContext) -> bool {
+        cx.axis.as_ref() == Some(&self.axis)
+    }
+
+    fn jvp(
+        &self,
+        _: &mut Builder,
+        _: &[Var],
+        _: &[Var],
+        _: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
+        Rule::Some(vec![None])
+    }
+
+    fn transpose(
+        &self,
+        _: &mut Builder,
+        _: &[Operand],
+        _: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
+        Rule::Some(vec![])
+    }
+
+    fn lower(&self, hlo: &mut dyn Hlo, _: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
+        check_bound(&self.axis);
+        if hlo.replicas() == 1 {
+            return vec![hlo_splat(hlo, &results[0], Scalar::Int(0))];
+        }
+        let id = hlo_op(
+            hlo,
+            "stablehlo.replica_id",
+            &[],
+            Vec::new(),
+            &TensorType::scalar(DType::U32),
+        );
+        vec![hlo_op(
+            hlo,
+            "stablehlo.convert",
+            &[id],
+            Vec::new(),
+            &results[0],
+        )]
+    }
+}

@@ -1,0 +1,188 @@
+//! `top_k`.
+
+use super::{for_each_line, order, take_along};
+use crate::array::{Array, Scalar};
+use crate::attributes::Attributes;
+use crate::ir::{Builder, Var};
+use crate::lower::{Hlo, HloAttribute, HloOp, HloValue};
+use crate::op_struct;
+use crate::ops::samples::ramp;
+use crate::ops::{Op, OpStruct, Operand, Rule, Sample, TypeError};
+use crate::transform::VmapContext;
+use crate::types::{DType, TensorType};
+use std::cmp::Ordering;
+
+op_struct! {
+    /// The `k` greatest elements along the last axis, the greatest first, and their positions as `i32`. Of equal elements
+    /// the first comes first. NaN counts as greatest, and 0 as greater than -0.
+    TopK {
+        /// How many.
+        k: usize,
+    }
+}
+
+impl TopK {
+    /// Examples for the generic tests.
+    pub fn samples() -> Vec<Sample> {
+        let peculiar = [
+            f64::NAN,
+            0.0,
+            f64::INFINITY,
+            -0.0,
+            -1.0,
+            f64::NAN,
+            f64::NEG_INFINITY,
+            0.0,
+        ];
+        vec![
+            Sample::new(TopK { k: 2 }, vec![ramp(DType::F32, [5])]),
+            Sample::new(
+                TopK { k: 3 },
+                vec![Array::floats(
+                    DType::F32,
+                    [2, 4],
+                    &[3.5, -1.0, 2.0, 0.25, 7.0, -6.0, 1.5, 0.5],
+                )],
+            ),
+            Sample::new(TopK { k: 2 }, vec![ramp(DType::I32, [2, 3, 2])]),
+            Sample::new(
+                TopK { k: 6 },
+                vec![Array::ints(DType::I32, [8], &[1, 0, 1, 2, 0, 2, 1, 0])],
+            ),
+            Sample::new(
+                TopK { k: 8 },
+                vec![Array::floats(DType::F32, [8], &peculiar)],
+            )
+            .not_differentiable(),
+            Sample::new(TopK { k: 1 }, vec![ramp(DType::F64, [3])]),
+        ]
+    }
+}
+
+impl Op for TopK {
+    fn mnemonic(&self) -> &'static str {
+        "top_k"
+    }
+
+    fn attributes(&self) -> Attributes {
+        self.struct_attributes()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
+        TypeError::check_arity(inputs, 1)?;
+        let x = &inputs[0];
+        if x.dtype == DType::Bool {
+            return Err(TypeError::new(format!("expected numbers, got {x}")));
+        }
+        let mut shape = x.shape.clone();
+        match shape.last_mut() {
+            Some(extent) if self.k <= *extent => *extent = self.k,
+            Some(extent) => {
+                return Err(TypeError::new(format!(
+                    "the last axis of {x} has {extent} elements, not {}",
+                    self.k
+                )));
+            }
+            None => {
+                return Err(TypeError::new(format!(
+                    "expected an operand with an axis, got {x}"
+                )));
+            }
+        }
+        Ok(vec![
+            x.with_shape(shape.clone()),
+            TensorType::new(DType::I32, shape),
+        ])
+    }
+
+    fn eval(&self, inputs: &[Array]) -> Vec<Array> {
+        let x = &inputs[0];
+        let types = self
+            .infer(std::slice::from_ref(&x.ty))
+            .expect("eval is given well-typed operands");
+        let last = x.ty.rank() - 1;
+        let (mut values, mut positions) = (Vec::new(), Vec::new());
+        for_each_line(&x.ty.shape, last, |line| {
+            let mut sorted = line.to_vec();
+            sorted.sort_by(|left, right| total_order(x.at(right), x.at(left)));
+            for index in &sorted[..self.k] {
+                values.push(x.at(index));
+                positions.push(Scalar::Int(index[last] as i128));
+            }
+        });
+        let [values_ty, positions_ty] = [types[0].clone(), types[1].clone()];
+        vec![
+            Array::new(values_ty, values),
+            Array::new(positions_ty, positions),
+        ]
+    }
+
+    fn vmap(
+        &self,
+        b: &mut Builder,
+        _: &VmapContext,
+        inputs: &[Var],
+        _: &[bool],
+    ) -> Vec<(Var, bool)> {
+        b.emit(self.clone(), inputs)
+            .into_iter()
+            .map(|var| (var, true))
+            .collect()
+    }
+
+    fn jvp(
+        &self,
+        b: &mut Builder,
+        _: &[Var],
+        outputs: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
+        let axis = b.ty(outputs[0]).rank() - 1;
+        Rule::Some(vec![
+            tangents[0].map(|t| take_along(b, t, outputs[1], axis)),
+            None,
+        ])
+    }
+
+    fn transpose(
+        &self,
+        _: &mut Builder,
+        _: &[Operand],
+        _: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
+        Rule::None("it is not linear in its operand")
+    }
+
+    fn lower(
+        &self,
+        hlo: &mut dyn Hlo,
+        inputs: &[HloValue],
+        results: &[TensorType],
+    ) -> Vec<HloValue> {
+        let attributes = vec![("k", HloAttribute::I64(self.k as i64))];
+        hlo.op(HloOp {
+            name: "chlo.top_k",
+            operands: inputs,
+            attributes,
+            regions: Vec::new(),
+            results,
+        })
+    }
+}
+
+impl Builder {
+    /// Emits [`TopK`]: values and positions.
+    #[track_caller]
+    pub fn top_k(&mut self, x: Var, k: usize) -> (Var, Var) {
+        let results = self.emit(TopK { k }, &[x]);
+        (results[0], results[1])
+    }
+}
+
+/// The order of [`TopK`].
+fn total_order(x: Scalar, y: Scalar) -> Ordering {
+    match (x, y) {
+        (Scalar::Float(x), Scalar::Float(y)) if !x.is_nan() && !y.is_nan() => x.total_cmp(&y),
+        (x, y) => order(x, y),
+    }
+}
