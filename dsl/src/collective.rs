@@ -1,24 +1,145 @@
-//! Collectives: values combined over a named axis, of a `vmap` or of the replicas of the program.
+//! Collectives: values combined over a named axis, of a `vmap` or of the replicas of the program. A whole tree goes in one
+//! op, since a collective costs about as much as it waits.
 
+use crate::control::body::emit_at;
+use crate::tensor::{Tensor, create, poison, report};
+use crate::trace::state;
+use crate::tree::{IntoTree, Tree};
+use podracer_compiler::ops::{AllGather, AllReduce, AxisIndex, Combination, REPLICAS};
+use podracer_compiler::{DType, Loc, OpRef, TensorType};
 
 /// The axis of the replicas: the devices that run the same program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replicas;
 
 /// Names an axis: [`Replicas`], or the name given to [`vmap_named`](crate::vmap_named).
+#[diagnostic::on_unimplemented(message = "`{Self}` does not name an axis", label = "expected `Replicas` or the name of a `vmap_named`")]
 pub trait AxisName {
     /// The name in the IR.
-    fn axis_name(&self) -> String;
+    fn axis_name(&self) -> &str;
 }
 
 impl AxisName for Replicas {
-    fn axis_name(&self) -> String {
-        "replicas".to_string()
+    fn axis_name(&self) -> &str {
+        REPLICAS
     }
 }
 
 impl AxisName for &str {
-    fn axis_name(&self) -> String {
-        (*self).to_string()
+    fn axis_name(&self) -> &str {
+        self
     }
+}
+
+/// The sum over all members of an axis, leaf by leaf; every member gets it.
+#[track_caller]
+pub fn psum<T: IntoTree>(tree: T, axis: impl AxisName) -> T::Tree {
+    reduce("psum", tree.into_tree(), axis.axis_name(), Combination::Sum)
+}
+
+/// The greatest over all members of an axis, element by element.
+#[track_caller]
+pub fn pmax<T: IntoTree>(tree: T, axis: impl AxisName) -> T::Tree {
+    reduce("pmax", tree.into_tree(), axis.axis_name(), Combination::Max)
+}
+
+/// The least over all members of an axis, element by element.
+#[track_caller]
+pub fn pmin<T: IntoTree>(tree: T, axis: impl AxisName) -> T::Tree {
+    reduce("pmin", tree.into_tree(), axis.axis_name(), Combination::Min)
+}
+
+/// The mean over all members of an axis, leaf by leaf. The leaves are floats.
+#[track_caller]
+pub fn pmean<T: IntoTree>(tree: T, axis: impl AxisName) -> T::Tree {
+    let tree = tree.into_tree();
+    let leaves = tree.leaves();
+    let loc = Loc::caller();
+    for (path, &leaf) in tree.paths().iter().zip(&leaves) {
+        if !leaf.dtype().is_float() {
+            report("pmean", format!("`{}` is {}: only floats have a mean", path.under("argument"), leaf.ty()), &[leaf]);
+            return tree;
+        }
+    }
+    let Some(members) = check_axis("pmean", axis.axis_name()) else {
+        return tree;
+    };
+    let mut operands = leaves.clone();
+    if members.is_none() {
+        // How many replicas there are is known when the program is compiled: they count themselves in the same op.
+        operands.push(create::scalar(1.0f32));
+    }
+    let sums = all_reduce(loc, &operands, axis.axis_name(), Combination::Sum);
+    let mut means = Vec::with_capacity(leaves.len());
+    for &sum in &sums[..leaves.len()] {
+        means.push(match members {
+            Some(members) => sum / members as f64,
+            None => sum / sums[leaves.len()].astype(sum.dtype()),
+        });
+    }
+    tree.with_leaves(&means)
+}
+
+/// The values of all members of an axis, stacked along a new leading axis, leaf by leaf. Over [`Replicas`] it needs to
+/// be known how many there are: see [`trace_replicated`](crate::trace::trace_replicated).
+#[track_caller]
+pub fn all_gather<T: IntoTree>(tree: T, axis: impl AxisName) -> T::Tree {
+    let (tree, name) = (tree.into_tree(), axis.axis_name());
+    let loc = Loc::caller();
+    let Some(members) = check_axis("all_gather", name) else {
+        return tree;
+    };
+    let Some(size) = members else {
+        report("all_gather", "the number of replicas is not known here: trace with `trace_replicated`", &tree.leaves());
+        return tree;
+    };
+    let mut gathered = Vec::new();
+    for leaf in tree.leaves() {
+        let op = AllGather { axis: name.to_string(), dimension: 0, size };
+        gathered.extend(emit_at(loc, OpRef::new(op), &[leaf], &[leaf.ty().stacked(size)]));
+    }
+    tree.with_leaves(&gathered)
+}
+
+/// The place of this member along an axis, from 0, an i32 scalar.
+#[track_caller]
+pub fn axis_index(axis: impl AxisName) -> Tensor {
+    let name = axis.axis_name();
+    let ty = TensorType::scalar(DType::I32);
+    if check_axis("axis_index", name).is_none() {
+        return poison(ty);
+    }
+    match emit_at(Loc::caller(), OpRef::new(AxisIndex { axis: name.to_string() }), &[], &[ty])[..] {
+        [index] => index,
+        _ => Tensor::dead(Loc::caller()),
+    }
+}
+
+#[track_caller]
+fn reduce<T: Tree>(op: &str, tree: T, axis: &str, computation: Combination) -> T {
+    if check_axis(op, axis).is_none() {
+        return tree;
+    }
+    let results = all_reduce(Loc::caller(), &tree.leaves(), axis, computation);
+    tree.with_leaves(&results)
+}
+
+fn all_reduce(loc: Loc, operands: &[Tensor], axis: &str, computation: Combination) -> Vec<Tensor> {
+    if operands.is_empty() {
+        return Vec::new();
+    }
+    let guess: Vec<TensorType> = operands.iter().map(|operand| operand.ty()).collect();
+    emit_at(loc, OpRef::new(AllReduce { axis: axis.to_string(), computation }), operands, &guess)
+}
+
+/// The extent of an axis: `Some(None)` for replicas whose number is not known yet; `None`, with an error, where there is
+/// no such axis.
+#[track_caller]
+fn check_axis(op: &str, axis: &str) -> Option<Option<usize>> {
+    let size = state::with(|trace| trace.axis_size(axis)).flatten();
+    if size.is_none() && axis != REPLICAS {
+        report(op, format!("there is no axis `{axis}` around: name one with `vmap_named(\"{axis}\", ..)`"), &[]);
+        return None;
+    }
+    Some(size)
 }

@@ -22,11 +22,12 @@ pub mod tensor;
 pub mod trace;
 pub mod tree;
 
+pub use collective::{Replicas, all_gather, axis_index, pmax, pmean, pmin, psum};
 pub use control::{cond, fori_loop, map, scan, scan_reverse, subroutine, switch, vmap, vmap_named, while_loop};
 pub use diff::{grad, hessian, jacfwd, jacrev, jvp, linearize, stop_gradient, value_and_grad, vjp};
 pub use key::{Key, Keys};
 pub use placed::Placed;
 pub use podracer_derive::Tree;
 pub use tensor::Tensor;
-pub use trace::{Traced, eval_shape, scope, trace};
+pub use trace::{Traced, eval_shape, scope, trace, trace_replicated};
 pub use tree::{Kind, Spec, Tree};

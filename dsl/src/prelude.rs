@@ -1,6 +1,6 @@
 //! Everything that a program needs: `use podracer::prelude::*`.
 
-pub use crate::collective::{AxisName, Replicas};
+pub use crate::collective::{AxisName, Replicas, all_gather, axis_index, pmax, pmean, pmin, psum};
 pub use crate::control::{cond, fori_loop, map, scan, scan_reverse, subroutine, switch, vmap, vmap_named, while_loop};
 pub use crate::diff::{Loss, grad, hessian, jacfwd, jacrev, jvp, linearize, stop_gradient, value_and_grad, vjp};
 pub use crate::dtype::*;

@@ -54,8 +54,8 @@ impl Key {
         bits_of(self.consume(), dtype, &shape.into_shape())
     }
 
-    /// Uniform i32 in a range. Where the range's extent is no power of two, the draw is biased by less than
-    /// extent / 2^64. An empty range gives its start.
+    /// Uniform i32 in a range. Where the range's extent is no power of two, some values are likelier than others
+    /// by less than extent / 2^64 (2^32 for extents above 2^16). An empty range gives its start.
     #[track_caller]
     pub fn randint<I: Bound>(self, shape: impl Shape, range: Range<I>) -> Tensor {
         self.randint_of(DType::I32, shape, range)
@@ -75,7 +75,8 @@ impl Key {
         let low = range.start.wide().clamp(least, greatest);
         let past = range.end.wide() > greatest;
         let high = range.end.wide().clamp(least, greatest);
-        let bits = dtype.bits();
+        // Narrow types are drawn with 32 bits, as jax does.
+        let bits = dtype.bits().max(32);
         let modulus = 1i128 << bits;
         // The extent, modulo 2^bits: 0 is all values there are.
         let span = if high <= low { 1 } else { (high - low + i128::from(past)) % modulus };
@@ -114,11 +115,13 @@ impl Key {
         let unsigned = unsigned_of(ty.dtype);
         let [first, second] = halves_split(halves);
         let (higher, lower) = (bits_of(first, unsigned, &shape), bits_of(second, unsigned, &shape));
+        let wide = if ty.dtype.size() < 4 { DType::I32 } else { ty.dtype };
+        let (low, high) = (low.astype(wide), high.astype(wide));
         let span = select(high.le(low), 1, (high - low).astype(unsigned));
-        let half = literal(unsigned, 1i128 << (ty.dtype.bits() / 2)) % span;
+        let half = literal(unsigned, 1i128 << (wide.bits() / 2)) % span;
         let multiplier = (half * half) % span;
         let offset = (higher % span * multiplier + lower % span) % span;
-        low + offset.astype(ty.dtype)
+        (low + offset.astype(wide)).astype(ty.dtype)
     }
 
     /// True with probability `p`, a number or a tensor that broadcasts to the shape.
@@ -144,13 +147,9 @@ fn literal(dtype: DType, value: i128) -> Tensor {
     create::constant_of(&podracer_compiler::Array::scalar(dtype, podracer_compiler::Scalar::Int(value)))
 }
 
+/// The words that integers of a type are drawn from.
 fn unsigned_of(dtype: DType) -> DType {
-    match dtype.size() {
-        1 => DType::U8,
-        2 => DType::U16,
-        4 => DType::U32,
-        _ => DType::U64,
-    }
+    if dtype.size() == 8 { DType::U64 } else { DType::U32 }
 }
 
 /// A bound of a range of integers that is known while tracing.

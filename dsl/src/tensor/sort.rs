@@ -1,7 +1,8 @@
 //! Sorting along an axis. Stable; NaN comes last.
 
 use super::create::iota;
-use super::{Tensor, fail, poison, resolve_axis};
+use super::{Tensor, emit_as, fail, poison, resolve_axis};
+use podracer_compiler::ops::{Sort, TopK};
 use podracer_compiler::{DType, Loc, TensorType};
 
 /// Sorts tensors of one shape together along an axis: by the first `num_keys` of them, first things first, the others
@@ -11,8 +12,7 @@ pub fn sort_together(tensors: &[Tensor], num_keys: usize, axis: isize) -> Vec<Te
     let types: Vec<TensorType> = tensors.iter().map(|tensor| tensor.ty()).collect();
     let rank = types.first().map_or(0, TensorType::rank);
     match resolve_axis("sort", axis, rank) {
-        // WAITING
-        Some(_) => { let _ = num_keys; types.into_iter().map(|ty| fail("sort", "not there yet", &[], ty)).collect() }
+        Some(dimension) => emit_as(Sort { dimension, stable: true, num_keys }, tensors, &types),
         None => types.into_iter().map(poison).collect(),
     }
 }
@@ -37,7 +37,7 @@ impl Tensor {
     }
 
     /// The `k` greatest elements along the last axis, in falling order, and their positions in i32; of equal ones the
-    /// first comes first.
+    /// first comes first, and NaN counts as greatest.
     #[track_caller]
     pub fn top_k(self, k: usize) -> (Tensor, Tensor) {
         let ty = self.ty();
@@ -46,12 +46,10 @@ impl Tensor {
             let message = format!("{ty} has no {k} elements along its last axis");
             return (fail("top_k", message, &[self], ty.clone()), poison(ty.with_dtype(DType::I32)));
         }
-        let positions = iota(DType::I32, ty.shape.clone(), -1);
-        // Sorting by a key that falls as the value rises keeps the order of equal elements. Bits of an integer, flipped,
-        // do that without overflow.
-        let key = if ty.dtype.is_float() { -self } else { !self };
-        let sorted = sort_together(&[key, self, positions], 1, -1);
-        (sorted[1].slice_axis(-1, 0..k), sorted[2].slice_axis(-1, 0..k))
+        let mut guess = ty.clone();
+        guess.shape[ty.rank() - 1] = k;
+        let results = emit_as(TopK { k }, &[self], &[guess.clone(), guess.with_dtype(DType::I32)]);
+        (results[0], results[1])
     }
 }
 

@@ -7,4 +7,4 @@ mod traced;
 
 pub use error::{Note, TraceError, TraceErrors, Warning};
 pub use scope::{Scope, scope};
-pub use traced::{EvalError, Traced, eval_shape, trace};
+pub use traced::{EvalError, Traced, eval_shape, trace, trace_replicated};

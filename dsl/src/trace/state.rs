@@ -8,6 +8,7 @@
 
 use super::error::{Note, TraceError, Warning};
 use crate::tensor::Tensor;
+use podracer_compiler::ops::REPLICAS;
 use podracer_compiler::{Builder, DType, Func, Loc, OpRef, TensorType, Var};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,7 +39,7 @@ pub(crate) struct Frame {
     builder: Builder,
     captures: Vec<(Tensor, Var)>,
     by_slot: BTreeMap<u32, Var>,
-    /// The named axis that this frame's vmap gives, with its extent.
+    /// The named axis that this frame's vmap gives, or the program's replicas, with its extent.
     axis: Option<(String, usize)>,
 }
 
@@ -76,10 +77,10 @@ pub(crate) fn with<R>(f: impl FnOnce(&mut Trace) -> R) -> Option<R> {
 }
 
 /// Begins a trace on this thread; an unfinished one waits below it. Gives the new depth.
-pub(crate) fn push() -> usize {
+pub(crate) fn push(replicas: Option<usize>) -> usize {
     TRACES.with(|traces| {
         let mut traces = traces.borrow_mut();
-        traces.push(Trace::new());
+        traces.push(Trace::new(replicas));
         traces.len()
     })
 }
@@ -94,7 +95,7 @@ pub(crate) fn pop(depth: usize) -> Option<Trace> {
 }
 
 impl Trace {
-    fn new() -> Trace {
+    fn new(replicas: Option<usize>) -> Trace {
         let mut trace = Trace {
             id: NEXT_TRACE.fetch_add(1, Ordering::Relaxed),
             slots: Vec::new(),
@@ -106,7 +107,7 @@ impl Trace {
             consumed: BTreeMap::new(),
             both: BTreeSet::new(),
         };
-        trace.open(FrameKind::Root, None);
+        trace.open(FrameKind::Root, replicas.map(|replicas| (REPLICAS.to_string(), replicas)));
         trace
     }
 

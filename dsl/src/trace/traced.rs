@@ -28,9 +28,29 @@ pub struct Traced<A: Tree, R: Tree> {
 /// A panic of `f` is caught: mistakes recorded before it are what is told, and otherwise the panic itself.
 #[track_caller]
 pub fn trace<S: ArgumentSpec, R: IntoTree>(spec: S, f: impl FnOnce(S::Tree) -> R) -> Result<Traced<S::Tree, R::Tree>, TraceErrors> {
+    trace_with(None, spec, f)
+}
+
+/// [`trace`] of a program that runs on this many replicas: what one of them does. Needed only where the program depends
+/// on their number, as `all_gather` over `Replicas` does.
+#[track_caller]
+pub fn trace_replicated<S: ArgumentSpec, R: IntoTree>(
+    replicas: usize,
+    spec: S,
+    f: impl FnOnce(S::Tree) -> R,
+) -> Result<Traced<S::Tree, R::Tree>, TraceErrors> {
+    trace_with(Some(replicas), spec, f)
+}
+
+#[track_caller]
+fn trace_with<S: ArgumentSpec, R: IntoTree>(
+    replicas: Option<usize>,
+    spec: S,
+    f: impl FnOnce(S::Tree) -> R,
+) -> Result<Traced<S::Tree, R::Tree>, TraceErrors> {
     let loc = Loc::caller();
     let arguments = spec.into_spec();
-    let depth = state::push();
+    let depth = state::push(replicas);
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let traced = S::Tree::from_kind::<Types>(&arguments.0, &mut |ty| {
             state::with(|trace| trace.param(ty.clone(), false, loc)).unwrap_or(crate::Tensor::dead(loc))

@@ -64,7 +64,8 @@ macro_rules! literal_trees {
         }
     )*};
 }
-literal_trees!(f64, f32, i32, u32, bool);
+// One integer and one float type: with more, rustc could not tell the type of `0` in a carry before the closure is checked.
+literal_trees!(f64, i32, bool);
 
 macro_rules! tuple_trees {
     ($($name:ident $position:tt),*) => {

@@ -1,4 +1,6 @@
 //! Tests of what users write. One binary; a module for each topic.
 
 mod catch;
+mod golden;
 mod helpers;
+mod mistakes;
