@@ -32,11 +32,12 @@ impl Activation {
     pub fn apply(self, x: Tensor) -> Tensor {
         match self {
             Activation::Tanh => x.tanh(),
-            Activation::Relu => x.relu(),
+            // Written so that NaN stays NaN; the derivative at 0 is 0.
+            Activation::Relu => select(x.le(0), x.zeros_like(), x),
             Activation::Silu => x.silu(),
             Activation::Gelu => 0.5 * x * (1.0 + (0.797_884_560_802_865_4 * (x + 0.044715 * x * x * x)).tanh()),
-            // Kept below 0 before the exponential: where x is large the side not taken must not overflow.
-            Activation::Elu => select(x.gt(0), x, x.minimum(0).expm1()),
+            // The exponential gets 0 where it is not taken: it must not overflow there, or the gradient is NaN.
+            Activation::Elu => select(x.gt(0), x, select(x.gt(0), x.zeros_like(), x).expm1()),
             Activation::LeakyRelu => select(x.ge(0), x, 0.01 * x),
             Activation::Sigmoid => x.sigmoid(),
             Activation::Softplus => x.softplus(),

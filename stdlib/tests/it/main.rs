@@ -1,0 +1,8 @@
+//! The standard library against the values of rlax, optax, flax, jax.nn and distrax, by the reference semantics.
+
+mod distributions;
+mod golden;
+mod losses;
+mod nn;
+mod optim;
+mod returns;
