@@ -1,7 +1,7 @@
 //! What `vmap`, `scan` and `map` go over: trees along their leaves' leading axis, ranges, keys, other axes.
 
 use super::{IntoTree, Path, Step, Tree};
-use crate::tensor::{self, Tensor, create};
+use crate::tensor::{Tensor, create};
 use podracer_compiler::{DType, Loc};
 use std::ops::Range;
 
@@ -183,21 +183,16 @@ impl<X: Over> Over for Rev<X> {
     }
 }
 
-macro_rules! ranges {
-    ($($int:ty),*) => {$(
-        /// Goes over the numbers of the range, as i32 scalars.
-        impl Over for Range<$int> {
-            type Item = Tensor;
-            fn sources(&self, sources: &mut Sources) {
-                let length = usize::try_from(self.end.saturating_sub(self.start)).unwrap_or(0);
-                let numbers = create::iota(DType::I32, [length], 0);
-                let start = self.start as i32;
-                sources.push(if start == 0 { numbers } else { tensor::binary(podracer_compiler::ops::Add {}, numbers, start) });
-            }
-            fn item(self, items: &mut Items<'_>) -> Tensor {
-                items.take()
-            }
-        }
-    )*};
+/// Goes over the numbers of the range, as i32 scalars. Ranges of `usize` only: with a second integer type rustc could not
+/// tell what `0..4` is before the closure is checked.
+impl Over for Range<usize> {
+    type Item = Tensor;
+    #[track_caller]
+    fn sources(&self, sources: &mut Sources) {
+        let numbers = create::iota(DType::I32, [self.end.saturating_sub(self.start)], 0);
+        sources.push(if self.start == 0 { numbers } else { numbers + self.start });
+    }
+    fn item(self, items: &mut Items<'_>) -> Tensor {
+        items.take()
+    }
 }
-ranges!(i32, usize);

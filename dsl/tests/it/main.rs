@@ -1,6 +1,9 @@
 //! Tests of what users write. One binary; a module for each topic.
 
 mod catch;
+mod combinators;
+mod derivatives;
 mod golden;
 mod helpers;
 mod mistakes;
+mod tensors;
