@@ -8,26 +8,38 @@ pub fn difference(expected: &Array, got: &Array, tolerance: f64) -> Option<Strin
     if expected.ty != got.ty {
         return Some(format!("expected {}, got {}", expected.ty, got.ty));
     }
-    let wrong: Vec<usize> =
-        (0..expected.data.len()).filter(|&i| !close(expected.data[i], got.data[i], tolerance)).collect();
+    let wrong: Vec<usize> = (0..expected.data.len())
+        .filter(|&i| !close(expected.data[i], got.data[i], tolerance))
+        .collect();
     let &first = wrong.first()?;
     let (a, b) = (expected.data[first], got.data[first]);
     let (count, all) = (wrong.len(), expected.data.len());
-    Some(format!("{count} of {all} elements of {} differ, first element {first}: expected {a:?}, got {b:?}", expected.ty))
+    Some(format!(
+        "{count} of {all} elements of {} differ, first element {first}: expected {a:?}, got {b:?}",
+        expected.ty
+    ))
 }
 
 /// [`difference`] of the results of a function, one after the other.
 pub fn differences(expected: &[Array], got: &[Array], tolerance: f64) -> Option<String> {
     if expected.len() != got.len() {
-        return Some(format!("expected {} results, got {}", expected.len(), got.len()));
+        return Some(format!(
+            "expected {} results, got {}",
+            expected.len(),
+            got.len()
+        ));
     }
-    let one = |(i, (a, b)): (usize, (&Array, &Array))| Some(format!("result {i}: {}", difference(a, b, tolerance)?));
+    let one = |(i, (a, b)): (usize, (&Array, &Array))| {
+        Some(format!("result {i}: {}", difference(a, b, tolerance)?))
+    };
     expected.iter().zip(got).enumerate().find_map(one)
 }
 
 fn close(expected: Scalar, got: Scalar, tolerance: f64) -> bool {
     match (expected, got) {
-        (Scalar::Float(a), Scalar::Float(b)) if tolerance > 0.0 && a.is_finite() && b.is_finite() => {
+        (Scalar::Float(a), Scalar::Float(b))
+            if tolerance > 0.0 && a.is_finite() && b.is_finite() =>
+        {
             (a - b).abs() <= tolerance * a.abs().max(1.0)
         }
         _ => expected == got,
@@ -45,7 +57,10 @@ mod tests {
 
     #[test]
     fn bits_are_compared_where_nothing_else_is_allowed() {
-        assert_eq!(difference(&f32s(&[f64::NAN, 1.0]), &f32s(&[-f64::NAN, 1.0]), 0.0), None);
+        assert_eq!(
+            difference(&f32s(&[f64::NAN, 1.0]), &f32s(&[-f64::NAN, 1.0]), 0.0),
+            None
+        );
         assert!(difference(&f32s(&[0.0]), &f32s(&[-0.0]), 0.0).is_some());
         assert_eq!(difference(&f32s(&[0.0]), &f32s(&[-0.0]), 1e-6), None);
     }

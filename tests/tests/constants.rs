@@ -14,7 +14,10 @@ fn edge_values(dtype: DType) -> Vec<Scalar> {
     }
     if dtype.is_integer() {
         let (least, greatest) = dtype.integer_range();
-        return [least, greatest, 0, 1, least + 1, greatest - 1].into_iter().map(Scalar::Int).collect();
+        return [least, greatest, 0, 1, least + 1, greatest - 1]
+            .into_iter()
+            .map(Scalar::Int)
+            .collect();
     }
     // The greatest finite value and the least positive one, which is not normal but for bf16, where XLA on the CPU makes the
     // others 0.
@@ -24,7 +27,17 @@ fn edge_values(dtype: DType) -> Vec<Scalar> {
         DType::F32 => (f64::from(f32::MAX), 2f64.powi(-149)),
         _ => (f64::MAX, f64::from_bits(1)),
     };
-    let values = [f64::NAN, -0.0, 0.0, f64::INFINITY, f64::NEG_INFINITY, greatest, -greatest, least, 1.0 / 3.0];
+    let values = [
+        f64::NAN,
+        -0.0,
+        0.0,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        greatest,
+        -greatest,
+        least,
+        1.0 / 3.0,
+    ];
     values.into_iter().map(Scalar::Float).collect()
 }
 
@@ -35,13 +48,35 @@ fn constants_of_every_dtype_and_size() {
         let edges = edge_values(dtype);
         for shape in [vec![], vec![0, 3], vec![9], vec![7, 40]] {
             let ty = TensorType::new(dtype, shape);
-            let data = (0..ty.elements()).map(|i| edges[i * (i + 1) / 2 % edges.len()]).collect();
+            let data = (0..ty.elements())
+                .map(|i| edges[i * (i + 1) / 2 % edges.len()])
+                .collect();
             arrays.push(Array::new(ty, data));
         }
-        arrays.extend(edges.iter().map(|&value| Array::splat(TensorType::new(dtype, [20, 30]), value)));
+        arrays.extend(
+            edges
+                .iter()
+                .map(|&value| Array::splat(TensorType::new(dtype, [20, 30]), value)),
+        );
     }
     let mut b = Builder::new();
-    let results = arrays.iter().map(|array| b.emit1(Constant { value: Arc::new(array.clone()) }, &[])).collect();
+    let results = arrays
+        .iter()
+        .map(|array| {
+            b.emit1(
+                Constant {
+                    value: Arc::new(array.clone()),
+                },
+                &[],
+            )
+        })
+        .collect();
     let got = run(&b.finish("constants", results), &[]).expect("constants compile");
-    check_all(&arrays.iter().zip(&got).filter_map(|(expected, got)| difference(expected, got, 0.0)).collect::<Vec<_>>());
+    check_all(
+        &arrays
+            .iter()
+            .zip(&got)
+            .filter_map(|(expected, got)| difference(expected, got, 0.0))
+            .collect::<Vec<_>>(),
+    );
 }

@@ -38,18 +38,39 @@ const WRITTEN_WITH_OTHERS: &[&str] = &[
 
 /// Where we differ from JAX on purpose: the beginning of a complaint's subject, and why.
 const DIFFERENT: &[(&str, &str)] = &[
-    ("jvp of abs {} (f32[2]), derivative at a kink", "0 between -1 and 1, where JAX takes 1"),
+    (
+        "jvp of abs {} (f32[2]), derivative at a kink",
+        "0 between -1 and 1, where JAX takes 1",
+    ),
     ("vjp of abs {} (f32[2]), derivative at a kink", "as its jvp"),
-    ("jvp of power {} (f32[4], f32[4]), derivative at edges", "0^0 does not change with its base, where JAX has 0 * inf"),
-    ("vjp of power {} (f32[4], f32[4]), derivative at edges", "as its jvp"),
-    ("jvp of cummax {\"axis\":0,\"reverse\":false} (f32[5]), derivative at ties", "the later of equals, where JAX gives shares"),
-    ("vjp of cummax {\"axis\":0,\"reverse\":false} (f32[5]), derivative at ties", "as its jvp"),
+    (
+        "jvp of power {} (f32[4], f32[4]), derivative at edges",
+        "0^0 does not change with its base, where JAX has 0 * inf",
+    ),
+    (
+        "vjp of power {} (f32[4], f32[4]), derivative at edges",
+        "as its jvp",
+    ),
+    (
+        "jvp of cummax {\"axis\":0,\"reverse\":false} (f32[5]), derivative at ties",
+        "the later of equals, where JAX gives shares",
+    ),
+    (
+        "vjp of cummax {\"axis\":0,\"reverse\":false} (f32[5]), derivative at ties",
+        "as its jvp",
+    ),
     ("value of sign {} (u", "signs are for what has one"),
     ("value of maximum {} (bool", "`or` does it"),
     ("value of minimum {} (bool", "`and` does it"),
-    ("value of argmax {\"axis\":0} (bool", "bools are converted first, by whoever means numbers"),
+    (
+        "value of argmax {\"axis\":0} (bool",
+        "bools are converted first, by whoever means numbers",
+    ),
     ("value of argmin {\"axis\":0} (bool", "as argmax"),
-    ("compare {\"compare_type\":\"TOTALORDER\"", "compare has IEEE's order only; sort has its own total one"),
+    (
+        "compare {\"compare_type\":\"TOTALORDER\"",
+        "compare has IEEE's order only; sort has its own total one",
+    ),
 ];
 
 /// A record, read.
@@ -72,7 +93,10 @@ struct Derivative {
 fn ops_have_golden_values_and_derivatives() {
     let mut complaints = Vec::new();
     let mut left_out = BTreeSet::new();
-    for (file, record) in FILES.iter().flat_map(|file| records(file).into_iter().map(move |record| (file, record))) {
+    for (file, record) in FILES
+        .iter()
+        .flat_map(|file| records(file).into_iter().map(move |record| (file, record)))
+    {
         let mnemonic = record["op"].as_str().unwrap_or_default();
         if WRITTEN_WITH_OTHERS.contains(&mnemonic) {
             left_out.insert(mnemonic.to_string());
@@ -84,16 +108,28 @@ fn ops_have_golden_values_and_derivatives() {
         }
         match read(&record) {
             Ok(record) => complaints.extend(check(&record)),
-            Err(error) => complaints.push(format!("{mnemonic} {}: {error:#} ({file})", record["attrs"])),
+            Err(error) => complaints.push(format!(
+                "{mnemonic} {}: {error:#} ({file})",
+                record["attrs"]
+            )),
         }
     }
     for (subject, reason) in DIFFERENT {
         let before = complaints.len();
         complaints.retain(|complaint| !complaint.starts_with(subject));
-        assert!(complaints.len() < before, "no difference any more in {subject}: {reason}");
+        assert!(
+            complaints.len() < before,
+            "no difference any more in {subject}: {reason}"
+        );
     }
-    let listed: BTreeSet<String> = WRITTEN_WITH_OTHERS.iter().map(ToString::to_string).collect();
-    assert_eq!(left_out, listed, "the list of what is left out is not that of the files");
+    let listed: BTreeSet<String> = WRITTEN_WITH_OTHERS
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        left_out, listed,
+        "the list of what is left out is not that of the files"
+    );
     check_all(&complaints);
 }
 
@@ -110,13 +146,24 @@ fn read(record: &Value) -> Result<Record> {
     let outputs = golden::arrays(&record["outputs"])?;
     let op = op(record, &types(&inputs), &types(&outputs))?;
     let shown: Vec<String> = inputs.iter().map(|input| input.ty.to_string()).collect();
-    let note = record["note"].as_str().map(|note| format!(", {note}")).unwrap_or_default();
-    let name = format!("{} {} ({}){note}", record["op"].as_str().unwrap_or_default(), record["attrs"], shown.join(", "));
+    let note = record["note"]
+        .as_str()
+        .map(|note| format!(", {note}"))
+        .unwrap_or_default();
+    let name = format!(
+        "{} {} ({}){note}",
+        record["op"].as_str().unwrap_or_default(),
+        record["attrs"],
+        shown.join(", ")
+    );
     let derivative = |given: &str, expected: &str| -> Result<Option<Derivative>> {
         if record.get(given).is_none() {
             return Ok(None);
         }
-        Ok(Some(Derivative { given: optional(&record[given])?, expected: optional(&record[expected])? }))
+        Ok(Some(Derivative {
+            given: optional(&record[given])?,
+            expected: optional(&record[expected])?,
+        }))
     };
     Ok(Record {
         name,
@@ -129,8 +176,18 @@ fn read(record: &Value) -> Result<Record> {
 }
 
 fn optional(value: &Value) -> Result<Vec<Option<Array>>> {
-    let list = value.as_array().ok_or_else(|| anyhow!("no list: {value}"))?;
-    list.iter().map(|array| if array.is_null() { Ok(None) } else { golden::array(array).map(Some) }).collect()
+    let list = value
+        .as_array()
+        .ok_or_else(|| anyhow!("no list: {value}"))?;
+    list.iter()
+        .map(|array| {
+            if array.is_null() {
+                Ok(None)
+            } else {
+                golden::array(array).map(Some)
+            }
+        })
+        .collect()
 }
 
 /// The op of a record. Most have the golden file's names; the rest are the few lines here.
@@ -146,19 +203,36 @@ fn op(record: &Value, inputs: &[TensorType], outputs: &[TensorType]) -> Result<O
         "take" => return Ok(OpRef::new(Gather::take(&inputs[0], &inputs[1], axis))),
         "argmax" | "argmin" => attributes = attributes.with("dtype", outputs[0].dtype),
         "gather" => attributes = attributes.with("index_vector_dim", inputs[1].rank() - 1),
-        "scatter" => attributes = attributes.with("index_vector_dim", inputs[1].rank() - 1).with("unique_indices", false),
+        "scatter" => {
+            attributes = attributes
+                .with("index_vector_dim", inputs[1].rank() - 1)
+                .with("unique_indices", false)
+        }
         _ => {}
     }
     if let Some(word) = mnemonic.strip_prefix("scatter_") {
         let word = if word == "mul" { "multiply" } else { word };
-        let combiner = Combiner::ALL.iter().copied().find(|combiner| combiner.word() == word).context("no such combiner")?;
-        return Ok(OpRef::new(Scatter::at(inputs[0].rank(), inputs[1].rank(), axis, combiner)));
+        let combiner = Combiner::ALL
+            .iter()
+            .copied()
+            .find(|combiner| combiner.word() == word)
+            .context("no such combiner")?;
+        return Ok(OpRef::new(Scatter::at(
+            inputs[0].rank(),
+            inputs[1].rank(),
+            axis,
+            combiner,
+        )));
     }
     let entry = registry::find(mnemonic).ok_or_else(|| anyhow!("the registry has no such op"))?;
     let op = (entry.parse)(&attributes).map_err(|problem| anyhow!(problem))?;
     // An attribute that the op does not know would be passed over in silence.
     let known = op.attributes();
-    match attributes.0.iter().find(|(name, _)| known.get(name).is_none()) {
+    match attributes
+        .0
+        .iter()
+        .find(|(name, _)| known.get(name).is_none())
+    {
         Some((name, _)) => bail!("{mnemonic} has no attribute {name}"),
         None => Ok(op),
     }
@@ -177,12 +251,18 @@ fn renamed(mnemonic: &str, name: &str) -> &'static str {
 }
 
 fn attribute(name: &str, value: &Value) -> Result<Attribute> {
-    let int = |value: &Value| value.as_i64().ok_or_else(|| anyhow!("attribute {name}: {value} is no integer"));
+    let int = |value: &Value| {
+        value
+            .as_i64()
+            .ok_or_else(|| anyhow!("attribute {name}: {value} is no integer"))
+    };
     match value {
         Value::Bool(flag) => Ok((*flag).into()),
         Value::Number(_) => Ok(int(value)?.into()),
         Value::Array(list) => Ok(list.iter().map(int).collect::<Result<Vec<i64>>>()?.into()),
-        Value::String(word) if name == "dtype" => Ok(DType::parse(word).ok_or_else(|| anyhow!("no dtype {word}"))?.into()),
+        Value::String(word) if name == "dtype" => Ok(DType::parse(word)
+            .ok_or_else(|| anyhow!("no dtype {word}"))?
+            .into()),
         Value::String(word) => Ok(word.clone().into()),
         _ => bail!("attribute {name}: {value} is of no kind of ours"),
     }
@@ -191,13 +271,20 @@ fn attribute(name: &str, value: &Value) -> Result<Attribute> {
 fn check(record: &Record) -> Vec<String> {
     // A rule that panics is a complaint like another; the message of the panic goes to standard error.
     let guarded = |what: &str, run: &dyn Fn() -> Result<Option<String>>| {
-        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_or_else(|_| Err(anyhow!("panicked")));
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run))
+            .unwrap_or_else(|_| Err(anyhow!("panicked")));
         let problem = outcome.unwrap_or_else(|error| Some(format!("{error:#}")))?;
         Some(format!("{what} of {}: {problem}", record.name))
     };
     let value = guarded("value", &|| check_value(record));
-    let forward = record.tangents.as_ref().and_then(|derivative| guarded("jvp", &|| check_jvp(record, derivative)));
-    let reverse = record.cotangents.as_ref().and_then(|derivative| guarded("vjp", &|| check_vjp(record, derivative)));
+    let forward = record
+        .tangents
+        .as_ref()
+        .and_then(|derivative| guarded("jvp", &|| check_jvp(record, derivative)));
+    let reverse = record
+        .cotangents
+        .as_ref()
+        .and_then(|derivative| guarded("vjp", &|| check_vjp(record, derivative)));
     [value, forward, reverse].into_iter().flatten().collect()
 }
 
@@ -212,10 +299,20 @@ fn check_jvp(record: &Record, derivative: &Derivative) -> Result<Option<String>>
     let func = one_op(&record.op, &types(&record.inputs));
     let wrt: Vec<bool> = derivative.given.iter().map(Option::is_some).collect();
     let (joint, present) = jvp_with(&func, &wrt, &vec![true; func.results.len()])?;
-    let arguments: Vec<Array> = record.inputs.iter().cloned().chain(derivative.given.iter().flatten().cloned()).collect();
+    let arguments: Vec<Array> = record
+        .inputs
+        .iter()
+        .cloned()
+        .chain(derivative.given.iter().flatten().cloned())
+        .collect();
     let got = joint.eval(&arguments).split_off(func.results.len());
-    let expected: Vec<Option<&Array>> =
-        derivative.expected.iter().zip(&present).filter(|(_, present)| **present).map(|(expected, _)| expected.as_ref()).collect();
+    let expected: Vec<Option<&Array>> = derivative
+        .expected
+        .iter()
+        .zip(&present)
+        .filter(|(_, present)| **present)
+        .map(|(expected, _)| expected.as_ref())
+        .collect();
     compare(&expected, &got.iter().collect::<Vec<_>>(), 1e-5)
 }
 
@@ -223,23 +320,38 @@ fn check_vjp(record: &Record, derivative: &Derivative) -> Result<Option<String>>
     let func = one_op(&record.op, &types(&record.inputs));
     let wrt: Vec<bool> = derivative.expected.iter().map(Option::is_some).collect();
     let parts = vjp(&func, &wrt)?;
-    let residuals = parts.primal.eval(&record.inputs).split_off(func.results.len());
+    let residuals = parts
+        .primal
+        .eval(&record.inputs)
+        .split_off(func.results.len());
     let cotangents = float_results(&func).map(|(i, ty)| {
         let given = derivative.given.get(i).cloned().flatten();
         given.unwrap_or_else(|| Array::splat(ty.clone(), Scalar::Float(0.0)))
     });
     let arguments: Vec<Array> = residuals.into_iter().chain(cotangents).collect();
     let got = parts.pullback.eval(&arguments);
-    let expected: Vec<Option<&Array>> = derivative.expected.iter().filter(|expected| expected.is_some()).map(Option::as_ref).collect();
+    let expected: Vec<Option<&Array>> = derivative
+        .expected
+        .iter()
+        .filter(|expected| expected.is_some())
+        .map(Option::as_ref)
+        .collect();
     compare(&expected, &got.iter().collect::<Vec<_>>(), 1e-5)
 }
 
 fn float_results(func: &Func) -> impl Iterator<Item = (usize, TensorType)> {
-    func.result_types().into_iter().enumerate().filter(|(_, ty)| ty.dtype.is_float())
+    func.result_types()
+        .into_iter()
+        .enumerate()
+        .filter(|(_, ty)| ty.dtype.is_float())
 }
 
 /// Compares arrays, those that are expected, with the tolerance that is `f32`'s or what the dtype needs.
-fn compare(expected: &[Option<&Array>], got: &[&Array], f32_tolerance: f64) -> Result<Option<String>> {
+fn compare(
+    expected: &[Option<&Array>],
+    got: &[&Array],
+    f32_tolerance: f64,
+) -> Result<Option<String>> {
     if expected.len() != got.len() {
         bail!("expected {} arrays, got {}", expected.len(), got.len());
     }

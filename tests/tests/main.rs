@@ -2,5 +2,6 @@
 
 mod constants;
 mod golden_ops;
+mod replicas;
 mod tidy;
 mod xla;

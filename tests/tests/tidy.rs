@@ -15,13 +15,23 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("podracer-plugins", &[]),
     (
         "podracer-runtime",
-        &["podracer-compiler", "podracer-mlir", "podracer-dsl", "podracer-stdlib", "podracer-envs", "podracer-plugins"],
+        &[
+            "podracer-compiler",
+            "podracer-mlir",
+            "podracer-dsl",
+            "podracer-stdlib",
+            "podracer-envs",
+            "podracer-plugins",
+        ],
     ),
 ];
 
 /// Crates with unsafe code, all of it in one module: they deny it and allow it there. All others forbid it.
 const UNSAFE: &[(&str, &str)] = &[
-    ("compiler/mlir", "denied throughout: melior's safe functions do"),
+    (
+        "compiler/mlir",
+        "denied throughout: melior's safe functions do",
+    ),
     ("envs", "shared memory"),
     ("runtime", "PJRT's C API"),
 ];
@@ -35,17 +45,33 @@ const LONG: &[(&str, &str)] = &[];
 const MOST_LINES: usize = 500;
 
 fn files_with(extensions: &[&str]) -> Vec<(PathBuf, String)> {
-    let fits = |file: &Path| extensions.iter().any(|&wanted| file.extension().is_some_and(|extension| extension == wanted));
+    let fits = |file: &Path| {
+        extensions.iter().any(|&wanted| {
+            file.extension()
+                .is_some_and(|extension| extension == wanted)
+        })
+    };
     let files = workspace::files().expect("the repository can be read");
-    files.into_iter().filter(|file| fits(file)).filter_map(|file| workspace::text(&file).map(|text| (file, text))).collect()
+    files
+        .into_iter()
+        .filter(|file| fits(file))
+        .filter_map(|file| workspace::text(&file).map(|text| (file, text)))
+        .collect()
 }
 
 /// Every crate's folder and manifest.
 fn manifests() -> Vec<(PathBuf, toml::Table)> {
-    let manifests = files_with(&["toml"]).into_iter().filter(|(file, _)| file.ends_with("Cargo.toml"));
+    let manifests = files_with(&["toml"])
+        .into_iter()
+        .filter(|(file, _)| file.ends_with("Cargo.toml"));
     let parse = |(file, text): (PathBuf, String)| {
-        let table = text.parse().unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        (file.parent().map(Path::to_path_buf).unwrap_or_default(), table)
+        let table = text
+            .parse()
+            .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        (
+            file.parent().map(Path::to_path_buf).unwrap_or_default(),
+            table,
+        )
     };
     manifests.map(parse).collect()
 }
@@ -56,10 +82,20 @@ fn name(manifest: &toml::Table) -> Option<&str> {
 
 /// What a crate depends on, for building and for its tests.
 fn dependencies(manifest: &toml::Table) -> Vec<String> {
-    let targets = manifest.get("target").and_then(toml::Value::as_table).into_iter().flatten();
-    let tables = targets.filter_map(|(_, table)| table.as_table()).chain([manifest]);
+    let targets = manifest
+        .get("target")
+        .and_then(toml::Value::as_table)
+        .into_iter()
+        .flatten();
+    let tables = targets
+        .filter_map(|(_, table)| table.as_table())
+        .chain([manifest]);
     let kinds = ["dependencies", "build-dependencies", "dev-dependencies"];
-    let lists = tables.flat_map(|table| kinds.into_iter().filter_map(|kind| table.get(kind)?.as_table()));
+    let lists = tables.flat_map(|table| {
+        kinds
+            .into_iter()
+            .filter_map(|kind| table.get(kind)?.as_table())
+    });
     lists.flat_map(|list| list.keys().cloned()).collect()
 }
 
@@ -68,15 +104,22 @@ fn imports_run_one_way() {
     let arrows: BTreeMap<_, _> = ARROWS.iter().copied().collect();
     let mut complaints = Vec::new();
     for (folder, manifest) in manifests() {
-        let Some(name) = name(&manifest) else { continue };
+        let Some(name) = name(&manifest) else {
+            continue;
+        };
         for dependency in dependencies(&manifest) {
             if dependency == "melior" && name != "podracer-mlir" {
                 complaints.push(format!("{name} depends on melior: only podracer-mlir may"));
             }
             let ours = arrows.contains_key(dependency.as_str()) || dependency == "podracer";
-            let allowed = arrows.get(name).is_none_or(|allowed| allowed.contains(&dependency.as_str()));
+            let allowed = arrows
+                .get(name)
+                .is_none_or(|allowed| allowed.contains(&dependency.as_str()));
             if ours && !allowed {
-                complaints.push(format!("{name} ({}) depends on {dependency}: it may not", folder.display()));
+                complaints.push(format!(
+                    "{name} ({}) depends on {dependency}: it may not",
+                    folder.display()
+                ));
             }
         }
     }
@@ -85,28 +128,70 @@ fn imports_run_one_way() {
 
 #[test]
 fn crates_inherit_the_lints() {
-    let inherits = |manifest: &toml::Table| manifest.get("lints").and_then(|lints| lints.get("workspace")) == Some(&true.into());
-    let wrong = manifests().into_iter().filter(|(_, manifest)| name(manifest).is_some() && !inherits(manifest));
-    check_all(&wrong.map(|(folder, _)| format!("{}/Cargo.toml has no `lints.workspace = true`", folder.display())).collect::<Vec<_>>());
+    let inherits = |manifest: &toml::Table| {
+        manifest
+            .get("lints")
+            .and_then(|lints| lints.get("workspace"))
+            == Some(&true.into())
+    };
+    let wrong = manifests()
+        .into_iter()
+        .filter(|(_, manifest)| name(manifest).is_some() && !inherits(manifest));
+    check_all(
+        &wrong
+            .map(|(folder, _)| {
+                format!(
+                    "{}/Cargo.toml has no `lints.workspace = true`",
+                    folder.display()
+                )
+            })
+            .collect::<Vec<_>>(),
+    );
 }
 
 #[test]
 fn unsafe_code_is_forbidden_or_in_one_place() {
     let mut complaints = Vec::new();
     for (folder, manifest) in manifests() {
-        let root = ["src/lib.rs", "src/main.rs"].map(|file| folder.join(file)).into_iter().find_map(|file| workspace::text(&file));
+        let root = ["src/lib.rs", "src/main.rs"]
+            .map(|file| folder.join(file))
+            .into_iter()
+            .find_map(|file| workspace::text(&file));
         // A crate of which nothing but its first line is there has nothing to forbid.
-        let (Some(root), Some(_)) = (root.filter(|text| text.lines().count() > 1), name(&manifest)) else { continue };
-        let denies = UNSAFE.iter().any(|(crate_folder, _)| folder == Path::new(crate_folder));
-        let lint = if denies { "deny(unsafe_code" } else { "forbid(unsafe_code" };
+        let (Some(root), Some(_)) = (
+            root.filter(|text| text.lines().count() > 1),
+            name(&manifest),
+        ) else {
+            continue;
+        };
+        let denies = UNSAFE
+            .iter()
+            .any(|(crate_folder, _)| folder == Path::new(crate_folder));
+        let lint = if denies {
+            "deny(unsafe_code"
+        } else {
+            "forbid(unsafe_code"
+        };
         if !root.contains(lint) && !root.contains("forbid(unsafe_code") {
-            complaints.push(format!("{}: the crate's root has no `#![{lint})]`", folder.display()));
+            complaints.push(format!(
+                "{}: the crate's root has no `#![{lint})]`",
+                folder.display()
+            ));
         }
     }
     for (file, text) in files_with(&["rs"]) {
-        let allows = text.lines().any(|line| line.trim_start().starts_with('#') && line.contains("allow(unsafe_code"));
-        if allows && !UNSAFE_ALLOWED_IN.iter().any(|allowed| file == Path::new(allowed)) {
-            complaints.push(format!("{} allows unsafe code: its place is one module of {UNSAFE:?}", file.display()));
+        let allows = text
+            .lines()
+            .any(|line| line.trim_start().starts_with('#') && line.contains("allow(unsafe_code"));
+        if allows
+            && !UNSAFE_ALLOWED_IN
+                .iter()
+                .any(|allowed| file == Path::new(allowed))
+        {
+            complaints.push(format!(
+                "{} allows unsafe code: its place is one module of {UNSAFE:?}",
+                file.display()
+            ));
         }
     }
     check_all(&complaints);
@@ -119,10 +204,16 @@ fn files_are_short() {
         let lines = text.lines().count();
         let listed = LONG.iter().any(|(long, _)| file == Path::new(long));
         if lines > MOST_LINES && !listed {
-            complaints.push(format!("{} has {lines} lines: look for the second idea in it, or list it with a reason", file.display()));
+            complaints.push(format!(
+                "{} has {lines} lines: look for the second idea in it, or list it with a reason",
+                file.display()
+            ));
         }
         if lines <= MOST_LINES && listed {
-            complaints.push(format!("{} has {lines} lines: it need not be listed as long", file.display()));
+            complaints.push(format!(
+                "{} has {lines} lines: it need not be listed as long",
+                file.display()
+            ));
         }
     }
     check_all(&complaints);
@@ -130,8 +221,14 @@ fn files_are_short() {
 
 #[test]
 fn modules_say_what_they_are() {
-    let silent = files_with(&["rs"]).into_iter().filter(|(_, text)| !text.starts_with("//!"));
-    check_all(&silent.map(|(file, _)| format!("{} does not open with a `//!` line", file.display())).collect::<Vec<_>>());
+    let silent = files_with(&["rs"])
+        .into_iter()
+        .filter(|(_, text)| !text.starts_with("//!"));
+    check_all(
+        &silent
+            .map(|(file, _)| format!("{} does not open with a `//!` line", file.display()))
+            .collect::<Vec<_>>(),
+    );
 }
 
 #[test]
@@ -140,14 +237,24 @@ fn no_file_names_a_machine() {
     let places = ["/wo|rk/", "/ro|ot/", "/t|mp/", "/ho|me/"].map(|place| place.replace('|', ""));
     let mut complaints = Vec::new();
     let files = workspace::files().expect("the repository can be read");
-    for (file, text) in files.into_iter().filter_map(|file| workspace::text(&file).map(|text| (file, text))) {
+    for (file, text) in files
+        .into_iter()
+        .filter_map(|file| workspace::text(&file).map(|text| (file, text)))
+    {
         for (number, line) in text.lines().enumerate() {
             let complain = |what: &str| format!("{}:{}: {what}", file.display(), number + 1);
             if let Some(place) = places.iter().find(|place| stands_alone(line, place)) {
                 complaints.push(complain(&format!("a path of some machine, `{place}`")));
             }
-            complaints.extend(hosts(line).filter(|host| is_private(host)).map(|host| complain(&format!("a private host, `{host}`"))));
-            if file.ends_with("Cargo.lock") && line.starts_with("source") && !line.contains("github.com/rust-lang/crates.io-index") {
+            complaints.extend(
+                hosts(line)
+                    .filter(|host| is_private(host))
+                    .map(|host| complain(&format!("a private host, `{host}`"))),
+            );
+            if file.ends_with("Cargo.lock")
+                && line.starts_with("source")
+                && !line.contains("github.com/rust-lang/crates.io-index")
+            {
                 complaints.push(complain("a crate that is not from crates.io"));
             }
         }
@@ -157,12 +264,17 @@ fn no_file_names_a_machine() {
 
 /// Whether the path stands there as an absolute one, and not as the middle of another.
 fn stands_alone(line: &str, place: &str) -> bool {
-    line.match_indices(place).any(|(at, _)| !line[..at].ends_with(|c: char| c.is_alphanumeric() || "._-/}>~*".contains(c)))
+    line.match_indices(place).any(|(at, _)| {
+        !line[..at].ends_with(|c: char| c.is_alphanumeric() || "._-/}>~*".contains(c))
+    })
 }
 
 /// The hosts of the addresses in a line.
 fn hosts(line: &str) -> impl Iterator<Item = &str> {
-    let end = |rest: &str| rest.find(|c: char| !c.is_ascii_alphanumeric() && !"-.:@_".contains(c)).unwrap_or(rest.len());
+    let end = |rest: &str| {
+        rest.find(|c: char| !c.is_ascii_alphanumeric() && !"-.:@_".contains(c))
+            .unwrap_or(rest.len())
+    };
     line.match_indices("://").map(move |(at, separator)| {
         let rest = &line[at + separator.len()..];
         &rest[..end(rest)]
@@ -172,8 +284,13 @@ fn hosts(line: &str) -> impl Iterator<Item = &str> {
 /// A mirror, a proxy, a package store of some company, an address with credentials, a number in place of a name.
 fn is_private(host: &str) -> bool {
     let host = host.to_ascii_lowercase();
-    let words = ["mirror", "proxy", "artifact", "nexus", "internal", ".local", ".corp", ".lan", "@"];
+    let words = [
+        "mirror", "proxy", "artifact", "nexus", "internal", ".local", ".corp", ".lan", "@",
+    ];
     let name = host.split(':').next().unwrap_or_default();
-    let numeric = !name.is_empty() && name.split('.').count() == 4 && name.chars().all(|c| c.is_ascii_digit() || c == '.');
-    words.iter().any(|word| host.contains(word)) || (numeric && !name.starts_with("127.") && name != "0.0.0.0")
+    let numeric = !name.is_empty()
+        && name.split('.').count() == 4
+        && name.chars().all(|c| c.is_ascii_digit() || c == '.');
+    words.iter().any(|word| host.contains(word))
+        || (numeric && !name.starts_with("127.") && name != "0.0.0.0")
 }

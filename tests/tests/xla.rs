@@ -1,39 +1,100 @@
-//! XLA against the reference semantics: every sample of every op, as it is and under vmap.
+//! XLA against the reference semantics: every sample of every op, as it is, under vmap, and its derivatives.
 
-use podracer_compiler::Array;
-use podracer_tests::cases::{Expected, batched, one_op, samples, types};
+use podracer_compiler::{Array, DType, Sample};
+use podracer_tests::cases::{Expected, batched, forward, one_op, reverse, samples, types};
+use podracer_tests::check_all;
 use podracer_tests::compare::differences;
 use podracer_tests::xla::{Case, run_all};
-use podracer_tests::check_all;
 
 /// Runs all cases and collects how each differs from what is expected of it.
 fn complaints(expected: &[(Expected, f64)]) -> Vec<String> {
-    let cases: Vec<Case> = expected.iter().map(|(expected, _)| expected.case.clone()).collect();
-    let complain = |((expected, tolerance), outcome): (&(Expected, f64), anyhow::Result<Vec<Array>>)| {
-        let problem = match outcome {
-            Ok(got) => differences(&expected.results, &got, *tolerance)?,
-            Err(error) => format!("{error:#}"),
+    let cases: Vec<Case> = expected
+        .iter()
+        .map(|(expected, _)| expected.case.clone())
+        .collect();
+    let complain =
+        |((expected, tolerance), outcome): (&(Expected, f64), anyhow::Result<Vec<Array>>)| {
+            let problem = match outcome {
+                Ok(got) => differences(&expected.results, &got, *tolerance)?,
+                Err(error) => format!("{error:#}"),
+            };
+            Some(format!("{}: {problem}", expected.case.name))
         };
-        Some(format!("{}: {problem}", expected.case.name))
-    };
-    expected.iter().zip(run_all(&cases)).filter_map(complain).collect()
+    expected
+        .iter()
+        .zip(run_all(&cases))
+        .filter_map(complain)
+        .collect()
 }
 
 #[test]
 fn xla_computes_what_eval_does() {
-    let expect = |(name, sample): (String, podracer_compiler::Sample)| {
+    let expect = |(name, sample): (String, Sample)| {
         let func = one_op(&sample.op, &types(&sample.inputs));
         let results = sample.op.eval(&sample.inputs);
-        (Expected { case: Case { name, func, arguments: sample.inputs }, results }, sample.tolerance)
+        (
+            Expected {
+                case: Case {
+                    name,
+                    func,
+                    arguments: sample.inputs,
+                },
+                results,
+            },
+            sample.tolerance,
+        )
     };
-    check_all(&complaints(&samples().into_iter().map(expect).collect::<Vec<_>>()));
+    check_all(&complaints(
+        &samples().into_iter().map(expect).collect::<Vec<_>>(),
+    ));
 }
 
 #[test]
 fn xla_computes_batches_as_eval_does_their_slices() {
-    let expect = |(name, sample): (String, podracer_compiler::Sample)| {
+    let expect = |(name, sample): (String, Sample)| {
         let tolerance = sample.tolerance;
-        batched(&name, &sample).into_iter().map(move |expected| (expected, tolerance)).collect::<Vec<_>>()
+        batched(&name, &sample)
+            .into_iter()
+            .map(move |expected| (expected, tolerance))
+            .collect::<Vec<_>>()
     };
-    check_all(&complaints(&samples().into_iter().flat_map(expect).collect::<Vec<_>>()));
+    check_all(&complaints(
+        &samples().into_iter().flat_map(expect).collect::<Vec<_>>(),
+    ));
+}
+
+/// Derivatives are short programs, of which XLA rounds not every step: by how much they may differ, for the coarsest dtype.
+fn derivative_tolerance(sample: &Sample) -> f64 {
+    let dtypes = sample.inputs.iter().map(|input| match input.ty.dtype {
+        DType::BF16 => 3e-2,
+        DType::F16 => 4e-3,
+        DType::F32 => 2e-5,
+        _ => 1e-11,
+    });
+    dtypes.fold(sample.tolerance, f64::max)
+}
+
+#[test]
+fn xla_computes_derivatives_as_eval_does() {
+    let differentiable = |(_, sample): &(String, Sample)| {
+        sample.differentiable && sample.inputs.iter().any(|input| input.ty.dtype.is_float())
+    };
+    let expect = |(name, sample): (String, Sample)| {
+        let tolerance = derivative_tolerance(&sample);
+        // An op without a rule says so, and its own tests look at that.
+        let cases = [forward(&name, &sample), reverse(&name, &sample)]
+            .into_iter()
+            .flatten();
+        let expected = cases.map(move |case| {
+            let results = case.func.eval(&case.arguments);
+            (Expected { case, results }, tolerance)
+        });
+        expected.collect::<Vec<_>>()
+    };
+    let expected: Vec<_> = samples()
+        .into_iter()
+        .filter(differentiable)
+        .flat_map(expect)
+        .collect();
+    check_all(&complaints(&expected));
 }
