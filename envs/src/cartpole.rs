@@ -41,7 +41,10 @@ pub struct CartPole {
 /// `CartPole-v1`: 500 steps, polynomials.
 impl Default for CartPole {
     fn default() -> Self {
-        CartPole { limit: 500, trigonometry: Trigonometry::Polynomial }
+        CartPole {
+            limit: 500,
+            trigonometry: Trigonometry::Polynomial,
+        }
     }
 }
 
@@ -91,7 +94,13 @@ impl Environment for CartPole {
     /// All four uniform on [-0.05, 0.05).
     fn initial_state(&self, key: Key) -> State {
         let start = key.uniform_range([4], -0.05, 0.05);
-        State { x: start.index(0), x_dot: start.index(1), theta: start.index(2), theta_dot: start.index(3), time: zeros(I32, []) }
+        State {
+            x: start.index(0),
+            x_dot: start.index(1),
+            theta: start.index(2),
+            theta_dot: start.index(3),
+            time: zeros(I32, []),
+        }
     }
 
     fn step(&self, state: State, action: Tensor, _key: Key) -> (State, TimeStep) {
@@ -111,7 +120,15 @@ impl Environment for CartPole {
         };
         let terminated = state.x.abs().gt(X_LIMIT) | state.theta.abs().gt(THETA_LIMIT);
         let truncated = state.time.ge(self.limit) & !terminated;
-        (state, TimeStep { observation: self.observe(state), reward: scalar(1.0), terminated, truncated })
+        (
+            state,
+            TimeStep {
+                observation: self.observe(state),
+                reward: scalar(1.0),
+                terminated,
+                truncated,
+            },
+        )
     }
 
     /// f32 [4]: x, x_dot, theta, theta_dot.
@@ -121,8 +138,14 @@ impl Environment for CartPole {
 
     /// Positions reach twice their limits at most; velocities have none.
     fn observation_space(&self) -> Space {
-        let high = [2.0 * X_LIMIT, f64::INFINITY, 2.0 * THETA_LIMIT, f64::INFINITY];
-        Space::bounded([4], high.map(|bound| -bound), high).described("x (m), x_dot (m/s), theta (rad), theta_dot (rad/s)")
+        let high = [
+            2.0 * X_LIMIT,
+            f64::INFINITY,
+            2.0 * THETA_LIMIT,
+            f64::INFINITY,
+        ];
+        Space::bounded([4], high.map(|bound| -bound), high)
+            .described("x (m), x_dot (m/s), theta (rad), theta_dot (rad/s)")
     }
 
     /// Left, right.

@@ -49,7 +49,12 @@ pub trait Environment: Clone + 'static {
     fn initial_state(&self, key: Key) -> Self::State;
 
     /// One step. `action` has the type that [`action_space`](Environment::action_space) says.
-    fn step(&self, state: Self::State, action: Tensor, key: Key) -> (Self::State, TimeStep<Self::Observation>);
+    fn step(
+        &self,
+        state: Self::State,
+        action: Tensor,
+        key: Key,
+    ) -> (Self::State, TimeStep<Self::Observation>);
 
     /// What the agent sees in a state.
     fn observe(&self, state: Self::State) -> Self::Observation;

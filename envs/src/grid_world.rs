@@ -77,13 +77,21 @@ impl GridWorld {
         1.0 - self.map.mean_distance() / self.limit as f64
     }
 
-    /// bool []: whether `cell` is in the set. The set is packed in words of 32 cells, known while tracing: a few selects
-    /// and a shift instead of a gather.
+    /// bool []: whether `cell` is in the set, which is known while tracing: a comparison for each member if they are few,
+    /// else words of 32 cells, a select for each and a shift. Neither needs a gather.
     #[track_caller]
     fn is_in(&self, cell: Tensor, set: impl Fn(usize) -> bool) -> Tensor {
-        let words: Vec<u32> = (0..self.map.cells().div_ceil(32))
-            .map(|word| (0..32).filter(|bit| word * 32 + bit < self.map.cells() && set(word * 32 + bit)).fold(0, |bits, bit| bits | 1 << bit))
-            .collect();
+        let members: Vec<usize> = (0..self.map.cells()).filter(|&cell| set(cell)).collect();
+        if members.len() <= 4 {
+            let equal = members.iter().map(|&member| cell.eq(member));
+            return equal
+                .reduce(|a, b| a | b)
+                .unwrap_or_else(|| constant(false));
+        }
+        let mut words = vec![0u32; self.map.cells().div_ceil(32)];
+        for member in members {
+            words[member / 32] |= 1 << (member % 32);
+        }
         let index = cell >> 5;
         let mut bits = scalar(words[0]);
         for (word, &value) in words.iter().enumerate().skip(1) {
@@ -102,10 +110,17 @@ impl Environment for GridWorld {
         let chosen = key.randint([], 0..starts.len() as i32);
         // The k-th start is k plus the number of other cells before it. The j-th other cell stands before the k-th start
         // if it has at most k starts before itself: a comparison with constants instead of a table.
-        let others: Vec<i32> = (0..self.map.cells()).filter(|cell| !starts.contains(cell)).map(|cell| starts.partition_point(|&start| start < cell) as i32).collect();
+        let others: Vec<i32> = (0..self.map.cells())
+            .filter(|cell| !starts.contains(cell))
+            .map(|cell| starts.partition_point(|&start| start < cell) as i32)
+            .collect();
         let before = chosen.ge(others).astype(I32).sum();
         let cell = chosen + before;
-        State { row: cell / self.map.columns(), column: cell % self.map.columns(), time: zeros(I32, []) }
+        State {
+            row: cell / self.map.columns(),
+            column: cell % self.map.columns(),
+            time: zeros(I32, []),
+        }
     }
 
     fn step(&self, state: State, action: Tensor, _key: Key) -> (State, TimeStep) {
@@ -125,13 +140,24 @@ impl Environment for GridWorld {
         let truncated = state.time.ge(self.limit) & !terminated;
         let cost = 1.0 / self.limit as f64;
         let reward = select(terminated, 1.0 - cost, -cost);
-        (state, TimeStep { observation: self.observe(state), reward, terminated, truncated })
+        (
+            state,
+            TimeStep {
+                observation: self.observe(state),
+                reward,
+                terminated,
+                truncated,
+            },
+        )
     }
 
     /// f32 [rows, columns]: 1 where the walker is.
     fn observe(&self, state: State) -> Tensor {
         let cell = state.row * self.map.columns() + state.column;
-        arange(self.map.cells()).eq(cell).astype(F32).reshape([self.map.rows(), self.map.columns()])
+        arange(self.map.cells())
+            .eq(cell)
+            .astype(F32)
+            .reshape([self.map.rows(), self.map.columns()])
     }
 
     fn observation_space(&self) -> Space {

@@ -1,8 +1,22 @@
 //! Environments written in the DSL: the trait, wrappers that chain, and the environments themselves.
 //!
-//! ```ignore
+//! ```
+//! use podracer_dsl::prelude::*;
+//! use podracer_envs::{CartPole, Environment};
+//!
 //! let env = CartPole::default().with_statistics().auto_reset();
-//! let (state, timestep) = env.step(state, action, key);
+//! let rollout = trace(key(), |key| {
+//!     let (reset, steps) = key.split();
+//!     let state = env.initial_state(reset);
+//!     let (state, reward) = scan(state, steps.split_n(20), |state, key| {
+//!         let push_right = scalar(1);
+//!         let (state, timestep) = env.step(state, push_right, key);
+//!         (state, timestep.reward)
+//!     });
+//!     (reward, state.last.length)
+//! })?;
+//! assert_eq!(rollout.results().to_string(), "{0: f32[20], 1: i32[]}");
+//! # Ok::<(), TraceErrors>(())
 //! ```
 //!
 //! # Invariants

@@ -54,7 +54,11 @@ impl Environment for Pendulum {
     /// The angle uniform on [-pi, pi), the speed on [-1, 1).
     fn initial_state(&self, key: Key) -> State {
         let start = key.uniform_range([2], -1.0, 1.0);
-        State { theta: start.index(0) * PI, theta_dot: start.index(1), time: zeros(I32, []) }
+        State {
+            theta: start.index(0) * PI,
+            theta_dot: start.index(1),
+            time: zeros(I32, []),
+        }
     }
 
     /// `action` is f32 [1] or [], N m; beyond +-2 it counts as +-2.
@@ -62,11 +66,24 @@ impl Environment for Pendulum {
         let torque = action.reshape([]).clamp(-MAX_TORQUE, MAX_TORQUE);
         let angle = (state.theta + PI).modulo(2.0 * PI) - PI;
         let reward = -(angle.square() + 0.1 * state.theta_dot.square() + 0.001 * torque.square());
-        let acceleration = 3.0 * GRAVITY / (2.0 * LENGTH) * state.theta.sin() + 3.0 / (MASS * LENGTH * LENGTH) * torque;
+        let acceleration = 3.0 * GRAVITY / (2.0 * LENGTH) * state.theta.sin()
+            + 3.0 / (MASS * LENGTH * LENGTH) * torque;
         let theta_dot = (state.theta_dot + acceleration * DT).clamp(-MAX_SPEED, MAX_SPEED);
-        let state = State { theta: state.theta + theta_dot * DT, theta_dot, time: state.time + 1 };
+        let state = State {
+            theta: state.theta + theta_dot * DT,
+            theta_dot,
+            time: state.time + 1,
+        };
         let truncated = state.time.ge(self.limit);
-        (state, TimeStep { observation: self.observe(state), reward, terminated: constant(false), truncated })
+        (
+            state,
+            TimeStep {
+                observation: self.observe(state),
+                reward,
+                terminated: constant(false),
+                truncated,
+            },
+        )
     }
 
     /// f32 [3]: cosine and sine of the angle, and the speed.
@@ -76,7 +93,8 @@ impl Environment for Pendulum {
 
     fn observation_space(&self) -> Space {
         let high = [1.0, 1.0, MAX_SPEED];
-        Space::bounded([3], high.map(|bound| -bound), high).described("cos(theta), sin(theta), theta_dot (rad/s)")
+        Space::bounded([3], high.map(|bound| -bound), high)
+            .described("cos(theta), sin(theta), theta_dot (rad/s)")
     }
 
     /// f32 [1], the torque.

@@ -115,8 +115,17 @@ impl Space {
     }
 
     /// A box with bounds that all elements share (`f64`) or one for each element (arrays, `Vec`).
-    pub fn bounded(shape: impl Into<Vec<usize>>, low: impl Into<Bounds>, high: impl Into<Bounds>) -> Space {
-        Space::Box { shape: shape.into(), low: low.into(), high: high.into(), description: String::new() }
+    pub fn bounded(
+        shape: impl Into<Vec<usize>>,
+        low: impl Into<Bounds>,
+        high: impl Into<Bounds>,
+    ) -> Space {
+        Space::Box {
+            shape: shape.into(),
+            low: low.into(),
+            high: high.into(),
+            description: String::new(),
+        }
     }
 
     /// A box without bounds.
@@ -166,21 +175,30 @@ impl Space {
         match self {
             Space::Discrete { n: 0 } => Err(SpaceError::Empty),
             Space::Discrete { .. } => Ok(()),
-            Space::Box { shape, low, high, .. } => {
+            Space::Box {
+                shape, low, high, ..
+            } => {
                 for (which, bounds) in [("low", low), ("high", high)] {
                     if let Bounds::Each(bounds) = bounds
                         && bounds.len() != self.elements()
                     {
-                        return Err(SpaceError::BoundCount { which, shape: shape.clone(), got: bounds.len() });
+                        return Err(SpaceError::BoundCount {
+                            which,
+                            shape: shape.clone(),
+                            got: bounds.len(),
+                        });
                     }
                 }
                 let crossed = |&element: &usize| {
                     let (low, high) = self.bounds(element);
-                    // Written so that NaN is wrong too.
-                    !(low <= high)
+                    low.is_nan() || high.is_nan() || low > high
                 };
                 match (0..self.elements()).find(crossed) {
-                    Some(element) => Err(SpaceError::Crossed { element, low: low.of(element), high: high.of(element) }),
+                    Some(element) => Err(SpaceError::Crossed {
+                        element,
+                        low: low.of(element),
+                        high: high.of(element),
+                    }),
                     None => Ok(()),
                 }
             }
@@ -190,7 +208,14 @@ impl Space {
     /// Whether a value of type `ty` can be one of this space.
     pub fn check_type(&self, ty: &TensorType) -> Result<(), SpaceError> {
         let expected = self.ty();
-        if expected == *ty { Ok(()) } else { Err(SpaceError::Type { expected, got: ty.clone() }) }
+        if expected == *ty {
+            Ok(())
+        } else {
+            Err(SpaceError::Type {
+                expected,
+                got: ty.clone(),
+            })
+        }
     }
 
     /// Whether a value is of this space. NaN is of none.
@@ -201,7 +226,12 @@ impl Space {
             // A bound that f32 does not hold exactly is met by the f32 next to it.
             let (low32, high32) = (f64::from(low as f32), f64::from(high as f32));
             if !(low.min(low32) <= value && value <= high.max(high32)) {
-                return Err(SpaceError::Outside { element, value, low, high });
+                return Err(SpaceError::Outside {
+                    element,
+                    value,
+                    low,
+                    high,
+                });
             }
         }
         Ok(())
@@ -234,7 +264,10 @@ impl Space {
         if let Space::Discrete { n } = self {
             return key.randint(shape, 0..*n as i32);
         }
-        let finite: Vec<bool> = (0..self.elements()).map(|element| self.bounds(element)).map(|(low, high)| low.is_finite() && high.is_finite()).collect();
+        let finite: Vec<bool> = (0..self.elements())
+            .map(|element| self.bounds(element))
+            .map(|(low, high)| low.is_finite() && high.is_finite())
+            .collect();
         let (low, high) = self.bound_tensors();
         if finite.iter().all(|&finite| finite) {
             return low + (high - low) * key.uniform(shape);

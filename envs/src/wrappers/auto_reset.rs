@@ -34,7 +34,12 @@ impl<E: Environment> Environment for AutoReset<E> {
         self.environment.initial_state(key)
     }
 
-    fn step(&self, state: E::State, action: Tensor, key: Key) -> (E::State, TimeStep<E::Observation>) {
+    fn step(
+        &self,
+        state: E::State,
+        action: Tensor,
+        key: Key,
+    ) -> (E::State, TimeStep<E::Observation>) {
         let (step_key, reset_key) = key.split();
         let (state, timestep) = self.environment.step(state, action, step_key);
         let first = self.environment.next_episode(state.clone(), reset_key);

@@ -22,7 +22,10 @@ pub struct Episode {
 
 impl Episode {
     fn empty() -> Self {
-        Episode { episode_return: zeros(F32, []), length: zeros(I32, []) }
+        Episode {
+            episode_return: zeros(F32, []),
+            length: zeros(I32, []),
+        }
     }
 }
 
@@ -57,16 +60,37 @@ impl<E: Environment> Environment for WithStatistics<E> {
 
     fn initial_state(&self, key: Key) -> Self::State {
         let environment = self.environment.initial_state(key);
-        StatisticsState { environment, running: Episode::empty(), last: Episode::empty(), finished: zeros(I32, []) }
+        StatisticsState {
+            environment,
+            running: Episode::empty(),
+            last: Episode::empty(),
+            finished: zeros(I32, []),
+        }
     }
 
-    fn step(&self, state: Self::State, action: Tensor, key: Key) -> (Self::State, TimeStep<E::Observation>) {
+    fn step(
+        &self,
+        state: Self::State,
+        action: Tensor,
+        key: Key,
+    ) -> (Self::State, TimeStep<E::Observation>) {
         let (environment, timestep) = self.environment.step(state.environment, action, key);
-        let running = Episode { episode_return: state.running.episode_return + timestep.reward, length: state.running.length + 1 };
+        let running = Episode {
+            episode_return: state.running.episode_return + timestep.reward,
+            length: state.running.length + 1,
+        };
         let done = timestep.done();
         let last = tree_select(done, &running, &state.last);
         let finished = state.finished + done.astype(I32);
-        (StatisticsState { environment, running, last, finished }, timestep)
+        (
+            StatisticsState {
+                environment,
+                running,
+                last,
+                finished,
+            },
+            timestep,
+        )
     }
 
     fn observe(&self, state: Self::State) -> E::Observation {
@@ -87,6 +111,10 @@ impl<E: Environment> Environment for WithStatistics<E> {
 
     fn next_episode(&self, finished: Self::State, key: Key) -> Self::State {
         let environment = self.environment.next_episode(finished.environment, key);
-        StatisticsState { environment, running: Episode::empty(), ..finished }
+        StatisticsState {
+            environment,
+            running: Episode::empty(),
+            ..finished
+        }
     }
 }

@@ -37,14 +37,25 @@ impl<E: Environment> Environment for TimeLimit<E> {
     type Observation = E::Observation;
 
     fn initial_state(&self, key: Key) -> Self::State {
-        TimeLimitState { environment: self.environment.initial_state(key), time: zeros(I32, []) }
+        TimeLimitState {
+            environment: self.environment.initial_state(key),
+            time: zeros(I32, []),
+        }
     }
 
-    fn step(&self, state: Self::State, action: Tensor, key: Key) -> (Self::State, TimeStep<E::Observation>) {
+    fn step(
+        &self,
+        state: Self::State,
+        action: Tensor,
+        key: Key,
+    ) -> (Self::State, TimeStep<E::Observation>) {
         let (environment, timestep) = self.environment.step(state.environment, action, key);
         let time = state.time + 1;
         let cut_off = time.ge(self.steps) & !timestep.terminated;
-        let timestep = TimeStep { truncated: timestep.truncated | cut_off, ..timestep };
+        let timestep = TimeStep {
+            truncated: timestep.truncated | cut_off,
+            ..timestep
+        };
         (TimeLimitState { environment, time }, timestep)
     }
 
@@ -65,6 +76,9 @@ impl<E: Environment> Environment for TimeLimit<E> {
     }
 
     fn next_episode(&self, finished: Self::State, key: Key) -> Self::State {
-        TimeLimitState { environment: self.environment.next_episode(finished.environment, key), time: zeros(I32, []) }
+        TimeLimitState {
+            environment: self.environment.next_episode(finished.environment, key),
+            time: zeros(I32, []),
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! Environments keep their word, and those that do not are told.
 
 use podracer_dsl::prelude::*;
-use podracer_envs::{CartPole, Catch, Environment, GridWorld, Pendulum, Space, TimeStep, check_environment};
+use podracer_envs::{
+    CartPole, Catch, Environment, GridWorld, Pendulum, Space, TimeStep, check_environment,
+};
 
 #[test]
 fn every_environment_and_wrapper_keeps_its_word() {
@@ -15,7 +17,10 @@ fn every_environment_and_wrapper_keeps_its_word() {
     }
     check(CartPole::default());
     check(Catch::default());
-    check(Catch { rows: 2, columns: 1 });
+    check(Catch {
+        rows: 2,
+        columns: 1,
+    });
     check(Pendulum::default());
     check(GridWorld::default());
     assert!(!Catch::default().truncates());
@@ -38,7 +43,9 @@ impl Environment for Faulty {
     type Observation = Tensor;
 
     fn initial_state(&self, _key: Key) -> State {
-        State { position: zeros(F32, [2]) }
+        State {
+            position: zeros(F32, [2]),
+        }
     }
     fn step(&self, state: State, action: Tensor, _key: Key) -> (State, TimeStep) {
         let position = match self.fault {
@@ -46,15 +53,35 @@ impl Environment for Faulty {
             "trace" => state.position + zeros(F32, [3]),
             _ => state.position + action.astype(F32),
         };
-        let reward = if self.fault == "reward" { state.position } else { state.position.sum() };
-        let terminated = if self.fault == "terminated" { scalar(0) } else { constant(false) };
-        (State { position }, TimeStep { observation: self.observe(state), reward, terminated, truncated: constant(false) })
+        let reward = if self.fault == "reward" {
+            state.position
+        } else {
+            state.position.sum()
+        };
+        let terminated = if self.fault == "terminated" {
+            scalar(0)
+        } else {
+            constant(false)
+        };
+        (
+            State { position },
+            TimeStep {
+                observation: self.observe(state),
+                reward,
+                terminated,
+                truncated: constant(false),
+            },
+        )
     }
     fn observe(&self, state: State) -> Tensor {
         state.position
     }
     fn observation_space(&self) -> Space {
-        if self.fault == "space" { Space::unbounded([3]) } else { Space::unbounded([2]) }
+        if self.fault == "space" {
+            Space::unbounded([3])
+        } else {
+            Space::unbounded([2])
+        }
     }
     fn action_space(&self) -> Space {
         Space::discrete(if self.fault == "action" { 0 } else { 2 })
@@ -66,18 +93,29 @@ impl Environment for Faulty {
 
 #[track_caller]
 fn told(fault: &'static str, expected: &str) {
-    let error = check_environment(&Faulty { fault }).expect_err("it is faulty").to_string();
+    let error = check_environment(&Faulty { fault })
+        .expect_err("it is faulty")
+        .to_string();
     assert!(error.contains(expected), "{error}");
 }
 
 #[test]
 fn a_faulty_environment_is_told_what_is_wrong() {
     check_environment(&Faulty { fault: "none" }).expect("it is right");
-    told("state", "`state after step.position`: expected f32[2], got f32[]");
+    told(
+        "state",
+        "`state after step.position`: expected f32[2], got f32[]",
+    );
     told("reward", "`timestep.reward`: expected f32[], got f32[2]");
-    told("terminated", "`timestep.terminated`: expected bool[], got i32[]");
+    told(
+        "terminated",
+        "`timestep.terminated`: expected bool[], got i32[]",
+    );
     told("space", "expected f32[3], got f32[2]");
-    told("action", "`action_space`: a discrete space needs at least one value");
+    told(
+        "action",
+        "`action_space`: a discrete space needs at least one value",
+    );
     told("trace", "`step` does not trace");
     told("trace", "f32[2] and f32[3] do not broadcast");
 }

@@ -4,8 +4,13 @@
 mod policy;
 mod value;
 
-pub use policy::{clipped_surrogate_pg_loss, entropy_loss, normalize_advantages, policy_gradient_loss};
-pub use value::{clipped_value_loss, double_q_learning, expected_sarsa, huber_loss, l2_loss, q_learning, sarsa, td_learning};
+pub use policy::{
+    clipped_surrogate_pg_loss, entropy_loss, normalize_advantages, policy_gradient_loss,
+};
+pub use value::{
+    clipped_value_loss, double_q_learning, expected_sarsa, huber_loss, l2_loss, q_learning, sarsa,
+    td_learning,
+};
 
 use podracer_dsl::prelude::*;
 

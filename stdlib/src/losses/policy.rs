@@ -11,7 +11,12 @@ use podracer_dsl::prelude::*;
 ///
 /// `logits_t` is f32 [T, A], `a_t` i32 [T], `adv_t` and `w_t` f32 [T]. No gradient flows into `adv_t`.
 #[track_caller]
-pub fn policy_gradient_loss(logits_t: Tensor, a_t: Tensor, adv_t: Tensor, w_t: impl IntoTensor) -> Tensor {
+pub fn policy_gradient_loss(
+    logits_t: Tensor,
+    a_t: Tensor,
+    adv_t: Tensor,
+    w_t: impl IntoTensor,
+) -> Tensor {
     let _scope = scope("policy_gradient_loss");
     let log_prob = Categorical::new(logits_t).log_prob(a_t);
     -(log_prob * stop_gradient(adv_t) * w_t).mean()

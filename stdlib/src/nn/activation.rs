@@ -35,7 +35,9 @@ impl Activation {
             // Written so that NaN stays NaN; the derivative at 0 is 0.
             Activation::Relu => select(x.le(0), x.zeros_like(), x),
             Activation::Silu => x.silu(),
-            Activation::Gelu => 0.5 * x * (1.0 + (0.797_884_560_802_865_4 * (x + 0.044715 * x * x * x)).tanh()),
+            Activation::Gelu => {
+                0.5 * x * (1.0 + (0.797_884_560_802_865_4 * (x + 0.044715 * x * x * x)).tanh())
+            }
             // The exponential gets 0 where it is not taken: it must not overflow there, or the gradient is NaN.
             Activation::Elu => select(x.gt(0), x, select(x.gt(0), x.zeros_like(), x).expm1()),
             Activation::LeakyRelu => select(x.ge(0), x, 0.01 * x),

@@ -19,7 +19,13 @@ impl Mlp {
     /// `sizes` are those of the input, the hidden layers and the output: `[4, 64, 64, 2]` makes three layers. `hidden`
     /// initialises the weights of all layers but the last, `output` those of the last; biases begin at 0.
     #[track_caller]
-    pub fn init(key: Key, sizes: &[usize], activation: Activation, hidden: Initializer, output: Initializer) -> Mlp {
+    pub fn init(
+        key: Key,
+        sizes: &[usize],
+        activation: Activation,
+        hidden: Initializer,
+        output: Initializer,
+    ) -> Mlp {
         let count = sizes.len().saturating_sub(1);
         let mut layers = Vec::with_capacity(count);
         let keys = key.split_n(count);

@@ -21,7 +21,11 @@ pub fn orthogonal(key: Key, shape: &[usize], scale: f64) -> Tensor {
     let (long, short) = (inputs.max(outputs), inputs.min(outputs));
     let normals = key.normal([long, short]);
     let rows = orthonormal_rows(normals.transpose());
-    let matrix = if outputs >= inputs { rows } else { rows.transpose() };
+    let matrix = if outputs >= inputs {
+        rows
+    } else {
+        rows.transpose()
+    };
     (matrix * scale).reshape(shape)
 }
 

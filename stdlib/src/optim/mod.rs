@@ -1,9 +1,20 @@
 //! Optimizers, with the values of optax: gradients of any tree of parameters in, updates to add to them out.
 //!
-//! ```ignore
+//! ```
+//! use podracer_dsl::prelude::*;
+//! use podracer_stdlib::optim::{Optimizer, Schedule, adam, chain, clip_by_global_norm};
+//!
 //! let optimizer = chain(clip_by_global_norm(0.5), adam(Schedule::linear(2.5e-4, 0.0, 10_000)).eps(1e-5));
-//! let state = optimizer.init(&params);
-//! let (params, state) = optimizer.step(params, state, grads);      // or update, then apply_updates
+//! let training = trace(f32([3]), |params| {
+//!     let state = optimizer.init(&params);
+//!     let ((params, _), loss) = scan((params, state), 0..100, |(params, state), _| {
+//!         let (loss, grads) = value_and_grad(params, |params| params.square().sum());
+//!         (optimizer.step(params, state, grads), loss)
+//!     });
+//!     (params, loss)
+//! })?;
+//! assert_eq!(training.results().to_string(), "{0: f32[3], 1: f32[100]}");
+//! # Ok::<(), TraceErrors>(())
 //! ```
 
 mod adam;
@@ -46,13 +57,19 @@ pub trait Optimizer: Clone + 'static {
 /// The parameters after an update: leaf by leaf the sum, in the parameters' dtypes.
 #[track_caller]
 pub fn apply_updates<P: Tree>(params: P, updates: P) -> P {
-    params.zip_with(&updates, |param, update| param + update.astype(param.dtype()))
+    params.zip_with(&updates, |param, update| {
+        param + update.astype(param.dtype())
+    })
 }
 
 /// The Euclidean norm over all leaves, f32 [].
 #[track_caller]
 pub fn global_norm<P: Tree>(tree: &P) -> Tensor {
-    tree.leaves().into_iter().map(|leaf| leaf.square().sum().astype(F32)).sum::<Tensor>().sqrt()
+    tree.leaves()
+        .into_iter()
+        .map(|leaf| leaf.square().sum().astype(F32))
+        .sum::<Tensor>()
+        .sqrt()
 }
 
 /// `old` moved by `step_size` of the way to `new`: target networks, `old + step_size (new - old)`.

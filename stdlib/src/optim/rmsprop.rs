@@ -69,12 +69,18 @@ impl RmsProp {
 
     /// Adds `eps` outside of the root.
     pub fn eps_outside(self) -> Self {
-        RmsProp { eps_in_sqrt: false, ..self }
+        RmsProp {
+            eps_in_sqrt: false,
+            ..self
+        }
     }
 
     /// Turns on [`RmsProp::centered`].
     pub fn centered(self) -> Self {
-        RmsProp { centered: true, ..self }
+        RmsProp {
+            centered: true,
+            ..self
+        }
     }
 
     /// Sets [`RmsProp::momentum`].
@@ -88,23 +94,53 @@ impl Optimizer for RmsProp {
 
     #[track_caller]
     fn init<P: Tree>(&self, params: &P) -> RmsPropState<P> {
-        let maybe = |wanted: bool| if wanted { vec![zeros_like(params)] } else { Vec::new() };
+        let maybe = |wanted: bool| {
+            if wanted {
+                vec![zeros_like(params)]
+            } else {
+                Vec::new()
+            }
+        };
         let nu = tree_map(params, |param| param.full_like(self.initial_scale));
-        RmsPropState { count: no_updates(), nu, mu: maybe(self.centered), trace: maybe(self.momentum != 0.0) }
+        RmsPropState {
+            count: no_updates(),
+            nu,
+            mu: maybe(self.centered),
+            trace: maybe(self.momentum != 0.0),
+        }
     }
 
     #[track_caller]
-    fn update<P: Tree>(&self, grads: P, state: RmsPropState<P>, _params: &P) -> (P, RmsPropState<P>) {
-        let &RmsProp { decay, eps, eps_in_sqrt, momentum, .. } = self;
+    fn update<P: Tree>(
+        &self,
+        grads: P,
+        state: RmsPropState<P>,
+        _params: &P,
+    ) -> (P, RmsPropState<P>) {
+        let &RmsProp {
+            decay,
+            eps,
+            eps_in_sqrt,
+            momentum,
+            ..
+        } = self;
         let nu = grads.zip_with(&state.nu, |g, nu| (1.0 - decay) * g.square() + decay * nu);
-        let mu: Vec<P> = state.mu.iter().map(|mu| grads.zip_with(mu, |g, mu| (1.0 - decay) * g + decay * mu)).collect();
+        let mu: Vec<P> = state
+            .mu
+            .iter()
+            .map(|mu| grads.zip_with(mu, |g, mu| (1.0 - decay) * g + decay * mu))
+            .collect();
         let square = match mu.first() {
             Some(mu) => nu.zip_with(mu, |nu, mu| nu - mu.square()),
             None => nu.clone(),
         };
         let learning_rate = self.learning_rate.value(state.count);
         let go = grads.zip_with(&square, |g, square| {
-            let step = if eps_in_sqrt { g * (square + eps).rsqrt() } else { g / (square.sqrt() + eps) };
+            let step = if eps_in_sqrt {
+                g * (square + eps).rsqrt()
+            } else {
+                g / (square.sqrt() + eps)
+            };
             -learning_rate * step
         });
         let (go, trace) = match state.trace.first() {
@@ -114,6 +150,14 @@ impl Optimizer for RmsProp {
             }
             None => (go, Vec::new()),
         };
-        (go, RmsPropState { count: state.count + 1, nu, mu, trace })
+        (
+            go,
+            RmsPropState {
+                count: state.count + 1,
+                nu,
+                mu,
+                trace,
+            },
+        )
     }
 }

@@ -26,7 +26,11 @@ pub struct SgdState<P: Tree> {
 
 /// Plain descent.
 pub fn sgd(learning_rate: impl Into<Schedule>) -> Sgd {
-    Sgd { learning_rate: learning_rate.into(), momentum: 0.0, nesterov: false }
+    Sgd {
+        learning_rate: learning_rate.into(),
+        momentum: 0.0,
+        nesterov: false,
+    }
 }
 
 impl Sgd {
@@ -37,7 +41,10 @@ impl Sgd {
 
     /// Turns on [`Sgd::nesterov`].
     pub fn nesterov(self) -> Self {
-        Sgd { nesterov: true, ..self }
+        Sgd {
+            nesterov: true,
+            ..self
+        }
     }
 }
 
@@ -45,7 +52,11 @@ impl Sgd {
 #[track_caller]
 pub(super) fn follow<P: Tree>(direction: P, trace: &P, momentum: f64, nesterov: bool) -> (P, P) {
     let next = direction.zip_with(trace, |d, trace| d + momentum * trace);
-    let go = if nesterov { direction.zip_with(&next, |d, next| d + momentum * next) } else { next.clone() };
+    let go = if nesterov {
+        direction.zip_with(&next, |d, next| d + momentum * next)
+    } else {
+        next.clone()
+    };
     (go, next)
 }
 
@@ -54,8 +65,15 @@ impl Optimizer for Sgd {
 
     #[track_caller]
     fn init<P: Tree>(&self, params: &P) -> SgdState<P> {
-        let trace = if self.momentum == 0.0 { Vec::new() } else { vec![zeros_like(params)] };
-        SgdState { count: no_updates(), trace }
+        let trace = if self.momentum == 0.0 {
+            Vec::new()
+        } else {
+            vec![zeros_like(params)]
+        };
+        SgdState {
+            count: no_updates(),
+            trace,
+        }
     }
 
     #[track_caller]
@@ -68,6 +86,12 @@ impl Optimizer for Sgd {
             }
             None => (grads, Vec::new()),
         };
-        (tree_map(&go, |go| -learning_rate * go), SgdState { count: state.count + 1, trace })
+        (
+            tree_map(&go, |go| -learning_rate * go),
+            SgdState {
+                count: state.count + 1,
+                trace,
+            },
+        )
     }
 }

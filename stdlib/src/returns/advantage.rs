@@ -14,10 +14,20 @@ use podracer_dsl::prelude::*;
 /// All are f32 [T]; `lambda` is a number or f32 [T]. `discount_t` is 0 where the episode terminated, so that nothing flows
 /// across. Where an episode may be truncated, use [`gae_with_ends`]. Targets of the value are `A_t + v_tm1`.
 #[track_caller]
-pub fn gae(r_t: Tensor, discount_t: Tensor, v_tm1: Tensor, v_t: Tensor, lambda: impl IntoTensor) -> Tensor {
+pub fn gae(
+    r_t: Tensor,
+    discount_t: Tensor,
+    v_tm1: Tensor,
+    v_t: Tensor,
+    lambda: impl IntoTensor,
+) -> Tensor {
     let _scope = scope("gae");
     let delta_t = r_t + discount_t * v_t - v_tm1;
-    linear_recurrence(delta_t, discount_t * per_step(lambda, discount_t), delta_t.zeros_like().index(0))
+    linear_recurrence(
+        delta_t,
+        discount_t * per_step(lambda, discount_t),
+        delta_t.zeros_like().index(0),
+    )
 }
 
 /// [`gae`] over episodes of which some are truncated: such a step bootstraps from where it led, but the advantage of the
@@ -31,7 +41,14 @@ pub fn gae(r_t: Tensor, discount_t: Tensor, v_tm1: Tensor, v_t: Tensor, lambda: 
 /// terminated. `v_t` is the value of the step's own final observation, before any reset; it differs from the next step's
 /// `v_tm1` where an episode was truncated.
 #[track_caller]
-pub fn gae_with_ends(r_t: Tensor, discount_t: Tensor, v_tm1: Tensor, v_t: Tensor, ended_t: Tensor, lambda: impl IntoTensor) -> Tensor {
+pub fn gae_with_ends(
+    r_t: Tensor,
+    discount_t: Tensor,
+    v_tm1: Tensor,
+    v_t: Tensor,
+    ended_t: Tensor,
+    lambda: impl IntoTensor,
+) -> Tensor {
     let _scope = scope("gae_with_ends");
     let delta_t = r_t + discount_t * v_t - v_tm1;
     let flow = select(ended_t, 0.0, discount_t * per_step(lambda, discount_t));
@@ -41,7 +58,18 @@ pub fn gae_with_ends(r_t: Tensor, discount_t: Tensor, v_tm1: Tensor, v_t: Tensor
 /// [`gae`] under rlax's name and arguments: `values` is f32 [T + 1], of all states in a row, which holds where no episode
 /// is truncated.
 #[track_caller]
-pub fn truncated_generalized_advantage_estimation(r_t: Tensor, discount_t: Tensor, lambda: impl IntoTensor, values: Tensor) -> Tensor {
+pub fn truncated_generalized_advantage_estimation(
+    r_t: Tensor,
+    discount_t: Tensor,
+    lambda: impl IntoTensor,
+    values: Tensor,
+) -> Tensor {
     let _scope = scope("truncated_generalized_advantage_estimation");
-    gae(r_t, discount_t, values.slice(..-1), values.slice(1..), lambda)
+    gae(
+        r_t,
+        discount_t,
+        values.slice(..-1),
+        values.slice(1..),
+        lambda,
+    )
 }

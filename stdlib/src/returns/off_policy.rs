@@ -25,8 +25,25 @@ pub struct VtraceOutput {
 /// All are f32 [T]; `rho_tm1` is how much likelier the learner's policy takes the action than the actor's did, `lambda` a
 /// number or f32 [T]. Gradients flow into `v_tm1` only: the errors are those from fixed targets.
 #[track_caller]
-pub fn vtrace(v_tm1: Tensor, v_t: Tensor, r_t: Tensor, discount_t: Tensor, rho_tm1: Tensor, lambda: impl IntoTensor, clip_rho_threshold: f64) -> Tensor {
-    leaky_vtrace(v_tm1, v_t, r_t, discount_t, rho_tm1, 1.0, lambda, clip_rho_threshold)
+pub fn vtrace(
+    v_tm1: Tensor,
+    v_t: Tensor,
+    r_t: Tensor,
+    discount_t: Tensor,
+    rho_tm1: Tensor,
+    lambda: impl IntoTensor,
+    clip_rho_threshold: f64,
+) -> Tensor {
+    leaky_vtrace(
+        v_tm1,
+        v_t,
+        r_t,
+        discount_t,
+        rho_tm1,
+        1.0,
+        lambda,
+        clip_rho_threshold,
+    )
 }
 
 /// [`vtrace`] that mixes clipped and plain importance weights: `alpha min(clip, rho) + (1 - alpha) rho`, and likewise for
@@ -44,7 +61,13 @@ pub fn leaky_vtrace(
     clip_rho_threshold: f64,
 ) -> Tensor {
     let _scope = scope("vtrace");
-    let leaky = |clipped: Tensor| if alpha == 1.0 { clipped } else { alpha * clipped + (1.0 - alpha) * rho_tm1 };
+    let leaky = |clipped: Tensor| {
+        if alpha == 1.0 {
+            clipped
+        } else {
+            alpha * clipped + (1.0 - alpha) * rho_tm1
+        }
+    };
     let rho = leaky(rho_tm1.minimum(clip_rho_threshold));
     let c = leaky(rho_tm1.minimum(1.0)) * per_step(lambda, discount_t);
     let delta_t = rho * (r_t + discount_t * v_t - v_tm1);
@@ -72,12 +95,24 @@ pub fn vtrace_td_error_and_advantage(
 ) -> VtraceOutput {
     let _scope = scope("vtrace_td_error_and_advantage");
     let lambda_t = per_step(lambda, discount_t);
-    let errors = vtrace(v_tm1, v_t, r_t, discount_t, rho_tm1, lambda_t, clip_rho_threshold);
+    let errors = vtrace(
+        v_tm1,
+        v_t,
+        r_t,
+        discount_t,
+        rho_tm1,
+        lambda_t,
+        clip_rho_threshold,
+    );
     let targets_tm1 = errors + v_tm1;
     let inner = lambda_t.slice(..-1);
     let mixed = inner * targets_tm1.slice(1..) + (1.0 - inner) * v_tm1.slice(1..);
     let q_bootstrap = concatenate(&[mixed, v_t.slice(-1..)], 0);
     let q_estimate = r_t + discount_t * q_bootstrap;
     let pg_advantage = rho_tm1.minimum(clip_pg_rho_threshold) * (q_estimate - v_tm1);
-    VtraceOutput { errors, pg_advantage, q_estimate }
+    VtraceOutput {
+        errors,
+        pg_advantage,
+        q_estimate,
+    }
 }

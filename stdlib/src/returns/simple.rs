@@ -11,10 +11,19 @@ use podracer_dsl::prelude::*;
 ///
 /// `r_t`, `discount_t`, `v_t` are f32 [T]; `lambda` is a number or f32 [T].
 #[track_caller]
-pub fn lambda_returns(r_t: Tensor, discount_t: Tensor, v_t: Tensor, lambda: impl IntoTensor) -> Tensor {
+pub fn lambda_returns(
+    r_t: Tensor,
+    discount_t: Tensor,
+    v_t: Tensor,
+    lambda: impl IntoTensor,
+) -> Tensor {
     let _scope = scope("lambda_returns");
     let lambda_t = per_step(lambda, discount_t);
-    linear_recurrence(r_t + discount_t * (1.0 - lambda_t) * v_t, discount_t * lambda_t, v_t.index(-1))
+    linear_recurrence(
+        r_t + discount_t * (1.0 - lambda_t) * v_t,
+        discount_t * lambda_t,
+        v_t.index(-1),
+    )
 }
 
 /// The sums of discounted rewards, bootstrapped at the end:
@@ -40,7 +49,13 @@ pub fn discounted_returns(r_t: Tensor, discount_t: Tensor, v_t: impl IntoTensor)
 ///
 /// `r_t`, `discount_t`, `v_t` are f32 [T], `n` at least 1; `lambda` is a number (1 for plain n-step returns) or f32 [T].
 #[track_caller]
-pub fn n_step_bootstrapped_returns(r_t: Tensor, discount_t: Tensor, v_t: Tensor, n: usize, lambda: impl IntoTensor) -> Tensor {
+pub fn n_step_bootstrapped_returns(
+    r_t: Tensor,
+    discount_t: Tensor,
+    v_t: Tensor,
+    n: usize,
+    lambda: impl IntoTensor,
+) -> Tensor {
     let _scope = scope("n_step_bootstrapped_returns");
     let steps = r_t.len();
     let n = n.max(1);
@@ -54,7 +69,10 @@ pub fn n_step_bootstrapped_returns(r_t: Tensor, discount_t: Tensor, v_t: Tensor,
     let mut targets = shifted(v_t, n - 1, last);
     for i in (0..n).rev() {
         let (r, v) = (shifted(r_t, i, scalar(0.0)), shifted(v_t, i, last));
-        let (discount, lambda) = (shifted(discount_t, i, scalar(1.0)), shifted(lambda_t, i, scalar(1.0)));
+        let (discount, lambda) = (
+            shifted(discount_t, i, scalar(1.0)),
+            shifted(lambda_t, i, scalar(1.0)),
+        );
         targets = r + discount * ((1.0 - lambda) * v + lambda * targets);
     }
     targets

@@ -16,7 +16,11 @@ impl Named<'_> {
     /// The tensor of a name.
     #[track_caller]
     pub fn get(&self, name: &str) -> Tensor {
-        let position = self.names.iter().position(|own| own == name).unwrap_or_else(|| panic!("the record has no input {name}"));
+        let position = self
+            .names
+            .iter()
+            .position(|own| own == name)
+            .unwrap_or_else(|| panic!("the record has no input {name}"));
         self.tensors[position]
     }
 
@@ -34,7 +38,12 @@ pub fn records(op: &str) -> Vec<Record> {
     let text = std::fs::read_to_string(path).expect("the golden file is checked in");
     let file: Value = serde_json::from_str(&text).expect("it is JSON");
     let records = file["records"].as_array().expect("it has records");
-    let of_op: Vec<Record> = records.iter().filter(|record| record["op"] == op).cloned().map(Record).collect();
+    let of_op: Vec<Record> = records
+        .iter()
+        .filter(|record| record["op"] == op)
+        .cloned()
+        .map(Record)
+        .collect();
     assert!(!of_op.is_empty(), "{op} has no records");
     of_op
 }
@@ -42,7 +51,12 @@ pub fn records(op: &str) -> Vec<Record> {
 /// An array of a record.
 pub fn array(value: &Value) -> Array {
     let dtype = DType::parse(value["dtype"].as_str().expect("dtype")).expect("a dtype");
-    let shape: Vec<usize> = value["shape"].as_array().expect("shape").iter().map(|n| n.as_u64().expect("extent") as usize).collect();
+    let shape: Vec<usize> = value["shape"]
+        .as_array()
+        .expect("shape")
+        .iter()
+        .map(|n| n.as_u64().expect("extent") as usize)
+        .collect();
     let data = value["data"].as_array().expect("data");
     let float = |x: &Value| match x.as_str() {
         Some("nan") => f64::NAN,
@@ -51,8 +65,21 @@ pub fn array(value: &Value) -> Array {
         _ => x.as_f64().expect("float"),
     };
     match dtype {
-        DType::Bool => Array::bools(shape, &data.iter().map(|x| x.as_bool().expect("bool")).collect::<Vec<_>>()),
-        dtype if dtype.is_integer() => Array::ints(dtype, shape, &data.iter().map(|x| i128::from(x.as_i64().expect("integer"))).collect::<Vec<_>>()),
+        DType::Bool => Array::bools(
+            shape,
+            &data
+                .iter()
+                .map(|x| x.as_bool().expect("bool"))
+                .collect::<Vec<_>>(),
+        ),
+        dtype if dtype.is_integer() => Array::ints(
+            dtype,
+            shape,
+            &data
+                .iter()
+                .map(|x| i128::from(x.as_i64().expect("integer")))
+                .collect::<Vec<_>>(),
+        ),
         dtype => Array::floats(dtype, shape, &data.iter().map(float).collect::<Vec<_>>()),
     }
 }
@@ -84,7 +111,12 @@ impl Record {
 
     /// A shape among the attributes.
     pub fn shape(&self, name: &str) -> Vec<usize> {
-        self.0["attrs"][name].as_array().expect("a list").iter().map(|n| n.as_u64().expect("extent") as usize).collect()
+        self.0["attrs"][name]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|n| n.as_u64().expect("extent") as usize)
+            .collect()
     }
 
     /// Whether an input of this name is there.
@@ -103,8 +135,12 @@ impl Record {
     }
 
     fn named(&self, field: &str) -> Vec<(String, Array)> {
-        let Some(map) = self.0[field].as_object() else { return Vec::new() };
-        map.iter().map(|(name, value)| (name.clone(), array(value))).collect()
+        let Some(map) = self.0[field].as_object() else {
+            return Vec::new();
+        };
+        map.iter()
+            .map(|(name, value)| (name.clone(), array(value)))
+            .collect()
     }
 
     fn title(&self) -> String {
@@ -119,45 +155,93 @@ impl Record {
 
     /// [`Record::check`] with gradients of something, and a tolerance relative to the greater of 1 and the value.
     #[track_caller]
-    pub fn check_of(&self, of: Of, tolerance: f64, f: impl Fn(&Named) -> Vec<(&'static str, Tensor)>) {
+    pub fn check_of(
+        &self,
+        of: Of,
+        tolerance: f64,
+        f: impl Fn(&Named) -> Vec<(&'static str, Tensor)>,
+    ) {
         let (names, inputs): (Vec<String>, Vec<Array>) = self.named("inputs").into_iter().unzip();
-        let spec = || inputs.iter().map(|array| array.ty.clone()).collect::<Vec<TensorType>>();
+        let spec = || {
+            inputs
+                .iter()
+                .map(|array| array.ty.clone())
+                .collect::<Vec<TensorType>>()
+        };
         let mut outputs = Vec::new();
         let values = run(spec(), &inputs, |tensors| {
-            let named = f(&Named { names: &names, tensors });
+            let named = f(&Named {
+                names: &names,
+                tensors,
+            });
             outputs = named.iter().map(|(name, _)| *name).collect();
-            named.into_iter().map(|(_, value)| value).collect::<Vec<Tensor>>()
+            named
+                .into_iter()
+                .map(|(_, value)| value)
+                .collect::<Vec<Tensor>>()
         });
         assert!(!outputs.is_empty());
         for (name, value) in outputs.iter().zip(&values) {
-            close(&format!("{}: {name}", self.title()), value, &self.output(name), tolerance);
+            close(
+                &format!("{}: {name}", self.title()),
+                value,
+                &self.output(name),
+                tolerance,
+            );
         }
         let gradients = self.named("gradients");
         if gradients.is_empty() {
             return;
         }
-        let positions: Vec<usize> = gradients.iter().filter_map(|(wrt, _)| names.iter().position(|name| name == wrt)).collect();
+        let positions: Vec<usize> = gradients
+            .iter()
+            .filter_map(|(wrt, _)| names.iter().position(|name| name == wrt))
+            .collect();
         assert_eq!(positions.len(), gradients.len());
         let found = run(spec(), &inputs, |tensors| {
-            let chosen: Vec<Tensor> = positions.iter().map(|&position| tensors[position]).collect();
+            let chosen: Vec<Tensor> = positions
+                .iter()
+                .map(|&position| tensors[position])
+                .collect();
             grad(chosen, |chosen| {
                 let mut tensors = tensors.clone();
                 for (&position, &tensor) in positions.iter().zip(&chosen) {
                     tensors[position] = tensor;
                 }
-                let outputs = f(&Named { names: &names, tensors });
-                outputs.into_iter().map(|(_, value)| if matches!(of, Of::Squares) { value.square().sum() } else { value.sum() }).sum::<Tensor>()
+                let outputs = f(&Named {
+                    names: &names,
+                    tensors,
+                });
+                outputs
+                    .into_iter()
+                    .map(|(_, value)| {
+                        if matches!(of, Of::Squares) {
+                            value.square().sum()
+                        } else {
+                            value.sum()
+                        }
+                    })
+                    .sum::<Tensor>()
             })
         });
         for ((wrt, expected), found) in gradients.iter().zip(&found) {
-            close(&format!("{}: gradient of {wrt}", self.title()), found, expected, tolerance);
+            close(
+                &format!("{}: gradient of {wrt}", self.title()),
+                found,
+                expected,
+                tolerance,
+            );
         }
     }
 }
 
 /// Runs a function on arrays.
 #[track_caller]
-pub fn run<S: ArgumentSpec, R: IntoTree>(spec: S, arguments: &[Array], f: impl FnOnce(S::Tree) -> R) -> Vec<Array> {
+pub fn run<S: ArgumentSpec, R: IntoTree>(
+    spec: S,
+    arguments: &[Array],
+    f: impl FnOnce(S::Tree) -> R,
+) -> Vec<Array> {
     match trace(spec, f) {
         Ok(traced) => traced.eval(arguments).expect("arguments fit"),
         Err(errors) => panic!("{errors}"),
@@ -171,7 +255,10 @@ pub fn close(what: &str, got: &Array, expected: &Array, tolerance: f64) {
     for (i, (got, expected)) in got.to_f64().into_iter().zip(expected.to_f64()).enumerate() {
         let same = got == expected || (got.is_nan() && expected.is_nan());
         let error = (got - expected).abs() / expected.abs().max(1.0);
-        assert!(same || error <= tolerance, "{what}[{i}]: got {got}, expected {expected}");
+        assert!(
+            same || error <= tolerance,
+            "{what}[{i}]: got {got}, expected {expected}"
+        );
     }
 }
 

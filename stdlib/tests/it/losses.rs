@@ -8,21 +8,39 @@ use podracer_stdlib::losses::*;
 #[test]
 fn policy_losses_are_those_of_rlax() {
     for record in records("policy_gradient_loss") {
-        record.check(|x| vec![("value", policy_gradient_loss(x.get("logits_t"), x.get("a_t"), x.get("adv_t"), x.get("w_t")))]);
+        record.check(|x| {
+            vec![(
+                "value",
+                policy_gradient_loss(
+                    x.get("logits_t"),
+                    x.get("a_t"),
+                    x.get("adv_t"),
+                    x.get("w_t"),
+                ),
+            )]
+        });
     }
     for record in records("entropy_loss") {
         record.check(|x| vec![("value", entropy_loss(x.get("logits_t"), x.get("w_t")))]);
     }
     for record in records("clipped_surrogate_pg_loss") {
         let epsilon = record.number("epsilon").expect("epsilon");
-        record.check(|x| vec![("value", clipped_surrogate_pg_loss(x.get("prob_ratios_t"), x.get("adv_t"), epsilon))]);
+        record.check(|x| {
+            vec![(
+                "value",
+                clipped_surrogate_pg_loss(x.get("prob_ratios_t"), x.get("adv_t"), epsilon),
+            )]
+        });
     }
     for record in records("clipped_surrogate_from_logits") {
         let epsilon = record.number("epsilon").expect("epsilon");
         record.check(|x| {
             let log_prob = |logits: &str| Categorical::new(x.get(logits)).log_prob(x.get("a_t"));
             let ratio = (log_prob("logits_t") - log_prob("old_logits_t")).exp();
-            vec![("loss", clipped_surrogate_pg_loss(ratio, x.get("adv_t"), epsilon))]
+            vec![(
+                "loss",
+                clipped_surrogate_pg_loss(ratio, x.get("adv_t"), epsilon),
+            )]
         });
     }
 }
@@ -31,23 +49,53 @@ fn policy_losses_are_those_of_rlax() {
 fn the_parts_of_ppo_make_its_loss() {
     for record in records("clipped_value_loss") {
         let epsilon = record.number("epsilon").expect("epsilon");
-        record.check(|x| vec![("loss", clipped_value_loss(x.get("values"), x.get("old_values"), x.get("targets"), epsilon))]);
+        record.check(|x| {
+            vec![(
+                "loss",
+                clipped_value_loss(
+                    x.get("values"),
+                    x.get("old_values"),
+                    x.get("targets"),
+                    epsilon,
+                ),
+            )]
+        });
     }
     for record in records("ppo_loss") {
         let number = |name: &str| record.number(name).expect("a coefficient");
         let parts = |x: &crate::golden::Named| {
             let policy = Categorical::new(x.get("logits"));
             let ratio = (policy.log_prob(x.get("actions")) - x.get("old_log_prob")).exp();
-            let actor = clipped_surrogate_pg_loss(ratio, normalize_advantages(x.get("advantages")), number("epsilon"));
-            let value = clipped_value_loss(x.get("values"), x.get("old_values"), x.get("targets"), number("epsilon"));
+            let actor = clipped_surrogate_pg_loss(
+                ratio,
+                normalize_advantages(x.get("advantages")),
+                number("epsilon"),
+            );
+            let value = clipped_value_loss(
+                x.get("values"),
+                x.get("old_values"),
+                x.get("targets"),
+                number("epsilon"),
+            );
             let entropy = policy.entropy().mean();
-            (actor + number("value_coefficient") * value - number("entropy_coefficient") * entropy, actor, value, entropy)
+            (
+                actor + number("value_coefficient") * value
+                    - number("entropy_coefficient") * entropy,
+                actor,
+                value,
+                entropy,
+            )
         };
         // The recorded gradients are those of the loss alone.
         record.check_of(Of::Sum, 1e-5, |x| vec![("loss", parts(x).0)]);
         let detached = |x: &crate::golden::Named| {
             let (loss, actor, value, entropy) = parts(x);
-            vec![("loss", loss), ("actor", stop_gradient(actor)), ("value", stop_gradient(value)), ("entropy", stop_gradient(entropy))]
+            vec![
+                ("loss", loss),
+                ("actor", stop_gradient(actor)),
+                ("value", stop_gradient(value)),
+                ("entropy", stop_gradient(entropy)),
+            ]
         };
         record.check_of(Of::Sum, 1e-5, detached);
     }
@@ -56,30 +104,56 @@ fn the_parts_of_ppo_make_its_loss() {
 #[test]
 fn errors_of_values_are_those_of_rlax() {
     for record in records("td_learning") {
-        record.check(|x| vec![("error", td_learning(x.get("v_tm1"), x.get("r_t"), x.get("discount_t"), x.get("v_t")))]);
+        record.check(|x| {
+            vec![(
+                "error",
+                td_learning(
+                    x.get("v_tm1"),
+                    x.get("r_t"),
+                    x.get("discount_t"),
+                    x.get("v_t"),
+                ),
+            )]
+        });
     }
     for record in records("q_learning") {
         record.check(|x| {
-            let [q_tm1, a_tm1, r_t, discount_t, q_t] = x.all(["q_tm1", "a_tm1", "r_t", "discount_t", "q_t"]);
+            let [q_tm1, a_tm1, r_t, discount_t, q_t] =
+                x.all(["q_tm1", "a_tm1", "r_t", "discount_t", "q_t"]);
             vec![("error", q_learning(q_tm1, a_tm1, r_t, discount_t, q_t))]
         });
     }
     for record in records("double_q_learning") {
         record.check(|x| {
-            let [q_tm1, a_tm1, r_t, discount_t, value, selector] = x.all(["q_tm1", "a_tm1", "r_t", "discount_t", "q_t_value", "q_t_selector"]);
-            vec![("error", double_q_learning(q_tm1, a_tm1, r_t, discount_t, value, selector))]
+            let [q_tm1, a_tm1, r_t, discount_t, value, selector] = x.all([
+                "q_tm1",
+                "a_tm1",
+                "r_t",
+                "discount_t",
+                "q_t_value",
+                "q_t_selector",
+            ]);
+            vec![(
+                "error",
+                double_q_learning(q_tm1, a_tm1, r_t, discount_t, value, selector),
+            )]
         });
     }
     for record in records("sarsa") {
         record.check(|x| {
-            let [q_tm1, a_tm1, r_t, discount_t, q_t, a_t] = x.all(["q_tm1", "a_tm1", "r_t", "discount_t", "q_t", "a_t"]);
+            let [q_tm1, a_tm1, r_t, discount_t, q_t, a_t] =
+                x.all(["q_tm1", "a_tm1", "r_t", "discount_t", "q_t", "a_t"]);
             vec![("error", sarsa(q_tm1, a_tm1, r_t, discount_t, q_t, a_t))]
         });
     }
     for record in records("expected_sarsa") {
         record.check(|x| {
-            let [q_tm1, a_tm1, r_t, discount_t, q_t, probs] = x.all(["q_tm1", "a_tm1", "r_t", "discount_t", "q_t", "probs_a_t"]);
-            vec![("error", expected_sarsa(q_tm1, a_tm1, r_t, discount_t, q_t, probs))]
+            let [q_tm1, a_tm1, r_t, discount_t, q_t, probs] =
+                x.all(["q_tm1", "a_tm1", "r_t", "discount_t", "q_t", "probs_a_t"]);
+            vec![(
+                "error",
+                expected_sarsa(q_tm1, a_tm1, r_t, discount_t, q_t, probs),
+            )]
         });
     }
 }

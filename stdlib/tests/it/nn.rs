@@ -9,7 +9,11 @@ fn a_dense_layer_is_that_of_flax() {
     for record in records("dense") {
         record.check_of(Of::Squares, 1e-5, |x| {
             let weight = x.get("kernel");
-            let bias = if record.has("bias") { x.get("bias") } else { zeros(F32, [weight.dim(1)]) };
+            let bias = if record.has("bias") {
+                x.get("bias")
+            } else {
+                zeros(F32, [weight.dim(1)])
+            };
             let layer = Linear { weight, bias };
             vec![("value", vmap(x.get("x"), |x| layer.apply(x)))]
         });
@@ -20,8 +24,14 @@ fn a_dense_layer_is_that_of_flax() {
 fn a_perceptron_is_that_of_flax() {
     for record in records("mlp") {
         record.check_of(Of::Squares, 2e-5, |x| {
-            let layer = |i: usize| Linear { weight: x.get(&format!("layers_{i}.kernel")), bias: x.get(&format!("layers_{i}.bias")) };
-            let mlp = Mlp { layers: (0..3).map(layer).collect(), activation: Activation::Tanh };
+            let layer = |i: usize| Linear {
+                weight: x.get(&format!("layers_{i}.kernel")),
+                bias: x.get(&format!("layers_{i}.bias")),
+            };
+            let mlp = Mlp {
+                layers: (0..3).map(layer).collect(),
+                activation: Activation::Tanh,
+            };
             vec![("value", vmap(x.get("x"), |x| mlp.apply(x)))]
         });
     }
@@ -29,8 +39,12 @@ fn a_perceptron_is_that_of_flax() {
 
 #[test]
 fn a_batch_through_a_layer_is_one_product_without_transposes() {
-    let traced = trace((f32([8, 4]), f32([4, 3]), f32([3])), |(x, weight, bias)| vmap(x, |x| Linear { weight, bias }.apply(x)));
-    let text = traced.unwrap_or_else(|errors| panic!("{errors}")).to_string();
+    let traced = trace((f32([8, 4]), f32([4, 3]), f32([3])), |(x, weight, bias)| {
+        vmap(x, |x| Linear { weight, bias }.apply(x))
+    });
+    let text = traced
+        .unwrap_or_else(|errors| panic!("{errors}"))
+        .to_string();
     assert_eq!(text.matches("dot_general").count(), 1, "{text}");
     assert!(!text.contains("transpose"), "{text}");
 }
@@ -50,14 +64,22 @@ fn activations_are_those_of_jax() {
             record.check(|x| vec![("value", activation.apply(x.get("x")))]);
         }
     }
-    for record in records("gelu").iter().filter(|record| record.flag("approximate") == Some(true)) {
+    for record in records("gelu")
+        .iter()
+        .filter(|record| record.flag("approximate") == Some(true))
+    {
         record.check(|x| vec![("value", Activation::Gelu.apply(x.get("x")))]);
     }
 }
 
 fn initializer(record: &Record, initializer: Initializer) {
     let shape = record.shape("shape");
-    record.check_of(Of::Sum, 2e-6, |x| vec![("value", initializer.init(Key::from_words(x.get("key")), &shape))]);
+    record.check_of(Of::Sum, 2e-6, |x| {
+        vec![(
+            "value",
+            initializer.init(Key::from_words(x.get("key")), &shape),
+        )]
+    });
 }
 
 #[test]
@@ -71,10 +93,19 @@ fn initializers_are_those_of_jax() {
         ("he_uniform", Initializer::he_uniform()),
     ];
     for (name, of) in names {
-        records(name).iter().for_each(|record| initializer(record, of));
+        records(name)
+            .iter()
+            .for_each(|record| initializer(record, of));
     }
     for record in records("variance_scaling") {
-        initializer(&record, Initializer::VarianceScaling { scale: 2.0, fan: Fan::Out, law: Law::TruncatedNormal });
+        initializer(
+            &record,
+            Initializer::VarianceScaling {
+                scale: 2.0,
+                fan: Fan::Out,
+                law: Law::TruncatedNormal,
+            },
+        );
     }
 }
 
@@ -88,7 +119,10 @@ fn reference(normals: &Array) -> Vec<Vec<f64>> {
         for _ in 0..2 {
             for row in &rows {
                 let along: f64 = row.iter().zip(&vector).map(|(a, b)| a * b).sum();
-                vector.iter_mut().zip(row).for_each(|(x, a)| *x -= along * a);
+                vector
+                    .iter_mut()
+                    .zip(row)
+                    .for_each(|(x, a)| *x -= along * a);
             }
         }
         let norm = vector.iter().map(|x| x * x).sum::<f64>().sqrt();
@@ -104,22 +138,37 @@ fn orthogonal_matrices_are_orthogonal_and_the_unique_factor() {
         let (long, short) = (inputs.max(outputs), inputs.min(outputs));
         let results = run(key(), &[words(9)], |key| {
             let normals = key.again().normal([long, short]);
-            (Initializer::orthogonal(scale).init(key, &[inputs, outputs]), normals)
+            (
+                Initializer::orthogonal(scale).init(key, &[inputs, outputs]),
+                normals,
+            )
         });
         let weights = results[0].to_f64();
         let vector = |i: usize| -> Vec<f64> {
-            let element = |j: usize| if inputs > outputs { weights[j * outputs + i] } else { weights[i * outputs + j] };
+            let element = |j: usize| {
+                if inputs > outputs {
+                    weights[j * outputs + i]
+                } else {
+                    weights[i * outputs + j]
+                }
+            };
             (0..long).map(element).collect()
         };
         let expected = reference(&results[1]);
-        for i in 0..short {
+        for (i, expected) in expected.iter().enumerate() {
             for j in 0..short {
                 let product: f64 = vector(i).iter().zip(vector(j)).map(|(a, b)| a * b).sum();
                 let wanted = if i == j { scale * scale } else { 0.0 };
-                assert!((product - wanted).abs() < 3e-6, "{inputs} by {outputs}: product of {i} and {j} is {product}");
+                assert!(
+                    (product - wanted).abs() < 3e-6,
+                    "{inputs} by {outputs}: product of {i} and {j} is {product}"
+                );
             }
             let got = floats(&[long], &vector(i));
-            let wanted = floats(&[long], &expected[i].iter().map(|x| scale * x).collect::<Vec<_>>());
+            let wanted = floats(
+                &[long],
+                &expected.iter().map(|x| scale * x).collect::<Vec<_>>(),
+            );
             close("the factor", &got, &wanted, 2e-4);
         }
     }
@@ -128,27 +177,67 @@ fn orthogonal_matrices_are_orthogonal_and_the_unique_factor() {
 #[test]
 fn a_perceptron_begins_as_it_is_told() {
     let results = run(key(), &[words(1)], |key| {
-        Mlp::init(key, &[6, 8, 8, 2], Activation::Relu, Initializer::orthogonal(1.0), Initializer::Zeros).layers
+        Mlp::init(
+            key,
+            &[6, 8, 8, 2],
+            Activation::Relu,
+            Initializer::orthogonal(1.0),
+            Initializer::Zeros,
+        )
+        .layers
     });
     let shapes: Vec<Vec<usize>> = results.iter().map(|array| array.ty.shape.clone()).collect();
-    assert_eq!(shapes, [vec![6, 8], vec![8], vec![8, 8], vec![8], vec![8, 2], vec![2]]);
-    assert!(results[1].to_f64().iter().chain(&results[4].to_f64()).all(|&x| x == 0.0));
+    assert_eq!(
+        shapes,
+        [
+            vec![6, 8],
+            vec![8],
+            vec![8, 8],
+            vec![8],
+            vec![8, 2],
+            vec![2]
+        ]
+    );
+    assert!(
+        results[1]
+            .to_f64()
+            .iter()
+            .chain(&results[4].to_f64())
+            .all(|&x| x == 0.0)
+    );
     assert_ne!(results[0].to_f64()[..8], results[2].to_f64()[..8]);
 }
 
 #[test]
 fn a_grid_is_flattened_before_the_first_layer() {
-    let results = run(f32([2, 3]), &[floats(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])], |x| {
-        let mlp = Mlp { layers: vec![Linear { weight: ones(F32, [6, 2]), bias: constant([0.0, 1.0]) }], activation: Activation::Tanh };
-        mlp.apply(x)
-    });
+    let results = run(
+        f32([2, 3]),
+        &[floats(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])],
+        |x| {
+            let mlp = Mlp {
+                layers: vec![Linear {
+                    weight: ones(F32, [6, 2]),
+                    bias: constant([0.0, 1.0]),
+                }],
+                activation: Activation::Tanh,
+            };
+            mlp.apply(x)
+        },
+    );
     close("output", &results[0], &floats(&[2], &[21.0, 22.0]), 0.0);
 }
 
 #[test]
 fn a_wrong_input_is_told_with_both_types() {
-    let error = trace((f32([5]), f32([4, 3]), f32([3])), |(x, weight, bias)| Linear { weight, bias }.apply(x)).unwrap_err().to_string();
-    assert!(error.contains("f32[5] and f32[4,3] do not multiply"), "{error}");
+    let error = trace((f32([5]), f32([4, 3]), f32([3])), |(x, weight, bias)| {
+        Linear { weight, bias }.apply(x)
+    })
+    .unwrap_err()
+    .to_string();
+    assert!(
+        error.contains("f32[5] and f32[4,3] do not multiply"),
+        "{error}"
+    );
     assert!(error.contains("nn.rs"), "{error}");
 }
 
@@ -156,8 +245,15 @@ fn a_wrong_input_is_told_with_both_types() {
 fn plain_initializers_do_what_they_say() {
     let results = run(key(), &[words(2)], |key| {
         let [a, b, c] = key.split_into();
-        let constants = (Initializer::Zeros.init(a.again(), &[2, 2]), Initializer::Constant(0.5).init(a, &[2]));
-        (constants, Initializer::Uniform(0.25).init(b, &[400]), Initializer::Normal(2.0).init(c, &[400]))
+        let constants = (
+            Initializer::Zeros.init(a.again(), &[2, 2]),
+            Initializer::Constant(0.5).init(a, &[2]),
+        );
+        (
+            constants,
+            Initializer::Uniform(0.25).init(b, &[400]),
+            Initializer::Normal(2.0).init(c, &[400]),
+        )
     });
     assert_eq!(results[0].to_f64(), [0.0; 4]);
     assert_eq!(results[1].to_f64(), [0.5; 2]);

@@ -11,7 +11,12 @@ fn lambda(record: &Record) -> f64 {
 #[test]
 fn discounted_returns_are_those_of_rlax() {
     for record in records("discounted_returns") {
-        record.check(|x| vec![("value", discounted_returns(x.get("r_t"), x.get("discount_t"), x.get("v_t")))]);
+        record.check(|x| {
+            vec![(
+                "value",
+                discounted_returns(x.get("r_t"), x.get("discount_t"), x.get("v_t")),
+            )]
+        });
     }
 }
 
@@ -33,7 +38,18 @@ fn lambda_returns_are_those_of_rlax() {
 fn n_step_returns_are_those_of_rlax() {
     for record in records("n_step_bootstrapped_returns") {
         let n = record.count("n").expect("n");
-        record.check(|x| vec![("value", n_step_bootstrapped_returns(x.get("r_t"), x.get("discount_t"), x.get("v_t"), n, lambda(&record)))]);
+        record.check(|x| {
+            vec![(
+                "value",
+                n_step_bootstrapped_returns(
+                    x.get("r_t"),
+                    x.get("discount_t"),
+                    x.get("v_t"),
+                    n,
+                    lambda(&record),
+                ),
+            )]
+        });
     }
 }
 
@@ -42,7 +58,15 @@ fn advantages_are_those_of_rlax() {
     for record in records("truncated_generalized_advantage_estimation") {
         record.check(|x| {
             let [r_t, discount_t, values] = x.all(["r_t", "discount_t", "values"]);
-            vec![("value", truncated_generalized_advantage_estimation(r_t, discount_t, lambda(&record), values))]
+            vec![(
+                "value",
+                truncated_generalized_advantage_estimation(
+                    r_t,
+                    discount_t,
+                    lambda(&record),
+                    values,
+                ),
+            )]
         });
     }
 }
@@ -65,16 +89,28 @@ fn truncated_episodes_bootstrap_and_do_not_leak() {
     for record in records("gae_with_truncation") {
         let gamma = record.number("gamma").expect("gamma");
         record.check(|x| {
-            let [r_t, terminated, truncated, v_tm1, v_t] = x.all(["r_t", "terminated_t", "truncated_t", "v_tm1", "v_t"]);
+            let [r_t, terminated, truncated, v_tm1, v_t] =
+                x.all(["r_t", "terminated_t", "truncated_t", "v_tm1", "v_t"]);
             let discount_t = select(terminated, 0.0, gamma);
             let advantages = gae_with_ends(r_t, discount_t, v_tm1, v_t, truncated, lambda(&record));
             vec![("advantages", advantages), ("targets", advantages + v_tm1)]
         });
         // All ends in the mask give the same.
         record.check(|x| {
-            let [r_t, terminated, truncated, v_tm1, v_t] = x.all(["r_t", "terminated_t", "truncated_t", "v_tm1", "v_t"]);
+            let [r_t, terminated, truncated, v_tm1, v_t] =
+                x.all(["r_t", "terminated_t", "truncated_t", "v_tm1", "v_t"]);
             let discount_t = select(terminated, 0.0, gamma);
-            vec![("advantages", gae_with_ends(r_t, discount_t, v_tm1, v_t, terminated | truncated, lambda(&record)))]
+            vec![(
+                "advantages",
+                gae_with_ends(
+                    r_t,
+                    discount_t,
+                    v_tm1,
+                    v_t,
+                    terminated | truncated,
+                    lambda(&record),
+                ),
+            )]
         });
     }
 }
@@ -84,11 +120,15 @@ fn nothing_after_an_end_changes_what_is_before() {
     let spec = (f32([5]), f32([5]));
     let advantages = |rewards: &[f64], values: &[f64]| {
         let ended = Array::bools([5], &[false, false, true, false, false]);
-        run((spec.clone(), bool([5])), &[floats(&[5], rewards), floats(&[5], values), ended], |((r_t, v), ended)| {
-            // The third step is truncated: its own v_t is known, whatever the next episode looks like.
-            let v_t = concatenate(&[v.slice(1..3), constant([7.0, 0.25, 0.5])], 0);
-            gae_with_ends(r_t, full([5], 0.9), v, v_t, ended, 0.8)
-        })
+        run(
+            (spec.clone(), bool([5])),
+            &[floats(&[5], rewards), floats(&[5], values), ended],
+            |((r_t, v), ended)| {
+                // The third step is truncated: its own v_t is known, whatever the next episode looks like.
+                let v_t = concatenate(&[v.slice(1..3), constant([7.0, 0.25, 0.5])], 0);
+                gae_with_ends(r_t, full([5], 0.9), v, v_t, ended, 0.8)
+            },
+        )
         .remove(0)
         .to_f64()
     };
@@ -105,22 +145,56 @@ fn v_trace_is_that_of_rlax() {
         let clip = record.number("clip_rho_threshold").expect("threshold");
         record.check(|x| {
             let [v_tm1, v_t, r_t, discount_t, rho] = x.all(NAMES);
-            vec![("errors", vtrace(v_tm1, v_t, r_t, discount_t, rho, lambda(&record), clip))]
+            vec![(
+                "errors",
+                vtrace(v_tm1, v_t, r_t, discount_t, rho, lambda(&record), clip),
+            )]
         });
     }
     for record in records("leaky_vtrace") {
-        let (clip, alpha) = (record.number("clip_rho_threshold").expect("threshold"), record.number("alpha").expect("alpha"));
+        let (clip, alpha) = (
+            record.number("clip_rho_threshold").expect("threshold"),
+            record.number("alpha").expect("alpha"),
+        );
         record.check(|x| {
             let [v_tm1, v_t, r_t, discount_t, rho] = x.all(NAMES);
-            vec![("errors", leaky_vtrace(v_tm1, v_t, r_t, discount_t, rho, alpha, lambda(&record), clip))]
+            vec![(
+                "errors",
+                leaky_vtrace(
+                    v_tm1,
+                    v_t,
+                    r_t,
+                    discount_t,
+                    rho,
+                    alpha,
+                    lambda(&record),
+                    clip,
+                ),
+            )]
         });
     }
     for record in records("vtrace_td_error_and_advantage") {
-        let (clip, pg) = (record.number("clip_rho_threshold").expect("threshold"), record.number("clip_pg_rho_threshold").expect("threshold"));
+        let (clip, pg) = (
+            record.number("clip_rho_threshold").expect("threshold"),
+            record.number("clip_pg_rho_threshold").expect("threshold"),
+        );
         record.check(|x| {
             let [v_tm1, v_t, r_t, discount_t, rho] = x.all(NAMES);
-            let output = vtrace_td_error_and_advantage(v_tm1, v_t, r_t, discount_t, rho, lambda(&record), clip, pg);
-            vec![("errors", output.errors), ("pg_advantage", output.pg_advantage), ("q_estimate", output.q_estimate)]
+            let output = vtrace_td_error_and_advantage(
+                v_tm1,
+                v_t,
+                r_t,
+                discount_t,
+                rho,
+                lambda(&record),
+                clip,
+                pg,
+            );
+            vec![
+                ("errors", output.errors),
+                ("pg_advantage", output.pg_advantage),
+                ("q_estimate", output.q_estimate),
+            ]
         });
     }
 }
@@ -129,18 +203,45 @@ fn v_trace_is_that_of_rlax() {
 fn a_batch_of_trajectories_is_one_scan_over_time() {
     let spec = (f32([4, 3]), f32([4, 3]), f32([4, 3]), f32([4, 3]));
     // [T, B], as a loop over steps leaves them.
-    let traced = trace(spec.clone(), |(r, d, v, w)| vmap((r.axis(1), d.axis(1), v.axis(1), w.axis(1)), |(r, d, v, w)| gae(r, d, v, w, 0.9)));
+    let traced = trace(spec.clone(), |(r, d, v, w)| {
+        vmap(
+            (r.axis(1), d.axis(1), v.axis(1), w.axis(1)),
+            |(r, d, v, w)| gae(r, d, v, w, 0.9),
+        )
+    });
     let traced = traced.unwrap_or_else(|errors| panic!("{errors}"));
     let text = traced.to_string();
     assert_eq!(text.matches("scan").count(), 1, "{text}");
     let values: Vec<f64> = (0..12).map(|i| f64::from(i) * 0.37 % 1.0).collect();
-    let inputs: Vec<Array> = (0..4).map(|k| floats(&[4, 3], &values.iter().map(|x| (x + 0.1 * f64::from(k)) % 1.0).collect::<Vec<_>>())).collect();
+    let inputs: Vec<Array> = (0..4)
+        .map(|k| {
+            floats(
+                &[4, 3],
+                &values
+                    .iter()
+                    .map(|x| (x + 0.1 * f64::from(k)) % 1.0)
+                    .collect::<Vec<_>>(),
+            )
+        })
+        .collect();
     let batch = traced.eval(&inputs).expect("arguments fit").remove(0);
     assert_eq!(batch.ty.shape, [3, 4]);
     for b in 0..3 {
-        let column = |array: &Array| floats(&[4], &(0..4).map(|t| array.to_f64()[t * 3 + b]).collect::<Vec<_>>());
+        let column = |array: &Array| {
+            floats(
+                &[4],
+                &(0..4)
+                    .map(|t| array.to_f64()[t * 3 + b])
+                    .collect::<Vec<_>>(),
+            )
+        };
         let single = (f32([4]), f32([4]), f32([4]), f32([4]));
-        let alone = run(single, &inputs.iter().map(column).collect::<Vec<_>>(), |(r, d, v, w)| gae(r, d, v, w, 0.9)).remove(0);
+        let alone = run(
+            single,
+            &inputs.iter().map(column).collect::<Vec<_>>(),
+            |(r, d, v, w)| gae(r, d, v, w, 0.9),
+        )
+        .remove(0);
         close("trajectory", &batch.index_leading(b), &alone, 1e-6);
     }
 }
