@@ -1,1 +1,31 @@
-//! podracer.
+//! Reinforcement learning loops written in Rust and compiled as a whole by XLA.
+//!
+//! # What lives here
+//! - The facade: [`prelude`], and the crates of the house under short names ([`compiler`], [`dsl`], [`stdlib`], [`envs`],
+//!   [`runtime`]).
+//! - The command line ([`cli`]): experiments ([`experiments`]) as settings ([`settings`]) that become a training loop
+//!   ([`training`]), which leaves a run directory ([`run_directory`]) behind.
+//!
+//! # What must never live here
+//! Tracing, ops, agents, environments and device code: this crate connects what the others do.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+#![deny(clippy::unwrap_used)]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod cli;
+pub mod experiments;
+pub mod run_directory;
+pub mod settings;
+pub mod training;
+
+pub use podracer_compiler as compiler;
+pub use podracer_dsl as dsl;
+pub use podracer_envs as envs;
+pub use podracer_runtime as runtime;
+pub use podracer_stdlib as stdlib;
+
+/// What a program of one's own imports: `use podracer::prelude::*;`.
+pub mod prelude {
+    pub use podracer_runtime::{Client, ClientOptions, HostArray};
+}

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use podracer_dsl::{Key, Placed, Replicas, Spec, TraceErrors, Traced, Tree, pmean, scan, trace, u32 as u32_spec};
+use podracer_dsl::prelude::{Key, Placed, Replicas, Spec, Tensor, TraceErrors, Traced, Tree, pmean, scan, trace, u32 as u32_spec};
 
 use crate::program::{Lowered, Program, ProgramOptions, lower};
 use crate::tree::{Device, Host, Placement};
@@ -17,7 +17,7 @@ use crate::{Client, ExecuteError, HostArray, RuntimeError, Transfers};
 pub struct AnakinLoop<R: Tree, S: Tree, M: Tree, E: Tree> {
     name: String,
     replicas: usize,
-    init: Traced<(podracer_dsl::Tensor,), Placed<R, S>>,
+    init: Traced<(Tensor,), Placed<R, S>>,
     run: Traced<(Placed<R, S>,), (Placed<R, S>, Placed<M, E>)>,
 }
 
@@ -39,7 +39,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
         init: impl FnOnce(Key) -> Placed<R, S>,
         update: impl FnOnce(Placed<R, S>) -> (Placed<R, S>, Placed<M, E>),
     ) -> Result<Self, TraceErrors> {
-        let init = trace((u32_spec([2]),), |(bits,)| init(Key::from_bits(bits)))?;
+        let init = trace((u32_spec([2]),), |(bits,)| init(Key::from_words(bits)))?;
         let state: Spec<Placed<R, S>> = init.results().clone();
         let run = trace((state,), |(state,)| {
             let (state, metrics) = scan(state, 0..updates_per_call, |state, _| update(state));
@@ -74,8 +74,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
             placements
         };
         let (state, metrics) = &**self.run.results();
-        let count = |of: &Spec<R>| of.leaves().len();
-        let state_placements = placed(count(&state.replicated), state.sharded.leaves().len());
+        let state_placements = placed(state.replicated.leaves().len(), state.sharded.leaves().len());
         let metric_placements = placed(metrics.replicated.leaves().len(), metrics.sharded.leaves().len());
         let all = state_placements.iter().chain(&metric_placements).copied().collect();
         let init = Program::compile(client, &format!("{}_init", self.name), &self.init, state_placements, options)?;
@@ -86,12 +85,12 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
 
 /// The compiled loop.
 pub struct Anakin<R: Tree, S: Tree, M: Tree, E: Tree> {
-    init: Program<(podracer_dsl::Tensor,), Placed<R, S>>,
+    init: Program<(Tensor,), Placed<R, S>>,
     run: Program<(Placed<R, S>,), (Placed<R, S>, Placed<M, E>)>,
 }
 
 /// The state of a loop on its devices.
-pub type State<R, S> = Device<Placed<R, S>>;
+pub type AnakinState<R, S> = Device<Placed<R, S>>;
 
 /// A call that was not launched, and the state that it was given, unless XLA itself failed half-way.
 pub type RunError = ExecuteError;
@@ -101,7 +100,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> Anakin<R, S, M, E> {
     ///
     /// # Errors
     /// [`RuntimeError::Xla`].
-    pub fn init(&self, seed: u64) -> Result<State<R, S>, RuntimeError> {
+    pub fn init(&self, seed: u64) -> Result<AnakinState<R, S>, RuntimeError> {
         let bits = HostArray::from_slice([2], &[(seed >> 32) as u32, seed as u32])?;
         let bits = self.init.upload(&u32_spec([2]), &[bits])?;
         Ok(self.init.run((bits,))?)
@@ -111,7 +110,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> Anakin<R, S, M, E> {
     ///
     /// # Errors
     /// [`RuntimeError`] by way of [`ExecuteError`], which gives the state back if nothing was launched.
-    pub fn run(&self, state: State<R, S>) -> Result<(State<R, S>, Host<Placed<M, E>>), RunError> {
+    pub fn run(&self, state: AnakinState<R, S>) -> Result<(AnakinState<R, S>, Host<Placed<M, E>>), RunError> {
         let (state, metrics) = split(self.run.run((state,))?);
         let metrics = metrics.to_host().map_err(|error| ExecuteError { error: Box::new(error), donated: Vec::new() })?;
         Ok((state, metrics))

@@ -31,6 +31,9 @@ pub enum RuntimeError {
         /// What is wrong with it.
         problem: String,
     },
+    /// A program that cannot be written as StableHLO: a bug of the compiler.
+    #[error("the program cannot be lowered: {0}")]
+    Lowering(String),
     /// XLA's own error.
     #[error("{call} failed ({code}): {message}")]
     Xla {

@@ -14,6 +14,7 @@
 #![deny(clippy::undocumented_unsafe_blocks, clippy::unwrap_used)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod anakin;
 mod array;
 mod cache;
 mod error;
@@ -24,10 +25,13 @@ mod module;
 mod options;
 #[allow(unsafe_code)]
 pub mod pjrt;
+mod program;
 mod proto;
 mod serialized;
 mod transfers;
+mod tree;
 
+pub use anakin::{Anakin, AnakinLoop, AnakinState, RunError};
 pub use array::{Element, HostArray};
 pub use cache::ExecutableCache;
 pub use error::{ErrorCode, RuntimeError};
@@ -35,7 +39,9 @@ pub use hlo::HloModule;
 pub use module::Module;
 pub use options::{CompileOptions, OptionValue, XlaOptions};
 pub use pjrt::{
-    Argument, Buffer, Client, ClientOptions, Compiled, Device, Event, Executable, ExecuteError,
+    Argument, Buffer, Client, ClientOptions, Compiled, Event, Executable, ExecuteError,
     MemoryStats, NamedValue, Plugin, Topology,
 };
+pub use program::{Arguments, Lowered, Pass, Program, ProgramOptions, lower, simplify};
 pub use transfers::{Count, TransferCounts, Transfers, process_transfers};
+pub use tree::{Device, DeviceArray, Host, OnDevice, OnHost, Placement};

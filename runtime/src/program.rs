@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
 use podracer_compiler::{Func, TensorType, transform};
-use podracer_dsl::{Path, Spec, Traced, Tree};
+use podracer_dsl::prelude::{Path, Spec, Traced, Tree};
 use podracer_mlir::{ArgumentSpec, Donation, ModuleSpec};
 
 use crate::tree::{self, Device, DeviceArray, Host, OnDevice, Placement};
@@ -39,8 +39,8 @@ pub fn simplify(func: &Func) -> Func {
 pub struct Lowered {
     /// What is compiled.
     pub module: Module,
-    /// How many arguments give their memory to a result.
-    pub donated: usize,
+    /// The arguments that may give their memory to a result, by index.
+    pub donated: Vec<usize>,
 }
 
 /// Lowers a traced function. Every argument may give its memory to a result of its type, the one with the same path
@@ -63,7 +63,7 @@ pub fn lower<A: Tree, R: Tree>(name: &str, traced: &Traced<A, R>, replicas: usiz
     };
     let emitted = podracer_mlir::stablehlo(&func, &spec).map_err(|error| RuntimeError::Lowering(error.to_string()))?;
     let types = |leaves: Vec<(Path, TensorType)>| leaves.into_iter().map(|(_, ty)| ty).collect();
-    let donated = donation.iter().filter(|donation| matches!(donation, Donation::Into(_))).count();
+    let donated = (0..donation.len()).filter(|&i| donation[i] != Donation::Kept).collect();
     let module =
         Module { text: emitted.text_with_locations, arguments: types(arguments), results: types(results), key_text: Some(emitted.text) };
     Ok(Lowered { module, donated })
@@ -180,7 +180,10 @@ pub trait Pass<T: Tree> {
 }
 
 impl<T: Tree> Pass<T> for Device<T> {
-    fn fill<'a>(self, lists: &mut [Vec<Argument<'a>>]) {
+    fn fill<'a>(self, lists: &mut [Vec<Argument<'a>>])
+    where
+        Self: 'a,
+    {
         self.give(lists);
     }
 }

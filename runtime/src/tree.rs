@@ -4,7 +4,7 @@
 use std::fmt;
 use std::ops::Deref;
 
-use podracer_dsl::{Kind, Path, Spec, Tree};
+use podracer_dsl::prelude::{Kind, Path, Spec, Tree};
 
 use crate::{Argument, Buffer, Element, HostArray, RuntimeError};
 
@@ -148,11 +148,9 @@ impl<T: Tree> Device<T> {
 
     /// Adds the leaves' buffers to the argument list of each replica, borrowed.
     pub(crate) fn lend<'a>(&'a self, lists: &mut [Vec<Argument<'a>>]) {
-        let mut leaves: Vec<&'a DeviceArray> = Vec::new();
-        collect::<T>(&self.0, &mut leaves);
-        for leaf in leaves {
+        T::visit_kind::<OnDevice>(&self.0, &mut Path::root(), &mut |_, leaf: &'a DeviceArray| {
             lists.iter_mut().zip(&leaf.buffers).for_each(|(list, buffer)| list.push(Argument::Kept(buffer)));
-        }
+        });
     }
 
     /// Adds the leaves' buffers to the argument list of each replica, given away.
@@ -161,11 +159,6 @@ impl<T: Tree> Device<T> {
             lists.iter_mut().zip(leaf.buffers).for_each(|(list, buffer)| list.push(Argument::Donated(buffer)));
         }
     }
-}
-
-/// References to the leaves, which live as long as the tree.
-fn collect<'a, T: Tree>(of: &'a T::Of<OnDevice>, leaves: &mut Vec<&'a DeviceArray>) {
-    T::leaf_refs::<OnDevice>(of, leaves);
 }
 
 impl<T: Tree> Host<T> {

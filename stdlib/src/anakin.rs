@@ -5,7 +5,7 @@
 
 use crate::agents::{Agent, Learning, Trajectory};
 use podracer_dsl::prelude::*;
-use podracer_envs::{AutoReset, Environment, StatisticsState, WithStatistics};
+use podracer_envs::{AutoReset, Environment, WithStatistics, wrappers::StatisticsState};
 
 /// The replicated part of a run's state: equal on all devices.
 #[derive(Tree, Clone)]

@@ -7,6 +7,8 @@
 //! - Nothing here knows a device.
 #![forbid(unsafe_code)]
 
+pub mod agents;
+pub mod anakin;
 pub mod distributions;
 pub mod losses;
 pub mod nn;

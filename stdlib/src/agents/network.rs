@@ -1,6 +1,6 @@
 //! The actor-critic network that the on-policy agents share: a policy and a value, each an MLP of its own.
 
-use crate::distributions::{Categorical, MultivariateNormalDiag};
+use crate::distributions::{Categorical, Distribution, MultivariateNormalDiag};
 use crate::nn::{Activation, Initializer, Mlp};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
@@ -47,7 +47,7 @@ impl ActorCritic {
         let output = self.actor.apply(observation);
         match self.log_std.first() {
             None => Policy::Discrete(Categorical::new(output)),
-            Some(log_std) => Policy::Gaussian(MultivariateNormalDiag::new(output, log_std.exp())),
+            Some(log_std) => Policy::Gaussian(MultivariateNormalDiag::from_log_std(output, *log_std)),
         }
     }
 

@@ -3,26 +3,22 @@
 //! which the agent acted.
 
 use super::{ActorCritic, Agent, Learning, Trajectory};
-use crate::optim::{Adam, AdamState, Schedule, clip_by_global_norm};
+use crate::optim::{Adam, Chain, ClipByGlobalNorm, Optimizer, adam, chain, clip_by_global_norm};
 use crate::returns::gae_with_ends;
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 
 /// The agent and its hyper-parameters.
 #[derive(Clone, Debug)]
-pub struct OnlineActorCritic {
+pub struct OnlineActorCritic<O: Optimizer = Chain<ClipByGlobalNorm, Adam>> {
     /// What it observes.
     pub observation: Space,
     /// What it can do.
     pub action: Space,
     /// Units of each hidden layer, of policy and value alike.
     pub hidden: Vec<usize>,
-    /// The learning rate by the optimizer's step.
-    pub learning_rate: Schedule,
-    /// Adam's epsilon.
-    pub adam_epsilon: f64,
-    /// Gradients of a greater global norm are scaled down to it.
-    pub max_gradient_norm: f64,
+    /// How gradients become updates.
+    pub optimizer: O,
     /// The discount of future rewards.
     pub discount: f64,
     /// The lambda of the lambda return.
@@ -40,18 +36,12 @@ impl OnlineActorCritic {
             observation,
             action,
             hidden: vec![64, 64],
-            learning_rate: Schedule::constant(1e-3),
-            adam_epsilon: 1e-5,
-            max_gradient_norm: 0.5,
+            optimizer: chain(clip_by_global_norm(0.5), adam(1e-3).eps(1e-5)),
             discount: 0.99,
             lambda: 0.95,
             entropy_cost: 0.01,
             value_cost: 0.5,
         }
-    }
-
-    fn adam(&self) -> Adam {
-        Adam { eps: self.adam_epsilon, ..Adam::new(self.learning_rate.clone()) }
     }
 }
 
@@ -88,11 +78,11 @@ pub struct OnlineMetrics {
     pub entropy: Tensor,
 }
 
-impl Agent for OnlineActorCritic {
+impl<O: Optimizer> Agent for OnlineActorCritic<O> {
     type Observation = Tensor;
     type Actor = ();
     type Nets = ActorCritic;
-    type Opt = AdamState<ActorCritic>;
+    type Opt = O::State<ActorCritic>;
     type Experience = ();
     type Output = OnlineOutput;
     type Batch = OnlineBatch;
@@ -102,8 +92,8 @@ impl Agent for OnlineActorCritic {
         ActorCritic::init(key, &self.observation, &self.action, &self.hidden)
     }
 
-    fn init_opt(&self, nets: &ActorCritic) -> AdamState<ActorCritic> {
-        self.adam().init(nets)
+    fn init_opt(&self, nets: &ActorCritic) -> Self::Opt {
+        self.optimizer.init(nets)
     }
 
     fn init_actor(&self) {}
@@ -152,8 +142,8 @@ impl Agent for OnlineActorCritic {
         (loss, OnlineMetrics { loss, policy_loss, value_loss, entropy })
     }
 
-    fn optimize_from_grads(&self, nets: ActorCritic, opt: AdamState<ActorCritic>, grads: ActorCritic) -> (ActorCritic, AdamState<ActorCritic>) {
-        self.adam().update(nets, opt, clip_by_global_norm(grads, self.max_gradient_norm))
+    fn optimize_from_grads(&self, nets: ActorCritic, opt: Self::Opt, grads: ActorCritic) -> (ActorCritic, Self::Opt) {
+        self.optimizer.step(nets, opt, grads)
     }
 
     fn learning(&self) -> Learning {

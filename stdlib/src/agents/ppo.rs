@@ -3,26 +3,22 @@
 
 use super::{ActorCritic, Agent, Learning, Trajectory};
 use crate::losses::{clipped_surrogate_pg_loss, clipped_value_loss};
-use crate::optim::{Adam, AdamState, Schedule, clip_by_global_norm};
+use crate::optim::{Adam, Chain, ClipByGlobalNorm, Optimizer, adam, chain, clip_by_global_norm};
 use crate::returns::gae_with_ends;
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 
 /// The agent and its hyper-parameters.
 #[derive(Clone, Debug)]
-pub struct Ppo {
+pub struct Ppo<O: Optimizer = Chain<ClipByGlobalNorm, Adam>> {
     /// What it observes.
     pub observation: Space,
     /// What it can do.
     pub action: Space,
     /// Units of each hidden layer, of policy and value alike.
     pub hidden: Vec<usize>,
-    /// The learning rate by the optimizer's step.
-    pub learning_rate: Schedule,
-    /// Adam's epsilon.
-    pub adam_epsilon: f64,
-    /// Gradients of a greater global norm are scaled down to it.
-    pub max_gradient_norm: f64,
+    /// How gradients become updates.
+    pub optimizer: O,
     /// Passes over each batch.
     pub epochs: usize,
     /// Minibatches of each pass; they divide the batch.
@@ -48,9 +44,7 @@ impl Ppo {
             observation,
             action,
             hidden: vec![64, 64],
-            learning_rate: Schedule::constant(2.5e-4),
-            adam_epsilon: 1e-5,
-            max_gradient_norm: 0.5,
+            optimizer: chain(clip_by_global_norm(0.5), adam(2.5e-4).eps(1e-5)),
             epochs: 4,
             minibatches: 4,
             discount: 0.99,
@@ -60,10 +54,6 @@ impl Ppo {
             value_cost: 0.5,
             exact_shuffle: false,
         }
-    }
-
-    fn adam(&self) -> Adam {
-        Adam { eps: self.adam_epsilon, ..Adam::new(self.learning_rate.clone()) }
     }
 }
 
@@ -112,11 +102,11 @@ pub struct PpoMetrics {
     pub approximate_kl: Tensor,
 }
 
-impl Agent for Ppo {
+impl<O: Optimizer> Agent for Ppo<O> {
     type Observation = Tensor;
     type Actor = ();
     type Nets = ActorCritic;
-    type Opt = AdamState<ActorCritic>;
+    type Opt = O::State<ActorCritic>;
     type Experience = ();
     type Output = PpoOutput;
     type Batch = PpoBatch;
@@ -126,8 +116,8 @@ impl Agent for Ppo {
         ActorCritic::init(key, &self.observation, &self.action, &self.hidden)
     }
 
-    fn init_opt(&self, nets: &ActorCritic) -> AdamState<ActorCritic> {
-        self.adam().init(nets)
+    fn init_opt(&self, nets: &ActorCritic) -> Self::Opt {
+        self.optimizer.init(nets)
     }
 
     fn init_actor(&self) {}
@@ -213,8 +203,8 @@ impl Agent for Ppo {
         (loss, PpoMetrics { loss, policy_loss, value_loss, entropy, approximate_kl })
     }
 
-    fn optimize_from_grads(&self, nets: ActorCritic, opt: AdamState<ActorCritic>, grads: ActorCritic) -> (ActorCritic, AdamState<ActorCritic>) {
-        self.adam().update(nets, opt, clip_by_global_norm(grads, self.max_gradient_norm))
+    fn optimize_from_grads(&self, nets: ActorCritic, opt: Self::Opt, grads: ActorCritic) -> (ActorCritic, Self::Opt) {
+        self.optimizer.step(nets, opt, grads)
     }
 
     fn learning(&self) -> Learning {

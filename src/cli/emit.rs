@@ -1,0 +1,52 @@
+//! `podracer emit`
+
+use anyhow::{Context, Result};
+use podracer_runtime::CompileOptions;
+
+use super::{Build, Console, open};
+use crate::settings::{Devices, Overrides, load};
+use crate::training::Stage;
+
+pub(super) fn emit(
+    experiment: &str,
+    overrides: &Overrides,
+    stage: Stage,
+    console: &mut Console<'_>,
+    build: Build<'_>,
+) -> Result<u8> {
+    let settings = load(experiment, overrides)?;
+    // Only what XLA compiles for this machine, and "all its devices", ask for the machine.
+    let wanted = &settings.train.devices;
+    let client = (stage == Stage::Hlo || *wanted == Devices::All)
+        .then(|| open(&settings))
+        .transpose()?;
+    let devices = match (&client, wanted) {
+        (Some(client), _) => wanted.resolve(client.devices().len(), client.platform())?,
+        (None, Devices::Count(count)) => (0..*count).collect(),
+        (None, Devices::List(list)) => list.clone(),
+        (None, Devices::All) => vec![0],
+    };
+    settings.check_division(devices.len())?;
+    let training = build(&settings)?;
+    let mut text = match (stage, client) {
+        (Stage::Hlo, Some(client)) => {
+            let rule = training.xla_options(client.platform());
+            let options = CompileOptions {
+                replicas: devices.len(),
+                device_assignment: Some(devices.clone()),
+                xla: settings.xla_options(rule),
+            };
+            let module = training.module(devices.len())?.module;
+            let executable = client
+                .compile(&module, &options)
+                .with_context(|| format!("cannot compile {}", settings.experiment))?;
+            executable.compiled().optimized()?.to_string()
+        }
+        (stage, _) => training.emit(stage, devices.len())?,
+    };
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    console.print(&text)?;
+    Ok(0)
+}

@@ -1,0 +1,73 @@
+//! Numbers for people.
+
+/// `1234567` as `1.23M`.
+pub(crate) fn count(value: f64) -> String {
+    let (scaled, unit) = match value.abs() {
+        size if size >= 999.5e6 => (value / 1e9, "G"),
+        size if size >= 999.5e3 => (value / 1e6, "M"),
+        size if size >= 999.5 => (value / 1e3, "k"),
+        _ => (value, ""),
+    };
+    let decimals = match scaled.abs() {
+        _ if scaled.fract() == 0.0 => 0,
+        size if size >= 99.95 => 0,
+        size if size >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{scaled:.decimals$}{unit}")
+}
+
+/// `1610612736` as `1.50 GiB`.
+pub(super) fn bytes(value: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    let mut scaled = value as f64;
+    let mut unit = None;
+    for next in UNITS {
+        if scaled < 1024.0 {
+            break;
+        }
+        scaled /= 1024.0;
+        unit = Some(next);
+    }
+    unit.map_or_else(
+        || format!("{value} bytes"),
+        |unit| format!("{scaled:.2} {unit}"),
+    )
+}
+
+/// `1 device`, `2 devices`.
+pub(super) fn plural(number: usize, what: &str) -> String {
+    let s = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{s}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_for_people() {
+        let numbers = [
+            0.0,
+            64.0,
+            999.0,
+            1000.0,
+            12_345.0,
+            999_999.0,
+            1_234_567.0,
+            2.5e9,
+            0.25,
+            -3.5,
+        ];
+        let texts = numbers.map(count);
+        assert_eq!(
+            texts,
+            [
+                "0", "64", "999", "1k", "12.3k", "1.00M", "1.23M", "2.50G", "0.25", "-3.50"
+            ]
+        );
+        assert_eq!(bytes(1000), "1000 bytes");
+        assert_eq!(bytes(1_610_612_736), "1.50 GiB");
+        assert_eq!(plural(1, "device") + &plural(0, "call"), "1 device0 calls");
+    }
+}

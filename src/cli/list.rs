@@ -1,0 +1,26 @@
+//! `podracer list`
+
+use anyhow::Result;
+
+use super::Console;
+use super::format::count;
+use crate::experiments::BUILT_IN;
+use crate::settings::{Overrides, load};
+
+pub(super) fn list(console: &mut Console<'_>) -> Result<u8> {
+    let mut text = String::new();
+    for one in &BUILT_IN {
+        let settings = load(one.name, &Overrides::default())?;
+        text += &format!(
+            "{:<14} {:<7} {:<10} {:>4} environments, {:>4} steps   {}\n",
+            one.name,
+            settings.agent.kind(),
+            settings.environment.name(),
+            settings.anakin.environments,
+            count(settings.train.steps as f64),
+            settings.description,
+        );
+    }
+    console.print(&text)?;
+    Ok(0)
+}

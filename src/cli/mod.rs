@@ -1,0 +1,319 @@
+//! The command line: `podracer train|emit|check|list|plugins`.
+//!
+//! # Invariants
+//! - Standard output has what was asked for and nothing else; progress, logs and errors go to standard error.
+//! - Exit codes: 0 success, 1 a failure, 2 a mistake in the command, a file or the settings, 130 stopped by a signal.
+//! - Commands write through [`Console`] and reach experiments through [`Build`], so that tests see all they print and need no
+//!   training.
+
+mod check;
+mod emit;
+mod format;
+mod list;
+mod plugins;
+mod progress;
+mod summary;
+mod target;
+mod train;
+
+use std::ffi::OsString;
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use clap::{Args, Parser, Subcommand};
+use podracer_runtime::{Client, ClientOptions, Plugin};
+use tracing_subscriber::EnvFilter;
+
+use crate::settings::{Devices, Overrides, Settings, UsageError};
+use crate::training::{Stage, Training};
+
+pub(crate) use format::count;
+
+/// How settings become a training loop.
+pub type Build<'a> = &'a dyn Fn(&Settings) -> Result<Box<dyn Training>>;
+
+const FAILURE: u8 = 1;
+const USAGE: u8 = 2;
+const INTERRUPTED: u8 = 130;
+
+/// Reinforcement learning loops, compiled as a whole by XLA.
+#[derive(Debug, Parser)]
+#[command(name = "podracer", version, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Train an agent, and leave a run directory behind
+    Train {
+        #[command(flatten)]
+        experiment: ExperimentArguments,
+        /// Where all randomness comes from
+        #[arg(long, allow_negative_numbers = true)]
+        seed: Option<u64>,
+        /// Environment steps in all
+        #[arg(long, allow_negative_numbers = true)]
+        steps: Option<u64>,
+        /// The run directory [default: the next free runs/<EXPERIMENT>-<seed>-<n>]
+        #[arg(long, value_name = "FOLDER")]
+        run_dir: Option<PathBuf>,
+        /// Print the result as one JSON object, the last line of standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the training loop on its way from the source to the device
+    Emit {
+        #[command(flatten)]
+        experiment: ExperimentArguments,
+        /// How far on its way
+        #[arg(long, value_enum)]
+        stage: Stage,
+    },
+    /// Compile the training loop for a machine that is not there, and report on it
+    Check {
+        /// A built-in experiment (see `podracer list`) or the path of a TOML file
+        experiment: String,
+        /// The machine, such as tpu:v5e:2x4 or tpu:v3:32x32
+        #[arg(long)]
+        target: String,
+        /// Change a setting
+        #[arg(long, value_name = "TABLE.KEY=VALUE")]
+        set: Vec<String>,
+        /// Print the report as one JSON object, the last line of standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the built-in experiments
+    List,
+    /// List or install the PJRT plugins through which XLA drives devices
+    Plugins {
+        #[command(subcommand)]
+        command: PluginsCommand,
+    },
+}
+
+#[derive(Args, Debug)]
+struct ExperimentArguments {
+    /// A built-in experiment (see `podracer list`) or the path of a TOML file
+    experiment: String,
+    /// The devices: how many, `all`, or which (`0,3`)
+    #[arg(long, value_parser = Devices::parse, allow_negative_numbers = true)]
+    devices: Option<Devices>,
+    /// Change a setting, such as agent.learning_rate=1e-3 [repeatable]
+    #[arg(long, value_name = "TABLE.KEY=VALUE")]
+    set: Vec<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum PluginsCommand {
+    /// Where each plugin is
+    List,
+    /// Download a plugin's pinned wheel with pip, check it and unpack it
+    Install {
+        /// cpu, cuda13 or tpu
+        name: String,
+    },
+}
+
+/// Where the commands write.
+pub struct Console<'a> {
+    /// Standard output.
+    pub out: &'a mut dyn Write,
+    /// Standard error.
+    pub err: &'a mut dyn Write,
+    /// Whether standard error is a terminal: progress bars and colours belong only there.
+    pub terminal: bool,
+}
+
+/// The whole program, with experiments of one's own: `fn main() -> ExitCode { podracer::cli::main(&build) }`.
+#[must_use]
+pub fn main(build: Build<'_>) -> ExitCode {
+    static INTERRUPT: AtomicBool = AtomicBool::new(false);
+    let started = Instant::now();
+    let terminal = io::stderr().is_terminal();
+    let (mut out, mut err) = (io::stdout(), io::stderr());
+    let mut console = Console {
+        out: &mut out,
+        err: &mut err,
+        terminal,
+    };
+    let handler = ctrlc::set_handler(|| {
+        if INTERRUPT.swap(true, Ordering::Relaxed) {
+            std::process::exit(i32::from(INTERRUPTED));
+        }
+        let _ = writeln!(
+            io::stderr(),
+            "\nstopping after this call; once more to stop at once"
+        );
+    })
+    .context("cannot listen for Ctrl-C")
+    .and_then(|()| log(terminal));
+    if let Err(error) = handler {
+        return report(&error, &mut console).into();
+    }
+    run(
+        std::env::args_os(),
+        &mut console,
+        build,
+        &INTERRUPT,
+        started,
+    )
+    .into()
+}
+
+/// Runs the command `arguments` (the program's name first), which stops early when `interrupt` is set, and returns its exit code.
+/// `started` is when the process began.
+pub fn run(
+    arguments: impl IntoIterator<Item = OsString>,
+    console: &mut Console<'_>,
+    build: Build<'_>,
+    interrupt: &AtomicBool,
+    started: Instant,
+) -> u8 {
+    let arguments = match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let stream: &mut dyn Write = if error.use_stderr() {
+                console.err
+            } else {
+                console.out
+            };
+            let _ = write!(stream, "{}", error.render());
+            return u8::try_from(error.exit_code()).unwrap_or(USAGE);
+        }
+    };
+    let done = match arguments.command {
+        Command::Train {
+            experiment,
+            seed,
+            steps,
+            run_dir,
+            json,
+        } => {
+            let overrides = Overrides {
+                seed,
+                steps,
+                devices: experiment.devices,
+                set: experiment.set,
+            };
+            let order = train::Order {
+                experiment: &experiment.experiment,
+                overrides: &overrides,
+                run_dir: run_dir.as_deref(),
+                json,
+                started,
+            };
+            train::train(&order, console, build, interrupt)
+        }
+        Command::Emit { experiment, stage } => {
+            let overrides = Overrides {
+                devices: experiment.devices,
+                set: experiment.set,
+                ..Overrides::default()
+            };
+            emit::emit(&experiment.experiment, &overrides, stage, console, build)
+        }
+        Command::Check {
+            experiment,
+            target,
+            set,
+            json,
+        } => {
+            let overrides = Overrides {
+                set,
+                ..Overrides::default()
+            };
+            check::check(&experiment, &overrides, &target, json, console, build)
+        }
+        Command::List => list::list(console),
+        Command::Plugins { command } => match command {
+            PluginsCommand::List => plugins::list(console),
+            PluginsCommand::Install { name } => plugins::install(&name, console),
+        },
+    };
+    done.unwrap_or_else(|error| report(&error, console))
+}
+
+/// Prints an error with its causes, and says which exit code it deserves.
+fn report(error: &anyhow::Error, console: &mut Console<'_>) -> u8 {
+    let of_output = |cause: &(dyn std::error::Error + 'static)| {
+        let kind = cause.downcast_ref::<OutputError>();
+        kind.is_some_and(|OutputError(error)| error.kind() == ErrorKind::BrokenPipe)
+    };
+    // `podracer emit ... | head` is no failure.
+    if error.chain().any(of_output) {
+        return 0;
+    }
+    let _ = writeln!(console.err, "error: {error:#}");
+    if error.downcast_ref::<UsageError>().is_some() {
+        USAGE
+    } else {
+        FAILURE
+    }
+}
+
+/// Standard output cannot be written.
+#[derive(Debug)]
+struct OutputError(io::Error);
+
+impl std::fmt::Display for OutputError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "cannot write to standard output: {}", self.0)
+    }
+}
+
+impl std::error::Error for OutputError {}
+
+impl Console<'_> {
+    /// Prints to standard output.
+    fn print(&mut self, text: &str) -> Result<()> {
+        self.out
+            .write_all(text.as_bytes())
+            .and_then(|()| self.out.flush())
+            .map_err(|error| OutputError(error).into())
+    }
+
+    /// Says something to the user who watches. A standard error that is closed is no reason to stop.
+    fn say(&mut self, text: &str) {
+        let _ = writeln!(self.err, "{text}");
+    }
+}
+
+/// Opens the devices that the settings ask for.
+fn open(settings: &Settings) -> Result<Client> {
+    let plugin = Plugin::load(&settings.train.platform)?;
+    Ok(Client::new(plugin, ClientOptions::default())?)
+}
+
+/// Logs to standard error, as `PODRACER_LOG` or else `RUST_LOG` says; warnings where neither says anything.
+fn log(terminal: bool) -> Result<()> {
+    let from = |variable: &str| {
+        let value = std::env::var(variable)
+            .ok()
+            .filter(|value| !value.is_empty())?;
+        let problem = format!(
+            "{variable} is `{value}` and must be a level (error, warn, info, debug, trace) or a list of target=level"
+        );
+        Some(EnvFilter::try_new(value).map_err(|_| UsageError::new(problem)))
+    };
+    let filter = from("PODRACER_LOG")
+        .or_else(|| from("RUST_LOG"))
+        .transpose()?
+        .unwrap_or_else(|| EnvFilter::new("warn"));
+    let subscriber = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(terminal)
+        .with_writer(io::stderr);
+    // Fails where a program that calls `main` has a subscriber already, which is then the one to use.
+    let _ = subscriber.try_init();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

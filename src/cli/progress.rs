@@ -1,0 +1,89 @@
+//! What a training shows while it runs: a bar on a terminal, a line now and then elsewhere.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::Console;
+use super::format::count;
+
+/// Lines where there is no terminal: a file of 10,000 of them helps nobody.
+const LINES: u64 = 10;
+
+pub(super) enum Progress {
+    Bar(ProgressBar),
+    Lines { total: u64, shown: u64 },
+}
+
+impl Progress {
+    /// For `total` environment steps.
+    pub(super) fn new(console: &mut Console<'_>, total: u64) -> Self {
+        if !console.terminal {
+            console.say("compiling");
+            return Self::Lines { total, shown: 0 };
+        }
+        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
+        bar.set_style(style("{spinner} {msg} {elapsed}"));
+        bar.set_message("compiling");
+        bar.enable_steady_tick(Duration::from_millis(100));
+        Self::Bar(bar)
+    }
+
+    /// The program is compiled.
+    pub(super) fn compiled(&mut self, console: &mut Console<'_>, seconds: f64) {
+        match self {
+            Self::Bar(bar) => {
+                bar.disable_steady_tick();
+                bar.set_style(style("{wide_bar:.blue} {percent:>3}%  {msg}  {eta} left"));
+                bar.set_message(format!("compiled in {seconds:.2} s"));
+            }
+            Self::Lines { .. } => console.say(&format!("compiled in {seconds:.2} s")),
+        }
+    }
+
+    /// So many environment steps are done, at this speed.
+    pub(super) fn advance(
+        &mut self,
+        console: &mut Console<'_>,
+        steps: u64,
+        per_second: f64,
+        mean_return: Option<f64>,
+    ) {
+        let mean = mean_return.map_or_else(|| "-".to_owned(), |mean| format!("{mean:.2}"));
+        let speed = count(per_second);
+        match self {
+            Self::Bar(bar) => {
+                bar.set_message(format!("{speed} steps/s  mean return {mean}"));
+                bar.set_position(steps.min(bar.length().unwrap_or(steps)));
+            }
+            Self::Lines { total, shown } => {
+                let due = steps.saturating_mul(LINES) / (*total).max(1);
+                if due > *shown {
+                    *shown = due;
+                    let (steps, total) = (count(steps as f64), count(*total as f64));
+                    console.say(&format!(
+                        "{steps} of {total} steps, {speed} steps/s, mean return {mean}"
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Leaves the terminal to what is printed next.
+    pub(super) fn finish(&self) {
+        if let Self::Bar(bar) = self {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+impl Drop for Progress {
+    // An error must not be printed into a bar that is still drawn.
+    fn drop(&mut self) {
+        self.finish();
+    }
+}

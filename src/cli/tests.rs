@@ -1,0 +1,483 @@
+//! The commands, with a training that only pretends. The devices are real: a plugin has to be installed.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+use podracer_compiler::{DType, TensorType};
+use podracer_runtime::{Client, HostArray, Module, OptionValue};
+use serde_json::Value;
+
+use super::{Console, run};
+use crate::settings::Settings;
+use crate::training::{CallMetrics, LoopModule, Run, Stage, Training};
+
+/// Returns grow by one with every call. What it computes is its seed.
+#[derive(Clone)]
+struct Fake {
+    settings: Settings,
+    /// The call that fails, and the call in which Ctrl-C is pressed.
+    fails: Option<u64>,
+    interrupted: Option<(u64, Rc<AtomicBool>)>,
+}
+
+struct FakeRun {
+    fake: Fake,
+    calls: u64,
+    seed: u64,
+}
+
+impl Training for Fake {
+    fn emit(&self, stage: Stage, replicas: usize) -> Result<String> {
+        Ok(format!("{stage:?} for {replicas}"))
+    }
+
+    fn module(&self, replicas: usize) -> Result<LoopModule> {
+        let elements = self.settings.anakin.environments / replicas * 1024;
+        let ty = TensorType::new(DType::F32, [elements]);
+        let tensor = format!("tensor<{elements}xf32>");
+        let body =
+            format!("%0 = \"stablehlo.add\"(%arg0, %arg0) : ({tensor}, {tensor}) -> {tensor}");
+        let text = format!(
+            "module attributes {{mhlo.num_replicas = {replicas} : i32}} {{\n  func.func @main(%arg0: {tensor} \
+             {{tf.aliasing_output = 0 : i32}}) -> {tensor} {{\n    {body}\n    return %0 : {tensor}\n  }}\n}}\n"
+        );
+        Ok(LoopModule {
+            module: Module::new(text, vec![ty.clone()], vec![ty]),
+            donated: vec![0],
+        })
+    }
+
+    fn xla_options(&self, platform: &str) -> Vec<(String, OptionValue)> {
+        match platform {
+            "cpu" => vec![(
+                "xla_cpu_prefer_vector_width".to_owned(),
+                OptionValue::Int(256),
+            )],
+            _ => Vec::new(),
+        }
+    }
+
+    fn start(
+        &self,
+        _client: &Client,
+        devices: &[usize],
+        seed: u64,
+        xla: &[(String, OptionValue)],
+    ) -> Result<Box<dyn Run>> {
+        assert!(!devices.is_empty() && !xla.is_empty());
+        Ok(Box::new(FakeRun {
+            fake: self.clone(),
+            calls: 0,
+            seed,
+        }))
+    }
+}
+
+impl Run for FakeRun {
+    fn compile_seconds(&self) -> f64 {
+        0.25
+    }
+
+    fn advance(&mut self) -> Result<CallMetrics> {
+        self.calls += 1;
+        if self.fake.fails == Some(self.calls) {
+            bail!("the device is on fire");
+        }
+        if let Some((call, flag)) = &self.fake.interrupted
+            && *call == self.calls
+        {
+            flag.store(true, Ordering::Relaxed);
+        }
+        let updates = self.fake.settings.anakin.updates_per_call;
+        let loss: Vec<f32> = (0..updates).map(|update| update as f32).collect();
+        Ok(CallMetrics {
+            env_steps: self.fake.settings.plan().steps_per_update * updates as u64,
+            updates: updates as u64,
+            per_update: vec![("loss".to_owned(), loss)],
+            recent_returns: vec![self.calls as f32; 100],
+            episodes: 3,
+        })
+    }
+
+    fn parameters(&self) -> Result<Vec<(String, HostArray)>> {
+        Ok(vec![(
+            "policy.layers[0].weight".to_owned(),
+            HostArray::from_slice([1], &[self.seed])?,
+        )])
+    }
+
+    fn evaluate(&mut self) -> Result<Vec<(String, f64)>> {
+        Ok(vec![("greedy_return".to_owned(), 1.0)])
+    }
+}
+
+struct Printed {
+    code: u8,
+    out: String,
+    err: String,
+}
+
+impl Printed {
+    fn json(&self) -> Value {
+        serde_json::from_str(self.out.lines().last().unwrap()).unwrap()
+    }
+}
+
+fn podracer(arguments: &[&str]) -> Printed {
+    with(arguments, None, None)
+}
+
+fn with(arguments: &[&str], fails: Option<u64>, interrupted: Option<u64>) -> Printed {
+    let flag = Rc::new(AtomicBool::new(false));
+    let build = |settings: &Settings| {
+        let interrupted = interrupted.map(|call| (call, flag.clone()));
+        let training = Fake {
+            settings: settings.clone(),
+            fails,
+            interrupted,
+        };
+        Ok(Box::new(training) as Box<dyn Training>)
+    };
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let mut console = Console {
+        out: &mut out,
+        err: &mut err,
+        terminal: false,
+    };
+    let arguments = ["podracer"].iter().chain(arguments).map(Into::into);
+    let code = run(arguments, &mut console, &build, &flag, Instant::now());
+    Printed {
+        code,
+        out: String::from_utf8(out).unwrap(),
+        err: String::from_utf8(err).unwrap(),
+    }
+}
+
+/// The options that make a short run in `folder`.
+fn short<'a>(folder: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
+    let mut arguments = vec!["train", "cartpole-ppo", "--steps", "40000", "--run-dir"];
+    arguments.push(folder.to_str().unwrap());
+    arguments.extend(more);
+    arguments
+}
+
+fn files(folder: &Path) -> BTreeSet<String> {
+    let names = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    names
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect()
+}
+
+#[test]
+fn a_run_leaves_all_of_it_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let printed = podracer(&short(folder.path(), &["--seed", "3", "--json"]));
+    assert_eq!(printed.code, 0, "{}", printed.err);
+    let result = printed.json();
+    for key in [
+        "experiment",
+        "platform",
+        "devices",
+        "seed",
+        "env_steps",
+        "updates",
+        "compile_seconds",
+        "run_seconds",
+        "env_steps_per_second",
+        "mean_return",
+        "params_sha256",
+        "run_dir",
+    ] {
+        assert!(!result[key].is_null(), "{key}: {result}");
+    }
+    assert_eq!(
+        (&result["experiment"], &result["platform"]),
+        (&"cartpole-ppo".into(), &"cpu".into())
+    );
+    assert_eq!(
+        (&result["devices"], &result["seed"]),
+        (&1.into(), &3.into())
+    );
+    // 40,000 steps are 78 updates of 512, and so 5 calls of 16.
+    assert_eq!(
+        (&result["env_steps"], &result["updates"]),
+        (&40_960.into(), &80.into())
+    );
+    assert_eq!(
+        (&result["mean_return"], &result["interrupted"]),
+        (&5.0.into(), &false.into())
+    );
+    assert_eq!(result["evaluation"]["greedy_return"], 1.0);
+
+    let mut names = files(folder.path());
+    names.retain(|name| !name.starts_with("events.out.tfevents."));
+    let expected = [
+        "config.toml",
+        "learning_curve.svg",
+        "metrics.jsonl",
+        "parameters.safetensors",
+        "result.json",
+    ];
+    assert_eq!(names, expected.map(str::to_owned).into());
+    let metrics = fs::read_to_string(folder.path().join("metrics.jsonl")).unwrap();
+    assert_eq!(metrics.lines().count(), 80);
+    let config = fs::read_to_string(folder.path().join("config.toml")).unwrap();
+    for part in [
+        "seed = 3",
+        "steps = 40000",
+        "xla_cpu_prefer_vector_width = 256",
+        "[recorded]",
+        "platform = \"cpu\"",
+    ] {
+        assert!(config.contains(part), "{part}: {config}");
+    }
+    let written: Value =
+        serde_json::from_str(&fs::read_to_string(folder.path().join("result.json")).unwrap())
+            .unwrap();
+    assert_eq!(written, result);
+}
+
+#[test]
+fn a_runs_settings_are_an_experiment() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (folder.path().join("first"), folder.path().join("second"));
+    let printed = podracer(&short(&first, &["--set", "agent.clip=0.1", "--json"]));
+    let config = first.join("config.toml");
+    let arguments = [
+        "train",
+        config.to_str().unwrap(),
+        "--run-dir",
+        second.to_str().unwrap(),
+        "--json",
+    ];
+    let again = podracer(&arguments);
+    assert_eq!(again.code, 0, "{}", again.err);
+    assert_eq!(
+        again.json()["params_sha256"],
+        printed.json()["params_sha256"]
+    );
+    let [first, second] =
+        [first, second].map(|path| fs::read_to_string(path.join("config.toml")).unwrap());
+    assert_eq!(first, second);
+}
+
+#[test]
+fn people_get_progress_and_a_curve() {
+    let folder = tempfile::tempdir().unwrap();
+    let printed = podracer(&short(folder.path(), &[]));
+    assert!(
+        printed.out.contains('█') && printed.out.contains("mean return 5.00"),
+        "{}",
+        printed.out
+    );
+    assert!(printed.out.contains("run directory: "), "{}", printed.out);
+    assert!(
+        printed.err.contains("compiled in 0.25 s"),
+        "{}",
+        printed.err
+    );
+    assert!(
+        printed.err.contains("41.0k of 41.0k steps, "),
+        "{}",
+        printed.err
+    );
+}
+
+#[test]
+fn ctrl_c_keeps_what_was_learnt() {
+    let folder = tempfile::tempdir().unwrap();
+    let printed = with(&short(folder.path(), &["--json"]), None, Some(2));
+    assert_eq!(printed.code, 130, "{}", printed.err);
+    assert!(
+        printed.err.contains("stopped after 2 of 5 calls"),
+        "{}",
+        printed.err
+    );
+    let result = printed.json();
+    assert_eq!(
+        (&result["calls"], &result["interrupted"]),
+        (&2.into(), &true.into())
+    );
+    assert!(files(folder.path()).contains("parameters.safetensors"));
+}
+
+#[test]
+fn a_training_that_fails_says_when() {
+    let folder = tempfile::tempdir().unwrap();
+    let printed = with(&short(folder.path(), &[]), Some(2), None);
+    assert_eq!(printed.code, 1);
+    let expected = "error: the training failed after 16 updates: the device is on fire";
+    assert!(printed.err.contains(expected), "{}", printed.err);
+}
+
+#[test]
+fn mistakes_have_exit_code_2() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("config.toml"), "").unwrap();
+    let run_dir = folder.path().to_str().unwrap();
+    let cases: &[(&[&str], &str)] = &[
+        (&["train"], "<EXPERIMENT>"),
+        (&["train", "cartpole"], "did you mean `cartpole-ppo`"),
+        (&["train", "cartpole-ppo", "--stes", "1"], "--steps"),
+        (
+            &["train", "cartpole-ppo", "--steps", "many"],
+            "invalid value 'many'",
+        ),
+        (
+            &["train", "cartpole-ppo", "--seed", "-1"],
+            "invalid value '-1'",
+        ),
+        (
+            &["train", "cartpole-ppo", "--devices", "some"],
+            "a number of devices",
+        ),
+        (
+            &["train", "cartpole-ppo", "--devices", "0"],
+            "train.devices must be at least 1",
+        ),
+        (
+            &["train", "cartpole-ppo", "--devices", "4096"],
+            "4096 devices are asked for and there",
+        ),
+        (
+            &["train", "cartpole-ppo", "--devices", "[4096]"],
+            "device 4096 does not exist",
+        ),
+        (
+            &["train", "cartpole-ppo", "--set", "anakin.environments=0"],
+            "must be at least 1 and is 0",
+        ),
+        (
+            &["train", "cartpole-ppo", "--set", "agent.minibatches=7"],
+            "does not divide into agent.minibatches",
+        ),
+        (
+            &["train", "cartpole-ppo", "--run-dir", run_dir],
+            "holds a run already",
+        ),
+        (
+            &["emit", "cartpole-ppo", "--stage", "binary"],
+            "trace, simplified, stablehlo, hlo",
+        ),
+        (
+            &["emit", "cartpole-ppo", "--stage", "trace", "--devices", "3"],
+            "does not divide over 3 devices",
+        ),
+        (
+            &["check", "cartpole-ppo", "--target", "tpu"],
+            "such as tpu:v5e:2x4",
+        ),
+        (&["plugins", "install", "gpu"], "there is no plugin `gpu`"),
+    ];
+    for (arguments, expected) in cases {
+        let printed = podracer(arguments);
+        assert_eq!(printed.code, 2, "{arguments:?}: {}", printed.err);
+        assert!(
+            printed.err.contains(expected),
+            "{arguments:?}: {}",
+            printed.err
+        );
+        assert!(printed.out.is_empty(), "{arguments:?}: {}", printed.out);
+    }
+}
+
+#[test]
+fn emit_prints_the_stage() {
+    let printed = podracer(&["emit", "cartpole-ppo", "--stage", "trace", "--devices", "2"]);
+    assert_eq!((printed.code, printed.out.as_str()), (0, "Trace for 2\n"));
+    let printed = podracer(&["emit", "cartpole-ppo", "--stage", "hlo"]);
+    assert_eq!(printed.code, 0, "{}", printed.err);
+    assert!(
+        printed.out.starts_with("HloModule ") && printed.out.contains("ENTRY"),
+        "{}",
+        printed.out
+    );
+    let printed = podracer(&[
+        "emit",
+        "cartpole-ppo",
+        "--stage",
+        "hlo",
+        "--set",
+        "xla.xla_no_such_option=1",
+    ]);
+    assert_eq!(printed.code, 1);
+    assert!(
+        printed.err.contains("xla_no_such_option"),
+        "{}",
+        printed.err
+    );
+}
+
+#[test]
+fn check_reports_on_a_machine_that_is_not_there() {
+    let printed = podracer(&["check", "cartpole-ppo", "--target", "tpu:v5e:2x4", "--json"]);
+    if podracer_plugins::find("tpu").is_err() {
+        assert_eq!(printed.code, 1);
+        assert!(
+            printed.err.contains("podracer plugins install tpu"),
+            "{}",
+            printed.err
+        );
+        return;
+    }
+    assert_eq!(printed.code, 0, "{}", printed.err);
+    let report = printed.json();
+    for (key, expected) in [
+        ("target", Value::from("tpu:v5e:2x4")),
+        ("devices", 8.into()),
+        ("environments", 8.into()),
+        ("modules", 1.into()),
+        ("host_transfers", 0.into()),
+        ("all_reduces", 0.into()),
+        ("while_loops", 0.into()),
+        ("donated_inputs", 1.into()),
+    ] {
+        assert_eq!(report[key], expected, "{key}: {report}");
+    }
+    assert!(
+        report["peak_bytes"].is_i64() && report["compile_seconds"].is_f64(),
+        "{report}"
+    );
+
+    let printed = podracer(&[
+        "check",
+        "cartpole-ppo",
+        "--target",
+        "tpu:v5e:2x4",
+        "--set",
+        "anakin.environments=67108864",
+    ]);
+    assert_eq!(printed.code, 1, "{}", printed.out);
+    let expected = "cannot compile cartpole-ppo for tpu:v5e:2x4: out of memory: the program needs";
+    assert!(
+        printed.err.contains(expected) && printed.err.contains("tpu:v5e:2x4 has 15."),
+        "{}",
+        printed.err
+    );
+}
+
+#[test]
+fn list_names_every_experiment() {
+    let printed = podracer(&["list"]);
+    assert_eq!((printed.code, printed.out.lines().count()), (0, 5));
+    let printed = podracer(&["plugins", "list"]);
+    assert!(
+        printed.out.lines().any(|line| line.starts_with("cpu ")),
+        "{}",
+        printed.out
+    );
+}
+
+#[test]
+fn help_is_no_error() {
+    let printed = podracer(&["--help"]);
+    assert_eq!(printed.code, 0);
+    assert!(printed.out.contains("train") && printed.err.is_empty());
+}

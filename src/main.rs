@@ -1,0 +1,7 @@
+//! The program `podracer`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    podracer::cli::main(&podracer::experiments::build)
+}

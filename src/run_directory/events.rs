@@ -1,0 +1,145 @@
+//! TensorBoard's event file: records of a length, a protocol buffer and two checksums.
+//!
+//! The crate `tensorboard-rs` writes them too, and ends the process where the disk is full.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+use prost::Message;
+
+use super::cannot_write;
+use super::metrics::steps_after;
+use crate::training::CallMetrics;
+
+/// The fields of TensorFlow's `event.proto` that scalars need.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Event {
+    #[prost(double, tag = "1")]
+    pub(super) wall_time: f64,
+    #[prost(int64, tag = "2")]
+    pub(super) step: i64,
+    #[prost(string, optional, tag = "3")]
+    pub(super) file_version: Option<String>,
+    #[prost(message, optional, tag = "5")]
+    pub(super) summary: Option<Summary>,
+}
+
+/// The fields of TensorFlow's `summary.proto` that scalars need.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Summary {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) value: Vec<Scalar>,
+}
+
+/// `Summary.Value` with a simple value.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Scalar {
+    #[prost(string, tag = "1")]
+    pub(super) tag: String,
+    #[prost(float, optional, tag = "2")]
+    pub(super) simple_value: Option<f32>,
+}
+
+pub(super) struct Events {
+    file: BufWriter<File>,
+    path: PathBuf,
+}
+
+impl Events {
+    pub(super) fn create(folder: &Path) -> Result<Self> {
+        let wall_time = now();
+        // TensorBoard finds event files by this part of their name.
+        let name = format!("events.out.tfevents.{:010}.podracer", wall_time as u64);
+        let path = folder.join(name);
+        let file = File::create(&path).with_context(|| cannot_write(&path))?;
+        let mut events = Self {
+            file: BufWriter::new(file),
+            path,
+        };
+        let event = Event {
+            wall_time,
+            file_version: Some("brain.Event:2".to_owned()),
+            ..Event::default()
+        };
+        events.append(&[event])?;
+        Ok(events)
+    }
+
+    /// The scalars of a call, over environment steps.
+    pub(super) fn write(
+        &mut self,
+        call: &CallMetrics,
+        (_, steps): (u64, u64),
+        seconds: f64,
+    ) -> Result<()> {
+        let wall_time = now();
+        let mut events = Vec::new();
+        for update in 0..call.updates {
+            let done = update + 1;
+            let at = |values: &Vec<f32>| {
+                usize::try_from(update)
+                    .ok()
+                    .and_then(|at| values.get(at).copied())
+            };
+            let scalar = |(tag, values): &(String, Vec<f32>)| {
+                at(values).map(|value| Scalar::new(tag, value))
+            };
+            let mut value: Vec<Scalar> = call.per_update.iter().filter_map(scalar).collect();
+            if done == call.updates {
+                let speed = call.env_steps as f64 / seconds.max(f64::MIN_POSITIVE);
+                value.push(Scalar::new("env_steps_per_second", speed as f32));
+                value.extend(
+                    call.mean_return()
+                        .map(|mean| Scalar::new("mean_return", mean as f32)),
+                );
+            }
+            events.push(Event {
+                wall_time,
+                step: i64::try_from(steps + steps_after(call, done)).unwrap_or(i64::MAX),
+                summary: Some(Summary { value }),
+                ..Event::default()
+            });
+        }
+        self.append(&events)
+    }
+
+    fn append(&mut self, events: &[Event]) -> Result<()> {
+        let mut append = || -> io::Result<()> {
+            for event in events {
+                let bytes = event.encode_to_vec();
+                let length = (bytes.len() as u64).to_le_bytes();
+                self.file.write_all(&length)?;
+                self.file.write_all(&checksum(&length))?;
+                self.file.write_all(&bytes)?;
+                self.file.write_all(&checksum(&bytes))?;
+            }
+            self.file.flush()
+        };
+        append().with_context(|| cannot_write(&self.path))
+    }
+}
+
+impl Scalar {
+    fn new(tag: &str, value: f32) -> Self {
+        Self {
+            tag: tag.to_owned(),
+            simple_value: Some(value),
+        }
+    }
+}
+
+/// TensorFlow's masked CRC-32C: rotated and shifted, so that a checksum of data with checksums inside stays a good one.
+pub(super) fn checksum(bytes: &[u8]) -> [u8; 4] {
+    crc32c::crc32c(bytes)
+        .rotate_right(15)
+        .wrapping_add(0xa282_ead8)
+        .to_le_bytes()
+}
+
+fn now() -> f64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0.0, |since| since.as_secs_f64())
+}

@@ -1,0 +1,233 @@
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use podracer_runtime::HostArray;
+use prost::Message;
+use safetensors::SafeTensors;
+use serde_json::{Value, json};
+
+use super::events::{Event, checksum};
+use super::{Recorded, RunDirectory, curve, sha256, write_whole};
+use crate::settings::{Overrides, Settings, UsageError, load};
+use crate::training::CallMetrics;
+
+fn settings() -> Settings {
+    load("catch-ppo", &Overrides::default()).unwrap()
+}
+
+fn recorded() -> Recorded {
+    Recorded {
+        podracer: "0".to_owned(),
+        platform: "cpu".to_owned(),
+        platform_version: String::new(),
+        plugin: String::new(),
+        device_kind: "cpu".to_owned(),
+        devices: vec![0],
+    }
+}
+
+fn call() -> CallMetrics {
+    CallMetrics {
+        env_steps: 20,
+        updates: 2,
+        per_update: vec![("loss".to_owned(), vec![0.1, f32::NAN])],
+        recent_returns: vec![1.0, -1.0, 1.0, 1.0],
+        episodes: 4,
+    }
+}
+
+fn parameters() -> Vec<(String, HostArray)> {
+    vec![
+        (
+            "b.weight".to_owned(),
+            HostArray::from_slice([2, 1], &[1.0f32, 2.0]).unwrap(),
+        ),
+        ("a[0]".to_owned(), HostArray::scalar(3i32)),
+    ]
+}
+
+#[test]
+fn what_a_call_reports_is_on_disk_after_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new/run");
+    let mut run = RunDirectory::create(Some(&path), &settings(), &recorded()).unwrap();
+    run.record(&call(), (4, 100), 0.5).unwrap();
+    let text = fs::read_to_string(path.join("metrics.jsonl")).unwrap();
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            json!({"update": 5, "env_steps": 110, "loss": 0.1}),
+            json!({"update": 6, "env_steps": 120, "loss": null, "episodes": 4, "mean_return": 0.5, "seconds": 0.5}),
+        ]
+    );
+
+    let name = fs::read_dir(&path)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.to_string_lossy().contains("tfevents"));
+    let events = read_events(&fs::read(name.unwrap()).unwrap());
+    assert_eq!(events[0].file_version.as_deref(), Some("brain.Event:2"));
+    assert_eq!((events.len(), events[2].step), (3, 120));
+    let tags: Vec<&str> = events[2]
+        .summary
+        .as_ref()
+        .unwrap()
+        .value
+        .iter()
+        .map(|scalar| scalar.tag.as_str())
+        .collect();
+    assert_eq!(tags, ["loss", "env_steps_per_second", "mean_return"]);
+
+    run.write_result(&json!({"a": 1})).unwrap();
+    run.write_curve(&settings(), &[(10, 0.5), (20, 1.0)])
+        .unwrap();
+    let leftovers = fs::read_dir(&path)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    assert!(
+        leftovers
+            .into_iter()
+            .all(|name| !name.to_string_lossy().ends_with("unfinished"))
+    );
+}
+
+fn read_events(mut bytes: &[u8]) -> Vec<Event> {
+    let mut events = Vec::new();
+    while !bytes.is_empty() {
+        let (length, rest) = bytes.split_at(8);
+        assert_eq!(rest[..4], checksum(length));
+        let (data, rest) =
+            rest[4..].split_at(u64::from_le_bytes(length.try_into().unwrap()) as usize);
+        assert_eq!(rest[..4], checksum(data));
+        events.push(Event::decode(data).unwrap());
+        bytes = &rest[4..];
+    }
+    events
+}
+
+#[test]
+fn parameters_are_found_by_their_paths() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = RunDirectory::create(Some(folder.path()), &settings(), &recorded()).unwrap();
+    run.write_parameters(&parameters()).unwrap();
+    let bytes = fs::read(folder.path().join("parameters.safetensors")).unwrap();
+    let read = SafeTensors::deserialize(&bytes).unwrap();
+    let weight = read.tensor("b.weight").unwrap();
+    assert_eq!(
+        (weight.shape(), weight.data()),
+        (&[2, 1][..], parameters()[0].1.bytes())
+    );
+    assert_eq!(read.tensor("a[0]").unwrap().data(), 3i32.to_le_bytes());
+
+    let mut twice = parameters();
+    twice.push(twice[0].clone());
+    let error = run.write_parameters(&twice).unwrap_err().to_string();
+    assert_eq!(error, "two parameters have the key path `b.weight`");
+}
+
+#[test]
+fn the_hash_tells_names_types_and_values_apart_and_not_the_order() {
+    let mut swapped = parameters();
+    swapped.reverse();
+    assert_eq!(sha256(&parameters()), sha256(&swapped));
+    assert_eq!(sha256(&parameters()).len(), 64);
+    let mut others = vec![parameters(), parameters(), parameters()];
+    others[0][0].0 = "b.bias".to_owned();
+    others[1][0].1 = HostArray::from_slice([1, 2], &[1.0f32, 2.0]).unwrap();
+    others[2][0].1 = HostArray::from_slice([2, 1], &[1.0f32, -2.0]).unwrap();
+    for other in others {
+        assert_ne!(sha256(&parameters()), sha256(&other));
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_a_run_directory_is_a_clear_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let create = |path: &std::path::Path| {
+        RunDirectory::create(Some(path), &settings(), &recorded())
+            .err()
+            .unwrap()
+    };
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    let text = format!("{:#}", create(&file));
+    assert!(
+        text.starts_with("cannot make the run directory `"),
+        "{text}"
+    );
+    let text = format!("{:#}", create(&file.join("below")));
+    assert!(text.contains("Not a directory"), "{text}");
+
+    let run = folder.path().join("run");
+    RunDirectory::create(Some(&run), &settings(), &recorded()).unwrap();
+    let again = create(&run);
+    assert!(again.downcast_ref::<UsageError>().is_some());
+    assert!(again.to_string().contains("holds a run already"));
+}
+
+#[test]
+fn a_full_disk_is_a_clear_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let full = |name: &str| {
+        let path = folder.path().join(name);
+        fs::create_dir(&path).unwrap();
+        path
+    };
+    let path = full("settings");
+    symlink("/dev/full", path.join("config.toml.unfinished")).unwrap();
+    let error = RunDirectory::create(Some(&path), &settings(), &recorded())
+        .err()
+        .unwrap();
+    let text = format!("{error:#}");
+    assert!(
+        text.contains("config.toml`: No space left on device"),
+        "{text}"
+    );
+    assert!(!path.join("config.toml").exists());
+
+    let path = full("metrics");
+    symlink("/dev/full", path.join("metrics.jsonl")).unwrap();
+    let mut run = RunDirectory::create(Some(&path), &settings(), &recorded()).unwrap();
+    let text = format!("{:#}", run.record(&call(), (0, 0), 1.0).unwrap_err());
+    assert!(
+        text.contains("metrics.jsonl`: No space left on device"),
+        "{text}"
+    );
+
+    symlink("/dev/full", path.join("parameters.safetensors.unfinished")).unwrap();
+    let text = format!("{:#}", run.write_parameters(&parameters()).unwrap_err());
+    assert!(
+        text.contains("parameters.safetensors`: No space left on device"),
+        "{text}"
+    );
+    assert!(!path.join("parameters.safetensors").exists());
+}
+
+#[test]
+fn files_are_replaced_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    write_whole(&path, b"one").unwrap();
+    write_whole(&path, b"two").unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"two");
+}
+
+#[test]
+fn every_curve_can_be_drawn() {
+    for points in [
+        &[][..],
+        &[(0, 1.0)],
+        &[(1, 0.0), (2, 0.0)],
+        &[(1, f64::NAN), (5, -1e9), (9, 1e9)],
+    ] {
+        let svg = curve::svg("a <run> & more", points).unwrap();
+        assert!(
+            svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"),
+            "{points:?}"
+        );
+    }
+}

@@ -1,0 +1,163 @@
+//! Which devices a run uses: `2` (the first two), `"all"`, or `[0, 3]` (those).
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::UsageError;
+
+/// Devices as the user names them, not yet compared with those that exist.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Devices {
+    /// The first so many.
+    Count(usize),
+    /// Every device of the platform.
+    All,
+    /// These, by index.
+    List(Vec<usize>),
+}
+
+/// What may be written, for error messages.
+pub(super) const EXPECTED: &str =
+    "a number of devices (`2`), `\"all\"` or a list of device indices (`[0, 3]`)";
+
+impl Devices {
+    /// From the command line: `2`, `all`, `0,3` or `[0, 3]`.
+    ///
+    /// # Errors
+    /// What may be written.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let wrong = || format!("expected {EXPECTED}");
+        let text = text.trim();
+        if text == "all" {
+            return Ok(Self::All);
+        }
+        if let Ok(count) = text.parse() {
+            return Ok(Self::Count(count));
+        }
+        let list = text.trim_start_matches('[').trim_end_matches(']');
+        let indices: Result<Vec<usize>, _> =
+            list.split(',').map(|index| index.trim().parse()).collect();
+        indices.map(Self::List).map_err(|_| wrong())
+    }
+
+    /// From a setting.
+    pub(super) fn from_value(value: &toml::Value) -> Option<Self> {
+        match value {
+            toml::Value::Integer(count) => usize::try_from(*count).ok().map(Self::Count),
+            toml::Value::String(text) if text == "all" => Some(Self::All),
+            toml::Value::Array(indices) => indices
+                .iter()
+                .map(|index| {
+                    index
+                        .as_integer()
+                        .and_then(|index| usize::try_from(index).ok())
+                })
+                .collect::<Option<_>>()
+                .map(Self::List),
+            _ => None,
+        }
+    }
+
+    pub(super) fn to_value(&self) -> toml::Value {
+        let integer = |index: usize| toml::Value::Integer(i64::try_from(index).unwrap_or(i64::MAX));
+        match self {
+            Self::Count(count) => integer(*count),
+            Self::All => toml::Value::String("all".to_owned()),
+            Self::List(indices) => {
+                toml::Value::Array(indices.iter().map(|&index| integer(index)).collect())
+            }
+        }
+    }
+
+    /// The indices, where `available` devices exist.
+    ///
+    /// # Errors
+    /// No device, one that does not exist, or one named twice.
+    pub fn resolve(&self, available: usize, platform: &str) -> Result<Vec<usize>, UsageError> {
+        let there_are = match available {
+            1 => format!("there is 1 {platform} device, number 0"),
+            _ => format!(
+                "there are {available} {platform} devices, numbers 0 to {}",
+                available.saturating_sub(1)
+            ),
+        };
+        let indices = match self {
+            Self::All => (0..available).collect(),
+            Self::Count(count) if *count > available => {
+                return Err(UsageError::new(format!(
+                    "{count} devices are asked for and {there_are}"
+                )));
+            }
+            Self::Count(count) => (0..*count).collect(),
+            Self::List(indices) => indices.clone(),
+        };
+        if indices.is_empty() {
+            return Err(UsageError::new(format!(
+                "a run needs at least one device: {there_are}"
+            )));
+        }
+        for (position, index) in indices.iter().enumerate() {
+            if *index >= available {
+                return Err(UsageError::new(format!(
+                    "device {index} does not exist: {there_are}"
+                )));
+            }
+            if indices[..position].contains(index) {
+                return Err(UsageError::new(format!("device {index} is named twice")));
+            }
+        }
+        Ok(indices)
+    }
+}
+
+impl Serialize for Devices {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_value().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Devices {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = toml::Value::deserialize(deserializer)?;
+        Self::from_value(&value).ok_or_else(|| D::Error::custom(format!("expected {EXPECTED}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_three_ways_to_name_devices() {
+        assert_eq!(Devices::parse("2"), Ok(Devices::Count(2)));
+        assert_eq!(Devices::parse("all"), Ok(Devices::All));
+        assert_eq!(Devices::parse("0,3"), Ok(Devices::List(vec![0, 3])));
+        assert_eq!(Devices::parse("[0, 3]"), Ok(Devices::List(vec![0, 3])));
+        assert!(Devices::parse("two").unwrap_err().contains("`2`"));
+        assert_eq!(Devices::All.resolve(2, "cpu").unwrap(), [0, 1]);
+        assert_eq!(Devices::List(vec![1]).resolve(2, "cpu").unwrap(), [1]);
+    }
+
+    #[test]
+    fn devices_that_cannot_be_say_which_there_are() {
+        let error = |devices: Devices, available| {
+            devices.resolve(available, "cpu").unwrap_err().to_string()
+        };
+        assert_eq!(
+            error(Devices::Count(3), 2),
+            "3 devices are asked for and there are 2 cpu devices, numbers 0 to 1"
+        );
+        assert_eq!(
+            error(Devices::List(vec![2]), 1),
+            "device 2 does not exist: there is 1 cpu device, number 0"
+        );
+        assert_eq!(
+            error(Devices::Count(0), 1),
+            "a run needs at least one device: there is 1 cpu device, number 0"
+        );
+        assert_eq!(
+            error(Devices::List(vec![0, 0]), 2),
+            "device 0 is named twice"
+        );
+    }
+}

@@ -1,0 +1,117 @@
+//! The settings of each environment: `[environment]`, with `name` saying which.
+
+use serde::{Deserialize, Serialize};
+
+use super::problems::Problems;
+
+/// What is learnt.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "name", rename_all = "lowercase")]
+pub enum EnvironmentSettings {
+    /// Balance a pole on a cart.
+    Cartpole(CartPole),
+    /// Catch the falling ball.
+    Catch(Catch),
+    /// Find the goal among walls.
+    Gridworld(GridWorld),
+    /// Swing a pendulum up, with a continuous torque.
+    Pendulum(Pendulum),
+}
+
+/// CartPole (Barto, Sutton and Anderson 1983; the `v1` rules).
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct CartPole {
+    /// Steps after which an episode is cut off.
+    pub time_limit: usize,
+}
+
+/// Catch (bsuite, Osband et al. 2020).
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Catch {
+    /// Rows the ball falls through.
+    pub rows: usize,
+    /// Columns to catch it in.
+    pub columns: usize,
+}
+
+/// A grid with walls and goals.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct GridWorld {
+    /// One string per row: `#` a wall, `G` a goal, `.` a free cell.
+    pub layout: Vec<String>,
+    /// Steps after which an episode is cut off.
+    pub time_limit: usize,
+}
+
+/// Pendulum (the `v1` rules).
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Pendulum {
+    /// Steps after which an episode is cut off.
+    pub time_limit: usize,
+}
+
+impl EnvironmentSettings {
+    /// The values of `environment.name`.
+    pub const NAMES: [&'static str; 4] = ["cartpole", "catch", "gridworld", "pendulum"];
+
+    /// The environment of this name with its default settings.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "cartpole" => Self::Cartpole(CartPole { time_limit: 500 }),
+            "catch" => Self::Catch(Catch {
+                rows: 10,
+                columns: 5,
+            }),
+            "gridworld" => Self::Gridworld(GridWorld {
+                layout: picture(podracer_envs::GridWorld::default().map()),
+                time_limit: 100,
+            }),
+            "pendulum" => Self::Pendulum(Pendulum { time_limit: 200 }),
+            _ => return None,
+        })
+    }
+
+    /// The value of `environment.name`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Cartpole(_) => "cartpole",
+            Self::Catch(_) => "catch",
+            Self::Gridworld(_) => "gridworld",
+            Self::Pendulum(_) => "pendulum",
+        }
+    }
+
+    pub(super) fn check(&self, problems: &mut Problems) {
+        match self {
+            Self::Cartpole(CartPole { time_limit }) | Self::Pendulum(Pendulum { time_limit }) => {
+                problems.at_least_one("environment.time_limit", *time_limit);
+            }
+            Self::Catch(Catch { rows, columns }) => {
+                if *rows < 2 {
+                    problems
+                        .add("environment.rows must be at least 2: the ball needs a row to fall");
+                }
+                problems.at_least_one("environment.columns", *columns);
+            }
+            Self::Gridworld(grid) => {
+                problems.at_least_one("environment.time_limit", grid.time_limit);
+                if let Err(error) = podracer_envs::GridMap::parse(&grid.layout.join("\n")) {
+                    problems.add(format!("environment.layout: {error}"));
+                }
+            }
+        }
+    }
+}
+
+/// The rows of a map, as a file would have them.
+fn picture(map: &podracer_envs::GridMap) -> Vec<String> {
+    let cell = |index| match index {
+        _ if map.is_wall(index) => '#',
+        _ if map.is_goal(index) => 'G',
+        _ => '.',
+    };
+    let row = |row: usize| (row * map.columns()..(row + 1) * map.columns()).map(cell);
+    (0..map.rows()).map(|number| row(number).collect()).collect()
+}

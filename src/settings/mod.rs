@@ -1,0 +1,226 @@
+//! The settings of an experiment: what a TOML file, `--set` and the flags may say, and what all of it means together.
+//!
+//! # Invariants
+//! - Settings in hand are complete and valid: every key has a value, and [`Settings::check`] found nothing.
+//! - What [`Settings::to_toml`] writes reads back as the same settings: a run's `config.toml` is an experiment.
+
+mod agents;
+mod devices;
+mod environments;
+mod load;
+mod merge;
+mod problems;
+
+use std::collections::BTreeMap;
+
+use podracer_runtime::OptionValue;
+use serde::{Deserialize, Serialize};
+
+pub use agents::{AgentSettings, Online, Ppo};
+pub use devices::Devices;
+pub use environments::{CartPole, Catch, EnvironmentSettings, GridWorld, Pendulum};
+pub use load::{Overrides, load};
+pub use problems::UsageError;
+pub(crate) use problems::suggestion;
+
+use problems::Problems;
+
+/// An experiment: all that a run depends on but the machine.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Settings {
+    /// Its name, which names run directories too.
+    pub experiment: String,
+    /// What it is, in a line.
+    #[serde(default)]
+    pub description: String,
+    /// `[train]`
+    pub train: TrainSettings,
+    /// `[anakin]`
+    pub anakin: AnakinSettings,
+    /// `[agent]`
+    pub agent: AgentSettings,
+    /// `[environment]`
+    pub environment: EnvironmentSettings,
+    /// `[xla]`: options for XLA by name, besides and instead of those that podracer's rule gives.
+    #[serde(default)]
+    pub xla: BTreeMap<String, XlaValue>,
+}
+
+/// How long to train, and on what.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct TrainSettings {
+    /// Where all randomness comes from.
+    pub seed: u64,
+    /// Environment steps in all.
+    pub steps: u64,
+    /// `cpu`, `cuda13` or `tpu`.
+    pub platform: String,
+    /// Which devices.
+    pub devices: Devices,
+}
+
+/// The shape of the loop.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct AnakinSettings {
+    /// Environments in all, over all devices.
+    pub environments: usize,
+    /// Steps of each environment per update.
+    pub unroll: usize,
+    /// Updates per call of the compiled program.
+    pub updates_per_call: usize,
+}
+
+/// The value of one of XLA's options.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(untagged)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum XlaValue {
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    String(String),
+}
+
+/// How often the compiled program is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Environment steps per update.
+    pub steps_per_update: u64,
+    /// Updates that the steps asked for allow, at least 1: what schedules count to.
+    pub updates: u64,
+    /// Calls of the compiled program. Where `updates_per_call` does not divide the updates, the last call goes beyond them.
+    pub calls: u64,
+}
+
+impl Settings {
+    /// How the steps asked for become updates and calls.
+    #[must_use]
+    pub fn plan(&self) -> Plan {
+        let steps_per_update = (self.anakin.environments as u64)
+            .saturating_mul(self.anakin.unroll as u64)
+            .max(1);
+        let updates = (self.train.steps / steps_per_update).max(1);
+        let calls = updates.div_ceil(self.anakin.updates_per_call.max(1) as u64);
+        Plan {
+            steps_per_update,
+            updates,
+            calls,
+        }
+    }
+
+    /// `rule`, changed and extended by `[xla]`.
+    #[must_use]
+    pub fn xla_options(&self, rule: Vec<(String, OptionValue)>) -> Vec<(String, OptionValue)> {
+        let mut options: BTreeMap<String, OptionValue> = rule.into_iter().collect();
+        options.extend(
+            self.xla
+                .iter()
+                .map(|(name, value)| (name.clone(), value.into())),
+        );
+        options.into_iter().collect()
+    }
+
+    /// As TOML, which [`load`] reads back.
+    ///
+    /// # Errors
+    /// None that these types can cause.
+    pub fn to_toml(&self) -> anyhow::Result<String> {
+        Ok(toml::to_string(self)?)
+    }
+
+    /// That every value is one the loop can be built with, as far as that is known without the machine.
+    ///
+    /// # Errors
+    /// All that is wrong.
+    pub fn check(&self) -> Result<(), UsageError> {
+        let mut problems = Problems::default();
+        if self.train.steps == 0 {
+            problems.add("train.steps must be at least 1 and is 0");
+        }
+        let platforms = || podracer_plugins::PLUGINS.iter().map(|plugin| plugin.name);
+        if !platforms().any(|name| name == self.train.platform) {
+            problems.add(format!(
+                "train.platform is `{}` and must be one of: {}",
+                self.train.platform,
+                platforms().collect::<Vec<_>>().join(", ")
+            ));
+        }
+        match &self.train.devices {
+            Devices::Count(0) => problems.add("train.devices must be at least 1 and is 0"),
+            Devices::List(list) if list.is_empty() => {
+                problems.add("train.devices must name at least one device");
+            }
+            _ => {}
+        }
+        let AnakinSettings {
+            environments,
+            unroll,
+            updates_per_call,
+        } = self.anakin;
+        problems.at_least_one("anakin.environments", environments);
+        problems.at_least_one("anakin.unroll", unroll);
+        problems.at_least_one("anakin.updates_per_call", updates_per_call);
+        let in_a_call = environments
+            .checked_mul(unroll)
+            .and_then(|steps| steps.checked_mul(updates_per_call));
+        if in_a_call.is_none_or(|steps| steps > u32::MAX as usize * 1024) {
+            problems.add("anakin.environments, unroll and updates_per_call multiply to more steps than one call can take");
+        }
+        self.agent.check(&mut problems);
+        self.environment.check(&mut problems);
+        problems.into_result()
+    }
+
+    /// That the environments divide over this many devices, and each device's batch into minibatches.
+    ///
+    /// # Errors
+    /// What does not divide.
+    pub fn check_division(&self, devices: usize) -> Result<(), UsageError> {
+        let AnakinSettings {
+            environments,
+            unroll,
+            ..
+        } = self.anakin;
+        if devices == 0 || !environments.is_multiple_of(devices) {
+            return Err(UsageError::new(format!(
+                "anakin.environments = {environments} does not divide over {devices} devices: it must be a multiple of {devices}"
+            )));
+        }
+        let batch = environments / devices * unroll;
+        match &self.agent {
+            AgentSettings::Ppo(ppo)
+                if ppo.minibatches == 0 || !batch.is_multiple_of(ppo.minibatches) =>
+            {
+                Err(UsageError::new(format!(
+                    "a batch of {batch} steps per device ({} environments, unroll {unroll}) does not divide into agent.minibatches = \
+                     {}",
+                    environments / devices,
+                    ppo.minibatches
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl From<&XlaValue> for OptionValue {
+    fn from(value: &XlaValue) -> Self {
+        match value {
+            XlaValue::Bool(value) => Self::Bool(*value),
+            XlaValue::Int(value) => Self::Int(*value),
+            XlaValue::Float(value) => Self::Float(*value),
+            XlaValue::String(value) => Self::String(value.clone()),
+        }
+    }
+}
+
+impl From<&OptionValue> for XlaValue {
+    fn from(value: &OptionValue) -> Self {
+        match value {
+            OptionValue::Bool(value) => Self::Bool(*value),
+            OptionValue::Int(value) => Self::Int(*value),
+            OptionValue::Float(value) => Self::Float(*value),
+            OptionValue::String(value) => Self::String(value.clone()),
+        }
+    }
+}

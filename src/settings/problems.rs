@@ -1,0 +1,97 @@
+//! Mistakes in settings: collected, so that all of a file's are reported at once.
+
+use std::fmt;
+
+/// A mistake of the user's that a correction of the command or of a file repairs: exit code 2.
+#[derive(Debug)]
+pub struct UsageError(String);
+
+impl UsageError {
+    /// With what is wrong and what would be right.
+    #[must_use]
+    pub fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+}
+
+impl fmt::Display for UsageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UsageError {}
+
+/// The mistakes found so far.
+#[derive(Default)]
+pub(super) struct Problems(Vec<String>);
+
+impl Problems {
+    pub(super) fn add(&mut self, problem: impl Into<String>) {
+        self.0.push(problem.into());
+    }
+
+    pub(super) fn at_least_one(&mut self, name: &str, value: usize) {
+        if value == 0 {
+            self.add(format!("{name} must be at least 1 and is 0"));
+        }
+    }
+
+    pub(super) fn positive(&mut self, name: &str, value: f64) {
+        if !(value.is_finite() && value > 0.0) {
+            self.add(format!("{name} must be a number above 0 and is {value}"));
+        }
+    }
+
+    pub(super) fn not_negative(&mut self, name: &str, value: f64) {
+        if !(value.is_finite() && value >= 0.0) {
+            self.add(format!(
+                "{name} must be a number of at least 0 and is {value}"
+            ));
+        }
+    }
+
+    pub(super) fn fraction(&mut self, name: &str, value: f64) {
+        if !(0.0..=1.0).contains(&value) {
+            self.add(format!("{name} must be between 0 and 1 and is {value}"));
+        }
+    }
+
+    /// Success, where there were none.
+    pub(super) fn into_result(self) -> Result<(), UsageError> {
+        match self.0.as_slice() {
+            [] => Ok(()),
+            [one] => Err(UsageError::new(one)),
+            many => Err(UsageError::new(format!(
+                "{} mistakes:\n  {}",
+                many.len(),
+                many.join("\n  ")
+            ))),
+        }
+    }
+}
+
+/// The names nearest to `wrong`, best first: those that a slip of the finger or of the memory could mean.
+pub(crate) fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let wrong = wrong.to_lowercase();
+    let mut scored: Vec<(f64, &str)> = names
+        .into_iter()
+        .map(|name| (strsim::jaro_winkler(&wrong, name), name))
+        .filter(|(score, name)| *score > 0.8 || name.contains(&wrong))
+        .collect();
+    scored.sort_by(|one, other| other.0.total_cmp(&one.0));
+    scored.into_iter().take(3).map(|(_, name)| name).collect()
+}
+
+/// `, did you mean ...?`, or nothing.
+pub(crate) fn suggestion<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+    let near: Vec<String> = nearest(wrong, names)
+        .iter()
+        .map(|name| format!("`{name}`"))
+        .collect();
+    if near.is_empty() {
+        String::new()
+    } else {
+        format!("; did you mean {}?", near.join(" or "))
+    }
+}

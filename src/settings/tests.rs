@@ -1,0 +1,282 @@
+use std::fs;
+
+use crate::experiments::BUILT_IN;
+use crate::settings::{
+    AgentSettings, Devices, EnvironmentSettings, Overrides, Plan, Settings, UsageError, load,
+};
+
+fn set(experiment: &str, sets: &[&str]) -> anyhow::Result<Settings> {
+    let set = sets.iter().map(|&one| one.to_owned()).collect();
+    load(
+        experiment,
+        &Overrides {
+            set,
+            ..Overrides::default()
+        },
+    )
+}
+
+/// The message of a usage error, wherever in the chain it is.
+fn mistake(result: anyhow::Result<Settings>) -> String {
+    let error = result.unwrap_err();
+    assert!(error.downcast_ref::<UsageError>().is_some(), "{error:#}");
+    format!("{error:#}")
+}
+
+#[test]
+fn every_built_in_experiment_is_complete_and_divides() {
+    for one in &BUILT_IN {
+        let settings = load(one.name, &Overrides::default()).unwrap();
+        assert_eq!(settings.experiment, one.name);
+        assert!(!settings.description.is_empty());
+        settings.check_division(1).unwrap();
+        assert_eq!(settings.train.devices, Devices::Count(1));
+    }
+}
+
+#[test]
+fn cartpole_is_as_published() {
+    let settings = load("cartpole-ppo", &Overrides::default()).unwrap();
+    let plan = Plan {
+        steps_per_update: 512,
+        updates: 976,
+        calls: 61,
+    };
+    assert_eq!(settings.plan(), plan);
+    let AgentSettings::Ppo(ppo) = &settings.agent else {
+        panic!("{:?}", settings.agent)
+    };
+    assert_eq!(
+        (ppo.learning_rate, ppo.epochs, ppo.minibatches),
+        (2.5e-4, 4, 4)
+    );
+    assert_eq!(ppo.hidden, [64, 64]);
+}
+
+#[test]
+fn settings_survive_their_own_text() {
+    let sets = [
+        "agent.hidden=[8]",
+        "xla.xla_a=true",
+        "xla.xla_b=b=c",
+        "train.devices=[0,2]",
+    ];
+    let settings = set("gridworld-ppo", &sets).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.toml");
+    let text = format!("{}\n[recorded]\nany = 1\n", settings.to_toml().unwrap());
+    fs::write(&path, text).unwrap();
+    assert_eq!(set(path.to_str().unwrap(), &[]).unwrap(), settings);
+}
+
+#[test]
+fn a_file_changes_its_base() {
+    let folder = tempfile::tempdir().unwrap();
+    let middle = folder.path().join("middle.toml");
+    let mine = folder.path().join("mine.toml");
+    fs::write(
+        &middle,
+        "base = 'cartpole-ppo'\n[agent]\nclip = 0.1\nlearning_rate = 1\n",
+    )
+    .unwrap();
+    fs::write(&mine, "base = 'middle.toml'\n[anakin]\nenvironments = 8\n").unwrap();
+    let settings = set(mine.to_str().unwrap(), &["agent.epochs=2"]).unwrap();
+    let AgentSettings::Ppo(ppo) = &settings.agent else {
+        panic!("{:?}", settings.agent)
+    };
+    assert_eq!((ppo.clip, ppo.learning_rate, ppo.epochs), (0.1, 1.0, 2));
+    assert_eq!(
+        (settings.anakin.environments, settings.anakin.unroll),
+        (8, 128)
+    );
+    assert_eq!(settings.experiment, "mine");
+
+    fs::write(&middle, "base = 'middle.toml'").unwrap();
+    assert!(mistake(set(mine.to_str().unwrap(), &[])).contains("based on one another"));
+}
+
+#[test]
+fn another_agent_comes_with_its_own_defaults() {
+    let settings = set("catch-ppo", &["agent.kind=online", "agent.discount=0.5"]).unwrap();
+    let AgentSettings::Online(online) = &settings.agent else {
+        panic!("{:?}", settings.agent)
+    };
+    assert_eq!(online.discount, 0.5);
+    let text = mistake(set("catch-ppo", &["agent.kind=online", "agent.clip=0.5"]));
+    assert!(
+        text.contains("`agent.clip` is not a setting; [agent] takes adam_epsilon"),
+        "{text}"
+    );
+    let settings = set("catch-ppo", &["environment.name=cartpole"]).unwrap();
+    assert!(matches!(
+        settings.environment,
+        EnvironmentSettings::Cartpole(_)
+    ));
+}
+
+#[test]
+fn flags_win() {
+    let overrides = Overrides {
+        seed: Some(7),
+        steps: Some(9),
+        devices: Some(Devices::All),
+        set: vec!["train.seed=1".to_owned(), "train.steps=1".to_owned()],
+    };
+    let train = load("catch-ppo", &overrides).unwrap().train;
+    assert_eq!(
+        (train.seed, train.steps, train.devices),
+        (7, 9, Devices::All)
+    );
+}
+
+#[test]
+fn mistakes_say_what_is_allowed() {
+    let cases: &[(&str, &str)] = &[
+        ("agent.learning_rat=1", "did you mean `learning_rate`"),
+        (
+            "agent.learning_rate=fast",
+            "`agent.learning_rate` must be a number and is the string \"fast\"",
+        ),
+        (
+            "agent.learning_rate=-1",
+            "agent.learning_rate must be a number above 0 and is -1",
+        ),
+        (
+            "agent.learning_rate=nan",
+            "must be a number above 0 and is NaN",
+        ),
+        (
+            "agent.hidden=64",
+            "`agent.hidden` must be a list and is `64`",
+        ),
+        (
+            "agent.hidden=[1.5]",
+            "each of its elements must be an integer",
+        ),
+        ("agent.hidden=[0]", "at least 1 unit"),
+        (
+            "agent.anneal_learning_rate=1",
+            "must be true or false and is `1`",
+        ),
+        (
+            "agent.discount=1.1",
+            "agent.discount must be between 0 and 1 and is 1.1",
+        ),
+        (
+            "agent.kind=pppo",
+            "must be one of: ppo, online; did you mean `ppo`?",
+        ),
+        (
+            "anakin.environments=0",
+            "anakin.environments must be at least 1 and is 0",
+        ),
+        (
+            "anakin.environments=-4",
+            "`anakin.environments` must be an integer of at least 0 and is `-4`",
+        ),
+        (
+            "anakin.unroll=9223372036854775807",
+            "more steps than one call can take",
+        ),
+        ("train.steps=0", "train.steps must be at least 1"),
+        ("train.platform=gpu", "must be one of: cpu, cuda13, tpu"),
+        ("train.devices=0", "train.devices must be at least 1"),
+        ("train.devices=two", "a number of devices"),
+        ("environment.rows=1", "environment.rows must be at least 2"),
+        ("environment.row=1", "[environment] takes "),
+        (
+            "optimizer.name=sgd",
+            "`optimizer` is not a setting; the tables are [train]",
+        ),
+        ("xla.vector_width=1", "names begin with `xla_`"),
+        ("agent", "--set takes `table.key=value`"),
+        ("clip=1", "--set takes `table.key=value`"),
+    ];
+    for (one, expected) in cases {
+        let text = mistake(set("catch-ppo", &[one]));
+        assert!(text.contains(expected), "--set {one}: {text}");
+    }
+    let text = mistake(set("catch-ppo", &["agent.clip=0", "agent.epochs=0"]));
+    assert!(text.starts_with("2 mistakes:"), "{text}");
+}
+
+#[test]
+fn experiments_that_are_none() {
+    let text = mistake(set("cartpol-ppo", &[]));
+    assert!(text.contains("did you mean `cartpole-ppo`"), "{text}");
+    assert!(text.contains("catch-online"), "{text}");
+    assert!(mistake(set("catch", &[])).contains("`catch-ppo` or `catch-online`"));
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mine.toml");
+    let path = path.to_str().unwrap();
+    assert!(format!("{:#}", set(path, &[]).unwrap_err()).contains("cannot read the experiment"));
+    for (text, expected) in [
+        ("[agent\n", "TOML parse error at line 1"),
+        ("seed = 1", "`seed` is not a setting"),
+        ("train = 1", "`train` must be a table"),
+        ("base = 1", "`base` must name an experiment"),
+        ("base = 'cartpole'", "did you mean `cartpole-ppo`"),
+        (
+            "[agent]\nkind = 'ppo'",
+            "neither a `base` nor [environment]",
+        ),
+        (
+            "[agent]\nclip = 1\n[environment]\nname = 'catch'",
+            "must have a `kind`, one of: ppo, online",
+        ),
+        ("base = 'catch-ppo'\nexperiment = 'a/b'", "names folders"),
+    ] {
+        fs::write(path, text).unwrap();
+        let message = mistake(set(path, &[]));
+        assert!(message.contains(expected), "{text}: {message}");
+    }
+}
+
+#[test]
+fn what_does_not_divide() {
+    let settings = set("cartpole-ppo", &[]).unwrap();
+    settings.check_division(2).unwrap();
+    let text = settings.check_division(3).unwrap_err().to_string();
+    assert!(
+        text.contains("= 4 does not divide over 3 devices"),
+        "{text}"
+    );
+    let settings = set("cartpole-ppo", &["agent.minibatches=1000"]).unwrap();
+    let text = settings.check_division(1).unwrap_err().to_string();
+    assert!(text.contains("512 steps per device"), "{text}");
+}
+
+#[test]
+fn a_layout_is_a_map() {
+    for (layout, expected) in [
+        ("['.G', '.']", "environment.layout: row 1 has 1 cells"),
+        ("['.x', 'G.']", "row 0, column 1"),
+        ("['..']", "has no goal"),
+        ("['G']", "no free cell"),
+        ("['.#G']", "no path leads from here"),
+    ] {
+        let text = mistake(set(
+            "gridworld-ppo",
+            &[&format!("environment.layout={layout}")],
+        ));
+        assert!(text.contains(expected), "{layout}: {text}");
+    }
+}
+
+#[test]
+fn xla_settings_win_over_the_rule() {
+    use podracer_runtime::OptionValue::{Bool, Int};
+    let settings = set("catch-ppo", &["xla.xla_width=128", "xla.xla_new=true"]).unwrap();
+    let rule = vec![
+        ("xla_width".to_owned(), Int(512)),
+        ("xla_old".to_owned(), Bool(false)),
+    ];
+    let expected = [
+        ("xla_new", Bool(true)),
+        ("xla_old", Bool(false)),
+        ("xla_width", Int(128)),
+    ];
+    let expected = expected.map(|(name, value)| (name.to_owned(), value));
+    assert_eq!(settings.xla_options(rule), expected);
+}

@@ -1,0 +1,118 @@
+//! What the command line needs of an experiment: the seam between the commands and the training loops.
+//!
+//! An experiment whose settings are fixed is a [`Training`]; one that is compiled and has its state on the devices is a [`Run`].
+//! The commands know nothing of agents and environments, and implementations of these traits know nothing of files, progress bars
+//! and exit codes.
+
+use anyhow::Result;
+use clap::ValueEnum;
+use podracer_runtime::{Client, HostArray, Module, OptionValue};
+
+/// How far a program has come on its way from the user's source to the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Stage {
+    /// The IR, as traced.
+    Trace,
+    /// The IR after all passes.
+    Simplified,
+    /// The StableHLO module that XLA is given.
+    #[value(name = "stablehlo")]
+    StableHlo,
+    /// What XLA makes of it for this machine.
+    Hlo,
+}
+
+/// An experiment with all settings fixed: traced on demand, not yet compiled.
+pub trait Training {
+    /// The text of the training loop for `replicas` devices at [`Stage::Trace`], [`Stage::Simplified`] or [`Stage::StableHlo`].
+    /// ([`Stage::Hlo`] is never asked for: the command line compiles [`Training::module`] and prints that.)
+    ///
+    /// # Errors
+    /// The mistakes of the trace, with the user's lines.
+    fn emit(&self, stage: Stage, replicas: usize) -> Result<String>;
+
+    /// The whole training loop for `replicas` devices, as it is compiled.
+    ///
+    /// # Errors
+    /// As [`Training::emit`].
+    fn module(&self, replicas: usize) -> Result<LoopModule>;
+
+    /// The XLA options for this program by podracer's rule, before the user's settings (`[xla]`) change or extend them. `platform`
+    /// is `cpu`, `cuda` or `tpu`.
+    fn xla_options(&self, platform: &str) -> Vec<(String, OptionValue)>;
+
+    /// Compiles the loop and puts its initial state on the devices (indices in [`Client::devices`], all different).
+    /// `xla` are the options to compile with, the user's settings included.
+    ///
+    /// # Errors
+    /// The mistakes of the trace, and what XLA rejects.
+    fn start(
+        &self,
+        client: &Client,
+        devices: &[usize],
+        seed: u64,
+        xla: &[(String, OptionValue)],
+    ) -> Result<Box<dyn Run>>;
+}
+
+/// The training loop as a module.
+#[derive(Clone, Debug)]
+pub struct LoopModule {
+    /// StableHLO and the types of its arguments and results.
+    pub module: Module,
+    /// The arguments whose memory the program may reuse, by index.
+    pub donated: Vec<usize>,
+}
+
+/// A training that runs.
+pub trait Run {
+    /// Seconds from the trace to the executable. An executable found in the cache counts what finding it took.
+    fn compile_seconds(&self) -> f64;
+
+    /// One dispatch of the compiled loop, waited for. The first call does what every call does: compiling and initialising are
+    /// over when [`Training::start`] returns.
+    ///
+    /// # Errors
+    /// What the runtime reports. The run is over then.
+    fn advance(&mut self) -> Result<CallMetrics>;
+
+    /// The parameters, once (not once per device), by key path (`policy.layers[0].weight`).
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    fn parameters(&self) -> Result<Vec<(String, HostArray)>>;
+
+    /// Measures what the experiment's own test of success asks for, after the last call (a greedy policy's return, say): names and
+    /// values, which end up in the result under `evaluation`. Nothing by default.
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    fn evaluate(&mut self) -> Result<Vec<(String, f64)>> {
+        Ok(Vec::new())
+    }
+}
+
+/// What one call of the training loop reports.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CallMetrics {
+    /// Environment steps in this call, over all environments and devices.
+    pub env_steps: u64,
+    /// Updates in this call.
+    pub updates: u64,
+    /// Named series with one value per update of this call (`loss`, `entropy`).
+    pub per_update: Vec<(String, Vec<f32>)>,
+    /// The returns of the last (at most 100) episodes completed since training began, oldest first.
+    pub recent_returns: Vec<f32>,
+    /// Episodes completed in this call.
+    pub episodes: u64,
+}
+
+impl CallMetrics {
+    /// The mean of [`CallMetrics::recent_returns`], where there are any.
+    #[must_use]
+    pub fn mean_return(&self) -> Option<f64> {
+        let returns = self.recent_returns.iter().map(|&one| f64::from(one));
+        (!self.recent_returns.is_empty())
+            .then(|| returns.sum::<f64>() / self.recent_returns.len() as f64)
+    }
+}
