@@ -1,0 +1,119 @@
+//! The program as a process: streams, exit codes, the working folder, the environment.
+
+use std::fs;
+
+use assert_cmd::Command;
+
+fn podracer(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_podracer"));
+    command
+        .args(arguments)
+        .env_remove("PODRACER_LOG")
+        .env_remove("RUST_LOG");
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("what is printed is UTF-8")
+}
+
+#[test]
+fn list_goes_to_standard_output() {
+    let output = podracer(&["list"]).assert().success().get_output().clone();
+    for name in [
+        "cartpole-ppo",
+        "catch-ppo",
+        "catch-online",
+        "gridworld-ppo",
+        "pendulum-ppo",
+    ] {
+        assert!(text(&output.stdout).contains(name));
+    }
+    assert!(output.stderr.is_empty());
+}
+
+#[test]
+fn mistakes_go_to_standard_error_with_exit_code_2() {
+    for (arguments, expected) in [
+        (
+            &["train", "cartpol-ppo"][..],
+            "error: there is no experiment `cartpol-ppo`; did you mean `cartpole-ppo`",
+        ),
+        (
+            &["train", "cartpole-ppo", "--set", "agent.clip=a"],
+            "error: --set: `agent.clip` must be a number",
+        ),
+        (&["race"], "unrecognized subcommand 'race'"),
+    ] {
+        let output = podracer(arguments).assert().code(2).get_output().clone();
+        assert!(output.stdout.is_empty());
+        let message = text(&output.stderr);
+        assert!(message.contains(expected), "{message}");
+        assert!(
+            !message.contains("panicked") && !message.contains("backtrace"),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn a_log_level_that_is_none_is_a_mistake() {
+    let output = podracer(&["list"])
+        .env("PODRACER_LOG", "a=b=c")
+        .assert()
+        .code(2)
+        .get_output()
+        .clone();
+    assert!(text(&output.stderr).contains("PODRACER_LOG is `a=b=c`"));
+}
+
+#[test]
+fn a_plugin_that_is_missing_or_corrupt_says_what_to_do() {
+    let empty = tempfile::tempdir().expect("a folder");
+    let file = empty.path().join("xla_cpu_pjrt.so");
+    for (path, expected) in [
+        ("", "podracer plugins install cpu"),
+        (file.to_str().expect("UTF-8"), "xla_cpu_pjrt.so"),
+    ] {
+        let output = podracer(&["train", "cartpole-ppo"])
+            .current_dir(&empty)
+            .env("XDG_CACHE_HOME", empty.path())
+            .env("PODRACER_PLUGIN_PATH", path)
+            .assert()
+            .code(1)
+            .get_output()
+            .clone();
+        let message = text(&output.stderr);
+        assert!(
+            message.starts_with("error: ") && message.contains(expected),
+            "{message}"
+        );
+        fs::write(&file, "no library").expect("a file");
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_failure() {
+    let script = format!(
+        "{} list | true; test ${{PIPESTATUS[0]}} = 0",
+        env!("CARGO_BIN_EXE_podracer")
+    );
+    Command::new("bash")
+        .args(["-c", &script])
+        .assert()
+        .success();
+}
+
+#[test]
+fn standard_output_that_is_full_is_a_failure() {
+    let script = format!("{} list >/dev/full", env!("CARGO_BIN_EXE_podracer"));
+    let output = Command::new("bash")
+        .args(["-c", &script])
+        .assert()
+        .code(1)
+        .get_output()
+        .clone();
+    assert!(
+        text(&output.stderr).contains("cannot write to standard output: No space left on device")
+    );
+}
