@@ -61,15 +61,15 @@ pub enum Trigonometry {
 /// Where cart and pole are.
 #[derive(Tree, Clone, Copy)]
 pub struct State {
-    /// f32 [], m.
+    /// `f32[]`, m.
     pub x: Tensor,
-    /// f32 [], m/s.
+    /// `f32[]`, m/s.
     pub x_dot: Tensor,
-    /// f32 [], rad, 0 upright.
+    /// `f32[]`, rad, 0 upright.
     pub theta: Tensor,
-    /// f32 [], rad/s.
+    /// `f32[]`, rad/s.
     pub theta_dot: Tensor,
-    /// i32 []: steps since the episode began.
+    /// `i32[]`: steps since the episode began.
     pub time: Tensor,
 }
 
@@ -131,7 +131,7 @@ impl Environment for CartPole {
         )
     }
 
-    /// f32 [4]: x, x_dot, theta, theta_dot.
+    /// `f32[4]`: x, x_dot, theta, theta_dot.
     fn observe(&self, state: State) -> Tensor {
         stack(&[state.x, state.x_dot, state.theta, state.theta_dot], 0)
     }

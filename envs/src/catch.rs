@@ -30,11 +30,11 @@ impl Default for Catch {
 /// Where things are, in cells.
 #[derive(Tree, Clone, Copy)]
 pub struct State {
-    /// i32 [], from 0 at the top to `rows - 1`.
+    /// `i32[]`, from 0 at the top to `rows - 1`.
     pub ball_row: Tensor,
-    /// i32 [], in `0..columns`.
+    /// `i32[]`, in `0..columns`.
     pub ball_column: Tensor,
-    /// i32 []: the paddle's column.
+    /// `i32[]`: the paddle's column.
     pub paddle: Tensor,
 }
 
@@ -76,7 +76,7 @@ impl Environment for Catch {
         )
     }
 
-    /// f32 [rows, columns]: 1 where the ball is and where the paddle is.
+    /// `f32[rows, columns]`: 1 where the ball is and where the paddle is.
     fn observe(&self, state: State) -> Tensor {
         let cells = arange(self.rows * self.columns);
         let ball = cells.eq(state.ball_row * self.columns + state.ball_column);

@@ -9,23 +9,23 @@ use podracer_dsl::prelude::*;
 pub struct TimeStep<O: Tree = Tensor> {
     /// What the environment shows after the step; at an episode's end the final one, before any reset.
     pub observation: O,
-    /// f32 [].
+    /// `f32[]`.
     pub reward: Tensor,
-    /// bool []: the episode ended by itself. Nothing follows, so its value is 0.
+    /// `bool[]`: the episode ended by itself. Nothing follows, so its value is 0.
     pub terminated: Tensor,
-    /// bool []: the episode was cut off from outside, by a time limit. What would have followed has a value, that of
+    /// `bool[]`: the episode was cut off from outside, by a time limit. What would have followed has a value, that of
     /// `observation`. Never true together with `terminated`.
     pub truncated: Tensor,
 }
 
 impl<O: Tree> TimeStep<O> {
-    /// bool []: whether the episode is over, one way or the other.
+    /// `bool[]`: whether the episode is over, one way or the other.
     #[track_caller]
     pub fn done(&self) -> Tensor {
         self.terminated | self.truncated
     }
 
-    /// f32 []: what the value of `observation` counts: `gamma`, and 0 where terminated. A truncated episode goes on in
+    /// `f32[]`: what the value of `observation` counts: `gamma`, and 0 where terminated. A truncated episode goes on in
     /// expectation, so there it is `gamma`.
     #[track_caller]
     pub fn discount(&self, gamma: f64) -> Tensor {

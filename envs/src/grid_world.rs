@@ -44,11 +44,11 @@ impl Default for GridWorld {
 /// Where the walker is.
 #[derive(Tree, Clone, Copy)]
 pub struct State {
-    /// i32 [], in `0..rows`.
+    /// `i32[]`, in `0..rows`.
     pub row: Tensor,
-    /// i32 [], in `0..columns`.
+    /// `i32[]`, in `0..columns`.
     pub column: Tensor,
-    /// i32 []: steps since the episode began.
+    /// `i32[]`: steps since the episode began.
     pub time: Tensor,
 }
 
@@ -77,7 +77,7 @@ impl GridWorld {
         1.0 - self.map.mean_distance() / self.limit as f64
     }
 
-    /// bool []: whether `cell` is in the set, which is known while tracing: a comparison for each member if they are few,
+    /// `bool[]`: whether `cell` is in the set, which is known while tracing: a comparison for each member if they are few,
     /// else words of 32 cells, a select for each and a shift. Neither needs a gather.
     #[track_caller]
     fn is_in(&self, cell: Tensor, set: impl Fn(usize) -> bool) -> Tensor {
@@ -151,7 +151,7 @@ impl Environment for GridWorld {
         )
     }
 
-    /// f32 [rows, columns]: 1 where the walker is.
+    /// `f32[rows, columns]`: 1 where the walker is.
     fn observe(&self, state: State) -> Tensor {
         let cell = state.row * self.map.columns() + state.column;
         arange(self.map.cells())

@@ -39,11 +39,11 @@ impl Default for Pendulum {
 /// Where the pendulum is.
 #[derive(Tree, Clone, Copy)]
 pub struct State {
-    /// f32 [], rad, 0 upright; not wrapped.
+    /// `f32[]`, rad, 0 upright; not wrapped.
     pub theta: Tensor,
-    /// f32 [], rad/s, in [-8, 8].
+    /// `f32[]`, rad/s, in [-8, 8].
     pub theta_dot: Tensor,
-    /// i32 []: steps since the episode began.
+    /// `i32[]`: steps since the episode began.
     pub time: Tensor,
 }
 
@@ -61,7 +61,7 @@ impl Environment for Pendulum {
         }
     }
 
-    /// `action` is f32 [1] or [], N m; beyond +-2 it counts as +-2.
+    /// `action` is `f32[1]` or [], N m; beyond +-2 it counts as +-2.
     fn step(&self, state: State, action: Tensor, _key: Key) -> (State, TimeStep) {
         let torque = action.reshape([]).clamp(-MAX_TORQUE, MAX_TORQUE);
         let angle = (state.theta + PI).modulo(2.0 * PI) - PI;
@@ -86,7 +86,7 @@ impl Environment for Pendulum {
         )
     }
 
-    /// f32 [3]: cosine and sine of the angle, and the speed.
+    /// `f32[3]`: cosine and sine of the angle, and the speed.
     fn observe(&self, state: State) -> Tensor {
         stack(&[state.theta.cos(), state.theta.sin(), state.theta_dot], 0)
     }
@@ -97,7 +97,7 @@ impl Environment for Pendulum {
             .described("cos(theta), sin(theta), theta_dot (rad/s)")
     }
 
-    /// f32 [1], the torque.
+    /// `f32[1]`, the torque.
     fn action_space(&self) -> Space {
         Space::bounded([1], -MAX_TORQUE, MAX_TORQUE).described("torque (N m)")
     }

@@ -5,7 +5,7 @@ use podracer_dsl::prelude::*;
 /// What values an observation or an action may take.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Space {
-    /// i32 []: one of `0..n`.
+    /// `i32[]`: one of `0..n`.
     Discrete {
         /// How many there are; at least 1.
         n: usize,
@@ -141,7 +141,7 @@ impl Space {
         self
     }
 
-    /// The type of a value: i32 [], or f32 of the box's shape.
+    /// The type of a value: `i32[]`, or f32 of the box's shape.
     pub fn ty(&self) -> TensorType {
         match self {
             Space::Discrete { .. } => TensorType::scalar(I32),

@@ -14,9 +14,9 @@ pub struct WithStatistics<E> {
 /// What is known of an episode.
 #[derive(Tree, Clone, Copy)]
 pub struct Episode {
-    /// f32 []: the sum of its rewards, not discounted.
+    /// `f32[]`: the sum of its rewards, not discounted.
     pub episode_return: Tensor,
-    /// i32 []: its number of steps.
+    /// `i32[]`: its number of steps.
     pub length: Tensor,
 }
 
@@ -38,7 +38,7 @@ pub struct StatisticsState<S: Tree> {
     pub running: Episode,
     /// The last finished episode; zeros before the first has finished.
     pub last: Episode,
-    /// i32 []: how many episodes have finished; `last` means something where it is not 0.
+    /// `i32[]`: how many episodes have finished; `last` means something where it is not 0.
     pub finished: Tensor,
 }
 

@@ -16,7 +16,7 @@ pub struct TimeLimit<E> {
 pub struct TimeLimitState<S: Tree> {
     /// The state inside.
     pub environment: S,
-    /// i32 []: steps since the episode began.
+    /// `i32[]`: steps since the episode began.
     pub time: Tensor,
 }
 

@@ -6,7 +6,7 @@ use podracer_dsl::prelude::*;
 /// A vector of independent normal numbers along the last axis.
 #[derive(Tree, Clone, Copy)]
 pub struct MultivariateNormalDiag {
-    /// f32 [.., n]: the mean.
+    /// `f32[.., n]`: the mean.
     pub loc: Tensor,
     /// f32 of the same shape: the standard deviations, above 0.
     pub scale: Tensor,
@@ -36,31 +36,31 @@ impl MultivariateNormalDiag {
 }
 
 impl Distribution for MultivariateNormalDiag {
-    /// f32 [.., n].
+    /// `f32[.., n]`.
     #[track_caller]
     fn sample(&self, key: Key) -> Tensor {
         self.elements().sample(key)
     }
 
-    /// f32 [..] of f32 [.., n].
+    /// `f32[..]` of `f32[.., n]`.
     #[track_caller]
     fn log_prob(&self, value: Tensor) -> Tensor {
         self.elements().log_prob(value).sum_axis(-1)
     }
 
-    /// f32 [..].
+    /// `f32[..]`.
     #[track_caller]
     fn entropy(&self) -> Tensor {
         self.elements().entropy().sum_axis(-1)
     }
 
-    /// f32 [.., n].
+    /// `f32[.., n]`.
     #[track_caller]
     fn mode(&self) -> Tensor {
         self.loc
     }
 
-    /// f32 [..].
+    /// `f32[..]`.
     #[track_caller]
     fn kl_divergence(&self, other: &Self) -> Tensor {
         self.elements()

@@ -7,7 +7,7 @@ use std::f64::consts::{PI, SQRT_2};
 /// Independent normal numbers, one for each element. Density `exp(-((x - loc) / scale)^2 / 2) / (scale sqrt(2 pi))`.
 #[derive(Tree, Clone, Copy)]
 pub struct Normal {
-    /// f32 [..]: the mean.
+    /// `f32[..]`: the mean.
     pub loc: Tensor,
     /// f32 of the same shape: the standard deviation, above 0.
     pub scale: Tensor,
@@ -25,7 +25,7 @@ impl Normal {
         (value - self.loc) / self.scale
     }
 
-    /// f32 [..]: the probability of a number up to `value`.
+    /// `f32[..]`: the probability of a number up to `value`.
     #[track_caller]
     pub fn cdf(&self, value: Tensor) -> Tensor {
         0.5 * (1.0 + (self.standardize(value) * (1.0 / SQRT_2)).erf())

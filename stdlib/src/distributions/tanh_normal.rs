@@ -18,20 +18,20 @@ fn log_det_jacobian(z: Tensor) -> Tensor {
 }
 
 impl TanhNormal {
-    /// From mean and standard deviation of z, f32 [..].
+    /// From mean and standard deviation of z, `f32[..]`.
     pub fn new(loc: Tensor, scale: Tensor) -> Self {
         TanhNormal {
             normal: Normal::new(loc, scale),
         }
     }
 
-    /// f32 [..] in (-1, 1).
+    /// `f32[..]` in (-1, 1).
     #[track_caller]
     pub fn sample(&self, key: Key) -> Tensor {
         self.normal.sample(key).tanh()
     }
 
-    /// f32 [..]: the log-density of a value in (-1, 1). Values at the very edge lose z: use
+    /// `f32[..]`: the log-density of a value in (-1, 1). Values at the very edge lose z: use
     /// [`TanhNormal::sample_and_log_prob`] for one's own samples.
     #[track_caller]
     pub fn log_prob(&self, value: Tensor) -> Tensor {

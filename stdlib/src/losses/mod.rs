@@ -1,5 +1,5 @@
 //! Losses, with the names and values of rlax where it has them. A loss over a trajectory or minibatch takes `[T]` and
-//! gives f32 [], to be minimised; an error takes one transition, and `vmap` batches it.
+//! gives `f32[]`, to be minimised; an error takes one transition, and `vmap` batches it.
 
 mod policy;
 mod value;

@@ -9,7 +9,7 @@ use podracer_dsl::prelude::*;
 /// -mean_t(w_t adv_t log pi(a_t))
 /// ```
 ///
-/// `logits_t` is f32 [T, A], `a_t` i32 [T], `adv_t` and `w_t` f32 [T]. No gradient flows into `adv_t`.
+/// `logits_t` is `f32[T, A]`, `a_t` `i32[T]`, `adv_t` and `w_t` `f32[T]`. No gradient flows into `adv_t`.
 #[track_caller]
 pub fn policy_gradient_loss(
     logits_t: Tensor,
@@ -22,8 +22,8 @@ pub fn policy_gradient_loss(
     -(log_prob * stop_gradient(adv_t) * w_t).mean()
 }
 
-/// The negative entropy of a policy, to keep it from settling early: `-mean_t(w_t entropy_t)`. `logits_t` is f32 [T, A],
-/// `w_t` a number or f32 [T].
+/// The negative entropy of a policy, to keep it from settling early: `-mean_t(w_t entropy_t)`. `logits_t` is `f32[T, A]`,
+/// `w_t` a number or `f32[T]`.
 #[track_caller]
 pub fn entropy_loss(logits_t: Tensor, w_t: impl IntoTensor) -> Tensor {
     let _scope = scope("entropy_loss");
@@ -36,7 +36,7 @@ pub fn entropy_loss(logits_t: Tensor, w_t: impl IntoTensor) -> Tensor {
 /// -mean_t(min(ratio_t adv_t, clip(ratio_t, 1 - epsilon, 1 + epsilon) adv_t))
 /// ```
 ///
-/// `prob_ratios_t` is pi(a_t) / pi_old(a_t), `exp(log_prob - old_log_prob)`; both are f32 [T]. No gradient flows into
+/// `prob_ratios_t` is pi(a_t) / pi_old(a_t), `exp(log_prob - old_log_prob)`; both are `f32[T]`. No gradient flows into
 /// `adv_t`.
 #[track_caller]
 pub fn clipped_surrogate_pg_loss(prob_ratios_t: Tensor, adv_t: Tensor, epsilon: f64) -> Tensor {

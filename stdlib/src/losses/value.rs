@@ -24,7 +24,7 @@ pub fn huber_loss(x: Tensor, delta: f64) -> Tensor {
 /// mean_t(max((v - target)^2, (v_old + clip(v - v_old, -epsilon, epsilon) - target)^2)) / 2
 /// ```
 ///
-/// All are f32 [T]. No gradient flows into `old_values` and `targets`.
+/// All are `f32[T]`. No gradient flows into `old_values` and `targets`.
 #[track_caller]
 pub fn clipped_value_loss(
     values: Tensor,
@@ -42,14 +42,14 @@ pub fn clipped_value_loss(
 }
 
 /// The error of TD(0), Sutton, "Learning to Predict by the Methods of Temporal Differences", 1988:
-/// `r_t + discount_t v_t - v_tm1`. All are f32 []. No gradient flows into the target, here and below.
+/// `r_t + discount_t v_t - v_tm1`. All are `f32[]`. No gradient flows into the target, here and below.
 #[track_caller]
 pub fn td_learning(v_tm1: Tensor, r_t: Tensor, discount_t: Tensor, v_t: Tensor) -> Tensor {
     stop_gradient(r_t + discount_t * v_t) - v_tm1
 }
 
 /// The error of Q-learning, Watkins and Dayan, "Q-learning", 1992: `r_t + discount_t max_a q_t[a] - q_tm1[a_tm1]`.
-/// `q_tm1` and `q_t` are f32 [A], `a_tm1` i32 [].
+/// `q_tm1` and `q_t` are `f32[A]`, `a_tm1` `i32[]`.
 #[track_caller]
 pub fn q_learning(
     q_tm1: Tensor,

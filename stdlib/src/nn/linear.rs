@@ -6,9 +6,9 @@ use podracer_dsl::prelude::*;
 /// `x weight + bias`.
 #[derive(Tree, Clone, Copy)]
 pub struct Linear {
-    /// f32 [in, out].
+    /// `f32[in, out]`.
     pub weight: Tensor,
-    /// f32 [out].
+    /// `f32[out]`.
     pub bias: Tensor,
 }
 
@@ -22,7 +22,7 @@ impl Linear {
         }
     }
 
-    /// f32 [in] to f32 [out]. The example stands left of the weights, so that a batch of it is one product
+    /// `f32[in]` to `f32[out]`. The example stands left of the weights, so that a batch of it is one product
     /// `[B, in] x [in, out]`, without a transpose.
     #[track_caller]
     pub fn apply(&self, x: Tensor) -> Tensor {

@@ -36,7 +36,7 @@ impl Mlp {
         Mlp { layers, activation }
     }
 
-    /// f32 [in] to f32 [out]. An input of several axes, such as a grid, is flattened first.
+    /// `f32[in]` to `f32[out]`. An input of several axes, such as a grid, is flattened first.
     #[track_caller]
     pub fn apply(&self, x: Tensor) -> Tensor {
         let mut x = x.flatten();

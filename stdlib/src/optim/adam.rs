@@ -33,7 +33,7 @@ pub struct Adam {
 /// The means of gradients and of their squares.
 #[derive(Tree, Clone)]
 pub struct AdamState<P: Tree> {
-    /// i32 []: updates made.
+    /// `i32[]`: updates made.
     pub count: Tensor,
     /// Of the gradients.
     pub mu: P,
@@ -102,7 +102,7 @@ impl Adam {
     }
 }
 
-/// `1 - decay^count`, f32 []: what the mean of `count` numbers that began at 0 falls short by.
+/// `1 - decay^count`, `f32[]`: what the mean of `count` numbers that began at 0 falls short by.
 #[track_caller]
 fn bias_correction(decay: f64, count: Tensor) -> Tensor {
     1.0 - pow(scalar(decay), count.astype(F32))

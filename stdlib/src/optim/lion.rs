@@ -24,7 +24,7 @@ pub struct Lion {
 /// The mean of the gradients.
 #[derive(Tree, Clone)]
 pub struct LionState<P: Tree> {
-    /// i32 []: updates made.
+    /// `i32[]`: updates made.
     pub count: Tensor,
     /// Of the gradients.
     pub mu: P,

@@ -62,7 +62,7 @@ pub fn apply_updates<P: Tree>(params: P, updates: P) -> P {
     })
 }
 
-/// The Euclidean norm over all leaves, f32 [].
+/// The Euclidean norm over all leaves, `f32[]`.
 #[track_caller]
 pub fn global_norm<P: Tree>(tree: &P) -> Tensor {
     tree.leaves()
@@ -84,7 +84,7 @@ fn zeros_like<P: Tree>(params: &P) -> P {
     tree_map(params, Tensor::zeros_like)
 }
 
-/// The counter of a state that has made no update, i32 [].
+/// The counter of a state that has made no update, `i32[]`.
 #[track_caller]
 fn no_updates() -> Tensor {
     zeros(I32, [])

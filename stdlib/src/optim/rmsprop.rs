@@ -33,7 +33,7 @@ pub struct RmsProp {
 /// The means, and the trace of steps.
 #[derive(Tree, Clone)]
 pub struct RmsPropState<P: Tree> {
-    /// i32 []: updates made.
+    /// `i32[]`: updates made.
     pub count: Tensor,
     /// Of the squared gradients.
     pub nu: P,

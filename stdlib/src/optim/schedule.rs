@@ -5,7 +5,7 @@ use std::f64::consts::PI;
 use std::fmt;
 use std::sync::Arc;
 
-/// A number as a function of the count of updates made before, i32 [], from 0. A plain `f64` is the constant.
+/// A number as a function of the count of updates made before, `i32[]`, from 0. A plain `f64` is the constant.
 #[derive(Clone)]
 pub enum Schedule {
     /// The same at all times.
@@ -56,7 +56,7 @@ pub enum Schedule {
         /// Counts at which the next schedule begins, rising.
         boundaries: Vec<usize>,
     },
-    /// A function of the count, i32 [] to f32 [].
+    /// A function of the count, `i32[]` to `f32[]`.
     Custom(Arc<dyn Fn(Tensor) -> Tensor + Send + Sync>),
 }
 
@@ -127,12 +127,12 @@ impl Schedule {
         }
     }
 
-    /// A function of the count, i32 [] to f32 [].
+    /// A function of the count, `i32[]` to `f32[]`.
     pub fn custom(f: impl Fn(Tensor) -> Tensor + Send + Sync + 'static) -> Schedule {
         Schedule::Custom(Arc::new(f))
     }
 
-    /// The value after `count` updates, f32 [].
+    /// The value after `count` updates, `f32[]`.
     #[track_caller]
     pub fn value(&self, count: Tensor) -> Tensor {
         match self {

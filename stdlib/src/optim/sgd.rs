@@ -18,7 +18,7 @@ pub struct Sgd {
 /// The trace of gradients. Empty without momentum.
 #[derive(Tree, Clone)]
 pub struct SgdState<P: Tree> {
-    /// i32 []: updates made.
+    /// `i32[]`: updates made.
     pub count: Tensor,
     /// One with momentum, none without.
     pub trace: Vec<P>,

@@ -11,7 +11,7 @@ use podracer_dsl::prelude::*;
 /// A_t = delta_t + discount_t lambda A_{t+1}        with A_T = 0
 /// ```
 ///
-/// All are f32 [T]; `lambda` is a number or f32 [T]. `discount_t` is 0 where the episode terminated, so that nothing flows
+/// All are `f32[T]`; `lambda` is a number or `f32[T]`. `discount_t` is 0 where the episode terminated, so that nothing flows
 /// across. Where an episode may be truncated, use [`gae_with_ends`]. Targets of the value are `A_t + v_tm1`.
 #[track_caller]
 pub fn gae(
@@ -37,7 +37,7 @@ pub fn gae(
 /// A_t = delta_t + discount_t lambda (1 - ended_t) A_{t+1}
 /// ```
 ///
-/// `ended_t` is bool [T]: `truncated`, or `terminated | truncated`, which gives the same because `discount_t` is 0 where
+/// `ended_t` is `bool[T]`: `truncated`, or `terminated | truncated`, which gives the same because `discount_t` is 0 where
 /// terminated. `v_t` is the value of the step's own final observation, before any reset; it differs from the next step's
 /// `v_tm1` where an episode was truncated.
 #[track_caller]
@@ -55,7 +55,7 @@ pub fn gae_with_ends(
     linear_recurrence(delta_t, flow, delta_t.zeros_like().index(0))
 }
 
-/// [`gae`] under rlax's name and arguments: `values` is f32 [T + 1], of all states in a row, which holds where no episode
+/// [`gae`] under rlax's name and arguments: `values` is `f32[T + 1]`, of all states in a row, which holds where no episode
 /// is truncated.
 #[track_caller]
 pub fn truncated_generalized_advantage_estimation(

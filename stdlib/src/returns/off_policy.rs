@@ -3,7 +3,7 @@
 use super::{linear_recurrence, per_step};
 use podracer_dsl::prelude::*;
 
-/// What [`vtrace_td_error_and_advantage`] gives, all f32 [T].
+/// What [`vtrace_td_error_and_advantage`] gives, all `f32[T]`.
 #[derive(Tree, Clone, Copy)]
 pub struct VtraceOutput {
     /// Targets minus values: the error of the value at the step's beginning.
@@ -22,8 +22,8 @@ pub struct VtraceOutput {
 /// error_t = delta_t + discount_t lambda_t min(1, rho_t) error_{t+1}
 /// ```
 ///
-/// All are f32 [T]; `rho_tm1` is how much likelier the learner's policy takes the action than the actor's did, `lambda` a
-/// number or f32 [T]. Gradients flow into `v_tm1` only: the errors are those from fixed targets.
+/// All are `f32[T]`; `rho_tm1` is how much likelier the learner's policy takes the action than the actor's did, `lambda` a
+/// number or `f32[T]`. Gradients flow into `v_tm1` only: the errors are those from fixed targets.
 #[track_caller]
 pub fn vtrace(
     v_tm1: Tensor,

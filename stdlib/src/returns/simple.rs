@@ -9,7 +9,7 @@ use podracer_dsl::prelude::*;
 /// G_t = r_t + discount_t ((1 - lambda_t) v_t + lambda_t G_{t+1})        with G_T = v_{T-1}
 /// ```
 ///
-/// `r_t`, `discount_t`, `v_t` are f32 [T]; `lambda` is a number or f32 [T].
+/// `r_t`, `discount_t`, `v_t` are `f32[T]`; `lambda` is a number or `f32[T]`.
 #[track_caller]
 pub fn lambda_returns(
     r_t: Tensor,
@@ -32,7 +32,7 @@ pub fn lambda_returns(
 /// G_t = r_t + discount_t G_{t+1}        with G_T = v_T
 /// ```
 ///
-/// `r_t`, `discount_t` are f32 [T]; `v_t` is f32 [], the value after the end, or f32 [T] of which the last counts.
+/// `r_t`, `discount_t` are `f32[T]`; `v_t` is `f32[]`, the value after the end, or `f32[T]` of which the last counts.
 #[track_caller]
 pub fn discounted_returns(r_t: Tensor, discount_t: Tensor, v_t: impl IntoTensor) -> Tensor {
     let _scope = scope("discounted_returns");
@@ -47,7 +47,7 @@ pub fn discounted_returns(r_t: Tensor, discount_t: Tensor, v_t: impl IntoTensor)
 /// G_t = r_t + discount_t ((1 - lambda_t) v_t + lambda_t (r_{t+1} + discount_{t+1} (.. v_{t+n-1})))
 /// ```
 ///
-/// `r_t`, `discount_t`, `v_t` are f32 [T], `n` at least 1; `lambda` is a number (1 for plain n-step returns) or f32 [T].
+/// `r_t`, `discount_t`, `v_t` are `f32[T]`, `n` at least 1; `lambda` is a number (1 for plain n-step returns) or `f32[T]`.
 #[track_caller]
 pub fn n_step_bootstrapped_returns(
     r_t: Tensor,
