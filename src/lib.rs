@@ -27,5 +27,13 @@ pub use podracer_stdlib as stdlib;
 
 /// What a program of one's own imports: `use podracer::prelude::*;`.
 pub mod prelude {
-    pub use podracer_runtime::{Client, ClientOptions, HostArray};
+    pub use podracer_dsl::prelude::*;
+    pub use podracer_envs::{
+        AutoReset, Bounds, Environment, Space, TimeLimit, TimeStep, WithStatistics,
+    };
+    pub use podracer_runtime::{
+        Anakin, AnakinLoop, Client, ClientOptions, Device, Host, HostArray, ProgramOptions,
+    };
+    pub use podracer_stdlib::agents::{Agent, OnlineActorCritic, Ppo};
+    pub use podracer_stdlib::anakin::AgentLoop;
 }

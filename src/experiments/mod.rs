@@ -105,6 +105,7 @@ fn with_agent<E: Environment<Observation = Tensor>>(
                 clip: ppo.clip,
                 entropy_cost: ppo.entropy_cost,
                 value_cost: ppo.value_cost,
+                exact_shuffle: ppo.exact_shuffle,
                 ..Ppo::new(observation, action)
             };
             Ok(anakin(settings, environment, agent))

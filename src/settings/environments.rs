@@ -113,5 +113,7 @@ fn picture(map: &podracer_envs::GridMap) -> Vec<String> {
         _ => '.',
     };
     let row = |row: usize| (row * map.columns()..(row + 1) * map.columns()).map(cell);
-    (0..map.rows()).map(|number| row(number).collect()).collect()
+    (0..map.rows())
+        .map(|number| row(number).collect())
+        .collect()
 }

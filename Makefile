@@ -1,0 +1,35 @@
+# What there is to do here: `make help`.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help setup train test bench bench-envs doc lint
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Install what is missing: LLVM 22 (apt) and the CPU plugin of XLA (pip)
+	@scripts/setup
+
+train: setup ## Train PPO on CartPole
+	cargo build --release --locked
+	target=$${CARGO_TARGET_DIR:-target}; $$target/release/podracer train cartpole-ppo $(ARGS)
+
+# Snapshots are compared and never rewritten here; `cargo insta review` is for that.
+test: export INSTA_UPDATE = no
+test: setup ## Run all tests
+	if cargo nextest --version >/dev/null 2>&1; \
+	  then cargo nextest run --workspace --locked --no-fail-fast; \
+	  else cargo test --workspace --locked --no-fail-fast --lib --bins --tests --examples; fi
+	cargo test --workspace --locked --doc
+
+bench: setup ## Time training beside a JAX peer
+	scripts/bench training $(ARGS)
+
+bench-envs: setup ## Time random-policy stepping beside a JAX peer
+	scripts/bench environments $(ARGS)
+
+doc: setup ## Build the documentation
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+
+lint: setup ## Check the formatting and what clippy says
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
