@@ -27,7 +27,7 @@ PROGRAMS = {
 # Best runs, in steps a second, of the quiet two-core machine (Zen 5) on which the peers were first measured.
 RECORDED = {"ppo_4": 239e3, "ppo_64": 300e3, "ppo_512": 304e3, "cartpole_1024": 10.5e6, "catch_1024": 6.3e6}
 
-RATIOS = [("ppo_512", "cartpole_1024"), ("ppo_64", "ppo_4"), ("catch_1024", "cartpole_1024")]
+RATIOS = [("ppo_512", "cartpole_1024"), ("ppo_64", "ppo_4"), ("ppo_512", "catch_1024")]
 
 
 def busy_seconds():
