@@ -13,7 +13,10 @@ use podracer_compiler::{DType, Loc, OpRef, TensorType};
 pub struct Replicas;
 
 /// Names an axis: [`Replicas`], or the name given to [`vmap_named`](crate::vmap_named).
-#[diagnostic::on_unimplemented(message = "`{Self}` does not name an axis", label = "expected `Replicas` or the name of a `vmap_named`")]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not name an axis",
+    label = "expected `Replicas` or the name of a `vmap_named`"
+)]
 pub trait AxisName {
     /// The name in the IR.
     fn axis_name(&self) -> &str;
@@ -57,7 +60,15 @@ pub fn pmean<T: IntoTree>(tree: T, axis: impl AxisName) -> T::Tree {
     let loc = Loc::caller();
     for (path, &leaf) in tree.paths().iter().zip(&leaves) {
         if !leaf.dtype().is_float() {
-            report("pmean", format!("`{}` is {}: only floats have a mean", path.under("argument"), leaf.ty()), &[leaf]);
+            report(
+                "pmean",
+                format!(
+                    "`{}` is {}: only floats have a mean",
+                    path.under("argument"),
+                    leaf.ty()
+                ),
+                &[leaf],
+            );
             return tree;
         }
     }
@@ -90,13 +101,26 @@ pub fn all_gather<T: IntoTree>(tree: T, axis: impl AxisName) -> T::Tree {
         return tree;
     };
     let Some(size) = members else {
-        report("all_gather", "the number of replicas is not known here: trace with `trace_replicated`", &tree.leaves());
+        report(
+            "all_gather",
+            "the number of replicas is not known here: trace with `trace_replicated`",
+            &tree.leaves(),
+        );
         return tree;
     };
     let mut gathered = Vec::new();
     for leaf in tree.leaves() {
-        let op = AllGather { axis: name.to_string(), dimension: 0, size };
-        gathered.extend(emit_at(loc, OpRef::new(op), &[leaf], &[leaf.ty().stacked(size)]));
+        let op = AllGather {
+            axis: name.to_string(),
+            dimension: 0,
+            size,
+        };
+        gathered.extend(emit_at(
+            loc,
+            OpRef::new(op),
+            &[leaf],
+            &[leaf.ty().stacked(size)],
+        ));
     }
     tree.with_leaves(&gathered)
 }
@@ -109,7 +133,15 @@ pub fn axis_index(axis: impl AxisName) -> Tensor {
     if check_axis("axis_index", name).is_none() {
         return poison(ty);
     }
-    match emit_at(Loc::caller(), OpRef::new(AxisIndex { axis: name.to_string() }), &[], &[ty])[..] {
+    match emit_at(
+        Loc::caller(),
+        OpRef::new(AxisIndex {
+            axis: name.to_string(),
+        }),
+        &[],
+        &[ty],
+    )[..]
+    {
         [index] => index,
         _ => Tensor::dead(Loc::caller()),
     }
@@ -129,7 +161,15 @@ fn all_reduce(loc: Loc, operands: &[Tensor], axis: &str, computation: Combinatio
         return Vec::new();
     }
     let guess: Vec<TensorType> = operands.iter().map(|operand| operand.ty()).collect();
-    emit_at(loc, OpRef::new(AllReduce { axis: axis.to_string(), computation }), operands, &guess)
+    emit_at(
+        loc,
+        OpRef::new(AllReduce {
+            axis: axis.to_string(),
+            computation,
+        }),
+        operands,
+        &guess,
+    )
 }
 
 /// The extent of an axis: `Some(None)` for replicas whose number is not known yet; `None`, with an error, where there is
@@ -138,7 +178,11 @@ fn all_reduce(loc: Loc, operands: &[Tensor], axis: &str, computation: Combinatio
 fn check_axis(op: &str, axis: &str) -> Option<Option<usize>> {
     let size = state::with(|trace| trace.axis_size(axis)).flatten();
     if size.is_none() && axis != REPLICAS {
-        report(op, format!("there is no axis `{axis}` around: name one with `vmap_named(\"{axis}\", ..)`"), &[]);
+        report(
+            op,
+            format!("there is no axis `{axis}` around: name one with `vmap_named(\"{axis}\", ..)`"),
+            &[],
+        );
         return None;
     }
     Some(size)

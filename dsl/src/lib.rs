@@ -1,9 +1,21 @@
 //! What users write: tensors, trees of them, and combinators. Running a Rust function of tensors once leaves a program
-//! in the compiler's IR; see [`trace`].
+//! in the compiler's IR; see [`trace()`].
+//!
+//! ```
+//! use podracer_dsl::prelude::*;
+//!
+//! let step = trace((f32([3]), key()), |(x, key)| {
+//!     let noise = key.normal([3]);
+//!     let (loss, slope) = value_and_grad(x, |x| (x + 0.1 * noise).square().mean());
+//!     (x - 0.5 * slope, loss)
+//! })?;
+//! println!("{step}");
+//! # Ok::<(), TraceErrors>(())
+//! ```
 //!
 //! # Invariants
 //! - Everything happens while tracing: no value is known, and nothing here touches a device.
-//! - A user's mistake is an error with the user's line, never a panic: a bad op gives a poisoned handle, and [`trace`]
+//! - A user's mistake is an error with the user's line, never a panic: a bad op gives a poisoned handle, and [`trace()`]
 //!   returns all errors.
 //! - Tracing is deterministic: the same closure and the same types give the same program.
 #![forbid(unsafe_code)]
@@ -23,7 +35,9 @@ pub mod trace;
 pub mod tree;
 
 pub use collective::{Replicas, all_gather, axis_index, pmax, pmean, pmin, psum};
-pub use control::{cond, fori_loop, map, scan, scan_reverse, subroutine, switch, vmap, vmap_named, while_loop};
+pub use control::{
+    cond, fori_loop, map, scan, scan_reverse, subroutine, switch, vmap, vmap_named, while_loop,
+};
 pub use diff::{grad, hessian, jacfwd, jacrev, jvp, linearize, stop_gradient, value_and_grad, vjp};
 pub use key::{Key, Keys};
 pub use placed::Placed;

@@ -1,18 +1,27 @@
 //! Everything that a program needs: `use podracer::prelude::*`.
 
 pub use crate::collective::{AxisName, Replicas, all_gather, axis_index, pmax, pmean, pmin, psum};
-pub use crate::control::{cond, fori_loop, map, scan, scan_reverse, subroutine, switch, vmap, vmap_named, while_loop};
-pub use crate::diff::{Loss, grad, hessian, jacfwd, jacrev, jvp, linearize, stop_gradient, value_and_grad, vjp};
+pub use crate::control::{
+    cond, fori_loop, map, scan, scan_reverse, subroutine, switch, vmap, vmap_named, while_loop,
+};
+pub use crate::diff::{
+    Loss, grad, hessian, jacfwd, jacrev, jvp, linearize, stop_gradient, value_and_grad, vjp,
+};
 pub use crate::dtype::*;
 pub use crate::key::{Key, Keys};
 pub use crate::placed::Placed;
-pub use crate::tensor::create::{arange, constant, constant_of, eye, full, iota, linspace, one_hot, ones, scalar, zeros};
+pub use crate::tensor::create::{
+    arange, constant, constant_of, eye, full, iota, linspace, one_hot, ones, scalar, zeros,
+};
 pub use crate::tensor::{
-    IntoTensor, Tensor, atan2, clamp, concatenate, dot, dot_general, dynamic_slice, dynamic_update_slice, matmul, maximum, minimum, outer, pow, select,
-    sort_together, stack,
+    IntoTensor, Tensor, atan2, clamp, concatenate, dot, dot_general, dynamic_slice,
+    dynamic_update_slice, matmul, maximum, minimum, outer, pow, select, sort_together, stack,
 };
 pub use crate::trace::{TraceError, TraceErrors, Traced, Warning, eval_shape, scope, trace};
 pub use crate::tree::dtype_specs::*;
-pub use podracer_derive::Tree;
-pub use crate::tree::{ArgumentSpec, IntoTree, Kind, Over, Path, Spec, Step, Tree, Types, axis, key, rev, tree_map, tree_select, whole};
+pub use crate::tree::{
+    ArgumentSpec, IntoTree, Kind, Over, Path, Spec, Step, Tree, Types, axis, key, rev, tree_map,
+    tree_select, whole,
+};
 pub use podracer_compiler::{Array, DType, TensorType};
+pub use podracer_derive::Tree;

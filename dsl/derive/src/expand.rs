@@ -18,10 +18,17 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
 /// The code with the crate `podracer_dsl` named as the user's crate knows it: as `podracer::dsl` where the manifest
 /// mentions only the facade.
 fn at_home(code: TokenStream) -> TokenStream {
-    let manifest = std::env::var_os("CARGO_MANIFEST_DIR").map(|folder| std::path::Path::new(&folder).join("Cargo.toml"));
-    let manifest = manifest.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map(|folder| std::path::Path::new(&folder).join("Cargo.toml"));
+    let manifest = manifest
+        .and_then(|path| std::fs::read_to_string(path).ok())
+        .unwrap_or_default();
     let facade_only = manifest.contains("podracer") && !manifest.contains("podracer-dsl");
-    if facade_only { through_facade(code) } else { code }
+    if facade_only {
+        through_facade(code)
+    } else {
+        code
+    }
 }
 
 fn through_facade(code: TokenStream) -> TokenStream {
@@ -29,8 +36,13 @@ fn through_facade(code: TokenStream) -> TokenStream {
     let mut result = TokenStream::new();
     for token in code {
         match token {
-            TokenTree::Ident(ident) if ident == "podracer_dsl" => result.extend(quote!(podracer::dsl)),
-            TokenTree::Group(group) => result.extend([TokenTree::Group(Group::new(group.delimiter(), through_facade(group.stream())))]),
+            TokenTree::Ident(ident) if ident == "podracer_dsl" => {
+                result.extend(quote!(podracer::dsl))
+            }
+            TokenTree::Group(group) => result.extend([TokenTree::Group(Group::new(
+                group.delimiter(),
+                through_facade(group.stream()),
+            ))]),
             other => result.extend([other]),
         }
     }
@@ -60,15 +72,27 @@ impl Visit<'_> for Mentions<'_> {
 }
 
 fn mentions(ty: &Type, parameters: &BTreeSet<String>) -> bool {
-    let mut visitor = Mentions { parameters, found: false };
+    let mut visitor = Mentions {
+        parameters,
+        found: false,
+    };
     visitor.visit_type(ty);
     visitor.found
 }
 
 /// The user's where-clause, with a bound on each field type that mentions a parameter.
 fn bounds(input: &DeriveInput, parts: &[Part]) -> Vec<WherePredicate> {
-    let parameters: BTreeSet<String> = input.generics.type_params().map(|parameter| parameter.ident.to_string()).collect();
-    let mut predicates: Vec<WherePredicate> = input.generics.where_clause.iter().flat_map(|clause| clause.predicates.iter().cloned()).collect();
+    let parameters: BTreeSet<String> = input
+        .generics
+        .type_params()
+        .map(|parameter| parameter.ident.to_string())
+        .collect();
+    let mut predicates: Vec<WherePredicate> = input
+        .generics
+        .where_clause
+        .iter()
+        .flat_map(|clause| clause.predicates.iter().cloned())
+        .collect();
     for part in parts.iter().filter(|part| mentions(&part.ty, &parameters)) {
         let ty = &part.ty;
         predicates.push(if part.fixed {
@@ -95,8 +119,16 @@ fn of_struct(input: &DeriveInput, parts: &[Part]) -> TokenStream {
     let docs = format!("[`{name}`] with its leaves in the kind `{kind}`.");
     let fields = parts.iter().map(|part| {
         let (ty, field_visibility) = (&part.ty, &part.field.vis);
-        let doc = part.field.attrs.iter().filter(|attribute| attribute.path().is_ident("doc"));
-        let view = if part.fixed { quote!(#ty) } else { quote!(<#kind as ::podracer_dsl::tree::Kind>::View<#ty>) };
+        let doc = part
+            .field
+            .attrs
+            .iter()
+            .filter(|attribute| attribute.path().is_ident("doc"));
+        let view = if part.fixed {
+            quote!(#ty)
+        } else {
+            quote!(<#kind as ::podracer_dsl::tree::Kind>::View<#ty>)
+        };
         match &part.field.ident {
             Some(ident) => quote! { #(#doc)* #field_visibility #ident: #view },
             None => quote! { #(#doc)* #field_visibility #view },
@@ -126,7 +158,10 @@ fn with_kind(generics: &Generics) -> Generics {
     let kind = kind();
     let mut generics = generics.clone();
     let after_lifetimes = generics.lifetimes().count();
-    generics.params.insert(after_lifetimes, parse_quote!(#kind: ::podracer_dsl::tree::Kind));
+    generics.params.insert(
+        after_lifetimes,
+        parse_quote!(#kind: ::podracer_dsl::tree::Kind),
+    );
     generics
 }
 
@@ -144,7 +179,10 @@ fn tree_impl(input: &DeriveInput, parts: &[Part]) -> TokenStream {
     // The generics of the form name the kind `__Kind`; inside the impl kinds are called J and K.
     let of_type = |kind: &str| {
         let (kind, own) = (format_ident!("{kind}"), self::kind());
-        quote!(#of #of_generics).into_iter().map(|token| replace(token, &own, &kind)).collect::<TokenStream>()
+        quote!(#of #of_generics)
+            .into_iter()
+            .map(|token| replace(token, &own, &kind))
+            .collect::<TokenStream>()
     };
     let unused = parts.iter().all(|part| part.fixed);
     let construct = |target: TokenStream, values: Vec<TokenStream>, marker: bool| {
@@ -159,8 +197,13 @@ fn tree_impl(input: &DeriveInput, parts: &[Part]) -> TokenStream {
             quote!(#target { #(#members: #values,)* #marker })
         }
     };
-    let each = |tree: &dyn Fn(&Part) -> TokenStream, fixed: &dyn Fn(&Part) -> TokenStream| -> Vec<TokenStream> {
-        parts.iter().map(|part| if part.fixed { fixed(part) } else { tree(part) }).collect()
+    let each = |tree: &dyn Fn(&Part) -> TokenStream,
+                fixed: &dyn Fn(&Part) -> TokenStream|
+     -> Vec<TokenStream> {
+        parts
+            .iter()
+            .map(|part| if part.fixed { fixed(part) } else { tree(part) })
+            .collect()
     };
     let clone_from = |source: TokenStream| {
         move |part: &Part| {
@@ -189,22 +232,50 @@ fn tree_impl(input: &DeriveInput, parts: &[Part]) -> TokenStream {
         let (member, ty, step) = (&part.member, &part.ty, step(part));
         quote!(__path.within(#step, |__path| <#ty as #tree>::visit(&self.#member, __path, __f));)
     });
-    let map = construct(quote!(Self), each(&|part| {
-        let (member, ty) = (&part.member, &part.ty);
-        quote!(<#ty as #tree>::map(&self.#member, __f))
-    }, &of_self), false);
-    let to_kind = construct(quote!(#of), each(&|part| {
-        let (member, ty) = (&part.member, &part.ty);
-        quote!(<__K as #kind_trait>::wrap::<#ty>(<#ty as #tree>::to_kind::<__K>(&self.#member, __f)))
-    }, &of_self), unused);
-    let from_kind = construct(quote!(Self), each(&|part| {
-        let (member, ty) = (&part.member, &part.ty);
-        quote!(<#ty as #tree>::from_kind::<__K>(<__K as #kind_trait>::peek::<#ty>(&__of.#member), __f))
-    }, &of_form), false);
-    let convert = construct(quote!(#of), each(&|part| {
-        let (member, ty) = (&part.member, &part.ty);
-        quote!(<__K as #kind_trait>::wrap::<#ty>(<#ty as #tree>::convert::<__J, __K>(<__J as #kind_trait>::peek::<#ty>(&__of.#member), __f)))
-    }, &of_form), unused);
+    let map = construct(
+        quote!(Self),
+        each(
+            &|part| {
+                let (member, ty) = (&part.member, &part.ty);
+                quote!(<#ty as #tree>::map(&self.#member, __f))
+            },
+            &of_self,
+        ),
+        false,
+    );
+    let to_kind = construct(
+        quote!(#of),
+        each(
+            &|part| {
+                let (member, ty) = (&part.member, &part.ty);
+                quote!(<__K as #kind_trait>::wrap::<#ty>(<#ty as #tree>::to_kind::<__K>(&self.#member, __f)))
+            },
+            &of_self,
+        ),
+        unused,
+    );
+    let from_kind = construct(
+        quote!(Self),
+        each(
+            &|part| {
+                let (member, ty) = (&part.member, &part.ty);
+                quote!(<#ty as #tree>::from_kind::<__K>(<__K as #kind_trait>::peek::<#ty>(&__of.#member), __f))
+            },
+            &of_form,
+        ),
+        false,
+    );
+    let convert = construct(
+        quote!(#of),
+        each(
+            &|part| {
+                let (member, ty) = (&part.member, &part.ty);
+                quote!(<__K as #kind_trait>::wrap::<#ty>(<#ty as #tree>::convert::<__J, __K>(<__J as #kind_trait>::peek::<#ty>(&__of.#member), __f)))
+            },
+            &of_form,
+        ),
+        unused,
+    );
     let visit_kind = parts.iter().filter(|part| !part.fixed).map(|part| {
         let (member, ty, step) = (&part.member, &part.ty, step(part));
         quote!(__path.within(#step, |__path| <#ty as #tree>::visit_kind::<__K>(<__K as #kind_trait>::peek::<#ty>(&__of.#member), __path, __f));)
@@ -273,7 +344,11 @@ fn replace(token: proc_macro2::TokenTree, from: &Ident, to: &Ident) -> proc_macr
     match token {
         TokenTree::Ident(ident) if ident == *from => TokenTree::Ident(to.clone()),
         TokenTree::Group(group) => {
-            let inner = group.stream().into_iter().map(|token| replace(token, from, to)).collect();
+            let inner = group
+                .stream()
+                .into_iter()
+                .map(|token| replace(token, from, to))
+                .collect();
             TokenTree::Group(Group::new(group.delimiter(), inner))
         }
         other => other,

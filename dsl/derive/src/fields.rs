@@ -35,7 +35,10 @@ pub fn parts(input: &DeriveInput) -> Result<Vec<Part>> {
     for (i, field) in fields.iter().enumerate() {
         let member = match &field.ident {
             Some(ident) => Member::Named(ident.clone()),
-            None => Member::Unnamed(Index { index: i as u32, span: field.span() }),
+            None => Member::Unnamed(Index {
+                index: i as u32,
+                span: field.span(),
+            }),
         };
         let fixed = match is_fixed(field) {
             Ok(fixed) => fixed,
@@ -45,11 +48,21 @@ pub fn parts(input: &DeriveInput) -> Result<Vec<Part>> {
             }
         };
         if !fixed && let Some(problem) = plain(&field.ty) {
-            let name = field.ident.as_ref().map_or_else(|| i.to_string(), ToString::to_string);
-            let message = format!("`{name}` is {problem}, not a tensor: mark it `#[tree(fixed)]` if it is known while tracing, or make it a `Tensor`");
+            let name = field
+                .ident
+                .as_ref()
+                .map_or_else(|| i.to_string(), ToString::to_string);
+            let message = format!(
+                "`{name}` is {problem}, not a tensor: mark it `#[tree(fixed)]` if it is known while tracing, or make it a `Tensor`"
+            );
             fail(Error::new(field.ty.span(), message));
         }
-        parts.push(Part { member, ty: field.ty.clone(), fixed, field: field.clone() });
+        parts.push(Part {
+            member,
+            ty: field.ty.clone(),
+            fixed,
+            field: field.clone(),
+        });
     }
     match errors {
         Some(error) => Err(error),
@@ -64,7 +77,11 @@ pub fn is_named(input: &DeriveInput) -> bool {
 
 fn is_fixed(field: &Field) -> Result<bool> {
     let mut fixed = false;
-    for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("tree")) {
+    for attribute in field
+        .attrs
+        .iter()
+        .filter(|attribute| attribute.path().is_ident("tree"))
+    {
         attribute.parse_nested_meta(|meta| {
             if meta.path.is_ident("fixed") {
                 fixed = true;
@@ -78,8 +95,10 @@ fn is_fixed(field: &Field) -> Result<bool> {
 
 /// Types that are surely no trees, described.
 fn plain(ty: &Type) -> Option<String> {
-    const PLAIN: [&str; 17] =
-        ["bool", "char", "String", "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize", "f32", "f64"];
+    const PLAIN: [&str; 17] = [
+        "bool", "char", "String", "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32",
+        "i64", "i128", "isize", "f32", "f64",
+    ];
     match ty {
         Type::Path(path) => {
             let last = path.path.segments.last()?;
@@ -88,11 +107,12 @@ fn plain(ty: &Type) -> Option<String> {
                 "Option" => Some("an `Option`".to_string()),
                 "PhantomData" => Some("a `PhantomData`".to_string()),
                 "HashMap" | "BTreeMap" => Some(format!("a `{name}`")),
-                _ => PLAIN.contains(&name.as_str()).then(|| format!("a plain `{name}`")),
+                _ => PLAIN
+                    .contains(&name.as_str())
+                    .then(|| format!("a plain `{name}`")),
             }
         }
         Type::Reference(_) => Some("a reference".to_string()),
         _ => None,
     }
 }
-

@@ -30,7 +30,10 @@ pub(crate) struct Leaf {
 impl<Y: Tree> Body<Y> {
     /// Paths and types of the results.
     pub fn typed(&self) -> Vec<(Path, TensorType)> {
-        self.results.iter().map(|leaf| (leaf.path.clone(), leaf.ty.clone())).collect()
+        self.results
+            .iter()
+            .map(|leaf| (leaf.path.clone(), leaf.ty.clone()))
+            .collect()
     }
 
     /// The types of the results.
@@ -59,13 +62,19 @@ pub(crate) struct Param {
 impl Param {
     /// A parameter of the type of `tensor`.
     pub fn like(tensor: Tensor) -> Param {
-        Param { ty: tensor.ty(), poison: is_poison(tensor) }
+        Param {
+            ty: tensor.ty(),
+            poison: is_poison(tensor),
+        }
     }
 
     /// A parameter that takes one slice of `tensor`.
     pub fn slice(tensor: Tensor) -> Param {
         let ty = tensor.ty();
-        Param { ty: if ty.rank() == 0 { ty } else { ty.unstacked() }, poison: is_poison(tensor) }
+        Param {
+            ty: if ty.rank() == 0 { ty } else { ty.unstacked() },
+            poison: is_poison(tensor),
+        }
     }
 }
 
@@ -86,7 +95,10 @@ pub(crate) fn trace_body<Y: IntoTree>(
     let mut broken = params.iter().any(|param| param.poison);
     let opened = state::with(|trace| {
         trace.open(kind, axis);
-        let handles: Vec<Tensor> = params.iter().map(|param| trace.param(param.ty.clone(), param.poison, loc)).collect();
+        let handles: Vec<Tensor> = params
+            .iter()
+            .map(|param| trace.param(param.ty.clone(), param.poison, loc))
+            .collect();
         (handles, trace.error_count())
     });
     let Some((handles, errors)) = opened else {
@@ -95,35 +107,66 @@ pub(crate) fn trace_body<Y: IntoTree>(
         let tree = f(&handles).into_tree();
         let func = Builder::new().finish(name, Vec::new());
         let results = leaves_of(&tree);
-        return Body { func, captures: Vec::new(), tree, results, broken: true };
+        return Body {
+            func,
+            captures: Vec::new(),
+            tree,
+            results,
+            broken: true,
+        };
     };
     let tree = f(&handles).into_tree();
     let (results, leaves) = (leaves_of(&tree), tree.leaves());
     let closed = state::with(|trace| {
         broken |= leaves.iter().any(|&leaf| trace.is_poison(leaf));
         let closed = trace.close(name, &leaves);
-        broken |= trace.error_count() > errors || closed.captures.iter().any(|&capture| trace.is_poison(capture));
+        broken |= trace.error_count() > errors
+            || closed
+                .captures
+                .iter()
+                .any(|&capture| trace.is_poison(capture));
         closed
     });
     match closed {
-        Some(closed) => Body { func: closed.func, captures: closed.captures, tree, results, broken },
-        None => Body { func: Builder::new().finish(name, Vec::new()), captures: Vec::new(), tree, results, broken: true },
+        Some(closed) => Body {
+            func: closed.func,
+            captures: closed.captures,
+            tree,
+            results,
+            broken,
+        },
+        None => Body {
+            func: Builder::new().finish(name, Vec::new()),
+            captures: Vec::new(),
+            tree,
+            results,
+            broken: true,
+        },
     }
 }
 
 fn leaves_of<Y: Tree>(tree: &Y) -> Vec<Leaf> {
     let leaves = typed_paths(tree).into_iter().zip(tree.leaves());
-    leaves.map(|((path, ty), leaf)| Leaf { path, ty, made: leaf.made(), poison: is_poison(leaf) }).collect()
+    leaves
+        .map(|((path, ty), leaf)| Leaf {
+            path,
+            ty,
+            made: leaf.made(),
+            poison: is_poison(leaf),
+        })
+        .collect()
 }
 
 /// Emits a region op at a place.
 pub(crate) fn emit_at(loc: Loc, op: OpRef, inputs: &[Tensor], guess: &[TensorType]) -> Vec<Tensor> {
-    state::with(|trace| trace.emit(loc, op, inputs, guess)).unwrap_or_else(|| vec![Tensor::dead(loc); guess.len()])
+    state::with(|trace| trace.emit(loc, op, inputs, guess))
+        .unwrap_or_else(|| vec![Tensor::dead(loc); guess.len()])
 }
 
 /// Copies a function's equations into the current frame.
 pub(crate) fn inline_at(loc: Loc, func: &Func, arguments: &[Tensor]) -> Vec<Tensor> {
-    state::with(|trace| trace.inline(loc, func, arguments)).unwrap_or_else(|| vec![Tensor::dead(loc); func.results.len()])
+    state::with(|trace| trace.inline(loc, func, arguments))
+        .unwrap_or_else(|| vec![Tensor::dead(loc); func.results.len()])
 }
 
 /// Two lists in one.

@@ -11,7 +11,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A predicate of [`cond`]: a bool scalar, or one with [`Tensor::both`].
-#[diagnostic::on_unimplemented(message = "`{Self}` is not a predicate", label = "expected a bool `Tensor`")]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a predicate",
+    label = "expected a bool `Tensor`"
+)]
 pub trait Predicate {
     /// The tensor, and whether running both branches under vmap is meant.
     fn predicate(self) -> (Tensor, bool);
@@ -45,7 +48,11 @@ impl Tensor {
 /// Under a vmap that batches `p` both run and the results are selected; that is a warning unless `p.both()` says it is
 /// meant.
 #[track_caller]
-pub fn cond<A: IntoTree, B: IntoTree<Tree = A::Tree>>(p: impl Predicate, yes: impl FnOnce() -> A, no: impl FnOnce() -> B) -> A::Tree {
+pub fn cond<A: IntoTree, B: IntoTree<Tree = A::Tree>>(
+    p: impl Predicate,
+    yes: impl FnOnce() -> A,
+    no: impl FnOnce() -> B,
+) -> A::Tree {
     let loc = Loc::caller();
     let (p, both) = p.predicate();
     if both {
@@ -60,7 +67,14 @@ pub fn cond<A: IntoTree, B: IntoTree<Tree = A::Tree>>(p: impl Predicate, yes: im
     let p = if ty == TensorType::scalar(DType::Bool) {
         p
     } else {
-        fail("cond", format!("the predicate must be bool[], got {ty} (for one choice per element use `select`)"), &[p], TensorType::scalar(DType::Bool))
+        fail(
+            "cond",
+            format!(
+                "the predicate must be bool[], got {ty} (for one choice per element use `select`)"
+            ),
+            &[p],
+            TensorType::scalar(DType::Bool),
+        )
     };
     // `false` chooses the first branch.
     finish("cond", p, vec![("false", no), ("true", yes)], loc)
@@ -69,11 +83,18 @@ pub fn cond<A: IntoTree, B: IntoTree<Tree = A::Tree>>(p: impl Predicate, yes: im
 /// Runs branch number `index`, an i32 scalar, brought into `0..branches` first. `f(i)` is called for each branch while
 /// tracing, and all return the same types:
 ///
-/// ```ignore
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// # trace(i32([]), |action| {
 /// let force = switch(action, 3, |i| match i { 0 => scalar(-1.0), 1 => scalar(0.0), _ => scalar(1.0) });
+/// # force }).unwrap();
 /// ```
 #[track_caller]
-pub fn switch<A: IntoTree>(index: Tensor, branches: usize, mut f: impl FnMut(usize) -> A) -> A::Tree {
+pub fn switch<A: IntoTree>(
+    index: Tensor,
+    branches: usize,
+    mut f: impl FnMut(usize) -> A,
+) -> A::Tree {
     let loc = Loc::caller();
     let before = state::with(|trace| trace.consumed()).unwrap_or_default();
     let mut all: BTreeMap<u32, Loc> = BTreeMap::new();
@@ -83,31 +104,68 @@ pub fn switch<A: IntoTree>(index: Tensor, branches: usize, mut f: impl FnMut(usi
     }
     for i in 0..branches.max(1) {
         state::with(|trace| trace.restore_consumed(before.clone()));
-        let body = trace_body("branch", FrameKind::Once("switch"), None, Vec::new(), |_| f(i));
+        let body = trace_body(
+            "branch",
+            FrameKind::Once("switch"),
+            None,
+            Vec::new(),
+            |_| f(i),
+        );
         all.extend(state::with(|trace| trace.consumed()).unwrap_or_default());
         bodies.push((BRANCH_NAMES.get(i).copied().unwrap_or("a later"), body));
     }
     state::with(|trace| trace.restore_consumed(all));
     let wanted = TensorType::scalar(DType::I32);
     let ty = index.ty();
-    let index = if ty == wanted { index } else { fail("switch", format!("the index must be i32[], got {ty}"), &[index], wanted) };
+    let index = if ty == wanted {
+        index
+    } else {
+        fail(
+            "switch",
+            format!("the index must be i32[], got {ty}"),
+            &[index],
+            wanted,
+        )
+    };
     finish("switch", index, bodies, loc)
 }
 
-const BRANCH_NAMES: [&str; 8] = ["branch 0", "branch 1", "branch 2", "branch 3", "branch 4", "branch 5", "branch 6", "branch 7"];
+const BRANCH_NAMES: [&str; 8] = [
+    "branch 0", "branch 1", "branch 2", "branch 3", "branch 4", "branch 5", "branch 6", "branch 7",
+];
 
-fn finish<Y: Tree>(op: &str, choice: Tensor, mut bodies: Vec<(&'static str, Body<Y>)>, loc: Loc) -> Y {
+fn finish<Y: Tree>(
+    op: &str,
+    choice: Tensor,
+    mut bodies: Vec<(&'static str, Body<Y>)>,
+    loc: Loc,
+) -> Y {
     let mut broken = bodies.iter().any(|(_, body)| body.broken);
     let expected = bodies[bodies.len() - 1].1.typed();
     let last = bodies[bodies.len() - 1].0;
     for (name, body) in &bodies[..bodies.len() - 1] {
         if let Some((leaf, _)) = difference("result", &expected, &body.typed()) {
-            let show = |leaves: &[(crate::tree::Path, TensorType)]| leaves.get(leaf).map_or("nothing".to_string(), |(_, ty)| ty.to_string());
-            let path = expected.get(leaf).map_or_else(|| "result".to_string(), |(path, _)| path.under("result"));
-            let message = format!("branches differ at `{path}`: `{last}` gives {}, `{name}` gives {}", show(&expected), show(&body.typed()));
+            let show = |leaves: &[(crate::tree::Path, TensorType)]| {
+                leaves
+                    .get(leaf)
+                    .map_or("nothing".to_string(), |(_, ty)| ty.to_string())
+            };
+            let path = expected
+                .get(leaf)
+                .map_or_else(|| "result".to_string(), |(path, _)| path.under("result"));
+            let message = format!(
+                "branches differ at `{path}`: `{last}` gives {}, `{name}` gives {}",
+                show(&expected),
+                show(&body.typed())
+            );
             if !body.broken {
                 let made = body.results.get(leaf).map_or(loc, |leaf| leaf.made);
-                state::with(|trace| trace.error(TraceError::new(op, message, loc).note(format!("`{name}` made it at"), made)));
+                state::with(|trace| {
+                    trace.error(
+                        TraceError::new(op, message, loc)
+                            .note(format!("`{name}` made it at"), made),
+                    )
+                });
             }
             broken = true;
         }
@@ -117,7 +175,12 @@ fn finish<Y: Tree>(op: &str, choice: Tensor, mut bodies: Vec<(&'static str, Body
         bodies[0].1.poisoned(guess)
     } else {
         let (branches, captures) = share_operands(&bodies);
-        emit_at(loc, OpRef::new(Cond { branches }), &chain(&[choice], &captures), &guess)
+        emit_at(
+            loc,
+            OpRef::new(Cond { branches }),
+            &chain(&[choice], &captures),
+            &guess,
+        )
     };
     bodies.swap_remove(0).1.tree.with_leaves(&results)
 }
@@ -136,7 +199,11 @@ fn share_operands<Y: Tree>(bodies: &[(&'static str, Body<Y>)]) -> (Vec<Arc<Func>
     let branches = bodies.iter().map(|(_, body)| {
         let mut b = Builder::new();
         let params: Vec<Var> = types.iter().map(|ty| b.param(ty.clone())).collect();
-        let arguments: Vec<Var> = body.captures.iter().map(|capture| params[positions[&capture.slot()]]).collect();
+        let arguments: Vec<Var> = body
+            .captures
+            .iter()
+            .map(|capture| params[positions[&capture.slot()]])
+            .collect();
         let results = b.inline(&body.func, &arguments);
         Arc::new(b.finish(body.func.name.clone(), results))
     });

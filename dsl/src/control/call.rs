@@ -10,17 +10,30 @@ use std::sync::Arc;
 /// Runs `f` on `arguments` as a function of its own: calls of the same code with the same types are emitted once, which
 /// keeps large programs small and quick to compile. The result is the same as that of `f(arguments)`.
 #[track_caller]
-pub fn subroutine<A: IntoTree, Y: IntoTree>(name: &str, arguments: A, f: impl FnOnce(A::Tree) -> Y) -> Y::Tree {
+pub fn subroutine<A: IntoTree, Y: IntoTree>(
+    name: &str,
+    arguments: A,
+    f: impl FnOnce(A::Tree) -> Y,
+) -> Y::Tree {
     let loc = Loc::caller();
     let arguments = arguments.into_tree();
     let operands = arguments.leaves();
     let params = operands.iter().map(|&leaf| Param::like(leaf)).collect();
-    let body = trace_body(name, FrameKind::Once("subroutine"), None, params, |items| f(arguments.with_leaves(items)));
+    let body = trace_body(name, FrameKind::Once("subroutine"), None, params, |items| {
+        f(arguments.with_leaves(items))
+    });
     let guess = body.types();
     let results = if body.broken {
         body.poisoned(guess)
     } else {
-        emit_at(loc, OpRef::new(Call { body: Arc::new(body.func) }), &chain(&operands, &body.captures), &guess)
+        emit_at(
+            loc,
+            OpRef::new(Call {
+                body: Arc::new(body.func),
+            }),
+            &chain(&operands, &body.captures),
+            &guess,
+        )
     };
     body.tree.with_leaves(&results)
 }

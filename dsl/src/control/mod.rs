@@ -11,5 +11,5 @@ pub use branch::{Both, Predicate, cond, switch};
 pub use call::subroutine;
 pub use looping::{fori_loop, while_loop};
 pub use scan::{map, scan, scan_reverse};
-pub use vectorize::{vmap, vmap_named};
 pub(crate) use vectorize::vmap_func;
+pub use vectorize::{vmap, vmap_named};

@@ -17,7 +17,11 @@ use std::sync::Arc;
 ///
 /// Errors: a carry that comes out with another type than it went in, items of different counts.
 #[track_caller]
-pub fn scan<C: IntoTree, X: Over, Y: IntoTree>(carry: C, xs: X, f: impl FnOnce(C::Tree, X::Item) -> (C::Tree, Y)) -> (C::Tree, Y::Tree) {
+pub fn scan<C: IntoTree, X: Over, Y: IntoTree>(
+    carry: C,
+    xs: X,
+    f: impl FnOnce(C::Tree, X::Item) -> (C::Tree, Y),
+) -> (C::Tree, Y::Tree) {
     run("scan", carry.into_tree(), xs, false, f)
 }
 
@@ -58,41 +62,82 @@ pub(super) fn run<C: Tree, X: Over, Y: IntoTree>(
     };
     let before = typed_paths(&carry);
     let carries = carry.leaves();
-    let params = carries.iter().map(|&leaf| Param::like(leaf)).chain(tensors.iter().map(|&tensor| Param::slice(tensor)));
-    let body = trace_body("body", FrameKind::Repeats(op), None, params.collect(), |items| {
-        let (carry_items, items) = items.split_at(carries.len());
-        let (next, y) = f(carry.with_leaves(carry_items), xs.item(&mut Items::new(items)));
-        (next, y.into_tree())
-    });
+    let params = carries
+        .iter()
+        .map(|&leaf| Param::like(leaf))
+        .chain(tensors.iter().map(|&tensor| Param::slice(tensor)));
+    let body = trace_body(
+        "body",
+        FrameKind::Repeats(op),
+        None,
+        params.collect(),
+        |items| {
+            let (carry_items, items) = items.split_at(carries.len());
+            let (next, y) = f(
+                carry.with_leaves(carry_items),
+                xs.item(&mut Items::new(items)),
+            );
+            (next, y.into_tree())
+        },
+    );
     let after = body.tree.0.paths();
     let fits = check_carry(op, &before, &after, &body, loc);
     let steps = length.unwrap_or(1);
-    let y_types: Vec<TensorType> = body.types()[after.len()..].iter().map(|ty| ty.stacked(steps)).collect();
-    let guess: Vec<TensorType> = before.iter().map(|(_, ty)| ty.clone()).chain(y_types).collect();
+    let y_types: Vec<TensorType> = body.types()[after.len()..]
+        .iter()
+        .map(|ty| ty.stacked(steps))
+        .collect();
+    let guess: Vec<TensorType> = before
+        .iter()
+        .map(|(_, ty)| ty.clone())
+        .chain(y_types)
+        .collect();
     let results = if !fits || body.broken || length.is_none() {
         body.poisoned(guess)
     } else {
         let consts = body.captures.len();
         let func = Arc::new(captures_first(body.func, consts));
-        let scan = Scan { body: func, length: steps, reverse: reverse != sources.is_reversed(), consts, carries: carries.len() };
+        let scan = Scan {
+            body: func,
+            length: steps,
+            reverse: reverse != sources.is_reversed(),
+            consts,
+            carries: carries.len(),
+        };
         let operands = chain(&body.captures, &chain(&carries, &tensors));
         emit_at(loc, OpRef::new(scan), &operands, &guess)
     };
     let (carry_results, y_results) = results.split_at(carries.len().min(results.len()));
-    (carry.with_leaves(carry_results), body.tree.1.with_leaves(y_results))
+    (
+        carry.with_leaves(carry_results),
+        body.tree.1.with_leaves(y_results),
+    )
 }
 
 /// Whether a loop's carry comes out as it went in; if not, that is an error at the place that made it differ. The
 /// carry's leaves are the first of the body's results.
-pub(super) fn check_carry<Y: Tree>(op: &str, before: &[(Path, TensorType)], after: &[Path], body: &Body<Y>, began: Loc) -> bool {
+pub(super) fn check_carry<Y: Tree>(
+    op: &str,
+    before: &[(Path, TensorType)],
+    after: &[Path],
+    body: &Body<Y>,
+    began: Loc,
+) -> bool {
     let typed: Vec<(Path, TensorType)> = after.iter().cloned().zip(body.types()).collect();
     let Some((leaf, message)) = difference("carry", before, &typed) else {
         return true;
     };
-    let made = body.results[..after.len()].get(leaf).map_or(began, |leaf| leaf.made);
-    let error = TraceError::new(op, format!("carry {message}"), made).label("body").note("carry began at", began);
+    let made = body.results[..after.len()]
+        .get(leaf)
+        .map_or(began, |leaf| leaf.made);
+    let error = TraceError::new(op, format!("carry {message}"), made)
+        .label("body")
+        .note("carry began at", began);
     state::with(|trace| {
-        if body.results[..after.len()].get(leaf).is_none_or(|leaf| !leaf.poison) {
+        if body.results[..after.len()]
+            .get(leaf)
+            .is_none_or(|leaf| !leaf.poison)
+        {
             trace.error(error);
         }
     });

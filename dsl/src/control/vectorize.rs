@@ -20,12 +20,20 @@ pub fn vmap<X: Over, Y: IntoTree>(xs: X, f: impl FnOnce(X::Item) -> Y) -> Y::Tre
 
 /// [`vmap`] along an axis that collectives inside can name: `psum(x, "environments")`.
 #[track_caller]
-pub fn vmap_named<X: Over, Y: IntoTree>(name: &str, xs: X, f: impl FnOnce(X::Item) -> Y) -> Y::Tree {
+pub fn vmap_named<X: Over, Y: IntoTree>(
+    name: &str,
+    xs: X,
+    f: impl FnOnce(X::Item) -> Y,
+) -> Y::Tree {
     vectorize(Some(name), xs, f)
 }
 
 #[track_caller]
-fn vectorize<X: Over, Y: IntoTree>(name: Option<&str>, xs: X, f: impl FnOnce(X::Item) -> Y) -> Y::Tree {
+fn vectorize<X: Over, Y: IntoTree>(
+    name: Option<&str>,
+    xs: X,
+    f: impl FnOnce(X::Item) -> Y,
+) -> Y::Tree {
     let loc = Loc::caller();
     let mut sources = Sources::default();
     xs.sources(&mut sources);
@@ -39,14 +47,23 @@ fn vectorize<X: Over, Y: IntoTree>(name: Option<&str>, xs: X, f: impl FnOnce(X::
     };
     let axis = name.map(|name| (name.to_string(), size.unwrap_or(1)));
     let params = tensors.iter().map(|&tensor| Param::slice(tensor)).collect();
-    let body = trace_body("vmap_body", FrameKind::Repeats("vmap"), axis, params, |items| f(xs.item(&mut Items::new(items))));
+    let body = trace_body(
+        "vmap_body",
+        FrameKind::Repeats("vmap"),
+        axis,
+        params,
+        |items| f(xs.item(&mut Items::new(items))),
+    );
     let extent = size.unwrap_or(1);
     let results = if body.broken || size.is_none() {
         body.poisoned(body.types().iter().map(|ty| ty.stacked(extent)))
     } else {
         let mut batched = vec![true; tensors.len()];
         batched.resize(body.func.params.len(), false);
-        let cx = VmapContext { axis: name.map(str::to_string), ..VmapContext::new(extent) };
+        let cx = VmapContext {
+            axis: name.map(str::to_string),
+            ..VmapContext::new(extent)
+        };
         let func = vmap_func(&body.func, &cx, &batched);
         inline_at(loc, &func, &chain(&tensors, &body.captures))
     };
@@ -60,7 +77,10 @@ pub(crate) fn vmap_func(func: &Func, cx: &VmapContext, batched: &[bool]) -> Func
     state::with(|trace| {
         for &(loc, message) in cx.warnings.borrow().iter() {
             if !trace.allows_both(loc) {
-                let over = cx.axis.as_ref().map_or_else(String::new, |name| format!(" (over `{name}`)"));
+                let over = cx
+                    .axis
+                    .as_ref()
+                    .map_or_else(String::new, |name| format!(" (over `{name}`)"));
                 trace.warn("", format!("{message}{over}"), loc);
             }
         }

@@ -12,7 +12,11 @@ use podracer_compiler::{Loc, TensorType};
 /// The value of `f` at `primals`, and its derivative in the direction `tangents`, which is like `primals`. Leaves that
 /// are no floats have tangents that are not read, or zero.
 #[track_caller]
-pub fn jvp<P: IntoTree, Y: IntoTree>(primals: P, tangents: P::Tree, f: impl FnOnce(P::Tree) -> Y) -> (Y::Tree, Y::Tree) {
+pub fn jvp<P: IntoTree, Y: IntoTree>(
+    primals: P,
+    tangents: P::Tree,
+    f: impl FnOnce(P::Tree) -> Y,
+) -> (Y::Tree, Y::Tree) {
     let loc = Loc::caller();
     let primals = primals.into_tree();
     let leaves = primals.leaves();
@@ -29,19 +33,32 @@ pub fn jvp<P: IntoTree, Y: IntoTree>(primals: P, tangents: P::Tree, f: impl FnOn
     let Some((func, marks)) = derived else {
         let values = body.poisoned(types.clone());
         let slopes = body.poisoned(types);
-        return (body.tree.with_leaves(&values), body.tree.with_leaves(&slopes));
+        return (
+            body.tree.with_leaves(&values),
+            body.tree.with_leaves(&slopes),
+        );
     };
     let tangents: Vec<Tensor> = float_leaves(&tangents);
-    let outputs = inline_at(loc, &func, &chain(&chain(&leaves, &body.captures), &tangents));
+    let outputs = inline_at(
+        loc,
+        &func,
+        &chain(&chain(&leaves, &body.captures), &tangents),
+    );
     let (values, slopes) = outputs.split_at(types.len().min(outputs.len()));
     let slopes = fill(&types, &marks, slopes);
-    (body.tree.with_leaves(values), body.tree.with_leaves(&slopes))
+    (
+        body.tree.with_leaves(values),
+        body.tree.with_leaves(&slopes),
+    )
 }
 
 /// The value of `f` at `primals`, and its derivative there as a function of the direction. The function may be called
 /// several times, and under `vmap`; what it needs of the values is computed once.
 #[track_caller]
-pub fn linearize<P: IntoTree, Y: IntoTree>(primals: P, f: impl FnOnce(P::Tree) -> Y) -> (Y::Tree, impl Fn(P::Tree) -> Y::Tree) {
+pub fn linearize<P: IntoTree, Y: IntoTree>(
+    primals: P,
+    f: impl FnOnce(P::Tree) -> Y,
+) -> (Y::Tree, impl Fn(P::Tree) -> Y::Tree) {
     let loc = Loc::caller();
     let primals = primals.into_tree();
     let leaves = primals.leaves();
@@ -58,7 +75,10 @@ pub fn linearize<P: IntoTree, Y: IntoTree>(primals: P, f: impl FnOnce(P::Tree) -
         Some(parts) => {
             let mut values = inline_at(loc, &parts.primal, &chain(&leaves, &body.captures));
             let residuals = values.split_off(types.len().min(values.len()));
-            (values, Some((parts.linear, parts.tangent_results, residuals)))
+            (
+                values,
+                Some((parts.linear, parts.tangent_results, residuals)),
+            )
         }
         None => (body.poisoned(types.clone()), None),
     };
@@ -67,8 +87,15 @@ pub fn linearize<P: IntoTree, Y: IntoTree>(primals: P, f: impl FnOnce(P::Tree) -
     let apply = move |tangents: P::Tree| {
         let alike = check_tangents("linearize", &primals, &tangents, loc);
         let slopes = match &linear {
-            Some((func, marks, residuals)) if alike => fill(&types, marks, &inline_at(loc, func, &chain(residuals, &float_leaves(&tangents)))),
-            _ => types.iter().map(|ty| crate::tensor::poison(ty.clone())).collect(),
+            Some((func, marks, residuals)) if alike => fill(
+                &types,
+                marks,
+                &inline_at(loc, func, &chain(residuals, &float_leaves(&tangents))),
+            ),
+            _ => types
+                .iter()
+                .map(|ty| crate::tensor::poison(ty.clone()))
+                .collect(),
         };
         structure.with_leaves(&slopes)
     };
@@ -76,18 +103,28 @@ pub fn linearize<P: IntoTree, Y: IntoTree>(primals: P, f: impl FnOnce(P::Tree) -
 }
 
 fn float_leaves<T: Tree>(tree: &T) -> Vec<Tensor> {
-    tree.leaves().into_iter().filter(|leaf| leaf.dtype().is_float()).collect()
+    tree.leaves()
+        .into_iter()
+        .filter(|leaf| leaf.dtype().is_float())
+        .collect()
 }
 
 fn floats<Y: Tree>(body: &Body<Y>) -> Vec<bool> {
-    body.results.iter().map(|leaf| leaf.ty.dtype.is_float()).collect()
+    body.results
+        .iter()
+        .map(|leaf| leaf.ty.dtype.is_float())
+        .collect()
 }
 
 /// The tangent of each result: those marked were computed, the others are zero.
 fn fill(types: &[TensorType], marks: &[bool], computed: &[Tensor]) -> Vec<Tensor> {
     let mut computed = computed.iter();
     let mut next = |is: bool| if is { computed.next().copied() } else { None };
-    types.iter().zip(marks).map(|(ty, &is)| next(is).unwrap_or_else(|| zeros_of(ty))).collect()
+    types
+        .iter()
+        .zip(marks)
+        .map(|(ty, &is)| next(is).unwrap_or_else(|| zeros_of(ty)))
+        .collect()
 }
 
 fn check_tangents<P: Tree>(op: &str, primals: &P, tangents: &P, loc: Loc) -> bool {

@@ -19,9 +19,16 @@ use podracer_compiler::{Loc, TensorType};
 /// Traces the function to be differentiated: explicit parameters for the leaves of `at`, which are what it is
 /// differentiated by.
 #[track_caller]
-fn trace_at<P: Tree, Y: IntoTree>(name: &str, op: &'static str, at: &P, f: impl FnOnce(P) -> Y) -> Body<Y::Tree> {
+fn trace_at<P: Tree, Y: IntoTree>(
+    name: &str,
+    op: &'static str,
+    at: &P,
+    f: impl FnOnce(P) -> Y,
+) -> Body<Y::Tree> {
     let params = at.leaves().into_iter().map(Param::like).collect();
-    trace_body(name, FrameKind::Once(op), None, params, |items| f(at.with_leaves(items)))
+    trace_body(name, FrameKind::Once(op), None, params, |items| {
+        f(at.with_leaves(items))
+    })
 }
 
 /// Which parameters of a traced function are differentiated by: the explicit ones.
@@ -31,8 +38,13 @@ fn wrt<Y: Tree>(body: &Body<Y>, explicit: usize) -> Vec<bool> {
 
 /// Reports an op without the rule that was asked for: at the user's call, naming the op's line.
 fn refuse(op: &str, error: &TransformError, loc: Loc) {
-    let message = format!("`{}` cannot be differentiated so: {}", error.op, error.reason);
-    state::with(|trace| trace.error(TraceError::new(op, message, loc).note(format!("`{}` at", error.op), error.loc)));
+    let message = format!(
+        "`{}` cannot be differentiated so: {}",
+        error.op, error.reason
+    );
+    state::with(|trace| {
+        trace.error(TraceError::new(op, message, loc).note(format!("`{}` at", error.op), error.loc))
+    });
 }
 
 /// Reports a leaf that is no float where only floats will do.
@@ -44,7 +56,9 @@ fn check_floats(op: &str, leaves: &[(Path, TensorType)], tensors: &[Tensor], loc
         }
         fine = false;
         let name = path.under("argument");
-        let message = format!("`{name}` is {ty}: only floats have gradients; capture it, or return it beside the loss");
+        let message = format!(
+            "`{name}` is {ty}: only floats have gradients; capture it, or return it beside the loss"
+        );
         state::with(|trace| trace.error(TraceError::new(op, message, loc)));
     }
     fine

@@ -41,14 +41,23 @@ pub fn grad<P: IntoTree, V: Loss>(params: P, f: impl FnOnce(P::Tree) -> V) -> P:
 
 /// What `f` returns at `params`, and its gradient there:
 ///
-/// ```ignore
-/// let ((loss, state), grads) = value_and_grad(params, |params| (loss, state));
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// # trace((f32([]), f32([4])), |(weight, x)| {
+/// let ((loss, y), grads) = value_and_grad(weight, |weight| {
+///     let y = weight * x;
+///     (y.square().mean(), y)
+/// });
+/// # (loss, y, grads) }).unwrap();
 /// ```
 ///
 /// Captured tensors count as constants. Errors: a loss that is no float scalar, leaves of `params` that are no floats,
 /// ops that do not run backward.
 #[track_caller]
-pub fn value_and_grad<P: IntoTree, V: Loss>(params: P, f: impl FnOnce(P::Tree) -> V) -> (V, P::Tree) {
+pub fn value_and_grad<P: IntoTree, V: Loss>(
+    params: P,
+    f: impl FnOnce(P::Tree) -> V,
+) -> (V, P::Tree) {
     differentiate("value_and_grad", params.into_tree(), f)
 }
 
@@ -62,12 +71,24 @@ fn differentiate<P: Tree, V: Loss>(op: &'static str, params: P, f: impl FnOnce(P
     let body = trace_at("differentiated", op, &params, |params| {
         let value = f(params);
         let mut first = true;
-        value.map(&mut |leaf| if std::mem::take(&mut first) || !leaf.dtype().is_float() { leaf } else { stop_one(leaf, loc) })
+        value.map(&mut |leaf| {
+            if std::mem::take(&mut first) || !leaf.dtype().is_float() {
+                leaf
+            } else {
+                stop_one(leaf, loc)
+            }
+        })
     });
     let loss = &body.results[0];
-    if !(loss.ty.rank() == 0 && loss.ty.dtype.is_float()) && !loss.poison {
-        let message = format!("the loss must be a float scalar, got {}: take its mean or sum", loss.ty);
-        state::with(|trace| trace.error(TraceError::new(op, message, loss.made).note(format!("`{op}` at"), loc)));
+    let is_loss = loss.ty.rank() == 0 && loss.ty.dtype.is_float();
+    if !is_loss && !loss.poison {
+        let message = format!(
+            "the loss must be a float scalar, got {}: take its mean or sum",
+            loss.ty
+        );
+        state::with(|trace| {
+            trace.error(TraceError::new(op, message, loss.made).note(format!("`{op}` at"), loc))
+        });
         fine = false;
     }
     let types = body.types();
@@ -90,7 +111,12 @@ fn differentiate<P: Tree, V: Loss>(op: &'static str, params: P, f: impl FnOnce(P
     let outputs = inline_at(loc, &parts.primal, &chain(&leaves, &body.captures));
     let (values, residuals) = outputs.split_at(types.len().min(outputs.len()));
     let mut cotangents = vec![create::ones(types[0].dtype, [])];
-    cotangents.extend(types[1..].iter().filter(|ty| ty.dtype.is_float()).map(zeros_of));
+    cotangents.extend(
+        types[1..]
+            .iter()
+            .filter(|ty| ty.dtype.is_float())
+            .map(zeros_of),
+    );
     let grads = inline_at(loc, &parts.pullback, &chain(residuals, &cotangents));
     (body.tree.with_leaves(values), params.with_leaves(&grads))
 }
@@ -99,7 +125,10 @@ fn differentiate<P: Tree, V: Loss>(op: &'static str, params: P, f: impl FnOnce(P
 /// function may be called several times, and under `vmap`. Results and primals that are no floats have cotangents that
 /// are not read, or zero.
 #[track_caller]
-pub fn vjp<P: IntoTree, Y: IntoTree>(primals: P, f: impl FnOnce(P::Tree) -> Y) -> (Y::Tree, impl Fn(Y::Tree) -> P::Tree) {
+pub fn vjp<P: IntoTree, Y: IntoTree>(
+    primals: P,
+    f: impl FnOnce(P::Tree) -> Y,
+) -> (Y::Tree, impl Fn(Y::Tree) -> P::Tree) {
     let loc = Loc::caller();
     let primals = primals.into_tree();
     let leaves = primals.leaves();
@@ -133,7 +162,11 @@ pub fn vjp<P: IntoTree, Y: IntoTree>(primals: P, f: impl FnOnce(P::Tree) -> Y) -
                     state::with(|trace| trace.error(TraceError::new("vjp", message, loc)));
                 }
                 None => {
-                    let floats: Vec<Tensor> = cotangents.leaves().into_iter().filter(|leaf| leaf.dtype().is_float()).collect();
+                    let floats: Vec<Tensor> = cotangents
+                        .leaves()
+                        .into_iter()
+                        .filter(|leaf| leaf.dtype().is_float())
+                        .collect();
                     results = Some(inline_at(loc, pullback, &chain(residuals, &floats)));
                 }
             }
@@ -142,7 +175,9 @@ pub fn vjp<P: IntoTree, Y: IntoTree>(primals: P, f: impl FnOnce(P::Tree) -> Y) -
         let leaves: Vec<Tensor> = wanted
             .iter()
             .map(|ty| match &mut results {
-                Some(results) if ty.dtype.is_float() => results.next().unwrap_or_else(|| zeros_of(ty)),
+                Some(results) if ty.dtype.is_float() => {
+                    results.next().unwrap_or_else(|| zeros_of(ty))
+                }
                 Some(_) => zeros_of(ty),
                 None => crate::tensor::poison(ty.clone()),
             })
@@ -156,12 +191,24 @@ pub fn vjp<P: IntoTree, Y: IntoTree>(primals: P, f: impl FnOnce(P::Tree) -> Y) -
 #[track_caller]
 pub fn stop_gradient<T: Tree>(tree: T) -> T {
     let loc = Loc::caller();
-    tree.map(&mut |leaf| if leaf.dtype().is_float() { stop_one(leaf, loc) } else { leaf })
+    tree.map(&mut |leaf| {
+        if leaf.dtype().is_float() {
+            stop_one(leaf, loc)
+        } else {
+            leaf
+        }
+    })
 }
 
 fn stop_one(leaf: Tensor, loc: Loc) -> Tensor {
     let ty = leaf.ty();
-    match crate::control::body::emit_at(loc, podracer_compiler::OpRef::new(StopGradient {}), &[leaf], &[ty])[..] {
+    match crate::control::body::emit_at(
+        loc,
+        podracer_compiler::OpRef::new(StopGradient {}),
+        &[leaf],
+        &[ty],
+    )[..]
+    {
         [stopped] => stopped,
         _ => leaf,
     }

@@ -18,7 +18,12 @@ impl Key {
     pub fn categorical_axis(self, logits: Tensor, axis: isize) -> Tensor {
         let ty = logits.ty();
         if !ty.dtype.is_float() || ty.rank() == 0 {
-            return fail("categorical", format!("expected float logits with an axis of choices, got {ty}"), &[logits], TensorType::scalar(DType::I32));
+            return fail(
+                "categorical",
+                format!("expected float logits with an axis of choices, got {ty}"),
+                &[logits],
+                TensorType::scalar(DType::I32),
+            );
         }
         let noise = self.gumbel(&ty.shape).astype(ty.dtype);
         (noise + logits).argmax(axis)
@@ -29,7 +34,12 @@ impl Key {
     pub fn categorical_n(self, logits: Tensor, draws: impl Shape) -> Tensor {
         let ty = logits.ty();
         if !ty.dtype.is_float() || ty.rank() == 0 {
-            return fail("categorical", format!("expected float logits with an axis of choices, got {ty}"), &[logits], TensorType::scalar(DType::I32));
+            return fail(
+                "categorical",
+                format!("expected float logits with an axis of choices, got {ty}"),
+                &[logits],
+                TensorType::scalar(DType::I32),
+            );
         }
         let mut shape = draws.into_shape();
         shape.extend(&ty.shape);
@@ -44,7 +54,12 @@ impl Key {
         let shape = shape.into_shape();
         match ty.shape.first() {
             Some(&count) if count > 0 => items.take(self.randint(shape, 0..count), 0),
-            _ => fail("choice", format!("expected at least one item, got {ty}"), &[items], ty),
+            _ => fail(
+                "choice",
+                format!("expected at least one item, got {ty}"),
+                &[items],
+                ty,
+            ),
         }
     }
 
@@ -54,7 +69,12 @@ impl Key {
         let ty = items.ty();
         match resolve_axis("choice_distinct", 0, ty.rank()) {
             Some(_) if count <= ty.shape[0] => self.shuffle(items, 0).slice_axis(0, 0..count),
-            _ => fail("choice_distinct", format!("expected at least {count} items, got {ty}"), &[items], ty),
+            _ => fail(
+                "choice_distinct",
+                format!("expected at least {count} items, got {ty}"),
+                &[items],
+                ty,
+            ),
         }
     }
 
@@ -64,8 +84,13 @@ impl Key {
     pub fn choice_weighted(self, items: Tensor, weights: Tensor, shape: impl Shape) -> Tensor {
         let (ty, weight_ty) = (items.ty(), weights.ty());
         let shape = shape.into_shape();
-        if weight_ty.rank() != 1 || ty.shape.first() != weight_ty.shape.first() || !weight_ty.dtype.is_float() || weight_ty.elements() == 0 {
-            let message = format!("expected one float weight for each item, got {weight_ty} for {ty}");
+        if weight_ty.rank() != 1
+            || ty.shape.first() != weight_ty.shape.first()
+            || !weight_ty.dtype.is_float()
+            || weight_ty.elements() == 0
+        {
+            let message =
+                format!("expected one float weight for each item, got {weight_ty} for {ty}");
             return fail("choice_weighted", message, &[items, weights], ty);
         }
         let cumulative = weights.cumsum(0);
@@ -80,8 +105,14 @@ impl Key {
     #[track_caller]
     pub fn choice_weighted_distinct(self, items: Tensor, weights: Tensor, count: usize) -> Tensor {
         let (ty, weight_ty) = (items.ty(), weights.ty());
-        if weight_ty.rank() != 1 || ty.shape.first() != weight_ty.shape.first() || weight_ty.dtype != DType::F32 || count > weight_ty.elements() {
-            let message = format!("expected one f32 weight for each item and at least {count} of them, got {weight_ty} for {ty}");
+        if weight_ty.rank() != 1
+            || ty.shape.first() != weight_ty.shape.first()
+            || weight_ty.dtype != DType::F32
+            || count > weight_ty.elements()
+        {
+            let message = format!(
+                "expected one f32 weight for each item and at least {count} of them, got {weight_ty} for {ty}"
+            );
             return fail("choice_weighted_distinct", message, &[items, weights], ty);
         }
         let noise = self.gumbel(&weight_ty.shape) + weights.log();

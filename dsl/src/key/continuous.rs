@@ -15,7 +15,12 @@ struct Format {
 }
 
 fn format(dtype: DType) -> Option<Format> {
-    let format = |fraction: u32, word, one: i128| Format { fraction, word, one, below_one: 0.5f64.powi(fraction as i32 + 1) };
+    let format = |fraction: u32, word, one: i128| Format {
+        fraction,
+        word,
+        one,
+        below_one: 0.5f64.powi(fraction as i32 + 1),
+    };
     match dtype {
         DType::F16 => Some(format(10, DType::U16, 0x3C00)),
         DType::BF16 => Some(format(7, DType::U16, 0x3F80)),
@@ -43,7 +48,12 @@ impl Key {
 
     /// Uniform f32 in `[low, high)`; the bounds are numbers or tensors that broadcast to the shape.
     #[track_caller]
-    pub fn uniform_range(self, shape: impl Shape, low: impl IntoTensor, high: impl IntoTensor) -> Tensor {
+    pub fn uniform_range(
+        self,
+        shape: impl Shape,
+        low: impl IntoTensor,
+        high: impl IntoTensor,
+    ) -> Tensor {
         let shape = shape.into_shape();
         let [low, high] = float_bounds("uniform", low, high);
         let unit = self.uniform_of(low.dtype(), &shape);
@@ -62,7 +72,12 @@ impl Key {
     pub fn normal_of(self, dtype: DType, shape: impl Shape) -> Tensor {
         let shape = shape.into_shape();
         let Some(format) = format(dtype) else {
-            return fail("normal", format!("expected a float type, got {dtype}"), &[], TensorType::new(dtype, shape));
+            return fail(
+                "normal",
+                format!("expected a float type, got {dtype}"),
+                &[],
+                TensorType::new(dtype, shape),
+            );
         };
         let low = number(dtype, -1.0 + format.below_one);
         let uniform = self.uniform_range(&shape, low, number(dtype, 1.0));
@@ -74,10 +89,14 @@ impl Key {
     pub fn truncated_normal(self, shape: impl Shape, low: f64, high: f64) -> Tensor {
         let shape = shape.into_shape();
         // As jax: the quotients are f32, and so are the values of erf.
-        let bound = |x: f64| number(DType::F32, f64::from(x as f32 / std::f32::consts::SQRT_2)).erf();
+        let bound =
+            |x: f64| number(DType::F32, f64::from(x as f32 / std::f32::consts::SQRT_2)).erf();
         let uniform = self.uniform_range(&shape, bound(low), bound(high));
         let normal = uniform.erf_inv() * std::f64::consts::SQRT_2;
-        normal.clamp(f64::from((low as f32).next_up()), f64::from((high as f32).next_down()))
+        normal.clamp(
+            f64::from((low as f32).next_up()),
+            f64::from((high as f32).next_down()),
+        )
     }
 
     /// The Gumbel distribution with location 0 and scale 1, in f32: the arg max of logits with such noise is distributed
@@ -125,10 +144,19 @@ impl Key {
 #[track_caller]
 fn unit(a: Tensor, b: Tensor, dtype: DType, shape: &[usize]) -> Tensor {
     let Some(format) = format(dtype) else {
-        return fail("uniform", format!("expected a float type, got {dtype}"), &[a], TensorType::new(dtype, shape));
+        return fail(
+            "uniform",
+            format!("expected a float type, got {dtype}"),
+            &[a],
+            TensorType::new(dtype, shape),
+        );
     };
     // jax draws only as many bits as bf16 has use for.
-    let drawn = if format.fraction < 8 { DType::U8 } else { format.word };
+    let drawn = if format.fraction < 8 {
+        DType::U8
+    } else {
+        format.word
+    };
     let bits = bits_of((a, b), drawn, shape).astype(format.word);
     let one = create::constant_of(&Array::scalar(format.word, Scalar::Int(format.one)));
     let shift = drawn.bits() - format.fraction;

@@ -14,10 +14,16 @@ pub(super) fn counters(shape: &[usize]) -> (Option<Tensor>, Option<Tensor>) {
         return (None, None);
     }
     if elements as u64 <= 1 << 32 {
-        return (None, Some(create::iota(DType::U32, [elements], 0).reshape(shape)));
+        return (
+            None,
+            Some(create::iota(DType::U32, [elements], 0).reshape(shape)),
+        );
     }
     let flat = create::iota(DType::U64, [elements], 0).reshape(shape);
-    (Some((flat >> 32).astype(DType::U32)), Some(flat.astype(DType::U32)))
+    (
+        Some((flat >> 32).astype(DType::U32)),
+        Some(flat.astype(DType::U32)),
+    )
 }
 
 /// Bits from a key that is consumed already or used for several draws that belong together.
@@ -25,7 +31,12 @@ pub(super) fn counters(shape: &[usize]) -> (Option<Tensor>, Option<Tensor>) {
 pub(super) fn bits_of((a, b): (Tensor, Tensor), dtype: DType, shape: &[usize]) -> Tensor {
     let guess = TensorType::new(dtype, shape);
     if !dtype.is_unsigned_integer() {
-        return fail("bits", format!("expected an unsigned integer type, got {dtype}"), &[a], guess);
+        return fail(
+            "bits",
+            format!("expected an unsigned integer type, got {dtype}"),
+            &[a],
+            guess,
+        );
     }
     if guess.elements() == 0 {
         return create::zeros(dtype, shape);
@@ -69,7 +80,12 @@ impl Key {
         let halves = self.consume();
         let guess = TensorType::new(dtype, shape.clone());
         if !dtype.is_integer() {
-            return fail("randint", format!("expected an integer type, got {dtype}"), &[halves.0], guess);
+            return fail(
+                "randint",
+                format!("expected an integer type, got {dtype}"),
+                &[halves.0],
+                guess,
+            );
         }
         let (least, greatest) = dtype.integer_range();
         let low = range.start.wide().clamp(least, greatest);
@@ -79,7 +95,11 @@ impl Key {
         let bits = dtype.bits().max(32);
         let modulus = 1i128 << bits;
         // The extent, modulo 2^bits: 0 is all values there are.
-        let span = if high <= low { 1 } else { (high - low + i128::from(past)) % modulus };
+        let span = if high <= low {
+            1
+        } else {
+            (high - low + i128::from(past)) % modulus
+        };
         let unsigned = unsigned_of(dtype);
         let [first, second] = halves_split(halves);
         let lower = bits_of(second, unsigned, &shape);
@@ -96,7 +116,10 @@ impl Key {
             let span = literal(unsigned, span);
             (higher % span * literal(unsigned, multiplier) + lower % span) % span
         };
-        let low = create::constant_of(&podracer_compiler::Array::scalar(dtype, podracer_compiler::Scalar::Int(low)));
+        let low = create::constant_of(&podracer_compiler::Array::scalar(
+            dtype,
+            podracer_compiler::Scalar::Int(low),
+        ));
         offset.astype(dtype) + low
     }
 
@@ -109,13 +132,25 @@ impl Key {
         let (ty, high_ty) = (low.ty(), high.ty());
         let guess = ty.with_shape(shape.clone());
         if !ty.dtype.is_integer() || ty.dtype != high_ty.dtype {
-            return fail("randint", format!("expected bounds of one integer type, got {ty} and {high_ty}"), &[low, high], guess);
+            return fail(
+                "randint",
+                format!("expected bounds of one integer type, got {ty} and {high_ty}"),
+                &[low, high],
+                guess,
+            );
         }
         let (low, high) = (low.broadcast_to(&shape), high.broadcast_to(&shape));
         let unsigned = unsigned_of(ty.dtype);
         let [first, second] = halves_split(halves);
-        let (higher, lower) = (bits_of(first, unsigned, &shape), bits_of(second, unsigned, &shape));
-        let wide = if ty.dtype.size() < 4 { DType::I32 } else { ty.dtype };
+        let (higher, lower) = (
+            bits_of(first, unsigned, &shape),
+            bits_of(second, unsigned, &shape),
+        );
+        let wide = if ty.dtype.size() < 4 {
+            DType::I32
+        } else {
+            ty.dtype
+        };
         let (low, high) = (low.astype(wide), high.astype(wide));
         let span = select(high.le(low), 1, (high - low).astype(unsigned));
         let half = literal(unsigned, 1i128 << (wide.bits() / 2)) % span;
@@ -130,7 +165,11 @@ impl Key {
         let shape = shape.into_shape();
         let p = p.into_tensor();
         if !p.dtype().is_float() {
-            report("bernoulli", format!("expected a float probability, got {}", p.ty()), &[p]);
+            report(
+                "bernoulli",
+                format!("expected a float probability, got {}", p.ty()),
+                &[p],
+            );
             return crate::tensor::poison(TensorType::new(DType::Bool, shape));
         }
         self.uniform_of(p.dtype(), shape).lt(p)
@@ -144,12 +183,19 @@ impl Key {
 }
 
 fn literal(dtype: DType, value: i128) -> Tensor {
-    create::constant_of(&podracer_compiler::Array::scalar(dtype, podracer_compiler::Scalar::Int(value)))
+    create::constant_of(&podracer_compiler::Array::scalar(
+        dtype,
+        podracer_compiler::Scalar::Int(value),
+    ))
 }
 
 /// The words that integers of a type are drawn from.
 fn unsigned_of(dtype: DType) -> DType {
-    if dtype.size() == 8 { DType::U64 } else { DType::U32 }
+    if dtype.size() == 8 {
+        DType::U64
+    } else {
+        DType::U32
+    }
 }
 
 /// A bound of a range of integers that is known while tracing.

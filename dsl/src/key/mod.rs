@@ -15,7 +15,7 @@ mod threefry;
 use crate::tensor::{IntoTensor, Operand, Tensor, create, report, stack};
 use crate::trace::state;
 use crate::tree::{IntoTree, Items, Kind, Over, Path, Sources, Tree, tree_item, tree_sources};
-use podracer_compiler::{DType, Loc};
+use podracer_compiler::{DType, Loc, TensorType};
 use threefry::threefry2x32;
 
 /// A random key: two u32 words.
@@ -36,7 +36,10 @@ pub struct Keys {
 }
 
 /// A seed: a number of the host, or an integer scalar of the program.
-#[diagnostic::on_unimplemented(message = "`{Self}` is not a seed", label = "expected u64, u32, i32 or an integer scalar `Tensor`")]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a seed",
+    label = "expected u64, u32, i32 or an integer scalar `Tensor`"
+)]
 pub trait Seed {
     /// The high and the low word.
     fn words(self) -> (Operand, Operand);
@@ -66,7 +69,11 @@ impl Seed for Tensor {
     fn words(self) -> (Operand, Operand) {
         let ty = self.ty();
         if ty.rank() > 0 || !ty.dtype.is_integer() {
-            report("Key::new", format!("expected an integer scalar as the seed, got {ty}"), &[self]);
+            report(
+                "Key::new",
+                format!("expected an integer scalar as the seed, got {ty}"),
+                &[self],
+            );
         }
         if ty.dtype.size() == 8 {
             let high = self.shift_right_logical(32).astype(DType::U32);
@@ -81,8 +88,13 @@ impl Key {
     #[track_caller]
     pub fn new(seed: impl Seed) -> Key {
         let (high, low) = seed.words();
-        let words = [crate::tensor::materialize(high), crate::tensor::materialize(low)];
-        Key { words: stack(&words, 0) }
+        let words = [
+            crate::tensor::materialize(high),
+            crate::tensor::materialize(low),
+        ];
+        Key {
+            words: stack(&words, 0),
+        }
     }
 
     /// A key from its raw words, a `u32[2]`.
@@ -90,7 +102,11 @@ impl Key {
     pub fn from_words(words: Tensor) -> Key {
         let ty = words.ty();
         if ty.dtype != DType::U32 || ty.shape != [2] {
-            report("Key::from_words", format!("expected u32[2], got {ty}"), &[words]);
+            report(
+                "Key::from_words",
+                format!("expected u32[2], got {ty}"),
+                &[words],
+            );
         }
         Key { words }
     }
@@ -110,6 +126,15 @@ impl Key {
 
     #[track_caller]
     fn halves(&self) -> (Tensor, Tensor) {
+        let ty = self.words.ty();
+        if ty.dtype != DType::U32 || ty.shape != [2] {
+            let message = format!(
+                "expected one key, u32[2], got {ty}: go over a stack of keys with `vmap` or `scan`"
+            );
+            report("key", message, &[self.words]);
+            let half = crate::tensor::poison(TensorType::scalar(DType::U32));
+            return (half, half);
+        }
         (self.words.index(0), self.words.index(1))
     }
 
@@ -123,7 +148,9 @@ impl Key {
             let (var, poison) = trace.read(words);
             trace.handle(var, poison, loc)
         });
-        Key { words: copy.unwrap_or(words) }
+        Key {
+            words: copy.unwrap_or(words),
+        }
     }
 
     /// Two independent keys.
@@ -139,7 +166,7 @@ impl Key {
         let keys = self.split_n(N);
         let mut parts = Vec::with_capacity(N);
         for i in 0..N {
-            parts.push(keys.words.index(i as isize));
+            parts.push(keys.words.index(i));
         }
         std::array::from_fn(|i| Key { words: parts[i] })
     }
@@ -149,7 +176,9 @@ impl Key {
     pub fn split_n(self, n: usize) -> Keys {
         let (a, b) = self.consume();
         let (high, low) = threefry2x32(a, b, None, Some(create::iota(DType::U32, [n], 0)));
-        Keys { words: stack(&[high, low], 1) }
+        Keys {
+            words: stack(&[high, low], 1),
+        }
     }
 
     /// The key for an index (an environment's number, a step): other data, other key. Keeps `self`, which should then
@@ -159,11 +188,17 @@ impl Key {
         let data = data.into_tensor();
         let ty = data.ty();
         if ty.rank() > 0 || !ty.dtype.is_integer() {
-            report("fold_in", format!("expected an integer scalar, got {ty}"), &[data]);
+            report(
+                "fold_in",
+                format!("expected an integer scalar, got {ty}"),
+                &[data],
+            );
         }
         let (a, b) = self.halves();
         let (high, low) = threefry2x32(a, b, None, Some(data.astype(DType::U32)));
-        Key { words: stack(&[high, low], 0) }
+        Key {
+            words: stack(&[high, low], 0),
+        }
     }
 }
 
@@ -173,7 +208,11 @@ impl Keys {
     pub fn from_words(words: Tensor) -> Keys {
         let ty = words.ty();
         if ty.dtype != DType::U32 || ty.rank() != 2 || ty.shape.last() != Some(&2) {
-            report("Keys::from_words", format!("expected u32[n,2], got {ty}"), &[words]);
+            report(
+                "Keys::from_words",
+                format!("expected u32[n,2], got {ty}"),
+                &[words],
+            );
         }
         Keys { words }
     }
@@ -184,7 +223,10 @@ impl Keys {
     }
 
     /// How many there are.
-    #[allow(clippy::len_without_is_empty, reason = "the count is part of the program's types")]
+    #[allow(
+        clippy::len_without_is_empty,
+        reason = "the count is part of the program's types"
+    )]
     #[track_caller]
     pub fn len(&self) -> usize {
         self.words.len()
@@ -193,7 +235,9 @@ impl Keys {
     /// Key number `i`.
     #[track_caller]
     pub fn at(&self, i: usize) -> Key {
-        Key { words: self.words.index(i as isize) }
+        Key {
+            words: self.words.index(i),
+        }
     }
 }
 
@@ -204,7 +248,9 @@ impl Over for Keys {
         sources.push(self.words);
     }
     fn item(self, items: &mut Items<'_>) -> Key {
-        Key { words: items.take() }
+        Key {
+            words: items.take(),
+        }
     }
 }
 
@@ -233,7 +279,9 @@ impl Tree for Key {
         f(path, self.words);
     }
     fn map(&self, f: &mut dyn FnMut(Tensor) -> Tensor) -> Key {
-        Key { words: f(self.words) }
+        Key {
+            words: f(self.words),
+        }
     }
     fn to_kind<K: Kind>(&self, f: &mut dyn FnMut(Tensor) -> K::Leaf) -> K::Leaf {
         f(self.words)
@@ -244,7 +292,11 @@ impl Tree for Key {
     fn convert<J: Kind, K: Kind>(of: &J::Leaf, f: &mut dyn FnMut(&J::Leaf) -> K::Leaf) -> K::Leaf {
         f(of)
     }
-    fn visit_kind<'a, K: Kind>(of: &'a K::Leaf, path: &mut Path, f: &mut dyn FnMut(&Path, &'a K::Leaf)) {
+    fn visit_kind<'a, K: Kind>(
+        of: &'a K::Leaf,
+        path: &mut Path,
+        f: &mut dyn FnMut(&Path, &'a K::Leaf),
+    ) {
         f(path, of);
     }
     fn into_leaves<K: Kind>(of: K::Leaf, leaves: &mut Vec<K::Leaf>) {

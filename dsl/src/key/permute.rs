@@ -24,7 +24,7 @@ fn sort_by_words(mut halves: (Tensor, Tensor), mut x: Tensor, dimension: usize) 
 
 /// Orders.
 impl Key {
-    /// The numbers 0 to n - 1 in random order, i32[n], every order equally likely; by sorting.
+    /// The numbers 0 to n - 1 in random order, `i32[n]`, every order equally likely; by sorting.
     #[track_caller]
     pub fn permutation(self, n: usize) -> Tensor {
         let halves = self.consume();
@@ -38,7 +38,10 @@ impl Key {
         let halves = self.consume();
         match resolve_axis("shuffle", axis, ty.rank()) {
             Some(0) if ty.rank() == 1 => sort_by_words(halves, x, 0),
-            Some(resolved) => x.take(sort_by_words(halves, create::arange(ty.shape[resolved]), 0), axis),
+            Some(resolved) => x.take(
+                sort_by_words(halves, create::arange(ty.shape[resolved]), 0),
+                axis,
+            ),
             None => crate::tensor::poison(ty),
         }
     }
@@ -54,7 +57,7 @@ impl Key {
         }
     }
 
-    /// The numbers 0 to n - 1 in a random order, i32[n], many times faster than [`Key::permutation`]: for minibatches.
+    /// The numbers 0 to n - 1 in a random order, `i32[n]`, many times faster than [`Key::permutation`]: for minibatches.
     ///
     /// A keyed Feistel network of six rounds over pairs from Z_a x Z_b with a * b = n, a near b. It is a bijection for
     /// every key, but only 2^64 of the n! orders occur, and not exactly equally often. Position and pair statistics show
@@ -64,9 +67,18 @@ impl Key {
         let halves = self.consume();
         let guess = TensorType::new(DType::I32, [n]);
         if n as u64 > 1 << 31 {
-            return fail("feistel_permutation", format!("expected at most 2^31 elements, got {n}"), &[halves.0], guess);
+            return fail(
+                "feistel_permutation",
+                format!("expected at most 2^31 elements, got {n}"),
+                &[halves.0],
+                guess,
+            );
         }
-        let a = (1..).take_while(|a| a * a <= n).filter(|a| n.is_multiple_of(*a)).last().unwrap_or(1);
+        let a = (1..)
+            .take_while(|a| a * a <= n)
+            .filter(|a| n.is_multiple_of(*a))
+            .last()
+            .unwrap_or(1);
         let b = n.checked_div(a).unwrap_or(1);
         if n < 64 || a * 64 < b {
             return sort_by_words(halves, create::arange(n), 0);

@@ -8,7 +8,12 @@ const PARITY: u32 = 0x1BD1_1BDA;
 
 /// Encrypts counters, element by element, under the key of two u32 scalars. A counter that is `None` is 0.
 #[track_caller]
-pub(super) fn threefry2x32(a: Tensor, b: Tensor, high: Option<Tensor>, low: Option<Tensor>) -> (Tensor, Tensor) {
+pub(super) fn threefry2x32(
+    a: Tensor,
+    b: Tensor,
+    high: Option<Tensor>,
+    low: Option<Tensor>,
+) -> (Tensor, Tensor) {
     let schedule = [a, b, a ^ b ^ PARITY];
     let mut x = high.map_or(a, |high| high + a);
     let mut y = low.map_or(b, |low| low + b);

@@ -1,6 +1,6 @@
 //! Functions that act element by element, with NumPy broadcasting between their operands.
 
-use super::{IntoTensor, Tensor, align, emit1, report};
+use super::{IntoTensor, Operand, Tensor, align, emit1, report};
 use podracer_compiler::ops::{self, Direction};
 use podracer_compiler::{DType, Op};
 
@@ -26,17 +26,31 @@ pub fn select(p: impl IntoTensor, a: impl IntoTensor, b: impl IntoTensor) -> Ten
     let p = p.into_tensor();
     let sides = align("select", vec![a.operand(), b.operand()]);
     if p.dtype() != DType::Bool {
-        report("select", format!("expected a bool predicate, got {}: compare it with something", p.ty()), &[p]);
+        report(
+            "select",
+            format!(
+                "expected a bool predicate, got {}: compare it with something",
+                p.ty()
+            ),
+            &[p],
+        );
         return super::poison(sides[0].ty());
     }
     let (p_shape, shape) = (p.shape(), sides[0].shape());
     let Ok(shape) = super::broadcast_pair(&p_shape, &shape) else {
-        let message = format!("the predicate {} and {} do not broadcast", p.ty(), sides[0].ty());
+        let message = format!(
+            "the predicate {} and {} do not broadcast",
+            p.ty(),
+            sides[0].ty()
+        );
         report("select", message, &[p, sides[0]]);
         return super::poison(sides[0].ty());
     };
     let p = super::broadcast_to(p, &shape);
-    let (a, b) = (super::broadcast_to(sides[0], &shape), super::broadcast_to(sides[1], &shape));
+    let (a, b) = (
+        super::broadcast_to(sides[0], &shape),
+        super::broadcast_to(sides[1], &shape),
+    );
     let ty = a.ty();
     emit1(ops::Select {}, &[p, a, b], ty)
 }
@@ -68,16 +82,9 @@ pub fn atan2(y: impl IntoTensor, x: impl IntoTensor) -> Tensor {
 /// `x` kept in `[low, high]`.
 #[track_caller]
 pub fn clamp(x: impl IntoTensor, low: impl IntoTensor, high: impl IntoTensor) -> Tensor {
-    let [x, low, high] = align("clamp", vec![x.operand(), low.operand(), high.operand()])[..] else {
-        return x_only();
-    };
-    let ty = x.ty();
-    emit1(ops::Clamp {}, &[low, x, high], ty)
-}
-
-#[track_caller]
-fn x_only() -> Tensor {
-    super::poison(podracer_compiler::TensorType::scalar(DType::F32))
+    let aligned = align("clamp", vec![x.operand(), low.operand(), high.operand()]);
+    let ty = aligned[0].ty();
+    emit1(ops::Clamp {}, &[aligned[1], aligned[0], aligned[2]], ty)
 }
 
 macro_rules! unaries {
@@ -152,8 +159,6 @@ macro_rules! comparisons {
     };
 }
 
-use super::Operand;
-
 comparisons! {
     /// Equal; NaN equals nothing.
     eq: Eq;
@@ -170,11 +175,15 @@ comparisons! {
 }
 
 /// Functions built of the ones above.
+#[allow(
+    clippy::should_implement_trait,
+    reason = "`rem` takes what every method takes"
+)]
 impl Tensor {
     /// x * x.
     #[track_caller]
     pub fn square(self) -> Tensor {
-        unary_pair(self)
+        self * self
     }
 
     /// 1 / x.
@@ -264,7 +273,11 @@ impl Tensor {
             return quotient;
         }
         let remainder = binary(ops::Remainder {}, x, y);
-        select(remainder.ne(0) & (remainder.lt(0) ^ y.lt(0)), quotient - 1, quotient)
+        select(
+            remainder.ne(0) & (remainder.lt(0) ^ y.lt(0)),
+            quotient - 1,
+            quotient,
+        )
     }
 
     /// Whether neither infinite nor NaN.
@@ -345,10 +358,4 @@ impl Tensor {
     pub fn shift_right_logical(self, bits: impl IntoTensor) -> Tensor {
         binary(ops::ShiftRightLogical {}, self, bits)
     }
-}
-
-#[track_caller]
-fn unary_pair(x: Tensor) -> Tensor {
-    let ty = x.ty();
-    emit1(ops::Multiply {}, &[x, x], ty)
 }

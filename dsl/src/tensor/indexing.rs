@@ -46,7 +46,10 @@ impl SliceRange for RangeFull {
 }
 
 /// Ranges for the first axes of a tensor: one, or a tuple of them.
-#[diagnostic::on_unimplemented(message = "`{Self}` does not say a part of a tensor", label = "expected ranges such as `1..3` or `(.., 2..)`")]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say a part of a tensor",
+    label = "expected ranges such as `1..3` or `(.., 2..)`"
+)]
 pub trait SliceRanges {
     /// Start and limit for each axis that is named.
     fn all_bounds(&self, shape: &[usize]) -> Vec<(isize, isize)>;
@@ -86,6 +89,23 @@ impl<T: IntoTensor> AtIndex for T {
     }
 }
 
+/// A position that is known while tracing; negative ones count from the back.
+pub trait Position {
+    /// The position as written.
+    fn signed(self) -> isize;
+}
+
+macro_rules! positions {
+    ($($int:ty),*) => {$(
+        impl Position for $int {
+            fn signed(self) -> isize {
+                self as isize
+            }
+        }
+    )*};
+}
+positions!(i32, isize, usize);
+
 /// Static parts.
 impl Tensor {
     /// A box: `x.slice(1..3)`, `x.slice((.., 2..))`. Axes that are not named stay whole.
@@ -94,7 +114,12 @@ impl Tensor {
         let ty = self.ty();
         let bounds = ranges.all_bounds(&ty.shape);
         if bounds.len() > ty.rank() {
-            return fail("slice", format!("{} ranges for the {} axes of {ty}", bounds.len(), ty.rank()), &[self], ty);
+            return fail(
+                "slice",
+                format!("{} ranges for the {} axes of {ty}", bounds.len(), ty.rank()),
+                &[self],
+                ty,
+            );
         }
         self.slice_strided(&bounds, &vec![1; bounds.len()])
     }
@@ -106,7 +131,10 @@ impl Tensor {
         let Some(axis) = resolve_axis("slice", axis, ty.rank()) else {
             return poison(ty);
         };
-        let mut bounds: Vec<(isize, isize)> = ty.shape[..axis].iter().map(|&extent| (0, extent as isize)).collect();
+        let mut bounds: Vec<(isize, isize)> = ty.shape[..axis]
+            .iter()
+            .map(|&extent| (0, extent as isize))
+            .collect();
         bounds.push(range.bounds(ty.shape[axis]));
         self.slice_strided(&bounds, &vec![1; axis + 1])
     }
@@ -115,7 +143,8 @@ impl Tensor {
     #[track_caller]
     pub fn slice_strided(self, bounds: &[(isize, isize)], steps: &[usize]) -> Tensor {
         let ty = self.ty();
-        let (mut start, mut limit, mut strides) = (vec![0; ty.rank()], ty.shape.clone(), vec![1; ty.rank()]);
+        let (mut start, mut limit, mut strides) =
+            (vec![0; ty.rank()], ty.shape.clone(), vec![1; ty.rank()]);
         for (axis, (&(from, to), &step)) in bounds.iter().zip(steps).enumerate() {
             let extent = ty.shape.get(axis).copied().unwrap_or(0) as isize;
             let from_front = |bound: isize| if bound < 0 { bound + extent } else { bound };
@@ -126,22 +155,33 @@ impl Tensor {
             }
             (start[axis], limit[axis], strides[axis]) = (a as usize, z as usize, step);
         }
-        let shape: Vec<usize> = (0..ty.rank()).map(|axis| (limit[axis] - start[axis]).div_ceil(strides[axis])).collect();
+        let shape: Vec<usize> = (0..ty.rank())
+            .map(|axis| (limit[axis] - start[axis]).div_ceil(strides[axis]))
+            .collect();
         if shape == ty.shape {
             return self;
         }
-        emit1(ops::Slice { start, limit, strides }, &[self], ty.with_shape(shape))
+        emit1(
+            ops::Slice {
+                start,
+                limit,
+                strides,
+            },
+            &[self],
+            ty.with_shape(shape),
+        )
     }
 
     /// The slice at a known position of the leading axis, which disappears; negative ones count from the back.
     #[track_caller]
-    pub fn index(self, position: isize) -> Tensor {
+    pub fn index(self, position: impl Position) -> Tensor {
         self.index_axis(0, position)
     }
 
     /// The slice at a known position of an axis, which disappears.
     #[track_caller]
-    pub fn index_axis(self, axis: isize, position: isize) -> Tensor {
+    pub fn index_axis(self, axis: isize, position: impl Position) -> Tensor {
+        let position = position.signed();
         let ty = self.ty();
         let Some(resolved) = resolve_axis("index", axis, ty.rank()) else {
             return poison(ty);
@@ -149,11 +189,21 @@ impl Tensor {
         let extent = ty.shape[resolved] as isize;
         let mut shape = ty.shape.clone();
         shape.remove(resolved);
-        let from_front = if position < 0 { position + extent } else { position };
+        let from_front = if position < 0 {
+            position + extent
+        } else {
+            position
+        };
         if !(0..extent).contains(&from_front) {
-            return fail("index", format!("position {position} is outside of axis {resolved} of {ty}"), &[self], ty.with_shape(shape));
+            return fail(
+                "index",
+                format!("position {position} is outside of axis {resolved} of {ty}"),
+                &[self],
+                ty.with_shape(shape),
+            );
         }
-        self.slice_axis(axis, from_front..from_front + 1).reshape(shape)
+        self.slice_axis(axis, from_front..from_front + 1)
+            .reshape(shape)
     }
 
     /// The slices along the leading axis.
@@ -161,7 +211,7 @@ impl Tensor {
     pub fn unstack(self) -> Vec<Tensor> {
         let mut parts = Vec::new();
         for i in 0..self.len() {
-            parts.push(self.index(i as isize));
+            parts.push(self.index(i));
         }
         parts
     }
@@ -215,9 +265,17 @@ impl Tensor {
         if let Some(error) = bad_index(&index_ty) {
             return fail("take_along_axis", error, &[indices], guess);
         }
-        let others = |shape: &[usize]| shape.iter().enumerate().filter(|&(i, _)| i != axis).map(|(_, &n)| n).collect::<Vec<_>>();
+        let others = |shape: &[usize]| {
+            shape
+                .iter()
+                .enumerate()
+                .filter(|&(i, _)| i != axis)
+                .map(|(_, &n)| n)
+                .collect::<Vec<_>>()
+        };
         if index_ty.rank() != ty.rank() || others(&index_ty.shape) != others(&ty.shape) {
-            let message = format!("the indices {index_ty} and {ty} must agree in all axes but {axis}");
+            let message =
+                format!("the indices {index_ty} and {ty} must agree in all axes but {axis}");
             return fail("take_along_axis", message, &[self, indices], guess);
         }
         let batch: Vec<usize> = (0..ty.rank()).filter(|&i| i != axis).collect();
@@ -258,23 +316,44 @@ impl Tensor {
     /// with axes; where indices repeat, all are added.
     #[track_caller]
     pub fn add_at(self, index: impl AtIndex, value: impl IntoTensor) -> Tensor {
-        self.update_at("add_at", index.index_tensor(), value.operand(), Combiner::Add)
+        self.update_at(
+            "add_at",
+            index.index_tensor(),
+            value.operand(),
+            Combiner::Add,
+        )
     }
 
     /// A copy with the greater of `value` and the slice at a position (or positions) of the leading axis.
     #[track_caller]
     pub fn max_at(self, index: impl AtIndex, value: impl IntoTensor) -> Tensor {
-        self.update_at("max_at", index.index_tensor(), value.operand(), Combiner::Max)
+        self.update_at(
+            "max_at",
+            index.index_tensor(),
+            value.operand(),
+            Combiner::Max,
+        )
     }
 
     /// A copy with the lesser of `value` and the slice at a position (or positions) of the leading axis.
     #[track_caller]
     pub fn min_at(self, index: impl AtIndex, value: impl IntoTensor) -> Tensor {
-        self.update_at("min_at", index.index_tensor(), value.operand(), Combiner::Min)
+        self.update_at(
+            "min_at",
+            index.index_tensor(),
+            value.operand(),
+            Combiner::Min,
+        )
     }
 
     #[track_caller]
-    fn update_at(self, op: &'static str, index: Tensor, value: Operand, combiner: Combiner) -> Tensor {
+    fn update_at(
+        self,
+        op: &'static str,
+        index: Tensor,
+        value: Operand,
+        combiner: Combiner,
+    ) -> Tensor {
         let ty = self.ty();
         let Some(&extent) = ty.shape.first() else {
             return fail(op, format!("{ty} has no axis to index"), &[self], ty);
@@ -284,18 +363,32 @@ impl Tensor {
     }
 
     #[track_caller]
-    fn update_many(self, op: &'static str, index: Tensor, value: Tensor, combiner: Combiner, extent: usize) -> Tensor {
+    fn update_many(
+        self,
+        op: &'static str,
+        index: Tensor,
+        value: Tensor,
+        combiner: Combiner,
+        extent: usize,
+    ) -> Tensor {
         let (ty, index_ty) = (self.ty(), index.ty());
         if let Some(error) = bad_index(&index_ty) {
             return fail(op, error, &[index], ty);
         }
         // One index is brought into range as by `set`; among many, those out of range are dropped.
-        let index = if index_ty.rank() == 0 { index.clamp(0, extent.max(1) as i32 - 1) } else { index };
+        let index = if index_ty.rank() == 0 {
+            index.clamp(0, extent.max(1) as i32 - 1)
+        } else {
+            index
+        };
         let shape = [&index_ty.shape[..], &ty.shape[1..]].concat();
         let value_ty = value.ty();
         let fits = super::broadcast_pair(&value_ty.shape, &shape).is_ok_and(|both| both == shape);
         if !fits {
-            let message = format!("the value {value_ty} does not broadcast to the place it goes to, {}", ty.with_shape(shape));
+            let message = format!(
+                "the value {value_ty} does not broadcast to the place it goes to, {}",
+                ty.with_shape(shape)
+            );
             return fail(op, message, &[self, value], ty);
         }
         let updates = super::broadcast_to(value, &shape);
@@ -319,7 +412,13 @@ impl Tensor {
 pub fn dynamic_slice(x: Tensor, starts: &[Tensor], sizes: &[usize]) -> Tensor {
     let mut inputs = vec![x];
     inputs.extend(starts);
-    emit1(ops::DynamicSlice { sizes: sizes.to_vec() }, &inputs, x.ty().with_shape(sizes))
+    emit1(
+        ops::DynamicSlice {
+            sizes: sizes.to_vec(),
+        },
+        &inputs,
+        x.ty().with_shape(sizes),
+    )
 }
 
 /// A copy of `x` with the box at `starts` replaced by `update`; the box is brought into range.
@@ -334,6 +433,10 @@ fn bad_index(ty: &TensorType) -> Option<String> {
     if ty.dtype.is_integer() {
         return None;
     }
-    let cast = if ty.dtype == DType::Bool { ": to choose by a mask use `select`" } else { ": cast with `.astype(I32)`" };
+    let cast = if ty.dtype == DType::Bool {
+        ": to choose by a mask use `select`"
+    } else {
+        ": cast with `.astype(I32)`"
+    };
     Some(format!("expected integer indices, got {ty}{cast}"))
 }

@@ -132,7 +132,14 @@ numbers! {
 }
 
 fn rows<T: Number>(rows: &[&[T]], shape: Vec<usize>) -> Literal {
-    Literal { own: T::OWN, shape, data: rows.iter().flat_map(|row| row.iter().map(|value| value.to_scalar())).collect() }
+    Literal {
+        own: T::OWN,
+        shape,
+        data: rows
+            .iter()
+            .flat_map(|row| row.iter().map(|value| value.to_scalar()))
+            .collect(),
+    }
 }
 
 impl Operand {
@@ -148,7 +155,15 @@ impl Operand {
 impl Literal {
     /// The literal's values in a dtype, or why they do not go there.
     fn cast(&self, dtype: DType) -> Result<Array, String> {
-        let kind = |dtype: DType| if dtype.is_float() { "a float" } else if dtype == DType::Bool { "a bool" } else { "an integer" };
+        let kind = |dtype: DType| {
+            if dtype.is_float() {
+                "a float"
+            } else if dtype == DType::Bool {
+                "a bool"
+            } else {
+                "an integer"
+            }
+        };
         let mut data = Vec::with_capacity(self.data.len());
         for &value in &self.data {
             data.push(match value {
@@ -184,7 +199,12 @@ pub(crate) fn materialize(operand: Operand) -> Tensor {
 fn literal_as(op: &str, literal: &Literal, dtype: DType) -> Tensor {
     match literal.cast(dtype) {
         Ok(array) => constant_array(array),
-        Err(message) => fail(op, message, &[], TensorType::new(dtype, literal.shape.clone())),
+        Err(message) => fail(
+            op,
+            message,
+            &[],
+            TensorType::new(dtype, literal.shape.clone()),
+        ),
     }
 }
 
@@ -195,9 +215,22 @@ pub(crate) fn constant_array(array: Array) -> Tensor {
     match array.splat_value() {
         Some(value) if ty.rank() > 0 => {
             let scalar = constant_array(Array::scalar(ty.dtype, value));
-            emit1(BroadcastInDim { shape: ty.shape.clone(), broadcast_dimensions: Vec::new() }, &[scalar], ty)
+            emit1(
+                BroadcastInDim {
+                    shape: ty.shape.clone(),
+                    broadcast_dimensions: Vec::new(),
+                },
+                &[scalar],
+                ty,
+            )
         }
-        _ => emit1(Constant { value: Arc::new(array) }, &[], ty),
+        _ => emit1(
+            Constant {
+                value: Arc::new(array),
+            },
+            &[],
+            ty,
+        ),
     }
 }
 
@@ -215,7 +248,8 @@ pub(crate) fn same_dtype(op: &str, operands: Vec<Operand>) -> Vec<Tensor> {
             Operand::Literal(literal) => Some(literal.own),
             Operand::Tensor(_) => None,
         });
-        own.reduce(|a, b| if b.is_float() && !a.is_float() { b } else { a }).unwrap_or(DType::F32)
+        own.reduce(|a, b| if b.is_float() && !a.is_float() { b } else { a })
+            .unwrap_or(DType::F32)
     };
     let dtype = of_tensor.unwrap_or_else(of_literals);
     let mut tensors = Vec::with_capacity(operands.len());
@@ -244,13 +278,33 @@ pub(crate) fn align(op: &str, operands: Vec<Operand>) -> Vec<Tensor> {
     }
     let tensors = same_dtype(op, operands);
     let Some((i, clash)) = error else {
-        return tensors.into_iter().map(|tensor| broadcast_to(tensor, &shape)).collect();
+        return tensors
+            .into_iter()
+            .map(|tensor| broadcast_to(tensor, &shape))
+            .collect();
     };
     // Name the pair that clashes: the operand and the first one before it that it does not fit.
-    let other = (0..i).find(|&j| super::broadcast_pair(&tensors[j].shape(), &tensors[i].shape()).is_err()).unwrap_or(0);
-    report(op, format!("{} and {} do not broadcast ({clash})", tensors[other].ty(), tensors[i].ty()), &tensors);
-    let guess = tensors.iter().map(|tensor| tensor.ty()).max_by_key(TensorType::elements).unwrap_or(TensorType::scalar(DType::F32));
-    tensors.iter().map(|tensor| poison(guess.with_dtype(tensor.dtype()))).collect()
+    let other = (0..i)
+        .find(|&j| super::broadcast_pair(&tensors[j].shape(), &tensors[i].shape()).is_err())
+        .unwrap_or(0);
+    report(
+        op,
+        format!(
+            "{} and {} do not broadcast ({clash})",
+            tensors[other].ty(),
+            tensors[i].ty()
+        ),
+        &tensors,
+    );
+    let guess = tensors
+        .iter()
+        .map(|tensor| tensor.ty())
+        .max_by_key(TensorType::elements)
+        .unwrap_or(TensorType::scalar(DType::F32));
+    tensors
+        .iter()
+        .map(|tensor| poison(guess.with_dtype(tensor.dtype())))
+        .collect()
 }
 
 /// Two operands of one dtype, each of its own shape.

@@ -15,9 +15,15 @@ pub fn dot_general(
 ) -> Tensor {
     let (l, r) = (left.ty(), right.ty());
     let rest = |ty: &TensorType, batch: &[usize], contract: &[usize]| {
-        (0..ty.rank()).filter(|axis| !batch.contains(axis) && !contract.contains(axis)).map(|axis| ty.shape[axis]).collect::<Vec<_>>()
+        (0..ty.rank())
+            .filter(|axis| !batch.contains(axis) && !contract.contains(axis))
+            .map(|axis| ty.shape[axis])
+            .collect::<Vec<_>>()
     };
-    let mut shape: Vec<usize> = lhs_batch.iter().filter_map(|&axis| l.shape.get(axis).copied()).collect();
+    let mut shape: Vec<usize> = lhs_batch
+        .iter()
+        .filter_map(|&axis| l.shape.get(axis).copied())
+        .collect();
     shape.extend(rest(&l, lhs_batch, lhs_contract));
     shape.extend(rest(&r, rhs_batch, rhs_contract));
     let op = DotGeneral {
@@ -36,14 +42,27 @@ pub fn matmul(left: Tensor, right: Tensor) -> Tensor {
     let (l, r) = (left.ty(), right.ty());
     let mismatch = |what: &str| format!("{l} and {r} {what}");
     if l.rank() == 0 || r.rank() == 0 {
-        return fail("matmul", mismatch("must both have axes: scale with `*`"), &[left, right], l.clone());
+        return fail(
+            "matmul",
+            mismatch("must both have axes: scale with `*`"),
+            &[left, right],
+            l.clone(),
+        );
     }
     if l.dtype != r.dtype {
-        return fail("matmul", mismatch("must have one dtype: cast one of them"), &[left, right], l.clone());
+        return fail(
+            "matmul",
+            mismatch("must have one dtype: cast one of them"),
+            &[left, right],
+            l.clone(),
+        );
     }
     let (inner, outer) = (l.rank() - 1, r.rank().saturating_sub(2));
     if l.shape[inner] != r.shape[outer] {
-        let message = mismatch(&format!("do not multiply (axis {inner} of the left is {}, axis {outer} of the right is {})", l.shape[inner], r.shape[outer]));
+        let message = mismatch(&format!(
+            "do not multiply (axis {inner} of the left is {}, axis {outer} of the right is {})",
+            l.shape[inner], r.shape[outer]
+        ));
         let mut shape = l.shape[..inner].to_vec();
         shape.extend(r.shape.last().filter(|_| r.rank() > 1));
         return fail("matmul", message, &[left, right], l.with_shape(shape));
@@ -54,7 +73,12 @@ pub fn matmul(left: Tensor, right: Tensor) -> Tensor {
         return dot_general(left, right, (&[inner], &[outer]), (&[], &[]));
     }
     let Ok(batch) = broadcast_pair(&l.shape[..l_batch], &r.shape[..r_batch]) else {
-        return fail("matmul", mismatch("have batch axes that do not broadcast"), &[left, right], l.clone());
+        return fail(
+            "matmul",
+            mismatch("have batch axes that do not broadcast"),
+            &[left, right],
+            l.clone(),
+        );
     };
     let spread = |x: Tensor, ty: &TensorType, own: usize| {
         let shape: Vec<usize> = batch.iter().chain(&ty.shape[own..]).copied().collect();
@@ -77,8 +101,15 @@ pub fn dot(left: Tensor, right: Tensor) -> Tensor {
     }
     let (inner, outer) = (l.rank() - 1, r.rank().saturating_sub(2));
     if l.shape[inner] != r.shape[outer] || l.dtype != r.dtype {
-        let message = format!("{l} and {r} do not multiply (axis {inner} of the left against axis {outer} of the right)");
-        return fail("dot", message, &[left, right], l.with_shape(l.shape[..inner].to_vec()));
+        let message = format!(
+            "{l} and {r} do not multiply (axis {inner} of the left against axis {outer} of the right)"
+        );
+        return fail(
+            "dot",
+            message,
+            &[left, right],
+            l.with_shape(l.shape[..inner].to_vec()),
+        );
     }
     dot_general(left, right, (&[inner], &[outer]), (&[], &[]))
 }

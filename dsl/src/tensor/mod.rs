@@ -5,6 +5,7 @@
 //! - A handle holds no value. dtype and shape are known as soon as it exists.
 //! - No method panics on a mistake: it records an error at the caller's line and gives a poisoned handle.
 
+mod axes;
 pub mod create;
 mod elementwise;
 mod indexing;
@@ -15,16 +16,19 @@ mod reduce;
 mod shape;
 mod sort;
 
+pub use axes::{Axes, Shape};
 pub use elementwise::{atan2, clamp, maximum, minimum, pow, select};
-pub use indexing::{AtIndex, SliceRange, SliceRanges, dynamic_slice, dynamic_update_slice};
+pub use indexing::{
+    AtIndex, Position, SliceRange, SliceRanges, dynamic_slice, dynamic_update_slice,
+};
 pub use literal::{IntoTensor, Literal, Operand};
 pub use matmul::{dot, dot_general, matmul, outer};
-pub use shape::{Axes, Shape, concatenate, stack};
+pub use shape::{concatenate, stack};
 pub use sort::sort_together;
 
+pub(crate) use axes::{broadcast_pair, broadcast_to, resolve_axes, resolve_axis};
 pub(crate) use elementwise::{binary, unary};
 pub(crate) use literal::{align, literal_pair, materialize};
-pub(crate) use shape::{broadcast_pair, broadcast_to, resolve_axis};
 
 use crate::trace::state;
 use crate::trace::{TraceError, state::Trace};
@@ -52,7 +56,11 @@ impl Tensor {
 
     /// A handle made outside of any trace: using it in one is an error that names this place.
     pub(crate) fn dead(made: Loc) -> Tensor {
-        Tensor { trace: 0, slot: 0, made }
+        Tensor {
+            trace: 0,
+            slot: 0,
+            made,
+        }
     }
 
     pub(crate) fn trace(self) -> u32 {
@@ -105,7 +113,10 @@ impl Tensor {
 
     /// The extent of the leading axis. 1, with an error, for a scalar.
     #[track_caller]
-    #[allow(clippy::len_without_is_empty, reason = "the extent of an axis is not a collection's")]
+    #[allow(
+        clippy::len_without_is_empty,
+        reason = "the extent of an axis is not a collection's"
+    )]
     pub fn len(self) -> usize {
         self.dim(0)
     }
@@ -121,7 +132,9 @@ impl fmt::Debug for Tensor {
 /// as many as `results` says.
 #[track_caller]
 pub fn emit(op: impl Op, inputs: &[Tensor], results: usize) -> Vec<Tensor> {
-    let guess = inputs.first().map_or(TensorType::scalar(DType::F32), |input| input.ty());
+    let guess = inputs
+        .first()
+        .map_or(TensorType::scalar(DType::F32), |input| input.ty());
     emit_as(op, inputs, &vec![guess; results])
 }
 
@@ -130,14 +143,18 @@ pub fn emit(op: impl Op, inputs: &[Tensor], results: usize) -> Vec<Tensor> {
 pub(crate) fn emit_as(op: impl Op, inputs: &[Tensor], guess: &[TensorType]) -> Vec<Tensor> {
     let loc = Loc::caller();
     let op = OpRef::new(op);
-    state::with(|trace| trace.emit(loc, op, inputs, guess)).unwrap_or_else(|| vec![Tensor::dead(loc); guess.len()])
+    state::with(|trace| trace.emit(loc, op, inputs, guess))
+        .unwrap_or_else(|| vec![Tensor::dead(loc); guess.len()])
 }
 
 /// [`emit_as`] for an op with one result.
 #[track_caller]
 pub(crate) fn emit1(op: impl Op, inputs: &[Tensor], guess: TensorType) -> Tensor {
     let results = emit_as(op, inputs, &[guess]);
-    results.first().copied().unwrap_or(Tensor::dead(Loc::caller()))
+    results
+        .first()
+        .copied()
+        .unwrap_or(Tensor::dead(Loc::caller()))
 }
 
 /// Records an error at the caller's line, unless one of the tensors it is about is poisoned already.
@@ -160,7 +177,12 @@ pub(crate) fn poison(ty: TensorType) -> Tensor {
 
 /// Records an error and gives the stand-in.
 #[track_caller]
-pub(crate) fn fail(op: &str, message: impl Into<String>, about: &[Tensor], guess: TensorType) -> Tensor {
+pub(crate) fn fail(
+    op: &str,
+    message: impl Into<String>,
+    about: &[Tensor],
+    guess: TensorType,
+) -> Tensor {
     report(op, message, about);
     poison(guess)
 }

@@ -3,7 +3,10 @@
 
 use super::{IntoTensor, Tensor, binary, unary};
 use podracer_compiler::ops;
-use std::ops::{Add, AddAssign, BitAnd, BitOr, BitXor, Div, DivAssign, Mul, MulAssign, Neg, Not, Rem, Shl, Shr, Sub, SubAssign};
+use std::ops::{
+    Add, AddAssign, BitAnd, BitOr, BitXor, Div, DivAssign, Mul, MulAssign, Neg, Not, Rem, Shl, Shr,
+    Sub, SubAssign,
+};
 
 macro_rules! operators {
     ($($trait:ident, $method:ident, $op:expr, $doc:literal;)*) => {$(
@@ -121,6 +124,8 @@ assign_operators! {
 impl std::iter::Sum for Tensor {
     #[track_caller]
     fn sum<I: Iterator<Item = Tensor>>(tensors: I) -> Tensor {
-        tensors.reduce(|a, b| a + b).unwrap_or_else(|| super::create::scalar(0.0))
+        tensors
+            .reduce(|a, b| a + b)
+            .unwrap_or_else(|| super::create::scalar(0.0))
     }
 }

@@ -1,16 +1,25 @@
 //! Reductions and scans along axes. Without `_axis` they reduce all axes to a scalar.
 
-use super::shape::resolve_axes;
-use super::{Axes, Tensor, emit1, poison, resolve_axis, unary};
+use super::{Axes, Tensor, emit1, poison, resolve_axes, resolve_axis, unary};
 use podracer_compiler::{DType, Op, TensorType, ops};
 
 /// The type without some axes.
 fn reduced(ty: &TensorType, axes: &[usize]) -> TensorType {
-    ty.with_shape((0..ty.rank()).filter(|axis| !axes.contains(axis)).map(|axis| ty.shape[axis]).collect::<Vec<_>>())
+    ty.with_shape(
+        (0..ty.rank())
+            .filter(|axis| !axes.contains(axis))
+            .map(|axis| ty.shape[axis])
+            .collect::<Vec<_>>(),
+    )
 }
 
 #[track_caller]
-fn reduce<O: Op>(name: &str, x: Tensor, axes: Vec<isize>, op: impl FnOnce(Vec<usize>) -> O) -> Tensor {
+fn reduce<O: Op>(
+    name: &str,
+    x: Tensor,
+    axes: Vec<isize>,
+    op: impl FnOnce(Vec<usize>) -> O,
+) -> Tensor {
     let ty = x.ty();
     let Some(axes) = resolve_axes(name, axes, ty.rank()) else {
         return poison(TensorType::scalar(ty.dtype));
@@ -35,13 +44,13 @@ macro_rules! reductions {
                 #[doc = concat!($doc, " over all axes.")]
                 #[track_caller]
                 pub fn $all(self) -> Tensor {
-                    reduce(stringify!($all), self, all(self), |axes| ops::$op::new(axes))
+                    reduce(stringify!($all), self, all(self), ops::$op::new)
                 }
 
                 #[doc = concat!($doc, " over some axes, which disappear.")]
                 #[track_caller]
                 pub fn $axis(self, axes: impl Axes) -> Tensor {
-                    reduce(stringify!($axis), self, axes.into_axes(), |axes| ops::$op::new(axes))
+                    reduce(stringify!($axis), self, axes.into_axes(), ops::$op::new)
                 }
             )*
         }
@@ -69,10 +78,15 @@ impl Tensor {
     #[track_caller]
     pub fn mean_axis(self, axes: impl Axes) -> Tensor {
         let ty = self.ty();
-        let sum = reduce("mean", self, axes.into_axes(), |axes| ops::ReduceSum::new(axes));
+        let sum = reduce("mean", self, axes.into_axes(), ops::ReduceSum::new);
         let count = (ty.elements() / sum.elements().max(1)).max(1);
         if !ty.dtype.is_float() {
-            return super::fail("mean", format!("expected floats, got {ty}: cast with `.astype(F32)`"), &[sum], sum.ty());
+            return super::fail(
+                "mean",
+                format!("expected floats, got {ty}: cast with `.astype(F32)`"),
+                &[sum],
+                sum.ty(),
+            );
         }
         sum / count as f64
     }
@@ -109,7 +123,14 @@ impl Tensor {
     pub fn argmax(self, axis: isize) -> Tensor {
         let ty = self.ty();
         match resolve_axis("argmax", axis, ty.rank()) {
-            Some(axis) => emit1(ops::ArgMax { axis, dtype: DType::I32 }, &[self], reduced(&ty, &[axis]).with_dtype(DType::I32)),
+            Some(axis) => emit1(
+                ops::ArgMax {
+                    axis,
+                    dtype: DType::I32,
+                },
+                &[self],
+                reduced(&ty, &[axis]).with_dtype(DType::I32),
+            ),
             None => poison(TensorType::scalar(DType::I32)),
         }
     }
@@ -119,7 +140,14 @@ impl Tensor {
     pub fn argmin(self, axis: isize) -> Tensor {
         let ty = self.ty();
         match resolve_axis("argmin", axis, ty.rank()) {
-            Some(axis) => emit1(ops::ArgMin { axis, dtype: DType::I32 }, &[self], reduced(&ty, &[axis]).with_dtype(DType::I32)),
+            Some(axis) => emit1(
+                ops::ArgMin {
+                    axis,
+                    dtype: DType::I32,
+                },
+                &[self],
+                reduced(&ty, &[axis]).with_dtype(DType::I32),
+            ),
             None => poison(TensorType::scalar(DType::I32)),
         }
     }
@@ -202,7 +230,10 @@ fn keep_axes(reduced: Tensor, x: Tensor, axes: &[isize]) -> Tensor {
     for &axis in axes {
         let axis = if axis < 0 { axis + rank } else { axis };
         // Out of range was reported by the reduction, whose result is then a poisoned scalar.
-        match usize::try_from(axis).ok().and_then(|axis| shape.get_mut(axis)) {
+        match usize::try_from(axis)
+            .ok()
+            .and_then(|axis| shape.get_mut(axis))
+        {
             Some(extent) => *extent = 1,
             None => return reduced,
         }

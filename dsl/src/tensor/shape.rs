@@ -1,151 +1,11 @@
 //! Shapes: broadcasting, reshaping, moving and joining axes.
 
-use super::{IntoTensor, Operand, Tensor, emit1, fail, report};
+use super::{
+    Axes, IntoTensor, Operand, Shape, Tensor, broadcast_pair, broadcast_to, emit1, fail,
+    resolve_axes, resolve_axis,
+};
 use podracer_compiler::TensorType;
 use podracer_compiler::ops;
-use std::fmt;
-
-/// A shape written as an array, a slice, a `Vec`, or one extent.
-#[diagnostic::on_unimplemented(message = "`{Self}` is not a shape", label = "expected `[usize; N]`, `&[usize]`, `Vec<usize>` or one `usize`")]
-pub trait Shape {
-    /// The extents.
-    fn into_shape(self) -> Vec<usize>;
-}
-
-impl<const N: usize> Shape for [usize; N] {
-    fn into_shape(self) -> Vec<usize> {
-        self.to_vec()
-    }
-}
-impl<const N: usize> Shape for &[usize; N] {
-    fn into_shape(self) -> Vec<usize> {
-        self.to_vec()
-    }
-}
-impl Shape for &[usize] {
-    fn into_shape(self) -> Vec<usize> {
-        self.to_vec()
-    }
-}
-impl Shape for Vec<usize> {
-    fn into_shape(self) -> Vec<usize> {
-        self
-    }
-}
-impl Shape for &Vec<usize> {
-    fn into_shape(self) -> Vec<usize> {
-        self.clone()
-    }
-}
-impl Shape for usize {
-    fn into_shape(self) -> Vec<usize> {
-        vec![self]
-    }
-}
-
-/// One axis or several; negative ones count from the back.
-#[diagnostic::on_unimplemented(message = "`{Self}` does not name axes", label = "expected an integer or an array of integers")]
-pub trait Axes {
-    /// The axes as written.
-    fn into_axes(self) -> Vec<isize>;
-}
-
-macro_rules! axes {
-    ($($int:ty),*) => {$(
-        impl Axes for $int {
-            fn into_axes(self) -> Vec<isize> {
-                vec![self as isize]
-            }
-        }
-        impl<const N: usize> Axes for [$int; N] {
-            fn into_axes(self) -> Vec<isize> {
-                self.iter().map(|&axis| axis as isize).collect()
-            }
-        }
-        impl Axes for &[$int] {
-            fn into_axes(self) -> Vec<isize> {
-                self.iter().map(|&axis| axis as isize).collect()
-            }
-        }
-        impl Axes for Vec<$int> {
-            fn into_axes(self) -> Vec<isize> {
-                self.as_slice().into_axes()
-            }
-        }
-    )*};
-}
-axes!(i32, isize, usize);
-
-/// The axis counted from the front, or an error and none.
-#[track_caller]
-pub(crate) fn resolve_axis(op: &str, axis: isize, rank: usize) -> Option<usize> {
-    let resolved = if axis < 0 { axis + rank as isize } else { axis };
-    if (0..rank as isize).contains(&resolved) {
-        return Some(resolved as usize);
-    }
-    report(op, format!("axis {axis} is outside of rank {rank}"), &[]);
-    None
-}
-
-/// Axes counted from the front, sorted; an axis out of range or named twice is an error and none.
-#[track_caller]
-pub(crate) fn resolve_axes(op: &str, axes: Vec<isize>, rank: usize) -> Option<Vec<usize>> {
-    let mut resolved = Vec::with_capacity(axes.len());
-    for axis in axes {
-        resolved.push(resolve_axis(op, axis, rank)?);
-    }
-    resolved.sort_unstable();
-    if let Some(pair) = resolved.windows(2).find(|pair| pair[0] == pair[1]) {
-        report(op, format!("axis {} is named twice", pair[0]), &[]);
-        return None;
-    }
-    Some(resolved)
-}
-
-/// Where two shapes do not broadcast.
-pub(crate) struct Clash {
-    axis: usize,
-    left: usize,
-    right: usize,
-}
-
-impl fmt::Display for Clash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "axis {}: {} against {}", self.axis, self.left, self.right)
-    }
-}
-
-/// The shape that both broadcast to by NumPy's rule: aligned at the back, 1 stretches.
-pub(crate) fn broadcast_pair(a: &[usize], b: &[usize]) -> Result<Vec<usize>, Clash> {
-    let rank = a.len().max(b.len());
-    let mut shape = vec![1; rank];
-    for axis in (0..rank).rev() {
-        let extent = |s: &[usize]| (axis + s.len()).checked_sub(rank).map_or(1, |i| s[i]);
-        let (left, right) = (extent(a), extent(b));
-        shape[axis] = match (left, right) {
-            (l, r) if l == r => l,
-            (1, r) => r,
-            (l, 1) => l,
-            _ => return Err(Clash { axis, left, right }),
-        };
-    }
-    Ok(shape)
-}
-
-/// Broadcasts to `shape`, which `x` is known to fit; nothing where it has it already.
-#[track_caller]
-pub(crate) fn broadcast_to(x: Tensor, shape: &[usize]) -> Tensor {
-    let ty = x.ty();
-    if ty.shape == shape {
-        return x;
-    }
-    let offset = shape.len() - ty.rank();
-    // Axes of extent 1 are dropped first: fewer ops read better and transpose to plain sums.
-    let kept: Vec<usize> = (0..ty.rank()).filter(|&axis| ty.shape[axis] == shape[axis + offset]).collect();
-    let x = if kept.len() == ty.rank() { x } else { x.reshape(kept.iter().map(|&axis| ty.shape[axis]).collect::<Vec<_>>()) };
-    let op = ops::BroadcastInDim { shape: shape.to_vec(), broadcast_dimensions: kept.iter().map(|axis| axis + offset).collect() };
-    emit1(op, &[x], ty.with_shape(shape))
-}
 
 /// Methods that change the shape.
 impl Tensor {
@@ -158,7 +18,11 @@ impl Tensor {
         }
         let guess = ty.with_shape(shape.clone());
         if guess.elements() != ty.elements() {
-            let message = format!("{ty} has {} elements, {guess} has {}", ty.elements(), guess.elements());
+            let message = format!(
+                "{ty} has {} elements, {guess} has {}",
+                ty.elements(),
+                guess.elements()
+            );
             return fail("reshape", message, &[self], guess);
         }
         emit1(ops::Reshape { shape }, &[self], guess)
@@ -188,7 +52,12 @@ impl Tensor {
             Ok(both) if both == shape => broadcast_to(self, &shape),
             _ => {
                 let guess = ty.with_shape(shape);
-                fail("broadcast_to", format!("{ty} does not broadcast to {guess}"), &[self], guess)
+                fail(
+                    "broadcast_to",
+                    format!("{ty} does not broadcast to {guess}"),
+                    &[self],
+                    guess,
+                )
             }
         }
     }
@@ -207,12 +76,22 @@ impl Tensor {
         let mut sorted = permutation.clone();
         sorted.sort_unstable();
         if sorted != (0..ty.rank()).collect::<Vec<_>>() {
-            return fail("permute", format!("{axes:?} is not an order of the {} axes of {ty}", ty.rank()), &[self], ty);
+            return fail(
+                "permute",
+                format!("{axes:?} is not an order of the {} axes of {ty}", ty.rank()),
+                &[self],
+                ty,
+            );
         }
         if sorted == permutation {
             return self;
         }
-        let guess = ty.with_shape(permutation.iter().map(|&axis| ty.shape[axis]).collect::<Vec<_>>());
+        let guess = ty.with_shape(
+            permutation
+                .iter()
+                .map(|&axis| ty.shape[axis])
+                .collect::<Vec<_>>(),
+        );
         emit1(ops::Transpose { permutation }, &[self], guess)
     }
 
@@ -226,7 +105,10 @@ impl Tensor {
     #[track_caller]
     pub fn swap_axes(self, a: isize, b: isize) -> Tensor {
         let rank = self.rank();
-        let (Some(a), Some(b)) = (resolve_axis("swap_axes", a, rank), resolve_axis("swap_axes", b, rank)) else {
+        let (Some(a), Some(b)) = (
+            resolve_axis("swap_axes", a, rank),
+            resolve_axis("swap_axes", b, rank),
+        ) else {
             return super::poison(self.ty());
         };
         let mut order: Vec<usize> = (0..rank).collect();
@@ -238,7 +120,10 @@ impl Tensor {
     #[track_caller]
     pub fn move_axis(self, from: isize, to: isize) -> Tensor {
         let rank = self.rank();
-        let (Some(from), Some(to)) = (resolve_axis("move_axis", from, rank), resolve_axis("move_axis", to, rank)) else {
+        let (Some(from), Some(to)) = (
+            resolve_axis("move_axis", from, rank),
+            resolve_axis("move_axis", to, rank),
+        ) else {
             return super::poison(self.ty());
         };
         let mut order: Vec<usize> = (0..rank).filter(|&axis| axis != from).collect();
@@ -266,7 +151,10 @@ impl Tensor {
         let Some(axes) = resolve_axes("squeeze", axes.into_axes(), ty.rank()) else {
             return super::poison(ty);
         };
-        let shape: Vec<usize> = (0..ty.rank()).filter(|axis| !axes.contains(axis)).map(|axis| ty.shape[axis]).collect();
+        let shape: Vec<usize> = (0..ty.rank())
+            .filter(|axis| !axes.contains(axis))
+            .map(|axis| ty.shape[axis])
+            .collect();
         if let Some(&axis) = axes.iter().find(|&&axis| ty.shape[axis] != 1) {
             let message = format!("axis {axis} of {ty} has extent {}, not 1", ty.shape[axis]);
             return fail("squeeze", message, &[self], ty.with_shape(shape));
@@ -299,7 +187,13 @@ impl Tensor {
         if cut == extent {
             return self;
         }
-        concatenate(&[self.slice_axis(axis as isize, cut..extent), self.slice_axis(axis as isize, 0..cut)], axis as isize)
+        concatenate(
+            &[
+                self.slice_axis(axis as isize, cut..extent),
+                self.slice_axis(axis as isize, 0..cut),
+            ],
+            axis as isize,
+        )
     }
 
     /// Adds elements of `value` around: `padding[axis]` is how many before and after. Negative counts cut.
@@ -307,13 +201,31 @@ impl Tensor {
     pub fn pad(self, padding: &[(i64, i64)], value: impl IntoTensor) -> Tensor {
         let ty = self.ty();
         if padding.len() != ty.rank() {
-            let message = format!("expected {} pairs, one for each axis of {ty}, got {}", ty.rank(), padding.len());
+            let message = format!(
+                "expected {} pairs, one for each axis of {ty}, got {}",
+                ty.rank(),
+                padding.len()
+            );
             return fail("pad", message, &[self], ty);
         }
-        let tensors = super::literal::same_dtype("pad", vec![Operand::Tensor(self), value.operand()]);
-        let shape: Vec<usize> = ty.shape.iter().zip(padding).map(|(&n, &(low, high))| (n as i64 + low + high).max(0) as usize).collect();
+        let tensors =
+            super::literal::same_dtype("pad", vec![Operand::Tensor(self), value.operand()]);
+        let shape: Vec<usize> = ty
+            .shape
+            .iter()
+            .zip(padding)
+            .map(|(&n, &(low, high))| (n as i64 + low + high).max(0) as usize)
+            .collect();
         let (low, high) = padding.iter().copied().unzip();
-        emit1(ops::Pad { low, high, interior: vec![0; ty.rank()] }, &tensors, ty.with_shape(shape))
+        emit1(
+            ops::Pad {
+                low,
+                high,
+                interior: vec![0; ty.rank()],
+            },
+            &tensors,
+            ty.with_shape(shape),
+        )
     }
 
     /// Cuts into `count` equal pieces along an axis.
@@ -324,8 +236,9 @@ impl Tensor {
             return vec![super::poison(ty); count];
         };
         let extent = ty.shape[axis];
-        if count == 0 || extent % count != 0 {
-            let message = format!("axis {axis} of {ty} has extent {extent}, which is no multiple of {count}");
+        if count == 0 || !extent.is_multiple_of(count) {
+            let message =
+                format!("axis {axis} of {ty} has extent {extent}, which is no multiple of {count}");
             return vec![fail("split", message, &[self], ty); count.max(1)];
         }
         let size = extent / count;
@@ -345,7 +258,10 @@ impl Tensor {
         };
         let total: usize = sizes.iter().sum();
         if total != ty.shape[axis] {
-            let message = format!("sizes {sizes:?} add up to {total}, but axis {axis} of {ty} has extent {}", ty.shape[axis]);
+            let message = format!(
+                "sizes {sizes:?} add up to {total}, but axis {axis} of {ty} has extent {}",
+                ty.shape[axis]
+            );
             return vec![fail("split_sizes", message, &[self], ty); sizes.len()];
         }
         let (mut pieces, mut start) = (Vec::with_capacity(sizes.len()), 0);
@@ -367,7 +283,9 @@ impl Tensor {
         wide.insert(axis + 1, count);
         let mut shape = ty.shape.clone();
         shape[axis] *= count;
-        self.expand_dims(axis as isize + 1).broadcast_to(wide).reshape(shape)
+        self.expand_dims(axis as isize + 1)
+            .broadcast_to(wide)
+            .reshape(shape)
     }
 
     /// The whole tensor `count` times in a row along an axis.
@@ -381,7 +299,9 @@ impl Tensor {
         wide.insert(axis, count);
         let mut shape = ty.shape.clone();
         shape[axis] *= count;
-        self.expand_dims(axis as isize).broadcast_to(wide).reshape(shape)
+        self.expand_dims(axis as isize)
+            .broadcast_to(wide)
+            .reshape(shape)
     }
 }
 
@@ -389,7 +309,12 @@ impl Tensor {
 #[track_caller]
 pub fn concatenate(tensors: &[Tensor], axis: isize) -> Tensor {
     let Some(&first) = tensors.first() else {
-        return fail("concatenate", "expected at least one tensor", &[], TensorType::new(podracer_compiler::DType::F32, [0]));
+        return fail(
+            "concatenate",
+            "expected at least one tensor",
+            &[],
+            TensorType::new(podracer_compiler::DType::F32, [0]),
+        );
     };
     let ty = first.ty();
     let Some(dimension) = resolve_axis("concatenate", axis, ty.rank()) else {
@@ -399,8 +324,15 @@ pub fn concatenate(tensors: &[Tensor], axis: isize) -> Tensor {
         return first;
     }
     let mut shape = ty.shape.clone();
-    shape[dimension] = tensors.iter().map(|tensor| tensor.shape().get(dimension).copied().unwrap_or(0)).sum();
-    emit1(ops::Concatenate { dimension }, tensors, ty.with_shape(shape))
+    shape[dimension] = tensors
+        .iter()
+        .map(|tensor| tensor.shape().get(dimension).copied().unwrap_or(0))
+        .sum();
+    emit1(
+        ops::Concatenate { dimension },
+        tensors,
+        ty.with_shape(shape),
+    )
 }
 
 /// Joins tensors of one type along a new axis, which stands at `axis` of the result.
@@ -415,6 +347,11 @@ pub fn stack(tensors: &[Tensor], axis: isize) -> Tensor {
             Some(axis) => concatenate(&expanded, axis as isize),
             None => super::poison(first.ty()),
         },
-        None => fail("stack", "expected at least one tensor", &[], TensorType::new(podracer_compiler::DType::F32, [0])),
+        None => fail(
+            "stack",
+            "expected at least one tensor",
+            &[],
+            TensorType::new(podracer_compiler::DType::F32, [0]),
+        ),
     }
 }

@@ -12,7 +12,15 @@ pub fn sort_together(tensors: &[Tensor], num_keys: usize, axis: isize) -> Vec<Te
     let types: Vec<TensorType> = tensors.iter().map(|tensor| tensor.ty()).collect();
     let rank = types.first().map_or(0, TensorType::rank);
     match resolve_axis("sort", axis, rank) {
-        Some(dimension) => emit_as(Sort { dimension, stable: true, num_keys }, tensors, &types),
+        Some(dimension) => emit_as(
+            Sort {
+                dimension,
+                stable: true,
+                num_keys,
+            },
+            tensors,
+            &types,
+        ),
         None => types.into_iter().map(poison).collect(),
     }
 }
@@ -44,16 +52,26 @@ impl Tensor {
         let extent = ty.shape.last().copied().unwrap_or(0);
         if ty.rank() == 0 || k > extent {
             let message = format!("{ty} has no {k} elements along its last axis");
-            return (fail("top_k", message, &[self], ty.clone()), poison(ty.with_dtype(DType::I32)));
+            return (
+                fail("top_k", message, &[self], ty.clone()),
+                poison(ty.with_dtype(DType::I32)),
+            );
         }
         let mut guess = ty.clone();
         guess.shape[ty.rank() - 1] = k;
-        let results = emit_as(TopK { k }, &[self], &[guess.clone(), guess.with_dtype(DType::I32)]);
+        let results = emit_as(
+            TopK { k },
+            &[self],
+            &[guess.clone(), guess.with_dtype(DType::I32)],
+        );
         (results[0], results[1])
     }
 }
 
 #[track_caller]
 fn first(tensors: &[Tensor]) -> Tensor {
-    tensors.first().copied().unwrap_or(Tensor::dead(Loc::caller()))
+    tensors
+        .first()
+        .copied()
+        .unwrap_or(Tensor::dead(Loc::caller()))
 }

@@ -13,17 +13,20 @@ pub struct Scope {
 /// Enters a scope until the guard is dropped. In a function that is `#[track_caller]`, errors inside name that
 /// function's caller:
 ///
-/// ```ignore
+/// ```
+/// # use podracer_dsl::prelude::*;
 /// #[track_caller]
 /// pub fn gae(rewards: Tensor) -> Tensor {
 ///     let _scope = scope("gae");
-///     ...
+///     scan_reverse(0.0, rewards, |sum, reward| (sum + reward, sum)).1
 /// }
 /// ```
 #[track_caller]
 pub fn scope(name: &str) -> Scope {
     let loc = Loc::caller();
-    Scope { depth: state::with(|trace| trace.push_scope(name, loc)) }
+    Scope {
+        depth: state::with(|trace| trace.push_scope(name, loc)),
+    }
 }
 
 impl Drop for Scope {

@@ -107,7 +107,10 @@ impl Trace {
             consumed: BTreeMap::new(),
             both: BTreeSet::new(),
         };
-        trace.open(FrameKind::Root, replicas.map(|replicas| (REPLICAS.to_string(), replicas)));
+        trace.open(
+            FrameKind::Root,
+            replicas.map(|replicas| (REPLICAS.to_string(), replicas)),
+        );
         trace
     }
 
@@ -115,19 +118,34 @@ impl Trace {
     pub fn open(&mut self, kind: FrameKind, axis: Option<(String, usize)>) {
         let id = self.next_frame;
         self.next_frame += 1;
-        self.frames.push(Frame { id, kind, builder: Builder::new(), captures: Vec::new(), by_slot: BTreeMap::new(), axis });
+        self.frames.push(Frame {
+            id,
+            kind,
+            builder: Builder::new(),
+            captures: Vec::new(),
+            by_slot: BTreeMap::new(),
+            axis,
+        });
     }
 
     /// Closes the current frame with these results, which may be handles of outer frames.
     pub fn close(&mut self, name: &str, results: &[Tensor]) -> Closed {
         let vars: Vec<Var> = results.iter().map(|&tensor| self.read(tensor).0).collect();
-        let frame = self.frames.pop().expect("frames are opened and closed in pairs");
+        let frame = self
+            .frames
+            .pop()
+            .expect("frames are opened and closed in pairs");
         let captures = frame.captures.iter().map(|&(tensor, _)| tensor).collect();
-        Closed { func: frame.builder.finish(name, vars), captures }
+        Closed {
+            func: frame.builder.finish(name, vars),
+            captures,
+        }
     }
 
     fn top(&mut self) -> &mut Frame {
-        self.frames.last_mut().expect("the root frame stays until the trace ends")
+        self.frames
+            .last_mut()
+            .expect("the root frame stays until the trace ends")
     }
 
     /// The builder of the current frame.
@@ -140,7 +158,12 @@ impl Trace {
         let frame = self.top();
         let (frame, ty) = (frame.id, frame.builder.ty(var).clone());
         let slot = u32::try_from(self.slots.len()).expect("fewer than 2^32 tensors in a trace");
-        self.slots.push(Slot { frame, var, ty, poison });
+        self.slots.push(Slot {
+            frame,
+            var,
+            ty,
+            poison,
+        });
         Tensor::of(self.id, slot, loc)
     }
 
@@ -168,7 +191,9 @@ impl Trace {
         } else {
             let message = match tensor.trace() {
                 0 => "a tensor was made outside of any trace: make it inside the traced function",
-                _ => "a tensor of another trace was used: pass its value as an argument of this one",
+                _ => {
+                    "a tensor of another trace was used: pass its value as an argument of this one"
+                }
             };
             self.error(TraceError::new("", message, tensor.made()).label("made here"));
         }
@@ -181,8 +206,16 @@ impl Trace {
             let var = self.builder().param(TensorType::scalar(DType::F32));
             return (var, true);
         };
-        let Slot { frame: home, var, ty, poison } = &self.slots[slot];
-        let frame = self.frames.last_mut().expect("the root frame stays until the trace ends");
+        let Slot {
+            frame: home,
+            var,
+            ty,
+            poison,
+        } = &self.slots[slot];
+        let frame = self
+            .frames
+            .last_mut()
+            .expect("the root frame stays until the trace ends");
         if *home == frame.id {
             return (*var, *poison);
         }
@@ -211,28 +244,45 @@ impl Trace {
 
     /// Emits an op. If it does not take its operands that is an error at `loc`, unless an operand is poisoned already,
     /// and the results are poisoned stand-ins of the types `guess`.
-    pub fn emit(&mut self, loc: Loc, op: OpRef, inputs: &[Tensor], guess: &[TensorType]) -> Vec<Tensor> {
-        let (vars, poisons): (Vec<Var>, Vec<bool>) = inputs.iter().map(|&tensor| self.read(tensor)).unzip();
+    pub fn emit(
+        &mut self,
+        loc: Loc,
+        op: OpRef,
+        inputs: &[Tensor],
+        guess: &[TensorType],
+    ) -> Vec<Tensor> {
+        let (vars, poisons): (Vec<Var>, Vec<bool>) =
+            inputs.iter().map(|&tensor| self.read(tensor)).unzip();
         let poisoned = poisons.contains(&true);
         let mnemonic = op.mnemonic();
         self.builder().set_loc(loc);
         match self.builder().try_emit(op, &vars) {
-            Ok(outputs) => outputs.into_iter().map(|var| self.handle(var, poisoned, loc)).collect(),
+            Ok(outputs) => outputs
+                .into_iter()
+                .map(|var| self.handle(var, poisoned, loc))
+                .collect(),
             Err(error) => {
                 if !poisoned {
                     self.error(TraceError::new(mnemonic, error.message, loc));
                 }
-                guess.iter().map(|ty| self.poison(ty.clone(), loc)).collect()
+                guess
+                    .iter()
+                    .map(|ty| self.poison(ty.clone(), loc))
+                    .collect()
             }
         }
     }
 
     /// Copies a function's equations into the current frame.
     pub fn inline(&mut self, loc: Loc, func: &Func, arguments: &[Tensor]) -> Vec<Tensor> {
-        let (vars, poisons): (Vec<Var>, Vec<bool>) = arguments.iter().map(|&tensor| self.read(tensor)).unzip();
+        let (vars, poisons): (Vec<Var>, Vec<bool>) =
+            arguments.iter().map(|&tensor| self.read(tensor)).unzip();
         let poisoned = poisons.contains(&true);
         let results = self.builder().inline(func, &vars);
-        results.into_iter().map(|var| self.handle(var, poisoned, loc)).collect()
+        results
+            .into_iter()
+            .map(|var| self.handle(var, poisoned, loc))
+            .collect()
     }
 
     /// Records an error, with the scopes it is in. The same mistake is told once.
@@ -246,7 +296,12 @@ impl Trace {
     /// Records a warning once.
     pub fn warn(&mut self, op: &str, message: String, loc: Loc) {
         let notes = self.scopes.iter().rev().cloned().collect();
-        let warning = Warning { op: op.to_string(), message, loc, notes };
+        let warning = Warning {
+            op: op.to_string(),
+            message,
+            loc,
+            notes,
+        };
         if !self.warnings.contains(&warning) {
             self.warnings.push(warning);
         }
@@ -264,7 +319,10 @@ impl Trace {
 
     /// Enters a named scope; gives the depth to go back to.
     pub fn push_scope(&mut self, name: &str, loc: Loc) -> usize {
-        self.scopes.push(Note { text: format!("in `{name}` called at"), loc });
+        self.scopes.push(Note {
+            text: format!("in `{name}` called at"),
+            loc,
+        });
         self.scopes.len() - 1
     }
 
@@ -275,7 +333,12 @@ impl Trace {
 
     /// The extent of a named axis of the vmaps around, the innermost of that name.
     pub fn axis_size(&self, name: &str) -> Option<usize> {
-        self.frames.iter().rev().filter_map(|frame| frame.axis.as_ref()).find(|(axis, _)| axis == name).map(|(_, size)| *size)
+        self.frames
+            .iter()
+            .rev()
+            .filter_map(|frame| frame.axis.as_ref())
+            .find(|(axis, _)| axis == name)
+            .map(|(_, size)| *size)
     }
 
     /// Notes that a key's numbers are taken: a second time, or in a body that repeats, is an error.
@@ -287,14 +350,26 @@ impl Trace {
         if let Some(&first) = self.consumed.get(&key.slot()) {
             if first == loc {
                 // The same line twice is a Rust loop or a helper: the columns would not tell them apart.
-                self.error(TraceError::new("", "key used twice at the same place: split it", loc));
+                self.error(TraceError::new(
+                    "",
+                    "key used twice at the same place: split it",
+                    loc,
+                ));
             } else {
-                self.error(TraceError::new("", format!("key used twice: first at {first}, again at {loc}"), Loc::NONE));
+                self.error(TraceError::new(
+                    "",
+                    format!("key used twice: first at {first}, again at {loc}"),
+                    Loc::NONE,
+                ));
             }
             return;
         }
         self.consumed.insert(key.slot(), loc);
-        let inside = self.frames.iter().rev().take_while(|frame| frame.id != home);
+        let inside = self
+            .frames
+            .iter()
+            .rev()
+            .take_while(|frame| frame.id != home);
         let repeats = inside.filter_map(|frame| match frame.kind {
             FrameKind::Repeats(what) => Some(what),
             FrameKind::Root | FrameKind::Once(_) => None,

@@ -21,13 +21,19 @@ pub struct Traced<A: Tree, R: Tree> {
 
 /// Runs `f` once on tensors of the types that `spec` says, and gives the program that it wrote, or all mistakes.
 ///
-/// ```ignore
-/// let step = trace((&state_spec, i32([]), key()), |(state, action, key)| env.step(state, action, key))?;
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// let step = trace((f32([3]), i32([])), |(state, action)| state * action.astype(F32))?;
+/// assert_eq!(step.results().to_string(), "f32[3]");
+/// # Ok::<(), TraceErrors>(())
 /// ```
 ///
 /// A panic of `f` is caught: mistakes recorded before it are what is told, and otherwise the panic itself.
 #[track_caller]
-pub fn trace<S: ArgumentSpec, R: IntoTree>(spec: S, f: impl FnOnce(S::Tree) -> R) -> Result<Traced<S::Tree, R::Tree>, TraceErrors> {
+pub fn trace<S: ArgumentSpec, R: IntoTree>(
+    spec: S,
+    f: impl FnOnce(S::Tree) -> R,
+) -> Result<Traced<S::Tree, R::Tree>, TraceErrors> {
     trace_with(None, spec, f)
 }
 
@@ -53,25 +59,38 @@ fn trace_with<S: ArgumentSpec, R: IntoTree>(
     let depth = state::push(replicas);
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let traced = S::Tree::from_kind::<Types>(&arguments.0, &mut |ty| {
-            state::with(|trace| trace.param(ty.clone(), false, loc)).unwrap_or(crate::Tensor::dead(loc))
+            state::with(|trace| trace.param(ty.clone(), false, loc))
+                .unwrap_or(crate::Tensor::dead(loc))
         });
         let results = f(traced).into_tree();
         let spec = results.spec();
         let closed = state::with(|trace| trace.close("main", &results.leaves()));
         (spec, closed)
     }));
-    let (mut errors, warnings) = state::pop(depth).map(Trace::into_reports).unwrap_or_default();
+    let (mut errors, warnings) = state::pop(depth)
+        .map(Trace::into_reports)
+        .unwrap_or_default();
     match outcome {
         Ok((results, Some(closed))) if errors.is_empty() => {
             let func = transform::cse(&transform::dce(&closed.func));
-            Ok(Traced { func, arguments, results, warnings })
+            Ok(Traced {
+                func,
+                arguments,
+                results,
+                warnings,
+            })
         }
         Ok(_) => Err(TraceErrors { errors }),
         Err(panic) => {
             if errors.is_empty() {
                 let text = panic.downcast_ref::<&str>().map(|text| text.to_string());
-                let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-                errors.push(TraceError::new("", format!("the traced function panicked: {text}"), loc).label("traced here"));
+                let text = text
+                    .or_else(|| panic.downcast_ref::<String>().cloned())
+                    .unwrap_or_default();
+                errors.push(
+                    TraceError::new("", format!("the traced function panicked: {text}"), loc)
+                        .label("traced here"),
+                );
             }
             Err(TraceErrors { errors })
         }
@@ -80,7 +99,10 @@ fn trace_with<S: ArgumentSpec, R: IntoTree>(
 
 /// The types that `f` would give for arguments of these types. Traces and throws the program away.
 #[track_caller]
-pub fn eval_shape<S: ArgumentSpec, R: IntoTree>(spec: S, f: impl FnOnce(S::Tree) -> R) -> Result<Spec<R::Tree>, TraceErrors> {
+pub fn eval_shape<S: ArgumentSpec, R: IntoTree>(
+    spec: S,
+    f: impl FnOnce(S::Tree) -> R,
+) -> Result<Spec<R::Tree>, TraceErrors> {
     trace(spec, f).map(|traced| traced.results)
 }
 
@@ -102,12 +124,20 @@ impl<A: Tree, R: Tree> Traced<A, R> {
 
     /// The paths of the arguments' leaves, in the order of the function's parameters.
     pub fn argument_paths(&self) -> Vec<Path> {
-        self.arguments.leaves().into_iter().map(|(path, _)| path).collect()
+        self.arguments
+            .leaves()
+            .into_iter()
+            .map(|(path, _)| path)
+            .collect()
     }
 
     /// The paths of the results' leaves, in order.
     pub fn result_paths(&self) -> Vec<Path> {
-        self.results.leaves().into_iter().map(|(path, _)| path).collect()
+        self.results
+            .leaves()
+            .into_iter()
+            .map(|(path, _)| path)
+            .collect()
     }
 
     /// What works but is likely not meant.
@@ -123,9 +153,18 @@ impl<A: Tree, R: Tree> Traced<A, R> {
 
     /// The program over a batch: all arguments and results get a leading axis of extent `size`.
     pub fn vmap(&self, size: usize) -> Traced<A, R> {
-        let func = vmap_func(&self.func, &VmapContext::new(size), &vec![true; self.func.params.len()]);
+        let func = vmap_func(
+            &self.func,
+            &VmapContext::new(size),
+            &vec![true; self.func.params.len()],
+        );
         let func = transform::cse(&transform::dce(&func));
-        Traced { func, arguments: self.arguments.stacked(size), results: self.results.stacked(size), warnings: self.warnings.clone() }
+        Traced {
+            func,
+            arguments: self.arguments.stacked(size),
+            results: self.results.stacked(size),
+            warnings: self.warnings.clone(),
+        }
     }
 
     /// Runs the program by the reference semantics: slow, exact, without a device. One array for each leaf of the
@@ -133,11 +172,18 @@ impl<A: Tree, R: Tree> Traced<A, R> {
     pub fn eval(&self, arguments: &[Array]) -> Result<Vec<Array>, EvalError> {
         let leaves = self.arguments.leaves();
         if leaves.len() != arguments.len() {
-            return Err(EvalError::Count { expected: leaves.len(), got: arguments.len() });
+            return Err(EvalError::Count {
+                expected: leaves.len(),
+                got: arguments.len(),
+            });
         }
         for ((path, ty), array) in leaves.into_iter().zip(arguments) {
             if ty != array.ty {
-                return Err(EvalError::Type { path: path.under("arguments"), expected: ty, got: array.ty.clone() });
+                return Err(EvalError::Type {
+                    path: path.under("arguments"),
+                    expected: ty,
+                    got: array.ty.clone(),
+                });
             }
         }
         Ok(self.func.eval(arguments))
@@ -146,7 +192,12 @@ impl<A: Tree, R: Tree> Traced<A, R> {
 
 impl<A: Tree, R: Tree> Clone for Traced<A, R> {
     fn clone(&self) -> Self {
-        Traced { func: self.func.clone(), arguments: self.arguments.clone(), results: self.results.clone(), warnings: self.warnings.clone() }
+        Traced {
+            func: self.func.clone(),
+            arguments: self.arguments.clone(),
+            results: self.results.clone(),
+            warnings: self.warnings.clone(),
+        }
     }
 }
 

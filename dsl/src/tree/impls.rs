@@ -31,7 +31,11 @@ impl Tree for Tensor {
     fn convert<J: Kind, K: Kind>(of: &J::Leaf, f: &mut dyn FnMut(&J::Leaf) -> K::Leaf) -> K::Leaf {
         f(of)
     }
-    fn visit_kind<'a, K: Kind>(of: &'a K::Leaf, path: &mut Path, f: &mut dyn FnMut(&Path, &'a K::Leaf)) {
+    fn visit_kind<'a, K: Kind>(
+        of: &'a K::Leaf,
+        path: &mut Path,
+        f: &mut dyn FnMut(&Path, &'a K::Leaf),
+    ) {
         f(path, of);
     }
     fn into_leaves<K: Kind>(of: K::Leaf, leaves: &mut Vec<K::Leaf>) {
@@ -165,12 +169,21 @@ impl<T: Tree, const N: usize> Tree for [T; N] {
     fn from_kind<K: Kind>(of: &Self::Of<K>, f: &mut dyn FnMut(&K::Leaf) -> Tensor) -> Self {
         std::array::from_fn(|i| T::from_kind::<K>(K::peek::<T>(&of[i]), f))
     }
-    fn convert<J: Kind, K: Kind>(of: &Self::Of<J>, f: &mut dyn FnMut(&J::Leaf) -> K::Leaf) -> Self::Of<K> {
+    fn convert<J: Kind, K: Kind>(
+        of: &Self::Of<J>,
+        f: &mut dyn FnMut(&J::Leaf) -> K::Leaf,
+    ) -> Self::Of<K> {
         std::array::from_fn(|i| K::wrap::<T>(T::convert::<J, K>(J::peek::<T>(&of[i]), f)))
     }
-    fn visit_kind<'a, K: Kind>(of: &'a Self::Of<K>, path: &mut Path, f: &mut dyn FnMut(&Path, &'a K::Leaf)) {
+    fn visit_kind<'a, K: Kind>(
+        of: &'a Self::Of<K>,
+        path: &mut Path,
+        f: &mut dyn FnMut(&Path, &'a K::Leaf),
+    ) {
         for (i, part) in of.iter().enumerate() {
-            path.within(Step::Index(i), |path| T::visit_kind::<K>(K::peek::<T>(part), path, f));
+            path.within(Step::Index(i), |path| {
+                T::visit_kind::<K>(K::peek::<T>(part), path, f)
+            });
         }
     }
     fn into_leaves<K: Kind>(of: Self::Of<K>, leaves: &mut Vec<K::Leaf>) {
@@ -215,17 +228,32 @@ impl<T: Tree> Tree for Vec<T> {
         self.iter().map(|part| part.map(f)).collect()
     }
     fn to_kind<K: Kind>(&self, f: &mut dyn FnMut(Tensor) -> K::Leaf) -> Self::Of<K> {
-        self.iter().map(|part| K::wrap::<T>(part.to_kind::<K>(f))).collect()
+        self.iter()
+            .map(|part| K::wrap::<T>(part.to_kind::<K>(f)))
+            .collect()
     }
     fn from_kind<K: Kind>(of: &Self::Of<K>, f: &mut dyn FnMut(&K::Leaf) -> Tensor) -> Self {
-        of.iter().map(|part| T::from_kind::<K>(K::peek::<T>(part), f)).collect()
+        of.iter()
+            .map(|part| T::from_kind::<K>(K::peek::<T>(part), f))
+            .collect()
     }
-    fn convert<J: Kind, K: Kind>(of: &Self::Of<J>, f: &mut dyn FnMut(&J::Leaf) -> K::Leaf) -> Self::Of<K> {
-        of.iter().map(|part| K::wrap::<T>(T::convert::<J, K>(J::peek::<T>(part), f))).collect()
+    fn convert<J: Kind, K: Kind>(
+        of: &Self::Of<J>,
+        f: &mut dyn FnMut(&J::Leaf) -> K::Leaf,
+    ) -> Self::Of<K> {
+        of.iter()
+            .map(|part| K::wrap::<T>(T::convert::<J, K>(J::peek::<T>(part), f)))
+            .collect()
     }
-    fn visit_kind<'a, K: Kind>(of: &'a Self::Of<K>, path: &mut Path, f: &mut dyn FnMut(&Path, &'a K::Leaf)) {
+    fn visit_kind<'a, K: Kind>(
+        of: &'a Self::Of<K>,
+        path: &mut Path,
+        f: &mut dyn FnMut(&Path, &'a K::Leaf),
+    ) {
         for (i, part) in of.iter().enumerate() {
-            path.within(Step::Index(i), |path| T::visit_kind::<K>(K::peek::<T>(part), path, f));
+            path.within(Step::Index(i), |path| {
+                T::visit_kind::<K>(K::peek::<T>(part), path, f)
+            });
         }
     }
     fn into_leaves<K: Kind>(of: Self::Of<K>, leaves: &mut Vec<K::Leaf>) {

@@ -6,7 +6,7 @@ use podracer_compiler::TensorType;
 /// A place for leaves. Other crates add theirs: a kind has a leaf type, and a newtype over `T::Of<Self>` that derefs to
 /// it, so that a field of a viewed struct is a view again (`&state.params` is a `&Device<Params>`):
 ///
-/// ```ignore
+/// ```text
 /// struct Device<T: Tree>(T::Of<OnDevice>);
 /// impl<T: Tree> Deref for Device<T> { type Target = T::Of<OnDevice>; .. }
 /// impl Kind for OnDevice { type Leaf = Buffer; type View<T: Tree> = Device<T>; .. }

@@ -21,8 +21,10 @@ use podracer_compiler::TensorType;
 
 /// A tree of tensors. Derive it:
 ///
-/// ```ignore
-/// #[derive(Tree, Clone, Copy)]
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// # #[derive(Tree, Clone)] struct Layer { weight: Tensor }
+/// #[derive(Tree, Clone)]
 /// struct State { velocity: Tensor, layers: Vec<Layer>, #[tree(fixed)] width: usize }
 /// ```
 ///
@@ -51,10 +53,17 @@ pub trait Tree: Clone + 'static + Over<Item = Self> + IntoTree<Tree = Self> {
     fn from_kind<K: Kind>(of: &Self::Of<K>, f: &mut dyn FnMut(&K::Leaf) -> Tensor) -> Self;
 
     /// From one kind into another.
-    fn convert<J: Kind, K: Kind>(of: &Self::Of<J>, f: &mut dyn FnMut(&J::Leaf) -> K::Leaf) -> Self::Of<K>;
+    fn convert<J: Kind, K: Kind>(
+        of: &Self::Of<J>,
+        f: &mut dyn FnMut(&J::Leaf) -> K::Leaf,
+    ) -> Self::Of<K>;
 
     /// Visits the leaves of a tree in a kind with their paths, which begin with `path`.
-    fn visit_kind<'a, K: Kind>(of: &'a Self::Of<K>, path: &mut Path, f: &mut dyn FnMut(&Path, &'a K::Leaf));
+    fn visit_kind<'a, K: Kind>(
+        of: &'a Self::Of<K>,
+        path: &mut Path,
+        f: &mut dyn FnMut(&Path, &'a K::Leaf),
+    );
 
     /// Takes the leaves out of a tree in a kind.
     fn into_leaves<K: Kind>(of: Self::Of<K>, leaves: &mut Vec<K::Leaf>);
@@ -129,7 +138,11 @@ pub fn tree_select<T: Tree>(p: Tensor, a: &T, b: &T) -> T {
     for (i, leaf) in a.leaves().into_iter().enumerate() {
         match others.get(i) {
             Some(&other) => results.push(crate::tensor::select(p, leaf, other)),
-            None => crate::tensor::report("tree_select", "the two trees have different structures", &[]),
+            None => crate::tensor::report(
+                "tree_select",
+                "the two trees have different structures",
+                &[],
+            ),
         }
     }
     a.with_leaves(&results)
@@ -137,23 +150,51 @@ pub fn tree_select<T: Tree>(p: Tensor, a: &T, b: &T) -> T {
 
 /// Where two trees differ in structure or type: path and both types, `None` if they are alike. The paths begin with
 /// `root`.
-pub(crate) fn difference(root: &str, before: &[(Path, TensorType)], after: &[(Path, TensorType)]) -> Option<(usize, String)> {
+pub(crate) fn difference(
+    root: &str,
+    before: &[(Path, TensorType)],
+    after: &[(Path, TensorType)],
+) -> Option<(usize, String)> {
     for (i, ((path, old), (new_path, new))) in before.iter().zip(after).enumerate() {
         if path != new_path {
-            return Some((i, format!("changed structure: `{}` going in, `{}` coming out", path.under(root), new_path.under(root))));
+            return Some((
+                i,
+                format!(
+                    "changed structure: `{}` going in, `{}` coming out",
+                    path.under(root),
+                    new_path.under(root)
+                ),
+            ));
         }
         if old != new {
-            return Some((i, format!("changed type at `{}`: {old} going in, {new} coming out", path.under(root))));
+            return Some((
+                i,
+                format!(
+                    "changed type at `{}`: {old} going in, {new} coming out",
+                    path.under(root)
+                ),
+            ));
         }
     }
     if before.len() != after.len() {
         let i = before.len().min(after.len());
-        return Some((i, format!("changed structure: {} leaves going in, {} coming out", before.len(), after.len())));
+        return Some((
+            i,
+            format!(
+                "changed structure: {} leaves going in, {} coming out",
+                before.len(),
+                after.len()
+            ),
+        ));
     }
     None
 }
 
 /// Paths and types of the leaves.
 pub(crate) fn typed_paths<T: Tree>(tree: &T) -> Vec<(Path, TensorType)> {
-    tree.paths().into_iter().zip(tree.leaves()).map(|(path, leaf)| (path, leaf.ty())).collect()
+    tree.paths()
+        .into_iter()
+        .zip(tree.leaves())
+        .map(|(path, leaf)| (path, leaf.ty()))
+        .collect()
 }

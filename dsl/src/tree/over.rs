@@ -69,17 +69,24 @@ impl Sources {
             let ty = tensor.ty();
             let name = path.under("xs");
             let Some(&extent) = ty.shape.first() else {
-                return Err(format!("`{name}` is a scalar, {ty}: it has no axis to go over (use `whole(..)` or capture it)"));
+                return Err(format!(
+                    "`{name}` is a scalar, {ty}: it has no axis to go over (use `whole(..)` or capture it)"
+                ));
             };
             match first {
                 None => first = Some((path, extent)),
                 Some((other, length)) if length != extent => {
-                    return Err(format!("lengths differ: `{}` has {length}, `{name}` has {extent} ({ty})", other.under("xs")));
+                    return Err(format!(
+                        "lengths differ: `{}` has {length}, `{name}` has {extent} ({ty})",
+                        other.under("xs")
+                    ));
                 }
                 Some(_) => {}
             }
         }
-        first.map(|(_, length)| length).ok_or_else(|| "there is nothing to go over: no argument has an axis for it".to_string())
+        first.map(|(_, length)| length).ok_or_else(|| {
+            "there is nothing to go over: no argument has an axis for it".to_string()
+        })
     }
 }
 
@@ -102,7 +109,9 @@ impl<'a> Items<'a> {
 #[doc(hidden)]
 pub fn tree_sources<T: Tree>(tree: &T, sources: &mut Sources) {
     let mut path = sources.path.clone();
-    tree.visit(&mut path, &mut |path, leaf| sources.found.push((path.clone(), leaf)));
+    tree.visit(&mut path, &mut |path, leaf| {
+        sources.found.push((path.clone(), leaf))
+    });
 }
 
 /// What `#[derive(Tree)]` calls for [`Over::item`].
@@ -152,7 +161,9 @@ impl<T: Tree> Over for Axis<T> {
     fn sources(&self, sources: &mut Sources) {
         let mut path = sources.path.clone();
         let mut leaves = Vec::new();
-        self.tree.visit(&mut path, &mut |path, leaf| leaves.push((path.clone(), leaf)));
+        self.tree.visit(&mut path, &mut |path, leaf| {
+            leaves.push((path.clone(), leaf))
+        });
         for (path, leaf) in leaves {
             sources.found.push((path, leaf.move_axis(self.axis, 0)));
         }
@@ -190,7 +201,11 @@ impl Over for Range<usize> {
     #[track_caller]
     fn sources(&self, sources: &mut Sources) {
         let numbers = create::iota(DType::I32, [self.end.saturating_sub(self.start)], 0);
-        sources.push(if self.start == 0 { numbers } else { numbers + self.start });
+        sources.push(if self.start == 0 {
+            numbers
+        } else {
+            numbers + self.start
+        });
     }
     fn item(self, items: &mut Items<'_>) -> Tensor {
         items.take()

@@ -46,7 +46,9 @@ impl fmt::Display for Path {
         for (i, step) in self.0.iter().enumerate() {
             match step {
                 Step::Field(name) => write!(f, "{}{name}", if i > 0 { "." } else { "" })?,
-                Step::Position(position) => write!(f, "{}{position}", if i > 0 { "." } else { "" })?,
+                Step::Position(position) => {
+                    write!(f, "{}{position}", if i > 0 { "." } else { "" })?
+                }
                 Step::Index(index) => write!(f, "[{index}]")?,
             }
         }

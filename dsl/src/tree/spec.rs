@@ -14,7 +14,9 @@ impl<T: Tree> Spec<T> {
     /// Paths and types of the leaves, in order.
     pub fn leaves(&self) -> Vec<(Path, TensorType)> {
         let mut leaves = Vec::new();
-        T::visit_kind::<Types>(&self.0, &mut Path::root(), &mut |path, ty| leaves.push((path.clone(), ty.clone())));
+        T::visit_kind::<Types>(&self.0, &mut Path::root(), &mut |path, ty| {
+            leaves.push((path.clone(), ty.clone()))
+        });
         leaves
     }
 
@@ -30,7 +32,9 @@ impl<T: Tree> Spec<T> {
 
     /// The spec of `size` such trees, stacked along a new leading axis.
     pub fn stacked(&self, size: usize) -> Spec<T> {
-        Spec(T::convert::<Types, Types>(&self.0, &mut |ty| ty.stacked(size)))
+        Spec(T::convert::<Types, Types>(&self.0, &mut |ty| {
+            ty.stacked(size)
+        }))
     }
 }
 
@@ -69,7 +73,10 @@ impl<T: Tree> fmt::Display for Spec<T> {
         match &leaves[..] {
             [(path, ty)] if path.0.is_empty() => write!(f, "{ty}"),
             _ => {
-                let leaves: Vec<String> = leaves.iter().map(|(path, ty)| format!("{path}: {ty}")).collect();
+                let leaves: Vec<String> = leaves
+                    .iter()
+                    .map(|(path, ty)| format!("{path}: {ty}"))
+                    .collect();
                 write!(f, "{{{}}}", leaves.join(", "))
             }
         }

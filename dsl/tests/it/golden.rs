@@ -13,12 +13,26 @@ struct Record {
 
 fn array(value: &Value) -> Array {
     let dtype = DType::parse(value["dtype"].as_str().expect("a dtype")).expect("a known dtype");
-    let shape: Vec<usize> = value["shape"].as_array().expect("a shape").iter().map(|n| n.as_u64().expect("an extent") as usize).collect();
-    let data = value["data"].as_array().expect("data").iter().map(|x| match x {
-        Value::Bool(x) => podracer_compiler::Scalar::Bool(*x),
-        x if dtype.is_float() => podracer_compiler::Scalar::Float(float(x)),
-        x => podracer_compiler::Scalar::Int(x.as_i64().map(i128::from).or(x.as_u64().map(i128::from)).expect("an integer")),
-    });
+    let shape: Vec<usize> = value["shape"]
+        .as_array()
+        .expect("a shape")
+        .iter()
+        .map(|n| n.as_u64().expect("an extent") as usize)
+        .collect();
+    let data = value["data"]
+        .as_array()
+        .expect("data")
+        .iter()
+        .map(|x| match x {
+            Value::Bool(x) => podracer_compiler::Scalar::Bool(*x),
+            x if dtype.is_float() => podracer_compiler::Scalar::Float(float(x)),
+            x => podracer_compiler::Scalar::Int(
+                x.as_i64()
+                    .map(i128::from)
+                    .or(x.as_u64().map(i128::from))
+                    .expect("an integer"),
+            ),
+        });
     Array::new(TensorType::new(dtype, shape), data.collect())
 }
 
@@ -33,15 +47,30 @@ fn float(x: &Value) -> f64 {
 
 /// All records of one function.
 fn records(op: &str) -> Vec<Record> {
-    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/random.json")).expect("the golden file");
+    let text = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../tests/golden/random.json"
+    ))
+    .expect("the golden file");
     let file: Value = serde_json::from_str(&text).expect("JSON");
-    let arrays = |value: &Value| value.as_array().expect("a list").iter().map(array).collect();
-    let all = file["records"].as_array().expect("records").iter().map(|record| Record {
-        op: record["op"].as_str().expect("a name").to_string(),
-        attrs: record["attrs"].clone(),
-        inputs: arrays(&record["inputs"]),
-        outputs: arrays(&record["outputs"]),
-    });
+    let arrays = |value: &Value| {
+        value
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(array)
+            .collect()
+    };
+    let all = file["records"]
+        .as_array()
+        .expect("records")
+        .iter()
+        .map(|record| Record {
+            op: record["op"].as_str().expect("a name").to_string(),
+            attrs: record["attrs"].clone(),
+            inputs: arrays(&record["inputs"]),
+            outputs: arrays(&record["outputs"]),
+        });
     let found: Vec<Record> = all.filter(|record| record.op == op).collect();
     assert!(!found.is_empty(), "no records of {op}");
     found
@@ -49,7 +78,12 @@ fn records(op: &str) -> Vec<Record> {
 
 impl Record {
     fn shape(&self) -> Vec<usize> {
-        self.attrs["shape"].as_array().expect("a shape").iter().map(|n| n.as_u64().expect("an extent") as usize).collect()
+        self.attrs["shape"]
+            .as_array()
+            .expect("a shape")
+            .iter()
+            .map(|n| n.as_u64().expect("an extent") as usize)
+            .collect()
     }
 
     fn number(&self, name: &str) -> f64 {
@@ -79,7 +113,9 @@ impl Record {
     fn near(&self, got: &Array, tolerance: f64) {
         assert_eq!(got.ty, self.outputs[0].ty, "{} {}", self.op, self.attrs);
         for (g, e) in got.to_f64().into_iter().zip(self.outputs[0].to_f64()) {
-            let fine = g == e || (g.is_nan() && e.is_nan()) || (g - e).abs() <= tolerance * e.abs().max(1e-3);
+            let fine = g == e
+                || (g.is_nan() && e.is_nan())
+                || (g - e).abs() <= tolerance * e.abs().max(1e-3);
             assert!(fine, "{} {}: {g} against {e}", self.op, self.attrs);
         }
     }
@@ -90,10 +126,21 @@ fn keys_of_seeds() {
     for record in records("key") {
         let seed = record.integer("seed");
         let wide = record.integer("seed_bits") == 64;
-        let words = run_on((), &[], |()| if wide { Key::new(seed as u64) } else { Key::new(seed as u32) }).remove(0);
+        let words = run_on((), &[], |()| {
+            if wide {
+                Key::new(seed as u64)
+            } else {
+                Key::new(seed as u32)
+            }
+        })
+        .remove(0);
         record.same(&words);
         let ty = if wide { i64([]) } else { u32([]) };
-        let seed = if wide { Array::ints(DType::I64, [], &[i128::from(seed)]) } else { Array::ints(DType::U32, [], &[i128::from(seed)]) };
+        let seed = if wide {
+            Array::ints(DType::I64, [], &[i128::from(seed)])
+        } else {
+            Array::ints(DType::U32, [], &[i128::from(seed)])
+        };
         record.same(&run_on(ty, &[seed], |seed| Key::new(seed)).remove(0));
     }
 }
@@ -103,7 +150,8 @@ fn splitting_and_folding() {
     for record in records("split") {
         let shape = record.shape();
         let n = shape.iter().product();
-        record.same(&record.draw(|key| key.split_n(n).words().reshape([&shape[..], &[2]].concat())));
+        record
+            .same(&record.draw(|key| key.split_n(n).words().reshape([&shape[..], &[2]].concat())));
     }
     for record in records("fold_in") {
         record.same(&record.draw(|key| key.fold_in(record.integer("data") as u32).words()));
@@ -131,7 +179,9 @@ fn integers_in_a_range() {
         let (low, high) = (record.integer("low"), record.integer("high"));
         record.same(&record.draw(|key| key.randint_of(record.dtype(), record.shape(), low..high)));
         if record.dtype() == DType::I32 {
-            let computed = record.draw(|key| key.randint_between(record.shape(), scalar(low as i32), scalar(high as i32)));
+            let computed = record.draw(|key| {
+                key.randint_between(record.shape(), scalar(low as i32), scalar(high as i32))
+            });
             record.same(&computed);
         }
     }
@@ -145,9 +195,18 @@ fn orders() {
             record.same(&record.draw(|key| key.permutation(n)));
             continue;
         }
-        let (axis, independent) = (record.integer("axis") as isize, record.attrs["independent"].as_bool().expect("a flag"));
+        let (axis, independent) = (
+            record.integer("axis") as isize,
+            record.attrs["independent"].as_bool().expect("a flag"),
+        );
         let spec = (key(), Spec::<Tensor>(record.inputs[1].ty.clone()));
-        let got = run_on(spec, &record.inputs, |(key, x)| if independent { key.shuffle_independent(x, axis) } else { key.shuffle(x, axis) });
+        let got = run_on(spec, &record.inputs, |(key, x)| {
+            if independent {
+                key.shuffle_independent(x, axis)
+            } else {
+                key.shuffle(x, axis)
+            }
+        });
         record.same(&got[0]);
     }
 }
@@ -160,7 +219,10 @@ fn uniform_floats() {
             record.same(&record.draw(|key| key.uniform_of(record.dtype(), record.shape())));
         } else {
             // XLA may contract the product and the sum.
-            record.near(&record.draw(|key| key.uniform_range(record.shape(), low, high)), 1e-6);
+            record.near(
+                &record.draw(|key| key.uniform_range(record.shape(), low, high)),
+                1e-6,
+            );
         }
     }
     for record in records("bernoulli") {
@@ -171,11 +233,17 @@ fn uniform_floats() {
 #[test]
 fn distributions() {
     for record in records("normal") {
-        record.near(&record.draw(|key| key.normal_of(record.dtype(), record.shape())), 2e-6);
+        record.near(
+            &record.draw(|key| key.normal_of(record.dtype(), record.shape())),
+            2e-6,
+        );
     }
     for record in records("truncated_normal") {
         let (low, high) = (record.number("low"), record.number("high"));
-        record.near(&record.draw(|key| key.truncated_normal(record.shape(), low, high)), 2e-5);
+        record.near(
+            &record.draw(|key| key.truncated_normal(record.shape(), low, high)),
+            2e-5,
+        );
     }
     type Draw = fn(Key, Vec<usize>) -> Tensor;
     let all: [(&str, Draw); 6] = [
@@ -189,7 +257,10 @@ fn distributions() {
     for (name, draw) in all {
         for record in records(name) {
             // XLA's tangent is good to an absolute error only.
-            record.near(&record.draw(|key| draw(key, record.shape())), if name == "cauchy" { 2e-4 } else { 3e-6 });
+            record.near(
+                &record.draw(|key| draw(key, record.shape())),
+                if name == "cauchy" { 2e-4 } else { 3e-6 },
+            );
         }
     }
 }
@@ -200,19 +271,33 @@ fn choices() {
         let spec = (key(), Spec::<Tensor>(record.inputs[1].ty.clone()));
         let axis = record.integer("axis") as isize;
         let got = run_on(spec, &record.inputs, |(key, logits)| {
-            if record.attrs["shape"].is_array() { key.categorical_n(logits, record.shape()) } else { key.categorical_axis(logits, axis) }
+            if record.attrs["shape"].is_array() {
+                key.categorical_n(logits, record.shape())
+            } else {
+                key.categorical_axis(logits, axis)
+            }
         });
         record.same(&got[0]);
     }
     for record in records("choice") {
-        let (shape, replace) = (record.shape(), record.attrs["replace"].as_bool().expect("a flag"));
-        let types: Vec<Spec<Tensor>> = record.inputs[1..].iter().map(|input| Spec(input.ty.clone())).collect();
-        let got = run_on((key(), types), &record.inputs, |(key, inputs)| match (&inputs[..], replace) {
-            (&[items], true) => key.choice(items, shape),
-            (&[items], false) => key.choice_distinct(items, shape[0]),
-            (&[items, weights], true) => key.choice_weighted(items, weights, shape),
-            (&[items, weights, ..], false) => key.choice_weighted_distinct(items, weights, shape[0]),
-            _ => unreachable!("choice has one or two inputs beside the key"),
+        let (shape, replace) = (
+            record.shape(),
+            record.attrs["replace"].as_bool().expect("a flag"),
+        );
+        let types: Vec<Spec<Tensor>> = record.inputs[1..]
+            .iter()
+            .map(|input| Spec(input.ty.clone()))
+            .collect();
+        let got = run_on((key(), types), &record.inputs, |(key, inputs)| {
+            match (&inputs[..], replace) {
+                (&[items], true) => key.choice(items, shape),
+                (&[items], false) => key.choice_distinct(items, shape[0]),
+                (&[items, weights], true) => key.choice_weighted(items, weights, shape),
+                (&[items, weights, ..], false) => {
+                    key.choice_weighted_distinct(items, weights, shape[0])
+                }
+                _ => unreachable!("choice has one or two inputs beside the key"),
+            }
         });
         record.same(&got[0]);
     }

@@ -10,7 +10,11 @@ pub fn run<R: IntoTree>(f: impl FnOnce() -> R) -> Vec<Array> {
 
 /// Runs a function on arrays.
 #[track_caller]
-pub fn run_on<S: ArgumentSpec, R: IntoTree>(spec: S, arguments: &[Array], f: impl FnOnce(S::Tree) -> R) -> Vec<Array> {
+pub fn run_on<S: ArgumentSpec, R: IntoTree>(
+    spec: S,
+    arguments: &[Array],
+    f: impl FnOnce(S::Tree) -> R,
+) -> Vec<Array> {
     match trace(spec, f) {
         Ok(traced) => traced.eval(arguments).expect("arguments fit"),
         Err(errors) => panic!("{errors}"),
@@ -42,6 +46,9 @@ pub fn close(got: &Array, expected: &[f64], tolerance: f64) {
     let got = got.to_f64();
     assert_eq!(got.len(), expected.len(), "{got:?} against {expected:?}");
     for (g, e) in got.iter().zip(expected) {
-        assert!((g - e).abs() <= tolerance * e.abs().max(1.0) || (g.is_nan() && e.is_nan()) || g == e, "{got:?} against {expected:?}");
+        assert!(
+            (g - e).abs() <= tolerance * e.abs().max(1.0) || (g.is_nan() && e.is_nan()) || g == e,
+            "{got:?} against {expected:?}"
+        );
     }
 }

@@ -7,3 +7,4 @@ mod golden;
 mod helpers;
 mod mistakes;
 mod tensors;
+mod trees;
