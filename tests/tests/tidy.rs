@@ -10,7 +10,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("podracer-mlir", &["podracer-compiler"]),
     ("podracer-derive", &[]),
     ("podracer-dsl", &["podracer-compiler", "podracer-derive"]),
-    ("podracer-stdlib", &["podracer-dsl"]),
+    ("podracer-stdlib", &["podracer-dsl", "podracer-envs"]),
     ("podracer-envs", &["podracer-dsl"]),
     ("podracer-plugins", &[]),
     (
@@ -221,8 +221,11 @@ fn files_are_short() {
 
 #[test]
 fn modules_say_what_they_are() {
+    // Programs that must not compile are quoted in full by what is expected of them.
+    let fixture = |file: &Path| file.components().any(|part| part.as_os_str() == "compile_fail");
     let silent = files_with(&["rs"])
         .into_iter()
+        .filter(|(file, _)| !fixture(file))
         .filter(|(_, text)| !text.starts_with("//!"));
     check_all(
         &silent

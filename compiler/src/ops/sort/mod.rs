@@ -303,6 +303,11 @@ impl Builder {
 
 /// The elements of `x` at `positions` along `axis`; both have one shape but for that axis.
 fn take_along(b: &mut Builder, x: Var, positions: Var, axis: usize) -> Var {
+    if b.ty(positions).elements() == 0 {
+        // No window fits into an axis without elements.
+        let ty = b.ty(positions).with_dtype(b.ty(x).dtype);
+        return b.zeros(&ty);
+    }
     let rank = b.ty(x).rank();
     let others = super::reduce::other_axes(rank, &[axis]);
     let op = Gather {
