@@ -1,5 +1,6 @@
 //! The standard library against the values of rlax, optax, flax, jax.nn and distrax, by the reference semantics.
 
+mod agent_loop;
 mod distributions;
 mod golden;
 mod losses;
