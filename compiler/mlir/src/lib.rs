@@ -9,7 +9,8 @@
 //!   so that no handle can outlive it.
 //! - The text is a function of the program and the [`ModuleSpec`]: no address, hash order or clock shapes it.
 //! - What the caller or an op did wrong comes back as [`MlirError`], never as a panic or on the standard error stream.
-#![deny(unsafe_code, missing_docs)]
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
 
 mod attribute;
 mod constant;

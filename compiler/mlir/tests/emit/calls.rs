@@ -1,6 +1,6 @@
 //! Functions that are called: emitted once each, privately, under readable names.
 
-use crate::double::{CallDouble, Double, Lower, check, func, module, ty};
+use crate::double::{CallDouble, Lower, check, func, module, ty};
 use podracer_compiler::lower::hlo_simple;
 use podracer_compiler::{Builder, DType, Func};
 use std::sync::Arc;
