@@ -9,8 +9,8 @@ mod online;
 mod ppo;
 
 pub use network::{ActorCritic, Policy};
-pub use online::{OnlineActorCritic, OnlineMetrics};
-pub use ppo::{Ppo, PpoBatch, PpoMetrics};
+pub use online::{OnlineActorCritic, OnlineBatch, OnlineMetrics, OnlineOutput};
+pub use ppo::{Ppo, PpoBatch, PpoMetrics, PpoOutput};
 
 use podracer_dsl::prelude::*;
 
