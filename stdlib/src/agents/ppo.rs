@@ -164,11 +164,12 @@ impl<O: Optimizer> Agent for Ppo<O> {
         let keys = key.fold_in(axis_index(Replicas)).split_n(self.epochs);
         let permutations = vmap(keys, |key| if self.exact_shuffle { key.permutation(steps) } else { key.feistel_permutation(steps) });
         let minibatch = permutations.reshape([updates, steps / self.minibatches]);
-        // One collective for the statistics of all minibatches.
-        let of_minibatch = advantage.take(minibatch, 0);
-        let advantage_mean = pmean(of_minibatch.mean_axis(1), Replicas);
-        let centred = of_minibatch - advantage_mean.expand_dims(1);
-        let advantage_std = pmean(centred.square().mean_axis(1), Replicas).sqrt();
+        // Each statistic of all minibatches passes one collective. The loops keep what is summed apart from what reads the
+        // sums: XLA:CPU would otherwise fuse them and sum a minibatch again for each of its elements.
+        let of = |rows: Tensor| advantage.take(rows, 0);
+        let advantage_mean = pmean(map(minibatch, |rows| of(rows).mean()), Replicas);
+        let variance = map((minibatch, advantage_mean), |(rows, mean)| (of(rows) - mean).square().mean());
+        let advantage_std = pmean(variance, Replicas).sqrt();
         let batch = PpoBatch {
             observation: merge(trajectory.observation),
             action: merge(trajectory.action),
