@@ -1,7 +1,7 @@
 //! Draws of words and integers.
 
 use super::Key;
-use super::threefry::threefry2x32;
+use super::threefry::{halves_split, threefry2x32};
 use crate::tensor::{IntoTensor, Shape, Tensor, create, fail, report, select};
 use podracer_compiler::{DType, TensorType};
 use std::ops::Range;
@@ -48,13 +48,6 @@ pub(super) fn bits_of((a, b): (Tensor, Tensor), dtype: DType, shape: &[usize]) -
         4 => x ^ y,
         _ => (x ^ y).astype(dtype),
     }
-}
-
-/// Two keys of one, without the stack in between.
-#[track_caller]
-pub(super) fn halves_split((a, b): (Tensor, Tensor)) -> [(Tensor, Tensor); 2] {
-    let (high, low) = threefry2x32(a, b, None, Some(create::iota(DType::U32, [2], 0)));
-    [(high.index(0), low.index(0)), (high.index(1), low.index(1))]
 }
 
 /// Words and integers.

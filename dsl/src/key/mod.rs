@@ -16,7 +16,7 @@ use crate::tensor::{IntoTensor, Operand, Tensor, create, report, stack};
 use crate::trace::state;
 use crate::tree::{IntoTree, Items, Kind, Over, Path, Sources, Tree, tree_item, tree_sources};
 use podracer_compiler::{DType, Loc, TensorType};
-use threefry::threefry2x32;
+use threefry::{halves_split, threefry2x32};
 
 /// A random key: two u32 words.
 ///
@@ -26,6 +26,9 @@ use threefry::threefry2x32;
 #[must_use = "a key that is not used draws nothing"]
 pub struct Key {
     words: Tensor,
+    /// The two words, where they were computed one by one. Taking them out of `words` again would leave a concatenation
+    /// and slices in every loop that splits keys, and XLA fuses neither with what computes the words.
+    halves: Option<(Tensor, Tensor)>,
 }
 
 /// Several keys, to go over in `vmap`, `scan` or `map`: a `u32[n, 2]`.
@@ -88,12 +91,25 @@ impl Key {
     #[track_caller]
     pub fn new(seed: impl Seed) -> Key {
         let (high, low) = seed.words();
-        let words = [
+        Key::of_halves(
             crate::tensor::materialize(high),
             crate::tensor::materialize(low),
-        ];
+        )
+    }
+
+    #[track_caller]
+    fn of_halves(high: Tensor, low: Tensor) -> Key {
         Key {
-            words: stack(&words, 0),
+            words: stack(&[high, low], 0),
+            halves: Some((high, low)),
+        }
+    }
+
+    /// A key of words that are one tensor already.
+    fn of_words(words: Tensor) -> Key {
+        Key {
+            words,
+            halves: None,
         }
     }
 
@@ -108,7 +124,7 @@ impl Key {
                 &[words],
             );
         }
-        Key { words }
+        Key::of_words(words)
     }
 
     /// The raw words, a `u32[2]`, for storing. Looking at them does not use the key up.
@@ -135,7 +151,8 @@ impl Key {
             let half = crate::tensor::poison(TensorType::scalar(DType::U32));
             return (half, half);
         }
-        (self.words.index(0), self.words.index(1))
+        self.halves
+            .unwrap_or_else(|| (self.words.index(0), self.words.index(1)))
     }
 
     /// The same key for another use of the same numbers, on purpose: antithetic draws, common random numbers over a
@@ -150,6 +167,7 @@ impl Key {
         });
         Key {
             words: copy.unwrap_or(words),
+            halves: self.halves,
         }
     }
 
@@ -163,12 +181,11 @@ impl Key {
     /// `N` independent keys: `let [init, act, learn] = key.split_into();`
     #[track_caller]
     pub fn split_into<const N: usize>(self) -> [Key; N] {
-        let keys = self.split_n(N);
-        let mut parts = Vec::with_capacity(N);
-        for i in 0..N {
-            parts.push(keys.words.index(i));
+        let mut keys = Vec::with_capacity(N);
+        for (high, low) in halves_split::<N>(self.consume()) {
+            keys.push(Key::of_halves(high, low));
         }
-        std::array::from_fn(|i| Key { words: parts[i] })
+        std::array::from_fn(|i| keys[i].clone())
     }
 
     /// `n` independent keys, to go over.
@@ -196,9 +213,7 @@ impl Key {
         }
         let (a, b) = self.halves();
         let (high, low) = threefry2x32(a, b, None, Some(data.astype(DType::U32)));
-        Key {
-            words: stack(&[high, low], 0),
-        }
+        Key::of_halves(high, low)
     }
 }
 
@@ -235,9 +250,7 @@ impl Keys {
     /// Key number `i`.
     #[track_caller]
     pub fn at(&self, i: usize) -> Key {
-        Key {
-            words: self.words.index(i),
-        }
+        Key::of_words(self.words.index(i))
     }
 }
 
@@ -248,9 +261,7 @@ impl Over for Keys {
         sources.push(self.words);
     }
     fn item(self, items: &mut Items<'_>) -> Key {
-        Key {
-            words: items.take(),
-        }
+        Key::of_words(items.take())
     }
 }
 
@@ -279,15 +290,13 @@ impl Tree for Key {
         f(path, self.words);
     }
     fn map(&self, f: &mut dyn FnMut(Tensor) -> Tensor) -> Key {
-        Key {
-            words: f(self.words),
-        }
+        Key::of_words(f(self.words))
     }
     fn to_kind<K: Kind>(&self, f: &mut dyn FnMut(Tensor) -> K::Leaf) -> K::Leaf {
         f(self.words)
     }
     fn from_kind<K: Kind>(of: &K::Leaf, f: &mut dyn FnMut(&K::Leaf) -> Tensor) -> Key {
-        Key { words: f(of) }
+        Key::of_words(f(of))
     }
     fn convert<J: Kind, K: Kind>(of: &J::Leaf, f: &mut dyn FnMut(&J::Leaf) -> K::Leaf) -> K::Leaf {
         f(of)

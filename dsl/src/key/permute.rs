@@ -1,7 +1,8 @@
 //! Random orders.
 
 use super::Key;
-use super::discrete::{bits_of, halves_split};
+use super::discrete::bits_of;
+use super::threefry::halves_split;
 use crate::tensor::{Tensor, create, fail, resolve_axis, sort_together};
 use podracer_compiler::{DType, TensorType};
 

@@ -1,6 +1,6 @@
 //! The cipher: threefry-2x32 with 20 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
 
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, create};
 
 const ROTATIONS: [[u32; 4]; 2] = [[13, 15, 26, 6], [17, 29, 16, 24]];
 /// The constant that keeps a zero key from being weak.
@@ -26,4 +26,20 @@ pub(super) fn threefry2x32(
         y = y + schedule[(group + 2) % 3] + (group as u32 + 1);
     }
     (x, y)
+}
+
+/// `N` keys of one: what it makes of the counters `0..N`, two words each. One by one, so that what uses a key computes that
+/// one where it stands; taken from a vector of them, slices would keep XLA from fusing.
+#[track_caller]
+pub(super) fn halves_split<const N: usize>((a, b): (Tensor, Tensor)) -> [(Tensor, Tensor); N] {
+    let mut keys = Vec::with_capacity(N);
+    for i in 0..N as u32 {
+        let counter = if i == 0 {
+            None
+        } else {
+            Some(create::scalar(i))
+        };
+        keys.push(threefry2x32(a, b, None, counter));
+    }
+    std::array::from_fn(|i| keys[i])
 }
