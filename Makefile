@@ -22,10 +22,10 @@ test: setup ## Run all tests
 	cargo test --workspace --locked --doc
 
 bench: setup ## Time training beside a JAX peer
-	scripts/bench training $(ARGS)
+	cargo bench --locked --bench ppo -- $(ARGS)
 
 bench-envs: setup ## Time random-policy stepping beside a JAX peer
-	scripts/bench environments $(ARGS)
+	cargo bench --locked --bench envs -- $(ARGS)
 
 doc: setup ## Build the documentation
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked

@@ -1,0 +1,213 @@
+//! Ours: environments stepped by a random policy, as one program for all devices.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use podracer_dsl::prelude::*;
+use podracer_envs::Environment;
+use podracer_runtime::{
+    Client, CompileOptions, ExecutableCache, HloModule, HostArray, Placement, Program,
+    ProgramOptions, XlaOptions,
+};
+
+/// Steps whose actions and keys are drawn together.
+const BLOCK: usize = 32;
+
+/// How many, and for how long.
+#[derive(Clone, Copy)]
+pub struct Shape {
+    /// Environments in all.
+    pub environments: usize,
+    /// Steps of each in a run, in whole blocks of 32.
+    pub steps: usize,
+}
+
+/// What the environments of a device add up to.
+#[derive(Tree, Clone)]
+pub struct Totals {
+    /// All observations. f32 `[1]`
+    observations: Tensor,
+    /// All rewards. f32 `[1]`
+    rewards: Tensor,
+    /// Episodes that ended. i32 `[1]`
+    ends: Tensor,
+}
+
+/// The environments of a device on their way, `[N]` each.
+#[derive(Tree, Clone)]
+struct Sums<S: Tree> {
+    state: S,
+    /// Sums over the steps: all that came out of the environments is read, so that nothing of it can be left out.
+    /// f32 `[..., N]`
+    observations: Tensor,
+    rewards: Tensor,
+    ends: Tensor,
+}
+
+/// The compiled program.
+pub struct Stepping {
+    program: Program<(Tensor,), Totals>,
+    shape: Shape,
+    compile_seconds: f64,
+}
+
+/// A run.
+pub struct Run {
+    /// From the dispatch to the arrival of the totals.
+    pub seconds: f64,
+    /// Over all episodes.
+    pub mean_return: f64,
+}
+
+impl Stepping {
+    /// For all devices of the client.
+    pub fn compile<E: Environment<Observation = Tensor>>(
+        client: &Client,
+        environment: E,
+        shape: Shape,
+    ) -> Result<Self> {
+        let start = Instant::now();
+        let devices = client.devices().len();
+        let per_device = shape.environments / devices;
+        let traced = trace((u32([2]),), |(seed,)| {
+            totals(&environment, Key::from_words(seed), per_device, shape.steps)
+        })?;
+        let options = ProgramOptions {
+            compile: CompileOptions {
+                replicas: devices,
+                device_assignment: None,
+                xla: XlaOptions::for_platform("cpu").whole_loop().pairs(),
+            },
+            cache: ExecutableCache::disabled(),
+        };
+        let program = Program::compile(
+            client,
+            "stepping",
+            &traced,
+            vec![Placement::Sharded; 3],
+            &options,
+        )?;
+        Ok(Stepping {
+            program,
+            shape,
+            compile_seconds: start.elapsed().as_secs_f64(),
+        })
+    }
+
+    /// From the trace to the executable.
+    pub fn compile_seconds(&self) -> f64 {
+        self.compile_seconds
+    }
+
+    /// The devices that share the environments.
+    pub fn devices(&self) -> usize {
+        self.program.executable().devices().len()
+    }
+
+    /// Of all environments in a run.
+    pub fn env_steps(&self) -> usize {
+        self.shape.environments / self.devices()
+            * self.devices()
+            * (self.shape.steps / BLOCK * BLOCK)
+    }
+
+    /// What XLA made of it.
+    pub fn hlo(&self) -> Result<HloModule> {
+        Ok(self.program.executable().compiled().optimized()?)
+    }
+
+    /// Steps all environments from their first states.
+    pub fn run(&self, seed: u64) -> Result<Run> {
+        let words = HostArray::from_slice([2], &[(seed >> 32) as u32, seed as u32])?;
+        let words = self.program.upload(&u32([2]), &[words])?;
+        let start = Instant::now();
+        let totals = self.program.run((words,))?.to_host()?;
+        let seconds = start.elapsed().as_secs_f64();
+        let observations: f32 = totals.observations.to_vec::<f32>()?.iter().sum();
+        let rewards: f32 = totals.rewards.to_vec::<f32>()?.iter().sum();
+        let ends: i32 = totals.ends.to_vec::<i32>()?.iter().sum();
+        observations
+            .is_finite()
+            .then_some(())
+            .context("the observations do not add up to a number")?;
+        Ok(Run {
+            seconds,
+            mean_return: f64::from(rewards) / f64::from(ends.max(1)),
+        })
+    }
+}
+
+/// One device's part.
+fn totals<E: Environment<Observation = Tensor>>(
+    environment: &E,
+    key: Key,
+    environments: usize,
+    steps: usize,
+) -> Totals {
+    let env = environment.clone().auto_reset();
+    let actions = environment.action_space().bounds(0).1 as u32 + 1;
+    // Every environment has keys of its own, by its number among all.
+    let first = axis_index(Replicas) * environments as i32;
+    let keys = vmap(
+        (arange(environments) + first, whole(key)),
+        |(index, key)| {
+            let [start, actions, steps] = key.fold_in(index).split_into();
+            (start, actions, steps)
+        },
+    );
+    let (start_keys, action_keys, step_keys) = keys;
+    let sums = vmap(start_keys, |key| {
+        let state = env.initial_state(key);
+        let observations = env.observe(state.clone()).zeros_like();
+        Sums {
+            state,
+            observations,
+            rewards: scalar(0.0),
+            ends: scalar(0),
+        }
+    });
+    let sums = Sums {
+        observations: environments_last(sums.observations),
+        ..sums
+    };
+    let (sums, ()) = scan(sums, 0..steps / BLOCK, |sums, block| {
+        // Drawn before the steps, because XLA computes a value again in every fusion that reads it, and many read these.
+        let draws = vmap(arange(BLOCK) + block * BLOCK as i32, |step| {
+            vmap(
+                (action_keys.clone(), step_keys.clone()),
+                |(action_key, step_key)| {
+                    // 16 bits are enough: no action is likelier than another by more than 1 in 20,000.
+                    let action = ((action_key.fold_in(step).bits(U32, []) >> 16) * actions) >> 16;
+                    let words = step_key.fold_in(step).words();
+                    (action.astype(I32), words.index(0), words.index(1))
+                },
+            )
+        });
+        scan(sums, draws, |sums, (action, high, low)| {
+            let (state, timestep) = vmap(
+                (sums.state, action, high, low),
+                |(state, action, high, low)| {
+                    env.step(state, action, Key::from_words(stack(&[high, low], 0)))
+                },
+            );
+            let sums = Sums {
+                state,
+                observations: sums.observations + environments_last(timestep.observation),
+                rewards: sums.rewards + timestep.reward,
+                ends: sums.ends + timestep.done().astype(I32),
+            };
+            (sums, ())
+        })
+    });
+    let total = |x: Tensor| x.sum().reshape([1]);
+    Totals {
+        observations: total(sums.observations),
+        rewards: total(sums.rewards),
+        ends: total(sums.ends),
+    }
+}
+
+/// The axis of the environments comes last, where vectors of the machine run along it.
+fn environments_last(x: Tensor) -> Tensor {
+    x.move_axis(0, -1)
+}

@@ -1,0 +1,217 @@
+//! The matrix products of PPO alone: what is left of an update when everything else costs nothing.
+//!
+//! The products of one update (rollout, values of the final observations, forward and backward passes of every minibatch) in the
+//! shapes that training has, on as many devices, in the order of their dependencies. Weights move a little with every backward
+//! pass, so that no product can be hoisted or shared.
+
+use std::time::Instant;
+
+use anyhow::Result;
+use podracer_dsl::prelude::*;
+use podracer_runtime::{
+    Client, CompileOptions, Device, ExecutableCache, HostArray, Placement, Program, ProgramOptions,
+    XlaOptions,
+};
+use serde_json::json;
+
+use crate::ours::{Shape, UNROLL};
+use crate::support::{Table, say, si};
+
+const OBSERVATION: usize = 4;
+const HIDDEN: usize = 64;
+const OUTPUTS: [usize; 2] = [2, 1];
+const EPOCHS: usize = 4;
+const MINIBATCHES: usize = 4;
+/// Chained products in one call of a product measured by itself.
+const CHAIN: usize = 64;
+/// The best of so many runs counts.
+const RUNS: usize = 5;
+
+/// What the plugin's dots allow.
+pub struct Limit {
+    environments: usize,
+    /// Rows of a minibatch on one device.
+    rows: usize,
+    /// GFLOP/s on one device, all devices at work: a hidden layer's forward pass, gradient by its input, gradient by its weights.
+    hidden: [f64; 3],
+    /// The same of all of an update's products.
+    update: f64,
+    /// Environment steps a second on all devices, if there were only the products.
+    pub steps_per_second: f64,
+}
+
+/// Measures the products of training in this shape.
+pub fn limit(client: &Client, shape: Shape) -> Result<Limit> {
+    let environments = shape.environments / shape.devices;
+    let rows = environments * UNROLL / MINIBATCHES;
+    let update = {
+        let seconds = seconds(client, shape.devices, |weight| update(weight, environments))?;
+        let steps = environments * UNROLL;
+        (
+            flops(environments) / seconds / 1e9,
+            (steps * shape.devices) as f64 / seconds,
+        )
+    };
+    let of_hidden = 2.0 * (rows * HIDDEN * HIDDEN * CHAIN) as f64;
+    let chain = |product: fn(Tensor, Tensor) -> Tensor| {
+        seconds(client, shape.devices, |weight| {
+            let rows = weight.sum() + zeros(F32, [rows, HIDDEN]);
+            scan(rows, 0..CHAIN, |x, _| (product(x, weight), ()))
+                .0
+                .sum()
+        })
+    };
+    let forward = chain(|x, weight| contract(x, 1, weight, 0))?;
+    let by_input = chain(|x, weight| contract(x, 1, weight, 1))?;
+    // A forward pass makes what the next gradient depends on; its time is taken off.
+    let both = seconds(client, shape.devices, |weight| {
+        let x = weight.sum() + zeros(F32, [rows, HIDDEN]);
+        scan(weight, 0..CHAIN, |weight, _| {
+            (contract(x, 0, contract(x, 1, weight, 0), 0) * 1e-3, ())
+        })
+        .0
+        .sum()
+    })?;
+    let hidden = [forward, by_input, both - forward].map(|seconds| of_hidden / seconds / 1e9);
+    let limit = Limit {
+        environments: shape.environments,
+        rows,
+        hidden,
+        update: update.0,
+        steps_per_second: update.1,
+    };
+    say(&json!({
+        "bench": "ppo dots", "environments": limit.environments, "devices": shape.devices, "rows": rows, "forward_gflops": hidden[0],
+        "by_input_gflops": hidden[1], "by_weight_gflops": hidden[2], "update_gflops": limit.update, "steps_per_second": limit.steps_per_second,
+    }));
+    Ok(limit)
+}
+
+/// Prints the limits beside the speeds of training.
+pub fn print(speeds: &[f64], limits: &[Limit]) {
+    let mut table = Table::new(&[
+        "environments",
+        "rows of a minibatch and device",
+        "forward",
+        "dX",
+        "dW",
+        "an update's dots",
+        "limit, steps a second",
+        "ours, of the limit",
+    ]);
+    for (limit, speed) in limits.iter().zip(speeds) {
+        let gflops = |value: f64| format!("{value:.0}");
+        let hidden = limit.hidden.map(gflops);
+        let row = [limit.environments.to_string(), limit.rows.to_string()]
+            .into_iter()
+            .chain(hidden);
+        let share = format!("{:.0}%", 100.0 * speed / limit.steps_per_second);
+        table.row(row.chain([gflops(limit.update), si(limit.steps_per_second), share]));
+    }
+    table.print("The dots alone, GFLOP/s on each device");
+}
+
+/// Floating-point operations of an update's products on one device.
+fn flops(environments: usize) -> f64 {
+    let pass = |outputs: usize| OBSERVATION * HIDDEN + HIDDEN * HIDDEN + HIDDEN * outputs;
+    let steps = environments * UNROLL;
+    let both: usize = OUTPUTS.iter().map(|&outputs| pass(outputs)).sum();
+    // Nothing needs the gradient by the observation.
+    let backward: usize = OUTPUTS
+        .iter()
+        .map(|&outputs| 2 * pass(outputs) - OBSERVATION * HIDDEN)
+        .sum();
+    2.0 * (steps * (both + pass(OUTPUTS[1]) + EPOCHS * (both + backward))) as f64
+}
+
+/// The best time of a program that makes a number of a weight matrix, on each of so many devices.
+fn seconds(client: &Client, devices: usize, program: impl FnOnce(Tensor) -> Tensor) -> Result<f64> {
+    let traced = trace((f32([HIDDEN, HIDDEN]),), |(weight,)| {
+        program(weight).reshape([1])
+    })?;
+    let options = ProgramOptions {
+        compile: CompileOptions {
+            replicas: devices,
+            device_assignment: None,
+            xla: XlaOptions::for_platform("cpu").pairs(),
+        },
+        cache: ExecutableCache::disabled(),
+    };
+    let program: Program<(Tensor,), Tensor> =
+        Program::compile(client, "dots", &traced, vec![Placement::Sharded], &options)?;
+    // A reflection: orthogonal, so that no chain of products grows or vanishes, and without zeros.
+    let element = |i: usize| f32::from(u8::from(i / HIDDEN == i % HIDDEN)) - 2.0 / HIDDEN as f32;
+    let weight: Vec<f32> = (0..HIDDEN * HIDDEN).map(element).collect();
+    let weight: Device<Tensor> = program.upload(
+        &f32([HIDDEN, HIDDEN]),
+        &[HostArray::from_slice([HIDDEN, HIDDEN], &weight)?],
+    )?;
+    let mut best = f64::INFINITY;
+    for _ in 0..=RUNS {
+        let start = Instant::now();
+        program.run((&weight,))?.to_host()?;
+        best = best.min(start.elapsed().as_secs_f64());
+    }
+    Ok(best)
+}
+
+/// `x` and `y` summed over these axes of theirs.
+fn contract(x: Tensor, of_x: usize, y: Tensor, of_y: usize) -> Tensor {
+    dot_general(x, y, (&[of_x], &[of_y]), (&[], &[]))
+}
+
+type Tower = (Tensor, Tensor, Tensor);
+
+fn forward(x: Tensor, (first, second, third): Tower) -> (Tensor, Tensor, Tensor) {
+    let h1 = contract(x, 1, first, 0);
+    let h2 = contract(h1, 1, second, 0);
+    (h1, h2, contract(h2, 1, third, 0))
+}
+
+/// A step down along the gradient of half the squared output, so small that it changes nothing but the dependencies.
+fn learn(x: Tensor, tower: Tower) -> Tower {
+    let (first, second, third) = tower;
+    let (h1, h2, out) = forward(x, tower);
+    let d2 = contract(out, 1, third, 1);
+    let d1 = contract(d2, 1, second, 1);
+    let step = |weight: Tensor, gradient: Tensor| weight - 1e-12 * gradient;
+    (
+        step(first, contract(x, 0, d1, 0)),
+        step(second, contract(h1, 0, d2, 0)),
+        step(third, contract(h2, 0, out, 0)),
+    )
+}
+
+/// The products of one update on one device.
+fn update(weight: Tensor, environments: usize) -> Tensor {
+    let tower = |outputs: usize| {
+        (
+            weight.slice_axis(0, 0..OBSERVATION),
+            weight,
+            weight.slice_axis(1, 0..outputs),
+        )
+    };
+    let towers = (tower(OUTPUTS[0]), tower(OUTPUTS[1]));
+    let start =
+        weight.slice_axis(1, 0..OBSERVATION).mean_axis(0) + zeros(F32, [environments, OBSERVATION]);
+    let (_, observations) = scan(start, 0..UNROLL, |x, _| {
+        let ((_, _, logits), (_, _, value)) = (forward(x, towers.0), forward(x, towers.1));
+        let next = x + 1e-6 * (logits.sum_axis(1) + value.sum_axis(1)).expand_dims(1);
+        (next, x)
+    });
+    let steps = environments * UNROLL;
+    let batch = observations.reshape([steps, OBSERVATION]);
+    let (_, _, values) = forward(batch, towers.1);
+    let minibatches = batch.reshape([MINIBATCHES, steps / MINIBATCHES, OBSERVATION]);
+    let (towers, ()) = scan(towers, 0..EPOCHS, |towers, _| {
+        let (towers, ()) = scan(towers, minibatches, |(policy, value), x| {
+            ((learn(x, policy), learn(x, value)), ())
+        });
+        (towers, ())
+    });
+    let all = [
+        towers.0.0, towers.0.1, towers.0.2, towers.1.0, towers.1.1, towers.1.2,
+    ];
+    all.iter()
+        .fold(values.sum(), |sum, weights| sum + weights.sum())
+}

@@ -1,0 +1,231 @@
+//! PPO on CartPole, beside PureJaxRL's: `cargo bench --bench ppo`, or `make bench`.
+//!
+//! Ours is what `podracer train cartpole-ppo` does, as a process of its own like the peer. The peer's compilation and ours
+//! include the making of the first state.
+
+mod counts;
+mod dots;
+mod ours;
+#[path = "../support/mod.rs"]
+mod support;
+
+use anyhow::{Result, ensure};
+use clap::Parser;
+use podracer_runtime::{Client, ClientOptions};
+use serde_json::{Value, json};
+
+use ours::{Ours, Shape};
+use support::{Figures, Peer, Table, judged, machine, number, say, si, speeds, time};
+
+/// What the time from the trace to the executable may be, in JAX's.
+const COMPILE_TARGET: f64 = 0.5;
+/// Seconds from the shell to the first update, without a cache and with one.
+const FIRST_UPDATE_TARGET: [f64; 2] = [3.0, 0.5];
+
+/// Times PPO on CartPole beside PureJaxRL.
+#[derive(Parser)]
+struct Options {
+    /// Environments in all.
+    #[arg(long, value_delimiter = ',', default_values_t = [4, 64, 512, 2048])]
+    environments: Vec<usize>,
+    /// How often ours and the peer take turns.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Devices of ours, of which 4 environments take one at most; all by default.
+    #[arg(long)]
+    devices: Option<usize>,
+    /// Environment steps of a run; by default half a million with 4 environments, else 2^20.
+    #[arg(long)]
+    steps: Option<usize>,
+    /// Settings for ours, as `podracer train --set`.
+    #[arg(long, value_name = "TABLE.KEY=VALUE")]
+    set: Vec<String>,
+    /// Leave the peer out.
+    #[arg(long)]
+    alone: bool,
+    /// Leave out the dots and what is counted in the programs.
+    #[arg(long)]
+    brief: bool,
+    /// Cargo passes it.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+/// What the speed must be, in the peer's.
+fn speed_target(environments: usize) -> f64 {
+    if environments < 64 { 1.2 } else { 2.0 }
+}
+
+/// What was measured at one number of environments.
+struct Measured {
+    shape: Shape,
+    ours: Figures,
+    peer: Figures,
+    /// From the trace to the executable.
+    compile: Figures,
+    peer_compile: Figures,
+    first_update: [Figures; 2],
+}
+
+fn main() -> Result<()> {
+    let options = Options::parse();
+    ensure!(options.rounds > 0, "at least one round");
+    say(&machine());
+    let client = Client::cpu(ClientOptions {
+        cpu_devices: options.devices,
+    })?;
+    let devices = client.devices().len();
+    let peer = (!options.alone).then(Peer::prepare).transpose()?;
+    let ours = Ours::prepare(&options.set)?;
+    let mut all = Vec::new();
+    for &environments in &options.environments {
+        let devices = if environments < 64 { 1 } else { devices };
+        let shape = Shape::new(environments, devices, options.steps);
+        all.push(measure(shape, &ours, peer.as_ref(), options.rounds)?);
+    }
+    let limits = if options.brief {
+        Vec::new()
+    } else {
+        all.iter()
+            .map(|one| dots::limit(&client, one.shape))
+            .collect::<Result<Vec<_>>>()?
+    };
+    print_speeds(&all);
+    print_compilation(&all);
+    if !options.brief {
+        dots::print(
+            &all.iter()
+                .map(|one| one.ours.greatest())
+                .collect::<Vec<_>>(),
+            &limits,
+        );
+        counts::print(
+            &client,
+            &all.iter().map(|one| one.shape).collect::<Vec<_>>(),
+            &ours,
+        )?;
+    }
+    Ok(())
+}
+
+fn measure(shape: Shape, ours: &Ours, peer: Option<&Peer>, rounds: usize) -> Result<Measured> {
+    let mut measured = Measured {
+        shape,
+        ours: Figures::default(),
+        peer: Figures::default(),
+        compile: Figures::default(),
+        peer_compile: Figures::default(),
+        first_update: [Figures::default(), Figures::default()],
+    };
+    for round in 0..rounds {
+        for warm in [false, true] {
+            let line = ours.train(shape, warm, round as u64)?;
+            let speed = number(&line, "env_steps_per_second")?;
+            let first = number(&line, "first_call_seconds")?;
+            measured.ours.extend([speed]);
+            measured.first_update[usize::from(warm)].extend([first]);
+            if !warm {
+                measured.compile.extend([number(&line, "compile_seconds")?]);
+            }
+            say(&summary(shape, warm, &line));
+        }
+        if let Some(peer) = peer {
+            let (environments, steps) = (shape.environments, shape.steps);
+            let arguments = [
+                format!("--num-envs={environments}"),
+                format!("--total-timesteps={steps}"),
+                format!("--seed={round}"),
+                "--repeats=2".to_owned(),
+            ];
+            let line = peer.run("ppo_cartpole.py", &arguments)?;
+            measured.peer.extend(speeds(&line)?);
+            let stages = ["trace_seconds", "lower_seconds", "compile_seconds"];
+            measured.peer_compile.extend([stages
+                .iter()
+                .map(|stage| number(&line, stage))
+                .sum::<Result<f64>>()?]);
+        }
+    }
+    Ok(measured)
+}
+
+fn summary(shape: Shape, warm: bool, line: &Value) -> Value {
+    let of = |name: &str| line.get(name).cloned().unwrap_or(Value::Null);
+    json!({
+        "bench": "ppo",
+        "environments": shape.environments,
+        "devices": shape.devices,
+        "updates_per_call": shape.updates_per_call,
+        "cached": warm,
+        "env_steps": of("env_steps"),
+        "run_seconds": of("run_seconds"),
+        "steps_per_second": of("env_steps_per_second"),
+        "compile_seconds": of("compile_seconds"),
+        "first_call_seconds": of("first_call_seconds"),
+        "mean_return": of("mean_return"),
+        "xla": of("xla"),
+    })
+}
+
+fn print_speeds(all: &[Measured]) {
+    let mut table = Table::new(&[
+        "environments",
+        "devices",
+        "ours best / median",
+        "PureJaxRL best / median",
+        "ratio of bests",
+        "of medians",
+        "wanted",
+    ]);
+    for Measured {
+        shape, ours, peer, ..
+    } in all
+    {
+        let target = speed_target(shape.environments);
+        let ratio = ours.greatest() / peer.greatest();
+        table.row([
+            shape.environments.to_string(),
+            shape.devices.to_string(),
+            format!("{} / {}", si(ours.greatest()), si(ours.median())),
+            format!("{} / {}", si(peer.greatest()), si(peer.median())),
+            judged(ratio, ratio >= target),
+            format!("{:.2}", ours.median() / peer.median()),
+            target.to_string(),
+        ]);
+    }
+    table.print("PPO on CartPole, environment steps a second");
+}
+
+fn print_compilation(all: &[Measured]) {
+    let mut table = Table::new(&[
+        "environments",
+        "ours, trace to executable",
+        "JAX, trace + lower + compile",
+        "ratio of bests",
+        "first update from the shell, without cache",
+        "with cache",
+    ]);
+    for Measured {
+        shape,
+        compile,
+        peer_compile,
+        first_update,
+        ..
+    } in all
+    {
+        let ratio = compile.least() / peer_compile.least();
+        let [cold, warm] = [0, 1].map(|i| {
+            let seconds = first_update[i].least();
+            judged(seconds, seconds < FIRST_UPDATE_TARGET[i])
+        });
+        table.row([
+            shape.environments.to_string(),
+            time(compile.least()),
+            time(peer_compile.least()),
+            judged(ratio, ratio <= COMPILE_TARGET),
+            cold,
+            warm,
+        ]);
+    }
+    table.print("Compiling (seconds, best runs)");
+}

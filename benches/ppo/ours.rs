@@ -1,0 +1,131 @@
+//! `podracer train cartpole-ppo` as a child process.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use podracer::settings::{Overrides, Settings, load};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support;
+
+/// The experiment.
+const EXPERIMENT: &str = "cartpole-ppo";
+/// Steps of a rollout, the experiment's and the peer's.
+pub const UNROLL: usize = 128;
+
+/// How much is run on what.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Environments in all.
+    pub environments: usize,
+    /// Devices of ours.
+    pub devices: usize,
+    /// Environment steps that are timed.
+    pub steps: usize,
+    /// Updates in one call of ours.
+    pub updates_per_call: usize,
+}
+
+impl Shape {
+    /// Enough steps for seconds, in calls of which there are several.
+    pub fn new(environments: usize, devices: usize, steps: Option<usize>) -> Self {
+        let wanted = steps.unwrap_or(if environments < 64 { 500_000 } else { 1 << 20 });
+        let updates = (wanted / (environments * UNROLL)).max(1);
+        // At least four calls, where there are as many updates.
+        let updates_per_call = (updates / 4).clamp(1, 16);
+        let updates = updates / updates_per_call * updates_per_call;
+        Shape {
+            environments,
+            devices,
+            steps: updates * environments * UNROLL,
+            updates_per_call,
+        }
+    }
+
+    /// Environment steps of a call.
+    pub fn steps_per_call(&self) -> usize {
+        self.environments * UNROLL * self.updates_per_call
+    }
+}
+
+/// The program, and a cache folder of its own.
+pub struct Ours {
+    folder: TempDir,
+    set: Vec<String>,
+}
+
+impl Ours {
+    /// With settings of the user's beside those of the shape.
+    pub fn prepare(set: &[String]) -> Result<Self> {
+        let folder = TempDir::new()?;
+        // The plugins are installed already; only the compiled programs are to be missing.
+        let podracer = folder.path().join("cache/podracer");
+        fs::create_dir_all(&podracer)?;
+        let installed = podracer_plugins::cache_folder()?.join("plugins");
+        symlink(installed, podracer.join("plugins"))?;
+        Ok(Ours {
+            folder,
+            set: set.to_vec(),
+        })
+    }
+
+    /// The settings of the experiment in this shape.
+    pub fn settings(&self, shape: Shape) -> Result<Settings> {
+        load(
+            EXPERIMENT,
+            &Overrides {
+                set: self.sets(shape),
+                ..Overrides::default()
+            },
+        )
+    }
+
+    fn sets(&self, shape: Shape) -> Vec<String> {
+        let shaped = [
+            format!("anakin.environments={}", shape.environments),
+            format!("anakin.updates_per_call={}", shape.updates_per_call),
+            format!("train.devices={}", shape.devices),
+            // The first call is not timed.
+            format!("train.steps={}", shape.steps + shape.steps_per_call()),
+        ];
+        shaped.into_iter().chain(self.set.iter().cloned()).collect()
+    }
+
+    /// Trains, with the compiled program in the cache or not. Gives the result, and the XLA options as `xla`.
+    pub fn train(&self, shape: Shape, warm: bool, seed: u64) -> Result<Value> {
+        let cache = self.folder.path().join("cache");
+        let executables = cache.join("podracer/executables");
+        if !warm && executables.exists() {
+            fs::remove_dir_all(&executables)?;
+        }
+        let run = self.folder.path().join("run");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_podracer"));
+        command
+            .env("XDG_CACHE_HOME", &cache)
+            .args(["train", EXPERIMENT, "--json"]);
+        command
+            .arg(format!("--seed={seed}"))
+            .arg("--run-dir")
+            .arg(&run);
+        for set in self.sets(shape) {
+            command.args(["--set", &set]);
+        }
+        let mut line = support::run(&mut command)?;
+        line["xla"] = xla(&run)?;
+        fs::remove_dir_all(&run)?;
+        Ok(line)
+    }
+}
+
+/// The XLA options that a run recorded.
+fn xla(run: &Path) -> Result<Value> {
+    let path = run.join("config.toml");
+    let text = fs::read_to_string(&path).context("a run records its configuration")?;
+    let table: toml::Table = text.parse()?;
+    let options = table.get("xla").map(serde_json::to_value).transpose()?;
+    Ok(options.unwrap_or(Value::Null))
+}

@@ -1,0 +1,212 @@
+//! What the benches share: figures of repeated runs, peers as child processes, and how both are printed.
+//!
+//! Standard output gets a JSON line for every run and Markdown tables at the end; what is going on goes to standard error.
+//! Ours and the peer's runs alternate, so that a busy minute hurts both.
+#![allow(dead_code, reason = "every bench uses its part")]
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+
+/// The figures of repeated runs, in the order of the runs.
+#[derive(Clone, Debug, Default)]
+pub struct Figures(Vec<f64>);
+
+impl Figures {
+    /// Adds those of one more run.
+    pub fn extend(&mut self, figures: impl IntoIterator<Item = f64>) {
+        self.0.extend(figures);
+    }
+
+    fn sorted(&self) -> Vec<f64> {
+        let mut sorted = self.0.clone();
+        sorted.sort_by(f64::total_cmp);
+        sorted
+    }
+
+    /// The greatest: the best speed. NaN without runs.
+    pub fn greatest(&self) -> f64 {
+        self.0.iter().copied().fold(f64::NAN, f64::max)
+    }
+
+    /// The least: the best time. NaN without runs.
+    pub fn least(&self) -> f64 {
+        self.0.iter().copied().fold(f64::NAN, f64::min)
+    }
+
+    /// The middle one, the mean of both where two are in the middle. NaN without runs.
+    pub fn median(&self) -> f64 {
+        let sorted = self.sorted();
+        let upper = sorted.len() / 2;
+        match sorted.get(upper) {
+            None => f64::NAN,
+            Some(middle) if sorted.len() % 2 == 1 => *middle,
+            Some(middle) => (sorted[upper - 1] + middle) / 2.0,
+        }
+    }
+}
+
+/// The JAX programs of `benches/peer`.
+pub struct Peer {
+    python: PathBuf,
+}
+
+impl Peer {
+    /// With the python that `scripts/peer` prints, which installs the packages where they are missing.
+    pub fn prepare() -> Result<Self> {
+        let output = Command::new(root().join("scripts/peer"))
+            .stderr(Stdio::inherit())
+            .output()
+            .context("cannot run scripts/peer")?;
+        ensure!(
+            output.status.success(),
+            "scripts/peer failed: {}",
+            output.status
+        );
+        let python = String::from_utf8(output.stdout)?;
+        Ok(Peer {
+            python: python.trim().into(),
+        })
+    }
+
+    /// Runs one of its programs, and gives its line of JSON.
+    pub fn run(&self, program: &str, arguments: &[String]) -> Result<Value> {
+        let script = root().join("benches/peer").join(program);
+        let line = run(Command::new(&self.python).arg(script).args(arguments))?;
+        say(&line);
+        Ok(line)
+    }
+}
+
+/// Runs a program to its end, and gives the last line of its standard output, which is JSON.
+pub fn run(command: &mut Command) -> Result<Value> {
+    let described = || {
+        let words = command.get_args().map(OsStr::to_string_lossy);
+        let name = Path::new(command.get_program())
+            .file_name()
+            .unwrap_or_default();
+        words.fold(name.to_string_lossy().into_owned(), |all, word| {
+            all + " " + &word
+        })
+    };
+    let described = described();
+    eprintln!("bench: {described}");
+    let output = command
+        .output()
+        .with_context(|| format!("cannot run `{described}`"))?;
+    if !output.status.success() {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        bail!("`{described}` failed: {}\n{errors}", output.status);
+    }
+    let text = String::from_utf8(output.stdout)?;
+    let last = text.lines().last().unwrap_or_default();
+    serde_json::from_str(last).with_context(|| format!("the last line of `{described}`: `{last}`"))
+}
+
+/// A number in what a program printed.
+pub fn number(line: &Value, name: &str) -> Result<f64> {
+    let value = line.get(name).and_then(Value::as_f64);
+    value.with_context(|| format!("no number `{name}` in {line}"))
+}
+
+/// The speeds of a peer's runs, in environment steps a second.
+pub fn speeds(line: &Value) -> Result<Vec<f64>> {
+    let steps = number(line, "env_steps")?;
+    let runs = line.get("run_seconds").and_then(Value::as_array);
+    let runs = runs.with_context(|| format!("no list `run_seconds` in {line}"))?;
+    Ok(runs
+        .iter()
+        .filter_map(Value::as_f64)
+        .map(|seconds| steps / seconds)
+        .collect())
+}
+
+/// The repository's root.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// One line of JSON on standard output.
+#[allow(
+    clippy::print_stdout,
+    reason = "standard output is what a bench is for"
+)]
+pub fn say(line: &Value) {
+    println!("{line}");
+}
+
+/// How many programs want a core, averaged over the last minute, beside how many cores there are: a figure means little
+/// where the former is not well below the latter.
+pub fn machine() -> Value {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = text.split(' ').next().and_then(|first| first.parse().ok());
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    json!({ "machine": { "cores": cores, "load": load.unwrap_or(f64::NAN) } })
+}
+
+/// A Markdown table.
+pub struct Table {
+    columns: Vec<&'static str>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// With these headings.
+    pub fn new(columns: &[&'static str]) -> Self {
+        Table {
+            columns: columns.to_vec(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Adds a row.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// Prints it on standard output.
+    #[allow(
+        clippy::print_stdout,
+        reason = "standard output is what a bench is for"
+    )]
+    pub fn print(&self, title: &str) {
+        println!("\n## {title}\n\n| {} |", self.columns.join(" | "));
+        println!("|{}", " --- |".repeat(self.columns.len()));
+        for row in &self.rows {
+            println!("| {} |", row.join(" | "));
+        }
+    }
+}
+
+/// A count with three digits and its unit: `1.23M`.
+pub fn si(value: f64) -> String {
+    let (scaled, unit) = match value.abs() {
+        size if size >= 1e9 => (value / 1e9, "G"),
+        size if size >= 1e6 => (value / 1e6, "M"),
+        size if size >= 1e3 => (value / 1e3, "k"),
+        _ => (value, ""),
+    };
+    let decimals = match scaled.abs() {
+        size if size < 10.0 => 2,
+        size if size < 100.0 => 1,
+        _ => 0,
+    };
+    format!("{scaled:.decimals$}{unit}")
+}
+
+/// Seconds or milliseconds.
+pub fn time(seconds: f64) -> String {
+    if seconds < 0.1 {
+        format!("{:.1} ms", seconds * 1e3)
+    } else {
+        format!("{seconds:.2} s")
+    }
+}
+
+/// A ratio and whether it is what it should be.
+pub fn judged(ratio: f64, good: bool) -> String {
+    format!("{ratio:.2} {}", if good { "ok" } else { "MISSED" })
+}
