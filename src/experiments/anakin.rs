@@ -1,12 +1,13 @@
 //! An agent in an environment as a training loop for the command line.
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 use anyhow::{Context, Result};
 use podracer_dsl::Tree;
 use podracer_envs::Environment;
 use podracer_runtime::{
-    Anakin, AnakinLoop, AnakinState, Client, CompileOptions, ExecutableCache, Host, HostArray,
+    Anakin, AnakinLoop, AnakinState, Client, CompileOptions, Device, ExecutableCache, Host, HostArray,
     OptionValue, ProgramOptions, XlaOptions, simplify,
 };
 use podracer_stdlib::agents::Agent;
@@ -22,8 +23,14 @@ type Loop<E, A> = AnakinLoop<Replicated<A>, Sharded<E, A>, <A as Agent>::Metrics
 type Compiled<E, A> = Anakin<Replicated<A>, Sharded<E, A>, <A as Agent>::Metrics, Episodes>;
 type State<E, A> = AnakinState<Replicated<A>, Sharded<E, A>>;
 
+/// What an experiment measures of the trained networks: names and values.
+pub type Evaluation<A> = Rc<dyn Fn(&Client, &Device<<A as Agent>::Nets>) -> Result<Vec<(String, f64)>>>;
+
+/// Up to so many environments the products are so small that handing them to other threads costs more than it gains.
+const ONE_THREAD: usize = 32;
+
 /// An agent, an environment and the shape of their loop.
-pub struct AnakinTraining<E, A> {
+pub struct AnakinTraining<E, A: Agent> {
     /// The experiment's name.
     pub name: String,
     /// Where the agent acts.
@@ -32,6 +39,8 @@ pub struct AnakinTraining<E, A> {
     pub agent: A,
     /// Environments, unroll, updates per call.
     pub shape: AnakinSettings,
+    /// What is measured at the end.
+    pub evaluation: Option<Evaluation<A>>,
 }
 
 impl<E: Environment, A: Agent<Observation = E::Observation>> AnakinTraining<E, A> {
@@ -77,7 +86,12 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Training for Anakin
     }
 
     fn xla_options(&self, platform: &str) -> Vec<(String, OptionValue)> {
-        XlaOptions::for_platform(platform).pairs()
+        let mut options = XlaOptions::for_platform(platform).pairs();
+        if platform == "cpu" && self.shape.environments <= ONE_THREAD {
+            let name = "xla_cpu_multi_thread_eigen".to_owned();
+            options.push((name, OptionValue::Bool(false)));
+        }
+        options
     }
 
     fn start(
@@ -107,6 +121,8 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Training for Anakin
         let updates = self.shape.updates_per_call;
         Ok(Box::new(AnakinRun::<E, A> {
             anakin,
+            client: client.clone(),
+            evaluation: self.evaluation.clone(),
             state: Some(state),
             compile_seconds,
             steps_per_update,
@@ -119,6 +135,8 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Training for Anakin
 /// A loop on its devices.
 struct AnakinRun<E: Environment, A: Agent<Observation = E::Observation>> {
     anakin: Compiled<E, A>,
+    client: Client,
+    evaluation: Option<Evaluation<A>>,
     /// Absent only after a call that failed.
     state: Option<State<E, A>>,
     compile_seconds: f64,
@@ -161,6 +179,13 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Run for AnakinRun<E
             .as_ref()
             .context("the run ended with an error before")?;
         Ok(state.replicated.nets.named_arrays()?)
+    }
+
+    fn evaluate(&mut self) -> Result<Vec<(String, f64)>> {
+        match (&self.evaluation, &self.state) {
+            (Some(evaluation), Some(state)) => evaluation(&self.client, &state.replicated.nets),
+            _ => Ok(Vec::new()),
+        }
     }
 }
 

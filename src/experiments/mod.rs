@@ -1,6 +1,9 @@
 //! The built-in experiments: their settings, and how settings become a training loop.
 
 mod anakin;
+mod shortest_paths;
+
+use std::rc::Rc;
 
 use anyhow::Result;
 use podracer_dsl::Tensor;
@@ -11,7 +14,8 @@ use podracer_stdlib::optim::{Schedule, adam, chain, clip_by_global_norm};
 use crate::settings::{AgentSettings, EnvironmentSettings, Settings, UsageError};
 use crate::training::Training;
 
-use anakin::AnakinTraining;
+use anakin::{AnakinTraining, Evaluation};
+use shortest_paths::shortest_paths;
 
 /// An experiment that comes with the program.
 #[derive(Debug)]
@@ -49,6 +53,7 @@ pub fn build(settings: &Settings) -> Result<Box<dyn Training>> {
                 limit: env.time_limit,
                 ..CartPole::default()
             },
+            None,
         ),
         EnvironmentSettings::Catch(env) => with_agent(
             settings,
@@ -56,24 +61,30 @@ pub fn build(settings: &Settings) -> Result<Box<dyn Training>> {
                 rows: env.rows,
                 columns: env.columns,
             },
+            None,
         ),
         EnvironmentSettings::Gridworld(env) => {
             let grid = GridWorld::new(&env.layout.join("\n"))
                 .map_err(|error| UsageError::new(format!("environment.layout: {error}")))?;
-            with_agent(settings, grid.limit(env.time_limit))
+            let grid = grid.limit(env.time_limit);
+            let walked = grid.clone();
+            with_agent(settings, grid, Some(walked))
         }
         EnvironmentSettings::Pendulum(env) => with_agent(
             settings,
             Pendulum {
                 limit: env.time_limit,
             },
+            None,
         ),
     }
 }
 
+/// `grid` is the environment again where it is a grid, whose shortest paths the policy is measured by.
 fn with_agent<E: Environment<Observation = Tensor>>(
     settings: &Settings,
     environment: E,
+    grid: Option<GridWorld>,
 ) -> Result<Box<dyn Training>> {
     let (observation, action) = (environment.observation_space(), environment.action_space());
     let cycles = settings.plan().updates as usize;
@@ -108,7 +119,7 @@ fn with_agent<E: Environment<Observation = Tensor>>(
                 exact_shuffle: ppo.exact_shuffle,
                 ..Ppo::new(observation, action)
             };
-            Ok(anakin(settings, environment, agent))
+            Ok(anakin(settings, environment, agent, grid))
         }
         AgentSettings::Online(online) => {
             let rate = rate(online.learning_rate, online.anneal_learning_rate, 1);
@@ -124,17 +135,24 @@ fn with_agent<E: Environment<Observation = Tensor>>(
                 value_cost: online.value_cost,
                 ..OnlineActorCritic::new(observation, action)
             };
-            Ok(anakin(settings, environment, agent))
+            Ok(anakin(settings, environment, agent, grid))
         }
     }
 }
 
-fn anakin<E: Environment, A: Agent<Observation = E::Observation>>(
+fn anakin<E: Environment<Observation = Tensor>, A: Agent<Observation = Tensor>>(
     settings: &Settings,
     environment: E,
     agent: A,
+    grid: Option<GridWorld>,
 ) -> Box<dyn Training> {
+    let evaluation = grid.map(|grid| {
+        let agent = agent.clone();
+        let walk: Evaluation<A> = Rc::new(move |client, nets| shortest_paths(&agent, &grid, client, nets));
+        walk
+    });
     Box::new(AnakinTraining {
+        evaluation,
         name: settings.experiment.clone(),
         environment,
         agent,
