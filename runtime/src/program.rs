@@ -104,9 +104,11 @@ impl<A: Tree, R: Tree> Program<A, R> {
     /// Compiles a traced function. `placements` says of every leaf of the results how the replicas share it.
     ///
     /// # Errors
-    /// [`RuntimeError::Lowering`] and those of [`Client::compile`].
+    /// [`RuntimeError::Options`] for devices that there are not, before anything is lowered; [`RuntimeError::Lowering`]; those
+    /// of [`Client::compile`].
     pub fn compile(client: &Client, name: &str, traced: &Traced<A, R>, placements: Vec<Placement>, options: &ProgramOptions) -> Result<Self, RuntimeError> {
         let start = Instant::now();
+        options.compile.placement(client.devices().len())?;
         let lowered = lower(name, traced, options.compile.replicas)?;
         let (executable, cached) = options.cache.compile(client, &lowered.module, &options.compile)?;
         let results = traced.results().clone();
@@ -118,8 +120,12 @@ impl<A: Tree, R: Tree> Program<A, R> {
     /// # Errors
     /// Those of [`Executable::execute`]; what was moved in comes back inside if nothing was launched.
     pub fn run<X: Arguments<A>>(&self, arguments: X) -> Result<Device<R>, ExecuteError> {
-        let mut lists: Vec<Vec<Argument<'_>>> = self.executable.devices().iter().map(|_| Vec::new()).collect();
+        let mut lists = Vec::new();
         arguments.fill(&mut lists);
+        if lists.is_empty() {
+            // Arguments without leaves are on as many devices as one likes.
+            lists.resize_with(self.executable.devices().len(), Vec::new);
+        }
         let outputs = self.executable.execute(lists)?;
         let mut replicas: Vec<_> = outputs.into_iter().map(Vec::into_iter).collect();
         let leaves = self.placements.iter().map(|&placement| DeviceArray {
@@ -174,13 +180,13 @@ impl<A: Tree, R: Tree> Program<A, R> {
 )]
 pub trait Pass<T: Tree> {
     /// Adds its buffers to the list of each replica.
-    fn fill<'a>(self, lists: &mut [Vec<Argument<'a>>])
+    fn fill<'a>(self, lists: &mut Vec<Vec<Argument<'a>>>)
     where
         Self: 'a;
 }
 
 impl<T: Tree> Pass<T> for Device<T> {
-    fn fill<'a>(self, lists: &mut [Vec<Argument<'a>>])
+    fn fill<'a>(self, lists: &mut Vec<Vec<Argument<'a>>>)
     where
         Self: 'a,
     {
@@ -189,7 +195,7 @@ impl<T: Tree> Pass<T> for Device<T> {
 }
 
 impl<T: Tree> Pass<T> for &Device<T> {
-    fn fill<'a>(self, lists: &mut [Vec<Argument<'a>>])
+    fn fill<'a>(self, lists: &mut Vec<Vec<Argument<'a>>>)
     where
         Self: 'a,
     {
@@ -204,7 +210,7 @@ impl<T: Tree> Pass<T> for &Device<T> {
 )]
 pub trait Arguments<A: Tree> {
     /// Adds their buffers to the list of each replica, in order.
-    fn fill<'a>(self, lists: &mut [Vec<Argument<'a>>])
+    fn fill<'a>(self, lists: &mut Vec<Vec<Argument<'a>>>)
     where
         Self: 'a;
 }
@@ -213,7 +219,7 @@ macro_rules! arguments {
     ($($tree:ident $pass:ident),+) => {
         #[allow(non_snake_case)]
         impl<$($tree: Tree, $pass: Pass<$tree>),+> Arguments<($($tree,)+)> for ($($pass,)+) {
-            fn fill<'a>(self, lists: &mut [Vec<Argument<'a>>])
+            fn fill<'a>(self, lists: &mut Vec<Vec<Argument<'a>>>)
             where
                 Self: 'a,
             {

@@ -7,6 +7,8 @@
 //! - *To the host*: [`crate::Buffer::to_host`]. It counts for the executable whose output the buffer is, too, whoever calls it.
 //! - *Between devices*: [`crate::Buffer::copy_to`]; for the executable as above. The copy is nobody's output.
 //!
+//! - *Launches*: calls of [`crate::Executable::execute`] that were launched, whatever the number of replicas.
+//!
 //! Everything counts for the process ([`process_transfers`]). Not counted is what a program does inside itself (infeed, outfeed,
 //! send, recv, host callbacks): [`crate::HloModule::host_transfers`] names those.
 
@@ -19,6 +21,7 @@ pub struct Transfers {
     to_device: Counter,
     to_host: Counter,
     between_devices: Counter,
+    launches: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -63,7 +66,7 @@ pub struct Count {
     pub bytes: u64,
 }
 
-/// What was transferred up to some moment; the difference of two is what was transferred between them.
+/// What was transferred and launched up to some moment; the difference of two is what was between them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransferCounts {
     /// Host to device.
@@ -72,12 +75,15 @@ pub struct TransferCounts {
     pub to_host: Count,
     /// Device to device.
     pub between_devices: Count,
+    /// Programs launched.
+    pub launches: u64,
 }
 
 static PROCESS: Transfers = Transfers {
     to_device: Counter::new(),
     to_host: Counter::new(),
     between_devices: Counter::new(),
+    launches: AtomicU64::new(0),
 };
 
 /// What this process has transferred so far, through all clients.
@@ -105,6 +111,13 @@ pub(crate) fn count(executable: Option<&Transfers>, direction: Direction, bytes:
     }
 }
 
+/// Counts one launch for the process and for `executable`.
+pub(crate) fn count_launch(executable: &Transfers) {
+    for transfers in [executable, &PROCESS] {
+        transfers.launches.fetch_add(1, Relaxed);
+    }
+}
+
 impl Transfers {
     /// The counts as of now.
     #[must_use]
@@ -113,6 +126,7 @@ impl Transfers {
             to_device: self.to_device.count(),
             to_host: self.to_host.count(),
             between_devices: self.between_devices.count(),
+            launches: self.launches.load(Relaxed),
         }
     }
 }
@@ -134,6 +148,7 @@ impl Sub for TransferCounts {
             to_device: self.to_device - earlier.to_device,
             to_host: self.to_host - earlier.to_host,
             between_devices: self.between_devices - earlier.between_devices,
+            launches: self.launches - earlier.launches,
         }
     }
 }

@@ -146,16 +146,19 @@ impl<T: Tree> Device<T> {
         failed.map_or(Ok(Host(host)), Err)
     }
 
-    /// Adds the leaves' buffers to the argument list of each replica, borrowed.
-    pub(crate) fn lend<'a>(&'a self, lists: &mut [Vec<Argument<'a>>]) {
+    /// Adds the leaves' buffers to the argument list of each replica, borrowed. There are as many lists as replicas then,
+    /// whatever the program's number.
+    pub(crate) fn lend<'a>(&'a self, lists: &mut Vec<Vec<Argument<'a>>>) {
         T::visit_kind::<OnDevice>(&self.0, &mut Path::root(), &mut |_, leaf: &'a DeviceArray| {
+            lists.resize_with(lists.len().max(leaf.buffers.len()), Vec::new);
             lists.iter_mut().zip(&leaf.buffers).for_each(|(list, buffer)| list.push(Argument::Kept(buffer)));
         });
     }
 
-    /// Adds the leaves' buffers to the argument list of each replica, given away.
-    pub(crate) fn give(self, lists: &mut [Vec<Argument<'_>>]) {
+    /// As [`Device::lend`], given away.
+    pub(crate) fn give(self, lists: &mut Vec<Vec<Argument<'_>>>) {
         for leaf in self.into_leaves() {
+            lists.resize_with(lists.len().max(leaf.buffers.len()), Vec::new);
             lists.iter_mut().zip(leaf.buffers).for_each(|(list, buffer)| list.push(Argument::Donated(buffer)));
         }
     }

@@ -9,6 +9,7 @@ use super::client::no_value;
 use super::event::Event;
 use super::{Buffer, Executable, ffi};
 use crate::RuntimeError;
+use crate::transfers::count_launch;
 
 /// One argument of one replica.
 ///
@@ -205,6 +206,7 @@ impl Executable {
             unsafe { call!(self.client.api(), PJRT_LoadedExecutable_Execute, &mut args) }
         };
         launched?;
+        count_launch(&self.transfers);
         // SAFETY: a successful call fills in the events, and they are ours.
         let events: Vec<Event> = events
             .into_iter()
