@@ -20,8 +20,8 @@ pub use crate::tensor::{
 pub use crate::trace::{TraceError, TraceErrors, Traced, Warning, eval_shape, scope, trace};
 pub use crate::tree::dtype_specs::*;
 pub use crate::tree::{
-    ArgumentSpec, IntoTree, Kind, Over, Path, Spec, Step, Tree, Types, axis, key, rev, tree_map,
-    tree_select, whole,
+    ArgumentSpec, IntoTree, Kind, Over, Path, Spec, Step, Tree, Types, axis, expect_types, key,
+    rev, tree_map, tree_select, whole,
 };
 pub use podracer_compiler::{Array, DType, TensorType};
 pub use podracer_derive::Tree;

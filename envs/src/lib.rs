@@ -34,6 +34,7 @@ mod environment;
 pub mod grid_map;
 pub mod grid_world;
 pub mod pendulum;
+mod promise;
 mod space;
 pub mod wrappers;
 

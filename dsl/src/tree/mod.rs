@@ -5,12 +5,14 @@
 //! - A tree's structure (the lengths of its `Vec`s, its fixed fields) comes from a value of it in some kind. Converting
 //!   between kinds keeps it.
 
+mod expect;
 mod impls;
 mod kind;
 mod over;
 mod path;
 mod spec;
 
+pub use expect::expect_types;
 pub use kind::{Kind, Types};
 pub use over::{Axis, Items, Over, Rev, Sources, Whole, axis, rev, tree_item, tree_sources, whole};
 pub use path::{Path, Step};

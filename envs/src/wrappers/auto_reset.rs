@@ -1,6 +1,7 @@
 //! The next episode begins in the step that ends one.
 
 use crate::environment::{Environment, TimeStep};
+use crate::promise::{promised_episode, promised_step};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 
@@ -41,8 +42,8 @@ impl<E: Environment> Environment for AutoReset<E> {
         key: Key,
     ) -> (E::State, TimeStep<E::Observation>) {
         let (step_key, reset_key) = key.split();
-        let (state, timestep) = self.environment.step(state, action, step_key);
-        let first = self.environment.next_episode(state.clone(), reset_key);
+        let (state, timestep) = promised_step(&self.environment, state, action, step_key);
+        let first = promised_episode(&self.environment, state.clone(), reset_key);
         (tree_select(timestep.done(), &first, &state), timestep)
     }
 

@@ -1,6 +1,7 @@
 //! Returns and lengths of episodes.
 
 use crate::environment::{Environment, TimeStep};
+use crate::promise::promised_step;
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 
@@ -74,7 +75,8 @@ impl<E: Environment> Environment for WithStatistics<E> {
         action: Tensor,
         key: Key,
     ) -> (Self::State, TimeStep<E::Observation>) {
-        let (environment, timestep) = self.environment.step(state.environment, action, key);
+        let (environment, timestep) =
+            promised_step(&self.environment, state.environment, action, key);
         let running = Episode {
             episode_return: state.running.episode_return + timestep.reward,
             length: state.running.length + 1,

@@ -1,6 +1,7 @@
 //! Episodes of bounded length.
 
 use crate::environment::{Environment, TimeStep};
+use crate::promise::promised_step;
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 
@@ -49,7 +50,8 @@ impl<E: Environment> Environment for TimeLimit<E> {
         action: Tensor,
         key: Key,
     ) -> (Self::State, TimeStep<E::Observation>) {
-        let (environment, timestep) = self.environment.step(state.environment, action, key);
+        let (environment, timestep) =
+            promised_step(&self.environment, state.environment, action, key);
         let time = state.time + 1;
         let cut_off = time.ge(self.steps) & !timestep.terminated;
         let timestep = TimeStep {

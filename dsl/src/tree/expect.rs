@@ -1,0 +1,52 @@
+//! What a library expects of the functions that its users write.
+
+use super::{Spec, Tree, Types, typed_paths};
+use crate::tensor::poison;
+use crate::trace::{TraceError, state};
+use podracer_compiler::Loc;
+
+/// Holds a tree that a user's function gave against the types that it must have. A leaf of another type is an error at
+/// the line that made the leaf, named by its path under `root`. What is returned has the right types in any case, so
+/// that nothing else follows from the mistake.
+///
+/// ```
+/// use podracer_dsl::prelude::*;
+///
+/// let mistakes = trace(f32([2]), |x| expect_types("reward", x.sum().reshape([1]), &f32([])));
+/// let message = mistakes.err().map(|mistakes| mistakes.errors[0].message.clone());
+/// assert_eq!(message.as_deref(), Some("`reward` must be f32[], got f32[1]"));
+/// ```
+#[track_caller]
+pub fn expect_types<T: Tree>(root: &str, tree: T, expected: &Spec<T>) -> T {
+    let (leaves, got, wanted) = (tree.leaves(), typed_paths(&tree), expected.leaves());
+    if got == wanted {
+        return tree;
+    }
+    let complain = |message: String, loc: Loc| {
+        state::with(|trace| trace.error(TraceError::new("", message, loc)));
+    };
+    if got.len() != wanted.len()
+        || got
+            .iter()
+            .zip(&wanted)
+            .any(|(got, wanted)| got.0 != wanted.0)
+    {
+        let message = format!("`{root}` must be {expected}, got {}", tree.spec());
+        complain(message, Loc::caller());
+        return T::from_kind::<Types>(&expected.0, &mut |ty| poison(ty.clone()));
+    }
+    let mut right = Vec::with_capacity(leaves.len());
+    for ((leaf, (path, got)), (_, wanted)) in leaves.into_iter().zip(got).zip(wanted) {
+        if got == wanted {
+            right.push(leaf);
+            continue;
+        }
+        // A leaf that is a mistake already has only a guessed type.
+        if state::with(|trace| trace.is_poison(leaf)) == Some(false) {
+            let message = format!("`{}` must be {wanted}, got {got}", path.under(root));
+            complain(message, leaf.made());
+        }
+        right.push(poison(wanted));
+    }
+    tree.with_leaves(&right)
+}
