@@ -1,7 +1,12 @@
 //! Tests that need more than one crate, in one binary, since each binary links LLVM.
 
+mod anakin;
 mod constants;
 mod golden_ops;
+mod gradients;
+mod loops;
 mod replicas;
+mod snapshots;
 mod tidy;
+mod user_programs;
 mod xla;

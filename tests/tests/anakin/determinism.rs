@@ -1,0 +1,86 @@
+//! A seed gives the same run, to the bit, in every client and process.
+
+use super::{is_child, run_alone};
+use crate::loops::{self, Size};
+use podracer_envs::{CartPole, Catch, Environment};
+use podracer_runtime::HostArray;
+use podracer_stdlib::agents::Agent;
+use podracer_stdlib::optim::{adam, chain, clip_by_global_norm};
+
+const SIZE: Size = Size {
+    replicas: 2,
+    environments: 4,
+    unroll: 8,
+    updates: 3,
+};
+
+/// All of the state after two calls in a client of its own.
+fn train<E: Environment, A: Agent<Observation = E::Observation>>(
+    environment: &E,
+    agent: &A,
+    seed: u64,
+) -> Vec<(String, HostArray)> {
+    let anakin = loops::compiled(&loops::client(SIZE.replicas), environment, agent, SIZE);
+    let mut state = anakin.init(seed).expect("a seed");
+    for _ in 0..2 {
+        (state, _) = anakin.run(state).expect("a call");
+    }
+    loops::named(&state)
+}
+
+fn cartpole(seed: u64) -> Vec<(String, HostArray)> {
+    let environment = CartPole::default();
+    let optimizer = chain(clip_by_global_norm(0.5), adam(1e-3));
+    train(&environment, &loops::ppo(&environment, optimizer), seed)
+}
+
+/// The states' bytes as text.
+fn shown(state: &[(String, HostArray)]) -> String {
+    let bytes = state.iter().flat_map(|(_, array)| array.bytes());
+    bytes.map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn nets(state: Vec<(String, HostArray)>) -> Vec<HostArray> {
+    let of_nets = |(path, array): (String, HostArray)| path.contains("nets").then_some(array);
+    state.into_iter().filter_map(of_nets).collect()
+}
+
+#[test]
+fn a_seed_decides_the_run() {
+    let once = cartpole(1 << 40);
+    assert_eq!(cartpole(1 << 40), once);
+    // The two seeds differ in their upper words only.
+    let [once, other] = [once, cartpole(2 << 40)].map(nets);
+    assert!(!once.is_empty() && once != other);
+}
+
+#[test]
+fn the_online_agent_too() {
+    let environment = Catch {
+        rows: 4,
+        columns: 3,
+    };
+    let agent = loops::online(&environment, adam(1e-3));
+    let once = train(&environment, &agent, 5);
+    assert_eq!(train(&environment, &agent, 5), once);
+    assert_ne!(nets(train(&environment, &agent, 6)), nets(once));
+}
+
+#[test]
+fn processes_agree() {
+    const MARK: &str = "the state is ";
+    let here = shown(&cartpole(11));
+    if is_child() {
+        print(&format!("\n{MARK}{here}\n"));
+        return;
+    }
+    let there = run_alone("anakin::determinism::processes_agree", &[]);
+    let found = there.lines().find_map(|line| line.strip_prefix(MARK));
+    assert_eq!(found, Some(here.as_str()));
+}
+
+/// For the process that waits for it.
+#[allow(clippy::print_stdout, reason = "it is how the two processes talk")]
+fn print(text: &str) {
+    println!("{text}");
+}

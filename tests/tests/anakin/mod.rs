@@ -1,0 +1,33 @@
+//! The training loop on devices: what it moves, what it costs, and that it computes the same wherever it runs.
+
+mod determinism;
+mod errors;
+mod memory;
+mod reference;
+mod replicas;
+mod transfers;
+
+use std::process::Command;
+
+/// Set in the processes that a test starts of this binary.
+const CHILD: &str = "PODRACER_TEST_CHILD";
+
+/// Runs a test of this binary alone in a process of its own, and gives what it printed. The test looks at [`is_child`].
+fn run_alone(test: &str, environment: &[(&str, &str)]) -> String {
+    let binary = std::env::current_exe().expect("the test has a file");
+    let output = Command::new(binary)
+        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .env(CHILD, "1")
+        .envs(environment.iter().copied())
+        .output()
+        .expect("the test starts");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{test}:\n{stdout}\n{stderr}");
+    stdout
+}
+
+/// Whether this is a process of [`run_alone`].
+fn is_child() -> bool {
+    std::env::var_os(CHILD).is_some()
+}

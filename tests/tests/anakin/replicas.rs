@@ -1,0 +1,132 @@
+//! Several devices with a share of the environments each do the work of one device with all of them.
+
+use crate::loops::{self, Size};
+use podracer_envs::{CartPole, Catch, Environment};
+use podracer_runtime::{HostArray, Placement};
+use podracer_stdlib::agents::{Agent, Ppo};
+use podracer_stdlib::optim::{Optimizer, adam, chain, clip_by_global_norm, sgd};
+use podracer_tests::compare::difference;
+
+const ONE: Size = Size {
+    replicas: 1,
+    environments: 4,
+    unroll: 6,
+    updates: 1,
+};
+const TWO: Size = Size { replicas: 2, ..ONE };
+const FOUR: Size = Size { replicas: 4, ..ONE };
+
+/// The states before and after one call, with the parts of the devices put together.
+struct Call {
+    before: Vec<(String, HostArray)>,
+    after: Vec<(String, HostArray)>,
+}
+
+fn call<E: Environment, A: Agent<Observation = E::Observation>>(
+    environment: &E,
+    agent: &A,
+    size: Size,
+) -> Call {
+    let anakin = loops::compiled(&loops::client(size.replicas), environment, agent, size);
+    let state = anakin.init(9).expect("a seed");
+    let before = loops::named(&state);
+    let (state, _) = anakin.run(state).expect("a call");
+    let after = loops::named(&state);
+    Call { before, after }
+}
+
+/// One whole-batch update by gradient descent with rate 1, on one device and on several: the parameters move by the
+/// gradient, so they are equal where the gradients are.
+fn check<E: Environment, A: Agent<Observation = E::Observation>>(
+    environment: &E,
+    agent: &A,
+    sizes: &[Size],
+) {
+    let one = call(environment, agent, ONE);
+    for &size in sizes {
+        let several = call(environment, agent, size);
+        assert_eq!(several.before, one.before, "{size:?}: at the beginning");
+        let mut moved = 0;
+        for (((path, expected), (_, got)), (_, old)) in
+            one.after.iter().zip(&several.after).zip(&one.before)
+        {
+            let is_learner = path.starts_with("replicated.");
+            // What the environments did follows from the first parameters, the keys and the actions: to the bit.
+            let tolerance = if is_learner { 2e-6 } else { 0.0 };
+            let difference = difference(&expected.to_array(), &got.to_array(), tolerance);
+            assert_eq!(difference, None, "{size:?}: {path}");
+            if path.starts_with("replicated.nets") {
+                moved += usize::from(old != expected);
+            }
+        }
+        assert!(moved >= 4, "{moved} leaves of the networks moved");
+    }
+}
+
+/// PPO with the whole batch in one update.
+fn whole_batch<E: Environment, O: Optimizer>(environment: &E, optimizer: O) -> Ppo<O> {
+    Ppo {
+        epochs: 1,
+        minibatches: 1,
+        ..loops::ppo(environment, optimizer)
+    }
+}
+
+/// Episodes are truncated within the cycle, so that all of PPO's bootstrapping takes part.
+#[test]
+fn ppo_learns_the_same_with_the_advantages_of_all_devices() {
+    let environment = CartPole {
+        limit: 4,
+        ..CartPole::default()
+    };
+    check(
+        &environment,
+        &whole_batch(&environment, sgd(1.0)),
+        &[TWO, FOUR],
+    );
+}
+
+#[test]
+fn the_online_agent_learns_the_same() {
+    let environment = Catch {
+        rows: 4,
+        columns: 3,
+    };
+    check(
+        &environment,
+        &loops::online(&environment, sgd(1.0)),
+        &[TWO, FOUR],
+    );
+}
+
+/// What is replicated stays so by itself: nothing copies it from one device to another.
+#[test]
+fn replicated_leaves_stay_equal_on_all_devices() {
+    let environment = CartPole::default();
+    let agent = loops::ppo(&environment, chain(clip_by_global_norm(0.5), adam(1e-2)));
+    let size = Size {
+        unroll: 8,
+        updates: 20,
+        ..FOUR
+    };
+    let anakin = loops::compiled(&loops::client(4), &environment, &agent, size);
+    let mut state = anakin.init(1).expect("a seed");
+    let begin = loops::named(&state);
+    for _ in 0..3 {
+        (state, _) = anakin.run(state).expect("a call");
+    }
+    // The metrics of one call more, beside the state before it.
+    let results = anakin.program().run((&state,)).expect("a call");
+    let mut leaves = loops::on_each_device(&state, Placement::Replicated);
+    leaves.extend(loops::on_each_device(&results, Placement::Replicated));
+    assert!(leaves.len() > 12, "{}", leaves.len());
+    for (path, values) in leaves {
+        assert_eq!(values.len(), 4);
+        assert!(values.iter().all(|value| *value == values[0]), "{path}");
+    }
+    // The devices did different things, and learned.
+    let lanes = loops::on_each_device(&state, Placement::Sharded);
+    assert!(lanes.iter().any(|(_, values)| values[0] != values[1]));
+    let end = loops::named(&state);
+    assert!(begin.iter().zip(&end).filter(|(a, b)| a != b).count() > 12);
+}

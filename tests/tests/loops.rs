@@ -1,0 +1,165 @@
+//! Small training loops, compiled without a cache, for the tests of the loop itself.
+
+use podracer_compiler::Array;
+use podracer_dsl::prelude::Tree;
+use podracer_envs::Environment;
+use podracer_runtime::{
+    Anakin, AnakinLoop, Client, ClientOptions, CompileOptions, Device, ExecutableCache, HostArray,
+    OptionValue, Placement, ProgramOptions, XlaOptions,
+};
+use podracer_stdlib::agents::{Agent, OnlineActorCritic, Ppo};
+use podracer_stdlib::anakin::{Actors, AgentLoop, Episodes, Learner};
+use podracer_stdlib::optim::Optimizer;
+
+pub type Nets<A> = Learner<<A as Agent>::Nets, <A as Agent>::Opt>;
+pub type Lanes<E, A> =
+    Actors<<A as Agent>::Actor, <E as Environment>::State, <A as Agent>::Experience>;
+pub type Loop<E, A> = AnakinLoop<Nets<A>, Lanes<E, A>, <A as Agent>::Metrics, Episodes>;
+pub type Compiled<E, A> = Anakin<Nets<A>, Lanes<E, A>, <A as Agent>::Metrics, Episodes>;
+
+/// How large a loop is.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    /// Devices.
+    pub replicas: usize,
+    /// Of all devices together.
+    pub environments: usize,
+    /// Steps of a cycle.
+    pub unroll: usize,
+    /// Cycles of a call.
+    pub updates: usize,
+}
+
+/// Two environments, four steps, one update, one device.
+pub const TINY: Size = Size {
+    replicas: 1,
+    environments: 2,
+    unroll: 4,
+    updates: 1,
+};
+
+/// The loop before it is compiled.
+#[track_caller]
+pub fn traced<E: Environment, A: Agent<Observation = E::Observation>>(
+    environment: &E,
+    agent: &A,
+    size: Size,
+) -> Loop<E, A> {
+    let environments = size.environments / size.replicas;
+    let agent_loop = AgentLoop::new(
+        environment.clone(),
+        agent.clone(),
+        environments,
+        size.unroll,
+    );
+    let init = |key| agent_loop.init(key);
+    let update = |state| agent_loop.update(state);
+    AnakinLoop::trace("loop", size.replicas, size.updates, init, update).expect("the loop traces")
+}
+
+/// What loops are compiled with here: nothing is cached, and LLVM does not try hard.
+pub fn options(replicas: usize) -> ProgramOptions {
+    let mut xla = XlaOptions::for_platform("cpu").pairs();
+    xla.push((
+        "xla_llvm_disable_expensive_passes".to_owned(),
+        OptionValue::Bool(true),
+    ));
+    let compile = CompileOptions {
+        replicas,
+        xla,
+        ..CompileOptions::default()
+    };
+    ProgramOptions {
+        compile,
+        cache: ExecutableCache::disabled(),
+    }
+}
+
+/// The compiled loop.
+#[track_caller]
+pub fn compiled<E: Environment, A: Agent<Observation = E::Observation>>(
+    client: &Client,
+    environment: &E,
+    agent: &A,
+    size: Size,
+) -> Compiled<E, A> {
+    let traced = traced(environment, agent, size);
+    traced
+        .compile(client, &options(size.replicas))
+        .expect("the loop compiles")
+}
+
+/// A client of its own.
+pub fn client(devices: usize) -> Client {
+    let options = ClientOptions {
+        cpu_devices: Some(devices),
+    };
+    Client::cpu(options).expect("the CPU plugin is installed")
+}
+
+/// PPO with one layer of 8 units, which optimizes as told.
+pub fn ppo<E: Environment, O: Optimizer>(environment: &E, optimizer: O) -> Ppo<O> {
+    let defaults = Ppo::new(environment.observation_space(), environment.action_space());
+    Ppo {
+        observation: defaults.observation,
+        action: defaults.action,
+        hidden: vec![8],
+        optimizer,
+        epochs: defaults.epochs,
+        minibatches: defaults.minibatches,
+        discount: defaults.discount,
+        lambda: defaults.lambda,
+        clip: defaults.clip,
+        entropy_cost: defaults.entropy_cost,
+        value_cost: defaults.value_cost,
+        exact_shuffle: defaults.exact_shuffle,
+    }
+}
+
+/// The online actor-critic with one layer of 8 units, which optimizes as told.
+pub fn online<E: Environment, O: Optimizer>(environment: &E, optimizer: O) -> OnlineActorCritic<O> {
+    let defaults =
+        OnlineActorCritic::new(environment.observation_space(), environment.action_space());
+    OnlineActorCritic {
+        observation: defaults.observation,
+        action: defaults.action,
+        hidden: vec![8],
+        optimizer,
+        discount: defaults.discount,
+        lambda: defaults.lambda,
+        entropy_cost: defaults.entropy_cost,
+        value_cost: defaults.value_cost,
+    }
+}
+
+/// Paths and values of the leaves.
+#[track_caller]
+pub fn named<T: Tree>(tree: &Device<T>) -> Vec<(String, HostArray)> {
+    tree.named_arrays().expect("the computation succeeded")
+}
+
+/// The values of the leaves, for the reference semantics.
+#[track_caller]
+pub fn arrays<T: Tree>(tree: &Device<T>) -> Vec<Array> {
+    named(tree)
+        .iter()
+        .map(|(_, array)| array.to_array())
+        .collect()
+}
+
+/// Leaves of one placement of which the devices have buffers: path, and the value on each device.
+#[track_caller]
+pub fn on_each_device<T: Tree>(
+    tree: &Device<T>,
+    placement: Placement,
+) -> Vec<(String, Vec<HostArray>)> {
+    let mut leaves = Vec::new();
+    tree.visit(|path, leaf| {
+        if leaf.placement() == placement {
+            let values = leaf.buffers().iter().map(|buffer| buffer.to_host());
+            let values = values.collect::<Result<_, _>>();
+            leaves.push((path.to_string(), values.expect("the computation succeeded")));
+        }
+    });
+    leaves
+}

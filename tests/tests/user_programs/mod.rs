@@ -1,0 +1,5 @@
+//! Programs as users write them, from the facade's prelude: the pages of the design, and the mistakes one makes.
+
+mod bodies;
+mod mistakes;
+mod pages;
