@@ -155,14 +155,15 @@ impl TensorType {
         self.shape.len()
     }
 
-    /// The number of elements.
+    /// The number of elements; `usize::MAX` if there are more, which no memory holds.
     pub fn elements(&self) -> usize {
-        self.shape.iter().product()
+        // An axis without elements wins over those that overflow.
+        self.shape.iter().fold(1, |product: usize, &extent| product.saturating_mul(extent))
     }
 
-    /// Bytes a dense buffer of this type takes.
+    /// Bytes a dense buffer of this type takes; `usize::MAX` if they are more.
     pub fn bytes(&self) -> usize {
-        self.elements() * self.dtype.size()
+        self.elements().saturating_mul(self.dtype.size())
     }
 
     /// The same shape with another element type.
@@ -199,5 +200,18 @@ impl fmt::Display for TensorType {
             write!(f, "{extent}")?;
         }
         f.write_str("]")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_that_no_memory_holds_do_not_wrap_around() {
+        let huge = TensorType::new(DType::F32, [1 << 40, 1 << 40]);
+        assert_eq!((huge.elements(), huge.bytes()), (usize::MAX, usize::MAX));
+        assert_eq!(TensorType::new(DType::F32, [1 << 62]).bytes(), usize::MAX);
+        assert_eq!(TensorType::new(DType::F32, [1 << 40, 1 << 40, 0]).elements(), 0);
     }
 }

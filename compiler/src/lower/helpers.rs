@@ -22,9 +22,16 @@ pub fn hlo_constant(hlo: &mut dyn Hlo, value: Arc<Array>) -> HloValue {
     hlo_op(hlo, "stablehlo.constant", &[], vec![("value", HloAttribute::Dense(value))], &ty)
 }
 
-/// A constant of one value everywhere.
+/// Above this many elements one value everywhere is a broadcast scalar.
+const MOST_SPLAT_ELEMENTS: usize = 1024;
+
+/// A constant of one value everywhere. What it takes to emit does not grow with the tensor.
 pub fn hlo_splat(hlo: &mut dyn Hlo, ty: &TensorType, value: Scalar) -> HloValue {
-    hlo_constant(hlo, Arc::new(Array::splat(ty.clone(), value)))
+    if ty.elements() <= MOST_SPLAT_ELEMENTS {
+        return hlo_constant(hlo, Arc::new(Array::splat(ty.clone(), value)));
+    }
+    let scalar = hlo_constant(hlo, Arc::new(Array::scalar(ty.dtype, value)));
+    hlo_broadcast(hlo, scalar, &[], ty)
 }
 
 /// `stablehlo.compare` with the comparison type that the operands' dtype asks for.
