@@ -182,8 +182,13 @@ pub struct XlaOptions {
 }
 
 impl XlaOptions {
-    /// The options for a platform (`cpu`, `cuda`, `tpu`): on a CPU, `xla_cpu_prefer_vector_width` 512 where it has AVX-512 and
-    /// 256 elsewhere (LLVM's own choice, 256, leaves 1.15 to 1.6 of the speed of a machine with AVX-512); on others none.
+    /// The options for a platform (`cpu`, `cuda`, `tpu`). On a CPU:
+    /// - `xla_cpu_prefer_vector_width` 512 where it has AVX-512 and 256 elsewhere: LLVM's own choice, 256, leaves 1.15 to 1.6
+    ///   of the speed of a machine with AVX-512;
+    /// - `xla_cpu_enable_fast_min_max` off: with it `max`, `min` and `clamp` of a NaN may give the other operand, and a loss
+    ///   that has diverged looks like a sound one.
+    ///
+    /// On others none.
     #[must_use]
     pub fn for_platform(platform: &str) -> Self {
         let mut options = Vec::new();
@@ -192,6 +197,10 @@ impl XlaOptions {
             options.push((
                 "xla_cpu_prefer_vector_width".to_owned(),
                 OptionValue::Int(width),
+            ));
+            options.push((
+                "xla_cpu_enable_fast_min_max".to_owned(),
+                OptionValue::Bool(false),
             ));
         }
         Self {
@@ -277,7 +286,7 @@ mod tests {
         assert_eq!(XlaOptions::for_platform("tpu").whole_loop().pairs(), []);
         assert_eq!(
             XlaOptions::for_platform("cpu").whole_loop().pairs().len(),
-            2
+            3
         );
     }
 }

@@ -7,8 +7,7 @@ use anyhow::{Context as _, Result, anyhow};
 use podracer_compiler::{Array, Builder, Func, Var};
 use podracer_mlir::{ModuleSpec, stablehlo};
 use podracer_runtime::{
-    Argument, Buffer, Client, ClientOptions, CompileOptions, HostArray, Module, OptionValue,
-    XlaOptions,
+    Argument, Buffer, Client, ClientOptions, CompileOptions, HostArray, Module, XlaOptions,
 };
 use std::sync::OnceLock;
 
@@ -65,7 +64,7 @@ pub fn run_replicated(func: &Func, arguments: &[Vec<Array>]) -> Result<Vec<Vec<A
     compiled.key_text = Some(module.text.clone());
     let options = CompileOptions {
         replicas,
-        xla: xla_options(),
+        xla: XlaOptions::for_platform("cpu").pairs(),
         ..CompileOptions::default()
     };
     let executable = client()?
@@ -94,16 +93,6 @@ pub fn run_replicated(func: &Func, arguments: &[Vec<Array>]) -> Result<Vec<Vec<A
             .collect()
     };
     executable.execute(kept)?.iter().map(fetch).collect()
-}
-
-/// What programs are compiled with, and NaN kept by `maximum` and `minimum`: XLA's default on CPUs loses it.
-fn xla_options() -> Vec<(String, OptionValue)> {
-    const FAST: &str = "xla_cpu_enable_fast_min_max";
-    let mut options = XlaOptions::for_platform("cpu").pairs();
-    if options.iter().all(|(name, _)| name != FAST) {
-        options.push((FAST.to_string(), OptionValue::Bool(false)));
-    }
-    options
 }
 
 /// Runs many functions, each with its own outcome.

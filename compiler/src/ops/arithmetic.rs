@@ -1,7 +1,7 @@
 //! Arithmetic on numbers: `x + y` and its kin. Integers wrap; floats are rounded after each op.
 //!
 //! XLA:CPU keeps a NaN in `maximum`, `minimum` and what is made of them (`clamp`, reductions) only when it is compiled
-//! with `xla_cpu_enable_fast_min_max=false`; else it may give the other operand.
+//! with `xla_cpu_enable_fast_min_max=false`, as the runtime does; else it may give the other operand.
 
 use super::elementwise::{
     builder_methods, elementwise, float_samples, floats, integer_samples, numbers, peculiar_floats,
