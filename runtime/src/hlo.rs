@@ -1,6 +1,6 @@
 //! What XLA made of a module: the optimized HLO, to count and to read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
 
 use podracer_compiler::{DType, TensorType};
@@ -18,6 +18,29 @@ use crate::proto::{
 #[derive(Clone, Debug, PartialEq)]
 pub struct HloModule {
     module: HloModuleProto,
+}
+
+/// Something that devices do together. Its `Display` says what, without the opcode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Collective {
+    /// `all-reduce`, `all-gather`.
+    pub opcode: String,
+    /// How many tensors go in together.
+    pub tensors: usize,
+    /// How many elements they have together, on each device.
+    pub elements: usize,
+    /// How many `while` loops are around it.
+    pub loops: usize,
+}
+
+impl fmt::Display for Collective {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "tensors: {}, elements: {}, loops around it: {}",
+            self.tensors, self.elements, self.loops
+        )
+    }
 }
 
 impl HloModule {
@@ -91,6 +114,79 @@ impl HloModule {
             .collect()
     }
 
+    /// What the devices exchange among themselves, in the order of the computations.
+    #[must_use]
+    pub fn collectives(&self) -> Vec<Collective> {
+        const OPCODES: [&str; 8] = [
+            "all-reduce",
+            "all-reduce-start",
+            "all-gather",
+            "all-gather-start",
+            "all-to-all",
+            "collective-permute",
+            "collective-permute-start",
+            "reduce-scatter",
+        ];
+        let loops = self.loops_around();
+        let mut found = Vec::new();
+        for computation in &self.module.computations {
+            let types: BTreeMap<i64, &ShapeProto> = computation
+                .instructions
+                .iter()
+                .filter_map(|one| Some((one.id, one.shape.as_ref()?)))
+                .collect();
+            for one in &computation.instructions {
+                if !OPCODES.contains(&one.opcode.as_str()) {
+                    continue;
+                }
+                let operands = one.operand_ids.iter().filter_map(|id| types.get(id));
+                found.push(Collective {
+                    opcode: one.opcode.trim_end_matches("-start").to_owned(),
+                    tensors: one.operand_ids.len(),
+                    elements: operands.map(|shape| elements(shape)).sum(),
+                    loops: loops.get(&computation.id).copied().unwrap_or(0),
+                });
+            }
+        }
+        found
+    }
+
+    /// By computation: how many `while` loops it is inside of.
+    fn loops_around(&self) -> BTreeMap<i64, usize> {
+        let computations: BTreeMap<i64, &HloComputationProto> = self
+            .module
+            .computations
+            .iter()
+            .map(|computation| (computation.id, computation))
+            .collect();
+        let mut loops = BTreeMap::new();
+        let mut open = vec![(self.module.entry_computation_id, 0)];
+        while let Some((id, depth)) = open.pop() {
+            // One that is called from several places counts for the innermost.
+            if loops.get(&id).is_some_and(|&known| known >= depth) {
+                continue;
+            }
+            loops.insert(id, depth);
+            for one in computations.get(&id).iter().flat_map(|one| &one.instructions) {
+                let inside = depth + usize::from(one.opcode == "while");
+                open.extend(one.called_computation_ids.iter().map(|&called| (called, inside)));
+            }
+        }
+        loops
+    }
+
+    /// How many arguments give their memory to a result.
+    #[must_use]
+    pub fn aliased_arguments(&self) -> usize {
+        let alias = self.module.input_output_alias.iter();
+        // Many arguments may have become one tuple.
+        let arguments: BTreeSet<(i64, &[i64])> = alias
+            .flat_map(|alias| &alias.entries)
+            .map(|entry| (entry.parameter_number, entry.parameter_shape_index.as_slice()))
+            .collect();
+        arguments.len()
+    }
+
     /// The types of the program's arguments, where podracer has them all.
     pub(crate) fn arguments(&self) -> Option<Vec<TensorType>> {
         self.module
@@ -145,6 +241,14 @@ fn tensor_type(shape: &ShapeProto) -> Option<TensorType> {
         .map(|&extent| usize::try_from(extent).ok())
         .collect();
     Some(TensorType::new(element(shape.element_type).1?, dims?))
+}
+
+fn elements(shape: &ShapeProto) -> usize {
+    shape
+        .dimensions
+        .iter()
+        .map(|&extent| usize::try_from(extent).unwrap_or(0))
+        .product()
 }
 
 fn shape_text(shape: &ShapeProto) -> String {

@@ -35,7 +35,7 @@ pub use anakin::{Anakin, AnakinLoop, AnakinState, RunError};
 pub use array::{Element, HostArray};
 pub use cache::ExecutableCache;
 pub use error::{ErrorCode, RuntimeError};
-pub use hlo::HloModule;
+pub use hlo::{Collective, HloModule};
 pub use module::Module;
 pub use options::{CompileOptions, OptionValue, XlaOptions};
 pub use pjrt::{

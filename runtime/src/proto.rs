@@ -96,6 +96,24 @@ pub(crate) struct HloModuleProto {
     pub(crate) host_program_shape: Option<ProgramShapeProto>,
     #[prost(int64, tag = "6")]
     pub(crate) entry_computation_id: i64,
+    #[prost(message, optional, tag = "8")]
+    pub(crate) input_output_alias: Option<HloInputOutputAliasProto>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct HloInputOutputAliasProto {
+    #[prost(message, repeated, tag = "1")]
+    pub(crate) entries: Vec<AliasEntryProto>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct AliasEntryProto {
+    #[prost(int64, repeated, tag = "1")]
+    pub(crate) output_shape_index: Vec<i64>,
+    #[prost(int64, tag = "2")]
+    pub(crate) parameter_number: i64,
+    #[prost(int64, repeated, tag = "3")]
+    pub(crate) parameter_shape_index: Vec<i64>,
 }
 
 #[derive(Clone, PartialEq, Message)]

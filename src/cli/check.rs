@@ -3,8 +3,9 @@
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
-use podracer_runtime::{CompileOptions, RuntimeError};
-use serde::Serialize;
+use podracer_runtime::{Collective, CompileOptions, RuntimeError};
+use serde::{Serialize, Serializer};
+use serde_json::json;
 
 use super::format::bytes;
 use super::target::Target;
@@ -23,6 +24,9 @@ struct Report {
     /// Instructions that exchange data with the host while the loop runs.
     host_transfers: usize,
     all_reduces: usize,
+    /// What the devices exchange among themselves: once per round of the innermost loop around it.
+    #[serde(serialize_with = "rows")]
+    collectives: Vec<Collective>,
     while_loops: usize,
     fusions: usize,
     /// Arguments whose memory the results reuse.
@@ -32,6 +36,17 @@ struct Report {
     /// The most memory in use at one time, per device.
     peak_bytes: i64,
     compile_seconds: f64,
+}
+
+fn rows<S: Serializer>(collectives: &[Collective], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(collectives.iter().map(|one| {
+        json!({
+            "opcode": one.opcode,
+            "tensors": one.tensors,
+            "elements": one.elements,
+            "loops": one.loops,
+        })
+    }))
 }
 
 pub(super) fn check(
@@ -71,22 +86,24 @@ pub(super) fn check(
             .filter_map(|opcode| instructions.get(*opcode))
             .sum()
     };
+    let collectives = optimized.collectives();
     let memory = compiled.memory_stats()?;
     let report = Report {
         experiment: settings.experiment.clone(),
         target: target.to_owned(),
         devices,
         environments: settings.anakin.environments,
+        // XLA gives the optimized program of a single module only.
         modules: 1,
         host_transfers: optimized.host_transfers().len(),
-        all_reduces: number(&["all-reduce", "all-reduce-start"]),
+        all_reduces: collectives
+            .iter()
+            .filter(|one| one.opcode == "all-reduce")
+            .count(),
+        collectives,
         while_loops: number(&["while"]),
         fusions: number(&["fusion"]),
-        donated_inputs: if memory.aliased > 0 {
-            compiled_loop.donated.len()
-        } else {
-            0
-        },
+        donated_inputs: optimized.aliased_arguments(),
         aliased_bytes: memory.aliased,
         peak_bytes: if memory.peak > 0 {
             memory.peak
@@ -122,12 +139,11 @@ fn sum(memory: &podracer_runtime::MemoryStats) -> i64 {
 }
 
 fn describe(report: &Report) -> String {
-    let lines = [
+    let mut lines = vec![
         ("devices", report.devices.to_string()),
         ("environments", report.environments.to_string()),
         ("modules", report.modules.to_string()),
         ("host transfers", report.host_transfers.to_string()),
-        ("all-reduces", report.all_reduces.to_string()),
         ("while loops", report.while_loops.to_string()),
         ("fusions", report.fusions.to_string()),
         ("donated inputs", report.donated_inputs.to_string()),
@@ -140,6 +156,12 @@ fn describe(report: &Report) -> String {
         ),
         ("compile time", format!("{:.2} s", report.compile_seconds)),
     ];
+    lines.extend(
+        report
+            .collectives
+            .iter()
+            .map(|one| (one.opcode.as_str(), one.to_string())),
+    );
     let mut text = format!("{} on {}\n", report.experiment, report.target);
     for (name, value) in lines {
         text += &format!("  {name:<15} {value}\n");
