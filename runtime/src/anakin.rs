@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-use podracer_dsl::prelude::{Key, Placed, Replicas, Spec, Tensor, TraceErrors, Traced, Tree, pmean, scan, trace, u32 as u32_spec};
+use podracer_dsl::prelude::{Key, Placed, Replicas, Spec, Tensor, TraceErrors, Traced, Tree, pmean, scan, u32 as u32_spec};
+use podracer_dsl::trace_replicated;
 
 use crate::program::{Lowered, Program, ProgramOptions, lower};
 use crate::tree::{Device, Host, Placement};
@@ -39,9 +40,9 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
         init: impl FnOnce(Key) -> Placed<R, S>,
         update: impl FnOnce(Placed<R, S>) -> (Placed<R, S>, Placed<M, E>),
     ) -> Result<Self, TraceErrors> {
-        let init = trace((u32_spec([2]),), |(bits,)| init(Key::from_words(bits)))?;
+        let init = trace_replicated(replicas, (u32_spec([2]),), |(bits,)| init(Key::from_words(bits)))?;
         let state: Spec<Placed<R, S>> = init.results().clone();
-        let run = trace((state,), |(state,)| {
+        let run = trace_replicated(replicas, (state,), |(state,)| {
             let (state, metrics) = scan(state, 0..updates_per_call, |state, _| update(state));
             let Placed { replicated, sharded } = metrics;
             (state, Placed { replicated: pmean(replicated, Replicas), sharded })

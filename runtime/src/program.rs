@@ -47,8 +47,12 @@ pub struct Lowered {
 /// first; which ones do is decided at each call.
 ///
 /// # Errors
-/// [`RuntimeError::Lowering`], which is a bug of the compiler.
+/// [`RuntimeError::Options`] for another number of replicas than the function was traced for; [`RuntimeError::Lowering`],
+/// which is a bug of the compiler.
 pub fn lower<A: Tree, R: Tree>(name: &str, traced: &Traced<A, R>, replicas: usize) -> Result<Lowered, RuntimeError> {
+    if let Some(expected) = traced.replicas().filter(|&expected| expected != replicas) {
+        return Err(RuntimeError::Options(format!("the program was traced for {expected} replica(s) and is to run on {replicas}")));
+    }
     let func = simplify(traced.func());
     let arguments = traced.arguments().leaves();
     let results = traced.results().leaves();

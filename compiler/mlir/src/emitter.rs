@@ -399,6 +399,12 @@ impl Hlo for Emitter<'_> {
     fn replicas(&self) -> usize {
         self.replicas
     }
+
+    fn refuse(&mut self, op: &'static str, message: String) {
+        let place = self.place.to_string();
+        self.error
+            .get_or_insert(MlirError::Refused { op, place, message });
+    }
 }
 
 /// Blocks are dropped after everything that may use their values: first the regions that no op took, older and thus

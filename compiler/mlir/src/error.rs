@@ -62,6 +62,16 @@ pub enum MlirError {
         /// What is wrong.
         message: String,
     },
+    /// An op that means nothing in this module, such as a collective over an axis that is not there.
+    #[error("`{op}` at {place} cannot be lowered: {message}")]
+    Refused {
+        /// The op.
+        op: &'static str,
+        /// The user's line that asked for it.
+        place: String,
+        /// Why not.
+        message: String,
+    },
     /// MLIR's own verifier or parser refused the module. A bug of a lowering or of the emitter.
     #[error("MLIR refused the module:\n{}", .0.join("\n"))]
     Rejected(

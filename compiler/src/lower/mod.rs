@@ -119,4 +119,7 @@ pub trait Hlo {
 
     /// How many replicas the module is for.
     fn replicas(&self) -> usize;
+
+    /// Says that `op` cannot be part of this module, and why. No module comes out; what is emitted afterwards is not kept.
+    fn refuse(&mut self, op: &'static str, message: String);
 }

@@ -56,6 +56,10 @@ impl Hlo for Recorder {
     fn replicas(&self) -> usize {
         1
     }
+
+    fn refuse(&mut self, op: &'static str, message: String) {
+        panic!("{op}: {message}");
+    }
 }
 
 #[test]

@@ -14,6 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// Prints as the text of the IR.
 pub struct Traced<A: Tree, R: Tree> {
     func: Func,
+    replicas: Option<usize>,
     arguments: Spec<A>,
     results: Spec<R>,
     warnings: Vec<Warning>,
@@ -75,6 +76,7 @@ fn trace_with<S: ArgumentSpec, R: IntoTree>(
             let func = transform::cse(&transform::dce(&closed.func));
             Ok(Traced {
                 func,
+                replicas,
                 arguments,
                 results,
                 warnings,
@@ -110,6 +112,11 @@ impl<A: Tree, R: Tree> Traced<A, R> {
     /// The program: the leaves of the arguments in, the leaves of the results out. Without dead code and repetitions.
     pub fn func(&self) -> &Func {
         &self.func
+    }
+
+    /// How many replicas the program is for; `None` if it runs on any number.
+    pub fn replicas(&self) -> Option<usize> {
+        self.replicas
     }
 
     /// The types of the arguments.
@@ -161,6 +168,7 @@ impl<A: Tree, R: Tree> Traced<A, R> {
         let func = transform::cse(&transform::dce(&func));
         Traced {
             func,
+            replicas: self.replicas,
             arguments: self.arguments.stacked(size),
             results: self.results.stacked(size),
             warnings: self.warnings.clone(),
@@ -194,6 +202,7 @@ impl<A: Tree, R: Tree> Clone for Traced<A, R> {
     fn clone(&self) -> Self {
         Traced {
             func: self.func.clone(),
+            replicas: self.replicas,
             arguments: self.arguments.clone(),
             results: self.results.clone(),
             warnings: self.warnings.clone(),

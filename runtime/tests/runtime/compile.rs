@@ -1,7 +1,9 @@
 //! Compiling: what XLA rejects, what podracer checks beyond it, and what a compiled program tells.
 
 use podracer_compiler::{DType, TensorType};
-use podracer_runtime::{CompileOptions, Module, NamedValue, RuntimeError};
+use podracer_dsl::prelude::{Replicas, all_gather, f32};
+use podracer_dsl::trace_replicated;
+use podracer_runtime::{CompileOptions, Module, NamedValue, RuntimeError, lower};
 
 use crate::programs::{add, buffer, client, compile, device, f32s, kept, step, values};
 
@@ -72,11 +74,23 @@ fn a_compiled_program_tells_what_it_needs() {
         optimized.launched().values().sum::<usize>() <= optimized.instructions().values().sum()
     );
     assert!(optimized.host_transfers().is_empty());
+    assert!(optimized.collectives().is_empty());
+    assert_eq!(optimized.aliased_arguments(), 1);
+    let add = compile(&add()).compiled().optimized().unwrap();
+    assert_eq!(add.aliased_arguments(), 0);
     let text = optimized.to_string();
     assert!(
         text.contains("ENTRY %") && text.contains("f32[1024] parameter(0)"),
         "{text}"
     );
+}
+
+#[test]
+fn a_program_traced_for_some_replicas_is_compiled_for_no_others() {
+    let traced = trace_replicated(2, f32([3]), |x| all_gather(x, Replicas)).unwrap();
+    assert_eq!(lower("gather", &traced, 2).unwrap().module.results, [f32s(&[2, 3])]);
+    let error = lower("gather", &traced, 3).unwrap_err().to_string();
+    assert_eq!(error, "the program was traced for 2 replica(s) and is to run on 3");
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use crate::double::{Lower, func_at, op, ty};
 use podracer_compiler::lower::{hlo_constant, hlo_simple};
-use podracer_compiler::{Array, DType, HloAttribute, Loc};
+use podracer_compiler::ops::{AllGather, AllReduce, AxisIndex, Combination, REPLICAS};
+use podracer_compiler::{Array, Builder, DType, HloAttribute, Loc, Op};
 use podracer_mlir::{MlirError, ModuleSpec, stablehlo};
 use std::sync::Arc;
 
@@ -42,6 +43,55 @@ fn a_value_used_outside_its_region() {
         error,
         "malformed stablehlo.negate: operand 0 is not visible here",
     );
+}
+
+/// The error of a module for two replicas whose function is one collective.
+#[track_caller]
+fn refused(op: impl Op) -> String {
+    let mut b = Builder::new();
+    b.set_loc(Loc::caller());
+    let inputs: Vec<_> = if op.mnemonic() == "axis_index" {
+        Vec::new()
+    } else {
+        vec![b.param(ty(DType::F32, &[2]))]
+    };
+    let results = b.emit(op, &inputs);
+    let func = b.finish("refused", results);
+    let spec = ModuleSpec::new("refused", &func).replicas(2);
+    match stablehlo(&func, &spec) {
+        Err(error @ MlirError::Refused { .. }) => error.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn collectives_of_members_that_are_not_there() {
+    let axis = || "crew".to_string();
+    let gather = |axis, size| AllGather {
+        axis,
+        size,
+        dimension: 0,
+    };
+    let sum = AllReduce {
+        axis: axis(),
+        computation: Combination::Sum,
+    };
+    for message in [
+        refused(sum),
+        refused(gather(axis(), 2)),
+        refused(AxisIndex { axis: axis() }),
+    ] {
+        assert!(
+            message.contains("misuse.rs")
+                && message.contains("over the axis `crew` and no vmap of that name is around it"),
+            "{message}"
+        );
+    }
+    for size in [1, 3] {
+        let message = refused(gather(REPLICAS.to_string(), size));
+        let expected = format!("it is over {size} replicas and the module is for 2");
+        assert!(message.contains(&expected), "{message}");
+    }
 }
 
 #[test]

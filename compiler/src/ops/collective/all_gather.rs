@@ -143,16 +143,11 @@ impl Op for AllGather {
         inputs: &[HloValue],
         results: &[TensorType],
     ) -> Vec<HloValue> {
-        check_bound(&self.axis);
-        assert_eq!(
-            self.size,
-            hlo.replicas(),
-            "all_gather over the replicas counts them"
-        );
+        check_bound(hlo, self.mnemonic(), &self.axis, Some(self.size));
         let mut shape = hlo.ty(inputs[0]).shape;
         shape.insert(self.dimension, 1);
         let one = hlo_reshape(hlo, inputs[0], &results[0].with_shape(shape));
-        if hlo.replicas() == 1 {
+        if self.size == 1 {
             return vec![one];
         }
         let attributes = vec![

@@ -219,7 +219,7 @@ impl Op for AllReduce {
         inputs: &[HloValue],
         results: &[TensorType],
     ) -> Vec<HloValue> {
-        check_bound(&self.axis);
+        check_bound(hlo, self.mnemonic(), &self.axis, None);
         if hlo.replicas() == 1 {
             return inputs.to_vec();
         }

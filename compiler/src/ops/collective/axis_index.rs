@@ -85,7 +85,7 @@ impl Op for AxisIndex {
     }
 
     fn lower(&self, hlo: &mut dyn Hlo, _: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
-        check_bound(&self.axis);
+        check_bound(hlo, self.mnemonic(), &self.axis, None);
         if hlo.replicas() == 1 {
             return vec![hlo_splat(hlo, &results[0], Scalar::Int(0))];
         }

@@ -81,10 +81,14 @@ fn all_replicas(hlo: &dyn Hlo) -> HloAttribute {
     HloAttribute::I64Tensor(vec![1, replicas], (0..replicas as i64).collect())
 }
 
-/// The vmaps are gone by now: what is left can only mean the replicas.
-fn check_bound(axis: &str) {
-    assert_eq!(
-        axis, REPLICAS,
-        "a collective over the axis `{axis}` is surrounded by no vmap of that name"
-    );
+/// The vmaps are gone by now: what is left can only mean the replicas. Of `size` members, where the op counts on it.
+fn check_bound(hlo: &mut dyn Hlo, op: &'static str, axis: &str, size: Option<usize>) {
+    let replicas = hlo.replicas();
+    if axis != REPLICAS {
+        hlo.refuse(op, format!("it is over the axis `{axis}` and no vmap of that name is around it"));
+    } else if let Some(size) = size
+        && size != replicas
+    {
+        hlo.refuse(op, format!("it is over {size} replicas and the module is for {replicas}"));
+    }
 }
