@@ -30,10 +30,14 @@ pub mod prelude {
     pub use podracer_dsl::prelude::*;
     pub use podracer_envs::{
         AutoReset, Bounds, Environment, Space, TimeLimit, TimeStep, WithStatistics,
+        check_environment,
     };
     pub use podracer_runtime::{
-        Anakin, AnakinLoop, Client, ClientOptions, Device, Host, HostArray, ProgramOptions,
+        Anakin, AnakinLoop, AnakinState, Client, ClientOptions, CompileOptions, Device, Host,
+        HostArray, ProgramOptions, RuntimeError, XlaOptions,
     };
-    pub use podracer_stdlib::agents::{Agent, OnlineActorCritic, Ppo};
-    pub use podracer_stdlib::anakin::AgentLoop;
+    pub use podracer_stdlib::agents::{
+        ActorCritic, Agent, Learning, OnlineActorCritic, Policy, Ppo, Trajectory,
+    };
+    pub use podracer_stdlib::anakin::{AgentLoop, Episodes};
 }

@@ -10,7 +10,7 @@ use podracer_dsl::trace_replicated;
 
 use crate::program::{Lowered, Program, ProgramOptions, lower};
 use crate::tree::{Device, Host, Placement};
-use crate::{Client, ExecuteError, HostArray, RuntimeError, Transfers};
+use crate::{Client, CompileOptions, ExecuteError, HostArray, RuntimeError, Transfers, XlaOptions};
 
 /// The loop before it is compiled: two traced functions, and no device.
 ///
@@ -62,6 +62,17 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
     /// [`RuntimeError::Lowering`].
     pub fn lower(&self) -> Result<Lowered, RuntimeError> {
         lower(&self.name, &self.run, self.replicas)
+    }
+
+    /// Compiles the loop for the client's first devices, one for each replica, with XLA's options by podracer's rule
+    /// ([`XlaOptions::for_platform`]) and the user's cache. [`AnakinLoop::compile`] takes others.
+    ///
+    /// # Errors
+    /// Those of [`AnakinLoop::compile`].
+    pub fn compile_on(&self, client: &Client) -> Result<Anakin<R, S, M, E>, RuntimeError> {
+        let xla = XlaOptions::for_platform(client.platform()).pairs();
+        let compile = CompileOptions { replicas: self.replicas, xla, ..CompileOptions::default() };
+        self.compile(client, &ProgramOptions { compile, ..ProgramOptions::default() })
     }
 
     /// Compiles the loop for the devices that `options` name.
