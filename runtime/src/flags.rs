@@ -125,7 +125,7 @@ mod tests {
         check("").unwrap();
         check("--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=9,xla_cpu_use_multi_output_fusion=true")
             .unwrap();
-        check("--xla_dump_to=/tmp/x  --xla_dump_hlo_as_text --xla_cpu_prefer_vector_width=512")
+        check("--xla_dump_to=dump  --xla_dump_hlo_as_text --xla_cpu_prefer_vector_width=512")
             .unwrap();
         for bad in [
             "--xla_nonsense=1",
@@ -138,7 +138,7 @@ mod tests {
             "--xla_backend_extra_options=a=1",
             "--xla_backend_extra_options",
             "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=many",
-            "--xla_dump_to=/tmp/x --xla_force_host_platform_device_count=4",
+            "--xla_dump_to=dump --xla_force_host_platform_device_count=4",
         ] {
             check(bad).unwrap_err();
         }

@@ -1,3 +1,5 @@
+//! What a run leaves behind can be read back, and a folder that cannot be written is an error.
+
 use std::fs;
 use std::os::unix::fs::symlink;
 

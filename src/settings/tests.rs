@@ -1,3 +1,5 @@
+//! Settings from files and from the command line, and what is said of wrong ones.
+
 use std::fs;
 
 use crate::experiments::BUILT_IN;

@@ -5,6 +5,7 @@
 //! - `impl Tree for State` with `type Of<K> = StateOf<K>`, and the impls of `Over` and `IntoTree` that go with it.
 //!
 //! Where-clauses stand on the types of fields that mention a type parameter, not on the parameters.
+#![forbid(unsafe_code)]
 
 mod expand;
 mod fields;
