@@ -51,7 +51,11 @@ impl DType {
 
     /// Bits of one element; 1 for bool.
     pub fn bits(self) -> u32 {
-        if self == DType::Bool { 1 } else { 8 * self.size() as u32 }
+        if self == DType::Bool {
+            1
+        } else {
+            8 * self.size() as u32
+        }
     }
 
     /// f16, bf16, f32 or f64: the types that carry gradients.
@@ -103,14 +107,22 @@ impl DType {
         debug_assert!(self.is_integer());
         let bits = self.bits();
         let low = value & ((1i128 << bits) - 1);
-        if self.is_signed_integer() && low >> (bits - 1) == 1 { low - (1i128 << bits) } else { low }
+        if self.is_signed_integer() && low >> (bits - 1) == 1 {
+            low - (1i128 << bits)
+        } else {
+            low
+        }
     }
 
     /// The least and greatest value of an integer type.
     pub fn integer_range(self) -> (i128, i128) {
         debug_assert!(self.is_integer());
         let bits = self.bits();
-        if self.is_signed_integer() { (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1) } else { (0, (1i128 << bits) - 1) }
+        if self.is_signed_integer() {
+            (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1)
+        } else {
+            (0, (1i128 << bits) - 1)
+        }
     }
 
     /// Rounds to the nearest value of a float type, ties to even.
@@ -142,12 +154,18 @@ pub struct TensorType {
 impl TensorType {
     /// A tensor type from its parts.
     pub fn new(dtype: DType, shape: impl Into<Vec<usize>>) -> Self {
-        TensorType { dtype, shape: shape.into() }
+        TensorType {
+            dtype,
+            shape: shape.into(),
+        }
     }
 
     /// A type with no axes.
     pub fn scalar(dtype: DType) -> Self {
-        TensorType { dtype, shape: Vec::new() }
+        TensorType {
+            dtype,
+            shape: Vec::new(),
+        }
     }
 
     /// The number of axes.
@@ -158,7 +176,9 @@ impl TensorType {
     /// The number of elements; `usize::MAX` if there are more, which no memory holds.
     pub fn elements(&self) -> usize {
         // An axis without elements wins over those that overflow.
-        self.shape.iter().fold(1, |product: usize, &extent| product.saturating_mul(extent))
+        self.shape
+            .iter()
+            .fold(1, |product: usize, &extent| product.saturating_mul(extent))
     }
 
     /// Bytes a dense buffer of this type takes; `usize::MAX` if they are more.
@@ -168,12 +188,18 @@ impl TensorType {
 
     /// The same shape with another element type.
     pub fn with_dtype(&self, dtype: DType) -> Self {
-        TensorType { dtype, shape: self.shape.clone() }
+        TensorType {
+            dtype,
+            shape: self.shape.clone(),
+        }
     }
 
     /// The same element type with another shape.
     pub fn with_shape(&self, shape: impl Into<Vec<usize>>) -> Self {
-        TensorType { dtype: self.dtype, shape: shape.into() }
+        TensorType {
+            dtype: self.dtype,
+            shape: shape.into(),
+        }
     }
 
     /// The type of `size` of these stacked along a new leading axis.
@@ -181,12 +207,18 @@ impl TensorType {
         let mut shape = Vec::with_capacity(self.shape.len() + 1);
         shape.push(size);
         shape.extend_from_slice(&self.shape);
-        TensorType { dtype: self.dtype, shape }
+        TensorType {
+            dtype: self.dtype,
+            shape,
+        }
     }
 
     /// The type of one slice along the leading axis: what `stacked` was made of.
     pub fn unstacked(&self) -> Self {
-        TensorType { dtype: self.dtype, shape: self.shape[1..].to_vec() }
+        TensorType {
+            dtype: self.dtype,
+            shape: self.shape[1..].to_vec(),
+        }
     }
 }
 
@@ -212,6 +244,9 @@ mod tests {
         let huge = TensorType::new(DType::F32, [1 << 40, 1 << 40]);
         assert_eq!((huge.elements(), huge.bytes()), (usize::MAX, usize::MAX));
         assert_eq!(TensorType::new(DType::F32, [1 << 62]).bytes(), usize::MAX);
-        assert_eq!(TensorType::new(DType::F32, [1 << 40, 1 << 40, 0]).elements(), 0);
+        assert_eq!(
+            TensorType::new(DType::F32, [1 << 40, 1 << 40, 0]).elements(),
+            0
+        );
     }
 }

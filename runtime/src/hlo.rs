@@ -167,9 +167,17 @@ impl HloModule {
                 continue;
             }
             loops.insert(id, depth);
-            for one in computations.get(&id).iter().flat_map(|one| &one.instructions) {
+            for one in computations
+                .get(&id)
+                .iter()
+                .flat_map(|one| &one.instructions)
+            {
                 let inside = depth + usize::from(one.opcode == "while");
-                open.extend(one.called_computation_ids.iter().map(|&called| (called, inside)));
+                open.extend(
+                    one.called_computation_ids
+                        .iter()
+                        .map(|&called| (called, inside)),
+                );
             }
         }
         loops
@@ -182,7 +190,12 @@ impl HloModule {
         // Many arguments may have become one tuple.
         let arguments: BTreeSet<(i64, &[i64])> = alias
             .flat_map(|alias| &alias.entries)
-            .map(|entry| (entry.parameter_number, entry.parameter_shape_index.as_slice()))
+            .map(|entry| {
+                (
+                    entry.parameter_number,
+                    entry.parameter_shape_index.as_slice(),
+                )
+            })
             .collect();
         arguments.len()
     }

@@ -11,7 +11,10 @@ use podracer_dsl::prelude::{Path, Spec, Traced, Tree};
 use podracer_mlir::{ArgumentSpec, Donation, ModuleSpec};
 
 use crate::tree::{self, Device, DeviceArray, Host, OnDevice, Placement};
-use crate::{Argument, Client, CompileOptions, Executable, ExecutableCache, ExecuteError, HostArray, Module, RuntimeError, Transfers};
+use crate::{
+    Argument, Client, CompileOptions, Executable, ExecutableCache, ExecuteError, HostArray, Module,
+    RuntimeError, Transfers,
+};
 
 /// How a program is compiled.
 #[derive(Clone, Debug)]
@@ -24,7 +27,10 @@ pub struct ProgramOptions {
 
 impl Default for ProgramOptions {
     fn default() -> Self {
-        ProgramOptions { compile: CompileOptions::default(), cache: ExecutableCache::user() }
+        ProgramOptions {
+            compile: CompileOptions::default(),
+            cache: ExecutableCache::user(),
+        }
     }
 }
 
@@ -49,9 +55,15 @@ pub struct Lowered {
 /// # Errors
 /// [`RuntimeError::Options`] for another number of replicas than the function was traced for; [`RuntimeError::Lowering`],
 /// which is a bug of the compiler.
-pub fn lower<A: Tree, R: Tree>(name: &str, traced: &Traced<A, R>, replicas: usize) -> Result<Lowered, RuntimeError> {
+pub fn lower<A: Tree, R: Tree>(
+    name: &str,
+    traced: &Traced<A, R>,
+    replicas: usize,
+) -> Result<Lowered, RuntimeError> {
     if let Some(expected) = traced.replicas().filter(|&expected| expected != replicas) {
-        return Err(RuntimeError::Options(format!("the program was traced for {expected} replica(s) and is to run on {replicas}")));
+        return Err(RuntimeError::Options(format!(
+            "the program was traced for {expected} replica(s) and is to run on {replicas}"
+        )));
     }
     let func = simplify(traced.func());
     let arguments = traced.arguments().leaves();
@@ -61,15 +73,25 @@ pub fn lower<A: Tree, R: Tree>(name: &str, traced: &Traced<A, R>, replicas: usiz
         name: name.to_owned(),
         replicas,
         arguments: (arguments.iter().zip(&donation))
-            .map(|((path, _), &donation)| ArgumentSpec { name: path.to_string(), donation })
+            .map(|((path, _), &donation)| ArgumentSpec {
+                name: path.to_string(),
+                donation,
+            })
             .collect(),
         result_names: results.iter().map(|(path, _)| path.to_string()).collect(),
     };
-    let emitted = podracer_mlir::stablehlo(&func, &spec).map_err(|error| RuntimeError::Lowering(error.to_string()))?;
+    let emitted = podracer_mlir::stablehlo(&func, &spec)
+        .map_err(|error| RuntimeError::Lowering(error.to_string()))?;
     let types = |leaves: Vec<(Path, TensorType)>| leaves.into_iter().map(|(_, ty)| ty).collect();
-    let donated = (0..donation.len()).filter(|&i| donation[i] != Donation::Kept).collect();
-    let module =
-        Module { text: emitted.text_with_locations, arguments: types(arguments), results: types(results), key_text: Some(emitted.text) };
+    let donated = (0..donation.len())
+        .filter(|&i| donation[i] != Donation::Kept)
+        .collect();
+    let module = Module {
+        text: emitted.text_with_locations,
+        arguments: types(arguments),
+        results: types(results),
+        key_text: Some(emitted.text),
+    };
     Ok(Lowered { module, donated })
 }
 
@@ -84,7 +106,11 @@ fn donations(arguments: &[(Path, TensorType)], results: &[(Path, TensorType)]) -
             if *slot != Donation::Kept {
                 continue;
             }
-            let fits = |i: &usize| !taken[*i] && results[*i].1 == *ty && (!by_path || tail(&results[*i].0) == tail(path));
+            let fits = |i: &usize| {
+                !taken[*i]
+                    && results[*i].1 == *ty
+                    && (!by_path || tail(&results[*i].0) == tail(path))
+            };
             if let Some(i) = (0..results.len()).find(fits) {
                 taken[i] = true;
                 *slot = Donation::Into(i);
@@ -110,13 +136,29 @@ impl<A: Tree, R: Tree> Program<A, R> {
     /// # Errors
     /// [`RuntimeError::Options`] for devices that there are not, before anything is lowered; [`RuntimeError::Lowering`]; those
     /// of [`Client::compile`].
-    pub fn compile(client: &Client, name: &str, traced: &Traced<A, R>, placements: Vec<Placement>, options: &ProgramOptions) -> Result<Self, RuntimeError> {
+    pub fn compile(
+        client: &Client,
+        name: &str,
+        traced: &Traced<A, R>,
+        placements: Vec<Placement>,
+        options: &ProgramOptions,
+    ) -> Result<Self, RuntimeError> {
         let start = Instant::now();
         options.compile.placement(client.devices().len())?;
         let lowered = lower(name, traced, options.compile.replicas)?;
-        let (executable, cached) = options.cache.compile(client, &lowered.module, &options.compile)?;
+        let (executable, cached) =
+            options
+                .cache
+                .compile(client, &lowered.module, &options.compile)?;
         let results = traced.results().clone();
-        Ok(Program { executable, results, placements, compile_time: start.elapsed(), cached, arguments: PhantomData })
+        Ok(Program {
+            executable,
+            results,
+            placements,
+            compile_time: start.elapsed(),
+            cached,
+            arguments: PhantomData,
+        })
     }
 
     /// Runs the program once on all its devices. It may return before the computation is done.
@@ -143,12 +185,26 @@ impl<A: Tree, R: Tree> Program<A, R> {
     ///
     /// # Errors
     /// [`RuntimeError::Xla`].
-    pub fn upload<T: Tree>(&self, spec: &Spec<T>, leaves: &[HostArray]) -> Result<Device<T>, RuntimeError> {
+    pub fn upload<T: Tree>(
+        &self,
+        spec: &Spec<T>,
+        leaves: &[HostArray],
+    ) -> Result<Device<T>, RuntimeError> {
         let put = |leaf: &HostArray| {
-            let buffers = self.executable.devices().iter().map(|device| crate::Buffer::from_host(leaf, device));
-            Ok(DeviceArray { buffers: buffers.collect::<Result<_, RuntimeError>>()?, placement: Placement::Replicated })
+            let buffers = self
+                .executable
+                .devices()
+                .iter()
+                .map(|device| crate::Buffer::from_host(leaf, device));
+            Ok(DeviceArray {
+                buffers: buffers.collect::<Result<_, RuntimeError>>()?,
+                placement: Placement::Replicated,
+            })
         };
-        let leaves = leaves.iter().map(put).collect::<Result<Vec<_>, RuntimeError>>()?;
+        let leaves = leaves
+            .iter()
+            .map(put)
+            .collect::<Result<Vec<_>, RuntimeError>>()?;
         Ok(tree::from_leaves::<T, OnDevice>(spec, leaves))
     }
 

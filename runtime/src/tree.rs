@@ -124,9 +124,16 @@ views! {
 }
 
 /// A tree put together from leaves in the spec's order.
-pub(crate) fn from_leaves<T: Tree, K: Kind>(spec: &Spec<T>, leaves: impl IntoIterator<Item = K::Leaf>) -> K::View<T> {
+pub(crate) fn from_leaves<T: Tree, K: Kind>(
+    spec: &Spec<T>,
+    leaves: impl IntoIterator<Item = K::Leaf>,
+) -> K::View<T> {
     let mut leaves = leaves.into_iter();
-    spec.build::<K>(&mut |_| leaves.next().expect("a program gives one leaf per leaf of its spec"))
+    spec.build::<K>(&mut |_| {
+        leaves
+            .next()
+            .expect("a program gives one leaf per leaf of its spec")
+    })
 }
 
 impl<T: Tree> Device<T> {
@@ -149,17 +156,27 @@ impl<T: Tree> Device<T> {
     /// Adds the leaves' buffers to the argument list of each replica, borrowed. There are as many lists as replicas then,
     /// whatever the program's number.
     pub(crate) fn lend<'a>(&'a self, lists: &mut Vec<Vec<Argument<'a>>>) {
-        T::visit_kind::<OnDevice>(&self.0, &mut Path::root(), &mut |_, leaf: &'a DeviceArray| {
-            lists.resize_with(lists.len().max(leaf.buffers.len()), Vec::new);
-            lists.iter_mut().zip(&leaf.buffers).for_each(|(list, buffer)| list.push(Argument::Kept(buffer)));
-        });
+        T::visit_kind::<OnDevice>(
+            &self.0,
+            &mut Path::root(),
+            &mut |_, leaf: &'a DeviceArray| {
+                lists.resize_with(lists.len().max(leaf.buffers.len()), Vec::new);
+                lists
+                    .iter_mut()
+                    .zip(&leaf.buffers)
+                    .for_each(|(list, buffer)| list.push(Argument::Kept(buffer)));
+            },
+        );
     }
 
     /// As [`Device::lend`], given away.
     pub(crate) fn give(self, lists: &mut Vec<Vec<Argument<'_>>>) {
         for leaf in self.into_leaves() {
             lists.resize_with(lists.len().max(leaf.buffers.len()), Vec::new);
-            lists.iter_mut().zip(leaf.buffers).for_each(|(list, buffer)| list.push(Argument::Donated(buffer)));
+            lists
+                .iter_mut()
+                .zip(leaf.buffers)
+                .for_each(|(list, buffer)| list.push(Argument::Donated(buffer)));
         }
     }
 }
@@ -174,7 +191,9 @@ impl<T: Tree> Host<T> {
         self.visit(|_, leaf| {
             result.get_or_insert_with(|| leaf.item());
         });
-        result.unwrap_or_else(|| HostArray::zeros(podracer_compiler::TensorType::new(E::DTYPE, [0])).item())
+        result.unwrap_or_else(|| {
+            HostArray::zeros(podracer_compiler::TensorType::new(E::DTYPE, [0])).item()
+        })
     }
 
     /// The elements of a tree of one leaf, in row-major order.
@@ -201,8 +220,16 @@ impl<T: Tree> fmt::Display for Host<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = Vec::new();
         self.visit(|path, leaf| {
-            let value = if leaf.ty().elements() == 1 { leaf.to_array().data[0].float().to_string() } else { leaf.ty().to_string() };
-            shown.push(if path.0.is_empty() { value } else { format!("{path}: {value}") });
+            let value = if leaf.ty().elements() == 1 {
+                leaf.to_array().data[0].float().to_string()
+            } else {
+                leaf.ty().to_string()
+            };
+            shown.push(if path.0.is_empty() {
+                value
+            } else {
+                format!("{path}: {value}")
+            });
         });
         match &shown[..] {
             [only] if !only.contains(':') => f.write_str(only),
@@ -220,7 +247,13 @@ impl<T: Tree> fmt::Debug for Host<T> {
 impl<T: Tree> fmt::Debug for Device<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = Vec::new();
-        self.visit(|path, leaf| shown.push(format!("{path}: {} on {} device(s)", leaf.buffers[0].ty(), leaf.buffers.len())));
+        self.visit(|path, leaf| {
+            shown.push(format!(
+                "{path}: {} on {} device(s)",
+                leaf.buffers[0].ty(),
+                leaf.buffers.len()
+            ))
+        });
         write!(f, "{{{}}}", shown.join(", "))
     }
 }

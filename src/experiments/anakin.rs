@@ -7,8 +7,8 @@ use anyhow::{Context, Result};
 use podracer_dsl::Tree;
 use podracer_envs::Environment;
 use podracer_runtime::{
-    Anakin, AnakinLoop, AnakinState, Client, CompileOptions, Device, ExecutableCache, Host, HostArray,
-    OptionValue, ProgramOptions, XlaOptions, simplify,
+    Anakin, AnakinLoop, AnakinState, Client, CompileOptions, Device, ExecutableCache, Host,
+    HostArray, OptionValue, ProgramOptions, XlaOptions, simplify,
 };
 use podracer_stdlib::agents::Agent;
 use podracer_stdlib::anakin::{Actors, AgentLoop, Episodes, Learner};
@@ -24,7 +24,8 @@ type Compiled<E, A> = Anakin<Replicated<A>, Sharded<E, A>, <A as Agent>::Metrics
 type State<E, A> = AnakinState<Replicated<A>, Sharded<E, A>>;
 
 /// What an experiment measures of the trained networks: names and values.
-pub type Evaluation<A> = Rc<dyn Fn(&Client, &Device<<A as Agent>::Nets>) -> Result<Vec<(String, f64)>>>;
+pub type Evaluation<A> =
+    Rc<dyn Fn(&Client, &Device<<A as Agent>::Nets>) -> Result<Vec<(String, f64)>>>;
 
 /// Up to so many environments the products are so small that handing them to other threads costs more than it gains.
 const ONE_THREAD: usize = 32;

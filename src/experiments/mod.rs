@@ -148,7 +148,8 @@ fn anakin<E: Environment<Observation = Tensor>, A: Agent<Observation = Tensor>>(
 ) -> Box<dyn Training> {
     let evaluation = grid.map(|grid| {
         let agent = agent.clone();
-        let walk: Evaluation<A> = Rc::new(move |client, nets| shortest_paths(&agent, &grid, client, nets));
+        let walk: Evaluation<A> =
+            Rc::new(move |client, nets| shortest_paths(&agent, &grid, client, nets));
         walk
     });
     Box::new(AnakinTraining {

@@ -91,7 +91,12 @@ type CycleOf<A> = Trajectory<<A as Agent>::Observation, <A as Agent>::Output>;
 impl<E: Environment, A: Agent<Observation = E::Observation>> AgentLoop<E, A> {
     /// `environments` on each device, stepped `unroll` times a cycle.
     pub fn new(environment: E, agent: A, environments: usize, unroll: usize) -> Self {
-        AgentLoop { environment: environment.with_statistics().auto_reset(), agent, environments, unroll }
+        AgentLoop {
+            environment: environment.with_statistics().auto_reset(),
+            agent,
+            environments,
+            unroll,
+        }
     }
 
     /// The agent.
@@ -109,51 +114,108 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> AgentLoop<E, A> {
         let indices = arange(self.environments) + first;
         let lanes = vmap((indices, whole(lanes_key)), |(index, key)| {
             let [environment_key, key] = key.fold_in(index).split_into();
-            Lane { actor: self.agent.init_actor(), environment: self.environment.initial_state(environment_key), key }
+            Lane {
+                actor: self.agent.init_actor(),
+                environment: self.environment.initial_state(environment_key),
+                key,
+            }
         });
         let experience = self.agent.init_experience(self.environments);
-        Placed { replicated: Learner { nets, opt, key: learner_key }, sharded: Actors { lanes, experience } }
+        Placed {
+            replicated: Learner {
+                nets,
+                opt,
+                key: learner_key,
+            },
+            sharded: Actors { lanes, experience },
+        }
     }
 
     /// One cycle: act for `unroll` steps, learn from them. Gives the metrics, averaged over the cycle's updates, and the
     /// episodes that ended.
     #[track_caller]
-    pub fn update(&self, state: LoopState<E, A>) -> (LoopState<E, A>, Placed<A::Metrics, Episodes>) {
-        let Placed { replicated: Learner { nets, opt, key }, sharded: Actors { lanes, experience } } = state;
+    pub fn update(
+        &self,
+        state: LoopState<E, A>,
+    ) -> (LoopState<E, A>, Placed<A::Metrics, Episodes>) {
+        let Placed {
+            replicated: Learner { nets, opt, key },
+            sharded: Actors { lanes, experience },
+        } = state;
         let [key, cycle_key] = key.split_into();
         match self.agent.learning() {
             Learning::ThroughLoop => {
-                let ((_, (lanes, experience, metrics, episodes)), grads) = value_and_grad(nets.clone(), |nets| {
-                    let actor = lanes.actor.clone();
-                    let (lanes, trajectory, episodes) = self.rollout(&nets, lanes);
-                    let (experience, batch) = self.agent.update_experience(&nets, experience, actor, trajectory, cycle_key);
-                    let (loss, metrics) = self.agent.loss(nets, &batch, scalar(0));
-                    (loss, (lanes, experience, metrics, episodes))
-                });
-                let (nets, opt) = self.agent.optimize_from_grads(nets, opt, pmean(grads, Replicas));
-                let state = Placed { replicated: Learner { nets, opt, key }, sharded: Actors { lanes, experience } };
-                (state, Placed { replicated: metrics, sharded: episodes })
+                let ((_, (lanes, experience, metrics, episodes)), grads) =
+                    value_and_grad(nets.clone(), |nets| {
+                        let actor = lanes.actor.clone();
+                        let (lanes, trajectory, episodes) = self.rollout(&nets, lanes);
+                        let (experience, batch) = self
+                            .agent
+                            .update_experience(&nets, experience, actor, trajectory, cycle_key);
+                        let (loss, metrics) = self.agent.loss(nets, &batch, scalar(0));
+                        (loss, (lanes, experience, metrics, episodes))
+                    });
+                let (nets, opt) = self
+                    .agent
+                    .optimize_from_grads(nets, opt, pmean(grads, Replicas));
+                let state = Placed {
+                    replicated: Learner { nets, opt, key },
+                    sharded: Actors { lanes, experience },
+                };
+                (
+                    state,
+                    Placed {
+                        replicated: metrics,
+                        sharded: episodes,
+                    },
+                )
             }
             Learning::FromBatch { updates } => {
                 let actor = lanes.actor.clone();
                 let (lanes, trajectory, episodes) = self.rollout(&nets, lanes);
-                let (experience, batch) = self.agent.update_experience(&nets, experience, actor, trajectory, cycle_key);
-                let ((nets, opt), metrics) = scan((nets, opt), 0..updates, |(nets, opt), update| {
-                    let ((_, metrics), grads) = value_and_grad(nets.clone(), |nets| self.agent.loss(nets, &batch, update));
-                    (self.agent.optimize_from_grads(nets, opt, pmean(grads, Replicas)), metrics)
-                });
+                let (experience, batch) = self
+                    .agent
+                    .update_experience(&nets, experience, actor, trajectory, cycle_key);
+                let ((nets, opt), metrics) =
+                    scan((nets, opt), 0..updates, |(nets, opt), update| {
+                        let ((_, metrics), grads) = value_and_grad(nets.clone(), |nets| {
+                            self.agent.loss(nets, &batch, update)
+                        });
+                        (
+                            self.agent
+                                .optimize_from_grads(nets, opt, pmean(grads, Replicas)),
+                            metrics,
+                        )
+                    });
                 let metrics = tree_map(&metrics, |metric| metric.mean_axis(0));
-                let state = Placed { replicated: Learner { nets, opt, key }, sharded: Actors { lanes, experience } };
-                (state, Placed { replicated: metrics, sharded: episodes })
+                let state = Placed {
+                    replicated: Learner { nets, opt, key },
+                    sharded: Actors { lanes, experience },
+                };
+                (
+                    state,
+                    Placed {
+                        replicated: metrics,
+                        sharded: episodes,
+                    },
+                )
             }
         }
     }
 
     /// Acts for `unroll` steps in every environment.
     fn rollout(&self, nets: &A::Nets, lanes: Lanes<E, A>) -> (Lanes<E, A>, CycleOf<A>, Episodes) {
-        let (lanes, steps) = scan(lanes, 0..self.unroll, |lanes, _| vmap(lanes, |lane| self.step(nets, lane)));
-        let last_observation = vmap(lanes.environment.clone(), |environment| self.environment.observe(environment));
-        let episodes = Episodes::of(steps.terminated | steps.truncated, steps.episode_return, steps.length);
+        let (lanes, steps) = scan(lanes, 0..self.unroll, |lanes, _| {
+            vmap(lanes, |lane| self.step(nets, lane))
+        });
+        let last_observation = vmap(lanes.environment.clone(), |environment| {
+            self.environment.observe(environment)
+        });
+        let episodes = Episodes::of(
+            steps.terminated | steps.truncated,
+            steps.episode_return,
+            steps.length,
+        );
         let trajectory = Trajectory {
             observation: steps.observation,
             action: steps.action,
@@ -171,10 +233,16 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> AgentLoop<E, A> {
     fn step(&self, nets: &A::Nets, lane: Lanes<E, A>) -> (Lanes<E, A>, Steps<A>) {
         let [key, act_key, step_key] = lane.key.split_into();
         let observation = self.environment.observe(lane.environment.clone());
-        let (action, actor, output) = self.agent.act(nets, lane.actor, observation.clone(), act_key);
+        let (action, actor, output) =
+            self.agent
+                .act(nets, lane.actor, observation.clone(), act_key);
         let (environment, timestep) = self.environment.step(lane.environment, action, step_key);
         let actor = tree_select(timestep.done(), &self.agent.init_actor(), &actor);
-        let next_observation = if self.environment.truncates() { vec![timestep.observation] } else { Vec::new() };
+        let next_observation = if self.environment.truncates() {
+            vec![timestep.observation]
+        } else {
+            Vec::new()
+        };
         let step = Step {
             observation,
             action,
@@ -186,7 +254,14 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> AgentLoop<E, A> {
             episode_return: environment.last.episode_return,
             length: environment.last.length,
         };
-        (Lane { actor, environment, key }, step)
+        (
+            Lane {
+                actor,
+                environment,
+                key,
+            },
+            step,
+        )
     }
 }
 
@@ -209,7 +284,10 @@ impl Episodes {
         let (position, _) = fori_loop(0..halvings as usize, (low, high), |_, (low, high)| {
             let middle = (low + high) / 2;
             let reached = counts.take(middle, 0).ge(rank);
-            (select(reached, low, (middle + 1).minimum(high)), select(reached, middle, high))
+            (
+                select(reached, low, (middle + 1).minimum(high)),
+                select(reached, middle, high),
+            )
         });
         let returns = returns.flatten();
         Episodes {

@@ -60,7 +60,12 @@ impl Builder {
     pub fn try_emit(&mut self, op: OpRef, inputs: &[Var]) -> Result<Vec<Var>, TypeError> {
         let result_types = op.infer(&self.types(inputs))?;
         let outputs: Vec<Var> = result_types.into_iter().map(|ty| self.fresh(ty)).collect();
-        self.eqns.push(Eqn { op, inputs: inputs.to_vec(), outputs: outputs.clone(), loc: self.loc });
+        self.eqns.push(Eqn {
+            op,
+            inputs: inputs.to_vec(),
+            outputs: outputs.clone(),
+            loc: self.loc,
+        });
         Ok(outputs)
     }
 
@@ -70,7 +75,10 @@ impl Builder {
         let mnemonic = op.mnemonic();
         match self.try_emit(op, inputs) {
             Ok(outputs) => outputs,
-            Err(error) => panic!("a rule emitted an ill-typed {mnemonic} for {}: {error}", self.loc),
+            Err(error) => panic!(
+                "a rule emitted an ill-typed {mnemonic} for {}: {error}",
+                self.loc
+            ),
         }
     }
 
@@ -90,20 +98,37 @@ impl Builder {
 
     /// Copies a function's equations in, its parameters replaced by `arguments`; gives its results.
     pub fn inline(&mut self, func: &Func, arguments: &[Var]) -> Vec<Var> {
-        assert_eq!(func.params.len(), arguments.len(), "inline: one argument per parameter");
+        assert_eq!(
+            func.params.len(),
+            arguments.len(),
+            "inline: one argument per parameter"
+        );
         let mut map: Vec<Option<Var>> = vec![None; func.types.len()];
         for (&param, &argument) in func.params.iter().zip(arguments) {
-            debug_assert_eq!(func.ty(param), self.ty(argument), "inline: argument and parameter types differ");
+            debug_assert_eq!(
+                func.ty(param),
+                self.ty(argument),
+                "inline: argument and parameter types differ"
+            );
             map[param.index()] = Some(argument);
         }
         let outer = self.loc;
         for eqn in &func.eqns {
             let inputs: Vec<Var> = eqn.inputs.iter().map(|&var| lookup(&map, var)).collect();
-            let outputs: Vec<Var> = eqn.outputs.iter().map(|&var| self.fresh(func.ty(var).clone())).collect();
+            let outputs: Vec<Var> = eqn
+                .outputs
+                .iter()
+                .map(|&var| self.fresh(func.ty(var).clone()))
+                .collect();
             for (&from, &to) in eqn.outputs.iter().zip(&outputs) {
                 map[from.index()] = Some(to);
             }
-            self.eqns.push(Eqn { op: eqn.op.clone(), inputs, outputs, loc: eqn.loc });
+            self.eqns.push(Eqn {
+                op: eqn.op.clone(),
+                inputs,
+                outputs,
+                loc: eqn.loc,
+            });
         }
         self.loc = outer;
         func.results.iter().map(|&var| lookup(&map, var)).collect()
@@ -111,7 +136,13 @@ impl Builder {
 
     /// Ends the function. Verified in debug builds.
     pub fn finish(self, name: impl Into<String>, results: Vec<Var>) -> Func {
-        let func = Func { name: name.into(), types: self.types, params: self.params, eqns: self.eqns, results };
+        let func = Func {
+            name: name.into(),
+            types: self.types,
+            params: self.params,
+            eqns: self.eqns,
+            results,
+        };
         #[cfg(debug_assertions)]
         if let Err(error) = super::verify(&func) {
             panic!("{error}");

@@ -54,29 +54,50 @@ impl Func {
 
     /// The types of the parameters.
     pub fn param_types(&self) -> Vec<TensorType> {
-        self.params.iter().map(|&var| self.ty(var).clone()).collect()
+        self.params
+            .iter()
+            .map(|&var| self.ty(var).clone())
+            .collect()
     }
 
     /// The types of the results.
     pub fn result_types(&self) -> Vec<TensorType> {
-        self.results.iter().map(|&var| self.ty(var).clone()).collect()
+        self.results
+            .iter()
+            .map(|&var| self.ty(var).clone())
+            .collect()
     }
 
     /// Runs the function by the reference semantics of its ops: slow, and the measure of every transform.
     pub fn eval(&self, arguments: &[Array]) -> Vec<Array> {
-        assert_eq!(self.params.len(), arguments.len(), "one argument per parameter");
+        assert_eq!(
+            self.params.len(),
+            arguments.len(),
+            "one argument per parameter"
+        );
         let mut values: Vec<Option<Array>> = vec![None; self.types.len()];
         for (&param, argument) in self.params.iter().zip(arguments) {
-            assert_eq!(*self.ty(param), argument.ty, "the argument's type is the parameter's");
+            assert_eq!(
+                *self.ty(param),
+                argument.ty,
+                "the argument's type is the parameter's"
+            );
             values[param.index()] = Some(argument.clone());
         }
-        let read = |values: &[Option<Array>], var: Var| values[var.index()].clone().expect("defined before use");
+        let read = |values: &[Option<Array>], var: Var| {
+            values[var.index()].clone().expect("defined before use")
+        };
         for eqn in &self.eqns {
             let inputs: Vec<Array> = eqn.inputs.iter().map(|&var| read(&values, var)).collect();
             let outputs = eqn.op.eval(&inputs);
             debug_assert_eq!(outputs.len(), eqn.outputs.len());
             for (&var, value) in eqn.outputs.iter().zip(outputs) {
-                debug_assert_eq!(*self.ty(var), value.ty, "{}: eval gave another type than infer", eqn.op.mnemonic());
+                debug_assert_eq!(
+                    *self.ty(var),
+                    value.ty,
+                    "{}: eval gave another type than infer",
+                    eqn.op.mnemonic()
+                );
                 values[var.index()] = Some(value);
             }
         }
@@ -84,7 +105,12 @@ impl Func {
     }
 
     /// The function of `params` that `eqns`, some of this one's equations in order, compute; variables are renumbered.
-    pub fn subset<'a>(&'a self, params: &[Var], eqns: impl IntoIterator<Item = &'a Eqn>, results: &[Var]) -> Func {
+    pub fn subset<'a>(
+        &'a self,
+        params: &[Var],
+        eqns: impl IntoIterator<Item = &'a Eqn>,
+        results: &[Var],
+    ) -> Func {
         let mut types = Vec::new();
         let mut map: Vec<Option<Var>> = vec![None; self.types.len()];
         let mut define = |var: Var, map: &mut Vec<Option<Var>>| {
@@ -93,16 +119,33 @@ impl Func {
             map[var.index()] = Some(new);
             new
         };
-        let read = |map: &[Option<Var>], var: Var| map[var.index()].expect("the kept equations are closed under use");
+        let read = |map: &[Option<Var>], var: Var| {
+            map[var.index()].expect("the kept equations are closed under use")
+        };
         let params = params.iter().map(|&var| define(var, &mut map)).collect();
         let mut kept = Vec::new();
         for eqn in eqns {
             let inputs = eqn.inputs.iter().map(|&var| read(&map, var)).collect();
-            let outputs = eqn.outputs.iter().map(|&var| define(var, &mut map)).collect();
-            kept.push(Eqn { op: eqn.op.clone(), inputs, outputs, loc: eqn.loc });
+            let outputs = eqn
+                .outputs
+                .iter()
+                .map(|&var| define(var, &mut map))
+                .collect();
+            kept.push(Eqn {
+                op: eqn.op.clone(),
+                inputs,
+                outputs,
+                loc: eqn.loc,
+            });
         }
         let results = results.iter().map(|&var| read(&map, var)).collect();
-        Func { name: self.name.clone(), types, params, eqns: kept, results }
+        Func {
+            name: self.name.clone(),
+            types,
+            params,
+            eqns: kept,
+            results,
+        }
     }
 
     /// For every variable, whether it depends on one of the parameters marked.
@@ -113,7 +156,9 @@ impl Func {
         }
         for eqn in &self.eqns {
             if eqn.inputs.iter().any(|var| depends[var.index()]) {
-                eqn.outputs.iter().for_each(|var| depends[var.index()] = true);
+                eqn.outputs
+                    .iter()
+                    .for_each(|var| depends[var.index()] = true);
             }
         }
         depends
@@ -121,14 +166,22 @@ impl Func {
 
     /// The number of equations, those of bodies included.
     pub fn eqn_count(&self) -> usize {
-        let inner = |eqn: &Eqn| eqn.op.attributes().funcs().iter().map(|func| func.eqn_count()).sum::<usize>();
+        let inner = |eqn: &Eqn| {
+            eqn.op
+                .attributes()
+                .funcs()
+                .iter()
+                .map(|func| func.eqn_count())
+                .sum::<usize>()
+        };
         self.eqns.iter().map(|eqn| 1 + inner(eqn)).sum()
     }
 }
 
 impl PartialEq for Func {
     fn eq(&self, other: &Self) -> bool {
-        let same = |a: &Eqn, b: &Eqn| a.inputs == b.inputs && a.outputs == b.outputs && a.op == b.op;
+        let same =
+            |a: &Eqn, b: &Eqn| a.inputs == b.inputs && a.outputs == b.outputs && a.op == b.op;
         self.params == other.params
             && self.results == other.results
             && self.types == other.types

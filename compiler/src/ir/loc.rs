@@ -19,7 +19,8 @@ impl Loc {
 
     /// File, line and column, where known.
     pub fn parts(self) -> Option<(&'static str, u32, u32)> {
-        self.0.map(|location| (location.file(), location.line(), location.column()))
+        self.0
+            .map(|location| (location.file(), location.line(), location.column()))
     }
 }
 

@@ -40,15 +40,45 @@ fn write_func(out: &mut String, func: &Func, depth: usize) -> fmt::Result {
         }
     }
     // A malformed function must print too: the verifier shows it.
-    let show = |var: Var| numbers.get(var.index()).copied().flatten().map_or(format!("%undefined{}", var.0), |n| format!("%{n}"));
-    let ty = |var: Var| func.types.get(var.index()).map_or("untyped".to_string(), ToString::to_string);
-    let typed = |vars: &[Var]| vars.iter().map(|&var| format!("{}: {}", show(var), ty(var))).collect::<Vec<_>>().join(", ");
+    let show = |var: Var| {
+        numbers
+            .get(var.index())
+            .copied()
+            .flatten()
+            .map_or(format!("%undefined{}", var.0), |n| format!("%{n}"))
+    };
+    let ty = |var: Var| {
+        func.types
+            .get(var.index())
+            .map_or("untyped".to_string(), ToString::to_string)
+    };
+    let typed = |vars: &[Var]| {
+        vars.iter()
+            .map(|&var| format!("{}: {}", show(var), ty(var)))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     let indent = "  ".repeat(depth);
-    let results = func.results.iter().map(|&var| ty(var)).collect::<Vec<_>>().join(", ");
+    let results = func
+        .results
+        .iter()
+        .map(|&var| ty(var))
+        .collect::<Vec<_>>()
+        .join(", ");
     let space = if func.name.is_empty() { "" } else { " " };
-    writeln!(out, "func{space}{}({}) -> ({results}) {{", func.name, typed(&func.params))?;
+    writeln!(
+        out,
+        "func{space}{}({}) -> ({results}) {{",
+        func.name,
+        typed(&func.params)
+    )?;
     for eqn in &func.eqns {
-        write!(out, "{indent}  {} = {}", typed(&eqn.outputs), eqn.op.mnemonic())?;
+        write!(
+            out,
+            "{indent}  {} = {}",
+            typed(&eqn.outputs),
+            eqn.op.mnemonic()
+        )?;
         let attributes = eqn.op.attributes();
         if !attributes.0.is_empty() {
             out.push('[');
@@ -63,7 +93,15 @@ fn write_func(out: &mut String, func: &Func, depth: usize) -> fmt::Result {
         }
         out.push('\n');
     }
-    writeln!(out, "{indent}  return {}", func.results.iter().map(|&var| show(var)).collect::<Vec<_>>().join(" "))?;
+    writeln!(
+        out,
+        "{indent}  return {}",
+        func.results
+            .iter()
+            .map(|&var| show(var))
+            .collect::<Vec<_>>()
+            .join(" ")
+    )?;
     write!(out, "{indent}}}")
 }
 
@@ -99,7 +137,12 @@ impl fmt::Display for Array {
             Some(value) if self.data.len() > 1 => write!(f, "splat {}", show_scalar(self, value))?,
             _ => {
                 for (i, &value) in self.data.iter().enumerate() {
-                    write!(f, "{}{}", if i > 0 { ", " } else { "" }, show_scalar(self, value))?;
+                    write!(
+                        f,
+                        "{}{}",
+                        if i > 0 { ", " } else { "" },
+                        show_scalar(self, value)
+                    )?;
                 }
             }
         }
@@ -112,7 +155,9 @@ fn show_scalar(array: &Array, value: Scalar) -> String {
         Scalar::Bool(value) => value.to_string(),
         Scalar::Int(value) => value.to_string(),
         Scalar::Float(value) if value.is_nan() => "nan".to_string(),
-        Scalar::Float(value) if value.is_infinite() => if value > 0.0 { "inf" } else { "-inf" }.to_string(),
+        Scalar::Float(value) if value.is_infinite() => {
+            if value > 0.0 { "inf" } else { "-inf" }.to_string()
+        }
         // Shortest digits that give the value back in its own type.
         Scalar::Float(value) if array.ty.dtype == crate::DType::F64 => format!("{value:?}"),
         Scalar::Float(value) => format!("{:?}", value as f32),

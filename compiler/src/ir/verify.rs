@@ -27,7 +27,12 @@ impl std::error::Error for VerifyError {}
 
 /// Checks one function (its bodies were checked when they were finished).
 pub fn verify(func: &Func) -> Result<(), VerifyError> {
-    let fail = |message: String| Err(VerifyError { message, context: func.to_string() });
+    let fail = |message: String| {
+        Err(VerifyError {
+            message,
+            context: func.to_string(),
+        })
+    };
     let mut defined = vec![false; func.types.len()];
     let define = |var: Var, defined: &mut Vec<bool>| match defined.get_mut(var.index()) {
         Some(seen) if !*seen => {
@@ -44,8 +49,15 @@ pub fn verify(func: &Func) -> Result<(), VerifyError> {
     }
     for (number, eqn) in func.eqns.iter().enumerate() {
         let mnemonic = eqn.op.mnemonic();
-        if let Some(var) = eqn.inputs.iter().find(|var| !defined.get(var.index()).copied().unwrap_or(false)) {
-            return fail(format!("equation {number} ({mnemonic}) uses variable {} before it is defined", var.0));
+        if let Some(var) = eqn
+            .inputs
+            .iter()
+            .find(|var| !defined.get(var.index()).copied().unwrap_or(false))
+        {
+            return fail(format!(
+                "equation {number} ({mnemonic}) uses variable {} before it is defined",
+                var.0
+            ));
         }
         let inputs: Vec<_> = eqn.inputs.iter().map(|&var| func.ty(var).clone()).collect();
         let expected = match eqn.op.infer(&inputs) {
@@ -53,18 +65,29 @@ pub fn verify(func: &Func) -> Result<(), VerifyError> {
             Err(error) => return fail(format!("equation {number} ({mnemonic}): {error}")),
         };
         if expected.len() != eqn.outputs.len() {
-            return fail(format!("equation {number} ({mnemonic}) has {} outputs, not {}", eqn.outputs.len(), expected.len()));
+            return fail(format!(
+                "equation {number} ({mnemonic}) has {} outputs, not {}",
+                eqn.outputs.len(),
+                expected.len()
+            ));
         }
         for (&var, ty) in eqn.outputs.iter().zip(&expected) {
             if let Err(message) = define(var, &mut defined) {
                 return fail(message);
             }
             if func.ty(var) != ty {
-                return fail(format!("equation {number} ({mnemonic}) gives {ty}, its output says {}", func.ty(var)));
+                return fail(format!(
+                    "equation {number} ({mnemonic}) gives {ty}, its output says {}",
+                    func.ty(var)
+                ));
             }
         }
     }
-    match func.results.iter().find(|var| !defined.get(var.index()).copied().unwrap_or(false)) {
+    match func
+        .results
+        .iter()
+        .find(|var| !defined.get(var.index()).copied().unwrap_or(false))
+    {
         Some(var) => fail(format!("result {} is never defined", var.0)),
         None => Ok(()),
     }

@@ -6,8 +6,20 @@ use crate::types::{DType, TensorType};
 use std::sync::Arc;
 
 /// An op without regions and with one result.
-pub fn hlo_op(hlo: &mut dyn Hlo, name: &'static str, operands: &[HloValue], attributes: Vec<(&'static str, HloAttribute)>, result: &TensorType) -> HloValue {
-    hlo.op(HloOp { name, operands, attributes, regions: Vec::new(), results: std::slice::from_ref(result) })[0]
+pub fn hlo_op(
+    hlo: &mut dyn Hlo,
+    name: &'static str,
+    operands: &[HloValue],
+    attributes: Vec<(&'static str, HloAttribute)>,
+    result: &TensorType,
+) -> HloValue {
+    hlo.op(HloOp {
+        name,
+        operands,
+        attributes,
+        regions: Vec::new(),
+        results: std::slice::from_ref(result),
+    })[0]
 }
 
 /// An op without attributes whose result has the type of its first operand.
@@ -19,7 +31,13 @@ pub fn hlo_simple(hlo: &mut dyn Hlo, name: &'static str, operands: &[HloValue]) 
 /// `stablehlo.constant`.
 pub fn hlo_constant(hlo: &mut dyn Hlo, value: Arc<Array>) -> HloValue {
     let ty = value.ty.clone();
-    hlo_op(hlo, "stablehlo.constant", &[], vec![("value", HloAttribute::Dense(value))], &ty)
+    hlo_op(
+        hlo,
+        "stablehlo.constant",
+        &[],
+        vec![("value", HloAttribute::Dense(value))],
+        &ty,
+    )
 }
 
 /// Above this many elements one value everywhere is a broadcast scalar.
@@ -35,7 +53,12 @@ pub fn hlo_splat(hlo: &mut dyn Hlo, ty: &TensorType, value: Scalar) -> HloValue 
 }
 
 /// `stablehlo.compare` with the comparison type that the operands' dtype asks for.
-pub fn hlo_compare(hlo: &mut dyn Hlo, direction: &'static str, lhs: HloValue, rhs: HloValue) -> HloValue {
+pub fn hlo_compare(
+    hlo: &mut dyn Hlo,
+    direction: &'static str,
+    lhs: HloValue,
+    rhs: HloValue,
+) -> HloValue {
     let ty = hlo.ty(lhs);
     let kind = match ty.dtype {
         dtype if dtype.is_float() => "FLOAT",
@@ -43,21 +66,45 @@ pub fn hlo_compare(hlo: &mut dyn Hlo, direction: &'static str, lhs: HloValue, rh
         _ => "UNSIGNED",
     };
     let attributes = vec![
-        ("comparison_direction", HloAttribute::Enum("comparison_direction", direction)),
+        (
+            "comparison_direction",
+            HloAttribute::Enum("comparison_direction", direction),
+        ),
         ("compare_type", HloAttribute::Enum("comparison_type", kind)),
     ];
-    hlo_op(hlo, "stablehlo.compare", &[lhs, rhs], attributes, &ty.with_dtype(DType::Bool))
+    hlo_op(
+        hlo,
+        "stablehlo.compare",
+        &[lhs, rhs],
+        attributes,
+        &ty.with_dtype(DType::Bool),
+    )
 }
 
 /// `stablehlo.reshape` to the given type.
 pub fn hlo_reshape(hlo: &mut dyn Hlo, value: HloValue, ty: &TensorType) -> HloValue {
-    if hlo.ty(value) == *ty { value } else { hlo_op(hlo, "stablehlo.reshape", &[value], Vec::new(), ty) }
+    if hlo.ty(value) == *ty {
+        value
+    } else {
+        hlo_op(hlo, "stablehlo.reshape", &[value], Vec::new(), ty)
+    }
 }
 
 /// `stablehlo.broadcast_in_dim` to the given type.
-pub fn hlo_broadcast(hlo: &mut dyn Hlo, value: HloValue, dimensions: &[usize], ty: &TensorType) -> HloValue {
+pub fn hlo_broadcast(
+    hlo: &mut dyn Hlo,
+    value: HloValue,
+    dimensions: &[usize],
+    ty: &TensorType,
+) -> HloValue {
     let dimensions = HloAttribute::I64Array(dimensions.iter().map(|&axis| axis as i64).collect());
-    hlo_op(hlo, "stablehlo.broadcast_in_dim", &[value], vec![("broadcast_dimensions", dimensions)], ty)
+    hlo_op(
+        hlo,
+        "stablehlo.broadcast_in_dim",
+        &[value],
+        vec![("broadcast_dimensions", dimensions)],
+        ty,
+    )
 }
 
 /// Axes as an attribute.

@@ -9,7 +9,10 @@ use crate::ir::{Builder, Func, Var};
 use crate::lower::{Hlo, HloOp, HloValue, hlo_op, hlo_splat, lower_func};
 use crate::op_struct;
 use crate::ops::Direction;
-use crate::transform::{Linearized, Mode, TransformError, VmapContext, deal, jvp_with, linearize_with, needed, transpose, vmap};
+use crate::transform::{
+    Linearized, Mode, TransformError, VmapContext, deal, jvp_with, linearize_with, needed,
+    transpose, vmap,
+};
 use crate::types::{DType, TensorType};
 use std::sync::Arc;
 
@@ -33,12 +36,22 @@ impl Cond {
     }
 
     /// Transforms every branch with the marks of results that they come to agree on: the union.
-    fn agree<T>(&self, attempt: impl Fn(&Func, &[bool]) -> Result<(T, Vec<bool>), TransformError>) -> Result<(Vec<T>, Vec<bool>), TransformError> {
+    fn agree<T>(
+        &self,
+        attempt: impl Fn(&Func, &[bool]) -> Result<(T, Vec<bool>), TransformError>,
+    ) -> Result<(Vec<T>, Vec<bool>), TransformError> {
         let mut force = vec![false; self.branches[0].results.len()];
         loop {
-            let (products, marks): (Vec<T>, Vec<Vec<bool>>) =
-                self.branches.iter().map(|branch| attempt(branch, &force)).collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
-            let union: Vec<bool> = (0..force.len()).map(|i| marks.iter().any(|marks| marks[i])).collect();
+            let (products, marks): (Vec<T>, Vec<Vec<bool>>) = self
+                .branches
+                .iter()
+                .map(|branch| attempt(branch, &force))
+                .collect::<Result<Vec<_>, _>>()?
+                .into_iter()
+                .unzip();
+            let union: Vec<bool> = (0..force.len())
+                .map(|i| marks.iter().any(|marks| marks[i]))
+                .collect();
             if marks.iter().all(|marks| *marks == union) {
                 return Ok((products, union));
             }
@@ -46,7 +59,12 @@ impl Cond {
         }
     }
 
-    fn linearized(&self, b: &mut Builder, inputs: &[Var], tangents: &[Option<Var>]) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
+    fn linearized(
+        &self,
+        b: &mut Builder,
+        inputs: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
         let wrt: Vec<bool> = tangents[1..].iter().map(Option::is_some).collect();
         let (branches, marks) = self.agree(|branch, force| {
             linearize_with(branch, &wrt, force).map(|linearized| {
@@ -59,10 +77,18 @@ impl Cond {
         // Residuals of the same type share a slot over the branches; a branch fills with zeros what it does not use. A
         // residual that is an operand needs no slot.
         let mut slots: Vec<TensorType> = Vec::new();
-        let places: Vec<Vec<Place>> = branches.iter().map(|branch| place_residuals(branch, results, &mut slots)).collect();
+        let places: Vec<Vec<Place>> = branches
+            .iter()
+            .map(|branch| place_residuals(branch, results, &mut slots))
+            .collect();
         let primal = branches.iter().zip(&places).map(|(branch, places)| {
             let mut body = Builder::new();
-            let arguments: Vec<Var> = branch.primal.param_types().into_iter().map(|ty| body.param(ty)).collect();
+            let arguments: Vec<Var> = branch
+                .primal
+                .param_types()
+                .into_iter()
+                .map(|ty| body.param(ty))
+                .collect();
             let outputs = body.inline(&branch.primal, &arguments);
             let mut filled: Vec<Option<Var>> = vec![None; slots.len()];
             for (place, &var) in places.iter().zip(&outputs[results..]) {
@@ -70,20 +96,37 @@ impl Cond {
                     filled[*slot] = Some(var);
                 }
             }
-            let filled: Vec<Var> = filled.into_iter().zip(&slots).map(|(var, ty)| var.unwrap_or_else(|| body.zeros(ty))).collect();
+            let filled: Vec<Var> = filled
+                .into_iter()
+                .zip(&slots)
+                .map(|(var, ty)| var.unwrap_or_else(|| body.zeros(ty)))
+                .collect();
             let all = outputs[..results].iter().copied().chain(filled).collect();
             Arc::new(body.finish(branch.primal.name.clone(), all))
         });
-        let outputs = b.emit(Cond { branches: primal.collect() }, inputs);
+        let outputs = b.emit(
+            Cond {
+                branches: primal.collect(),
+            },
+            inputs,
+        );
 
         // The linear branches take all operands, all slots, the tangents.
         let operand_types: Vec<TensorType> = self.branches[0].param_types();
         let linear = branches.iter().zip(&places).map(|(branch, places)| {
             let mut body = Builder::new();
-            let mut group = |types: &mut dyn Iterator<Item = TensorType>| types.map(|ty| body.param(ty)).collect::<Vec<Var>>();
+            let mut group = |types: &mut dyn Iterator<Item = TensorType>| {
+                types.map(|ty| body.param(ty)).collect::<Vec<Var>>()
+            };
             let operands = group(&mut operand_types.iter().cloned());
             let slots = group(&mut slots.iter().cloned());
-            let tangents = group(&mut branch.linear.param_types().into_iter().skip(branch.residuals));
+            let tangents = group(
+                &mut branch
+                    .linear
+                    .param_types()
+                    .into_iter()
+                    .skip(branch.residuals),
+            );
             let arguments = places.iter().map(|place| match place {
                 Place::Operand(i) => operands[*i],
                 Place::Slot(i) => slots[*i],
@@ -92,28 +135,63 @@ impl Cond {
             let results = body.inline(&branch.linear, &arguments);
             Arc::new(body.finish(branch.linear.name.clone(), results))
         });
-        let operands: Vec<Var> = inputs.iter().chain(&outputs[results..]).copied().chain(tangents.iter().flatten().copied()).collect();
-        let slopes = b.emit(Cond { branches: linear.collect() }, &operands);
+        let operands: Vec<Var> = inputs
+            .iter()
+            .chain(&outputs[results..])
+            .copied()
+            .chain(tangents.iter().flatten().copied())
+            .collect();
+        let slopes = b.emit(
+            Cond {
+                branches: linear.collect(),
+            },
+            &operands,
+        );
         Ok((outputs[..results].to_vec(), deal(&marks, slopes)))
     }
 
-    fn forward(&self, b: &mut Builder, inputs: &[Var], tangents: &[Option<Var>]) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
+    fn forward(
+        &self,
+        b: &mut Builder,
+        inputs: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
         let wrt: Vec<bool> = tangents[1..].iter().map(Option::is_some).collect();
         let (branches, marks) = self.agree(|branch, force| jvp_with(branch, &wrt, force))?;
-        let operands: Vec<Var> = inputs.iter().copied().chain(tangents.iter().flatten().copied()).collect();
-        let mut values = b.emit(Cond { branches: branches.into_iter().map(Arc::new).collect() }, &operands);
+        let operands: Vec<Var> = inputs
+            .iter()
+            .copied()
+            .chain(tangents.iter().flatten().copied())
+            .collect();
+        let mut values = b.emit(
+            Cond {
+                branches: branches.into_iter().map(Arc::new).collect(),
+            },
+            &operands,
+        );
         let slopes = values.split_off(marks.len());
         Ok((values, deal(&marks, slopes)))
     }
 
-    fn transposed(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Option<Var>]) -> Result<Vec<Option<Var>>, TransformError> {
+    fn transposed(
+        &self,
+        b: &mut Builder,
+        inputs: &[Operand],
+        cotangents: &[Option<Var>],
+    ) -> Result<Vec<Option<Var>>, TransformError> {
         let marked: Vec<bool> = inputs[1..].iter().map(Operand::is_linear).collect();
         let given: Vec<bool> = cotangents.iter().map(Option::is_some).collect();
         // Every branch sends a cotangent to every linear operand, so that their results agree.
         let force = vec![true; marked.iter().filter(|is| **is).count()];
-        let branches = self.branches.iter().map(|branch| transpose(branch, &marked, &given, &force).map(|(func, _)| Arc::new(func)));
+        let branches = self.branches.iter().map(|branch| {
+            transpose(branch, &marked, &given, &force).map(|(func, _)| Arc::new(func))
+        });
         let branches = branches.collect::<Result<Vec<_>, _>>()?;
-        let operands: Vec<Var> = inputs.iter().filter_map(Operand::known).chain(cotangents.iter().flatten().copied()).collect();
+        let operands: Vec<Var> = inputs
+            .iter()
+            .filter_map(Operand::known)
+            .chain(cotangents.iter().flatten().copied())
+            .collect();
         let sent = b.emit(Cond { branches }, &operands);
         Ok(std::iter::once(None).chain(deal(&marked, sent)).collect())
     }
@@ -133,11 +211,13 @@ fn place_residuals(branch: &Linearized, results: usize, slots: &mut Vec<TensorTy
             return Place::Operand(i);
         }
         let ty = primal.ty(var);
-        let slot = (0..slots.len()).find(|&i| !taken[i] && slots[i] == *ty).unwrap_or_else(|| {
-            slots.push(ty.clone());
-            taken.push(false);
-            slots.len() - 1
-        });
+        let slot = (0..slots.len())
+            .find(|&i| !taken[i] && slots[i] == *ty)
+            .unwrap_or_else(|| {
+                slots.push(ty.clone());
+                taken.push(false);
+                slots.len() - 1
+            });
         taken[slot] = true;
         Place::Slot(slot)
     };
@@ -154,7 +234,9 @@ impl Op for Cond {
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
-        let Some(first) = self.branches.first() else { return Err(TypeError::new("there must be at least one branch")) };
+        let Some(first) = self.branches.first() else {
+            return Err(TypeError::new("there must be at least one branch"));
+        };
         TypeError::check_arity(inputs, 1 + first.params.len())?;
         let choice = &inputs[0];
         let fits = match choice.dtype {
@@ -163,18 +245,30 @@ impl Op for Cond {
             _ => false,
         };
         if !fits || choice.rank() != 0 {
-            return Err(TypeError::new(format!("the choice must be bool[] (of two branches) or i32[], got {choice} for {} branches", self.branches.len())));
+            return Err(TypeError::new(format!(
+                "the choice must be bool[] (of two branches) or i32[], got {choice} for {} branches",
+                self.branches.len()
+            )));
         }
         for (number, branch) in self.branches.iter().enumerate() {
             if branch.param_types() != inputs[1..] {
-                return Err(TypeError::new(format!("branch {number} takes other operands than it is given")));
+                return Err(TypeError::new(format!(
+                    "branch {number} takes other operands than it is given"
+                )));
             }
             let (ours, theirs) = (branch.result_types(), first.result_types());
             if ours.len() != theirs.len() {
-                return Err(TypeError::new(format!("branch {number} gives {} results, branch 0 gives {}", ours.len(), theirs.len())));
+                return Err(TypeError::new(format!(
+                    "branch {number} gives {} results, branch 0 gives {}",
+                    ours.len(),
+                    theirs.len()
+                )));
             }
             if let Some(i) = (0..ours.len()).find(|&i| ours[i] != theirs[i]) {
-                return Err(TypeError::new(format!("result {i} is {} in branch 0 and {} in branch {number}", theirs[i], ours[i])));
+                return Err(TypeError::new(format!(
+                    "result {i} is {} in branch 0 and {} in branch {number}",
+                    theirs[i], ours[i]
+                )));
             }
         }
         Ok(first.result_types())
@@ -188,21 +282,39 @@ impl Op for Cond {
         self.branches[self.choice(&inputs[0])].eval(&inputs[1..])
     }
 
-    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Vec<(Var, bool)> {
+    fn vmap(
+        &self,
+        b: &mut Builder,
+        cx: &VmapContext,
+        inputs: &[Var],
+        batched: &[bool],
+    ) -> Vec<(Var, bool)> {
         if batched[0] {
             cx.warn(b.loc(), "cond under vmap runs every branch and selects: its predicate differs over the batch");
         }
         let (branches, marks) = self
             .agree(|branch, force| {
                 let all = vec![true; force.len()];
-                Ok(vmap(branch, cx, &batched[1..], if batched[0] { &all } else { force }))
+                Ok(vmap(
+                    branch,
+                    cx,
+                    &batched[1..],
+                    if batched[0] { &all } else { force },
+                ))
             })
             .expect("vmap has no errors");
         if !batched[0] {
             let branches = branches.into_iter().map(Arc::new).collect();
-            return b.emit(Cond { branches }, inputs).into_iter().zip(marks).collect();
+            return b
+                .emit(Cond { branches }, inputs)
+                .into_iter()
+                .zip(marks)
+                .collect();
         }
-        let results: Vec<Vec<Var>> = branches.iter().map(|branch| b.inline(branch, &inputs[1..])).collect();
+        let results: Vec<Vec<Var>> = branches
+            .iter()
+            .map(|branch| b.inline(branch, &inputs[1..]))
+            .collect();
         let choice = inputs[0];
         let mut chosen = results[0].clone();
         for (number, results) in results.iter().enumerate().skip(1) {
@@ -222,22 +334,45 @@ impl Op for Cond {
         chosen.into_iter().map(|var| (var, true)).collect()
     }
 
-    fn jvp(&self, _: &mut Builder, _: &[Var], _: &[Var], _: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn jvp(
+        &self,
+        _: &mut Builder,
+        _: &[Var],
+        _: &[Var],
+        _: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         Rule::None("values and tangents are built together by `differentiate`")
     }
 
-    fn differentiate(&self, _: &OpRef, b: &mut Builder, mode: Mode, inputs: &[Var], tangents: &[Option<Var>]) -> Rule<(Vec<Var>, Vec<Option<Var>>)> {
+    fn differentiate(
+        &self,
+        _: &OpRef,
+        b: &mut Builder,
+        mode: Mode,
+        inputs: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Rule<(Vec<Var>, Vec<Option<Var>>)> {
         match mode {
             Mode::Forward => self.forward(b, inputs, tangents).into(),
             Mode::Linearize => self.linearized(b, inputs, tangents).into(),
         }
     }
 
-    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn transpose(
+        &self,
+        b: &mut Builder,
+        inputs: &[Operand],
+        cotangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         self.transposed(b, inputs, cotangents).into()
     }
 
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
+    fn lower(
+        &self,
+        hlo: &mut dyn Hlo,
+        inputs: &[HloValue],
+        results: &[TensorType],
+    ) -> Vec<HloValue> {
         let choice = inputs[0];
         let ty = hlo.ty(choice);
         let region = |hlo: &mut dyn Hlo, branch: &Func| {
@@ -247,15 +382,40 @@ impl Op for Cond {
         };
         if ty.dtype == DType::Bool {
             // stablehlo.if has the true branch first.
-            let regions = vec![region(hlo, &self.branches[1]), region(hlo, &self.branches[0])];
-            return hlo.op(HloOp { name: "stablehlo.if", operands: &[choice], attributes: Vec::new(), regions, results });
+            let regions = vec![
+                region(hlo, &self.branches[1]),
+                region(hlo, &self.branches[0]),
+            ];
+            return hlo.op(HloOp {
+                name: "stablehlo.if",
+                operands: &[choice],
+                attributes: Vec::new(),
+                regions,
+                results,
+            });
         }
         // stablehlo.case takes the last branch for every index outside of its range.
         let low = hlo_splat(hlo, &ty, Scalar::Int(0));
         let high = hlo_splat(hlo, &ty, Scalar::Int(self.branches.len() as i128 - 1));
-        let choice = hlo_op(hlo, "stablehlo.clamp", &[low, choice, high], Vec::new(), &ty);
-        let regions = self.branches.iter().map(|branch| region(hlo, branch)).collect();
-        hlo.op(HloOp { name: "stablehlo.case", operands: &[choice], attributes: Vec::new(), regions, results })
+        let choice = hlo_op(
+            hlo,
+            "stablehlo.clamp",
+            &[low, choice, high],
+            Vec::new(),
+            &ty,
+        );
+        let regions = self
+            .branches
+            .iter()
+            .map(|branch| region(hlo, branch))
+            .collect();
+        hlo.op(HloOp {
+            name: "stablehlo.case",
+            operands: &[choice],
+            attributes: Vec::new(),
+            regions,
+            results,
+        })
     }
 
     fn with_funcs(&self, funcs: Vec<Arc<Func>>) -> Option<OpRef> {
@@ -274,16 +434,33 @@ impl Op for Cond {
             let mut small = (**branch).clone();
             small.results = outputs.iter().map(|&i| branch.results[i]).collect();
             let mut small = crate::transform::dce(&small);
-            small.params = (0..operands).filter(|&i| keep_operand[i]).map(|i| small.params[i]).collect();
+            small.params = (0..operands)
+                .filter(|&i| keep_operand[i])
+                .map(|i| small.params[i])
+                .collect();
             Arc::new(small)
         });
         let branches: Vec<Arc<Func>> = branches.collect();
-        let size = |branches: &[Arc<Func>]| branches.iter().map(|branch| branch.eqns.len()).sum::<usize>();
-        if !used.contains(&false) && !keep_operand.contains(&false) && size(&branches) == size(&self.branches) {
+        let size = |branches: &[Arc<Func>]| {
+            branches
+                .iter()
+                .map(|branch| branch.eqns.len())
+                .sum::<usize>()
+        };
+        if !used.contains(&false)
+            && !keep_operand.contains(&false)
+            && size(&branches) == size(&self.branches)
+        {
             return None;
         }
-        let inputs = std::iter::once(0).chain((0..operands).filter(|&i| keep_operand[i]).map(|i| i + 1)).collect();
-        Some(Pruned { op: OpRef::new(Cond { branches }), inputs, outputs })
+        let inputs = std::iter::once(0)
+            .chain((0..operands).filter(|&i| keep_operand[i]).map(|i| i + 1))
+            .collect();
+        Some(Pruned {
+            op: OpRef::new(Cond { branches }),
+            inputs,
+            outputs,
+        })
     }
 }
 
@@ -301,10 +478,17 @@ impl Cond {
             };
             Arc::new(b.finish(format!("branch{number}"), vec![first, x]))
         };
-        let data = [Array::floats(DType::F32, [2], &[0.4, -1.2]), Array::floats(DType::F32, [2], &[1.5, 0.3])];
+        let data = [
+            Array::floats(DType::F32, [2], &[0.4, -1.2]),
+            Array::floats(DType::F32, [2], &[1.5, 0.3]),
+        ];
         let sample = |choice: Array, branches: usize| {
             let branches = (0..branches).map(branch).collect();
-            Sample::new(Cond { branches }, std::iter::once(choice).chain(data.clone()).collect()).tolerance(1e-6)
+            Sample::new(
+                Cond { branches },
+                std::iter::once(choice).chain(data.clone()).collect(),
+            )
+            .tolerance(1e-6)
         };
         let index = |i: i128| Array::ints(DType::I32, [], &[i]);
         vec![

@@ -25,7 +25,11 @@ impl Constant {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
         let values = [
-            Array::floats(DType::F32, [2, 3], &[0.0, -0.0, 1.5, f64::INFINITY, f64::NAN, -2.25]),
+            Array::floats(
+                DType::F32,
+                [2, 3],
+                &[0.0, -0.0, 1.5, f64::INFINITY, f64::NAN, -2.25],
+            ),
             Array::floats(DType::BF16, [], &[0.125]),
             Array::ints(DType::U8, [3], &[0, 128, 255]),
             Array::ints(DType::I64, [2], &[i128::from(i64::MIN), 7]),
@@ -33,7 +37,17 @@ impl Constant {
             Array::splat(TensorType::new(DType::F64, [4, 4]), Scalar::Float(1.0)),
             Array::floats(DType::F32, [0, 2], &[]),
         ];
-        values.into_iter().map(|value| Sample::new(Constant { value: Arc::new(value) }, vec![])).collect()
+        values
+            .into_iter()
+            .map(|value| {
+                Sample::new(
+                    Constant {
+                        value: Arc::new(value),
+                    },
+                    vec![],
+                )
+            })
+            .collect()
     }
 }
 
@@ -59,11 +73,22 @@ impl Op for Constant {
         vec![(b.emit1(self.clone(), &[]), false)]
     }
 
-    fn jvp(&self, _: &mut Builder, _: &[Var], _: &[Var], _: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn jvp(
+        &self,
+        _: &mut Builder,
+        _: &[Var],
+        _: &[Var],
+        _: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         Rule::Some(vec![None])
     }
 
-    fn transpose(&self, _: &mut Builder, _: &[Operand], _: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn transpose(
+        &self,
+        _: &mut Builder,
+        _: &[Operand],
+        _: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         Rule::Some(vec![])
     }
 
@@ -94,7 +119,14 @@ impl Iota {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
         let iota = |dtype, shape: &[usize], dimension| {
-            Sample::new(Iota { dtype, shape: shape.to_vec(), dimension }, vec![])
+            Sample::new(
+                Iota {
+                    dtype,
+                    shape: shape.to_vec(),
+                    dimension,
+                },
+                vec![],
+            )
         };
         vec![
             iota(DType::I32, &[5], 0),
@@ -118,10 +150,15 @@ impl Op for Iota {
         TypeError::check_arity(inputs, 0)?;
         let ty = TensorType::new(self.dtype, self.shape.clone());
         if self.dtype == DType::Bool {
-            return Err(TypeError::new("an index has a number as its dtype, got bool"));
+            return Err(TypeError::new(
+                "an index has a number as its dtype, got bool",
+            ));
         }
         if self.dimension >= self.shape.len() {
-            return Err(TypeError::new(format!("dimension {} is not an axis of {ty}", self.dimension)));
+            return Err(TypeError::new(format!(
+                "dimension {} is not an axis of {ty}",
+                self.dimension
+            )));
         }
         Ok(vec![ty])
     }
@@ -130,7 +167,11 @@ impl Op for Iota {
         let ty = TensorType::new(self.dtype, self.shape.clone());
         vec![Array::from_fn(ty, |index| {
             let i = index[self.dimension];
-            if self.dtype.is_float() { Scalar::Float(i as f64) } else { Scalar::Int(i as i128) }
+            if self.dtype.is_float() {
+                Scalar::Float(i as f64)
+            } else {
+                Scalar::Int(i as i128)
+            }
         })]
     }
 
@@ -138,11 +179,22 @@ impl Op for Iota {
         vec![(b.emit1(self.clone(), &[]), false)]
     }
 
-    fn jvp(&self, _: &mut Builder, _: &[Var], _: &[Var], _: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn jvp(
+        &self,
+        _: &mut Builder,
+        _: &[Var],
+        _: &[Var],
+        _: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         Rule::Some(vec![None])
     }
 
-    fn transpose(&self, _: &mut Builder, _: &[Operand], _: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn transpose(
+        &self,
+        _: &mut Builder,
+        _: &[Operand],
+        _: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         Rule::Some(vec![])
     }
 
@@ -152,14 +204,25 @@ impl Op for Iota {
 
     fn lower(&self, hlo: &mut dyn Hlo, _: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
         let dimension = HloAttribute::I64(self.dimension as i64);
-        vec![hlo_op(hlo, "stablehlo.iota", &[], vec![("iota_dimension", dimension)], &results[0])]
+        vec![hlo_op(
+            hlo,
+            "stablehlo.iota",
+            &[],
+            vec![("iota_dimension", dimension)],
+            &results[0],
+        )]
     }
 }
 
 impl Builder {
     /// A value known at compile time.
     pub fn constant(&mut self, value: Array) -> Var {
-        self.emit_ref(OpRef::new(Constant { value: Arc::new(value) }), &[])[0]
+        self.emit_ref(
+            OpRef::new(Constant {
+                value: Arc::new(value),
+            }),
+            &[],
+        )[0]
     }
 
     /// Zeros (`false` for bool).
@@ -192,6 +255,13 @@ impl Builder {
     /// The index along axis `dimension` of `shape`.
     #[track_caller]
     pub fn iota(&mut self, dtype: DType, shape: &[usize], dimension: usize) -> Var {
-        self.emit1(Iota { dtype, shape: shape.to_vec(), dimension }, &[])
+        self.emit1(
+            Iota {
+                dtype,
+                shape: shape.to_vec(),
+                dimension,
+            },
+            &[],
+        )
     }
 }

@@ -35,7 +35,9 @@ op_struct! {
 
 /// Scalar indices of one dtype.
 fn indices(dtype: DType, values: &[i128]) -> impl Iterator<Item = Array> {
-    values.iter().map(move |&value| Array::ints(dtype, [], &[value]))
+    values
+        .iter()
+        .map(move |&value| Array::ints(dtype, [], &[value]))
 }
 
 impl DynamicSlice {
@@ -43,7 +45,12 @@ impl DynamicSlice {
     pub fn samples() -> Vec<Sample> {
         let sample = |x: Array, dtype, starts: &[i128], sizes: &[usize]| {
             let inputs = [x].into_iter().chain(indices(dtype, starts)).collect();
-            Sample::new(DynamicSlice { sizes: sizes.to_vec() }, inputs)
+            Sample::new(
+                DynamicSlice {
+                    sizes: sizes.to_vec(),
+                },
+                inputs,
+            )
         };
         vec![
             sample(ramp(DType::F32, [5]), DType::I32, &[1], &[2]),
@@ -61,7 +68,10 @@ impl DynamicUpdateSlice {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
         let sample = |x: Array, update: Array, dtype, starts: &[i128]| {
-            let inputs = [x, update].into_iter().chain(indices(dtype, starts)).collect();
+            let inputs = [x, update]
+                .into_iter()
+                .chain(indices(dtype, starts))
+                .collect();
             Sample::new(DynamicUpdateSlice {}, inputs)
         };
         let f32s = |shape: &[usize]| ramp(DType::F32, shape);
@@ -72,7 +82,12 @@ impl DynamicUpdateSlice {
             sample(f32s(&[200]), f32s(&[2]), DType::I8, &[-3]),
             sample(f32s(&[4]), f32s(&[3]), DType::U8, &[255]),
             sample(f32s(&[2]), f32s(&[2]), DType::I32, &[1]),
-            sample(ramp(DType::I32, [3]), ramp(DType::I32, [1]), DType::I32, &[2]),
+            sample(
+                ramp(DType::I32, [3]),
+                ramp(DType::I32, [1]),
+                DType::I32,
+                &[2],
+            ),
             sample(f32s(&[]), f32s(&[]), DType::I32, &[]),
         ]
     }
@@ -80,14 +95,29 @@ impl DynamicUpdateSlice {
 
 /// Checks the scalar indices of a box of shape `sizes` in a tensor of type `x`.
 fn check_box(x: &TensorType, sizes: &[usize], starts: &[TensorType]) -> Result<(), TypeError> {
-    if sizes.len() != x.rank() || sizes.iter().zip(&x.shape).any(|(size, extent)| size > extent) {
-        return Err(TypeError::new(format!("a box of shape {sizes:?} does not fit into {x}")));
+    if sizes.len() != x.rank()
+        || sizes
+            .iter()
+            .zip(&x.shape)
+            .any(|(size, extent)| size > extent)
+    {
+        return Err(TypeError::new(format!(
+            "a box of shape {sizes:?} does not fit into {x}"
+        )));
     }
     if starts.len() != x.rank() {
-        return Err(TypeError::new(format!("expected one start for each axis of {x}, got {}", starts.len())));
+        return Err(TypeError::new(format!(
+            "expected one start for each axis of {x}, got {}",
+            starts.len()
+        )));
     }
-    match starts.iter().find(|start| !start.dtype.is_integer() || start.rank() != 0 || **start != starts[0]) {
-        Some(start) => Err(TypeError::new(format!("starts must be scalars of one integer dtype, got {start}"))),
+    match starts
+        .iter()
+        .find(|start| !start.dtype.is_integer() || start.rank() != 0 || **start != starts[0])
+    {
+        Some(start) => Err(TypeError::new(format!(
+            "starts must be scalars of one integer dtype, got {start}"
+        ))),
         None => Ok(()),
     }
 }
@@ -95,7 +125,10 @@ fn check_box(x: &TensorType, sizes: &[usize], starts: &[TensorType]) -> Result<(
 /// Where a box starts once it is brought into range.
 fn clamped(x: &TensorType, sizes: &[usize], starts: &[Array]) -> Vec<usize> {
     let axes = x.shape.iter().zip(sizes).zip(starts);
-    axes.map(|((extent, size), start)| start.data[0].int().clamp(0, (extent - size) as i128) as usize).collect()
+    axes.map(|((extent, size), start)| {
+        start.data[0].int().clamp(0, (extent - size) as i128) as usize
+    })
+    .collect()
 }
 
 /// The axes along which a box can lie in several places.
@@ -104,7 +137,13 @@ fn free_axes(x: &[usize], sizes: &[usize]) -> Vec<usize> {
 }
 
 /// The starts along some axes of every example, side by side: `[batch, axes]`.
-fn stacked_starts(b: &mut Builder, cx: &VmapContext, starts: &[Var], batched: &[bool], axes: &[usize]) -> Var {
+fn stacked_starts(
+    b: &mut Builder,
+    cx: &VmapContext,
+    starts: &[Var],
+    batched: &[bool],
+    axes: &[usize],
+) -> Var {
     let columns = axes.iter().map(|&axis| {
         let start = cx.batch(b, starts[axis], batched[axis]);
         b.reshape(start, &[cx.size, 1])
@@ -115,7 +154,9 @@ fn stacked_starts(b: &mut Builder, cx: &VmapContext, starts: &[Var], batched: &[
 
 /// The same starts for a whole batch: 0 along the batch's axis, which is the first.
 fn starts_with_batch(b: &mut Builder, starts: &[Var]) -> Vec<Var> {
-    let dtype = starts.first().map_or(DType::I32, |&start| b.ty(start).dtype);
+    let dtype = starts
+        .first()
+        .map_or(DType::I32, |&start| b.ty(start).dtype);
     let zero = b.zeros(&TensorType::scalar(dtype));
     prepended(zero, starts)
 }
@@ -130,27 +171,51 @@ impl Op for DynamicSlice {
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
-        let Some((x, starts)) = inputs.split_first() else { return Err(TypeError::new("expected an operand, got none")) };
+        let Some((x, starts)) = inputs.split_first() else {
+            return Err(TypeError::new("expected an operand, got none"));
+        };
         check_box(x, &self.sizes, starts)?;
         Ok(vec![x.with_shape(self.sizes.clone())])
     }
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
-        let (x, starts) = inputs.split_first().expect("eval is given well-typed operands");
+        let (x, starts) = inputs
+            .split_first()
+            .expect("eval is given well-typed operands");
         let start = clamped(&x.ty, &self.sizes, starts);
-        vec![Array::from_fn(x.ty.with_shape(self.sizes.clone()), |index| {
-            let source: Vec<usize> = index.iter().zip(&start).map(|(i, start)| i + start).collect();
-            x.at(&source)
-        })]
+        vec![Array::from_fn(
+            x.ty.with_shape(self.sizes.clone()),
+            |index| {
+                let source: Vec<usize> = index
+                    .iter()
+                    .zip(&start)
+                    .map(|(i, start)| i + start)
+                    .collect();
+                x.at(&source)
+            },
+        )]
     }
 
-    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Vec<(Var, bool)> {
+    fn vmap(
+        &self,
+        b: &mut Builder,
+        cx: &VmapContext,
+        inputs: &[Var],
+        batched: &[bool],
+    ) -> Vec<(Var, bool)> {
         let (x, starts) = (inputs[0], &inputs[1..]);
         if !batched[1..].contains(&true) {
             let starts = starts_with_batch(b, starts);
-            return vec![(b.dynamic_slice(x, &starts, &prepended(cx.size, &self.sizes)), true)];
+            return vec![(
+                b.dynamic_slice(x, &starts, &prepended(cx.size, &self.sizes)),
+                true,
+            )];
         }
-        let x_shape = if batched[0] { b.ty(x).unstacked().shape } else { b.ty(x).shape.clone() };
+        let x_shape = if batched[0] {
+            b.ty(x).unstacked().shape
+        } else {
+            b.ty(x).shape.clone()
+        };
         let axes = free_axes(&x_shape, &self.sizes);
         if axes.is_empty() {
             return vec![(x, batched[0])];
@@ -175,11 +240,24 @@ impl Op for DynamicSlice {
         vec![(b.gather(x, indices, op), true)]
     }
 
-    fn jvp(&self, b: &mut Builder, inputs: &[Var], _: &[Var], tangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![tangents[0].map(|t| b.dynamic_slice(t, &inputs[1..], &self.sizes))])
+    fn jvp(
+        &self,
+        b: &mut Builder,
+        inputs: &[Var],
+        _: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
+        Rule::Some(vec![
+            tangents[0].map(|t| b.dynamic_slice(t, &inputs[1..], &self.sizes)),
+        ])
     }
 
-    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn transpose(
+        &self,
+        b: &mut Builder,
+        inputs: &[Operand],
+        cotangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         let mut result = vec![None; inputs.len()];
         if let (Some(x), Some(ct)) = (inputs[0].linear(), cotangents[0]) {
             let zeros = b.zeros(x);
@@ -188,10 +266,21 @@ impl Op for DynamicSlice {
         Rule::Some(result)
     }
 
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
+    fn lower(
+        &self,
+        hlo: &mut dyn Hlo,
+        inputs: &[HloValue],
+        results: &[TensorType],
+    ) -> Vec<HloValue> {
         let sizes = hlo_axes(&self.sizes);
         let operands = with_wide_starts(hlo, inputs, 1);
-        vec![hlo_op(hlo, "stablehlo.dynamic_slice", &operands, vec![("slice_sizes", sizes)], &results[0])]
+        vec![hlo_op(
+            hlo,
+            "stablehlo.dynamic_slice",
+            &operands,
+            vec![("slice_sizes", sizes)],
+            &results[0],
+        )]
     }
 }
 
@@ -200,7 +289,13 @@ impl Op for DynamicSlice {
 fn with_wide_starts(hlo: &mut dyn Hlo, operands: &[HloValue], first: usize) -> Vec<HloValue> {
     let (tensors, starts) = operands.split_at(first);
     let widen = |&start: &HloValue| match hlo.ty(start) {
-        ty if ty.dtype.bits() < 32 => hlo_op(hlo, "stablehlo.convert", &[start], vec![], &ty.with_dtype(DType::I32)),
+        ty if ty.dtype.bits() < 32 => hlo_op(
+            hlo,
+            "stablehlo.convert",
+            &[start],
+            vec![],
+            &ty.with_dtype(DType::I32),
+        ),
         _ => start,
     };
     let starts: Vec<HloValue> = starts.iter().map(widen).collect();
@@ -209,7 +304,10 @@ fn with_wide_starts(hlo: &mut dyn Hlo, operands: &[HloValue], first: usize) -> V
 
 /// The starts of a linear equation.
 fn known_starts(starts: &[Operand]) -> Vec<Var> {
-    starts.iter().map(|start| start.known().expect("integers are never linear")).collect()
+    starts
+        .iter()
+        .map(|start| start.known().expect("integers are never linear"))
+        .collect()
 }
 
 impl Op for DynamicUpdateSlice {
@@ -223,27 +321,44 @@ impl Op for DynamicUpdateSlice {
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let [x, update, starts @ ..] = inputs else {
-            return Err(TypeError::new(format!("expected an operand, an update and the starts, got {}", inputs.len())));
+            return Err(TypeError::new(format!(
+                "expected an operand, an update and the starts, got {}",
+                inputs.len()
+            )));
         };
         if x.dtype != update.dtype {
-            return Err(TypeError::new(format!("the update of {x} must have its dtype, got {update}: cast one of them")));
+            return Err(TypeError::new(format!(
+                "the update of {x} must have its dtype, got {update}: cast one of them"
+            )));
         }
         check_box(x, &update.shape, starts)?;
         Ok(vec![x.clone()])
     }
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
-        let [x, update, starts @ ..] = inputs else { unreachable!("eval is given well-typed operands") };
+        let [x, update, starts @ ..] = inputs else {
+            unreachable!("eval is given well-typed operands")
+        };
         let start = clamped(&x.ty, &update.ty.shape, starts);
         let mut result = x.clone();
         for_each_index(&update.ty.shape, |index| {
-            let target: Vec<usize> = index.iter().zip(&start).map(|(i, start)| i + start).collect();
+            let target: Vec<usize> = index
+                .iter()
+                .zip(&start)
+                .map(|(i, start)| i + start)
+                .collect();
             result.set(&target, update.at(index));
         });
         vec![result]
     }
 
-    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Vec<(Var, bool)> {
+    fn vmap(
+        &self,
+        b: &mut Builder,
+        cx: &VmapContext,
+        inputs: &[Var],
+        batched: &[bool],
+    ) -> Vec<(Var, bool)> {
         let starts = &inputs[2..];
         if !batched[2..].contains(&true) {
             let x = cx.batch(b, inputs[0], batched[0]);
@@ -251,8 +366,16 @@ impl Op for DynamicUpdateSlice {
             let starts = starts_with_batch(b, starts);
             return vec![(b.dynamic_update_slice(x, update, &starts), true)];
         }
-        let sizes = if batched[1] { b.ty(inputs[1]).unstacked().shape } else { b.ty(inputs[1]).shape.clone() };
-        let x_shape = if batched[0] { b.ty(inputs[0]).unstacked().shape } else { b.ty(inputs[0]).shape.clone() };
+        let sizes = if batched[1] {
+            b.ty(inputs[1]).unstacked().shape
+        } else {
+            b.ty(inputs[1]).shape.clone()
+        };
+        let x_shape = if batched[0] {
+            b.ty(inputs[0]).unstacked().shape
+        } else {
+            b.ty(inputs[0]).shape.clone()
+        };
         let axes = free_axes(&x_shape, &sizes);
         if axes.is_empty() {
             return vec![(inputs[1], batched[1])];
@@ -261,7 +384,10 @@ impl Op for DynamicUpdateSlice {
         let update = cx.batch(b, inputs[1], batched[1]);
         // A scatter drops what does not fit, where this op moves it.
         let indices = stacked_starts(b, cx, starts, &batched[2..], &axes);
-        let limits: Vec<usize> = axes.iter().map(|&axis| x_shape[axis] - sizes[axis]).collect();
+        let limits: Vec<usize> = axes
+            .iter()
+            .map(|&axis| x_shape[axis] - sizes[axis])
+            .collect();
         let indices = clamp_to(b, indices, 1, &limits);
         let op = Scatter {
             update_window_dims: (1..=sizes.len()).collect(),
@@ -276,15 +402,28 @@ impl Op for DynamicUpdateSlice {
         vec![(b.scatter(x, indices, update, op), true)]
     }
 
-    fn jvp(&self, b: &mut Builder, inputs: &[Var], _: &[Var], tangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn jvp(
+        &self,
+        b: &mut Builder,
+        inputs: &[Var],
+        _: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         let x = tangents[0].unwrap_or_else(|| b.full_like(inputs[0], 0.0));
         let update = tangents[1].unwrap_or_else(|| b.full_like(inputs[1], 0.0));
         Rule::Some(vec![Some(b.dynamic_update_slice(x, update, &inputs[2..]))])
     }
 
-    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn transpose(
+        &self,
+        b: &mut Builder,
+        inputs: &[Operand],
+        cotangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         let mut result = vec![None; inputs.len()];
-        let Some(ct) = cotangents[0] else { return Rule::Some(result) };
+        let Some(ct) = cotangents[0] else {
+            return Rule::Some(result);
+        };
         let starts = known_starts(&inputs[2..]);
         let update = match &inputs[1] {
             Operand::Known(var) => b.ty(*var).clone(),
@@ -300,9 +439,20 @@ impl Op for DynamicUpdateSlice {
         Rule::Some(result)
     }
 
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
+    fn lower(
+        &self,
+        hlo: &mut dyn Hlo,
+        inputs: &[HloValue],
+        results: &[TensorType],
+    ) -> Vec<HloValue> {
         let operands = with_wide_starts(hlo, inputs, 2);
-        vec![hlo_op(hlo, "stablehlo.dynamic_update_slice", &operands, vec![], &results[0])]
+        vec![hlo_op(
+            hlo,
+            "stablehlo.dynamic_update_slice",
+            &operands,
+            vec![],
+            &results[0],
+        )]
     }
 }
 
@@ -310,12 +460,20 @@ impl Builder {
     /// The box of `x` of shape `sizes` that starts at `starts`, one scalar integer for each axis; see [`DynamicSlice`].
     #[track_caller]
     pub fn dynamic_slice(&mut self, x: Var, starts: &[Var], sizes: &[usize]) -> Var {
-        self.emit1(DynamicSlice { sizes: sizes.to_vec() }, &prepended(x, starts))
+        self.emit1(
+            DynamicSlice {
+                sizes: sizes.to_vec(),
+            },
+            &prepended(x, starts),
+        )
     }
 
     /// `x` with the box that starts at `starts` replaced by `update`; see [`DynamicUpdateSlice`].
     #[track_caller]
     pub fn dynamic_update_slice(&mut self, x: Var, update: Var, starts: &[Var]) -> Var {
-        self.emit1(DynamicUpdateSlice {}, &prepended(x, &prepended(update, starts)))
+        self.emit1(
+            DynamicUpdateSlice {},
+            &prepended(x, &prepended(update, starts)),
+        )
     }
 }

@@ -13,7 +13,9 @@ pub struct TypeError {
 impl TypeError {
     /// An error from its sentence.
     pub fn new(message: impl Into<String>) -> Self {
-        TypeError { message: message.into() }
+        TypeError {
+            message: message.into(),
+        }
     }
 
     /// Checks the number of operands.
@@ -21,6 +23,10 @@ impl TypeError {
         if inputs.len() == expected {
             return Ok(());
         }
-        Err(TypeError::new(format!("expected {expected} operand{}, got {}", if expected == 1 { "" } else { "s" }, inputs.len())))
+        Err(TypeError::new(format!(
+            "expected {expected} operand{}, got {}",
+            if expected == 1 { "" } else { "s" },
+            inputs.len()
+        )))
     }
 }

@@ -91,7 +91,9 @@ impl Gather {
         let mut slice_sizes = x.shape.clone();
         slice_sizes[axis] = 1;
         Gather {
-            offset_dims: (0..axis).chain(after..after + x.rank() - axis - 1).collect(),
+            offset_dims: (0..axis)
+                .chain(after..after + x.rank() - axis - 1)
+                .collect(),
             collapsed_slice_dims: vec![axis],
             operand_batching_dims: vec![],
             start_indices_batching_dims: vec![],
@@ -106,7 +108,10 @@ impl Gather {
             window_dims: ("offset_dims", &self.offset_dims),
             collapsed_dims: ("collapsed_slice_dims", &self.collapsed_slice_dims),
             operand_batching_dims: ("operand_batching_dims", &self.operand_batching_dims),
-            indices_batching_dims: ("start_indices_batching_dims", &self.start_indices_batching_dims),
+            indices_batching_dims: (
+                "start_indices_batching_dims",
+                &self.start_indices_batching_dims,
+            ),
             index_map: ("start_index_map", &self.start_index_map),
             index_vector_dim: self.index_vector_dim,
         }
@@ -140,29 +145,72 @@ impl Op for Gather {
         TypeError::check_arity(inputs, 2)?;
         let (x, indices, sizes) = (&inputs[0], &inputs[1], &self.slice_sizes);
         let windows = self.windows();
-        let rank = indices.rank() - usize::from(self.index_vector_dim < indices.rank()) + self.offset_dims.len();
+        let rank = indices.rank() - usize::from(self.index_vector_dim < indices.rank())
+            + self.offset_dims.len();
         windows.check(x, indices, rank)?;
-        if sizes.len() != x.rank() || sizes.iter().zip(&x.shape).any(|(size, extent)| size > extent) {
-            return Err(TypeError::new(format!("a window of shape {sizes:?} does not fit into {x}")));
+        if sizes.len() != x.rank()
+            || sizes
+                .iter()
+                .zip(&x.shape)
+                .any(|(size, extent)| size > extent)
+        {
+            return Err(TypeError::new(format!(
+                "a window of shape {sizes:?} does not fit into {x}"
+            )));
         }
-        let wrong = |&&axis: &&usize| sizes[axis] != if self.operand_batching_dims.contains(&axis) { x.shape[axis].min(1) } else { 1 };
-        if let Some(axis) = self.collapsed_slice_dims.iter().chain(&self.operand_batching_dims).find(wrong) {
-            return Err(TypeError::new(format!("the window must have size 1 along axis {axis}, which the result leaves out, got {}", sizes[*axis])));
+        let wrong = |&&axis: &&usize| {
+            sizes[axis]
+                != if self.operand_batching_dims.contains(&axis) {
+                    x.shape[axis].min(1)
+                } else {
+                    1
+                }
+        };
+        if let Some(axis) = self
+            .collapsed_slice_dims
+            .iter()
+            .chain(&self.operand_batching_dims)
+            .find(wrong)
+        {
+            return Err(TypeError::new(format!(
+                "the window must have size 1 along axis {axis}, which the result leaves out, got {}",
+                sizes[*axis]
+            )));
         }
-        let window: Vec<usize> = windows.window_axes(x.rank()).into_iter().map(|axis| sizes[axis]).collect();
-        Ok(vec![x.with_shape(windows.interleave(&windows.batch_shape(indices), &window))])
+        let window: Vec<usize> = windows
+            .window_axes(x.rank())
+            .into_iter()
+            .map(|axis| sizes[axis])
+            .collect();
+        Ok(vec![x.with_shape(
+            windows.interleave(&windows.batch_shape(indices), &window),
+        )])
     }
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let (x, indices) = (&inputs[0], &inputs[1]);
-        let ty = self.infer(&[x.ty.clone(), indices.ty.clone()]).expect("eval is given well-typed operands").remove(0);
+        let ty = self
+            .infer(&[x.ty.clone(), indices.ty.clone()])
+            .expect("eval is given well-typed operands")
+            .remove(0);
         let windows = self.windows();
-        let (batch_dims, axes) = (windows.batch_dims(ty.rank()), windows.window_axes(x.ty.rank()));
+        let (batch_dims, axes) = (
+            windows.batch_dims(ty.rank()),
+            windows.window_axes(x.ty.rank()),
+        );
         vec![Array::from_fn(ty, |index| {
             let batch: Vec<usize> = batch_dims.iter().map(|&dim| index[dim]).collect();
             let start = windows.start(x.ty.rank(), indices, &batch);
-            let limits = x.ty.shape.iter().zip(&self.slice_sizes).map(|(extent, size)| (extent - size) as i128);
-            let mut source: Vec<usize> = start.into_iter().zip(limits).map(|(start, limit)| start.clamp(0, limit) as usize).collect();
+            let limits =
+                x.ty.shape
+                    .iter()
+                    .zip(&self.slice_sizes)
+                    .map(|(extent, size)| (extent - size) as i128);
+            let mut source: Vec<usize> = start
+                .into_iter()
+                .zip(limits)
+                .map(|(start, limit)| start.clamp(0, limit) as usize)
+                .collect();
             for (&axis, &dim) in axes.iter().zip(&self.offset_dims) {
                 source[axis] += index[dim];
             }
@@ -170,7 +218,13 @@ impl Op for Gather {
         })]
     }
 
-    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Vec<(Var, bool)> {
+    fn vmap(
+        &self,
+        b: &mut Builder,
+        cx: &VmapContext,
+        inputs: &[Var],
+        batched: &[bool],
+    ) -> Vec<(Var, bool)> {
         let mut op = self.clone();
         if batched[0] {
             op.collapsed_slice_dims = shifted(&op.collapsed_slice_dims);
@@ -198,21 +252,44 @@ impl Op for Gather {
         vec![(b.emit1(op, inputs), true)]
     }
 
-    fn jvp(&self, b: &mut Builder, inputs: &[Var], _: &[Var], tangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![tangents[0].map(|t| b.emit1(self.clone(), &[t, inputs[1]]))])
+    fn jvp(
+        &self,
+        b: &mut Builder,
+        inputs: &[Var],
+        _: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
+        Rule::Some(vec![
+            tangents[0].map(|t| b.emit1(self.clone(), &[t, inputs[1]])),
+        ])
     }
 
-    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
-        let (Some(x), Some(ct)) = (inputs[0].linear(), cotangents[0]) else { return Rule::Some(vec![None, None]) };
+    fn transpose(
+        &self,
+        b: &mut Builder,
+        inputs: &[Operand],
+        cotangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
+        let (Some(x), Some(ct)) = (inputs[0].linear(), cotangents[0]) else {
+            return Rule::Some(vec![None, None]);
+        };
         let indices = inputs[1].known().expect("integers are never linear");
         // A scatter drops what does not fit, where a gather moves it.
         let limits = self.windows().limits(&x.shape, &self.slice_sizes);
         let indices = clamp_to(b, indices, self.index_vector_dim, &limits);
         let zeros = b.zeros(x);
-        Rule::Some(vec![Some(b.scatter(zeros, indices, ct, self.scatter(Combiner::Add))), None])
+        Rule::Some(vec![
+            Some(b.scatter(zeros, indices, ct, self.scatter(Combiner::Add))),
+            None,
+        ])
     }
 
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
+    fn lower(
+        &self,
+        hlo: &mut dyn Hlo,
+        inputs: &[HloValue],
+        results: &[TensorType],
+    ) -> Vec<HloValue> {
         let dimension_numbers = HloAttribute::Gather {
             offset_dims: self.offset_dims.clone(),
             collapsed_slice_dims: self.collapsed_slice_dims.clone(),
@@ -226,7 +303,13 @@ impl Op for Gather {
             ("slice_sizes", hlo_axes(&self.slice_sizes)),
             ("indices_are_sorted", HloAttribute::Bool(false)),
         ];
-        vec![hlo_op(hlo, "stablehlo.gather", inputs, attributes, &results[0])]
+        vec![hlo_op(
+            hlo,
+            "stablehlo.gather",
+            inputs,
+            attributes,
+            &results[0],
+        )]
     }
 }
 

@@ -36,7 +36,11 @@ impl<T> Rule<T> {
     pub fn of(self, op: &OpRef, loc: Loc) -> Result<T, TransformError> {
         match self {
             Rule::Some(value) => Ok(value),
-            Rule::None(reason) => Err(TransformError { op: op.mnemonic(), loc, reason }),
+            Rule::None(reason) => Err(TransformError {
+                op: op.mnemonic(),
+                loc,
+                reason,
+            }),
             Rule::Failed(error) => Err(error),
         }
     }
@@ -120,7 +124,12 @@ impl Sample {
     /// A sample that XLA must match to the bit and whose derivatives are checked if an operand is a float.
     pub fn new(op: impl Op, inputs: Vec<Array>) -> Sample {
         let differentiable = inputs.iter().any(|input| input.ty.dtype.is_float());
-        Sample { op: OpRef::new(op), inputs, tolerance: 0.0, differentiable }
+        Sample {
+            op: OpRef::new(op),
+            inputs,
+            tolerance: 0.0,
+            differentiable,
+        }
     }
 
     /// Allows XLA an error.
@@ -159,30 +168,63 @@ pub trait Op: fmt::Debug + Send + Sync + 'static {
 
     /// Emits the op for a batch. Operand `i` has the batch as its leading axis (of extent `cx.size`) if `batched[i]`;
     /// at least one has. Gives each result and whether the batch is its leading axis.
-    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Vec<(Var, bool)>;
+    fn vmap(
+        &self,
+        b: &mut Builder,
+        cx: &VmapContext,
+        inputs: &[Var],
+        batched: &[bool],
+    ) -> Vec<(Var, bool)>;
 
     /// Whether the op (or a body of it) names the axis of this vmap, as a collective may.
     fn names_axis(&self, cx: &VmapContext) -> bool {
-        self.attributes().funcs().iter().any(|func| func.eqns.iter().any(|eqn| eqn.op.names_axis(cx)))
+        self.attributes()
+            .funcs()
+            .iter()
+            .any(|func| func.eqns.iter().any(|eqn| eqn.op.names_axis(cx)))
     }
 
     /// The tangents of the results, linear in `tangents`; `None` is a zero. `outputs` are the op's own results.
     /// Called only if some tangent is given; operands that are not floats never have one.
-    fn jvp(&self, b: &mut Builder, inputs: &[Var], outputs: &[Var], tangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>>;
+    fn jvp(
+        &self,
+        b: &mut Builder,
+        inputs: &[Var],
+        outputs: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>>;
 
     /// Emits the op and its derivative. Region ops override it: they must build the primal and the tangent part
     /// together ([`Mode::Forward`]) or as two ops with residuals between them ([`Mode::Linearize`]).
-    fn differentiate(&self, this: &OpRef, b: &mut Builder, mode: Mode, inputs: &[Var], tangents: &[Option<Var>]) -> Rule<(Vec<Var>, Vec<Option<Var>>)> {
+    fn differentiate(
+        &self,
+        this: &OpRef,
+        b: &mut Builder,
+        mode: Mode,
+        inputs: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Rule<(Vec<Var>, Vec<Option<Var>>)> {
         let _ = mode;
         let outputs = b.emit_ref(this.clone(), inputs);
-        self.jvp(b, inputs, &outputs, tangents).map(|tangents| (outputs, tangents))
+        self.jvp(b, inputs, &outputs, tangents)
+            .map(|tangents| (outputs, tangents))
     }
 
     /// The cotangents of the linear operands, given those of the results; `None` is a zero. At least one is given.
-    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>>;
+    fn transpose(
+        &self,
+        b: &mut Builder,
+        inputs: &[Operand],
+        cotangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>>;
 
     /// Emits StableHLO. `results` are the inferred result types.
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue>;
+    fn lower(
+        &self,
+        hlo: &mut dyn Hlo,
+        inputs: &[HloValue],
+        results: &[TensorType],
+    ) -> Vec<HloValue>;
 
     /// The op with other bodies of the same types, in the order of [`Attributes::funcs`]; `None` where it has none.
     fn with_funcs(&self, funcs: Vec<Arc<Func>>) -> Option<OpRef> {
@@ -216,8 +258,13 @@ pub trait OpStruct: Sized {
 }
 
 /// Reads one attribute of an op, with an error that names it.
-pub fn parse_attribute<T: AttributeValue>(attributes: &Attributes, name: &str) -> Result<T, String> {
-    let attribute: &Attribute = attributes.get(name).ok_or_else(|| format!("attribute `{name}` is missing"))?;
+pub fn parse_attribute<T: AttributeValue>(
+    attributes: &Attributes,
+    name: &str,
+) -> Result<T, String> {
+    let attribute: &Attribute = attributes
+        .get(name)
+        .ok_or_else(|| format!("attribute `{name}` is missing"))?;
     T::from_attribute(attribute).ok_or_else(|| format!("attribute `{name}` is of the wrong kind"))
 }
 
@@ -248,7 +295,8 @@ impl fmt::Debug for OpRef {
 
 impl PartialEq for OpRef {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || (self.mnemonic() == other.mnemonic() && self.attributes() == other.attributes())
+        Arc::ptr_eq(&self.0, &other.0)
+            || (self.mnemonic() == other.mnemonic() && self.attributes() == other.attributes())
     }
 }
 

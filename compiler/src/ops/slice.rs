@@ -1,9 +1,9 @@
 //! `slice`: a box of a tensor at places known at compile time.
 
+use super::TypeError;
 use super::op::{Op, OpStruct, Operand, Rule, Sample};
 use super::samples::ramp;
 use super::shape::prepended;
-use super::TypeError;
 use crate::array::Array;
 use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
@@ -28,7 +28,11 @@ impl Slice {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
         let sample = |x: Array, start: &[usize], limit: &[usize], strides: &[usize]| {
-            let op = Slice { start: start.to_vec(), limit: limit.to_vec(), strides: strides.to_vec() };
+            let op = Slice {
+                start: start.to_vec(),
+                limit: limit.to_vec(),
+                strides: strides.to_vec(),
+            };
             Sample::new(op, vec![x])
         };
         vec![
@@ -43,7 +47,9 @@ impl Slice {
 
     /// The result's shape.
     fn shape(&self) -> Vec<usize> {
-        (0..self.start.len()).map(|axis| (self.limit[axis] - self.start[axis]).div_ceil(self.strides[axis])).collect()
+        (0..self.start.len())
+            .map(|axis| (self.limit[axis] - self.start[axis]).div_ceil(self.strides[axis]))
+            .collect()
     }
 }
 
@@ -59,18 +65,28 @@ impl Op for Slice {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 1)?;
         let x = &inputs[0];
-        for (name, values) in [("start", &self.start), ("limit", &self.limit), ("strides", &self.strides)] {
+        for (name, values) in [
+            ("start", &self.start),
+            ("limit", &self.limit),
+            ("strides", &self.strides),
+        ] {
             if values.len() != x.rank() {
-                return Err(TypeError::new(format!("{name} must have one number for each axis of {x}, got {values:?}")));
+                return Err(TypeError::new(format!(
+                    "{name} must have one number for each axis of {x}, got {values:?}"
+                )));
             }
         }
         for (axis, &extent) in x.shape.iter().enumerate() {
             let (start, limit) = (self.start[axis], self.limit[axis]);
             if start > limit || limit > extent {
-                return Err(TypeError::new(format!("{start}..{limit} is not a range within axis {axis} of {x}")));
+                return Err(TypeError::new(format!(
+                    "{start}..{limit} is not a range within axis {axis} of {x}"
+                )));
             }
             if self.strides[axis] == 0 {
-                return Err(TypeError::new(format!("the stride along axis {axis} must be at least 1, got 0")));
+                return Err(TypeError::new(format!(
+                    "the stride along axis {axis} must be at least 1, got 0"
+                )));
             }
         }
         Ok(vec![x.with_shape(self.shape())])
@@ -87,7 +103,13 @@ impl Op for Slice {
         })]
     }
 
-    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], _: &[bool]) -> Vec<(Var, bool)> {
+    fn vmap(
+        &self,
+        b: &mut Builder,
+        cx: &VmapContext,
+        inputs: &[Var],
+        _: &[bool],
+    ) -> Vec<(Var, bool)> {
         let op = Slice {
             start: prepended(0, &self.start),
             limit: prepended(cx.size, &self.limit),
@@ -96,31 +118,58 @@ impl Op for Slice {
         vec![(b.emit1(op, inputs), true)]
     }
 
-    fn jvp(&self, b: &mut Builder, _: &[Var], _: &[Var], tangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn jvp(
+        &self,
+        b: &mut Builder,
+        _: &[Var],
+        _: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         Rule::Some(vec![tangents[0].map(|t| b.emit1(self.clone(), &[t]))])
     }
 
-    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
-        let (Some(x), Some(ct)) = (inputs[0].linear(), cotangents[0]) else { return Rule::Some(vec![None]) };
+    fn transpose(
+        &self,
+        b: &mut Builder,
+        inputs: &[Operand],
+        cotangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
+        let (Some(x), Some(ct)) = (inputs[0].linear(), cotangents[0]) else {
+            return Rule::Some(vec![None]);
+        };
         let zero = b.zeros(&TensorType::scalar(x.dtype));
         let shape = self.shape();
         let mut amounts = (Vec::new(), Vec::new(), Vec::new());
         for (axis, &extent) in x.shape.iter().enumerate() {
-            let spread = shape[axis].saturating_sub(1) * self.strides[axis] + usize::from(shape[axis] > 0);
+            let spread =
+                shape[axis].saturating_sub(1) * self.strides[axis] + usize::from(shape[axis] > 0);
             amounts.0.push(self.start[axis] as i64);
             amounts.1.push((extent - self.start[axis] - spread) as i64);
             amounts.2.push(self.strides[axis] as i64 - 1);
         }
-        Rule::Some(vec![Some(b.pad(ct, zero, &amounts.0, &amounts.1, &amounts.2))])
+        Rule::Some(vec![Some(
+            b.pad(ct, zero, &amounts.0, &amounts.1, &amounts.2),
+        )])
     }
 
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
+    fn lower(
+        &self,
+        hlo: &mut dyn Hlo,
+        inputs: &[HloValue],
+        results: &[TensorType],
+    ) -> Vec<HloValue> {
         let attributes = vec![
             ("start_indices", hlo_axes(&self.start)),
             ("limit_indices", hlo_axes(&self.limit)),
             ("strides", hlo_axes(&self.strides)),
         ];
-        vec![hlo_op(hlo, "stablehlo.slice", inputs, attributes, &results[0])]
+        vec![hlo_op(
+            hlo,
+            "stablehlo.slice",
+            inputs,
+            attributes,
+            &results[0],
+        )]
     }
 }
 
@@ -128,11 +177,20 @@ impl Builder {
     /// The elements of `x` from `start` below `limit` in steps of `strides`; the same variable where that is all of it.
     #[track_caller]
     pub fn slice(&mut self, x: Var, start: &[usize], limit: &[usize], strides: &[usize]) -> Var {
-        let whole = limit == self.ty(x).shape && start.iter().all(|&i| i == 0) && strides.iter().all(|&i| i == 1);
+        let whole = limit == self.ty(x).shape
+            && start.iter().all(|&i| i == 0)
+            && strides.iter().all(|&i| i == 1);
         if whole {
             return x;
         }
-        self.emit1(Slice { start: start.to_vec(), limit: limit.to_vec(), strides: strides.to_vec() }, &[x])
+        self.emit1(
+            Slice {
+                start: start.to_vec(),
+                limit: limit.to_vec(),
+                strides: strides.to_vec(),
+            },
+            &[x],
+        )
     }
 
     /// The elements of `x` from `start` below `limit` along one axis.

@@ -40,9 +40,17 @@ impl While {
         (condition, body, carry)
     }
 
-    fn forward(&self, b: &mut Builder, inputs: &[Var], tangents: &[Option<Var>]) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
+    fn forward(
+        &self,
+        b: &mut Builder,
+        inputs: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
         let (condition_consts, _, carry) = self.split(inputs);
-        let mut marked: Vec<bool> = tangents[self.condition_consts..].iter().map(Option::is_some).collect();
+        let mut marked: Vec<bool> = tangents[self.condition_consts..]
+            .iter()
+            .map(Option::is_some)
+            .collect();
         let body = loop {
             let (body, results) = jvp_with(&self.body, &marked, &marked[self.body_consts..])?;
             if results == marked[self.body_consts..] {
@@ -53,13 +61,22 @@ impl While {
         // The body takes its consts, their tangents, the carry, its tangents; the condition does not read tangents.
         let types = self.body.param_types();
         let mut inner = Builder::new();
-        let (mut values, mut slopes, mut operands) = (Vec::new(), Vec::new(), condition_consts.to_vec());
+        let (mut values, mut slopes, mut operands) =
+            (Vec::new(), Vec::new(), condition_consts.to_vec());
         for range in [0..self.body_consts, self.body_consts..types.len()] {
-            values.extend(types[range.clone()].iter().map(|ty| inner.param(ty.clone())));
+            values.extend(
+                types[range.clone()]
+                    .iter()
+                    .map(|ty| inner.param(ty.clone())),
+            );
             operands.extend(range.clone().map(|i| inputs[self.condition_consts + i]));
             for i in range.filter(|&i| marked[i]) {
                 slopes.push(inner.param(types[i].clone()));
-                operands.push(instantiate(b, tangents[self.condition_consts + i], inputs[self.condition_consts + i]));
+                operands.push(instantiate(
+                    b,
+                    tangents[self.condition_consts + i],
+                    inputs[self.condition_consts + i],
+                ));
             }
         }
         let carry_slopes = marked[self.body_consts..].iter().filter(|is| **is).count();
@@ -68,7 +85,12 @@ impl While {
         let body = Arc::new(inner.finish(self.body.name.clone(), results));
 
         let mut inner = Builder::new();
-        let arguments: Vec<Var> = self.condition.param_types().into_iter().map(|ty| inner.param(ty)).collect();
+        let arguments: Vec<Var> = self
+            .condition
+            .param_types()
+            .into_iter()
+            .map(|ty| inner.param(ty))
+            .collect();
         for i in (self.body_consts..types.len()).filter(|&i| marked[i]) {
             inner.param(types[i].clone());
         }
@@ -76,7 +98,15 @@ impl While {
         let condition = Arc::new(inner.finish(self.condition.name.clone(), results));
 
         let body_consts = operands.len() - self.condition_consts - carry.len() - carry_slopes;
-        let mut outputs = b.emit(While { condition, body, condition_consts: self.condition_consts, body_consts }, &operands);
+        let mut outputs = b.emit(
+            While {
+                condition,
+                body,
+                condition_consts: self.condition_consts,
+                body_consts,
+            },
+            &operands,
+        );
         let slopes = outputs.split_off(carry.len());
         Ok((outputs, deal(&marked[self.body_consts..], slopes)))
     }
@@ -97,20 +127,40 @@ impl Op for While {
         }
         let (condition_consts, body_consts, carry) = self.split(inputs);
         let given = |consts: &[TensorType]| consts.iter().chain(carry).cloned().collect::<Vec<_>>();
-        if self.condition.param_types() != given(condition_consts) || self.body.param_types() != given(body_consts) {
-            return Err(TypeError::new("the condition or the body takes other operands than it is given"));
+        if self.condition.param_types() != given(condition_consts)
+            || self.body.param_types() != given(body_consts)
+        {
+            return Err(TypeError::new(
+                "the condition or the body takes other operands than it is given",
+            ));
         }
         match self.condition.result_types().as_slice() {
             [ty] if *ty == TensorType::scalar(DType::Bool) => {}
-            [ty] => return Err(TypeError::new(format!("the condition must be bool[], got {ty}"))),
-            several => return Err(TypeError::new(format!("the condition must be one bool[], got {} results", several.len()))),
+            [ty] => {
+                return Err(TypeError::new(format!(
+                    "the condition must be bool[], got {ty}"
+                )));
+            }
+            several => {
+                return Err(TypeError::new(format!(
+                    "the condition must be one bool[], got {} results",
+                    several.len()
+                )));
+            }
         }
         let results = self.body.result_types();
         if results.len() != carry.len() {
-            return Err(TypeError::new(format!("the carry has {} values, the body gives {}", carry.len(), results.len())));
+            return Err(TypeError::new(format!(
+                "the carry has {} values, the body gives {}",
+                carry.len(),
+                results.len()
+            )));
         }
         match (0..carry.len()).find(|&i| carry[i] != results[i]) {
-            Some(i) => Err(TypeError::new(format!("carry {i} goes in as {} and comes out as {}", carry[i], results[i]))),
+            Some(i) => Err(TypeError::new(format!(
+                "carry {i} goes in as {} and comes out as {}",
+                carry[i], results[i]
+            ))),
             None => Ok(results),
         }
     }
@@ -122,25 +172,45 @@ impl Op for While {
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let (condition_consts, body_consts, carry) = self.split(inputs);
         let mut carry = carry.to_vec();
-        let with = |consts: &[Array], carry: &[Array]| consts.iter().chain(carry).cloned().collect::<Vec<_>>();
+        let with = |consts: &[Array], carry: &[Array]| {
+            consts.iter().chain(carry).cloned().collect::<Vec<_>>()
+        };
         while self.condition.eval(&with(condition_consts, &carry))[0].data[0].bool() {
             carry = self.body.eval(&with(body_consts, &carry));
         }
         carry
     }
 
-    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Vec<(Var, bool)> {
+    fn vmap(
+        &self,
+        b: &mut Builder,
+        cx: &VmapContext,
+        inputs: &[Var],
+        batched: &[bool],
+    ) -> Vec<(Var, bool)> {
         let (condition_flags, body_flags, carry_flags) = self.split(batched);
         let mut carry_flags = carry_flags.to_vec();
-        let with = |consts: &[bool], carry: &[bool]| consts.iter().chain(carry).copied().collect::<Vec<_>>();
+        let with = |consts: &[bool], carry: &[bool]| {
+            consts.iter().chain(carry).copied().collect::<Vec<_>>()
+        };
         let (condition, body, lanes_differ) = loop {
-            let (condition, differ) = vmap(&self.condition, cx, &with(condition_flags, &carry_flags), &[false]);
+            let (condition, differ) = vmap(
+                &self.condition,
+                cx,
+                &with(condition_flags, &carry_flags),
+                &[false],
+            );
             if differ[0] && carry_flags.contains(&false) {
                 // Lanes end at different times, so every carry differs.
                 carry_flags.fill(true);
                 continue;
             }
-            let (body, results) = vmap(&self.body, cx, &with(body_flags, &carry_flags), &carry_flags);
+            let (body, results) = vmap(
+                &self.body,
+                cx,
+                &with(body_flags, &carry_flags),
+                &carry_flags,
+            );
             if results == carry_flags {
                 break (condition, body, differ[0]);
             }
@@ -148,26 +218,45 @@ impl Op for While {
         };
         let first_carry = self.condition_consts + self.body_consts;
         let operands = inputs.iter().enumerate().map(|(i, &input)| {
-            if i >= first_carry && carry_flags[i - first_carry] { cx.batch(b, input, batched[i]) } else { input }
+            if i >= first_carry && carry_flags[i - first_carry] {
+                cx.batch(b, input, batched[i])
+            } else {
+                input
+            }
         });
         let inputs: Vec<Var> = operands.collect();
         if !lanes_differ {
-            let op = While { condition: Arc::new(condition), body: Arc::new(body), ..self.clone() };
+            let op = While {
+                condition: Arc::new(condition),
+                body: Arc::new(body),
+                ..self.clone()
+            };
             return b.emit(op, &inputs).into_iter().zip(carry_flags).collect();
         }
 
         // Go on while any lane does; a lane that has ended keeps its carry. The body must know which lanes go on, so it
         // reads what the condition reads.
         let mut any = Builder::new();
-        let arguments: Vec<Var> = condition.param_types().into_iter().map(|ty| any.param(ty)).collect();
+        let arguments: Vec<Var> = condition
+            .param_types()
+            .into_iter()
+            .map(|ty| any.param(ty))
+            .collect();
         let lanes = any.inline(&condition, &arguments)[0];
         let going = any.reduce_or(lanes, &[0]);
         let any = any.finish(condition.name.clone(), vec![going]);
 
         let mut masked = Builder::new();
         let condition_types = condition.param_types();
-        let consts: Vec<Var> = condition_types[..self.condition_consts].iter().map(|ty| masked.param(ty.clone())).collect();
-        let arguments: Vec<Var> = body.param_types().into_iter().map(|ty| masked.param(ty)).collect();
+        let consts: Vec<Var> = condition_types[..self.condition_consts]
+            .iter()
+            .map(|ty| masked.param(ty.clone()))
+            .collect();
+        let arguments: Vec<Var> = body
+            .param_types()
+            .into_iter()
+            .map(|ty| masked.param(ty))
+            .collect();
         let carry = &arguments[self.body_consts..];
         let condition_arguments: Vec<Var> = consts.iter().chain(carry).copied().collect();
         let lanes = masked.inline(&condition, &condition_arguments)[0];
@@ -179,23 +268,46 @@ impl Op for While {
         });
         let kept = kept.collect();
         let masked = masked.finish(body.name.clone(), kept);
-        let operands: Vec<Var> = inputs[..self.condition_consts].iter().chain(&inputs).copied().collect();
+        let operands: Vec<Var> = inputs[..self.condition_consts]
+            .iter()
+            .chain(&inputs)
+            .copied()
+            .collect();
         let op = While {
             condition: Arc::new(any),
             body: Arc::new(masked),
             condition_consts: self.condition_consts,
             body_consts: self.condition_consts + self.body_consts,
         };
-        b.emit(op, &operands).into_iter().map(|var| (var, true)).collect()
+        b.emit(op, &operands)
+            .into_iter()
+            .map(|var| (var, true))
+            .collect()
     }
 
-    fn jvp(&self, _: &mut Builder, _: &[Var], _: &[Var], _: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn jvp(
+        &self,
+        _: &mut Builder,
+        _: &[Var],
+        _: &[Var],
+        _: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         Rule::None("values and tangents are built together by `differentiate`")
     }
 
-    fn differentiate(&self, this: &OpRef, b: &mut Builder, mode: Mode, inputs: &[Var], tangents: &[Option<Var>]) -> Rule<(Vec<Var>, Vec<Option<Var>>)> {
+    fn differentiate(
+        &self,
+        this: &OpRef,
+        b: &mut Builder,
+        mode: Mode,
+        inputs: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Rule<(Vec<Var>, Vec<Option<Var>>)> {
         // The condition gives no float: tangents of what only it reads go nowhere.
-        if tangents[self.condition_consts..].iter().all(Option::is_none) {
+        if tangents[self.condition_consts..]
+            .iter()
+            .all(Option::is_none)
+        {
             let outputs = b.emit_ref(this.clone(), inputs);
             let none = vec![None; outputs.len()];
             return Rule::Some((outputs, none));
@@ -206,7 +318,12 @@ impl Op for While {
         }
     }
 
-    fn transpose(&self, _: &mut Builder, _: &[Operand], _: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn transpose(
+        &self,
+        _: &mut Builder,
+        _: &[Operand],
+        _: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         Rule::None(NO_REVERSE)
     }
 
@@ -223,17 +340,31 @@ impl Op for While {
         let operands: Vec<HloValue> = body_consts.iter().chain(carry).copied().collect();
         let next = lower_func(hlo, &self.body, &operands);
         let first_carry = self.condition_consts + self.body_consts;
-        let state: Vec<HloValue> = arguments[..first_carry].iter().copied().chain(next).collect();
+        let state: Vec<HloValue> = arguments[..first_carry]
+            .iter()
+            .copied()
+            .chain(next)
+            .collect();
         let body = hlo.end_region(&state);
 
-        let op = HloOp { name: "stablehlo.while", operands: inputs, attributes: Vec::new(), regions: vec![condition, body], results: &types };
+        let op = HloOp {
+            name: "stablehlo.while",
+            operands: inputs,
+            attributes: Vec::new(),
+            regions: vec![condition, body],
+            results: &types,
+        };
         hlo.op(op).split_off(first_carry)
     }
 
     fn with_funcs(&self, mut funcs: Vec<Arc<Func>>) -> Option<OpRef> {
         let body = funcs.pop()?;
         let condition = funcs.pop()?;
-        Some(OpRef::new(While { condition, body, ..self.clone() }))
+        Some(OpRef::new(While {
+            condition,
+            body,
+            ..self.clone()
+        }))
     }
 }
 
@@ -257,7 +388,12 @@ impl While {
         let next = b.add(n, one);
         let body = Arc::new(b.finish("body", vec![product, next]));
         let sample = |limit: i128| {
-            let op = While { condition: condition.clone(), body: body.clone(), condition_consts: 1, body_consts: 1 };
+            let op = While {
+                condition: condition.clone(),
+                body: body.clone(),
+                condition_consts: 1,
+                body_consts: 1,
+            };
             let inputs = vec![
                 Array::ints(DType::I32, [], &[limit]),
                 Array::floats(DType::F32, [2], &[0.9, -1.1]),

@@ -31,18 +31,25 @@ pub(super) struct Windows<'a> {
 impl Windows<'_> {
     /// Operand axes that the window keeps, in order.
     pub fn window_axes(&self, operand_rank: usize) -> Vec<usize> {
-        let left_out = |axis| self.collapsed_dims.1.contains(&axis) || self.operand_batching_dims.1.contains(&axis);
+        let left_out = |axis| {
+            self.collapsed_dims.1.contains(&axis) || self.operand_batching_dims.1.contains(&axis)
+        };
         (0..operand_rank).filter(|&axis| !left_out(axis)).collect()
     }
 
     /// Axes of the result or the updates, of this rank, that come from the batch.
     pub fn batch_dims(&self, rank: usize) -> Vec<usize> {
-        (0..rank).filter(|dim| !self.window_dims.1.contains(dim)).collect()
+        (0..rank)
+            .filter(|dim| !self.window_dims.1.contains(dim))
+            .collect()
     }
 
     /// The batch's shape.
     pub fn batch_shape(&self, indices: &TensorType) -> Vec<usize> {
-        (0..indices.rank()).filter(|&axis| axis != self.index_vector_dim).map(|axis| indices.shape[axis]).collect()
+        (0..indices.rank())
+            .filter(|&axis| axis != self.index_vector_dim)
+            .map(|axis| indices.shape[axis])
+            .collect()
     }
 
     /// Puts the batch's and the window's extents in the places they have in the result or the updates.
@@ -51,7 +58,11 @@ impl Windows<'_> {
         let rank = batch.len() + window.len();
         (0..rank)
             .map(|dim| {
-                let from = if self.window_dims.1.contains(&dim) { &mut window } else { &mut batch };
+                let from = if self.window_dims.1.contains(&dim) {
+                    &mut window
+                } else {
+                    &mut batch
+                };
                 *from.next().expect("the dimension numbers are checked")
             })
             .collect()
@@ -71,46 +82,87 @@ impl Windows<'_> {
             }
             start[axis] = indices.at(&index).int();
         }
-        for (&axis, &dim) in self.operand_batching_dims.1.iter().zip(self.indices_batching_dims.1) {
+        for (&axis, &dim) in self
+            .operand_batching_dims
+            .1
+            .iter()
+            .zip(self.indices_batching_dims.1)
+        {
             start[axis] = batch[dim - usize::from(dim > self.index_vector_dim)] as i128;
         }
         start
     }
 
     /// Checks the dimension numbers for an operand, its indices and the rank of the result or the updates.
-    pub fn check(&self, operand: &TensorType, indices: &TensorType, rank: usize) -> Result<(), TypeError> {
+    pub fn check(
+        &self,
+        operand: &TensorType,
+        indices: &TensorType,
+        rank: usize,
+    ) -> Result<(), TypeError> {
         let fail = |message: String| Err(TypeError::new(message));
         if !indices.dtype.is_integer() {
             return fail(format!("indices must be integers, got {indices}"));
         }
         if self.index_vector_dim > indices.rank() {
-            return fail(format!("index_vector_dim {} is beyond the axes of the indices {indices}", self.index_vector_dim));
+            return fail(format!(
+                "index_vector_dim {} is beyond the axes of the indices {indices}",
+                self.index_vector_dim
+            ));
         }
-        for (name, dims) in [self.window_dims, self.collapsed_dims, self.operand_batching_dims] {
+        for (name, dims) in [
+            self.window_dims,
+            self.collapsed_dims,
+            self.operand_batching_dims,
+        ] {
             if !dims.is_sorted() {
                 return fail(format!("{name} {dims:?} must rise"));
             }
         }
-        let joined = |(first_name, first): (&str, &[usize]), (second_name, second): (&str, &[usize])| {
-            check_axes(&format!("{first_name} with {second_name}"), &[first, second].concat(), operand.rank())
+        let joined = |(first_name, first): (&str, &[usize]),
+                      (second_name, second): (&str, &[usize])| {
+            check_axes(
+                &format!("{first_name} with {second_name}"),
+                &[first, second].concat(),
+                operand.rank(),
+            )
         };
         check_axes(self.window_dims.0, self.window_dims.1, rank)?;
         joined(self.collapsed_dims, self.operand_batching_dims)?;
         joined(self.index_map, self.operand_batching_dims)?;
-        check_axes(self.indices_batching_dims.0, self.indices_batching_dims.1, indices.rank())?;
+        check_axes(
+            self.indices_batching_dims.0,
+            self.indices_batching_dims.1,
+            indices.rank(),
+        )?;
         let kept = self.window_axes(operand.rank()).len();
         if self.window_dims.1.len() != kept {
-            return fail(format!("{} {:?} must have one axis for each of the {kept} that the window keeps of {operand}", self.window_dims.0, self.window_dims.1));
+            return fail(format!(
+                "{} {:?} must have one axis for each of the {kept} that the window keeps of {operand}",
+                self.window_dims.0, self.window_dims.1
+            ));
         }
-        let components = indices.shape.get(self.index_vector_dim).copied().unwrap_or(1);
+        let components = indices
+            .shape
+            .get(self.index_vector_dim)
+            .copied()
+            .unwrap_or(1);
         if self.index_map.1.len() != components {
-            return fail(format!("{} {:?} must have one axis for each of the {components} components of the indices", self.index_map.0, self.index_map.1));
+            return fail(format!(
+                "{} {:?} must have one axis for each of the {components} components of the indices",
+                self.index_map.0, self.index_map.1
+            ));
         }
         let (operand_dims, indices_dims) = (self.operand_batching_dims, self.indices_batching_dims);
         if indices_dims.1.contains(&self.index_vector_dim) {
-            return fail(format!("{} {:?} must not have index_vector_dim {}", indices_dims.0, indices_dims.1, self.index_vector_dim));
+            return fail(format!(
+                "{} {:?} must not have index_vector_dim {}",
+                indices_dims.0, indices_dims.1, self.index_vector_dim
+            ));
         }
-        let extents = |ty: &TensorType, dims: &[usize]| dims.iter().map(|&dim| ty.shape[dim]).collect::<Vec<_>>();
+        let extents = |ty: &TensorType, dims: &[usize]| {
+            dims.iter().map(|&dim| ty.shape[dim]).collect::<Vec<_>>()
+        };
         if extents(operand, operand_dims.1) != extents(indices, indices_dims.1) {
             return fail(format!(
                 "{} {:?} of {operand} and {} {:?} of the indices {indices} must have the same extents",
@@ -122,7 +174,11 @@ impl Windows<'_> {
 
     /// The greatest start of each index component at which a window of these sizes fits into the operand.
     pub fn limits(&self, operand: &[usize], sizes: &[usize]) -> Vec<usize> {
-        self.index_map.1.iter().map(|&axis| operand[axis] - sizes[axis]).collect()
+        self.index_map
+            .1
+            .iter()
+            .map(|&axis| operand[axis] - sizes[axis])
+            .collect()
     }
 }
 
@@ -131,7 +187,10 @@ pub(super) fn clamp_to(b: &mut Builder, indices: Var, vector_dim: usize, limits:
     let ty = b.ty(indices).clone();
     // A limit that the dtype cannot hold is none.
     let greatest = ty.dtype.integer_range().1;
-    let limits: Vec<i128> = limits.iter().map(|&limit| (limit as i128).min(greatest)).collect();
+    let limits: Vec<i128> = limits
+        .iter()
+        .map(|&limit| (limit as i128).min(greatest))
+        .collect();
     let mut clamped = indices;
     if ty.dtype.is_signed_integer() {
         let zeros = b.zeros(&ty);
@@ -155,10 +214,17 @@ pub(super) fn clamp_to(b: &mut Builder, indices: Var, vector_dim: usize, limits:
 
 /// Whether every component of an index vector lies between 0 and its limit: bools of the batch's shape. `clamped` is what
 /// [`clamp_to`] makes of the indices. `None` where there are no components, and so nothing to leave the range.
-pub(super) fn in_range(b: &mut Builder, indices: Var, clamped: Var, vector_dim: usize) -> Option<Var> {
+pub(super) fn in_range(
+    b: &mut Builder,
+    indices: Var,
+    clamped: Var,
+    vector_dim: usize,
+) -> Option<Var> {
     let same = b.compare(Direction::Eq, indices, clamped);
     let shape = b.ty(same).shape.clone();
-    let Some(&components) = shape.get(vector_dim) else { return Some(same) };
+    let Some(&components) = shape.get(vector_dim) else {
+        return Some(same);
+    };
     let mut batch = shape;
     batch.remove(vector_dim);
     let columns: Vec<Var> = (0..components)

@@ -32,7 +32,11 @@ pub struct TransformError {
 
 impl fmt::Display for TransformError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} cannot be differentiated so: {}", self.op, self.reason)
+        write!(
+            f,
+            "{} cannot be differentiated so: {}",
+            self.op, self.reason
+        )
     }
 }
 
@@ -76,21 +80,28 @@ pub(crate) fn differentiate(
     for ((&param, &argument), &tangent) in func.params.iter().zip(arguments).zip(tangents) {
         map[param.index()] = Some((argument, tangent));
     }
-    let read = |map: &[Option<(Var, Option<Var>)>], var: Var| map[var.index()].expect("defined before use");
+    let read = |map: &[Option<(Var, Option<Var>)>], var: Var| {
+        map[var.index()].expect("defined before use")
+    };
     let outer = b.loc();
     for eqn in &func.eqns {
-        let (inputs, tangents): (Vec<Var>, Vec<Option<Var>>) = eqn.inputs.iter().map(|&var| read(&map, var)).unzip();
+        let (inputs, tangents): (Vec<Var>, Vec<Option<Var>>) =
+            eqn.inputs.iter().map(|&var| read(&map, var)).unzip();
         b.set_loc(eqn.loc);
         let (outputs, tangents) = if tangents.iter().all(Option::is_none) {
             let outputs = b.emit_ref(eqn.op.clone(), &inputs);
             let none = vec![None; outputs.len()];
             (outputs, none)
         } else {
-            eqn.op.differentiate(&eqn.op, b, mode, &inputs, &tangents).of(&eqn.op, eqn.loc)?
+            eqn.op
+                .differentiate(&eqn.op, b, mode, &inputs, &tangents)
+                .of(&eqn.op, eqn.loc)?
         };
         for ((&var, output), tangent) in eqn.outputs.iter().zip(outputs).zip(tangents) {
             debug_assert!(
-                tangent.is_none_or(|tangent| b.ty(tangent) == func.ty(var) && func.ty(var).dtype.is_float()),
+                tangent.is_none_or(
+                    |tangent| b.ty(tangent) == func.ty(var) && func.ty(var).dtype.is_float()
+                ),
                 "{}: a tangent has the type of its value",
                 eqn.op.mnemonic()
             );
@@ -112,7 +123,10 @@ pub(crate) fn instantiate(b: &mut Builder, tangent: Option<Var>, value: Var) -> 
 /// Deals `vars` out to the positions marked.
 pub(crate) fn deal(marked: &[bool], vars: impl IntoIterator<Item = Var>) -> Vec<Option<Var>> {
     let mut vars = vars.into_iter();
-    marked.iter().map(|&is| is.then(|| vars.next().expect("one variable per mark"))).collect()
+    marked
+        .iter()
+        .map(|&is| is.then(|| vars.next().expect("one variable per mark")))
+        .collect()
 }
 
 /// Emits values and tangents into a fresh builder; gives what both functions below start from.
@@ -127,9 +141,20 @@ fn joint(func: &Func, mode: Mode, wrt: &[bool], force: &[bool]) -> Result<Joint,
     assert_eq!(func.params.len(), wrt.len(), "one flag per parameter");
     assert_eq!(func.results.len(), force.len(), "one flag per result");
     let mut b = Builder::new();
-    let arguments: Vec<Var> = func.param_types().into_iter().map(|ty| b.param(ty)).collect();
-    let wrt: Vec<bool> = func.params.iter().zip(wrt).map(|(&param, &asked)| asked && func.ty(param).dtype.is_float()).collect();
-    let tangents: Vec<Option<Var>> = (func.params.iter().zip(&wrt)).map(|(&param, &is)| is.then(|| b.param(func.ty(param).clone()))).collect();
+    let arguments: Vec<Var> = func
+        .param_types()
+        .into_iter()
+        .map(|ty| b.param(ty))
+        .collect();
+    let wrt: Vec<bool> = func
+        .params
+        .iter()
+        .zip(wrt)
+        .map(|(&param, &asked)| asked && func.ty(param).dtype.is_float())
+        .collect();
+    let tangents: Vec<Option<Var>> = (func.params.iter().zip(&wrt))
+        .map(|(&param, &is)| is.then(|| b.param(func.ty(param).clone())))
+        .collect();
     let (mut results, tangents) = differentiate(&mut b, func, mode, &arguments, &tangents)?;
     let mut tangent_results = Vec::with_capacity(results.len());
     let mut tangent_vars = Vec::new();
@@ -141,7 +166,11 @@ fn joint(func: &Func, mode: Mode, wrt: &[bool], force: &[bool]) -> Result<Joint,
         tangent_results.push(wanted);
     }
     results.extend(tangent_vars);
-    Ok(Joint { func: b.finish(func.name.clone(), results), wrt, tangent_results })
+    Ok(Joint {
+        func: b.finish(func.name.clone(), results),
+        wrt,
+        tangent_results,
+    })
 }
 
 /// The function from parameters ++ tangents of those in `wrt` to results ++ tangents of the float results that depend on
@@ -151,7 +180,11 @@ pub fn jvp(func: &Func, wrt: &[bool]) -> Result<(Func, Vec<bool>), TransformErro
 }
 
 /// [`jvp`] with a tangent, if only zeros, for the float results marked in `force`.
-pub fn jvp_with(func: &Func, wrt: &[bool], force: &[bool]) -> Result<(Func, Vec<bool>), TransformError> {
+pub fn jvp_with(
+    func: &Func,
+    wrt: &[bool],
+    force: &[bool],
+) -> Result<(Func, Vec<bool>), TransformError> {
     let joint = joint(func, Mode::Forward, wrt, force)?;
     Ok((joint.func, joint.tangent_results))
 }
@@ -162,8 +195,16 @@ pub fn linearize(func: &Func, wrt: &[bool]) -> Result<Linearized, TransformError
 }
 
 /// [`linearize`] with a tangent, if only zeros, for the float results marked in `force`.
-pub fn linearize_with(func: &Func, wrt: &[bool], force: &[bool]) -> Result<Linearized, TransformError> {
-    let Joint { func: joint, wrt, tangent_results } = joint(func, Mode::Linearize, wrt, force)?;
+pub fn linearize_with(
+    func: &Func,
+    wrt: &[bool],
+    force: &[bool],
+) -> Result<Linearized, TransformError> {
+    let Joint {
+        func: joint,
+        wrt,
+        tangent_results,
+    } = joint(func, Mode::Linearize, wrt, force)?;
     // Without dead code there are no residuals that nothing reads.
     let joint = dce(&joint);
     let (params, tangent_params) = joint.params.split_at(func.params.len());
@@ -181,10 +222,25 @@ pub fn linearize_with(func: &Func, wrt: &[bool], force: &[bool]) -> Result<Linea
     tangents.iter().for_each(|&var| split.need(var));
 
     let primal_results: Vec<Var> = results.iter().chain(&split.residuals).copied().collect();
-    let linear_params: Vec<Var> = split.residuals.iter().chain(tangent_params).copied().collect();
-    let primal = joint.subset(params, joint.eqns.iter().filter(|eqn| !is_linear_eqn(eqn)), &primal_results);
+    let linear_params: Vec<Var> = split
+        .residuals
+        .iter()
+        .chain(tangent_params)
+        .copied()
+        .collect();
+    let primal = joint.subset(
+        params,
+        joint.eqns.iter().filter(|eqn| !is_linear_eqn(eqn)),
+        &primal_results,
+    );
     let linear = joint.subset(&linear_params, split.eqns.iter().copied(), tangents);
-    Ok(Linearized { primal: dce(&primal), linear, residuals: split.residuals.len(), wrt, tangent_results })
+    Ok(Linearized {
+        primal: dce(&primal),
+        linear,
+        residuals: split.residuals.len(),
+        wrt,
+        tangent_results,
+    })
 }
 
 /// Collects the linear equations, and before each what it reads of the values: computed again where that is as good as
@@ -203,9 +259,17 @@ impl<'a> Split<'a> {
     fn new(func: &'a Func, have: Vec<bool>) -> Self {
         let mut definition = vec![None; func.types.len()];
         for eqn in &func.eqns {
-            eqn.outputs.iter().for_each(|var| definition[var.index()] = Some(eqn));
+            eqn.outputs
+                .iter()
+                .for_each(|var| definition[var.index()] = Some(eqn));
         }
-        Split { func, definition, have, eqns: Vec::new(), residuals: Vec::new() }
+        Split {
+            func,
+            definition,
+            have,
+            eqns: Vec::new(),
+            residuals: Vec::new(),
+        }
     }
 
     fn need(&mut self, var: Var) {
@@ -214,9 +278,19 @@ impl<'a> Split<'a> {
         }
         match self.definition[var.index()] {
             // Repeating a value is worth it only if what it is made of is no larger.
-            Some(eqn) if eqn.op.recompute() && eqn.inputs.iter().map(|&x| self.func.ty(x).bytes()).sum::<usize>() <= self.func.ty(var).bytes() => {
+            Some(eqn)
+                if eqn.op.recompute()
+                    && eqn
+                        .inputs
+                        .iter()
+                        .map(|&x| self.func.ty(x).bytes())
+                        .sum::<usize>()
+                        <= self.func.ty(var).bytes() =>
+            {
                 eqn.inputs.iter().for_each(|&input| self.need(input));
-                eqn.outputs.iter().for_each(|output| self.have[output.index()] = true);
+                eqn.outputs
+                    .iter()
+                    .for_each(|output| self.have[output.index()] = true);
                 self.eqns.push(eqn);
             }
             _ => {
@@ -229,7 +303,13 @@ impl<'a> Split<'a> {
 
 /// A function with its reverse-mode derivative with respect to the float parameters in `wrt`.
 pub fn vjp(func: &Func, wrt: &[bool]) -> Result<Vjp, TransformError> {
-    let Linearized { primal, linear, residuals, wrt, tangent_results } = linearize(func, wrt)?;
+    let Linearized {
+        primal,
+        linear,
+        residuals,
+        wrt,
+        tangent_results,
+    } = linearize(func, wrt)?;
     let mut marked = vec![false; residuals];
     marked.resize(linear.params.len(), true);
     let given = vec![true; linear.results.len()];
@@ -238,7 +318,10 @@ pub fn vjp(func: &Func, wrt: &[bool]) -> Result<Vjp, TransformError> {
 
     // The pullback takes a cotangent for every float result; those without a tangent are not read.
     let mut b = Builder::new();
-    let mut arguments: Vec<Var> = pullback.param_types()[..residuals].iter().map(|ty| b.param(ty.clone())).collect();
+    let mut arguments: Vec<Var> = pullback.param_types()[..residuals]
+        .iter()
+        .map(|ty| b.param(ty.clone()))
+        .collect();
     for (&result, &has_tangent) in func.results.iter().zip(&tangent_results) {
         let ty = func.ty(result).clone();
         if ty.dtype.is_float() {
@@ -250,5 +333,9 @@ pub fn vjp(func: &Func, wrt: &[bool]) -> Result<Vjp, TransformError> {
     }
     debug_assert_eq!(wrt.iter().filter(|&&is| is).count(), pullback.results.len());
     let results = b.inline(&pullback, &arguments);
-    Ok(Vjp { primal, pullback: b.finish(func.name.clone(), results), residuals })
+    Ok(Vjp {
+        primal,
+        pullback: b.finish(func.name.clone(), results),
+        residuals,
+    })
 }

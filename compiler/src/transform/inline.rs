@@ -11,7 +11,11 @@ pub fn inline_calls(func: &Func) -> Func {
         map[param.index()] = Some(b.param(func.ty(param).clone()));
     }
     for eqn in &func.eqns {
-        let inputs: Vec<Var> = eqn.inputs.iter().map(|var| map[var.index()].expect("defined before use")).collect();
+        let inputs: Vec<Var> = eqn
+            .inputs
+            .iter()
+            .map(|var| map[var.index()].expect("defined before use"))
+            .collect();
         b.set_loc(eqn.loc);
         let outputs = match eqn.op.inline_body() {
             Some(body) => b.inline(&inline_calls(&body), &inputs),
@@ -21,6 +25,10 @@ pub fn inline_calls(func: &Func) -> Func {
             map[from.index()] = Some(to);
         }
     }
-    let results = func.results.iter().map(|var| map[var.index()].expect("defined before use")).collect();
+    let results = func
+        .results
+        .iter()
+        .map(|var| map[var.index()].expect("defined before use"))
+        .collect();
     b.finish(func.name.clone(), results)
 }

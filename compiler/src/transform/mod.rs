@@ -1,7 +1,7 @@
 //! Transforms from function to function. They match on rules, never on op names, and compose in any order.
 
-mod dce;
 mod cse;
+mod dce;
 mod differentiate;
 mod inline;
 mod transpose;
@@ -9,8 +9,10 @@ mod vmap;
 
 pub use cse::cse;
 pub use dce::dce;
-pub use differentiate::{Linearized, Mode, TransformError, Vjp, jvp, jvp_with, linearize, linearize_with, vjp};
 pub(crate) use dce::needed;
+pub use differentiate::{
+    Linearized, Mode, TransformError, Vjp, jvp, jvp_with, linearize, linearize_with, vjp,
+};
 pub(crate) use differentiate::{deal, instantiate};
 pub use inline::inline_calls;
 pub use transpose::transpose;

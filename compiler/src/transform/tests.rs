@@ -15,12 +15,18 @@ fn f64s(shape: impl Into<Vec<usize>>) -> TensorType {
 
 /// Values without symmetry, so that no permutation of them passes for another.
 fn values(ty: &TensorType, seed: usize) -> Array {
-    let data: Vec<f64> = (0..ty.elements()).map(|i| ((i * 7 + seed * 13 + 3) as f64 * 0.731).sin() * 0.9).collect();
+    let data: Vec<f64> = (0..ty.elements())
+        .map(|i| ((i * 7 + seed * 13 + 3) as f64 * 0.731).sin() * 0.9)
+        .collect();
     Array::floats(ty.dtype, ty.shape.clone(), &data)
 }
 
 fn arguments(func: &Func) -> Vec<Array> {
-    func.param_types().iter().enumerate().map(|(i, ty)| values(ty, i)).collect()
+    func.param_types()
+        .iter()
+        .enumerate()
+        .map(|(i, ty)| values(ty, i))
+        .collect()
 }
 
 fn assert_close(got: &[Array], want: &[Array], tolerance: f64, what: &str) {
@@ -28,7 +34,10 @@ fn assert_close(got: &[Array], want: &[Array], tolerance: f64, what: &str) {
     for (i, (got, want)) in got.iter().zip(want).enumerate() {
         assert_eq!(got.ty, want.ty, "{what}: type of result {i}");
         for (a, b) in got.to_f64().iter().zip(want.to_f64()) {
-            assert!((a - b).abs() <= tolerance * b.abs().max(1.0), "{what}: result {i} is {got}, not {want}");
+            assert!(
+                (a - b).abs() <= tolerance * b.abs().max(1.0),
+                "{what}: result {i} is {got}, not {want}"
+            );
         }
     }
 }
@@ -54,7 +63,11 @@ fn recurrence(unrolled: bool, reverse: bool) -> Func {
     let xs = b.param(f64s([T, 3, 3]));
     let (last, ys) = if unrolled {
         let (mut c, mut ys) = (c0, vec![None; T]);
-        let order: Vec<usize> = if reverse { (0..T).rev().collect() } else { (0..T).collect() };
+        let order: Vec<usize> = if reverse {
+            (0..T).rev().collect()
+        } else {
+            (0..T).collect()
+        };
         for t in order {
             let x = b.slice_axis(xs, 0, t, t + 1);
             let x = b.reshape(x, &[3, 3]);
@@ -62,14 +75,30 @@ fn recurrence(unrolled: bool, reverse: bool) -> Func {
             c = next;
             ys[t] = Some(b.reshape(y, &[1]));
         }
-        let ys: Vec<Var> = ys.into_iter().map(|y| y.expect("every step gives one")).collect();
+        let ys: Vec<Var> = ys
+            .into_iter()
+            .map(|y| y.expect("every step gives one"))
+            .collect();
         (c, b.concatenate(&ys, 0))
     } else {
         let mut body = Builder::new();
-        let (w_in, c_in, x_in) = (body.param(f64s([3, 3])), body.param(f64s([3])), body.param(f64s([3, 3])));
+        let (w_in, c_in, x_in) = (
+            body.param(f64s([3, 3])),
+            body.param(f64s([3])),
+            body.param(f64s([3, 3])),
+        );
         let (next, y) = step(&mut body, w_in, c_in, x_in);
         let body = Arc::new(body.finish("step", vec![next, y]));
-        let outputs = b.emit(Scan { body, length: T, reverse, consts: 1, carries: 1 }, &[w, c0, xs]);
+        let outputs = b.emit(
+            Scan {
+                body,
+                length: T,
+                reverse,
+                consts: 1,
+                carries: 1,
+            },
+            &[w, c0, xs],
+        );
         (outputs[0], outputs[1])
     };
     let weights = b.constant(Array::floats(DType::F64, [T], &[1.0, 2.0, 3.0, 4.0, 5.0]));
@@ -80,9 +109,15 @@ fn recurrence(unrolled: bool, reverse: bool) -> Func {
 
 /// A function that gives the gradients of the sum of all float results with respect to all float parameters.
 fn grad(func: &Func) -> Func {
-    let Vjp { primal, pullback, .. } = vjp(func, &vec![true; func.params.len()]).expect("differentiable");
+    let Vjp {
+        primal, pullback, ..
+    } = vjp(func, &vec![true; func.params.len()]).expect("differentiable");
     let mut b = Builder::new();
-    let arguments: Vec<Var> = func.param_types().into_iter().map(|ty| b.param(ty)).collect();
+    let arguments: Vec<Var> = func
+        .param_types()
+        .into_iter()
+        .map(|ty| b.param(ty))
+        .collect();
     let outputs = b.inline(&primal, &arguments);
     let mut inputs = outputs[func.results.len()..].to_vec();
     for &var in &func.results {
@@ -96,7 +131,13 @@ fn grad(func: &Func) -> Func {
 
 /// The gradients of the sum of all float results by central differences.
 fn numeric_grad(func: &Func, arguments: &[Array]) -> Vec<Array> {
-    let total = |arguments: &[Array]| -> f64 { func.eval(arguments).iter().filter(|y| y.ty.dtype.is_float()).flat_map(|y| y.to_f64()).sum() };
+    let total = |arguments: &[Array]| -> f64 {
+        func.eval(arguments)
+            .iter()
+            .filter(|y| y.ty.dtype.is_float())
+            .flat_map(|y| y.to_f64())
+            .sum()
+    };
     let h = 1e-6;
     let one = |i: usize| {
         let base = arguments[i].to_f64();
@@ -113,12 +154,20 @@ fn numeric_grad(func: &Func, arguments: &[Array]) -> Vec<Array> {
         let slopes: Vec<f64> = (0..base.len()).map(slope).collect();
         Array::floats(DType::F64, arguments[i].ty.shape.clone(), &slopes)
     };
-    (0..arguments.len()).filter(|&i| arguments[i].ty.dtype.is_float()).map(one).collect()
+    (0..arguments.len())
+        .filter(|&i| arguments[i].ty.dtype.is_float())
+        .map(one)
+        .collect()
 }
 
 fn check_grad(func: &Func) {
     let arguments = arguments(func);
-    assert_close(&grad(func).eval(&arguments), &numeric_grad(func, &arguments), 1e-6, "gradient");
+    assert_close(
+        &grad(func).eval(&arguments),
+        &numeric_grad(func, &arguments),
+        1e-6,
+        "gradient",
+    );
 }
 
 #[test]
@@ -126,7 +175,12 @@ fn scan_equals_its_unrolled_loop() {
     for reverse in [false, true] {
         let (looped, unrolled) = (recurrence(false, reverse), recurrence(true, reverse));
         let arguments = arguments(&looped);
-        assert_close(&looped.eval(&arguments), &unrolled.eval(&arguments), 1e-14, "values");
+        assert_close(
+            &looped.eval(&arguments),
+            &unrolled.eval(&arguments),
+            1e-14,
+            "values",
+        );
     }
 }
 
@@ -135,7 +189,12 @@ fn scan_gradient_equals_that_of_the_unrolled_loop() {
     for reverse in [false, true] {
         let (looped, unrolled) = (recurrence(false, reverse), recurrence(true, reverse));
         let arguments = arguments(&looped);
-        assert_close(&grad(&looped).eval(&arguments), &grad(&unrolled).eval(&arguments), 1e-12, "gradient");
+        assert_close(
+            &grad(&looped).eval(&arguments),
+            &grad(&unrolled).eval(&arguments),
+            1e-12,
+            "gradient",
+        );
         check_grad(&looped);
     }
 }
@@ -151,10 +210,18 @@ fn scan_jvp_equals_that_of_the_unrolled_loop() {
 
 #[test]
 fn second_order_through_scan() {
-    let (looped, unrolled) = (grad(&recurrence(false, false)), grad(&recurrence(true, false)));
+    let (looped, unrolled) = (
+        grad(&recurrence(false, false)),
+        grad(&recurrence(true, false)),
+    );
     check_grad(&looped);
     let arguments = arguments(&looped);
-    assert_close(&grad(&looped).eval(&arguments), &grad(&unrolled).eval(&arguments), 1e-10, "grad of grad");
+    assert_close(
+        &grad(&looped).eval(&arguments),
+        &grad(&unrolled).eval(&arguments),
+        1e-10,
+        "grad of grad",
+    );
 }
 
 #[test]
@@ -162,15 +229,36 @@ fn third_order_through_scan() {
     let third = grad(&grad(&grad(&recurrence(false, true))));
     let expected = grad(&grad(&grad(&recurrence(true, true))));
     let arguments = arguments(&third);
-    assert_close(&third.eval(&arguments), &expected.eval(&arguments), 1e-9, "third derivative");
+    assert_close(
+        &third.eval(&arguments),
+        &expected.eval(&arguments),
+        1e-9,
+        "third derivative",
+    );
 }
 
 /// Evaluates `func` for each example and stacks the results: what vmap must equal.
 fn stacked(func: &Func, size: usize, batched: &[bool], arguments: &[Array]) -> Vec<Array> {
-    let example = |i: usize| arguments.iter().zip(batched).map(|(x, &is)| if is { x.index_leading(i) } else { x.clone() }).collect::<Vec<_>>();
+    let example = |i: usize| {
+        arguments
+            .iter()
+            .zip(batched)
+            .map(|(x, &is)| if is { x.index_leading(i) } else { x.clone() })
+            .collect::<Vec<_>>()
+    };
     let results: Vec<Vec<Array>> = (0..size).map(|i| func.eval(&example(i))).collect();
     let types = func.result_types();
-    (0..types.len()).map(|r| Array::stack(&types[r], &results.iter().map(|result| result[r].clone()).collect::<Vec<_>>())).collect()
+    (0..types.len())
+        .map(|r| {
+            Array::stack(
+                &types[r],
+                &results
+                    .iter()
+                    .map(|result| result[r].clone())
+                    .collect::<Vec<_>>(),
+            )
+        })
+        .collect()
 }
 
 fn check_vmap(func: &Func, make: impl Fn(&TensorType, usize) -> Array) {
@@ -179,8 +267,18 @@ fn check_vmap(func: &Func, make: impl Fn(&TensorType, usize) -> Array) {
     for bits in 1..1u32 << func.params.len() {
         let batched: Vec<bool> = (0..func.params.len()).map(|i| bits >> i & 1 == 1).collect();
         let (mapped, _) = vmap(func, &cx, &batched, &vec![true; func.results.len()]);
-        let arguments: Vec<Array> = mapped.param_types().iter().enumerate().map(|(i, ty)| make(ty, i)).collect();
-        assert_close(&mapped.eval(&arguments), &stacked(func, size, &batched, &arguments), 1e-12, &format!("vmap over {batched:?}"));
+        let arguments: Vec<Array> = mapped
+            .param_types()
+            .iter()
+            .enumerate()
+            .map(|(i, ty)| make(ty, i))
+            .collect();
+        assert_close(
+            &mapped.eval(&arguments),
+            &stacked(func, size, &batched, &arguments),
+            1e-12,
+            &format!("vmap over {batched:?}"),
+        );
     }
 }
 
@@ -197,7 +295,12 @@ fn grad_of_vmap_is_vmap_of_grad() {
     let (mapped, _) = vmap(&func, &cx, &[true; 3], &[true; 2]);
     let (mapped_grad, _) = vmap(&grad(&func), &cx, &[true; 3], &[true; 3]);
     let arguments = arguments(&mapped);
-    assert_close(&grad(&mapped).eval(&arguments), &mapped_grad.eval(&arguments), 1e-12, "grad of vmap");
+    assert_close(
+        &grad(&mapped).eval(&arguments),
+        &mapped_grad.eval(&arguments),
+        1e-12,
+        "grad of vmap",
+    );
 }
 
 /// (choice: i32, x: [2], y: [2]): three branches with residuals of different kinds, an operand among them.
@@ -218,12 +321,21 @@ fn choice() -> Func {
     let mut b = Builder::new();
     let index = b.param(TensorType::scalar(DType::I32));
     let (x, y) = (b.param(f64s([2])), b.param(f64s([2])));
-    let outputs = b.emit(Cond { branches: (0..3).map(branch).collect() }, &[index, x, y]);
+    let outputs = b.emit(
+        Cond {
+            branches: (0..3).map(branch).collect(),
+        },
+        &[index, x, y],
+    );
     b.finish("choice", outputs)
 }
 
 fn with_choice(ty: &TensorType, seed: usize) -> Array {
-    if ty.dtype == DType::I32 { Array::ints(DType::I32, ty.shape.clone(), &[0, 2, 1][..ty.elements()]) } else { values(ty, seed) }
+    if ty.dtype == DType::I32 {
+        Array::ints(DType::I32, ty.shape.clone(), &[0, 2, 1][..ty.elements()])
+    } else {
+        values(ty, seed)
+    }
 }
 
 #[test]
@@ -233,9 +345,19 @@ fn cond_gradient_and_vmap() {
     for index in [-1, 0, 1, 2, 7] {
         let mut arguments = vec![Array::ints(DType::I32, [], &[index])];
         arguments.extend([values(&f64s([2]), 1), values(&f64s([2]), 2)]);
-        assert_close(&slopes.eval(&arguments), &numeric_grad(&func, &arguments), 1e-6, "gradient of cond");
+        assert_close(
+            &slopes.eval(&arguments),
+            &numeric_grad(&func, &arguments),
+            1e-6,
+            "gradient of cond",
+        );
         let second = grad(&slopes);
-        assert_close(&second.eval(&arguments), &numeric_grad(&slopes, &arguments), 1e-6, "second order of cond");
+        assert_close(
+            &second.eval(&arguments),
+            &numeric_grad(&slopes, &arguments),
+            1e-6,
+            "second order of cond",
+        );
     }
     check_vmap(&func, with_choice);
     check_vmap(&slopes, with_choice);
@@ -244,17 +366,39 @@ fn cond_gradient_and_vmap() {
 /// A scan whose body is a cond on a carried counter, inside a call: regions in regions.
 fn nested() -> Func {
     let mut body = Builder::new();
-    let (w, c, n) = (body.param(f64s([2])), body.param(f64s([2])), body.param(TensorType::scalar(DType::I32)));
+    let (w, c, n) = (
+        body.param(f64s([2])),
+        body.param(f64s([2])),
+        body.param(TensorType::scalar(DType::I32)),
+    );
     let x = body.param(f64s([2]));
     let scaled = body.mul(c, w);
-    let outputs = body.emit(Call { body: Arc::new(choice()) }, &[n, scaled, x]);
+    let outputs = body.emit(
+        Call {
+            body: Arc::new(choice()),
+        },
+        &[n, scaled, x],
+    );
     let one = body.full_like(n, 1.0);
     let n = body.add(n, one);
     let body = Arc::new(body.finish("body", vec![outputs[0], n, outputs[1]]));
     let mut b = Builder::new();
-    let (w, c, xs) = (b.param(f64s([2])), b.param(f64s([2])), b.param(f64s([4, 2])));
+    let (w, c, xs) = (
+        b.param(f64s([2])),
+        b.param(f64s([2])),
+        b.param(f64s([4, 2])),
+    );
     let zero = b.zeros(&TensorType::scalar(DType::I32));
-    let outputs = b.emit(Scan { body, length: 4, reverse: false, consts: 1, carries: 2 }, &[w, c, zero, xs]);
+    let outputs = b.emit(
+        Scan {
+            body,
+            length: 4,
+            reverse: false,
+            consts: 1,
+            carries: 2,
+        },
+        &[w, c, zero, xs],
+    );
     b.finish("nested", vec![outputs[0], outputs[2]])
 }
 
@@ -266,15 +410,27 @@ fn regions_in_regions() {
     check_vmap(&func, values);
     check_vmap(&grad(&func), values);
     let inlined = inline_calls(&func);
-    assert_close(&inlined.eval(&arguments(&func)), &func.eval(&arguments(&func)), 0.0, "inlined");
-    assert!(!inlined.to_string().contains("call"), "no call is left:\n{inlined}");
+    assert_close(
+        &inlined.eval(&arguments(&func)),
+        &func.eval(&arguments(&func)),
+        0.0,
+        "inlined",
+    );
+    assert!(
+        !inlined.to_string().contains("call"),
+        "no call is left:\n{inlined}"
+    );
 }
 
 /// (limit: i32, w: [2], x: [2]): x = sin(x) * w until the count passes the limit.
 fn counted() -> Func {
     let int = TensorType::scalar(DType::I32);
     let mut b = Builder::new();
-    let (limit, _, n) = (b.param(int.clone()), b.param(f64s([2])), b.param(int.clone()));
+    let (limit, _, n) = (
+        b.param(int.clone()),
+        b.param(f64s([2])),
+        b.param(int.clone()),
+    );
     let going = b.compare(Direction::Lt, n, limit);
     let condition = Arc::new(b.finish("condition", vec![going]));
     let mut b = Builder::new();
@@ -287,7 +443,15 @@ fn counted() -> Func {
     let mut b = Builder::new();
     let (limit, w, x) = (b.param(int.clone()), b.param(f64s([2])), b.param(f64s([2])));
     let zero = b.zeros(&int);
-    let outputs = b.emit(While { condition, body, condition_consts: 1, body_consts: 1 }, &[limit, w, x, zero]);
+    let outputs = b.emit(
+        While {
+            condition,
+            body,
+            condition_consts: 1,
+            body_consts: 1,
+        },
+        &[limit, w, x, zero],
+    );
     b.finish("counted", vec![outputs[0]])
 }
 
@@ -298,14 +462,27 @@ fn while_has_a_forward_derivative_and_says_that_it_has_no_reverse_one() {
     let limit = Array::ints(DType::I32, [], &[3]);
     let base = [values(&f64s([2]), 1), values(&f64s([2]), 2)];
     let direction = [values(&f64s([2]), 3), values(&f64s([2]), 4)];
-    let arguments: Vec<Array> = std::iter::once(limit.clone()).chain(base.clone()).chain(direction.clone()).collect();
+    let arguments: Vec<Array> = std::iter::once(limit.clone())
+        .chain(base.clone())
+        .chain(direction.clone())
+        .collect();
     let got = slope.eval(&arguments).remove(1).to_f64();
     let at = |h: f64| {
         let moved = base.iter().zip(&direction).map(|(x, d)| {
-            let data: Vec<f64> = x.to_f64().iter().zip(d.to_f64()).map(|(x, d)| x + h * d).collect();
+            let data: Vec<f64> = x
+                .to_f64()
+                .iter()
+                .zip(d.to_f64())
+                .map(|(x, d)| x + h * d)
+                .collect();
             Array::floats(DType::F64, [2], &data)
         });
-        func.eval(&std::iter::once(limit.clone()).chain(moved).collect::<Vec<_>>())[0].to_f64()
+        func.eval(
+            &std::iter::once(limit.clone())
+                .chain(moved)
+                .collect::<Vec<_>>(),
+        )[0]
+        .to_f64()
     };
     for (i, got) in got.iter().enumerate() {
         let want = (at(1e-6)[i] - at(-1e-6)[i]) / 2e-6;
@@ -318,24 +495,52 @@ fn while_has_a_forward_derivative_and_says_that_it_has_no_reverse_one() {
 
 #[test]
 fn vmap_of_while_is_right_for_every_lane() {
-    check_vmap(&counted(), |ty, seed| if ty.dtype == DType::I32 { Array::ints(DType::I32, ty.shape.clone(), &[2, 0, 5][..ty.elements()]) } else { values(ty, seed) });
+    check_vmap(&counted(), |ty, seed| {
+        if ty.dtype == DType::I32 {
+            Array::ints(DType::I32, ty.shape.clone(), &[2, 0, 5][..ty.elements()])
+        } else {
+            values(ty, seed)
+        }
+    });
 }
 
 #[test]
 fn dce_drops_dead_carries_and_outputs() {
     let mut body = Builder::new();
-    let (c, d, x) = (body.param(f64s([])), body.param(f64s([])), body.param(f64s([])));
+    let (c, d, x) = (
+        body.param(f64s([])),
+        body.param(f64s([])),
+        body.param(f64s([])),
+    );
     let next = body.add(c, x);
     let dead = body.mul(d, x);
     let body = Arc::new(body.finish("body", vec![next, dead, dead, next]));
     let mut b = Builder::new();
     let (c, d, xs) = (b.param(f64s([])), b.param(f64s([])), b.param(f64s([T])));
-    let outputs = b.emit(Scan { body, length: T, reverse: false, consts: 0, carries: 2 }, &[c, d, xs]);
+    let outputs = b.emit(
+        Scan {
+            body,
+            length: T,
+            reverse: false,
+            consts: 0,
+            carries: 2,
+        },
+        &[c, d, xs],
+    );
     let func = b.finish("f", vec![outputs[3]]);
     let small = dce(&func);
-    assert_eq!(small.eqns[0].inputs.len(), 2, "the dead carry is gone:\n{small}");
+    assert_eq!(
+        small.eqns[0].inputs.len(),
+        2,
+        "the dead carry is gone:\n{small}"
+    );
     assert_eq!(small.eqn_count(), 2, "its equations too:\n{small}");
-    assert_close(&small.eval(&arguments(&func)), &func.eval(&arguments(&func)), 0.0, "values");
+    assert_close(
+        &small.eval(&arguments(&func)),
+        &func.eval(&arguments(&func)),
+        0.0,
+        "values",
+    );
 }
 
 #[test]
@@ -348,12 +553,27 @@ fn cse_merges_inside_bodies_too() {
     let body = Arc::new(body.finish("body", vec![next]));
     let mut b = Builder::new();
     let (c, xs) = (b.param(f64s([])), b.param(f64s([T])));
-    let op = Scan { body, length: T, reverse: false, consts: 0, carries: 1 };
+    let op = Scan {
+        body,
+        length: T,
+        reverse: false,
+        consts: 0,
+        carries: 1,
+    };
     let first = b.emit(op.clone(), &[c, xs]);
     let again = b.emit(op, &[c, xs]);
     let sum = b.add(first[0], again[0]);
     let func = b.finish("f", vec![sum]);
     let small = cse(&func);
-    assert_eq!(small.eqn_count(), 5, "one scan of three equations and a sum:\n{small}");
-    assert_close(&small.eval(&arguments(&func)), &func.eval(&arguments(&func)), 0.0, "values");
+    assert_eq!(
+        small.eqn_count(),
+        5,
+        "one scan of three equations and a sum:\n{small}"
+    );
+    assert_close(
+        &small.eval(&arguments(&func)),
+        &func.eval(&arguments(&func)),
+        0.0,
+        "values",
+    );
 }

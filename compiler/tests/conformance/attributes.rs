@@ -8,11 +8,19 @@ fn attributes_give_the_op_back() {
     check_all(cases(), |case| {
         let op = &case.sample.op;
         if op.mnemonic() != case.mnemonic {
-            return Err(format!("the registry calls it {}, the op {}", case.mnemonic, op.mnemonic()));
+            return Err(format!(
+                "the registry calls it {}, the op {}",
+                case.mnemonic,
+                op.mnemonic()
+            ));
         }
         let entry = registry::find(op.mnemonic()).ok_or("not in the registry")?;
         let parsed = (entry.parse)(&op.attributes())?;
-        if parsed == *op { Ok(()) } else { Err(format!("parsed back as {parsed:?}")) }
+        if parsed == *op {
+            Ok(())
+        } else {
+            Err(format!("parsed back as {parsed:?}"))
+        }
     });
 }
 
@@ -26,7 +34,11 @@ fn a_missing_attribute_is_named() {
             fewer.0.retain(|(key, _)| key != name);
             match (entry.parse)(&fewer) {
                 Err(message) if message.contains(name) => {}
-                Err(message) => return Err(format!("without `{name}` the error does not name it: {message}")),
+                Err(message) => {
+                    return Err(format!(
+                        "without `{name}` the error does not name it: {message}"
+                    ));
+                }
                 Ok(_) => return Err(format!("parses without its attribute `{name}`")),
             }
         }

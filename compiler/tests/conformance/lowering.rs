@@ -18,7 +18,9 @@ impl Recorder {
     fn values(&mut self, types: &[TensorType]) -> Vec<HloValue> {
         let first = self.types.len();
         self.types.extend_from_slice(types);
-        (first..self.types.len()).map(|i| HloValue(u32::try_from(i).expect("few values"))).collect()
+        (first..self.types.len())
+            .map(|i| HloValue(u32::try_from(i).expect("few values")))
+            .collect()
     }
 }
 
@@ -26,7 +28,11 @@ impl Hlo for Recorder {
     fn op(&mut self, op: HloOp<'_>) -> Vec<HloValue> {
         assert!(op.name.contains('.'), "{} has no dialect", op.name);
         for (i, (name, _)) in op.attributes.iter().enumerate() {
-            assert!(op.attributes[..i].iter().all(|(other, _)| other != name), "{} has {name} twice", op.name);
+            assert!(
+                op.attributes[..i].iter().all(|(other, _)| other != name),
+                "{} has {name} twice",
+                op.name
+            );
         }
         self.values(op.results)
     }
@@ -71,8 +77,15 @@ fn every_op_lowers_to_its_types() {
         let results = lower_func(&mut recorder, &func, &arguments);
         let types: Vec<TensorType> = results.iter().map(|&value| recorder.ty(value)).collect();
         if types != func.result_types() {
-            return Err(format!("lowers to {types:?}, not {:?}", func.result_types()));
+            return Err(format!(
+                "lowers to {types:?}, not {:?}",
+                func.result_types()
+            ));
         }
-        if recorder.open.is_empty() { Ok(()) } else { Err("leaves a region open".to_string()) }
+        if recorder.open.is_empty() {
+            Ok(())
+        } else {
+            Err("leaves a region open".to_string())
+        }
     });
 }

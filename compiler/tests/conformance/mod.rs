@@ -32,9 +32,17 @@ pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for entry in registry::all() {
         for (number, sample) in (entry.samples)().into_iter().enumerate() {
-            let types: Vec<String> = sample.inputs.iter().map(|input| input.ty.to_string()).collect();
+            let types: Vec<String> = sample
+                .inputs
+                .iter()
+                .map(|input| input.ty.to_string())
+                .collect();
             let name = format!("{} sample {number} ({})", entry.mnemonic, types.join(", "));
-            cases.push(Case { mnemonic: entry.mnemonic, name, sample });
+            cases.push(Case {
+                mnemonic: entry.mnemonic,
+                name,
+                sample,
+            });
         }
     }
     cases
@@ -44,25 +52,42 @@ pub fn cases() -> Vec<Case> {
 pub fn check_all(cases: Vec<Case>, check: impl Fn(&Case) -> Result<(), String>) {
     let only = std::env::var("PODRACER_OP").ok();
     let mut failures = Vec::new();
-    for case in cases.iter().filter(|case| only.as_deref().is_none_or(|only| only == case.mnemonic)) {
+    for case in cases
+        .iter()
+        .filter(|case| only.as_deref().is_none_or(|only| only == case.mnemonic))
+    {
         match catch_unwind(AssertUnwindSafe(|| check(case))) {
             Ok(Ok(())) => {}
-            Ok(Err(message)) => failures.push(format!("{}: {message}\n  {:?}", case.name, case.sample.op)),
+            Ok(Err(message)) => {
+                failures.push(format!("{}: {message}\n  {:?}", case.name, case.sample.op))
+            }
             Err(panic) => {
                 let message = panic.downcast_ref::<String>().cloned();
-                let message = message.or(panic.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_default();
-                failures.push(format!("{}: panicked: {message}\n  {:?}", case.name, case.sample.op));
+                let message = message
+                    .or(panic.downcast_ref::<&str>().map(ToString::to_string))
+                    .unwrap_or_default();
+                failures.push(format!(
+                    "{}: panicked: {message}\n  {:?}",
+                    case.name, case.sample.op
+                ));
             }
         }
     }
-    assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} failures:\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
 }
 
 /// The function that applies one op to its parameters.
 pub fn func_of(op: &OpRef, types: &[TensorType]) -> Result<Func, String> {
     let mut b = Builder::new();
     let params: Vec<_> = types.iter().map(|ty| b.param(ty.clone())).collect();
-    let results = b.try_emit(op.clone(), &params).map_err(|error| format!("infer rejects the sample: {error}"))?;
+    let results = b
+        .try_emit(op.clone(), &params)
+        .map_err(|error| format!("infer rejects the sample: {error}"))?;
     Ok(b.finish("sample", results))
 }
 
@@ -74,17 +99,24 @@ pub fn types_of(arrays: &[Array]) -> Vec<TensorType> {
 /// Compares values: floats to within `tolerance` relative to max(1, |expected|), all else exactly.
 pub fn close(what: &str, got: &Array, expected: &Array, tolerance: f64) -> Result<(), String> {
     if got.ty != expected.ty {
-        return Err(format!("{what}: expected type {}, got {}", expected.ty, got.ty));
+        return Err(format!(
+            "{what}: expected type {}, got {}",
+            expected.ty, got.ty
+        ));
     }
     for (i, (&x, &y)) in got.data.iter().zip(&expected.data).enumerate() {
         let same = match (x, y) {
             (Scalar::Float(x), Scalar::Float(y)) => {
-                x == y || (x.is_nan() && y.is_nan()) || (x - y).abs() <= tolerance * y.abs().max(1.0)
+                x == y
+                    || (x.is_nan() && y.is_nan())
+                    || (x - y).abs() <= tolerance * y.abs().max(1.0)
             }
             (x, y) => x == y,
         };
         if !same {
-            return Err(format!("{what}: element {i}: expected {y:?}, got {x:?}\n  expected {expected}\n  got      {got}"));
+            return Err(format!(
+                "{what}: element {i}: expected {y:?}, got {x:?}\n  expected {expected}\n  got      {got}"
+            ));
         }
     }
     Ok(())
@@ -111,9 +143,16 @@ impl Random {
 
     /// A float in [-1, 1), away from zero.
     pub fn float(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         let unit = (self.0 >> 11) as f64 / (1u64 << 53) as f64;
-        if unit < 0.5 { -0.1 - 1.8 * unit } else { 0.1 + 1.8 * (unit - 0.5) }
+        if unit < 0.5 {
+            -0.1 - 1.8 * unit
+        } else {
+            0.1 + 1.8 * (unit - 0.5)
+        }
     }
 
     /// Floats of a type.

@@ -19,8 +19,14 @@ fn an_op_with_its_own_bodies_is_itself() {
 #[test]
 fn an_inlined_body_is_the_op() {
     check_all(cases(), |case| {
-        let Some(body) = case.sample.op.inline_body() else { return Ok(()) };
-        for (got, expected) in body.eval(&case.sample.inputs).iter().zip(case.sample.op.eval(&case.sample.inputs)) {
+        let Some(body) = case.sample.op.inline_body() else {
+            return Ok(());
+        };
+        for (got, expected) in body
+            .eval(&case.sample.inputs)
+            .iter()
+            .zip(case.sample.op.eval(&case.sample.inputs))
+        {
             close("the body's result", got, &expected, 0.0)?;
         }
         Ok(())
@@ -34,14 +40,25 @@ fn a_pruned_op_gives_the_results_that_are_used() {
         let results = op.eval(inputs);
         for bits in 0..1usize << results.len() {
             let used: Vec<bool> = (0..results.len()).map(|i| bits >> i & 1 == 1).collect();
-            let Some(pruned) = op.prune(&used) else { continue };
-            if let Some(lost) = (0..results.len()).find(|i| used[*i] && !pruned.outputs.contains(i)) {
+            let Some(pruned) = op.prune(&used) else {
+                continue;
+            };
+            if let Some(lost) = (0..results.len()).find(|i| used[*i] && !pruned.outputs.contains(i))
+            {
                 return Err(format!("pruned to {used:?} it loses result {lost}"));
             }
             let kept: Vec<_> = pruned.inputs.iter().map(|&i| inputs[i].clone()).collect();
-            pruned.op.infer(&types_of(&kept)).map_err(|error| format!("pruned to {used:?} it is ill-typed: {error}"))?;
+            pruned
+                .op
+                .infer(&types_of(&kept))
+                .map_err(|error| format!("pruned to {used:?} it is ill-typed: {error}"))?;
             for (got, &i) in pruned.op.eval(&kept).iter().zip(&pruned.outputs) {
-                close(&format!("pruned to {used:?}, result {i}"), got, &results[i], 0.0)?;
+                close(
+                    &format!("pruned to {used:?}, result {i}"),
+                    got,
+                    &results[i],
+                    0.0,
+                )?;
             }
         }
         Ok(())

@@ -7,9 +7,21 @@ use podracer_compiler::{Scalar, ops::registry};
 fn every_op_has_samples_and_a_mnemonic_of_its_own() {
     let mut seen: Vec<&str> = Vec::new();
     for entry in registry::all() {
-        assert!(!(entry.samples)().is_empty(), "{} has no samples", entry.mnemonic);
-        assert!(!seen.contains(&entry.mnemonic), "{} stands twice in the registry", entry.mnemonic);
-        assert!(registry::find(entry.mnemonic).is_some(), "{} is not found", entry.mnemonic);
+        assert!(
+            !(entry.samples)().is_empty(),
+            "{} has no samples",
+            entry.mnemonic
+        );
+        assert!(
+            !seen.contains(&entry.mnemonic),
+            "{} stands twice in the registry",
+            entry.mnemonic
+        );
+        assert!(
+            registry::find(entry.mnemonic).is_some(),
+            "{} is not found",
+            entry.mnemonic
+        );
         seen.push(entry.mnemonic);
     }
 }
@@ -17,7 +29,11 @@ fn every_op_has_samples_and_a_mnemonic_of_its_own() {
 #[test]
 fn eval_gives_what_infer_says() {
     check_all(cases(), |case| {
-        let inferred = case.sample.op.infer(&types_of(&case.sample.inputs)).map_err(|error| error.to_string())?;
+        let inferred = case
+            .sample
+            .op
+            .infer(&types_of(&case.sample.inputs))
+            .map_err(|error| error.to_string())?;
         let results = case.sample.op.eval(&case.sample.inputs);
         let evaluated = types_of(&results);
         if inferred != evaluated {
@@ -30,9 +46,17 @@ fn eval_gives_what_infer_says() {
                 Scalar::Float(_) => result.ty.dtype.is_float(),
             };
             if result.data.len() != result.ty.elements() {
-                return Err(format!("{} elements in a result of type {}", result.data.len(), result.ty));
+                return Err(format!(
+                    "{} elements in a result of type {}",
+                    result.data.len(),
+                    result.ty
+                ));
             }
-            if let Some(value) = result.data.iter().find(|&&value| !kind_fits(value) || value.normalized(result.ty.dtype) != value) {
+            if let Some(value) = result
+                .data
+                .iter()
+                .find(|&&value| !kind_fits(value) || value.normalized(result.ty.dtype) != value)
+            {
                 return Err(format!("{value:?} is not a value of {}", result.ty.dtype));
             }
         }
@@ -45,10 +69,15 @@ fn infer_rejects_one_operand_too_many() {
     check_all(cases(), |case| {
         // Of a type that no n-ary op takes beside the sample's operands.
         let mut types = types_of(&case.sample.inputs);
-        types.push(podracer_compiler::TensorType::new(podracer_compiler::DType::Bool, [7, 7, 7, 7, 7]));
+        types.push(podracer_compiler::TensorType::new(
+            podracer_compiler::DType::Bool,
+            [7, 7, 7, 7, 7],
+        ));
         match case.sample.op.infer(&types) {
             Ok(_) => Err("infer accepts one operand too many, of type bool[7,7,7,7,7]".to_string()),
-            Err(error) if error.message.is_empty() => Err("infer rejects without a reason".to_string()),
+            Err(error) if error.message.is_empty() => {
+                Err("infer rejects without a reason".to_string())
+            }
             Err(_) => Ok(()),
         }
     });
@@ -68,7 +97,14 @@ fn infer_never_panics() {
                 other[i] = types[i].with_dtype(dtype);
                 let _ = case.sample.op.infer(&other);
             }
-            for shape in [vec![], vec![0], vec![1], vec![2, 3], vec![5, 1, 4], vec![1; 7]] {
+            for shape in [
+                vec![],
+                vec![0],
+                vec![1],
+                vec![2, 3],
+                vec![5, 1, 4],
+                vec![1; 7],
+            ] {
                 let mut other = types.clone();
                 other[i] = types[i].with_shape(shape);
                 let _ = case.sample.op.infer(&other);

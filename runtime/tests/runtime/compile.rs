@@ -88,9 +88,15 @@ fn a_compiled_program_tells_what_it_needs() {
 #[test]
 fn a_program_traced_for_some_replicas_is_compiled_for_no_others() {
     let traced = trace_replicated(2, f32([3]), |x| all_gather(x, Replicas)).unwrap();
-    assert_eq!(lower("gather", &traced, 2).unwrap().module.results, [f32s(&[2, 3])]);
+    assert_eq!(
+        lower("gather", &traced, 2).unwrap().module.results,
+        [f32s(&[2, 3])]
+    );
     let error = lower("gather", &traced, 3).unwrap_err().to_string();
-    assert_eq!(error, "the program was traced for 2 replica(s) and is to run on 3");
+    assert_eq!(
+        error,
+        "the program was traced for 2 replica(s) and is to run on 3"
+    );
 }
 
 #[test]

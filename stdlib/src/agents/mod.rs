@@ -81,10 +81,21 @@ pub trait Agent: Clone + 'static {
     fn init_experience(&self, environments: usize) -> Self::Experience;
 
     /// Chooses an action.
-    fn act(&self, nets: &Self::Nets, actor: Self::Actor, observation: Self::Observation, key: Key) -> (Tensor, Self::Actor, Self::Output);
+    fn act(
+        &self,
+        nets: &Self::Nets,
+        actor: Self::Actor,
+        observation: Self::Observation,
+        key: Key,
+    ) -> (Tensor, Self::Actor, Self::Output);
 
     /// The action that it takes to be best, for evaluation.
-    fn act_greedily(&self, nets: &Self::Nets, actor: Self::Actor, observation: Self::Observation) -> (Tensor, Self::Actor);
+    fn act_greedily(
+        &self,
+        nets: &Self::Nets,
+        actor: Self::Actor,
+        observation: Self::Observation,
+    ) -> (Tensor, Self::Actor);
 
     /// Takes a cycle's trajectory up, and prepares what its updates read. `actor` is that of the trajectory's start, `[N, ...]`.
     fn update_experience(
@@ -97,10 +108,20 @@ pub trait Agent: Clone + 'static {
     ) -> (Self::Experience, Self::Batch);
 
     /// The loss of update number `update` (i32 `[]`) of a cycle: f32 `[]`, a mean over this device's data.
-    fn loss(&self, nets: Self::Nets, batch: &Self::Batch, update: Tensor) -> (Tensor, Self::Metrics);
+    fn loss(
+        &self,
+        nets: Self::Nets,
+        batch: &Self::Batch,
+        update: Tensor,
+    ) -> (Tensor, Self::Metrics);
 
     /// Moves the networks along the gradients, which are already averaged over all devices.
-    fn optimize_from_grads(&self, nets: Self::Nets, opt: Self::Opt, grads: Self::Nets) -> (Self::Nets, Self::Opt);
+    fn optimize_from_grads(
+        &self,
+        nets: Self::Nets,
+        opt: Self::Opt,
+        grads: Self::Nets,
+    ) -> (Self::Nets, Self::Opt);
 
     /// Where the gradient comes from.
     fn learning(&self) -> Learning;

@@ -35,10 +35,25 @@ impl ActorCritic {
             Space::Box { .. } => (action.elements(), vec![zeros(F32, [action.elements()])]),
         };
         let mlp = |key: Key, outputs: usize, scale: f64| {
-            let sizes: Vec<usize> = [observation.elements()].iter().chain(hidden).chain(&[outputs]).copied().collect();
-            Mlp::init(key, &sizes, Activation::Tanh, Initializer::orthogonal(2f64.sqrt()), Initializer::orthogonal(scale))
+            let sizes: Vec<usize> = [observation.elements()]
+                .iter()
+                .chain(hidden)
+                .chain(&[outputs])
+                .copied()
+                .collect();
+            Mlp::init(
+                key,
+                &sizes,
+                Activation::Tanh,
+                Initializer::orthogonal(2f64.sqrt()),
+                Initializer::orthogonal(scale),
+            )
         };
-        ActorCritic { actor: mlp(actor_key, outputs, 0.01), critic: mlp(critic_key, 1, 1.0), log_std }
+        ActorCritic {
+            actor: mlp(actor_key, outputs, 0.01),
+            critic: mlp(critic_key, 1, 1.0),
+            log_std,
+        }
     }
 
     /// The policy in an observation.
@@ -47,7 +62,9 @@ impl ActorCritic {
         let output = self.actor.apply(observation);
         match self.log_std.first() {
             None => Policy::Discrete(Categorical::new(output)),
-            Some(log_std) => Policy::Gaussian(MultivariateNormalDiag::from_log_std(output, *log_std)),
+            Some(log_std) => {
+                Policy::Gaussian(MultivariateNormalDiag::from_log_std(output, *log_std))
+            }
         }
     }
 

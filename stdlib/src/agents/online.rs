@@ -100,49 +100,107 @@ impl<O: Optimizer> Agent for OnlineActorCritic<O> {
 
     fn init_experience(&self, _: usize) {}
 
-    fn act(&self, nets: &ActorCritic, (): (), observation: Tensor, key: Key) -> (Tensor, (), OnlineOutput) {
+    fn act(
+        &self,
+        nets: &ActorCritic,
+        (): (),
+        observation: Tensor,
+        key: Key,
+    ) -> (Tensor, (), OnlineOutput) {
         let policy = nets.policy(observation);
         // The score-function estimator: the gradient goes through the probability of the action, not through the draw.
         let action = stop_gradient(policy.sample(key));
-        (action, (), OnlineOutput { log_prob: policy.log_prob(action), entropy: policy.entropy(), value: nets.value(observation) })
+        (
+            action,
+            (),
+            OnlineOutput {
+                log_prob: policy.log_prob(action),
+                entropy: policy.entropy(),
+                value: nets.value(observation),
+            },
+        )
     }
 
     fn act_greedily(&self, nets: &ActorCritic, (): (), observation: Tensor) -> (Tensor, ()) {
         (nets.policy(observation).mode(), ())
     }
 
-    fn update_experience(&self, nets: &ActorCritic, (): (), (): (), trajectory: Trajectory<Tensor, OnlineOutput>, _: Key) -> ((), OnlineBatch) {
+    fn update_experience(
+        &self,
+        nets: &ActorCritic,
+        (): (),
+        (): (),
+        trajectory: Trajectory<Tensor, OnlineOutput>,
+        _: Key,
+    ) -> ((), OnlineBatch) {
         let _scope = scope("OnlineActorCritic::update_experience");
-        let values = |observations: Tensor| vmap(observations, |observation| nets.value(observation));
+        let values =
+            |observations: Tensor| vmap(observations, |observation| nets.value(observation));
         let value = stop_gradient(trajectory.output.value);
         let v_last = stop_gradient(values(trajectory.last_observation)).expand_dims(0);
         let v_next = concatenate(&[value.slice_axis(0, 1..value.dim(0)), v_last], 0);
         let v_t = match trajectory.next_observation.first() {
-            Some(&next) => select(trajectory.truncated, stop_gradient(vmap(next, values)), v_next),
+            Some(&next) => select(
+                trajectory.truncated,
+                stop_gradient(vmap(next, values)),
+                v_next,
+            ),
             None => v_next,
         };
-        let discount_t = select(trajectory.terminated, 0.0, self.discount) + zeros(F32, value.shape());
+        let discount_t =
+            select(trajectory.terminated, 0.0, self.discount) + zeros(F32, value.shape());
         let ended = trajectory.terminated | trajectory.truncated;
         let advantage = vmap(
-            (trajectory.reward.axis(1), discount_t.axis(1), value.axis(1), v_t.axis(1), ended.axis(1)),
-            |(r_t, discount_t, v_tm1, v_t, ended)| gae_with_ends(r_t, discount_t, v_tm1, v_t, ended, self.lambda),
+            (
+                trajectory.reward.axis(1),
+                discount_t.axis(1),
+                value.axis(1),
+                v_t.axis(1),
+                ended.axis(1),
+            ),
+            |(r_t, discount_t, v_tm1, v_t, ended)| {
+                gae_with_ends(r_t, discount_t, v_tm1, v_t, ended, self.lambda)
+            },
         )
         .swap_axes(0, 1);
-        ((), OnlineBatch { output: trajectory.output, advantage: stop_gradient(advantage) })
+        (
+            (),
+            OnlineBatch {
+                output: trajectory.output,
+                advantage: stop_gradient(advantage),
+            },
+        )
     }
 
     fn loss(&self, _: ActorCritic, batch: &OnlineBatch, _: Tensor) -> (Tensor, OnlineMetrics) {
         let _scope = scope("OnlineActorCritic::loss");
-        let OnlineOutput { log_prob, entropy, value } = batch.output;
+        let OnlineOutput {
+            log_prob,
+            entropy,
+            value,
+        } = batch.output;
         let target = stop_gradient(value) + batch.advantage;
         let policy_loss = -(log_prob * batch.advantage).mean();
         let value_loss = 0.5 * (value - target).square().mean();
         let entropy = entropy.mean();
         let loss = policy_loss + self.value_cost * value_loss - self.entropy_cost * entropy;
-        (loss, OnlineMetrics { loss, policy_loss, value_loss, entropy })
+        (
+            loss,
+            OnlineMetrics {
+                loss,
+                policy_loss,
+                value_loss,
+                entropy,
+            },
+        )
     }
 
-    fn optimize_from_grads(&self, nets: ActorCritic, opt: Self::Opt, grads: ActorCritic) -> (ActorCritic, Self::Opt) {
+    fn optimize_from_grads(
+        &self,
+        nets: ActorCritic,
+        opt: Self::Opt,
+        grads: ActorCritic,
+    ) -> (ActorCritic, Self::Opt) {
         self.optimizer.step(nets, opt, grads)
     }
 

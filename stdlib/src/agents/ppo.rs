@@ -124,19 +124,40 @@ impl<O: Optimizer> Agent for Ppo<O> {
 
     fn init_experience(&self, _: usize) {}
 
-    fn act(&self, nets: &ActorCritic, (): (), observation: Tensor, key: Key) -> (Tensor, (), PpoOutput) {
+    fn act(
+        &self,
+        nets: &ActorCritic,
+        (): (),
+        observation: Tensor,
+        key: Key,
+    ) -> (Tensor, (), PpoOutput) {
         let policy = nets.policy(observation);
         let action = policy.sample(key);
-        (action, (), PpoOutput { log_prob: policy.log_prob(action), value: nets.value(observation) })
+        (
+            action,
+            (),
+            PpoOutput {
+                log_prob: policy.log_prob(action),
+                value: nets.value(observation),
+            },
+        )
     }
 
     fn act_greedily(&self, nets: &ActorCritic, (): (), observation: Tensor) -> (Tensor, ()) {
         (nets.policy(observation).mode(), ())
     }
 
-    fn update_experience(&self, nets: &ActorCritic, (): (), (): (), trajectory: Trajectory<Tensor, PpoOutput>, key: Key) -> ((), PpoBatch) {
+    fn update_experience(
+        &self,
+        nets: &ActorCritic,
+        (): (),
+        (): (),
+        trajectory: Trajectory<Tensor, PpoOutput>,
+        key: Key,
+    ) -> ((), PpoBatch) {
         let _scope = scope("Ppo::update_experience");
-        let values = |observations: Tensor| vmap(observations, |observation| nets.value(observation));
+        let values =
+            |observations: Tensor| vmap(observations, |observation| nets.value(observation));
         let PpoOutput { log_prob, value } = trajectory.output;
         let v_last = values(trajectory.last_observation).expand_dims(0);
         let v_next = concatenate(&[value.slice_axis(0, 1..value.dim(0)), v_last], 0);
@@ -145,11 +166,20 @@ impl<O: Optimizer> Agent for Ppo<O> {
             Some(&next) => select(trajectory.truncated, vmap(next, values), v_next),
             None => v_next,
         };
-        let discount_t = select(trajectory.terminated, 0.0, self.discount) + zeros(F32, value.shape());
+        let discount_t =
+            select(trajectory.terminated, 0.0, self.discount) + zeros(F32, value.shape());
         let ended = trajectory.terminated | trajectory.truncated;
         let advantage = vmap(
-            (trajectory.reward.axis(1), discount_t.axis(1), value.axis(1), v_t.axis(1), ended.axis(1)),
-            |(r_t, discount_t, v_tm1, v_t, ended)| gae_with_ends(r_t, discount_t, v_tm1, v_t, ended, self.lambda),
+            (
+                trajectory.reward.axis(1),
+                discount_t.axis(1),
+                value.axis(1),
+                v_t.axis(1),
+                ended.axis(1),
+            ),
+            |(r_t, discount_t, v_tm1, v_t, ended)| {
+                gae_with_ends(r_t, discount_t, v_tm1, v_t, ended, self.lambda)
+            },
         )
         .swap_axes(0, 1);
 
@@ -162,13 +192,21 @@ impl<O: Optimizer> Agent for Ppo<O> {
         let updates = self.epochs * self.minibatches;
         // Each device shuffles its own steps.
         let keys = key.fold_in(axis_index(Replicas)).split_n(self.epochs);
-        let permutations = vmap(keys, |key| if self.exact_shuffle { key.permutation(steps) } else { key.feistel_permutation(steps) });
+        let permutations = vmap(keys, |key| {
+            if self.exact_shuffle {
+                key.permutation(steps)
+            } else {
+                key.feistel_permutation(steps)
+            }
+        });
         let minibatch = permutations.reshape([updates, steps / self.minibatches]);
         // Each statistic of all minibatches passes one collective. The loops keep what is summed apart from what reads the
         // sums: XLA:CPU would otherwise fuse them and sum a minibatch again for each of its elements.
         let of = |rows: Tensor| advantage.take(rows, 0);
         let advantage_mean = pmean(map(minibatch, |rows| of(rows).mean()), Replicas);
-        let variance = map((minibatch, advantage_mean), |(rows, mean)| (of(rows) - mean).square().mean());
+        let variance = map((minibatch, advantage_mean), |(rows, mean)| {
+            (of(rows) - mean).square().mean()
+        });
         let advantage_std = pmean(variance, Replicas).sqrt();
         let batch = PpoBatch {
             observation: merge(trajectory.observation),
@@ -189,11 +227,19 @@ impl<O: Optimizer> Agent for Ppo<O> {
         let of = |x: Tensor| x.take(rows, 0);
         let (value_tm1, advantage) = (of(batch.value), of(batch.advantage));
         let target = value_tm1 + advantage;
-        let advantage = (advantage - batch.advantage_mean.at(update)) / (batch.advantage_std.at(update) + 1e-8);
-        let (log_prob, entropy, value) = vmap((of(batch.observation), of(batch.action)), |(observation, action)| {
-            let policy = nets.policy(observation);
-            (policy.log_prob(action), policy.entropy(), nets.value(observation))
-        });
+        let advantage =
+            (advantage - batch.advantage_mean.at(update)) / (batch.advantage_std.at(update) + 1e-8);
+        let (log_prob, entropy, value) = vmap(
+            (of(batch.observation), of(batch.action)),
+            |(observation, action)| {
+                let policy = nets.policy(observation);
+                (
+                    policy.log_prob(action),
+                    policy.entropy(),
+                    nets.value(observation),
+                )
+            },
+        );
         let log_ratio = log_prob - of(batch.log_prob);
         let ratio = log_ratio.exp();
         let policy_loss = clipped_surrogate_pg_loss(ratio, advantage, self.clip);
@@ -201,14 +247,30 @@ impl<O: Optimizer> Agent for Ppo<O> {
         let entropy = entropy.mean();
         let loss = policy_loss + self.value_cost * value_loss - self.entropy_cost * entropy;
         let approximate_kl = stop_gradient((ratio - 1.0 - log_ratio).mean());
-        (loss, PpoMetrics { loss, policy_loss, value_loss, entropy, approximate_kl })
+        (
+            loss,
+            PpoMetrics {
+                loss,
+                policy_loss,
+                value_loss,
+                entropy,
+                approximate_kl,
+            },
+        )
     }
 
-    fn optimize_from_grads(&self, nets: ActorCritic, opt: Self::Opt, grads: ActorCritic) -> (ActorCritic, Self::Opt) {
+    fn optimize_from_grads(
+        &self,
+        nets: ActorCritic,
+        opt: Self::Opt,
+        grads: ActorCritic,
+    ) -> (ActorCritic, Self::Opt) {
         self.optimizer.step(nets, opt, grads)
     }
 
     fn learning(&self) -> Learning {
-        Learning::FromBatch { updates: self.epochs * self.minibatches }
+        Learning::FromBatch {
+            updates: self.epochs * self.minibatches,
+        }
     }
 }

@@ -77,7 +77,10 @@ fn lowering_allocates_nothing_by_the_size_of_a_tensor() {
     let ops = b.finish("ops", vec![places, rows]);
     for func in [splat, ops] {
         let text = module(&func).text;
-        check(&text, &["\"stablehlo.broadcast_in_dim\"", &HUGE.to_string()]);
+        check(
+            &text,
+            &["\"stablehlo.broadcast_in_dim\"", &HUGE.to_string()],
+        );
     }
 }
 

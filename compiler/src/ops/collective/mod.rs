@@ -85,10 +85,16 @@ fn all_replicas(hlo: &dyn Hlo) -> HloAttribute {
 fn check_bound(hlo: &mut dyn Hlo, op: &'static str, axis: &str, size: Option<usize>) {
     let replicas = hlo.replicas();
     if axis != REPLICAS {
-        hlo.refuse(op, format!("it is over the axis `{axis}` and no vmap of that name is around it"));
+        hlo.refuse(
+            op,
+            format!("it is over the axis `{axis}` and no vmap of that name is around it"),
+        );
     } else if let Some(size) = size
         && size != replicas
     {
-        hlo.refuse(op, format!("it is over {size} replicas and the module is for {replicas}"));
+        hlo.refuse(
+            op,
+            format!("it is over {size} replicas and the module is for {replicas}"),
+        );
     }
 }

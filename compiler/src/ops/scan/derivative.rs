@@ -4,7 +4,9 @@
 use super::Scan;
 use crate::ir::{Builder, Var};
 use crate::ops::Operand;
-use crate::transform::{Linearized, TransformError, deal, instantiate, jvp_with, linearize_with, transpose};
+use crate::transform::{
+    Linearized, TransformError, deal, instantiate, jvp_with, linearize_with, transpose,
+};
 use crate::types::TensorType;
 use std::sync::Arc;
 
@@ -33,8 +35,17 @@ fn given(tangents: &[Option<Var>]) -> Vec<bool> {
 }
 
 /// The tangents of the operands marked, zeros where a carry gets its tangent only inside the loop.
-fn marked_tangents(b: &mut Builder, marked: &[bool], inputs: &[Var], tangents: &[Option<Var>], range: std::ops::Range<usize>) -> Vec<Var> {
-    range.filter(|&i| marked[i]).map(|i| instantiate(b, tangents[i], inputs[i])).collect()
+fn marked_tangents(
+    b: &mut Builder,
+    marked: &[bool],
+    inputs: &[Var],
+    tangents: &[Option<Var>],
+    range: std::ops::Range<usize>,
+) -> Vec<Var> {
+    range
+        .filter(|&i| marked[i])
+        .map(|i| instantiate(b, tangents[i], inputs[i]))
+        .collect()
 }
 
 /// Adds a parameter per type.
@@ -44,24 +55,43 @@ fn params(b: &mut Builder, types: &[TensorType]) -> Vec<Var> {
 
 /// Keeps the types whose mark is set.
 fn kept(types: &[TensorType], marked: &[bool]) -> Vec<TensorType> {
-    types.iter().zip(marked).filter(|(_, is)| **is).map(|(ty, _)| ty.clone()).collect()
+    types
+        .iter()
+        .zip(marked)
+        .filter(|(_, is)| **is)
+        .map(|(ty, _)| ty.clone())
+        .collect()
 }
 
 /// Values and tangents in one loop.
-pub(super) fn forward(scan: &Scan, b: &mut Builder, inputs: &[Var], tangents: &[Option<Var>]) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
+pub(super) fn forward(
+    scan: &Scan,
+    b: &mut Builder,
+    inputs: &[Var],
+    tangents: &[Option<Var>],
+) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
     let mut marked = given(tangents);
-    let (jvp, results) = fixpoint(scan, &mut marked, |marked, force| jvp_with(&scan.body, marked, force))?;
+    let (jvp, results) = fixpoint(scan, &mut marked, |marked, force| {
+        jvp_with(&scan.body, marked, force)
+    })?;
 
     // The body takes consts, their tangents, carries, theirs, slices, theirs.
     let types = scan.body.param_types();
-    let groups = [0..scan.consts, scan.consts..scan.consts + scan.carries, scan.consts + scan.carries..types.len()];
+    let groups = [
+        0..scan.consts,
+        scan.consts..scan.consts + scan.carries,
+        scan.consts + scan.carries..types.len(),
+    ];
     let mut body = Builder::new();
     let (mut values, mut slopes) = (Vec::new(), Vec::new());
     let mut operands = Vec::new();
     let mut counts = Vec::new();
     for group in groups {
         values.extend(params(&mut body, &types[group.clone()]));
-        slopes.extend(params(&mut body, &kept(&types[group.clone()], &marked[group.clone()])));
+        slopes.extend(params(
+            &mut body,
+            &kept(&types[group.clone()], &marked[group.clone()]),
+        ));
         operands.extend_from_slice(&inputs[group.clone()]);
         operands.extend(marked_tangents(b, &marked, inputs, tangents, group));
         counts.push(operands.len());
@@ -85,9 +115,19 @@ pub(super) fn forward(scan: &Scan, b: &mut Builder, inputs: &[Var], tangents: &[
     };
     let outputs = b.emit(op, &operands);
     let ys = outputs.len() - scan.carries - slopes.len();
-    let value_at = |i: usize| if i < scan.carries { i } else { i + carry_slopes };
-    let values = (0..scan.carries + ys).map(|i| outputs[value_at(i)]).collect();
-    let slopes = outputs[scan.carries..scan.carries + carry_slopes].iter().chain(&outputs[scan.carries + carry_slopes + ys..]);
+    let value_at = |i: usize| {
+        if i < scan.carries {
+            i
+        } else {
+            i + carry_slopes
+        }
+    };
+    let values = (0..scan.carries + ys)
+        .map(|i| outputs[value_at(i)])
+        .collect();
+    let slopes = outputs[scan.carries..scan.carries + carry_slopes]
+        .iter()
+        .chain(&outputs[scan.carries + carry_slopes + ys..]);
     Ok((values, deal(&results, slopes.copied())))
 }
 
@@ -102,7 +142,12 @@ enum Residual {
 }
 
 /// One loop for the values, which also stacks what the second, linear in the tangents, reads of them.
-pub(super) fn linearized(scan: &Scan, b: &mut Builder, inputs: &[Var], tangents: &[Option<Var>]) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
+pub(super) fn linearized(
+    scan: &Scan,
+    b: &mut Builder,
+    inputs: &[Var],
+    tangents: &[Option<Var>],
+) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
     let mut marked = given(tangents);
     let (linearized, results) = fixpoint(scan, &mut marked, |marked, force| {
         linearize_with(&scan.body, marked, force).map(|linearized| {
@@ -110,23 +155,47 @@ pub(super) fn linearized(scan: &Scan, b: &mut Builder, inputs: &[Var], tangents:
             (linearized, results)
         })
     })?;
-    let Linearized { primal, linear, residuals, .. } = linearized;
+    let Linearized {
+        primal,
+        linear,
+        residuals,
+        ..
+    } = linearized;
     let slices_at = scan.consts + scan.carries;
 
     // A residual that depends on loop constants alone is computed once, outside; one that is a slice of an operand is
     // read from that operand; the rest become outputs of the loop.
     let (outputs, residual_vars) = primal.results.split_at(scan.body.results.len());
-    let varies = primal.depends_on(&(0..inputs.len()).map(|i| i >= scan.consts).collect::<Vec<_>>());
+    let varies = primal.depends_on(
+        &(0..inputs.len())
+            .map(|i| i >= scan.consts)
+            .collect::<Vec<_>>(),
+    );
     let mut stacked_vars = Vec::new();
     let mut places = Vec::with_capacity(residuals);
     for &var in residual_vars {
         if !varies[var.index()] {
-            let wanted: Vec<_> = primal.eqns.iter().filter(|eqn| eqn.inputs.iter().all(|input| !varies[input.index()])).collect();
+            let wanted: Vec<_> = primal
+                .eqns
+                .iter()
+                .filter(|eqn| eqn.inputs.iter().all(|input| !varies[input.index()]))
+                .collect();
             let outside = crate::transform::dce(&primal.subset(&primal.params, wanted, &[var]));
             // Carries and slices are not read: any value of their type serves as their argument.
-            let constants = outside.subset(&outside.params[..scan.consts], &outside.eqns, &outside.results);
-            places.push(Residual::Constant(b.inline(&constants, &inputs[..scan.consts])[0]));
-        } else if let Some(i) = primal.params.iter().position(|&param| param == var).filter(|&i| i >= slices_at) {
+            let constants = outside.subset(
+                &outside.params[..scan.consts],
+                &outside.eqns,
+                &outside.results,
+            );
+            places.push(Residual::Constant(
+                b.inline(&constants, &inputs[..scan.consts])[0],
+            ));
+        } else if let Some(i) = primal
+            .params
+            .iter()
+            .position(|&param| param == var)
+            .filter(|&i| i >= slices_at)
+        {
             places.push(Residual::Operand(i));
         } else {
             places.push(Residual::Output(stacked_vars.len()));
@@ -135,7 +204,13 @@ pub(super) fn linearized(scan: &Scan, b: &mut Builder, inputs: &[Var], tangents:
     }
     let body_results: Vec<Var> = outputs.iter().chain(&stacked_vars).copied().collect();
     let body = primal.subset(&primal.params, &primal.eqns, &body_results);
-    let outputs = b.emit(Scan { body: Arc::new(body), ..scan.clone() }, inputs);
+    let outputs = b.emit(
+        Scan {
+            body: Arc::new(body),
+            ..scan.clone()
+        },
+        inputs,
+    );
     let (values, stacks) = outputs.split_at(scan.body.results.len());
 
     // The linear loop: constant residuals and tangents of constants; tangents of carries; stacked residuals and
@@ -157,8 +232,14 @@ pub(super) fn linearized(scan: &Scan, b: &mut Builder, inputs: &[Var], tangents:
             arguments[i] = Some(body.param(residual_types[i].clone()));
         }
     };
-    let mut tangents_in = |b: &mut Builder, body: &mut Builder, operands: &mut Vec<Var>, range: std::ops::Range<usize>| {
-        tangent_arguments.extend(params(body, &kept(&types[range.clone()], &marked[range.clone()])));
+    let mut tangents_in = |b: &mut Builder,
+                           body: &mut Builder,
+                           operands: &mut Vec<Var>,
+                           range: std::ops::Range<usize>| {
+        tangent_arguments.extend(params(
+            body,
+            &kept(&types[range.clone()], &marked[range.clone()]),
+        ));
         operands.extend(marked_tangents(b, &marked, inputs, tangents, range));
     };
     take(&mut body, &mut operands, true);
@@ -169,33 +250,55 @@ pub(super) fn linearized(scan: &Scan, b: &mut Builder, inputs: &[Var], tangents:
     take(&mut body, &mut operands, false);
     tangents_in(b, &mut body, &mut operands, slices_at..types.len());
 
-    let arguments: Vec<Var> = arguments.into_iter().map(|var| var.expect("every residual has a place")).chain(tangent_arguments).collect();
+    let arguments: Vec<Var> = arguments
+        .into_iter()
+        .map(|var| var.expect("every residual has a place"))
+        .chain(tangent_arguments)
+        .collect();
     let slopes = body.inline(&linear, &arguments);
-    let op = Scan { body: Arc::new(body.finish(scan.body.name.clone(), slopes)), consts, carries, ..scan.clone() };
+    let op = Scan {
+        body: Arc::new(body.finish(scan.body.name.clone(), slopes)),
+        consts,
+        carries,
+        ..scan.clone()
+    };
     let slopes = b.emit(op, &operands);
     Ok((values.to_vec(), deal(&results, slopes)))
 }
 
 /// A loop that is linear in some operands, backward in time: cotangents of carries are carried, those of constants summed
 /// up, those of slices stacked.
-pub(super) fn transposed(scan: &Scan, b: &mut Builder, inputs: &[Operand], cotangents: &[Option<Var>]) -> Result<Vec<Option<Var>>, TransformError> {
+pub(super) fn transposed(
+    scan: &Scan,
+    b: &mut Builder,
+    inputs: &[Operand],
+    cotangents: &[Option<Var>],
+) -> Result<Vec<Option<Var>>, TransformError> {
     let slices_at = scan.consts + scan.carries;
     let mut marked: Vec<bool> = inputs.iter().map(Operand::is_linear).collect();
     // A carry that starts from a known value (a zero tangent) and takes up a linear one is linear too.
     let body = &scan.body;
     loop {
         let depends = body.depends_on(&marked);
-        let more: Vec<usize> = (0..scan.carries).filter(|&i| depends[body.results[i].index()] && !marked[scan.consts + i]).collect();
+        let more: Vec<usize> = (0..scan.carries)
+            .filter(|&i| depends[body.results[i].index()] && !marked[scan.consts + i])
+            .collect();
         if more.is_empty() {
             break;
         }
         more.iter().for_each(|&i| marked[scan.consts + i] = true);
     }
-    assert!(marked[scan.consts..slices_at].iter().all(|&is| is), "a linear loop carries only tangents");
+    assert!(
+        marked[scan.consts..slices_at].iter().all(|&is| is),
+        "a linear loop carries only tangents"
+    );
 
     let mut given = vec![true; scan.carries];
     given.extend(cotangents[scan.carries..].iter().map(Option::is_some));
-    let force: Vec<bool> = (0..inputs.len()).filter(|&i| marked[i]).map(|i| i < slices_at).collect();
+    let force: Vec<bool> = (0..inputs.len())
+        .filter(|&i| marked[i])
+        .map(|i| i < slices_at)
+        .collect();
     let (backward, sent) = transpose(body, &marked, &given, &force)?;
 
     // backward: known consts, known slices, cotangents of carries, of slices
@@ -203,10 +306,18 @@ pub(super) fn transposed(scan: &Scan, b: &mut Builder, inputs: &[Operand], cotan
     let known = |range: std::ops::Range<usize>| range.filter(|&i| !marked[i]).collect::<Vec<_>>();
     let linear = |range: std::ops::Range<usize>| range.filter(|&i| marked[i]).collect::<Vec<_>>();
     let (known_consts, linear_consts) = (known(0..scan.consts), linear(0..scan.consts));
-    let (known_xs, linear_xs) = (known(slices_at..inputs.len()), linear(slices_at..inputs.len()));
+    let (known_xs, linear_xs) = (
+        known(slices_at..inputs.len()),
+        linear(slices_at..inputs.len()),
+    );
     let types = body.param_types();
     let result_types = body.result_types();
-    let of = |indices: &[usize]| indices.iter().map(|&i| types[i].clone()).collect::<Vec<_>>();
+    let of = |indices: &[usize]| {
+        indices
+            .iter()
+            .map(|&i| types[i].clone())
+            .collect::<Vec<_>>()
+    };
     let y_types = kept(&result_types[scan.carries..], &given[scan.carries..]);
 
     let mut loop_body = Builder::new();
@@ -215,12 +326,26 @@ pub(super) fn transposed(scan: &Scan, b: &mut Builder, inputs: &[Operand], cotan
     let sums = params(&mut loop_body, &of(&linear_consts));
     let xs = params(&mut loop_body, &of(&known_xs));
     let y_cts = params(&mut loop_body, &y_types);
-    let arguments: Vec<Var> = consts.into_iter().chain(xs).chain(carry_cts).chain(y_cts).collect();
+    let arguments: Vec<Var> = consts
+        .into_iter()
+        .chain(xs)
+        .chain(carry_cts)
+        .chain(y_cts)
+        .collect();
     let outputs = loop_body.inline(&backward, &arguments);
     let (const_cts, rest) = outputs.split_at(linear_consts.len());
     let (carry_cts, x_cts) = rest.split_at(scan.carries);
-    let sums: Vec<Var> = sums.iter().zip(const_cts).map(|(&sum, &ct)| loop_body.add(sum, ct)).collect();
-    let results: Vec<Var> = carry_cts.iter().copied().chain(sums).chain(x_cts.iter().copied()).collect();
+    let sums: Vec<Var> = sums
+        .iter()
+        .zip(const_cts)
+        .map(|(&sum, &ct)| loop_body.add(sum, ct))
+        .collect();
+    let results: Vec<Var> = carry_cts
+        .iter()
+        .copied()
+        .chain(sums)
+        .chain(x_cts.iter().copied())
+        .collect();
     let loop_body = loop_body.finish(body.name.clone(), results);
 
     let read = |i: &usize| inputs[*i].known().expect("unmarked operands are known");
@@ -241,7 +366,10 @@ pub(super) fn transposed(scan: &Scan, b: &mut Builder, inputs: &[Operand], cotan
         carries: scan.carries + linear_consts.len(),
     };
     let outputs = b.emit(op, &operands);
-    let (carry_outputs, mut x_outputs) = (&outputs[..scan.carries + linear_consts.len()], outputs[scan.carries + linear_consts.len()..].iter());
+    let (carry_outputs, mut x_outputs) = (
+        &outputs[..scan.carries + linear_consts.len()],
+        outputs[scan.carries + linear_consts.len()..].iter(),
+    );
 
     let mut back: Vec<Option<Var>> = vec![None; inputs.len()];
     for (i, &slot) in linear_consts.iter().enumerate() {
@@ -249,11 +377,16 @@ pub(super) fn transposed(scan: &Scan, b: &mut Builder, inputs: &[Operand], cotan
     }
     for i in 0..scan.carries {
         // A carry that started from a known value has nobody to send its cotangent to.
-        back[scan.consts + i] = inputs[scan.consts + i].is_linear().then(|| carry_outputs[i]);
+        back[scan.consts + i] = inputs[scan.consts + i]
+            .is_linear()
+            .then(|| carry_outputs[i]);
     }
-    for (&slot, _) in linear_xs.iter().zip(&sent[linear_consts.len() + scan.carries..]).filter(|(_, sent)| **sent) {
+    for (&slot, _) in linear_xs
+        .iter()
+        .zip(&sent[linear_consts.len() + scan.carries..])
+        .filter(|(_, sent)| **sent)
+    {
         back[slot] = x_outputs.next().copied();
     }
     Ok(back)
 }
-

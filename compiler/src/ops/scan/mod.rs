@@ -8,10 +8,11 @@ use super::{Effect, TypeError};
 use crate::array::{Array, Scalar};
 use crate::attributes::Attributes;
 use crate::ir::{Builder, Func, Var};
-use crate::lower::{
-    Hlo, HloOp, HloValue, hlo_broadcast, hlo_compare, hlo_op, hlo_reshape, hlo_simple, hlo_splat, lower_func,
-};
 use crate::lower::HloAttribute;
+use crate::lower::{
+    Hlo, HloOp, HloValue, hlo_broadcast, hlo_compare, hlo_op, hlo_reshape, hlo_simple, hlo_splat,
+    lower_func,
+};
 use crate::op_struct;
 use crate::transform::{Mode, VmapContext, needed, vmap};
 use crate::types::{DType, TensorType};
@@ -48,7 +49,11 @@ impl Scan {
 
     /// The positions of the slices in time order.
     fn positions(&self) -> Box<dyn Iterator<Item = usize>> {
-        if self.reverse { Box::new((0..self.length).rev()) } else { Box::new(0..self.length) }
+        if self.reverse {
+            Box::new((0..self.length).rev())
+        } else {
+            Box::new(0..self.length)
+        }
     }
 }
 
@@ -65,27 +70,44 @@ impl Op for Scan {
         let body = &self.body;
         TypeError::check_arity(inputs, body.params.len())?;
         if self.consts + self.carries > inputs.len() || self.carries > body.results.len() {
-            return Err(TypeError::new("more consts and carries than operands or results of the body"));
+            return Err(TypeError::new(
+                "more consts and carries than operands or results of the body",
+            ));
         }
         let (_, _, xs) = self.split(inputs);
         if let Some(x) = xs.iter().find(|x| x.shape.first() != Some(&self.length)) {
-            return Err(TypeError::new(format!("a scanned array needs a leading axis of {}, got {x}", self.length)));
+            return Err(TypeError::new(format!(
+                "a scanned array needs a leading axis of {}, got {x}",
+                self.length
+            )));
         }
         let slices = self.consts + self.carries;
         for (i, (param, input)) in body.param_types().iter().zip(inputs).enumerate() {
-            let given = if i < slices { input.clone() } else { input.unstacked() };
+            let given = if i < slices {
+                input.clone()
+            } else {
+                input.unstacked()
+            };
             if *param != given {
-                return Err(TypeError::new(format!("operand {i} gives the body {given}, which takes {param}")));
+                return Err(TypeError::new(format!(
+                    "operand {i} gives the body {given}, which takes {param}"
+                )));
             }
         }
         let results = body.result_types();
         for (i, (out, carry)) in results.iter().zip(&inputs[self.consts..slices]).enumerate() {
             if out != carry {
-                return Err(TypeError::new(format!("carry {i} goes in as {carry} and comes out as {out}")));
+                return Err(TypeError::new(format!(
+                    "carry {i} goes in as {carry} and comes out as {out}"
+                )));
             }
         }
         let (carries, ys) = results.split_at(self.carries);
-        Ok(carries.iter().cloned().chain(ys.iter().map(|y| y.stacked(self.length))).collect())
+        Ok(carries
+            .iter()
+            .cloned()
+            .chain(ys.iter().map(|y| y.stacked(self.length)))
+            .collect())
     }
 
     fn effect(&self) -> Effect {
@@ -99,11 +121,18 @@ impl Op for Scan {
         let mut ys: Vec<Vec<Array>> = vec![Vec::new(); y_types.len()];
         for position in self.positions() {
             let slices = xs.iter().map(|x| x.index_leading(position));
-            let arguments: Vec<Array> = consts.iter().cloned().chain(carries).chain(slices).collect();
+            let arguments: Vec<Array> = consts
+                .iter()
+                .cloned()
+                .chain(carries)
+                .chain(slices)
+                .collect();
             let mut results = self.body.eval(&arguments);
             let outputs = results.split_off(self.carries);
             carries = results;
-            ys.iter_mut().zip(outputs).for_each(|(stack, y)| stack.push(y));
+            ys.iter_mut()
+                .zip(outputs)
+                .for_each(|(stack, y)| stack.push(y));
         }
         let stacked = ys.into_iter().zip(&y_types).map(|(mut stack, ty)| {
             if self.reverse {
@@ -115,7 +144,13 @@ impl Op for Scan {
         carries.into_iter().chain(stacked).collect()
     }
 
-    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Vec<(Var, bool)> {
+    fn vmap(
+        &self,
+        b: &mut Builder,
+        cx: &VmapContext,
+        inputs: &[Var],
+        batched: &[bool],
+    ) -> Vec<(Var, bool)> {
         let mut flags = batched.to_vec();
         let slots = self.consts..self.consts + self.carries;
         // A carry is batched if it starts so, or if the body makes it so: the least fixpoint.
@@ -128,47 +163,95 @@ impl Op for Scan {
             }
             flags[slots.clone()].copy_from_slice(&outputs[..self.carries]);
         };
-        let operands = inputs.iter().enumerate().map(|(i, &input)| match (batched[i], flags[i]) {
-            (true, _) if i >= slots.end => b.move_axis(input, 1, 0),
-            (false, true) => b.broadcast_leading(input, cx.size),
-            _ => input,
-        });
+        let operands = inputs
+            .iter()
+            .enumerate()
+            .map(|(i, &input)| match (batched[i], flags[i]) {
+                (true, _) if i >= slots.end => b.move_axis(input, 1, 0),
+                (false, true) => b.broadcast_leading(input, cx.size),
+                _ => input,
+            });
         let operands: Vec<Var> = operands.collect();
-        let scan = Scan { body: Arc::new(body), ..self.clone() };
+        let scan = Scan {
+            body: Arc::new(body),
+            ..self.clone()
+        };
         let results = b.emit(scan, &operands);
-        let results = results.into_iter().zip(outputs).enumerate().map(|(i, (var, is_batched))| {
-            (if is_batched && i >= self.carries { b.move_axis(var, 0, 1) } else { var }, is_batched)
-        });
+        let results = results
+            .into_iter()
+            .zip(outputs)
+            .enumerate()
+            .map(|(i, (var, is_batched))| {
+                (
+                    if is_batched && i >= self.carries {
+                        b.move_axis(var, 0, 1)
+                    } else {
+                        var
+                    },
+                    is_batched,
+                )
+            });
         results.collect()
     }
 
-    fn jvp(&self, _: &mut Builder, _: &[Var], _: &[Var], _: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn jvp(
+        &self,
+        _: &mut Builder,
+        _: &[Var],
+        _: &[Var],
+        _: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         Rule::None("values and tangents are built together by `differentiate`")
     }
 
-    fn differentiate(&self, _: &OpRef, b: &mut Builder, mode: Mode, inputs: &[Var], tangents: &[Option<Var>]) -> Rule<(Vec<Var>, Vec<Option<Var>>)> {
+    fn differentiate(
+        &self,
+        _: &OpRef,
+        b: &mut Builder,
+        mode: Mode,
+        inputs: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Rule<(Vec<Var>, Vec<Option<Var>>)> {
         match mode {
             Mode::Forward => derivative::forward(self, b, inputs, tangents).into(),
             Mode::Linearize => derivative::linearized(self, b, inputs, tangents).into(),
         }
     }
 
-    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn transpose(
+        &self,
+        b: &mut Builder,
+        inputs: &[Operand],
+        cotangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         derivative::transposed(self, b, inputs, cotangents).into()
     }
 
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
+    fn lower(
+        &self,
+        hlo: &mut dyn Hlo,
+        inputs: &[HloValue],
+        results: &[TensorType],
+    ) -> Vec<HloValue> {
         let counter_ty = TensorType::scalar(DType::I32);
-        let number = |hlo: &mut dyn Hlo, value: usize| hlo_splat(hlo, &counter_ty, Scalar::Int(value as i128));
+        let number = |hlo: &mut dyn Hlo, value: usize| {
+            hlo_splat(hlo, &counter_ty, Scalar::Int(value as i128))
+        };
         let zero = number(hlo, 0);
-        let ys: Vec<HloValue> = results[self.carries..].iter().map(|ty| hlo_splat(hlo, ty, Scalar::zero(ty.dtype))).collect();
+        let ys: Vec<HloValue> = results[self.carries..]
+            .iter()
+            .map(|ty| hlo_splat(hlo, ty, Scalar::zero(ty.dtype)))
+            .collect();
         if self.length == 0 {
             // StableHLO has no slice of an empty axis, not even in a loop that never runs.
             let (_, carries, _) = self.split(inputs);
             return carries.iter().copied().chain(ys).collect();
         }
         // counter, consts, carries, arrays, outputs
-        let state: Vec<HloValue> = std::iter::once(zero).chain(inputs.iter().copied()).chain(ys).collect();
+        let state: Vec<HloValue> = std::iter::once(zero)
+            .chain(inputs.iter().copied())
+            .chain(ys)
+            .collect();
         let types: Vec<TensorType> = state.iter().map(|&value| hlo.ty(value)).collect();
 
         let arguments = hlo.begin_region(&types);
@@ -188,23 +271,49 @@ impl Op for Scan {
         };
         let (consts, carries, xs) = self.split(operands);
         let slices: Vec<HloValue> = xs.iter().map(|&x| slice_at(hlo, x, position)).collect();
-        let body_inputs: Vec<HloValue> = consts.iter().chain(carries).copied().chain(slices).collect();
+        let body_inputs: Vec<HloValue> = consts
+            .iter()
+            .chain(carries)
+            .copied()
+            .chain(slices)
+            .collect();
         let outputs = lower_func(hlo, &self.body, &body_inputs);
         let (next, slices) = outputs.split_at(self.carries);
-        let buffers: Vec<HloValue> = buffers.iter().zip(slices).map(|(&buffer, &y)| update_at(hlo, buffer, y, position)).collect();
+        let buffers: Vec<HloValue> = buffers
+            .iter()
+            .zip(slices)
+            .map(|(&buffer, &y)| update_at(hlo, buffer, y, position))
+            .collect();
         let one = number(hlo, 1);
         let counter = hlo_simple(hlo, "stablehlo.add", &[counter, one]);
-        let state_out: Vec<HloValue> =
-            std::iter::once(counter).chain(consts.iter().copied()).chain(next.iter().copied()).chain(xs.iter().copied()).chain(buffers).collect();
+        let state_out: Vec<HloValue> = std::iter::once(counter)
+            .chain(consts.iter().copied())
+            .chain(next.iter().copied())
+            .chain(xs.iter().copied())
+            .chain(buffers)
+            .collect();
         let body = hlo.end_region(&state_out);
 
-        let outputs = hlo.op(HloOp { name: "stablehlo.while", operands: &state, attributes: Vec::new(), regions: vec![condition, body], results: &types });
+        let outputs = hlo.op(HloOp {
+            name: "stablehlo.while",
+            operands: &state,
+            attributes: Vec::new(),
+            regions: vec![condition, body],
+            results: &types,
+        });
         let carries = &outputs[1 + self.consts..1 + self.consts + self.carries];
-        carries.iter().chain(&outputs[1 + inputs.len()..]).copied().collect()
+        carries
+            .iter()
+            .chain(&outputs[1 + inputs.len()..])
+            .copied()
+            .collect()
     }
 
     fn with_funcs(&self, mut funcs: Vec<Arc<Func>>) -> Option<OpRef> {
-        Some(OpRef::new(Scan { body: funcs.remove(0), ..self.clone() }))
+        Some(OpRef::new(Scan {
+            body: funcs.remove(0),
+            ..self.clone()
+        }))
     }
 
     fn prune(&self, used: &[bool]) -> Option<Pruned> {
@@ -212,7 +321,12 @@ impl Op for Scan {
         let mut wanted = used.to_vec();
         let (inputs, outputs) = loop {
             let needed = needed(&self.body, &wanted);
-            let inputs: Vec<bool> = self.body.params.iter().map(|param| needed[param.index()]).collect();
+            let inputs: Vec<bool> = self
+                .body
+                .params
+                .iter()
+                .map(|param| needed[param.index()])
+                .collect();
             let carries = &inputs[self.consts..self.consts + self.carries];
             let more = (0..self.carries).any(|i| carries[i] && !wanted[i]);
             (0..self.carries).for_each(|i| wanted[i] |= carries[i]);
@@ -222,13 +336,22 @@ impl Op for Scan {
         };
         // A carry that is only handed through, kept for its final value, keeps its operand.
         let keep: Vec<usize> = (0..inputs.len())
-            .filter(|&i| if (self.consts..self.consts + self.carries).contains(&i) { outputs[i - self.consts] } else { inputs[i] })
+            .filter(|&i| {
+                if (self.consts..self.consts + self.carries).contains(&i) {
+                    outputs[i - self.consts]
+                } else {
+                    inputs[i]
+                }
+            })
             .collect();
         let kept_outputs: Vec<usize> = (0..outputs.len()).filter(|&i| outputs[i]).collect();
         let mut body = (*self.body).clone();
         body.results = kept_outputs.iter().map(|&i| self.body.results[i]).collect();
         body = crate::transform::dce(&body);
-        if keep.len() == inputs.len() && kept_outputs.len() == outputs.len() && body.eqns.len() == self.body.eqns.len() {
+        if keep.len() == inputs.len()
+            && kept_outputs.len() == outputs.len()
+            && body.eqns.len() == self.body.eqns.len()
+        {
             return None;
         }
         body.params = keep.iter().map(|&i| body.params[i]).collect();
@@ -238,7 +361,11 @@ impl Op for Scan {
             body: Arc::new(body),
             ..self.clone()
         };
-        Some(Pruned { op: OpRef::new(op), inputs: keep, outputs: kept_outputs })
+        Some(Pruned {
+            op: OpRef::new(op),
+            inputs: keep,
+            outputs: kept_outputs,
+        })
     }
 }
 
@@ -251,14 +378,24 @@ impl Scan {
 
 /// [`Effect::Collective`] if an equation of the bodies has it.
 pub(crate) fn effect_of(bodies: &[&Arc<Func>]) -> Effect {
-    let any = bodies.iter().any(|body| body.eqns.iter().any(|eqn| eqn.op.effect() == Effect::Collective));
-    if any { Effect::Collective } else { Effect::Pure }
+    let any = bodies.iter().any(|body| {
+        body.eqns
+            .iter()
+            .any(|eqn| eqn.op.effect() == Effect::Collective)
+    });
+    if any {
+        Effect::Collective
+    } else {
+        Effect::Pure
+    }
 }
 
 /// The indices of a slice that starts at `position` of the leading axis.
 fn starts(hlo: &mut dyn Hlo, rank: usize, position: HloValue) -> Vec<HloValue> {
     let zero = hlo_splat(hlo, &TensorType::scalar(DType::I32), Scalar::Int(0));
-    (0..rank).map(|axis| if axis == 0 { position } else { zero }).collect()
+    (0..rank)
+        .map(|axis| if axis == 0 { position } else { zero })
+        .collect()
 }
 
 /// The slice of `x` at `position` of its leading axis, without that axis.
@@ -266,8 +403,16 @@ fn slice_at(hlo: &mut dyn Hlo, x: HloValue, position: HloValue) -> HloValue {
     let ty = hlo.ty(x);
     let mut sizes: Vec<i64> = ty.shape.iter().map(|&n| n as i64).collect();
     sizes[0] = 1;
-    let operands: Vec<HloValue> = std::iter::once(x).chain(starts(hlo, ty.rank(), position)).collect();
-    let slice = hlo_op(hlo, "stablehlo.dynamic_slice", &operands, vec![("slice_sizes", HloAttribute::I64Array(sizes))], &ty.unstacked().stacked(1));
+    let operands: Vec<HloValue> = std::iter::once(x)
+        .chain(starts(hlo, ty.rank(), position))
+        .collect();
+    let slice = hlo_op(
+        hlo,
+        "stablehlo.dynamic_slice",
+        &operands,
+        vec![("slice_sizes", HloAttribute::I64Array(sizes))],
+        &ty.unstacked().stacked(1),
+    );
     hlo_reshape(hlo, slice, &ty.unstacked())
 }
 
@@ -276,6 +421,15 @@ fn update_at(hlo: &mut dyn Hlo, buffer: HloValue, y: HloValue, position: HloValu
     let ty = hlo.ty(buffer);
     let axes: Vec<usize> = (1..ty.rank()).collect();
     let y = hlo_broadcast(hlo, y, &axes, &ty.unstacked().stacked(1));
-    let operands: Vec<HloValue> = [buffer, y].into_iter().chain(starts(hlo, ty.rank(), position)).collect();
-    hlo_op(hlo, "stablehlo.dynamic_update_slice", &operands, Vec::new(), &ty)
+    let operands: Vec<HloValue> = [buffer, y]
+        .into_iter()
+        .chain(starts(hlo, ty.rank(), position))
+        .collect();
+    hlo_op(
+        hlo,
+        "stablehlo.dynamic_update_slice",
+        &operands,
+        Vec::new(),
+        &ty,
+    )
 }

@@ -10,7 +10,13 @@ use crate::types::{DType, TensorType};
 
 impl Scatter {
     /// [`Op::jvp`](crate::Op::jvp), for the one result.
-    pub(super) fn tangent(&self, b: &mut Builder, inputs: &[Var], outputs: &[Var], tangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    pub(super) fn tangent(
+        &self,
+        b: &mut Builder,
+        inputs: &[Var],
+        outputs: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         let (x, updates) = (tangents[0], tangents[2]);
         let tangent = match self.combiner {
             Combiner::Add => {
@@ -20,23 +26,38 @@ impl Scatter {
             }
             Combiner::Set => Rule::Some(self.jvp_set(b, inputs, x, updates)),
             Combiner::Multiply => self.jvp_multiply(b, inputs, x, updates),
-            Combiner::Min | Combiner::Max => Rule::Some(self.jvp_extremum(b, inputs, outputs[0], x, updates)),
+            Combiner::Min | Combiner::Max => {
+                Rule::Some(self.jvp_extremum(b, inputs, outputs[0], x, updates))
+            }
         };
         tangent.map(|tangent| vec![Some(tangent)])
     }
 
     /// [`Op::transpose`](crate::Op::transpose).
-    pub(super) fn cotangents(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
-        let Some(ct) = cotangents[0] else { return Rule::Some(vec![None; 3]) };
+    pub(super) fn cotangents(
+        &self,
+        b: &mut Builder,
+        inputs: &[Operand],
+        cotangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
+        let Some(ct) = cotangents[0] else {
+            return Rule::Some(vec![None; 3]);
+        };
         let indices = inputs[1].known().expect("integers are never linear");
         let updates = match &inputs[2] {
             Operand::Known(var) => b.ty(*var).clone(),
             Operand::Linear(ty) => ty.clone(),
         };
-        let of_x = |b: &mut Builder, with: Var| inputs[0].is_linear().then(|| b.scatter(ct, indices, with, self.clone()));
+        let of_x = |b: &mut Builder, with: Var| {
+            inputs[0]
+                .is_linear()
+                .then(|| b.scatter(ct, indices, with, self.clone()))
+        };
         match (self.combiner, inputs[2].known()) {
             (Combiner::Add, known) => {
-                let of_updates = known.is_none().then(|| self.read_back(b, ct, indices, &updates.shape));
+                let of_updates = known
+                    .is_none()
+                    .then(|| self.read_back(b, ct, indices, &updates.shape));
                 Rule::Some(vec![inputs[0].is_linear().then_some(ct), None, of_updates])
             }
             (Combiner::Set, known) => {
@@ -54,8 +75,12 @@ impl Scatter {
                 Rule::Some(vec![of_x, None, of_updates])
             }
             (Combiner::Multiply, Some(known)) => Rule::Some(vec![of_x(b, known), None, None]),
-            (Combiner::Multiply, None) => Rule::None("multiplying updates in is not linear in them"),
-            (Combiner::Min | Combiner::Max, _) => Rule::None("taking the lesser or greater is not linear"),
+            (Combiner::Multiply, None) => {
+                Rule::None("multiplying updates in is not linear in them")
+            }
+            (Combiner::Min | Combiner::Max, _) => {
+                Rule::None("taking the lesser or greater is not linear")
+            }
         }
     }
 
@@ -81,7 +106,9 @@ impl Scatter {
         let x_shape = b.ty(x).shape.clone();
         let limits = windows.limits(&x_shape, &self.window_sizes(&x_shape, updates));
         let clamped = clamp_to(b, indices, self.index_vector_dim, &limits);
-        let Some(kept) = in_range(b, indices, clamped, self.index_vector_dim) else { return read };
+        let Some(kept) = in_range(b, indices, clamped, self.index_vector_dim) else {
+            return read;
+        };
         let kept = b.broadcast_in_dim(kept, updates, &windows.batch_dims(updates.len()));
         let zeros = b.full_like(read, 0.0);
         b.select(kept, read, zeros)
@@ -101,11 +128,20 @@ impl Scatter {
         let zeros = b.zeros(&TensorType::new(DType::U32, x));
         let scattered = b.scatter(zeros, indices, numbers, self.with(Combiner::Set));
         let found = self.gather(b, scattered, indices, updates);
-        (b.compare(Direction::Eq, scattered, zeros), b.compare(Direction::Eq, found, numbers))
+        (
+            b.compare(Direction::Eq, scattered, zeros),
+            b.compare(Direction::Eq, found, numbers),
+        )
     }
 
     /// The tangent of `set`.
-    fn jvp_set(&self, b: &mut Builder, inputs: &[Var], x: Option<Var>, updates: Option<Var>) -> Var {
+    fn jvp_set(
+        &self,
+        b: &mut Builder,
+        inputs: &[Var],
+        x: Option<Var>,
+        updates: Option<Var>,
+    ) -> Var {
         let x = x.unwrap_or_else(|| b.full_like(inputs[0], 0.0));
         let Some(updates) = updates.filter(|_| !self.unique_indices) else {
             let updates = updates.unwrap_or_else(|| b.full_like(inputs[2], 0.0));
@@ -122,11 +158,21 @@ impl Scatter {
     }
 
     /// The tangent of `multiply`.
-    fn jvp_multiply(&self, b: &mut Builder, inputs: &[Var], x: Option<Var>, updates: Option<Var>) -> Rule<Var> {
+    fn jvp_multiply(
+        &self,
+        b: &mut Builder,
+        inputs: &[Var],
+        x: Option<Var>,
+        updates: Option<Var>,
+    ) -> Rule<Var> {
         let from_x = x.map(|x| b.scatter(x, inputs[1], inputs[2], self.clone()));
-        let Some(updates) = updates else { return Rule::Some(from_x.expect("jvp is called with a tangent")) };
+        let Some(updates) = updates else {
+            return Rule::Some(from_x.expect("jvp is called with a tangent"));
+        };
         if !self.unique_indices {
-            return Rule::None("updates that are multiplied into the same element have no derivative; set unique_indices if none are");
+            return Rule::None(
+                "updates that are multiplied into the same element have no derivative; set unique_indices if none are",
+            );
         }
         let shape = b.ty(updates).shape.clone();
         let read = self.gather(b, inputs[0], inputs[1], &shape);
@@ -136,14 +182,24 @@ impl Scatter {
     }
 
     /// The tangent of `min` and `max`: the mean of the tangents of all that have the result's value.
-    fn jvp_extremum(&self, b: &mut Builder, inputs: &[Var], output: Var, x: Option<Var>, updates: Option<Var>) -> Var {
+    fn jvp_extremum(
+        &self,
+        b: &mut Builder,
+        inputs: &[Var],
+        output: Var,
+        x: Option<Var>,
+        updates: Option<Var>,
+    ) -> Var {
         let dtype = b.ty(output).dtype;
         let add = self.with(Combiner::Add);
         let x_attains = b.compare(Direction::Eq, inputs[0], output);
         let shape = b.ty(inputs[2]).shape.clone();
         let read = self.gather(b, output, inputs[1], &shape);
         let update_attains = b.compare(Direction::Eq, inputs[2], read);
-        let (x_count, update_count) = (b.convert(x_attains, dtype), b.convert(update_attains, dtype));
+        let (x_count, update_count) = (
+            b.convert(x_attains, dtype),
+            b.convert(update_attains, dtype),
+        );
         let count = b.scatter(x_count, inputs[1], update_count, add.clone());
         let mut tangent = |attains: Var, value: Var, tangent: Option<Var>| {
             let zeros = b.full_like(value, 0.0);

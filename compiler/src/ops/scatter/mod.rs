@@ -57,10 +57,17 @@ impl Scatter {
 
     /// The scatter that is to [`Gather::take`](super::Gather::take) as writing is to reading: update `i` goes to index `i` along `axis` of an
     /// operand of this rank. The updates have the shape `x[..axis] ++ indices ++ x[axis + 1..]`.
-    pub fn at(operand_rank: usize, indices_rank: usize, axis: usize, combiner: Combiner) -> Scatter {
+    pub fn at(
+        operand_rank: usize,
+        indices_rank: usize,
+        axis: usize,
+        combiner: Combiner,
+    ) -> Scatter {
         let after = axis + indices_rank;
         Scatter {
-            update_window_dims: (0..axis).chain(after..after + operand_rank - axis - 1).collect(),
+            update_window_dims: (0..axis)
+                .chain(after..after + operand_rank - axis - 1)
+                .collect(),
             inserted_window_dims: vec![axis],
             input_batching_dims: vec![],
             scatter_indices_batching_dims: vec![],
@@ -76,8 +83,14 @@ impl Scatter {
             window_dims: ("update_window_dims", &self.update_window_dims),
             collapsed_dims: ("inserted_window_dims", &self.inserted_window_dims),
             operand_batching_dims: ("input_batching_dims", &self.input_batching_dims),
-            indices_batching_dims: ("scatter_indices_batching_dims", &self.scatter_indices_batching_dims),
-            index_map: ("scatter_dims_to_operand_dims", &self.scatter_dims_to_operand_dims),
+            indices_batching_dims: (
+                "scatter_indices_batching_dims",
+                &self.scatter_indices_batching_dims,
+            ),
+            index_map: (
+                "scatter_dims_to_operand_dims",
+                &self.scatter_dims_to_operand_dims,
+            ),
             index_vector_dim: self.index_vector_dim,
         }
     }
@@ -85,14 +98,22 @@ impl Scatter {
     /// The window's extent along each axis of `x`.
     fn window_sizes(&self, x: &[usize], updates: &[usize]) -> Vec<usize> {
         let mut sizes: Vec<usize> = x.iter().map(|&extent| extent.min(1)).collect();
-        for (axis, &dim) in self.windows().window_axes(x.len()).into_iter().zip(&self.update_window_dims) {
+        for (axis, &dim) in self
+            .windows()
+            .window_axes(x.len())
+            .into_iter()
+            .zip(&self.update_window_dims)
+        {
             sizes[axis] = updates[dim];
         }
         sizes
     }
 
     fn with(&self, combiner: Combiner) -> Scatter {
-        Scatter { combiner, ..self.clone() }
+        Scatter {
+            combiner,
+            ..self.clone()
+        }
     }
 }
 
@@ -109,22 +130,41 @@ impl Op for Scatter {
         TypeError::check_arity(inputs, 3)?;
         let (x, indices, updates) = (&inputs[0], &inputs[1], &inputs[2]);
         if x.dtype != updates.dtype {
-            return Err(TypeError::new(format!("the updates of {x} must have its dtype, got {updates}: cast one of them")));
+            return Err(TypeError::new(format!(
+                "the updates of {x} must have its dtype, got {updates}: cast one of them"
+            )));
         }
         if x.dtype == DType::Bool && self.combiner != Combiner::Set {
-            return Err(TypeError::new(format!("combiner {} takes numbers, got {x}", self.combiner.word())));
+            return Err(TypeError::new(format!(
+                "combiner {} takes numbers, got {x}",
+                self.combiner.word()
+            )));
         }
         let windows = self.windows();
         windows.check(x, indices, updates.rank())?;
-        if let Some(axis) = self.inserted_window_dims.iter().find(|&&axis| x.shape[axis] == 0) {
-            return Err(TypeError::new(format!("axis {axis} of {x} has no element to update")));
+        if let Some(axis) = self
+            .inserted_window_dims
+            .iter()
+            .find(|&&axis| x.shape[axis] == 0)
+        {
+            return Err(TypeError::new(format!(
+                "axis {axis} of {x} has no element to update"
+            )));
         }
         let batch = windows.batch_shape(indices);
         let axes = windows.window_axes(x.rank());
         let expected_rank = batch.len() + axes.len();
         let fits = updates.rank() == expected_rank && {
-            let window: Vec<usize> = self.update_window_dims.iter().map(|&dim| updates.shape[dim]).collect();
-            windows.interleave(&batch, &window) == updates.shape && axes.iter().zip(&window).all(|(&axis, &size)| size <= x.shape[axis])
+            let window: Vec<usize> = self
+                .update_window_dims
+                .iter()
+                .map(|&dim| updates.shape[dim])
+                .collect();
+            windows.interleave(&batch, &window) == updates.shape
+                && axes
+                    .iter()
+                    .zip(&window)
+                    .all(|(&axis, &size)| size <= x.shape[axis])
         };
         if !fits {
             let window: Vec<usize> = axes.iter().map(|&axis| x.shape[axis]).collect();
@@ -141,12 +181,18 @@ impl Op for Scatter {
         let windows = self.windows();
         let sizes = self.window_sizes(&x.ty.shape, &updates.ty.shape);
         let axes = windows.window_axes(x.ty.rank());
-        let window_shape: Vec<usize> = self.update_window_dims.iter().map(|&dim| updates.ty.shape[dim]).collect();
+        let window_shape: Vec<usize> = self
+            .update_window_dims
+            .iter()
+            .map(|&dim| updates.ty.shape[dim])
+            .collect();
         let mut result = x.clone();
         // Window by window, as XLA does: where windows meet, the later one is the later write.
         for_each_index(&windows.batch_shape(&indices.ty), |batch| {
             let start = windows.start(x.ty.rank(), indices, batch);
-            let fits = |axis: usize| start[axis] >= 0 && start[axis] + sizes[axis] as i128 <= x.ty.shape[axis] as i128;
+            let fits = |axis: usize| {
+                start[axis] >= 0 && start[axis] + sizes[axis] as i128 <= x.ty.shape[axis] as i128
+            };
             if !(0..x.ty.rank()).all(fits) {
                 return;
             }
@@ -156,13 +202,22 @@ impl Op for Scatter {
                 for (&axis, &within) in axes.iter().zip(window) {
                     target[axis] += within;
                 }
-                result.set(&target, self.combiner.scalar(result.at(&target), updates.at(&index)));
+                result.set(
+                    &target,
+                    self.combiner.scalar(result.at(&target), updates.at(&index)),
+                );
             });
         });
         vec![result]
     }
 
-    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Vec<(Var, bool)> {
+    fn vmap(
+        &self,
+        b: &mut Builder,
+        cx: &VmapContext,
+        inputs: &[Var],
+        batched: &[bool],
+    ) -> Vec<(Var, bool)> {
         let x = cx.batch(b, inputs[0], batched[0]);
         let updates = cx.batch(b, inputs[2], batched[2]);
         let mut op = self.clone();
@@ -171,7 +226,8 @@ impl Op for Scatter {
         if batched[1] {
             op.update_window_dims = shifted(&op.update_window_dims);
             op.input_batching_dims = shifted_with_batch(&op.input_batching_dims);
-            op.scatter_indices_batching_dims = shifted_with_batch(&op.scatter_indices_batching_dims);
+            op.scatter_indices_batching_dims =
+                shifted_with_batch(&op.scatter_indices_batching_dims);
             op.index_vector_dim += 1;
         } else {
             // Every window reaches over the whole batch.
@@ -181,15 +237,31 @@ impl Op for Scatter {
         vec![(b.emit1(op, &[x, inputs[1], updates]), true)]
     }
 
-    fn jvp(&self, b: &mut Builder, inputs: &[Var], outputs: &[Var], tangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn jvp(
+        &self,
+        b: &mut Builder,
+        inputs: &[Var],
+        outputs: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         self.tangent(b, inputs, outputs, tangents)
     }
 
-    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn transpose(
+        &self,
+        b: &mut Builder,
+        inputs: &[Operand],
+        cotangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         self.cotangents(b, inputs, cotangents)
     }
 
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
+    fn lower(
+        &self,
+        hlo: &mut dyn Hlo,
+        inputs: &[HloValue],
+        results: &[TensorType],
+    ) -> Vec<HloValue> {
         let scalar = TensorType::scalar(results[0].dtype);
         let arguments = hlo.begin_region(&[scalar.clone(), scalar]);
         let combined = match self.combiner.hlo() {
@@ -210,7 +282,13 @@ impl Op for Scatter {
             ("indices_are_sorted", HloAttribute::Bool(false)),
             ("unique_indices", HloAttribute::Bool(self.unique_indices)),
         ];
-        hlo.op(HloOp { name: "stablehlo.scatter", operands: inputs, attributes, regions: vec![region], results })
+        hlo.op(HloOp {
+            name: "stablehlo.scatter",
+            operands: inputs,
+            attributes,
+            regions: vec![region],
+            results,
+        })
     }
 }
 
@@ -234,17 +312,34 @@ mod tests {
         let updates = b.param(TensorType::new(DType::F32, [3]));
         let indices = b.constant(Array::ints(DType::I32, [3], &[1, 1, 0]));
         let result = b.scatter(x, indices, updates, Scatter::at(1, 1, 0, Combiner::Max));
-        let (forward, _) = jvp(&b.finish("max", vec![result]), &[true, true]).expect("max has a derivative");
+        let (forward, _) =
+            jvp(&b.finish("max", vec![result]), &[true, true]).expect("max has a derivative");
         let floats = |values: &[f64]| Array::floats(DType::F32, [values.len()], values);
-        let results = forward.eval(&[floats(&[1.0, 5.0]), floats(&[5.0, 5.0, 3.0]), floats(&[7.0, 3.0]), floats(&[6.0, 9.0, 2.0])]);
+        let results = forward.eval(&[
+            floats(&[1.0, 5.0]),
+            floats(&[5.0, 5.0, 3.0]),
+            floats(&[7.0, 3.0]),
+            floats(&[6.0, 9.0, 2.0]),
+        ]);
         assert_eq!(results, [floats(&[3.0, 5.0]), floats(&[2.0, 6.0])]);
     }
 
     #[test]
     fn a_window_over_the_edge_is_dropped_whole() {
-        let pairs = Scatter { update_window_dims: vec![0], inserted_window_dims: vec![], index_vector_dim: 0, ..Scatter::at(1, 0, 0, Combiner::Set) };
+        let pairs = Scatter {
+            update_window_dims: vec![0],
+            inserted_window_dims: vec![],
+            index_vector_dim: 0,
+            ..Scatter::at(1, 0, 0, Combiner::Set)
+        };
         let ints = |values: &[i128]| Array::ints(DType::I32, [values.len()], values);
-        assert_eq!(pairs.eval(&[ints(&[1, 2, 3]), ints(&[2]), ints(&[8, 9])]), [ints(&[1, 2, 3])]);
-        assert_eq!(pairs.eval(&[ints(&[1, 2, 3]), ints(&[1]), ints(&[8, 9])]), [ints(&[1, 8, 9])]);
+        assert_eq!(
+            pairs.eval(&[ints(&[1, 2, 3]), ints(&[2]), ints(&[8, 9])]),
+            [ints(&[1, 2, 3])]
+        );
+        assert_eq!(
+            pairs.eval(&[ints(&[1, 2, 3]), ints(&[1]), ints(&[8, 9])]),
+            [ints(&[1, 8, 9])]
+        );
     }
 }

@@ -28,7 +28,10 @@ impl BroadcastInDim {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
         let sample = |x: Array, shape: &[usize], dims: &[usize]| {
-            let op = BroadcastInDim { shape: shape.to_vec(), broadcast_dimensions: dims.to_vec() };
+            let op = BroadcastInDim {
+                shape: shape.to_vec(),
+                broadcast_dimensions: dims.to_vec(),
+            };
             Sample::new(op, vec![x])
         };
         vec![
@@ -61,7 +64,9 @@ impl Op for BroadcastInDim {
         TypeError::check_arity(inputs, 1)?;
         let (x, dims) = (&inputs[0], &self.broadcast_dimensions);
         if dims.len() != x.rank() {
-            return Err(TypeError::new(format!("broadcast_dimensions must name one result axis for each axis of {x}, got {dims:?}")));
+            return Err(TypeError::new(format!(
+                "broadcast_dimensions must name one result axis for each axis of {x}, got {dims:?}"
+            )));
         }
         check_axes("broadcast_dimensions", dims, self.shape.len())?;
         for (axis, (&extent, &dim)) in x.shape.iter().zip(dims).enumerate() {
@@ -78,26 +83,57 @@ impl Op for BroadcastInDim {
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let x = &inputs[0];
         let mut source = vec![0; x.ty.rank()];
-        vec![Array::from_fn(x.ty.with_shape(self.shape.clone()), |index| {
-            for (axis, &dim) in self.broadcast_dimensions.iter().enumerate() {
-                source[axis] = if x.ty.shape[axis] == 1 { 0 } else { index[dim] };
-            }
-            x.at(&source)
-        })]
+        vec![Array::from_fn(
+            x.ty.with_shape(self.shape.clone()),
+            |index| {
+                for (axis, &dim) in self.broadcast_dimensions.iter().enumerate() {
+                    source[axis] = if x.ty.shape[axis] == 1 { 0 } else { index[dim] };
+                }
+                x.at(&source)
+            },
+        )]
     }
 
-    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], _: &[bool]) -> Vec<(Var, bool)> {
+    fn vmap(
+        &self,
+        b: &mut Builder,
+        cx: &VmapContext,
+        inputs: &[Var],
+        _: &[bool],
+    ) -> Vec<(Var, bool)> {
         let shape = prepended(cx.size, &self.shape);
         let broadcast_dimensions = shifted_with_batch(&self.broadcast_dimensions);
-        vec![(b.emit1(BroadcastInDim { shape, broadcast_dimensions }, inputs), true)]
+        vec![(
+            b.emit1(
+                BroadcastInDim {
+                    shape,
+                    broadcast_dimensions,
+                },
+                inputs,
+            ),
+            true,
+        )]
     }
 
-    fn jvp(&self, b: &mut Builder, _: &[Var], _: &[Var], tangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn jvp(
+        &self,
+        b: &mut Builder,
+        _: &[Var],
+        _: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         Rule::Some(vec![tangents[0].map(|t| b.emit1(self.clone(), &[t]))])
     }
 
-    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
-        let (Some(x), Some(ct)) = (inputs[0].linear(), cotangents[0]) else { return Rule::Some(vec![None]) };
+    fn transpose(
+        &self,
+        b: &mut Builder,
+        inputs: &[Operand],
+        cotangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
+        let (Some(x), Some(ct)) = (inputs[0].linear(), cotangents[0]) else {
+            return Rule::Some(vec![None]);
+        };
         // What was repeated is summed; the axes that are left stand in the result's order, not yet in the operand's.
         let mut kept: Vec<(usize, usize)> = Vec::new();
         for (axis, &extent) in x.shape.iter().enumerate() {
@@ -105,11 +141,19 @@ impl Op for BroadcastInDim {
                 kept.push((self.broadcast_dimensions[axis], axis));
             }
         }
-        let summed: Vec<usize> = (0..self.shape.len()).filter(|dim| kept.iter().all(|(d, _)| d != dim)).collect();
-        let sum = if summed.is_empty() { ct } else { b.reduce_sum(ct, &summed) };
+        let summed: Vec<usize> = (0..self.shape.len())
+            .filter(|dim| kept.iter().all(|(d, _)| d != dim))
+            .collect();
+        let sum = if summed.is_empty() {
+            ct
+        } else {
+            b.reduce_sum(ct, &summed)
+        };
         let mut order: Vec<usize> = (0..kept.len()).collect();
         order.sort_by_key(|&i| kept[i].0);
-        let permutation: Vec<usize> = (0..kept.len()).map(|i| order.iter().position(|&o| o == i).expect("a permutation")).collect();
+        let permutation: Vec<usize> = (0..kept.len())
+            .map(|i| order.iter().position(|&o| o == i).expect("a permutation"))
+            .collect();
         let permuted = b.permute(sum, &permutation);
         Rule::Some(vec![Some(b.reshape(permuted, &x.shape))])
     }
@@ -118,8 +162,18 @@ impl Op for BroadcastInDim {
         true
     }
 
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
-        vec![hlo_broadcast(hlo, inputs[0], &self.broadcast_dimensions, &results[0])]
+    fn lower(
+        &self,
+        hlo: &mut dyn Hlo,
+        inputs: &[HloValue],
+        results: &[TensorType],
+    ) -> Vec<HloValue> {
+        vec![hlo_broadcast(
+            hlo,
+            inputs[0],
+            &self.broadcast_dimensions,
+            &results[0],
+        )]
     }
 }
 
@@ -130,13 +184,25 @@ impl Builder {
         if self.ty(x).shape == shape && dims.iter().copied().eq(0..shape.len()) {
             return x;
         }
-        self.emit1(BroadcastInDim { shape: shape.to_vec(), broadcast_dimensions: dims.to_vec() }, &[x])
+        self.emit1(
+            BroadcastInDim {
+                shape: shape.to_vec(),
+                broadcast_dimensions: dims.to_vec(),
+            },
+            &[x],
+        )
     }
 
     /// `size` copies of `x` along a new leading axis.
     pub fn broadcast_leading(&mut self, x: Var, size: usize) -> Var {
         let shape = self.ty(x).stacked(size).shape;
         let dims: Vec<usize> = (1..shape.len()).collect();
-        self.emit1(BroadcastInDim { shape, broadcast_dimensions: dims }, &[x])
+        self.emit1(
+            BroadcastInDim {
+                shape,
+                broadcast_dimensions: dims,
+            },
+            &[x],
+        )
     }
 }

@@ -43,9 +43,14 @@ impl Op for Concatenate {
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
-        let Some(first) = inputs.first() else { return Err(TypeError::new("expected at least one operand, got none")) };
+        let Some(first) = inputs.first() else {
+            return Err(TypeError::new("expected at least one operand, got none"));
+        };
         if self.dimension >= first.rank() {
-            return Err(TypeError::new(format!("dimension {} is not an axis of {first}", self.dimension)));
+            return Err(TypeError::new(format!(
+                "dimension {} is not an axis of {first}",
+                self.dimension
+            )));
         }
         let mut result = first.clone();
         result.shape[self.dimension] = 0;
@@ -67,7 +72,10 @@ impl Op for Concatenate {
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let types: Vec<TensorType> = inputs.iter().map(|input| input.ty.clone()).collect();
-        let ty = self.infer(&types).expect("eval is given well-typed operands").remove(0);
+        let ty = self
+            .infer(&types)
+            .expect("eval is given well-typed operands")
+            .remove(0);
         vec![Array::from_fn(ty, |index| {
             let mut source = index.to_vec();
             for input in inputs {
@@ -81,18 +89,53 @@ impl Op for Concatenate {
         })]
     }
 
-    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Vec<(Var, bool)> {
-        let inputs: Vec<Var> = inputs.iter().zip(batched).map(|(&x, &is)| cx.batch(b, x, is)).collect();
-        vec![(b.emit1(Concatenate { dimension: self.dimension + 1 }, &inputs), true)]
+    fn vmap(
+        &self,
+        b: &mut Builder,
+        cx: &VmapContext,
+        inputs: &[Var],
+        batched: &[bool],
+    ) -> Vec<(Var, bool)> {
+        let inputs: Vec<Var> = inputs
+            .iter()
+            .zip(batched)
+            .map(|(&x, &is)| cx.batch(b, x, is))
+            .collect();
+        vec![(
+            b.emit1(
+                Concatenate {
+                    dimension: self.dimension + 1,
+                },
+                &inputs,
+            ),
+            true,
+        )]
     }
 
-    fn jvp(&self, b: &mut Builder, inputs: &[Var], _: &[Var], tangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
-        let parts: Vec<Var> = inputs.iter().zip(tangents).map(|(&x, t)| t.unwrap_or_else(|| b.full_like(x, 0.0))).collect();
+    fn jvp(
+        &self,
+        b: &mut Builder,
+        inputs: &[Var],
+        _: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
+        let parts: Vec<Var> = inputs
+            .iter()
+            .zip(tangents)
+            .map(|(&x, t)| t.unwrap_or_else(|| b.full_like(x, 0.0)))
+            .collect();
         Rule::Some(vec![Some(b.emit1(self.clone(), &parts))])
     }
 
-    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
-        let Some(ct) = cotangents[0] else { return Rule::Some(vec![None; inputs.len()]) };
+    fn transpose(
+        &self,
+        b: &mut Builder,
+        inputs: &[Operand],
+        cotangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
+        let Some(ct) = cotangents[0] else {
+            return Rule::Some(vec![None; inputs.len()]);
+        };
         let mut start = 0;
         let mut parts = Vec::with_capacity(inputs.len());
         for input in inputs {
@@ -101,15 +144,30 @@ impl Op for Concatenate {
                     Operand::Known(var) => b.ty(*var).shape[self.dimension],
                     Operand::Linear(ty) => ty.shape[self.dimension],
                 };
-            parts.push(input.is_linear().then(|| b.slice_axis(ct, self.dimension, start, limit)));
+            parts.push(
+                input
+                    .is_linear()
+                    .then(|| b.slice_axis(ct, self.dimension, start, limit)),
+            );
             start = limit;
         }
         Rule::Some(parts)
     }
 
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
+    fn lower(
+        &self,
+        hlo: &mut dyn Hlo,
+        inputs: &[HloValue],
+        results: &[TensorType],
+    ) -> Vec<HloValue> {
         let dimension = HloAttribute::I64(self.dimension as i64);
-        vec![hlo_op(hlo, "stablehlo.concatenate", inputs, vec![("dimension", dimension)], &results[0])]
+        vec![hlo_op(
+            hlo,
+            "stablehlo.concatenate",
+            inputs,
+            vec![("dimension", dimension)],
+            &results[0],
+        )]
     }
 }
 
@@ -117,6 +175,10 @@ impl Builder {
     /// `xs` joined along the axis `dimension`; a single one is itself.
     #[track_caller]
     pub fn concatenate(&mut self, xs: &[Var], dimension: usize) -> Var {
-        if let [x] = xs { *x } else { self.emit1(Concatenate { dimension }, xs) }
+        if let [x] = xs {
+            *x
+        } else {
+            self.emit1(Concatenate { dimension }, xs)
+        }
     }
 }

@@ -31,8 +31,15 @@ impl Pad {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
         let sample = |x: Array, low: &[i64], high: &[i64], interior: &[i64]| {
-            let value = Array::splat(TensorType::scalar(x.ty.dtype), Scalar::number(x.ty.dtype, 9));
-            let op = Pad { low: low.to_vec(), high: high.to_vec(), interior: interior.to_vec() };
+            let value = Array::splat(
+                TensorType::scalar(x.ty.dtype),
+                Scalar::number(x.ty.dtype, 9),
+            );
+            let op = Pad {
+                low: low.to_vec(),
+                high: high.to_vec(),
+                interior: interior.to_vec(),
+            };
             Sample::new(op, vec![x, value])
         };
         vec![
@@ -74,15 +81,27 @@ impl Op for Pad {
         TypeError::check_arity(inputs, 2)?;
         let (x, value) = (&inputs[0], &inputs[1]);
         if *value != TensorType::scalar(x.dtype) {
-            return Err(TypeError::new(format!("the padding value of {x} must be {}[], got {value}", x.dtype)));
+            return Err(TypeError::new(format!(
+                "the padding value of {x} must be {}[], got {value}",
+                x.dtype
+            )));
         }
-        for (name, amounts) in [("low", &self.low), ("high", &self.high), ("interior", &self.interior)] {
+        for (name, amounts) in [
+            ("low", &self.low),
+            ("high", &self.high),
+            ("interior", &self.interior),
+        ] {
             if amounts.len() != x.rank() {
-                return Err(TypeError::new(format!("{name} must have one amount for each axis of {x}, got {amounts:?}")));
+                return Err(TypeError::new(format!(
+                    "{name} must have one amount for each axis of {x}, got {amounts:?}"
+                )));
             }
         }
         if self.interior.iter().any(|&amount| amount < 0) {
-            return Err(TypeError::new(format!("interior amounts must not be negative, got {:?}", self.interior)));
+            return Err(TypeError::new(format!(
+                "interior amounts must not be negative, got {:?}",
+                self.interior
+            )));
         }
         let extents = (0..x.rank()).map(|axis| {
             usize::try_from(self.extent(axis, x.shape[axis])).map_err(|_| {
@@ -97,7 +116,9 @@ impl Op for Pad {
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let (x, value) = (&inputs[0], inputs[1].data[0]);
-        let shape: Vec<usize> = (0..x.ty.rank()).map(|axis| self.extent(axis, x.ty.shape[axis]) as usize).collect();
+        let shape: Vec<usize> = (0..x.ty.rank())
+            .map(|axis| self.extent(axis, x.ty.shape[axis]) as usize)
+            .collect();
         let mut result = Array::splat(x.ty.with_shape(shape.clone()), value);
         let mut target = vec![0; shape.len()];
         for_each_index(&x.ty.shape, |index| {
@@ -113,8 +134,18 @@ impl Op for Pad {
         vec![result]
     }
 
-    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Vec<(Var, bool)> {
-        let wide = Pad { low: prepended(0, &self.low), high: prepended(0, &self.high), interior: prepended(0, &self.interior) };
+    fn vmap(
+        &self,
+        b: &mut Builder,
+        cx: &VmapContext,
+        inputs: &[Var],
+        batched: &[bool],
+    ) -> Vec<(Var, bool)> {
+        let wide = Pad {
+            low: prepended(0, &self.low),
+            high: prepended(0, &self.high),
+            interior: prepended(0, &self.interior),
+        };
         let x = cx.batch(b, inputs[0], batched[0]);
         if !batched[1] {
             return vec![(b.emit1(wide, &[x, inputs[1]]), true)];
@@ -131,13 +162,30 @@ impl Op for Pad {
         vec![(b.select(mask, padded, values), true)]
     }
 
-    fn jvp(&self, b: &mut Builder, inputs: &[Var], _: &[Var], tangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
-        let parts: Vec<Var> = inputs.iter().zip(tangents).map(|(&x, t)| t.unwrap_or_else(|| b.full_like(x, 0.0))).collect();
+    fn jvp(
+        &self,
+        b: &mut Builder,
+        inputs: &[Var],
+        _: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
+        let parts: Vec<Var> = inputs
+            .iter()
+            .zip(tangents)
+            .map(|(&x, t)| t.unwrap_or_else(|| b.full_like(x, 0.0)))
+            .collect();
         Rule::Some(vec![Some(b.emit1(self.clone(), &parts))])
     }
 
-    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
-        let Some(ct) = cotangents[0] else { return Rule::Some(vec![None, None]) };
+    fn transpose(
+        &self,
+        b: &mut Builder,
+        inputs: &[Operand],
+        cotangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
+        let Some(ct) = cotangents[0] else {
+            return Rule::Some(vec![None, None]);
+        };
         let x = match &inputs[0] {
             Operand::Known(var) => b.ty(*var).clone(),
             Operand::Linear(ty) => ty.clone(),
@@ -149,7 +197,11 @@ impl Op for Pad {
             let high: Vec<i64> = self.high.iter().map(|amount| -amount).collect();
             let spread = b.pad(ct, zero, &low, &high, &vec![0; low.len()]);
             let limit = b.ty(spread).shape.clone();
-            let strides: Vec<usize> = self.interior.iter().map(|&amount| amount as usize + 1).collect();
+            let strides: Vec<usize> = self
+                .interior
+                .iter()
+                .map(|&amount| amount as usize + 1)
+                .collect();
             b.slice(spread, &vec![0; limit.len()], &limit, &strides)
         });
         let of_value = inputs[1].is_linear().then(|| {
@@ -158,18 +210,39 @@ impl Op for Pad {
             let zeros = b.full_like(ct, 0.0);
             let padding = b.select(mask, zeros, ct);
             let axes: Vec<usize> = (0..x.rank()).collect();
-            if axes.is_empty() { padding } else { b.reduce_sum(padding, &axes) }
+            if axes.is_empty() {
+                padding
+            } else {
+                b.reduce_sum(padding, &axes)
+            }
         });
         Rule::Some(vec![of_x, of_value])
     }
 
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
+    fn lower(
+        &self,
+        hlo: &mut dyn Hlo,
+        inputs: &[HloValue],
+        results: &[TensorType],
+    ) -> Vec<HloValue> {
         let attributes = vec![
             ("edge_padding_low", HloAttribute::I64Array(self.low.clone())),
-            ("edge_padding_high", HloAttribute::I64Array(self.high.clone())),
-            ("interior_padding", HloAttribute::I64Array(self.interior.clone())),
+            (
+                "edge_padding_high",
+                HloAttribute::I64Array(self.high.clone()),
+            ),
+            (
+                "interior_padding",
+                HloAttribute::I64Array(self.interior.clone()),
+            ),
         ];
-        vec![hlo_op(hlo, "stablehlo.pad", inputs, attributes, &results[0])]
+        vec![hlo_op(
+            hlo,
+            "stablehlo.pad",
+            inputs,
+            attributes,
+            &results[0],
+        )]
     }
 }
 
@@ -177,9 +250,21 @@ impl Builder {
     /// `value` around and between the elements of `x`, see [`Pad`]; the same variable where all amounts are zero.
     #[track_caller]
     pub fn pad(&mut self, x: Var, value: Var, low: &[i64], high: &[i64], interior: &[i64]) -> Var {
-        if low.iter().chain(high).chain(interior).all(|&amount| amount == 0) {
+        if low
+            .iter()
+            .chain(high)
+            .chain(interior)
+            .all(|&amount| amount == 0)
+        {
             return x;
         }
-        self.emit1(Pad { low: low.to_vec(), high: high.to_vec(), interior: interior.to_vec() }, &[x, value])
+        self.emit1(
+            Pad {
+                low: low.to_vec(),
+                high: high.to_vec(),
+                interior: interior.to_vec(),
+            },
+            &[x, value],
+        )
     }
 }

@@ -22,7 +22,14 @@ op_struct! {
 impl Reshape {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
-        let sample = |x: Array, shape: &[usize]| Sample::new(Reshape { shape: shape.to_vec() }, vec![x]);
+        let sample = |x: Array, shape: &[usize]| {
+            Sample::new(
+                Reshape {
+                    shape: shape.to_vec(),
+                },
+                vec![x],
+            )
+        };
         vec![
             sample(ramp(DType::F32, [2, 3]), &[3, 2]),
             sample(ramp(DType::F32, [6]), &[1, 2, 3]),
@@ -58,19 +65,49 @@ impl Op for Reshape {
     }
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
-        vec![Array { ty: inputs[0].ty.with_shape(self.shape.clone()), data: inputs[0].data.clone() }]
+        vec![Array {
+            ty: inputs[0].ty.with_shape(self.shape.clone()),
+            data: inputs[0].data.clone(),
+        }]
     }
 
-    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], _: &[bool]) -> Vec<(Var, bool)> {
-        vec![(b.emit1(Reshape { shape: prepended(cx.size, &self.shape) }, inputs), true)]
+    fn vmap(
+        &self,
+        b: &mut Builder,
+        cx: &VmapContext,
+        inputs: &[Var],
+        _: &[bool],
+    ) -> Vec<(Var, bool)> {
+        vec![(
+            b.emit1(
+                Reshape {
+                    shape: prepended(cx.size, &self.shape),
+                },
+                inputs,
+            ),
+            true,
+        )]
     }
 
-    fn jvp(&self, b: &mut Builder, _: &[Var], _: &[Var], tangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn jvp(
+        &self,
+        b: &mut Builder,
+        _: &[Var],
+        _: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         Rule::Some(vec![tangents[0].map(|t| b.emit1(self.clone(), &[t]))])
     }
 
-    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
-        let (Some(x), Some(ct)) = (inputs[0].linear(), cotangents[0]) else { return Rule::Some(vec![None]) };
+    fn transpose(
+        &self,
+        b: &mut Builder,
+        inputs: &[Operand],
+        cotangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
+        let (Some(x), Some(ct)) = (inputs[0].linear(), cotangents[0]) else {
+            return Rule::Some(vec![None]);
+        };
         Rule::Some(vec![Some(b.reshape(ct, &x.shape))])
     }
 
@@ -78,7 +115,12 @@ impl Op for Reshape {
         true
     }
 
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
+    fn lower(
+        &self,
+        hlo: &mut dyn Hlo,
+        inputs: &[HloValue],
+        results: &[TensorType],
+    ) -> Vec<HloValue> {
         vec![hlo_reshape(hlo, inputs[0], &results[0])]
     }
 }
@@ -87,6 +129,15 @@ impl Builder {
     /// The same elements under another shape; the same variable where `x` has that shape.
     #[track_caller]
     pub fn reshape(&mut self, x: Var, shape: &[usize]) -> Var {
-        if self.ty(x).shape == shape { x } else { self.emit1(Reshape { shape: shape.to_vec() }, &[x]) }
+        if self.ty(x).shape == shape {
+            x
+        } else {
+            self.emit1(
+                Reshape {
+                    shape: shape.to_vec(),
+                },
+                &[x],
+            )
+        }
     }
 }

@@ -22,7 +22,14 @@ op_struct! {
 impl Reverse {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
-        let sample = |x: Array, dimensions: &[usize]| Sample::new(Reverse { dimensions: dimensions.to_vec() }, vec![x]);
+        let sample = |x: Array, dimensions: &[usize]| {
+            Sample::new(
+                Reverse {
+                    dimensions: dimensions.to_vec(),
+                },
+                vec![x],
+            )
+        };
         vec![
             sample(ramp(DType::F32, [3]), &[0]),
             sample(ramp(DType::F32, [2, 3]), &[1]),
@@ -58,21 +65,57 @@ impl Op for Reverse {
         })]
     }
 
-    fn vmap(&self, b: &mut Builder, _: &VmapContext, inputs: &[Var], _: &[bool]) -> Vec<(Var, bool)> {
-        vec![(b.emit1(Reverse { dimensions: shifted(&self.dimensions) }, inputs), true)]
+    fn vmap(
+        &self,
+        b: &mut Builder,
+        _: &VmapContext,
+        inputs: &[Var],
+        _: &[bool],
+    ) -> Vec<(Var, bool)> {
+        vec![(
+            b.emit1(
+                Reverse {
+                    dimensions: shifted(&self.dimensions),
+                },
+                inputs,
+            ),
+            true,
+        )]
     }
 
-    fn jvp(&self, b: &mut Builder, _: &[Var], _: &[Var], tangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn jvp(
+        &self,
+        b: &mut Builder,
+        _: &[Var],
+        _: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         Rule::Some(vec![tangents[0].map(|t| b.emit1(self.clone(), &[t]))])
     }
 
-    fn transpose(&self, b: &mut Builder, _: &[Operand], cotangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn transpose(
+        &self,
+        b: &mut Builder,
+        _: &[Operand],
+        cotangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         Rule::Some(vec![cotangents[0].map(|ct| b.emit1(self.clone(), &[ct]))])
     }
 
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
+    fn lower(
+        &self,
+        hlo: &mut dyn Hlo,
+        inputs: &[HloValue],
+        results: &[TensorType],
+    ) -> Vec<HloValue> {
         let dimensions = hlo_axes(&self.dimensions);
-        vec![hlo_op(hlo, "stablehlo.reverse", inputs, vec![("dimensions", dimensions)], &results[0])]
+        vec![hlo_op(
+            hlo,
+            "stablehlo.reverse",
+            inputs,
+            vec![("dimensions", dimensions)],
+            &results[0],
+        )]
     }
 }
 
@@ -80,6 +123,15 @@ impl Builder {
     /// The elements of `x` in opposite order along `dims`; the same variable where there are none.
     #[track_caller]
     pub fn reverse(&mut self, x: Var, dims: &[usize]) -> Var {
-        if dims.is_empty() { x } else { self.emit1(Reverse { dimensions: dims.to_vec() }, &[x]) }
+        if dims.is_empty() {
+            x
+        } else {
+            self.emit1(
+                Reverse {
+                    dimensions: dims.to_vec(),
+                },
+                &[x],
+            )
+        }
     }
 }

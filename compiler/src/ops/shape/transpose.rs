@@ -22,7 +22,14 @@ op_struct! {
 impl Transpose {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
-        let sample = |x: Array, permutation: &[usize]| Sample::new(Transpose { permutation: permutation.to_vec() }, vec![x]);
+        let sample = |x: Array, permutation: &[usize]| {
+            Sample::new(
+                Transpose {
+                    permutation: permutation.to_vec(),
+                },
+                vec![x],
+            )
+        };
         vec![
             sample(ramp(DType::F32, [2, 3]), &[1, 0]),
             sample(ramp(DType::F32, [2, 3, 4]), &[2, 0, 1]),
@@ -56,15 +63,28 @@ impl Op for Transpose {
         TypeError::check_arity(inputs, 1)?;
         let (x, permutation) = (&inputs[0], &self.permutation);
         if permutation.len() != x.rank() {
-            return Err(TypeError::new(format!("permutation {permutation:?} must name each axis of {x} once")));
+            return Err(TypeError::new(format!(
+                "permutation {permutation:?} must name each axis of {x} once"
+            )));
         }
         check_axes("permutation", permutation, x.rank())?;
-        Ok(vec![x.with_shape(permutation.iter().map(|&axis| x.shape[axis]).collect::<Vec<_>>())])
+        Ok(vec![
+            x.with_shape(
+                permutation
+                    .iter()
+                    .map(|&axis| x.shape[axis])
+                    .collect::<Vec<_>>(),
+            ),
+        ])
     }
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let x = &inputs[0];
-        let shape: Vec<usize> = self.permutation.iter().map(|&axis| x.ty.shape[axis]).collect();
+        let shape: Vec<usize> = self
+            .permutation
+            .iter()
+            .map(|&axis| x.ty.shape[axis])
+            .collect();
         let mut source = vec![0; shape.len()];
         vec![Array::from_fn(x.ty.with_shape(shape), |index| {
             for (&axis, &i) in self.permutation.iter().zip(index) {
@@ -74,25 +94,63 @@ impl Op for Transpose {
         })]
     }
 
-    fn vmap(&self, b: &mut Builder, _: &VmapContext, inputs: &[Var], _: &[bool]) -> Vec<(Var, bool)> {
-        vec![(b.emit1(Transpose { permutation: shifted_with_batch(&self.permutation) }, inputs), true)]
+    fn vmap(
+        &self,
+        b: &mut Builder,
+        _: &VmapContext,
+        inputs: &[Var],
+        _: &[bool],
+    ) -> Vec<(Var, bool)> {
+        vec![(
+            b.emit1(
+                Transpose {
+                    permutation: shifted_with_batch(&self.permutation),
+                },
+                inputs,
+            ),
+            true,
+        )]
     }
 
-    fn jvp(&self, b: &mut Builder, _: &[Var], _: &[Var], tangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
+    fn jvp(
+        &self,
+        b: &mut Builder,
+        _: &[Var],
+        _: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
         Rule::Some(vec![tangents[0].map(|t| b.emit1(self.clone(), &[t]))])
     }
 
-    fn transpose(&self, b: &mut Builder, _: &[Operand], cotangents: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![cotangents[0].map(|ct| b.permute(ct, &inverse(&self.permutation)))])
+    fn transpose(
+        &self,
+        b: &mut Builder,
+        _: &[Operand],
+        cotangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
+        Rule::Some(vec![
+            cotangents[0].map(|ct| b.permute(ct, &inverse(&self.permutation))),
+        ])
     }
 
     fn recompute(&self) -> bool {
         true
     }
 
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
+    fn lower(
+        &self,
+        hlo: &mut dyn Hlo,
+        inputs: &[HloValue],
+        results: &[TensorType],
+    ) -> Vec<HloValue> {
         let permutation = hlo_axes(&self.permutation);
-        vec![hlo_op(hlo, "stablehlo.transpose", inputs, vec![("permutation", permutation)], &results[0])]
+        vec![hlo_op(
+            hlo,
+            "stablehlo.transpose",
+            inputs,
+            vec![("permutation", permutation)],
+            &results[0],
+        )]
     }
 }
 
@@ -103,7 +161,12 @@ impl Builder {
         if permutation.iter().copied().eq(0..self.ty(x).rank()) {
             return x;
         }
-        self.emit1(Transpose { permutation: permutation.to_vec() }, &[x])
+        self.emit1(
+            Transpose {
+                permutation: permutation.to_vec(),
+            },
+            &[x],
+        )
     }
 
     /// Axis `from` of `x` becomes axis `to`, the others keeping their order.
