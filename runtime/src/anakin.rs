@@ -10,7 +10,7 @@ use podracer_dsl::trace_replicated;
 
 use crate::program::{Lowered, Program, ProgramOptions, lower};
 use crate::tree::{Device, Host, Placement};
-use crate::{Client, CompileOptions, ExecuteError, HostArray, RuntimeError, Transfers, XlaOptions};
+use crate::{Client, CompileOptions, ExecuteError, HostArray, OptionValue, RuntimeError, Transfers, XlaOptions};
 
 /// The loop before it is compiled: two traced functions, and no device.
 ///
@@ -89,10 +89,22 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
         let state_placements = placed(state.replicated.leaves().len(), state.sharded.leaves().len());
         let metric_placements = placed(metrics.replicated.leaves().len(), metrics.sharded.leaves().len());
         let all = state_placements.iter().chain(&metric_placements).copied().collect();
-        let init = Program::compile(client, &format!("{}_init", self.name), &self.init, state_placements, options)?;
+        let init_options = quick(options, client.platform());
+        let init = Program::compile(client, &format!("{}_init", self.name), &self.init, state_placements, &init_options)?;
         let run = Program::compile(client, &self.name, &self.run, all, options)?;
         Ok(Anakin { init, run })
     }
+}
+
+/// The options for the program that makes the first state. It runs once, so on a CPU, where optimising takes longer than
+/// running, LLVM leaves its code as it is.
+fn quick(options: &ProgramOptions, platform: &str) -> ProgramOptions {
+    let mut options = options.clone();
+    let name = "xla_backend_optimization_level";
+    if platform == "cpu" && options.compile.xla.iter().all(|(given, _)| given != name) {
+        options.compile.xla.push((name.to_owned(), OptionValue::Int(0)));
+    }
+    options
 }
 
 /// The compiled loop.
