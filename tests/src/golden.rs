@@ -49,7 +49,7 @@ pub fn array(value: &Value) -> Result<Array> {
 /// A list of arrays.
 ///
 /// # Errors
-/// As [`array`].
+/// As [`array()`].
 pub fn arrays(value: &Value) -> Result<Vec<Array>> {
     value
         .as_array()
