@@ -4,7 +4,7 @@ use crate::array::Scalar;
 use crate::words;
 
 words! {
-    /// What [`Scatter`] makes of an element and its update.
+    /// What [`Scatter`](super::Scatter) makes of an element and its update.
     Combiner {
         /// The update.
         Set = "set",
