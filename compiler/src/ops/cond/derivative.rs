@@ -1,0 +1,174 @@
+//! cond's derivative in its three forms: every branch is transformed alike, so that their operands and results agree.
+
+use super::Cond;
+use crate::ir::{Builder, Var};
+use crate::ops::Operand;
+use crate::transform::{Linearized, TransformError, deal, jvp_with, linearize_with, transpose};
+use crate::types::TensorType;
+use std::sync::Arc;
+
+impl Cond {
+    pub(super) fn linearized(
+        &self,
+        b: &mut Builder,
+        inputs: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
+        let wrt: Vec<bool> = tangents[1..].iter().map(Option::is_some).collect();
+        let (branches, marks) = self.agree(|branch, force| {
+            linearize_with(branch, &wrt, force).map(|linearized| {
+                let marks = linearized.tangent_results.clone();
+                (linearized, marks)
+            })
+        })?;
+        let results = marks.len();
+
+        // Residuals of the same type share a slot over the branches; a branch fills with zeros what it does not use. A
+        // residual that is an operand needs no slot.
+        let mut slots: Vec<TensorType> = Vec::new();
+        let places: Vec<Vec<Place>> = branches
+            .iter()
+            .map(|branch| place_residuals(branch, results, &mut slots))
+            .collect();
+        let primal = branches.iter().zip(&places).map(|(branch, places)| {
+            let mut body = Builder::new();
+            let arguments: Vec<Var> = branch
+                .primal
+                .param_types()
+                .into_iter()
+                .map(|ty| body.param(ty))
+                .collect();
+            let outputs = body.inline(&branch.primal, &arguments);
+            let mut filled: Vec<Option<Var>> = vec![None; slots.len()];
+            for (place, &var) in places.iter().zip(&outputs[results..]) {
+                if let Place::Slot(slot) = place {
+                    filled[*slot] = Some(var);
+                }
+            }
+            let filled: Vec<Var> = filled
+                .into_iter()
+                .zip(&slots)
+                .map(|(var, ty)| var.unwrap_or_else(|| body.zeros(ty)))
+                .collect();
+            let all = outputs[..results].iter().copied().chain(filled).collect();
+            Arc::new(body.finish(branch.primal.name.clone(), all))
+        });
+        let outputs = b.emit(
+            Cond {
+                branches: primal.collect(),
+            },
+            inputs,
+        );
+
+        // The linear branches take all operands, all slots, the tangents.
+        let operand_types: Vec<TensorType> = self.branches[0].param_types();
+        let linear = branches.iter().zip(&places).map(|(branch, places)| {
+            let mut body = Builder::new();
+            let mut group = |types: &mut dyn Iterator<Item = TensorType>| {
+                types.map(|ty| body.param(ty)).collect::<Vec<Var>>()
+            };
+            let operands = group(&mut operand_types.iter().cloned());
+            let slots = group(&mut slots.iter().cloned());
+            let tangents = group(
+                &mut branch
+                    .linear
+                    .param_types()
+                    .into_iter()
+                    .skip(branch.residuals),
+            );
+            let arguments = places.iter().map(|place| match place {
+                Place::Operand(i) => operands[*i],
+                Place::Slot(i) => slots[*i],
+            });
+            let arguments: Vec<Var> = arguments.chain(tangents).collect();
+            let results = body.inline(&branch.linear, &arguments);
+            Arc::new(body.finish(branch.linear.name.clone(), results))
+        });
+        let operands: Vec<Var> = inputs
+            .iter()
+            .chain(&outputs[results..])
+            .copied()
+            .chain(tangents.iter().flatten().copied())
+            .collect();
+        let slopes = b.emit(
+            Cond {
+                branches: linear.collect(),
+            },
+            &operands,
+        );
+        Ok((outputs[..results].to_vec(), deal(&marks, slopes)))
+    }
+
+    pub(super) fn forward(
+        &self,
+        b: &mut Builder,
+        inputs: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
+        let wrt: Vec<bool> = tangents[1..].iter().map(Option::is_some).collect();
+        let (branches, marks) = self.agree(|branch, force| jvp_with(branch, &wrt, force))?;
+        let operands: Vec<Var> = inputs
+            .iter()
+            .copied()
+            .chain(tangents.iter().flatten().copied())
+            .collect();
+        let mut values = b.emit(
+            Cond {
+                branches: branches.into_iter().map(Arc::new).collect(),
+            },
+            &operands,
+        );
+        let slopes = values.split_off(marks.len());
+        Ok((values, deal(&marks, slopes)))
+    }
+
+    pub(super) fn transposed(
+        &self,
+        b: &mut Builder,
+        inputs: &[Operand],
+        cotangents: &[Option<Var>],
+    ) -> Result<Vec<Option<Var>>, TransformError> {
+        let marked: Vec<bool> = inputs[1..].iter().map(Operand::is_linear).collect();
+        let given: Vec<bool> = cotangents.iter().map(Option::is_some).collect();
+        // Every branch sends a cotangent to every linear operand, so that their results agree.
+        let force = vec![true; marked.iter().filter(|is| **is).count()];
+        let branches = self.branches.iter().map(|branch| {
+            transpose(branch, &marked, &given, &force).map(|(func, _)| Arc::new(func))
+        });
+        let branches = branches.collect::<Result<Vec<_>, _>>()?;
+        let operands: Vec<Var> = inputs
+            .iter()
+            .filter_map(Operand::known)
+            .chain(cotangents.iter().flatten().copied())
+            .collect();
+        let sent = b.emit(Cond { branches }, &operands);
+        Ok(std::iter::once(None).chain(deal(&marked, sent)).collect())
+    }
+}
+
+/// Where the linear branches find a residual.
+enum Place {
+    Operand(usize),
+    Slot(usize),
+}
+
+fn place_residuals(branch: &Linearized, results: usize, slots: &mut Vec<TensorType>) -> Vec<Place> {
+    let mut taken = vec![false; slots.len()];
+    let primal = &branch.primal;
+    let place = |&var: &Var| {
+        if let Some(i) = primal.params.iter().position(|&param| param == var) {
+            return Place::Operand(i);
+        }
+        let ty = primal.ty(var);
+        let slot = (0..slots.len())
+            .find(|&i| !taken[i] && slots[i] == *ty)
+            .unwrap_or_else(|| {
+                slots.push(ty.clone());
+                taken.push(false);
+                slots.len() - 1
+            });
+        taken[slot] = true;
+        Place::Slot(slot)
+    };
+    primal.results[results..].iter().map(place).collect()
+}
