@@ -5,12 +5,24 @@
 
 use std::time::Duration;
 
-use podracer_dsl::prelude::{Key, Placed, Replicas, Spec, Tensor, TraceErrors, Traced, Tree, pmean, scan, u32 as u32_spec};
+use podracer_dsl::prelude::{
+    Key, Placed, Replicas, Spec, Tensor, TraceErrors, Traced, Tree, pmean, scan, u32 as u32_spec,
+};
 use podracer_dsl::trace_replicated;
 
 use crate::program::{Lowered, Program, ProgramOptions, lower};
 use crate::tree::{Device, Host, Placement};
-use crate::{Client, CompileOptions, ExecuteError, HostArray, OptionValue, RuntimeError, Transfers, XlaOptions};
+use crate::{
+    Client, CompileOptions, ExecuteError, HostArray, OptionValue, RuntimeError, Transfers,
+    XlaOptions,
+};
+
+/// What the loop's program takes.
+type In<R, S> = (Placed<R, S>,);
+/// What it gives: the state, and the metrics of its updates.
+type Out<R, S, M, E> = (Placed<R, S>, Placed<M, E>);
+/// The same where it is after a call.
+type Called<R, S, M, E> = (AnakinState<R, S>, Host<Placed<M, E>>);
 
 /// The loop before it is compiled: two traced functions, and no device.
 ///
@@ -19,7 +31,7 @@ pub struct AnakinLoop<R: Tree, S: Tree, M: Tree, E: Tree> {
     name: String,
     replicas: usize,
     init: Traced<(Tensor,), Placed<R, S>>,
-    run: Traced<(Placed<R, S>,), (Placed<R, S>, Placed<M, E>)>,
+    run: Traced<In<R, S>, Out<R, S, M, E>>,
 }
 
 impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
@@ -40,19 +52,35 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
         init: impl FnOnce(Key) -> Placed<R, S>,
         update: impl FnOnce(Placed<R, S>) -> (Placed<R, S>, Placed<M, E>),
     ) -> Result<Self, TraceErrors> {
-        let init = trace_replicated(replicas, (u32_spec([2]),), |(bits,)| init(Key::from_words(bits)))?;
+        let init = trace_replicated(replicas, (u32_spec([2]),), |(bits,)| {
+            init(Key::from_words(bits))
+        })?;
         let state: Spec<Placed<R, S>> = init.results().clone();
         let run = trace_replicated(replicas, (state,), |(state,)| {
             let (state, metrics) = scan(state, 0..updates_per_call, |state, _| update(state));
-            let Placed { replicated, sharded } = metrics;
-            (state, Placed { replicated: pmean(replicated, Replicas), sharded })
+            let Placed {
+                replicated,
+                sharded,
+            } = metrics;
+            (
+                state,
+                Placed {
+                    replicated: pmean(replicated, Replicas),
+                    sharded,
+                },
+            )
         })?;
-        Ok(AnakinLoop { name: name.to_owned(), replicas, init: init.named("init"), run: run.named("main") })
+        Ok(AnakinLoop {
+            name: name.to_owned(),
+            replicas,
+            init: init.named("init"),
+            run: run.named("main"),
+        })
     }
 
     /// The traced loop.
     #[must_use]
-    pub fn traced(&self) -> &Traced<(Placed<R, S>,), (Placed<R, S>, Placed<M, E>)> {
+    pub fn traced(&self) -> &Traced<In<R, S>, Out<R, S, M, E>> {
         &self.run
     }
 
@@ -71,26 +99,56 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
     /// Those of [`AnakinLoop::compile`].
     pub fn compile_on(&self, client: &Client) -> Result<Anakin<R, S, M, E>, RuntimeError> {
         let xla = XlaOptions::for_platform(client.platform()).pairs();
-        let compile = CompileOptions { replicas: self.replicas, xla, ..CompileOptions::default() };
-        self.compile(client, &ProgramOptions { compile, ..ProgramOptions::default() })
+        let compile = CompileOptions {
+            replicas: self.replicas,
+            xla,
+            ..CompileOptions::default()
+        };
+        self.compile(
+            client,
+            &ProgramOptions {
+                compile,
+                ..ProgramOptions::default()
+            },
+        )
     }
 
     /// Compiles the loop for the devices that `options` name.
     ///
     /// # Errors
     /// Those of [`Program::compile`].
-    pub fn compile(&self, client: &Client, options: &ProgramOptions) -> Result<Anakin<R, S, M, E>, RuntimeError> {
+    pub fn compile(
+        &self,
+        client: &Client,
+        options: &ProgramOptions,
+    ) -> Result<Anakin<R, S, M, E>, RuntimeError> {
         let placed = |replicated: usize, sharded: usize| {
             let mut placements = vec![Placement::Replicated; replicated];
             placements.resize(replicated + sharded, Placement::Sharded);
             placements
         };
         let (state, metrics) = &**self.run.results();
-        let state_placements = placed(state.replicated.leaves().len(), state.sharded.leaves().len());
-        let metric_placements = placed(metrics.replicated.leaves().len(), metrics.sharded.leaves().len());
-        let all = state_placements.iter().chain(&metric_placements).copied().collect();
+        let state_placements = placed(
+            state.replicated.leaves().len(),
+            state.sharded.leaves().len(),
+        );
+        let metric_placements = placed(
+            metrics.replicated.leaves().len(),
+            metrics.sharded.leaves().len(),
+        );
+        let all = state_placements
+            .iter()
+            .chain(&metric_placements)
+            .copied()
+            .collect();
         let init_options = quick(options, client.platform());
-        let init = Program::compile(client, &format!("{}_init", self.name), &self.init, state_placements, &init_options)?;
+        let init = Program::compile(
+            client,
+            &format!("{}_init", self.name),
+            &self.init,
+            state_placements,
+            &init_options,
+        )?;
         let run = Program::compile(client, &self.name, &self.run, all, options)?;
         Ok(Anakin { init, run })
     }
@@ -102,7 +160,10 @@ fn quick(options: &ProgramOptions, platform: &str) -> ProgramOptions {
     let mut options = options.clone();
     let name = "xla_backend_optimization_level";
     if platform == "cpu" && options.compile.xla.iter().all(|(given, _)| given != name) {
-        options.compile.xla.push((name.to_owned(), OptionValue::Int(0)));
+        options
+            .compile
+            .xla
+            .push((name.to_owned(), OptionValue::Int(0)));
     }
     options
 }
@@ -110,7 +171,7 @@ fn quick(options: &ProgramOptions, platform: &str) -> ProgramOptions {
 /// The compiled loop.
 pub struct Anakin<R: Tree, S: Tree, M: Tree, E: Tree> {
     init: Program<(Tensor,), Placed<R, S>>,
-    run: Program<(Placed<R, S>,), (Placed<R, S>, Placed<M, E>)>,
+    run: Program<In<R, S>, Out<R, S, M, E>>,
 }
 
 /// The state of a loop on its devices.
@@ -134,9 +195,12 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> Anakin<R, S, M, E> {
     ///
     /// # Errors
     /// [`RuntimeError`] by way of [`ExecuteError`], which gives the state back if nothing was launched.
-    pub fn run(&self, state: AnakinState<R, S>) -> Result<(AnakinState<R, S>, Host<Placed<M, E>>), RunError> {
+    pub fn run(&self, state: AnakinState<R, S>) -> Result<Called<R, S, M, E>, RunError> {
         let (state, metrics) = split(self.run.run((state,))?);
-        let metrics = metrics.to_host().map_err(|error| ExecuteError { error: Box::new(error), donated: Vec::new() })?;
+        let metrics = metrics.to_host().map_err(|error| ExecuteError {
+            error: Box::new(error),
+            donated: Vec::new(),
+        })?;
         Ok((state, metrics))
     }
 
@@ -148,7 +212,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> Anakin<R, S, M, E> {
 
     /// The loop's program.
     #[must_use]
-    pub fn program(&self) -> &Program<(Placed<R, S>,), (Placed<R, S>, Placed<M, E>)> {
+    pub fn program(&self) -> &Program<In<R, S>, Out<R, S, M, E>> {
         &self.run
     }
 

@@ -24,7 +24,9 @@ fn refused<R: Tree, S: Tree, M: Tree, E: Tree>(
 ) -> String {
     let mut buffers = 0;
     state.visit(|_, leaf| buffers += leaf.buffers().len());
-    let ExecuteError { error, donated } = anakin.run(state).err().expect("a refusal");
+    let Err(ExecuteError { error, donated }) = anakin.run(state) else {
+        panic!("a state that does not fit was taken");
+    };
     assert_eq!(donated.len(), buffers, "{error}");
     let live = |(_, buffer): &((usize, usize), Buffer)| buffer.to_host().is_ok();
     assert!(donated.iter().all(live));
@@ -126,9 +128,9 @@ fn a_client_without_devices() {
     let options = podracer_runtime::ClientOptions {
         cpu_devices: Some(0),
     };
-    let error = podracer_runtime::Client::cpu(options)
-        .err()
-        .expect("a refusal");
+    let Err(error) = podracer_runtime::Client::cpu(options) else {
+        panic!("a client without devices was made");
+    };
     assert_eq!(
         error.to_string(),
         "a client needs at least one device and 0 were asked for"

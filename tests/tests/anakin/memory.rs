@@ -98,7 +98,9 @@ fn a_deleted_leaf_is_named() {
             leaf.buffers()[0].delete().expect("a live buffer");
         }
     });
-    let ExecuteError { error, donated } = anakin.run(state).err().expect("a leaf is missing");
+    let Err(ExecuteError { error, donated }) = anakin.run(state) else {
+        panic!("a state without one of its leaves was taken");
+    };
     let named = matches!(
         *error,
         RuntimeError::ArgumentDeleted {
