@@ -62,6 +62,7 @@ fn main() -> Result<()> {
         "ours best / median",
         "gymnax best / median",
         "ratio of bests",
+        "of medians",
         "compile ours / gymnax",
         "mean return ours / gymnax",
     ]);
@@ -128,6 +129,7 @@ fn main() -> Result<()> {
                 format!("{} / {}", si(speed.greatest()), si(speed.median())),
                 format!("{} / {}", si(peers.greatest()), si(peers.median())),
                 judged(ratio, ratio >= TARGET),
+                format!("{:.2}", speed.median() / peers.median()),
                 format!(
                     "{} / {}",
                     time(ours.compile_seconds()),

@@ -138,24 +138,24 @@ impl Stepping {
 }
 
 /// One device's part.
+///
+/// Steps and resets as the wrapper `AutoReset` does them, but for their keys: the wrapper splits one key in every step, and XLA
+/// would compute the split again for every field of the state.
 fn totals<E: Environment<Observation = Tensor>>(
-    environment: &E,
+    env: &E,
     key: Key,
     environments: usize,
     steps: usize,
 ) -> Totals {
-    let env = environment.clone().auto_reset();
-    let actions = environment.action_space().bounds(0).1 as u32 + 1;
+    let actions = env.action_space().bounds(0).1 as u32 + 1;
     // Every environment has keys of its own, by its number among all.
     let first = axis_index(Replicas) * environments as i32;
-    let keys = vmap(
-        (arange(environments) + first, whole(key)),
-        |(index, key)| {
-            let [start, actions, steps] = key.fold_in(index).split_into();
-            (start, actions, steps)
-        },
-    );
-    let (start_keys, action_keys, step_keys) = keys;
+    let indices = arange(environments) + first;
+    let keys = vmap((indices, whole(key)), |(index, key)| {
+        let [start, actions, steps, resets] = key.fold_in(index).split_into();
+        (start, actions, steps, resets)
+    });
+    let (start_keys, action_keys, step_keys, reset_keys) = keys;
     let sums = vmap(start_keys, |key| {
         let state = env.initial_state(key);
         let observations = env.observe(state.clone()).zeros_like();
@@ -171,33 +171,39 @@ fn totals<E: Environment<Observation = Tensor>>(
         ..sums
     };
     let (sums, ()) = scan(sums, 0..steps / BLOCK, |sums, block| {
+        let numbers = arange(BLOCK) + block * BLOCK as i32;
         // Drawn before the steps, because XLA computes a value again in every fusion that reads it, and many read these.
-        let draws = vmap(arange(BLOCK) + block * BLOCK as i32, |step| {
+        let draws = vmap(numbers, |step| {
             vmap(
-                (action_keys.clone(), step_keys.clone()),
-                |(action_key, step_key)| {
+                (action_keys.clone(), reset_keys.clone()),
+                |(action_key, reset_key)| {
                     // 16 bits are enough: no action is likelier than another by more than 1 in 20,000.
                     let action = ((action_key.fold_in(step).bits(U32, []) >> 16) * actions) >> 16;
-                    let words = step_key.fold_in(step).words();
+                    let words = reset_key.fold_in(step).words();
                     (action.astype(I32), words.index(0), words.index(1))
                 },
             )
         });
-        scan(sums, draws, |sums, (action, high, low)| {
-            let (state, timestep) = vmap(
-                (sums.state, action, high, low),
-                |(state, action, high, low)| {
-                    env.step(state, action, Key::from_words(stack(&[high, low], 0)))
-                },
-            );
-            let sums = Sums {
-                state,
-                observations: sums.observations + environments_last(timestep.observation),
-                rewards: sums.rewards + timestep.reward,
-                ends: sums.ends + timestep.done().astype(I32),
-            };
-            (sums, ())
-        })
+        scan(
+            sums,
+            (numbers, draws),
+            |sums, (step, (action, high, low))| {
+                let lanes = (sums.state, action, step_keys.clone(), high, low);
+                let (state, timestep) = vmap(lanes, |(state, action, step_key, high, low)| {
+                    let (state, timestep) = env.step(state, action, step_key.fold_in(step));
+                    let reset_key = Key::from_words(stack(&[high, low], 0));
+                    let next = env.next_episode(state.clone(), reset_key);
+                    (tree_select(timestep.done(), &next, &state), timestep)
+                });
+                let sums = Sums {
+                    state,
+                    observations: sums.observations + environments_last(timestep.observation),
+                    rewards: sums.rewards + timestep.reward,
+                    ends: sums.ends + timestep.done().astype(I32),
+                };
+                (sums, ())
+            },
+        )
     });
     let total = |x: Tensor| x.sum().reshape([1]);
     Totals {
