@@ -128,17 +128,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         discount: 0.99,
     };
     // Episodes of Catch have nine steps: a cycle is four of them.
-    let reinforce = AgentLoop::new(environment, agent, 64, 36);
-    let (init, update) = (|key| reinforce.init(key), |state| reinforce.update(state));
-    let traced = AnakinLoop::trace("reinforce", 1, 20, init, update)?;
-    let anakin = traced.compile_on(&Client::cpu(ClientOptions::default())?)?;
-    let mut state = anakin.init(0)?;
+    let reinforce = Anakin::new(environment, agent)
+        .unroll(36)
+        .updates_per_call(20);
+    let reinforce = reinforce.compile(&Client::cpu(ClientOptions::default())?)?;
+    let mut state = reinforce.init(0)?;
     for call in 1..=10 {
         let metrics;
-        (state, metrics) = anakin.run(state)?;
-        let returns: f32 = metrics.sharded.return_sum.to_vec::<f32>()?.iter().sum();
-        let episodes: i32 = metrics.sharded.count.to_vec::<i32>()?.iter().sum();
-        println!("call {call}: mean return {:.2}", returns / episodes as f32);
+        (state, metrics) = reinforce.run(state)?;
+        println!("call {call}: mean return {:.2}", metrics.episode_return);
     }
     Ok(())
 }

@@ -26,13 +26,8 @@ impl Environment for Docking {
         let velocity = ship.velocity + 0.05 * (action - 1).astype(F32);
         let position = ship.position + velocity;
         let ship = Ship { position, velocity };
-        let timestep = TimeStep {
-            observation: self.observe(ship),
-            reward: (-10.0 * position.square()).exp(),
-            terminated: position.abs().gt(3.0),
-            truncated: constant(false),
-        };
-        (ship, timestep)
+        let (reward, lost) = ((-10.0 * position.square()).exp(), position.abs().gt(3.0));
+        (ship, TimeStep::new(self.observe(ship), reward, lost))
     }
     fn observe(&self, ship: Ship) -> Tensor {
         stack(&[ship.position, ship.velocity], 0)
@@ -43,26 +38,20 @@ impl Environment for Docking {
     fn action_space(&self) -> Space {
         Space::discrete(3)
     }
-    fn truncates(&self) -> bool {
-        false
-    }
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Episodes are cut off after 50 steps. 64 environments act for 32 steps before they learn from them.
     let agent = Ppo::new(Docking.observation_space(), Docking.action_space());
-    let ppo = AgentLoop::new(Docking.time_limit(50), agent, 64, 32);
-    let (init, update) = (|key| ppo.init(key), |state| ppo.update(state));
-    // One device, and ten updates in each call of the compiled program.
-    let traced = AnakinLoop::trace("docking", 1, 10, init, update)?;
-    let anakin = traced.compile_on(&Client::cpu(ClientOptions::default())?)?;
+    // Episodes are cut off after 50 steps. 64 environments act for 32 steps before the agent learns from them.
+    let anakin = Anakin::new(Docking.time_limit(50), agent)
+        .environments(64)
+        .unroll(32);
+    let anakin = anakin.compile(&Client::cpu(ClientOptions::default())?)?;
     let mut state = anakin.init(0)?;
     for call in 1..=15 {
         let metrics;
         (state, metrics) = anakin.run(state)?;
-        let returns: f32 = metrics.sharded.return_sum.to_vec::<f32>()?.iter().sum();
-        let episodes: i32 = metrics.sharded.count.to_vec::<i32>()?.iter().sum();
-        println!("call {call}: mean return {:.2}", returns / episodes as f32);
+        println!("call {call}: mean return {:.2}", metrics.episode_return);
     }
-    Ok(())
+    Ok(anakin.save_parameters(&state, "docking.safetensors")?)
 }

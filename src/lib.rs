@@ -3,6 +3,7 @@
 //! # What lives here
 //! - The facade: [`prelude`], and the crates of the house under short names ([`compiler`], [`dsl`], [`stdlib`], [`envs`],
 //!   [`runtime`]).
+//! - [`anakin`]: an agent in an environment as one program that trains, where the runtime's loop meets stdlib's agents.
 //! - The command line ([`cli`]): experiments ([`experiments`]) as settings ([`settings`]) that become a training loop
 //!   ([`training`]), which leaves a run directory ([`run_directory`]) behind.
 //!
@@ -13,8 +14,11 @@
 #![deny(clippy::unwrap_used)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod anakin;
 pub mod cli;
 pub mod experiments;
+mod files;
+pub mod parameters;
 pub mod run_directory;
 pub mod settings;
 pub mod training;
@@ -27,14 +31,15 @@ pub use podracer_stdlib as stdlib;
 
 /// What a program of one's own imports: `use podracer::prelude::*;`.
 pub mod prelude {
+    pub use crate::anakin::{Anakin, CompiledAnakin, TrainingMetrics, TrainingState};
     pub use podracer_dsl::prelude::*;
     pub use podracer_envs::{
         AutoReset, Bounds, Environment, Space, TimeLimit, TimeStep, WithStatistics,
         check_environment,
     };
     pub use podracer_runtime::{
-        Anakin, AnakinLoop, AnakinState, Client, ClientOptions, CompileOptions, Device, Host,
-        HostArray, ProgramOptions, RuntimeError, XlaOptions,
+        AnakinLoop, AnakinState, Client, ClientOptions, CompileOptions, Device, Host, HostArray,
+        ProgramOptions, RuntimeError, XlaOptions,
     };
     pub use podracer_stdlib::agents::{
         ActorCritic, Agent, Learning, OnlineActorCritic, Policy, Ppo, Trajectory,

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use podracer_dsl::prelude::*;
-use podracer_envs::Environment;
+use podracer_envs::{AutoReset, Environment};
 use podracer_runtime::{
     Client, CompileOptions, ExecutableCache, HloModule, HostArray, Placement, Program,
     ProgramOptions, XlaOptions,
@@ -69,6 +69,7 @@ impl Stepping {
         let start = Instant::now();
         let devices = client.devices().len();
         let per_device = shape.environments / devices;
+        let environment = environment.auto_reset();
         let traced = trace((u32([2]),), |(seed,)| {
             totals(&environment, Key::from_words(seed), per_device, shape.steps)
         })?;
@@ -139,10 +140,9 @@ impl Stepping {
 
 /// One device's part.
 ///
-/// Steps and resets as the wrapper `AutoReset` does them, but for their keys: the wrapper splits one key in every step, and XLA
-/// would compute the split again for every field of the state.
+/// The keys of resets are drawn ahead: split from the step's key they would be computed again for every field of the state.
 fn totals<E: Environment<Observation = Tensor>>(
-    env: &E,
+    env: &AutoReset<E>,
     key: Key,
     environments: usize,
     steps: usize,
@@ -190,10 +190,8 @@ fn totals<E: Environment<Observation = Tensor>>(
             |sums, (step, (action, high, low))| {
                 let lanes = (sums.state, action, step_keys.clone(), high, low);
                 let (state, timestep) = vmap(lanes, |(state, action, step_key, high, low)| {
-                    let (state, timestep) = env.step(state, action, step_key.fold_in(step));
                     let reset_key = Key::from_words(stack(&[high, low], 0));
-                    let next = env.next_episode(state.clone(), reset_key);
-                    (tree_select(timestep.done(), &next, &state), timestep)
+                    env.step_with_keys(state, action, step_key.fold_in(step), reset_key)
                 });
                 let sums = Sums {
                     state,

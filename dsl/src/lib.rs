@@ -42,6 +42,6 @@ pub use diff::{grad, hessian, jacfwd, jacrev, jvp, linearize, stop_gradient, val
 pub use key::{Key, Keys};
 pub use placed::Placed;
 pub use podracer_derive::Tree;
-pub use tensor::Tensor;
-pub use trace::{Traced, eval_shape, scope, trace, trace_replicated};
+pub use tensor::{Tensor, fail};
+pub use trace::{Traced, called_from, eval_shape, scope, trace, trace_replicated};
 pub use tree::{Kind, Spec, Tree};

@@ -152,8 +152,4 @@ impl Environment for CartPole {
     fn action_space(&self) -> Space {
         Space::discrete(2)
     }
-
-    fn truncates(&self) -> bool {
-        true
-    }
 }

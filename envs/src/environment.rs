@@ -19,6 +19,17 @@ pub struct TimeStep<O: Tree = Tensor> {
 }
 
 impl<O: Tree> TimeStep<O> {
+    /// A step of an environment that cuts no episode off by itself.
+    #[track_caller]
+    pub fn new(observation: O, reward: Tensor, terminated: Tensor) -> Self {
+        TimeStep {
+            observation,
+            reward,
+            terminated,
+            truncated: constant(false),
+        }
+    }
+
     /// `bool[]`: whether the episode is over, one way or the other.
     #[track_caller]
     pub fn done(&self) -> Tensor {
@@ -65,8 +76,11 @@ pub trait Environment: Clone + 'static {
     /// The type and bounds of the action.
     fn action_space(&self) -> Space;
 
-    /// Whether `truncated` can ever be true. Where it cannot, an agent need not bootstrap at the end of an episode.
-    fn truncates(&self) -> bool;
+    /// Whether `truncated` can ever be true. An environment that says it cannot spares agents the last observations of
+    /// episodes, from which they would bootstrap.
+    fn truncates(&self) -> bool {
+        true
+    }
 
     /// The first state of the episode after `finished`. [`AutoReset`] calls it. Something that outlives episodes, such
     /// as statistics, goes on from `finished` here; an environment has nothing of the kind.

@@ -168,8 +168,4 @@ impl Environment for GridWorld {
     fn action_space(&self) -> Space {
         Space::discrete(4)
     }
-
-    fn truncates(&self) -> bool {
-        true
-    }
 }

@@ -101,8 +101,4 @@ impl Environment for Pendulum {
     fn action_space(&self) -> Space {
         Space::bounded([1], -MAX_TORQUE, MAX_TORQUE).described("torque (N m)")
     }
-
-    fn truncates(&self) -> bool {
-        true
-    }
 }

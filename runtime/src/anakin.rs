@@ -1,6 +1,6 @@
 //! Anakin: a function from state to state, looped on the device and replicated over devices, as one program.
 //!
-//! The host only dispatches: one call of [`Anakin::run`] is one execution of one program, which runs `updates_per_call`
+//! The host only dispatches: one call of [`AnakinProgram::run`] is one execution of one program, which runs `updates_per_call`
 //! updates on every device, donates the state to itself and gives back metrics.
 
 use std::time::Duration;
@@ -97,7 +97,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
     ///
     /// # Errors
     /// Those of [`AnakinLoop::compile`].
-    pub fn compile_on(&self, client: &Client) -> Result<Anakin<R, S, M, E>, RuntimeError> {
+    pub fn compile_on(&self, client: &Client) -> Result<AnakinProgram<R, S, M, E>, RuntimeError> {
         let xla = XlaOptions::for_platform(client.platform()).pairs();
         let compile = CompileOptions {
             replicas: self.replicas,
@@ -121,7 +121,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
         &self,
         client: &Client,
         options: &ProgramOptions,
-    ) -> Result<Anakin<R, S, M, E>, RuntimeError> {
+    ) -> Result<AnakinProgram<R, S, M, E>, RuntimeError> {
         let placed = |replicated: usize, sharded: usize| {
             let mut placements = vec![Placement::Replicated; replicated];
             placements.resize(replicated + sharded, Placement::Sharded);
@@ -150,7 +150,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
             &init_options,
         )?;
         let run = Program::compile(client, &self.name, &self.run, all, options)?;
-        Ok(Anakin { init, run })
+        Ok(AnakinProgram { init, run })
     }
 }
 
@@ -169,7 +169,7 @@ fn quick(options: &ProgramOptions, platform: &str) -> ProgramOptions {
 }
 
 /// The compiled loop.
-pub struct Anakin<R: Tree, S: Tree, M: Tree, E: Tree> {
+pub struct AnakinProgram<R: Tree, S: Tree, M: Tree, E: Tree> {
     init: Program<(Tensor,), Placed<R, S>>,
     run: Program<In<R, S>, Out<R, S, M, E>>,
 }
@@ -180,7 +180,7 @@ pub type AnakinState<R, S> = Device<Placed<R, S>>;
 /// A call that was not launched, and the state that it was given, unless XLA itself failed half-way.
 pub type RunError = ExecuteError;
 
-impl<R: Tree, S: Tree, M: Tree, E: Tree> Anakin<R, S, M, E> {
+impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinProgram<R, S, M, E> {
     /// The first state of a run: the same for the same seed, devices and options.
     ///
     /// # Errors

@@ -31,7 +31,7 @@ mod serialized;
 mod transfers;
 mod tree;
 
-pub use anakin::{Anakin, AnakinLoop, AnakinState, RunError};
+pub use anakin::{AnakinLoop, AnakinProgram, AnakinState, RunError};
 pub use array::{Element, HostArray};
 pub use cache::ExecutableCache;
 pub use error::{ErrorCode, RuntimeError};

@@ -12,7 +12,8 @@ use serde::Serialize;
 use super::progress::Progress;
 use super::summary::summary;
 use super::{Build, Console, INTERRUPTED, open};
-use crate::run_directory::{Point, Recorded, RunDirectory, sha256};
+use crate::parameters::sha256;
+use crate::run_directory::{Point, Recorded, RunDirectory};
 use crate::settings::{Overrides, Settings, load};
 use crate::training::Run;
 

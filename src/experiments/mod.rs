@@ -11,6 +11,7 @@ use podracer_envs::{CartPole, Catch, Environment, GridWorld, Pendulum};
 use podracer_stdlib::agents::{Agent, OnlineActorCritic, Ppo};
 use podracer_stdlib::optim::{Schedule, adam, chain, clip_by_global_norm};
 
+use crate::anakin::Anakin;
 use crate::settings::{AgentSettings, EnvironmentSettings, Settings, UsageError};
 use crate::training::Training;
 
@@ -152,11 +153,13 @@ fn anakin<E: Environment<Observation = Tensor>, A: Agent<Observation = Tensor>>(
             Rc::new(move |client, nets| shortest_paths(&agent, &grid, client, nets));
         walk
     });
+    let shape = &settings.anakin;
     Box::new(AnakinTraining {
+        anakin: Anakin::new(environment, agent)
+            .named(&settings.experiment)
+            .environments(shape.environments)
+            .unroll(shape.unroll)
+            .updates_per_call(shape.updates_per_call),
         evaluation,
-        name: settings.experiment.clone(),
-        environment,
-        agent,
-        shape: settings.anakin.clone(),
     })
 }

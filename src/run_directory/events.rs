@@ -10,8 +10,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use prost::Message;
 
-use super::cannot_write;
 use super::metrics::steps_after;
+use crate::files::cannot_write;
 use crate::training::CallMetrics;
 
 /// The fields of TensorFlow's `event.proto` that scalars need.

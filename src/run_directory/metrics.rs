@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde_json::{Map, Value};
 
-use super::cannot_write;
+use crate::files::cannot_write;
 use crate::training::CallMetrics;
 
 pub(super) struct Metrics {

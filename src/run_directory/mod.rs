@@ -8,18 +8,18 @@
 mod curve;
 mod events;
 mod metrics;
-mod parameters;
 
-use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
 
 pub use curve::Point;
-pub use parameters::sha256;
 
+use crate::files::write_whole;
+use crate::parameters;
 use crate::settings::{Settings, UsageError};
 use crate::training::CallMetrics;
 use events::Events;
@@ -110,8 +110,7 @@ impl RunDirectory {
     /// # Errors
     /// Where the folder cannot be written, or two parameters share a name.
     pub fn write_parameters(&self, parameters: &[(String, HostArray)]) -> Result<()> {
-        let bytes = parameters::safetensors(parameters)?;
-        write_whole(&self.path.join("parameters.safetensors"), &bytes)
+        parameters::save(parameters, &self.path.join("parameters.safetensors"))
     }
 
     /// Writes `result.json`.
@@ -151,32 +150,6 @@ fn next_free(experiment: &str, seed: u64) -> Result<PathBuf> {
             Err(error) => return Err(error).with_context(|| failed(&path)),
         }
     }
-}
-
-/// Writes a file under another name, and gives it its own when it is whole and on the disk.
-fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut unfinished = path.as_os_str().to_owned();
-    unfinished.push(".unfinished");
-    let unfinished = PathBuf::from(unfinished);
-    let written = File::create(&unfinished)
-        .and_then(|mut file| {
-            file.write_all(bytes)?;
-            match file.sync_all() {
-                // What is no ordinary file cannot be synchronised, and need not be.
-                Err(error) if error.kind() == ErrorKind::InvalidInput => Ok(()),
-                other => other,
-            }
-        })
-        .and_then(|()| fs::rename(&unfinished, path));
-    if written.is_err() {
-        // Best effort: the error that matters is the one above.
-        let _ = fs::remove_file(&unfinished);
-    }
-    written.with_context(|| cannot_write(path))
-}
-
-fn cannot_write(path: &Path) -> String {
-    format!("cannot write `{}`", path.display())
 }
 
 #[cfg(test)]

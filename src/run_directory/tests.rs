@@ -9,7 +9,8 @@ use safetensors::SafeTensors;
 use serde_json::{Value, json};
 
 use super::events::{Event, checksum};
-use super::{Recorded, RunDirectory, curve, sha256, write_whole};
+use super::{Recorded, RunDirectory, curve, write_whole};
+use crate::parameters::sha256;
 use crate::settings::{Overrides, Settings, UsageError, load};
 use crate::training::CallMetrics;
 

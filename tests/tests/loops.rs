@@ -4,8 +4,8 @@ use podracer_compiler::Array;
 use podracer_dsl::prelude::Tree;
 use podracer_envs::Environment;
 use podracer_runtime::{
-    Anakin, AnakinLoop, Client, ClientOptions, CompileOptions, Device, ExecutableCache, HostArray,
-    OptionValue, Placement, ProgramOptions, XlaOptions,
+    AnakinLoop, AnakinProgram, Client, ClientOptions, CompileOptions, Device, ExecutableCache,
+    HostArray, OptionValue, Placement, ProgramOptions, XlaOptions,
 };
 use podracer_stdlib::agents::{Agent, OnlineActorCritic, Ppo};
 use podracer_stdlib::anakin::{Actors, AgentLoop, Episodes, Learner};
@@ -15,7 +15,7 @@ pub type Nets<A> = Learner<<A as Agent>::Nets, <A as Agent>::Opt>;
 pub type Lanes<E, A> =
     Actors<<A as Agent>::Actor, <E as Environment>::State, <A as Agent>::Experience>;
 pub type Loop<E, A> = AnakinLoop<Nets<A>, Lanes<E, A>, <A as Agent>::Metrics, Episodes>;
-pub type Compiled<E, A> = Anakin<Nets<A>, Lanes<E, A>, <A as Agent>::Metrics, Episodes>;
+pub type Compiled<E, A> = AnakinProgram<Nets<A>, Lanes<E, A>, <A as Agent>::Metrics, Episodes>;
 
 /// How large a loop is.
 #[derive(Clone, Copy, Debug)]

@@ -175,14 +175,24 @@ pub(crate) fn poison(ty: TensorType) -> Tensor {
     state::with(|trace| trace.poison(ty, loc)).unwrap_or(Tensor::dead(loc))
 }
 
-/// Records an error and gives the stand-in.
+/// Records an error at the caller's line and gives a stand-in of type `guess`, from which nothing else follows. For
+/// libraries that check what they are given; where one of the tensors `about` is a mistake already, nothing new is said.
+///
+/// ```
+/// use podracer_dsl::{fail, prelude::*};
+///
+/// #[track_caller]
+/// fn halves(x: Tensor) -> Tensor {
+///     match x.elements() % 2 {
+///         0 => x.reshape([2, x.elements() / 2]),
+///         _ => fail("halves", format!("{} elements", x.elements()), &[x], TensorType::new(x.dtype(), [2, 1])),
+///     }
+/// }
+/// let mistakes = trace(f32([3]), |x| halves(x)).err().map(|mistakes| mistakes.errors[0].message.clone());
+/// assert_eq!(mistakes.as_deref(), Some("3 elements"));
+/// ```
 #[track_caller]
-pub(crate) fn fail(
-    op: &str,
-    message: impl Into<String>,
-    about: &[Tensor],
-    guess: TensorType,
-) -> Tensor {
+pub fn fail(op: &str, message: impl Into<String>, about: &[Tensor], guess: TensorType) -> Tensor {
     report(op, message, about);
     poison(guess)
 }

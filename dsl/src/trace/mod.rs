@@ -6,5 +6,5 @@ pub(crate) mod state;
 mod traced;
 
 pub use error::{Note, TraceError, TraceErrors, Warning};
-pub use scope::{Scope, scope};
+pub use scope::{Scope, called_from, scope};
 pub use traced::{EvalError, Traced, eval_shape, trace, trace_replicated};

@@ -23,7 +23,11 @@ pub struct Scope {
 /// ```
 #[track_caller]
 pub fn scope(name: &str) -> Scope {
-    let loc = Loc::caller();
+    called_from(name, Loc::caller())
+}
+
+/// [`scope`] for a function whose caller was noted before: within a closure, which `#[track_caller]` does not reach.
+pub fn called_from(name: &str, loc: Loc) -> Scope {
     Scope {
         depth: state::with(|trace| trace.push_scope(name, loc)),
     }

@@ -25,6 +25,20 @@ impl<E: Environment> AutoReset<E> {
     pub fn inner(&self) -> &E {
         &self.environment
     }
+
+    /// [`step`](Environment::step) where the caller has drawn both keys: ahead of time for many steps, say.
+    #[track_caller]
+    pub fn step_with_keys(
+        &self,
+        state: E::State,
+        action: Tensor,
+        step_key: Key,
+        reset_key: Key,
+    ) -> (E::State, TimeStep<E::Observation>) {
+        let (state, timestep) = promised_step(&self.environment, state, action, step_key);
+        let first = promised_episode(&self.environment, state.clone(), reset_key);
+        (tree_select(timestep.done(), &first, &state), timestep)
+    }
 }
 
 impl<E: Environment> Environment for AutoReset<E> {
@@ -42,9 +56,7 @@ impl<E: Environment> Environment for AutoReset<E> {
         key: Key,
     ) -> (E::State, TimeStep<E::Observation>) {
         let (step_key, reset_key) = key.split();
-        let (state, timestep) = promised_step(&self.environment, state, action, step_key);
-        let first = promised_episode(&self.environment, state.clone(), reset_key);
-        (tree_select(timestep.done(), &first, &state), timestep)
+        self.step_with_keys(state, action, step_key, reset_key)
     }
 
     fn observe(&self, state: E::State) -> E::Observation {

@@ -73,10 +73,6 @@ impl<E: Environment> Environment for TimeLimit<E> {
         self.environment.action_space()
     }
 
-    fn truncates(&self) -> bool {
-        true
-    }
-
     fn next_episode(&self, finished: Self::State, key: Key) -> Self::State {
         TimeLimitState {
             environment: self.environment.next_episode(finished.environment, key),

@@ -69,18 +69,23 @@ pub trait Agent: Clone + 'static {
     type Metrics: Tree;
 
     /// New networks.
+    #[track_caller]
     fn init_nets(&self, key: Key) -> Self::Nets;
 
     /// The optimizer's state for new networks.
+    #[track_caller]
     fn init_opt(&self, nets: &Self::Nets) -> Self::Opt;
 
     /// The state of one environment's actor at the start of an episode.
+    #[track_caller]
     fn init_actor(&self) -> Self::Actor;
 
     /// An empty experience, for `environments` environments of one device.
+    #[track_caller]
     fn init_experience(&self, environments: usize) -> Self::Experience;
 
     /// Chooses an action.
+    #[track_caller]
     fn act(
         &self,
         nets: &Self::Nets,
@@ -90,6 +95,7 @@ pub trait Agent: Clone + 'static {
     ) -> (Tensor, Self::Actor, Self::Output);
 
     /// The action that it takes to be best, for evaluation.
+    #[track_caller]
     fn act_greedily(
         &self,
         nets: &Self::Nets,
@@ -98,6 +104,7 @@ pub trait Agent: Clone + 'static {
     ) -> (Tensor, Self::Actor);
 
     /// Takes a cycle's trajectory up, and prepares what its updates read. `actor` is that of the trajectory's start, `[N, ...]`.
+    #[track_caller]
     fn update_experience(
         &self,
         nets: &Self::Nets,
@@ -108,6 +115,7 @@ pub trait Agent: Clone + 'static {
     ) -> (Self::Experience, Self::Batch);
 
     /// The loss of update number `update` (i32 `[]`) of a cycle: f32 `[]`, a mean over this device's data.
+    #[track_caller]
     fn loss(
         &self,
         nets: Self::Nets,
@@ -116,6 +124,7 @@ pub trait Agent: Clone + 'static {
     ) -> (Tensor, Self::Metrics);
 
     /// Moves the networks along the gradients, which are already averaged over all devices.
+    #[track_caller]
     fn optimize_from_grads(
         &self,
         nets: Self::Nets,

@@ -5,6 +5,7 @@ use super::{ActorCritic, Agent, Learning, Trajectory};
 use crate::losses::{clipped_surrogate_pg_loss, clipped_value_loss};
 use crate::optim::{Adam, Chain, ClipByGlobalNorm, Optimizer, adam, chain, clip_by_global_norm};
 use crate::returns::gae_with_ends;
+use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 
@@ -199,7 +200,18 @@ impl<O: Optimizer> Agent for Ppo<O> {
                 key.feistel_permutation(steps)
             }
         });
-        let minibatch = permutations.reshape([updates, steps / self.minibatches]);
+        let minibatch = if steps.is_multiple_of(self.minibatches) {
+            permutations.reshape([updates, steps / self.minibatches])
+        } else {
+            let message = format!(
+                "a cycle's {steps} steps ({} steps of {} environments) do not divide into {} minibatches",
+                value.dim(0),
+                value.dim(1),
+                self.minibatches
+            );
+            let guess = TensorType::new(I32, [updates, steps / self.minibatches.max(1)]);
+            fail("Ppo", message, &[advantage], guess)
+        };
         // Each statistic of all minibatches passes one collective. The loops keep what is summed apart from what reads the
         // sums: XLA:CPU would otherwise fuse them and sum a minibatch again for each of its elements.
         let of = |rows: Tensor| advantage.take(rows, 0);

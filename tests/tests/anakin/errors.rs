@@ -3,7 +3,7 @@
 use crate::loops::{self, Compiled, Size, TINY};
 use podracer_dsl::prelude::Tree;
 use podracer_envs::Catch;
-use podracer_runtime::{Anakin, AnakinState, Buffer, ExecuteError};
+use podracer_runtime::{AnakinProgram, AnakinState, Buffer, ExecuteError};
 use podracer_stdlib::agents::OnlineActorCritic;
 use podracer_stdlib::optim::{Sgd, sgd};
 
@@ -19,7 +19,7 @@ fn agent() -> OnlineActorCritic<Sgd> {
 /// Runs with a state that must be refused. Gives the message; all of the state must come back, alive.
 #[track_caller]
 fn refused<R: Tree, S: Tree, M: Tree, E: Tree>(
-    anakin: &Anakin<R, S, M, E>,
+    anakin: &AnakinProgram<R, S, M, E>,
     state: AnakinState<R, S>,
 ) -> String {
     let mut buffers = 0;

@@ -239,7 +239,6 @@ fn a_mistake_in_the_beginning() {
 
 /// Settings of the agent that contradict each other: 4 environments and 4 steps do not make 3 minibatches.
 #[test]
-#[ignore = "PPO says `reshape: i32[4,16] has 64 elements, i32[12,5] has 60` at a line of its own, and names no setting"]
 fn minibatches_that_do_not_divide_the_batch() {
     let environment = podracer::envs::Catch::default();
     let spaces = (environment.observation_space(), environment.action_space());
@@ -247,9 +246,13 @@ fn minibatches_that_do_not_divide_the_batch() {
         minibatches: 3,
         ..Ppo::new(spaces.0, spaces.1)
     };
-    let agent_loop = AgentLoop::new(environment, agent, 4, 4);
-    let init = |key| agent_loop.init(key);
-    let traced = AnakinLoop::trace("catch", 1, 1, init, |state| agent_loop.update(state));
+    let anakin = Anakin::new(environment, agent).environments(4).unroll(4);
+    let line = line!() + 1;
+    let traced = anakin.trace();
     let report = traced.err().expect("a mistake was made").to_string();
-    assert!(report.contains("minibatches"), "{report}");
+    let message =
+        "Ppo: a cycle's 16 steps (4 steps of 4 environments) do not divide into 3 minibatches";
+    assert!(report.contains(message), "{report}");
+    let place = format!("in `Anakin` called at {}:{line}:", file!());
+    assert!(report.contains(&place), "{report}");
 }

@@ -1,6 +1,7 @@
-//! `parameters.safetensors`, and the hash by which runs are compared.
+//! Parameters in files, and the hash by which runs are compared.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use podracer_compiler::DType;
@@ -9,8 +10,17 @@ use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 use sha2::{Digest, Sha256};
 
-/// The file's bytes, with key paths as names.
-pub(super) fn safetensors(parameters: &[(String, HostArray)]) -> Result<Vec<u8>> {
+use crate::files::write_whole;
+
+/// Writes arrays as safetensors, with key paths as names: the whole file, or none.
+///
+/// # Errors
+/// Where the file cannot be written, or two arrays share a name.
+pub fn save(parameters: &[(String, HostArray)], path: &Path) -> Result<()> {
+    write_whole(path, &safetensors(parameters)?)
+}
+
+fn safetensors(parameters: &[(String, HostArray)]) -> Result<Vec<u8>> {
     let mut tensors = BTreeMap::new();
     for (name, array) in parameters {
         let (dtype, shape) = (dtype(array.ty().dtype), array.ty().shape.to_vec());

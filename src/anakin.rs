@@ -1,0 +1,399 @@
+//! Anakin: an agent in an environment, as one program that trains it.
+//!
+//! [`Anakin`] says what is trained and how. [`Anakin::compile`] makes it a [`CompiledAnakin`], whose states live on the
+//! devices. The loop below knows neither agents nor environments: it is the runtime's [`AnakinLoop`].
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use podracer_compiler::Loc;
+use podracer_dsl::{Tree, called_from};
+use podracer_envs::Environment;
+use podracer_runtime::{
+    AnakinLoop, AnakinProgram, AnakinState, Client, CompileOptions, Host, OptionValue,
+    ProgramOptions, RuntimeError, XlaOptions,
+};
+use podracer_stdlib::agents::Agent;
+use podracer_stdlib::anakin::{Actors, AgentLoop, Episodes, Learner};
+
+use crate::parameters;
+use crate::settings::UsageError;
+
+type Replicated<A> = Learner<<A as Agent>::Nets, <A as Agent>::Opt>;
+type Sharded<E, A> =
+    Actors<<A as Agent>::Actor, <E as Environment>::State, <A as Agent>::Experience>;
+/// The loop of an agent in an environment, traced.
+pub type TracedAnakin<E, A> =
+    AnakinLoop<Replicated<A>, Sharded<E, A>, <A as Agent>::Metrics, Episodes>;
+/// The same, compiled.
+pub type Program<E, A> =
+    AnakinProgram<Replicated<A>, Sharded<E, A>, <A as Agent>::Metrics, Episodes>;
+/// The state of a training on its devices.
+pub type TrainingState<E, A> = AnakinState<Replicated<A>, Sharded<E, A>>;
+
+/// Up to so many environments the products are so small that handing them to other threads costs more than it gains.
+const ONE_THREAD: usize = 32;
+
+/// An agent in an environment, and the shape of their loop.
+///
+/// ```no_run
+/// use podracer::prelude::*;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let environment = podracer::envs::Catch::default();
+/// let agent = Ppo::new(environment.observation_space(), environment.action_space());
+/// let anakin = Anakin::new(environment, agent)
+///     .environments(256)
+///     .unroll(32)
+///     .updates_per_call(16)
+///     .compile(&Client::cpu(ClientOptions::default())?)?;
+/// let mut state = anakin.init(0)?;
+/// for _ in 0..10 {
+///     let metrics;
+///     (state, metrics) = anakin.run(state)?;
+///     println!("{:.2}", metrics.episode_return);
+/// }
+/// anakin.save_parameters(&state, "catch.safetensors")?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Anakin<E, A> {
+    environment: E,
+    agent: A,
+    name: String,
+    environments: usize,
+    unroll: usize,
+    updates_per_call: usize,
+    devices: usize,
+}
+
+impl<E: Environment, A: Agent<Observation = E::Observation>> Anakin<E, A> {
+    /// 64 environments, 32 steps a cycle, 10 cycles a call, on one device.
+    pub fn new(environment: E, agent: A) -> Self {
+        Anakin {
+            environment,
+            agent,
+            name: "anakin".to_owned(),
+            environments: 64,
+            unroll: 32,
+            updates_per_call: 10,
+            devices: 1,
+        }
+    }
+
+    /// Environments in all, over all devices.
+    #[must_use]
+    pub fn environments(mut self, environments: usize) -> Self {
+        self.environments = environments;
+        self
+    }
+
+    /// Steps of each environment in a cycle: what the agent learns from at once.
+    #[must_use]
+    pub fn unroll(mut self, steps: usize) -> Self {
+        self.unroll = steps;
+        self
+    }
+
+    /// Cycles in one call of the compiled program.
+    #[must_use]
+    pub fn updates_per_call(mut self, updates: usize) -> Self {
+        self.updates_per_call = updates;
+        self
+    }
+
+    /// How many devices share the environments.
+    #[must_use]
+    pub fn devices(mut self, devices: usize) -> Self {
+        self.devices = devices;
+        self
+    }
+
+    /// The program's name, for profiles and XLA's messages.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        self.name = name.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+        self
+    }
+
+    /// The agent.
+    pub fn agent(&self) -> &A {
+        &self.agent
+    }
+
+    /// XLA's options for this loop by podracer's rule. `platform` is `cpu`, `cuda` or `tpu`.
+    pub fn xla_options(&self, platform: &str) -> Vec<(String, OptionValue)> {
+        let mut options = XlaOptions::for_platform(platform).pairs();
+        if platform == "cpu" && self.environments <= ONE_THREAD {
+            let name = "xla_cpu_multi_thread_eigen".to_owned();
+            options.push((name, OptionValue::Bool(false)));
+        }
+        options
+    }
+
+    /// Traces the loop.
+    ///
+    /// # Errors
+    /// [`UsageError`] for a shape that makes no loop; [`TraceErrors`](podracer_dsl::prelude::TraceErrors), all the
+    /// mistakes of environment and agent with the user's lines.
+    #[track_caller]
+    pub fn trace(&self) -> Result<TracedAnakin<E, A>> {
+        let here = Loc::caller();
+        for (what, count) in [
+            ("environments", self.environments),
+            ("unroll", self.unroll),
+            ("updates_per_call", self.updates_per_call),
+            ("devices", self.devices),
+        ] {
+            if count == 0 {
+                return Err(UsageError::new(format!("{what} must be at least 1 and is 0")).into());
+            }
+        }
+        let (environments, devices) = (self.environments, self.devices);
+        if !environments.is_multiple_of(devices) {
+            return Err(UsageError::new(format!(
+                "{environments} environments do not divide over {devices} devices: their number must be a multiple of {devices}"
+            ))
+            .into());
+        }
+        let agent_loop = AgentLoop::new(
+            self.environment.clone(),
+            self.agent.clone(),
+            environments / devices,
+            self.unroll,
+        );
+        let init = |key| {
+            let _scope = called_from("Anakin", here);
+            agent_loop.init(key)
+        };
+        let update = |state| {
+            let _scope = called_from("Anakin", here);
+            agent_loop.update(state)
+        };
+        Ok(AnakinLoop::trace(
+            &self.name,
+            devices,
+            self.updates_per_call,
+            init,
+            update,
+        )?)
+    }
+
+    /// Traces the loop and compiles it for the client's first devices. Compiled programs are kept in the user's cache.
+    ///
+    /// # Errors
+    /// Those of [`Anakin::trace`], and what the runtime and XLA reject.
+    #[track_caller]
+    pub fn compile(&self, client: &Client) -> Result<CompiledAnakin<E, A>> {
+        let compile = CompileOptions {
+            replicas: self.devices,
+            xla: self.xla_options(client.platform()),
+            ..CompileOptions::default()
+        };
+        self.compile_with(
+            client,
+            &ProgramOptions {
+                compile,
+                ..ProgramOptions::default()
+            },
+        )
+    }
+
+    /// [`Anakin::compile`] with other devices, options or cache.
+    ///
+    /// # Errors
+    /// As there.
+    #[track_caller]
+    pub fn compile_with(
+        &self,
+        client: &Client,
+        options: &ProgramOptions,
+    ) -> Result<CompiledAnakin<E, A>> {
+        let program = self
+            .trace()?
+            .compile(client, options)
+            .context("cannot compile the training loop")?;
+        Ok(CompiledAnakin {
+            program,
+            steps_per_call: (self.environments * self.unroll * self.updates_per_call) as u64,
+            updates_per_call: self.updates_per_call,
+        })
+    }
+}
+
+/// A training loop for its devices.
+pub struct CompiledAnakin<E: Environment, A: Agent<Observation = E::Observation>> {
+    program: Program<E, A>,
+    steps_per_call: u64,
+    updates_per_call: usize,
+}
+
+impl<E: Environment, A: Agent<Observation = E::Observation>> CompiledAnakin<E, A> {
+    /// The state at the start of a run: the same for the same seed, devices and options.
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    pub fn init(&self, seed: u64) -> Result<TrainingState<E, A>, RuntimeError> {
+        self.program.init(seed)
+    }
+
+    /// Runs the updates of one call: one dispatch on all devices. The state is moved, and so given to the devices for the
+    /// next one.
+    ///
+    /// # Errors
+    /// What the runtime reports. [`RunError`](podracer_runtime::RunError) by downcast: it gives the state back if nothing
+    /// was launched.
+    pub fn run(
+        &self,
+        state: TrainingState<E, A>,
+    ) -> Result<(TrainingState<E, A>, TrainingMetrics<A::Metrics>)> {
+        let (state, metrics) = self.program.run(state)?;
+        let episodes = EpisodeSeries::read(&metrics.sharded, self.updates_per_call)?;
+        let count = episodes.count();
+        let metrics = TrainingMetrics {
+            agent: metrics.replicated.clone(),
+            episode_return: f64::from(episodes.return_sums.iter().sum::<f32>()) / count as f64,
+            episode_length: episodes.length_sums.iter().sum::<i32>() as f64 / count as f64,
+            episodes: count,
+            series: episodes,
+        };
+        Ok((state, metrics))
+    }
+
+    /// Environment steps of a call, over all environments and devices.
+    #[must_use]
+    pub fn steps_per_call(&self) -> u64 {
+        self.steps_per_call
+    }
+
+    /// Cycles of a call.
+    #[must_use]
+    pub fn updates_per_call(&self) -> usize {
+        self.updates_per_call
+    }
+
+    /// The loop below, which counts what crosses between host and devices.
+    #[must_use]
+    pub fn program(&self) -> &Program<E, A> {
+        &self.program
+    }
+
+    /// Writes the networks' parameters as safetensors, with key paths as names.
+    ///
+    /// # Errors
+    /// What the runtime reports, and where the file cannot be written.
+    pub fn save_parameters(
+        &self,
+        state: &TrainingState<E, A>,
+        path: impl AsRef<Path>,
+    ) -> Result<()> {
+        parameters::save(&state.replicated.nets.named_arrays()?, path.as_ref())
+    }
+}
+
+/// What the updates of one call report.
+#[derive(Clone, Debug)]
+pub struct TrainingMetrics<M: Tree> {
+    /// The agent's metrics, each f32 `[updates_per_call]`.
+    pub agent: Host<M>,
+    /// The mean return of the episodes that ended in this call; NaN if none did.
+    pub episode_return: f64,
+    /// Their mean length, in steps.
+    pub episode_length: f64,
+    /// How many they are.
+    pub episodes: u64,
+    series: EpisodeSeries,
+}
+
+impl<M: Tree> TrainingMetrics<M> {
+    /// Named series with one value per update: the agent's metrics, and mean return and length of the episodes that ended
+    /// in each update (`episode_return`, `episode_length`; NaN where none did).
+    ///
+    /// # Errors
+    /// [`RuntimeError::HostType`] where a metric of the agent is not f32.
+    pub fn per_update(&self) -> Result<Vec<(String, Vec<f32>)>, RuntimeError> {
+        let mut series = Vec::new();
+        self.agent.visit(|path, leaf| {
+            series.push(leaf.to_vec().map(|values| (path.to_string(), values)))
+        });
+        let mut series = series.into_iter().collect::<Result<Vec<_>, _>>()?;
+        series.extend(self.series.per_update());
+        Ok(series)
+    }
+
+    /// The returns of the last episodes of each update (at most [`Episodes::KEPT`]), in the order in which they ended.
+    #[must_use]
+    pub fn last_returns(&self) -> Vec<f32> {
+        self.series.last_returns()
+    }
+}
+
+/// The episodes of a call. The parts of the devices stand one after another, each with one entry per update.
+#[derive(Clone, Debug)]
+struct EpisodeSeries {
+    updates: usize,
+    counts: Vec<i32>,
+    return_sums: Vec<f32>,
+    length_sums: Vec<i32>,
+    last_returns: Vec<f32>,
+    last_steps: Vec<i32>,
+}
+
+impl EpisodeSeries {
+    fn read(episodes: &Host<Episodes>, updates: usize) -> Result<Self, RuntimeError> {
+        Ok(EpisodeSeries {
+            updates,
+            counts: episodes.count.to_vec()?,
+            return_sums: episodes.return_sum.to_vec()?,
+            length_sums: episodes.length_sum.to_vec()?,
+            last_returns: episodes.last_returns.to_vec()?,
+            last_steps: episodes.last_steps.to_vec()?,
+        })
+    }
+
+    /// The entries of one update, those of all devices.
+    fn of_update(&self, update: usize) -> impl Iterator<Item = usize> {
+        (update..self.counts.len()).step_by(self.updates)
+    }
+
+    /// The episodes that ended.
+    fn count(&self) -> u64 {
+        self.counts.iter().map(|&count| count as u64).sum()
+    }
+
+    /// Mean return and length of the episodes that ended in each update.
+    fn per_update(&self) -> [(String, Vec<f32>); 2] {
+        let mean = |sum: &dyn Fn(usize) -> f32| {
+            let of = |update| {
+                let (total, count) = self.of_update(update).fold((0.0, 0), |(total, count), i| {
+                    (total + sum(i), count + self.counts[i])
+                });
+                total / count as f32
+            };
+            (0..self.updates).map(of).collect()
+        };
+        [
+            ("episode_return".to_owned(), mean(&|i| self.return_sums[i])),
+            (
+                "episode_length".to_owned(),
+                mean(&|i| self.length_sums[i] as f32),
+            ),
+        ]
+    }
+
+    fn last_returns(&self) -> Vec<f32> {
+        let mut returns = Vec::new();
+        for update in 0..self.updates {
+            let mut ended = Vec::new();
+            for i in self.of_update(update) {
+                let kept = (self.counts[i] as usize).min(Episodes::KEPT);
+                let range = (i + 1) * Episodes::KEPT - kept..(i + 1) * Episodes::KEPT;
+                ended.extend(range.map(|at| (self.last_steps[at], self.last_returns[at])));
+            }
+            ended.sort_by_key(|&(step, _)| step);
+            returns.extend(ended.into_iter().map(|(_, value)| value));
+        }
+        returns
+    }
+}
