@@ -125,7 +125,9 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Anakin<E, A> {
     /// XLA's options for this loop by podracer's rule. `platform` is `cpu`, `cuda` or `tpu`.
     pub fn xla_options(&self, platform: &str) -> Vec<(String, OptionValue)> {
         let mut options = XlaOptions::for_platform(platform).pairs();
-        if platform == "cpu" && self.environments <= ONE_THREAD {
+        // Several devices are one for each core: threads of their own would stand in each other's way.
+        let one_thread = self.environments <= ONE_THREAD || self.devices > 1;
+        if platform == "cpu" && one_thread {
             let name = "xla_cpu_multi_thread_eigen".to_owned();
             options.push((name, OptionValue::Bool(false)));
         }

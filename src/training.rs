@@ -37,9 +37,9 @@ pub trait Training {
     /// As [`Training::emit`].
     fn module(&self, replicas: usize) -> Result<LoopModule>;
 
-    /// The XLA options for this program by podracer's rule, before the user's settings (`[xla]`) change or extend them. `platform`
+    /// The XLA options for this program on `replicas` devices by podracer's rule, before the user's settings (`[xla]`) change or extend them. `platform`
     /// is `cpu`, `cuda` or `tpu`.
-    fn xla_options(&self, platform: &str) -> Vec<(String, OptionValue)>;
+    fn xla_options(&self, platform: &str, replicas: usize) -> Vec<(String, OptionValue)>;
 
     /// Compiles the loop and puts its initial state on the devices (indices in [`Client::devices`], all different).
     /// `xla` are the options to compile with, the user's settings included.

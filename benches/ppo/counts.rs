@@ -34,7 +34,7 @@ pub fn print(client: &Client, shapes: &[Shape], ours: &Ours) -> Result<()> {
         let options = CompileOptions {
             replicas: shape.devices,
             device_assignment: None,
-            xla: settings.xla_options(training.xla_options(client.platform())),
+            xla: settings.xla_options(training.xla_options(client.platform(), shape.devices)),
         };
         let start = Instant::now();
         let executable = client.compile(&module, &options)?;

@@ -70,7 +70,7 @@ pub(super) fn check(
     let options = CompileOptions {
         replicas: devices,
         device_assignment: None,
-        xla: settings.xla_options(training.xla_options("tpu")),
+        xla: settings.xla_options(training.xla_options("tpu", devices)),
     };
     let compiled = topology
         .compile(&compiled_loop.module, &options)

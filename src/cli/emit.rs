@@ -30,7 +30,7 @@ pub(super) fn emit(
     let training = build(&settings)?;
     let mut text = match (stage, client) {
         (Stage::Hlo, Some(client)) => {
-            let rule = training.xla_options(client.platform());
+            let rule = training.xla_options(client.platform(), devices.len());
             let options = CompileOptions {
                 replicas: devices.len(),
                 device_assignment: Some(devices.clone()),

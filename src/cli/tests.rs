@@ -52,7 +52,7 @@ impl Training for Fake {
         })
     }
 
-    fn xla_options(&self, platform: &str) -> Vec<(String, OptionValue)> {
+    fn xla_options(&self, platform: &str, _: usize) -> Vec<(String, OptionValue)> {
         match platform {
             "cpu" => vec![(
                 "xla_cpu_prefer_vector_width".to_owned(),

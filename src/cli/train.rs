@@ -68,7 +68,7 @@ pub(super) fn train(
         .resolve(client.devices().len(), &platform)?;
     settings.check_division(devices.len())?;
     let training = build(&settings)?;
-    let xla = settings.xla_options(training.xla_options(&platform));
+    let xla = settings.xla_options(training.xla_options(&platform, devices.len()));
     settings.xla = xla
         .iter()
         .map(|(name, value)| (name.clone(), value.into()))

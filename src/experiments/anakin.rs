@@ -46,8 +46,8 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Training for Anakin
         })
     }
 
-    fn xla_options(&self, platform: &str) -> Vec<(String, OptionValue)> {
-        self.anakin.xla_options(platform)
+    fn xla_options(&self, platform: &str, replicas: usize) -> Vec<(String, OptionValue)> {
+        self.anakin.clone().devices(replicas).xla_options(platform)
     }
 
     fn start(
