@@ -3,7 +3,9 @@
 //! The host only dispatches: one call of [`AnakinProgram::run`] is one execution of one program, which runs `updates_per_call`
 //! updates on every device, donates the state to itself and gives back metrics.
 
-use std::time::Duration;
+use std::panic::resume_unwind;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use podracer_dsl::prelude::{
     Key, Placed, Replicas, Spec, Tensor, TraceErrors, Traced, Tree, pmean, scan, u32 as u32_spec,
@@ -141,16 +143,31 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
             .chain(&metric_placements)
             .copied()
             .collect();
+        let start = Instant::now();
         let init_options = quick(options, client.platform());
-        let init = Program::compile(
-            client,
-            &format!("{}_init", self.name),
-            &self.init,
-            state_placements,
-            &init_options,
-        )?;
-        let run = Program::compile(client, &self.name, &self.run, all, options)?;
-        Ok(AnakinProgram { init, run })
+        options.compile.placement(client.devices().len())?;
+        let init = lower(&format!("{}_init", self.name), &self.init, self.replicas)?;
+        let run = lower(&self.name, &self.run, options.compile.replicas)?;
+        // XLA compiles each program on one thread for the most part.
+        let compile = |lowered: &Lowered, options: &ProgramOptions| {
+            options
+                .cache
+                .compile(client, &lowered.module, &options.compile)
+        };
+        let (init, run) = thread::scope(|scope| {
+            let init = scope.spawn(|| compile(&init, &init_options));
+            let run = compile(&run, options);
+            (
+                init.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                run,
+            )
+        });
+        let (init, run) = (init?, run?);
+        let compile_time = start.elapsed();
+        Ok(AnakinProgram {
+            init: Program::new(&self.init, state_placements, init, compile_time),
+            run: Program::new(&self.run, all, run, compile_time),
+        })
     }
 }
 
@@ -216,10 +233,10 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinProgram<R, S, M, E> {
         &self.run
     }
 
-    /// From the traced functions to both executables.
+    /// From the traced functions to both executables, which are compiled side by side.
     #[must_use]
     pub fn compile_time(&self) -> Duration {
-        self.init.compile_time() + self.run.compile_time()
+        self.run.compile_time()
     }
 }
 

@@ -146,19 +146,27 @@ impl<A: Tree, R: Tree> Program<A, R> {
         let start = Instant::now();
         options.compile.placement(client.devices().len())?;
         let lowered = lower(name, traced, options.compile.replicas)?;
-        let (executable, cached) =
-            options
-                .cache
-                .compile(client, &lowered.module, &options.compile)?;
-        let results = traced.results().clone();
-        Ok(Program {
+        let compiled = options
+            .cache
+            .compile(client, &lowered.module, &options.compile)?;
+        Ok(Self::new(traced, placements, compiled, start.elapsed()))
+    }
+
+    /// A traced function and what came of it.
+    pub(crate) fn new(
+        traced: &Traced<A, R>,
+        placements: Vec<Placement>,
+        (executable, cached): (Executable, bool),
+        compile_time: Duration,
+    ) -> Self {
+        Program {
             executable,
-            results,
+            results: traced.results().clone(),
             placements,
-            compile_time: start.elapsed(),
+            compile_time,
             cached,
             arguments: PhantomData,
-        })
+        }
     }
 
     /// Runs the program once on all its devices. It may return before the computation is done.

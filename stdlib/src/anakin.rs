@@ -67,6 +67,9 @@ struct Step<O: Tree, X: Tree> {
     length: Tensor,
 }
 
+/// The keys of a step: to act, to step, to begin the next episode.
+const KEYS: usize = 3;
+
 /// An agent in an environment.
 #[derive(Clone)]
 pub struct AgentLoop<E: Environment, A: Agent<Observation = E::Observation>> {
@@ -107,17 +110,18 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> AgentLoop<E, A> {
     /// The state of one device at the start of a run.
     #[track_caller]
     pub fn init(&self, key: Key) -> LoopState<E, A> {
-        let [nets_key, learner_key, lanes_key] = key.split_into();
+        let keys = key.split_n(3);
+        let [nets_key, learner_key, lanes_key] = [0, 1, 2].map(|i| keys.at(i));
         let nets = self.agent.init_nets(nets_key);
         let opt = self.agent.init_opt(&nets);
         let first = axis_index(Replicas) * self.environments as i32;
         let indices = arange(self.environments) + first;
         let lanes = vmap((indices, whole(lanes_key)), |(index, key)| {
-            let [environment_key, key] = key.fold_in(index).split_into();
+            let keys = key.fold_in(index).split_n(2);
             Lane {
                 actor: self.agent.init_actor(),
-                environment: self.environment.initial_state(environment_key),
-                key,
+                environment: self.environment.initial_state(keys.at(0)),
+                key: keys.at(1),
             }
         });
         let experience = self.agent.init_experience(self.environments);
@@ -205,8 +209,19 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> AgentLoop<E, A> {
 
     /// Acts for `unroll` steps in every environment.
     fn rollout(&self, nets: &A::Nets, lanes: Lanes<E, A>) -> (Lanes<E, A>, CycleOf<A>, Episodes) {
-        let (lanes, steps) = scan(lanes, 0..self.unroll, |lanes, _| {
-            vmap(lanes, |lane| self.step(nets, lane))
+        // All keys of the cycle at once: XLA would compute a key that is drawn in the loop again for every field of the
+        // state that reads it.
+        let (next, keys) = vmap(lanes.key, |key| {
+            let words = key.split_n(1 + KEYS * self.unroll).words();
+            let rest = words.slice_axis(0, 1..words.dim(0));
+            (words.index(0), rest.reshape([self.unroll, KEYS, 2]))
+        });
+        let lanes = Lane {
+            key: vmap(next, Key::from_words),
+            ..lanes
+        };
+        let (lanes, steps) = scan(lanes, keys.axis(1), |lanes, keys| {
+            vmap((lanes, keys), |(lane, keys)| self.step(nets, lane, keys))
         });
         let last_observation = vmap(lanes.environment.clone(), |environment| {
             self.environment.observe(environment)
@@ -229,14 +244,16 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> AgentLoop<E, A> {
         (lanes, trajectory, episodes)
     }
 
-    /// One step of one environment.
-    fn step(&self, nets: &A::Nets, lane: Lanes<E, A>) -> (Lanes<E, A>, Steps<A>) {
-        let [key, act_key, step_key] = lane.key.split_into();
+    /// One step of one environment. `keys` are u32 `[KEYS, 2]`.
+    fn step(&self, nets: &A::Nets, lane: Lanes<E, A>, keys: Tensor) -> (Lanes<E, A>, Steps<A>) {
+        let [act_key, step_key, reset_key] = [0, 1, 2].map(|i| Key::from_words(keys.index(i)));
         let observation = self.environment.observe(lane.environment.clone());
         let (action, actor, output) =
             self.agent
                 .act(nets, lane.actor, observation.clone(), act_key);
-        let (environment, timestep) = self.environment.step(lane.environment, action, step_key);
+        let (environment, timestep) =
+            self.environment
+                .step_with_keys(lane.environment, action, step_key, reset_key);
         let actor = tree_select(timestep.done(), &self.agent.init_actor(), &actor);
         let next_observation = if self.environment.truncates() {
             vec![timestep.observation]
@@ -258,7 +275,7 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> AgentLoop<E, A> {
             Lane {
                 actor,
                 environment,
-                key,
+                key: lane.key,
             },
             step,
         )

@@ -191,9 +191,10 @@ impl<O: Optimizer> Agent for Ppo<O> {
         let advantage = merge(advantage);
         let steps = advantage.dim(0);
         let updates = self.epochs * self.minibatches;
-        // Each device shuffles its own steps.
-        let keys = key.fold_in(axis_index(Replicas)).split_n(self.epochs);
-        let permutations = vmap(keys, |key| {
+        // Each device shuffles its own steps. A loop again, or XLA would draw the key for each element of the permutation.
+        let epochs = arange(self.epochs) + axis_index(Replicas) * self.epochs as i32;
+        let keys = vmap((epochs, whole(key)), |(epoch, key)| key.fold_in(epoch));
+        let permutations = map(keys, |key| {
             if self.exact_shuffle {
                 key.permutation(steps)
             } else {
