@@ -8,8 +8,9 @@ use podracer_compiler::{Array, Builder, Func, OpRef, Sample, Scalar, TensorType,
 /// The extent of the batches that vmap is tried with.
 pub const BATCH: usize = 3;
 
-/// Every sample of every op, with a name.
+/// Every sample of every op, with a name. `PODRACER_OP` restricts them to one op.
 pub fn samples() -> Vec<(String, Sample)> {
+    let only = std::env::var("PODRACER_OP").ok();
     let named = |entry: &registry::Entry| {
         let mnemonic = entry.mnemonic;
         (entry.samples)()
@@ -18,7 +19,13 @@ pub fn samples() -> Vec<(String, Sample)> {
             .map(move |(i, sample)| (sample_name(mnemonic, i, &sample), sample))
             .collect::<Vec<_>>()
     };
-    registry::all().iter().flat_map(named).collect()
+    let chosen =
+        |entry: &&registry::Entry| only.as_deref().is_none_or(|only| only == entry.mnemonic);
+    registry::all()
+        .iter()
+        .filter(chosen)
+        .flat_map(named)
+        .collect()
 }
 
 fn sample_name(mnemonic: &str, index: usize, sample: &Sample) -> String {

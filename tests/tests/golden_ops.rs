@@ -1,7 +1,8 @@
 //! The reference semantics and the derivative rules against golden values of single operations, which JAX computed.
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use podracer_compiler::ops::{Combiner, Gather, Scatter, registry};
+use podracer_compiler::attributes::AttributeValue;
+use podracer_compiler::ops::{Combiner, Convolution, Gather, Scatter, registry};
 use podracer_compiler::transform::{jvp_with, vjp};
 use podracer_compiler::{Array, Attribute, Attributes, DType, Func, OpRef, Scalar, TensorType};
 use podracer_tests::cases::{one_op, types};
@@ -21,7 +22,6 @@ const WRITTEN_WITH_OTHERS: &[&str] = &[
     "atan",
     "atanh",
     "cholesky",
-    "convolution",
     "cosh",
     "cumlogsumexp",
     "digamma",
@@ -198,11 +198,15 @@ fn op(record: &Value, inputs: &[TensorType], outputs: &[TensorType]) -> Result<O
     let attrs = record["attrs"].as_object().context("no attrs")?;
     let mut attributes = Attributes::none();
     for (name, value) in attrs {
-        attributes = attributes.with(renamed(mnemonic, name), attribute(name, value)?);
+        // Lists of pairs are taken apart below.
+        if name != "padding" {
+            attributes = attributes.with(renamed(mnemonic, name), attribute(name, value)?);
+        }
     }
     let axis = attrs.get("axis").and_then(Value::as_u64).unwrap_or(0) as usize;
     match mnemonic {
         "take" => return Ok(OpRef::new(Gather::take(&inputs[0], &inputs[1], axis))),
+        "convolution" => attributes = convolution(attrs)?,
         "argmax" | "argmin" => attributes = attributes.with("dtype", outputs[0].dtype),
         "gather" => attributes = attributes.with("index_vector_dim", inputs[1].rank() - 1),
         "scatter" => {
@@ -238,6 +242,37 @@ fn op(record: &Value, inputs: &[TensorType], outputs: &[TensorType]) -> Result<O
         Some((name, _)) => bail!("{mnemonic} has no attribute {name}"),
         None => Ok(op),
     }
+}
+
+/// The attributes of a convolution, whose layout is that of [`Convolution::new`] throughout.
+fn convolution(attrs: &serde_json::Map<String, Value>) -> Result<Attributes> {
+    let list = |name: &str| -> Result<Vec<usize>> {
+        Vec::from_attribute(&attribute(name, &attrs[name])?).context("negative numbers")
+    };
+    let strides = list("strides")?;
+    let [low, high] = padding(attrs)?;
+    let groups = attrs["feature_group_count"].as_u64().context("no groups")?;
+    let op = Convolution {
+        low,
+        high,
+        lhs_dilation: list("lhs_dilation")?,
+        rhs_dilation: list("rhs_dilation")?,
+        feature_group_count: groups as usize,
+        ..Convolution::new(strides.len())
+    };
+    Ok(OpRef::new(Convolution { strides, ..op }).attributes())
+}
+
+/// The padding in front and behind, which is recorded in pairs.
+fn padding(attrs: &serde_json::Map<String, Value>) -> Result<[Vec<i64>; 2]> {
+    let pairs = attrs["padding"].as_array().context("no padding")?;
+    let side = |i: usize| -> Result<Vec<i64>> {
+        let amounts = pairs.iter().map(|pair| pair[i].as_i64());
+        amounts
+            .collect::<Option<_>>()
+            .context("padding is pairs of integers")
+    };
+    Ok([side(0)?, side(1)?])
 }
 
 /// Our name of an attribute.

@@ -38,6 +38,14 @@ pub fn attribute<'c>(
             .axes("lhs_contracting_dimensions", lhs_contract)
             .axes("rhs_contracting_dimensions", rhs_contract)
             .finish(context, "dot"),
+        HloAttribute::Convolution { lhs, rhs, out } => {
+            let [lhs, rhs, out] = [
+                layout(lhs, ["b", "f"]),
+                layout(rhs, ["o", "i"]),
+                layout(out, ["b", "f"]),
+            ];
+            opaque(context, &format!("#stablehlo.conv<{lhs}x{rhs}->{out}>"))
+        }
         HloAttribute::Gather {
             offset_dims,
             collapsed_slice_dims,
@@ -86,6 +94,19 @@ fn integer(context: &Context, bits: u32, value: i64) -> Attribute<'_> {
 fn opaque<'c>(context: &'c Context, text: &str) -> Result<Attribute<'c>, String> {
     Attribute::parse(context, text)
         .ok_or_else(|| format!("MLIR does not read the attribute `{text}`"))
+}
+
+/// `[b, 0, 1, f]`: the name of each axis, where `axes` has those of the two letters first and then the spatial ones.
+fn layout(axes: &[usize], letters: [&str; 2]) -> String {
+    let mut names = vec![String::new(); axes.len()];
+    let numbers = (0..axes.len().saturating_sub(2)).map(|spatial| spatial.to_string());
+    for (&axis, name) in axes
+        .iter()
+        .zip(letters.map(String::from).into_iter().chain(numbers))
+    {
+        names[axis] = name;
+    }
+    format!("[{}]", names.join(", "))
 }
 
 /// The fields of a StableHLO attribute; StableHLO reads an absent list as empty, so that empty ones are left out.

@@ -48,6 +48,16 @@ pub enum HloAttribute {
         /// Contracted axes of the right operand.
         rhs_contract: Vec<usize>,
     },
+    /// `#stablehlo.conv<...>`: what each axis means. The lists have batch and feature (of the kernel: output and input
+    /// feature) first, then the spatial axes.
+    Convolution {
+        /// Axes of the input.
+        lhs: Vec<usize>,
+        /// Axes of the kernel.
+        rhs: Vec<usize>,
+        /// Axes of the result.
+        out: Vec<usize>,
+    },
     /// `#stablehlo.gather<...>`.
     Gather {
         /// Result axes that come from the window.

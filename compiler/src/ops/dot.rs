@@ -244,13 +244,7 @@ impl Op for DotGeneral {
             for_each_index(&contracted, |k| {
                 put(&mut l, &self.lhs_contract, k);
                 put(&mut r, &self.rhs_contract, k);
-                sum = match (sum, lhs.at(&l), rhs.at(&r)) {
-                    (Scalar::Float(sum), x, y) => Scalar::Float(sum + x.float() * y.float()),
-                    (sum, x, y) => {
-                        let product = super::Multiply {}.scalar(ty.dtype, &[x, y]);
-                        Scalar::Int(ty.dtype.wrap(sum.int() + ty.dtype.wrap(product.int())))
-                    }
-                };
+                sum = multiply_add(ty.dtype, sum, lhs.at(&l), rhs.at(&r));
             });
             sum
         });
@@ -379,6 +373,17 @@ impl Builder {
     #[track_caller]
     pub fn matmul(&mut self, lhs: Var, rhs: Var) -> Var {
         self.dot_general(lhs, rhs, DotGeneral::matmul())
+    }
+}
+
+/// `sum + x y`; a float is not rounded, so that a sum is rounded once.
+pub(super) fn multiply_add(dtype: DType, sum: Scalar, x: Scalar, y: Scalar) -> Scalar {
+    match sum {
+        Scalar::Float(sum) => Scalar::Float(sum + x.float() * y.float()),
+        sum => {
+            let product = super::Multiply {}.scalar(dtype, &[x, y]);
+            Scalar::Int(dtype.wrap(sum.int() + dtype.wrap(product.int())))
+        }
     }
 }
 

@@ -75,6 +75,8 @@ registry! {
     // convert
     "bitcast_convert" => BitcastConvert,
     "convert" => Convert,
+    // convolution
+    "convolution" => Convolution,
     // cumulative
     "cummax" => CumMax,
     "cummin" => CumMin,

@@ -61,6 +61,10 @@ fn dimension_numbers() {
         &text(&programs::outer_product(), 1),
         &["dot_dimension_numbers = #stablehlo.dot<>"],
     );
+    check(
+        &text(&programs::convolution(), 1),
+        &["dimension_numbers = #stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>"],
+    );
     let gather = "dimension_numbers = #stablehlo.gather<offset_dims = [2], collapsed_slice_dims = [1], operand_batching_dims = [0], \
                   start_indices_batching_dims = [0], start_index_map = [1], index_vector_dim = 2>";
     check(&text(&programs::gather(), 1), &[gather]);

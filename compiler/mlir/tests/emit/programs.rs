@@ -216,6 +216,43 @@ pub fn outer_product() -> Func {
     )
 }
 
+/// An image under a kernel, with every attribute that a convolution has.
+pub fn convolution() -> Func {
+    let params = [ty(DType::F32, &[8, 9, 7, 2]), ty(DType::F32, &[3, 3, 2, 4])];
+    func(
+        "convolution",
+        &params,
+        &[ty(DType::F32, &[8, 5, 4, 4])],
+        |hlo, inputs, types| {
+            let dimensions = HloAttribute::Convolution {
+                lhs: vec![0, 3, 1, 2],
+                rhs: vec![3, 2, 0, 1],
+                out: vec![0, 3, 1, 2],
+            };
+            let attributes = vec![
+                ("window_strides", HloAttribute::I64Array(vec![2, 2])),
+                (
+                    "padding",
+                    HloAttribute::I64Tensor(vec![2, 2], vec![1, 1, 1, 1]),
+                ),
+                ("lhs_dilation", HloAttribute::I64Array(vec![1, 1])),
+                ("rhs_dilation", HloAttribute::I64Array(vec![1, 1])),
+                ("dimension_numbers", dimensions),
+                ("feature_group_count", HloAttribute::I64(1)),
+                ("batch_group_count", HloAttribute::I64(1)),
+            ];
+            op(
+                hlo,
+                "stablehlo.convolution",
+                inputs,
+                attributes,
+                Vec::new(),
+                types,
+            )
+        },
+    )
+}
+
 /// Rows by index, of a batch of tables.
 pub fn gather() -> Func {
     let params = [ty(DType::F32, &[5, 10, 4]), ty(DType::I32, &[5, 6, 1])];
@@ -407,6 +444,7 @@ pub fn all() -> Vec<(Func, usize)> {
         sort(),
         dot_general(),
         outer_product(),
+        convolution(),
         gather(),
         scatter(),
         rng(),
