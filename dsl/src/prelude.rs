@@ -14,8 +14,9 @@ pub use crate::tensor::create::{
     arange, constant, constant_of, eye, full, iota, linspace, one_hot, ones, scalar, zeros,
 };
 pub use crate::tensor::{
-    IntoTensor, Tensor, atan2, clamp, concatenate, dot, dot_general, dynamic_slice,
-    dynamic_update_slice, matmul, maximum, minimum, outer, pow, select, sort_together, stack,
+    IntoTensor, Padding, Tensor, atan2, avg_pool, clamp, concatenate, conv_general_dilated, conv2d,
+    dot, dot_general, dynamic_slice, dynamic_update_slice, matmul, max_pool, maximum, minimum,
+    outer, pow, select, sort_together, stack,
 };
 pub use crate::trace::{TraceError, TraceErrors, Traced, Warning, eval_shape, scope, trace};
 pub use crate::tree::dtype_specs::*;
@@ -23,5 +24,6 @@ pub use crate::tree::{
     ArgumentSpec, IntoTree, Kind, Over, Path, Spec, Step, Tree, Types, axis, expect_types, key,
     rev, tree_map, tree_select, whole,
 };
+pub use podracer_compiler::ops::Convolution;
 pub use podracer_compiler::{Array, DType, TensorType};
 pub use podracer_derive::Tree;

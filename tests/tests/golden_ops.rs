@@ -2,7 +2,9 @@
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use podracer_compiler::attributes::AttributeValue;
-use podracer_compiler::ops::{Combiner, Convolution, Gather, Scatter, registry};
+use podracer_compiler::ops::{
+    Combiner, Convolution, Gather, ReduceWindowMax, ReduceWindowSum, Scatter, Window, registry,
+};
 use podracer_compiler::transform::{jvp_with, vjp};
 use podracer_compiler::{Array, Attribute, Attributes, DType, Func, OpRef, Scalar, TensorType};
 use podracer_tests::cases::{one_op, types};
@@ -23,12 +25,8 @@ const WRITTEN_WITH_OTHERS: &[&str] = &[
     "atanh",
     "cholesky",
     "cosh",
-    "cumlogsumexp",
-    "digamma",
     "integer_pow",
-    "lgamma",
     "reduce_precision",
-    "reduce_window",
     "reduce_xor",
     "sinh",
     "square",
@@ -207,6 +205,7 @@ fn op(record: &Value, inputs: &[TensorType], outputs: &[TensorType]) -> Result<O
     match mnemonic {
         "take" => return Ok(OpRef::new(Gather::take(&inputs[0], &inputs[1], axis))),
         "convolution" => attributes = convolution(attrs)?,
+        "reduce_window" => return reduce_window(attrs),
         "argmax" | "argmin" => attributes = attributes.with("dtype", outputs[0].dtype),
         "gather" => attributes = attributes.with("index_vector_dim", inputs[1].rank() - 1),
         "scatter" => {
@@ -244,11 +243,29 @@ fn op(record: &Value, inputs: &[TensorType], outputs: &[TensorType]) -> Result<O
     }
 }
 
+/// An attribute that is a list of counts.
+fn counts(attrs: &serde_json::Map<String, Value>, name: &str) -> Result<Vec<usize>> {
+    Vec::from_attribute(&attribute(name, &attrs[name])?).context("negative numbers")
+}
+
+fn reduce_window(attrs: &serde_json::Map<String, Value>) -> Result<OpRef> {
+    let [low, high] = padding(attrs)?.map(|side| side.iter().map(|&n| n as usize).collect());
+    let window = Window {
+        dimensions: counts(attrs, "window")?,
+        strides: counts(attrs, "strides")?,
+        low,
+        high,
+    };
+    match attrs["computation"].as_str() {
+        Some("max") => Ok(OpRef::new(ReduceWindowMax::new(window))),
+        Some("sum") => Ok(OpRef::new(ReduceWindowSum::new(window))),
+        other => bail!("no window is folded by {other:?}"),
+    }
+}
+
 /// The attributes of a convolution, whose layout is that of [`Convolution::new`] throughout.
 fn convolution(attrs: &serde_json::Map<String, Value>) -> Result<Attributes> {
-    let list = |name: &str| -> Result<Vec<usize>> {
-        Vec::from_attribute(&attribute(name, &attrs[name])?).context("negative numbers")
-    };
+    let list = |name: &str| counts(attrs, name);
     let strides = list("strides")?;
     let [low, high] = padding(attrs)?;
     let groups = attrs["feature_group_count"].as_u64().context("no groups")?;

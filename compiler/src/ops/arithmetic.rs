@@ -10,6 +10,7 @@ use super::elementwise::{
 use super::{Elementwise, Operand, Sample};
 use crate::array::{Array, Scalar};
 use crate::ir::{Builder, Var};
+use crate::lower::{hlo_compare, hlo_op, hlo_simple};
 use crate::types::DType;
 
 elementwise! {
@@ -182,6 +183,52 @@ elementwise! {
 }
 
 elementwise! {
+    /// `log(e^x + e^y)`, without overflow: -inf stands for no summand.
+    LogAddExp = "log_add_exp"(2, floats),
+    scalar: |_, x| {
+        let (x, y) = (x[0].float(), x[1].float());
+        let greater = float_maximum(x, y);
+        let finite = greater.is_finite();
+        Scalar::Float(if finite { greater + libm::log1p(libm::exp(-(x - y).abs())) } else { greater })
+    },
+    jvp: |b, x, _, t| {
+        // Each has the share of its summand; of equal infinities each has half.
+        let difference = b.sub(x[0], x[1]);
+        let zero = b.full_like(difference, 0.0);
+        let undefined = b.compare(super::Direction::Ne, difference, difference);
+        let difference = b.select(undefined, zero, difference);
+        let left = t[0].map(|t| {
+            let share = b.logistic(difference);
+            b.mul(share, t)
+        });
+        let right = t[1].map(|t| {
+            let opposite = b.neg(difference);
+            let share = b.logistic(opposite);
+            b.mul(share, t)
+        });
+        sum_of(b, left, right)
+    },
+    lower: |hlo, x, _| {
+        let greater = hlo_simple(hlo, "stablehlo.maximum", x);
+        let difference = hlo_simple(hlo, "stablehlo.subtract", x);
+        let distance = hlo_simple(hlo, "stablehlo.abs", &[difference]);
+        let negative = hlo_simple(hlo, "stablehlo.negate", &[distance]);
+        let ratio = hlo_simple(hlo, "stablehlo.exponential", &[negative]);
+        let log = hlo_simple(hlo, "stablehlo.log_plus_one", &[ratio]);
+        let sum = hlo_simple(hlo, "stablehlo.add", &[greater, log]);
+        // The difference of equal infinities is NaN: they are the result. NaN itself is the maximum of itself.
+        let undefined = hlo_compare(hlo, "NE", difference, difference);
+        let ty = hlo.ty(greater);
+        hlo_op(hlo, "stablehlo.select", &[undefined, greater, sum], Vec::new(), &ty)
+    },
+    samples: |op| {
+        let mut samples = float_samples(op.clone(), &[&X, &Y], 1e-6);
+        samples.push(peculiar_floats(op, DType::F32, 1e-6));
+        samples
+    },
+}
+
+elementwise! {
     /// `-x`. Integers wrap, unsigned ones too.
     Negate = "negate"(1, numbers),
     scalar: |_, x| unary(x[0], |x| -x, |x| -x),
@@ -228,6 +275,8 @@ builder_methods! {
     minimum = Minimum(x, y);
     /// Emits [`Atan2`].
     atan2 = Atan2(x, y);
+    /// Emits [`LogAddExp`].
+    log_add_exp = LogAddExp(x, y);
     /// Emits [`Negate`].
     neg = Negate(x);
     /// Emits [`Abs`].

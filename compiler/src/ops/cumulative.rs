@@ -1,4 +1,4 @@
-//! Running sums, products and extrema along an axis.
+//! Running sums, products, extrema and sums in logarithms along an axis.
 //!
 //! # How they are lowered
 //! Short axes (up to `SHORT`) take `log2(n)` steps, each of which combines every element with the one `1, 2, 4, ...`
@@ -16,7 +16,8 @@
 //! | `[1024, 1024]`, 1 | 10728 | 3820 | 2572 | 4322 |
 //! | `[65536]`, 0 | 976 | 651 | 165 | 216 |
 
-use super::reduce::{Max, Min, Monoid, Prod, Sum};
+use super::reduce::{LogSumExp, Max, Min, Monoid, Prod, Sum};
+use super::reduce_window::{self, Window};
 use super::samples::ramp;
 use super::{
     Direction, Elementwise, Op, OpStruct, Operand, Rule, Sample, TypeError, parse_attribute,
@@ -24,7 +25,7 @@ use super::{
 use crate::array::{Array, Scalar, for_each_index};
 use crate::attributes::{AttributeValue, Attributes};
 use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloAttribute, HloOp, HloValue, hlo_axes, hlo_op, hlo_splat};
+use crate::lower::{Hlo, HloAttribute, HloValue, hlo_op, hlo_splat};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 use std::marker::PhantomData;
@@ -61,6 +62,8 @@ pub type CumSum = Cumulative<Sum>;
 pub type CumProd = Cumulative<Prod>;
 /// Running maxima; NaN from the first NaN on. The derivative goes to the greatest element nearest to the position.
 pub type CumMax = Cumulative<Max>;
+/// Running logarithms of sums of exponentials, without overflow.
+pub type CumLogSumExp = Cumulative<LogSumExp>;
 /// Running minima; NaN from the first NaN on. The derivative goes to the least element nearest to the position.
 pub type CumMin = Cumulative<Min>;
 
@@ -80,6 +83,20 @@ impl<K> Cumulative<K> {
         let fill = b.constant(Array::scalar(ty.dtype, fill));
         let (low, high) = self.padding(ty.rank(), by as i64);
         b.pad(x, fill, &low, &high, &vec![0; ty.rank()])
+    }
+
+    /// The window that ends (or begins, if reversed) at each element and has all before it.
+    fn window(&self, ty: &TensorType) -> Window {
+        let mut window = Window::new(vec![1; ty.rank()]);
+        let extent = ty.shape[self.axis];
+        window.dimensions[self.axis] = extent;
+        let padding = if self.reverse {
+            &mut window.high
+        } else {
+            &mut window.low
+        };
+        padding[self.axis] = extent - 1;
+        window
     }
 
     /// The padding that shifts by so many places.
@@ -111,8 +128,11 @@ impl<K: Cumulation> Cumulative<K> {
         for (shape, axis) in cases {
             samples.push(sample(ramp(DType::F32, shape), axis, 1e-5));
             samples.push(sample(ramp(DType::F64, shape), axis, 1e-13));
-            samples.push(sample(ramp(DType::I32, shape), axis, 0.0));
-            samples.push(sample(ramp(DType::U8, shape), axis, 0.0));
+            for dtype in [DType::I32, DType::U8] {
+                if K::COMBINE.dtype(&[dtype]).is_ok() {
+                    samples.push(sample(ramp(dtype, shape), axis, 0.0));
+                }
+            }
         }
         let long = |n: usize| {
             Array::floats(
@@ -241,10 +261,15 @@ impl<K: Cumulation> Op for Cumulative<K> {
     ) -> Vec<HloValue> {
         let ty = &results[0];
         let extent = ty.shape[self.axis];
-        let identity = hlo_splat(hlo, &TensorType::scalar(ty.dtype), K::identity(ty.dtype));
         if extent > SHORT {
-            return vec![self.lower_window(hlo, inputs[0], identity, ty)];
+            return vec![reduce_window::lower::<K>(
+                hlo,
+                &self.window(ty),
+                inputs[0],
+                ty,
+            )];
         }
+        let identity = hlo_splat(hlo, &TensorType::scalar(ty.dtype), K::identity(ty.dtype));
         let mut total = inputs[0];
         for by in steps(extent) {
             let (low, high) = self.padding(ty.rank(), by as i64);
@@ -257,41 +282,9 @@ impl<K: Cumulation> Op for Cumulative<K> {
                 ),
             ];
             let shifted = hlo_op(hlo, "stablehlo.pad", &[total, identity], attributes, ty);
-            total = hlo_op(hlo, K::Combine::HLO, &[shifted, total], Vec::new(), ty);
+            total = Elementwise::lower(&K::COMBINE, hlo, &[shifted, total], ty);
         }
         vec![total]
-    }
-}
-
-impl<K: Cumulation> Cumulative<K> {
-    fn lower_window(
-        &self,
-        hlo: &mut dyn Hlo,
-        x: HloValue,
-        identity: HloValue,
-        ty: &TensorType,
-    ) -> HloValue {
-        let rank = ty.rank();
-        let extent = ty.shape[self.axis];
-        let ones = vec![1; rank];
-        let mut window = ones.clone();
-        window[self.axis] = extent;
-        let mut padding = vec![0; 2 * rank];
-        padding[2 * self.axis + usize::from(self.reverse)] = extent as i64 - 1;
-        let region = K::region(hlo, ty.dtype);
-        hlo.op(HloOp {
-            name: "stablehlo.reduce_window",
-            operands: &[x, identity],
-            attributes: vec![
-                ("window_dimensions", hlo_axes(&window)),
-                ("window_strides", hlo_axes(&ones)),
-                ("base_dilations", hlo_axes(&ones)),
-                ("window_dilations", hlo_axes(&ones)),
-                ("padding", HloAttribute::I64Tensor(vec![rank, 2], padding)),
-            ],
-            regions: vec![region],
-            results: std::slice::from_ref(ty),
-        })[0]
     }
 }
 
@@ -310,24 +303,47 @@ impl Cumulation for Sum {
 impl Cumulation for Prod {
     const MNEMONIC: &'static str = "cumprod";
 
-    /// `y_i = x_i y_(i-1)` gives `dy_i = x_i dy_(i-1) + y_(i-1) dx_i`, a linear recurrence, solved in `log2(n)` steps that
-    /// double how far back each position looks. There is no division, so that factors may be zero.
+    /// `y_i = x_i y_(i-1)` gives `dy_i = x_i dy_(i-1) + y_(i-1) dx_i`, where factors may be zero, as nothing is divided.
     fn jvp(b: &mut Builder, op: &CumProd, x: Var, y: Var, t: Var) -> Var {
         let before = op.shift(b, y, 1, Scalar::Float(1.0));
-        let mut total = b.mul(before, t);
-        let mut factor = x;
-        let extent = b.ty(x).shape[op.axis];
-        for by in steps(extent) {
-            let earlier = op.shift(b, total, by, Scalar::Float(0.0));
-            let earlier = b.mul(factor, earlier);
-            total = b.add(total, earlier);
-            if 2 * by < extent {
-                let earlier = op.shift(b, factor, by, Scalar::Float(1.0));
-                factor = b.mul(factor, earlier);
-            }
-        }
-        total
+        let own = b.mul(before, t);
+        recurrence(b, op, x, own)
     }
+}
+
+impl Cumulation for LogSumExp {
+    const MNEMONIC: &'static str = "cumlogsumexp";
+
+    /// `y_i = log(e^(y_(i-1)) + e^(x_i))`: each summand's share of its tangent.
+    fn jvp(b: &mut Builder, op: &CumLogSumExp, x: Var, y: Var, t: Var) -> Var {
+        let before = op.shift(b, y, 1, Scalar::Float(f64::NEG_INFINITY));
+        let difference = b.sub(x, before);
+        // Nothing yet and nothing more: their difference is no number, and no tangent counts.
+        let zero = b.full_like(difference, 0.0);
+        let undefined = b.compare(Direction::Ne, difference, difference);
+        let difference = b.select(undefined, zero, difference);
+        let share = b.logistic(difference);
+        let own = b.mul(share, t);
+        let opposite = b.neg(difference);
+        let rest = b.logistic(opposite);
+        recurrence(b, op, rest, own)
+    }
+}
+
+/// Solves `y_i = factor_i y_(i-1) + own_i` in `log2(n)` steps that double how far back each position looks.
+fn recurrence<K>(b: &mut Builder, op: &Cumulative<K>, factor: Var, own: Var) -> Var {
+    let (mut factor, mut total) = (factor, own);
+    let extent = b.ty(own).shape[op.axis];
+    for by in steps(extent) {
+        let earlier = op.shift(b, total, by, Scalar::Float(0.0));
+        let earlier = b.mul(factor, earlier);
+        total = b.add(total, earlier);
+        if 2 * by < extent {
+            let earlier = op.shift(b, factor, by, Scalar::Float(1.0));
+            factor = b.mul(factor, earlier);
+        }
+    }
+    total
 }
 
 impl Cumulation for Max {

@@ -35,6 +35,7 @@ registry! {
     "add" => Add,
     "atan2" => Atan2,
     "divide" => Divide,
+    "log_add_exp" => LogAddExp,
     "maximum" => Maximum,
     "minimum" => Minimum,
     "multiply" => Multiply,
@@ -78,12 +79,17 @@ registry! {
     // convolution
     "convolution" => Convolution,
     // cumulative
+    "cumlogsumexp" => CumLogSumExp,
     "cummax" => CumMax,
     "cummin" => CumMin,
     "cumprod" => CumProd,
     "cumsum" => CumSum,
     // dot
     "dot_general" => DotGeneral,
+    // gamma
+    "digamma" => Digamma,
+    "lgamma" => Lgamma,
+    "polygamma" => Polygamma,
     // math
     "cbrt" => Cbrt,
     "ceil" => Ceil,
@@ -114,6 +120,12 @@ registry! {
     "reduce_or" => ReduceOr,
     "reduce_prod" => ReduceProd,
     "reduce_sum" => ReduceSum,
+    // reduce_window
+    "reduce_window_max" => ReduceWindowMax,
+    "reduce_window_min" => ReduceWindowMin,
+    "reduce_window_sum" => ReduceWindowSum,
+    "select_and_gather" => SelectAndGather,
+    "select_and_scatter" => SelectAndScatter,
     // shape
     "broadcast_in_dim" => BroadcastInDim,
     "concatenate" => Concatenate,

@@ -20,7 +20,7 @@ pub(super) fn threefry2x32(
     for group in 0..5 {
         for &bits in &ROTATIONS[group % 2] {
             x += y;
-            y = ((y << bits) | (y >> (32 - bits))) ^ x;
+            y = y.rotate_left(bits) ^ x;
         }
         x += schedule[(group + 1) % 3];
         y = y + schedule[(group + 2) % 3] + (group as u32 + 1);

@@ -79,6 +79,12 @@ pub fn atan2(y: impl IntoTensor, x: impl IntoTensor) -> Tensor {
     binary(ops::Atan2 {}, y, x)
 }
 
+/// log(e^a + e^b), without overflow.
+#[track_caller]
+pub fn logaddexp(a: impl IntoTensor, b: impl IntoTensor) -> Tensor {
+    binary(ops::LogAddExp {}, a, b)
+}
+
 /// `x` kept in `[low, high]`.
 #[track_caller]
 pub fn clamp(x: impl IntoTensor, low: impl IntoTensor, high: impl IntoTensor) -> Tensor {
@@ -137,10 +143,18 @@ unaries! {
     round: RoundNearestEven;
     /// The error function.
     erf: Erf;
+    /// 1 - erf(x), with all its digits where that is small.
+    erfc: Erfc;
     /// The inverse of [`Tensor::erf`] on (-1, 1).
     erf_inv: ErfInv;
+    /// The logarithm of the gamma function's magnitude.
+    lgamma: Lgamma;
+    /// The derivative of [`Tensor::lgamma`].
+    digamma: Digamma;
     /// The number of bits set.
     popcount: Popcnt;
+    /// The number of zero bits above the highest bit that is set.
+    leading_zeros: CountLeadingZeros;
 }
 
 macro_rules! comparisons {
@@ -278,6 +292,24 @@ impl Tensor {
             quotient - 1,
             quotient,
         )
+    }
+
+    /// The bits of integers moved up by so many places; those that leave at the top come in at the bottom.
+    #[track_caller]
+    pub fn rotate_left(self, by: u32) -> Tensor {
+        let width = self.dtype().bits();
+        let by = by % width;
+        if by == 0 {
+            return self;
+        }
+        (self << by) | binary(ops::ShiftRightLogical {}, self, width - by)
+    }
+
+    /// The bits of integers moved down by so many places; those that leave at the bottom come in at the top.
+    #[track_caller]
+    pub fn rotate_right(self, by: u32) -> Tensor {
+        let width = self.dtype().bits();
+        self.rotate_left(width - by % width)
     }
 
     /// Whether neither infinite nor NaN.

@@ -6,6 +6,7 @@
 //! - No method panics on a mistake: it records an error at the caller's line and gives a poisoned handle.
 
 mod axes;
+mod convolution;
 pub mod create;
 mod elementwise;
 mod indexing;
@@ -17,7 +18,8 @@ mod shape;
 mod sort;
 
 pub use axes::{Axes, Shape};
-pub use elementwise::{atan2, clamp, maximum, minimum, pow, select};
+pub use convolution::{Padding, avg_pool, conv_general_dilated, conv2d, max_pool};
+pub use elementwise::{atan2, clamp, logaddexp, maximum, minimum, pow, select};
 pub use indexing::{
     AtIndex, Position, SliceRange, SliceRanges, dynamic_slice, dynamic_update_slice,
 };

@@ -66,6 +66,35 @@ reductions! {
     any, any_axis: ReduceOr, "Whether any is true (bits of integers are joined by or)";
 }
 
+macro_rules! cumulative {
+    ($($(#[$doc:meta])* $method:ident: $op:ident;)*) => {
+        /// Running reductions: what is folded up to each element, along an axis.
+        impl Tensor {
+            $($(#[$doc])*
+            #[track_caller]
+            pub fn $method(self, axis: isize) -> Tensor {
+                match resolve_axis(stringify!($method), axis, self.rank()) {
+                    Some(axis) => unary(ops::$op::new(axis, false), self),
+                    None => poison(self.ty()),
+                }
+            })*
+        }
+    };
+}
+
+cumulative! {
+    /// The sums of the elements up to each, along an axis.
+    cumsum: CumSum;
+    /// The products of the elements up to each, along an axis.
+    cumprod: CumProd;
+    /// The greatest of the elements up to each, along an axis.
+    cummax: CumMax;
+    /// The least of the elements up to each, along an axis.
+    cummin: CumMin;
+    /// log(sum(exp(x))) of the elements up to each, along an axis, without overflow.
+    cumlogsumexp: CumLogSumExp;
+}
+
 /// Statistics and positions.
 impl Tensor {
     /// The mean over all axes.
@@ -149,42 +178,6 @@ impl Tensor {
                 reduced(&ty, &[axis]).with_dtype(DType::I32),
             ),
             None => poison(TensorType::scalar(DType::I32)),
-        }
-    }
-
-    /// The sums of the elements up to each, along an axis.
-    #[track_caller]
-    pub fn cumsum(self, axis: isize) -> Tensor {
-        match resolve_axis("cumsum", axis, self.rank()) {
-            Some(axis) => unary(ops::CumSum::new(axis, false), self),
-            None => poison(self.ty()),
-        }
-    }
-
-    /// The products of the elements up to each, along an axis.
-    #[track_caller]
-    pub fn cumprod(self, axis: isize) -> Tensor {
-        match resolve_axis("cumprod", axis, self.rank()) {
-            Some(axis) => unary(ops::CumProd::new(axis, false), self),
-            None => poison(self.ty()),
-        }
-    }
-
-    /// The greatest of the elements up to each, along an axis.
-    #[track_caller]
-    pub fn cummax(self, axis: isize) -> Tensor {
-        match resolve_axis("cummax", axis, self.rank()) {
-            Some(axis) => unary(ops::CumMax::new(axis, false), self),
-            None => poison(self.ty()),
-        }
-    }
-
-    /// The least of the elements up to each, along an axis.
-    #[track_caller]
-    pub fn cummin(self, axis: isize) -> Tensor {
-        match resolve_axis("cummin", axis, self.rank()) {
-            Some(axis) => unary(ops::CumMin::new(axis, false), self),
-            None => poison(self.ty()),
         }
     }
 

@@ -4,7 +4,9 @@ use super::{Monoid, Reduce, Reduction, other_axes, spread};
 use crate::array::{Array, Scalar};
 use crate::ir::{Builder, Var};
 use crate::ops::samples::ramp;
-use crate::ops::{Add, And, Direction, Elementwise, Maximum, Minimum, Multiply, Or, Rule, Sample};
+use crate::ops::{
+    Add, And, Direction, Elementwise, LogAddExp, Maximum, Minimum, Multiply, Or, Rule, Sample,
+};
 use crate::types::{DType, TensorType};
 
 macro_rules! monoid {
@@ -39,6 +41,10 @@ monoid!(
 monoid!(
     /// The lesser and the greatest value there is.
     Min, Minimum, dtype => if dtype.is_float() { Scalar::Float(f64::INFINITY) } else { Scalar::Int(dtype.integer_range().1) }
+);
+monoid!(
+    /// The logarithm of the sum of exponentials, and -inf.
+    LogSumExp, LogAddExp, _dtype => Scalar::Float(f64::NEG_INFINITY)
 );
 monoid!(
     /// Bitwise and with all bits set; logical on bools.

@@ -7,14 +7,14 @@ mod arg;
 mod kinds;
 
 pub use arg::{ArgMax, ArgMin};
-pub use kinds::{All, Any, Max, Min, Prod, Sum};
+pub use kinds::{All, Any, LogSumExp, Max, Min, Prod, Sum};
 
 use super::shape::{check_axes, shifted};
 use super::{Elementwise, Op, OpStruct, Operand, Rule, Sample, TypeError, parse_attribute};
 use crate::array::{Array, Scalar, for_each_index, ravel};
 use crate::attributes::{AttributeValue, Attributes};
 use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloOp, HloRegion, HloValue, hlo_axes, hlo_op, hlo_splat};
+use crate::lower::{Hlo, HloOp, HloRegion, HloValue, hlo_axes, hlo_splat};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 use std::fmt::Debug;
@@ -43,7 +43,7 @@ pub trait Monoid: Clone + Debug + Send + Sync + 'static {
     fn region(hlo: &mut dyn Hlo, dtype: DType) -> HloRegion {
         let scalar = TensorType::scalar(dtype);
         let arguments = hlo.begin_region(&[scalar.clone(), scalar.clone()]);
-        let result = hlo_op(hlo, Self::Combine::HLO, &arguments, Vec::new(), &scalar);
+        let result = Elementwise::lower(&Self::COMBINE, hlo, &arguments, &scalar);
         hlo.end_region(&[result])
     }
 }

@@ -1,0 +1,314 @@
+//! The element that a window selects: taken from there, or added to there. Each is the transpose of the other.
+
+use super::{Window, uneven, windows};
+use crate::array::{Array, Scalar};
+use crate::attributes::{AttributeValue, Attributes};
+use crate::ir::{Builder, Var};
+use crate::lower::{Hlo, HloRegion, HloValue, hlo_compare, hlo_op, hlo_splat};
+use crate::ops::elementwise::floats;
+use crate::ops::reduce::{Max, Min, Monoid, Sum};
+use crate::ops::{Direction, Op, OpStruct, Operand, Rule, Sample, TypeError, parse_attribute};
+use crate::transform::VmapContext;
+use crate::types::{DType, TensorType};
+
+/// Of each place of a window, the element of `values` where `operand` is greatest (with [`Direction::Ge`]) or least
+/// ([`Direction::Le`]); of equals, the first.
+///
+/// Operands: `operand` and `values`, floats of one type. XLA gives 0 where all under the window are the infinity that
+/// stands for nothing (-inf with `Ge`). With NaN under the window, which element is selected is not said.
+#[derive(Clone, Debug)]
+pub struct SelectAndGather {
+    /// Whether an element that was selected stays so beside a later one: `Ge` or `Le`.
+    pub direction: Direction,
+    /// The window.
+    pub window: Window,
+}
+
+/// For each place of a window, adds an element of `source` to where `operand` is greatest (with [`Direction::Ge`]) or
+/// least ([`Direction::Le`]) under the window, to the first of equals; 0 where none is added.
+///
+/// Operands: `operand`, and `source` with an element for each place; floats of one dtype. The result has the type of
+/// `operand`.
+#[derive(Clone, Debug)]
+pub struct SelectAndScatter {
+    /// Whether an element that was selected stays so beside a later one: `Ge` or `Le`.
+    pub direction: Direction,
+    /// The window.
+    pub window: Window,
+}
+
+/// The index of the element that is selected, if there is one.
+fn selected(
+    direction: Direction,
+    window: &Window,
+    x: &Array,
+    place: &[usize],
+) -> Option<Vec<usize>> {
+    let mut best: Option<(Vec<usize>, f64)> = None;
+    window.for_each(&x.ty.shape, place, |index| {
+        let value = x.at(index).float();
+        let stays = best.as_ref().is_some_and(|&(_, best)| match direction {
+            Direction::Le => best <= value,
+            _ => best >= value,
+        });
+        if !stays {
+            best = Some((index.to_vec(), value));
+        }
+    });
+    best.map(|(index, _)| index)
+}
+
+/// The type with an element for each place, after the checks that both ops share.
+fn places(
+    direction: Direction,
+    window: &Window,
+    inputs: &[TensorType],
+) -> Result<TensorType, TypeError> {
+    TypeError::check_arity(inputs, 2)?;
+    floats(&[inputs[0].dtype, inputs[1].dtype])?;
+    if !matches!(direction, Direction::Ge | Direction::Le) {
+        return Err(TypeError::new(format!(
+            "direction must be GE or LE, got {}",
+            direction.word()
+        )));
+    }
+    window.places(&inputs[0])
+}
+
+macro_rules! selection {
+    ($op:ident, $mnemonic:literal, $transposed:ident) => {
+        impl OpStruct for $op {
+            fn struct_attributes(&self) -> Attributes {
+                let Attributes(mut attributes) = self.window.attributes();
+                attributes.insert(0, ("direction", self.direction.to_attribute()));
+                Attributes(attributes)
+            }
+
+            fn parse(attributes: &Attributes) -> Result<Self, String> {
+                Ok($op {
+                    direction: parse_attribute(attributes, "direction")?,
+                    window: Window::parse(attributes)?,
+                })
+            }
+        }
+
+        impl Op for $op {
+            fn mnemonic(&self) -> &'static str {
+                $mnemonic
+            }
+
+            fn attributes(&self) -> Attributes {
+                self.struct_attributes()
+            }
+
+            fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
+                Ok(vec![self.result(inputs)?])
+            }
+
+            fn eval(&self, inputs: &[Array]) -> Vec<Array> {
+                vec![self.select(&inputs[0], &inputs[1])]
+            }
+
+            fn vmap(
+                &self,
+                b: &mut Builder,
+                cx: &VmapContext,
+                inputs: &[Var],
+                batched: &[bool],
+            ) -> Vec<(Var, bool)> {
+                let operand = cx.batch(b, inputs[0], batched[0]);
+                let other = cx.batch(b, inputs[1], batched[1]);
+                let wide = $op {
+                    direction: self.direction,
+                    window: self.window.batched(),
+                };
+                vec![(b.emit1(wide, &[operand, other]), true)]
+            }
+
+            /// Which element is selected does not change with small steps.
+            fn jvp(
+                &self,
+                b: &mut Builder,
+                inputs: &[Var],
+                _: &[Var],
+                tangents: &[Option<Var>],
+            ) -> Rule<Vec<Option<Var>>> {
+                let tangent = tangents[1].map(|t| b.emit1(self.clone(), &[inputs[0], t]));
+                Rule::Some(vec![tangent])
+            }
+
+            fn transpose(
+                &self,
+                b: &mut Builder,
+                inputs: &[Operand],
+                cotangents: &[Option<Var>],
+            ) -> Rule<Vec<Option<Var>>> {
+                let ct = cotangents[0].expect("transpose is called with a cotangent");
+                let operand = inputs[0]
+                    .known()
+                    .expect("linear in the second operand only");
+                let transposed = $transposed {
+                    direction: self.direction,
+                    window: self.window.clone(),
+                };
+                Rule::Some(vec![None, Some(b.emit1(transposed, &[operand, ct]))])
+            }
+
+            fn lower(
+                &self,
+                hlo: &mut dyn Hlo,
+                inputs: &[HloValue],
+                results: &[TensorType],
+            ) -> Vec<HloValue> {
+                vec![self.emit(hlo, inputs, &results[0])]
+            }
+        }
+    };
+}
+
+selection!(SelectAndGather, "select_and_gather", SelectAndScatter);
+selection!(SelectAndScatter, "select_and_scatter", SelectAndGather);
+
+impl SelectAndGather {
+    /// Examples for the generic tests.
+    pub fn samples() -> Vec<Sample> {
+        let sample = |(i, (window, shape)): (usize, (Window, Vec<usize>))| {
+            let operand = uneven(&shape);
+            let mut values = operand.clone();
+            values.data.reverse();
+            let op = SelectAndGather {
+                direction: [Direction::Ge, Direction::Le][i % 2],
+                window,
+            };
+            Sample::new(op, vec![operand, values])
+        };
+        windows().into_iter().enumerate().map(sample).collect()
+    }
+
+    fn result(&self, inputs: &[TensorType]) -> Result<TensorType, TypeError> {
+        let places = places(self.direction, &self.window, inputs)?;
+        if inputs[0] != inputs[1] {
+            return Err(TypeError::new(format!(
+                "operand and values must have one type, got {} and {}",
+                inputs[0], inputs[1]
+            )));
+        }
+        Ok(places)
+    }
+
+    fn select(&self, operand: &Array, values: &Array) -> Array {
+        let types = [operand.ty.clone(), values.ty.clone()];
+        let ty = self.result(&types);
+        Array::from_fn(ty.expect("eval is given well-typed operands"), |place| {
+            let index = selected(self.direction, &self.window, operand, place);
+            index.map_or(Scalar::Float(0.0), |index| values.at(&index))
+        })
+    }
+
+    /// A fold of pairs: the elements of `operand`, each with its value.
+    fn emit(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], result: &TensorType) -> HloValue {
+        let scalar = TensorType::scalar(result.dtype);
+        let least = match self.direction {
+            Direction::Le => Min::identity(result.dtype),
+            _ => Max::identity(result.dtype),
+        };
+        let start = [least, Scalar::zero(result.dtype)].map(|x| hlo_splat(hlo, &scalar, x));
+        let arguments = hlo.begin_region(&vec![scalar.clone(); 4]);
+        let stays = hlo_compare(hlo, self.direction.word(), arguments[0], arguments[2]);
+        let chosen = [0, 1].map(|i| {
+            let operands = [stays, arguments[i], arguments[i + 2]];
+            hlo_op(hlo, "stablehlo.select", &operands, Vec::new(), &scalar)
+        });
+        let region = hlo.end_region(&chosen);
+        let operands = [inputs[0], inputs[1], start[0], start[1]];
+        let results = [result.clone(), result.clone()];
+        let name = "stablehlo.reduce_window";
+        self.window
+            .lower(hlo, name, &operands, vec![region], &results)[1]
+    }
+}
+
+impl SelectAndScatter {
+    /// Examples for the generic tests.
+    pub fn samples() -> Vec<Sample> {
+        let sample = |(i, (window, shape)): (usize, (Window, Vec<usize>))| {
+            let operand = uneven(&shape);
+            let places = window.places(&operand.ty).expect("the windows fit");
+            let op = SelectAndScatter {
+                direction: [Direction::Le, Direction::Ge][i % 2],
+                window,
+            };
+            Sample::new(op, vec![operand, uneven(&places.shape)]).tolerance(1e-6)
+        };
+        let ties = SelectAndScatter {
+            direction: Direction::Ge,
+            window: Window::new([3]),
+        };
+        let ties = Sample::new(
+            ties,
+            vec![
+                Array::floats(DType::F32, [5], &[2.0, 2.0, 1.0, 1.0, 1.0]),
+                Array::floats(DType::F32, [3], &[1.0, 10.0, 100.0]),
+            ],
+        );
+        let mut samples: Vec<Sample> = windows().into_iter().enumerate().map(sample).collect();
+        samples.push(ties.not_differentiable());
+        samples
+    }
+
+    fn result(&self, inputs: &[TensorType]) -> Result<TensorType, TypeError> {
+        let places = places(self.direction, &self.window, inputs)?;
+        if inputs[1] != places {
+            return Err(TypeError::new(format!(
+                "the source must be {places}, an element for each place of the window on {}, got {}",
+                inputs[0], inputs[1]
+            )));
+        }
+        Ok(inputs[0].clone())
+    }
+
+    fn select(&self, operand: &Array, source: &Array) -> Array {
+        let mut sums = vec![0.0; operand.ty.elements()];
+        crate::array::for_each_index(&source.ty.shape, |place| {
+            let index = selected(self.direction, &self.window, operand, place);
+            let index = index.expect("a window has an element");
+            sums[crate::array::ravel(&operand.ty.shape, &index)] += source.at(place).float();
+        });
+        Array::new(
+            operand.ty.clone(),
+            sums.into_iter().map(Scalar::Float).collect(),
+        )
+    }
+
+    fn emit(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], result: &TensorType) -> HloValue {
+        let scalar = TensorType::scalar(result.dtype);
+        let zero = hlo_splat(hlo, &scalar, Scalar::zero(result.dtype));
+        let select = self.select_region(hlo, &scalar);
+        let scatter = Sum::region(hlo, result.dtype);
+        let name = "stablehlo.select_and_scatter";
+        let operands = [inputs[0], inputs[1], zero];
+        let results = std::slice::from_ref(result);
+        self.window
+            .lower(hlo, name, &operands, vec![select, scatter], results)[0]
+    }
+
+    fn select_region(&self, hlo: &mut dyn Hlo, scalar: &TensorType) -> HloRegion {
+        let arguments = hlo.begin_region(&[scalar.clone(), scalar.clone()]);
+        let stays = hlo_compare(hlo, self.direction.word(), arguments[0], arguments[1]);
+        hlo.end_region(&[stays])
+    }
+}
+
+impl Builder {
+    /// Emits [`SelectAndGather`].
+    #[track_caller]
+    pub fn select_and_gather(
+        &mut self,
+        operand: Var,
+        values: Var,
+        direction: Direction,
+        window: Window,
+    ) -> Var {
+        self.emit1(SelectAndGather { direction, window }, &[operand, values])
+    }
+}

@@ -1,0 +1,171 @@
+//! Kernels and windows that move over images: convolutions and pooling. Images have their features last, as flax's.
+
+use super::{Shape, Tensor, emit1, fail};
+use podracer_compiler::Op;
+use podracer_compiler::ops::{Convolution, ReduceWindowMax, ReduceWindowSum, Window};
+
+/// What stands around an image before a window moves over it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Padding {
+    /// Nothing: the window stays inside.
+    #[default]
+    Valid,
+    /// So much that there are `ceil(extent / stride)` places; where it is odd, one more behind than in front.
+    Same,
+    /// So much in front and behind, for each spatial axis.
+    Explicit(Vec<(usize, usize)>),
+}
+
+impl Padding {
+    /// The amounts in front and behind for spatial axes of these extents, under a window that moves by `strides`.
+    fn amounts(
+        &self,
+        extents: &[usize],
+        window: &[usize],
+        strides: &[usize],
+    ) -> (Vec<usize>, Vec<usize>) {
+        let along = |axis: usize| match self {
+            Padding::Valid => (0, 0),
+            Padding::Same => {
+                let stride = strides.get(axis).copied().unwrap_or(1).max(1);
+                let covered = (extents[axis].div_ceil(stride).max(1) - 1) * stride + window[axis];
+                let total = covered.saturating_sub(extents[axis]);
+                (total / 2, total - total / 2)
+            }
+            // A list of another length makes attributes of that length, which the op refuses.
+            Padding::Explicit(amounts) => amounts[axis],
+        };
+        let axes = match self {
+            Padding::Explicit(amounts) => amounts.len(),
+            _ => extents.len().min(window.len()),
+        };
+        (0..axes).map(along).unzip()
+    }
+}
+
+/// A convolution in full: strides, padding, dilations, groups, and which axis is what, as StableHLO has them. What is not
+/// named is as in [`Convolution::new`]:
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// # let traced = trace((f32([8, 32, 3]), f32([5, 3, 16])), |(x, kernel)| {
+/// // [batch, width, feature] by [width, in, out], every second place.
+/// let y = conv_general_dilated(x, kernel, Convolution { strides: vec![2], ..Convolution::new(1) });
+/// # assert_eq!(y.shape(), [8, 14, 16]);
+/// # y
+/// # });
+/// # traced.unwrap();
+/// ```
+///
+/// # Errors
+/// Where the operands do not fit the convolution or each other.
+#[track_caller]
+pub fn conv_general_dilated(lhs: Tensor, rhs: Tensor, convolution: Convolution) -> Tensor {
+    emit1(convolution, &[lhs, rhs], lhs.ty())
+}
+
+/// Slides a kernel `[height, width, in, out]` over images `[.., height, width, in]`, which gives
+/// `[.., height', width', out]`. The kernel is not reversed.
+///
+/// # Errors
+/// Where the shapes do not fit.
+#[track_caller]
+pub fn conv2d(x: Tensor, kernel: Tensor, strides: [usize; 2], padding: Padding) -> Tensor {
+    let (x_ty, kernel_ty) = (x.ty(), kernel.ty());
+    if x_ty.rank() < 3 || kernel_ty.rank() != 4 {
+        let message = format!(
+            "expected images [.., height, width, in] and a kernel [height, width, in, out], got {x_ty} and {kernel_ty}"
+        );
+        return fail("conv2d", message, &[x, kernel], x_ty);
+    }
+    let (batch, image) = x_ty.shape.split_at(x_ty.rank() - 3);
+    let (low, high) = padding.amounts(&image[..2], &kernel_ty.shape[..2], &strides);
+    let signed = |amounts: Vec<usize>| amounts.into_iter().map(|n| n as i64).collect();
+    let convolution = Convolution {
+        strides: strides.to_vec(),
+        low: signed(low),
+        high: signed(high),
+        ..Convolution::new(2)
+    };
+    let examples = [&[batch.iter().product()], image].concat();
+    let y = conv_general_dilated(x.reshape(examples), kernel, convolution);
+    y.reshape([batch, &y.shape()[1..]].concat())
+}
+
+/// The greatest under a window that moves over images `[.., spatial axes.., feature]`; the window and the strides have an
+/// entry for each spatial axis. Padding does not count. flax's `max_pool`.
+///
+/// # Errors
+/// Where the window has not as many axes as the image, or more padding than extent.
+#[track_caller]
+pub fn max_pool(x: Tensor, window: impl Shape, strides: impl Shape, padding: Padding) -> Tensor {
+    pool(
+        "max_pool",
+        x,
+        &window.into_shape(),
+        &strides.into_shape(),
+        &padding,
+        ReduceWindowMax::new,
+    )
+}
+
+/// The mean under a window that moves over images `[.., spatial axes.., feature]`. Padding counts as zeros if
+/// `count_include_pad`, which is flax's default, and not at all otherwise. flax's `avg_pool`.
+///
+/// # Errors
+/// As [`max_pool`].
+#[track_caller]
+pub fn avg_pool(
+    x: Tensor,
+    window: impl Shape,
+    strides: impl Shape,
+    padding: Padding,
+    count_include_pad: bool,
+) -> Tensor {
+    let (window, strides) = (window.into_shape(), strides.into_shape());
+    let sum = |x| {
+        pool(
+            "avg_pool",
+            x,
+            &window,
+            &strides,
+            &padding,
+            ReduceWindowSum::new,
+        )
+    };
+    if count_include_pad {
+        sum(x) / window.iter().product::<usize>() as f64
+    } else {
+        sum(x) / sum(x.ones_like())
+    }
+}
+
+#[track_caller]
+fn pool<O: Op>(
+    name: &str,
+    x: Tensor,
+    window: &[usize],
+    strides: &[usize],
+    padding: &Padding,
+    op: impl FnOnce(Window) -> O,
+) -> Tensor {
+    let ty = x.ty();
+    let spatial = window.len();
+    if ty.rank() < spatial + 1 {
+        let message = format!(
+            "expected images [.., {spatial} spatial axes, feature] for the window {window:?}, got {ty}"
+        );
+        return fail(name, message, &[x], ty);
+    }
+    let first = ty.rank() - 1 - spatial;
+    let (low, high) = padding.amounts(&ty.shape[first..ty.rank() - 1], window, strides);
+    // Batch and feature axes are not folded.
+    let all = |entries: &[usize], other: usize| [&vec![other; first], entries, &[other]].concat();
+    let window = Window {
+        dimensions: all(window, 1),
+        strides: all(strides, 1),
+        low: all(&low, 0),
+        high: all(&high, 0),
+    };
+    emit1(op(window), &[x], ty)
+}
