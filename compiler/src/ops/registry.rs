@@ -90,6 +90,9 @@ registry! {
     "digamma" => Digamma,
     "lgamma" => Lgamma,
     "polygamma" => Polygamma,
+    // linalg
+    "cholesky" => Cholesky,
+    "triangular_solve" => TriangularSolve,
     // math
     "cbrt" => Cbrt,
     "ceil" => Ceil,

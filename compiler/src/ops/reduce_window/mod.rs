@@ -106,7 +106,6 @@ fn windows() -> Vec<(Window, Vec<usize>)> {
             vec![4, 3],
         ),
         (Window::new([1, 3, 1]), vec![2, 3, 2]),
-        (Window::new([]), vec![]),
     ]
 }
 

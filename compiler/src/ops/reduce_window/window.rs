@@ -65,6 +65,10 @@ impl Window {
     /// The type that has an element for each place of the window on an operand.
     pub(super) fn places(&self, x: &TensorType) -> Result<TensorType, TypeError> {
         let fail = |message: String| Err(TypeError::new(message));
+        // XLA's select_and_scatter aborts on scalars.
+        if x.rank() == 0 {
+            return fail(format!("expected an operand with axes, got {x}"));
+        }
         for (name, list) in [
             ("dimensions", &self.dimensions),
             ("strides", &self.strides),

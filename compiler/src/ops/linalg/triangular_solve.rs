@@ -1,0 +1,243 @@
+//! `triangular_solve`: systems of equations whose matrix is triangular.
+
+use super::{check_square, entries, product, transposed};
+use crate::array::{Array, Scalar, for_each_index};
+use crate::attributes::Attributes;
+use crate::ir::{Builder, Var};
+use crate::lower::{Hlo, HloAttribute, HloValue, hlo_op};
+use crate::op_struct;
+use crate::ops::{Direction, Op, OpStruct, Operand, Rule, Sample, TypeError};
+use crate::transform::VmapContext;
+use crate::types::{DType, TensorType};
+
+op_struct! {
+    /// Solves `op(a) x = b`, or `x op(a) = b` if not `left_side`, for `x`, where `a` is a triangular matrix and `op(a)` is
+    /// it or its transpose, for each pair of matrices in the last two axes. The other triangle of `a` is not read. Where
+    /// the diagonal has a zero, `x` is not finite.
+    TriangularSolve {
+        /// Whether the unknown stands right of the matrix.
+        left_side: bool,
+        /// Whether it is the lower triangle that is read.
+        lower: bool,
+        /// Whether the diagonal counts as ones, and is not read.
+        unit_diagonal: bool,
+        /// Whether `op` is the transpose.
+        transpose_a: bool,
+    }
+}
+
+impl TriangularSolve {
+    /// Examples for the generic tests: every choice of attributes, and a batch.
+    pub fn samples() -> Vec<Sample> {
+        let matrix = |dtype, shape: &[usize]| {
+            let count = shape.iter().product::<usize>();
+            let values: Vec<f64> = (0..count)
+                .map(|i| 1.0 + ((5 * i) % 7) as f64 * 0.25)
+                .collect();
+            Array::floats(dtype, shape, &values)
+        };
+        let mut samples = Vec::new();
+        for choice in 0..16 {
+            let op = TriangularSolve {
+                left_side: choice & 1 == 0,
+                lower: choice & 2 == 0,
+                unit_diagonal: choice & 4 != 0,
+                transpose_a: choice & 8 != 0,
+            };
+            let b = if op.left_side { [3, 2] } else { [2, 3] };
+            let inputs = vec![matrix(DType::F32, &[3, 3]), matrix(DType::F32, &b)];
+            samples.push(Sample::new(op, inputs).tolerance(1e-5));
+        }
+        let op = TriangularSolve {
+            left_side: true,
+            lower: true,
+            unit_diagonal: false,
+            transpose_a: false,
+        };
+        let inputs = vec![
+            matrix(DType::F64, &[2, 2, 2]),
+            matrix(DType::F64, &[2, 2, 1]),
+        ];
+        samples.push(Sample::new(op, inputs).tolerance(1e-13));
+        samples
+    }
+}
+
+impl Op for TriangularSolve {
+    fn mnemonic(&self) -> &'static str {
+        "triangular_solve"
+    }
+
+    fn attributes(&self) -> Attributes {
+        self.struct_attributes()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
+        TypeError::check_arity(inputs, 2)?;
+        let [a, b] = [&inputs[0], &inputs[1]];
+        check_square(a)?;
+        let n = a.rank() - 2;
+        let (axis, side) = if self.left_side {
+            (n, "rows")
+        } else {
+            (n + 1, "columns")
+        };
+        let fits = b.dtype == a.dtype
+            && b.rank() == a.rank()
+            && b.shape[..n] == a.shape[..n]
+            && b.shape[axis] == a.shape[n];
+        if !fits {
+            return Err(TypeError::new(format!(
+                "expected matrices of {} {side} of the same dtype and batch as {a}, got {b}",
+                a.shape[n]
+            )));
+        }
+        Ok(vec![b.clone()])
+    }
+
+    /// Substitution, from the end where the known coefficients are.
+    fn eval(&self, inputs: &[Array]) -> Vec<Array> {
+        let [a, b] = [&inputs[0], &inputs[1]];
+        let rank = b.ty.rank();
+        let n = a.ty.shape[rank - 1];
+        let (along, across) = if self.left_side {
+            (rank - 2, rank - 1)
+        } else {
+            (rank - 1, rank - 2)
+        };
+        // The system of one vector has the matrix op(a), or its transpose where the vector is a row.
+        let flipped = self.transpose_a == self.left_side;
+        let from_front = self.lower != flipped;
+        let mut result = b.clone();
+        let mut starts = b.ty.shape.clone();
+        starts[along] = 1;
+        for_each_index(&starts, |start| {
+            let coefficient = |i: usize, j: usize| {
+                let mut index = start.to_vec();
+                (index[rank - 2], index[rank - 1]) = if flipped { (j, i) } else { (i, j) };
+                a.at(&index).float()
+            };
+            let place = |i: usize| {
+                let mut index = start.to_vec();
+                (index[along], index[across]) = (i, start[across]);
+                index
+            };
+            let mut solved: Vec<(usize, f64)> = Vec::with_capacity(n);
+            for step in 0..n {
+                let i = if from_front { step } else { n - 1 - step };
+                let known: f64 = solved.iter().map(|&(j, x)| coefficient(i, j) * x).sum();
+                let rest = b.at(&place(i)).float() - known;
+                let x = if self.unit_diagonal {
+                    rest
+                } else {
+                    rest / coefficient(i, i)
+                };
+                solved.push((i, x));
+                result.set(&place(i), Scalar::Float(x));
+            }
+        });
+        vec![result]
+    }
+
+    fn vmap(
+        &self,
+        b: &mut Builder,
+        cx: &VmapContext,
+        inputs: &[Var],
+        batched: &[bool],
+    ) -> Vec<(Var, bool)> {
+        let operands = [0, 1].map(|i| cx.batch(b, inputs[i], batched[i]));
+        vec![(b.emit1(self.clone(), &operands), true)]
+    }
+
+    /// `op(a) dx = db - op(da) x`.
+    fn jvp(
+        &self,
+        b: &mut Builder,
+        inputs: &[Var],
+        outputs: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
+        let change = tangents[0].map(|t| {
+            let rows = match (self.lower, self.unit_diagonal) {
+                (true, false) => Direction::Ge,
+                (true, true) => Direction::Gt,
+                (false, false) => Direction::Le,
+                (false, true) => Direction::Lt,
+            };
+            let t = entries(b, t, rows);
+            let t = if self.transpose_a {
+                transposed(b, t)
+            } else {
+                t
+            };
+            if self.left_side {
+                product(b, t, outputs[0])
+            } else {
+                product(b, outputs[0], t)
+            }
+        });
+        let right = match (tangents[1], change) {
+            (Some(t), Some(change)) => Some(b.sub(t, change)),
+            (t, change) => t.or_else(|| change.map(|change| b.neg(change))),
+        };
+        Rule::Some(vec![
+            right.map(|right| b.emit1(self.clone(), &[inputs[0], right])),
+        ])
+    }
+
+    fn transpose(
+        &self,
+        b: &mut Builder,
+        inputs: &[Operand],
+        cotangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
+        let ct = cotangents[0].expect("transpose is called with a cotangent");
+        let a = inputs[0].known().expect("linear in the right side only");
+        let op = TriangularSolve {
+            transpose_a: !self.transpose_a,
+            ..self.clone()
+        };
+        Rule::Some(vec![None, Some(b.emit1(op, &[a, ct]))])
+    }
+
+    fn lower(
+        &self,
+        hlo: &mut dyn Hlo,
+        inputs: &[HloValue],
+        results: &[TensorType],
+    ) -> Vec<HloValue> {
+        let transpose = if self.transpose_a {
+            "TRANSPOSE"
+        } else {
+            "NO_TRANSPOSE"
+        };
+        let attributes = vec![
+            ("left_side", HloAttribute::Bool(self.left_side)),
+            ("lower", HloAttribute::Bool(self.lower)),
+            ("unit_diagonal", HloAttribute::Bool(self.unit_diagonal)),
+            ("transpose_a", HloAttribute::Enum("transpose", transpose)),
+        ];
+        vec![hlo_op(
+            hlo,
+            "stablehlo.triangular_solve",
+            inputs,
+            attributes,
+            &results[0],
+        )]
+    }
+}
+
+impl Builder {
+    /// Emits [`TriangularSolve`] with the lower triangle of `a`.
+    #[track_caller]
+    pub fn triangular_solve(&mut self, a: Var, b: Var, left_side: bool, transpose_a: bool) -> Var {
+        let op = TriangularSolve {
+            left_side,
+            lower: true,
+            unit_diagonal: false,
+            transpose_a,
+        };
+        self.emit1(op, &[a, b])
+    }
+}
