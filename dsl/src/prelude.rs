@@ -16,7 +16,7 @@ pub use crate::tensor::create::{
 pub use crate::tensor::{
     IntoTensor, Padding, Tensor, atan2, avg_pool, clamp, concatenate, conv_general_dilated, conv2d,
     dot, dot_general, dynamic_slice, dynamic_update_slice, matmul, max_pool, maximum, minimum,
-    outer, pow, select, sort_together, stack,
+    outer, pow, select, sort_together, stack, triangular_solve,
 };
 pub use crate::trace::{TraceError, TraceErrors, Traced, Warning, eval_shape, scope, trace};
 pub use crate::tree::dtype_specs::*;
@@ -24,6 +24,6 @@ pub use crate::tree::{
     ArgumentSpec, IntoTree, Kind, Over, Path, Spec, Step, Tree, Types, axis, expect_types, key,
     rev, tree_map, tree_select, whole,
 };
-pub use podracer_compiler::ops::Convolution;
+pub use podracer_compiler::ops::{Convolution, TriangularSolve};
 pub use podracer_compiler::{Array, DType, TensorType};
 pub use podracer_derive::Tree;

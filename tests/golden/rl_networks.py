@@ -92,6 +92,101 @@ def recurrent(file):
         add(file, op, {"formula": formula}, {**flat(params), **state(carry), "x": x}, {f"next.{k}": v for k, v in state(after).items()})
 
 
+def pooling(file):
+    """Windows over [batch, height, width, features]; gradients are those of the sum of the output times weights."""
+    rng = np.random.default_rng(36)
+    x = f32(rng.normal(size=(2, 7, 6, 3)))
+    for window, strides, padding in [((2, 2), (2, 2), "VALID"), ((3, 3), (2, 2), "SAME"), ((3, 2), (1, 2), "SAME"), ((2, 3), (3, 1), "VALID")]:
+        attrs = {"window": window, "strides": strides, "padding": padding}
+        shape = nn.max_pool(x, window, strides, padding).shape
+        inputs = {"x": x, "weights": f32(rng.normal(size=shape))}
+        call(file, "max_pool", attrs, lambda x, weights: weights * nn.max_pool(x, window, strides, padding), inputs, ["x"])
+        for count in (True, False):
+            f = lambda x, weights: weights * nn.avg_pool(x, window, strides, padding, count_include_pad=count)
+            call(file, "avg_pool", {**attrs, "count_include_pad": count}, f, inputs, ["x"])
+
+
+class Residual(nn.Module):
+    channels: int
+
+    @nn.compact
+    def __call__(self, x):
+        y = nn.Conv(self.channels, (3, 3), name="first")(nn.relu(x))
+        return x + nn.Conv(self.channels, (3, 3), name="second")(nn.relu(y))
+
+
+class Section(nn.Module):
+    channels: int
+
+    @nn.compact
+    def __call__(self, x):
+        x = nn.max_pool(nn.Conv(self.channels, (3, 3), name="conv")(x), (3, 3), (2, 2), "SAME")
+        for i in range(2):
+            x = Residual(self.channels, name=f"blocks_{i}")(x)
+        return x
+
+
+class ImpalaDeep(nn.Module):
+    channels: tuple
+    features: int
+
+    @nn.compact
+    def __call__(self, x):
+        for i, channels in enumerate(self.channels):
+            x = Section(channels, name=f"sections_{i}")(x)
+        return nn.relu(nn.Dense(self.features, name="dense")(nn.relu(x).reshape(*x.shape[:-3], -1)))
+
+
+class ImpalaShallow(nn.Module):
+    channels: tuple
+    features: int
+
+    @nn.compact
+    def __call__(self, x):
+        x = nn.relu(nn.Conv(self.channels[0], (8, 8), (4, 4), "VALID", name="convs_0")(x))
+        x = nn.relu(nn.Conv(self.channels[1], (4, 4), (2, 2), "VALID", name="convs_1")(x))
+        return nn.relu(nn.Dense(self.features, name="dense")(x.reshape(*x.shape[:-3], -1)))
+
+
+def networks(file):
+    rng = np.random.default_rng(37)
+    layer(file, "impala_deep", {"channels": [2, 3], "features": 4}, ImpalaDeep((2, 3), 4), f32(rng.normal(size=(2, 6, 5, 3))), rng)
+    layer(file, "impala_shallow", {"channels": [2, 3], "features": 3}, ImpalaShallow((2, 3), 3), f32(rng.normal(size=(1, 20, 20, 1))), rng)
+
+
+def unrolled_lstm(file):
+    """An LSTM over a trajectory [T, in] that begins again from zeros before each step where `reset` is true."""
+    rng = np.random.default_rng(38)
+    cell = nn.OptimizedLSTMCell(3)
+    xs, reset = f32(rng.normal(size=(6, 4))), np.array([False, False, True, False, True, True])
+    carry = tuple(jnp.asarray(f32(rng.normal(size=3))) for _ in range(2))
+    params = cell.init(jax.random.PRNGKey(0), carry, xs[0])["params"]
+    params = jax.tree.map(lambda p: jnp.asarray(f32(rng.normal(size=p.shape) * 0.5)), params)
+    outputs = []
+    for x, again in zip(xs, reset):
+        carry = jax.tree.map(lambda c: jnp.where(again, 0, c), carry)
+        carry, out = cell.apply({"params": params}, carry, x)
+        outputs.append(out)
+        if len(outputs) == 1:
+            start = carry
+    # The record begins after the first step, whose state is as good as any.
+    inputs = {**flat(params), "c": start[0], "h": start[1], "xs": xs[1:], "reset": reset[1:]}
+    add(file, "lstm_unroll", {}, inputs, {"value": jnp.stack(outputs[1:]), "next.c": carry[0], "next.h": carry[1]})
+
+
+def factors(file):
+    """jnp.linalg.qr with LAPACK's signs; gradients of the sum of both factors, each times weights."""
+    rng = np.random.default_rng(39)
+    for m, n in [(4, 3), (3, 3), (1, 1), (5, 1)]:
+        inputs = {"x": f32(rng.normal(size=(m, n))), "of_q": f32(rng.normal(size=(m, n))), "of_r": f32(rng.normal(size=(n, n)))}
+
+        def weighted(x, of_q, of_r):
+            q, r = jnp.linalg.qr(x)
+            return {"q": q * of_q, "r": r * of_r}
+
+        call(file, "qr", {}, weighted, inputs, ["x"])
+
+
 def activations(file):
     x = f32([0, -0.0, 1, -1, 0.5, -0.5, 3, -3, 20, -20, 90, -90, 1e-4, -1e-4, np.inf, -np.inf, np.nan])
     finite = x[:14]
@@ -169,5 +264,5 @@ def gaussians(file):
 
 
 def make(file):
-    for part in (initializers, layers, recurrent, activations, categorical, gaussians):
+    for part in (initializers, layers, recurrent, activations, categorical, gaussians, pooling, networks, unrolled_lstm, factors):
         part(file)

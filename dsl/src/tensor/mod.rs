@@ -10,6 +10,7 @@ mod convolution;
 pub mod create;
 mod elementwise;
 mod indexing;
+mod linalg;
 mod literal;
 mod matmul;
 mod operators;
@@ -23,6 +24,7 @@ pub use elementwise::{atan2, clamp, logaddexp, maximum, minimum, pow, select};
 pub use indexing::{
     AtIndex, Position, SliceRange, SliceRanges, dynamic_slice, dynamic_update_slice,
 };
+pub use linalg::triangular_solve;
 pub use literal::{IntoTensor, Literal, Operand};
 pub use matmul::{dot, dot_general, matmul, outer};
 pub use shape::{concatenate, stack};

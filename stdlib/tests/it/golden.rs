@@ -109,6 +109,11 @@ impl Record {
         self.0["attrs"][name].as_bool()
     }
 
+    /// A word among the attributes.
+    pub fn word(&self, name: &str) -> Option<String> {
+        self.0["attrs"][name].as_str().map(String::from)
+    }
+
     /// A shape among the attributes.
     pub fn shape(&self, name: &str) -> Vec<usize> {
         self.0["attrs"][name]

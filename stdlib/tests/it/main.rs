@@ -4,6 +4,7 @@ mod agent_loop;
 mod distributions;
 mod golden;
 mod losses;
+mod networks;
 mod nn;
 mod optim;
 mod returns;

@@ -27,6 +27,24 @@ op_struct! {
 }
 
 impl TriangularSolve {
+    /// `a x = b` with the lower triangle of `a`.
+    pub fn lower() -> TriangularSolve {
+        TriangularSolve {
+            left_side: true,
+            lower: true,
+            unit_diagonal: false,
+            transpose_a: false,
+        }
+    }
+
+    /// `a x = b` with the upper triangle of `a`.
+    pub fn upper() -> TriangularSolve {
+        TriangularSolve {
+            lower: false,
+            ..TriangularSolve::lower()
+        }
+    }
+
     /// Examples for the generic tests: every choice of attributes, and a batch.
     pub fn samples() -> Vec<Sample> {
         let matrix = |dtype, shape: &[usize]| {
@@ -48,17 +66,11 @@ impl TriangularSolve {
             let inputs = vec![matrix(DType::F32, &[3, 3]), matrix(DType::F32, &b)];
             samples.push(Sample::new(op, inputs).tolerance(1e-5));
         }
-        let op = TriangularSolve {
-            left_side: true,
-            lower: true,
-            unit_diagonal: false,
-            transpose_a: false,
-        };
         let inputs = vec![
             matrix(DType::F64, &[2, 2, 2]),
             matrix(DType::F64, &[2, 2, 1]),
         ];
-        samples.push(Sample::new(op, inputs).tolerance(1e-13));
+        samples.push(Sample::new(TriangularSolve::lower(), inputs).tolerance(1e-13));
         samples
     }
 }
@@ -234,9 +246,8 @@ impl Builder {
     pub fn triangular_solve(&mut self, a: Var, b: Var, left_side: bool, transpose_a: bool) -> Var {
         let op = TriangularSolve {
             left_side,
-            lower: true,
-            unit_diagonal: false,
             transpose_a,
+            ..TriangularSolve::lower()
         };
         self.emit1(op, &[a, b])
     }

@@ -1,0 +1,81 @@
+//! Convolutional layers, then a dense one: what agents see Atari with.
+
+use super::conv2d::Conv2d;
+use super::initializer::Initializer;
+use super::linear::Linear;
+use podracer_dsl::prelude::*;
+
+/// Convolutions without padding and a dense layer, each followed by max(x, 0).
+#[derive(Tree, Clone)]
+pub struct ConvNet {
+    /// In the order they act.
+    pub convs: Vec<Conv2d>,
+    /// From the flattened last image to the features.
+    pub dense: Linear,
+}
+
+impl ConvNet {
+    /// For images `[height, width, channels]`. Each of `convs` is a layer's channels, the side of its window and its
+    /// stride. Weights begin as flax's, LeCun normal, and biases at 0.
+    #[track_caller]
+    pub fn init(
+        key: Key,
+        image: [usize; 3],
+        convs: &[(usize, usize, usize)],
+        features: usize,
+    ) -> ConvNet {
+        let keys = key.split_n(convs.len() + 1);
+        let weights = Initializer::lecun_normal();
+        let [mut height, mut width, mut channels] = image;
+        let mut layers = Vec::with_capacity(convs.len());
+        for (i, &(outputs, side, stride)) in convs.iter().enumerate() {
+            let (window, strides) = ([side; 2], [stride; 2]);
+            let key = keys.at(i);
+            layers.push(Conv2d::init(
+                key,
+                channels,
+                outputs,
+                window,
+                strides,
+                Padding::Valid,
+                weights,
+            ));
+            let places = |extent: usize| (extent + stride).saturating_sub(side) / stride.max(1);
+            (height, width, channels) = (places(height), places(width), outputs);
+        }
+        let dense = Linear::init(
+            keys.at(convs.len()),
+            height * width * channels,
+            features,
+            weights,
+        );
+        ConvNet {
+            convs: layers,
+            dense,
+        }
+    }
+
+    /// The small network of Espeholt et al., "IMPALA", 2018, fig. 3 (left): 16 and 32 channels, 256 features. The image has
+    /// sides of at least 20.
+    #[track_caller]
+    pub fn impala(key: Key, image: [usize; 3]) -> ConvNet {
+        ConvNet::init(key, image, &[(16, 8, 4), (32, 4, 2)], 256)
+    }
+
+    /// The network of Mnih et al., "Human-level control through deep reinforcement learning", 2015: 32, 64 and 64 channels,
+    /// 512 features. The image has sides of at least 36.
+    #[track_caller]
+    pub fn dqn(key: Key, image: [usize; 3]) -> ConvNet {
+        ConvNet::init(key, image, &[(32, 8, 4), (64, 4, 2), (64, 3, 1)], 512)
+    }
+
+    /// `f32[height, width, channels]` to `f32[features]`, none negative.
+    #[track_caller]
+    pub fn apply(&self, image: Tensor) -> Tensor {
+        let mut x = image;
+        for conv in &self.convs {
+            x = conv.apply(x).relu();
+        }
+        self.dense.apply(x.flatten()).relu()
+    }
+}

@@ -1,0 +1,109 @@
+//! The deep residual network of IMPALA.
+
+use super::conv2d::Conv2d;
+use super::initializer::Initializer;
+use super::linear::Linear;
+use podracer_dsl::prelude::*;
+
+/// `x + second(relu(first(relu(x))))`, with windows of 3 by 3.
+#[derive(Tree, Clone)]
+pub struct ResidualBlock {
+    /// Acts first.
+    pub first: Conv2d,
+    /// Acts last.
+    pub second: Conv2d,
+}
+
+impl ResidualBlock {
+    /// `f32[height, width, channels]` to the same.
+    #[track_caller]
+    pub fn apply(&self, x: Tensor) -> Tensor {
+        x + self.second.apply(self.first.apply(x.relu()).relu())
+    }
+}
+
+/// A convolution, the greatest of every window of 3 by 3 in steps of 2, and residual blocks.
+#[derive(Tree, Clone)]
+pub struct ResidualSection {
+    /// Changes the channels.
+    pub conv: Conv2d,
+    /// Act at half the resolution.
+    pub blocks: Vec<ResidualBlock>,
+}
+
+impl ResidualSection {
+    /// `f32[height, width, in]` to `f32[ceil(height / 2), ceil(width / 2), channels]`.
+    #[track_caller]
+    pub fn apply(&self, x: Tensor) -> Tensor {
+        let x = max_pool(self.conv.apply(x), [3, 3], [2, 2], Padding::Same);
+        self.blocks.iter().fold(x, |x, block| block.apply(x))
+    }
+}
+
+/// Sections of residual blocks and a dense layer: Espeholt et al., "IMPALA", 2018, fig. 3 (right), without its recurrent
+/// core. It has 15 convolutional layers there, in three sections of 16, 32 and 32 channels, and 256 features.
+#[derive(Tree, Clone)]
+pub struct ResidualNet {
+    /// In the order they act.
+    pub sections: Vec<ResidualSection>,
+    /// From the flattened last image to the features.
+    pub dense: Linear,
+}
+
+impl ResidualNet {
+    /// For images `[height, width, channels]`: a section of two blocks for each of `sections`, which are their channels.
+    /// Weights begin as flax's, LeCun normal, and biases at 0.
+    #[track_caller]
+    pub fn init(key: Key, image: [usize; 3], sections: &[usize], features: usize) -> ResidualNet {
+        let weights = Initializer::lecun_normal();
+        let keys = key.split_n(sections.len() + 1);
+        let [mut height, mut width, mut channels] = image;
+        let mut layers = Vec::with_capacity(sections.len());
+        for (i, &outputs) in sections.iter().enumerate() {
+            let keys = keys.at(i).split_n(5);
+            let conv = |k: usize, inputs: usize| {
+                let (window, strides) = ([3, 3], [1, 1]);
+                let key = keys.at(k);
+                Conv2d::init(
+                    key,
+                    inputs,
+                    outputs,
+                    window,
+                    strides,
+                    Padding::Same,
+                    weights,
+                )
+            };
+            let block = |k: usize| ResidualBlock {
+                first: conv(k, outputs),
+                second: conv(k + 1, outputs),
+            };
+            layers.push(ResidualSection {
+                conv: conv(0, channels),
+                blocks: vec![block(1), block(3)],
+            });
+            (height, width, channels) = (height.div_ceil(2), width.div_ceil(2), outputs);
+        }
+        let inputs = height * width * channels;
+        ResidualNet {
+            sections: layers,
+            dense: Linear::init(keys.at(sections.len()), inputs, features, weights),
+        }
+    }
+
+    /// The network of the paper.
+    #[track_caller]
+    pub fn impala(key: Key, image: [usize; 3]) -> ResidualNet {
+        ResidualNet::init(key, image, &[16, 32, 32], 256)
+    }
+
+    /// `f32[height, width, channels]` to `f32[features]`, none negative.
+    #[track_caller]
+    pub fn apply(&self, image: Tensor) -> Tensor {
+        let x = self
+            .sections
+            .iter()
+            .fold(image, |x, section| section.apply(x));
+        self.dense.apply(x.relu().flatten()).relu()
+    }
+}

@@ -1,0 +1,219 @@
+//! Convolutional and recurrent layers and networks, pooling and factors of matrices, against flax and jax.
+
+use crate::golden::{Named, Of, Record, close, floats, records, run, words};
+use podracer_dsl::prelude::*;
+use podracer_stdlib::nn::*;
+
+fn same(record: &Record) -> Padding {
+    match record.word("padding").as_deref() {
+        Some("SAME") => Padding::Same,
+        Some("VALID") => Padding::Valid,
+        other => panic!("padding {other:?}"),
+    }
+}
+
+fn pair(record: &Record, name: &str) -> [usize; 2] {
+    record.shape(name).try_into().expect("two numbers")
+}
+
+#[test]
+fn a_convolution_is_that_of_flax() {
+    for record in records("conv") {
+        record.check_of(Of::Squares, 1e-5, |x| {
+            let layer = Conv2d {
+                kernel: x.get("kernel"),
+                bias: x.get("bias"),
+                strides: pair(&record, "strides"),
+                padding: same(&record),
+            };
+            vec![("value", vmap(x.get("x"), |x| layer.apply(x)))]
+        });
+    }
+}
+
+#[test]
+fn pooling_is_that_of_flax() {
+    for record in records("max_pool") {
+        let (window, strides) = (pair(&record, "window"), pair(&record, "strides"));
+        record.check(|x| {
+            let y = max_pool(x.get("x"), window, strides, same(&record));
+            vec![("value", x.get("weights") * y)]
+        });
+    }
+    for record in records("avg_pool") {
+        let (window, strides) = (pair(&record, "window"), pair(&record, "strides"));
+        let count = record.flag("count_include_pad").expect("a switch");
+        record.check(|x| {
+            let y = avg_pool(x.get("x"), window, strides, same(&record), count);
+            vec![("value", x.get("weights") * y)]
+        });
+    }
+}
+
+fn conv(x: &Named, name: &str, stride: usize, padding: Padding) -> Conv2d {
+    Conv2d {
+        kernel: x.get(&format!("{name}.kernel")),
+        bias: x.get(&format!("{name}.bias")),
+        strides: [stride; 2],
+        padding,
+    }
+}
+
+fn dense(x: &Named) -> Linear {
+    Linear {
+        weight: x.get("dense.kernel"),
+        bias: x.get("dense.bias"),
+    }
+}
+
+#[test]
+fn the_networks_of_impala_are_those_of_flax() {
+    for record in records("impala_shallow") {
+        record.check_of(Of::Squares, 2e-5, |x| {
+            let net = ConvNet {
+                convs: vec![
+                    conv(x, "convs_0", 4, Padding::Valid),
+                    conv(x, "convs_1", 2, Padding::Valid),
+                ],
+                dense: dense(x),
+            };
+            vec![("value", vmap(x.get("x"), |x| net.apply(x)))]
+        });
+    }
+    for record in records("impala_deep") {
+        record.check_of(Of::Squares, 2e-5, |x| {
+            let section = |i: usize| {
+                let conv = |name: &str| conv(x, &format!("sections_{i}.{name}"), 1, Padding::Same);
+                let block = |k: usize| ResidualBlock {
+                    first: conv(&format!("blocks_{k}.first")),
+                    second: conv(&format!("blocks_{k}.second")),
+                };
+                ResidualSection {
+                    conv: conv("conv"),
+                    blocks: vec![block(0), block(1)],
+                }
+            };
+            let net = ResidualNet {
+                sections: vec![section(0), section(1)],
+                dense: dense(x),
+            };
+            vec![("value", vmap(x.get("x"), |x| net.apply(x)))]
+        });
+    }
+}
+
+#[test]
+fn networks_begin_with_the_sizes_of_their_papers() {
+    let image = || f32([84, 84, 4]);
+    let sizes = |features: TensorType, parameters: &[TensorType]| {
+        let count: usize = parameters.iter().map(TensorType::elements).sum();
+        (features.shape, count)
+    };
+    let traced = trace((key(), image()), |(key, image)| {
+        let net = ConvNet::dqn(key, [84, 84, 4]);
+        (net.apply(image), net)
+    });
+    let types = traced.expect("the network").func().result_types();
+    // Mnih et al.: 8 * 8 * 4 * 32 + ..., a last image of 7 by 7.
+    let convs = 8 * 8 * 4 * 32 + 32 + 4 * 4 * 32 * 64 + 64 + 3 * 3 * 64 * 64 + 64;
+    assert_eq!(
+        sizes(types[0].clone(), &types[1..]),
+        (vec![512], convs + 7 * 7 * 64 * 512 + 512)
+    );
+    let traced = trace((key(), f32([72, 96, 3])), |(key, image)| {
+        let net = ResidualNet::impala(key, [72, 96, 3]);
+        let convs: usize = net
+            .sections
+            .iter()
+            .map(|section| 1 + 2 * section.blocks.len())
+            .sum();
+        assert_eq!(convs, 15);
+        net.apply(image)
+    });
+    let types = traced.expect("the network").func().result_types();
+    assert_eq!(types[0].shape, [256]);
+}
+
+fn lstm(x: &Named) -> Lstm {
+    let joined = |of: &dyn Fn(&str) -> String, axis: isize| {
+        concatenate(&["i", "f", "g", "o"].map(|gate| x.get(&of(gate))), axis)
+    };
+    Lstm {
+        input: joined(&|gate| format!("i{gate}.kernel"), 1),
+        hidden: joined(&|gate| format!("h{gate}.kernel"), 1),
+        bias: joined(&|gate| format!("h{gate}.bias"), 0),
+    }
+}
+
+#[test]
+fn a_recurrent_step_is_that_of_flax() {
+    for record in records("lstm_cell") {
+        record.check(|x| {
+            let lstm = lstm(x);
+            let state = vmap(x.all(["c", "h", "x"]), |[c, h, x]| {
+                lstm.step(LstmState { c, h }, x)
+            });
+            vec![("next.c", state.c), ("next.h", state.h)]
+        });
+    }
+}
+
+#[test]
+fn a_recurrent_layer_forgets_where_an_episode_begins() {
+    for record in records("lstm_unroll") {
+        record.check(|x| {
+            let [c, h, xs, reset] = x.all(["c", "h", "xs", "reset"]);
+            let (state, value) = lstm(x).unroll(LstmState { c, h }, xs, reset);
+            vec![("value", value), ("next.c", state.c), ("next.h", state.h)]
+        });
+    }
+    let result = run(
+        (key(), f32([5, 3])),
+        &[words(1), floats(&[5, 3], &[0.5; 15])],
+        |(key, xs)| {
+            let lstm = Lstm::init(key, 3, 4);
+            let reset = constant_of(&Array::bools([5], &[true, false, true, false, true]));
+            lstm.unroll(LstmState::zeros(4), xs, reset).1
+        },
+    );
+    let outputs = &result[0];
+    close(
+        "an episode like another",
+        &outputs.index_leading(2),
+        &outputs.index_leading(0),
+        0.0,
+    );
+    close(
+        "and its second step",
+        &outputs.index_leading(3),
+        &outputs.index_leading(1),
+        0.0,
+    );
+    assert_ne!(outputs.index_leading(0), outputs.index_leading(1));
+}
+
+#[test]
+fn the_factors_of_a_matrix_are_those_of_lapack() {
+    for record in records("qr") {
+        record.check(|x| {
+            let (q, r) = x.get("x").qr();
+            vec![("q", q * x.get("of_q")), ("r", r * x.get("of_r"))]
+        });
+    }
+    // More columns than rows, and columns that depend on each other: a product all the same.
+    for (shape, values) in [
+        ([2, 3], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]),
+        ([3, 2], vec![1.0, 2.0, 2.0, 4.0, -1.0, -2.0]),
+        ([2, 2], vec![0.0; 4]),
+    ] {
+        let x = Array::floats(DType::F64, shape, &values);
+        let ty = x.ty.clone();
+        let results = run(Spec::<Tensor>(ty), &[x.clone()], |x| {
+            let (q, r) = x.qr();
+            (matmul(q, r), matmul(q.transpose(), q))
+        });
+        close("q r", &results[0], &x, 1e-14);
+        let one = Array::floats(DType::F64, [2, 2], &[1.0, 0.0, 0.0, 1.0]);
+        close("q^T q", &results[1], &one, 1e-14);
+    }
+}
