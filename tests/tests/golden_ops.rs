@@ -11,6 +11,7 @@ use podracer_tests::cases::{one_op, types};
 use podracer_tests::compare::difference;
 use podracer_tests::{check_all, golden};
 use serde_json::Value;
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 const FILES: [&str; 3] = ["ops_elementwise.json", "ops_axes.json", "ops_shape.json"];
@@ -23,7 +24,6 @@ const WRITTEN_WITH_OTHERS: &[&str] = &[
     "asinh",
     "atan",
     "atanh",
-    "cholesky",
     "cosh",
     "integer_pow",
     "reduce_precision",
@@ -31,7 +31,6 @@ const WRITTEN_WITH_OTHERS: &[&str] = &[
     "sinh",
     "square",
     "take_along_axis",
-    "triangular_solve",
 ];
 
 /// Where we differ from JAX on purpose: the beginning of a complaint's subject, and why.
@@ -165,14 +164,44 @@ fn read(record: &Value) -> Result<Record> {
             expected: optional(&record[expected])?,
         }))
     };
-    Ok(Record {
+    let record = Record {
         name,
         op,
         inputs,
         outputs,
         tangents: derivative("tangents", "out_tangents")?,
         cotangents: derivative("cotangents", "in_cotangents")?,
+    };
+    Ok(if record.op.mnemonic() == "cholesky" {
+        of_lower_triangle(record)
+    } else {
+        record
     })
+}
+
+/// Records of `cholesky` are of `(x + x^T) / 2`, the op reads the lower triangle: the tangent is made symmetric, and an
+/// element below the diagonal has the cotangents of both that it stands for.
+fn of_lower_triangle(mut record: Record) -> Record {
+    let changed = |array: &Array, f: &dyn Fn(f64, f64, Ordering) -> f64| {
+        Array::from_fn(array.ty.clone(), |index| {
+            let [here, there] = [[index[0], index[1]], [index[1], index[0]]];
+            let [here, there] = [here, there].map(|index| array.at(&index).float());
+            Scalar::Float(f(here, there, index[0].cmp(&index[1])))
+        })
+    };
+    let tangent = record.tangents.iter_mut();
+    for tangent in tangent.flat_map(|derivative| derivative.given.iter_mut().flatten()) {
+        *tangent = changed(tangent, &|x, y, _| (x + y) / 2.0);
+    }
+    let cotangent = record.cotangents.iter_mut();
+    for cotangent in cotangent.flat_map(|derivative| derivative.expected.iter_mut().flatten()) {
+        *cotangent = changed(cotangent, &|x, y, row| match row {
+            Ordering::Less => 0.0,
+            Ordering::Equal => x,
+            Ordering::Greater => x + y,
+        });
+    }
+    record
 }
 
 fn optional(value: &Value) -> Result<Vec<Option<Array>>> {
@@ -196,8 +225,8 @@ fn op(record: &Value, inputs: &[TensorType], outputs: &[TensorType]) -> Result<O
     let attrs = record["attrs"].as_object().context("no attrs")?;
     let mut attributes = Attributes::none();
     for (name, value) in attrs {
-        // Lists of pairs are taken apart below.
-        if name != "padding" {
+        // Lists of pairs are taken apart below; an op of one triangle has it in its documentation.
+        if name != "padding" && mnemonic != "cholesky" {
             attributes = attributes.with(renamed(mnemonic, name), attribute(name, value)?);
         }
     }

@@ -8,3 +8,4 @@ mod helpers;
 mod mistakes;
 mod tensors;
 mod trees;
+mod windows;

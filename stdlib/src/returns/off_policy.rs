@@ -3,7 +3,7 @@
 use super::{linear_recurrence, per_step};
 use podracer_dsl::prelude::*;
 
-/// What [`vtrace_td_error_and_advantage`] gives, all `f32[T]`.
+/// What [`vtrace_td_error_and_advantage`] and [`impala_vtrace_td_error_and_advantage`] give, all `f32[T]`.
 #[derive(Tree, Clone, Copy)]
 pub struct VtraceOutput {
     /// Targets minus values: the error of the value at the step's beginning.
@@ -12,6 +12,17 @@ pub struct VtraceOutput {
     pub pg_advantage: Tensor,
     /// The estimate of the action's value.
     pub q_estimate: Tensor,
+}
+
+impl VtraceOutput {
+    #[track_caller]
+    fn new(errors: Tensor, q_estimate: Tensor, v_tm1: Tensor, rho: Tensor) -> VtraceOutput {
+        VtraceOutput {
+            errors,
+            pg_advantage: rho * (q_estimate - v_tm1),
+            q_estimate,
+        }
+    }
 }
 
 /// V-trace errors, Espeholt et al., "IMPALA: Scalable Distributed Deep-RL with Importance Weighted Actor-Learner
@@ -75,12 +86,14 @@ pub fn leaky_vtrace(
     stop_gradient(errors + v_tm1) - v_tm1
 }
 
-/// V-trace errors together with the advantage of the policy gradient, eq. 4 there with
-/// `q_t = r_t + discount_t (lambda_t vs_{t+1} + (1 - lambda_t) v_t)`, bootstrapped from `v_t` at the end:
+/// V-trace errors together with the advantage of the policy gradient as rlax has it, which mixes targets and values as the
+/// traces do: `q_t = r_t + discount_t (lambda_t vs_{t+1} + (1 - lambda_t) v_t)`, bootstrapped from `v_t` at the end, and
 ///
 /// ```text
 /// pg_advantage_t = min(clip_pg, rho_t) (q_t - v_tm1)
 /// ```
+///
+/// With `lambda` 1 it is that of the paper, [`impala_vtrace_td_error_and_advantage`].
 #[track_caller]
 #[allow(clippy::too_many_arguments, reason = "the arguments and order of rlax")]
 pub fn vtrace_td_error_and_advantage(
@@ -104,15 +117,45 @@ pub fn vtrace_td_error_and_advantage(
         lambda_t,
         clip_rho_threshold,
     );
-    let targets_tm1 = errors + v_tm1;
     let inner = lambda_t.slice(..-1);
-    let mixed = inner * targets_tm1.slice(1..) + (1.0 - inner) * v_tm1.slice(1..);
-    let q_bootstrap = concatenate(&[mixed, v_t.slice(-1..)], 0);
-    let q_estimate = r_t + discount_t * q_bootstrap;
-    let pg_advantage = rho_tm1.minimum(clip_pg_rho_threshold) * (q_estimate - v_tm1);
-    VtraceOutput {
-        errors,
-        pg_advantage,
-        q_estimate,
-    }
+    let targets = (errors + v_tm1).slice(1..);
+    let mixed = inner * targets + (1.0 - inner) * v_tm1.slice(1..);
+    let q_estimate = r_t + discount_t * concatenate(&[mixed, v_t.slice(-1..)], 0);
+    let rho = rho_tm1.minimum(clip_pg_rho_threshold);
+    VtraceOutput::new(errors, q_estimate, v_tm1, rho)
+}
+
+/// V-trace errors together with the advantage of the policy gradient as the paper has it (Espeholt et al., 2018, section
+/// 4.2), which bootstraps from the next target whatever `lambda` is: `q_t = r_t + discount_t vs_{t+1}`, from `v_t` at the
+/// end, and
+///
+/// ```text
+/// pg_advantage_t = min(clip_pg, rho_t) (q_t - v_tm1)
+/// ```
+#[track_caller]
+#[allow(clippy::too_many_arguments, reason = "the arguments and order of rlax")]
+pub fn impala_vtrace_td_error_and_advantage(
+    v_tm1: Tensor,
+    v_t: Tensor,
+    r_t: Tensor,
+    discount_t: Tensor,
+    rho_tm1: Tensor,
+    lambda: impl IntoTensor,
+    clip_rho_threshold: f64,
+    clip_pg_rho_threshold: f64,
+) -> VtraceOutput {
+    let _scope = scope("impala_vtrace_td_error_and_advantage");
+    let errors = vtrace(
+        v_tm1,
+        v_t,
+        r_t,
+        discount_t,
+        rho_tm1,
+        lambda,
+        clip_rho_threshold,
+    );
+    let targets = (errors + v_tm1).slice(1..);
+    let q_estimate = r_t + discount_t * concatenate(&[targets, v_t.slice(-1..)], 0);
+    let rho = rho_tm1.minimum(clip_pg_rho_threshold);
+    VtraceOutput::new(errors, q_estimate, v_tm1, rho)
 }

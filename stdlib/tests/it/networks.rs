@@ -81,7 +81,8 @@ fn the_networks_of_impala_are_those_of_flax() {
         });
     }
     for record in records("impala_deep") {
-        record.check_of(Of::Squares, 2e-5, |x| {
+        // Sums of thousands cancel in some elements of the gradients.
+        record.check_of(Of::Squares, 2e-4, |x| {
             let section = |i: usize| {
                 let conv = |name: &str| conv(x, &format!("sections_{i}.{name}"), 1, Padding::Same);
                 let block = |k: usize| ResidualBlock {

@@ -200,6 +200,44 @@ fn v_trace_is_that_of_rlax() {
 }
 
 #[test]
+fn the_advantage_of_the_paper_bootstraps_from_the_next_target() {
+    for record in records("vtrace_td_error_and_advantage") {
+        let [v_tm1, v_t, r_t, discount_t, rho] = NAMES.map(|name| record.input(name).to_f64());
+        let clip = record.number("clip_rho_threshold").expect("threshold");
+        let pg = record.number("clip_pg_rho_threshold").expect("threshold");
+        // The errors are rlax's: both definitions have the same.
+        let errors = record.output("errors").to_f64();
+        let steps = errors.len();
+        let advantage: Vec<f64> = (0..steps)
+            .map(|t| {
+                let next = if t + 1 < steps {
+                    errors[t + 1] + v_tm1[t + 1]
+                } else {
+                    v_t[t]
+                };
+                rho[t].min(pg) * (r_t[t] + discount_t[t] * next - v_tm1[t])
+            })
+            .collect();
+        let inputs = NAMES.map(|name| record.input(name));
+        let spec: Vec<TensorType> = inputs.iter().map(|input| input.ty.clone()).collect();
+        let results = run(spec, &inputs, |x| {
+            let lambda = lambda(&record);
+            let output = impala_vtrace_td_error_and_advantage(
+                x[0], x[1], x[2], x[3], x[4], lambda, clip, pg,
+            );
+            (output.errors, output.pg_advantage)
+        });
+        close("errors", &results[0], &record.output("errors"), 1e-5);
+        close(
+            "advantage",
+            &results[1],
+            &floats(&[steps], &advantage),
+            1e-5,
+        );
+    }
+}
+
+#[test]
 fn a_batch_of_trajectories_is_one_scan_over_time() {
     let spec = (f32([4, 3]), f32([4, 3]), f32([4, 3]), f32([4, 3]));
     // [T, B], as a loop over steps leaves them.
