@@ -8,6 +8,9 @@ fn lambda(record: &Record) -> f64 {
     record.number("lambda").expect("lambda")
 }
 
+/// What the functions of V-trace take.
+const NAMES: [&str; 5] = ["v_tm1", "v_t", "r_t", "discount_t", "rho_tm1"];
+
 #[test]
 fn discounted_returns_are_those_of_rlax() {
     for record in records("discounted_returns") {
@@ -140,7 +143,6 @@ fn nothing_after_an_end_changes_what_is_before() {
 
 #[test]
 fn v_trace_is_that_of_rlax() {
-    const NAMES: [&str; 5] = ["v_tm1", "v_t", "r_t", "discount_t", "rho_tm1"];
     for record in records("vtrace") {
         let clip = record.number("clip_rho_threshold").expect("threshold");
         record.check(|x| {
