@@ -13,8 +13,8 @@ use crate::op_struct;
 use crate::types::{DType, TensorType};
 
 elementwise! {
-    /// The logarithm of the gamma function's magnitude; infinite at 0 and the negative whole numbers. XLA's is within 5e-7
-    /// of it in f32, and 3e-15 in f64, relative to the greater of 1 and the value.
+    /// The logarithm of the gamma function's magnitude; infinite at 0 and the negative whole numbers. XLA's is within 1e-6
+    /// of it in f32, and 1e-13 in f64, relative to the greater of 1 and the value.
     Lgamma = "lgamma"(1, floats),
     scalar: |_, x| Scalar::Float(lgamma(x[0].float())),
     jvp: |b, x, _, t| {
@@ -26,8 +26,8 @@ elementwise! {
 }
 
 elementwise! {
-    /// The derivative of [`Lgamma`]; NaN at 0, at the negative whole numbers and at -inf. XLA's is within 1e-6 of it in
-    /// f32, and 1e-14 in f64, relative to the greater of 1 and the value.
+    /// The derivative of [`Lgamma`]; NaN at 0, at the negative whole numbers and at -inf. XLA's is within 2e-6 of it in
+    /// f32, and 1e-13 in f64, relative to the greater of 1 and the value.
     Digamma = "digamma"(1, floats),
     scalar: |_, x| Scalar::Float(digamma(x[0].float())),
     jvp: |b, x, _, t| {
@@ -40,7 +40,7 @@ elementwise! {
 
 op_struct! {
     /// The derivative of [`Digamma`] of some order, `(-1)^(n+1) n! zeta(n + 1, x)`, of positive numbers. XLA's is within
-    /// 1e-5 relative of it in f32. What it gives of 0 and of negative numbers is not said.
+    /// 1e-5 of it in f32, relative to the greater of 1 and the value. What it gives of 0 and of negative numbers is not said.
     Polygamma {
         /// The order, at least 1: the trigamma function.
         order: usize,

@@ -209,7 +209,7 @@ fn the_factors_of_a_matrix_are_those_of_lapack() {
     ] {
         let x = Array::floats(DType::F64, shape, &values);
         let ty = x.ty.clone();
-        let results = run(Spec::<Tensor>(ty), &[x.clone()], |x| {
+        let results = run(Spec::<Tensor>(ty), std::slice::from_ref(&x), |x| {
             let (q, r) = x.qr();
             (matmul(q, r), matmul(q.transpose(), q))
         });
