@@ -38,7 +38,10 @@ pub use collective::{Replicas, all_gather, axis_index, pmax, pmean, pmin, psum};
 pub use control::{
     cond, fori_loop, map, scan, scan_reverse, subroutine, switch, vmap, vmap_named, while_loop,
 };
-pub use diff::{grad, hessian, jacfwd, jacrev, jvp, linearize, stop_gradient, value_and_grad, vjp};
+pub use diff::{
+    checkpoint, checkpoint_name, custom_jvp, custom_vjp, grad, hessian, jacfwd, jacrev, jvp,
+    linearize, stop_gradient, value_and_grad, vjp,
+};
 pub use key::{Key, Keys};
 pub use placed::Placed;
 pub use podracer_derive::Tree;

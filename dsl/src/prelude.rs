@@ -5,7 +5,8 @@ pub use crate::control::{
     cond, fori_loop, map, scan, scan_reverse, subroutine, switch, vmap, vmap_named, while_loop,
 };
 pub use crate::diff::{
-    Loss, grad, hessian, jacfwd, jacrev, jvp, linearize, stop_gradient, value_and_grad, vjp,
+    Loss, checkpoint, checkpoint_name, custom_jvp, custom_vjp, grad, hessian, jacfwd, jacrev, jvp,
+    linearize, stop_gradient, value_and_grad, vjp,
 };
 pub use crate::dtype::*;
 pub use crate::key::{Key, Keys};
@@ -25,5 +26,6 @@ pub use crate::tree::{
     rev, tree_map, tree_select, whole,
 };
 pub use podracer_compiler::ops::{Convolution, TriangularSolve};
+pub use podracer_compiler::ops::Save;
 pub use podracer_compiler::{Array, DType, TensorType};
 pub use podracer_derive::Tree;

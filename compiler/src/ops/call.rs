@@ -1,5 +1,6 @@
 //! `call`: a function that is emitted once and called many times.
 
+use super::once::Once;
 use super::op::{Op, OpRef, OpStruct, Operand, Pruned, Rule, Sample};
 use super::scan::effect_of;
 use super::{Effect, TypeError};
@@ -8,9 +9,7 @@ use crate::attributes::Attributes;
 use crate::ir::{Builder, Func, Var};
 use crate::lower::{Hlo, HloValue};
 use crate::op_struct;
-use crate::transform::{
-    Mode, TransformError, VmapContext, deal, jvp, linearize, needed, transpose, vmap,
-};
+use crate::transform::{Mode, TransformError, VmapContext, deal, linearize};
 use crate::types::{DType, TensorType};
 use std::sync::Arc;
 
@@ -22,78 +21,35 @@ op_struct! {
     }
 }
 
+impl Once for Call {
+    fn body(&self) -> &Func {
+        &self.body
+    }
+
+    fn around(&self, body: Func) -> OpRef {
+        OpRef::new(Call {
+            body: Arc::new(body),
+        })
+    }
+}
+
 impl Call {
-    fn derivative(
+    fn linearized(
         &self,
         b: &mut Builder,
-        mode: Mode,
         inputs: &[Var],
         tangents: &[Option<Var>],
     ) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
         let wrt: Vec<bool> = tangents.iter().map(Option::is_some).collect();
-        let results = self.body.results.len();
-        let tangents = tangents.iter().flatten().copied();
-        if mode == Mode::Forward {
-            let (body, marks) = jvp(&self.body, &wrt)?;
-            let operands: Vec<Var> = inputs.iter().copied().chain(tangents).collect();
-            let mut values = b.emit(
-                Call {
-                    body: Arc::new(body),
-                },
-                &operands,
-            );
-            let slopes = values.split_off(results);
-            return Ok((values, deal(&marks, slopes)));
-        }
         let split = linearize(&self.body, &wrt)?;
-        let mut values = b.emit(
-            Call {
-                body: Arc::new(split.primal),
-            },
-            inputs,
-        );
+        let mut values = b.emit_ref(self.around(split.primal), inputs);
         let operands: Vec<Var> = values
-            .split_off(results)
+            .split_off(self.body.results.len())
             .into_iter()
-            .chain(tangents)
+            .chain(tangents.iter().flatten().copied())
             .collect();
-        let slopes = b.emit(
-            Call {
-                body: Arc::new(split.linear),
-            },
-            &operands,
-        );
+        let slopes = b.emit_ref(self.around(split.linear), &operands);
         Ok((values, deal(&split.tangent_results, slopes)))
-    }
-
-    fn transposed(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Result<Vec<Option<Var>>, TransformError> {
-        let marked: Vec<bool> = inputs.iter().map(Operand::is_linear).collect();
-        let given: Vec<bool> = cotangents.iter().map(Option::is_some).collect();
-        let force = vec![false; marked.iter().filter(|is| **is).count()];
-        let (body, sent) = transpose(&self.body, &marked, &given, &force)?;
-        let operands: Vec<Var> = inputs
-            .iter()
-            .filter_map(Operand::known)
-            .chain(cotangents.iter().flatten().copied())
-            .collect();
-        let mut values = b
-            .emit(
-                Call {
-                    body: Arc::new(body),
-                },
-                &operands,
-            )
-            .into_iter();
-        let mut sent = sent.into_iter();
-        let mut take = |is: bool| {
-            (is && sent.next().unwrap_or(false)).then(|| values.next().expect("one value per mark"))
-        };
-        Ok(marked.iter().map(|&is| take(is)).collect())
     }
 }
 
@@ -107,15 +63,7 @@ impl Op for Call {
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
-        TypeError::check_arity(inputs, self.body.params.len())?;
-        let params = self.body.param_types();
-        match (0..inputs.len()).find(|&i| inputs[i] != params[i]) {
-            Some(i) => Err(TypeError::new(format!(
-                "operand {i} is {}, the function takes {}",
-                inputs[i], params[i]
-            ))),
-            None => Ok(self.body.result_types()),
-        }
+        self.infer_once(inputs)
     }
 
     fn effect(&self) -> Effect {
@@ -133,21 +81,7 @@ impl Op for Call {
         inputs: &[Var],
         batched: &[bool],
     ) -> Vec<(Var, bool)> {
-        let (body, marks) = vmap(
-            &self.body,
-            cx,
-            batched,
-            &vec![false; self.body.results.len()],
-        );
-        b.emit(
-            Call {
-                body: Arc::new(body),
-            },
-            inputs,
-        )
-        .into_iter()
-        .zip(marks)
-        .collect()
+        self.vmap_once(b, cx, inputs, batched)
     }
 
     fn jvp(
@@ -168,7 +102,10 @@ impl Op for Call {
         inputs: &[Var],
         tangents: &[Option<Var>],
     ) -> Rule<(Vec<Var>, Vec<Option<Var>>)> {
-        self.derivative(b, mode, inputs, tangents).into()
+        match mode {
+            Mode::Forward => self.forward_once(b, inputs, tangents).into(),
+            Mode::Linearize => self.linearized(b, inputs, tangents).into(),
+        }
     }
 
     fn transpose(
@@ -177,7 +114,7 @@ impl Op for Call {
         inputs: &[Operand],
         cotangents: &[Option<Var>],
     ) -> Rule<Vec<Option<Var>>> {
-        self.transposed(b, inputs, cotangents).into()
+        self.transpose_once(b, inputs, cotangents).into()
     }
 
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> Vec<HloValue> {
@@ -191,28 +128,7 @@ impl Op for Call {
     }
 
     fn prune(&self, used: &[bool]) -> Option<Pruned> {
-        let needed = needed(&self.body, used);
-        let inputs: Vec<usize> = (0..self.body.params.len())
-            .filter(|&i| needed[self.body.params[i].index()])
-            .collect();
-        let outputs: Vec<usize> = (0..used.len()).filter(|&i| used[i]).collect();
-        let mut body = (*self.body).clone();
-        body.results = outputs.iter().map(|&i| body.results[i]).collect();
-        let mut body = crate::transform::dce(&body);
-        if inputs.len() == body.params.len()
-            && outputs.len() == used.len()
-            && body.eqns.len() == self.body.eqns.len()
-        {
-            return None;
-        }
-        body.params = inputs.iter().map(|&i| body.params[i]).collect();
-        Some(Pruned {
-            op: OpRef::new(Call {
-                body: Arc::new(body),
-            }),
-            inputs,
-            outputs,
-        })
+        self.prune_once(used)
     }
 
     fn inline_body(&self) -> Option<Arc<Func>> {

@@ -3,7 +3,7 @@
 use super::reduce::other_axes;
 use super::samples::ramp;
 use super::shape::{check_axes, shifted, shifted_with_batch};
-use super::{Elementwise, Op, OpStruct, Operand, Rule, Sample, TypeError};
+use super::{Elementwise, Op, OpStruct, Operand, Rule, Sample, Save, TypeError};
 use crate::array::{Array, Scalar, for_each_index};
 use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
@@ -161,6 +161,10 @@ impl DotGeneral {
 impl Op for DotGeneral {
     fn mnemonic(&self) -> &'static str {
         "dot_general"
+    }
+
+    fn saved_by(&self, policy: &Save) -> bool {
+        matches!(policy, Save::Everything | Save::Dots)
     }
 
     fn attributes(&self) -> Attributes {

@@ -1,6 +1,6 @@
 //! The trait that holds all that is known of an op.
 
-use super::TypeError;
+use super::{Save, TypeError};
 use crate::array::Array;
 use crate::attributes::{Attribute, AttributeValue, Attributes};
 use crate::ir::{Builder, Func, Loc, Var};
@@ -246,6 +246,22 @@ pub trait Op: fmt::Debug + Send + Sync + 'static {
     /// The body, if applying the op is the same as running the body once.
     fn inline_body(&self) -> Option<Arc<Func>> {
         None
+    }
+
+    /// For an op that exists only to tell transforms something: the function that it is when none comes after.
+    fn settled(&self, inputs: &[TensorType]) -> Option<Func> {
+        let _ = inputs;
+        None
+    }
+
+    /// Why the op cannot run: it stands for a linear function of which only the transpose is known.
+    fn transpose_only(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Whether `checkpoint` with this policy keeps the results for the pass back.
+    fn saved_by(&self, policy: &Save) -> bool {
+        *policy == Save::Everything
     }
 }
 

@@ -70,6 +70,11 @@ registry! {
     "cond" => Cond,
     "scan" => Scan,
     "while" => While,
+    // rules for transforms
+    "checkpoint" => Checkpoint,
+    "custom_jvp" => CustomJvp,
+    "custom_vjp" => CustomVjp,
+    "named" => Named,
     // constant
     "constant" => Constant,
     "iota" => Iota,

@@ -1,10 +1,55 @@
 //! Inlining: an op that runs its body once is replaced by the body's equations.
 
+use super::TransformError;
 use super::cse::map_bodies;
-use crate::ir::{Builder, Func, Var};
+use crate::ir::{Builder, Eqn, Func, Var};
+use crate::ops::OpRef;
+use crate::types::TensorType;
+use std::borrow::Cow;
 
 /// The function with every call replaced by what is called, inside bodies too.
 pub fn inline_calls(func: &Func) -> Func {
+    inline(func, &|op, _| op.inline_body().map(|body| (*body).clone()))
+}
+
+/// The function without ops that only tell transforms something, such as a derivative of the user's: the last transform.
+pub fn settle(func: &Func) -> Cow<'_, Func> {
+    if unsettled(func) {
+        Cow::Owned(inline(func, &|op, inputs| op.settled(inputs)))
+    } else {
+        Cow::Borrowed(func)
+    }
+}
+
+/// Whether the function can run: it cannot where it is linear and an op of it is known by its transpose only.
+pub fn runs(func: &Func) -> Result<(), TransformError> {
+    for eqn in &func.eqns {
+        if let Some(reason) = eqn.op.transpose_only() {
+            return Err(TransformError {
+                op: eqn.op.mnemonic(),
+                loc: eqn.loc,
+                reason,
+            });
+        }
+        for body in eqn.op.attributes().funcs() {
+            runs(body)?;
+        }
+    }
+    Ok(())
+}
+
+fn unsettled(func: &Func) -> bool {
+    let is = |eqn: &Eqn| {
+        let types: Vec<TensorType> = eqn.inputs.iter().map(|&var| func.ty(var).clone()).collect();
+        eqn.op.settled(&types).is_some() || {
+            let attributes = eqn.op.attributes();
+            attributes.funcs().iter().any(|body| unsettled(body))
+        }
+    };
+    func.eqns.iter().any(is)
+}
+
+fn inline(func: &Func, body_of: &impl Fn(&OpRef, &[TensorType]) -> Option<Func>) -> Func {
     let mut b = Builder::new();
     let mut map: Vec<Option<Var>> = vec![None; func.types.len()];
     for &param in &func.params {
@@ -17,9 +62,10 @@ pub fn inline_calls(func: &Func) -> Func {
             .map(|var| map[var.index()].expect("defined before use"))
             .collect();
         b.set_loc(eqn.loc);
-        let outputs = match eqn.op.inline_body() {
-            Some(body) => b.inline(&inline_calls(&body), &inputs),
-            None => b.emit_ref(map_bodies(&eqn.op, inline_calls), &inputs),
+        let types = b.types(&inputs);
+        let outputs = match body_of(&eqn.op, &types) {
+            Some(body) => b.inline(&inline(&body, body_of), &inputs),
+            None => b.emit_ref(map_bodies(&eqn.op, |body| inline(body, body_of)), &inputs),
         };
         for (from, to) in eqn.outputs.iter().zip(outputs) {
             map[from.index()] = Some(to);

@@ -14,7 +14,7 @@ pub use differentiate::{
     Linearized, Mode, TransformError, Vjp, jvp, jvp_with, linearize, linearize_with, vjp,
 };
 pub(crate) use differentiate::{deal, instantiate};
-pub use inline::inline_calls;
+pub use inline::{inline_calls, runs, settle};
 pub use transpose::transpose;
 pub use vmap::{VmapContext, vmap};
 

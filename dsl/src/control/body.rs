@@ -3,7 +3,9 @@
 use crate::tensor::Tensor;
 use crate::trace::state::{self, FrameKind};
 use crate::tree::{IntoTree, Path, Tree, typed_paths};
-use podracer_compiler::{Builder, Func, Loc, OpRef, TensorType};
+use podracer_compiler::{Builder, Func, Loc, OpRef, TensorType, Var};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A closure that has been traced.
 pub(crate) struct Body<Y> {
@@ -178,4 +180,28 @@ pub(crate) fn chain(first: &[Tensor], second: &[Tensor]) -> Vec<Tensor> {
 pub(crate) fn captures_first(mut func: Func, captures: usize) -> Func {
     func.params.rotate_right(captures);
     func
+}
+
+/// Functions whose last parameters are their own captures, all with those that any of them has in the place of these.
+pub(crate) fn share_captures(functions: &[(&Func, &[Tensor])]) -> (Vec<Arc<Func>>, Vec<Tensor>) {
+    let mut captures: Vec<Tensor> = Vec::new();
+    let mut positions: BTreeMap<u32, usize> = BTreeMap::new();
+    for &capture in functions.iter().flat_map(|(_, captures)| *captures) {
+        positions.entry(capture.slot()).or_insert_with(|| {
+            captures.push(capture);
+            captures.len() - 1
+        });
+    }
+    let types: Vec<TensorType> = captures.iter().map(|capture| capture.ty()).collect();
+    let shared = functions.iter().map(|(func, own)| {
+        let mut b = Builder::new();
+        let mut param = |ty: &TensorType| b.param(ty.clone());
+        let explicit = &func.param_types()[..func.params.len() - own.len()];
+        let mut arguments: Vec<Var> = explicit.iter().map(&mut param).collect();
+        let params: Vec<Var> = types.iter().map(&mut param).collect();
+        arguments.extend(own.iter().map(|capture| params[positions[&capture.slot()]]));
+        let results = b.inline(func, &arguments);
+        Arc::new(b.finish(func.name.clone(), results))
+    });
+    (shared.collect(), captures)
 }

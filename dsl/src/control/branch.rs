@@ -1,14 +1,13 @@
 //! Branches: `cond` and `switch`.
 
-use super::body::{Body, chain, emit_at, trace_body};
+use super::body::{Body, chain, emit_at, share_captures, trace_body};
 use crate::tensor::{Tensor, fail, report};
 use crate::trace::TraceError;
 use crate::trace::state::{self, FrameKind};
 use crate::tree::{IntoTree, Tree, difference};
 use podracer_compiler::ops::Cond;
-use podracer_compiler::{Builder, DType, Func, Loc, OpRef, TensorType, Var};
+use podracer_compiler::{DType, Loc, OpRef, TensorType};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// A predicate of [`cond`]: a bool scalar, or one with [`Tensor::both`].
 #[diagnostic::on_unimplemented(
@@ -174,7 +173,11 @@ fn finish<Y: Tree>(
     let results = if broken {
         bodies[0].1.poisoned(guess)
     } else {
-        let (branches, captures) = share_operands(&bodies);
+        let functions: Vec<_> = bodies
+            .iter()
+            .map(|(_, body)| (&body.func, &body.captures[..]))
+            .collect();
+        let (branches, captures) = share_captures(&functions);
         emit_at(
             loc,
             OpRef::new(Cond { branches }),
@@ -183,29 +186,4 @@ fn finish<Y: Tree>(
         )
     };
     bodies.swap_remove(0).1.tree.with_leaves(&results)
-}
-
-/// The branches with the same parameters: one for everything that any of them captured.
-fn share_operands<Y: Tree>(bodies: &[(&'static str, Body<Y>)]) -> (Vec<Arc<Func>>, Vec<Tensor>) {
-    let mut captures: Vec<Tensor> = Vec::new();
-    let mut positions: BTreeMap<u32, usize> = BTreeMap::new();
-    for &capture in bodies.iter().flat_map(|(_, body)| &body.captures) {
-        positions.entry(capture.slot()).or_insert_with(|| {
-            captures.push(capture);
-            captures.len() - 1
-        });
-    }
-    let types: Vec<TensorType> = captures.iter().map(|capture| capture.ty()).collect();
-    let branches = bodies.iter().map(|(_, body)| {
-        let mut b = Builder::new();
-        let params: Vec<Var> = types.iter().map(|ty| b.param(ty.clone())).collect();
-        let arguments: Vec<Var> = body
-            .captures
-            .iter()
-            .map(|capture| params[positions[&capture.slot()]])
-            .collect();
-        let results = b.inline(&body.func, &arguments);
-        Arc::new(b.finish(body.func.name.clone(), results))
-    });
-    (branches.collect(), captures)
 }

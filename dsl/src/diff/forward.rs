@@ -66,7 +66,9 @@ pub fn linearize<P: IntoTree, Y: IntoTree>(
     let types = body.types();
     let mut split = None;
     if !body.broken {
-        match transform::linearize_with(&body.func, &wrt(&body, leaves.len()), &floats(&body)) {
+        let parts =
+            transform::linearize_with(&body.func, &wrt(&body, leaves.len()), &floats(&body));
+        match parts.and_then(|parts| transform::runs(&parts.linear).map(|()| parts)) {
             Ok(parts) => split = Some(parts),
             Err(error) => refuse("linearize", &error, loc),
         }

@@ -1,9 +1,13 @@
 //! Derivatives: reverse mode, forward mode, and what is built of both. They nest in any order.
 
+mod checkpoint;
+mod custom;
 mod forward;
 mod jacobian;
 mod reverse;
 
+pub use checkpoint::{checkpoint, checkpoint_name};
+pub use custom::{custom_jvp, custom_vjp};
 pub use forward::{jvp, linearize};
 pub use jacobian::{hessian, jacfwd, jacrev};
 pub use reverse::{Loss, grad, stop_gradient, value_and_grad, vjp};

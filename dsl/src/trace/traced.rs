@@ -73,7 +73,8 @@ fn trace_with<S: ArgumentSpec, R: IntoTree>(
         .unwrap_or_default();
     match outcome {
         Ok((results, Some(closed))) if errors.is_empty() => {
-            let func = transform::cse(&transform::dce(&closed.func));
+            let func = transform::settle(&closed.func);
+            let func = transform::cse(&transform::dce(&func));
             Ok(Traced {
                 func,
                 replicas,

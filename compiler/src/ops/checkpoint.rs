@@ -1,0 +1,381 @@
+//! `checkpoint`: a function whose pass back computes again what it needs, save what a policy keeps; and the names that
+//! policies know values by.
+
+use super::once::Once;
+use super::op::{Op, OpRef, OpStruct, Operand, Pruned, Rule, Sample};
+use super::samples::ramp;
+use super::scan::effect_of;
+use super::{Effect, TypeError};
+use crate::array::Array;
+use crate::attributes::{Attribute, AttributeValue, Attributes};
+use crate::ir::{Builder, Eqn, Func, Var};
+use crate::lower::{Hlo, HloValue, lower_func};
+use crate::op_struct;
+use crate::transform::{Linearized, Mode, TransformError, VmapContext, deal, linearize};
+use crate::types::{DType, TensorType};
+use std::sync::Arc;
+
+/// What a checkpointed function keeps for its pass back. Its arguments it has in any case.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Save {
+    /// All that the pass back reads, as without `checkpoint`.
+    Everything,
+    /// Nothing: all is computed again.
+    Nothing,
+    /// The results of `dot_general`: the rest is cheap to compute from them.
+    Dots,
+    /// What was given one of these names.
+    Names(Vec<String>),
+}
+
+impl AttributeValue for Save {
+    fn to_attribute(&self) -> Attribute {
+        Attribute::Word(match self {
+            Save::Everything => "everything".to_string(),
+            Save::Nothing => "nothing".to_string(),
+            Save::Dots => "dots".to_string(),
+            Save::Names(names) => format!("names:{}", names.join(":")),
+        })
+    }
+
+    fn from_attribute(attribute: &Attribute) -> Option<Self> {
+        let Attribute::Word(word) = attribute else {
+            return None;
+        };
+        match (word.as_str(), word.strip_prefix("names:")) {
+            ("everything", _) => Some(Save::Everything),
+            ("nothing", _) => Some(Save::Nothing),
+            ("dots", _) => Some(Save::Dots),
+            (_, Some(names)) => Some(Save::Names(names.split(':').map(str::to_string).collect())),
+            _ => None,
+        }
+    }
+}
+
+op_struct! {
+    /// Runs `body` once on the operands. Its derivative keeps for the pass back what `save` says and computes the rest of
+    /// what it reads again.
+    ///
+    /// Chen et al. 2016, "Training deep nets with sublinear memory cost".
+    Checkpoint {
+        /// What is run.
+        body: Arc<Func>,
+        /// What is kept.
+        save: Save,
+        /// Whether the body computes something a second time: it must wait for its operands, or XLA would find that it
+        /// has the values already and keep them.
+        again: bool,
+    }
+}
+
+impl Once for Checkpoint {
+    fn body(&self) -> &Func {
+        &self.body
+    }
+
+    fn around(&self, body: Func) -> OpRef {
+        OpRef::new(Checkpoint {
+            body: Arc::new(body),
+            ..self.clone()
+        })
+    }
+}
+
+impl Checkpoint {
+    /// The values, with what is kept of them; and one op that computes the rest again and then the tangents.
+    fn linearized(
+        &self,
+        b: &mut Builder,
+        inputs: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
+        let wrt: Vec<bool> = tangents.iter().map(Option::is_some).collect();
+        let Linearized {
+            primal,
+            linear,
+            tangent_results,
+            ..
+        } = linearize(&self.body, &wrt)?;
+        let (results, residuals) = primal.results.split_at(self.body.results.len());
+        let Plan { saved, again } = self.plan(&primal, residuals);
+
+        let values = results.iter().chain(&saved).copied().collect::<Vec<_>>();
+        let values = crate::transform::dce(&primal.subset(&primal.params, &primal.eqns, &values));
+        let mut values = b.emit_ref(self.around(values), inputs);
+        let kept = values.split_off(results.len());
+
+        // operands ++ saved -> residuals, and then the linear part.
+        let params: Vec<Var> = primal.params.iter().chain(&saved).copied().collect();
+        let again = primal.subset(&params, again, residuals);
+        let mut body = Builder::new();
+        let arguments: Vec<Var> = again
+            .param_types()
+            .into_iter()
+            .map(|ty| body.param(ty))
+            .collect();
+        let mut operands = body.inline(&again, &arguments);
+        for ty in &linear.param_types()[operands.len()..] {
+            operands.push(body.param(ty.clone()));
+        }
+        let slopes = body.inline(&linear, &operands);
+        let op = Checkpoint {
+            body: Arc::new(body.finish(self.body.name.clone(), slopes)),
+            save: self.save.clone(),
+            again: true,
+        };
+        let operands: Vec<Var> = inputs
+            .iter()
+            .copied()
+            .chain(kept)
+            .chain(tangents.iter().flatten().copied())
+            .collect();
+        let slopes = b.emit(op, &operands);
+        Ok((values, deal(&tangent_results, slopes)))
+    }
+
+    /// Goes back from the residuals to what is kept and to the operands.
+    fn plan<'a>(&self, primal: &'a Func, residuals: &[Var]) -> Plan<'a> {
+        let mut wanted = vec![false; primal.types.len()];
+        residuals.iter().for_each(|var| wanted[var.index()] = true);
+        let (mut saved, mut again) = (Vec::new(), Vec::new());
+        for eqn in primal.eqns.iter().rev() {
+            let outputs = eqn.outputs.iter().filter(|var| wanted[var.index()]);
+            let outputs: Vec<Var> = outputs.copied().collect();
+            if outputs.is_empty() {
+                continue;
+            }
+            if eqn.op.saved_by(&self.save) {
+                saved.extend(outputs);
+            } else {
+                eqn.inputs.iter().for_each(|var| wanted[var.index()] = true);
+                again.push(eqn);
+            }
+        }
+        saved.reverse();
+        again.reverse();
+        Plan { saved, again }
+    }
+}
+
+/// How residuals come to the pass back.
+struct Plan<'a> {
+    saved: Vec<Var>,
+    again: Vec<&'a Eqn>,
+}
+
+impl Op for Checkpoint {
+    fn mnemonic(&self) -> &'static str {
+        "checkpoint"
+    }
+
+    fn attributes(&self) -> Attributes {
+        self.struct_attributes()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
+        self.infer_once(inputs)
+    }
+
+    fn effect(&self) -> Effect {
+        effect_of(&[&self.body])
+    }
+
+    fn eval(&self, inputs: &[Array]) -> Vec<Array> {
+        self.body.eval(inputs)
+    }
+
+    fn vmap(
+        &self,
+        b: &mut Builder,
+        cx: &VmapContext,
+        inputs: &[Var],
+        batched: &[bool],
+    ) -> Vec<(Var, bool)> {
+        self.vmap_once(b, cx, inputs, batched)
+    }
+
+    fn jvp(
+        &self,
+        _: &mut Builder,
+        _: &[Var],
+        _: &[Var],
+        _: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
+        Rule::None("values and tangents are built together by `differentiate`")
+    }
+
+    fn differentiate(
+        &self,
+        _: &OpRef,
+        b: &mut Builder,
+        mode: Mode,
+        inputs: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Rule<(Vec<Var>, Vec<Option<Var>>)> {
+        match mode {
+            Mode::Forward => self.forward_once(b, inputs, tangents).into(),
+            Mode::Linearize => self.linearized(b, inputs, tangents).into(),
+        }
+    }
+
+    fn transpose(
+        &self,
+        b: &mut Builder,
+        inputs: &[Operand],
+        cotangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
+        self.transpose_once(b, inputs, cotangents).into()
+    }
+
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> Vec<HloValue> {
+        lower_func(hlo, &self.with_barrier(), inputs)
+    }
+
+    fn with_funcs(&self, mut funcs: Vec<Arc<Func>>) -> Option<OpRef> {
+        Some(OpRef::new(Checkpoint {
+            body: funcs.pop()?,
+            ..self.clone()
+        }))
+    }
+
+    fn prune(&self, used: &[bool]) -> Option<Pruned> {
+        self.prune_once(used)
+    }
+
+    fn settled(&self, _: &[TensorType]) -> Option<Func> {
+        Some(self.with_barrier())
+    }
+}
+
+impl Checkpoint {
+    /// The body; where it computes again, behind a barrier on its operands. The cotangents are among them, so that
+    /// nothing is computed before the pass back has come here.
+    fn with_barrier(&self) -> Func {
+        if !self.again || self.body.params.is_empty() {
+            return (*self.body).clone();
+        }
+        let mut b = Builder::new();
+        let operands: Vec<Var> = self
+            .body
+            .param_types()
+            .into_iter()
+            .map(|ty| b.param(ty))
+            .collect();
+        let operands = b.optimization_barrier(&operands);
+        let results = b.inline(&self.body, &operands);
+        b.finish(self.body.name.clone(), results)
+    }
+
+    /// Examples for the generic tests.
+    pub fn samples() -> Vec<Sample> {
+        let mut b = Builder::new();
+        let x = b.param(TensorType::new(DType::F32, [2, 2]));
+        let w = b.param(TensorType::new(DType::F32, [2, 2]));
+        let product = b.matmul(x, w);
+        let named = b.emit1(
+            Named {
+                name: "hidden".to_string(),
+            },
+            &[product],
+        );
+        let sine = b.sin(named);
+        let cosine = b.cos(sine);
+        let body = Arc::new(b.finish("layer", vec![cosine, w]));
+        let sample = |save, again| {
+            let inputs = vec![
+                Array::floats(DType::F32, [2, 2], &[0.1, 0.5, -2.0, 0.3]),
+                Array::floats(DType::F32, [2, 2], &[1.0, -0.7, 0.2, 0.4]),
+            ];
+            let body = body.clone();
+            Sample::new(Checkpoint { body, save, again }, inputs).tolerance(1e-6)
+        };
+        vec![
+            sample(Save::Nothing, false),
+            sample(Save::Everything, false),
+            sample(Save::Dots, true),
+            sample(Save::Names(vec!["hidden".to_string()]), false),
+        ]
+    }
+}
+
+op_struct! {
+    /// Its operand, which [`Save::Names`] knows by this name.
+    Named {
+        /// The name.
+        name: String,
+    }
+}
+
+impl Named {
+    /// Examples for the generic tests.
+    pub fn samples() -> Vec<Sample> {
+        let name = "hidden".to_string();
+        vec![Sample::new(Named { name }, vec![ramp(DType::F32, [2, 3])])]
+    }
+}
+
+impl Op for Named {
+    fn mnemonic(&self) -> &'static str {
+        "named"
+    }
+
+    fn attributes(&self) -> Attributes {
+        self.struct_attributes()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
+        TypeError::check_arity(inputs, 1)?;
+        Ok(inputs.to_vec())
+    }
+
+    fn eval(&self, inputs: &[Array]) -> Vec<Array> {
+        inputs.to_vec()
+    }
+
+    fn vmap(
+        &self,
+        b: &mut Builder,
+        _: &VmapContext,
+        inputs: &[Var],
+        batched: &[bool],
+    ) -> Vec<(Var, bool)> {
+        vec![(b.emit1(self.clone(), inputs), batched[0])]
+    }
+
+    fn jvp(
+        &self,
+        _: &mut Builder,
+        _: &[Var],
+        _: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
+        Rule::Some(tangents.to_vec())
+    }
+
+    fn transpose(
+        &self,
+        _: &mut Builder,
+        _: &[Operand],
+        cotangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
+        Rule::Some(cotangents.to_vec())
+    }
+
+    fn lower(&self, _: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> Vec<HloValue> {
+        inputs.to_vec()
+    }
+
+    fn settled(&self, inputs: &[TensorType]) -> Option<Func> {
+        let mut b = Builder::new();
+        let x = b.param(inputs[0].clone());
+        Some(b.finish(self.name.clone(), vec![x]))
+    }
+
+    fn saved_by(&self, policy: &Save) -> bool {
+        match policy {
+            Save::Everything => true,
+            Save::Names(names) => names.contains(&self.name),
+            Save::Nothing | Save::Dots => false,
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Functions whose derivative the user wrote: `custom_jvp` for both modes, `custom_vjp` for reverse mode alone.
+//!
+//! # Invariants
+//! - Operands are the arguments, then what the user's closures captured. A captured tensor that is differentiated by is an
+//!   error: the user's rule says nothing of it.
+//! - Nothing of these ops is left in a finished program: [`Op::settled`](super::Op::settled) puts the plain function in
+//!   their place.
+
+mod jvp;
+mod vjp;
+
+pub use jvp::CustomJvp;
+pub use vjp::CustomVjp;
+
+use super::TypeError;
+use crate::ir::Func;
+use crate::types::TensorType;
+
+/// Why a captured tensor has no derivative.
+const CAPTURED: &str =
+    "a tensor that its closures capture is differentiated, and the rule says nothing of it; pass it among the arguments";
+
+/// The types of float tensors among some.
+fn floats(types: &[TensorType]) -> Vec<TensorType> {
+    let floats = types.iter().filter(|ty| ty.dtype.is_float());
+    floats.cloned().collect()
+}
+
+/// Checks the parameters or results of one of an op's functions.
+fn check(what: &str, got: &[TensorType], expected: &[TensorType]) -> Result<(), TypeError> {
+    let show = |types: &[TensorType]| {
+        let types: Vec<String> = types.iter().map(ToString::to_string).collect();
+        types.join(", ")
+    };
+    if got == expected {
+        return Ok(());
+    }
+    Err(TypeError::new(format!(
+        "{what} must be ({}), got ({})",
+        show(expected),
+        show(got)
+    )))
+}
+
+/// The function without the results from `count` on.
+fn first_results(func: &Func, count: usize) -> Func {
+    let mut func = func.clone();
+    func.results.truncate(count);
+    crate::transform::dce(&func)
+}

@@ -1,0 +1,111 @@
+//! What ops that run one body once have in common: their transforms are those of the body, in an op of the same kind.
+
+use super::TypeError;
+use super::op::{OpRef, Operand, Pruned};
+use crate::ir::{Builder, Func, Var};
+use crate::transform::{TransformError, VmapContext, deal, jvp, needed, transpose, vmap};
+use crate::types::TensorType;
+
+/// An op that runs a body once on its operands.
+pub(super) trait Once {
+    /// The body.
+    fn body(&self) -> &Func;
+
+    /// The op of this kind around another body.
+    fn around(&self, body: Func) -> OpRef;
+
+    /// The type rule.
+    fn infer_once(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
+        TypeError::check_arity(inputs, self.body().params.len())?;
+        let params = self.body().param_types();
+        match (0..inputs.len()).find(|&i| inputs[i] != params[i]) {
+            Some(i) => Err(TypeError::new(format!(
+                "operand {i} is {}, the function takes {}",
+                inputs[i], params[i]
+            ))),
+            None => Ok(self.body().result_types()),
+        }
+    }
+
+    /// The batching rule.
+    fn vmap_once(
+        &self,
+        b: &mut Builder,
+        cx: &VmapContext,
+        inputs: &[Var],
+        batched: &[bool],
+    ) -> Vec<(Var, bool)> {
+        let force = vec![false; self.body().results.len()];
+        let (body, marks) = vmap(self.body(), cx, batched, &force);
+        let outputs = b.emit_ref(self.around(body), inputs);
+        outputs.into_iter().zip(marks).collect()
+    }
+
+    /// Values and tangents in one op.
+    fn forward_once(
+        &self,
+        b: &mut Builder,
+        inputs: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
+        let wrt: Vec<bool> = tangents.iter().map(Option::is_some).collect();
+        let (body, marks) = jvp(self.body(), &wrt)?;
+        let operands: Vec<Var> = inputs
+            .iter()
+            .copied()
+            .chain(tangents.iter().flatten().copied())
+            .collect();
+        let mut values = b.emit_ref(self.around(body), &operands);
+        let slopes = values.split_off(self.body().results.len());
+        Ok((values, deal(&marks, slopes)))
+    }
+
+    /// The transpose rule.
+    fn transpose_once(
+        &self,
+        b: &mut Builder,
+        inputs: &[Operand],
+        cotangents: &[Option<Var>],
+    ) -> Result<Vec<Option<Var>>, TransformError> {
+        let marked: Vec<bool> = inputs.iter().map(Operand::is_linear).collect();
+        let given: Vec<bool> = cotangents.iter().map(Option::is_some).collect();
+        let force = vec![false; marked.iter().filter(|is| **is).count()];
+        let (body, sent) = transpose(self.body(), &marked, &given, &force)?;
+        let operands: Vec<Var> = inputs
+            .iter()
+            .filter_map(Operand::known)
+            .chain(cotangents.iter().flatten().copied())
+            .collect();
+        let mut values = b.emit_ref(self.around(body), &operands).into_iter();
+        let mut sent = sent.into_iter();
+        let mut take = |is: bool| {
+            (is && sent.next().unwrap_or(false)).then(|| values.next().expect("one value per mark"))
+        };
+        Ok(marked.iter().map(|&is| take(is)).collect())
+    }
+
+    /// The op without what the results marked do not need.
+    fn prune_once(&self, used: &[bool]) -> Option<Pruned> {
+        let old = self.body();
+        let needed = needed(old, used);
+        let inputs: Vec<usize> = (0..old.params.len())
+            .filter(|&i| needed[old.params[i].index()])
+            .collect();
+        let outputs: Vec<usize> = (0..used.len()).filter(|&i| used[i]).collect();
+        let mut body = old.clone();
+        body.results = outputs.iter().map(|&i| body.results[i]).collect();
+        let mut body = crate::transform::dce(&body);
+        if inputs.len() == body.params.len()
+            && outputs.len() == used.len()
+            && body.eqns.len() == old.eqns.len()
+        {
+            return None;
+        }
+        body.params = inputs.iter().map(|&i| body.params[i]).collect();
+        Some(Pruned {
+            op: self.around(body),
+            inputs,
+            outputs,
+        })
+    }
+}

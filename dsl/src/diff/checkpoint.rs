@@ -1,0 +1,77 @@
+//! Rematerialization: what is computed again in the pass back, rather than kept.
+
+use crate::control::body::{Param, chain, emit_at, trace_body};
+use crate::tensor::emit_as;
+use crate::trace::state::FrameKind;
+use crate::tree::{IntoTree, Tree};
+use podracer_compiler::ops::{Checkpoint, Named, Save};
+use podracer_compiler::{Loc, OpRef};
+use std::sync::Arc;
+
+/// Runs `f` on `arguments`; its pass back keeps only what `save` says and computes the rest of what it needs again, from
+/// the arguments and what `f` captures. The values and gradients are those of `f(arguments)`. `jax.checkpoint`, also
+/// called `jax.remat`.
+///
+/// It pays in the body of a `scan`, whose every step would otherwise keep all it computed: memory for time.
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// # trace((f32([8, 8]), f32([8])), |(w, x)| {
+/// let slope = grad(w, |w| {
+///     let step = |x: Tensor| checkpoint(Save::Nothing, x, |x| dot(w, x.tanh()).sin());
+///     scan(x, 0..100, |x, _| (step(x), ())).0.sum()
+/// });
+/// # slope })?;
+/// # Ok::<(), TraceErrors>(())
+/// ```
+///
+/// A loop in `f` is kept or done again as a whole: to keep something of each of its steps, checkpoint the step.
+#[doc(alias = "remat")]
+#[track_caller]
+pub fn checkpoint<A: IntoTree, Y: IntoTree>(
+    save: Save,
+    arguments: A,
+    f: impl FnOnce(A::Tree) -> Y,
+) -> Y::Tree {
+    let loc = Loc::caller();
+    let arguments = arguments.into_tree();
+    let operands = arguments.leaves();
+    let params = operands.iter().map(|&leaf| Param::like(leaf)).collect();
+    let kind = FrameKind::Once("checkpoint");
+    let body = trace_body("checkpoint", kind, None, params, |items| {
+        f(arguments.with_leaves(items))
+    });
+    let guess = body.types();
+    let results = if body.broken {
+        body.poisoned(guess)
+    } else {
+        let op = Checkpoint {
+            body: Arc::new(body.func),
+            save,
+            again: false,
+        };
+        emit_at(loc, OpRef::new(op), &chain(&operands, &body.captures), &guess)
+    };
+    body.tree.with_leaves(&results)
+}
+
+/// The same values, which [`Save::Names`] knows by `name`. `jax.ad_checkpoint.checkpoint_name`.
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// # trace((f32([8, 8]), f32([8])), |(w, x)| {
+/// let save = Save::Names(vec!["hidden".to_string()]);
+/// let loss = |w| checkpoint(save, w, |w| checkpoint_name("hidden", dot(w, x)).sin().exp().sum());
+/// # grad(w, loss) })?;
+/// # Ok::<(), TraceErrors>(())
+/// ```
+#[track_caller]
+pub fn checkpoint_name<T: IntoTree>(name: &str, tree: T) -> T::Tree {
+    let tree = tree.into_tree();
+    let mut leaves = Vec::new();
+    for leaf in tree.leaves() {
+        let name = name.to_string();
+        leaves.extend(emit_as(Named { name }, &[leaf], &[leaf.ty()]));
+    }
+    tree.with_leaves(&leaves)
+}
