@@ -5,7 +5,9 @@ use crate::control::body::emit_at;
 use crate::tensor::{Tensor, create, poison, report};
 use crate::trace::state;
 use crate::tree::{IntoTree, Tree};
-use podracer_compiler::ops::{AllGather, AllReduce, AxisIndex, Combination, REPLICAS};
+use podracer_compiler::ops::{
+    AllGather, AllReduce, AxisIndex, CollectivePermute, Combination, REPLICAS,
+};
 use podracer_compiler::{DType, Loc, OpRef, TensorType};
 
 /// The axis of the replicas: the devices that run the same program.
@@ -123,6 +125,45 @@ pub fn all_gather<T: IntoTree>(tree: T, axis: impl AxisName) -> T::Tree {
         ));
     }
     tree.with_leaves(&gathered)
+}
+
+/// The values of other members of an axis, leaf by leaf: for each `(source, target)`, member `target` gets those of member
+/// `source`. Who is no target gets zeros. Each member is a source at most once, and a target at most once.
+/// `jax.lax.ppermute`.
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// # trace(f32([3]), |x| {
+/// let from_the_left = vmap_named("ring", x, |x| ppermute(x, "ring", &[(0, 1), (1, 2), (2, 0)]));
+/// # from_the_left })?;
+/// # Ok::<(), TraceErrors>(())
+/// ```
+#[track_caller]
+pub fn ppermute<T: IntoTree>(tree: T, axis: impl AxisName, pairs: &[(usize, usize)]) -> T::Tree {
+    let (tree, name) = (tree.into_tree(), axis.axis_name());
+    let loc = Loc::caller();
+    let Some(members) = check_axis("ppermute", name) else {
+        return tree;
+    };
+    let named = pairs.iter().flat_map(|&(source, target)| [source, target]);
+    if let (Some(members), Some(last)) = (members, named.max())
+        && last >= members
+    {
+        let message = format!("there is no member {last}: the axis `{name}` has {members}");
+        report("ppermute", message, &tree.leaves());
+        return tree;
+    }
+    let (sources, targets): (Vec<usize>, Vec<usize>) = pairs.iter().copied().unzip();
+    let mut sent = Vec::new();
+    for leaf in tree.leaves() {
+        let op = CollectivePermute {
+            axis: name.to_string(),
+            sources: sources.clone(),
+            targets: targets.clone(),
+        };
+        sent.extend(emit_at(loc, OpRef::new(op), &[leaf], &[leaf.ty()]));
+    }
+    tree.with_leaves(&sent)
 }
 
 /// The place of this member along an axis, from 0, an i32 scalar.

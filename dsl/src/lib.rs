@@ -34,13 +34,15 @@ pub mod tensor;
 pub mod trace;
 pub mod tree;
 
-pub use collective::{Replicas, all_gather, axis_index, pmax, pmean, pmin, psum};
+pub use collective::{Replicas, all_gather, axis_index, pmax, pmean, pmin, ppermute, psum};
 pub use control::{
-    cond, fori_loop, map, scan, scan_reverse, subroutine, switch, vmap, vmap_named, while_loop,
+    associative_scan, associative_scan_reverse, cond, fori_loop, map, map_batched, scan,
+    scan_reverse, subroutine, switch, vmap, vmap_named, while_loop,
 };
 pub use diff::{
-    checkpoint, checkpoint_name, custom_jvp, custom_vjp, grad, hessian, jacfwd, jacrev, jvp,
-    linearize, stop_gradient, value_and_grad, vjp,
+    checkpoint, checkpoint_name, custom_jvp, custom_vjp, grad, grad_with_aux, hessian,
+    hessian_with_aux, jacfwd, jacfwd_with_aux, jacrev, jacrev_with_aux, jvp, jvp_with_aux,
+    linearize, linearize_with_aux, stop_gradient, value_and_grad, vjp, vjp_with_aux,
 };
 pub use key::{Key, Keys};
 pub use placed::Placed;

@@ -1,12 +1,16 @@
 //! Everything that a program needs: `use podracer::prelude::*`.
 
-pub use crate::collective::{AxisName, Replicas, all_gather, axis_index, pmax, pmean, pmin, psum};
+pub use crate::collective::{
+    AxisName, Replicas, all_gather, axis_index, pmax, pmean, pmin, ppermute, psum,
+};
 pub use crate::control::{
-    cond, fori_loop, map, scan, scan_reverse, subroutine, switch, vmap, vmap_named, while_loop,
+    associative_scan, associative_scan_reverse, cond, fori_loop, map, map_batched, scan,
+    scan_reverse, subroutine, switch, vmap, vmap_named, while_loop,
 };
 pub use crate::diff::{
-    Loss, checkpoint, checkpoint_name, custom_jvp, custom_vjp, grad, hessian, jacfwd, jacrev, jvp,
-    linearize, stop_gradient, value_and_grad, vjp,
+    Loss, checkpoint, checkpoint_name, custom_jvp, custom_vjp, grad, grad_with_aux, hessian,
+    hessian_with_aux, jacfwd, jacfwd_with_aux, jacrev, jacrev_with_aux, jvp, jvp_with_aux,
+    linearize, linearize_with_aux, stop_gradient, value_and_grad, vjp, vjp_with_aux,
 };
 pub use crate::dtype::*;
 pub use crate::key::{Key, Keys};
@@ -23,7 +27,7 @@ pub use crate::trace::{TraceError, TraceErrors, Traced, Warning, eval_shape, sco
 pub use crate::tree::dtype_specs::*;
 pub use crate::tree::{
     ArgumentSpec, IntoTree, Kind, Over, Path, Spec, Step, Tree, Types, axis, expect_types, key,
-    rev, tree_map, tree_select, whole,
+    out_axis, rev, tree_map, tree_select, whole,
 };
 pub use podracer_compiler::ops::{Convolution, TriangularSolve};
 pub use podracer_compiler::ops::Save;

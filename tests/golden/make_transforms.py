@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.ad_checkpoint import checkpoint_name
 
 from golden import File
 from named import add, f32
@@ -430,9 +431,264 @@ def dynamics(p):
     )
 
 
+def rules(p):
+    """Derivatives of the user's. They are not the true ones, so that a result tells whether they were used."""
+    rng = np.random.default_rng(407)
+
+    @jax.custom_jvp
+    def log1pexp(x):
+        return jnp.log1p(jnp.exp(x))
+
+    log1pexp.defjvp(lambda at, dx: (log1pexp(at[0]), jax.nn.sigmoid(at[0]) * dx[0]))
+    total = lambda x: jnp.sum(log1pexp(x))
+    p.add(
+        "custom_jvp",
+        "f(x) = log1p(exp(x)) with the tangent sigmoid(x) dx: value, gradient of the sum, and the diagonals of the Hessian by jvp of grad, grad of grad and grad of jvp",
+        {"x": f32([-1.0, 0.3, 100.0])},
+        {
+            "value": log1pexp,
+            "grad": jax.grad(total),
+            "jvp_grad": lambda x: jax.jvp(jax.grad(total), (x,), (jnp.ones(3),))[1],
+            "grad_grad": jax.grad(lambda x: jnp.sum(jax.grad(total)(x))),
+            "grad_jvp": jax.grad(lambda x: jnp.sum(jax.jvp(log1pexp, (x,), (jnp.ones(3),))[1])),
+            "vmap_grad": jax.vmap(jax.grad(log1pexp)),
+        },
+    )
+
+    @jax.custom_jvp
+    def loop(x, w):
+        return lax.scan(lambda h, x: (jnp.tanh(w * h + x), None), 0.0, x)[0]
+
+    @loop.defjvp
+    def loop_jvp(at, d):
+        (x, w), (dx, dw) = at, d
+
+        def body(carry, x):
+            (h, dh), (x, dx) = carry, x
+            y = jnp.tanh(w * h + x)
+            return (y, 2.0 * (1 - y * y) * (w * dh + dw * h + dx)), None
+
+        return lax.scan(body, (0.0, 0.0), (x, dx))[0]
+
+    p.add(
+        "custom_jvp_with_a_loop",
+        "h <- tanh(w h + x[t]) from 0; its rule is a scan that carries h and dh, with each step's dh doubled: dh <- 2 (1 - y^2) (w dh + dw h + dx[t])",
+        {"x": f32(rng.normal(size=5)), "w": np.float32(0.7)},
+        {
+            "value": loop,
+            "grad.x": jax.grad(loop, 0),
+            "grad.w": jax.grad(loop, 1),
+            "jvp": lambda x, w: jax.jvp(loop, (x, w), (jnp.ones(5), jnp.float32(1)))[1],
+            "second.w": jax.grad(jax.grad(loop, 1), 1),
+        },
+    )
+
+    @jax.custom_vjp
+    def f(x, w):
+        return jnp.sin(x * w)
+
+    f.defvjp(
+        lambda x, w: (jnp.sin(x * w), (x, w)),
+        lambda res, ct: (2.0 * ct * jnp.cos(res[0] * res[1]) * res[1], 3.0 * ct * jnp.cos(res[0] * res[1]) * res[0]),
+    )
+    xs, w = f32(rng.normal(size=4)), np.float32(0.8)
+    each = lambda xs, w: jnp.sum(jax.vmap(f, (0, None))(xs, w))
+    steps = lambda xs, w: lax.scan(lambda h, x: (f(h + x, w), h), jnp.float32(0.1), xs)
+    carried = lambda xs, w: steps(xs, w)[0] + jnp.sum(steps(xs, w)[1])
+    branch = lambda xs, w: lax.cond(w > 0, lambda: jnp.sum(jax.vmap(f, (0, None))(xs, w)), lambda: w)
+    batched_branch = lambda xs, w: jnp.sum(jax.vmap(lambda x: lax.cond(x > 0, lambda: f(x, w), lambda: x * w))(xs))
+    looped = lambda xs, w: lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, f(c[1], w)), (0, xs[0]))[1]
+    p.add(
+        "custom_vjp",
+        "f(x, w) = sin(x w), whose cotangents are 2 cos(x w) w and 3 cos(x w) x. each = sum of f over xs, mapped with w shared; steps: h <- f(h + xs[t], w) from 0.1, ys[t] = the h before, loss = last h + sum(ys); branch = each if w > 0; "
+        "batched = sum over xs of f(x, w) if x > 0 else x w",
+        {"xs": xs, "w": w},
+        {
+            "each": each,
+            "each.xs": jax.grad(each, 0),
+            "each.w": jax.grad(each, 1),
+            "per_example.w": lambda xs, w: jax.vmap(jax.grad(f, 1), (0, None))(xs, w),
+            "steps": carried,
+            "steps.xs": jax.grad(carried, 0),
+            "steps.w": jax.grad(carried, 1),
+            "branch.xs": jax.grad(branch, 0),
+            "branch.w": jax.grad(branch, 1),
+            "batched.xs": jax.grad(batched_branch, 0),
+            "batched.w": jax.grad(batched_branch, 1),
+            "while": looped,
+            "jvp_grad": lambda xs, w: jax.jvp(lambda w: jax.grad(each, 1)(xs, w), (w,), (jnp.float32(1),))[1],
+            "grad_grad": lambda xs, w: jax.grad(lambda w: jax.grad(each, 1)(xs, w))(w),
+            "hessian.xs": jax.hessian(each, 0),
+        },
+    )
+
+    @jax.custom_vjp
+    def outer(x):
+        return f(x, 0.5) * x
+
+    outer.defvjp(lambda x: (f(x, 0.5) * x, x), lambda x, ct: (ct * jax.grad(lambda x: f(x, 0.5) * x)(x) + 1.0,))
+    p.add(
+        "custom_vjp_nested",
+        "outer(x) = f(x, 0.5) x with custom_vjp's f, whose cotangent is that of f(x, 0.5) x by f's rule, plus 1: gradient, and gradient of the gradient",
+        {"x": np.float32(0.9)},
+        {"grad": jax.grad(outer), "grad_grad": jax.grad(jax.grad(outer))},
+    )
+
+
+def rematerialized(p):
+    rng = np.random.default_rng(408)
+    policies = {
+        "everything": jax.checkpoint_policies.everything_saveable,
+        "nothing": jax.checkpoint_policies.nothing_saveable,
+        "dots": jax.checkpoint_policies.dots_saveable,
+        "names": jax.checkpoint_policies.save_only_these_names("hidden"),
+    }
+    w, h0, xs = f32(rng.normal(size=(N, N))), f32(rng.normal(size=N)), f32(rng.normal(size=(T, N)))
+    for name, policy in policies.items():
+
+        def step(w, h, x):
+            hidden = checkpoint_name(w @ h + x, "hidden")
+            return jnp.tanh(jnp.sin(hidden)) * h
+
+        def loss(w, h0, xs):
+            last, ys = lax.scan(lambda h, x: (lambda y: (y, y[0]))(jax.checkpoint(step, policy=policy)(w, h, x)), h0, xs)
+            return jnp.sum(last**2) + jnp.sum(ys)
+
+        p.add(
+            "checkpoint",
+            f"h <- tanh(sin(w @ h + xs[t])) h from h0, each step checkpointed, saving {name}; loss = sum(last h^2) + sum of every h[0]",
+            {"w": w, "h0": h0, "xs": xs},
+            {
+                "loss": loss,
+                "grad.w": jax.grad(loss, 0),
+                "grad.h0": jax.grad(loss, 1),
+                "grad.xs": jax.grad(loss, 2),
+                "hessian.h0": jax.hessian(loss, 1),
+                "grad_grad.h0": jax.grad(lambda w, h0, xs: jnp.sum(jax.grad(loss, 1)(w, h0, xs) ** 2), 1),
+                "per_example.h0": lambda w, h0, xs: jax.vmap(jax.grad(loss, 1), (None, 0, None))(w, jnp.stack([h0, 2 * h0]), xs),
+            },
+        )
+
+
+def loops(p):
+    rng = np.random.default_rng(409)
+    for length in (1, 2, 5, 8):
+        m, c = f32(rng.normal(size=(length, 2, 2))), f32(rng.normal(size=(length, 2, 2)))
+        product = lambda m, reverse: lax.associative_scan(lambda a, b: a @ b, m, reverse=reverse)
+        loss = lambda m, c, reverse: jnp.sum(c * product(m, reverse))
+        p.add(
+            "associative_scan",
+            "all products m[0] @ .. @ m[i]; with reverse m[n-1] @ .. @ m[i]; loss = sum(c * products); gradients for m",
+            {"m": m, "c": c},
+            {
+                "value": lambda m, c: product(m, False),
+                "grad.m": jax.grad(lambda m, c: loss(m, c, False)),
+                "reverse.value": lambda m, c: product(m, True),
+                "reverse.grad.m": jax.grad(lambda m, c: loss(m, c, True)),
+            },
+        )
+    a, b = f32(rng.normal(size=(7, 3))), f32(rng.normal(size=(7, 3)))
+    combine = lambda l, r: (l[0] * r[0], l[1] * r[0] + r[1])
+    recurrence = lambda a, b: lax.associative_scan(combine, (a, b))[1]
+    p.add(
+        "associative_scan_of_pairs",
+        "y[t] = a[t] y[t-1] + b[t], by the associative (a, b) . (c, d) = (a c, b c + d); gradients of sum(y^2); and mapped over the columns of a and b",
+        {"a": a, "b": b},
+        {
+            "value": recurrence,
+            "grad.a": jax.grad(lambda a, b: jnp.sum(recurrence(a, b) ** 2)),
+            "grad.b": jax.grad(lambda a, b: jnp.sum(recurrence(a, b) ** 2), 1),
+            "vmap": lambda a, b: jax.vmap(recurrence, (1, 1), 1)(a, b),
+        },
+    )
+    x = f32(rng.normal(size=(7, 2)))
+    one = lambda row: (jnp.sum(row), jnp.tanh(row))
+    for size in (2, 3, 7, 10):
+        batched = lambda x: lax.map(one, x, batch_size=size)
+        p.add(
+            "map_batched",
+            f"(sum(row), tanh(row)) of each row, {size} rows at a time; gradient of sum(sums^2) + sum(tanh^2)",
+            {"x": x},
+            {"sums": lambda x: batched(x)[0], "rows": lambda x: batched(x)[1], "grad": jax.grad(lambda x: jnp.sum(batched(x)[0] ** 2) + jnp.sum(batched(x)[1] ** 2))},
+        )
+    empty = lambda h0, xs: lax.scan(lambda h, x: (h * x, h), h0, xs)
+    p.add(
+        "scan_of_nothing",
+        "h <- h * xs[t], ys[t] = the h before, with no xs at all; gradients of sum(last h^2) + sum(ys)",
+        {"h0": f32([1.5, -2.0]), "xs": np.zeros((0, 2), np.float32)},
+        {
+            "last": lambda *x: empty(*x)[0],
+            "ys": lambda *x: empty(*x)[1],
+            "grad.h0": jax.grad(lambda *x: jnp.sum(empty(*x)[0] ** 2) + jnp.sum(empty(*x)[1])),
+            "grad.xs": jax.grad(lambda *x: jnp.sum(empty(*x)[0] ** 2) + jnp.sum(empty(*x)[1]), 1),
+        },
+    )
+    rows, weights = f32(rng.normal(size=(4, 2))), f32(rng.normal(size=(4, 2)))
+    for name, pairs in {"rotate": [(i, (i + 1) % 4) for i in range(4)], "swap": [(0, 3), (3, 0), (1, 1), (2, 2)]}.items():
+        sent = jax.vmap(lambda row: lax.ppermute(row, "batch", pairs), axis_name="batch")
+        p.add(
+            "ppermute",
+            f"{name}: row i of the batch goes to row j for (i, j) in {pairs}; gradient of sum(weights * sent)",
+            {"x": rows, "weights": weights},
+            {"value": lambda x, w: sent(x), "grad.x": jax.grad(lambda x, w: jnp.sum(w * sent(x)))},
+        )
+    reduced = jax.vmap(lambda x: (lax.psum(x**2, "batch") * x, lax.pmean(x, "batch") * x, lax.axis_index("batch") * x), axis_name="batch")
+    p.add(
+        "named_axis_sums",
+        "of each row x: psum(x^2) x, pmean(x) x, axis_index x; gradient of the sum of weights times each, for x",
+        {"x": rows, "weights": weights},
+        {
+            "psum": lambda x, w: reduced(x)[0],
+            "pmean": lambda x, w: reduced(x)[1],
+            "index": lambda x, w: reduced(x)[2],
+            "grad.x": jax.grad(lambda x, w: sum(jnp.sum(w * y) for y in reduced(x))),
+        },
+    )
+    trips = lambda x, n: lax.while_loop(lambda c: c[1] < n, lambda c: (c[0] * 1.5 + c[1], c[1] + 1), (x, 0))[0]
+    p.add(
+        "vmap_while_trips",
+        "x <- 1.5 x + k for k < n, from k = 0: mapped over x and n, over x alone, over n alone; and the derivative for x of the first",
+        {"x": f32([1.0, -2.0, 0.5]), "n": np.int32([0, 5, 2])},
+        {
+            "both": lambda x, n: jax.vmap(trips)(x, n),
+            "x": lambda x, n: jax.vmap(trips, (0, None))(x, n[2]),
+            "n": lambda x, n: jax.vmap(trips, (None, 0))(x[0], n),
+            "d.both": lambda x, n: jax.jvp(lambda x: jax.vmap(trips)(x, n), (x,), (jnp.ones(3),))[1],
+        },
+    )
+    chosen = lambda i, x: jax.vmap(lambda i, x: lax.switch(i, [lambda x: x**2, jnp.sin, lambda x: 3 * x], x))(i, x)
+    p.add(
+        "vmap_switch",
+        "x^2, sin(x), 3 x by index, which is clamped, mapped over both; gradient of the sum for x",
+        {"i": np.int32([-3, 0, 1, 2, 9]), "x": f32([0.9, -0.4, 1.1, 0.2, 0.5])},
+        {"value": chosen, "grad.x": jax.grad(lambda i, x: jnp.sum(chosen(i, x)), 1)},
+    )
+
+
+def auxiliary(p):
+    """Functions that return something beside what is differentiated."""
+    x = f32([0.5, -1.2, 0.8])
+    f = lambda x: (jnp.stack([x[0] * jnp.sin(x[1]), x[2] ** 2 * x[0]]), x * 3)
+    loss = lambda x: (jnp.sum(f(x)[0] ** 2), x * 3)
+    p.add(
+        "has_aux",
+        "f(x) = [x0 sin(x1), x2^2 x0] with 3 x beside it, loss = sum(f^2) with 3 x beside it; jvp in direction 1, vjp of 1",
+        {"x": x},
+        {
+            "grad": lambda x: jax.grad(loss, has_aux=True)(x)[0],
+            "hessian": lambda x: jax.hessian(loss, has_aux=True)(x)[0],
+            "jacfwd": lambda x: jax.jacfwd(f, has_aux=True)(x)[0],
+            "jacrev": lambda x: jax.jacrev(f, has_aux=True)(x)[0],
+            "jvp": lambda x: jax.jvp(f, (x,), (jnp.ones(3),), has_aux=True)[1],
+            "vjp": lambda x: jax.vjp(f, x, has_aux=True)[1](jnp.ones(2))[0],
+            "aux": lambda x: jax.jacrev(f, has_aux=True)(x)[1],
+        },
+    )
+
+
 if __name__ == "__main__":
     file = File("transforms", "programs under jvp, grad, vmap, scan, cond", ["jax", "jaxlib", "numpy"])
     programs = Programs(file)
-    for part in (recurrences, higher_orders, branches, mapped, barriers, dynamics):
+    for part in (recurrences, higher_orders, branches, mapped, barriers, dynamics, rules, rematerialized, loops, auxiliary):
         part(programs)
     file.write()

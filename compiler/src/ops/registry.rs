@@ -60,6 +60,7 @@ registry! {
     "all_gather" => AllGather,
     "all_reduce" => AllReduce,
     "axis_index" => AxisIndex,
+    "collective_permute" => CollectivePermute,
     // compare
     "clamp" => Clamp,
     "compare" => Compare,

@@ -1,5 +1,6 @@
 //! Combinators: arguments first, closure last. A closure runs once, while tracing; it captures outer tensors freely.
 
+mod associative;
 pub(crate) mod body;
 mod branch;
 mod call;
@@ -7,9 +8,10 @@ mod looping;
 mod scan;
 mod vectorize;
 
+pub use associative::{associative_scan, associative_scan_reverse};
 pub use branch::{Both, Predicate, cond, switch};
 pub use call::subroutine;
 pub use looping::{fori_loop, while_loop};
-pub use scan::{map, scan, scan_reverse};
+pub use scan::{map, map_batched, scan, scan_reverse};
 pub(crate) use vectorize::vmap_func;
 pub use vectorize::{vmap, vmap_named};

@@ -1,11 +1,13 @@
 //! `scan`: the loop of known length, with a carry, items in and items out. It runs backward for gradients.
 
-use super::body::{Body, Param, captures_first, chain, emit_at, trace_body};
-use crate::tensor::report;
+use super::body::{Body, Param, captures_first, chain, emit_at, inline_at, trace_body};
+use super::vectorize::vmap_func;
+use crate::tensor::{Tensor, concatenate, report};
 use crate::trace::TraceError;
 use crate::trace::state::{self, FrameKind};
 use crate::tree::{IntoTree, Items, Over, Path, Sources, Tree, difference, typed_paths};
 use podracer_compiler::ops::Scan;
+use podracer_compiler::transform::VmapContext;
 use podracer_compiler::{Loc, OpRef, TensorType};
 use std::sync::Arc;
 
@@ -39,6 +41,87 @@ pub fn scan_reverse<C: IntoTree, X: Over, Y: IntoTree>(
 #[track_caller]
 pub fn map<X: Over, Y: IntoTree>(xs: X, f: impl FnOnce(X::Item) -> Y) -> Y::Tree {
     run("map", (), xs, false, |(), x| ((), f(x))).1
+}
+
+/// [`map`] that runs `batch` items at once, and those that are left over after that: between `map` and `vmap` in memory
+/// and in time. `jax.lax.map(f, xs, batch_size=batch)`.
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// # trace(f32([100, 3]), |xs| {
+/// let norms = map_batched(xs, 32, |x| x.norm());
+/// # norms })?;
+/// # Ok::<(), TraceErrors>(())
+/// ```
+#[track_caller]
+pub fn map_batched<X: Over, Y: IntoTree>(
+    xs: X,
+    batch: usize,
+    f: impl FnOnce(X::Item) -> Y,
+) -> Y::Tree {
+    const OP: &str = "map_batched";
+    let loc = Loc::caller();
+    let mut sources = Sources::default();
+    xs.sources(&mut sources);
+    let tensors = sources.tensors();
+    let mut length = sources.length();
+    if batch == 0 {
+        length = Err("a batch must have at least one item, got 0".to_string());
+    }
+    if let Err(message) = &length {
+        report(OP, message.clone(), &tensors);
+    }
+    let params = tensors.iter().map(|&tensor| Param::slice(tensor)).collect();
+    let body = trace_body("map_body", FrameKind::Repeats(OP), None, params, |items| {
+        f(xs.item(&mut Items::new(items)))
+    });
+    let extent = *length.as_ref().unwrap_or(&1);
+    let types: Vec<TensorType> = body.types().iter().map(|ty| ty.stacked(extent)).collect();
+    if length.is_err() || body.broken {
+        return body.tree.with_leaves(&body.poisoned(types));
+    }
+    let mut batched = vec![true; tensors.len()];
+    batched.resize(body.func.params.len(), false);
+    let of_size = |size: usize| vmap_func(&body.func, &VmapContext::new(size), &batched);
+    let part = |from: usize, to: usize| {
+        let rows = |tensor: &Tensor| tensor.slice_axis(0, from..to);
+        tensors.iter().map(rows).collect::<Vec<_>>()
+    };
+    let (rounds, rest) = (extent / batch, extent % batch);
+    let mut parts: Vec<Vec<Tensor>> = Vec::new();
+    if rounds > 0 {
+        let shaped = |tensor: Tensor, leading: &[usize], taken: usize| {
+            tensor.reshape([leading, &tensor.shape()[taken..]].concat())
+        };
+        let rows = part(0, rounds * batch).into_iter();
+        let rows: Vec<Tensor> = rows.map(|rows| shaped(rows, &[rounds, batch], 1)).collect();
+        let consts = body.captures.len();
+        let scan = Scan {
+            body: Arc::new(captures_first(of_size(batch), consts)),
+            length: rounds,
+            reverse: false,
+            consts,
+            carries: 0,
+        };
+        let guess: Vec<TensorType> = body.types();
+        let guess: Vec<_> = guess
+            .iter()
+            .map(|ty| ty.stacked(batch).stacked(rounds))
+            .collect();
+        let outputs = emit_at(loc, OpRef::new(scan), &chain(&body.captures, &rows), &guess);
+        let outputs = outputs.into_iter();
+        parts.push(outputs.map(|y| shaped(y, &[rounds * batch], 2)).collect());
+    }
+    if rest > 0 || rounds == 0 {
+        let operands = chain(&part(rounds * batch, extent), &body.captures);
+        parts.push(inline_at(loc, &of_size(rest), &operands));
+    }
+    let joined = (0..types.len()).map(|i| match &parts[..] {
+        [only] => only[i],
+        parts => concatenate(&parts.iter().map(|part| part[i]).collect::<Vec<_>>(), 0),
+    });
+    let joined: Vec<Tensor> = joined.collect();
+    body.tree.with_leaves(&joined)
 }
 
 #[track_caller]

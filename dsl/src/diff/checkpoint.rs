@@ -50,7 +50,12 @@ pub fn checkpoint<A: IntoTree, Y: IntoTree>(
             save,
             again: false,
         };
-        emit_at(loc, OpRef::new(op), &chain(&operands, &body.captures), &guess)
+        emit_at(
+            loc,
+            OpRef::new(op),
+            &chain(&operands, &body.captures),
+            &guess,
+        )
     };
     body.tree.with_leaves(&results)
 }

@@ -62,7 +62,14 @@ where
     let values = rule.tree.0.paths();
     let (value, tangent) = rule.results.split_at(values.len());
     let fits = is_like(OP, "the rule's value", &expected, values, value, loc)
-        && is_like(OP, "the rule's tangent", &expected, rule.tree.1.paths(), tangent, loc);
+        && is_like(
+            OP,
+            "the rule's tangent",
+            &expected,
+            rule.tree.1.paths(),
+            tangent,
+            loc,
+        );
     let results = if body.broken || rule.broken || !fits {
         body.poisoned(guess)
     } else {
@@ -115,9 +122,13 @@ where
     let loc = Loc::caller();
     let arguments = arguments.into_tree();
     let leaves = arguments.leaves();
-    let forward = trace_body("forward", FrameKind::Once(OP), None, like(&leaves), |items| {
-        forward(arguments.with_leaves(items))
-    });
+    let forward = trace_body(
+        "forward",
+        FrameKind::Once(OP),
+        None,
+        like(&leaves),
+        |items| forward(arguments.with_leaves(items)),
+    );
     let (value, residuals) = &forward.tree;
     let count = value.paths().len();
     let (values, kept) = forward.results.split_at(count);
@@ -150,7 +161,10 @@ where
         let mut func = back.func;
         let types: Vec<TensorType> = expected.into_iter().map(|(_, ty)| ty).collect();
         func.results = float_results(&func.results, &types, 0);
-        let functions = [(&forward.func, &forward.captures[..]), (&func, &back.captures)];
+        let functions = [
+            (&forward.func, &forward.captures[..]),
+            (&func, &back.captures),
+        ];
         let (mut functions, captures) = share_captures(&functions);
         let backward = functions.pop().expect("the second of two functions");
         let op = CustomVjp {
@@ -180,7 +194,11 @@ fn with_floats<T: Tree>(tree: &T, floats: &[Tensor]) -> T {
     let mut leaves = Vec::new();
     for leaf in tree.leaves() {
         let ty = leaf.ty();
-        let float = if ty.dtype.is_float() { floats.next() } else { None };
+        let float = if ty.dtype.is_float() {
+            floats.next()
+        } else {
+            None
+        };
         leaves.push(float.copied().unwrap_or_else(|| zeros_of(&ty)));
     }
     tree.with_leaves(&leaves)
@@ -216,8 +234,16 @@ fn is_like(
             return false;
         }
     }
-    if typed.iter().map(|(path, _)| path).ne(expected.iter().map(|(path, _)| path)) {
-        let message = format!("{what} must have {} leaves, got {}", expected.len(), got.len());
+    if typed
+        .iter()
+        .map(|(path, _)| path)
+        .ne(expected.iter().map(|(path, _)| path))
+    {
+        let message = format!(
+            "{what} must have {} leaves, got {}",
+            expected.len(),
+            got.len()
+        );
         state::with(|trace| trace.error(TraceError::new(op, message, loc)));
         return false;
     }

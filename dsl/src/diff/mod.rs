@@ -1,15 +1,17 @@
 //! Derivatives: reverse mode, forward mode, and what is built of both. They nest in any order.
 
+mod auxiliary;
 mod checkpoint;
 mod custom;
 mod forward;
 mod jacobian;
 mod reverse;
 
+pub use auxiliary::{grad_with_aux, jvp_with_aux, linearize_with_aux, vjp_with_aux};
 pub use checkpoint::{checkpoint, checkpoint_name};
 pub use custom::{custom_jvp, custom_vjp};
 pub use forward::{jvp, linearize};
-pub use jacobian::{hessian, jacfwd, jacrev};
+pub use jacobian::{hessian, hessian_with_aux, jacfwd, jacfwd_with_aux, jacrev, jacrev_with_aux};
 pub use reverse::{Loss, grad, stop_gradient, value_and_grad, vjp};
 
 use crate::control::body::{Body, Param, trace_body};

@@ -14,7 +14,9 @@ mod spec;
 
 pub use expect::expect_types;
 pub use kind::{Kind, Types};
-pub use over::{Axis, Items, Over, Rev, Sources, Whole, axis, rev, tree_item, tree_sources, whole};
+pub use over::{
+    Axis, Items, Over, Rev, Sources, Whole, axis, out_axis, rev, tree_item, tree_sources, whole,
+};
 pub use path::{Path, Step};
 pub use spec::{ArgumentSpec, Spec, dtype_specs, key};
 

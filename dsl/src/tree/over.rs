@@ -173,6 +173,23 @@ impl<T: Tree> Over for Axis<T> {
     }
 }
 
+/// The tree with the leading axis of every leaf moved to `axis`: `vmap`'s results along another axis. jax's `out_axes`.
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// let columns = trace(f32([4, 3]), |x| out_axis(vmap(x, |row| row.exp()), 1))?;
+/// assert_eq!(columns.results().to_string(), "f32[3,4]");
+/// # Ok::<(), TraceErrors>(())
+/// ```
+#[track_caller]
+pub fn out_axis<T: Tree>(tree: T, axis: isize) -> T {
+    let mut moved = Vec::new();
+    for leaf in tree.leaves() {
+        moved.push(leaf.move_axis(0, axis));
+    }
+    tree.with_leaves(&moved)
+}
+
 /// Gone over from the last item to the first.
 #[derive(Clone, Copy, Debug)]
 pub struct Rev<X>(X);

@@ -11,7 +11,8 @@ struct Record {
     outputs: Vec<Array>,
 }
 
-fn array(value: &Value) -> Array {
+/// An array of a record.
+pub fn array(value: &Value) -> Array {
     let dtype = DType::parse(value["dtype"].as_str().expect("a dtype")).expect("a known dtype");
     let shape: Vec<usize> = value["shape"]
         .as_array()
@@ -45,14 +46,19 @@ fn float(x: &Value) -> f64 {
     }
 }
 
+/// The records of a golden file.
+pub fn file(name: &str) -> Vec<Value> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/");
+    let text = std::fs::read_to_string(format!("{folder}{name}")).expect("the golden file");
+    let mut file: Value = serde_json::from_str(&text).expect("JSON");
+    match file["records"].take() {
+        Value::Array(records) => records,
+        _ => panic!("{name} has no records"),
+    }
+}
+
 /// All records of one function.
 fn records(op: &str) -> Vec<Record> {
-    let text = std::fs::read_to_string(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../tests/golden/random.json"
-    ))
-    .expect("the golden file");
-    let file: Value = serde_json::from_str(&text).expect("JSON");
     let arrays = |value: &Value| {
         value
             .as_array()
@@ -61,16 +67,12 @@ fn records(op: &str) -> Vec<Record> {
             .map(array)
             .collect()
     };
-    let all = file["records"]
-        .as_array()
-        .expect("records")
-        .iter()
-        .map(|record| Record {
-            op: record["op"].as_str().expect("a name").to_string(),
-            attrs: record["attrs"].clone(),
-            inputs: arrays(&record["inputs"]),
-            outputs: arrays(&record["outputs"]),
-        });
+    let all = file("random.json").into_iter().map(|record| Record {
+        op: record["op"].as_str().expect("a name").to_string(),
+        attrs: record["attrs"].clone(),
+        inputs: arrays(&record["inputs"]),
+        outputs: arrays(&record["outputs"]),
+    });
     let found: Vec<Record> = all.filter(|record| record.op == op).collect();
     assert!(!found.is_empty(), "no records of {op}");
     found

@@ -7,5 +7,6 @@ mod golden;
 mod helpers;
 mod mistakes;
 mod tensors;
+mod transforms;
 mod trees;
 mod windows;

@@ -7,12 +7,14 @@
 mod all_gather;
 mod all_reduce;
 mod axis_index;
+mod permute;
 #[cfg(test)]
 mod tests;
 
 pub use all_gather::AllGather;
 pub use all_reduce::{AllReduce, Combination};
 pub use axis_index::AxisIndex;
+pub use permute::CollectivePermute;
 
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloAttribute};

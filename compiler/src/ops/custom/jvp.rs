@@ -24,8 +24,7 @@ op_struct! {
     }
 }
 
-const NOT_LINEAR: &str =
-    "the tangent that its rule gives is not linear in the tangents that it takes, or its value depends on them";
+const NOT_LINEAR: &str = "the tangent that its rule gives is not linear in the tangents that it takes, or its value depends on them";
 
 impl CustomJvp {
     /// The number of arguments.

@@ -17,8 +17,7 @@ use crate::ir::Func;
 use crate::types::TensorType;
 
 /// Why a captured tensor has no derivative.
-const CAPTURED: &str =
-    "a tensor that its closures capture is differentiated, and the rule says nothing of it; pass it among the arguments";
+const CAPTURED: &str = "a tensor that its closures capture is differentiated, and the rule says nothing of it; pass it among the arguments";
 
 /// The types of float tensors among some.
 fn floats(types: &[TensorType]) -> Vec<TensorType> {

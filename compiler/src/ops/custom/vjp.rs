@@ -263,13 +263,7 @@ impl Op for Pullback {
         unreachable!("{NO_FORWARD}")
     }
 
-    fn vmap(
-        &self,
-        _: &mut Builder,
-        _: &VmapContext,
-        _: &[Var],
-        _: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, _: &mut Builder, _: &VmapContext, _: &[Var], _: &[bool]) -> Vec<(Var, bool)> {
         unreachable!("{NO_FORWARD}")
     }
 

@@ -1,0 +1,171 @@
+//! `collective_permute`.
+
+use super::{REPLICAS, check_bound};
+use crate::array::{Array, Scalar};
+use crate::attributes::Attributes;
+use crate::ir::{Builder, Var};
+use crate::lower::{Hlo, HloAttribute, HloValue, hlo_op, hlo_splat};
+use crate::op_struct;
+use crate::ops::samples::ramp;
+use crate::ops::{Effect, Op, OpStruct, Operand, Rule, Sample, TypeError};
+use crate::transform::VmapContext;
+use crate::types::{DType, TensorType};
+
+op_struct! {
+    /// Member `targets[i]` of an axis gets the operand of member `sources[i]`; who is no target gets zeros.
+    CollectivePermute {
+        /// The axis whose members take part.
+        axis: String,
+        /// Who sends, each at most once.
+        sources: Vec<usize>,
+        /// Who gets it, each at most once.
+        targets: Vec<usize>,
+    }
+}
+
+impl CollectivePermute {
+    /// Examples for the generic tests. The one replica there is sends to itself, or to nobody.
+    pub fn samples() -> Vec<Sample> {
+        let among = |members: Vec<usize>, x| {
+            let op = CollectivePermute {
+                axis: REPLICAS.to_string(),
+                sources: members.clone(),
+                targets: members,
+            };
+            Sample::new(op, vec![x])
+        };
+        vec![
+            among(vec![0], ramp(DType::F32, [2, 3])),
+            among(vec![0], ramp(DType::Bool, [2])),
+            among(vec![], ramp(DType::I32, [])),
+        ]
+    }
+}
+
+impl Op for CollectivePermute {
+    fn mnemonic(&self) -> &'static str {
+        "collective_permute"
+    }
+
+    fn attributes(&self) -> Attributes {
+        self.struct_attributes()
+    }
+
+    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
+        TypeError::check_arity(inputs, 1)?;
+        if self.sources.len() != self.targets.len() {
+            return Err(TypeError::new("expected one target for each source"));
+        }
+        for (what, members) in [("source", &self.sources), ("target", &self.targets)] {
+            if let Some(i) = (0..members.len()).find(|&i| members[..i].contains(&members[i])) {
+                return Err(TypeError::new(format!(
+                    "member {} is a {what} twice",
+                    members[i]
+                )));
+            }
+        }
+        Ok(inputs.to_vec())
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Collective
+    }
+
+    fn eval(&self, inputs: &[Array]) -> Vec<Array> {
+        let from = self.targets.iter().position(|&target| target == 0);
+        if from.is_some_and(|i| self.sources[i] == 0) {
+            return inputs.to_vec();
+        }
+        let ty = &inputs[0].ty;
+        vec![Array::from_fn(ty.clone(), |_| Scalar::zero(ty.dtype))]
+    }
+
+    fn vmap(
+        &self,
+        b: &mut Builder,
+        cx: &VmapContext,
+        inputs: &[Var],
+        batched: &[bool],
+    ) -> Vec<(Var, bool)> {
+        if !self.names_axis(cx) {
+            return vec![(b.emit1(self.clone(), inputs), batched[0])];
+        }
+        let rows = cx.batch(b, inputs[0], batched[0]);
+        let mut from = vec![0; cx.size];
+        let mut gets = vec![false; cx.size];
+        for (&source, &target) in self.sources.iter().zip(&self.targets) {
+            (from[target], gets[target]) = (source as i128, true);
+        }
+        let from = b.constant(Array::ints(DType::I32, [cx.size], &from));
+        let sent = b.take(rows, from, 0);
+        if !gets.contains(&false) {
+            return vec![(sent, true)];
+        }
+        let ty = b.ty(rows).clone();
+        let gets = b.constant(Array::bools([cx.size], &gets));
+        let gets = b.broadcast_in_dim(gets, &ty.shape, &[0]);
+        let zeros = b.zeros(&ty);
+        vec![(b.select(gets, sent, zeros), true)]
+    }
+
+    fn names_axis(&self, cx: &VmapContext) -> bool {
+        cx.axis.as_ref() == Some(&self.axis)
+    }
+
+    fn jvp(
+        &self,
+        b: &mut Builder,
+        _: &[Var],
+        _: &[Var],
+        tangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
+        Rule::Some(vec![tangents[0].map(|t| b.emit1(self.clone(), &[t]))])
+    }
+
+    /// What was sent comes back.
+    fn transpose(
+        &self,
+        b: &mut Builder,
+        _: &[Operand],
+        cotangents: &[Option<Var>],
+    ) -> Rule<Vec<Option<Var>>> {
+        let back = CollectivePermute {
+            axis: self.axis.clone(),
+            sources: self.targets.clone(),
+            targets: self.sources.clone(),
+        };
+        Rule::Some(vec![cotangents[0].map(|ct| b.emit1(back, &[ct]))])
+    }
+
+    fn lower(
+        &self,
+        hlo: &mut dyn Hlo,
+        inputs: &[HloValue],
+        results: &[TensorType],
+    ) -> Vec<HloValue> {
+        check_bound(hlo, self.mnemonic(), &self.axis, None);
+        let replicas = hlo.replicas();
+        let members = self.sources.iter().chain(&self.targets);
+        if let Some(member) = members.copied().find(|&member| member >= replicas) {
+            let message = format!("it names replica {member} and the module is for {replicas}");
+            hlo.refuse(self.mnemonic(), message);
+        }
+        if self.sources.is_empty() {
+            let zero = Scalar::zero(results[0].dtype);
+            return vec![hlo_splat(hlo, &results[0], zero)];
+        }
+        if replicas == 1 {
+            return inputs.to_vec();
+        }
+        let pairs = self.sources.iter().zip(&self.targets);
+        let pairs: Vec<i64> = pairs
+            .flat_map(|(&source, &target)| [source as i64, target as i64])
+            .collect();
+        let attributes = vec![(
+            "source_target_pairs",
+            HloAttribute::I64Tensor(vec![self.sources.len(), 2], pairs),
+        )];
+        let name = "stablehlo.collective_permute";
+        vec![hlo_op(hlo, name, inputs, attributes, &results[0])]
+    }
+}
