@@ -19,7 +19,7 @@ pub mod types;
 
 pub use array::{Array, Scalar};
 pub use attributes::{Attribute, Attributes};
-pub use ir::{Builder, Eqn, Func, Loc, Var};
+pub use ir::{Builder, Eqn, Func, Loc, NanOrigin, Var};
 pub use lower::{Hlo, HloAttribute, HloOp, HloRegion, HloValue};
 pub use ops::{Effect, Op, OpRef, Operand, Rule, Sample, TypeError};
 pub use types::{DType, TensorType};

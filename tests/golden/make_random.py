@@ -125,6 +125,12 @@ def distributions(file):
         alpha = np.full(4, 0.3, np.float32)
         file.add("dirichlet", {"shape": []}, [key, alpha], [jax.random.dirichlet(key, alpha)])
         file.add("dirichlet", {"shape": [3]}, [key, alpha], [jax.random.dirichlet(key, alpha, (3,))])
+        for alpha in (0.01, 0.3, 4.5):
+            file.add("loggamma", {"shape": [6], "alpha": alpha}, [key], [jax.random.loggamma(key, alpha, (6,))])
+        for a, b in [(0.5, 0.5), (2.0, 3.0), (1.0, 8.0)]:
+            file.add("beta", {"shape": [6], "a": a, "b": b}, [key], [jax.random.beta(key, a, b, (6,))])
+        for rate in (0.0, 0.5, 4.0, 9.9, 10.0, 50.0, 3000.0):
+            file.add("poisson", {"shape": [8], "rate": rate}, [key], [jax.random.poisson(key, rate, (8,))])
 
 
 def choices(file):

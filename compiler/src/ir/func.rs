@@ -90,6 +90,7 @@ impl Func {
         for eqn in &self.eqns {
             let inputs: Vec<Array> = eqn.inputs.iter().map(|&var| read(&values, var)).collect();
             let outputs = eqn.op.eval(&inputs);
+            super::watch::look(eqn, &inputs, &outputs);
             debug_assert_eq!(outputs.len(), eqn.outputs.len());
             for (&var, value) in eqn.outputs.iter().zip(outputs) {
                 debug_assert_eq!(

@@ -10,8 +10,10 @@ mod func;
 mod loc;
 mod print;
 mod verify;
+mod watch;
 
 pub use builder::Builder;
 pub use func::{Eqn, Func, Var};
 pub use loc::Loc;
 pub use verify::{VerifyError, verify};
+pub use watch::NanOrigin;

@@ -69,7 +69,8 @@ fn prefixes<X: Tree, Y: IntoTree<Tree = X>>(
     let body = trace_body("combine", FrameKind::Repeats(op), None, params, |items| {
         let (first, second) = items.split_at(leaves.len());
         f(elements.with_leaves(first), elements.with_leaves(second))
-    });
+    })
+    .without_log();
     let differs = difference("element", &before, &body.typed());
     if let Some((leaf, message)) = &differs
         && !body.broken

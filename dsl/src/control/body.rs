@@ -1,5 +1,6 @@
 //! Closures become functions here: one frame for each, closed with what it captured.
 
+use crate::debug::Entry;
 use crate::tensor::Tensor;
 use crate::trace::state::{self, FrameKind};
 use crate::tree::{IntoTree, Path, Tree, typed_paths};
@@ -17,6 +18,8 @@ pub(crate) struct Body<Y> {
     pub tree: Y,
     /// Paths, types and places of the results.
     pub results: Vec<Leaf>,
+    /// What was logged inside: handles of the closed frame. Its leaves are further results of the function.
+    pub log: Vec<Entry>,
     /// The function is not what the user meant: there was an error inside, or an operand is poisoned.
     pub broken: bool,
 }
@@ -43,12 +46,45 @@ impl<Y: Tree> Body<Y> {
         self.results.iter().map(|leaf| leaf.ty.clone()).collect()
     }
 
+    /// The types of the log's leaves.
+    pub fn log_types(&self) -> Vec<TensorType> {
+        let types = self.func.result_types();
+        types[self.results.len().min(types.len())..].to_vec()
+    }
+
+    /// Forgets what was logged inside.
+    pub fn without_log(mut self) -> Self {
+        self.func.results.truncate(self.results.len());
+        self.log = Vec::new();
+        self
+    }
+
+    /// Logs in the current frame what was logged inside, of which these are the leaves here.
+    pub fn relog(&self, leaves: &[Tensor]) {
+        relog(self.log.with_leaves(leaves));
+    }
+
+    /// [`Body::relog`], where the leaves are those of many rounds, stacked.
+    #[track_caller]
+    pub fn relog_rounds(&self, leaves: &[Tensor]) {
+        let mut entries = Vec::new();
+        for entry in self.log.with_leaves(leaves) {
+            entries.extend(entry.over_rounds());
+        }
+        relog(entries);
+    }
+
     /// Stand-ins for the results, of these types.
     #[track_caller]
     pub fn poisoned(&self, types: impl IntoIterator<Item = TensorType>) -> Vec<Tensor> {
         let loc = Loc::caller();
         types.into_iter().map(|ty| poison_at(ty, loc)).collect()
     }
+}
+
+/// Logs in the current frame.
+pub(crate) fn relog(entries: Vec<Entry>) {
+    state::with(|trace| trace.log(entries));
 }
 
 fn poison_at(ty: TensorType, loc: Loc) -> Tensor {
@@ -114,6 +150,7 @@ pub(crate) fn trace_body<Y: IntoTree>(
             captures: Vec::new(),
             tree,
             results,
+            log: Vec::new(),
             broken: true,
         };
     };
@@ -121,20 +158,22 @@ pub(crate) fn trace_body<Y: IntoTree>(
     let (results, leaves) = (leaves_of(&tree), tree.leaves());
     let closed = state::with(|trace| {
         broken |= leaves.iter().any(|&leaf| trace.is_poison(leaf));
-        let closed = trace.close(name, &leaves);
+        let log = trace.take_log();
+        let closed = trace.close(name, &chain(&leaves, &log.leaves()));
         broken |= trace.error_count() > errors
             || closed
                 .captures
                 .iter()
                 .any(|&capture| trace.is_poison(capture));
-        closed
+        (closed, log)
     });
     match closed {
-        Some(closed) => Body {
+        Some((closed, log)) => Body {
             func: closed.func,
             captures: closed.captures,
             tree,
             results,
+            log,
             broken,
         },
         None => Body {
@@ -142,6 +181,7 @@ pub(crate) fn trace_body<Y: IntoTree>(
             captures: Vec::new(),
             tree,
             results,
+            log: Vec::new(),
             broken: true,
         },
     }

@@ -1,12 +1,13 @@
 //! Branches: `cond` and `switch`.
 
-use super::body::{Body, chain, emit_at, share_captures, trace_body};
+use super::body::{Body, chain, emit_at, relog, share_captures, trace_body};
+use crate::debug::Entry;
 use crate::tensor::{Tensor, fail, report};
 use crate::trace::TraceError;
 use crate::trace::state::{self, FrameKind};
 use crate::tree::{IntoTree, Tree, difference};
 use podracer_compiler::ops::Cond;
-use podracer_compiler::{DType, Loc, OpRef, TensorType};
+use podracer_compiler::{Builder, DType, Func, Loc, OpRef, TensorType, Var};
 use std::collections::BTreeMap;
 
 /// A predicate of [`cond`]: a bool scalar, or one with [`Tensor::both`].
@@ -169,14 +170,27 @@ fn finish<Y: Tree>(
             broken = true;
         }
     }
-    let guess: Vec<TensorType> = expected.into_iter().map(|(_, ty)| ty).collect();
+    let mut guess: Vec<TensorType> = expected.into_iter().map(|(_, ty)| ty).collect();
+    let count = guess.len();
+    let log: Vec<Entry> = bodies
+        .iter()
+        .flat_map(|(_, body)| body.log.clone())
+        .collect();
+    guess.extend(bodies.iter().flat_map(|(_, body)| body.log_types()));
     let results = if broken {
         bodies[0].1.poisoned(guess)
     } else {
-        let functions: Vec<_> = bodies
+        let log_types = &guess[count..];
+        let mut at = 0;
+        let functions: Vec<(Func, &[Tensor])> = bodies
             .iter()
-            .map(|(_, body)| (&body.func, &body.captures[..]))
+            .map(|(_, body)| {
+                let func = with_log_of_all(&body.func, count, log_types, at);
+                at += body.func.results.len() - count;
+                (func, &body.captures[..])
+            })
             .collect();
+        let functions: Vec<_> = functions.iter().map(|(func, own)| (func, *own)).collect();
         let (branches, captures) = share_captures(&functions);
         emit_at(
             loc,
@@ -185,5 +199,28 @@ fn finish<Y: Tree>(
             &guess,
         )
     };
-    bodies.swap_remove(0).1.tree.with_leaves(&results)
+    let (results, leaves) = results.split_at(count.min(results.len()));
+    relog(log.with_leaves(leaves));
+    bodies.swap_remove(0).1.tree.with_leaves(results)
+}
+
+/// A branch with the log of every branch among its results: its own, which stands at `at`, and zeros, which say that
+/// nothing happened in the others.
+fn with_log_of_all(func: &Func, count: usize, types: &[TensorType], at: usize) -> Func {
+    if types.is_empty() {
+        return func.clone();
+    }
+    let mut b = Builder::new();
+    let params: Vec<Var> = func
+        .param_types()
+        .into_iter()
+        .map(|ty| b.param(ty))
+        .collect();
+    let mut results = b.inline(func, &params);
+    let own = results.split_off(count);
+    for (i, ty) in types.iter().enumerate() {
+        let here = i.checked_sub(at).and_then(|i| own.get(i)).copied();
+        results.push(here.unwrap_or_else(|| b.zeros(ty)));
+    }
+    b.finish(func.name.clone(), results)
 }

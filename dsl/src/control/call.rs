@@ -22,18 +22,20 @@ pub fn subroutine<A: IntoTree, Y: IntoTree>(
     let body = trace_body(name, FrameKind::Once("subroutine"), None, params, |items| {
         f(arguments.with_leaves(items))
     });
-    let guess = body.types();
+    let guess = [body.types(), body.log_types()].concat();
     let results = if body.broken {
         body.poisoned(guess)
     } else {
         emit_at(
             loc,
             OpRef::new(Call {
-                body: Arc::new(body.func),
+                body: Arc::new(body.func.clone()),
             }),
             &chain(&operands, &body.captures),
             &guess,
         )
     };
-    body.tree.with_leaves(&results)
+    let (results, log) = results.split_at(body.results.len());
+    body.relog(log);
+    body.tree.with_leaves(results)
 }

@@ -1,13 +1,14 @@
 //! Loops without items: a fixed number of rounds, or as long as a condition holds.
 
-use super::body::{Param, captures_first, chain, emit_at, trace_body};
+use super::body::{Body, Param, captures_first, chain, emit_at, inline_at, trace_body};
 use super::scan::{check_carry, run};
-use crate::tensor::Tensor;
+use crate::debug::Entry;
+use crate::tensor::{Tensor, create};
 use crate::trace::TraceError;
 use crate::trace::state::{self, FrameKind};
 use crate::tree::{IntoTree, Over, Tree, typed_paths};
 use podracer_compiler::ops::While;
-use podracer_compiler::{DType, Loc, OpRef, TensorType};
+use podracer_compiler::{DType, Func, Loc, OpRef, TensorType};
 use std::sync::Arc;
 
 /// Runs `f(i, carry) -> carry` for each `i` of a range, an i32 scalar. The number of rounds is fixed, so gradients flow
@@ -35,6 +36,7 @@ pub fn while_loop<C: IntoTree>(
     let loc = Loc::caller();
     let carry = carry.into_tree();
     let before = typed_paths(&carry);
+    let before_count = before.len();
     let carries = carry.leaves();
     let params = || carries.iter().map(|&leaf| Param::like(leaf)).collect();
     let test = trace_body(
@@ -43,7 +45,8 @@ pub fn while_loop<C: IntoTree>(
         None,
         params(),
         |items| condition(carry.with_leaves(items)),
-    );
+    )
+    .without_log();
     let step = trace_body(
         "body",
         FrameKind::Repeats("while_loop"),
@@ -69,14 +72,67 @@ pub fn while_loop<C: IntoTree>(
         step.poisoned(guess)
     } else {
         let (condition_consts, body_consts) = (test.captures.len(), step.captures.len());
+        let (condition, body, begin) = carry_log(test.func, &step);
         let op = While {
-            condition: Arc::new(captures_first(test.func, condition_consts)),
-            body: Arc::new(captures_first(step.func, body_consts)),
+            condition: Arc::new(captures_first(condition, condition_consts)),
+            body: Arc::new(captures_first(body, body_consts)),
             condition_consts,
             body_consts,
         };
+        let carries = chain(&carries, &begin);
         let operands = chain(&test.captures, &chain(&step.captures, &carries));
+        let guess = [guess, begin.iter().map(|leaf| leaf.ty()).collect()].concat();
         emit_at(loc, OpRef::new(op), &operands, &guess)
     };
-    carry.with_leaves(&results)
+    let (results, log) = results.split_at(before_count.min(results.len()));
+    step.relog(log);
+    carry.with_leaves(results)
+}
+
+/// Condition and body with the body's log in the carry, and what it begins with. How often a loop of unknown length runs
+/// decides how often something is logged: the first failure is kept, and the last print.
+#[track_caller]
+fn carry_log<C: Tree>(condition: Func, step: &Body<C>) -> (Func, Func, Vec<Tensor>) {
+    let count = step.results.len();
+    let types = step.log_types();
+    let mut begin = Vec::new();
+    for ty in &types {
+        begin.push(create::zeros(ty.dtype, &ty.shape));
+    }
+    if types.is_empty() {
+        return (condition, step.func.clone(), begin);
+    }
+    // carry ++ log ++ captures -> the same with what was logged.
+    let inlined = |func: &Func, arguments: &[Tensor], captures: usize| {
+        let carried = &arguments[..count];
+        let captured = &arguments[arguments.len() - captures..];
+        inline_at(Loc::NONE, func, &chain(carried, captured))
+    };
+    let params = |func: &Func| {
+        let all = func.param_types();
+        let (carry, captures) = all.split_at(count);
+        let params = [carry, &types, captures].concat();
+        params
+            .into_iter()
+            .map(|ty| Param { ty, poison: false })
+            .collect::<Vec<_>>()
+    };
+    let kind = FrameKind::Repeats("while_loop");
+    let captures = condition.params.len() - count;
+    let test = trace_body("condition", kind, None, params(&condition), |arguments| {
+        inlined(&condition, arguments, captures)
+    });
+    let captures = step.captures.len();
+    let body = trace_body("body", kind, None, params(&step.func), |arguments| {
+        let mut results = inlined(&step.func, arguments, captures);
+        let next = step.log.with_leaves(&results.split_off(count));
+        let log = step.log.with_leaves(&arguments[count..count + types.len()]);
+        let log: Vec<Entry> = log
+            .into_iter()
+            .zip(&next)
+            .map(|(old, new)| old.after(new))
+            .collect();
+        chain(&results, &log.leaves())
+    });
+    (test.func, body.func, begin)
 }

@@ -74,7 +74,8 @@ pub fn map_batched<X: Over, Y: IntoTree>(
     let params = tensors.iter().map(|&tensor| Param::slice(tensor)).collect();
     let body = trace_body("map_body", FrameKind::Repeats(OP), None, params, |items| {
         f(xs.item(&mut Items::new(items)))
-    });
+    })
+    .without_log();
     let extent = *length.as_ref().unwrap_or(&1);
     let types: Vec<TensorType> = body.types().iter().map(|ty| ty.stacked(extent)).collect();
     if length.is_err() || body.broken {
@@ -168,6 +169,7 @@ pub(super) fn run<C: Tree, X: Over, Y: IntoTree>(
     let steps = length.unwrap_or(1);
     let y_types: Vec<TensorType> = body.types()[after.len()..]
         .iter()
+        .chain(&body.log_types())
         .map(|ty| ty.stacked(steps))
         .collect();
     let guess: Vec<TensorType> = before
@@ -179,7 +181,7 @@ pub(super) fn run<C: Tree, X: Over, Y: IntoTree>(
         body.poisoned(guess)
     } else {
         let consts = body.captures.len();
-        let func = Arc::new(captures_first(body.func, consts));
+        let func = Arc::new(captures_first(body.func.clone(), consts));
         let scan = Scan {
             body: func,
             length: steps,
@@ -190,6 +192,8 @@ pub(super) fn run<C: Tree, X: Over, Y: IntoTree>(
         let operands = chain(&body.captures, &chain(&carries, &tensors));
         emit_at(loc, OpRef::new(scan), &operands, &guess)
     };
+    let (results, log) = results.split_at(body.results.len().min(results.len()));
+    body.relog_rounds(log);
     let (carry_results, y_results) = results.split_at(carries.len().min(results.len()));
     (
         carry.with_leaves(carry_results),

@@ -56,7 +56,8 @@ fn vectorize<X: Over, Y: IntoTree>(
     );
     let extent = size.unwrap_or(1);
     let results = if body.broken || size.is_none() {
-        body.poisoned(body.types().iter().map(|ty| ty.stacked(extent)))
+        let types = [body.types(), body.log_types()].concat();
+        body.poisoned(types.iter().map(|ty| ty.stacked(extent)))
     } else {
         let mut batched = vec![true; tensors.len()];
         batched.resize(body.func.params.len(), false);
@@ -67,7 +68,9 @@ fn vectorize<X: Over, Y: IntoTree>(
         let func = vmap_func(&body.func, &cx, &batched);
         inline_at(loc, &func, &chain(&tensors, &body.captures))
     };
-    body.tree.with_leaves(&results)
+    let (results, log) = results.split_at(body.results.len().min(results.len()));
+    body.relog_rounds(log);
+    body.tree.with_leaves(results)
 }
 
 /// The compiler's vmap with all results batched; its warnings go to the trace, unless [`Tensor::both`](crate::Tensor::both)

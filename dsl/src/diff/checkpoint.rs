@@ -41,12 +41,12 @@ pub fn checkpoint<A: IntoTree, Y: IntoTree>(
     let body = trace_body("checkpoint", kind, None, params, |items| {
         f(arguments.with_leaves(items))
     });
-    let guess = body.types();
+    let guess = [body.types(), body.log_types()].concat();
     let results = if body.broken {
         body.poisoned(guess)
     } else {
         let op = Checkpoint {
-            body: Arc::new(body.func),
+            body: Arc::new(body.func.clone()),
             save,
             again: false,
         };
@@ -57,7 +57,9 @@ pub fn checkpoint<A: IntoTree, Y: IntoTree>(
             &guess,
         )
     };
-    body.tree.with_leaves(&results)
+    let (results, log) = results.split_at(body.results.len());
+    body.relog(log);
+    body.tree.with_leaves(results)
 }
 
 /// The same values, which [`Save::Names`] knows by `name`. `jax.ad_checkpoint.checkpoint_name`.

@@ -48,14 +48,16 @@ where
     let before = state::with(|trace| trace.consumed()).unwrap_or_default();
     let body = trace_body("f", FrameKind::Once(OP), None, like(&leaves), |items| {
         f(arguments.with_leaves(items))
-    });
+    })
+    .without_log();
     let by_f = state::with(|trace| trace.restore_consumed(before)).unwrap_or_default();
     let params = like(&[leaves.clone(), floats(&leaves)].concat());
     let rule = trace_body("rule", FrameKind::Once(OP), None, params, |items| {
         let (items, slopes) = items.split_at(leaves.len());
         let at = arguments.with_leaves(items);
         rule(at.clone(), with_floats(&at, slopes))
-    });
+    })
+    .without_log();
     state::with(|trace| trace.merge_consumed(by_f));
 
     let (expected, guess) = (body.typed(), body.types());
@@ -149,7 +151,8 @@ where
             })
             .collect();
         backward(residuals.with_leaves(items), value.with_leaves(&cotangents))
-    });
+    })
+    .without_log();
 
     let expected = typed_paths(&arguments);
     let paths = back.tree.paths();

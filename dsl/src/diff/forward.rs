@@ -44,7 +44,9 @@ pub fn jvp<P: IntoTree, Y: IntoTree>(
         &func,
         &chain(&chain(&leaves, &body.captures), &tangents),
     );
-    let (values, slopes) = outputs.split_at(types.len().min(outputs.len()));
+    let (values, rest) = outputs.split_at(types.len().min(outputs.len()));
+    let (log, slopes) = rest.split_at(body.log_types().len().min(rest.len()));
+    body.relog(log);
     let slopes = fill(&types, &marks, slopes);
     (
         body.tree.with_leaves(values),
@@ -76,7 +78,9 @@ pub fn linearize<P: IntoTree, Y: IntoTree>(
     let (values, linear) = match split {
         Some(parts) => {
             let mut values = inline_at(loc, &parts.primal, &chain(&leaves, &body.captures));
-            let residuals = values.split_off(types.len().min(values.len()));
+            let mut residuals = values.split_off(types.len().min(values.len()));
+            let log: Vec<Tensor> = residuals.drain(..body.log_types().len()).collect();
+            body.relog(&log);
             (
                 values,
                 Some((parts.linear, parts.tangent_results, residuals)),
@@ -115,6 +119,7 @@ fn floats<Y: Tree>(body: &Body<Y>) -> Vec<bool> {
     body.results
         .iter()
         .map(|leaf| leaf.ty.dtype.is_float())
+        .chain(body.log_types().iter().map(|_| false))
         .collect()
 }
 

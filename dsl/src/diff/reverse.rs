@@ -109,11 +109,15 @@ fn differentiate<P: Tree, V: Loss>(op: &'static str, params: P, f: impl FnOnce(P
         return (body.tree.with_leaves(&values), params.with_leaves(&grads));
     };
     let outputs = inline_at(loc, &parts.primal, &chain(&leaves, &body.captures));
-    let (values, residuals) = outputs.split_at(types.len().min(outputs.len()));
+    let (values, rest) = outputs.split_at(types.len().min(outputs.len()));
+    let log_types = body.log_types();
+    let (log, residuals) = rest.split_at(log_types.len().min(rest.len()));
+    body.relog(log);
     let mut cotangents = vec![create::ones(types[0].dtype, [])];
     cotangents.extend(
         types[1..]
             .iter()
+            .chain(&log_types)
             .filter(|ty| ty.dtype.is_float())
             .map(zeros_of),
     );
@@ -144,7 +148,9 @@ pub fn vjp<P: IntoTree, Y: IntoTree>(
     let (values, pullback): (Vec<Tensor>, Option<(Func, Vec<Tensor>)>) = match parts {
         Some(parts) => {
             let mut values = inline_at(loc, &parts.primal, &chain(&leaves, &body.captures));
-            let residuals = values.split_off(types.len().min(values.len()));
+            let mut residuals = values.split_off(types.len().min(values.len()));
+            let log: Vec<Tensor> = residuals.drain(..body.log_types().len()).collect();
+            body.relog(&log);
             (values, Some((parts.pullback, residuals)))
         }
         None => (body.poisoned(types.clone()), None),
@@ -152,6 +158,7 @@ pub fn vjp<P: IntoTree, Y: IntoTree>(
     let value = body.tree.with_leaves(&values);
     let expected: Vec<(Path, TensorType)> = body.typed();
     let wanted: Vec<TensorType> = leaves.iter().map(|leaf| leaf.ty()).collect();
+    let of_log: Vec<TensorType> = body.log_types();
     let apply = move |cotangents: Y::Tree| {
         let given = typed_paths(&cotangents);
         let mut results = None;
@@ -165,6 +172,7 @@ pub fn vjp<P: IntoTree, Y: IntoTree>(
                     let floats: Vec<Tensor> = cotangents
                         .leaves()
                         .into_iter()
+                        .chain(of_log.iter().map(zeros_of))
                         .filter(|leaf| leaf.dtype().is_float())
                         .collect();
                     results = Some(inline_at(loc, pullback, &chain(residuals, &floats)));

@@ -10,6 +10,7 @@ mod choice;
 mod continuous;
 mod discrete;
 mod permute;
+mod rejection;
 mod threefry;
 
 use crate::tensor::{IntoTensor, Operand, Tensor, create, report, stack};

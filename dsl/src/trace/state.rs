@@ -7,6 +7,7 @@
 //! - No borrow of the thread's state is held while the user's code runs.
 
 use super::error::{Note, TraceError, Warning};
+use crate::debug::Entry;
 use crate::tensor::Tensor;
 use podracer_compiler::ops::REPLICAS;
 use podracer_compiler::{Builder, DType, Func, Loc, OpRef, TensorType, Var};
@@ -39,6 +40,8 @@ pub(crate) struct Frame {
     builder: Builder,
     captures: Vec<(Tensor, Var)>,
     by_slot: BTreeMap<u32, Var>,
+    /// What was logged in this frame so far.
+    log: Vec<Entry>,
     /// The named axis that this frame's vmap gives, or the program's replicas, with its extent.
     axis: Option<(String, usize)>,
 }
@@ -69,6 +72,8 @@ pub(crate) struct Trace {
     consumed: BTreeMap<u32, Loc>,
     /// Places of `cond`s whose user knows that both branches run.
     both: BTreeSet<Loc>,
+    /// How many `collect`s are around.
+    collecting: usize,
 }
 
 /// Runs `f` on the current trace; `None` outside of one.
@@ -106,6 +111,7 @@ impl Trace {
             scopes: Vec::new(),
             consumed: BTreeMap::new(),
             both: BTreeSet::new(),
+            collecting: 0,
         };
         trace.open(
             FrameKind::Root,
@@ -124,6 +130,7 @@ impl Trace {
             builder: Builder::new(),
             captures: Vec::new(),
             by_slot: BTreeMap::new(),
+            log: Vec::new(),
             axis,
         });
     }
@@ -396,6 +403,33 @@ impl Trace {
     /// Adds keys that another branch consumed.
     pub fn merge_consumed(&mut self, consumed: BTreeMap<u32, Loc>) {
         self.consumed.extend(consumed);
+    }
+
+    /// Whether what is logged goes anywhere.
+    pub fn is_collecting(&self) -> bool {
+        self.collecting > 0
+    }
+
+    /// Logs in the current frame.
+    pub fn log(&mut self, entries: impl IntoIterator<Item = Entry>) {
+        self.top().log.extend(entries);
+    }
+
+    /// From now on the log is collected; gives what [`Trace::end_log`] needs.
+    pub fn begin_log(&mut self) -> usize {
+        self.collecting += 1;
+        self.top().log.len()
+    }
+
+    /// Takes what was logged in this frame since [`Trace::begin_log`].
+    pub fn end_log(&mut self, before: usize) -> Vec<Entry> {
+        self.collecting -= 1;
+        self.top().log.split_off(before)
+    }
+
+    /// Takes what was logged in the current frame, which is about to close.
+    pub fn take_log(&mut self) -> Vec<Entry> {
+        std::mem::take(&mut self.top().log)
     }
 
     /// The user of the `cond` at this place knows that both branches run under vmap.

@@ -5,7 +5,7 @@ use super::state::{self, Trace};
 use crate::control::vmap_func;
 use crate::tree::{ArgumentSpec, IntoTree, Path, Spec, Tree, Types};
 use podracer_compiler::transform::{self, VmapContext};
-use podracer_compiler::{Array, Func, Loc, TensorType};
+use podracer_compiler::{Array, Func, Loc, NanOrigin, TensorType};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -179,6 +179,27 @@ impl<A: Tree, R: Tree> Traced<A, R> {
     /// Runs the program by the reference semantics: slow, exact, without a device. One array for each leaf of the
     /// arguments; gives one for each leaf of the results.
     pub fn eval(&self, arguments: &[Array]) -> Result<Vec<Array>, EvalError> {
+        self.check_arguments(arguments)?;
+        Ok(self.func.eval(arguments))
+    }
+
+    /// Runs the program by the reference semantics and names the first op, by the user's line, that gives a NaN though
+    /// none is given to it. As `jax_debug_nans`, with nothing to compile: a step of a training loop on the state that is
+    /// saved before it goes wrong. A NaN that a later `select` leaves out is told too: its gradient is often the mistake.
+    ///
+    /// ```
+    /// # use podracer_dsl::prelude::*;
+    /// let slope = trace(f32([2]), |x| grad(x, |x| x.sqrt().sum() * 0.0))?;
+    /// let origin = slope.first_nan(&[Array::floats(F32, [2], &[4.0, 0.0])])?.unwrap();
+    /// assert_eq!((origin.op, origin.index), ("multiply", vec![1]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn first_nan(&self, arguments: &[Array]) -> Result<Option<NanOrigin>, EvalError> {
+        self.check_arguments(arguments)?;
+        Ok(self.func.eval_to_nan(arguments).1)
+    }
+
+    fn check_arguments(&self, arguments: &[Array]) -> Result<(), EvalError> {
         let leaves = self.arguments.leaves();
         if leaves.len() != arguments.len() {
             return Err(EvalError::Count {
@@ -195,7 +216,7 @@ impl<A: Tree, R: Tree> Traced<A, R> {
                 });
             }
         }
-        Ok(self.func.eval(arguments))
+        Ok(())
     }
 }
 

@@ -304,3 +304,32 @@ fn choices() {
         record.same(&got[0]);
     }
 }
+
+/// A gamma is the end of a loop, and of a few more operations than a normal.
+#[test]
+fn draws_by_rejection() {
+    for record in records("gamma") {
+        let alpha = record.number("alpha");
+        record.near(&record.draw(|key| key.gamma(record.shape(), alpha)), 5e-6);
+    }
+    for record in records("loggamma") {
+        let alpha = record.number("alpha");
+        record.near(
+            &record.draw(|key| key.loggamma(record.shape(), alpha)),
+            5e-6,
+        );
+    }
+    for record in records("beta") {
+        let (a, b) = (record.number("a"), record.number("b"));
+        record.near(&record.draw(|key| key.beta(record.shape(), a, b)), 1e-5);
+    }
+    for record in records("dirichlet") {
+        let alpha = &record.inputs[1];
+        let draw = |key: Key| key.dirichlet(record.shape(), constant_of(alpha));
+        record.near(&record.draw(draw), 1e-5);
+    }
+    for record in records("poisson") {
+        let rate = record.number("rate");
+        record.same(&record.draw(|key| key.poisson(record.shape(), rate)));
+    }
+}

@@ -2,6 +2,7 @@
 
 mod catch;
 mod combinators;
+mod debug;
 mod derivatives;
 mod golden;
 mod helpers;

@@ -1,0 +1,283 @@
+//! `check` and `debug_print`: what a program says while it runs, as ordinary results.
+//!
+//! # Invariants
+//! - Outside of [`collect`] both do nothing: the program is the same to the byte.
+//! - Nothing calls the host. What is logged in the body of a combinator becomes further results of that body, and so of
+//!   the op around it, up to the `collect` that returns them. So loops, branches and batches treat it as they treat every
+//!   value: a branch that is not taken logs nothing, a lane of a `while_loop` that has ended neither.
+
+use crate::diff::stop_gradient;
+use crate::tensor::{Tensor, concatenate, create, report, select};
+use crate::trace::state;
+use crate::tree::{IntoTree, Spec, Tree};
+use podracer_compiler::{Array, DType, Loc, Scalar};
+use podracer_derive::Tree;
+use std::fmt;
+
+/// What [`collect`] gathers: one entry for each `check` and `debug_print`. A tree: return it, and read what comes out
+/// with [`Log::read`].
+#[derive(Tree, Clone)]
+pub struct Log {
+    entries: Vec<Entry>,
+}
+
+/// What one place logged.
+#[derive(Tree, Clone)]
+pub(crate) struct Entry {
+    #[tree(fixed)]
+    pub site: Site,
+    /// How often it happened: i32. For a print one for each round, along its leading axes.
+    pub count: Tensor,
+    /// Where it happened first, in the loops and batches around, the outermost first: i32 `[depth]`. Checks only.
+    pub at: Tensor,
+    /// What was to be shown.
+    pub values: Vec<Tensor>,
+}
+
+/// A place that logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Site {
+    is_check: bool,
+    message: &'static str,
+    loc: Loc,
+}
+
+/// Logs an error where `holds` is false; a bool tensor of any shape must hold everywhere. Each `{}` of the message stands
+/// for one leaf of `values`. `jax.experimental.checkify.check`.
+///
+/// In a loop or a batch the first failure is kept, with its place and how many there were. Outside of [`collect`] it does
+/// nothing.
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// let program = trace(f32([4]), |x| {
+///     collect(|| vmap(x, |x| { check(x.ge(0.0), "expected no negative number, got {}", x); x.sqrt() }))
+/// })?;
+/// # let x = Array::floats(F32, [4], &[1.0, -4.0, 9.0, -1.0]);
+/// let results = program.eval(&[x])?;
+/// let reports = Log::read(&program.results().1, &results[1..]);
+/// assert!(reports[0].to_string().starts_with("check failed: expected no negative number, got -4 (2 times, first at [1])"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[track_caller]
+pub fn check(holds: Tensor, message: &'static str, values: impl IntoTree) {
+    let loc = Loc::caller();
+    if holds.dtype() != DType::Bool {
+        let message = format!("the condition must be bool, got {}", holds.ty());
+        return report("check", message, &[holds]);
+    }
+    let values = values.into_tree();
+    log("check", message, loc, (!holds).any(), values);
+}
+
+/// Logs values: each `{}` of the message stands for one leaf of `values`. `jax.debug.print`, but what is logged comes out
+/// with the results: see [`collect`].
+///
+/// In a loop or a batch everything is kept, along further leading axes; in a `while_loop` the last round's.
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// let program = trace(f32([2]), |x| {
+///     collect(|| scan(0.0, x, |sum, x| { debug_print("{} after {}", (sum + x, x)); (sum + x, ()) }).0)
+/// })?;
+/// # let x = Array::floats(F32, [2], &[1.0, 2.5]);
+/// let results = program.eval(&[x])?;
+/// let reports = Log::read(&program.results().1, &results[1..]);
+/// assert_eq!(reports[1].text, "3.5 after 2.5");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[track_caller]
+pub fn debug_print(message: &'static str, values: impl IntoTree) {
+    let loc = Loc::caller();
+    let values = values.into_tree();
+    log("debug_print", message, loc, create::constant(true), values);
+}
+
+#[track_caller]
+fn log<V: Tree>(op: &str, message: &'static str, loc: Loc, happened: Tensor, values: V) {
+    let values = values.leaves();
+    let places = message.matches("{}").count();
+    if places != values.len() {
+        let text = format!(
+            "the message has {places} `{{}}`, got {} values",
+            values.len()
+        );
+        return report(op, text, &values);
+    }
+    if state::with(|trace| trace.is_collecting()) != Some(true) {
+        return;
+    }
+    let site = Site {
+        is_check: op == "check",
+        message,
+        loc,
+    };
+    let entry = Entry {
+        site,
+        count: happened.astype(DType::I32),
+        at: create::zeros(DType::I32, [0]),
+        values: values.into_iter().map(stop_gradient).collect(),
+    };
+    state::with(|trace| trace.log([entry]));
+}
+
+/// What `f` returns, and what it and all that it calls logged by [`check`] and [`debug_print`].
+/// `jax.experimental.checkify.checkify`.
+///
+/// A training loop carries it among its metrics: `let ((state, metrics), log) = collect(|| update(state));`, and returns
+/// `(state, (metrics, log))`.
+///
+/// Not seen: what the condition of a `while_loop`, the closures of `custom_jvp` and `custom_vjp`, and those of
+/// `associative_scan` and `map_batched` log.
+#[track_caller]
+pub fn collect<Y: IntoTree>(f: impl FnOnce() -> Y) -> (Y::Tree, Log) {
+    let before = state::with(|trace| trace.begin_log());
+    let value = f().into_tree();
+    let entries = before.and_then(|before| state::with(|trace| trace.end_log(before)));
+    let entries = entries.unwrap_or_default();
+    (value, Log { entries })
+}
+
+impl Entry {
+    /// Of the entries of all rounds, stacked, one: a check's first failure; all that was printed.
+    #[track_caller]
+    pub fn over_rounds(self) -> Option<Entry> {
+        if !self.site.is_check {
+            return Some(self);
+        }
+        let rounds = self.count.len();
+        if rounds == 0 {
+            return None;
+        }
+        let first = self.count.gt(0).astype(DType::I32).argmax(0);
+        let of_first = |tensor: Tensor| tensor.take(first, 0);
+        Some(Entry {
+            site: self.site,
+            count: self.count.sum(),
+            at: concatenate(&[first.reshape([1]), of_first(self.at)], 0),
+            values: self.values.into_iter().map(of_first).collect(),
+        })
+    }
+
+    /// After another round: the first failure stays, the last print. `self` is what was there before.
+    #[track_caller]
+    pub fn after(self, next: &Entry) -> Entry {
+        let keep = if self.site.is_check {
+            self.count.gt(0)
+        } else {
+            create::constant(false)
+        };
+        Entry {
+            site: self.site,
+            count: self.count + next.count,
+            at: select(keep, self.at, next.at),
+            values: self
+                .values
+                .iter()
+                .zip(&next.values)
+                .map(|(&old, &new)| select(keep, old, new))
+                .collect(),
+        }
+    }
+}
+
+/// Something that was logged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// A failed check, or a print.
+    pub is_check: bool,
+    /// The message with its values.
+    pub text: String,
+    /// The user's line.
+    pub loc: Loc,
+    /// The rounds of the loops and batches around, the outermost first.
+    pub at: Vec<usize>,
+    /// How often it happened.
+    pub count: usize,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.is_check {
+            return write!(f, "{}", self.text);
+        }
+        let times = if self.count == 1 { "once" } else { "times" };
+        write!(f, "check failed: {} (", self.text)?;
+        match (self.count, &self.at[..]) {
+            (1, []) => write!(f, "{times}")?,
+            (1, at) => write!(f, "{times}, at {at:?}")?,
+            (count, []) => write!(f, "{count} {times}")?,
+            (count, at) => write!(f, "{count} {times}, first at {at:?}")?,
+        }
+        write!(f, ")\n  --> {}", self.loc)
+    }
+}
+
+impl Log {
+    /// What was logged, from the arrays that a program gave for the leaves of its log: failed checks and prints, by the
+    /// order of their lines in the program.
+    pub fn read(log: &Spec<Log>, leaves: &[Array]) -> Vec<Report> {
+        let mut leaves = leaves.iter();
+        let mut reports = Vec::new();
+        for entry in log.entries.iter() {
+            let (Some(count), Some(at)) = (leaves.next(), leaves.next()) else {
+                break;
+            };
+            let values: Vec<&Array> = leaves.by_ref().take(entry.values.len()).collect();
+            for (round, &times) in count.data.iter().enumerate() {
+                let count_here = usize::try_from(times.int()).unwrap_or(0);
+                if count_here == 0 {
+                    continue;
+                }
+                let place = if entry.site.is_check {
+                    at.data.iter().map(|i| i.int() as usize).collect()
+                } else {
+                    place_of(round, &count.ty.shape)
+                };
+                reports.push(Report {
+                    is_check: entry.site.is_check,
+                    text: fill(entry.site.message, &values, round, count.data.len()),
+                    loc: entry.site.loc,
+                    at: place,
+                    count: count_here,
+                });
+            }
+        }
+        reports
+    }
+}
+
+/// The indices of element number `flat`.
+fn place_of(mut flat: usize, shape: &[usize]) -> Vec<usize> {
+    let mut place: Vec<usize> = Vec::new();
+    for &extent in shape.iter().rev() {
+        place.push(flat % extent);
+        flat /= extent;
+    }
+    place.reverse();
+    place
+}
+
+/// The message with each `{}` replaced by a value: that of one of the rounds that are stacked in it.
+fn fill(message: &str, values: &[&Array], round: usize, rounds: usize) -> String {
+    let mut parts = message.split("{}");
+    let mut text = parts.next().unwrap_or_default().to_string();
+    for (part, value) in parts.zip(values) {
+        let size = value.data.len() / rounds.max(1);
+        let shown: Vec<String> = value.data[round * size..(round + 1) * size]
+            .iter()
+            .map(|element| match element {
+                Scalar::Bool(x) => x.to_string(),
+                Scalar::Int(x) => x.to_string(),
+                Scalar::Float(x) if value.ty.dtype == DType::F64 => x.to_string(),
+                Scalar::Float(x) => (*x as f32).to_string(),
+            })
+            .collect();
+        match &shown[..] {
+            [one] => text += one,
+            several => text += &format!("[{}]", several.join(", ")),
+        }
+        text += part;
+    }
+    text
+}

@@ -1,0 +1,276 @@
+//! `check`, `debug_print`, and where a NaN comes from.
+
+use crate::helpers::{f32s, i32s};
+use podracer_dsl::debug::Report;
+use podracer_dsl::prelude::*;
+
+/// The reports of a program that returns its log alone.
+#[track_caller]
+fn reports<S: ArgumentSpec>(
+    spec: S,
+    arguments: &[Array],
+    f: impl FnOnce(S::Tree) -> Log,
+) -> Vec<Report> {
+    let traced = trace(spec, f).expect("no mistake");
+    let leaves = traced.eval(arguments).expect("arguments fit");
+    Log::read(traced.results(), &leaves)
+}
+
+#[track_caller]
+fn texts<S: ArgumentSpec>(
+    spec: S,
+    arguments: &[Array],
+    f: impl FnOnce(S::Tree) -> Log,
+) -> Vec<String> {
+    let reports = reports(spec, arguments, f);
+    let text = |report: &Report| report.to_string().lines().next().unwrap_or("").to_string();
+    reports.iter().map(text).collect()
+}
+
+/// Logs what it is given.
+fn noisy(x: Tensor) -> Tensor {
+    check(x.lt(2.0), "{} is too much", x);
+    debug_print("saw {}", x);
+    x * 2.0
+}
+
+#[test]
+fn outside_of_collect_nothing_is_left() {
+    let quiet = |loud: bool| {
+        let traced = trace(f32([3]), |x| {
+            let (last, ys) = scan(0.0, x, |sum, x| {
+                let y = if loud { noisy(x) } else { x * 2.0 };
+                (sum + y, y)
+            });
+            let slope = grad(x, |x| {
+                vmap(x, |x| if loud { noisy(x) } else { x * 2.0 }).sum()
+            });
+            (last, ys, slope)
+        });
+        traced.expect("no mistake").to_string()
+    };
+    assert_eq!(quiet(true), quiet(false));
+}
+
+#[test]
+fn a_check_names_its_line_value_and_place() {
+    let line = line!() + 5;
+    let found = reports(
+        f32([3, 2]),
+        &[f32s(&[3, 2], &[1., 1., 1., 5., 7., 1.])],
+        |x| {
+            let body = |x: Tensor| vmap(x, |x| check(x.lt(2.0), "{} is not below {}", (x, 2)));
+            collect(|| scan((), x, |(), x| ((), body(x)))).1
+        },
+    );
+    assert_eq!(found.len(), 1);
+    assert_eq!(
+        found[0].to_string().lines().next(),
+        Some("check failed: 5 is not below 2 (2 times, first at [1, 1])")
+    );
+    assert_eq!((found[0].at.clone(), found[0].count), (vec![1, 1], 2));
+    assert_eq!(
+        found[0].loc.parts().map(|(file, line, _)| (file, line)),
+        Some((file!(), line))
+    );
+}
+
+#[test]
+fn checks_that_hold_say_nothing() {
+    let argument = [f32s(&[2], &[1.0, 1.5])];
+    let found = reports(f32([2]), &argument, |x| {
+        collect(|| check(x.lt(2.0), "{} is too much", x)).1
+    });
+    assert_eq!(found, []);
+    let found = texts(f32([2]), &argument, |x| {
+        collect(|| check(x.lt(1.2), "of {} one is too much", x)).1
+    });
+    assert_eq!(found, ["check failed: of [1, 1.5] one is too much (once)"]);
+}
+
+#[test]
+fn what_is_printed_comes_in_order() {
+    let found = texts(f32([2, 2]), &[f32s(&[2, 2], &[1., 2., 3., 4.])], |x| {
+        collect(|| {
+            debug_print("all: {}", x);
+            scan(0, x, |n, x| {
+                debug_print("row {}: {}", (n, x));
+                (n + 1, ())
+            })
+        })
+        .1
+    });
+    assert_eq!(
+        found,
+        ["all: [1, 2, 3, 4]", "row 0: [1, 2]", "row 1: [3, 4]"]
+    );
+}
+
+#[test]
+fn only_the_branch_that_is_taken_logs() {
+    let program = |x: Tensor, i: Tensor| {
+        collect(|| {
+            let y = cond(
+                x.gt(0).both(),
+                || noisy(x),
+                || {
+                    debug_print("negative {}", x);
+                    x
+                },
+            );
+            switch(i, 3, |i| {
+                check(constant(false), ["branch 0", "branch 1", "branch 2"][i], ());
+                y
+            })
+        })
+        .1
+    };
+    let arguments = [f32s(&[], &[-3.0]), i32s(&[], &[1])];
+    let found = texts((f32([]), i32([])), &arguments, |(x, i)| program(x, i));
+    assert_eq!(found, ["negative -3", "check failed: branch 1 (once)"]);
+    // Under vmap both branches run, and still only one logs.
+    let arguments = [f32s(&[3], &[-3.0, 1.0, 4.0]), i32s(&[3], &[0, 0, 9])];
+    let found = texts((f32([3]), i32([3])), &arguments, |(x, i)| {
+        collect(|| {
+            vmap((x, i), |(x, i)| {
+                cond(x.gt(0).both(), || noisy(x), || x)
+                    + switch(i, 2, |i| {
+                        check(constant(i == 0), "not the first", ());
+                        x
+                    })
+            })
+        })
+        .1
+    });
+    let expected = [
+        "check failed: 4 is too much (once, at [2])",
+        "saw 1",
+        "saw 4",
+        "check failed: not the first (once, at [2])",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_lane_that_has_ended_logs_no_more() {
+    let found = texts(f32([3]), &[f32s(&[3], &[0.5, 3.0, 9.0])], |x| {
+        let double = |x: Tensor| {
+            while_loop(
+                x,
+                |x| x.lt(8.0),
+                |x| {
+                    check(x.lt(4.0), "{} is too much", x);
+                    debug_print("last {}", x);
+                    x * 2.0
+                },
+            )
+        };
+        collect(|| vmap(x, double)).1
+    });
+    let expected = [
+        "check failed: 4 is too much (2 times, first at [0])",
+        "last 4",
+        "last 6",
+    ];
+    assert_eq!(found[0], expected[0]);
+    assert_eq!(&found[1..], &expected[1..]);
+}
+
+#[test]
+fn derivatives_log_what_the_function_logs() {
+    let argument = [f32s(&[], &[3.0])];
+    let once = ["check failed: 3 is too much (once)", "saw 3"];
+    let through = |f: fn(Tensor) -> Tensor| {
+        texts(f32([]), &argument, |x| {
+            let (value, log) = collect(|| f(x));
+            let _ = value;
+            log
+        })
+    };
+    assert_eq!(through(|x| grad(x, noisy)), once);
+    assert_eq!(through(|x| value_and_grad(x, noisy).0), once);
+    assert_eq!(through(|x| jvp(x, x, noisy).1), once);
+    assert_eq!(through(|x| linearize(x, noisy).1(x)), once);
+    assert_eq!(through(|x| vjp(x, noisy).1(x)), once);
+    assert_eq!(through(|x| subroutine("noisy", x, noisy)), once);
+    assert_eq!(
+        through(|x| grad(x, |x| checkpoint(Save::Nothing, x, noisy).sin())),
+        once
+    );
+    assert_eq!(through(|x| grad(x, |x| grad(x, |x| noisy(x).sin()))), once);
+}
+
+#[test]
+fn a_loop_carries_the_log_among_its_metrics() {
+    let update = |x: Tensor| {
+        let x = x + 0.75;
+        check(x.lt(2.0), "the state is {}", x);
+        (x, x.square())
+    };
+    let traced = trace(f32([]), |x| {
+        scan(x, 0..4, |x, _| {
+            let ((x, metrics), log) = collect(|| update(x));
+            (x, (metrics, log))
+        })
+        .1
+    });
+    let traced = traced.expect("no mistake");
+    let leaves = traced.eval(&[f32s(&[], &[0.0])]).expect("arguments fit");
+    // The log of each round by itself: what is stacked is read round by round.
+    assert_eq!(leaves[1].to_f64(), [0.0, 0.0, 1.0, 1.0]);
+    let types: Vec<String> = traced
+        .results()
+        .types()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(types, ["f32[4]", "i32[4]", "i32[4,0]", "f32[4]"]);
+}
+
+#[test]
+fn the_first_nan_is_named_by_its_line() {
+    let line = line!() + 4;
+    let traced = trace((f32([3]), f32([])), |(xs, limit)| {
+        scan(1.0, xs, |product: Tensor, x| {
+            let next = product * x;
+            let logarithm = (next - limit).log();
+            (next, select(next.gt(limit), logarithm, 0.0))
+        })
+    });
+    let traced = traced.expect("no mistake");
+    let fine = [f32s(&[3], &[2.0, 3.0, 4.0]), f32s(&[], &[0.5])];
+    assert_eq!(traced.first_nan(&fine), Ok(None));
+    let wrong = [f32s(&[3], &[2.0, 0.1, 4.0]), f32s(&[], &[0.5])];
+    let origin = traced
+        .first_nan(&wrong)
+        .expect("arguments fit")
+        .expect("a NaN");
+    assert_eq!((origin.op, &origin.index[..]), ("log", &[][..]));
+    assert_eq!(
+        origin.loc.parts().map(|(file, line, _)| (file, line)),
+        Some((file!(), line))
+    );
+    // What is given to the program is nobody's fault.
+    let given = [f32s(&[3], &[2.0, f64::NAN, 4.0]), f32s(&[], &[0.5])];
+    assert_eq!(traced.first_nan(&given), Ok(None));
+    assert!(traced.first_nan(&given[..1]).is_err());
+}
+
+#[test]
+fn a_nan_of_the_pass_back_is_named_by_the_line_that_is_differentiated() {
+    let line = line!() + 2;
+    let traced = trace(f32([2]), |x| {
+        grad(x, |x| select(x.gt(0), x.sqrt(), 0.0).sum())
+    });
+    let traced = traced.expect("no mistake");
+    let origin = traced
+        .first_nan(&[f32s(&[2], &[4.0, 0.0])])
+        .expect("arguments fit");
+    let origin = origin.expect("zero times infinity");
+    assert_eq!(
+        origin.loc.parts().map(|(file, line, _)| (file, line)),
+        Some((file!(), line))
+    );
+    assert_eq!(origin.index, [1]);
+    assert!(origin.to_string().contains("gave NaN at [1]"), "{origin}");
+}
