@@ -65,7 +65,7 @@ pub fn pmean<T: IntoTree>(tree: T, axis: impl AxisName) -> T::Tree {
             report(
                 "pmean",
                 format!(
-                    "`{}` is {}: only floats have a mean",
+                    "`{}` is {}: only floats have a mean; cast with `.astype(F32)`",
                     path.under("argument"),
                     leaf.ty()
                 ),

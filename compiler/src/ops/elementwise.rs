@@ -145,7 +145,8 @@ pub fn same_dtype_that(
     if fits(dtype) {
         Ok(dtype)
     } else {
-        Err(TypeError::new(format!("expected {wanted}, got {dtype}")))
+        let message = format!("expected {wanted}, got {dtype}: convert it first");
+        Err(TypeError::new(message))
     }
 }
 

@@ -122,7 +122,7 @@ pub fn switch<A: IntoTree>(
     } else {
         fail(
             "switch",
-            format!("the index must be i32[], got {ty}"),
+            format!("the index must be i32[], got {ty}: cast with `.astype(I32)`"),
             &[index],
             wanted,
         )

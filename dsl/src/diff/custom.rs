@@ -63,10 +63,10 @@ where
     let (expected, guess) = (body.typed(), body.types());
     let values = rule.tree.0.paths();
     let (value, tangent) = rule.results.split_at(values.len());
-    let fits = is_like(OP, "the rule's value", &expected, values, value, loc)
+    let fits = is_like(OP, "rule(..).0", &expected, values, value, loc)
         && is_like(
             OP,
-            "the rule's tangent",
+            "rule(..).1",
             &expected,
             rule.tree.1.paths(),
             tangent,
@@ -156,7 +156,7 @@ where
 
     let expected = typed_paths(&arguments);
     let paths = back.tree.paths();
-    let fits = is_like(OP, "the cotangent", &expected, paths, &back.results, loc);
+    let fits = is_like(OP, "backward(..)", &expected, paths, &back.results, loc);
     let guess: Vec<TensorType> = values.iter().map(|leaf| leaf.ty.clone()).collect();
     let results = if forward.broken || back.broken || !fits {
         forward.poisoned(guess)
@@ -243,7 +243,7 @@ fn is_like(
         .ne(expected.iter().map(|(path, _)| path))
     {
         let message = format!(
-            "{what} must have {} leaves, got {}",
+            "`{what}` must have {} leaves, got {}",
             expected.len(),
             got.len()
         );

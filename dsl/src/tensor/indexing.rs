@@ -306,6 +306,12 @@ impl Tensor {
         if let Some(error) = bad_index(&index.ty()) {
             return fail("set", error, &[index], ty);
         }
+        let value_ty = tensors[1].ty();
+        if super::broadcast_pair(&value_ty.shape, rest).ok().as_deref() != Some(rest) {
+            let slice = ty.with_shape(rest);
+            let message = format!("{value_ty} does not broadcast to a slice, {slice}");
+            return fail("set", message, &[self, tensors[1]], ty);
+        }
         let value = tensors[1].broadcast_to(rest).reshape([&[1], rest].concat());
         let mut starts = vec![super::create::zeros(index.dtype(), []); ty.rank()];
         starts[0] = index;

@@ -101,12 +101,17 @@ pub fn dot(left: Tensor, right: Tensor) -> Tensor {
     }
     let (inner, outer) = (l.rank() - 1, r.rank().saturating_sub(2));
     if l.shape[inner] != r.shape[outer] || l.dtype != r.dtype {
-        let message = format!(
+        let of_dtypes = format!("{l} and {r} must have one dtype: cast one of them");
+        let of_shapes = format!(
             "{l} and {r} do not multiply (axis {inner} of the left against axis {outer} of the right)"
         );
         return fail(
             "dot",
-            message,
+            if l.dtype == r.dtype {
+                of_shapes
+            } else {
+                of_dtypes
+            },
             &[left, right],
             l.with_shape(l.shape[..inner].to_vec()),
         );

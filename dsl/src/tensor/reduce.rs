@@ -195,6 +195,9 @@ impl Tensor {
     /// Probabilities proportional to exp(x) along an axis.
     #[track_caller]
     pub fn softmax(self, axis: isize) -> Tensor {
+        if resolve_axis("softmax", axis, self.rank()).is_none() {
+            return poison(self.ty());
+        }
         let max = crate::stop_gradient(self.max_axis(axis));
         let weights = (self - keep_axes(max, self, &[axis])).exp();
         weights / keep_axes(weights.sum_axis(axis), weights, &[axis])
@@ -203,6 +206,9 @@ impl Tensor {
     /// The logarithm of [`Tensor::softmax`], exact for small probabilities.
     #[track_caller]
     pub fn log_softmax(self, axis: isize) -> Tensor {
+        if resolve_axis("log_softmax", axis, self.rank()).is_none() {
+            return poison(self.ty());
+        }
         let max = crate::stop_gradient(self.max_axis(axis));
         let shifted = self - keep_axes(max, self, &[axis]);
         shifted - keep_axes(shifted.exp().sum_axis(axis).log(), shifted, &[axis])

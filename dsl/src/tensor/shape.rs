@@ -338,6 +338,14 @@ pub fn concatenate(tensors: &[Tensor], axis: isize) -> Tensor {
 /// Joins tensors of one type along a new axis, which stands at `axis` of the result.
 #[track_caller]
 pub fn stack(tensors: &[Tensor], axis: isize) -> Tensor {
+    let types: Vec<TensorType> = tensors.iter().map(|tensor| tensor.ty()).collect();
+    if let Some(i) = (1..types.len()).find(|&i| types[i] != types[0]) {
+        let message = format!(
+            "expected tensors of one type, got {} and {}",
+            types[0], types[i]
+        );
+        return fail("stack", message, tensors, types[0].stacked(types.len()));
+    }
     let mut expanded = Vec::with_capacity(tensors.len());
     for tensor in tensors {
         expanded.push(tensor.expand_dims(axis));

@@ -1,12 +1,14 @@
 //! Tests of what users write. One binary; a module for each topic.
 
 mod catch;
+mod checkpoint;
 mod combinators;
 mod debug;
 mod derivatives;
 mod golden;
 mod helpers;
 mod mistakes;
+mod mistakes_each;
 mod tensors;
 mod transforms;
 mod trees;

@@ -48,7 +48,7 @@ fn all_mistakes_are_told_and_what_follows_from_one_is_not() {
         &report.to_string(),
         line,
         "error: add: operands must have one dtype, got f32 and i32: cast one of them\n  --> {+2:19}\n\
-         error: exponential: expected floats, got i32\n  --> {+4:23}\n\
+         error: exponential: expected floats, got i32: convert it first\n  --> {+4:23}\n\
          error: index: position 3 is outside of axis 0 of f32[3]\n  --> {+5:23}",
     );
 }
