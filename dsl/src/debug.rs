@@ -7,7 +7,7 @@
 //!   value: a branch that is not taken logs nothing, a lane of a `while_loop` that has ended neither.
 
 use crate::diff::stop_gradient;
-use crate::tensor::{Tensor, concatenate, create, report, select};
+use crate::tensor::{Tensor, create, report, select};
 use crate::trace::state;
 use crate::tree::{IntoTree, Spec, Tree};
 use podracer_compiler::{Array, DType, Loc, Scalar};
@@ -28,8 +28,8 @@ pub(crate) struct Entry {
     pub site: Site,
     /// How often it happened: i32. For a print one for each round, along its leading axes.
     pub count: Tensor,
-    /// Where it happened first, in the loops and batches around, the outermost first: i32 `[depth]`. Checks only.
-    pub at: Tensor,
+    /// Where a check failed first, in the loops and batches around, the outermost first: i32 each.
+    pub at: Vec<Tensor>,
     /// What was to be shown.
     pub values: Vec<Tensor>,
 }
@@ -115,7 +115,7 @@ fn log<V: Tree>(op: &str, message: &'static str, loc: Loc, happened: Tensor, val
     let entry = Entry {
         site,
         count: happened.astype(DType::I32),
-        at: create::zeros(DType::I32, [0]),
+        at: Vec::new(),
         values: values.into_iter().map(stop_gradient).collect(),
     };
     state::with(|trace| trace.log([entry]));
@@ -154,7 +154,10 @@ impl Entry {
         Some(Entry {
             site: self.site,
             count: self.count.sum(),
-            at: concatenate(&[first.reshape([1]), of_first(self.at)], 0),
+            at: [first]
+                .into_iter()
+                .chain(self.at.into_iter().map(of_first))
+                .collect(),
             values: self.values.into_iter().map(of_first).collect(),
         })
     }
@@ -167,16 +170,15 @@ impl Entry {
         } else {
             create::constant(false)
         };
+        let either = |old: &[Tensor], new: &[Tensor]| {
+            let pairs = old.iter().zip(new);
+            pairs.map(|(&old, &new)| select(keep, old, new)).collect()
+        };
         Entry {
             site: self.site,
             count: self.count + next.count,
-            at: select(keep, self.at, next.at),
-            values: self
-                .values
-                .iter()
-                .zip(&next.values)
-                .map(|(&old, &new)| select(keep, old, new))
-                .collect(),
+            at: either(&self.at, &next.at),
+            values: either(&self.values, &next.values),
         }
     }
 }
@@ -214,26 +216,24 @@ impl fmt::Display for Report {
 }
 
 impl Log {
-    /// What was logged, from the arrays that a program gave for the leaves of its log: failed checks and prints, by the
-    /// order of their lines in the program.
+    /// What was logged, from the arrays that a program gave for the leaves of its log: failed checks and prints, in the
+    /// order of their lines in the program. A log that a loop has stacked is read round by round.
     pub fn read(log: &Spec<Log>, leaves: &[Array]) -> Vec<Report> {
         let mut leaves = leaves.iter();
         let mut reports = Vec::new();
         for entry in log.entries.iter() {
-            let (Some(count), Some(at)) = (leaves.next(), leaves.next()) else {
+            let Some(count) = leaves.next() else {
                 break;
             };
+            let at: Vec<&Array> = leaves.by_ref().take(entry.at.len()).collect();
             let values: Vec<&Array> = leaves.by_ref().take(entry.values.len()).collect();
             for (round, &times) in count.data.iter().enumerate() {
                 let count_here = usize::try_from(times.int()).unwrap_or(0);
                 if count_here == 0 {
                     continue;
                 }
-                let place = if entry.site.is_check {
-                    at.data.iter().map(|i| i.int() as usize).collect()
-                } else {
-                    place_of(round, &count.ty.shape)
-                };
+                let mut place = place_of(round, &count.ty.shape);
+                place.extend(at.iter().map(|at| at.data[round].int() as usize));
                 reports.push(Report {
                     is_check: entry.site.is_check,
                     text: fill(entry.site.message, &values, round, count.data.len()),

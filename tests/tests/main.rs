@@ -5,6 +5,7 @@ mod constants;
 mod golden_ops;
 mod gradients;
 mod loops;
+mod recompute;
 mod replicas;
 mod snapshots;
 mod tidy;

@@ -1,5 +1,14 @@
 //! Rust's operators. The left operand is a tensor, or a literal `f64` or `i32`: more types there would leave
 //! `(2 * x).sum()` ambiguous to rustc.
+//!
+//! Two tensors have one dtype, or it is an error that says to cast. jnp would promote them (i32 and f32 to f32, i32 and
+//! i64 to i64); here a dtype changes only where it is written, since a carry, a parameter or a reward that becomes wider
+//! by itself is found late. Literals are weak, as Python's numbers are in jnp.
+//!
+//! Integers are jnp's on every platform. They wrap modulo 2^width. `/` rounds toward zero, `%` has the sign of the
+//! dividend ([`Tensor::floor_div`] and [`Tensor::modulo`] are Python's `//` and `%`). Division by zero gives -1, all bits
+//! set; the remainder is the dividend. The least integer by -1 is itself, remainder 0. A shift by the width or more gives
+//! 0, or -1 for a negative number shifted right.
 
 use super::{IntoTensor, Tensor, binary, unary};
 use podracer_compiler::ops;

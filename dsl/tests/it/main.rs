@@ -8,7 +8,6 @@ mod derivatives;
 mod golden;
 mod helpers;
 mod mistakes;
-mod mistakes_each;
 mod tensors;
 mod transforms;
 mod trees;

@@ -1,5 +1,9 @@
 //! What a mistake looks like. Lines are counted from a marker, so that the tests survive edits.
 
+mod keys;
+mod tensors;
+mod transforms;
+
 use crate::helpers::errors;
 use podracer_dsl::prelude::*;
 
@@ -22,6 +26,39 @@ fn check(report: &str, line: u32, expected: &str) {
     }
     assert_eq!(report, text + rest);
 }
+
+/// Checks that there is one report, its text, and the source text at its place.
+#[track_caller]
+fn check_report(report: &TraceErrors, file: &str, source: &str, text: &str, at: &str) {
+    assert_eq!(report.errors.len(), 1, "{report}");
+    let error = &report.errors[0];
+    let op = match &error.op[..] {
+        "" => String::new(),
+        op => format!("{op}: "),
+    };
+    assert_eq!(format!("{op}{}", error.message), text);
+    let (found, line, column) = error.loc.parts().expect("a place");
+    assert_eq!(found, file, "{report}");
+    let line = source.lines().nth(line as usize - 1).unwrap_or_default();
+    let found = &line[column as usize - 1..];
+    assert!(
+        found.starts_with(at),
+        "told of `{found}`, not of `{at}`: {report}"
+    );
+}
+
+/// A test for each line: the types of the arguments and the program; what is told, whole; how the place begins that it is
+/// told of.
+macro_rules! mistakes {
+    ($source:literal: $($name:ident: $spec:expr, $f:expr => $text:literal, $at:literal;)*) => {$(
+        #[test]
+        fn $name() {
+            let report = crate::helpers::errors($spec, $f);
+            super::check_report(&report, file!(), include_str!($source), $text, $at);
+        }
+    )*};
+}
+use mistakes;
 
 #[test]
 fn shapes_that_do_not_broadcast() {
