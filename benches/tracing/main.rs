@@ -1,6 +1,7 @@
 //! From the source to StableHLO: how long each stage takes, and how many equations it leaves: `cargo bench --bench tracing`.
 //!
-//! PPO on CartPole as `podracer train cartpole-ppo` has it. No device is involved.
+//! PPO on CartPole as `podracer train cartpole-ppo` has it; then chains of up to 100,000 equations, whose time for each must
+//! not grow. No device is involved.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -11,7 +12,7 @@ use anyhow::Result;
 use clap::Parser;
 use podracer_compiler::Func;
 use podracer_compiler::transform;
-use podracer_dsl::prelude::{Key, trace, u32};
+use podracer_dsl::prelude::{Key, Tensor, f32, grad, scan, trace, u32};
 use podracer_envs::{CartPole, Environment};
 use podracer_runtime::{AnakinLoop, simplify};
 use podracer_stdlib::agents::Ppo;
@@ -147,5 +148,48 @@ fn main() -> Result<()> {
         ]);
     }
     table.print("From the source to StableHLO");
+    sizes()
+}
+
+/// Programs of more and more equations: the time of each stage for one of them.
+fn sizes() -> Result<()> {
+    let mut table = Table::new(&["equations", "trace", "vmap", "vjp", "gradient", "through a scan"]);
+    for n in [1_000, 10_000, 100_000] {
+        let chain = |x: Tensor| {
+            (0..n).fold(x, |y, i| match i % 4 {
+                0 => y.sin(),
+                1 => y * x,
+                2 => y + 0.5,
+                _ => y.tanh(),
+            })
+        };
+        let mut row = vec![n.to_string()];
+        let mut stage = |name: &str, work: &mut dyn FnMut() -> Result<()>| -> Result<()> {
+            let start = Instant::now();
+            work()?;
+            let each = start.elapsed().as_secs_f64() / f64::from(n);
+            say(
+                &json!({ "bench": "tracing", "equations": n, "stage": name, "seconds_per_equation": each }),
+            );
+            row.push(format!("{:.1} us", each * 1e6));
+            Ok(())
+        };
+        let plain = trace(f32([3]), chain)?;
+        stage("trace", &mut || Ok(drop(trace(f32([3]), chain)?)))?;
+        stage("vmap", &mut || Ok(drop(plain.vmap(8))))?;
+        stage("vjp", &mut || {
+            Ok(drop(transform::vjp(plain.func(), &[true])?))
+        })?;
+        let loss = |x: Tensor| chain(x).sum();
+        stage("gradient", &mut || {
+            Ok(drop(trace(f32([3]), |x| grad(x, loss))?))
+        })?;
+        let looped = |x: Tensor| scan(x, 0..4, |x, _| (chain(x), ())).0.sum();
+        stage("through a scan", &mut || {
+            Ok(drop(trace(f32([3]), |x| grad(x, looped))?))
+        })?;
+        table.row(row);
+    }
+    table.print("Seconds for one equation, by the size of the program");
     Ok(())
 }

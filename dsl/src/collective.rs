@@ -37,24 +37,64 @@ impl AxisName for &str {
 }
 
 /// The sum over all members of an axis, leaf by leaf; every member gets it.
+/// `jax.lax.psum`.
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// # trace(f32([4]), |x| {
+/// let shares = vmap_named("batch", x, |x| x / psum(x, "batch"));
+/// # shares
+/// # })?;
+/// # Ok::<(), TraceErrors>(())
+/// ```
 #[track_caller]
 pub fn psum<T: IntoTree>(tree: T, axis: impl AxisName) -> T::Tree {
     reduce("psum", tree.into_tree(), axis.axis_name(), Combination::Sum)
 }
 
 /// The greatest over all members of an axis, element by element.
+/// `jax.lax.pmax`.
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// # trace(f32([4]), |x| {
+/// let gaps = vmap_named("batch", x, |x| pmax(x, "batch") - x);
+/// # gaps
+/// # })?;
+/// # Ok::<(), TraceErrors>(())
+/// ```
 #[track_caller]
 pub fn pmax<T: IntoTree>(tree: T, axis: impl AxisName) -> T::Tree {
     reduce("pmax", tree.into_tree(), axis.axis_name(), Combination::Max)
 }
 
 /// The least over all members of an axis, element by element.
+/// `jax.lax.pmin`.
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// # trace(f32([4]), |x| {
+/// let gaps = vmap_named("batch", x, |x| x - pmin(x, "batch"));
+/// # gaps
+/// # })?;
+/// # Ok::<(), TraceErrors>(())
+/// ```
 #[track_caller]
 pub fn pmin<T: IntoTree>(tree: T, axis: impl AxisName) -> T::Tree {
     reduce("pmin", tree.into_tree(), axis.axis_name(), Combination::Min)
 }
 
 /// The mean over all members of an axis, leaf by leaf. The leaves are floats.
+/// `jax.lax.pmean`.
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// # trace(f32([4]), |x| {
+/// let mean = pmean(x, Replicas);
+/// # mean
+/// # })?;
+/// # Ok::<(), TraceErrors>(())
+/// ```
 #[track_caller]
 pub fn pmean<T: IntoTree>(tree: T, axis: impl AxisName) -> T::Tree {
     let tree = tree.into_tree();
@@ -95,6 +135,16 @@ pub fn pmean<T: IntoTree>(tree: T, axis: impl AxisName) -> T::Tree {
 
 /// The values of all members of an axis, stacked along a new leading axis, leaf by leaf. Over [`Replicas`] it needs to
 /// be known how many there are: see [`trace_replicated`](crate::trace::trace_replicated).
+/// `jax.lax.all_gather`.
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// # trace(f32([4]), |x| {
+/// let ranks = vmap_named("batch", x, |x| all_gather(x, "batch").lt(x).astype(I32).sum());
+/// # ranks
+/// # })?;
+/// # Ok::<(), TraceErrors>(())
+/// ```
 #[track_caller]
 pub fn all_gather<T: IntoTree>(tree: T, axis: impl AxisName) -> T::Tree {
     let (tree, name) = (tree.into_tree(), axis.axis_name());
@@ -167,6 +217,16 @@ pub fn ppermute<T: IntoTree>(tree: T, axis: impl AxisName, pairs: &[(usize, usiz
 }
 
 /// The place of this member along an axis, from 0, an i32 scalar.
+/// `jax.lax.axis_index`.
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// # trace(f32([4]), |x| {
+/// let numbered = vmap_named("batch", x, |x| (axis_index("batch"), x));
+/// # numbered
+/// # })?;
+/// # Ok::<(), TraceErrors>(())
+/// ```
 #[track_caller]
 pub fn axis_index(axis: impl AxisName) -> Tensor {
     let name = axis.axis_name();

@@ -153,7 +153,7 @@ impl Combine {
             let mut shape = odd.shape();
             shape[0] = 2 * pairs;
             let both = stack(&[even.slice_axis(0, 0..pairs), odd], 1).reshape(shape);
-            if length % 2 == 0 {
+            if length.is_multiple_of(2) {
                 both
             } else {
                 concatenate(&[both, even.slice_axis(0, pairs..)], 0)

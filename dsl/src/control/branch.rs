@@ -47,6 +47,16 @@ impl Tensor {
 ///
 /// Under a vmap that batches `p` both run and the results are selected; that is a warning unless `p.both()` says it is
 /// meant.
+/// `jax.lax.cond`.
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// # trace(f32([]), |x| {
+/// let y = cond(x.gt(0.0), || x.sqrt(), || -x);
+/// # y
+/// # })?;
+/// # Ok::<(), TraceErrors>(())
+/// ```
 #[track_caller]
 pub fn cond<A: IntoTree, B: IntoTree<Tree = A::Tree>>(
     p: impl Predicate,

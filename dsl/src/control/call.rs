@@ -9,6 +9,17 @@ use std::sync::Arc;
 
 /// Runs `f` on `arguments` as a function of its own: calls of the same code with the same types are emitted once, which
 /// keeps large programs small and quick to compile. The result is the same as that of `f(arguments)`.
+/// An inner `jax.jit`.
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// # trace(f32([4]), |x| {
+/// let layer = |x: Tensor| subroutine("layer", x, |x| x.tanh() * 2.0);
+/// let y = layer(layer(x));
+/// # y
+/// # })?;
+/// # Ok::<(), TraceErrors>(())
+/// ```
 #[track_caller]
 pub fn subroutine<A: IntoTree, Y: IntoTree>(
     name: &str,

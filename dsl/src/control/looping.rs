@@ -13,6 +13,16 @@ use std::sync::Arc;
 
 /// Runs `f(i, carry) -> carry` for each `i` of a range, an i32 scalar. The number of rounds is fixed, so gradients flow
 /// back through it.
+/// `jax.lax.fori_loop`.
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// # trace(f32([]), |x| {
+/// let power = fori_loop(0..5, 1.0, |_, y| y * x);
+/// # power
+/// # })?;
+/// # Ok::<(), TraceErrors>(())
+/// ```
 #[track_caller]
 pub fn fori_loop<R: Over<Item = Tensor>, C: IntoTree>(
     range: R,
@@ -27,6 +37,16 @@ pub fn fori_loop<R: Over<Item = Tensor>, C: IntoTree>(
 
 /// Runs `f(carry) -> carry` as long as `condition(carry)`, a bool scalar, holds. How often is known only when it runs:
 /// there is a forward derivative ([`jvp`](crate::jvp)) and no reverse one.
+/// `jax.lax.while_loop`. Under `vmap` each example ends when its own condition does.
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// # trace(f32([]), |x| {
+/// let (rounds, x) = while_loop((0, x), |(_, x)| x.lt(100.0), |(n, x)| (n + 1, x * 2.0));
+/// # (rounds, x)
+/// # })?;
+/// # Ok::<(), TraceErrors>(())
+/// ```
 #[track_caller]
 pub fn while_loop<C: IntoTree>(
     carry: C,

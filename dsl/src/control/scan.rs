@@ -18,6 +18,16 @@ use std::sync::Arc;
 /// tuple of these; `rev(xs)` begins with the last. Numbers in the carry are f32, i32 or bool tensors.
 ///
 /// Errors: a carry that comes out with another type than it went in, items of different counts.
+/// `jax.lax.scan`.
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// # trace(f32([4]), |x| {
+/// let (total, partial_sums) = scan(0.0, x, |sum, x| (sum + x, sum));
+/// # (total, partial_sums)
+/// # })?;
+/// # Ok::<(), TraceErrors>(())
+/// ```
 #[track_caller]
 pub fn scan<C: IntoTree, X: Over, Y: IntoTree>(
     carry: C,
@@ -28,6 +38,16 @@ pub fn scan<C: IntoTree, X: Over, Y: IntoTree>(
 }
 
 /// [`scan`] from the last item to the first. The output of item `i` stands at `i`.
+/// `jax.lax.scan(.., reverse=True)`.
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// # trace(f32([4]), |x| {
+/// let (_, rewards_to_go) = scan_reverse(0.0, x, |sum, x| (sum + x, sum + x));
+/// # rewards_to_go
+/// # })?;
+/// # Ok::<(), TraceErrors>(())
+/// ```
 #[track_caller]
 pub fn scan_reverse<C: IntoTree, X: Over, Y: IntoTree>(
     carry: C,
@@ -38,6 +58,16 @@ pub fn scan_reverse<C: IntoTree, X: Over, Y: IntoTree>(
 }
 
 /// Runs `f` for each item of `xs`, one after another, and stacks the results: `vmap` with the memory of one example.
+/// `jax.lax.map`.
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// # trace(f32([4]), |x| {
+/// let squares = map(x, |x| x * x);
+/// # squares
+/// # })?;
+/// # Ok::<(), TraceErrors>(())
+/// ```
 #[track_caller]
 pub fn map<X: Over, Y: IntoTree>(xs: X, f: impl FnOnce(X::Item) -> Y) -> Y::Tree {
     run("map", (), xs, false, |(), x| ((), f(x))).1

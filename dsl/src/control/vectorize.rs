@@ -13,12 +13,32 @@ use podracer_compiler::{Func, Loc};
 /// the same in every example (capturing does the same), a range, [`Keys`](crate::Keys), or a tuple of these.
 ///
 /// Errors: axes of different extent, leaves without an axis, nothing to go over.
+/// `jax.vmap`; [`out_axis`](crate::tree::out_axis) is its `out_axes`.
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// # trace(f32([4, 3]), |x| {
+/// let columns = vmap((x.axis(1), 0..3), |(column, i)| column.sum() * i.astype(F32));
+/// # columns
+/// # })?;
+/// # Ok::<(), TraceErrors>(())
+/// ```
 #[track_caller]
 pub fn vmap<X: Over, Y: IntoTree>(xs: X, f: impl FnOnce(X::Item) -> Y) -> Y::Tree {
     vectorize(None, xs, f)
 }
 
 /// [`vmap`] along an axis that collectives inside can name: `psum(x, "environments")`.
+/// `jax.vmap(.., axis_name=name)`.
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// # trace(f32([4]), |x| {
+/// let centred = vmap_named("batch", x, |x| x - pmean(x, "batch"));
+/// # centred
+/// # })?;
+/// # Ok::<(), TraceErrors>(())
+/// ```
 #[track_caller]
 pub fn vmap_named<X: Over, Y: IntoTree>(
     name: &str,

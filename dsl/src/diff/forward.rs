@@ -11,6 +11,16 @@ use podracer_compiler::{Loc, TensorType};
 
 /// The value of `f` at `primals`, and its derivative in the direction `tangents`, which is like `primals`. Leaves that
 /// are no floats have tangents that are not read, or zero.
+/// `jax.jvp`.
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// # trace(f32([4]), |x| {
+/// let (y, slope) = jvp(x, x.ones_like(), |x| x.sin());
+/// # (y, slope)
+/// # })?;
+/// # Ok::<(), TraceErrors>(())
+/// ```
 #[track_caller]
 pub fn jvp<P: IntoTree, Y: IntoTree>(
     primals: P,
@@ -56,6 +66,17 @@ pub fn jvp<P: IntoTree, Y: IntoTree>(
 
 /// The value of `f` at `primals`, and its derivative there as a function of the direction. The function may be called
 /// several times, and under `vmap`; what it needs of the values is computed once.
+/// `jax.linearize`.
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// # trace(f32([4]), |x| {
+/// let (y, derivative) = linearize(x, |x| x.sin());
+/// let slopes = vmap(eye(F32, 4), derivative);
+/// # (y, slopes)
+/// # })?;
+/// # Ok::<(), TraceErrors>(())
+/// ```
 #[track_caller]
 pub fn linearize<P: IntoTree, Y: IntoTree>(
     primals: P,

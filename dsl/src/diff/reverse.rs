@@ -34,6 +34,16 @@ impl<A: Tree> Loss for (Tensor, A) {
 
 /// The gradient of `f` at `params`, a tree of the same structure. What `f` returns beside the loss is left out; use
 /// [`value_and_grad`] to get it.
+/// `jax.grad`.
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// # trace(f32([4]), |x| {
+/// let slope = grad(x, |x| x.square().sum());
+/// # slope
+/// # })?;
+/// # Ok::<(), TraceErrors>(())
+/// ```
 #[track_caller]
 pub fn grad<P: IntoTree, V: Loss>(params: P, f: impl FnOnce(P::Tree) -> V) -> P::Tree {
     differentiate("grad", params.into_tree(), f).1
@@ -128,6 +138,17 @@ fn differentiate<P: Tree, V: Loss>(op: &'static str, params: P, f: impl FnOnce(P
 /// The value of `f` at `primals`, and the function from cotangents of its results to cotangents of `primals`. The
 /// function may be called several times, and under `vmap`. Results and primals that are no floats have cotangents that
 /// are not read, or zero.
+/// `jax.vjp`.
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// # trace(f32([4]), |x| {
+/// let (y, pull_back) = vjp(x, |x| x.sin());
+/// let slope = pull_back(y.ones_like());
+/// # (y, slope)
+/// # })?;
+/// # Ok::<(), TraceErrors>(())
+/// ```
 #[track_caller]
 pub fn vjp<P: IntoTree, Y: IntoTree>(
     primals: P,
@@ -196,6 +217,16 @@ pub fn vjp<P: IntoTree, Y: IntoTree>(
 }
 
 /// The same values, through which no gradient flows.
+/// `jax.lax.stop_gradient`.
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// # trace(f32([4]), |x| {
+/// let loss = (x - stop_gradient(x.mean())).square().sum();
+/// # loss
+/// # })?;
+/// # Ok::<(), TraceErrors>(())
+/// ```
 #[track_caller]
 pub fn stop_gradient<T: Tree>(tree: T) -> T {
     let loc = Loc::caller();
