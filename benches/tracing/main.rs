@@ -153,7 +153,14 @@ fn main() -> Result<()> {
 
 /// Programs of more and more equations: the time of each stage for one of them.
 fn sizes() -> Result<()> {
-    let mut table = Table::new(&["equations", "trace", "vmap", "vjp", "gradient", "through a scan"]);
+    let mut table = Table::new(&[
+        "equations",
+        "trace",
+        "vmap",
+        "vjp",
+        "gradient",
+        "through a scan",
+    ]);
     for n in [1_000, 10_000, 100_000] {
         let chain = |x: Tensor| {
             (0..n).fold(x, |y, i| match i % 4 {

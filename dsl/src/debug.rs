@@ -124,8 +124,8 @@ fn log<V: Tree>(op: &str, message: &'static str, loc: Loc, happened: Tensor, val
 /// What `f` returns, and what it and all that it calls logged by [`check`] and [`debug_print`].
 /// `jax.experimental.checkify.checkify`.
 ///
-/// A training loop carries it among its metrics: `let ((state, metrics), log) = collect(|| update(state));`, and returns
-/// `(state, (metrics, log))`.
+/// A training loop carries it among its metrics, those that are not averaged over devices: an update begins with
+/// `let ((state, metrics), log) = collect(|| update(state));` and returns the log beside them.
 ///
 /// Not seen: what the condition of a `while_loop`, the closures of `custom_jvp` and `custom_vjp`, and those of
 /// `associative_scan` and `map_batched` log.

@@ -207,3 +207,27 @@ fn keys_go_through_loops() {
     assert_eq!(results[2].ty.shape, [3, 2]);
     assert_eq!(results[3].ty, TensorType::new(DType::U32, [2]));
 }
+
+/// jax wants every member to be a target under `vmap`; over devices who is none gets zeros, and so it is here in both.
+#[test]
+fn members_that_nobody_sends_to_get_zeros() {
+    let results = run_on(f32([3]), &[f32s(&[3], &[1., 2., 4.])], |x| {
+        let shift = |x: Tensor| vmap_named("ring", x, |x| ppermute(x, "ring", &[(0, 1), (1, 2)]));
+        let slope = grad(x, |x| (shift(x) * constant([1.0, 10.0, 100.0])).sum());
+        let same = vmap_named("ring", 0..3, |_| ppermute(x.index(1), "ring", &[(0, 2)]));
+        let alone = ppermute((x, 5), Replicas, &[(0, 0)]);
+        (shift(x), slope, same, alone, ppermute(x, Replicas, &[]))
+    });
+    let values: Vec<Vec<f64>> = results.iter().map(Array::to_f64).collect();
+    assert_eq!(
+        values,
+        [
+            vec![0.0, 1.0, 2.0],
+            vec![10.0, 100.0, 0.0],
+            vec![0.0, 0.0, 2.0],
+            vec![1.0, 2.0, 4.0],
+            vec![5.0],
+            vec![0.0; 3]
+        ]
+    );
+}

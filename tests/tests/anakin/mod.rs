@@ -2,6 +2,7 @@
 
 mod determinism;
 mod errors;
+mod log;
 mod memory;
 mod reference;
 mod replicas;

@@ -297,3 +297,43 @@ fn something_beside_the_value() {
         )
     });
 }
+
+/// Where the rules meet combinators that jax's golden values leave out; each against the function written out.
+#[test]
+fn rules_within_combinators() {
+    let square = |x: Tensor| custom_jvp(x, |x| x * x, |x, dx| (x * x, 3.0 * x * dx));
+    let inputs = [crate::helpers::f32s(&[3], &[0.5, -2.0, 3.0])];
+    let results = crate::helpers::run_on(f32([3]), &inputs, |x| {
+        let chosen = |x: Tensor| cond(x.gt(0).both(), || square(x), || -x);
+        let looped =
+            |x: Tensor| while_loop((0, x), |(n, _)| n.lt(2), |(n, x)| (n + 1, square(x))).1;
+        let called = |x: Tensor| subroutine("square", x, square);
+        let kept = |x: Tensor| checkpoint(Save::Nothing, x, square);
+        let one = |f: &dyn Fn(Tensor) -> Tensor| vmap(x, |x| grad(x, f));
+        (
+            one(&chosen),
+            vmap(x, |x| jvp(x, x.ones_like(), looped).1),
+            one(&called),
+            one(&kept),
+            vmap(x, |x| {
+                hessian(x.expand_dims(0), |x| kept(x.index(0)))
+                    .index(0)
+                    .index(0)
+            }),
+            grad(x, |x| fori_loop(0..2, x, |_, x| square(x)).sum()),
+        )
+    });
+    let at = inputs[0].to_f64();
+    let each = |f: &dyn Fn(f64) -> f64| at.iter().map(|&x| f(x)).collect::<Vec<_>>();
+    let expected = [
+        each(&|x| if x > 0.0 { 3.0 * x } else { -1.0 }),
+        each(&|x| 3.0 * x * x * 3.0 * x),
+        each(&|x| 3.0 * x),
+        each(&|x| 3.0 * x),
+        each(&|_| 3.0),
+        each(&|x| 3.0 * x * x * 3.0 * x),
+    ];
+    for (got, expected) in results.iter().zip(&expected) {
+        crate::helpers::close(got, expected, 1e-6);
+    }
+}
