@@ -53,15 +53,18 @@ impl Attributes {
 
     /// The bodies among the attributes, in order.
     pub fn funcs(&self) -> Vec<&Arc<Func>> {
-        let mut funcs = Vec::new();
-        for (_, value) in &self.0 {
-            match value {
-                Attribute::Func(func) => funcs.push(func),
-                Attribute::Funcs(several) => funcs.extend(several),
-                _ => {}
-            }
+        self.0.iter().flat_map(|(_, value)| value.funcs()).collect()
+    }
+}
+
+impl Attribute {
+    /// The bodies that it is or has.
+    pub fn funcs(&self) -> &[Arc<Func>] {
+        match self {
+            Attribute::Func(func) => std::slice::from_ref(func),
+            Attribute::Funcs(several) => several,
+            _ => &[],
         }
-        funcs
     }
 }
 
@@ -71,10 +74,12 @@ pub trait AttributeValue: Sized {
     fn to_attribute(&self) -> Attribute;
     /// The value that the attribute stands for, if it is of the right kind.
     fn from_attribute(attribute: &Attribute) -> Option<Self>;
+    /// What the right kind is, for errors: `an integer`.
+    fn expected() -> String;
 }
 
 macro_rules! attribute_value {
-    ($type:ty, $variant:ident, $self:ident => $to:expr, $value:ident => $from:expr) => {
+    ($type:ty, $variant:ident, $expected:literal, $self:ident => $to:expr, $value:ident => $from:expr) => {
         impl AttributeValue for $type {
             fn to_attribute(&$self) -> Attribute {
                 Attribute::$variant($to)
@@ -85,6 +90,9 @@ macro_rules! attribute_value {
                     _ => None,
                 }
             }
+            fn expected() -> String {
+                $expected.to_string()
+            }
         }
         impl From<$type> for Attribute {
             fn from(value: $type) -> Attribute {
@@ -94,20 +102,40 @@ macro_rules! attribute_value {
     };
 }
 
-attribute_value!(bool, Bool, self => *self, value => Some(*value));
-attribute_value!(i64, Int, self => *self, value => Some(*value));
-attribute_value!(usize, Int, self => *self as i64, value => usize::try_from(*value).ok());
-attribute_value!(Vec<i64>, Ints, self => self.clone(), value => Some(value.clone()));
+attribute_value!(bool, Bool, "true or false", self => *self, value => Some(*value));
+attribute_value!(i64, Int, "an integer", self => *self, value => Some(*value));
 attribute_value!(
-    Vec<usize>, Ints,
+    usize, Int, "an integer that is not negative",
+    self => *self as i64,
+    value => usize::try_from(*value).ok()
+);
+attribute_value!(
+    Vec<i64>, Ints, "a list of integers",
+    self => self.clone(),
+    value => Some(value.clone())
+);
+attribute_value!(
+    Vec<usize>, Ints, "a list of integers that are not negative",
     self => self.iter().map(|&x| x as i64).collect(),
     value => value.iter().map(|&x| usize::try_from(x).ok()).collect()
 );
-attribute_value!(DType, DType, self => *self, value => Some(*value));
-attribute_value!(String, Word, self => self.clone(), value => Some(value.clone()));
-attribute_value!(Arc<Array>, Array, self => self.clone(), value => Some(value.clone()));
-attribute_value!(Arc<Func>, Func, self => self.clone(), value => Some(value.clone()));
-attribute_value!(Vec<Arc<Func>>, Funcs, self => self.clone(), value => Some(value.clone()));
+attribute_value!(DType, DType, "an element type", self => *self, value => Some(*value));
+attribute_value!(String, Word, "a word", self => self.clone(), value => Some(value.clone()));
+attribute_value!(
+    Arc<Array>, Array, "an array, such as f32[2](1.5, -0.0)",
+    self => self.clone(),
+    value => Some(value.clone())
+);
+attribute_value!(
+    Arc<Func>, Func, "a function",
+    self => self.clone(),
+    value => Some(value.clone())
+);
+attribute_value!(
+    Vec<Arc<Func>>, Funcs, "a list of functions in braces",
+    self => self.clone(),
+    value => Some(value.clone())
+);
 
 /// Declares a fieldless enum that stands as a word in the IR's text.
 #[macro_export]
@@ -137,6 +165,10 @@ macro_rules! words {
                     _ => None,
                 }
             }
+            fn expected() -> String {
+                let words: Vec<&str> = $name::ALL.iter().map(|value| value.word()).collect();
+                format!("one of {}", words.join(", "))
+            }
         }
     };
 }
@@ -150,6 +182,8 @@ macro_rules! op_struct {
         pub struct $name { $($(#[$doc])* pub $field: $type),* }
 
         impl $crate::ops::OpStruct for $name {
+            const ATTRIBUTES: &'static [&'static str] = &[$(stringify!($field)),*];
+
             fn struct_attributes(&self) -> $crate::Attributes {
                 $crate::Attributes(vec![
                     $((stringify!($field), $crate::attributes::AttributeValue::to_attribute(&self.$field))),*

@@ -160,6 +160,8 @@ impl<K: Cumulation> Cumulative<K> {
 }
 
 impl<K> OpStruct for Cumulative<K> {
+    const ATTRIBUTES: &'static [&'static str] = &["axis", "reverse"];
+
     fn struct_attributes(&self) -> Attributes {
         Attributes(vec![
             ("axis", self.axis.to_attribute()),

@@ -267,6 +267,8 @@ pub trait Op: fmt::Debug + Send + Sync + 'static {
 
 /// The part of an op that `op_struct!` writes: attributes from fields and back.
 pub trait OpStruct: Sized {
+    /// The names of the attributes, in printing order.
+    const ATTRIBUTES: &'static [&'static str];
     /// The fields as attributes.
     fn struct_attributes(&self) -> Attributes;
     /// The op from its attributes, or what is missing or wrong.
@@ -281,7 +283,8 @@ pub fn parse_attribute<T: AttributeValue>(
     let attribute: &Attribute = attributes
         .get(name)
         .ok_or_else(|| format!("attribute `{name}` is missing"))?;
-    T::from_attribute(attribute).ok_or_else(|| format!("attribute `{name}` is of the wrong kind"))
+    T::from_attribute(attribute)
+        .ok_or_else(|| format!("attribute `{name}` must be {}", T::expected()))
 }
 
 /// A shared op. Equal if mnemonic and attributes are.

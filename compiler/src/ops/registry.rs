@@ -9,19 +9,21 @@ use super::*;
 pub struct Entry {
     /// The name in the IR's text.
     pub mnemonic: &'static str,
+    /// The names of its attributes, in printing order.
+    pub attributes: &'static [&'static str],
     /// The op from its attributes, or what is missing or wrong.
     pub parse: fn(&crate::Attributes) -> Result<OpRef, String>,
     /// Examples that drive the generic tests.
     pub samples: fn() -> Vec<Sample>,
 }
 
-/// Each line is a mnemonic and a type with `parse(&Attributes) -> Result<Self, String>` (as `op_struct!` writes it) and
-/// `samples() -> Vec<Sample>`.
+/// Each line is a mnemonic and an [`OpStruct`] (as `op_struct!` writes it) with `samples() -> Vec<Sample>`.
 macro_rules! registry {
     ($($mnemonic:literal => $op:ident),* $(,)?) => {
         static ENTRIES: &[Entry] = &[
             $(Entry {
                 mnemonic: $mnemonic,
+                attributes: <$op as OpStruct>::ATTRIBUTES,
                 parse: |attributes| $op::parse(attributes).map(OpRef::new),
                 samples: || $op::samples(),
             }),*

@@ -103,6 +103,8 @@ impl<K: Reduction> Reduce<K> {
 }
 
 impl<K> OpStruct for Reduce<K> {
+    const ATTRIBUTES: &'static [&'static str] = &["axes"];
+
     fn struct_attributes(&self) -> Attributes {
         Attributes(vec![("axes", self.axes.to_attribute())])
     }
