@@ -31,7 +31,8 @@ pub struct Eqn {
 
 /// A function: parameters, equations in order, results.
 ///
-/// Equality and hashing leave locations out: two functions are equal if they compute the same by the same steps.
+/// Equality and hashing leave names, locations and the variables' indices out: two functions are equal if they compute the
+/// same by the same steps.
 #[derive(Clone, Debug)]
 pub struct Func {
     /// A name for people to read; it shapes no result.
@@ -165,6 +166,19 @@ impl Func {
         depends
     }
 
+    /// The number of every variable in order of definition, parameters first; `None` where nothing defines it.
+    pub(crate) fn numbers(&self) -> Vec<Option<u32>> {
+        let mut numbers = vec![None; self.types.len()];
+        let outputs = self.eqns.iter().flat_map(|eqn| &eqn.outputs);
+        for (number, var) in (0..).zip(self.params.iter().chain(outputs)) {
+            // A malformed function must print too: the verifier shows it.
+            if let Some(slot) = numbers.get_mut(var.index()) {
+                *slot = Some(number);
+            }
+        }
+        numbers
+    }
+
     /// The number of equations, those of bodies included.
     pub fn eqn_count(&self) -> usize {
         let inner = |eqn: &Eqn| {
@@ -181,13 +195,22 @@ impl Func {
 
 impl PartialEq for Func {
     fn eq(&self, other: &Self) -> bool {
-        let same =
-            |a: &Eqn, b: &Eqn| a.inputs == b.inputs && a.outputs == b.outputs && a.op == b.op;
-        self.params == other.params
-            && self.results == other.results
-            && self.types == other.types
-            && self.eqns.len() == other.eqns.len()
-            && self.eqns.iter().zip(&other.eqns).all(|(a, b)| same(a, b))
+        let (numbers, others) = (self.numbers(), other.numbers());
+        let read = |a: &[Var], b: &[Var]| {
+            let same = |(a, b): (&Var, &Var)| numbers[a.index()] == others[b.index()];
+            a.len() == b.len() && a.iter().zip(b).all(same)
+        };
+        let defined = |a: &[Var], b: &[Var]| {
+            let same = |(&a, &b): (&Var, &Var)| self.ty(a) == other.ty(b);
+            a.len() == b.len() && a.iter().zip(b).all(same)
+        };
+        let same = |(a, b): (&Eqn, &Eqn)| {
+            read(&a.inputs, &b.inputs) && defined(&a.outputs, &b.outputs) && a.op == b.op
+        };
+        self.eqns.len() == other.eqns.len()
+            && defined(&self.params, &other.params)
+            && self.eqns.iter().zip(&other.eqns).all(same)
+            && read(&self.results, &other.results)
     }
 }
 
@@ -195,11 +218,11 @@ impl Eq for Func {}
 
 impl std::hash::Hash for Func {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.params.hash(state);
-        self.results.hash(state);
-        for eqn in &self.eqns {
-            eqn.op.hash(state);
-            eqn.inputs.hash(state);
-        }
+        let numbers = self.numbers();
+        let mut read = |vars: &[Var]| vars.iter().for_each(|var| numbers[var.index()].hash(state));
+        read(&self.results);
+        self.eqns.iter().for_each(|eqn| read(&eqn.inputs));
+        self.params.len().hash(state);
+        self.eqns.iter().for_each(|eqn| eqn.op.hash(state));
     }
 }
