@@ -95,10 +95,7 @@ pub(super) trait Once {
         let mut body = old.clone();
         body.results = outputs.iter().map(|&i| body.results[i]).collect();
         let mut body = crate::transform::dce(&body);
-        if inputs.len() == body.params.len()
-            && outputs.len() == used.len()
-            && body.eqns.len() == old.eqns.len()
-        {
+        if inputs.len() == body.params.len() && outputs.len() == used.len() && body == *old {
             return None;
         }
         body.params = inputs.iter().map(|&i| body.params[i]).collect();

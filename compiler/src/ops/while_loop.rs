@@ -1,6 +1,6 @@
 //! `while`: a loop whose length is known only at run time.
 
-use super::op::{Op, OpRef, OpStruct, Operand, Rule, Sample};
+use super::op::{Op, OpRef, OpStruct, Operand, Pruned, Rule, Sample};
 use super::scan::effect_of;
 use super::{Effect, TypeError};
 use crate::array::Array;
@@ -9,7 +9,9 @@ use crate::ir::{Builder, Func, Var};
 use crate::lower::{Hlo, HloOp, HloValue, lower_func};
 use crate::op_struct;
 use crate::ops::Direction;
-use crate::transform::{Mode, TransformError, VmapContext, deal, instantiate, jvp_with, vmap};
+use crate::transform::{
+    Mode, TransformError, VmapContext, dce, deal, instantiate, jvp_with, needed, vmap,
+};
 use crate::types::{DType, TensorType};
 use std::sync::Arc;
 
@@ -355,6 +357,67 @@ impl Op for While {
             results: &types,
         };
         hlo.op(op).split_off(first_carry)
+    }
+
+    fn prune(&self, used: &[bool]) -> Option<Pruned> {
+        let condition = dce(&self.condition);
+        let tested = needed(&condition, &[true]);
+        let (consts, carry) = condition.params.split_at(self.condition_consts);
+        // A carry is needed if its final value is, or if the condition or a needed carry reads it.
+        let mut wanted: Vec<bool> = (carry.iter().zip(used))
+            .map(|(param, used)| *used || tested[param.index()])
+            .collect();
+        let read = loop {
+            let read = needed(&self.body, &wanted);
+            let carry = &self.body.params[self.body_consts..];
+            let more = (0..wanted.len()).filter(|&i| read[carry[i].index()] && !wanted[i]);
+            let more: Vec<usize> = more.collect();
+            if more.is_empty() {
+                break read;
+            }
+            more.into_iter().for_each(|i| wanted[i] = true);
+        };
+        let outputs: Vec<usize> = (0..wanted.len()).filter(|&i| wanted[i]).collect();
+        let mut body = (*self.body).clone();
+        body.results = outputs.iter().map(|&i| body.results[i]).collect();
+        let body = dce(&body);
+        let kept = |params: &[Var], needed: &[bool]| -> Vec<usize> {
+            (0..params.len())
+                .filter(|&i| needed[params[i].index()])
+                .collect()
+        };
+        let condition_consts = kept(consts, &tested);
+        let body_consts = kept(&self.body.params[..self.body_consts], &read);
+        let first = [
+            0,
+            self.condition_consts,
+            self.condition_consts + self.body_consts,
+        ];
+        let parts = [&condition_consts, &body_consts, &outputs];
+        let inputs: Vec<usize> = (parts.iter().zip(first))
+            .flat_map(|(part, first)| part.iter().map(move |i| first + i))
+            .collect();
+        let all = first[2] + used.len();
+        if inputs.len() == all && condition == *self.condition && body == *self.body {
+            return None;
+        }
+        let taken = |mut func: Func, consts: &[usize], all: usize| {
+            let carry = outputs.iter().map(|i| all + i);
+            let params = consts.iter().copied().chain(carry);
+            func.params = params.map(|i| func.params[i]).collect();
+            Arc::new(func)
+        };
+        let op = While {
+            condition: taken(condition, &condition_consts, self.condition_consts),
+            body: taken(body, &body_consts, self.body_consts),
+            condition_consts: condition_consts.len(),
+            body_consts: body_consts.len(),
+        };
+        Some(Pruned {
+            op: OpRef::new(op),
+            inputs,
+            outputs,
+        })
     }
 
     fn with_funcs(&self, mut funcs: Vec<Arc<Func>>) -> Option<OpRef> {

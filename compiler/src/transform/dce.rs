@@ -10,19 +10,21 @@ pub fn dce(func: &Func) -> Func {
     func.results.iter().for_each(|var| used[var.index()] = true);
     let mut kept: Vec<Eqn> = Vec::new();
     for eqn in func.eqns.iter().rev() {
-        let wanted: Vec<bool> = eqn.outputs.iter().map(|var| used[var.index()]).collect();
+        let mut wanted: Vec<bool> = eqn.outputs.iter().map(|var| used[var.index()]).collect();
         if !wanted.contains(&true) && eqn.op.effect() == Effect::Pure {
             continue;
         }
-        let eqn = match eqn.op.prune(&wanted) {
-            Some(pruned) => Eqn {
+        let mut eqn = eqn.clone();
+        // What is smaller inside may read fewer operands, until nothing changes.
+        while let Some(pruned) = eqn.op.prune(&wanted) {
+            wanted = pruned.outputs.iter().map(|&i| wanted[i]).collect();
+            eqn = Eqn {
                 op: pruned.op,
                 inputs: pruned.inputs.iter().map(|&i| eqn.inputs[i]).collect(),
                 outputs: pruned.outputs.iter().map(|&i| eqn.outputs[i]).collect(),
                 loc: eqn.loc,
-            },
-            None => eqn.clone(),
-        };
+            };
+        }
         eqn.inputs.iter().for_each(|var| used[var.index()] = true);
         kept.push(eqn);
     }

@@ -276,16 +276,7 @@ impl Op for Cond {
             Arc::new(small)
         });
         let branches: Vec<Arc<Func>> = branches.collect();
-        let size = |branches: &[Arc<Func>]| {
-            branches
-                .iter()
-                .map(|branch| branch.eqns.len())
-                .sum::<usize>()
-        };
-        if !used.contains(&false)
-            && !keep_operand.contains(&false)
-            && size(&branches) == size(&self.branches)
-        {
+        if !used.contains(&false) && !keep_operand.contains(&false) && branches == self.branches {
             return None;
         }
         let inputs = std::iter::once(0)

@@ -348,10 +348,7 @@ impl Op for Scan {
         let mut body = (*self.body).clone();
         body.results = kept_outputs.iter().map(|&i| self.body.results[i]).collect();
         body = crate::transform::dce(&body);
-        if keep.len() == inputs.len()
-            && kept_outputs.len() == outputs.len()
-            && body.eqns.len() == self.body.eqns.len()
-        {
+        if keep.len() == inputs.len() && kept_outputs.len() == outputs.len() && body == *self.body {
             return None;
         }
         body.params = keep.iter().map(|&i| body.params[i]).collect();
