@@ -14,6 +14,7 @@ pub mod attributes;
 pub mod ir;
 pub mod lower;
 pub mod ops;
+pub mod text;
 pub mod transform;
 pub mod types;
 

@@ -8,7 +8,6 @@
 mod builder;
 mod func;
 mod loc;
-mod print;
 mod verify;
 mod watch;
 

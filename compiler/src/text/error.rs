@@ -1,0 +1,225 @@
+//! What is wrong with a text.
+
+use super::grammar::Rule;
+use crate::ops::TypeError;
+use crate::types::TensorType;
+use pest::error::{Error, ErrorVariant, InputLocation};
+
+/// Why a text is no function, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{line}:{column}: {problem}")]
+pub struct ParseError {
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+    /// What is wrong there.
+    pub problem: Problem,
+}
+
+/// What is wrong at one place of a text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// Something else must stand here.
+    #[error("expected {expected}, got {got}")]
+    Syntax {
+        /// What may stand here.
+        expected: String,
+        /// What does.
+        got: String,
+    },
+    /// Functions in functions, deeper than the stack allows.
+    #[error("braces are nested more than {most} deep: give bodies fewer bodies of their own")]
+    TooDeep {
+        /// How deep they may be.
+        most: usize,
+    },
+    /// No op of this name, or no element type.
+    #[error("there is no {what} `{name}`{}", suggest(.nearest))]
+    Unknown {
+        /// `op` or `element type`.
+        what: &'static str,
+        /// The name in the text.
+        name: String,
+        /// A name that there is and that looks like it.
+        nearest: Option<&'static str>,
+    },
+    /// The op has no attribute of this name, or has it already.
+    #[error("{op} has {} attribute `{name}`: it takes {known}", if *.repeated { "already been given the" } else { "no" })]
+    Attribute {
+        /// The mnemonic.
+        op: &'static str,
+        /// The name in the text.
+        name: String,
+        /// Whether it stands there for the second time.
+        repeated: bool,
+        /// The attributes that there are.
+        known: String,
+    },
+    /// An attribute is missing, or its value is of another kind.
+    #[error("{op}: {message}")]
+    Attributes {
+        /// The mnemonic.
+        op: &'static str,
+        /// Which attribute, and what was expected.
+        message: String,
+    },
+    /// A variable that no line above defines in this function.
+    #[error("{0} is not defined above in this function")]
+    Undefined(String),
+    /// A variable that a line above defines.
+    #[error("{0} is defined already")]
+    Redefined(String),
+    /// The op does not take these operands.
+    #[error("{op}: {error}")]
+    Type {
+        /// The mnemonic.
+        op: &'static str,
+        /// What was expected and what came.
+        error: TypeError,
+    },
+    /// The text gives a value another type than it has.
+    #[error("the text says {written}, but {of} is {inferred}")]
+    WrongType {
+        /// Of what.
+        of: String,
+        /// The type that the text gives.
+        written: TensorType,
+        /// The type that it has.
+        inferred: TensorType,
+    },
+    /// More or fewer names, types or elements than there are things.
+    #[error("expected {expected} {what}, got {got}")]
+    Count {
+        /// Of what.
+        what: String,
+        /// How many there must be.
+        expected: usize,
+        /// How many there are.
+        got: usize,
+    },
+    /// A number that is not a value of its type.
+    #[error("`{literal}` is no {of}")]
+    Literal {
+        /// The text.
+        literal: String,
+        /// What it should be.
+        of: String,
+    },
+    /// A type or an array of one value that is too large.
+    #[error("{ty} is too large: {limit}")]
+    TooLarge {
+        /// The type.
+        ty: TensorType,
+        /// How many elements there may be.
+        limit: &'static str,
+    },
+}
+
+fn suggest(nearest: &Option<&str>) -> String {
+    nearest.map_or(String::new(), |nearest| {
+        format!("; did you mean `{nearest}`?")
+    })
+}
+
+/// The candidate that looks most like `name`, if one does.
+pub(super) fn nearest(
+    name: &str,
+    candidates: impl IntoIterator<Item = &'static str>,
+) -> Option<&'static str> {
+    // The distance is quadratic in the length, and nothing that long is near an op.
+    if name.len() > 64 {
+        return None;
+    }
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate))
+        .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 4)
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+impl ParseError {
+    /// A problem at a byte of the text.
+    pub(super) fn at(text: &str, byte: usize, problem: Problem) -> ParseError {
+        let before = &text[..byte];
+        let line = before.rfind('\n').map_or(0, |end| end + 1);
+        ParseError {
+            line: before.matches('\n').count() + 1,
+            column: before[line..].chars().count() + 1,
+            problem,
+        }
+    }
+
+    /// What pest did not recognize.
+    pub(super) fn of_syntax(text: &str, error: &Error<Rule>) -> ParseError {
+        let (InputLocation::Pos(byte) | InputLocation::Span((byte, _))) = error.location;
+        let mut expected: Vec<&str> = match &error.variant {
+            ErrorVariant::ParsingError { positives, .. } => {
+                positives.iter().copied().map(describe).collect()
+            }
+            ErrorVariant::CustomError { .. } => Vec::new(),
+        };
+        expected.sort_unstable();
+        expected.dedup();
+        let expected = match expected.as_slice() {
+            // Only a colon after an operand is *not* expected.
+            [] => "the next equation".to_string(),
+            [one] => (*one).to_string(),
+            [several @ .., last] => format!("{} or {last}", several.join(", ")),
+        };
+        let token = token(&text[byte..]);
+        let got = match token {
+            "" => "the end of the text".to_string(),
+            token => format!("`{token}`"),
+        };
+        ParseError::at(text, byte, Problem::Syntax { expected, got })
+    }
+}
+
+/// The word, number or sign at the front of the text, for people to read.
+fn token(rest: &str) -> &str {
+    let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '%' | '-' | '.');
+    match rest.find(|c| !word(c)).unwrap_or(rest.len()).min(32) {
+        _ if rest.starts_with("->") => &rest[..2],
+        0 => &rest[..rest.chars().next().map_or(0, char::len_utf8)],
+        length => &rest[..length],
+    }
+}
+
+/// What a rule stands for.
+fn describe(rule: Rule) -> &'static str {
+    match rule {
+        Rule::function | Rule::func => "`func`",
+        Rule::name => "a name",
+        Rule::parameters | Rule::types | Rule::open_round => "`(`",
+        Rule::binding | Rule::variable | Rule::operands | Rule::bindings => {
+            "a variable, such as %0"
+        }
+        Rule::equation => "an equation",
+        Rule::mnemonic => "an op",
+        Rule::location | Rule::loc => "a location, loc(\"file\":1:1)",
+        Rule::attributes | Rule::open_square | Rule::integers => "`[`",
+        Rule::attribute | Rule::identifier | Rule::word => "a name",
+        Rule::functions | Rule::open_brace => "`{`",
+        Rule::array | Rule::tensor | Rule::dtype => "a type, such as f32[2,3]",
+        Rule::elements | Rule::literal => "a value",
+        Rule::integer => "an integer",
+        Rule::string => "a name in quotes",
+        Rule::returns => "`return`",
+        Rule::splat => "`splat`",
+        Rule::arrow => "`->`",
+        Rule::close_brace => "`}`",
+        Rule::close_round => "`)`",
+        Rule::close_square => "`]`",
+        Rule::colon => "`:`",
+        Rule::comma => "`,`",
+        Rule::equals => "`=`",
+        Rule::EOI => "the end of the text",
+        // These are silent, and in no error.
+        Rule::program => "a function",
+        Rule::value => "a value",
+        Rule::letter => "a letter",
+        Rule::WHITESPACE | Rule::COMMENT => "a space",
+    }
+}
