@@ -4,6 +4,7 @@ mod cse;
 mod dce;
 mod differentiate;
 mod inline;
+pub mod passes;
 mod transpose;
 mod vmap;
 

@@ -1,0 +1,410 @@
+//! The transforms by name, for tools that work on the text of the IR.
+
+use super::{TransformError, VmapContext, cse, dce, inline_calls, jvp, linearize, vjp, vmap};
+use crate::ir::{Builder, Func, Var};
+use crate::ops::Call;
+use crate::types::TensorType;
+use std::fmt;
+use std::sync::Arc;
+
+/// A transform with its name.
+#[derive(Clone, Copy, Debug)]
+pub struct Pass {
+    /// The name.
+    pub name: &'static str,
+    /// What it does, in a phrase.
+    pub help: &'static str,
+    run: Run,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Run {
+    Plain(fn(&Func) -> Func),
+    /// With some parameters marked.
+    Marked(fn(&Func, &[bool]) -> Result<Func, PassError>),
+    /// With a batch's size, and some parameters marked.
+    Batch(fn(&Func, usize, &[bool]) -> Func),
+}
+
+/// Every transform, in alphabetical order.
+pub const PASSES: &[Pass] = &[
+    Pass {
+        name: "cse",
+        help: "computes what is equal once",
+        run: Run::Plain(cse),
+    },
+    Pass {
+        name: "dce",
+        help: "removes what no result needs",
+        run: Run::Plain(dce),
+    },
+    Pass {
+        name: "grad",
+        help: "the gradient of the one result, a float scalar, in the parameters",
+        run: Run::Marked(gradient),
+    },
+    Pass {
+        name: "inline",
+        help: "replaces calls by what is called",
+        run: Run::Plain(inline_calls),
+    },
+    Pass {
+        name: "jvp",
+        help: "values and tangents of the results, from values and tangents of the parameters",
+        run: Run::Marked(|func, wrt| Ok(jvp(func, wrt)?.0)),
+    },
+    Pass {
+        name: "linearize",
+        help: "as jvp, in two calls: of what computes values and residuals, and of what is linear in the tangents",
+        run: Run::Marked(linearized),
+    },
+    Pass {
+        name: "transpose",
+        help: "cotangents of the parameters, in which it is linear, from those of the results",
+        run: Run::Marked(transposed),
+    },
+    Pass {
+        name: "vmap",
+        help: "over a batch, which is the leading axis of the parameters and of the results",
+        run: Run::Batch(|func, size, batched| {
+            let force = vec![true; func.results.len()];
+            vmap(func, &VmapContext::new(size), batched, &force).0
+        }),
+    },
+];
+
+/// Why a pass does not run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PassError {
+    /// No pass of this name.
+    #[error("there is no pass `{name}`: there are {known}")]
+    Unknown {
+        /// The name.
+        name: String,
+        /// The passes that there are.
+        known: String,
+    },
+    /// What stands behind the pass's name does not fit.
+    #[error("{pass}: expected {expected}, got `{got}`")]
+    Argument {
+        /// The pass, in the form in which it is asked for.
+        pass: String,
+        /// What may stand there.
+        expected: String,
+        /// What does.
+        got: String,
+    },
+    /// The function is not of the kind that the pass takes.
+    #[error("{pass}: expected {expected}, got {got}")]
+    Function {
+        /// The pass.
+        pass: &'static str,
+        /// The kind.
+        expected: &'static str,
+        /// The function's.
+        got: String,
+    },
+    /// An op has no rule.
+    #[error(transparent)]
+    Transform(#[from] TransformError),
+}
+
+/// The form in which the pass is asked for.
+impl fmt::Display for Pass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)?;
+        match self.run {
+            Run::Plain(_) => Ok(()),
+            Run::Marked(_) => f.write_str("[=PARAMETER,...]"),
+            Run::Batch(_) => f.write_str("=SIZE[:PARAMETER,...]"),
+        }
+    }
+}
+
+/// Runs a pass, given as `dce`, `grad`, `grad=0,2`, `vmap=8` or `vmap=8:0,2`: a name, a batch's size where it needs one,
+/// and the numbers of the parameters that it is about. Without numbers it is about all parameters, or about all floats.
+pub fn run(func: &Func, pass: &str) -> Result<Func, PassError> {
+    let (name, argument) = match pass.split_once('=') {
+        Some((name, argument)) => (name, Some(argument)),
+        None => (pass, None),
+    };
+    let Some(pass) = PASSES.iter().find(|pass| pass.name == name) else {
+        let names: Vec<&str> = PASSES.iter().map(|pass| pass.name).collect();
+        let known = names.join(", ");
+        let name = name.to_string();
+        return Err(PassError::Unknown { name, known });
+    };
+    let wrong = |expected: String, got: &str| PassError::Argument {
+        pass: pass.to_string(),
+        expected,
+        got: got.to_string(),
+    };
+    match (pass.run, argument) {
+        (Run::Plain(run), None) => Ok(run(func)),
+        (Run::Plain(_), Some(got)) => Err(wrong("nothing behind its name".to_string(), got)),
+        (Run::Marked(run), argument) => {
+            let float = |ty: &TensorType| ty.dtype.is_float();
+            let marked = parameters(func, argument, float, "the number of a float parameter");
+            run(
+                func,
+                &marked.map_err(|(expected, got)| wrong(expected, &got))?,
+            )
+        }
+        (Run::Batch(run), argument) => {
+            let argument = argument.unwrap_or_default();
+            let (size, list) = match argument.split_once(':') {
+                Some((size, list)) => (size, Some(list)),
+                None => (argument, None),
+            };
+            // A batch multiplies every extent: what no memory holds must not overflow either.
+            let fits = |size: &usize| (1..1 << 20).contains(size);
+            let size = size.parse().ok().filter(fits);
+            let size = size.ok_or_else(|| wrong("a size of at least 1".to_string(), argument))?;
+            let batched = parameters(func, list, |_| true, "the number of a parameter");
+            Ok(run(
+                func,
+                size,
+                &batched.map_err(|(expected, got)| wrong(expected, &got))?,
+            ))
+        }
+    }
+}
+
+/// Marks the parameters in a list such as `0,2`, or all that are eligible. The error is what was expected and what came.
+fn parameters(
+    func: &Func,
+    list: Option<&str>,
+    eligible: impl Fn(&TensorType) -> bool,
+    expected: &str,
+) -> Result<Vec<bool>, (String, String)> {
+    let eligible: Vec<bool> = func.param_types().iter().map(eligible).collect();
+    let Some(list) = list else {
+        return Ok(eligible);
+    };
+    let mut marked = vec![false; eligible.len()];
+    for number in list.split(',') {
+        match number.parse::<usize>() {
+            Ok(i) if eligible.get(i) == Some(&true) => marked[i] = true,
+            _ => {
+                let last = eligible.len().checked_sub(1);
+                let range = last.map_or(", of which there are none".to_string(), |last| {
+                    format!(" from 0 to {last}")
+                });
+                return Err((format!("{expected}{range}"), number.to_string()));
+            }
+        }
+    }
+    Ok(marked)
+}
+
+/// parameters -> gradients.
+fn gradient(func: &Func, wrt: &[bool]) -> Result<Func, PassError> {
+    let types = func.result_types();
+    match types.as_slice() {
+        [ty] if ty.rank() == 0 && ty.dtype.is_float() => {}
+        _ => {
+            let types: Vec<String> = types.iter().map(ToString::to_string).collect();
+            return Err(PassError::Function {
+                pass: "grad",
+                expected: "a function of one result, a float scalar",
+                got: format!("({})", types.join(", ")),
+            });
+        }
+    }
+    let vjp = vjp(func, wrt)?;
+    let mut b = Builder::new();
+    let params = declare(&mut b, func);
+    let mut primal = b.inline(&vjp.primal, &params);
+    let mut operands = primal.split_off(1);
+    operands.push(b.full_like(primal[0], 1.0));
+    let gradients = b.inline(&vjp.pullback, &operands);
+    Ok(dce(&b.finish(func.name.clone(), gradients)))
+}
+
+/// parameters ++ tangents -> results ++ tangents.
+fn linearized(func: &Func, wrt: &[bool]) -> Result<Func, PassError> {
+    let split = linearize(func, wrt)?;
+    let mut b = Builder::new();
+    let params = declare(&mut b, func);
+    let of = func.param_types().into_iter().zip(&split.wrt);
+    let of = of.filter(|(_, is)| **is);
+    let tangents: Vec<Var> = of.map(|(ty, _)| b.param(ty)).collect();
+    let call = |body| Call {
+        body: Arc::new(body),
+    };
+    let mut results = b.emit(call(split.primal), &params);
+    let mut operands = results.split_off(func.results.len());
+    operands.extend(tangents);
+    results.extend(b.emit(call(split.linear), &operands));
+    Ok(b.finish(func.name.clone(), results))
+}
+
+/// The other parameters ++ cotangents of the float results -> cotangents. A linear function is its own derivative, and one
+/// whose derivative needs to know where it is taken is not linear.
+fn transposed(func: &Func, linear: &[bool]) -> Result<Func, PassError> {
+    let vjp = vjp(func, linear)?;
+    let depends = vjp.primal.depends_on(linear);
+    let residuals = &vjp.primal.results[func.results.len()..];
+    if residuals.iter().any(|var| depends[var.index()]) {
+        return Err(PassError::Function {
+            pass: "transpose",
+            expected: "a function that is linear in the parameters",
+            got: "one whose derivative depends on them".to_string(),
+        });
+    }
+    let mut b = Builder::new();
+    let params = declare(&mut b, func);
+    let mut operands = b.inline(&vjp.primal, &params).split_off(func.results.len());
+    let floats = func.result_types().into_iter();
+    let floats = floats.filter(|ty| ty.dtype.is_float());
+    operands.extend(floats.map(|ty| b.param(ty)));
+    let results = b.inline(&vjp.pullback, &operands);
+    let joint = dce(&b.finish(func.name.clone(), results));
+    let mut unused = linear.iter().copied().chain(std::iter::repeat(false));
+    let kept = joint.params.iter().copied();
+    let kept: Vec<Var> = kept
+        .filter(|_| !unused.next().unwrap_or_default())
+        .collect();
+    Ok(joint.subset(&kept, &joint.eqns, &joint.results))
+}
+
+fn declare(b: &mut Builder, func: &Func) -> Vec<Var> {
+    func.param_types()
+        .into_iter()
+        .map(|ty| b.param(ty))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::parse;
+    use crate::{Array, DType};
+
+    const LOSS: &str = "func loss(%0: f32[2], %1: f32[2], %2: i32[]) -> (f32[]) {
+  %3: f32[2] = multiply %0 %1
+  %4: f32[2] = multiply %3 %3
+  %5: f32[] = reduce_sum[axes=[0]] %4
+  return %5
+}";
+
+    #[track_caller]
+    fn passed(text: &str, passes: &[&str]) -> Func {
+        let func = parse(text).expect("it is right");
+        passes.iter().fold(func, |func, pass| {
+            run(&func, pass).unwrap_or_else(|error| panic!("{error}"))
+        })
+    }
+
+    fn arguments() -> Vec<Array> {
+        vec![
+            Array::floats(DType::F32, [2], &[1.0, 2.0]),
+            Array::floats(DType::F32, [2], &[3.0, 0.5]),
+            Array::ints(DType::I32, [], &[7]),
+        ]
+    }
+
+    #[track_caller]
+    fn check(passes: &[&str], extra: &[Array], expected: &[&[f64]]) {
+        let results = passed(LOSS, passes).eval(&[&arguments(), extra].concat());
+        let results: Vec<Vec<f64>> = results.iter().map(Array::to_f64).collect();
+        assert_eq!(results, expected);
+    }
+
+    #[test]
+    fn a_gradient_in_all_or_some_parameters() {
+        check(&["grad"], &[], &[&[18.0, 1.0], &[6.0, 4.0]]);
+        check(&["grad=1"], &[], &[&[6.0, 4.0]]);
+        check(&["grad=1", "cse", "dce", "inline"], &[], &[&[6.0, 4.0]]);
+    }
+
+    #[test]
+    fn tangents_in_one_function_or_two_calls() {
+        let tangent = [Array::floats(DType::F32, [2], &[1.0, -1.0])];
+        check(&["jvp=0"], &tangent, &[&[10.0], &[17.0]]);
+        check(&["linearize=0"], &tangent, &[&[10.0], &[17.0]]);
+        assert!(passed(LOSS, &["linearize"]).to_string().contains("= call["));
+        assert!(
+            !passed(LOSS, &["linearize", "inline"])
+                .to_string()
+                .contains("= call[")
+        );
+    }
+
+    #[test]
+    fn a_batch_of_all_or_some_parameters() {
+        let stacked = |array: &Array| Array::stack(&array.ty, &[array.clone(), array.clone()]);
+        let [x, y, n] = arguments().try_into().expect("there are three");
+        let all = passed(LOSS, &["vmap=2"]).eval(&[stacked(&x), stacked(&y), stacked(&n)]);
+        assert_eq!(all[0].to_f64(), [10.0, 10.0]);
+        let one = passed(LOSS, &["grad=1", "vmap=2:0"]).eval(&[stacked(&x), y, n]);
+        assert_eq!(one[0].to_f64(), [6.0, 4.0, 6.0, 4.0]);
+    }
+
+    #[test]
+    fn a_linear_function_is_transposed_and_no_other_is() {
+        let linear = "func(%0: f32[2], %1: f32[2]) -> (f32[]) {
+  %2: f32[2] = multiply %0 %1
+  %3: f32[] = reduce_sum[axes=[0]] %2
+  return %3
+}";
+        let back = passed(linear, &["transpose=1"]);
+        let scalar = Array::floats(DType::F32, [], &[2.0]);
+        let results = back.eval(&[arguments()[0].clone(), scalar]);
+        assert_eq!(results[0].to_f64(), [2.0, 4.0]);
+        let both = run(&parse(linear).expect("it is right"), "transpose");
+        let message = both.map_err(|error| error.to_string());
+        assert_eq!(
+            message.err().as_deref(),
+            Some(
+                "transpose: expected a function that is linear in the parameters, got one whose derivative depends on them"
+            )
+        );
+    }
+
+    #[test]
+    fn orders_that_do_not_fit_say_what_would() {
+        let func = parse(LOSS).expect("it is right");
+        let vector = passed("func(%0: f32[2]) -> (f32[2]) { return %0 }", &[]);
+        for (func, pass, expected) in [
+            (
+                &func,
+                "grand",
+                "there is no pass `grand`: there are cse, dce, grad, inline, jvp, linearize, transpose, vmap",
+            ),
+            (
+                &func,
+                "dce=1",
+                "dce: expected nothing behind its name, got `1`",
+            ),
+            (
+                &func,
+                "vmap",
+                "vmap=SIZE[:PARAMETER,...]: expected a size of at least 1, got ``",
+            ),
+            (
+                &func,
+                "vmap=0",
+                "vmap=SIZE[:PARAMETER,...]: expected a size of at least 1, got `0`",
+            ),
+            (
+                &func,
+                "vmap=4:0,3",
+                "vmap=SIZE[:PARAMETER,...]: expected the number of a parameter from 0 to 2, got `3`",
+            ),
+            (
+                &func,
+                "grad=2",
+                "grad[=PARAMETER,...]: expected the number of a float parameter from 0 to 2, got `2`",
+            ),
+            (
+                &vector,
+                "grad",
+                "grad: expected a function of one result, a float scalar, got (f32[2])",
+            ),
+        ] {
+            let error = run(func, pass).expect_err(pass);
+            assert_eq!(error.to_string(), expected);
+        }
+    }
+}
