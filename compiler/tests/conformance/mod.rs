@@ -4,12 +4,13 @@
 //! Invariant: a check looks at rules only through the public transforms, as a program does.
 
 mod attributes;
-mod batching;
-mod first_order;
+pub mod batching;
+pub mod first_order;
 mod lowering;
-mod passes;
-mod second_order;
+pub mod passes;
+pub mod second_order;
 mod structure;
+pub mod text;
 mod types;
 mod widen;
 

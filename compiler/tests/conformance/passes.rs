@@ -12,7 +12,8 @@ type Pass = fn(&Func) -> Func;
 
 const PASSES: [(&str, Pass); 3] = [("dce", dce), ("cse", cse), ("inline_calls", inline_calls)];
 
-fn check(func: &Func, inputs: &[Array]) -> Result<(), String> {
+/// Checks that the passes keep the function's values, and change nothing when they run again.
+pub fn check(func: &Func, inputs: &[Array]) -> Result<(), String> {
     let expected = func.eval(inputs);
     for (name, pass) in PASSES {
         let after = pass(func);

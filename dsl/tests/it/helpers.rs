@@ -1,5 +1,6 @@
 //! Short ways to run a traced function on host values.
 
+use podracer_compiler::text;
 use podracer_dsl::prelude::*;
 
 /// Runs a function without arguments and gives its leaves.
@@ -16,7 +17,11 @@ pub fn run_on<S: ArgumentSpec, R: IntoTree>(
     f: impl FnOnce(S::Tree) -> R,
 ) -> Vec<Array> {
     match trace(spec, f) {
-        Ok(traced) => traced.eval(arguments).expect("arguments fit"),
+        Ok(traced) => {
+            let read = text::parse(&format!("{:#}", traced.func()));
+            assert_eq!(read.as_ref(), Ok(traced.func()), "its text is the program");
+            traced.eval(arguments).expect("arguments fit")
+        }
         Err(errors) => panic!("{errors}"),
     }
 }
