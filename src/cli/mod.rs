@@ -1,4 +1,4 @@
-//! The command line: `podracer train|emit|check|list|plugins`.
+//! The command line: `podracer train|emit|check|opt|diff|list|plugins`.
 //!
 //! # Invariants
 //! - Standard output has what was asked for and nothing else; progress, logs and errors go to standard error.
@@ -10,6 +10,7 @@ mod check;
 mod emit;
 mod format;
 mod list;
+mod opt;
 mod plugins;
 mod progress;
 mod summary;
@@ -88,6 +89,25 @@ enum Command {
         /// Print the report as one JSON object, the last line of standard output
         #[arg(long)]
         json: bool,
+    },
+    /// Run passes over a program given as the text of the IR, as `podracer emit --stage trace` prints it
+    #[command(after_help = opt::passes_help())]
+    Opt {
+        /// The file; `-` for standard input
+        file: String,
+        /// A pass, see below [repeatable, in order]
+        #[arg(long, value_name = "PASS")]
+        pass: Vec<String>,
+        /// What to print in the end
+        #[arg(long, value_enum, default_value_t = opt::Print::Ir)]
+        print: opt::Print,
+    },
+    /// Compare two programs given as the text of the IR; the exit code is 1 if they differ
+    Diff {
+        /// A file; `-` for standard input
+        left: String,
+        /// Another
+        right: String,
     },
     /// List the built-in experiments
     List,
@@ -231,6 +251,8 @@ pub fn run(
             };
             check::check(&experiment, &overrides, &target, json, console, build)
         }
+        Command::Opt { file, pass, print } => opt::opt(&file, &pass, print, console),
+        Command::Diff { left, right } => opt::diff(&left, &right, console),
         Command::List => list::list(console),
         Command::Plugins { command } => match command {
             PluginsCommand::List => plugins::list(console),

@@ -116,10 +116,10 @@ impl Run for FakeRun {
     }
 }
 
-struct Printed {
-    code: u8,
-    out: String,
-    err: String,
+pub(super) struct Printed {
+    pub(super) code: u8,
+    pub(super) out: String,
+    pub(super) err: String,
 }
 
 impl Printed {
@@ -128,7 +128,7 @@ impl Printed {
     }
 }
 
-fn podracer(arguments: &[&str]) -> Printed {
+pub(super) fn podracer(arguments: &[&str]) -> Printed {
     with(arguments, None, None)
 }
 
