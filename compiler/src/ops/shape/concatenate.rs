@@ -65,7 +65,8 @@ impl Op for Concatenate {
                     self.dimension
                 )));
             }
-            result.shape[self.dimension] += input.shape[self.dimension];
+            let extent = &mut result.shape[self.dimension];
+            *extent = extent.saturating_add(input.shape[self.dimension]);
         }
         Ok(vec![result])
     }

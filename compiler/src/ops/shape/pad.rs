@@ -54,10 +54,13 @@ impl Pad {
         ]
     }
 
-    /// The result's extent along `axis` for an operand's extent of `n`.
+    /// The result's extent along `axis` for an operand's extent of `n`; it saturates.
     fn extent(&self, axis: usize, n: usize) -> i64 {
-        let n = n as i64;
-        self.low[axis] + n + (n - 1).max(0) * self.interior[axis] + self.high[axis]
+        let [low, high, interior] =
+            [&self.low, &self.high, &self.interior].map(|amounts| i128::from(amounts[axis]));
+        let n = n as i128;
+        let extent = low + n + (n - 1).max(0) * interior + high;
+        extent.clamp(i64::MIN.into(), i64::MAX.into()) as i64
     }
 
     /// Where the result, of type `ty`, holds elements of the operand: a bool tensor.
