@@ -6,6 +6,7 @@
 mod attributes;
 pub mod batching;
 pub mod first_order;
+mod hostile;
 mod lowering;
 pub mod passes;
 pub mod second_order;
