@@ -1,5 +1,6 @@
 //! Transforms on programs whose derivatives are known by other means: unrolled loops and central differences.
 
+mod dead;
 mod regions;
 
 use super::*;
