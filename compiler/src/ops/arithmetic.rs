@@ -100,6 +100,7 @@ elementwise! {
     ///
     /// The derivative by `x` is zero where `y` is, and the one by `y` is zero where `x` is.
     Power = "power"(2, numbers),
+    exact: false,
     scalar: |dtype, x| arithmetic(x, |x, y| integer_power(dtype, x, y), libm::pow),
     jvp: |b, x, power, t| {
         let (base, exponent) = (x[0], x[1]);
@@ -160,6 +161,7 @@ elementwise! {
     /// The angle, in (-pi, pi], of the point with ordinate `x` and abscissa `y`: the arc tangent of `x / y` in the right
     /// quadrant.
     Atan2 = "atan2"(2, floats),
+    exact: false,
     scalar: |_, x| Scalar::Float(libm::atan2(x[0].float(), x[1].float())),
     jvp: |b, x, _, t| {
         let (xx, yy) = (b.mul(x[0], x[0]), b.mul(x[1], x[1]));

@@ -229,6 +229,14 @@ impl Op for Select {
         Rule::Some(vec![None, on_true, on_false])
     }
 
+    fn pointwise(&self) -> bool {
+        true
+    }
+
+    fn exact(&self) -> bool {
+        true
+    }
+
     fn lower(
         &self,
         hlo: &mut dyn Hlo,
@@ -404,6 +412,14 @@ impl Op for Clamp {
         _: &[Option<Var>],
     ) -> Rule<Vec<Option<Var>>> {
         Rule::None("it is not linear in any operand")
+    }
+
+    fn pointwise(&self) -> bool {
+        true
+    }
+
+    fn exact(&self) -> bool {
+        true
     }
 
     fn lower(

@@ -21,6 +21,9 @@ pub trait Elementwise: OpStruct + Clone + Debug + Send + Sync + 'static {
     /// The number of operands.
     const ARITY: usize;
 
+    /// As [`Op::exact`].
+    const EXACT: bool = true;
+
     /// The result's dtype, or why the operands' dtypes do not fit. `dtypes` has [`Self::ARITY`] entries.
     fn dtype(&self, dtypes: &[DType]) -> Result<DType, TypeError>;
 
@@ -112,6 +115,14 @@ impl<T: Elementwise> Op for T {
     ) -> Rule<Vec<Option<Var>>> {
         let cotangent = cotangents[0].expect("transpose is called with a cotangent");
         Elementwise::transpose(self, b, inputs, cotangent)
+    }
+
+    fn pointwise(&self) -> bool {
+        true
+    }
+
+    fn exact(&self) -> bool {
+        T::EXACT
     }
 
     fn lower(
@@ -287,6 +298,7 @@ macro_rules! elementwise {
     (
         $(#[$meta:meta])*
         $name:ident = $mnemonic:literal($arity:literal, $dtype:expr),
+        $(exact: $exact:literal,)?
         scalar: $scalar:expr,
         jvp: $jvp:expr,
         $(transpose: $transpose:expr,)?
@@ -310,6 +322,7 @@ macro_rules! elementwise {
             const MNEMONIC: &'static str = $mnemonic;
             const HLO: &'static str = concat!("stablehlo.", $mnemonic);
             const ARITY: usize = $arity;
+            $(const EXACT: bool = $exact;)?
 
             fn dtype(&self, dtypes: &[$crate::DType]) -> Result<$crate::DType, $crate::TypeError> {
                 $dtype(dtypes)

@@ -21,6 +21,7 @@ macro_rules! functions {
         $(elementwise! {
             $(#[$meta])*
             $name = $mnemonic(1, floats),
+            exact: false,
             scalar: |_, x| {
                 let $v = x[0].float();
                 Scalar::Float($value)

@@ -1,12 +1,14 @@
 //! The trait that holds all that is known of an op.
 
 use super::{Save, TypeError};
-use crate::array::Array;
+use crate::array::{Array, Scalar};
 use crate::attributes::{Attribute, AttributeValue, Attributes};
 use crate::ir::{Builder, Func, Loc, Var};
 use crate::lower::{Hlo, HloValue};
+use crate::simplify::Group;
 use crate::transform::{Mode, TransformError, VmapContext};
 use crate::types::TensorType;
+use std::any::Any;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -148,7 +150,7 @@ impl Sample {
 /// An op with its attributes: type rule, reference semantics, derivatives, batching, lowering.
 ///
 /// Rules emit into a [`Builder`]; they may use any op.
-pub trait Op: fmt::Debug + Send + Sync + 'static {
+pub trait Op: Any + fmt::Debug + Send + Sync {
     /// The name in the IR's text: StableHLO's where there is one.
     fn mnemonic(&self) -> &'static str;
 
@@ -243,6 +245,30 @@ pub trait Op: fmt::Debug + Send + Sync + 'static {
         false
     }
 
+    /// Whether the op applies one function at every element: of operands of one shape, but that some may be scalars.
+    fn pointwise(&self) -> bool {
+        false
+    }
+
+    /// Whether the reference semantics are XLA's to the bit, so that what is known at compile time may be computed then.
+    fn exact(&self) -> bool {
+        false
+    }
+
+    /// Other equations with the same results, to the bit, that cost less; only those of `group`. Region ops override it; what
+    /// is known of single ops stands in the families of [`crate::simplify`]. `known` has the value of each operand that is a
+    /// constant with all elements the same.
+    fn rewrite(
+        &self,
+        b: &mut Builder,
+        group: Group,
+        inputs: &[Var],
+        known: &[Option<Scalar>],
+    ) -> Option<Vec<Var>> {
+        let _ = (b, group, inputs, known);
+        None
+    }
+
     /// The body, if applying the op is the same as running the body once.
     fn inline_body(&self) -> Option<Arc<Func>> {
         None
@@ -295,6 +321,12 @@ impl OpRef {
     /// Shares an op.
     pub fn new(op: impl Op) -> Self {
         OpRef(Arc::new(op))
+    }
+
+    /// The op itself, if it is a `T`.
+    pub fn downcast<T: Op>(&self) -> Option<&T> {
+        let op: &dyn Any = &*self.0;
+        op.downcast_ref()
     }
 }
 

@@ -3,12 +3,13 @@
 use super::op::{Op, OpRef, OpStruct, Operand, Pruned, Rule, Sample};
 use super::scan::effect_of;
 use super::{Effect, TypeError};
-use crate::array::Array;
+use crate::array::{Array, Scalar};
 use crate::attributes::Attributes;
 use crate::ir::{Builder, Func, Var};
 use crate::lower::{Hlo, HloOp, HloValue, lower_func};
 use crate::op_struct;
 use crate::ops::Direction;
+use crate::simplify::Group;
 use crate::transform::{
     Mode, TransformError, VmapContext, dce, deal, instantiate, jvp_with, needed, vmap,
 };
@@ -111,6 +112,39 @@ impl While {
         );
         let slopes = outputs.split_off(carry.len());
         Ok((outputs, deal(&marked[self.body_consts..], slopes)))
+    }
+}
+
+impl While {
+    /// The loop with a carry that never changes as a constant.
+    fn slimmer(&self, b: &mut Builder, inputs: &[Var]) -> Option<Vec<Var>> {
+        let params = &self.body.params[self.body_consts..];
+        let still = (0..params.len()).find(|&i| self.body.results[i] == params[i])?;
+        let mut condition = (*self.condition).clone();
+        let param = condition.params.remove(self.condition_consts + still);
+        condition.params.insert(self.condition_consts, param);
+        let mut body = (*self.body).clone();
+        let param = body.params.remove(self.body_consts + still);
+        body.params.insert(self.body_consts, param);
+        body.results.remove(still);
+        let (condition_consts, body_consts, carry) = self.split(inputs);
+        let value = carry[still];
+        let rest = (0..carry.len()).filter(|&i| i != still).map(|i| carry[i]);
+        let operands: Vec<Var> = (condition_consts.iter().chain([&value]))
+            .chain(body_consts)
+            .chain([&value])
+            .copied()
+            .chain(rest)
+            .collect();
+        let slimmer = While {
+            condition: Arc::new(condition),
+            body: Arc::new(body),
+            condition_consts: self.condition_consts + 1,
+            body_consts: self.body_consts + 1,
+        };
+        let mut results = b.emit(slimmer, &operands);
+        results.insert(still, value);
+        Some(results)
     }
 }
 
@@ -428,6 +462,19 @@ impl Op for While {
             body,
             ..self.clone()
         }))
+    }
+
+    fn rewrite(
+        &self,
+        b: &mut Builder,
+        group: Group,
+        inputs: &[Var],
+        _: &[Option<Scalar>],
+    ) -> Option<Vec<Var>> {
+        match group {
+            Group::Loops => self.slimmer(b, inputs),
+            _ => None,
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod transpose;
 mod vmap;
 
 pub use cse::cse;
+pub(crate) use cse::map_bodies;
 pub use dce::dce;
 pub(crate) use dce::needed;
 pub use differentiate::{

@@ -4,13 +4,19 @@
 use super::first_order::{NO_REVERSE, choices, differentiable};
 use super::second_order::gradient;
 use super::{cases, check_all, close, func_of, types_of};
+use podracer_compiler::simplify::{Options, simplify};
 use podracer_compiler::transform::{cse, dce, inline_calls};
 use podracer_compiler::{Array, Func, ir};
 
 /// A pass from function to function.
 type Pass = fn(&Func) -> Func;
 
-const PASSES: [(&str, Pass); 3] = [("dce", dce), ("cse", cse), ("inline_calls", inline_calls)];
+const PASSES: [(&str, Pass); 4] = [
+    ("dce", dce),
+    ("cse", cse),
+    ("inline_calls", inline_calls),
+    ("simplify", |func| simplify(func, &Options::all())),
+];
 
 /// Checks that the passes keep the function's values, and change nothing when they run again.
 pub fn check(func: &Func, inputs: &[Array]) -> Result<(), String> {

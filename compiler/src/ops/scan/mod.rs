@@ -1,6 +1,7 @@
 //! `scan`: a loop of known length with a carry, slices in and slices out. The one loop that runs backward too.
 
 mod derivative;
+mod rewrite;
 mod sample;
 
 use super::op::{Op, OpRef, OpStruct, Operand, Pruned, Rule, Sample};
@@ -14,6 +15,7 @@ use crate::lower::{
     lower_func,
 };
 use crate::op_struct;
+use crate::simplify::Group;
 use crate::transform::{Mode, VmapContext, needed, vmap};
 use crate::types::{DType, TensorType};
 use std::sync::Arc;
@@ -363,6 +365,19 @@ impl Op for Scan {
             inputs: keep,
             outputs: kept_outputs,
         })
+    }
+
+    fn rewrite(
+        &self,
+        b: &mut Builder,
+        group: Group,
+        inputs: &[Var],
+        known: &[Option<Scalar>],
+    ) -> Option<Vec<Var>> {
+        match group {
+            Group::Loops => rewrite::slimmer(self, b, inputs, known),
+            _ => None,
+        }
     }
 }
 

@@ -1,0 +1,53 @@
+//! What an equation costs. How often a region runs multiplies all of its costs alike, and so plays no part in a choice.
+
+use crate::ops::OpRef;
+use crate::types::TensorType;
+use std::ops::{Add, Sub};
+
+/// Bytes first, then kernels, then equations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Cost {
+    /// Bytes of results that are computed; what only repeats or renames data is free.
+    pub bytes: u128,
+    /// Equations that XLA does not fuse into what reads them.
+    pub kernels: u64,
+    /// Equations.
+    pub nodes: u64,
+}
+
+impl Cost {
+    /// The cost of applying an op with a result of this type. Never zero: of two terms of which one is a part of the other,
+    /// the part is cheaper.
+    pub fn of(op: &OpRef, result: &TensorType) -> Cost {
+        let free = op.recompute();
+        Cost {
+            bytes: if free { 0 } else { result.bytes() as u128 },
+            kernels: u64::from(!free && !op.pointwise()),
+            nodes: 1,
+        }
+    }
+}
+
+impl Add for Cost {
+    type Output = Cost;
+
+    fn add(self, other: Cost) -> Cost {
+        Cost {
+            bytes: self.bytes + other.bytes,
+            kernels: self.kernels + other.kernels,
+            nodes: self.nodes + other.nodes,
+        }
+    }
+}
+
+impl Sub for Cost {
+    type Output = Cost;
+
+    fn sub(self, other: Cost) -> Cost {
+        Cost {
+            bytes: self.bytes - other.bytes,
+            kernels: self.kernels - other.kernels,
+            nodes: self.nodes - other.nodes,
+        }
+    }
+}

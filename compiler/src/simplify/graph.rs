@@ -1,0 +1,318 @@
+//! The e-graph of one region: a node is an op applied to classes of equal values.
+//!
+//! A class knows its type, which all its nodes must agree on, and its value where all elements are one known constant.
+//! Parameters, and results of equations that have several or an effect, are nodes that only themselves are equal to.
+
+use super::{LARGEST_CONSTANT, constant_op};
+use crate::array::{Array, Scalar};
+use crate::ir::Loc;
+use crate::ops::{BroadcastInDim, Constant, Op, OpRef};
+use crate::types::{DType, TensorType};
+use egg::{Analysis, DidMerge, EGraph, Id, Language};
+use std::collections::HashMap;
+
+/// What a node is apart from its operands: an index into [`Facts::symbols`].
+pub(super) type Symbol = u32;
+
+/// A symbol applied to classes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Node {
+    pub symbol: Symbol,
+    pub children: Vec<Id>,
+}
+
+impl Language for Node {
+    type Discriminant = Symbol;
+
+    fn discriminant(&self) -> Symbol {
+        self.symbol
+    }
+
+    fn matches(&self, other: &Self) -> bool {
+        self.symbol == other.symbol && self.children.len() == other.children.len()
+    }
+
+    fn children(&self) -> &[Id] {
+        &self.children
+    }
+
+    fn children_mut(&mut self) -> &mut [Id] {
+        &mut self.children
+    }
+}
+
+/// What a symbol stands for.
+#[derive(Debug)]
+pub(super) enum Meaning {
+    /// A pure op with one result.
+    Op(OpRef),
+    /// A parameter.
+    Param(TensorType),
+    /// A result of the region's equation `eqn`, which stays as it is. Its operands are the node's.
+    Result { eqn: usize, ty: TensorType },
+}
+
+/// What is known of a class.
+#[derive(Clone, Debug)]
+pub(super) struct Class {
+    /// The type of all its nodes.
+    pub ty: TensorType,
+    /// The value of every element, where there is one and it is known.
+    pub splat: Option<Scalar>,
+    /// The user's line of its first node.
+    pub loc: Loc,
+}
+
+/// What is known of the graph, and of its classes by analysis.
+#[derive(Debug, Default)]
+pub(super) struct Facts {
+    pub symbols: Vec<Meaning>,
+    /// Only looked up.
+    numbers: HashMap<OpRef, Symbol>,
+    /// The line that new classes get.
+    pub loc: Loc,
+    /// Whether values are computed where they are known.
+    pub fold: bool,
+}
+
+/// The e-graph of a region.
+pub(super) type Graph = EGraph<Node, Facts>;
+
+impl Facts {
+    /// Nothing yet.
+    pub fn new(fold: bool) -> Self {
+        Facts {
+            fold,
+            ..Facts::default()
+        }
+    }
+
+    /// The symbol of an op.
+    pub fn intern(&mut self, op: &OpRef) -> Symbol {
+        if let Some(&symbol) = self.numbers.get(op) {
+            return symbol;
+        }
+        let symbol = self.define(Meaning::Op(op.clone()));
+        self.numbers.insert(op.clone(), symbol);
+        symbol
+    }
+
+    /// The symbol of an op that is in the graph.
+    pub fn symbol(&self, op: &OpRef) -> Option<Symbol> {
+        self.numbers.get(op).copied()
+    }
+
+    /// A symbol of its own.
+    pub fn define(&mut self, meaning: Meaning) -> Symbol {
+        self.symbols.push(meaning);
+        u32::try_from(self.symbols.len() - 1).expect("fewer than 2^32 symbols")
+    }
+
+    /// The op of a node, if it is one that rules may look at.
+    pub fn op(&self, node: &Node) -> Option<&OpRef> {
+        match &self.symbols[node.symbol as usize] {
+            Meaning::Op(op) => Some(op),
+            _ => None,
+        }
+    }
+}
+
+impl Analysis<Node> for Facts {
+    type Data = Class;
+
+    fn make(graph: &mut Graph, node: &Node, _: Id) -> Class {
+        let facts = &graph.analysis;
+        let op = match &facts.symbols[node.symbol as usize] {
+            Meaning::Param(ty) | Meaning::Result { ty, .. } => {
+                return Class {
+                    ty: ty.clone(),
+                    splat: None,
+                    loc: facts.loc,
+                };
+            }
+            Meaning::Op(op) => op,
+        };
+        let operands: Vec<&Class> = node.children.iter().map(|&id| &graph[id].data).collect();
+        let types: Vec<TensorType> = operands.iter().map(|class| class.ty.clone()).collect();
+        let mut result = op
+            .infer(&types)
+            .unwrap_or_else(|error| panic!("a rule made an ill-typed {}: {error}", op.mnemonic()));
+        assert_eq!(result.len(), 1, "nodes of ops have one result");
+        let ty = result.remove(0);
+        let splat = value(op, &operands, &ty, facts.fold);
+        Class {
+            ty,
+            splat,
+            loc: facts.loc,
+        }
+    }
+
+    fn merge(&mut self, a: &mut Class, b: Class) -> DidMerge {
+        assert_eq!(a.ty, b.ty, "a rule equated values of two types");
+        if let (Some(a), Some(b)) = (a.splat, b.splat) {
+            assert_eq!(a, b, "a rule equated two constants");
+        }
+        let gained = a.splat.is_none() && b.splat.is_some();
+        let told = a.splat.is_some() && b.splat.is_none();
+        a.splat = a.splat.or(b.splat);
+        DidMerge(gained, told)
+    }
+
+    fn modify(graph: &mut Graph, id: Id) {
+        if !graph.analysis.fold {
+            return;
+        }
+        if let Class {
+            ty,
+            splat: Some(value),
+            ..
+        } = graph[id].data.clone()
+        {
+            let constant = add_constant(graph, &ty, value);
+            graph.union(id, constant);
+        }
+    }
+}
+
+/// The class of a constant whose elements are all the same.
+pub(super) fn add_constant(graph: &mut Graph, ty: &TensorType, value: Scalar) -> Id {
+    let small = ty.elements() <= LARGEST_CONSTANT;
+    let held = if small {
+        ty.clone()
+    } else {
+        TensorType::scalar(ty.dtype)
+    };
+    let constant = add_op(graph, &constant_op(Array::splat(held, value)), Vec::new());
+    if small {
+        return constant;
+    }
+    let broadcast = BroadcastInDim {
+        shape: ty.shape.clone(),
+        broadcast_dimensions: Vec::new(),
+    };
+    add_op(graph, &OpRef::new(broadcast), vec![constant])
+}
+
+/// The class of an op applied to classes.
+pub(super) fn add_op(graph: &mut Graph, op: &OpRef, children: Vec<Id>) -> Id {
+    let symbol = graph.analysis.intern(op);
+    graph.add(Node { symbol, children })
+}
+
+/// The value of every element of an op's result of type `ty`, where it is known, or can be computed and `fold` allows it.
+fn value(op: &OpRef, operands: &[&Class], ty: &TensorType, fold: bool) -> Option<Scalar> {
+    if ty.elements() == 0 {
+        return None;
+    }
+    if let Some(constant) = op.downcast::<Constant>() {
+        return constant.value.splat_value();
+    }
+    let values: Vec<Scalar> = operands
+        .iter()
+        .map(|class| class.splat)
+        .collect::<Option<_>>()?;
+    match values[..] {
+        [] => None,
+        [value] if op.recompute() => Some(value),
+        _ if fold && op.pointwise() && op.exact() => {
+            let scalars: Vec<Array> = (operands.iter().zip(values))
+                .map(|(class, value)| Array::scalar(class.ty.dtype, value))
+                .collect();
+            let result = op.eval(&scalars).remove(0);
+            let plain = scalars.iter().chain([&result]).all(is_plain);
+            plain.then(|| result.data[0])
+        }
+        _ => None,
+    }
+}
+
+/// Whether XLA treats a scalar as the reference semantics does on every platform: narrow floats may be computed in wider
+/// ones, and subnormal ones may be flushed to zero.
+fn is_plain(scalar: &Array) -> bool {
+    match (scalar.ty.dtype, scalar.data[0]) {
+        (DType::F16 | DType::BF16, _) => false,
+        (DType::F32, Scalar::Float(x)) => !(x as f32).is_subnormal(),
+        (_, Scalar::Float(x)) => !x.is_subnormal(),
+        _ => true,
+    }
+}
+
+/// What rules see of the graph.
+#[derive(Clone, Copy)]
+pub struct View<'a>(pub(super) &'a Graph);
+
+impl<'a> View<'a> {
+    /// The applications of a `T` among the nodes of a class, with their operands.
+    pub(super) fn all<T: Op>(self, class: Id) -> impl Iterator<Item = (&'a T, &'a [Id])> {
+        let graph = self.0;
+        graph[class].nodes.iter().filter_map(move |node| {
+            let op = graph.analysis.op(node)?.downcast()?;
+            Some((op, &node.children[..]))
+        })
+    }
+
+    /// The ops of a class that rules may look at, with their operands.
+    pub(super) fn ops(self, class: Id) -> impl Iterator<Item = (&'a OpRef, &'a [Id])> {
+        let graph = self.0;
+        graph[class].nodes.iter().filter_map(move |node| {
+            let op = graph.analysis.op(node)?;
+            Some((op, &node.children[..]))
+        })
+    }
+
+    /// The type of a class.
+    pub(super) fn ty(self, class: Id) -> &'a TensorType {
+        &self.0[class].data.ty
+    }
+
+    /// The value of all elements of a class, where it is known.
+    pub(super) fn splat(self, class: Id) -> Option<Scalar> {
+        self.0[class].data.splat
+    }
+
+    /// Whether two classes are one.
+    pub(super) fn same(self, a: Id, b: Id) -> bool {
+        self.0.find(a) == self.0.find(b)
+    }
+
+    /// Whether all elements of a class are this number.
+    pub(super) fn is_number(self, class: Id, number: i64) -> bool {
+        self.splat(class) == Some(Scalar::number(self.ty(class).dtype, number))
+    }
+}
+
+/// An expression over classes, as a rule gives it.
+#[derive(Clone, Debug)]
+pub(super) enum Term {
+    /// A class that there is.
+    Class(Id),
+    /// An op applied to terms.
+    Op(OpRef, Vec<Term>),
+    /// A constant whose elements are all the same.
+    Splat(TensorType, Scalar),
+}
+
+impl From<Id> for Term {
+    fn from(class: Id) -> Self {
+        Term::Class(class)
+    }
+}
+
+impl Term {
+    /// An op applied to terms.
+    pub fn new<const N: usize>(op: impl Op, operands: [Term; N]) -> Term {
+        Term::Op(OpRef::new(op), operands.into())
+    }
+
+    /// The term's class, made where it is new.
+    pub fn add(&self, graph: &mut Graph) -> Id {
+        match self {
+            Term::Class(class) => *class,
+            Term::Splat(ty, value) => add_constant(graph, ty, *value),
+            Term::Op(op, operands) => {
+                let children = operands.iter().map(|term| term.add(graph)).collect();
+                add_op(graph, op, children)
+            }
+        }
+    }
+}
