@@ -80,6 +80,7 @@ impl Stepping {
                 xla: XlaOptions::for_platform("cpu").whole_loop().pairs(),
             },
             cache: ExecutableCache::disabled(),
+            ..ProgramOptions::default()
         };
         let program = Program::compile(
             client,

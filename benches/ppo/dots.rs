@@ -136,6 +136,7 @@ fn seconds(client: &Client, devices: usize, program: impl FnOnce(Tensor) -> Tens
             xla: XlaOptions::for_platform("cpu").pairs(),
         },
         cache: ExecutableCache::disabled(),
+        ..ProgramOptions::default()
     };
     let program: Program<(Tensor,), Tensor> =
         Program::compile(client, "dots", &traced, vec![Placement::Sharded], &options)?;

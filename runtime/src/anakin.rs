@@ -12,7 +12,7 @@ use podracer_dsl::prelude::{
 };
 use podracer_dsl::trace_replicated;
 
-use crate::program::{Lowered, Program, ProgramOptions, lower};
+use crate::program::{Lowered, Program, ProgramOptions, lower, lower_with};
 use crate::tree::{Device, Host, Placement};
 use crate::{
     Client, CompileOptions, ExecuteError, HostArray, OptionValue, RuntimeError, Transfers,
@@ -146,8 +146,10 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
         let start = Instant::now();
         let init_options = quick(options, client.platform());
         options.compile.placement(client.devices().len())?;
-        let init = lower(&format!("{}_init", self.name), &self.init, self.replicas)?;
-        let run = lower(&self.name, &self.run, options.compile.replicas)?;
+        let passes = &options.simplify;
+        let init_name = format!("{}_init", self.name);
+        let init = lower_with(&init_name, &self.init, self.replicas, passes)?;
+        let run = lower_with(&self.name, &self.run, options.compile.replicas, passes)?;
         // XLA compiles each program on one thread for the most part.
         let compile = |lowered: &Lowered, options: &ProgramOptions| {
             options

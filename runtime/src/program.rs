@@ -6,7 +6,7 @@
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
-use podracer_compiler::{Func, TensorType, transform};
+use podracer_compiler::{Func, TensorType, simplify as passes};
 use podracer_dsl::prelude::{Path, Spec, Traced, Tree};
 use podracer_mlir::{ArgumentSpec, Donation, ModuleSpec};
 
@@ -23,6 +23,8 @@ pub struct ProgramOptions {
     pub compile: CompileOptions,
     /// Where compiled programs are kept.
     pub cache: ExecutableCache,
+    /// What is simplified before: by default common subexpressions and dead code only.
+    pub simplify: passes::Options,
 }
 
 impl Default for ProgramOptions {
@@ -30,6 +32,7 @@ impl Default for ProgramOptions {
         ProgramOptions {
             compile: CompileOptions::default(),
             cache: ExecutableCache::user(),
+            simplify: passes::Options::default(),
         }
     }
 }
@@ -37,7 +40,7 @@ impl Default for ProgramOptions {
 /// The passes between a traced function and what is lowered.
 #[must_use]
 pub fn simplify(func: &Func) -> Func {
-    transform::dce(&transform::cse(&transform::dce(func)))
+    passes::simplify(func, &passes::Options::default())
 }
 
 /// A program as StableHLO, before any device is involved.
@@ -60,12 +63,22 @@ pub fn lower<A: Tree, R: Tree>(
     traced: &Traced<A, R>,
     replicas: usize,
 ) -> Result<Lowered, RuntimeError> {
+    lower_with(name, traced, replicas, &passes::Options::default())
+}
+
+/// [`lower`], with the simplifications that `options` say.
+pub(crate) fn lower_with<A: Tree, R: Tree>(
+    name: &str,
+    traced: &Traced<A, R>,
+    replicas: usize,
+    options: &passes::Options,
+) -> Result<Lowered, RuntimeError> {
     if let Some(expected) = traced.replicas().filter(|&expected| expected != replicas) {
         return Err(RuntimeError::Options(format!(
             "the program was traced for {expected} replica(s) and is to run on {replicas}"
         )));
     }
-    let func = simplify(traced.func());
+    let func = passes::simplify(traced.func(), options);
     let arguments = traced.arguments().leaves();
     let results = traced.results().leaves();
     let donation = donations(&arguments, &results);
@@ -145,7 +158,7 @@ impl<A: Tree, R: Tree> Program<A, R> {
     ) -> Result<Self, RuntimeError> {
         let start = Instant::now();
         options.compile.placement(client.devices().len())?;
-        let lowered = lower(name, traced, options.compile.replicas)?;
+        let lowered = lower_with(name, traced, options.compile.replicas, &options.simplify)?;
         let compiled = options
             .cache
             .compile(client, &lowered.module, &options.compile)?;

@@ -66,6 +66,7 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Training for Anakin
         let options = ProgramOptions {
             compile,
             cache: ExecutableCache::user(),
+            ..ProgramOptions::default()
         };
         let anakin = self.anakin.clone().devices(devices.len());
         let anakin = anakin.compile_with(client, &options)?;

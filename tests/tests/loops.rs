@@ -72,6 +72,7 @@ pub fn options(replicas: usize) -> ProgramOptions {
     ProgramOptions {
         compile,
         cache: ExecutableCache::disabled(),
+        ..ProgramOptions::default()
     }
 }
 
