@@ -1,0 +1,111 @@
+//! The training loops that are simplified.
+
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+use podracer_compiler::simplify::{Options, simplify};
+use podracer_compiler::{Builder, DType, Func, TensorType};
+use podracer_dsl::Tree;
+use podracer_dsl::prelude::{Key, Placed, vmap};
+use podracer_envs::{CartPole, Environment};
+use podracer_runtime::{
+    AnakinLoop, Client, CompileOptions, ExecutableCache, ProgramOptions, XlaOptions,
+};
+use podracer_stdlib::agents::{OnlineActorCritic, Ppo};
+use podracer_stdlib::anakin::AgentLoop;
+
+/// What one compiling and its runs took.
+pub struct Measured {
+    /// From the traced functions to the executables: the loop, and beside it the program that makes the first state.
+    pub compile_seconds: f64,
+    /// Each call.
+    pub run_seconds: Vec<f64>,
+}
+
+/// A traced loop, whatever its state is.
+pub trait Program {
+    /// The time of the pass, and the equations that it leaves.
+    fn simplify(&self, options: &Options) -> (f64, usize);
+    /// Compiles the loop and runs some calls.
+    fn compile(&self, client: &Client, options: &Options, runs: usize) -> Result<Measured>;
+}
+
+impl<R: Tree, S: Tree, M: Tree, E: Tree> Program for AnakinLoop<R, S, M, E> {
+    fn simplify(&self, options: &Options) -> (f64, usize) {
+        let start = Instant::now();
+        let func = simplify(self.traced().func(), options);
+        (start.elapsed().as_secs_f64(), func.eqn_count())
+    }
+
+    fn compile(&self, client: &Client, options: &Options, runs: usize) -> Result<Measured> {
+        let options = ProgramOptions {
+            compile: CompileOptions {
+                xla: XlaOptions::for_platform("cpu").pairs(),
+                ..CompileOptions::default()
+            },
+            cache: ExecutableCache::disabled(),
+            simplify: options.clone(),
+        };
+        let anakin = AnakinLoop::compile(self, client, &options)?;
+        let compile_seconds = anakin.compile_time().as_secs_f64();
+        let mut run_seconds = Vec::new();
+        if runs > 0 {
+            let (mut state, _) = anakin.run(anakin.init(0)?)?;
+            for _ in 0..runs {
+                let start = Instant::now();
+                state = anakin.run(state)?.0;
+                run_seconds.push(start.elapsed().as_secs_f64());
+            }
+        }
+        Ok(Measured {
+            compile_seconds,
+            run_seconds,
+        })
+    }
+}
+
+/// PPO as `podracer train cartpole-ppo` has it; an online actor-critic, differentiated through the loop; eight runs of PPO
+/// at once, by `vmap` over their keys.
+pub fn find(name: &str) -> Result<Box<dyn Program>> {
+    let environment = CartPole::default();
+    let spaces = (environment.observation_space(), environment.action_space());
+    Ok(match name {
+        "ppo" => {
+            let agent_loop = AgentLoop::new(environment, Ppo::new(spaces.0, spaces.1), 64, 128);
+            let init = |key| agent_loop.init(key);
+            Box::new(AnakinLoop::trace(name, 1, 8, init, |state| {
+                agent_loop.update(state)
+            })?)
+        }
+        "online" => {
+            let agent = OnlineActorCritic::new(spaces.0, spaces.1);
+            let agent_loop = AgentLoop::new(environment, agent, 256, 32);
+            let init = |key| agent_loop.init(key);
+            Box::new(AnakinLoop::trace(name, 1, 32, init, |state| {
+                agent_loop.update(state)
+            })?)
+        }
+        "vmapped" => {
+            let agent_loop = AgentLoop::new(environment, Ppo::new(spaces.0, spaces.1), 8, 32);
+            let init = |key: Key| vmap(key.split_n(8), |key| agent_loop.init(key));
+            let update = |state: Placed<_, _>| vmap(state, |state| agent_loop.update(state));
+            Box::new(AnakinLoop::trace(name, 1, 16, init, update)?)
+        }
+        _ => bail!("no program `{name}`: there are ppo, online and vmapped"),
+    })
+}
+
+/// Five equations a round, each on the last: two of them are one for integers.
+pub fn chain(rounds: usize) -> Func {
+    let mut b = Builder::new();
+    let ty = TensorType::new(DType::U32, [4]);
+    let (mut x, mut y) = (b.param(ty.clone()), b.param(ty.clone()));
+    for i in 0..rounds {
+        let constant = b.full(&ty, (i % 5) as f64);
+        let sum = b.add(x, constant);
+        let more = b.add(sum, constant);
+        let mixed = b.xor(y, more);
+        (x, y) = (mixed, b.add(mixed, x));
+    }
+    b.finish("chain", vec![x, y])
+}
