@@ -50,6 +50,10 @@ impl AttributeValue for Save {
             _ => None,
         }
     }
+
+    fn expected() -> String {
+        "`everything`, `nothing`, `dots` or `names:a:b`".to_string()
+    }
 }
 
 op_struct! {

@@ -119,6 +119,8 @@ fn uneven(shape: &[usize]) -> Array {
 }
 
 impl<K> OpStruct for ReduceWindow<K> {
+    const ATTRIBUTES: &'static [&'static str] = &["dimensions", "strides", "low", "high"];
+
     fn struct_attributes(&self) -> Attributes {
         self.window.attributes()
     }

@@ -78,6 +78,9 @@ fn places(
 macro_rules! selection {
     ($op:ident, $mnemonic:literal, $transposed:ident) => {
         impl OpStruct for $op {
+            const ATTRIBUTES: &'static [&'static str] =
+                &["direction", "dimensions", "strides", "low", "high"];
+
             fn struct_attributes(&self) -> Attributes {
                 let Attributes(mut attributes) = self.window.attributes();
                 attributes.insert(0, ("direction", self.direction.to_attribute()));
