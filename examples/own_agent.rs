@@ -46,7 +46,7 @@ impl Agent for Reinforce {
     fn init_nets(&self, key: Key) -> Mlp {
         let actions = match self.action {
             Space::Discrete { n } => n,
-            Space::Box { .. } => self.action.elements(),
+            Space::Box { .. } | Space::Pixels { .. } => self.action.elements(),
         };
         let sizes = [self.observation.elements(), 64, actions];
         let (hidden, last) = (Initializer::lecun_normal(), Initializer::orthogonal(0.01));

@@ -10,23 +10,23 @@ use podracer_dsl::prelude::*;
 use std::f64::consts::PI;
 
 /// m/s^2.
-const GRAVITY: f64 = 9.8;
+pub(crate) const GRAVITY: f64 = 9.8;
 /// kg.
-const MASS_POLE: f64 = 0.1;
+pub(crate) const MASS_POLE: f64 = 0.1;
 /// kg.
-const TOTAL_MASS: f64 = 1.0 + MASS_POLE;
+pub(crate) const TOTAL_MASS: f64 = 1.0 + MASS_POLE;
 /// m, half of the pole.
-const LENGTH: f64 = 0.5;
+pub(crate) const LENGTH: f64 = 0.5;
 /// kg m.
-const POLE_MASS_LENGTH: f64 = MASS_POLE * LENGTH;
+pub(crate) const POLE_MASS_LENGTH: f64 = MASS_POLE * LENGTH;
 /// N.
-const FORCE: f64 = 10.0;
+pub(crate) const FORCE: f64 = 10.0;
 /// s.
-const TAU: f64 = 0.02;
+pub(crate) const TAU: f64 = 0.02;
 /// m.
-const X_LIMIT: f64 = 2.4;
+pub(crate) const X_LIMIT: f64 = 2.4;
 /// rad: 12 degrees.
-const THETA_LIMIT: f64 = 12.0 * 2.0 * PI / 360.0;
+pub(crate) const THETA_LIMIT: f64 = 12.0 * 2.0 * PI / 360.0;
 
 /// CartPole. Each step pays 1. The episode is terminated where the cart leaves +-2.4 m or the pole leaves +-12 degrees,
 /// and truncated after `limit` steps.

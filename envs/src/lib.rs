@@ -33,6 +33,7 @@ mod check;
 mod environment;
 pub mod grid_map;
 pub mod grid_world;
+pub mod host;
 pub mod pendulum;
 mod promise;
 mod space;

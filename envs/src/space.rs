@@ -21,6 +21,11 @@ pub enum Space {
         /// What the elements are, with their units: `"torque (N m)"`.
         description: String,
     },
+    /// u8 of a shape, grey or colour values from 0 to 255: an image, its channels last.
+    Pixels {
+        /// Height, width, channels.
+        shape: Vec<usize>,
+    },
 }
 
 /// One bound for all elements, or one for each in row-major order.
@@ -133,6 +138,13 @@ impl Space {
         Space::bounded(shape, f64::NEG_INFINITY, f64::INFINITY)
     }
 
+    /// An image of this height, width and number of channels.
+    pub fn pixels(shape: impl Into<Vec<usize>>) -> Space {
+        Space::Pixels {
+            shape: shape.into(),
+        }
+    }
+
     /// Says what the elements of a box are, with their units.
     pub fn described(mut self, text: &str) -> Space {
         if let Space::Box { description, .. } = &mut self {
@@ -141,11 +153,12 @@ impl Space {
         self
     }
 
-    /// The type of a value: `i32[]`, or f32 of the box's shape.
+    /// The type of a value: `i32[]`, f32 of the box's shape, or u8 of the image's.
     pub fn ty(&self) -> TensorType {
         match self {
             Space::Discrete { .. } => TensorType::scalar(I32),
             Space::Box { shape, .. } => TensorType::new(F32, shape.clone()),
+            Space::Pixels { shape } => TensorType::new(U8, shape.clone()),
         }
     }
 
@@ -153,7 +166,7 @@ impl Space {
     pub fn shape(&self) -> &[usize] {
         match self {
             Space::Discrete { .. } => &[],
-            Space::Box { shape, .. } => shape,
+            Space::Box { shape, .. } | Space::Pixels { shape } => shape,
         }
     }
 
@@ -167,6 +180,7 @@ impl Space {
         match self {
             Space::Discrete { n } => (0.0, *n as f64 - 1.0),
             Space::Box { low, high, .. } => (low.of(element), high.of(element)),
+            Space::Pixels { .. } => (0.0, 255.0),
         }
     }
 
@@ -174,7 +188,7 @@ impl Space {
     pub fn validate(&self) -> Result<(), SpaceError> {
         match self {
             Space::Discrete { n: 0 } => Err(SpaceError::Empty),
-            Space::Discrete { .. } => Ok(()),
+            Space::Discrete { .. } | Space::Pixels { .. } => Ok(()),
             Space::Box {
                 shape, low, high, ..
             } => {
@@ -246,6 +260,8 @@ impl Space {
         };
         match self {
             Space::Discrete { n } => (scalar(0), scalar(*n as i32 - 1)),
+            // Every u8 is of the space.
+            Space::Pixels { .. } => (zeros(U8, []), full([], 255).astype(U8)),
             Space::Box { low, high, .. } => (tensor(low), tensor(high)),
         }
     }
@@ -263,6 +279,9 @@ impl Space {
         let shape = self.shape().to_vec();
         if let Space::Discrete { n } = self {
             return key.randint(shape, 0..*n as i32);
+        }
+        if let Space::Pixels { .. } = self {
+            return key.randint(shape, 0..256).astype(U8);
         }
         let finite: Vec<bool> = (0..self.elements())
             .map(|element| self.bounds(element))

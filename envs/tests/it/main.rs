@@ -4,6 +4,7 @@ mod check;
 mod golden;
 mod grid_world;
 mod gymnax;
+mod host;
 mod run;
 mod space;
 mod wrappers;

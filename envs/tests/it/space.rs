@@ -80,6 +80,7 @@ fn samples_and_clipped_values_belong() {
         Space::discrete(5),
         Space::bounded([2, 2], [-1.0, 0.0, 3.0, -0.5], [1.0, 0.0, 4.0, 7.0]),
         Space::unbounded([3]),
+        Space::pixels([2, 3, 1]),
         Space::bounded(
             [3],
             [0.0, -1.0, f64::NEG_INFINITY],
@@ -101,6 +102,9 @@ fn samples_and_clipped_values_belong() {
         }
         let far = match &space {
             Space::Discrete { .. } => Array::ints(DType::I32, Vec::new(), &[99]),
+            Space::Pixels { shape } => {
+                Array::ints(DType::U8, shape.clone(), &vec![99; space.elements()])
+            }
             Space::Box { shape, .. } => {
                 Array::floats(DType::F32, shape.clone(), &vec![99.0; space.elements()])
             }

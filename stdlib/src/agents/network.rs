@@ -31,7 +31,9 @@ impl ActorCritic {
     pub fn init(key: Key, observation: &Space, action: &Space, hidden: &[usize]) -> ActorCritic {
         let (outputs, log_std) = match action {
             Space::Discrete { n } => (*n, Vec::new()),
-            Space::Box { .. } => (action.elements(), vec![zeros(F32, [action.elements()])]),
+            Space::Box { .. } | Space::Pixels { .. } => {
+                (action.elements(), vec![zeros(F32, [action.elements()])])
+            }
         };
         let mut sizes = vec![observation.elements()];
         sizes.extend(hidden);

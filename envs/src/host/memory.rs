@@ -1,0 +1,137 @@
+//! The memory that steps are written into.
+
+use super::{HostError, HostSpec};
+
+/// Where a batch writes a step: memory of the caller's, of the sizes that the [`HostSpec`] says.
+#[derive(Debug)]
+pub struct HostStep<'a> {
+    /// What to act on next, little-endian. `[N, ...]`
+    pub observation: &'a mut [u8],
+    /// What the step showed, an episode's last observation included. Empty where the environment never truncates.
+    pub next_observation: &'a mut [u8],
+    /// `[N]`
+    pub reward: &'a mut [f32],
+    /// 0 or 1, `[N]`: the episode ended by itself.
+    pub terminated: &'a mut [u8],
+    /// 0 or 1, `[N]`: the episode was cut off.
+    pub truncated: &'a mut [u8],
+}
+
+impl HostStep<'_> {
+    /// That all of the memory has the sizes of `spec`.
+    ///
+    /// # Errors
+    /// [`HostError::Length`].
+    pub fn check(&self, spec: &HostSpec) -> Result<(), HostError> {
+        let observation = spec.observation_type().bytes();
+        let shown = if spec.truncates { observation } else { 0 };
+        let n = spec.environments;
+        for (what, expected, got) in [
+            ("the observations", observation, self.observation.len()),
+            ("the final observations", shown, self.next_observation.len()),
+            ("the rewards", 4 * n, 4 * self.reward.len()),
+            ("`terminated`", n, self.terminated.len()),
+            ("`truncated`", n, self.truncated.len()),
+        ] {
+            if expected != got {
+                return Err(HostError::Length {
+                    what,
+                    expected,
+                    got,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets what a reset says: no rewards, no ends, and the observations shown.
+    pub fn begin(&mut self) {
+        self.reward.fill(0.0);
+        self.terminated.fill(0);
+        self.truncated.fill(0);
+        if !self.next_observation.is_empty() {
+            self.next_observation.copy_from_slice(self.observation);
+        }
+    }
+}
+
+/// Memory for the steps of a batch, owned.
+#[derive(Clone, Debug)]
+pub struct StepMemory {
+    observation: Vec<u8>,
+    next_observation: Vec<u8>,
+    reward: Vec<f32>,
+    reward_bytes: Vec<u8>,
+    terminated: Vec<u8>,
+    truncated: Vec<u8>,
+}
+
+impl StepMemory {
+    /// For a batch of this spec; all zeros.
+    #[must_use]
+    pub fn new(spec: &HostSpec) -> Self {
+        let (n, observation) = (spec.environments, spec.observation_type().bytes());
+        StepMemory {
+            observation: vec![0; observation],
+            next_observation: vec![0; if spec.truncates { observation } else { 0 }],
+            reward: vec![0.0; n],
+            reward_bytes: vec![0; 4 * n],
+            terminated: vec![0; n],
+            truncated: vec![0; n],
+        }
+    }
+
+    /// The memory as what a batch writes into.
+    pub fn step(&mut self) -> HostStep<'_> {
+        HostStep {
+            observation: &mut self.observation,
+            next_observation: &mut self.next_observation,
+            reward: &mut self.reward,
+            terminated: &mut self.terminated,
+            truncated: &mut self.truncated,
+        }
+    }
+
+    /// The observations' bytes.
+    #[must_use]
+    pub fn observation(&self) -> &[u8] {
+        &self.observation
+    }
+
+    /// The bytes of what the step showed.
+    #[must_use]
+    pub fn next_observation(&self) -> &[u8] {
+        &self.next_observation
+    }
+
+    /// The rewards.
+    #[must_use]
+    pub fn reward(&self) -> &[f32] {
+        &self.reward
+    }
+
+    /// Whether the episode of an environment terminated, and whether it was truncated.
+    #[must_use]
+    pub fn ended(&self, environment: usize) -> (bool, bool) {
+        (
+            self.terminated[environment] != 0,
+            self.truncated[environment] != 0,
+        )
+    }
+
+    /// The bytes of each leaf of the step as an [`Arrival`](super::Arrival), in its order.
+    pub fn leaves(&mut self) -> impl Iterator<Item = &[u8]> {
+        for (bytes, reward) in self.reward_bytes.chunks_exact_mut(4).zip(&self.reward) {
+            bytes.copy_from_slice(&reward.to_le_bytes());
+        }
+        let shown = (!self.next_observation.is_empty()).then_some(&self.next_observation[..]);
+        [
+            &self.observation[..],
+            &self.reward_bytes,
+            &self.terminated,
+            &self.truncated,
+        ]
+        .into_iter()
+        .chain(shown)
+    }
+}

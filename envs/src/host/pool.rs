@@ -1,0 +1,288 @@
+//! Batches of native environments, stepped by a pool of threads that all batches of the process share.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+
+use super::native::{discrete, take};
+use super::{
+    HostEnvironment, HostError, HostSpec, HostStep, NativeEnvironment, Outcome, Random, StepMemory,
+};
+use crate::Space;
+
+/// A batch of native environments. Batches that are [worth it](NativeEnvironment::worth_a_thread) are cut into parts,
+/// which the threads of rayon's global pool step; smaller ones step where [`HostEnvironment::receive`] is called.
+pub struct Pool<E: NativeEnvironment> {
+    spec: HostSpec,
+    /// The parts, in order; a part that is on its way is absent.
+    parts: Vec<Option<Part<E>>>,
+    done: (Sender<Stepped<E>>, Receiver<Stepped<E>>),
+    under_way: bool,
+}
+
+/// What comes back of a part: itself, or the panic of one of its environments.
+type Stepped<E> = (usize, Result<Part<E>, HostError>);
+
+/// Environments that step together, with memory of their own: it travels to a thread and back.
+struct Part<E> {
+    /// The index of the first one in the batch.
+    first: usize,
+    lanes: Vec<(E, Random)>,
+    actions: Vec<u8>,
+    memory: StepMemory,
+}
+
+impl<E: NativeEnvironment> Pool<E> {
+    /// So many environments like `prototype`; at least one.
+    ///
+    /// # Panics
+    /// Without environments.
+    #[must_use]
+    pub fn new(prototype: &E, environments: usize) -> Self {
+        assert!(environments > 0, "a batch has at least one environment");
+        let threads = rayon::current_num_threads();
+        let parts = (environments / prototype.worth_a_thread().max(1)).clamp(1, threads);
+        Self::in_parts(prototype, environments, parts)
+    }
+
+    /// As [`Pool::new`], in so many parts: with more than one, all are stepped by the pool's threads.
+    ///
+    /// # Panics
+    /// With no parts, or fewer environments than parts.
+    #[must_use]
+    pub fn in_parts(prototype: &E, environments: usize, parts: usize) -> Self {
+        assert!(
+            (1..=environments).contains(&parts),
+            "{environments} environments do not make {parts} parts"
+        );
+        let spec = HostSpec {
+            environments,
+            observation: prototype.observation_space(),
+            action: prototype.action_space(),
+            truncates: prototype.truncates(),
+        };
+        let part = |index: usize| {
+            let bound = |part: usize| part * environments / parts;
+            let (first, size) = (bound(index), bound(index + 1) - bound(index));
+            let memory = StepMemory::new(&HostSpec {
+                environments: size,
+                ..spec.clone()
+            });
+            let lane = |_| (prototype.clone(), Random::from_state(0));
+            Some(Part {
+                first,
+                lanes: (0..size).map(lane).collect(),
+                actions: Vec::new(),
+                memory,
+            })
+        };
+        Pool {
+            parts: (0..parts).map(part).collect(),
+            spec,
+            done: unbounded(),
+            under_way: false,
+        }
+    }
+
+    fn expect_rest(&self) -> Result<(), HostError> {
+        if self.under_way || self.parts.iter().any(Option::is_none) {
+            return Err(HostError::Order(
+                "a step is under way, or ended in an error: nothing else can be done now",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The parts, of a batch that is not stepping.
+    fn at_rest(&mut self) -> Result<impl Iterator<Item = &mut Part<E>>, HostError> {
+        self.expect_rest()?;
+        Ok(self.parts.iter_mut().flatten())
+    }
+}
+
+impl<E: NativeEnvironment> HostEnvironment for Pool<E> {
+    fn spec(&self) -> &HostSpec {
+        &self.spec
+    }
+
+    fn reset(&mut self, seed: u64, first: usize, step: &mut HostStep<'_>) -> Result<(), HostError> {
+        step.check(&self.spec)?;
+        for part in self.at_rest()? {
+            for (i, (environment, random)) in part.lanes.iter_mut().enumerate() {
+                *random = Random::of_environment(seed, first + part.first + i);
+                environment.reset(random);
+            }
+            part.observe();
+            part.copy_to(step);
+        }
+        step.begin();
+        Ok(())
+    }
+
+    fn send(&mut self, actions: &[u8]) -> Result<(), HostError> {
+        let expected = self.spec.action_type().bytes();
+        if actions.len() != expected {
+            return Err(HostError::Length {
+                what: "the actions",
+                expected,
+                got: actions.len(),
+            });
+        }
+        let size = self.spec.action.ty().bytes();
+        if let Space::Discrete { n } = self.spec.action {
+            for (environment, action) in actions.chunks_exact(size).enumerate() {
+                let action = discrete(action);
+                if !usize::try_from(action).is_ok_and(|action| action < n) {
+                    return Err(HostError::Action {
+                        environment,
+                        action: i64::from(action),
+                        actions: n,
+                    });
+                }
+            }
+        }
+        for part in self.at_rest()? {
+            part.actions.clear();
+            let bytes = part.first * size..(part.first + part.lanes.len()) * size;
+            part.actions.extend_from_slice(&actions[bytes]);
+        }
+        self.under_way = true;
+        if self.parts.len() > 1 {
+            for (index, slot) in self.parts.iter_mut().enumerate() {
+                if let Some(part) = slot.take() {
+                    let done = self.done.0.clone();
+                    // A batch that was dropped meanwhile takes nothing back.
+                    rayon::spawn(move || drop(done.send((index, part.stepped()))));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, step: &mut HostStep<'_>) -> Result<(), HostError> {
+        if !std::mem::take(&mut self.under_way) {
+            return Err(HostError::Order("`receive` comes after `send`"));
+        }
+        step.check(&self.spec)?;
+        let mut failed = Ok(());
+        for index in 0..self.parts.len() {
+            let (index, part) = match self.parts[index].take() {
+                Some(part) => (index, part.stepped()),
+                // The parts come back in any order. The batch holds a sender itself, so that there is always one to come.
+                None => self.done.1.recv().map_err(HostError::failed)?,
+            };
+            match part {
+                Ok(part) => {
+                    part.copy_to(step);
+                    self.parts[index] = Some(part);
+                }
+                Err(error) => failed = Err(error),
+            }
+        }
+        failed
+    }
+
+    fn snapshot(&self) -> Result<Option<Vec<u8>>, HostError> {
+        self.expect_rest()?;
+        let mut bytes = Vec::new();
+        for (environment, random) in self.parts.iter().flatten().flat_map(|part| &part.lanes) {
+            bytes.extend(random.state().to_le_bytes());
+            environment.save(&mut bytes);
+        }
+        Ok(Some(bytes))
+    }
+
+    fn restore(&mut self, snapshot: &[u8]) -> Result<(), HostError> {
+        let mut rest = snapshot;
+        for part in self.at_rest()? {
+            for (environment, random) in &mut part.lanes {
+                *random = Random::from_state(u64::from_le_bytes(take(&mut rest)?));
+                environment.load(&mut rest)?;
+            }
+        }
+        if rest.is_empty() {
+            return Ok(());
+        }
+        Err(HostError::Snapshot(format!(
+            "it has {} bytes too many: it is of another batch",
+            rest.len()
+        )))
+    }
+}
+
+impl<E: NativeEnvironment> Part<E> {
+    /// Steps every environment, and resets those whose episode ended.
+    fn stepped(mut self) -> Result<Self, HostError> {
+        let mut environment = self.first;
+        // A panic must neither end the process (as it would on a thread of the pool) nor the other batches.
+        let caught = catch_unwind(AssertUnwindSafe(|| {
+            let size = self.actions.len() / self.lanes.len();
+            let step = self.memory.step();
+            let observations = step.observation.len() / self.lanes.len();
+            for (i, (lane, random)) in self.lanes.iter_mut().enumerate() {
+                environment = self.first + i;
+                let bytes = i * observations..(i + 1) * observations;
+                let outcome = lane.step(&self.actions[i * size..(i + 1) * size], random);
+                let Outcome {
+                    reward,
+                    terminated,
+                    truncated,
+                } = outcome;
+                step.reward[i] = reward;
+                step.terminated[i] = u8::from(terminated);
+                step.truncated[i] = u8::from(truncated);
+                if !step.next_observation.is_empty() {
+                    lane.observe(&mut step.next_observation[bytes.clone()]);
+                }
+                if outcome.done() {
+                    lane.reset(random);
+                }
+                lane.observe(&mut step.observation[bytes]);
+            }
+        }));
+        match caught {
+            Ok(()) => Ok(self),
+            Err(panic) => Err(HostError::Panicked {
+                environment,
+                message: panic_message(&*panic),
+            }),
+        }
+    }
+
+    fn observe(&mut self) {
+        let step = self.memory.step();
+        let size = step.observation.len() / self.lanes.len();
+        for ((lane, _), bytes) in self
+            .lanes
+            .iter()
+            .zip(step.observation.chunks_exact_mut(size))
+        {
+            lane.observe(bytes);
+        }
+    }
+
+    /// Copies the step to its place in the batch's.
+    fn copy_to(&self, step: &mut HostStep<'_>) {
+        let size = self.memory.observation().len() / self.lanes.len();
+        let bytes = self.first * size..(self.first + self.lanes.len()) * size;
+        if !step.next_observation.is_empty() {
+            step.next_observation[bytes.clone()].copy_from_slice(self.memory.next_observation());
+        }
+        step.observation[bytes].copy_from_slice(self.memory.observation());
+        for i in 0..self.lanes.len() {
+            let (terminated, truncated) = self.memory.ended(i);
+            step.reward[self.first + i] = self.memory.reward()[i];
+            step.terminated[self.first + i] = u8::from(terminated);
+            step.truncated[self.first + i] = u8::from(truncated);
+        }
+    }
+}
+
+/// What a panic says.
+#[must_use]
+pub fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "it says nothing".to_owned())
+}

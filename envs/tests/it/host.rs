@@ -1,0 +1,278 @@
+//! Environments on the host: batches, however they are spread and whatever goes wrong in one.
+
+use podracer_dsl::prelude::*;
+use podracer_envs::host::{
+    HostEnvironment, HostError, HostSpec, NativeCartPole, NativeEnvironment, Outcome, Pool, Random,
+    StepMemory,
+};
+use podracer_envs::{CartPole, Environment, Space};
+
+/// Actions that follow from the time and the environment.
+fn actions(time: usize, environments: usize) -> Vec<u8> {
+    (0..environments)
+        .flat_map(|i| (((time + i) / 3 % 2) as i32).to_le_bytes())
+        .collect()
+}
+
+/// All that some steps of a batch leave.
+fn play(mut batch: impl HostEnvironment, first: usize, steps: usize) -> Vec<StepMemory> {
+    let mut memory = StepMemory::new(batch.spec());
+    batch.reset(7, first, &mut memory.step()).unwrap();
+    let mut all = vec![memory.clone()];
+    let n = batch.spec().environments;
+    for time in 0..steps {
+        let actions: Vec<u8> = actions(time, first + n)[4 * first..].to_vec();
+        batch.step(&actions, &mut memory.step()).unwrap();
+        all.push(memory.clone());
+    }
+    all
+}
+
+fn cartpoles(environments: usize, parts: usize) -> Pool<NativeCartPole> {
+    Pool::in_parts(&NativeCartPole::new(12), environments, parts)
+}
+
+#[test]
+fn it_does_not_matter_how_a_batch_is_spread() {
+    let whole = play(cartpoles(6, 1), 0, 40);
+    let parts = play(cartpoles(6, 4), 0, 40);
+    let (left, right) = (play(cartpoles(2, 2), 0, 40), play(cartpoles(4, 3), 2, 40));
+    let mut ends = 0;
+    for (time, whole) in whole.iter().enumerate() {
+        assert_eq!(whole.observation(), parts[time].observation());
+        assert_eq!(whole.next_observation(), parts[time].next_observation());
+        assert_eq!(whole.reward(), parts[time].reward());
+        let (left, right) = (&left[time], &right[time]);
+        assert_eq!(
+            whole.observation(),
+            [left.observation(), right.observation()].concat()
+        );
+        for i in 0..6 {
+            let spread = if i < 2 {
+                left.ended(i)
+            } else {
+                right.ended(i - 2)
+            };
+            assert_eq!(whole.ended(i), spread);
+            assert_eq!(whole.ended(i), parts[time].ended(i));
+            let (terminated, truncated) = whole.ended(i);
+            assert!(!(terminated && truncated));
+            ends += usize::from(terminated || truncated);
+        }
+    }
+    assert!(ends >= 12, "{ends}");
+}
+
+/// Where an episode ended, what is acted on is the next one's beginning, and what was shown is the end of the last.
+#[test]
+fn the_end_of_an_episode_is_shown_apart_from_the_next_ones_beginning() {
+    let floats = |bytes: &[u8]| -> Vec<f32> {
+        let chunks = bytes.as_chunks::<4>().0.iter();
+        chunks.map(|bytes| f32::from_le_bytes(*bytes)).collect()
+    };
+    let steps = play(cartpoles(3, 1), 0, 30);
+    let mut ends = 0;
+    for step in &steps[1..] {
+        let (acted_on, shown) = (floats(step.observation()), floats(step.next_observation()));
+        for i in 0..3 {
+            let (acted_on, shown) = (&acted_on[4 * i..4 * i + 4], &shown[4 * i..4 * i + 4]);
+            if step.ended(i) == (false, false) {
+                assert_eq!(acted_on, shown);
+            } else {
+                assert!(acted_on.iter().all(|value| value.abs() <= 0.05));
+                assert!(shown.iter().any(|value| value.abs() > 0.05));
+                ends += 1;
+            }
+        }
+    }
+    assert!(ends >= 6, "{ends}");
+}
+
+/// The native CartPole beside the DSL's, step by step from the same states.
+#[test]
+fn native_cartpole_is_cartpole() {
+    let environment = CartPole {
+        limit: 12,
+        ..CartPole::default()
+    };
+    let spec = eval_shape(key(), |key| environment.initial_state(key)).unwrap();
+    let step = trace((&spec, i32([]), key()), |(state, action, key)| {
+        let (state, timestep) = environment.step(state, action, key);
+        (state, timestep)
+    })
+    .unwrap();
+    let mut native = NativeCartPole::new(12);
+    let mut random = Random::of_environment(3, 0);
+    let mut seen = [0; 3];
+    for episode in 0..6 {
+        native.reset(&mut random);
+        let mut bytes = Vec::new();
+        native.save(&mut bytes);
+        let start: Vec<f64> = bytes[..16]
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|bytes| f64::from(f32::from_le_bytes(*bytes)))
+            .collect();
+        let mut state: Vec<Array> = start
+            .iter()
+            .map(|&x| Array::floats(F32, [], &[x]))
+            .collect();
+        state.push(Array::ints(I32, [], &[0]));
+        for time in 0.. {
+            // Falling to one side in half of the episodes, balancing for a while in the others.
+            let action = if episode % 2 == 0 { 1 } else { time % 2 };
+            let mut arguments = state.clone();
+            arguments.push(Array::ints(I32, [], &[action]));
+            arguments.push(Array::ints(U32, [2], &[0, 0]));
+            let results = step.eval(&arguments).unwrap();
+            let outcome = native.step(&(action as i32).to_le_bytes(), &mut random);
+            let mut observation = [0; 16];
+            native.observe(&mut observation);
+            let expected: Vec<f64> = results[5].data.iter().map(|value| value.float()).collect();
+            for (bytes, expected) in observation.as_chunks::<4>().0.iter().zip(expected) {
+                let got = f64::from(f32::from_le_bytes(*bytes));
+                assert!((got - expected).abs() < 1e-5, "{got} and {expected}");
+            }
+            let flag = |i: usize| results[i].data[0].float() != 0.0;
+            let expected = Outcome {
+                reward: results[6].data[0].float() as f32,
+                terminated: flag(7),
+                truncated: flag(8),
+            };
+            assert_eq!(outcome, expected);
+            if outcome.done() {
+                seen[usize::from(outcome.truncated)] += 1;
+                break;
+            }
+            state = results[..5].to_vec();
+        }
+    }
+    assert!(seen[0] >= 1 && seen[1] >= 1, "{seen:?}");
+}
+
+#[test]
+fn a_snapshot_is_all_that_the_next_steps_depend_on() {
+    let mut batch = cartpoles(5, 2);
+    let mut memory = StepMemory::new(batch.spec());
+    batch.reset(1, 0, &mut memory.step()).unwrap();
+    let go_on = |batch: &mut Pool<NativeCartPole>, memory: &mut StepMemory| -> Vec<Vec<u8>> {
+        (0..40)
+            .map(|time| {
+                batch.step(&actions(time, 5), &mut memory.step()).unwrap();
+                memory.observation().to_vec()
+            })
+            .collect()
+    };
+    go_on(&mut batch, &mut memory);
+    let snapshot = batch.snapshot().unwrap().unwrap();
+    let expected = go_on(&mut batch, &mut memory);
+    let mut other = cartpoles(5, 3);
+    other.restore(&snapshot).unwrap();
+    assert_eq!(go_on(&mut other, &mut memory), expected);
+    let mut larger = cartpoles(6, 1);
+    assert!(matches!(
+        larger.restore(&snapshot),
+        Err(HostError::Snapshot(_))
+    ));
+    let mut smaller = cartpoles(4, 1);
+    let error = smaller.restore(&snapshot).unwrap_err().to_string();
+    assert!(error.contains("bytes too many"), "{error}");
+}
+
+#[test]
+fn mistakes_of_the_caller_are_errors() {
+    let mut batch = cartpoles(3, 2);
+    let mut memory = StepMemory::new(batch.spec());
+    batch.reset(1, 0, &mut memory.step()).unwrap();
+    let message = |error: Result<(), HostError>| error.unwrap_err().to_string();
+    assert_eq!(
+        message(batch.receive(&mut memory.step())),
+        "`receive` comes after `send`"
+    );
+    assert_eq!(
+        message(batch.send(&[0; 8])),
+        "the actions must have 12 bytes and has 8"
+    );
+    let wrong: Vec<u8> = [0i32, 2, 0]
+        .iter()
+        .flat_map(|action| action.to_le_bytes())
+        .collect();
+    assert_eq!(
+        message(batch.send(&wrong)),
+        "environment 1: the action is 2 and must be one of 0..2"
+    );
+    batch.send(&[0; 12]).unwrap();
+    assert!(message(batch.send(&[0; 12])).contains("a step is under way"));
+    let mut small = StepMemory::new(cartpoles(2, 1).spec());
+    assert!(matches!(
+        cartpoles(3, 1).reset(0, 0, &mut small.step()),
+        Err(HostError::Length { .. })
+    ));
+    batch.receive(&mut memory.step()).unwrap();
+}
+
+/// An environment that panics when it is told to.
+#[derive(Clone)]
+struct Fragile;
+
+impl NativeEnvironment for Fragile {
+    fn observation_space(&self) -> Space {
+        Space::unbounded([1])
+    }
+    fn action_space(&self) -> Space {
+        Space::discrete(2)
+    }
+    fn truncates(&self) -> bool {
+        false
+    }
+    fn worth_a_thread(&self) -> usize {
+        1
+    }
+    fn reset(&mut self, _: &mut Random) {}
+    fn step(&mut self, action: &[u8], _: &mut Random) -> Outcome {
+        assert!(action[0] == 0, "it broke");
+        Outcome::default()
+    }
+    fn observe(&self, _: &mut [u8]) {}
+    fn save(&self, _: &mut Vec<u8>) {}
+    fn load(&mut self, _: &mut &[u8]) -> Result<(), HostError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_panic_in_an_environment_is_an_error_that_names_it() {
+    for parts in [1, 3] {
+        let mut batch = Pool::in_parts(&Fragile, 4, parts);
+        let mut memory = StepMemory::new(batch.spec());
+        assert!(memory.next_observation().is_empty());
+        batch.reset(0, 0, &mut memory.step()).unwrap();
+        let mut actions = [0; 16];
+        batch.step(&actions, &mut memory.step()).unwrap();
+        actions[12] = 1;
+        let error = batch.step(&actions, &mut memory.step()).unwrap_err();
+        assert_eq!(error.to_string(), "environment 3 panicked: it broke");
+        // What is left of the batch says so, and hangs nobody.
+        assert!(matches!(batch.send(&[0; 16]), Err(HostError::Order(_))));
+    }
+}
+
+#[test]
+fn the_spec_says_the_types() {
+    let spec: HostSpec = cartpoles(3, 1).spec().clone();
+    assert_eq!(spec.action_type().to_string(), "i32[3]");
+    assert_eq!(
+        spec.arrival().to_string(),
+        "{observation: f32[3,4], reward: f32[3], terminated: bool[3], truncated: bool[3], next_observation[0]: f32[3,4]}"
+    );
+    let mut memory = StepMemory::new(&spec);
+    let bytes: Vec<usize> = memory.leaves().map(<[u8]>::len).collect();
+    let types: Vec<usize> = spec
+        .arrival()
+        .types()
+        .iter()
+        .map(TensorType::bytes)
+        .collect();
+    assert_eq!(bytes, types);
+}
