@@ -67,8 +67,9 @@ struct Step<O: Tree, X: Tree> {
     length: Tensor,
 }
 
-/// The keys of a step: to act, to step, to begin the next episode.
-const KEYS: usize = 3;
+/// The keys of a step: to act, to step, to begin the next episode. A lane's key of a cycle is split into the next cycle's
+/// and those of each step.
+pub(crate) const KEYS: usize = 3;
 
 /// An agent in an environment.
 #[derive(Clone)]
@@ -89,7 +90,76 @@ pub type LoopState<E, A> = Placed<
 
 type Lanes<E, A> = Lane<<A as Agent>::Actor, <E as Environment>::State>;
 type Steps<A> = Step<<A as Agent>::Observation, <A as Agent>::Output>;
-type CycleOf<A> = Trajectory<<A as Agent>::Observation, <A as Agent>::Output>;
+/// The trajectory of an agent.
+pub(crate) type CycleFor<A> = Trajectory<<A as Agent>::Observation, <A as Agent>::Output>;
+/// The learner of an agent.
+pub(crate) type LearnerFor<A> = Learner<<A as Agent>::Nets, <A as Agent>::Opt>;
+
+/// The learner at the start of a run.
+#[track_caller]
+pub(crate) fn first_learner<A: Agent>(agent: &A, nets_key: Key, learner_key: Key) -> LearnerFor<A> {
+    let nets = agent.init_nets(nets_key);
+    let opt = agent.init_opt(&nets);
+    Learner {
+        nets,
+        opt,
+        key: learner_key,
+    }
+}
+
+/// The keys of a run: of its networks, its learner, its environments.
+#[track_caller]
+pub(crate) fn run_keys(key: Key) -> [Key; 3] {
+    let keys = key.split_n(3);
+    [0, 1, 2].map(|i| keys.at(i))
+}
+
+/// The keys of the environment with a global index: for its first state, and for all of its steps.
+#[track_caller]
+pub(crate) fn lane_keys(lanes_key: Key, index: Tensor) -> [Key; 2] {
+    let keys = lanes_key.fold_in(index).split_n(2);
+    [0, 1].map(|i| keys.at(i))
+}
+
+/// One cycle of learning. `rollout` gives what was acted by these networks, the agent's state in each environment before
+/// it, and what else is to come out; an agent that learns [`Learning::ThroughLoop`] is differentiated through it.
+#[track_caller]
+pub(crate) fn cycle<A: Agent, W: Tree>(
+    agent: &A,
+    learner: LearnerFor<A>,
+    experience: A::Experience,
+    rollout: impl FnOnce(&A::Nets) -> (A::Actor, CycleFor<A>, W),
+) -> (LearnerFor<A>, A::Experience, A::Metrics, W) {
+    let Learner { nets, opt, key } = learner;
+    let [key, cycle_key] = key.split_into();
+    let (nets, opt, experience, metrics, with) = match agent.learning() {
+        Learning::ThroughLoop => {
+            let ((_, (experience, metrics, with)), grads) = value_and_grad(nets.clone(), |nets| {
+                let (actor, trajectory, with) = rollout(&nets);
+                let (experience, batch) =
+                    agent.update_experience(&nets, experience, actor, trajectory, cycle_key);
+                let (loss, metrics) = agent.loss(nets, &batch, scalar(0));
+                (loss, (experience, metrics, with))
+            });
+            let (nets, opt) = agent.optimize_from_grads(nets, opt, pmean(grads, Replicas));
+            (nets, opt, experience, metrics, with)
+        }
+        Learning::FromBatch { updates } => {
+            let (actor, trajectory, with) = rollout(&nets);
+            let (experience, batch) =
+                agent.update_experience(&nets, experience, actor, trajectory, cycle_key);
+            let ((nets, opt), metrics) = scan((nets, opt), 0..updates, |(nets, opt), update| {
+                let ((_, metrics), grads) =
+                    value_and_grad(nets.clone(), |nets| agent.loss(nets, &batch, update));
+                let stepped = agent.optimize_from_grads(nets, opt, pmean(grads, Replicas));
+                (stepped, metrics)
+            });
+            let metrics = tree_map(&metrics, |metric| metric.mean_axis(0));
+            (nets, opt, experience, metrics, with)
+        }
+    };
+    (Learner { nets, opt, key }, experience, metrics, with)
+}
 
 impl<E: Environment, A: Agent<Observation = E::Observation>> AgentLoop<E, A> {
     /// `environments` on each device, stepped `unroll` times a cycle.
@@ -110,27 +180,21 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> AgentLoop<E, A> {
     /// The state of one device at the start of a run.
     #[track_caller]
     pub fn init(&self, key: Key) -> LoopState<E, A> {
-        let keys = key.split_n(3);
-        let [nets_key, learner_key, lanes_key] = [0, 1, 2].map(|i| keys.at(i));
-        let nets = self.agent.init_nets(nets_key);
-        let opt = self.agent.init_opt(&nets);
+        let [nets_key, learner_key, lanes_key] = run_keys(key);
+        let learner = first_learner(&self.agent, nets_key, learner_key);
         let first = axis_index(Replicas) * self.environments as i32;
         let indices = arange(self.environments) + first;
         let lanes = vmap((indices, whole(lanes_key)), |(index, key)| {
-            let keys = key.fold_in(index).split_n(2);
+            let [environment_key, key] = lane_keys(key, index);
             Lane {
                 actor: self.agent.init_actor(),
-                environment: self.environment.initial_state(keys.at(0)),
-                key: keys.at(1),
+                environment: self.environment.initial_state(environment_key),
+                key,
             }
         });
         let experience = self.agent.init_experience(self.environments);
         Placed {
-            replicated: Learner {
-                nets,
-                opt,
-                key: learner_key,
-            },
+            replicated: learner,
             sharded: Actors { lanes, experience },
         }
     }
@@ -143,72 +207,28 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> AgentLoop<E, A> {
         state: LoopState<E, A>,
     ) -> (LoopState<E, A>, Placed<A::Metrics, Episodes>) {
         let Placed {
-            replicated: Learner { nets, opt, key },
+            replicated: learner,
             sharded: Actors { lanes, experience },
         } = state;
-        let [key, cycle_key] = key.split_into();
-        match self.agent.learning() {
-            Learning::ThroughLoop => {
-                let ((_, (lanes, experience, metrics, episodes)), grads) =
-                    value_and_grad(nets.clone(), |nets| {
-                        let actor = lanes.actor.clone();
-                        let (lanes, trajectory, episodes) = self.rollout(&nets, lanes);
-                        let (experience, batch) = self
-                            .agent
-                            .update_experience(&nets, experience, actor, trajectory, cycle_key);
-                        let (loss, metrics) = self.agent.loss(nets, &batch, scalar(0));
-                        (loss, (lanes, experience, metrics, episodes))
-                    });
-                let (nets, opt) = self
-                    .agent
-                    .optimize_from_grads(nets, opt, pmean(grads, Replicas));
-                let state = Placed {
-                    replicated: Learner { nets, opt, key },
-                    sharded: Actors { lanes, experience },
-                };
-                (
-                    state,
-                    Placed {
-                        replicated: metrics,
-                        sharded: episodes,
-                    },
-                )
-            }
-            Learning::FromBatch { updates } => {
+        let (learner, experience, metrics, (lanes, episodes)) =
+            cycle(&self.agent, learner, experience, |nets| {
                 let actor = lanes.actor.clone();
-                let (lanes, trajectory, episodes) = self.rollout(&nets, lanes);
-                let (experience, batch) = self
-                    .agent
-                    .update_experience(&nets, experience, actor, trajectory, cycle_key);
-                let ((nets, opt), metrics) =
-                    scan((nets, opt), 0..updates, |(nets, opt), update| {
-                        let ((_, metrics), grads) = value_and_grad(nets.clone(), |nets| {
-                            self.agent.loss(nets, &batch, update)
-                        });
-                        (
-                            self.agent
-                                .optimize_from_grads(nets, opt, pmean(grads, Replicas)),
-                            metrics,
-                        )
-                    });
-                let metrics = tree_map(&metrics, |metric| metric.mean_axis(0));
-                let state = Placed {
-                    replicated: Learner { nets, opt, key },
-                    sharded: Actors { lanes, experience },
-                };
-                (
-                    state,
-                    Placed {
-                        replicated: metrics,
-                        sharded: episodes,
-                    },
-                )
-            }
-        }
+                let (lanes, trajectory, episodes) = self.rollout(nets, lanes);
+                (actor, trajectory, (lanes, episodes))
+            });
+        let state = Placed {
+            replicated: learner,
+            sharded: Actors { lanes, experience },
+        };
+        let metrics = Placed {
+            replicated: metrics,
+            sharded: episodes,
+        };
+        (state, metrics)
     }
 
     /// Acts for `unroll` steps in every environment.
-    fn rollout(&self, nets: &A::Nets, lanes: Lanes<E, A>) -> (Lanes<E, A>, CycleOf<A>, Episodes) {
+    fn rollout(&self, nets: &A::Nets, lanes: Lanes<E, A>) -> (Lanes<E, A>, CycleFor<A>, Episodes) {
         // All keys of the cycle at once: XLA would compute a key that is drawn in the loop again for every field of the
         // state that reads it.
         let (next, keys) = vmap(lanes.key, |key| {

@@ -14,3 +14,4 @@ pub mod losses;
 pub mod nn;
 pub mod optim;
 pub mod returns;
+pub mod sebulba;
