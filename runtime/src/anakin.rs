@@ -175,7 +175,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
 
 /// The options for the program that makes the first state. It runs once, so on a CPU, where optimising takes longer than
 /// running, LLVM leaves its code as it is.
-fn quick(options: &ProgramOptions, platform: &str) -> ProgramOptions {
+pub(crate) fn quick(options: &ProgramOptions, platform: &str) -> ProgramOptions {
     let mut options = options.clone();
     let name = "xla_backend_optimization_level";
     if platform == "cpu" && options.compile.xla.iter().all(|(given, _)| given != name) {

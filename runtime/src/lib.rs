@@ -17,6 +17,7 @@
 mod anakin;
 mod array;
 mod cache;
+mod compiled_environments;
 mod error;
 mod flags;
 mod hlo;
@@ -27,6 +28,7 @@ mod options;
 pub mod pjrt;
 mod program;
 mod proto;
+mod sebulba;
 mod serialized;
 mod transfers;
 mod tree;
@@ -34,6 +36,7 @@ mod tree;
 pub use anakin::{AnakinLoop, AnakinProgram, AnakinState, RunError};
 pub use array::{Element, HostArray};
 pub use cache::ExecutableCache;
+pub use compiled_environments::CompiledEnvironments;
 pub use error::{ErrorCode, RuntimeError};
 pub use hlo::{Collective, HloModule};
 pub use module::Module;
@@ -43,5 +46,10 @@ pub use pjrt::{
     MemoryStats, NamedValue, Plugin, Topology,
 };
 pub use program::{Arguments, Lowered, Pass, Program, ProgramOptions, lower, simplify};
+pub use sebulba::{
+    Activity, Episode, Schedule, SebulbaError, SebulbaFunctions, SebulbaLoop, SebulbaOptions,
+    SebulbaProgram, SebulbaRun, SebulbaShape, SebulbaTransfers, ThreadFailure, ThreadTimes,
+    UpdateReport,
+};
 pub use transfers::{Count, TransferCounts, Transfers, process_transfers};
 pub use tree::{Device, DeviceArray, Host, OnDevice, OnHost, Placement};

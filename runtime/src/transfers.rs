@@ -12,7 +12,7 @@
 //! Everything counts for the process ([`process_transfers`]). Not counted is what a program does inside itself (infeed, outfeed,
 //! send, recv, host callbacks): [`crate::HloModule::host_transfers`] names those.
 
-use std::ops::Sub;
+use std::ops::{Add, Sub};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Counters that only grow.
@@ -149,6 +149,28 @@ impl Sub for TransferCounts {
             to_host: self.to_host - earlier.to_host,
             between_devices: self.between_devices - earlier.between_devices,
             launches: self.launches - earlier.launches,
+        }
+    }
+}
+
+impl Add for Count {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self {
+            calls: self.calls + other.calls,
+            bytes: self.bytes + other.bytes,
+        }
+    }
+}
+
+impl Add for TransferCounts {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self {
+            to_device: self.to_device + other.to_device,
+            to_host: self.to_host + other.to_host,
+            between_devices: self.between_devices + other.between_devices,
+            launches: self.launches + other.launches,
         }
     }
 }

@@ -37,20 +37,29 @@ impl Buffer {
     /// # Errors
     /// [`RuntimeError::Xla`], for instance where the device's memory is full.
     pub fn from_host(array: &HostArray, device: &Device) -> Result<Self, RuntimeError> {
-        Self::upload(array, device, None)
+        Self::upload(array.ty(), array.bytes(), device, None)
     }
 
+    /// Copies as many bytes as `ty` has.
     pub(super) fn upload(
-        array: &HostArray,
+        ty: &TensorType,
+        bytes: &[u8],
         device: &Device,
         counted_for: Option<&Transfers>,
     ) -> Result<Self, RuntimeError> {
+        if bytes.len() != ty.bytes() {
+            return Err(RuntimeError::HostLength {
+                ty: ty.clone(),
+                expected: format!("{} bytes", ty.bytes()),
+                got: format!("{} bytes", bytes.len()),
+            });
+        }
         let client = device.client();
-        let dims = types::dims(array.ty());
+        let dims = types::dims(ty);
         let mut args = ffi::PJRT_Client_BufferFromHostBuffer_Args {
             client: client.raw(),
-            data: array.bytes().as_ptr().cast(),
-            type_: types::to_c(array.ty().dtype),
+            data: bytes.as_ptr().cast(),
+            type_: types::to_c(ty.dtype),
             dims: dims.as_ptr(),
             num_dims: dims.len(),
             // The only semantics that never alias the caller's memory.
@@ -58,15 +67,15 @@ impl Buffer {
             device: device.raw(),
             ..rest()
         };
-        // SAFETY: a `HostArray` has as many bytes as its type, and they live and stay unchanged during the call.
+        // SAFETY: there are as many bytes as the type has, and they live and stay unchanged during the call.
         let raw = unsafe {
             call!(client.api(), PJRT_Client_BufferFromHostBuffer, &mut args)?;
             drop(Event::new(args.done_with_host_buffer, client));
             args.buffer
         };
-        count(counted_for, Direction::ToDevice, array.bytes().len());
+        count(counted_for, Direction::ToDevice, bytes.len());
         // SAFETY: the new buffer is ours.
-        unsafe { Self::new(raw, array.ty().clone(), device, None) }
+        unsafe { Self::new(raw, ty.clone(), device, None) }
             .ok_or_else(|| no_value("PJRT_Client_BufferFromHostBuffer"))
     }
 

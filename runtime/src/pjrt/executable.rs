@@ -218,19 +218,7 @@ impl Executable {
         index: usize,
         array: &HostArray,
     ) -> Result<Buffer, RuntimeError> {
-        let replicas = self.devices.len();
-        let device = self.devices.get(replica);
-        let device = device.ok_or(RuntimeError::ReplicaCount {
-            expected: replicas,
-            got: replica + 1,
-        })?;
-        let count = self.arguments.len();
-        let expected = self.arguments.get(index);
-        let expected = expected.ok_or(RuntimeError::ArgumentCount {
-            replica,
-            expected: count,
-            got: index + 1,
-        })?;
+        let (device, expected) = self.argument(replica, index)?;
         if array.ty() != expected {
             let (expected, got) = (expected.clone(), array.ty().clone());
             return Err(RuntimeError::ArgumentType {
@@ -240,7 +228,43 @@ impl Executable {
                 got,
             });
         }
-        Buffer::upload(array, device, Some(&self.transfers))
+        Buffer::upload(expected, array.bytes(), device, Some(&self.transfers))
+    }
+
+    /// As [`Executable::upload`], from the bytes of a value of the argument's type, wherever they are.
+    ///
+    /// # Errors
+    /// [`RuntimeError::HostLength`] for another number of bytes, and those of [`Executable::upload`].
+    pub fn upload_bytes(
+        &self,
+        replica: usize,
+        index: usize,
+        bytes: &[u8],
+    ) -> Result<Buffer, RuntimeError> {
+        let (device, ty) = self.argument(replica, index)?;
+        Buffer::upload(ty, bytes, device, Some(&self.transfers))
+    }
+
+    /// The device of a replica and the type of an argument.
+    fn argument(
+        &self,
+        replica: usize,
+        index: usize,
+    ) -> Result<(&Device, &TensorType), RuntimeError> {
+        let replicas = self.devices.len();
+        let device = self.devices.get(replica);
+        let device = device.ok_or(RuntimeError::ReplicaCount {
+            expected: replicas,
+            got: replica + 1,
+        })?;
+        let count = self.arguments.len();
+        let ty = self.arguments.get(index);
+        let ty = ty.ok_or(RuntimeError::ArgumentCount {
+            replica,
+            expected: count,
+            got: index + 1,
+        })?;
+        Ok((device, ty))
     }
 
     /// Its machine code with its types and placement, for [`Client::load`] in another process.

@@ -1,0 +1,183 @@
+//! Environments of the DSL as environments on the host: compiled for a CPU device, stepped by one program.
+
+use podracer_dsl::prelude::{Key, Spec, Tensor, Tree, i32 as i32_spec, trace, u32 as u32_spec};
+use podracer_envs::host::{Arrival, HostEnvironment, HostError, HostSpec, HostStep};
+
+use crate::{
+    Argument, Buffer, Client, Executable, HostArray, ProgramOptions, RuntimeError, SebulbaError,
+    lower,
+};
+
+/// A batch of environments that are functions of the DSL.
+pub struct CompiledEnvironments {
+    spec: HostSpec,
+    begin: Executable,
+    step: Executable,
+    /// The environments, on the device.
+    state: Vec<Buffer>,
+    /// The step that was sent.
+    under_way: Option<Vec<Buffer>>,
+}
+
+impl CompiledEnvironments {
+    /// Compiles the two functions for the device that `options` name. `begin` makes the environments and their first
+    /// observations from the run's key and the global index of the first one; `step` takes a batch of actions.
+    ///
+    /// # Errors
+    /// [`SebulbaError::Trace`] with the mistakes of the functions, [`SebulbaError::Options`] where they are not what `spec`
+    /// says, [`SebulbaError::Runtime`].
+    #[track_caller]
+    pub fn compile<S: Tree>(
+        client: &Client,
+        options: &ProgramOptions,
+        spec: HostSpec,
+        begin: impl FnOnce(Key, Tensor) -> (S, Tensor),
+        step: impl FnOnce(S, Tensor) -> (S, Arrival),
+    ) -> Result<Self, SebulbaError> {
+        let begin = trace((u32_spec([2]), i32_spec([])), |(key, first)| {
+            begin(Key::from_words(key), first)
+        })?;
+        let (state, observation) = &**begin.results();
+        let action = Spec::<Tensor>(spec.action_type());
+        let step = trace((state, &action), |(state, action)| step(state, action))?;
+        let (stepped, arrival) = &**step.results();
+        let expected = spec.arrival();
+        if **observation != spec.observation_type() || *arrival != expected || stepped != state {
+            return Err(SebulbaError::Options(format!(
+                "environments of {spec:?} show {observation}, and step from {state} to {stepped} with {arrival}: \
+                 expected {expected}"
+            )));
+        }
+        let compile = |name, lowered: crate::Lowered| {
+            let compiled = options
+                .cache
+                .compile(client, &lowered.module, &options.compile);
+            compiled.map(|(executable, _)| {
+                tracing::debug!(name, "compiled environments");
+                executable
+            })
+        };
+        Ok(CompiledEnvironments {
+            begin: compile("begin", lower("environments_begin", &begin, 1)?)?,
+            step: compile("step", lower("environments_step", &step, 1)?)?,
+            spec,
+            state: Vec::new(),
+            under_way: None,
+        })
+    }
+
+    fn expect_rest(&self) -> Result<(), HostError> {
+        if self.under_way.is_some() {
+            return Err(HostError::Order("a step is under way: receive it first"));
+        }
+        Ok(())
+    }
+}
+
+/// Runs a program of one replica.
+fn run(program: &Executable, arguments: Vec<Argument<'_>>) -> Result<Vec<Buffer>, HostError> {
+    let results = program
+        .execute(vec![arguments])
+        .map_err(HostError::failed)?;
+    Ok(results.into_iter().next().unwrap_or_default())
+}
+
+/// Copies a result into the caller's memory.
+fn fetch(buffer: Option<&Buffer>, into: &mut [u8]) -> Result<(), HostError> {
+    if let Some(buffer) = buffer {
+        into.copy_from_slice(buffer.to_host().map_err(HostError::failed)?.bytes());
+    }
+    Ok(())
+}
+
+impl HostEnvironment for CompiledEnvironments {
+    fn spec(&self) -> &HostSpec {
+        &self.spec
+    }
+
+    fn reset(&mut self, seed: u64, first: usize, step: &mut HostStep<'_>) -> Result<(), HostError> {
+        self.expect_rest()?;
+        step.check(&self.spec)?;
+        let failed = |error: RuntimeError| HostError::failed(error);
+        let key = [(seed >> 32) as u32, seed as u32]
+            .map(u32::to_le_bytes)
+            .concat();
+        let key = self.begin.upload_bytes(0, 0, &key).map_err(failed)?;
+        let first = HostArray::scalar(first as i32);
+        let first = self.begin.upload(0, 1, &first).map_err(failed)?;
+        let mut results = run(&self.begin, vec![key.into(), first.into()])?;
+        fetch(results.pop().as_ref(), step.observation)?;
+        step.begin();
+        self.state = results;
+        Ok(())
+    }
+
+    fn send(&mut self, actions: &[u8]) -> Result<(), HostError> {
+        self.expect_rest()?;
+        if self.state.is_empty() {
+            return Err(HostError::Order("`reset` comes first"));
+        }
+        let leaves = self.state.len();
+        let actions = self.step.upload_bytes(0, leaves, actions);
+        let actions = actions.map_err(HostError::failed)?;
+        let state = std::mem::take(&mut self.state);
+        let arguments = state.into_iter().chain([actions]).map(Argument::Donated);
+        let mut results = run(&self.step, arguments.collect())?;
+        self.under_way = Some(results.split_off(leaves));
+        self.state = results;
+        Ok(())
+    }
+
+    fn receive(&mut self, step: &mut HostStep<'_>) -> Result<(), HostError> {
+        step.check(&self.spec)?;
+        let arrival = self.under_way.take();
+        let arrival = arrival.ok_or(HostError::Order("`receive` comes after `send`"))?;
+        let mut rewards = vec![0; 4 * step.reward.len()];
+        let into = [
+            &mut *step.observation,
+            &mut rewards,
+            &mut *step.terminated,
+            &mut *step.truncated,
+            &mut *step.next_observation,
+        ];
+        let mut leaves = arrival.iter();
+        for into in into {
+            fetch(leaves.next(), into)?;
+        }
+        for (reward, bytes) in step.reward.iter_mut().zip(rewards.as_chunks::<4>().0) {
+            *reward = f32::from_le_bytes(*bytes);
+        }
+        Ok(())
+    }
+
+    fn snapshot(&self) -> Result<Option<Vec<u8>>, HostError> {
+        self.expect_rest()?;
+        let mut bytes = Vec::new();
+        for leaf in &self.state {
+            bytes.extend(leaf.to_host().map_err(HostError::failed)?.bytes());
+        }
+        Ok(Some(bytes))
+    }
+
+    fn restore(&mut self, snapshot: &[u8]) -> Result<(), HostError> {
+        self.expect_rest()?;
+        let types = &self.step.arguments()[..self.step.arguments().len() - 1];
+        let expected: usize = types.iter().map(|ty| ty.bytes()).sum();
+        if snapshot.len() != expected {
+            return Err(HostError::Snapshot(format!(
+                "these environments take {expected} bytes and it has {}",
+                snapshot.len()
+            )));
+        }
+        let mut rest = snapshot;
+        let mut state = Vec::with_capacity(types.len());
+        for (index, ty) in types.iter().enumerate() {
+            let (leaf, after) = rest.split_at(ty.bytes());
+            let leaf = self.step.upload_bytes(0, index, leaf);
+            state.push(leaf.map_err(HostError::failed)?);
+            rest = after;
+        }
+        self.state = state;
+        Ok(())
+    }
+}

@@ -1,0 +1,208 @@
+//! An actor thread: a batch of environments, and inference on its actor device.
+
+use std::sync::Arc;
+
+use crossbeam_channel::Sender;
+use podracer_envs::host::{HostEnvironment, StepMemory};
+
+use super::board::{Activity, Seat};
+use super::learner::Episode;
+use super::parameters::Version;
+use super::run::{Schedule, Shared};
+use super::{SebulbaShape, ThreadFailure};
+use crate::pjrt::Device;
+use crate::{Argument, Buffer, Executable, HostArray};
+
+/// The programs of an actor device.
+pub(super) struct ActorPrograms {
+    pub(super) start: Executable,
+    pub(super) act: Executable,
+    pub(super) finish: Executable,
+    /// How many leaves the published parameters have.
+    pub(super) nets: usize,
+}
+
+/// A trajectory on its way to the learner: handles, and what the host has seen of it.
+pub(super) struct Trajectory {
+    /// The leaves of the packet on each learner device.
+    pub(super) packets: Vec<Vec<Buffer>>,
+    /// The versions of the parameters that its steps were acted with, added up.
+    pub(super) versions: u64,
+    /// The episodes that ended in it, in order.
+    pub(super) episodes: Vec<Episode>,
+}
+
+/// What an actor thread is made of.
+pub(super) struct Actor {
+    pub(super) shared: Arc<Shared>,
+    pub(super) programs: Arc<ActorPrograms>,
+    pub(super) environment: Box<dyn HostEnvironment>,
+    /// Its number, and that of its seat.
+    pub(super) index: usize,
+    /// Which of the actor devices is its.
+    pub(super) device: usize,
+    pub(super) learners: Arc<[Device]>,
+    pub(super) shape: SebulbaShape,
+    pub(super) schedule: Schedule,
+    pub(super) seed: u64,
+    pub(super) queue: Sender<Trajectory>,
+}
+
+/// What an actor has between two steps.
+struct Acting {
+    memory: StepMemory,
+    /// The last step, on the device.
+    arrival: Vec<Buffer>,
+    /// The actor's state, on the device.
+    state: Vec<Buffer>,
+    running: Vec<Episode>,
+}
+
+impl Actor {
+    /// Acts until the run is over.
+    pub(super) fn run(mut self) -> Result<(), ThreadFailure> {
+        let shared = Arc::clone(&self.shared);
+        let seat = &shared.seats[self.index];
+        let environments = self.environment.spec().environments;
+        let first = self.index * environments;
+        let key = HostArray::from_slice([2], &[(self.seed >> 32) as u32, self.seed as u32])?;
+        let start = &self.programs.start;
+        let key = start.upload(0, 0, &key)?;
+        let index = start.upload(0, 1, &HostArray::scalar(first as i32))?;
+        let state = only(start.execute(vec![vec![key.into(), index.into()]])?);
+        let mut memory = StepMemory::new(self.environment.spec());
+        seat.begin(Activity::Environment, 0);
+        self.environment
+            .reset(self.seed, first, &mut memory.step())?;
+        seat.begin(Activity::Inference, 0);
+        let mut acting = Acting {
+            arrival: self.upload(&mut memory)?,
+            memory,
+            state,
+            running: vec![Episode::default(); environments],
+        };
+        // Ends with the run: then there are no parameters to act with, or there is nobody to send to.
+        for number in 0.. {
+            let Some(trajectory) = self.trajectory(seat, number, &mut acting)? else {
+                break;
+            };
+            seat.begin(Activity::WaitingForRoom, 0);
+            if self.queue.send(trajectory).is_err() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Acts one trajectory; none where the run is over.
+    fn trajectory(
+        &mut self,
+        seat: &Seat,
+        number: u64,
+        acting: &mut Acting,
+    ) -> Result<Option<Trajectory>, ThreadFailure> {
+        let mut nets = None;
+        if let Schedule::Deterministic { lag } = self.schedule {
+            let wanted = number.saturating_sub(lag as u64);
+            seat.begin(Activity::WaitingForParameters, wanted);
+            nets = self.shared.parameters.exactly(wanted);
+        }
+        let (mut versions, mut episodes) = (0, Vec::new());
+        for step in 0..self.shape.unroll {
+            if self.schedule == Schedule::FreeRunning {
+                nets = self.shared.parameters.latest();
+            }
+            let Some(nets) = nets.as_deref().filter(|_| !self.shared.is_closed()) else {
+                return Ok(None);
+            };
+            versions += nets.number;
+            seat.begin(Activity::Inference, 0);
+            let actions = self.act(nets, acting)?;
+            seat.begin(Activity::Environment, 0);
+            self.environment
+                .step(actions.bytes(), &mut acting.memory.step())?;
+            seat.begin(Activity::Inference, 0);
+            acting.arrival = self.upload(&mut acting.memory)?;
+            seat.begin(Activity::Host, 0);
+            count_episodes(&acting.memory, step, &mut acting.running, &mut episodes);
+        }
+        seat.begin(Activity::Sending, 0);
+        let packets = self.send(acting)?;
+        Ok(Some(Trajectory {
+            packets,
+            versions,
+            episodes,
+        }))
+    }
+
+    /// One inference: the actions, on the host.
+    fn act(&self, nets: &Version, acting: &mut Acting) -> Result<HostArray, ThreadFailure> {
+        let kept = nets.leaves[self.device].iter().map(Argument::Kept);
+        let state = std::mem::take(&mut acting.state);
+        let arguments = kept
+            .chain(state.into_iter().map(Argument::Donated))
+            .chain(acting.arrival.iter().map(Argument::Kept));
+        let mut results = only(self.programs.act.execute(vec![arguments.collect()])?).into_iter();
+        let actions = results.next();
+        acting.state = results.collect();
+        let actions = actions.expect("`act` gives actions and a state");
+        Ok(actions.to_host()?)
+    }
+
+    /// Splits the trajectory and copies each part to its learner.
+    fn send(&self, acting: &Acting) -> Result<Vec<Vec<Buffer>>, ThreadFailure> {
+        let arguments = acting.state.iter().chain(&acting.arrival);
+        let arguments = arguments.map(Argument::Kept).collect();
+        let leaves = only(self.programs.finish.execute(vec![arguments])?);
+        let each = leaves.len() / self.learners.len();
+        let parts = leaves.chunks(each).zip(self.learners.iter());
+        parts
+            .map(|(part, learner)| {
+                let copies = part.iter().map(|leaf| leaf.copy_to(learner));
+                Ok(copies.collect::<Result<_, _>>()?)
+            })
+            .collect()
+    }
+
+    /// Puts the last step on the device: the last arguments of `act`.
+    fn upload(&self, memory: &mut StepMemory) -> Result<Vec<Buffer>, ThreadFailure> {
+        let act = &self.programs.act;
+        let leaves = act.arguments().len() - self.programs.nets - self.state_leaves();
+        let first = act.arguments().len() - leaves;
+        let uploaded = memory
+            .leaves()
+            .enumerate()
+            .map(|(i, bytes)| act.upload_bytes(0, first + i, bytes));
+        Ok(uploaded.collect::<Result<_, _>>()?)
+    }
+
+    /// All results of `act` but the actions.
+    fn state_leaves(&self) -> usize {
+        self.programs.act.results().len() - 1
+    }
+}
+
+/// The results of the only replica.
+fn only(results: Vec<Vec<Buffer>>) -> Vec<Buffer> {
+    results.into_iter().next().unwrap_or_default()
+}
+
+/// Adds a step to the episodes that run, and moves those that ended to `ended`.
+fn count_episodes(
+    memory: &StepMemory,
+    step: usize,
+    running: &mut [Episode],
+    ended: &mut Vec<Episode>,
+) {
+    for (i, (episode, reward)) in running.iter_mut().zip(memory.reward()).enumerate() {
+        episode.episode_return += reward;
+        episode.length += 1;
+        let (terminated, truncated) = memory.ended(i);
+        if terminated || truncated {
+            ended.push(Episode {
+                step,
+                ..std::mem::take(episode)
+            });
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The board on which every thread says what it is doing: where time goes, and who waits for whom.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+/// What a thread is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activity {
+    /// Bookkeeping on the host between the others.
+    Host,
+    /// An actor: its environments step.
+    Environment,
+    /// An actor: observations go to the device, the device acts, actions come back.
+    Inference,
+    /// An actor: a trajectory is split and sent to the learners.
+    Sending,
+    /// An actor: the parameters it is to act with are not published yet.
+    WaitingForParameters,
+    /// An actor: the queue to the learner is full.
+    WaitingForRoom,
+    /// The learner: a trajectory is not there yet.
+    WaitingForTrajectory,
+    /// The learner: the devices update.
+    Update,
+    /// The learner: parameters go to the actor devices.
+    Publishing,
+    /// The learner: all updates asked for are done.
+    Idle,
+    /// The thread has ended.
+    Ended,
+}
+
+impl Activity {
+    const ALL: [Activity; 11] = [
+        Activity::Host,
+        Activity::Environment,
+        Activity::Inference,
+        Activity::Sending,
+        Activity::WaitingForParameters,
+        Activity::WaitingForRoom,
+        Activity::WaitingForTrajectory,
+        Activity::Update,
+        Activity::Publishing,
+        Activity::Idle,
+        Activity::Ended,
+    ];
+
+    /// A sentence without its subject; `about` is what [`Seat::begin`] was given.
+    fn describe(self, about: u64) -> String {
+        match self {
+            Activity::Host => "is between two steps".to_owned(),
+            Activity::Environment => "steps its environments".to_owned(),
+            Activity::Inference => "waits for its device to act".to_owned(),
+            Activity::Sending => "sends a trajectory".to_owned(),
+            Activity::WaitingForParameters => {
+                format!("waits for parameters {about} of the learner")
+            }
+            Activity::WaitingForRoom => {
+                "waits for the learner to take a trajectory, its queue is full".to_owned()
+            }
+            Activity::WaitingForTrajectory => {
+                format!("waits for a trajectory of actor thread {about}")
+            }
+            Activity::Update => format!("waits for its devices to do update {about}"),
+            Activity::Publishing => format!("sends parameters {about} to the actor devices"),
+            Activity::Idle => "has done all updates asked for".to_owned(),
+            Activity::Ended => "has ended".to_owned(),
+        }
+    }
+}
+
+/// A thread's place on the board.
+pub(super) struct Seat {
+    name: String,
+    now: Mutex<Now>,
+}
+
+struct Now {
+    activity: Activity,
+    about: u64,
+    since: Instant,
+    spent: [Duration; Activity::ALL.len()],
+}
+
+impl Seat {
+    pub(super) fn new(name: String) -> Self {
+        Seat {
+            name,
+            now: Mutex::new(Now {
+                activity: Activity::Host,
+                about: 0,
+                since: Instant::now(),
+                spent: [Duration::ZERO; Activity::ALL.len()],
+            }),
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// From now on the thread does this; `about` is a number that its description names.
+    pub(super) fn begin(&self, activity: Activity, about: u64) {
+        let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        let instant = Instant::now();
+        let (before, spent) = (now.activity, instant - now.since);
+        now.spent[before as usize] += spent;
+        now.activity = activity;
+        now.about = about;
+        now.since = instant;
+    }
+
+    /// When its present activity began, and the description of it. None of a thread that has ended.
+    pub(super) fn doing(&self) -> Option<(Instant, String)> {
+        let now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        let doing = format!(
+            "{} {} (for {:.1} s)",
+            self.name,
+            now.activity.describe(now.about),
+            now.since.elapsed().as_secs_f64()
+        );
+        (now.activity != Activity::Ended).then_some((now.since, doing))
+    }
+
+    pub(super) fn times(&self) -> ThreadTimes {
+        let now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spent = now.spent;
+        spent[now.activity as usize] += now.since.elapsed();
+        ThreadTimes {
+            thread: self.name.clone(),
+            spent,
+        }
+    }
+}
+
+/// Where the time of a thread went since it began.
+#[derive(Clone, Debug)]
+pub struct ThreadTimes {
+    /// Its name.
+    pub thread: String,
+    spent: [Duration; Activity::ALL.len()],
+}
+
+impl ThreadTimes {
+    /// The time spent so.
+    #[must_use]
+    pub fn of(&self, activity: Activity) -> Duration {
+        self.spent[activity as usize]
+    }
+
+    /// All of it, its end not counted.
+    #[must_use]
+    pub fn total(&self) -> Duration {
+        let counts = |activity: &&Activity| **activity != Activity::Ended;
+        let counted = Activity::ALL.iter().filter(counts);
+        counted.map(|&activity| self.of(activity)).sum()
+    }
+
+    /// The time since an earlier reading.
+    #[must_use]
+    pub fn since(&self, earlier: &ThreadTimes) -> ThreadTimes {
+        ThreadTimes {
+            thread: self.thread.clone(),
+            spent: std::array::from_fn(|i| self.spent[i].saturating_sub(earlier.spent[i])),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_moment_is_spent_in_one_activity() {
+        let seat = Seat::new("actor thread 0".to_owned());
+        let began = Instant::now();
+        seat.begin(Activity::Environment, 0);
+        std::thread::sleep(Duration::from_millis(20));
+        seat.begin(Activity::WaitingForParameters, 7);
+        let (_, doing) = seat.doing().unwrap();
+        assert!(
+            doing.starts_with("actor thread 0 waits for parameters 7 of the learner (for 0."),
+            "{doing}"
+        );
+        let earlier = seat.times();
+        assert!(earlier.of(Activity::Environment) >= Duration::from_millis(20));
+        seat.begin(Activity::Ended, 0);
+        assert!(seat.doing().is_none());
+        let times = seat.times();
+        assert_eq!(
+            times.since(&earlier).of(Activity::Environment),
+            Duration::ZERO
+        );
+        let unaccounted = began.elapsed().saturating_sub(times.total());
+        assert!(unaccounted < Duration::from_millis(10), "{unaccounted:?}");
+    }
+
+    #[test]
+    fn all_lists_the_activities_in_order() {
+        for (i, activity) in Activity::ALL.into_iter().enumerate() {
+            assert_eq!(activity as usize, i);
+        }
+    }
+}

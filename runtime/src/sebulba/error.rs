@@ -1,0 +1,61 @@
+//! What ends a Sebulba run, and who.
+
+use std::time::Duration;
+
+use podracer_dsl::prelude::TraceErrors;
+use podracer_envs::host::HostError;
+
+use crate::RuntimeError;
+
+/// Why a run of Sebulba does not start, or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum SebulbaError {
+    /// The mistakes of the trace, with the user's lines.
+    #[error(transparent)]
+    Trace(#[from] TraceErrors),
+    /// What the runtime says, outside of the threads.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// Sizes, devices or environments that do not fit together.
+    #[error("{0}")]
+    Options(String),
+    /// A thread ended.
+    #[error("{thread} {failure}")]
+    Thread {
+        /// Its name.
+        thread: String,
+        /// Why.
+        failure: ThreadFailure,
+    },
+    /// No thread did anything for too long.
+    #[error("nothing happened for {} s: {}", after.as_secs_f64(), doing.join("; "))]
+    Stalled {
+        /// For how long.
+        after: Duration,
+        /// What each thread is doing, and since when.
+        doing: Vec<String>,
+    },
+    /// The run ended with an error before.
+    #[error("the run ended with an error before")]
+    Over,
+}
+
+/// Why a thread ended.
+#[derive(Debug, thiserror::Error)]
+pub enum ThreadFailure {
+    /// Code in it panicked.
+    #[error("panicked: {0}")]
+    Panicked(String),
+    /// Its environments ended in an error.
+    #[error("was stopped by its environments: {0}")]
+    Environment(#[from] HostError),
+    /// A device or the runtime ended in an error.
+    #[error("was stopped by its device: {0}")]
+    Runtime(#[from] RuntimeError),
+}
+
+impl From<crate::ExecuteError> for ThreadFailure {
+    fn from(error: crate::ExecuteError) -> Self {
+        RuntimeError::from(error).into()
+    }
+}

@@ -1,0 +1,222 @@
+//! The programs of a run, traced and lowered: what is scheduled, before there is any device.
+
+use podracer_compiler::Func;
+use podracer_dsl::prelude::{
+    Key, Path, Placed, Replicas, Spec, Tensor, TensorType, Traced, Tree, i32 as i32_spec, pmean,
+    trace, u32 as u32_spec,
+};
+use podracer_dsl::trace_replicated;
+use podracer_envs::host::{Arrival, HostSpec};
+
+use super::SebulbaError;
+use crate::RuntimeError;
+use crate::program::{Lowered, lower};
+
+/// What Sebulba schedules: functions of the DSL, each a program.
+pub trait SebulbaFunctions {
+    /// What is acted with: a part of the learner's state.
+    type Nets: Tree;
+    /// The learner's state that is equal on all learner devices.
+    type Learner: Tree;
+    /// The learner's state of which each learner device has its own.
+    type Experience: Tree;
+    /// What an actor thread keeps on its device.
+    type Actor: Tree;
+    /// What an actor thread sends to a learner device.
+    type Packet: Tree;
+    /// Scalars of an update, f32 `[]`.
+    type Metrics: Tree;
+
+    /// The learner at the start of a run, from the run's key.
+    fn init(&self, key: Key) -> Placed<Self::Learner, Self::Experience>;
+    /// The leaves of the learner's state that are acted with, as they are.
+    fn nets(&self, learner: &Self::Learner) -> Self::Nets;
+    /// An actor thread at the start of a run, from the run's key and the global index of its first environment. i32 `[]`
+    fn start(&self, key: Key, first: Tensor) -> Self::Actor;
+    /// One inference: the outcome of the last step goes in, the actions of the next come out.
+    fn act(&self, nets: &Self::Nets, actor: Self::Actor, arrival: Arrival)
+    -> (Tensor, Self::Actor);
+    /// The trajectory after its last outcome: a share for each learner device.
+    fn finish(&self, actor: Self::Actor, arrival: Arrival) -> Vec<Self::Packet>;
+    /// One cycle: learns from one packet of every actor thread, in their order. What is averaged over learner devices is
+    /// averaged here, but for the metrics.
+    fn learn(
+        &self,
+        state: Placed<Self::Learner, Self::Experience>,
+        packets: Vec<Self::Packet>,
+    ) -> (Placed<Self::Learner, Self::Experience>, Self::Metrics);
+}
+
+/// The sizes of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SebulbaShape {
+    /// Actor threads, of all actor devices together.
+    pub threads: usize,
+    /// Learner devices.
+    pub learners: usize,
+    /// Steps of a trajectory.
+    pub unroll: usize,
+}
+
+/// The programs of a run.
+#[derive(Clone, Debug)]
+pub struct SebulbaLoop {
+    pub(super) shape: SebulbaShape,
+    pub(super) environments: HostSpec,
+    pub(super) init: SebulbaProgram,
+    pub(super) start: SebulbaProgram,
+    pub(super) act: SebulbaProgram,
+    pub(super) finish: SebulbaProgram,
+    pub(super) learn: SebulbaProgram,
+    /// Which leaves of the learner's state are published, and how they are called.
+    pub(super) nets: Vec<(usize, String)>,
+    /// How many leaves the learner's state has.
+    pub(super) state_leaves: usize,
+    /// How the metrics are called.
+    pub(super) metrics: Vec<String>,
+}
+
+/// One of the programs.
+#[derive(Clone, Debug)]
+pub struct SebulbaProgram {
+    /// What it does: `init`, `start`, `act`, `finish`, `learn`.
+    pub name: &'static str,
+    /// As traced.
+    pub func: Func,
+    /// As lowered.
+    pub lowered: Lowered,
+}
+
+impl SebulbaLoop {
+    /// Traces and lowers all programs.
+    ///
+    /// # Errors
+    /// Every mistake of the trace that comes first, with the user's lines; [`SebulbaError::Options`] for functions that do
+    /// not fit each other or the environments.
+    #[track_caller]
+    pub fn trace<F: SebulbaFunctions>(
+        name: &str,
+        shape: SebulbaShape,
+        environments: &HostSpec,
+        functions: &F,
+    ) -> Result<Self, SebulbaError> {
+        let key = || u32_spec([2]);
+        let init = trace_replicated(shape.learners, (key(),), |(key,)| {
+            functions.init(Key::from_words(key))
+        })?;
+        let start = trace((key(), i32_spec([])), |(key, first)| {
+            functions.start(Key::from_words(key), first)
+        })?;
+        let learner: Spec<Placed<F::Learner, F::Experience>> = init.results().clone();
+        let picked = trace((learner.clone(),), |(state,)| {
+            functions.nets(&state.replicated)
+        })?;
+        let (nets, actor) = (picked.results().clone(), start.results().clone());
+        let arrival = environments.arrival();
+        let act = trace((&nets, &actor, &arrival), |(nets, actor, arrival)| {
+            functions.act(&nets, actor, arrival)
+        })?;
+        let finish = trace((&actor, &arrival), |(actor, arrival)| {
+            functions.finish(actor, arrival)
+        })?;
+        let (action, acted) = &**act.results();
+        expect("`act` gives actions", &environments.action_type(), action)?;
+        same("`act` changes the actor's state", &actor, acted)?;
+        let shares = finish.results().iter().collect::<Vec<_>>();
+        let Some(packet) = shares.first().filter(|_| shares.len() == shape.learners) else {
+            return Err(SebulbaError::Options(format!(
+                "`finish` gives {} packets and there are {} learner devices",
+                shares.len(),
+                shape.learners
+            )));
+        };
+        for share in &shares {
+            same("`finish` gives packets of several types", packet, share)?;
+        }
+        let packets = vec![Spec::clone(packet); shape.threads];
+        let learn = trace_replicated(shape.learners, (&learner, packets), |(state, packets)| {
+            let (state, metrics) = functions.learn(state, packets);
+            (state, pmean(metrics, Replicas))
+        })?;
+        let (learnt, metrics) = &**learn.results();
+        same("`learn` changes the learner's state", &learner, learnt)?;
+        Ok(SebulbaLoop {
+            nets: published(&picked)?,
+            state_leaves: learner.leaves().len(),
+            metrics: names(metrics),
+            init: lowered(name, "init", shape.learners, &init)?,
+            start: lowered(name, "start", 1, &start)?,
+            act: lowered(name, "act", 1, &act)?,
+            finish: lowered(name, "finish", 1, &finish)?,
+            learn: lowered(name, "learn", shape.learners, &learn)?,
+            environments: environments.clone(),
+            shape,
+        })
+    }
+
+    /// Its sizes.
+    #[must_use]
+    pub fn shape(&self) -> SebulbaShape {
+        self.shape
+    }
+
+    /// What the actor threads run over and over, and what the learner does.
+    #[must_use]
+    pub fn programs(&self) -> [&SebulbaProgram; 3] {
+        [&self.act, &self.finish, &self.learn]
+    }
+}
+
+fn lowered<A: Tree, R: Tree>(
+    name: &str,
+    program: &'static str,
+    replicas: usize,
+    traced: &Traced<A, R>,
+) -> Result<SebulbaProgram, RuntimeError> {
+    Ok(SebulbaProgram {
+        name: program,
+        func: traced.func().clone(),
+        lowered: lower(&format!("{name}_{program}"), traced, replicas)?,
+    })
+}
+
+/// Which of the arguments are the results.
+fn published<A: Tree, N: Tree>(
+    picked: &Traced<A, N>,
+) -> Result<Vec<(usize, String)>, SebulbaError> {
+    let func = picked.func();
+    let results = func.results.iter().zip(names(picked.results()));
+    results
+        .map(|(result, name)| {
+            let leaf = func.params.iter().position(|param| param == result);
+            leaf.map(|leaf| (leaf, name.clone())).ok_or_else(|| {
+                SebulbaError::Options(format!(
+                    "`nets` must give leaves of the learner's state as they are, and `{name}` is computed"
+                ))
+            })
+        })
+        .collect()
+}
+
+fn names<T: Tree>(spec: &Spec<T>) -> Vec<String> {
+    let name = |(path, _): (Path, TensorType)| path.to_string();
+    spec.leaves().into_iter().map(name).collect()
+}
+
+fn expect(what: &str, expected: &TensorType, got: &TensorType) -> Result<(), SebulbaError> {
+    if expected == got {
+        return Ok(());
+    }
+    Err(SebulbaError::Options(format!(
+        "{what} {got} and the environments take {expected}"
+    )))
+}
+
+fn same<T: Tree>(problem: &str, one: &Spec<T>, other: &Spec<T>) -> Result<(), SebulbaError> {
+    if one == other {
+        return Ok(());
+    }
+    Err(SebulbaError::Options(format!(
+        "{problem}: {one} and {other}"
+    )))
+}
