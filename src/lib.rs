@@ -4,6 +4,7 @@
 //! - The facade: [`prelude`], and the crates of the house under short names ([`compiler`], [`dsl`], [`stdlib`], [`envs`],
 //!   [`runtime`]).
 //! - [`anakin`]: an agent in an environment as one program that trains, where the runtime's loop meets stdlib's agents.
+//! - [`sebulba`]: an agent that acts and learns on different devices, in environments on the host.
 //! - The command line ([`cli`]): experiments ([`experiments`]) as settings ([`settings`]) that become a training loop
 //!   ([`training`]), which leaves a run directory ([`run_directory`]) behind.
 //!
@@ -20,6 +21,7 @@ pub mod experiments;
 mod files;
 pub mod parameters;
 pub mod run_directory;
+pub mod sebulba;
 pub mod settings;
 pub mod training;
 
@@ -32,6 +34,7 @@ pub use podracer_stdlib as stdlib;
 /// What a program of one's own imports: `use podracer::prelude::*;`.
 pub mod prelude {
     pub use crate::anakin::{Anakin, CompiledAnakin, TrainingMetrics, TrainingState};
+    pub use crate::sebulba::Sebulba;
     pub use podracer_dsl::prelude::*;
     pub use podracer_envs::{
         AutoReset, Bounds, Environment, Space, TimeLimit, TimeStep, WithStatistics,

@@ -82,6 +82,11 @@ pub trait Run {
     /// What the runtime reports.
     fn parameters(&self) -> Result<Vec<(String, HostArray)>>;
 
+    /// Where the time went so far, in seconds, by thread and activity; nothing of a loop that is one program.
+    fn times(&self) -> Vec<(String, f64)> {
+        Vec::new()
+    }
+
     /// Measures what the experiment's own test of success asks for, after the last call (a greedy policy's return, say): names and
     /// values, which end up in the result under `evaluation`. Nothing by default.
     ///
@@ -105,6 +110,10 @@ pub struct CallMetrics {
     pub recent_returns: Vec<f32>,
     /// Episodes completed in this call.
     pub episodes: u64,
+    /// Named values of the whole call: where its time went, what waited.
+    pub per_call: Vec<(String, f64)>,
+    /// Where its time went, in a few words.
+    pub note: String,
 }
 
 impl CallMetrics {

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::format::bytes;
 use super::target::Target;
 use super::{Build, Console};
-use crate::settings::{Overrides, Settings, load};
+use crate::settings::{Overrides, Settings, UsageError, load};
 
 /// What is known of a compiled loop without the machine.
 #[derive(Debug, Serialize)]
@@ -59,6 +59,12 @@ pub(super) fn check(
 ) -> Result<u8> {
     let machine = Target::parse(target)?;
     let mut settings = load(experiment, overrides)?;
+    if settings.sebulba.is_some() {
+        return Err(UsageError::new(format!(
+            "{experiment} has [sebulba], which is several programs: `check` compiles loops that are one"
+        ))
+        .into());
+    }
     let topology = machine.open()?;
     let devices = topology.devices()?;
     spread(&mut settings, devices, console);

@@ -12,11 +12,11 @@ pub(super) fn list(console: &mut Console<'_>) -> Result<u8> {
     for one in &BUILT_IN {
         let settings = load(one.name, &Overrides::default())?;
         text += &format!(
-            "{:<14} {:<7} {:<10} {:>4} environments, {:>4} steps   {}\n",
+            "{:<20} {:<7} {:<10} {:>4} environments, {:>4} steps   {}\n",
             one.name,
             settings.agent.kind(),
             settings.environment.name(),
-            settings.anakin.environments,
+            settings.shape().0,
             count(settings.train.steps as f64),
             settings.description,
         );

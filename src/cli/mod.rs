@@ -19,6 +19,7 @@ mod train;
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -61,6 +62,12 @@ enum Command {
         /// Environment steps in all
         #[arg(long, allow_negative_numbers = true)]
         steps: Option<u64>,
+        /// With [sebulba]: the devices that act (`0`, `0,1`) [default: a quarter of the devices]
+        #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
+        actors: Option<Vec<usize>>,
+        /// With [sebulba]: the devices that learn (`1,2,3`) [default: those that do not act]
+        #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
+        learners: Option<Vec<usize>>,
         /// The run directory [default: the next free runs/<EXPERIMENT>-<seed>-<n>]
         #[arg(long, value_name = "FOLDER")]
         run_dir: Option<PathBuf>,
@@ -213,12 +220,16 @@ pub fn run(
             experiment,
             seed,
             steps,
+            actors,
+            learners,
             run_dir,
             json,
         } => {
             let overrides = Overrides {
                 seed,
                 steps,
+                actors,
+                learners,
                 devices: experiment.devices,
                 set: experiment.set,
             };
@@ -310,7 +321,18 @@ impl Console<'_> {
 /// Opens the devices that the settings ask for.
 fn open(settings: &Settings) -> Result<Client> {
     let plugin = Plugin::load(&settings.train.platform)?;
-    Ok(Client::new(plugin, ClientOptions::default())?)
+    // Where actors and learners are on different devices, a CPU has as many as are named.
+    let named = settings.sebulba.as_ref().map_or(0, |sebulba| {
+        let devices = match &settings.train.devices {
+            Devices::All => 0,
+            Devices::Count(count) => *count,
+            Devices::List(list) => list.iter().map(|index| index + 1).max().unwrap_or(0),
+        };
+        devices.max(sebulba.devices_named())
+    });
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let cpu_devices = (plugin.name() == "cpu" && named > cores).then_some(named);
+    Ok(Client::new(plugin, ClientOptions { cpu_devices })?)
 }
 
 /// Logs to standard error, as `PODRACER_LOG` or else `RUST_LOG` says; warnings where neither says anything.

@@ -48,12 +48,18 @@ impl Progress {
         steps: u64,
         per_second: f64,
         mean_return: Option<f64>,
+        note: &str,
     ) {
         let mean = mean_return.map_or_else(|| "-".to_owned(), |mean| format!("{mean:.2}"));
         let speed = count(per_second);
         match self {
             Self::Bar(bar) => {
-                bar.set_message(format!("{speed} steps/s  mean return {mean}"));
+                let note = if note.is_empty() {
+                    String::new()
+                } else {
+                    format!("  {note}")
+                };
+                bar.set_message(format!("{speed} steps/s  mean return {mean}{note}"));
                 bar.set_position(steps.min(bar.length().unwrap_or(steps)));
             }
             Self::Lines { total, shown } => {
@@ -64,6 +70,9 @@ impl Progress {
                     console.say(&format!(
                         "{steps} of {total} steps, {speed} steps/s, mean return {mean}"
                     ));
+                    if !note.is_empty() {
+                        console.say(&format!("  {note}"));
+                    }
                 }
             }
         }

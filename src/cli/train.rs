@@ -48,6 +48,9 @@ pub(super) struct Outcome {
     pub(super) mean_return: Option<f64>,
     pub(super) mean_return_episodes: usize,
     pub(super) evaluation: BTreeMap<String, f64>,
+    /// Where the time of each thread went.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) seconds_of_threads: BTreeMap<String, f64>,
     pub(super) params_sha256: String,
     pub(super) interrupted: bool,
     pub(super) run_dir: String,
@@ -62,10 +65,18 @@ pub(super) fn train(
     let mut settings = load(order.experiment, order.overrides)?;
     let client = open(&settings)?;
     let platform = client.platform().to_owned();
-    let devices = settings
+    let mut devices = settings
         .train
         .devices
         .resolve(client.devices().len(), &platform)?;
+    if let Some(sebulba) = &mut settings.sebulba {
+        if let Some(warning) = sebulba.decide(&devices)? {
+            console.say(&format!("warning: {warning}"));
+        }
+        devices = [&sebulba.actors[..], &sebulba.learners].concat();
+        devices.sort_unstable();
+        devices.dedup();
+    }
     settings.check_division(devices.len())?;
     let training = build(&settings)?;
     let xla = settings.xla_options(training.xla_options(&platform, devices.len()));
@@ -77,7 +88,7 @@ pub(super) fn train(
     let mut directory = RunDirectory::create(order.run_dir, &settings, &recorded)?;
 
     let plan = settings.plan();
-    let total = plan.calls * plan.steps_per_update * settings.anakin.updates_per_call as u64;
+    let total = plan.calls * plan.steps_per_update * settings.shape().2 as u64;
     let mut progress = Progress::new(console, total);
     let mut run = start(&*training, &client, &devices, &settings, &xla)?;
     progress.compiled(console, run.compile_seconds());
@@ -87,11 +98,18 @@ pub(super) fn train(
             break;
         }
         tally.call(&mut *run, &mut directory)?;
-        progress.advance(console, tally.env_steps, tally.speed_now, tally.mean_return);
+        progress.advance(
+            console,
+            tally.env_steps,
+            tally.speed_now,
+            tally.mean_return,
+            &tally.note,
+        );
     }
     progress.finish();
     // Between the last call's end and here nothing is measured any more: the rest may take its time.
     let interrupted = tally.calls < plan.calls;
+    let times = run.times();
     let evaluation = if interrupted {
         Vec::new()
     } else {
@@ -118,6 +136,7 @@ pub(super) fn train(
         mean_return: tally.mean_return,
         mean_return_episodes: tally.mean_return_episodes,
         evaluation: evaluation.into_iter().collect(),
+        seconds_of_threads: times.into_iter().collect(),
         params_sha256: sha256(&parameters),
         interrupted,
         run_dir: directory.path().display().to_string(),
@@ -174,6 +193,7 @@ struct Tally {
     speed_now: f64,
     mean_return: Option<f64>,
     mean_return_episodes: usize,
+    note: String,
     points: Vec<Point>,
 }
 
@@ -198,6 +218,7 @@ impl Tally {
             speed_now: 0.0,
             mean_return: None,
             mean_return_episodes: 0,
+            note: String::new(),
             points: Vec::new(),
         }
     }
@@ -218,6 +239,7 @@ impl Tally {
         self.speed_now = call.env_steps as f64 / seconds.max(f64::MIN_POSITIVE);
         self.mean_return = call.mean_return();
         self.mean_return_episodes = call.recent_returns.len();
+        self.note.clone_from(&call.note);
         self.points
             .extend(self.mean_return.map(|mean| (self.env_steps, mean)));
         self.began.get_or_insert(began);

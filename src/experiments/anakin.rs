@@ -115,6 +115,7 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Run for AnakinRun<E
             per_update: metrics.per_update()?,
             recent_returns: self.recent.iter().copied().collect(),
             episodes: metrics.episodes,
+            ..CallMetrics::default()
         })
     }
 

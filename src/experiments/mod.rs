@@ -1,6 +1,7 @@
 //! The built-in experiments: their settings, and how settings become a training loop.
 
 mod anakin;
+mod sebulba;
 mod shortest_paths;
 
 use std::rc::Rc;
@@ -16,6 +17,7 @@ use crate::settings::{AgentSettings, EnvironmentSettings, Settings, UsageError};
 use crate::training::Training;
 
 use anakin::{AnakinTraining, Evaluation};
+use sebulba::{SebulbaTraining, hosts};
 use shortest_paths::shortest_paths;
 
 /// An experiment that comes with the program.
@@ -34,8 +36,9 @@ macro_rules! built_in {
 }
 
 /// Every built-in experiment.
-pub static BUILT_IN: [BuiltIn; 5] = built_in![
+pub static BUILT_IN: [BuiltIn; 6] = built_in![
     "cartpole-ppo",
+    "cartpole-sebulba-ppo",
     "catch-ppo",
     "catch-online",
     "gridworld-ppo",
@@ -120,7 +123,7 @@ fn with_agent<E: Environment<Observation = Tensor>>(
                 exact_shuffle: ppo.exact_shuffle,
                 ..Ppo::new(observation, action)
             };
-            Ok(anakin(settings, environment, agent, grid))
+            training(settings, environment, agent, grid)
         }
         AgentSettings::Online(online) => {
             let rate = rate(online.learning_rate, online.anneal_learning_rate, 1);
@@ -136,17 +139,23 @@ fn with_agent<E: Environment<Observation = Tensor>>(
                 value_cost: online.value_cost,
                 ..OnlineActorCritic::new(observation, action)
             };
-            Ok(anakin(settings, environment, agent, grid))
+            training(settings, environment, agent, grid)
         }
     }
 }
 
-fn anakin<E: Environment<Observation = Tensor>, A: Agent<Observation = Tensor>>(
+fn training<E: Environment<Observation = Tensor>, A: Agent<Observation = Tensor>>(
     settings: &Settings,
     environment: E,
     agent: A,
     grid: Option<GridWorld>,
-) -> Box<dyn Training> {
+) -> Result<Box<dyn Training>> {
+    if let Some(shape) = &settings.sebulba {
+        let hosts = hosts(settings, environment, shape);
+        return Ok(Box::new(SebulbaTraining::new(
+            settings, shape, agent, hosts,
+        )));
+    }
     let evaluation = grid.map(|grid| {
         let agent = agent.clone();
         let walk: Evaluation<A> =
@@ -154,12 +163,12 @@ fn anakin<E: Environment<Observation = Tensor>, A: Agent<Observation = Tensor>>(
         walk
     });
     let shape = &settings.anakin;
-    Box::new(AnakinTraining {
+    Ok(Box::new(AnakinTraining {
         anakin: Anakin::new(environment, agent)
             .named(&settings.experiment)
             .environments(shape.environments)
             .unroll(shape.unroll)
             .updates_per_call(shape.updates_per_call),
         evaluation,
-    })
+    }))
 }

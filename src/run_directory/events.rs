@@ -91,6 +91,8 @@ impl Events {
             if done == call.updates {
                 let speed = call.env_steps as f64 / seconds.max(f64::MIN_POSITIVE);
                 value.push(Scalar::new("env_steps_per_second", speed as f32));
+                let per_call = call.per_call.iter();
+                value.extend(per_call.map(|(tag, value)| Scalar::new(tag, *value as f32)));
                 value.extend(
                     call.mean_return()
                         .map(|mean| Scalar::new("mean_return", mean as f32)),

@@ -36,6 +36,7 @@ fn call() -> CallMetrics {
         per_update: vec![("loss".to_owned(), vec![0.1, f32::NAN])],
         recent_returns: vec![1.0, -1.0, 1.0, 1.0],
         episodes: 4,
+        ..CallMetrics::default()
     }
 }
 

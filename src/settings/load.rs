@@ -24,6 +24,10 @@ pub struct Overrides {
     pub steps: Option<u64>,
     /// `--devices`
     pub devices: Option<Devices>,
+    /// `--actors`
+    pub actors: Option<Vec<usize>>,
+    /// `--learners`
+    pub learners: Option<Vec<usize>>,
     /// `--set`, each as `table.key=value`.
     pub set: Vec<String>,
 }
@@ -53,6 +57,22 @@ pub fn load(experiment: &str, overrides: &Overrides) -> Result<Settings> {
     }
     if let Some(devices) = &overrides.devices {
         settings.train.devices = devices.clone();
+    }
+    for (flag, named) in [
+        ("actors", &overrides.actors),
+        ("learners", &overrides.learners),
+    ] {
+        let Some(named) = named else { continue };
+        let Some(sebulba) = &mut settings.sebulba else {
+            return Err(UsageError::new(format!(
+                "--{flag} is for experiments with [sebulba], and {experiment} has [anakin]: --devices names its devices"
+            ))
+            .into());
+        };
+        match flag {
+            "actors" => sebulba.actors.clone_from(named),
+            _ => sebulba.learners.clone_from(named),
+        }
     }
     settings.check()?;
     Ok(settings)
@@ -141,13 +161,11 @@ fn general() -> Result<Table> {
         platform: "cpu".to_owned(),
         devices: Devices::Count(1),
     };
-    let anakin = AnakinSettings {
-        environments: 64,
-        unroll: 32,
-        updates_per_call: 16,
-    };
     table.insert("train".to_owned(), Value::try_from(train)?);
-    table.insert("anakin".to_owned(), Value::try_from(anakin)?);
+    table.insert(
+        "anakin".to_owned(),
+        Value::try_from(AnakinSettings::default())?,
+    );
     table.insert("xla".to_owned(), Value::Table(Table::new()));
     Ok(table)
 }

@@ -3,10 +3,10 @@
 use toml::{Table, Value};
 
 use super::problems::{Problems, suggestion};
-use super::{AgentSettings, EnvironmentSettings, devices};
+use super::{AgentSettings, EnvironmentSettings, SebulbaSettings, devices};
 
 /// The tables that an experiment consists of.
-const SECTIONS: [&str; 5] = ["train", "anakin", "agent", "environment", "xla"];
+const SECTIONS: [&str; 6] = ["train", "anakin", "sebulba", "agent", "environment", "xla"];
 /// What else may stand at the top of a file. `recorded` is what a run adds to its copy of the settings, for readers.
 const TOP: [&str; 4] = ["base", "experiment", "description", "recorded"];
 
@@ -50,7 +50,17 @@ fn merge_section(
     {
         return;
     }
+    // One shape of the loop takes the place of the other.
+    if section == "sebulba"
+        && base.remove("anakin").is_some()
+        && let Ok(defaults) = Value::try_from(SebulbaSettings::default())
+    {
+        base.insert(section.to_owned(), defaults);
+    }
     let Some(Value::Table(base)) = base.get_mut(section) else {
+        problems.add(format!(
+            "{source}: [{section}] and [sebulba] exclude each other"
+        ));
         return;
     };
     for (key, value) in changes {

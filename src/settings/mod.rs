@@ -10,6 +10,7 @@ mod environments;
 mod load;
 mod merge;
 mod problems;
+mod sebulba;
 
 use std::collections::BTreeMap;
 
@@ -22,6 +23,7 @@ pub use environments::{CartPole, Catch, EnvironmentSettings, GridWorld, Pendulum
 pub use load::{Overrides, load};
 pub use problems::UsageError;
 pub(crate) use problems::suggestion;
+pub use sebulba::SebulbaSettings;
 
 use problems::Problems;
 
@@ -35,8 +37,12 @@ pub struct Settings {
     pub description: String,
     /// `[train]`
     pub train: TrainSettings,
-    /// `[anakin]`
+    /// `[anakin]`; of no meaning beside `[sebulba]`.
+    #[serde(default)]
     pub anakin: AnakinSettings,
+    /// `[sebulba]`: in place of `[anakin]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sebulba: Option<SebulbaSettings>,
     /// `[agent]`
     pub agent: AgentSettings,
     /// `[environment]`
@@ -70,6 +76,16 @@ pub struct AnakinSettings {
     pub updates_per_call: usize,
 }
 
+impl Default for AnakinSettings {
+    fn default() -> Self {
+        AnakinSettings {
+            environments: 64,
+            unroll: 32,
+            updates_per_call: 16,
+        }
+    }
+}
+
 /// The value of one of XLA's options.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(untagged)]
@@ -96,15 +112,31 @@ impl Settings {
     /// How the steps asked for become updates and calls.
     #[must_use]
     pub fn plan(&self) -> Plan {
-        let steps_per_update = (self.anakin.environments as u64)
-            .saturating_mul(self.anakin.unroll as u64)
-            .max(1);
+        let (environments, unroll, updates_per_call) = self.shape();
+        let steps_per_update = (environments as u64).saturating_mul(unroll as u64).max(1);
         let updates = (self.train.steps / steps_per_update).max(1);
-        let calls = updates.div_ceil(self.anakin.updates_per_call.max(1) as u64);
+        let calls = updates.div_ceil(updates_per_call.max(1) as u64);
         Plan {
             steps_per_update,
             updates,
             calls,
+        }
+    }
+
+    /// Environments in all, steps of each per update, updates per call.
+    #[must_use]
+    pub fn shape(&self) -> (usize, usize, usize) {
+        match &self.sebulba {
+            Some(sebulba) => (
+                sebulba.all_environments(),
+                sebulba.unroll,
+                sebulba.updates_per_call,
+            ),
+            None => (
+                self.anakin.environments,
+                self.anakin.unroll,
+                self.anakin.updates_per_call,
+            ),
         }
     }
 
@@ -125,7 +157,12 @@ impl Settings {
     /// # Errors
     /// None that these types can cause.
     pub fn to_toml(&self) -> anyhow::Result<String> {
-        Ok(toml::to_string(self)?)
+        if self.sebulba.is_none() {
+            return Ok(toml::to_string(self)?);
+        }
+        let mut table = toml::Table::try_from(self)?;
+        table.remove("anakin");
+        Ok(toml::to_string(&table)?)
     }
 
     /// That every value is one the loop can be built with, as far as that is known without the machine.
@@ -160,11 +197,22 @@ impl Settings {
         problems.at_least_one("anakin.environments", environments);
         problems.at_least_one("anakin.unroll", unroll);
         problems.at_least_one("anakin.updates_per_call", updates_per_call);
+        if let Some(sebulba) = &self.sebulba {
+            sebulba.check(&mut problems);
+        }
+        let (environments, unroll, updates_per_call) = self.shape();
         let in_a_call = environments
             .checked_mul(unroll)
             .and_then(|steps| steps.checked_mul(updates_per_call));
+        let section = if self.sebulba.is_some() {
+            "sebulba"
+        } else {
+            "anakin"
+        };
         if in_a_call.is_none_or(|steps| steps > u32::MAX as usize * 1024) {
-            problems.add("anakin.environments, unroll and updates_per_call multiply to more steps than one call can take");
+            problems.add(format!(
+                "{section}.environments, unroll and updates_per_call multiply to more steps than one call can take"
+            ));
         }
         self.agent.check(&mut problems);
         self.environment.check(&mut problems);
@@ -176,25 +224,29 @@ impl Settings {
     /// # Errors
     /// What does not divide.
     pub fn check_division(&self, devices: usize) -> Result<(), UsageError> {
-        let AnakinSettings {
-            environments,
-            unroll,
-            ..
-        } = self.anakin;
+        let (name, environments, devices) = match &self.sebulba {
+            Some(sebulba) => {
+                let learners = sebulba.learners.len().max(1);
+                ("sebulba.environments", sebulba.environments, learners)
+            }
+            None => ("anakin.environments", self.anakin.environments, devices),
+        };
         if devices == 0 || !environments.is_multiple_of(devices) {
             return Err(UsageError::new(format!(
-                "anakin.environments = {environments} does not divide over {devices} devices: it must be a multiple of {devices}"
+                "{name} = {environments} does not divide over {devices} devices: it must be a multiple of {devices}"
             )));
         }
-        let batch = environments / devices * unroll;
+        let (all, unroll, _) = self.shape();
+        let splits = self.sebulba.as_ref().map_or(1, |sebulba| sebulba.splits);
+        let environments = all / devices / splits.max(1);
+        let batch = environments * unroll;
         match &self.agent {
             AgentSettings::Ppo(ppo)
                 if ppo.minibatches == 0 || !batch.is_multiple_of(ppo.minibatches) =>
             {
                 Err(UsageError::new(format!(
-                    "a batch of {batch} steps per device ({} environments, unroll {unroll}) does not divide into agent.minibatches = \
-                     {}",
-                    environments / devices,
+                    "a batch of {batch} steps per device ({environments} environments, unroll {unroll}) does not divide into \
+                     agent.minibatches = {}",
                     ppo.minibatches
                 )))
             }

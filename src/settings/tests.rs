@@ -32,7 +32,12 @@ fn every_built_in_experiment_is_complete_and_divides() {
         assert_eq!(settings.experiment, one.name);
         assert!(!settings.description.is_empty());
         settings.check_division(1).unwrap();
-        assert_eq!(settings.train.devices, Devices::Count(1));
+        let devices = match settings.sebulba {
+            // Who acts and who learns need devices of their own.
+            Some(_) => Devices::All,
+            None => Devices::Count(1),
+        };
+        assert_eq!(settings.train.devices, devices);
     }
 }
 
@@ -123,6 +128,7 @@ fn flags_win() {
         steps: Some(9),
         devices: Some(Devices::All),
         set: vec!["train.seed=1".to_owned(), "train.steps=1".to_owned()],
+        ..Overrides::default()
     };
     let train = load("catch-ppo", &overrides).unwrap().train;
     assert_eq!(
@@ -281,4 +287,49 @@ fn xla_settings_win_over_the_rule() {
     ];
     let expected = expected.map(|(name, value)| (name.to_owned(), value));
     assert_eq!(settings.xla_options(rule), expected);
+}
+
+#[test]
+fn sebulba_takes_the_place_of_anakin() {
+    let settings = set("cartpole-sebulba-ppo", &["sebulba.threads=3"]).unwrap();
+    let sebulba = settings.sebulba.clone().unwrap();
+    assert_eq!(sebulba.threads, 3);
+    assert_eq!(settings.shape(), (24, 64, 8));
+    // Its text has no [anakin], and reads back as the same settings.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.toml");
+    let text = settings.to_toml().unwrap();
+    assert!(!text.contains("[anakin]"), "{text}");
+    fs::write(&path, text).unwrap();
+    assert_eq!(set(path.to_str().unwrap(), &[]).unwrap(), settings);
+
+    let both = mistake(set("cartpole-sebulba-ppo", &["anakin.unroll=3"]));
+    assert!(
+        both.contains("[anakin] and [sebulba] exclude each other"),
+        "{both}"
+    );
+    let schedule = mistake(set("cartpole-sebulba-ppo", &["sebulba.schedule=none"]));
+    assert!(
+        schedule.contains("one of: deterministic, free-running"),
+        "{schedule}"
+    );
+    let odd = set("cartpole-sebulba-ppo", &["sebulba.learners=[1,2,3]"]).unwrap();
+    let odd = odd.check_division(4).unwrap_err().to_string();
+    assert!(
+        odd.contains("sebulba.environments = 8 does not divide over 3 devices"),
+        "{odd}"
+    );
+
+    // Any experiment becomes one.
+    let catch = set("catch-ppo", &["sebulba.environments=16"]).unwrap();
+    assert_eq!(catch.shape(), (32, 32, 16));
+    let overrides = Overrides {
+        learners: Some(vec![1]),
+        ..Overrides::default()
+    };
+    let flag = mistake(load("catch-ppo", &overrides));
+    assert!(
+        flag.contains("--learners is for experiments with [sebulba]"),
+        "{flag}"
+    );
 }

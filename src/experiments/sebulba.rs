@@ -1,0 +1,292 @@
+//! An agent in environments on the host as a training loop for the command line.
+
+use std::collections::VecDeque;
+use std::fmt::Write;
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use podracer_dsl::Tensor;
+use podracer_envs::Environment;
+use podracer_envs::host::{HostEnvironment, HostSpec, NativeCartPole, Pool};
+use podracer_runtime::{
+    Activity, Client, ClientOptions, HostArray, OptionValue, Schedule, SebulbaLoop, SebulbaRun,
+    ThreadTimes, UpdateReport, simplify,
+};
+use podracer_stdlib::agents::Agent;
+use podracer_stdlib::anakin::Episodes;
+use podracer_stdlib::sebulba::HostLoop;
+
+use crate::sebulba::{Sebulba, compiled_environments};
+use crate::settings::{EnvironmentSettings, SebulbaSettings, Settings};
+use crate::training::{CallMetrics, LoopModule, Run, Stage, Training};
+
+/// Batches of environments: what each is, and how one is made.
+pub struct Hosts {
+    spec: HostSpec,
+    make: Rc<dyn Fn() -> Result<Box<dyn HostEnvironment>>>,
+}
+
+/// The environments that `settings` name, so many in a batch: in plain Rust where there are such, and otherwise the DSL's,
+/// compiled for the host.
+pub fn hosts<E: Environment<Observation = Tensor>>(
+    settings: &Settings,
+    environment: E,
+    shape: &SebulbaSettings,
+) -> Hosts {
+    let (environments, unroll) = (shape.environments, shape.unroll);
+    if let EnvironmentSettings::Cartpole(cartpole) = &settings.environment {
+        let prototype = NativeCartPole::new(cartpole.time_limit);
+        return Hosts {
+            spec: Pool::new(&prototype, environments).spec().clone(),
+            make: Rc::new(move || Ok(Box::new(Pool::new(&prototype, environments)))),
+        };
+    }
+    let spec = HostLoop::new(environment.clone(), environments, unroll).spec();
+    let make = move || -> Result<Box<dyn HostEnvironment>> {
+        // A client of its own: what its threads do takes no turn on the devices that act and learn.
+        let host = Client::cpu(ClientOptions {
+            cpu_devices: Some(1),
+        })?;
+        let batch = compiled_environments(&host, 0, environment.clone(), environments, unroll)?;
+        Ok(Box::new(batch))
+    };
+    Hosts {
+        spec,
+        make: Rc::new(make),
+    }
+}
+
+/// An agent, its environments, and who acts and learns.
+pub struct SebulbaTraining<A: Agent<Observation = Tensor>> {
+    sebulba: Sebulba<A>,
+    hosts: Hosts,
+    updates_per_call: usize,
+}
+
+impl<A: Agent<Observation = Tensor>> SebulbaTraining<A> {
+    /// As the settings say; who acts and learns is decided already.
+    pub fn new(settings: &Settings, shape: &SebulbaSettings, agent: A, hosts: Hosts) -> Self {
+        let schedule = match shape.schedule.as_str() {
+            "free-running" => Schedule::FreeRunning,
+            _ => Schedule::Deterministic { lag: shape.lag },
+        };
+        // Before that the programs can be looked at, for one device each.
+        let or = |named: &[usize], one: usize| match named {
+            [] => vec![one],
+            named => named.to_vec(),
+        };
+        let sebulba = Sebulba::new(agent)
+            .named(&settings.experiment)
+            .actors(&or(&shape.actors, 0))
+            .learners(&or(&shape.learners, 1))
+            .threads(shape.threads)
+            .unroll(shape.unroll)
+            .schedule(schedule)
+            .queue(shape.queue)
+            .splits(shape.splits)
+            .repeats(shape.repeats)
+            .patience(Duration::from_secs(shape.patience as u64));
+        SebulbaTraining {
+            sebulba,
+            hosts,
+            updates_per_call: shape.updates_per_call,
+        }
+    }
+
+    fn trace(&self) -> Result<SebulbaLoop> {
+        self.sebulba.trace(&self.hosts.spec)
+    }
+}
+
+impl<A: Agent<Observation = Tensor>> Training for SebulbaTraining<A> {
+    /// The programs that run over and over, one after another.
+    fn emit(&self, stage: Stage, _: usize) -> Result<String> {
+        let mut text = String::new();
+        for program in self.trace()?.programs() {
+            let of_stage = match stage {
+                Stage::Trace => program.func.to_string(),
+                Stage::Simplified => simplify(&program.func).to_string(),
+                Stage::StableHlo | Stage::Hlo => program.lowered.module.key().to_owned(),
+            };
+            write!(text, "// {}\n{}\n\n", program.name, of_stage.trim_end())?;
+        }
+        Ok(text)
+    }
+
+    fn module(&self, _: usize) -> Result<LoopModule> {
+        bail!(
+            "a run with [sebulba] is several programs: `podracer emit` prints them up to --stage stablehlo"
+        )
+    }
+
+    fn xla_options(&self, platform: &str, _: usize) -> Vec<(String, OptionValue)> {
+        self.sebulba
+            .xla_options(platform, self.hosts.spec.environments)
+    }
+
+    fn start(
+        &self,
+        client: &Client,
+        _: &[usize],
+        seed: u64,
+        xla: &[(String, OptionValue)],
+    ) -> Result<Box<dyn Run>> {
+        let run = self.sebulba.clone().xla(xla.to_vec()).start(
+            client,
+            &self.hosts.spec,
+            seed,
+            |_thread| (self.hosts.make)(),
+        )?;
+        let steps = self.sebulba.actor_threads() * self.hosts.spec.environments;
+        Ok(Box::new(TrainingRun {
+            times: run.times(),
+            run,
+            steps_per_update: (steps * self.sebulba.steps()) as u64,
+            updates: self.updates_per_call,
+            recent: VecDeque::new(),
+        }))
+    }
+}
+
+/// A run under way.
+struct TrainingRun {
+    run: SebulbaRun,
+    /// As of the last call.
+    times: Vec<ThreadTimes>,
+    steps_per_update: u64,
+    /// Of a call.
+    updates: usize,
+    recent: VecDeque<f32>,
+}
+
+impl Run for TrainingRun {
+    fn compile_seconds(&self) -> f64 {
+        self.run.compile_time().as_secs_f64()
+    }
+
+    fn advance(&mut self) -> Result<CallMetrics> {
+        let reports = self.run.run(self.updates)?;
+        let times = self.run.times();
+        let spent: Vec<ThreadTimes> = (times.iter().zip(&self.times))
+            .map(|(now, before)| now.since(before))
+            .collect();
+        self.times = times;
+        let returns = reports.iter().flat_map(|report| &report.episodes);
+        self.recent
+            .extend(returns.map(|episode| episode.episode_return));
+        let surplus = self.recent.len().saturating_sub(Episodes::KEPT);
+        self.recent.drain(..surplus);
+        Ok(CallMetrics {
+            env_steps: self.steps_per_update * reports.len() as u64,
+            updates: reports.len() as u64,
+            per_update: per_update(&reports, self.run.metric_names()),
+            recent_returns: self.recent.iter().copied().collect(),
+            episodes: reports
+                .iter()
+                .map(|report| report.episodes.len() as u64)
+                .sum(),
+            per_call: shares(&spent),
+            note: note(&spent),
+        })
+    }
+
+    fn parameters(&self) -> Result<Vec<(String, HostArray)>> {
+        Ok(self.run.parameters()?)
+    }
+
+    fn times(&self) -> Vec<(String, f64)> {
+        let mut seconds = Vec::new();
+        for thread in self.run.times() {
+            for (activity, name) in NAMES {
+                let spent = thread.of(activity).as_secs_f64();
+                if spent > 0.0 {
+                    seconds.push((format!("{}: {name}", thread.thread), spent));
+                }
+            }
+        }
+        seconds
+    }
+}
+
+/// What threads do, as the metrics name it.
+const NAMES: [(Activity, &str); 10] = [
+    (Activity::Environment, "environment"),
+    (Activity::Inference, "inference"),
+    (Activity::Sending, "sending"),
+    (Activity::WaitingForParameters, "waiting_for_parameters"),
+    (Activity::WaitingForRoom, "waiting_for_room"),
+    (Activity::Update, "update"),
+    (Activity::WaitingForTrajectory, "waiting_for_trajectory"),
+    (Activity::Publishing, "publishing"),
+    (Activity::Idle, "idle"),
+    (Activity::Host, "host"),
+];
+
+/// The share of each thread's time that each activity took.
+fn shares(spent: &[ThreadTimes]) -> Vec<(String, f64)> {
+    let mut shares = Vec::new();
+    for (index, thread) in spent.iter().enumerate() {
+        let total = thread.total().as_secs_f64().max(f64::MIN_POSITIVE);
+        let who = if index + 1 == spent.len() {
+            "learner".to_owned()
+        } else {
+            format!("actor_{index}")
+        };
+        for (activity, name) in NAMES {
+            let share = thread.of(activity).as_secs_f64() / total;
+            if share > 0.0 {
+                shares.push((format!("{who}/{name}"), share));
+            }
+        }
+    }
+    shares
+}
+
+/// `act 60% env 20% wait, learn 30% wait`: of all actor threads together, and of the learner.
+fn note(spent: &[ThreadTimes]) -> String {
+    let Some((learner, actors)) = spent.split_last() else {
+        return String::new();
+    };
+    let percent = |threads: &[ThreadTimes], activities: &[Activity]| {
+        let spent = threads
+            .iter()
+            .flat_map(|thread| activities.iter().map(|&activity| thread.of(activity)));
+        let part: Duration = spent.sum();
+        let whole: Duration = threads.iter().map(ThreadTimes::total).sum();
+        100.0 * part.as_secs_f64() / whole.as_secs_f64().max(f64::MIN_POSITIVE)
+    };
+    let waiting = [Activity::WaitingForParameters, Activity::WaitingForRoom];
+    let learner = std::slice::from_ref(learner);
+    format!(
+        "actors: {:.0}% environment, {:.0}% inference, {:.0}% waiting; learner: {:.0}% update, {:.0}% waiting",
+        percent(actors, &[Activity::Environment]),
+        percent(actors, &[Activity::Inference]),
+        percent(actors, &waiting),
+        percent(learner, &[Activity::Update]),
+        percent(learner, &[Activity::WaitingForTrajectory]),
+    )
+}
+
+/// The agent's metrics, the episodes that ended in each update (NaN where none did), lag and queue.
+fn per_update(reports: &[UpdateReport], names: &[String]) -> Vec<(String, Vec<f32>)> {
+    let series = |of: &dyn Fn(&UpdateReport) -> f32| reports.iter().map(of).collect::<Vec<f32>>();
+    let mut all: Vec<(String, Vec<f32>)> = names
+        .iter()
+        .enumerate()
+        .map(|(i, name)| (name.clone(), series(&|report| report.metrics[i])))
+        .collect();
+    let mean = |report: &UpdateReport, of: &dyn Fn(&podracer_runtime::Episode) -> f32| {
+        report.episodes.iter().map(of).sum::<f32>() / report.episodes.len() as f32
+    };
+    let returns = series(&|report| mean(report, &|episode| episode.episode_return));
+    let lengths = series(&|report| mean(report, &|episode| episode.length as f32));
+    all.push(("episode_return".to_owned(), returns));
+    all.push(("episode_length".to_owned(), lengths));
+    all.push((
+        "parameter_lag".to_owned(),
+        series(&|report| report.lag as f32),
+    ));
+    all.push(("queued".to_owned(), series(&|report| report.queued as f32)));
+    all
+}

@@ -1,0 +1,324 @@
+//! Sebulba: an agent that acts and learns on different devices, in environments on the host.
+//!
+//! [`Sebulba`] says what is trained and how. [`Sebulba::start`] makes it a run, whose threads act and learn. What
+//! schedules them knows no agents: it is the runtime's [`SebulbaRun`]. An agent is the same here and in
+//! [`Anakin`](crate::anakin::Anakin).
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use podracer_dsl::prelude::{Key, Placed, Tensor};
+use podracer_envs::Environment;
+use podracer_envs::host::{Arrival, HostEnvironment, HostSpec};
+use podracer_runtime::{
+    Client, CompileOptions, CompiledEnvironments, ExecutableCache, OptionValue, ProgramOptions,
+    Schedule, SebulbaFunctions, SebulbaLoop, SebulbaOptions, SebulbaRun, SebulbaShape, XlaOptions,
+};
+use podracer_stdlib::agents::{Agent, Learning};
+use podracer_stdlib::anakin::Learner;
+use podracer_stdlib::sebulba::{ActorFor, ActorLearner, HostLoop, LearnerStateFor, PacketFor};
+
+use crate::settings::UsageError;
+
+/// Up to so many environments the products are so small that handing them to other threads costs more than it gains.
+const ONE_THREAD: usize = 32;
+
+/// An agent, and the shape of its acting and learning.
+///
+/// ```no_run
+/// use podracer::envs::host::{NativeCartPole, Pool};
+/// use podracer::prelude::*;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let batch = || Pool::new(&NativeCartPole::new(500), 16);
+/// let spec = podracer::envs::host::HostEnvironment::spec(&batch()).clone();
+/// let agent = Ppo::new(spec.observation.clone(), spec.action.clone());
+/// let client = Client::cpu(ClientOptions { cpu_devices: Some(2) })?;
+/// let mut run = Sebulba::new(agent)
+///     .actors(&[0])
+///     .learners(&[1])
+///     .unroll(128)
+///     .start(&client, &spec, 0, |_thread| Ok(Box::new(batch())))?;
+/// for report in run.run(10)? {
+///     println!("{:?}", report.metrics);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Sebulba<A> {
+    agent: A,
+    name: String,
+    actors: Vec<usize>,
+    learners: Vec<usize>,
+    threads: usize,
+    unroll: usize,
+    splits: usize,
+    repeats: usize,
+    schedule: Schedule,
+    queue: usize,
+    patience: Duration,
+    xla: Option<Vec<(String, OptionValue)>>,
+    cache: Option<ExecutableCache>,
+}
+
+macro_rules! settings {
+    ($($(#[$doc:meta])* $name:ident: $type:ty;)*) => {$(
+        $(#[$doc])*
+        #[must_use]
+        pub fn $name(mut self, $name: $type) -> Self {
+            self.$name = $name.into();
+            self
+        }
+    )*};
+}
+
+impl<A: Agent<Observation = Tensor>> Sebulba<A> {
+    /// Two threads act on device 0, device 1 learns; trajectories of 32 steps; parameters one update old.
+    pub fn new(agent: A) -> Self {
+        Sebulba {
+            agent,
+            name: "sebulba".to_owned(),
+            actors: vec![0],
+            learners: vec![1],
+            threads: 2,
+            unroll: 32,
+            splits: 1,
+            repeats: 1,
+            schedule: Schedule::Deterministic { lag: 1 },
+            queue: 2,
+            patience: Duration::from_secs(120),
+            xla: None,
+            cache: None,
+        }
+    }
+
+    settings! {
+        /// The devices that act.
+        actors: &[usize];
+        /// The devices that learn; they divide the environments of a thread.
+        learners: &[usize];
+        /// Actor threads on each actor device, each with a batch of environments of its own.
+        threads: usize;
+        /// Steps of a trajectory.
+        unroll: usize;
+        /// Into how many successive updates a cycle's batch is split.
+        splits: usize;
+        /// How often a cycle's batch is learnt from.
+        repeats: usize;
+        /// Which parameters a trajectory is acted with.
+        schedule: Schedule;
+        /// How many trajectories of each thread may wait for the learner.
+        queue: usize;
+        /// For how long nothing may happen before the run is given up.
+        patience: Duration;
+        /// XLA's options, in place of those of podracer's rule.
+        xla: Vec<(String, OptionValue)>;
+        /// Where compiled programs are kept, in place of the user's cache.
+        cache: ExecutableCache;
+    }
+
+    /// The programs' name, for profiles and XLA's messages.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        self.name = name.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+        self
+    }
+
+    /// Steps of a trajectory.
+    #[must_use]
+    pub fn steps(&self) -> usize {
+        self.unroll
+    }
+
+    /// Actor threads in all.
+    #[must_use]
+    pub fn actor_threads(&self) -> usize {
+        self.actors.len() * self.threads
+    }
+
+    /// XLA's options for this run by podracer's rule. `platform` is `cpu`, `cuda` or `tpu`.
+    #[must_use]
+    pub fn xla_options(&self, platform: &str, environments: usize) -> Vec<(String, OptionValue)> {
+        let mut options = XlaOptions::for_platform(platform).pairs();
+        // Several devices share the cores: threads of their own would stand in each other's way.
+        let one_thread = environments <= ONE_THREAD || self.actors != self.learners;
+        if platform == "cpu" && one_thread {
+            let name = "xla_cpu_multi_thread_eigen".to_owned();
+            options.push((name, OptionValue::Bool(false)));
+        }
+        options
+    }
+
+    /// Traces the programs, for threads with these environments each.
+    ///
+    /// # Errors
+    /// [`UsageError`] for a shape that makes no run; the mistakes of the agent, with the user's lines.
+    #[track_caller]
+    pub fn trace(&self, environments: &HostSpec) -> Result<SebulbaLoop> {
+        self.check(environments)?;
+        let shape = SebulbaShape {
+            threads: self.actor_threads(),
+            learners: self.learners.len(),
+            unroll: self.unroll,
+        };
+        let functions = Functions {
+            threads: shape.threads,
+            agent: ActorLearner {
+                agent: self.agent.clone(),
+                environments: environments.clone(),
+                unroll: self.unroll,
+                learners: shape.learners,
+                splits: self.splits,
+                repeats: self.repeats,
+            },
+        };
+        Ok(SebulbaLoop::trace(
+            &self.name,
+            shape,
+            environments,
+            &functions,
+        )?)
+    }
+
+    /// Compiles the programs and starts the threads, each with the batch of environments that `make` gives for its number.
+    ///
+    /// # Errors
+    /// Those of [`Sebulba::trace`] and `make`; what the runtime and XLA reject.
+    #[track_caller]
+    pub fn start(
+        &self,
+        client: &Client,
+        environments: &HostSpec,
+        seed: u64,
+        make: impl FnMut(usize) -> Result<Box<dyn HostEnvironment>>,
+    ) -> Result<SebulbaRun> {
+        let programs = self.trace(environments)?;
+        let batches = (0..self.actor_threads())
+            .map(make)
+            .collect::<Result<Vec<_>>>()
+            .context("cannot make the environments")?;
+        let rule = || self.xla_options(client.platform(), environments.environments);
+        let options = SebulbaOptions {
+            actors: self.actors.clone(),
+            learners: self.learners.clone(),
+            schedule: self.schedule,
+            queue: self.queue,
+            patience: self.patience,
+            xla: self.xla.clone().unwrap_or_else(rule),
+            cache: self.cache.clone().unwrap_or_else(ExecutableCache::user),
+        };
+        SebulbaRun::start(&programs, client, &options, batches, seed)
+            .context("cannot start the training")
+    }
+
+    fn check(&self, environments: &HostSpec) -> Result<(), UsageError> {
+        let problem = |text: String| Err(UsageError::new(text));
+        for (what, count) in [
+            ("threads", self.threads),
+            ("unroll", self.unroll),
+            ("splits", self.splits),
+            ("repeats", self.repeats),
+            ("queue", self.queue),
+            ("the number of actor devices", self.actors.len()),
+            ("the number of learner devices", self.learners.len()),
+            ("the number of environments", environments.environments),
+        ] {
+            if count == 0 {
+                return problem(format!("{what} must be at least 1 and is 0"));
+            }
+        }
+        let (learners, n) = (self.learners.len(), environments.environments);
+        if !n.is_multiple_of(learners) {
+            return problem(format!(
+                "the {n} environments of a thread do not divide over {learners} learner devices: their number must be a multiple \
+                 of {learners}"
+            ));
+        }
+        let batch = self.actor_threads() * n / learners;
+        if !batch.is_multiple_of(self.splits) {
+            return problem(format!(
+                "the trajectories of {batch} environments on each learner device do not split into {} updates",
+                self.splits
+            ));
+        }
+        let on_policy = self.schedule == Schedule::Deterministic { lag: 0 };
+        if self.agent.learning() == Learning::ThroughLoop
+            && !(on_policy && self.splits * self.repeats == 1)
+        {
+            return problem(
+                "this agent learns by the gradient of its own acting: it needs lag = 0, splits = 1 and repeats = 1".to_owned(),
+            );
+        }
+        Ok(())
+    }
+}
+
+/// A batch of environments of the DSL on a CPU device of `client`, for trajectories of `unroll` steps.
+///
+/// # Errors
+/// The mistakes of the environment, with the user's lines; what the runtime rejects.
+#[track_caller]
+pub fn compiled_environments<E: Environment<Observation = Tensor>>(
+    client: &Client,
+    device: usize,
+    environment: E,
+    environments: usize,
+    unroll: usize,
+) -> Result<CompiledEnvironments> {
+    let batch = HostLoop::new(environment, environments, unroll);
+    let compile = CompileOptions {
+        device_assignment: Some(vec![device]),
+        xla: XlaOptions::for_platform(client.platform()).pairs(),
+        ..CompileOptions::default()
+    };
+    let options = ProgramOptions {
+        compile,
+        ..ProgramOptions::default()
+    };
+    Ok(CompiledEnvironments::compile(
+        client,
+        &options,
+        batch.spec(),
+        |key, first| batch.begin(key, first),
+        |lanes, action| batch.step(lanes, action),
+    )?)
+}
+
+/// An agent as what the runtime schedules.
+struct Functions<A: Agent<Observation = Tensor>> {
+    agent: ActorLearner<A>,
+    threads: usize,
+}
+
+impl<A: Agent<Observation = Tensor>> SebulbaFunctions for Functions<A> {
+    type Nets = A::Nets;
+    type Learner = Learner<A::Nets, A::Opt>;
+    type Experience = A::Experience;
+    type Actor = ActorFor<A>;
+    type Packet = PacketFor<A>;
+    type Metrics = A::Metrics;
+
+    fn init(&self, key: Key) -> LearnerStateFor<A> {
+        self.agent.init(key, self.threads)
+    }
+    fn nets(&self, learner: &Self::Learner) -> A::Nets {
+        learner.nets.clone()
+    }
+    fn start(&self, key: Key, first: Tensor) -> ActorFor<A> {
+        self.agent.start(key, first)
+    }
+    fn act(&self, nets: &A::Nets, actor: ActorFor<A>, arrival: Arrival) -> (Tensor, ActorFor<A>) {
+        self.agent.act(nets, actor, arrival)
+    }
+    fn finish(&self, actor: ActorFor<A>, arrival: Arrival) -> Vec<PacketFor<A>> {
+        self.agent.finish(actor, arrival)
+    }
+    fn learn(
+        &self,
+        state: Placed<Self::Learner, A::Experience>,
+        packets: Vec<PacketFor<A>>,
+    ) -> (LearnerStateFor<A>, A::Metrics) {
+        self.agent.learn(state, packets)
+    }
+}

@@ -1,0 +1,204 @@
+//! `[sebulba]`: the shape of a run whose actors and learners are on different devices. An experiment that has it has no
+//! `[anakin]`.
+
+use serde::{Deserialize, Serialize};
+
+use super::UsageError;
+use super::problems::Problems;
+
+/// Who acts, who learns, and how much at a time.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct SebulbaSettings {
+    /// The devices that act, by index. Empty: the first quarter of `train.devices`, at least one.
+    pub actors: Vec<usize>,
+    /// The devices that learn, by index. Empty: those of `train.devices` that do not act.
+    pub learners: Vec<usize>,
+    /// Actor threads on each actor device.
+    pub threads: usize,
+    /// Environments of each actor thread.
+    pub environments: usize,
+    /// Steps of each environment in a trajectory.
+    pub unroll: usize,
+    /// `deterministic` or `free-running`.
+    pub schedule: String,
+    /// How many updates behind the parameters are that the deterministic schedule acts with.
+    pub lag: usize,
+    /// How many trajectories of each actor thread may wait for the learner.
+    pub queue: usize,
+    /// Into how many successive updates a cycle's batch is split.
+    pub splits: usize,
+    /// How often a cycle's batch is learnt from.
+    pub repeats: usize,
+    /// Cycles between two reports.
+    pub updates_per_call: usize,
+    /// After how many seconds in which no thread does anything the run is given up.
+    pub patience: usize,
+}
+
+impl Default for SebulbaSettings {
+    fn default() -> Self {
+        SebulbaSettings {
+            actors: Vec::new(),
+            learners: Vec::new(),
+            threads: 2,
+            environments: 32,
+            unroll: 32,
+            schedule: Self::SCHEDULES[0].to_owned(),
+            lag: 1,
+            queue: 2,
+            splits: 1,
+            repeats: 1,
+            updates_per_call: 16,
+            patience: 120,
+        }
+    }
+}
+
+impl SebulbaSettings {
+    /// The values of `schedule`.
+    pub const SCHEDULES: [&'static str; 2] = ["deterministic", "free-running"];
+
+    /// Environments in all; on one actor device where the devices are not decided yet.
+    #[must_use]
+    pub fn all_environments(&self) -> usize {
+        (self.actors.len().max(1))
+            .saturating_mul(self.threads)
+            .saturating_mul(self.environments)
+    }
+
+    /// How many devices a client must have for those that are named; 0 where none is.
+    #[must_use]
+    pub fn devices_named(&self) -> usize {
+        let named = self.actors.iter().chain(&self.learners);
+        named
+            .map(|&index| index.saturating_add(1))
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// Decides who acts and who learns: those that are named, and by the rule where none is. `devices` are those of the
+    /// run. The warning is for devices that do both.
+    ///
+    /// # Errors
+    /// Where only actors or only learners are named, and the other devices are none.
+    pub fn decide(&mut self, devices: &[usize]) -> Result<Option<String>, UsageError> {
+        let others = |named: &[usize]| -> Vec<usize> {
+            let free = devices.iter().filter(|device| !named.contains(device));
+            free.copied().collect()
+        };
+        match (self.actors.is_empty(), self.learners.is_empty()) {
+            (true, true) => {
+                let quarter = (devices.len() / 4).max(1).min(devices.len());
+                self.actors = devices[..quarter].to_vec();
+                self.learners = others(&self.actors);
+                if self.learners.is_empty() {
+                    self.learners = self.actors.clone();
+                }
+            }
+            (false, true) => self.learners = others(&self.actors),
+            (true, false) => self.actors = others(&self.learners),
+            (false, false) => {}
+        }
+        for (role, named) in [("learners", &self.learners), ("actors", &self.actors)] {
+            if named.is_empty() {
+                return Err(UsageError::new(format!(
+                    "no device is left for the {role}: name them with --{role}, or more devices with --devices"
+                )));
+            }
+        }
+        let both: Vec<String> = (self.actors.iter())
+            .filter(|device| self.learners.contains(device))
+            .map(ToString::to_string)
+            .collect();
+        Ok((!both.is_empty()).then(|| {
+            format!(
+                "device {} both acts and learns: acting waits for learning there",
+                both.join(", ")
+            )
+        }))
+    }
+
+    pub(super) fn check(&self, problems: &mut Problems) {
+        for (name, value) in [
+            ("threads", self.threads),
+            ("environments", self.environments),
+            ("unroll", self.unroll),
+            ("queue", self.queue),
+            ("splits", self.splits),
+            ("repeats", self.repeats),
+            ("updates_per_call", self.updates_per_call),
+            ("patience", self.patience),
+        ] {
+            problems.at_least_one(&format!("sebulba.{name}"), value);
+        }
+        if !Self::SCHEDULES.contains(&self.schedule.as_str()) {
+            problems.add(format!(
+                "sebulba.schedule is `{}` and must be one of: {}",
+                self.schedule,
+                Self::SCHEDULES.join(", ")
+            ));
+        }
+        for (role, named) in [("actors", &self.actors), ("learners", &self.learners)] {
+            let twice = |position: usize| named[..position].contains(&named[position]);
+            if let Some(position) = (0..named.len()).find(|&position| twice(position)) {
+                problems.add(format!(
+                    "sebulba.{role} names device {} twice",
+                    named[position]
+                ));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decided(actors: &[usize], learners: &[usize], devices: &[usize]) -> SebulbaSettings {
+        let mut settings = SebulbaSettings {
+            actors: actors.to_vec(),
+            learners: learners.to_vec(),
+            ..SebulbaSettings::default()
+        };
+        assert_eq!(settings.decide(devices).unwrap(), None);
+        settings
+    }
+
+    #[test]
+    fn a_quarter_of_the_devices_acts() {
+        for (devices, actors) in [(2, 1), (4, 1), (7, 1), (8, 2), (16, 4)] {
+            let devices: Vec<usize> = (0..devices).collect();
+            let settings = decided(&[], &[], &devices);
+            assert_eq!(settings.actors, devices[..actors]);
+            assert_eq!(settings.learners, devices[actors..]);
+        }
+    }
+
+    #[test]
+    fn devices_that_are_named_are_taken() {
+        assert_eq!(decided(&[3], &[], &[0, 1, 3]).learners, [0, 1]);
+        assert_eq!(decided(&[], &[0], &[0, 1]).actors, [1]);
+        let settings = decided(&[5], &[6, 7], &[0]);
+        assert_eq!(
+            (settings.devices_named(), &settings.learners[..]),
+            (8, &[6, 7][..])
+        );
+    }
+
+    #[test]
+    fn one_device_does_both_with_a_warning() {
+        let mut settings = SebulbaSettings::default();
+        let warning = settings.decide(&[0]).unwrap();
+        assert_eq!(
+            (&settings.actors[..], &settings.learners[..]),
+            (&[0][..], &[0][..])
+        );
+        assert!(warning.unwrap().contains("device 0 both acts and learns"));
+        settings.learners = Vec::new();
+        let error = settings.decide(&[0]).unwrap_err().to_string();
+        assert!(
+            error.contains("no device is left for the learners"),
+            "{error}"
+        );
+    }
+}
