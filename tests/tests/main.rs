@@ -7,6 +7,7 @@ mod gradients;
 mod loops;
 mod recompute;
 mod replicas;
+mod sebulba;
 mod snapshots;
 mod tidy;
 mod user_programs;

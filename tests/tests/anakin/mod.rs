@@ -14,7 +14,7 @@ use std::process::Command;
 const CHILD: &str = "PODRACER_TEST_CHILD";
 
 /// Runs a test of this binary alone in a process of its own, and gives what it printed. The test looks at [`is_child`].
-fn run_alone(test: &str, environment: &[(&str, &str)]) -> String {
+pub fn run_alone(test: &str, environment: &[(&str, &str)]) -> String {
     let binary = std::env::current_exe().expect("the test has a file");
     let output = Command::new(binary)
         .args(["--exact", test, "--nocapture", "--test-threads=1"])
@@ -29,6 +29,6 @@ fn run_alone(test: &str, environment: &[(&str, &str)]) -> String {
 }
 
 /// Whether this is a process of [`run_alone`].
-fn is_child() -> bool {
+pub fn is_child() -> bool {
     std::env::var_os(CHILD).is_some()
 }

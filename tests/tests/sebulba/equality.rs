@@ -1,0 +1,131 @@
+//! The same agent in the same environment, in Anakin and in Sebulba: with parameters that are not old, the same updates.
+
+use podracer::sebulba::{Sebulba, compiled_environments};
+use podracer_dsl::Tensor;
+use podracer_envs::host::HostEnvironment;
+use podracer_envs::{CartPole, Catch, Environment};
+use podracer_runtime::{HostArray, Schedule};
+use podracer_stdlib::agents::Agent;
+use podracer_stdlib::optim::{adam, sgd};
+use podracer_tests::compare::difference;
+
+use super::quick;
+use crate::loops::{self, Size};
+
+const UPDATES: usize = 3;
+const SEED: u64 = 9;
+
+/// The networks after some updates of Anakin.
+fn anakin<E: Environment, A: Agent<Observation = E::Observation>>(
+    environment: &E,
+    agent: &A,
+    size: Size,
+) -> Vec<(String, HostArray)> {
+    let program = loops::compiled(&loops::client(size.replicas), environment, agent, size);
+    let (state, _) = program
+        .run(program.init(SEED).expect("a seed"))
+        .expect("a call");
+    state.replicated.nets.named_arrays().expect("on the host")
+}
+
+/// The same of Sebulba, with parameters that are not old.
+fn sebulba<E: Environment<Observation = Tensor>, A: Agent<Observation = Tensor>>(
+    environment: &E,
+    agent: &A,
+    size: Size,
+    threads: usize,
+) -> Vec<(String, HostArray)> {
+    let client = loops::client(2 + size.replicas);
+    let learners: Vec<usize> = (2..2 + size.replicas).collect();
+    let environments = size.environments / threads;
+    let batch = || {
+        compiled_environments(&client, 1, environment.clone(), environments, size.unroll)
+            .expect("the environments compile")
+    };
+    let spec = batch().spec().clone();
+    let mut run = quick(Sebulba::new(agent.clone()))
+        .actors(&[0])
+        .learners(&learners)
+        .threads(threads)
+        .unroll(size.unroll)
+        .schedule(Schedule::Deterministic { lag: 0 })
+        .start(&client, &spec, SEED, |_| Ok(Box::new(batch())))
+        .expect("the run starts");
+    let reports = run.run(UPDATES).expect("the updates");
+    assert!(reports.iter().all(|report| report.lag == 0.0));
+    super::parameters(&run)
+}
+
+fn check<E: Environment<Observation = Tensor>, A: Agent<Observation = Tensor>>(
+    environment: &E,
+    agent: &A,
+    (replicas, threads): (usize, usize),
+) {
+    let size = Size {
+        replicas,
+        environments: 4,
+        unroll: 6,
+        updates: UPDATES,
+    };
+    let begun = anakin(environment, agent, Size { updates: 1, ..size });
+    let expected = anakin(environment, agent, size);
+    let got = sebulba(environment, agent, size, threads);
+    assert_eq!(expected.len(), got.len());
+    let mut moved = 0;
+    for (((path, expected), (same, got)), (_, before)) in expected.iter().zip(&got).zip(&begun) {
+        assert_eq!(path, same);
+        let difference = difference(&expected.to_array(), &got.to_array(), 2e-5);
+        assert_eq!(difference, None, "{path}");
+        moved += usize::from(before != expected);
+    }
+    assert!(moved >= 4, "{moved} leaves moved after the first update");
+}
+
+/// Episodes are truncated within the trajectories, and minibatches are drawn.
+#[test]
+fn ppo_with_two_threads() {
+    let environment = CartPole {
+        limit: 4,
+        ..CartPole::default()
+    };
+    check(&environment, &loops::ppo(&environment, sgd(0.5)), (1, 2));
+}
+
+#[test]
+fn ppo_with_two_learner_devices() {
+    let environment = CartPole {
+        limit: 4,
+        ..CartPole::default()
+    };
+    check(&environment, &loops::ppo(&environment, sgd(0.5)), (2, 1));
+}
+
+/// Its gradient goes through acting, which the learner does again.
+#[test]
+fn an_agent_that_learns_through_its_acting() {
+    let environment = Catch {
+        rows: 4,
+        columns: 3,
+    };
+    check(
+        &environment,
+        &loops::online(&environment, adam(1e-2)),
+        (1, 2),
+    );
+}
+
+#[test]
+fn such_an_agent_needs_parameters_that_are_not_old() {
+    let environment = Catch::default();
+    let agent = loops::online(&environment, adam(1e-2));
+    let client = loops::client(2);
+    let batch = compiled_environments(&client, 0, environment, 2, 4).expect("it compiles");
+    let refused = Sebulba::new(agent).trace(batch.spec());
+    let message = refused.err().map(|error| error.to_string());
+    assert!(
+        message
+            .as_ref()
+            .is_some_and(|text| text.contains("lag = 0")),
+        "{message:?}"
+    );
+}

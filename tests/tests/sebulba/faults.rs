@@ -1,0 +1,135 @@
+//! What goes wrong in one thread ends the run with an error that names it, and never leaves another thread waiting.
+
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use podracer_envs::host::{HostEnvironment, HostError};
+use podracer_runtime::{SebulbaError, SebulbaRun, ThreadFailure};
+
+use super::{ENVIRONMENTS, cartpoles, small, spec, with};
+use crate::loops;
+
+/// A run whose second actor thread does something at its tenth step.
+fn with_trouble(
+    trouble: impl Fn() -> Result<(), HostError> + Send + 'static,
+    patience: Duration,
+) -> SebulbaRun {
+    let mut trouble = Some(trouble);
+    let batch = |thread| -> anyhow::Result<Box<dyn HostEnvironment>> {
+        if thread != 1 {
+            return Ok(Box::new(cartpoles(ENVIRONMENTS)));
+        }
+        let trouble = trouble.take().expect("one thread has it");
+        let mut steps = 0;
+        Ok(Box::new(with(move || {
+            steps += 1;
+            if steps == 10 { trouble() } else { Ok(()) }
+        })))
+    };
+    small()
+        .patience(patience)
+        .start(&loops::client(2), &spec(), 1, batch)
+        .expect("the run starts")
+}
+
+/// The error of the run, which comes soon and stays.
+fn error(run: &mut SebulbaRun) -> SebulbaError {
+    let began = Instant::now();
+    let error = run.run(100).expect_err("it ends in an error");
+    assert!(began.elapsed() < Duration::from_secs(30));
+    assert!(matches!(run.run(1), Err(SebulbaError::Over)));
+    error
+}
+
+const LONG: Duration = Duration::from_secs(60);
+
+#[test]
+fn a_panic_in_an_actor_thread_is_an_error_that_names_it() {
+    let error = error(&mut with_trouble(|| panic!("the pole broke"), LONG));
+    assert!(matches!(
+        error,
+        SebulbaError::Thread {
+            failure: ThreadFailure::Panicked(_),
+            ..
+        }
+    ));
+    assert_eq!(
+        error.to_string(),
+        "actor thread 1 (cpu:0) panicked: the pole broke"
+    );
+}
+
+#[test]
+fn an_error_of_an_environment_too() {
+    let trouble = || Err(HostError::failed("the server has gone"));
+    assert_eq!(
+        error(&mut with_trouble(trouble, LONG)).to_string(),
+        "actor thread 1 (cpu:0) was stopped by its environments: the server has gone"
+    );
+}
+
+/// An environment that never comes back: its thread is named, and who waits for it.
+#[test]
+fn a_watchdog_names_who_waits_for_whom() {
+    let (_keep, never) = mpsc::channel::<()>();
+    let never = std::sync::Mutex::new(never);
+    let trouble = move || {
+        let _ = never.lock().map(|never| never.recv());
+        Ok(())
+    };
+    let error = error(&mut with_trouble(trouble, Duration::from_secs(2))).to_string();
+    for expected in [
+        "nothing happened for 2 s",
+        "actor thread 0 (cpu:0) waits for",
+        "actor thread 1 (cpu:0) steps its environments (for ",
+        "the learner waits for a trajectory of actor thread 1 (for ",
+    ] {
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+/// An environment that is slow once is waited for.
+#[test]
+fn a_pause_within_the_patience_is_none_of_the_watchdogs_business() {
+    let trouble = || {
+        std::thread::sleep(Duration::from_secs(2));
+        Ok(())
+    };
+    let mut run = with_trouble(trouble, Duration::from_secs(20));
+    assert_eq!(run.run(5).expect("it goes on").len(), 5);
+}
+
+#[test]
+fn what_does_not_fit_is_said_before_anything_starts() {
+    let client = loops::client(2);
+    let batch = |environments| {
+        move |_| -> anyhow::Result<Box<dyn HostEnvironment>> {
+            Ok(Box::new(cartpoles(environments)))
+        }
+    };
+    let message = |started: anyhow::Result<SebulbaRun>| {
+        let error = started.err().expect("it is refused");
+        format!("{error:#}")
+    };
+    let other = message(small().start(&client, &spec(), 1, batch(3)));
+    assert!(
+        other.contains("the environments of actor thread 0 are")
+            && other.contains("environments: 3"),
+        "{other}"
+    );
+    let none = message(
+        small()
+            .learners(&[1, 5])
+            .start(&client, &spec(), 1, batch(ENVIRONMENTS)),
+    );
+    assert!(none.contains("device 5"), "{none}");
+    let odd = message(
+        small()
+            .learners(&[0, 1, 2])
+            .start(&client, &spec(), 1, batch(ENVIRONMENTS)),
+    );
+    assert!(
+        odd.contains("the 4 environments of a thread do not divide over 3 learner devices"),
+        "{odd}"
+    );
+}

@@ -1,0 +1,73 @@
+//! Starting and stopping leaves nothing behind: no thread, no descriptor, no memory.
+
+use std::fs;
+
+use super::{ENVIRONMENTS, cartpoles, small, spec};
+use crate::anakin::{is_child, run_alone};
+use crate::loops;
+
+/// How often; more of them by this variable.
+const STARTS: &str = "PODRACER_TEST_STARTS";
+
+struct Held {
+    threads: usize,
+    descriptors: usize,
+    /// Resident.
+    bytes: usize,
+}
+
+fn held() -> Held {
+    let status = fs::read_to_string("/proc/self/status").expect("Linux says it");
+    let number = |name: &str| -> usize {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        let number = line.and_then(|line| line.split_whitespace().next());
+        number
+            .and_then(|number| number.parse().ok())
+            .expect("a number")
+    };
+    Held {
+        threads: number("Threads:"),
+        descriptors: fs::read_dir("/proc/self/fd")
+            .expect("Linux says it")
+            .count(),
+        bytes: number("VmRSS:") * 1024,
+    }
+}
+
+#[test]
+fn runs_leave_nothing_behind() {
+    if !is_child() {
+        run_alone("sebulba::leaks::runs_leave_nothing_behind", &[]);
+        return;
+    }
+    let starts = std::env::var(STARTS)
+        .ok()
+        .and_then(|starts| starts.parse().ok());
+    let starts: usize = starts.unwrap_or(24);
+    let client = loops::client(2);
+    let folder = std::env::temp_dir().join(format!("podracer-leaks-{}", std::process::id()));
+    let cache = podracer_runtime::ExecutableCache::at(&folder, 1 << 30);
+    // The programs come out of a cache, so that what is measured is not XLA's compiler.
+    let sebulba = small().cache(cache);
+    let mut before = None;
+    for start in 0..starts {
+        let mut run = sebulba
+            .start(&client, &spec(), start as u64, |_| {
+                Ok(Box::new(cartpoles(ENVIRONMENTS)))
+            })
+            .expect("the run starts");
+        // Stopped while it acts, while it learns, and before anything.
+        run.run(start % 3).expect("some updates");
+        drop(run);
+        if start + 1 == starts.div_ceil(2) {
+            before = Some(held());
+        }
+    }
+    let (before, after) = (before.expect("there is a middle"), held());
+    fs::remove_dir_all(folder).expect("the cache is there");
+    assert_eq!(after.threads, before.threads);
+    assert_eq!(after.descriptors, before.descriptors);
+    let grown = after.bytes.saturating_sub(before.bytes);
+    let each = grown / (starts / 2);
+    assert!(each < 200_000, "{grown} bytes more after {starts} starts");
+}

@@ -1,0 +1,70 @@
+//! Trajectories go from device to device. The host sees observations, actions and metrics.
+
+use podracer_runtime::{Count, SebulbaTransfers, process_transfers};
+
+use super::{ENVIRONMENTS, UNROLL, small, spec, start};
+use crate::anakin::{is_child, run_alone};
+
+/// Alone in its process, since the process's counters count other tests too.
+#[test]
+fn no_trajectory_passes_through_the_host() {
+    if !is_child() {
+        run_alone(
+            "sebulba::transfers::no_trajectory_passes_through_the_host",
+            &[],
+        );
+        return;
+    }
+    const UPDATES: u64 = 5;
+    let threads = 2;
+    let mut run = start(&small().learners(&[1, 2]), 3, 1);
+    let metrics = run.metric_names().len() as u64;
+    assert_eq!(metrics, 5);
+    run.run(UPDATES as usize).expect("some updates");
+    // What the actors do beyond the last update depends on timing: their threads are ended first.
+    let parameters = run.parameters().expect("they are there").len() as u64;
+    run.stop().expect("nothing has failed");
+    let SebulbaTransfers { act, finish, learn } = run.transfers();
+    let process = process_transfers();
+
+    // Per step: one copy of each leaf up, the actions down.
+    let arrival = spec().arrival().types();
+    let bytes: u64 = arrival.iter().map(|ty| ty.bytes() as u64).sum();
+    let steps = act.launches;
+    assert!(steps >= UPDATES * threads * UNROLL as u64, "{act:?}");
+    let actions = Count {
+        calls: steps,
+        bytes: steps * 4 * ENVIRONMENTS as u64,
+    };
+    assert_eq!(act.to_host, actions);
+    // The first observations of each thread were put up before its first step.
+    let uploads = act.to_device.calls / arrival.len() as u64;
+    assert!((steps..=steps + threads).contains(&uploads), "{act:?}");
+    assert_eq!(act.to_device.bytes, uploads * bytes);
+    assert_eq!(act.between_devices, Count::default());
+
+    // Trajectories: between devices only.
+    assert_eq!((finish.to_host, finish.to_device), Default::default());
+    assert!(
+        finish.between_devices.calls >= UPDATES * threads * 2 * 11,
+        "{finish:?}"
+    );
+
+    // The learner: the metrics down, the parameters across.
+    let metrics = Count {
+        calls: metrics * UPDATES,
+        bytes: 4 * metrics * UPDATES,
+    };
+    assert_eq!(
+        (learn.to_host, learn.to_device),
+        (metrics, Count::default())
+    );
+    assert_eq!(learn.between_devices.calls, parameters * UPDATES);
+
+    // Nothing else in this process moved anything to the host but the parameters that were read above.
+    let others = process.to_host.calls - act.to_host.calls - learn.to_host.calls;
+    assert_eq!(others, parameters);
+    // Keys and first indices: two for each actor thread, one for each learner.
+    let others = process.to_device.calls - act.to_device.calls;
+    assert_eq!(others, 2 * threads + 2);
+}
