@@ -5,6 +5,7 @@ mod golden;
 mod grid_world;
 mod gymnax;
 mod host;
+mod pixels;
 mod run;
 mod space;
 mod wrappers;

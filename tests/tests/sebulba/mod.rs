@@ -35,8 +35,8 @@ fn quick<A: podracer_stdlib::agents::Agent<Observation = podracer_dsl::Tensor>>(
     sebulba: Sebulba<A>,
 ) -> Sebulba<A> {
     let mut xla = XlaOptions::for_platform("cpu").pairs();
-    let option = "xla_llvm_disable_expensive_passes".to_owned();
-    xla.push((option, OptionValue::Bool(true)));
+    let option = "xla_backend_optimization_level".to_owned();
+    xla.push((option, OptionValue::Int(0)));
     sebulba
         .xla(xla)
         .cache(ExecutableCache::disabled())
