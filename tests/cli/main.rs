@@ -117,3 +117,89 @@ fn standard_output_that_is_full_is_a_failure() {
         text(&output.stderr).contains("cannot write to standard output: No space left on device")
     );
 }
+
+/// Three devices, whatever the machine has: one acts, two learn. The seed decides the parameters.
+#[test]
+fn sebulba_trains_on_the_devices_that_are_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let train = |run: &str| -> serde_json::Value {
+        let output = podracer(&[
+            "train",
+            "cartpole-sebulba-ppo",
+            "--steps=256",
+            "--actors=0",
+            "--learners=1,2",
+            "--set=agent.hidden=[8]",
+            "--set=sebulba.environments=4",
+            "--set=sebulba.unroll=8",
+            "--set=sebulba.updates_per_call=2",
+            "--json",
+        ])
+        .args(["--run-dir", run])
+        .current_dir(&folder)
+        .assert()
+        .success()
+        .get_output()
+        .clone();
+        let json = text(&output.stdout);
+        serde_json::from_str(json.trim()).expect("a JSON object")
+    };
+    let result = train("once");
+    assert_eq!(
+        (&result["devices"], &result["updates"], &result["env_steps"]),
+        (&3.into(), &4.into(), &256.into())
+    );
+    assert_eq!(train("again")["params_sha256"], result["params_sha256"]);
+    let seconds = &result["seconds_of_threads"];
+    for spent in [
+        "actor thread 1 (cpu:0): inference",
+        "actor thread 0 (cpu:0): environment",
+        "the learner: update",
+    ] {
+        assert!(seconds[spent].as_f64() > Some(0.0), "{spent}: {seconds}");
+    }
+    let file = |name: &str| {
+        let path = folder.path().join("once").join(name);
+        fs::read_to_string(path).expect("the run has left it")
+    };
+    assert!(file("config.toml").contains("learners = [1, 2]"));
+    let metrics = file("metrics.jsonl");
+    let lines: Vec<serde_json::Value> = (metrics.lines())
+        .map(|line| serde_json::from_str(line).expect("a JSON object"))
+        .collect();
+    let lags: Vec<_> = lines
+        .iter()
+        .map(|line| line["parameter_lag"].as_f64())
+        .collect();
+    assert_eq!(lags, [Some(0.0), Some(1.0), Some(1.0), Some(1.0)]);
+    assert!(
+        lines[1]["actor_0/inference"].as_f64() > Some(0.0),
+        "{metrics}"
+    );
+    assert!(lines[1]["learner/update"].as_f64() > Some(0.0), "{metrics}");
+}
+
+#[test]
+fn one_device_acts_and_learns_with_a_warning() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = podracer(&[
+        "train",
+        "cartpole-sebulba-ppo",
+        "--steps=1",
+        "--devices=1",
+        "--set=agent.hidden=[8]",
+        "--set=sebulba.unroll=4",
+        "--set=sebulba.updates_per_call=1",
+    ])
+    .current_dir(&folder)
+    .assert()
+    .success()
+    .get_output()
+    .clone();
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("warning: device 0 both acts and learns"),
+        "{said}"
+    );
+    assert!(said.contains("actors: "), "{said}");
+}
