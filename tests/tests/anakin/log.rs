@@ -41,7 +41,10 @@ fn a_log_is_among_the_metrics() {
     let anakin = anakin.expect("it compiles");
     let state = anakin.init(0).expect("a seed");
     let (_, metrics) = anakin.run(state).expect("a call");
-    let leaves = loops::arrays(&metrics.sharded);
+    let mut leaves = Vec::new();
+    metrics
+        .sharded
+        .visit(|_, leaf| leaves.push(leaf.to_array()));
     let reports = Log::read(&traced.traced().results().1.sharded, &leaves);
     let texts: Vec<&str> = reports.iter().map(|report| &report.text[..]).collect();
     assert_eq!(texts, ["the state is 2.25", "the state is 3"]);
