@@ -31,6 +31,9 @@ pub type Program<E, A> =
 /// The state of a training on its devices.
 pub type TrainingState<E, A> = AnakinState<Replicated<A>, Sharded<E, A>>;
 
+/// A training's state after a call, and what the call reports.
+pub type Called<E, A> = (TrainingState<E, A>, TrainingMetrics<<A as Agent>::Metrics>);
+
 /// Up to so many environments the products are so small that handing them to other threads costs more than it gains.
 const ONE_THREAD: usize = 32;
 
@@ -246,10 +249,7 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> CompiledAnakin<E, A
     /// # Errors
     /// What the runtime reports. [`RunError`](podracer_runtime::RunError) by downcast: it gives the state back if nothing
     /// was launched.
-    pub fn run(
-        &self,
-        state: TrainingState<E, A>,
-    ) -> Result<(TrainingState<E, A>, TrainingMetrics<A::Metrics>)> {
+    pub fn run(&self, state: TrainingState<E, A>) -> Result<Called<E, A>> {
         let (state, metrics) = self.program.run(state)?;
         let episodes = EpisodeSeries::read(&metrics.sharded, self.updates_per_call)?;
         let count = episodes.count();

@@ -30,7 +30,7 @@ pub use crate::tree::{
     ArgumentSpec, IntoTree, Kind, Over, Path, Spec, Step, Tree, Types, axis, expect_types, key,
     out_axis, rev, tree_map, tree_select, whole,
 };
-pub use podracer_compiler::ops::{Convolution, TriangularSolve};
 pub use podracer_compiler::ops::Save;
+pub use podracer_compiler::ops::{Convolution, TriangularSolve};
 pub use podracer_compiler::{Array, DType, TensorType};
 pub use podracer_derive::Tree;

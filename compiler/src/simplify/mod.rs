@@ -6,7 +6,7 @@
 //! loop, a constant enters the body. This repeats until nothing changes.
 //!
 //! No group is on by default. On the training loops of `benches/simplify` 10 to 18 of 100 equations go, and yet no
-//! gain in compiling or running could be measured: XLA removes the same by itself.
+//! gain in compiling or running could be measured.
 //!
 //! # Invariants
 //! - Results are the same to the bit, by the reference semantics: also for NaN, infinities and -0.

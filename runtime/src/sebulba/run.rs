@@ -453,6 +453,7 @@ impl Compiler<'_> {
                 xla: self.options.xla.clone(),
             },
             cache: self.options.cache.clone(),
+            ..ProgramOptions::default()
         };
         let options = if once {
             quick(&options, self.client.platform())
