@@ -187,6 +187,7 @@ elementwise! {
 elementwise! {
     /// `log(e^x + e^y)`, without overflow: -inf stands for no summand.
     LogAddExp = "log_add_exp"(2, floats),
+    exact: false,
     scalar: |_, x| {
         let (x, y) = (x[0].float(), x[1].float());
         let greater = float_maximum(x, y);

@@ -141,7 +141,7 @@ impl Convolution {
         let inputs = lhs.shape[self.lhs_axes[SECOND]];
         let outputs = rhs.shape[self.rhs_axes[FIRST]];
         let per_group = rhs.shape[self.rhs_axes[SECOND]];
-        if inputs != per_group * features {
+        if per_group.checked_mul(features) != Some(inputs) {
             return Err(TypeError::new(format!(
                 "the input {lhs} has {inputs} features (axis {}), where the kernel {rhs} takes {per_group} (axis {}) in {features} groups",
                 self.lhs_axes[SECOND], self.rhs_axes[SECOND]
@@ -164,7 +164,9 @@ impl Convolution {
         let extents = Self::spatial(lhs, &self.lhs_axes);
         let windows = Self::spatial(rhs, &self.rhs_axes);
         for (i, (&extent, &window)) in extents.iter().zip(&windows).enumerate() {
-            let covered = self.low[i] + dilated(extent, self.lhs_dilation[i]) + self.high[i];
+            let covered = dilated(extent, self.lhs_dilation[i])
+                .saturating_add(self.low[i])
+                .saturating_add(self.high[i]);
             if covered < 0 {
                 return Err(TypeError::new(format!(
                     "low {} and high {} cut more off axis {} of {lhs} than it has",
@@ -200,7 +202,8 @@ impl Convolution {
 fn dilated(extent: usize, by: usize) -> i64 {
     match extent {
         0 => 0,
-        n => ((n - 1) * by + 1) as i64,
+        n => i64::try_from((n - 1).saturating_mul(by))
+            .map_or(i64::MAX, |last| last.saturating_add(1)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `custom_jvp`: a function with its derivative in a direction.
 
-use super::{CAPTURED, check, floats};
+use super::{CAPTURED, at_most, check, floats};
 use crate::array::Array;
 use crate::attributes::Attributes;
 use crate::ir::{Builder, Func, Var};
@@ -123,6 +123,12 @@ impl Op for CustomJvp {
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
+        at_most(
+            "captures",
+            self.captures,
+            "operands",
+            self.body.params.len(),
+        )?;
         check("the operands", inputs, &self.body.param_types())?;
         let rule = self.for_rule(inputs);
         check("the operands of the rule", &self.rule.param_types(), &rule)?;

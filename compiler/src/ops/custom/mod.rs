@@ -41,6 +41,16 @@ fn check(what: &str, got: &[TensorType], expected: &[TensorType]) -> Result<(), 
     )))
 }
 
+/// Checks a count that an op gives of its own operands or results.
+fn at_most(what: &str, count: usize, of: &str, all: usize) -> Result<(), TypeError> {
+    if count <= all {
+        return Ok(());
+    }
+    Err(TypeError::new(format!(
+        "{what} must be at most the {all} {of} of the function, got {count}"
+    )))
+}
+
 /// The function without the results from `count` on.
 fn first_results(func: &Func, count: usize) -> Func {
     let mut func = func.clone();

@@ -1,6 +1,6 @@
 //! `custom_vjp`: a function with its pass back.
 
-use super::{CAPTURED, check, first_results, floats};
+use super::{CAPTURED, at_most, check, first_results, floats};
 use crate::array::Array;
 use crate::attributes::Attributes;
 use crate::ir::{Builder, Func, Var};
@@ -86,6 +86,14 @@ impl Op for CustomVjp {
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
+        let forward = &self.forward;
+        at_most("captures", self.captures, "operands", forward.params.len())?;
+        at_most(
+            "residuals",
+            self.residuals,
+            "results",
+            forward.results.len(),
+        )?;
         check("the operands", inputs, &self.forward.param_types())?;
         let mut results = self.forward.result_types();
         let residuals = results.split_off(self.results());

@@ -1,6 +1,8 @@
 //! `while`: a loop whose length is known only at run time.
 
-use super::op::{Op, OpRef, OpStruct, Operand, Pruned, Rule, Sample};
+mod sample;
+
+use super::op::{Op, OpRef, OpStruct, Operand, Pruned, Rule};
 use super::scan::effect_of;
 use super::{Effect, TypeError};
 use crate::array::{Array, Scalar};
@@ -8,7 +10,6 @@ use crate::attributes::Attributes;
 use crate::ir::{Builder, Func, Var};
 use crate::lower::{Hlo, HloOp, HloValue, lower_func};
 use crate::op_struct;
-use crate::ops::Direction;
 use crate::simplify::Group;
 use crate::transform::{
     Mode, TransformError, VmapContext, dce, deal, instantiate, jvp_with, needed, vmap,
@@ -475,44 +476,5 @@ impl Op for While {
             Group::Loops => self.slimmer(b, inputs),
             _ => None,
         }
-    }
-}
-
-impl While {
-    /// Examples for the generic tests: (limit; step; x, n) with `n + 1` and `x * step` while `n < limit`.
-    pub fn samples() -> Vec<Sample> {
-        let int = TensorType::scalar(DType::I32);
-        let float = TensorType::new(DType::F32, [2]);
-        let mut b = Builder::new();
-        let limit = b.param(int.clone());
-        let _x = b.param(float.clone());
-        let n = b.param(int.clone());
-        let going = b.compare(Direction::Lt, n, limit);
-        let condition = Arc::new(b.finish("condition", vec![going]));
-        let mut b = Builder::new();
-        let step = b.param(float.clone());
-        let x = b.param(float);
-        let n = b.param(int);
-        let product = b.mul(x, step);
-        let one = b.full_like(n, 1.0);
-        let next = b.add(n, one);
-        let body = Arc::new(b.finish("body", vec![product, next]));
-        let sample = |limit: i128| {
-            let op = While {
-                condition: condition.clone(),
-                body: body.clone(),
-                condition_consts: 1,
-                body_consts: 1,
-            };
-            let inputs = vec![
-                Array::ints(DType::I32, [], &[limit]),
-                Array::floats(DType::F32, [2], &[0.9, -1.1]),
-                Array::floats(DType::F32, [2], &[1.0, 2.0]),
-                Array::ints(DType::I32, [], &[0]),
-            ];
-            // A reverse pass does not exist, so the generic derivative tests leave it out; its jvp has tests of its own.
-            Sample::new(op, inputs).tolerance(1e-6).not_differentiable()
-        };
-        vec![sample(3), sample(0)]
     }
 }
