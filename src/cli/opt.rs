@@ -70,9 +70,12 @@ pub(super) fn diff(left: &str, right: &str, console: &mut Console<'_>) -> Result
 /// The program in a file, or in standard input where the file is `-`.
 fn read(file: &str) -> Result<Func> {
     let mut bytes = Vec::new();
-    let done = match file {
-        "-" => std::io::stdin().read_to_end(&mut bytes).map(drop),
-        file => std::fs::read(file).map(|read| bytes = read),
+    let (file, done) = match file {
+        "-" => (
+            "standard input",
+            std::io::stdin().read_to_end(&mut bytes).map(drop),
+        ),
+        file => (file, std::fs::read(file).map(|read| bytes = read)),
     };
     let problem = match done.map(|()| String::from_utf8(bytes)) {
         Err(error) => format!("cannot read {file}: {error}"),
