@@ -121,13 +121,15 @@ fn measure(shape: Shape, ours: &Ours, peer: Option<&Peer>, rounds: usize) -> Res
         for warm in [false, true] {
             let line = ours.train(shape, warm, round as u64)?;
             let speed = number(&line, "env_steps_per_second")?;
-            let first = number(&line, "first_call_seconds")?;
             measured.ours.extend([speed]);
-            measured.first_update[usize::from(warm)].extend([first]);
             if !warm {
                 measured.compile.extend([number(&line, "compile_seconds")?]);
             }
             say(&summary(shape, warm, &line));
+        }
+        for (warm, figures) in [false, true].into_iter().zip(&mut measured.first_update) {
+            let line = ours.train(shape.one_update(), warm, round as u64)?;
+            figures.extend([number(&line, "first_call_seconds")?]);
         }
         if let Some(peer) = peer {
             let (environments, steps) = (shape.environments, shape.steps);

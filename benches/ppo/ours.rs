@@ -46,6 +46,15 @@ impl Shape {
         }
     }
 
+    /// The same with one update, and nothing that is timed after it.
+    pub fn one_update(self) -> Self {
+        Shape {
+            steps: 0,
+            updates_per_call: 1,
+            ..self
+        }
+    }
+
     /// Environment steps of a call.
     pub fn steps_per_call(&self) -> usize {
         self.environments * UNROLL * self.updates_per_call
