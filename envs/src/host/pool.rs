@@ -166,10 +166,12 @@ impl<E: NativeEnvironment> HostEnvironment for Pool<E> {
         }
         step.check(&self.spec)?;
         let mut failed = Ok(());
-        for index in 0..self.parts.len() {
-            let (index, part) = match self.parts[index].take() {
+        // Which are here and which on their way is settled before any comes back, which they do in any order.
+        let here: Vec<_> = self.parts.iter_mut().map(Option::take).collect();
+        for (index, part) in here.into_iter().enumerate() {
+            let (index, part) = match part {
                 Some(part) => (index, part.stepped()),
-                // The parts come back in any order. The batch holds a sender itself, so that there is always one to come.
+                // The batch holds a sender itself, so that there is always one to come.
                 None => self.done.1.recv().map_err(HostError::failed)?,
             };
             match part {
