@@ -182,18 +182,27 @@ fn sizes() -> Result<()> {
             Ok(())
         };
         let plain = trace(f32([3]), chain)?;
-        stage("trace", &mut || Ok(drop(trace(f32([3]), chain)?)))?;
-        stage("vmap", &mut || Ok(drop(plain.vmap(8))))?;
+        stage("trace", &mut || {
+            trace(f32([3]), chain)?;
+            Ok(())
+        })?;
+        stage("vmap", &mut || {
+            plain.vmap(8);
+            Ok(())
+        })?;
         stage("vjp", &mut || {
-            Ok(drop(transform::vjp(plain.func(), &[true])?))
+            transform::vjp(plain.func(), &[true])?;
+            Ok(())
         })?;
         let loss = |x: Tensor| chain(x).sum();
         stage("gradient", &mut || {
-            Ok(drop(trace(f32([3]), |x| grad(x, loss))?))
+            trace(f32([3]), |x| grad(x, loss))?;
+            Ok(())
         })?;
         let looped = |x: Tensor| scan(x, 0..4, |x, _| (chain(x), ())).0.sum();
         stage("through a scan", &mut || {
-            Ok(drop(trace(f32([3]), |x| grad(x, looped))?))
+            trace(f32([3]), |x| grad(x, looped))?;
+            Ok(())
         })?;
         table.row(row);
     }
