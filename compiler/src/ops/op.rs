@@ -256,7 +256,7 @@ pub trait Op: Any + fmt::Debug + Send + Sync {
     }
 
     /// Other equations with the same results, to the bit, that cost less; only those of `group`. Region ops override it; what
-    /// is known of single ops stands in the families of [`crate::simplify`]. `known` has the value of each operand that is a
+    /// is known of single ops stands in the families of [`crate::simplify`](mod@crate::simplify). `known` has the value of each operand that is a
     /// constant with all elements the same.
     fn rewrite(
         &self,
