@@ -11,11 +11,12 @@ use podracer_dsl::{Tree, called_from};
 use podracer_envs::Environment;
 use podracer_runtime::{
     AnakinLoop, AnakinProgram, AnakinState, Client, CompileOptions, Host, OptionValue,
-    ProgramOptions, RuntimeError, XlaOptions,
+    ProgramOptions, RuntimeError,
 };
 use podracer_stdlib::agents::Agent;
 use podracer_stdlib::anakin::{Actors, AgentLoop, Episodes, Learner};
 
+use crate::builder::{self, setters};
 use crate::parameters;
 use crate::settings::UsageError;
 
@@ -33,9 +34,6 @@ pub type TrainingState<E, A> = AnakinState<Replicated<A>, Sharded<E, A>>;
 
 /// A training's state after a call, and what the call reports.
 pub type Called<E, A> = (TrainingState<E, A>, TrainingMetrics<<A as Agent>::Metrics>);
-
-/// Up to so many environments the products are so small that handing them to other threads costs more than it gains.
-const ONE_THREAD: usize = 32;
 
 /// An agent in an environment, and the shape of their loop.
 ///
@@ -85,38 +83,21 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Anakin<E, A> {
         }
     }
 
-    /// Environments in all, over all devices.
-    #[must_use]
-    pub fn environments(mut self, environments: usize) -> Self {
-        self.environments = environments;
-        self
-    }
-
-    /// Steps of each environment in a cycle: what the agent learns from at once.
-    #[must_use]
-    pub fn unroll(mut self, steps: usize) -> Self {
-        self.unroll = steps;
-        self
-    }
-
-    /// Cycles in one call of the compiled program.
-    #[must_use]
-    pub fn updates_per_call(mut self, updates: usize) -> Self {
-        self.updates_per_call = updates;
-        self
-    }
-
-    /// How many devices share the environments.
-    #[must_use]
-    pub fn devices(mut self, devices: usize) -> Self {
-        self.devices = devices;
-        self
+    setters! {
+        /// Environments in all, over all devices.
+        environments: usize;
+        /// Steps of each environment in a cycle: what the agent learns from at once.
+        unroll: usize;
+        /// Cycles in one call of the compiled program.
+        updates_per_call: usize;
+        /// How many devices share the environments.
+        devices: usize;
     }
 
     /// The program's name, for profiles and XLA's messages.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
-        self.name = name.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+        self.name = builder::module_name(name);
         self
     }
 
@@ -127,14 +108,7 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Anakin<E, A> {
 
     /// XLA's options for this loop by podracer's rule. `platform` is `cpu`, `cuda` or `tpu`.
     pub fn xla_options(&self, platform: &str) -> Vec<(String, OptionValue)> {
-        let mut options = XlaOptions::for_platform(platform).pairs();
-        // Several devices are one for each core: threads of their own would stand in each other's way.
-        let one_thread = self.environments <= ONE_THREAD || self.devices > 1;
-        if platform == "cpu" && one_thread {
-            let name = "xla_cpu_multi_thread_eigen".to_owned();
-            options.push((name, OptionValue::Bool(false)));
-        }
-        options
+        builder::xla_options(platform, self.environments, self.devices > 1)
     }
 
     /// Traces the loop.

@@ -16,6 +16,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod anakin;
+mod builder;
 pub mod cli;
 pub mod experiments;
 mod files;

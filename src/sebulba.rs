@@ -18,10 +18,8 @@ use podracer_stdlib::agents::{Agent, Learning};
 use podracer_stdlib::anakin::Learner;
 use podracer_stdlib::sebulba::{ActorFor, ActorLearner, HostLoop, LearnerStateFor, PacketFor};
 
+use crate::builder::{self, setters};
 use crate::settings::UsageError;
-
-/// Up to so many environments the products are so small that handing them to other threads costs more than it gains.
-const ONE_THREAD: usize = 32;
 
 /// An agent, and the shape of its acting and learning.
 ///
@@ -62,17 +60,6 @@ pub struct Sebulba<A> {
     cache: Option<ExecutableCache>,
 }
 
-macro_rules! settings {
-    ($($(#[$doc:meta])* $name:ident: $type:ty;)*) => {$(
-        $(#[$doc])*
-        #[must_use]
-        pub fn $name(mut self, $name: $type) -> Self {
-            self.$name = $name.into();
-            self
-        }
-    )*};
-}
-
 impl<A: Agent<Observation = Tensor>> Sebulba<A> {
     /// Two threads act on device 0, device 1 learns; trajectories of 32 steps; parameters one update old.
     pub fn new(agent: A) -> Self {
@@ -93,7 +80,7 @@ impl<A: Agent<Observation = Tensor>> Sebulba<A> {
         }
     }
 
-    settings! {
+    setters! {
         /// The devices that act.
         actors: &[usize];
         /// The devices that learn; they divide the environments of a thread.
@@ -121,7 +108,7 @@ impl<A: Agent<Observation = Tensor>> Sebulba<A> {
     /// The programs' name, for profiles and XLA's messages.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
-        self.name = name.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+        self.name = builder::module_name(name);
         self
     }
 
@@ -140,14 +127,7 @@ impl<A: Agent<Observation = Tensor>> Sebulba<A> {
     /// XLA's options for this run by podracer's rule. `platform` is `cpu`, `cuda` or `tpu`.
     #[must_use]
     pub fn xla_options(&self, platform: &str, environments: usize) -> Vec<(String, OptionValue)> {
-        let mut options = XlaOptions::for_platform(platform).pairs();
-        // Several devices share the cores: threads of their own would stand in each other's way.
-        let one_thread = environments <= ONE_THREAD || self.actors != self.learners;
-        if platform == "cpu" && one_thread {
-            let name = "xla_cpu_multi_thread_eigen".to_owned();
-            options.push((name, OptionValue::Bool(false)));
-        }
-        options
+        builder::xla_options(platform, environments, self.actors != self.learners)
     }
 
     /// Traces the programs, for threads with these environments each.

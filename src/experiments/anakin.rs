@@ -1,6 +1,5 @@
 //! An agent in an environment as a training loop for the command line.
 
-use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -11,8 +10,8 @@ use podracer_runtime::{
     simplify,
 };
 use podracer_stdlib::agents::Agent;
-use podracer_stdlib::anakin::Episodes;
 
+use super::recent::RecentReturns;
 use crate::anakin::{Anakin, CompiledAnakin, TrainingState};
 use crate::training::{CallMetrics, LoopModule, Run, Stage, Training};
 
@@ -78,7 +77,7 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Training for Anakin
             evaluation: self.evaluation.clone(),
             state: Some(state),
             compile_seconds,
-            recent: VecDeque::new(),
+            recent: RecentReturns::default(),
         }))
     }
 }
@@ -91,7 +90,7 @@ struct AnakinRun<E: Environment, A: Agent<Observation = E::Observation>> {
     /// Absent only after a call that failed.
     state: Option<TrainingState<E, A>>,
     compile_seconds: f64,
-    recent: VecDeque<f32>,
+    recent: RecentReturns,
 }
 
 impl<E: Environment, A: Agent<Observation = E::Observation>> Run for AnakinRun<E, A> {
@@ -106,14 +105,11 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Run for AnakinRun<E
             .context("the run ended with an error before")?;
         let (state, metrics) = self.anakin.run(state)?;
         self.state = Some(state);
-        self.recent.extend(metrics.last_returns());
-        let surplus = self.recent.len().saturating_sub(Episodes::KEPT);
-        self.recent.drain(..surplus);
         Ok(CallMetrics {
             env_steps: self.anakin.steps_per_call(),
             updates: self.anakin.updates_per_call() as u64,
             per_update: metrics.per_update()?,
-            recent_returns: self.recent.iter().copied().collect(),
+            recent_returns: self.recent.with(metrics.last_returns()),
             episodes: metrics.episodes,
             ..CallMetrics::default()
         })

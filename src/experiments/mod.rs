@@ -1,6 +1,7 @@
 //! The built-in experiments: their settings, and how settings become a training loop.
 
 mod anakin;
+mod recent;
 mod sebulba;
 mod shortest_paths;
 

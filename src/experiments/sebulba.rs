@@ -1,6 +1,5 @@
 //! An agent in environments on the host as a training loop for the command line.
 
-use std::collections::VecDeque;
 use std::fmt::Write;
 use std::rc::Rc;
 use std::time::Duration;
@@ -14,9 +13,9 @@ use podracer_runtime::{
     ThreadTimes, UpdateReport, simplify,
 };
 use podracer_stdlib::agents::Agent;
-use podracer_stdlib::anakin::Episodes;
 use podracer_stdlib::sebulba::HostLoop;
 
+use super::recent::RecentReturns;
 use crate::sebulba::{Sebulba, compiled_environments};
 use crate::settings::{EnvironmentSettings, SebulbaSettings, Settings};
 use crate::training::{CallMetrics, LoopModule, Run, Stage, Training};
@@ -144,7 +143,7 @@ impl<A: Agent<Observation = Tensor>> Training for SebulbaTraining<A> {
             run,
             steps_per_update: (steps * self.sebulba.steps()) as u64,
             updates: self.updates_per_call,
-            recent: VecDeque::new(),
+            recent: RecentReturns::default(),
         }))
     }
 }
@@ -157,7 +156,7 @@ struct TrainingRun {
     steps_per_update: u64,
     /// Of a call.
     updates: usize,
-    recent: VecDeque<f32>,
+    recent: RecentReturns,
 }
 
 impl Run for TrainingRun {
@@ -172,16 +171,14 @@ impl Run for TrainingRun {
             .map(|(now, before)| now.since(before))
             .collect();
         self.times = times;
-        let returns = reports.iter().flat_map(|report| &report.episodes);
-        self.recent
-            .extend(returns.map(|episode| episode.episode_return));
-        let surplus = self.recent.len().saturating_sub(Episodes::KEPT);
-        self.recent.drain(..surplus);
+        let episodes = reports.iter().flat_map(|report| &report.episodes);
         Ok(CallMetrics {
             env_steps: self.steps_per_update * reports.len() as u64,
             updates: reports.len() as u64,
             per_update: per_update(&reports, self.run.metric_names()),
-            recent_returns: self.recent.iter().copied().collect(),
+            recent_returns: self
+                .recent
+                .with(episodes.map(|episode| episode.episode_return)),
             episodes: reports
                 .iter()
                 .map(|report| report.episodes.len() as u64)
