@@ -91,7 +91,7 @@ impl Op for Call {
         _: &[Var],
         _: &[Option<Var>],
     ) -> Rule<Vec<Option<Var>>> {
-        Rule::None("values and tangents are built together by `differentiate`")
+        Rule::TOGETHER
     }
 
     fn differentiate(

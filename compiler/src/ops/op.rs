@@ -25,6 +25,10 @@ pub enum Rule<T> {
 }
 
 impl<T> Rule<T> {
+    /// What `jvp` of an op says that gives values and tangents at once.
+    pub const TOGETHER: Self =
+        Rule::None("values and tangents are built together by `differentiate`");
+
     /// Maps the result.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Rule<U> {
         match self {

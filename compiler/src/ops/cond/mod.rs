@@ -176,7 +176,7 @@ impl Op for Cond {
         _: &[Var],
         _: &[Option<Var>],
     ) -> Rule<Vec<Option<Var>>> {
-        Rule::None("values and tangents are built together by `differentiate`")
+        Rule::TOGETHER
     }
 
     fn differentiate(
