@@ -174,15 +174,17 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
 }
 
 /// The options for the program that makes the first state. It runs once, so on a CPU, where optimising takes longer than
-/// running, LLVM leaves its code as it is.
+/// running, LLVM leaves its code as it is, which is emitted without MLIR.
 pub(crate) fn quick(options: &ProgramOptions, platform: &str) -> ProgramOptions {
     let mut options = options.clone();
-    let name = "xla_backend_optimization_level";
-    if platform == "cpu" && options.compile.xla.iter().all(|(given, _)| given != name) {
-        options
-            .compile
-            .xla
-            .push((name.to_owned(), OptionValue::Int(0)));
+    let xla = &mut options.compile.xla;
+    for (name, value) in [
+        ("xla_backend_optimization_level", OptionValue::Int(0)),
+        ("xla_cpu_use_fusion_emitters", OptionValue::Bool(false)),
+    ] {
+        if platform == "cpu" && xla.iter().all(|(given, _)| given != name) {
+            xla.push((name.to_owned(), value));
+        }
     }
     options
 }
