@@ -15,9 +15,13 @@ pub fn orthogonal(key: Key, shape: &[usize], scale: f64) -> Tensor {
     let inputs: usize = shape.iter().rev().skip(1).product();
     // The draw has the long side first, as in JAX; then the vectors to make orthonormal are its columns.
     let (long, short) = (inputs.max(outputs), inputs.min(outputs));
-    let (q, r) = key.normal([long, short]).qr();
-    let diagonal = (r * eye(F32, short)).sum_axis(0);
-    let columns = q * diagonal.sign();
+    let normals = key.normal([long, short]);
+    let columns = if short == 1 {
+        normals / normals.square().sum().sqrt()
+    } else {
+        let (q, r) = normals.qr();
+        q * (r * eye(F32, short)).sum_axis(0).sign()
+    };
     let matrix = if outputs >= inputs {
         columns.transpose()
     } else {
