@@ -11,7 +11,7 @@ use anyhow::Result;
 use podracer_dsl::Tensor;
 use podracer_envs::{CartPole, Catch, Environment, GridWorld, Pendulum};
 use podracer_stdlib::agents::{Agent, OnlineActorCritic, Ppo};
-use podracer_stdlib::optim::{Schedule, adam, chain, clip_by_global_norm};
+use podracer_stdlib::optim::{Schedule, adam, chain, clip_by_global_norm, flatten};
 
 use crate::anakin::Anakin;
 use crate::settings::{AgentSettings, EnvironmentSettings, Settings, UsageError};
@@ -110,10 +110,10 @@ fn with_agent<E: Environment<Observation = Tensor>>(
             );
             let agent = Ppo {
                 hidden: ppo.hidden.clone(),
-                optimizer: chain(
+                optimizer: flatten(chain(
                     clip_by_global_norm(ppo.max_gradient_norm),
                     adam(rate).eps(ppo.adam_epsilon),
-                ),
+                )),
                 epochs: ppo.epochs,
                 minibatches: ppo.minibatches,
                 discount: ppo.discount,
@@ -130,10 +130,10 @@ fn with_agent<E: Environment<Observation = Tensor>>(
             let rate = rate(online.learning_rate, online.anneal_learning_rate, 1);
             let agent = OnlineActorCritic {
                 hidden: online.hidden.clone(),
-                optimizer: chain(
+                optimizer: flatten(chain(
                     clip_by_global_norm(online.max_gradient_norm),
                     adam(rate).eps(online.adam_epsilon),
-                ),
+                )),
                 discount: online.discount,
                 lambda: online.lambda,
                 entropy_cost: online.entropy_cost,

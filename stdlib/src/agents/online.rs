@@ -3,14 +3,16 @@
 //! which the agent acted.
 
 use super::{ActorCritic, Agent, Learning, Trajectory};
-use crate::optim::{Adam, Chain, ClipByGlobalNorm, Optimizer, adam, chain, clip_by_global_norm};
+use crate::optim::{
+    Adam, Chain, ClipByGlobalNorm, Flatten, Optimizer, adam, chain, clip_by_global_norm, flatten,
+};
 use crate::returns::gae_with_ends;
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 
 /// The agent and its hyper-parameters.
 #[derive(Clone, Debug)]
-pub struct OnlineActorCritic<O: Optimizer = Chain<ClipByGlobalNorm, Adam>> {
+pub struct OnlineActorCritic<O: Optimizer = Flatten<Chain<ClipByGlobalNorm, Adam>>> {
     /// What it observes.
     pub observation: Space,
     /// What it can do.
@@ -36,7 +38,7 @@ impl OnlineActorCritic {
             observation,
             action,
             hidden: vec![64, 64],
-            optimizer: chain(clip_by_global_norm(0.5), adam(1e-3).eps(1e-5)),
+            optimizer: flatten(chain(clip_by_global_norm(0.5), adam(1e-3).eps(1e-5))),
             discount: 0.99,
             lambda: 0.95,
             entropy_cost: 0.01,

@@ -3,7 +3,9 @@
 
 use super::{ActorCritic, Agent, Learning, Trajectory};
 use crate::losses::{clipped_surrogate_pg_loss, clipped_value_loss};
-use crate::optim::{Adam, Chain, ClipByGlobalNorm, Optimizer, adam, chain, clip_by_global_norm};
+use crate::optim::{
+    Adam, Chain, ClipByGlobalNorm, Flatten, Optimizer, adam, chain, clip_by_global_norm, flatten,
+};
 use crate::returns::gae_with_ends;
 use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
@@ -11,7 +13,7 @@ use podracer_envs::Space;
 
 /// The agent and its hyper-parameters.
 #[derive(Clone, Debug)]
-pub struct Ppo<O: Optimizer = Chain<ClipByGlobalNorm, Adam>> {
+pub struct Ppo<O: Optimizer = Flatten<Chain<ClipByGlobalNorm, Adam>>> {
     /// What it observes.
     pub observation: Space,
     /// What it can do.
@@ -45,7 +47,7 @@ impl Ppo {
             observation,
             action,
             hidden: vec![64, 64],
-            optimizer: chain(clip_by_global_norm(0.5), adam(2.5e-4).eps(1e-5)),
+            optimizer: flatten(chain(clip_by_global_norm(0.5), adam(2.5e-4).eps(1e-5))),
             epochs: 4,
             minibatches: 4,
             discount: 0.99,

@@ -1,6 +1,6 @@
 //! Adam, and Adam with decoupled weight decay.
 
-use super::{Optimizer, Schedule, no_updates, zeros_like};
+use super::{Optimizer, Schedule, no_updates, times, zeros_like};
 use podracer_dsl::prelude::*;
 
 /// Kingma and Ba, "Adam: A Method for Stochastic Optimization", 2015, algorithm 1:
@@ -136,13 +136,17 @@ impl Optimizer for Adam {
         let nu = grads.zip_with(&state.nu, |g, nu| (1.0 - b2) * g.square() + b2 * nu);
         let mean = if nesterov {
             let (of_mu, of_g) = (bias_correction(b1, count + 1), bias_correction(b1, count));
-            mu.zip_with(&grads, |mu, g| b1 * (mu / of_mu) + (1.0 - b1) * (g / of_g))
+            mu.zip_with(&grads, |mu, g| {
+                let (of_mu, of_g) = (of_mu.astype(mu.dtype()), of_g.astype(g.dtype()));
+                b1 * (mu / of_mu) + (1.0 - b1) * (g / of_g)
+            })
         } else {
             let correction = bias_correction(b1, count);
-            tree_map(&mu, |mu| mu / correction)
+            tree_map(&mu, |mu| mu / correction.astype(mu.dtype()))
         };
         let correction = bias_correction(b2, count);
         let mut updates = mean.zip_with(&nu, |mean, nu| {
+            let correction = correction.astype(nu.dtype());
             mean / ((nu / correction + eps_root).sqrt() + eps)
         });
         if weight_decay != 0.0 {
@@ -150,7 +154,7 @@ impl Optimizer for Adam {
         }
         let learning_rate = self.learning_rate.value(state.count);
         (
-            tree_map(&updates, |update| -learning_rate * update),
+            tree_map(&updates, |update| times(-learning_rate, update)),
             AdamState { count, mu, nu },
         )
     }

@@ -1,6 +1,6 @@
 //! Gradients kept small.
 
-use super::{Optimizer, global_norm};
+use super::{Optimizer, global_norm, times};
 use podracer_dsl::prelude::*;
 
 /// Scales all gradients together so that their global norm is at most `max_norm`: Pascanu, Mikolov and Bengio, "On the
@@ -39,7 +39,7 @@ impl Optimizer for ClipByGlobalNorm {
         let small = norm.lt(self.max_norm);
         // Where the norm is 0 the quotient is not taken.
         let factor = select(small, 1.0, self.max_norm / norm);
-        (tree_map(&grads, |g| g * factor), ())
+        (tree_map(&grads, |g| times(factor, g)), ())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Lion.
 
-use super::{Optimizer, Schedule, no_updates, zeros_like};
+use super::{Optimizer, Schedule, no_updates, times, zeros_like};
 use podracer_dsl::prelude::*;
 
 /// Chen et al., "Symbolic Discovery of Optimization Algorithms", 2023, algorithm 2:
@@ -72,7 +72,7 @@ impl Optimizer for Lion {
         let learning_rate = self.learning_rate.value(state.count);
         let direction = grads.zip_with(&state.mu, |g, mu| ((1.0 - b1) * g + b1 * mu).sign());
         let updates = direction.zip_with(params, |direction, param| {
-            -learning_rate * (direction + weight_decay * param)
+            times(-learning_rate, direction + weight_decay * param)
         });
         let mu = grads.zip_with(&state.mu, |g, mu| (1.0 - b2) * g + b2 * mu);
         (

@@ -20,6 +20,7 @@
 mod adam;
 mod chain;
 mod clip;
+mod flatten;
 mod lion;
 mod rmsprop;
 mod schedule;
@@ -28,6 +29,7 @@ mod sgd;
 pub use adam::{Adam, AdamState, adam, adamw};
 pub use chain::{Chain, chain};
 pub use clip::{Clip, ClipByGlobalNorm, clip, clip_by_global_norm};
+pub use flatten::{Flatten, flatten};
 pub use lion::{Lion, LionState, lion};
 pub use rmsprop::{RmsProp, RmsPropState, rmsprop};
 pub use schedule::Schedule;
@@ -82,6 +84,12 @@ pub fn incremental_update<P: Tree>(new: &P, old: &P, step_size: f64) -> P {
 #[track_caller]
 fn zeros_like<P: Tree>(params: &P) -> P {
     tree_map(params, Tensor::zeros_like)
+}
+
+/// A leaf times an f32 scalar, in the leaf's dtype.
+#[track_caller]
+fn times(scalar: Tensor, leaf: Tensor) -> Tensor {
+    scalar.astype(leaf.dtype()) * leaf
 }
 
 /// The counter of a state that has made no update, `i32[]`.

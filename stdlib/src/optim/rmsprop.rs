@@ -1,7 +1,7 @@
 //! RMSProp.
 
 use super::sgd::follow;
-use super::{Optimizer, Schedule, no_updates, zeros_like};
+use super::{Optimizer, Schedule, no_updates, times, zeros_like};
 use podracer_dsl::prelude::*;
 
 /// Tieleman and Hinton, "Lecture 6.5", 2012; `centered` as Graves, "Generating Sequences With Recurrent Neural Networks",
@@ -141,7 +141,7 @@ impl Optimizer for RmsProp {
             } else {
                 g / (square.sqrt() + eps)
             };
-            -learning_rate * step
+            times(-learning_rate, step)
         });
         let (go, trace) = match state.trace.first() {
             Some(trace) => {

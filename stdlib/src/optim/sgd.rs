@@ -1,6 +1,6 @@
 //! Stochastic gradient descent.
 
-use super::{Optimizer, Schedule, no_updates, zeros_like};
+use super::{Optimizer, Schedule, no_updates, times, zeros_like};
 use podracer_dsl::prelude::*;
 
 /// `update_t = -learning_rate m_t` with `m_t = g_t + momentum m_{t-1}`, or Nesterov's `g_t + momentum m_t`: Sutskever et
@@ -87,7 +87,7 @@ impl Optimizer for Sgd {
             None => (grads, Vec::new()),
         };
         (
-            tree_map(&go, |go| -learning_rate * go),
+            tree_map(&go, |go| times(-learning_rate, go)),
             SgdState {
                 count: state.count + 1,
                 trace,

@@ -10,6 +10,11 @@ fn ten_steps<O: Optimizer>(record: &Record, optimizer: O) {
 }
 
 fn ten_steps_within<O: Optimizer>(record: &Record, optimizer: O, tolerance: f64) {
+    ten_steps_of(record, flatten(optimizer.clone()), tolerance);
+    ten_steps_of(record, optimizer, tolerance);
+}
+
+fn ten_steps_of<O: Optimizer>(record: &Record, optimizer: O, tolerance: f64) {
     let inputs = ["params.w", "params.b", "grads.w", "grads.b"].map(|name| record.input(name));
     let spec: [TensorType; 4] = std::array::from_fn(|i| inputs[i].ty.clone());
     let results = run(spec, &inputs, |[w, b, grads_w, grads_b]| {
@@ -145,6 +150,37 @@ fn a_chain_with_a_schedule_is_that_of_optax() {
             ),
         );
     }
+}
+
+/// The types after a step.
+fn stepped<O: Optimizer>(optimizer: O) -> String {
+    let params = (f32([2, 3]), TensorType::new(BF16, [2]), f32([]));
+    let program = trace((params.clone(), params), |(params, grads)| {
+        optimizer.step(params, optimizer.init(&params), grads)
+    });
+    program.expect("it is right").results().to_string()
+}
+
+#[test]
+fn parameters_keep_their_dtypes() {
+    let first = "{0.0: f32[2,3], 0.1: bf16[2], 0.2: f32[]";
+    let clipped = chain(clip_by_global_norm(0.5), adamw(0.1).nesterov());
+    for types in [
+        stepped(clipped),
+        stepped(sgd(0.1).momentum(0.5)),
+        stepped(rmsprop(0.1)),
+        stepped(lion(0.1)),
+    ] {
+        assert!(types.starts_with(first), "{types}");
+    }
+}
+
+#[test]
+fn flattened_parameters_of_two_dtypes_are_two_vectors() {
+    assert_eq!(
+        stepped(flatten(sgd(0.1).momentum(0.5))),
+        "{0.0: f32[2,3], 0.1: bf16[2], 0.2: f32[], 1.count: i32[], 1.trace[0][0]: f32[7], 1.trace[0][1]: bf16[2]}"
+    );
 }
 
 #[test]
