@@ -9,16 +9,17 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use podracer_dsl::Tensor;
-use podracer_envs::{CartPole, Catch, Environment, GridWorld, Pendulum};
+use podracer_envs::host::{NativeCartPole, PixelBreakout, PixelCatch};
+use podracer_envs::{CartPole, Catch, Environment, GridWorld, Pendulum, Space};
 use podracer_stdlib::agents::{Agent, OnlineActorCritic, Ppo};
 use podracer_stdlib::optim::{Schedule, adam, chain, clip_by_global_norm, flatten};
 
 use crate::anakin::Anakin;
-use crate::settings::{AgentSettings, EnvironmentSettings, Settings, UsageError};
+use crate::settings::{AgentSettings, EnvironmentSettings, SebulbaSettings, Settings, UsageError};
 use crate::training::Training;
 
 use anakin::{AnakinTraining, Evaluation};
-use sebulba::{SebulbaTraining, hosts};
+use sebulba::Hosts;
 use shortest_paths::shortest_paths;
 
 /// An experiment that comes with the program.
@@ -46,52 +47,95 @@ pub static BUILT_IN: [BuiltIn; 6] = built_in![
     "pendulum-ppo",
 ];
 
+/// What an agent learns in. Its spaces are known before the agent is made.
+trait World {
+    /// What is observed in it, and what can be done.
+    fn spaces(&self) -> (Space, Space);
+
+    /// The training loop of an agent for these spaces.
+    fn training<A: Agent<Observation = Tensor>>(
+        self,
+        settings: &Settings,
+        agent: A,
+    ) -> Box<dyn Training>;
+}
+
+/// An environment of the DSL: a part of Anakin's program, or compiled for Sebulba's host.
+struct InDsl<E> {
+    environment: E,
+    /// The environment again where it is a grid, whose shortest paths the policy is measured by.
+    grid: Option<GridWorld>,
+}
+
 /// The training loop that `settings` describe.
 ///
 /// # Errors
-/// [`crate::settings::UsageError`] where the environment's settings do not make one.
+/// [`crate::settings::UsageError`] where the environment's settings do not make one, or not one in this loop.
 pub fn build(settings: &Settings) -> Result<Box<dyn Training>> {
-    match &settings.environment {
-        EnvironmentSettings::Cartpole(env) => with_agent(
+    match (&settings.environment, &settings.sebulba) {
+        (EnvironmentSettings::Cartpole(env), Some(shape)) => {
+            let native = NativeCartPole::new(env.time_limit);
+            with_agent(settings, Hosts::native(native, shape))
+        }
+        (EnvironmentSettings::Cartpole(env), None) => in_dsl(
             settings,
             CartPole {
                 limit: env.time_limit,
                 ..CartPole::default()
             },
-            None,
         ),
-        EnvironmentSettings::Catch(env) => with_agent(
+        (EnvironmentSettings::Catch(env), _) => in_dsl(
             settings,
             Catch {
                 rows: env.rows,
                 columns: env.columns,
             },
-            None,
         ),
-        EnvironmentSettings::Gridworld(env) => {
+        (EnvironmentSettings::Gridworld(env), _) => {
             let grid = GridWorld::new(&env.layout.join("\n"))
                 .map_err(|error| UsageError::new(format!("environment.layout: {error}")))?;
-            let grid = grid.limit(env.time_limit);
-            let walked = grid.clone();
-            with_agent(settings, grid, Some(walked))
+            let environment = grid.limit(env.time_limit);
+            let grid = Some(environment.clone());
+            with_agent(settings, InDsl { environment, grid })
         }
-        EnvironmentSettings::Pendulum(env) => with_agent(
+        (EnvironmentSettings::Pendulum(env), _) => in_dsl(
             settings,
             Pendulum {
                 limit: env.time_limit,
             },
-            None,
         ),
+        (EnvironmentSettings::PixelBreakout, _) => {
+            let native = PixelBreakout::default();
+            with_agent(settings, Hosts::native(native, on_host(settings)?))
+        }
+        (EnvironmentSettings::PixelCatch, _) => {
+            let native = PixelCatch::default();
+            with_agent(settings, Hosts::native(native, on_host(settings)?))
+        }
     }
 }
 
-/// `grid` is the environment again where it is a grid, whose shortest paths the policy is measured by.
-fn with_agent<E: Environment<Observation = Tensor>>(
+/// The shape of the loop for an environment that there is on the host only.
+fn on_host(settings: &Settings) -> Result<&SebulbaSettings, UsageError> {
+    settings.sebulba.as_ref().ok_or_else(|| {
+        UsageError::new(format!(
+            "environment.name = {} steps on the host, which [anakin] cannot: give the experiment a [sebulba], such as by \
+             `--set sebulba.environments=32`",
+            settings.environment.name()
+        ))
+    })
+}
+
+fn in_dsl<E: Environment<Observation = Tensor>>(
     settings: &Settings,
     environment: E,
-    grid: Option<GridWorld>,
 ) -> Result<Box<dyn Training>> {
-    let (observation, action) = (environment.observation_space(), environment.action_space());
+    let grid = None;
+    with_agent(settings, InDsl { environment, grid })
+}
+
+fn with_agent(settings: &Settings, world: impl World) -> Result<Box<dyn Training>> {
+    let (observation, action) = world.spaces();
     let cycles = settings.plan().updates as usize;
     // The learning rate by the optimizer's step, of which there are `updates` in each cycle.
     let rate = |rate: f64, anneal: bool, updates: usize| {
@@ -124,7 +168,7 @@ fn with_agent<E: Environment<Observation = Tensor>>(
                 exact_shuffle: ppo.exact_shuffle,
                 ..Ppo::new(observation, action)
             };
-            training(settings, environment, agent, grid)
+            Ok(world.training(settings, agent))
         }
         AgentSettings::Online(online) => {
             let rate = rate(online.learning_rate, online.anneal_learning_rate, 1);
@@ -140,36 +184,42 @@ fn with_agent<E: Environment<Observation = Tensor>>(
                 value_cost: online.value_cost,
                 ..OnlineActorCritic::new(observation, action)
             };
-            training(settings, environment, agent, grid)
+            Ok(world.training(settings, agent))
         }
     }
 }
 
-fn training<E: Environment<Observation = Tensor>, A: Agent<Observation = Tensor>>(
-    settings: &Settings,
-    environment: E,
-    agent: A,
-    grid: Option<GridWorld>,
-) -> Result<Box<dyn Training>> {
-    if let Some(shape) = &settings.sebulba {
-        let hosts = hosts(settings, environment, shape);
-        return Ok(Box::new(SebulbaTraining::new(
-            settings, shape, agent, hosts,
-        )));
+impl<E: Environment<Observation = Tensor>> World for InDsl<E> {
+    fn spaces(&self) -> (Space, Space) {
+        let environment = &self.environment;
+        (environment.observation_space(), environment.action_space())
     }
-    let evaluation = grid.map(|grid| {
-        let agent = agent.clone();
-        let walk: Evaluation<A> =
-            Rc::new(move |client, nets| shortest_paths(&agent, &grid, client, nets));
-        walk
-    });
-    let shape = &settings.anakin;
-    Ok(Box::new(AnakinTraining {
-        anakin: Anakin::new(environment, agent)
-            .named(&settings.experiment)
-            .environments(shape.environments)
-            .unroll(shape.unroll)
-            .updates_per_call(shape.updates_per_call),
-        evaluation,
-    }))
+
+    fn training<A: Agent<Observation = Tensor>>(
+        self,
+        settings: &Settings,
+        agent: A,
+    ) -> Box<dyn Training> {
+        if let Some(shape) = &settings.sebulba {
+            return Hosts::compiled(self.environment, shape).training(settings, agent);
+        }
+        let evaluation = self.grid.map(|grid| {
+            let agent = agent.clone();
+            let walk: Evaluation<A> =
+                Rc::new(move |client, nets| shortest_paths(&agent, &grid, client, nets));
+            walk
+        });
+        let shape = &settings.anakin;
+        Box::new(AnakinTraining {
+            anakin: Anakin::new(self.environment, agent)
+                .named(&settings.experiment)
+                .environments(shape.environments)
+                .unroll(shape.unroll)
+                .updates_per_call(shape.updates_per_call),
+            evaluation,
+        })
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use podracer_dsl::Tensor;
-use podracer_envs::Environment;
-use podracer_envs::host::{HostEnvironment, HostSpec, NativeCartPole, Pool};
+use podracer_envs::host::{HostEnvironment, HostSpec, NativeEnvironment, Pool};
+use podracer_envs::{Environment, Space};
 use podracer_runtime::{
     Activity, Client, ClientOptions, HostArray, OptionValue, Schedule, SebulbaLoop, SebulbaRun,
     ThreadTimes, UpdateReport, simplify,
@@ -15,57 +15,69 @@ use podracer_runtime::{
 use podracer_stdlib::agents::Agent;
 use podracer_stdlib::sebulba::HostLoop;
 
+use super::World;
 use super::recent::RecentReturns;
 use crate::sebulba::{Sebulba, compiled_environments};
-use crate::settings::{EnvironmentSettings, SebulbaSettings, Settings};
+use crate::settings::{SebulbaSettings, Settings};
 use crate::training::{CallMetrics, LoopModule, Run, Stage, Training};
 
-/// Batches of environments: what each is, and how one is made.
+/// Environments on the host, for the actor threads of a run: what a batch of them is, and how one is made.
 pub struct Hosts {
+    shape: SebulbaSettings,
     spec: HostSpec,
     make: Rc<dyn Fn() -> Result<Box<dyn HostEnvironment>>>,
 }
 
-/// The environments that `settings` name, so many in a batch: in plain Rust where there are such, and otherwise the DSL's,
-/// compiled for the host.
-pub fn hosts<E: Environment<Observation = Tensor>>(
-    settings: &Settings,
-    environment: E,
-    shape: &SebulbaSettings,
-) -> Hosts {
-    let (environments, unroll) = (shape.environments, shape.unroll);
-    if let EnvironmentSettings::Cartpole(cartpole) = &settings.environment {
-        let prototype = NativeCartPole::new(cartpole.time_limit);
-        return Hosts {
-            spec: Pool::new(&prototype, environments).spec().clone(),
-            make: Rc::new(move || Ok(Box::new(Pool::new(&prototype, environments)))),
-        };
+impl Hosts {
+    /// Batches of `spec`, which `make` gives one after another, for a run of this shape.
+    pub fn new<H: HostEnvironment + 'static>(
+        shape: &SebulbaSettings,
+        spec: HostSpec,
+        make: impl Fn() -> Result<H> + 'static,
+    ) -> Self {
+        Hosts {
+            shape: shape.clone(),
+            spec,
+            make: Rc::new(move || Ok(Box::new(make()?))),
+        }
     }
-    let spec = HostLoop::new(environment.clone(), environments, unroll).spec();
-    let make = move || -> Result<Box<dyn HostEnvironment>> {
-        // A client of its own: what its threads do takes no turn on the devices that act and learn.
-        let host = Client::cpu(ClientOptions {
-            cpu_devices: Some(1),
-        })?;
-        let batch = compiled_environments(&host, 0, environment.clone(), environments, unroll)?;
-        Ok(Box::new(batch))
-    };
-    Hosts {
-        spec,
-        make: Rc::new(make),
+
+    /// Environments in plain Rust.
+    pub fn native(prototype: impl NativeEnvironment, shape: &SebulbaSettings) -> Self {
+        let environments = shape.environments;
+        let spec = Pool::new(&prototype, environments).spec().clone();
+        Hosts::new(shape, spec, move || Ok(Pool::new(&prototype, environments)))
+    }
+
+    /// Environments of the DSL, compiled for the host.
+    pub fn compiled<E: Environment<Observation = Tensor>>(
+        environment: E,
+        shape: &SebulbaSettings,
+    ) -> Self {
+        let (environments, unroll) = (shape.environments, shape.unroll);
+        let spec = HostLoop::new(environment.clone(), environments, unroll).spec();
+        Hosts::new(shape, spec, move || {
+            // A client of its own: what its threads do takes no turn on the devices that act and learn.
+            let host = Client::cpu(ClientOptions {
+                cpu_devices: Some(1),
+            })?;
+            compiled_environments(&host, 0, environment.clone(), environments, unroll)
+        })
     }
 }
 
-/// An agent, its environments, and who acts and learns.
-pub struct SebulbaTraining<A: Agent<Observation = Tensor>> {
-    sebulba: Sebulba<A>,
-    hosts: Hosts,
-    updates_per_call: usize,
-}
+impl World for Hosts {
+    fn spaces(&self) -> (Space, Space) {
+        (self.spec.observation.clone(), self.spec.action.clone())
+    }
 
-impl<A: Agent<Observation = Tensor>> SebulbaTraining<A> {
-    /// As the settings say; who acts and learns is decided already.
-    pub fn new(settings: &Settings, shape: &SebulbaSettings, agent: A, hosts: Hosts) -> Self {
+    /// Who acts and learns is decided already.
+    fn training<A: Agent<Observation = Tensor>>(
+        self,
+        settings: &Settings,
+        agent: A,
+    ) -> Box<dyn Training> {
+        let shape = &self.shape;
         let schedule = match shape.schedule.as_str() {
             "free-running" => Schedule::FreeRunning,
             _ => Schedule::Deterministic { lag: shape.lag },
@@ -86,13 +98,22 @@ impl<A: Agent<Observation = Tensor>> SebulbaTraining<A> {
             .splits(shape.splits)
             .repeats(shape.repeats)
             .patience(Duration::from_secs(shape.patience as u64));
-        SebulbaTraining {
+        Box::new(SebulbaTraining {
             sebulba,
-            hosts,
             updates_per_call: shape.updates_per_call,
-        }
+            hosts: self,
+        })
     }
+}
 
+/// An agent, its environments, and who acts and learns.
+struct SebulbaTraining<A: Agent<Observation = Tensor>> {
+    sebulba: Sebulba<A>,
+    hosts: Hosts,
+    updates_per_call: usize,
+}
+
+impl<A: Agent<Observation = Tensor>> SebulbaTraining<A> {
     fn trace(&self) -> Result<SebulbaLoop> {
         self.sebulba.trace(&self.hosts.spec)
     }

@@ -16,6 +16,12 @@ pub enum EnvironmentSettings {
     Gridworld(GridWorld),
     /// Swing a pendulum up, with a continuous torque.
     Pendulum(Pendulum),
+    /// Hit bricks with a ball, seen in pixels; on the host only.
+    #[serde(rename = "pixel-breakout")]
+    PixelBreakout,
+    /// Catch the falling ball, seen in pixels; on the host only.
+    #[serde(rename = "pixel-catch")]
+    PixelCatch,
 }
 
 /// CartPole (Barto, Sutton and Anderson 1983; the `v1` rules).
@@ -52,7 +58,14 @@ pub struct Pendulum {
 
 impl EnvironmentSettings {
     /// The values of `environment.name`.
-    pub const NAMES: [&'static str; 4] = ["cartpole", "catch", "gridworld", "pendulum"];
+    pub const NAMES: [&'static str; 6] = [
+        "cartpole",
+        "catch",
+        "gridworld",
+        "pendulum",
+        "pixel-breakout",
+        "pixel-catch",
+    ];
 
     /// The environment of this name with its default settings.
     #[must_use]
@@ -68,6 +81,8 @@ impl EnvironmentSettings {
                 time_limit: 100,
             }),
             "pendulum" => Self::Pendulum(Pendulum { time_limit: 200 }),
+            "pixel-breakout" => Self::PixelBreakout,
+            "pixel-catch" => Self::PixelCatch,
             _ => return None,
         })
     }
@@ -80,6 +95,8 @@ impl EnvironmentSettings {
             Self::Catch(_) => "catch",
             Self::Gridworld(_) => "gridworld",
             Self::Pendulum(_) => "pendulum",
+            Self::PixelBreakout => "pixel-breakout",
+            Self::PixelCatch => "pixel-catch",
         }
     }
 
@@ -101,6 +118,7 @@ impl EnvironmentSettings {
                     problems.add(format!("environment.layout: {error}"));
                 }
             }
+            Self::PixelBreakout | Self::PixelCatch => {}
         }
     }
 }
