@@ -1,0 +1,78 @@
+//! The memory chain: a cue at the beginning of an episode says which answer is right at its end.
+//!
+//! Osband et al., "Behaviour Suite for Reinforcement Learning", ICLR 2020, "memory length", with one bit to remember.
+
+use crate::environment::{Environment, TimeStep};
+use crate::space::Space;
+use podracer_dsl::prelude::*;
+
+/// The cue is seen in the first step only. `length` steps later, at least 1, the action is the answer: the episode is
+/// terminated, and pays 1 if it names the cue and -1 otherwise. Who remembers nothing gets 0 on average.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryChain {
+    /// Steps from the cue to the answer.
+    pub length: usize,
+}
+
+/// Ten steps.
+impl Default for MemoryChain {
+    fn default() -> Self {
+        MemoryChain { length: 10 }
+    }
+}
+
+/// What is to be remembered, and when.
+#[derive(Tree, Clone, Copy)]
+pub struct State {
+    /// `i32[]`: 0 or 1.
+    pub cue: Tensor,
+    /// `i32[]`, steps since it was seen.
+    pub time: Tensor,
+}
+
+impl Environment for MemoryChain {
+    type State = State;
+    type Observation = Tensor;
+
+    fn initial_state(&self, key: Key) -> State {
+        State {
+            cue: key.randint([], 0..2),
+            time: scalar(0),
+        }
+    }
+
+    fn step(&self, state: State, action: Tensor, _key: Key) -> (State, TimeStep) {
+        let terminated = state.time.ge(self.length as i32);
+        let answer = select(action.eq(state.cue), 1.0, -1.0);
+        let reward = select(terminated, answer, 0.0);
+        let state = State {
+            time: state.time + 1,
+            ..state
+        };
+        (
+            state,
+            TimeStep::new(self.observe(state), reward, terminated),
+        )
+    }
+
+    /// `f32[2]`: the part of the time that is left, and the cue, -1 or 1 in the first step and 0 later.
+    fn observe(&self, state: State) -> Tensor {
+        let left = 1.0 - state.time.astype(F32) / self.length as f64;
+        let cue = select(state.time.eq(0), (2 * state.cue - 1).astype(F32), 0.0);
+        stack(&[left, cue], 0)
+    }
+
+    fn observation_space(&self) -> Space {
+        let beyond = -1.0 / self.length as f64;
+        Space::bounded([2], [beyond, -1.0], [1.0, 1.0]).described("time left, cue")
+    }
+
+    /// The answer, 0 or 1; of no account before the last step.
+    fn action_space(&self) -> Space {
+        Space::discrete(2)
+    }
+
+    fn truncates(&self) -> bool {
+        false
+    }
+}
