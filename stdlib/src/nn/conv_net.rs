@@ -15,6 +15,11 @@ pub struct ConvNet {
 }
 
 impl ConvNet {
+    /// The layers of [`ConvNet::impala`]: channels, side of the window, stride.
+    pub const IMPALA: [(usize, usize, usize); 2] = [(16, 8, 4), (32, 4, 2)];
+    /// The layers of [`ConvNet::dqn`].
+    pub const DQN: [(usize, usize, usize); 3] = [(32, 8, 4), (64, 4, 2), (64, 3, 1)];
+
     /// For images `[height, width, channels]`. Each of `convs` is a layer's channels, the side of its window and its
     /// stride. Weights begin as flax's, LeCun normal, and biases at 0.
     #[track_caller]
@@ -59,14 +64,14 @@ impl ConvNet {
     /// sides of at least 20.
     #[track_caller]
     pub fn impala(key: Key, image: [usize; 3]) -> ConvNet {
-        ConvNet::init(key, image, &[(16, 8, 4), (32, 4, 2)], 256)
+        ConvNet::init(key, image, &Self::IMPALA, 256)
     }
 
     /// The network of Mnih et al., "Human-level control through deep reinforcement learning", 2015: 32, 64 and 64 channels,
     /// 512 features. The image has sides of at least 36.
     #[track_caller]
     pub fn dqn(key: Key, image: [usize; 3]) -> ConvNet {
-        ConvNet::init(key, image, &[(32, 8, 4), (64, 4, 2), (64, 3, 1)], 512)
+        ConvNet::init(key, image, &Self::DQN, 512)
     }
 
     /// `f32[height, width, channels]` to `f32[features]`, none negative.

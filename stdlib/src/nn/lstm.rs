@@ -62,18 +62,20 @@ impl Lstm {
         self.gated(state, dot(x, self.input) + self.bias)
     }
 
-    /// Steps through a trajectory: the last state and all outputs, `f32[T, size]`. `xs` is `f32[T, in]`. Where `reset` is
-    /// true, the state is zeros again before the step: `reset` is `bool[T]`, whether `xs[t]` begins an episode.
+    /// Steps through a trajectory: the state after every step, `f32[T, size]`, of which `h` is the output. `xs` is
+    /// `f32[T, in]`. Where `reset` is true, the state is zeros again before the step: `reset` is `bool[T]`, whether `xs[t]`
+    /// begins an episode.
     #[track_caller]
-    pub fn unroll(&self, state: LstmState, xs: Tensor, reset: Tensor) -> (LstmState, Tensor) {
+    pub fn unroll(&self, state: LstmState, xs: Tensor, reset: Tensor) -> LstmState {
         let _scope = scope("Lstm::unroll");
         // What comes from the input is one product for all steps.
         let driven = dot(xs, self.input) + self.bias;
-        scan(state, (driven, reset), |state, (driven, reset)| {
+        let (_, states) = scan(state, (driven, reset), |state, (driven, reset)| {
             let begun = LstmState::zeros(self.hidden.len());
             let state = self.gated(tree_select(reset, &begun, &state), driven);
-            (state, state.h)
-        })
+            (state, state)
+        });
+        states
     }
 
     #[track_caller]

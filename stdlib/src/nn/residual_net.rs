@@ -51,6 +51,9 @@ pub struct ResidualNet {
 }
 
 impl ResidualNet {
+    /// The channels of the sections of [`ResidualNet::impala`].
+    pub const IMPALA: [usize; 3] = [16, 32, 32];
+
     /// For images `[height, width, channels]`: a section of two blocks for each of `sections`, which are their channels.
     /// Weights begin as flax's, LeCun normal, and biases at 0.
     #[track_caller]
@@ -94,7 +97,7 @@ impl ResidualNet {
     /// The network of the paper.
     #[track_caller]
     pub fn impala(key: Key, image: [usize; 3]) -> ResidualNet {
-        ResidualNet::init(key, image, &[16, 32, 32], 256)
+        ResidualNet::init(key, image, &Self::IMPALA, 256)
     }
 
     /// `f32[height, width, channels]` to `f32[features]`, none negative.

@@ -11,7 +11,7 @@ mod simple;
 
 pub use advantage::{gae, gae_with_ends, truncated_generalized_advantage_estimation};
 pub use off_policy::{
-    VtraceOutput, impala_vtrace_td_error_and_advantage, leaky_vtrace, vtrace,
+    PgAdvantage, Vtrace, VtraceOutput, impala_vtrace_td_error_and_advantage, leaky_vtrace, vtrace,
     vtrace_td_error_and_advantage,
 };
 pub use simple::{discounted_returns, lambda_returns, n_step_bootstrapped_returns};

@@ -15,14 +15,99 @@ pub struct VtraceOutput {
 }
 
 impl VtraceOutput {
+    /// `bootstrap` is how much of the next step's target, and not of `v_t`, an action's value bootstraps from; `rho` is
+    /// clipped. Both are `f32[T]`.
     #[track_caller]
-    fn new(errors: Tensor, q_estimate: Tensor, v_tm1: Tensor, rho: Tensor) -> VtraceOutput {
+    fn new(
+        errors: Tensor,
+        [v_tm1, v_t, r_t, discount_t]: [Tensor; 4],
+        bootstrap: Tensor,
+        rho: Tensor,
+    ) -> VtraceOutput {
+        let bootstrap = bootstrap.slice(..-1);
+        let targets = (errors + v_tm1).slice(1..);
+        let mixed = bootstrap * targets + (1.0 - bootstrap) * v_t.slice(..-1);
+        let q_estimate = r_t + discount_t * concatenate(&[mixed, v_t.slice(-1..)], 0);
         VtraceOutput {
             errors,
             pg_advantage: rho * (q_estimate - v_tm1),
             q_estimate,
         }
     }
+}
+
+/// What the advantage of the policy gradient bootstraps from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PgAdvantage {
+    /// The next target, whatever lambda is: the paper's, [`impala_vtrace_td_error_and_advantage`].
+    #[default]
+    Impala,
+    /// Targets and values, mixed as in the traces: rlax's, [`vtrace_td_error_and_advantage`].
+    Rlax,
+}
+
+/// V-trace with its thresholds, for trajectories in which episodes end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Vtrace {
+    /// How far the traces reach.
+    pub lambda: f64,
+    /// The most an importance weight counts in an error.
+    pub clip_rho: f64,
+    /// The most it counts in a trace.
+    pub clip_c: f64,
+    /// The most it counts in the advantage of the policy gradient.
+    pub clip_pg_rho: f64,
+    /// Which advantage that is.
+    pub advantage: PgAdvantage,
+}
+
+/// Those of the paper: all 1.
+impl Default for Vtrace {
+    fn default() -> Self {
+        Vtrace {
+            lambda: 1.0,
+            clip_rho: 1.0,
+            clip_c: 1.0,
+            clip_pg_rho: 1.0,
+            advantage: PgAdvantage::Impala,
+        }
+    }
+}
+
+impl Vtrace {
+    /// Errors and advantages. `ended_t` is `bool[T]`, whether step `t` ended an episode: no trace goes on from there, and
+    /// what follows has the value `v_t` (where truncated, that of the episode's own last observation; where terminated,
+    /// `discount_t` is 0). Elsewhere `v_t` is the next step's `v_tm1`. Gradients as in [`vtrace`].
+    #[track_caller]
+    pub fn apply(
+        &self,
+        v_tm1: Tensor,
+        v_t: Tensor,
+        r_t: Tensor,
+        discount_t: Tensor,
+        rho_tm1: Tensor,
+        ended_t: Tensor,
+    ) -> VtraceOutput {
+        let _scope = scope("Vtrace::apply");
+        let goes_on = (!ended_t).astype(F32);
+        let lambda_t = self.lambda * goes_on;
+        let steps = [v_tm1, v_t, r_t, discount_t];
+        let c = lambda_t * rho_tm1.minimum(self.clip_c);
+        let errors = errors(steps, rho_tm1.minimum(self.clip_rho), c);
+        let bootstrap = match self.advantage {
+            PgAdvantage::Impala => goes_on,
+            PgAdvantage::Rlax => lambda_t,
+        };
+        VtraceOutput::new(errors, steps, bootstrap, rho_tm1.minimum(self.clip_pg_rho))
+    }
+}
+
+/// Errors from importance weights and trace coefficients that are clipped, `f32[T]`.
+#[track_caller]
+fn errors([v_tm1, v_t, r_t, discount_t]: [Tensor; 4], rho: Tensor, c: Tensor) -> Tensor {
+    let delta_t = rho * (r_t + discount_t * v_t - v_tm1);
+    let errors = linear_recurrence(delta_t, discount_t * c, delta_t.zeros_like().index(0));
+    stop_gradient(errors + v_tm1) - v_tm1
 }
 
 /// V-trace errors, Espeholt et al., "IMPALA: Scalable Distributed Deep-RL with Importance Weighted Actor-Learner
@@ -81,9 +166,7 @@ pub fn leaky_vtrace(
     };
     let rho = leaky(rho_tm1.minimum(clip_rho_threshold));
     let c = leaky(rho_tm1.minimum(1.0)) * per_step(lambda, discount_t);
-    let delta_t = rho * (r_t + discount_t * v_t - v_tm1);
-    let errors = linear_recurrence(delta_t, discount_t * c, delta_t.zeros_like().index(0));
-    stop_gradient(errors + v_tm1) - v_tm1
+    errors([v_tm1, v_t, r_t, discount_t], rho, c)
 }
 
 /// V-trace errors together with the advantage of the policy gradient as rlax has it, which mixes targets and values as the
@@ -117,12 +200,8 @@ pub fn vtrace_td_error_and_advantage(
         lambda_t,
         clip_rho_threshold,
     );
-    let inner = lambda_t.slice(..-1);
-    let targets = (errors + v_tm1).slice(1..);
-    let mixed = inner * targets + (1.0 - inner) * v_tm1.slice(1..);
-    let q_estimate = r_t + discount_t * concatenate(&[mixed, v_t.slice(-1..)], 0);
     let rho = rho_tm1.minimum(clip_pg_rho_threshold);
-    VtraceOutput::new(errors, q_estimate, v_tm1, rho)
+    VtraceOutput::new(errors, [v_tm1, v_t, r_t, discount_t], lambda_t, rho)
 }
 
 /// V-trace errors together with the advantage of the policy gradient as the paper has it (Espeholt et al., 2018, section
@@ -154,8 +233,7 @@ pub fn impala_vtrace_td_error_and_advantage(
         lambda,
         clip_rho_threshold,
     );
-    let targets = (errors + v_tm1).slice(1..);
-    let q_estimate = r_t + discount_t * concatenate(&[targets, v_t.slice(-1..)], 0);
     let rho = rho_tm1.minimum(clip_pg_rho_threshold);
-    VtraceOutput::new(errors, q_estimate, v_tm1, rho)
+    let bootstrap = v_t.full_like(1.0);
+    VtraceOutput::new(errors, [v_tm1, v_t, r_t, discount_t], bootstrap, rho)
 }
