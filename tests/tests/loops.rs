@@ -104,6 +104,7 @@ pub fn ppo<E: Environment, O: Optimizer>(environment: &E, optimizer: O) -> Ppo<O
     Ppo {
         observation: defaults.observation,
         action: defaults.action,
+        torso: defaults.torso,
         hidden: vec![8],
         optimizer,
         epochs: defaults.epochs,
@@ -124,6 +125,7 @@ pub fn online<E: Environment, O: Optimizer>(environment: &E, optimizer: O) -> On
     OnlineActorCritic {
         observation: defaults.observation,
         action: defaults.action,
+        torso: defaults.torso,
         hidden: vec![8],
         optimizer,
         discount: defaults.discount,

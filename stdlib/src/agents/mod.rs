@@ -4,11 +4,13 @@
 //! every step; `Nets` is what the gradient is taken of; `Opt` is the optimizer's; `Experience` outlives a cycle (a
 //! replay buffer). A *cycle* is one trajectory of every environment and the updates that it gives rise to.
 
+mod impala;
 mod network;
 mod online;
 mod ppo;
 
-pub use network::{ActorCritic, Policy};
+pub use impala::{Impala, ImpalaBatch, ImpalaMetrics};
+pub use network::{ActorCritic, Memory, Policy, Torso, no_memory};
 pub use online::{OnlineActorCritic, OnlineBatch, OnlineMetrics, OnlineOutput};
 pub use ppo::{Ppo, PpoBatch, PpoMetrics, PpoOutput};
 

@@ -2,7 +2,7 @@
 //! objective follows, and the gradient flows back through the whole loop, so that the update reuses the forward pass by
 //! which the agent acted.
 
-use super::{ActorCritic, Agent, Learning, Trajectory};
+use super::{ActorCritic, Agent, Learning, Torso, Trajectory};
 use crate::optim::{
     Adam, Chain, ClipByGlobalNorm, Flatten, Optimizer, adam, chain, clip_by_global_norm, flatten,
 };
@@ -17,7 +17,9 @@ pub struct OnlineActorCritic<O: Optimizer = Flatten<Chain<ClipByGlobalNorm, Adam
     pub observation: Space,
     /// What it can do.
     pub action: Space,
-    /// Units of each hidden layer, of policy and value alike.
+    /// What sees the observations, for policy and value alike.
+    pub torso: Torso,
+    /// Units of each hidden layer after it, of policy and value alike.
     pub hidden: Vec<usize>,
     /// How gradients become updates.
     pub optimizer: O,
@@ -37,6 +39,7 @@ impl OnlineActorCritic {
         OnlineActorCritic {
             observation,
             action,
+            torso: Torso::None,
             hidden: vec![64, 64],
             optimizer: flatten(chain(clip_by_global_norm(0.5), adam(1e-3).eps(1e-5))),
             discount: 0.99,
@@ -91,7 +94,14 @@ impl<O: Optimizer> Agent for OnlineActorCritic<O> {
     type Metrics = OnlineMetrics;
 
     fn init_nets(&self, key: Key) -> ActorCritic {
-        ActorCritic::init(key, &self.observation, &self.action, &self.hidden)
+        ActorCritic::init(
+            key,
+            &self.observation,
+            &self.action,
+            &self.torso,
+            None,
+            &self.hidden,
+        )
     }
 
     fn init_opt(&self, nets: &ActorCritic) -> Self::Opt {
@@ -109,7 +119,8 @@ impl<O: Optimizer> Agent for OnlineActorCritic<O> {
         observation: Tensor,
         key: Key,
     ) -> (Tensor, (), OnlineOutput) {
-        let policy = nets.policy(observation);
+        let features = nets.features(observation);
+        let policy = nets.policy(features);
         // The score-function estimator: the gradient goes through the probability of the action, not through the draw.
         let action = stop_gradient(policy.sample(key));
         (
@@ -118,13 +129,13 @@ impl<O: Optimizer> Agent for OnlineActorCritic<O> {
             OnlineOutput {
                 log_prob: policy.log_prob(action),
                 entropy: policy.entropy(),
-                value: nets.value(observation),
+                value: nets.value(features),
             },
         )
     }
 
     fn act_greedily(&self, nets: &ActorCritic, (): (), observation: Tensor) -> (Tensor, ()) {
-        (nets.policy(observation).mode(), ())
+        (nets.policy(nets.features(observation)).mode(), ())
     }
 
     fn update_experience(
@@ -137,7 +148,7 @@ impl<O: Optimizer> Agent for OnlineActorCritic<O> {
     ) -> ((), OnlineBatch) {
         let _scope = scope("OnlineActorCritic::update_experience");
         let values =
-            |observations: Tensor| vmap(observations, |observation| nets.value(observation));
+            |observations: Tensor| vmap(observations, |seen| nets.value(nets.features(seen)));
         let value = stop_gradient(trajectory.output.value);
         let v_last = stop_gradient(values(trajectory.last_observation)).expand_dims(0);
         let v_next = concatenate(&[value.slice_axis(0, 1..value.dim(0)), v_last], 0);

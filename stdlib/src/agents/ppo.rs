@@ -1,7 +1,7 @@
 //! Proximal policy optimization (Schulman et al. 2017, equations 7 and 9), with the clipped value loss and the
 //! normalised advantages of its reference implementation.
 
-use super::{ActorCritic, Agent, Learning, Trajectory};
+use super::{ActorCritic, Agent, Learning, Torso, Trajectory};
 use crate::losses::{clipped_surrogate_pg_loss, clipped_value_loss};
 use crate::optim::{
     Adam, Chain, ClipByGlobalNorm, Flatten, Optimizer, adam, chain, clip_by_global_norm, flatten,
@@ -18,7 +18,9 @@ pub struct Ppo<O: Optimizer = Flatten<Chain<ClipByGlobalNorm, Adam>>> {
     pub observation: Space,
     /// What it can do.
     pub action: Space,
-    /// Units of each hidden layer, of policy and value alike.
+    /// What sees the observations, for policy and value alike.
+    pub torso: Torso,
+    /// Units of each hidden layer after it, of policy and value alike.
     pub hidden: Vec<usize>,
     /// How gradients become updates.
     pub optimizer: O,
@@ -46,6 +48,7 @@ impl Ppo {
         Ppo {
             observation,
             action,
+            torso: Torso::None,
             hidden: vec![64, 64],
             optimizer: flatten(chain(clip_by_global_norm(0.5), adam(2.5e-4).eps(1e-5))),
             epochs: 4,
@@ -116,7 +119,14 @@ impl<O: Optimizer> Agent for Ppo<O> {
     type Metrics = PpoMetrics;
 
     fn init_nets(&self, key: Key) -> ActorCritic {
-        ActorCritic::init(key, &self.observation, &self.action, &self.hidden)
+        ActorCritic::init(
+            key,
+            &self.observation,
+            &self.action,
+            &self.torso,
+            None,
+            &self.hidden,
+        )
     }
 
     fn init_opt(&self, nets: &ActorCritic) -> Self::Opt {
@@ -134,20 +144,21 @@ impl<O: Optimizer> Agent for Ppo<O> {
         observation: Tensor,
         key: Key,
     ) -> (Tensor, (), PpoOutput) {
-        let policy = nets.policy(observation);
+        let features = nets.features(observation);
+        let policy = nets.policy(features);
         let action = policy.sample(key);
         (
             action,
             (),
             PpoOutput {
                 log_prob: policy.log_prob(action),
-                value: nets.value(observation),
+                value: nets.value(features),
             },
         )
     }
 
     fn act_greedily(&self, nets: &ActorCritic, (): (), observation: Tensor) -> (Tensor, ()) {
-        (nets.policy(observation).mode(), ())
+        (nets.policy(nets.features(observation)).mode(), ())
     }
 
     fn update_experience(
@@ -160,7 +171,7 @@ impl<O: Optimizer> Agent for Ppo<O> {
     ) -> ((), PpoBatch) {
         let _scope = scope("Ppo::update_experience");
         let values =
-            |observations: Tensor| vmap(observations, |observation| nets.value(observation));
+            |observations: Tensor| vmap(observations, |seen| nets.value(nets.features(seen)));
         let PpoOutput { log_prob, value } = trajectory.output;
         let v_last = values(trajectory.last_observation).expand_dims(0);
         let v_next = concatenate(&[value.slice_axis(0, 1..value.dim(0)), v_last], 0);
@@ -247,11 +258,12 @@ impl<O: Optimizer> Agent for Ppo<O> {
         let (log_prob, entropy, value) = vmap(
             (of(batch.observation), of(batch.action)),
             |(observation, action)| {
-                let policy = nets.policy(observation);
+                let features = nets.features(observation);
+                let policy = nets.policy(features);
                 (
                     policy.log_prob(action),
                     policy.entropy(),
-                    nets.value(observation),
+                    nets.value(features),
                 )
             },
         );

@@ -6,7 +6,7 @@
 
 use podracer_dsl::prelude::*;
 use podracer_envs::{Environment, Space, TimeStep};
-use podracer_stdlib::agents::{Agent, Learning, OnlineActorCritic, Ppo, Trajectory};
+use podracer_stdlib::agents::{Agent, Learning, OnlineActorCritic, Ppo, Torso, Trajectory};
 use podracer_stdlib::anakin::{AgentLoop, LoopState};
 use podracer_stdlib::optim::{Sgd, sgd};
 
@@ -169,6 +169,7 @@ fn ppo(tape: &Tape) -> Ppo<Sgd> {
     Ppo {
         observation: tape.observation_space(),
         action: tape.action_space(),
+        torso: Torso::None,
         hidden: vec![],
         optimizer: sgd(1.0),
         epochs: 1,
@@ -186,6 +187,7 @@ fn online(tape: &Tape) -> OnlineActorCritic<Sgd> {
     OnlineActorCritic {
         observation: tape.observation_space(),
         action: tape.action_space(),
+        torso: Torso::None,
         hidden: vec![],
         optimizer: sgd(1.0),
         discount: DISCOUNT,
