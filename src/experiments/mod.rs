@@ -10,12 +10,17 @@ use std::rc::Rc;
 use anyhow::Result;
 use podracer_dsl::Tensor;
 use podracer_envs::host::{NativeCartPole, PixelBreakout, PixelCatch};
-use podracer_envs::{CartPole, Catch, Environment, GridWorld, Pendulum, Space};
-use podracer_stdlib::agents::{Agent, OnlineActorCritic, Ppo};
-use podracer_stdlib::optim::{Schedule, adam, chain, clip_by_global_norm, flatten};
+use podracer_envs::{CartPole, Catch, Environment, GridWorld, MemoryChain, Pendulum, Space};
+use podracer_stdlib::agents::{Agent, Impala, OnlineActorCritic, Ppo};
+use podracer_stdlib::optim::{
+    Optimizer, Schedule, adam, chain, clip_by_global_norm, flatten, rmsprop,
+};
+use podracer_stdlib::returns::{PgAdvantage, Vtrace};
 
 use crate::anakin::Anakin;
-use crate::settings::{AgentSettings, EnvironmentSettings, SebulbaSettings, Settings, UsageError};
+use crate::settings::{
+    self, AgentSettings, EnvironmentSettings, SebulbaSettings, Settings, UsageError,
+};
 use crate::training::Training;
 
 use anakin::{AnakinTraining, Evaluation};
@@ -38,11 +43,14 @@ macro_rules! built_in {
 }
 
 /// Every built-in experiment.
-pub static BUILT_IN: [BuiltIn; 6] = built_in![
+pub static BUILT_IN: [BuiltIn; 9] = built_in![
     "cartpole-ppo",
     "cartpole-sebulba-ppo",
     "catch-ppo",
     "catch-online",
+    "catch-impala",
+    "breakout-impala",
+    "memory-impala",
     "gridworld-ppo",
     "pendulum-ppo",
 ];
@@ -98,6 +106,9 @@ pub fn build(settings: &Settings) -> Result<Box<dyn Training>> {
             let grid = Some(environment.clone());
             with_agent(settings, InDsl { environment, grid })
         }
+        (EnvironmentSettings::MemoryChain(env), _) => {
+            in_dsl(settings, MemoryChain { length: env.length })
+        }
         (EnvironmentSettings::Pendulum(env), _) => in_dsl(
             settings,
             Pendulum {
@@ -136,6 +147,11 @@ fn in_dsl<E: Environment<Observation = Tensor>>(
 
 fn with_agent(settings: &Settings, world: impl World) -> Result<Box<dyn Training>> {
     let (observation, action) = world.spaces();
+    let networks = settings.agent.networks();
+    let (torso, hidden) = (networks.torso(), networks.hidden.clone());
+    torso
+        .check(&observation)
+        .map_err(|error| UsageError::new(format!("agent.torso = {}: {error}", networks.torso)))?;
     let cycles = settings.plan().updates as usize;
     // The learning rate by the optimizer's step, of which there are `updates` in each cycle.
     let rate = |rate: f64, anneal: bool, updates: usize| {
@@ -153,7 +169,8 @@ fn with_agent(settings: &Settings, world: impl World) -> Result<Box<dyn Training
                 ppo.epochs * ppo.minibatches,
             );
             let agent = Ppo {
-                hidden: ppo.hidden.clone(),
+                torso,
+                hidden,
                 optimizer: flatten(chain(
                     clip_by_global_norm(ppo.max_gradient_norm),
                     adam(rate).eps(ppo.adam_epsilon),
@@ -173,7 +190,8 @@ fn with_agent(settings: &Settings, world: impl World) -> Result<Box<dyn Training
         AgentSettings::Online(online) => {
             let rate = rate(online.learning_rate, online.anneal_learning_rate, 1);
             let agent = OnlineActorCritic {
-                hidden: online.hidden.clone(),
+                torso,
+                hidden,
                 optimizer: flatten(chain(
                     clip_by_global_norm(online.max_gradient_norm),
                     adam(rate).eps(online.adam_epsilon),
@@ -186,6 +204,53 @@ fn with_agent(settings: &Settings, world: impl World) -> Result<Box<dyn Training
             };
             Ok(world.training(settings, agent))
         }
+        AgentSettings::Impala(impala) => {
+            let rate = rate(impala.learning_rate, impala.anneal_learning_rate, 1);
+            let norm = clip_by_global_norm(impala.max_gradient_norm);
+            match impala.optimizer.as_str() {
+                "adam" => {
+                    let optimizer = adam(rate).eps(impala.epsilon);
+                    let agent = vtrace_agent(impala, observation, action, chain(norm, optimizer));
+                    Ok(world.training(settings, agent))
+                }
+                _ => {
+                    let optimizer = rmsprop(rate).decay(impala.rmsprop_decay);
+                    let optimizer = chain(norm, optimizer.eps(impala.epsilon));
+                    let agent = vtrace_agent(impala, observation, action, optimizer);
+                    Ok(world.training(settings, agent))
+                }
+            }
+        }
+    }
+}
+
+fn vtrace_agent<O: Optimizer>(
+    impala: &settings::Impala,
+    observation: Space,
+    action: Space,
+    optimizer: O,
+) -> Impala<O> {
+    Impala {
+        observation,
+        action,
+        torso: impala.networks.torso(),
+        lstm: (impala.lstm > 0).then_some(impala.lstm),
+        hidden: impala.networks.hidden.clone(),
+        optimizer,
+        discount: impala.discount,
+        vtrace: Vtrace {
+            lambda: impala.lambda,
+            clip_rho: impala.clip_rho,
+            clip_c: impala.clip_c,
+            clip_pg_rho: impala.clip_pg_rho,
+            advantage: match impala.advantage.as_str() {
+                "rlax" => PgAdvantage::Rlax,
+                _ => PgAdvantage::Impala,
+            },
+        },
+        entropy_cost: impala.entropy_cost,
+        value_cost: impala.value_cost,
+        clip_rewards: impala.reward_clipping == "abs_one",
     }
 }
 

@@ -14,6 +14,9 @@ pub enum EnvironmentSettings {
     Catch(Catch),
     /// Find the goal among walls.
     Gridworld(GridWorld),
+    /// Remember a cue.
+    #[serde(rename = "memory-chain")]
+    MemoryChain(MemoryChain),
     /// Swing a pendulum up, with a continuous torque.
     Pendulum(Pendulum),
     /// Hit bricks with a ball, seen in pixels; on the host only.
@@ -49,6 +52,13 @@ pub struct GridWorld {
     pub time_limit: usize,
 }
 
+/// The memory chain (bsuite, Osband et al. 2020).
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct MemoryChain {
+    /// Steps from the cue to the answer.
+    pub length: usize,
+}
+
 /// Pendulum (the `v1` rules).
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Pendulum {
@@ -58,10 +68,11 @@ pub struct Pendulum {
 
 impl EnvironmentSettings {
     /// The values of `environment.name`.
-    pub const NAMES: [&'static str; 6] = [
+    pub const NAMES: [&'static str; 7] = [
         "cartpole",
         "catch",
         "gridworld",
+        "memory-chain",
         "pendulum",
         "pixel-breakout",
         "pixel-catch",
@@ -80,6 +91,7 @@ impl EnvironmentSettings {
                 layout: picture(podracer_envs::GridWorld::default().map()),
                 time_limit: 100,
             }),
+            "memory-chain" => Self::MemoryChain(MemoryChain { length: 10 }),
             "pendulum" => Self::Pendulum(Pendulum { time_limit: 200 }),
             "pixel-breakout" => Self::PixelBreakout,
             "pixel-catch" => Self::PixelCatch,
@@ -94,6 +106,7 @@ impl EnvironmentSettings {
             Self::Cartpole(_) => "cartpole",
             Self::Catch(_) => "catch",
             Self::Gridworld(_) => "gridworld",
+            Self::MemoryChain(_) => "memory-chain",
             Self::Pendulum(_) => "pendulum",
             Self::PixelBreakout => "pixel-breakout",
             Self::PixelCatch => "pixel-catch",
@@ -117,6 +130,9 @@ impl EnvironmentSettings {
                 if let Err(error) = podracer_envs::GridMap::parse(&grid.layout.join("\n")) {
                     problems.add(format!("environment.layout: {error}"));
                 }
+            }
+            Self::MemoryChain(MemoryChain { length }) => {
+                problems.at_least_one("environment.length", *length);
             }
             Self::PixelBreakout | Self::PixelCatch => {}
         }

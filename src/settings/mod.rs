@@ -17,9 +17,9 @@ use std::collections::BTreeMap;
 use podracer_runtime::OptionValue;
 use serde::{Deserialize, Serialize};
 
-pub use agents::{AgentSettings, Online, Ppo};
+pub use agents::{AgentSettings, Impala, Networks, Online, Ppo};
 pub use devices::Devices;
-pub use environments::{CartPole, Catch, EnvironmentSettings, GridWorld, Pendulum};
+pub use environments::{CartPole, Catch, EnvironmentSettings, GridWorld, MemoryChain, Pendulum};
 pub use load::{Overrides, load};
 pub use problems::UsageError;
 pub(crate) use problems::suggestion;
@@ -174,14 +174,10 @@ impl Settings {
         if self.train.steps == 0 {
             problems.add("train.steps must be at least 1 and is 0");
         }
-        let platforms = || podracer_plugins::PLUGINS.iter().map(|plugin| plugin.name);
-        if !platforms().any(|name| name == self.train.platform) {
-            problems.add(format!(
-                "train.platform is `{}` and must be one of: {}",
-                self.train.platform,
-                platforms().collect::<Vec<_>>().join(", ")
-            ));
-        }
+        let platforms = podracer_plugins::PLUGINS
+            .each_ref()
+            .map(|plugin| plugin.name);
+        problems.one_of("train.platform", &self.train.platform, &platforms);
         match &self.train.devices {
             Devices::Count(0) => problems.add("train.devices must be at least 1 and is 0"),
             Devices::List(list) if list.is_empty() => {

@@ -57,6 +57,15 @@ impl Problems {
         }
     }
 
+    pub(super) fn one_of(&mut self, name: &str, value: &str, names: &[&str]) {
+        if !names.contains(&value) {
+            self.add(format!(
+                "{name} is `{value}` and must be one of: {}",
+                names.join(", ")
+            ));
+        }
+    }
+
     /// Success, where there were none.
     pub(super) fn into_result(self) -> Result<(), UsageError> {
         match self.0.as_slice() {

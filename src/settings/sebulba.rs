@@ -131,13 +131,7 @@ impl SebulbaSettings {
         ] {
             problems.at_least_one(&format!("sebulba.{name}"), value);
         }
-        if !Self::SCHEDULES.contains(&self.schedule.as_str()) {
-            problems.add(format!(
-                "sebulba.schedule is `{}` and must be one of: {}",
-                self.schedule,
-                Self::SCHEDULES.join(", ")
-            ));
-        }
+        problems.one_of("sebulba.schedule", &self.schedule, &Self::SCHEDULES);
         for (role, named) in [("actors", &self.actors), ("learners", &self.learners)] {
             let twice = |position: usize| named[..position].contains(&named[position]);
             if let Some(position) = (0..named.len()).find(|&position| twice(position)) {

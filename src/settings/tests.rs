@@ -57,7 +57,7 @@ fn cartpole_is_as_published() {
         (ppo.learning_rate, ppo.epochs, ppo.minibatches),
         (2.5e-4, 4, 4)
     );
-    assert_eq!(ppo.hidden, [64, 64]);
+    assert_eq!(ppo.networks.hidden, [64, 64]);
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn mistakes_say_what_is_allowed() {
         ),
         (
             "agent.kind=pppo",
-            "must be one of: ppo, online; did you mean `ppo`?",
+            "must be one of: ppo, online, impala; did you mean `ppo`?",
         ),
         (
             "anakin.environments=0",
@@ -231,7 +231,7 @@ fn experiments_that_are_none() {
         ),
         (
             "[agent]\nclip = 1\n[environment]\nname = 'catch'",
-            "must have a `kind`, one of: ppo, online",
+            "must have a `kind`, one of: ppo, online, impala",
         ),
         ("base = 'catch-ppo'\nexperiment = 'a/b'", "names folders"),
     ] {
