@@ -2,7 +2,8 @@
 
 use podracer_dsl::prelude::*;
 use podracer_envs::{
-    CartPole, Catch, Environment, GridWorld, Pendulum, Space, TimeStep, check_environment,
+    CartPole, Catch, Environment, GridWorld, MemoryChain, Pendulum, Space, TimeStep,
+    check_environment,
 };
 
 #[test]
@@ -23,6 +24,8 @@ fn every_environment_and_wrapper_keeps_its_word() {
     });
     check(Pendulum::default());
     check(GridWorld::default());
+    check(MemoryChain::default());
+    check(MemoryChain { length: 1 });
     assert!(!Catch::default().truncates());
     assert!(!Catch::default().with_statistics().auto_reset().truncates());
 }

@@ -144,7 +144,7 @@ impl<O: Optimizer> Impala<O> {
         } else {
             steps.reward
         };
-        let discount_t = select(steps.terminated, 0.0, self.discount) + zeros(F32, reward.shape());
+        let discount_t = select(steps.terminated, 0.0, reward.full_like(self.discount));
         let rho_tm1 = stop_gradient((log_prob - steps.log_prob).exp());
         let VtraceOutput {
             errors,

@@ -89,7 +89,7 @@ impl Vtrace {
         ended_t: Tensor,
     ) -> VtraceOutput {
         let _scope = scope("Vtrace::apply");
-        let goes_on = (!ended_t).astype(F32);
+        let goes_on = select(ended_t, 0.0, v_tm1.full_like(1.0));
         let lambda_t = self.lambda * goes_on;
         let steps = [v_tm1, v_t, r_t, discount_t];
         let c = lambda_t * rho_tm1.minimum(self.clip_c);

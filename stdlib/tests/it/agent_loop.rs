@@ -12,25 +12,25 @@ use podracer_stdlib::optim::{Sgd, sgd};
 
 /// Rewards and ends by the steps since the beginning of the run.
 #[derive(Clone)]
-struct Tape {
+pub struct Tape {
     rewards: Vec<f64>,
     ends: Vec<(usize, End)>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum End {
+pub enum End {
     Terminated,
     Truncated,
 }
 
 #[derive(Tree, Clone, Copy)]
-struct TapeState {
+pub struct TapeState {
     time: Tensor,
     over: Tensor,
 }
 
 impl Tape {
-    fn steps(&self) -> usize {
+    pub fn steps(&self) -> usize {
         self.rewards.len()
     }
 
@@ -109,10 +109,10 @@ impl Environment for Tape {
 }
 
 /// One cycle of a loop: the leaves of the state before and after, and those of the metrics.
-struct Cycle {
-    paths: Vec<String>,
-    before: Vec<Array>,
-    after: Vec<Array>,
+pub struct Cycle {
+    pub paths: Vec<String>,
+    pub before: Vec<Array>,
+    pub after: Vec<Array>,
     metrics: Vec<(String, Array)>,
 }
 
@@ -121,28 +121,40 @@ fn named(paths: &[Path]) -> Vec<String> {
 }
 
 impl Cycle {
-    fn run<E: Environment, A: Agent<Observation = E::Observation>>(
+    pub fn run<E: Environment, A: Agent<Observation = E::Observation>>(
         agent_loop: &AgentLoop<E, A>,
     ) -> Cycle {
+        let mut cycles = Cycle::several(agent_loop, 1);
+        cycles.remove(0)
+    }
+
+    /// Cycles in a row.
+    pub fn several<E: Environment, A: Agent<Observation = E::Observation>>(
+        agent_loop: &AgentLoop<E, A>,
+        cycles: usize,
+    ) -> Vec<Cycle> {
         let init = trace(key(), |key| agent_loop.init(key)).expect("the beginning traces");
         let state: &Spec<LoopState<E, A>> = init.results();
         let update = trace(state, |state| agent_loop.update(state)).expect("the update traces");
-        let before = init
+        let mut state = init
             .eval(&[Array::ints(U32, [2], &[0, 7])])
             .expect("a key fits");
         let paths = named(&init.result_paths());
-        let mut after = update.eval(&before).expect("the state fits");
-        let metrics = after.split_off(paths.len());
         let metric_paths = named(&update.result_paths()[paths.len()..]);
-        Cycle {
-            paths,
-            before,
-            after,
-            metrics: metric_paths.into_iter().zip(metrics).collect(),
-        }
+        let cycle = |_| {
+            let mut after = update.eval(&state).expect("the state fits");
+            let metrics = after.split_off(paths.len());
+            Cycle {
+                paths: paths.clone(),
+                before: std::mem::replace(&mut state, after.clone()),
+                after,
+                metrics: metric_paths.iter().cloned().zip(metrics).collect(),
+            }
+        };
+        (0..cycles).map(cycle).collect()
     }
 
-    fn leaf(&self, leaves: &[Array], path: &str) -> Vec<f64> {
+    pub fn leaf(&self, leaves: &[Array], path: &str) -> Vec<f64> {
         let found: Vec<usize> = (0..self.paths.len())
             .filter(|&i| self.paths[i].ends_with(path))
             .collect();
@@ -150,7 +162,7 @@ impl Cycle {
         leaves[found[0]].to_f64()
     }
 
-    fn metric(&self, path: &str) -> Vec<f64> {
+    pub fn metric(&self, path: &str) -> Vec<f64> {
         let (_, array) = (self.metrics.iter().find(|(name, _)| name.ends_with(path)))
             .unwrap_or_else(|| panic!("{path} among {:?}", self.metrics));
         array.to_f64()
@@ -256,7 +268,7 @@ fn advantages_by_hand(tape: &Tape, values: &[f64]) -> Vec<f64> {
     advantages
 }
 
-fn tape() -> Tape {
+pub fn tape() -> Tape {
     Tape {
         rewards: vec![1.0, -2.0, 0.5, 3.0, 0.0, 1.5, -1.0, 2.0],
         ends: vec![(2, End::Terminated), (5, End::Truncated)],

@@ -3,6 +3,7 @@
 mod agent_loop;
 mod distributions;
 mod golden;
+mod impala;
 mod losses;
 mod networks;
 mod nn;
