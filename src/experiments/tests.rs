@@ -1,18 +1,21 @@
 //! What settings become.
 
-use crate::experiments::build;
+use crate::experiments::{BUILT_IN, build};
 use crate::settings::{Overrides, UsageError, load};
+use crate::training::{Stage, Training};
+
+fn built_with(experiment: &str, sets: &[String]) -> anyhow::Result<Box<dyn Training>> {
+    let overrides = Overrides {
+        set: sets.to_vec(),
+        ..Overrides::default()
+    };
+    build(&load(experiment, &overrides)?)
+}
 
 #[test]
 fn environments_on_the_host_need_sebulba() {
     for name in ["pixel-breakout", "pixel-catch"] {
-        let built = |sets: &[String]| {
-            let overrides = Overrides {
-                set: sets.to_vec(),
-                ..Overrides::default()
-            };
-            build(&load("catch-ppo", &overrides).unwrap())
-        };
+        let built = |sets: &[String]| built_with("catch-ppo", sets);
         let environment = format!("environment.name={name}");
         let error = built(std::slice::from_ref(&environment)).err().unwrap();
         assert!(error.downcast_ref::<UsageError>().is_some(), "{error:#}");
@@ -23,5 +26,40 @@ fn environments_on_the_host_need_sebulba() {
             "{error}"
         );
         built(&[environment, "sebulba.environments=2".to_owned()]).unwrap();
+    }
+}
+
+#[test]
+fn images_need_a_torso_that_sees_them() {
+    let error = built_with("catch-ppo", &["agent.torso=conv".to_owned()]);
+    let error = error.err().unwrap();
+    assert!(error.downcast_ref::<UsageError>().is_some(), "{error:#}");
+    assert!(
+        error.to_string().contains(
+            "agent.torso = conv: convolutions see images [height, width, channels], and observations are [10, 5]"
+        ),
+        "{error}"
+    );
+}
+
+/// Every agent in pixels, too: by its torso, and every built-in experiment as it is.
+#[test]
+fn experiments_trace() {
+    let pixels = [
+        "agent.torso=conv",
+        "environment.name=pixel-catch",
+        "sebulba.environments=2",
+    ];
+    let pixels: Vec<String> = pixels.map(str::to_owned).to_vec();
+    let mut of_online = pixels.clone();
+    of_online.push("sebulba.lag=0".to_owned());
+    let built = BUILT_IN.iter().map(|one| built_with(one.name, &[]));
+    let others = [
+        built_with("catch-ppo", &pixels),
+        built_with("catch-online", &of_online),
+    ];
+    for training in built.chain(others) {
+        let text = training.unwrap().emit(Stage::Trace, 1).unwrap();
+        assert!(text.contains("func"), "{text}");
     }
 }

@@ -204,6 +204,69 @@ fn mistakes_say_what_is_allowed() {
         let text = mistake(set("catch-ppo", &[one]));
         assert!(text.contains(expected), "--set {one}: {text}");
     }
+    let cases: &[(&str, &str)] = &[
+        (
+            "agent.optimizer=sgd",
+            "agent.optimizer is `sgd` and must be one of: rmsprop, adam",
+        ),
+        (
+            "agent.advantage=gae",
+            "agent.advantage is `gae` and must be one of: impala, rlax",
+        ),
+        (
+            "agent.reward_clipping=one",
+            "agent.reward_clipping is `one` and must be one of: none, abs_one",
+        ),
+        (
+            "agent.epsilon=0",
+            "agent.epsilon must be a number above 0 and is 0",
+        ),
+        (
+            "agent.rmsprop_decay=2",
+            "agent.rmsprop_decay must be between 0 and 1 and is 2",
+        ),
+        (
+            "agent.clip_rho=0",
+            "agent.clip_rho must be a number above 0",
+        ),
+        ("agent.clip_c=-1", "agent.clip_c must be a number above 0"),
+        (
+            "agent.clip_pg_rho=inf",
+            "agent.clip_pg_rho must be a number above 0",
+        ),
+        (
+            "agent.lstm=-1",
+            "`agent.lstm` must be an integer of at least 0",
+        ),
+        (
+            "agent.torso=cnn",
+            "agent.torso is `cnn` and must be one of: none, conv, residual",
+        ),
+        (
+            "agent.convs=[[16, 8]]",
+            "agent.convs must have the channels, the side of the window and the stride",
+        ),
+        ("agent.convs=[16]", "each of its elements must be a list"),
+        ("agent.convs=[]", "agent.convs must have"),
+        (
+            "agent.sections=[0]",
+            "agent.sections must name sections of at least 1 channel",
+        ),
+        ("agent.features=0", "agent.features must be at least 1"),
+        (
+            "environment.name=memory-chian",
+            "did you mean `memory-chain`",
+        ),
+    ];
+    for (one, expected) in cases {
+        let text = mistake(set("catch-impala", &[one]));
+        assert!(text.contains(expected), "--set {one}: {text}");
+    }
+    let text = mistake(set("memory-impala", &["environment.length=0"]));
+    assert!(
+        text.contains("environment.length must be at least 1"),
+        "{text}"
+    );
     let text = mistake(set("catch-ppo", &["agent.clip=0", "agent.epochs=0"]));
     assert!(text.starts_with("2 mistakes:"), "{text}");
 }

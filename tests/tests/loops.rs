@@ -7,7 +7,7 @@ use podracer_runtime::{
     AnakinLoop, AnakinProgram, Client, ClientOptions, CompileOptions, Device, ExecutableCache,
     HostArray, OptionValue, Placement, ProgramOptions, XlaOptions,
 };
-use podracer_stdlib::agents::{Agent, OnlineActorCritic, Ppo};
+use podracer_stdlib::agents::{Agent, Impala, OnlineActorCritic, Ppo};
 use podracer_stdlib::anakin::{Actors, AgentLoop, Episodes, Learner};
 use podracer_stdlib::optim::Optimizer;
 
@@ -132,6 +132,28 @@ pub fn online<E: Environment, O: Optimizer>(environment: &E, optimizer: O) -> On
         lambda: defaults.lambda,
         entropy_cost: defaults.entropy_cost,
         value_cost: defaults.value_cost,
+    }
+}
+
+/// IMPALA with one layer of 8 units after an LSTM of `lstm` units, if that is any, which optimizes as told.
+pub fn impala<E: Environment, O: Optimizer>(
+    environment: &E,
+    lstm: Option<usize>,
+    optimizer: O,
+) -> Impala<O> {
+    let defaults = Impala::new(environment.observation_space(), environment.action_space());
+    Impala {
+        observation: defaults.observation,
+        action: defaults.action,
+        torso: defaults.torso,
+        lstm,
+        hidden: vec![8],
+        optimizer,
+        discount: defaults.discount,
+        vtrace: defaults.vtrace,
+        entropy_cost: defaults.entropy_cost,
+        value_cost: defaults.value_cost,
+        clip_rewards: defaults.clip_rewards,
     }
 }
 

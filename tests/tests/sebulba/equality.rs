@@ -100,6 +100,27 @@ fn ppo_with_two_learner_devices() {
     check(&environment, &loops::ppo(&environment, sgd(0.5)), (2, 1));
 }
 
+/// Trajectories begin within episodes, and the memory travels with them.
+#[test]
+fn a_recurrent_agent_with_two_threads() {
+    let environment = CartPole {
+        limit: 4,
+        ..CartPole::default()
+    };
+    let agent = loops::impala(&environment, Some(4), sgd(0.02));
+    check(&environment, &agent, (1, 2));
+}
+
+#[test]
+fn v_trace_with_two_learner_devices() {
+    let environment = CartPole {
+        limit: 4,
+        ..CartPole::default()
+    };
+    let agent = loops::impala(&environment, None, sgd(0.02));
+    check(&environment, &agent, (2, 1));
+}
+
 /// Its gradient goes through acting, which the learner does again.
 #[test]
 fn an_agent_that_learns_through_its_acting() {
