@@ -13,7 +13,7 @@ use podracer_envs::host::{NativeCartPole, PixelBreakout, PixelCatch};
 use podracer_envs::{CartPole, Catch, Environment, GridWorld, MemoryChain, Pendulum, Space};
 use podracer_stdlib::agents::{Agent, Impala, OnlineActorCritic, Ppo};
 use podracer_stdlib::optim::{
-    Optimizer, Schedule, adam, chain, clip_by_global_norm, flatten, rmsprop,
+    Flatten, Optimizer, Schedule, adam, chain, clip_by_global_norm, flatten, rmsprop,
 };
 use podracer_stdlib::returns::{PgAdvantage, Vtrace};
 
@@ -229,14 +229,14 @@ fn vtrace_agent<O: Optimizer>(
     observation: Space,
     action: Space,
     optimizer: O,
-) -> Impala<O> {
+) -> Impala<Flatten<O>> {
     Impala {
         observation,
         action,
         torso: impala.networks.torso(),
         lstm: (impala.lstm > 0).then_some(impala.lstm),
         hidden: impala.networks.hidden.clone(),
-        optimizer,
+        optimizer: flatten(optimizer),
         discount: impala.discount,
         vtrace: Vtrace {
             lambda: impala.lambda,

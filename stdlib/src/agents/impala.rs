@@ -12,15 +12,15 @@
 
 use super::network::no_memory;
 use super::{ActorCritic, Agent, Learning, Memory, Torso, Trajectory};
-use crate::optim::{Chain, ClipByGlobalNorm, Optimizer, RmsProp};
-use crate::optim::{chain, clip_by_global_norm, rmsprop};
+use crate::optim::{Chain, ClipByGlobalNorm, Flatten, Optimizer, RmsProp};
+use crate::optim::{chain, clip_by_global_norm, flatten, rmsprop};
 use crate::returns::{Vtrace, VtraceOutput};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 
 /// The agent and its hyper-parameters.
 #[derive(Clone, Debug)]
-pub struct Impala<O: Optimizer = Chain<ClipByGlobalNorm, RmsProp>> {
+pub struct Impala<O: Optimizer = Flatten<Chain<ClipByGlobalNorm, RmsProp>>> {
     /// What it observes.
     pub observation: Space,
     /// What it can do.
@@ -56,7 +56,7 @@ impl Impala {
             torso: Torso::None,
             lstm: None,
             hidden: vec![64, 64],
-            optimizer: chain(clip_by_global_norm(40.0), optimizer),
+            optimizer: flatten(chain(clip_by_global_norm(40.0), optimizer)),
             discount: 0.99,
             vtrace: Vtrace::default(),
             entropy_cost: 0.01,
