@@ -7,30 +7,21 @@ use podracer::prelude::*;
 #[derive(Clone)]
 struct Docking;
 
-#[derive(Tree, Clone, Copy)]
-struct Ship {
-    position: Tensor,
-    velocity: Tensor,
-}
-
 impl Environment for Docking {
-    type State = Ship;
+    type State = (Tensor, Tensor); // position and velocity: any struct of tensors that derives Tree
     type Observation = Tensor;
 
-    fn initial_state(&self, key: Key) -> Ship {
-        let position = 2.0 * key.uniform([]) - 1.0;
-        let velocity = scalar(0.0);
-        Ship { position, velocity }
+    fn initial_state(&self, key: Key) -> (Tensor, Tensor) {
+        (2.0 * key.uniform([]) - 1.0, scalar(0.0))
     }
-    fn step(&self, ship: Ship, action: Tensor, _key: Key) -> (Ship, TimeStep) {
-        let velocity = ship.velocity + 0.05 * (action - 1).astype(F32);
-        let position = ship.position + velocity;
-        let ship = Ship { position, velocity };
-        let (reward, lost) = ((-10.0 * position.square()).exp(), position.abs().gt(3.0));
-        (ship, TimeStep::new(self.observe(ship), reward, lost))
+    fn step(&self, (x, v): Self::State, action: Tensor, _key: Key) -> (Self::State, TimeStep) {
+        let v = v + 0.05 * (action - 1).astype(F32);
+        let x = x + v;
+        let (reward, lost) = ((-10.0 * x.square()).exp(), x.abs().gt(3.0));
+        ((x, v), TimeStep::new(self.observe((x, v)), reward, lost))
     }
-    fn observe(&self, ship: Ship) -> Tensor {
-        stack(&[ship.position, ship.velocity], 0)
+    fn observe(&self, (x, v): Self::State) -> Tensor {
+        stack(&[x, v], 0)
     }
     fn observation_space(&self) -> Space {
         Space::unbounded([2])
