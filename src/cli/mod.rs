@@ -1,4 +1,4 @@
-//! The command line: `podracer train|emit|check|opt|diff|list|plugins`.
+//! The command line: `podracer train|emit|check|opt|diff|list|plugins|tune`.
 //!
 //! # Invariants
 //! - Standard output has what was asked for and nothing else; progress, logs and errors go to standard error.
@@ -16,6 +16,7 @@ mod progress;
 mod summary;
 mod target;
 mod train;
+mod tune;
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -115,6 +116,24 @@ enum Command {
         left: String,
         /// Another
         right: String,
+    },
+    /// Train with different settings for some seconds each, and say which are fastest
+    Tune {
+        #[command(flatten)]
+        experiment: ExperimentArguments,
+        /// Values to try, such as sebulba.threads=1,2,4 [repeatable: every combination is tried] [default: sizes of the
+        /// loop that fit the experiment]
+        #[arg(long = "try", value_name = "TABLE.KEY=VALUE,VALUE")]
+        tries: Vec<String>,
+        /// Seconds of training for each, after it is compiled
+        #[arg(long, default_value_t = 5.0)]
+        seconds: f64,
+        /// Write the experiment with the fastest settings to this TOML file
+        #[arg(long, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// Print the report as one JSON object, the last line of standard output
+        #[arg(long)]
+        json: bool,
     },
     /// List the built-in experiments
     List,
@@ -264,6 +283,28 @@ pub fn run(
         }
         Command::Opt { file, pass, print } => opt::opt(&file, &pass, print, console),
         Command::Diff { left, right } => opt::diff(&left, &right, console),
+        Command::Tune {
+            experiment,
+            tries,
+            seconds,
+            output,
+            json,
+        } => {
+            let devices = experiment.devices.iter();
+            let mut set: Vec<String> = devices
+                .map(|devices| format!("train.devices={}", devices.to_value()))
+                .collect();
+            set.extend(experiment.set);
+            let order = tune::Order {
+                experiment: &experiment.experiment,
+                set: &set,
+                tries: &tries,
+                seconds,
+                output: output.as_deref(),
+                json,
+            };
+            tune::tune(&order, console, interrupt)
+        }
         Command::List => list::list(console),
         Command::Plugins { command } => match command {
             PluginsCommand::List => plugins::list(console),

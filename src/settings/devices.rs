@@ -58,7 +58,7 @@ impl Devices {
         }
     }
 
-    pub(super) fn to_value(&self) -> toml::Value {
+    pub(crate) fn to_value(&self) -> toml::Value {
         let integer = |index: usize| toml::Value::Integer(i64::try_from(index).unwrap_or(i64::MAX));
         match self {
             Self::Count(count) => integer(*count),

@@ -180,7 +180,7 @@ fn unknown(experiment: &str) -> UsageError {
 }
 
 /// `["agent.clip=0.1"]` as the table it abbreviates. The last of several for one key holds.
-fn parse_sets(sets: &[String]) -> Result<Table, UsageError> {
+pub(crate) fn parse_sets(sets: &[String]) -> Result<Table, UsageError> {
     let mut table = Table::new();
     for set in sets {
         let wrong = || {

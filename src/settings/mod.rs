@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 pub use agents::{AgentSettings, Impala, Networks, Online, Ppo};
 pub use devices::Devices;
 pub use environments::{CartPole, Catch, EnvironmentSettings, GridWorld, MemoryChain, Pendulum};
+pub(crate) use load::parse_sets;
 pub use load::{Overrides, load};
 pub use problems::UsageError;
 pub(crate) use problems::suggestion;

@@ -1,5 +1,7 @@
 //! The program as a process: streams, exit codes, the working folder, the environment.
 
+mod tune;
+
 use std::fs;
 
 use assert_cmd::Command;

@@ -1,0 +1,292 @@
+//! `podracer tune`: short trainings with different settings, to see which are fastest.
+//!
+//! Each is a process of its own: what one of them does to the process (XLA's options can end it) is a trial that failed.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use rustix::process::{Pid, Signal, kill_process};
+use serde::Serialize;
+use serde_json::Value as Json;
+use toml::Value;
+
+use super::format::count;
+use super::{Console, FAILURE, INTERRUPTED};
+use crate::files::write_whole;
+use crate::settings::{Overrides, Settings, UsageError, load, parse_sets};
+
+/// What to try, and for how long.
+pub(super) struct Order<'a> {
+    pub(super) experiment: &'a str,
+    /// `KEY=VALUE`, of every trial.
+    pub(super) set: &'a [String],
+    /// `KEY=VALUE,VALUE`; none for [`usual`].
+    pub(super) tries: &'a [String],
+    /// Of training, after the first call.
+    pub(super) seconds: f64,
+    pub(super) output: Option<&'a Path>,
+    pub(super) json: bool,
+}
+
+/// A setting and the values to try, as `--set` would have them.
+type Axis = (String, Vec<String>);
+
+/// One of the trainings.
+#[derive(Clone, Debug, Serialize)]
+struct Trial {
+    /// `KEY=VALUE`, of each axis.
+    settings: Vec<String>,
+    env_steps_per_second: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+/// For how long a trial may compile.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// How often a trial is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+/// A trial is stopped; so many updates it never reaches, and schedules can count to.
+const UPDATES: u64 = 1_000_000;
+
+pub(super) fn tune(
+    order: &Order<'_>,
+    console: &mut Console<'_>,
+    interrupt: &AtomicBool,
+) -> Result<u8> {
+    let settings = with(order, &[])?;
+    let axes = if order.tries.is_empty() {
+        usual(&settings)
+    } else {
+        let parsed = order.tries.iter().map(|text| axis(text));
+        parsed.collect::<Result<Vec<_>>>()?
+    };
+    let combinations = combinations(&axes);
+    // Some may not fit together; where none does, the mistake is in what was asked for.
+    let mistakes = combinations.iter().map(|chosen| with(order, chosen).err());
+    if let Some(mistakes) = mistakes.collect::<Option<Vec<_>>>()
+        && let Some(mistake) = mistakes.into_iter().next()
+    {
+        return Err(mistake);
+    }
+    let folder = tempfile::tempdir().context("cannot make a folder for the trials")?;
+    let mut trials = Vec::new();
+    for (number, chosen) in combinations.iter().enumerate() {
+        let tried = trial(
+            order,
+            chosen,
+            &folder.path().join(number.to_string()),
+            interrupt,
+        );
+        let (speed, error) = match tried {
+            Ok(speed) => (Some(speed), None),
+            Err(error) => (None, Some(format!("{error:#}"))),
+        };
+        if interrupt.load(Ordering::Relaxed) {
+            console.say("stopped; nothing is written");
+            return Ok(INTERRUPTED);
+        }
+        let result = match (speed, &error) {
+            (Some(speed), _) => format!("{} steps/s", count(speed)),
+            (None, error) => error.clone().unwrap_or_default(),
+        };
+        console.say(&format!(
+            "{}/{} {}: {result}",
+            number + 1,
+            combinations.len(),
+            chosen.join(" ")
+        ));
+        trials.push(Trial {
+            settings: chosen.clone(),
+            env_steps_per_second: speed,
+            error,
+        });
+    }
+    let speed = |trial: &Trial| trial.env_steps_per_second.unwrap_or(f64::NEG_INFINITY);
+    trials.sort_by(|a, b| speed(b).total_cmp(&speed(a)));
+    let best = trials.iter().find(|trial| trial.error.is_none());
+    if let (Some(best), Some(path)) = (best, order.output) {
+        write_whole(path, experiment(order, best)?.as_bytes())?;
+    }
+    console.print(&if order.json {
+        let report = serde_json::json!({
+            "experiment": settings.experiment,
+            "trials": trials,
+            "best": best,
+        });
+        report.to_string() + "\n"
+    } else {
+        table(&trials, order)
+    })?;
+    Ok(if best.is_some() { 0 } else { FAILURE })
+}
+
+/// The experiment as a trial has it.
+fn with(order: &Order<'_>, chosen: &[String]) -> Result<Settings> {
+    let overrides = Overrides {
+        set: [order.set, chosen].concat(),
+        ..Overrides::default()
+    };
+    load(order.experiment, &overrides)
+}
+
+/// What is tried where nothing is said: the sizes of a run on the host, and otherwise how many environments and devices.
+fn usual(settings: &Settings) -> Vec<Axis> {
+    let axis = |name: &str, values: &[usize]| {
+        let values = values.iter().map(ToString::to_string);
+        (name.to_owned(), values.collect())
+    };
+    if let Some(sebulba) = &settings.sebulba {
+        let (environments, unroll) = (sebulba.environments, sebulba.unroll);
+        return vec![
+            axis("sebulba.environments", &[environments, 2 * environments]),
+            axis("sebulba.threads", &[1, 2, 4]),
+            axis("sebulba.splits", &[1, 2]),
+            axis("sebulba.unroll", &[unroll.div_ceil(2), unroll]),
+        ];
+    }
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let devices = if cores > 1 { vec![1, cores] } else { vec![1] };
+    let environments = settings.anakin.environments;
+    vec![
+        axis(
+            "anakin.environments",
+            &[environments, 4 * environments, 16 * environments],
+        ),
+        axis("train.devices", &devices),
+    ]
+}
+
+/// Parses `KEY=VALUE,VALUE`.
+fn axis(text: &str) -> Result<Axis> {
+    let problem = || {
+        UsageError::new(format!(
+            "--try {text}: expected KEY=VALUE,VALUE such as sebulba.threads=1,2,4"
+        ))
+    };
+    let (key, values) = text.split_once('=').ok_or_else(problem)?;
+    let values: Vec<String> = values
+        .split(',')
+        .map(|value| value.trim().to_owned())
+        .collect();
+    if key.is_empty() || values.iter().any(String::is_empty) {
+        return Err(problem().into());
+    }
+    Ok((key.trim().to_owned(), values))
+}
+
+/// One value of each axis, in every way; the last axis changes fastest.
+fn combinations(axes: &[Axis]) -> Vec<Vec<String>> {
+    axes.iter().fold(vec![Vec::new()], |chosen, (key, values)| {
+        let with = |chosen: &Vec<String>| {
+            let next = values
+                .iter()
+                .map(|value| [chosen.clone(), vec![format!("{key}={value}")]].concat());
+            next.collect::<Vec<_>>()
+        };
+        chosen.iter().flat_map(with).collect()
+    })
+}
+
+/// Trains for a while, and gives the steps per second.
+fn trial(
+    order: &Order<'_>,
+    chosen: &[String],
+    folder: &Path,
+    interrupt: &AtomicBool,
+) -> Result<f64> {
+    let plan = with(order, chosen)?.plan();
+    let steps = plan.steps_per_update.saturating_mul(UPDATES);
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["train", order.experiment, "--json"]);
+    command.args(["--steps", &steps.to_string()]);
+    command.arg("--run-dir").arg(folder);
+    for set in order.set.iter().chain(chosen) {
+        command.args(["--set", set]);
+    }
+    let [out, err] = ["out", "err"].map(|name| folder.with_extension(name));
+    command
+        .stdin(Stdio::null())
+        .stdout(File::create(&out)?)
+        .stderr(File::create(&err)?);
+    let mut child = command.spawn().context("cannot start a trial")?;
+    let ended = watch(&mut child, folder, order.seconds, interrupt);
+    if ended.is_err() {
+        let _ = child.kill();
+    }
+    child.wait()?;
+    ended?;
+    let printed = fs::read_to_string(out)?;
+    let result = printed
+        .lines()
+        .last()
+        .and_then(|line| serde_json::from_str::<Json>(line).ok());
+    let speed = result.and_then(|result| result.get("env_steps_per_second")?.as_f64());
+    speed.with_context(|| {
+        let said = fs::read_to_string(err).unwrap_or_default();
+        let mut errors = said.lines().filter(|line| line.starts_with("error"));
+        let last = errors.next_back().or(said.lines().next_back());
+        let last = last.unwrap_or("it ended without a word");
+        last.trim_start_matches("error: ").to_owned()
+    })
+}
+
+/// Lets a trial make its first call and train for `seconds` more, and asks it to stop.
+fn watch(child: &mut Child, folder: &Path, seconds: f64, interrupt: &AtomicBool) -> Result<()> {
+    let metrics = folder.join("metrics.jsonl");
+    let (started, mut first) = (Instant::now(), None);
+    loop {
+        if child.try_wait()?.is_some() {
+            return Ok(());
+        }
+        let began = fs::metadata(&metrics).is_ok_and(|file| file.len() > 0);
+        if began {
+            first.get_or_insert_with(Instant::now);
+        }
+        let enough = first.is_some_and(|first| first.elapsed().as_secs_f64() >= seconds);
+        if enough || interrupt.load(Ordering::Relaxed) {
+            kill_process(Pid::from_child(child), Signal::INT)?;
+            child.wait()?;
+            return Ok(());
+        }
+        if first.is_none() && started.elapsed() > PATIENCE {
+            anyhow::bail!("no update within {} s", PATIENCE.as_secs());
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+/// An experiment with the settings of a trial.
+fn experiment(order: &Order<'_>, best: &Trial) -> Result<String> {
+    let mut table = parse_sets(&[order.set, &best.settings].concat())?;
+    let base = Value::String(order.experiment.to_owned());
+    table.insert("base".to_owned(), base);
+    Ok(toml::to_string(&table)?)
+}
+
+/// Fastest first, and how to train with the first.
+fn table(trials: &[Trial], order: &Order<'_>) -> String {
+    let mut text = String::new();
+    for trial in trials {
+        let result = match (&trial.error, trial.env_steps_per_second) {
+            (None, Some(speed)) => count(speed),
+            _ => "-".to_owned(),
+        };
+        text += &format!("{result:>8} steps/s  {}\n", trial.settings.join(" "));
+    }
+    if let Some(best) = trials.iter().find(|trial| trial.error.is_none()) {
+        let sets = order.set.iter().chain(&best.settings);
+        let sets: Vec<String> = sets.map(|set| format!(" --set {set}")).collect();
+        text += &format!(
+            "fastest: podracer train {}{}\n",
+            order.experiment,
+            sets.concat()
+        );
+        text += "Batches of another size learn differently: compare the learning curves too.\n";
+    }
+    text
+}
