@@ -1,0 +1,166 @@
+//! How much more several threads of an actor device do than one, where the environments take as long as inference; and how
+//! much time is neither.
+//!
+//! The environments are native CartPoles that answer no sooner than a latency after they were asked. First they have
+//! none, which gives the time of inference; then they have that.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use clap::Args;
+use podracer::sebulba::Sebulba;
+use podracer_envs::host::{HostEnvironment, HostError, HostSpec, HostStep, NativeCartPole, Pool};
+use podracer_runtime::{Activity, Client, ClientOptions, Schedule, ThreadTimes};
+use podracer_stdlib::agents::Ppo;
+use serde_json::json;
+
+use crate::support::{Figures, Table, say, si, time};
+
+#[derive(Args)]
+pub struct OverlapOptions {
+    /// Environments of a thread, for the overlap. Few, so that learning, which shares the cores, is cheap beside inference.
+    #[arg(long, default_value_t = 16)]
+    late_environments: usize,
+    /// Units of each of two hidden layers: what inference takes.
+    #[arg(long, default_value_t = 512)]
+    hidden: usize,
+    /// Steps of a trajectory.
+    #[arg(long, default_value_t = 64)]
+    unroll: usize,
+    /// Updates that are timed, after two that are not.
+    #[arg(long, default_value_t = 10)]
+    updates: usize,
+}
+
+/// Environments that answer late.
+struct Late<H> {
+    inner: H,
+    latency: Duration,
+    sent: Instant,
+}
+
+impl<H: HostEnvironment> HostEnvironment for Late<H> {
+    fn spec(&self) -> &HostSpec {
+        self.inner.spec()
+    }
+    fn reset(&mut self, seed: u64, first: usize, step: &mut HostStep<'_>) -> Result<(), HostError> {
+        self.inner.reset(seed, first, step)
+    }
+    fn send(&mut self, actions: &[u8]) -> Result<(), HostError> {
+        self.sent = Instant::now();
+        self.inner.send(actions)
+    }
+    fn receive(&mut self, step: &mut HostStep<'_>) -> Result<(), HostError> {
+        self.inner.receive(step)?;
+        thread::sleep(self.latency.saturating_sub(self.sent.elapsed()));
+        Ok(())
+    }
+}
+
+/// What a run does.
+struct Measured {
+    steps_per_second: f64,
+    /// Seconds of one inference, seen from its thread.
+    inference: f64,
+    /// The share of the actor threads' time that is neither environment, nor device, nor waiting.
+    host: f64,
+    /// The share of its time that the learner waits.
+    learner_waits: f64,
+}
+
+fn measure(options: &OverlapOptions, threads: usize, latency: Duration) -> Result<Measured> {
+    let client = Client::cpu(ClientOptions {
+        cpu_devices: Some(2),
+    })?;
+    let batch = || Pool::new(&NativeCartPole::new(500), options.late_environments);
+    let spec = batch().spec().clone();
+    // As little learning as there can be: it shares the cores.
+    let agent = Ppo {
+        hidden: vec![options.hidden; 2],
+        epochs: 1,
+        minibatches: 1,
+        ..Ppo::new(spec.observation.clone(), spec.action.clone())
+    };
+    let mut run = Sebulba::new(agent)
+        .threads(threads)
+        .unroll(options.unroll)
+        .schedule(Schedule::Deterministic { lag: 1 })
+        .start(&client, &spec, 0, |_| {
+            Ok(Box::new(Late {
+                inner: batch(),
+                latency,
+                sent: Instant::now(),
+            }))
+        })?;
+    run.run(2)?;
+    let (before, acted) = (run.times(), run.transfers().act.launches);
+    let began = Instant::now();
+    run.run(options.updates)?;
+    let seconds = began.elapsed().as_secs_f64();
+    let acted = run.transfers().act.launches - acted;
+    let now = run.times();
+    let spent: Vec<ThreadTimes> = now.iter().zip(&before).map(|(a, b)| a.since(b)).collect();
+    let of = |threads: &[ThreadTimes], activity| -> f64 {
+        let spent = threads.iter().map(|thread| thread.of(activity));
+        spent.sum::<Duration>().as_secs_f64()
+    };
+    let (actors, learner) = spent.split_at(threads);
+    let steps = options.updates * threads * options.unroll * options.late_environments;
+    Ok(Measured {
+        steps_per_second: steps as f64 / seconds,
+        inference: of(actors, Activity::Inference) / acted as f64,
+        host: of(actors, Activity::Host) / (seconds * threads as f64),
+        learner_waits: of(learner, Activity::WaitingForTrajectory) / seconds,
+    })
+}
+
+pub fn run(options: &OverlapOptions, rounds: usize) -> Result<()> {
+    let mut table = Table::new(&[
+        "threads",
+        "steps/s",
+        "of one thread",
+        "host",
+        "learner waits",
+    ]);
+    let counts = [1, 2, 4];
+    let mut ratios = counts.map(|_| Figures::default());
+    let mut rows: Vec<Vec<Measured>> = counts.iter().map(|_| Vec::new()).collect();
+    for _ in 0..rounds {
+        let latency = measure(options, 1, Duration::ZERO)?.inference;
+        eprintln!("inference takes {}", time(latency));
+        for (row, &threads) in rows.iter_mut().zip(&counts) {
+            let measured = measure(options, threads, Duration::from_secs_f64(latency))?;
+            say(&json!({
+                "threads": threads,
+                "latency": latency,
+                "steps_per_second": measured.steps_per_second,
+                "inference": measured.inference,
+                "host": measured.host,
+                "learner_waits": measured.learner_waits,
+            }));
+            row.push(measured);
+        }
+        for (ratio, row) in ratios.iter_mut().zip(&rows) {
+            let last = |row: &[Measured]| row.last().map(|one| one.steps_per_second);
+            let (this, one) = (last(row), last(&rows[0]));
+            ratio.extend(this.zip(one).map(|(this, one)| this / one));
+        }
+    }
+    for ((row, ratio), threads) in rows.iter().zip(&ratios).zip(counts) {
+        let median = |of: fn(&Measured) -> f64| {
+            let mut figures = Figures::default();
+            figures.extend(row.iter().map(of));
+            figures.median()
+        };
+        table.row([
+            threads.to_string(),
+            si(median(|one| one.steps_per_second)),
+            format!("{:.2}x", ratio.median()),
+            format!("{:.1}%", 100.0 * median(|one| one.host)),
+            format!("{:.0}%", 100.0 * median(|one| one.learner_waits)),
+        ]);
+    }
+    table.print("Environments as slow as inference, one actor device");
+    Ok(())
+}
