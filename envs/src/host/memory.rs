@@ -44,6 +44,24 @@ impl HostStep<'_> {
         Ok(())
     }
 
+    /// The memory of some of the environments.
+    pub(super) fn part(&mut self, environments: std::ops::Range<usize>) -> HostStep<'_> {
+        let size = self.observation.len() / self.reward.len();
+        let bytes = environments.start * size..environments.end * size;
+        let shown = if self.next_observation.is_empty() {
+            0..0
+        } else {
+            bytes.clone()
+        };
+        HostStep {
+            observation: &mut self.observation[bytes],
+            next_observation: &mut self.next_observation[shown],
+            reward: &mut self.reward[environments.clone()],
+            terminated: &mut self.terminated[environments.clone()],
+            truncated: &mut self.truncated[environments],
+        }
+    }
+
     /// Sets what a reset says: no rewards, no ends, and the observations shown.
     pub fn begin(&mut self) {
         self.reward.fill(0.0);

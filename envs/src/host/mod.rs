@@ -15,6 +15,7 @@ mod native;
 mod pixels;
 mod pool;
 mod random;
+pub mod server;
 
 pub use breakout::PixelBreakout;
 pub use cartpole::NativeCartPole;
@@ -24,7 +25,10 @@ pub use native::{NativeEnvironment, Outcome};
 pub use pool::{Pool, panic_message};
 pub use random::Random;
 
+use std::path::PathBuf;
+
 use crate::Space;
+use native::discrete;
 use podracer_dsl::prelude::*;
 
 /// A batch of environments on the host. One thread at a time uses it, and it may be handed from thread to thread.
@@ -128,6 +132,33 @@ impl HostSpec {
         self.observation.ty().stacked(self.environments)
     }
 
+    /// That these are the bytes of a batch of actions, and discrete ones within their space.
+    ///
+    /// # Errors
+    /// [`HostError::Length`], [`HostError::Action`].
+    pub fn check_actions(&self, actions: &[u8]) -> Result<(), HostError> {
+        let expected = self.action_type().bytes();
+        if actions.len() != expected {
+            return Err(HostError::Length {
+                what: "the actions",
+                expected,
+                got: actions.len(),
+            });
+        }
+        if let Space::Discrete { n } = self.action {
+            for (environment, action) in actions.chunks_exact(4).map(discrete).enumerate() {
+                if !usize::try_from(action).is_ok_and(|action| action < n) {
+                    return Err(HostError::Action {
+                        environment,
+                        action: i64::from(action),
+                        actions: n,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The types of a step as tensors.
     #[must_use]
     pub fn arrival(&self) -> Spec<Arrival> {
@@ -192,6 +223,16 @@ pub enum HostError {
         environment: usize,
         /// What the panic says.
         message: String,
+    },
+    /// A process that has environments does not do its part.
+    #[error("environment server {server} (`{}`): {problem}", python.display())]
+    Server {
+        /// Which of the batch's.
+        server: usize,
+        /// The interpreter that runs it.
+        python: PathBuf,
+        /// What is wrong, and the end of what it printed.
+        problem: String,
     },
     /// Bytes that are no snapshot of these environments.
     #[error("the snapshot cannot be restored: {0}")]

@@ -5,11 +5,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
-use super::native::{discrete, take};
+use super::native::take;
 use super::{
     HostEnvironment, HostError, HostSpec, HostStep, NativeEnvironment, Outcome, Random, StepMemory,
 };
-use crate::Space;
 
 /// A batch of native environments. Batches that are [worth it](NativeEnvironment::worth_a_thread) are cut into parts,
 /// which the threads of rayon's global pool step; smaller ones step where [`HostEnvironment::receive`] is called.
@@ -121,27 +120,8 @@ impl<E: NativeEnvironment> HostEnvironment for Pool<E> {
     }
 
     fn send(&mut self, actions: &[u8]) -> Result<(), HostError> {
-        let expected = self.spec.action_type().bytes();
-        if actions.len() != expected {
-            return Err(HostError::Length {
-                what: "the actions",
-                expected,
-                got: actions.len(),
-            });
-        }
+        self.spec.check_actions(actions)?;
         let size = self.spec.action.ty().bytes();
-        if let Space::Discrete { n } = self.spec.action {
-            for (environment, action) in actions.chunks_exact(size).enumerate() {
-                let action = discrete(action);
-                if !usize::try_from(action).is_ok_and(|action| action < n) {
-                    return Err(HostError::Action {
-                        environment,
-                        action: i64::from(action),
-                        actions: n,
-                    });
-                }
-            }
-        }
         for part in self.at_rest()? {
             part.actions.clear();
             let bytes = part.first * size..(part.first + part.lanes.len()) * size;

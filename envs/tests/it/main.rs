@@ -7,5 +7,6 @@ mod gymnax;
 mod host;
 mod pixels;
 mod run;
+mod servers;
 mod space;
 mod wrappers;

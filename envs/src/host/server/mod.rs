@@ -1,0 +1,222 @@
+//! Environments in processes of their own: Gymnasium's, ale-py's, EnvPool's, or what else speaks the protocol, over shared
+//! memory.
+//!
+//! A server is Python (`server.py`, which comes with the program) and has a batch of environments. Requests and answers
+//! are lines on a socket; observations, rewards, ends and actions lie in memory that both map. Being a process, it cannot
+//! take the run with it when it crashes, needs no interpreter here, and keeps its packages' licences to itself.
+//!
+//! # Invariants
+//! - A server ends with its client: by a signal when the client drops it, and by the kernel when the client is gone, be it
+//!   by SIGKILL. So do the processes that it starts. The shared memory has no name, so that nothing of it can be left.
+//! - What a server says is checked before it is used: its spaces, its protocol, each answer, each flag. None is trusted to
+//!   answer at all.
+
+mod process;
+mod protocol;
+mod shard;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{HostEnvironment, HostError, HostSpec, HostStep};
+use shard::Shard;
+
+/// The server that comes with the program.
+const SOURCE: &str = include_str!("server.py");
+
+/// Which servers, and how much of them is put up with.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    python: PathBuf,
+    source: String,
+    configuration: serde_json::Map<String, serde_json::Value>,
+    servers: usize,
+    restarts: usize,
+    start_timeout: Duration,
+    step_timeout: Duration,
+}
+
+impl ServerOptions {
+    /// Servers that `python` runs, the interpreter of an environment with the packages that `configuration` needs. The
+    /// latter becomes a JSON object with `kind`, and what `server.py` reads for that kind.
+    ///
+    /// # Errors
+    /// [`HostError::Failed`] where `configuration` is no object.
+    pub fn new(
+        python: impl Into<PathBuf>,
+        configuration: &impl Serialize,
+    ) -> Result<Self, HostError> {
+        match serde_json::to_value(configuration).map_err(HostError::failed)? {
+            serde_json::Value::Object(configuration) => Ok(ServerOptions {
+                python: python.into(),
+                source: SOURCE.to_owned(),
+                configuration,
+                servers: 1,
+                restarts: 10,
+                start_timeout: Duration::from_secs(60),
+                step_timeout: Duration::from_secs(30),
+            }),
+            other => Err(HostError::failed(format!(
+                "the configuration of a server must be an object and is {other}"
+            ))),
+        }
+    }
+
+    /// A Python program in place of `server.py`, in the protocol that the head of that file describes.
+    #[must_use]
+    pub fn source(mut self, source: impl Into<String>) -> Self {
+        self.source = source.into();
+        self
+    }
+
+    /// Over how many servers a batch is spread; at least 1, and no more than there are environments. 1 unless set.
+    #[must_use]
+    pub fn servers(mut self, servers: usize) -> Self {
+        self.servers = servers;
+        self
+    }
+
+    /// How often each server is restarted before its fault is an error; 0 for never. 10 unless set.
+    #[must_use]
+    pub fn restarts(mut self, restarts: usize) -> Self {
+        self.restarts = restarts;
+        self
+    }
+
+    /// How long a server may take to start, and to begin its first episodes. A minute unless set.
+    #[must_use]
+    pub fn start_timeout(mut self, timeout: Duration) -> Self {
+        self.start_timeout = timeout;
+        self
+    }
+
+    /// How long a server may take for a step. 30 s unless set.
+    #[must_use]
+    pub fn step_timeout(mut self, timeout: Duration) -> Self {
+        self.step_timeout = timeout;
+        self
+    }
+}
+
+/// A batch of environments, spread over servers.
+///
+/// A server that dies, does not answer in time or answers nonsense is restarted, with fresh episodes: in that step its
+/// environments have no reward, are truncated (terminated, where the spec has no truncation), and what the step showed is
+/// what they showed before. A warning says why. After [`ServerOptions::restarts`] restarts of a server its next fault is
+/// an error, with the end of what it printed; so is a fault of the first servers, before they have said what they serve.
+///
+/// There are no snapshots.
+pub struct Servers {
+    spec: HostSpec,
+    shards: Vec<Shard>,
+    under_way: bool,
+}
+
+impl Servers {
+    /// Starts the servers, and waits until all have said what they serve.
+    ///
+    /// # Errors
+    /// [`HostError::Server`] for a server that does not start; [`HostError::Failed`] where they do not serve the same, or
+    /// there are fewer environments than servers.
+    pub fn start(options: &ServerOptions, environments: usize) -> Result<Self, HostError> {
+        let servers = options.servers;
+        if !(1..=environments).contains(&servers) {
+            return Err(HostError::failed(format!(
+                "a batch of {environments} environments cannot be spread over {servers} servers: each has at least one"
+            )));
+        }
+        let bound = |server: usize| server * environments / servers;
+        let shards = (0..servers).map(|i| Shard::start(options, i, bound(i)..bound(i + 1)));
+        // All are starting before the first is waited for.
+        let shards = shards.collect::<Result<Vec<_>, _>>()?;
+        let mut shards = shards
+            .into_iter()
+            .map(Shard::started)
+            .collect::<Result<Vec<_>, _>>()?;
+        let spec = |shard: &Shard| HostSpec {
+            environments,
+            ..shard.spec().clone()
+        };
+        let first = spec(&shards[0]);
+        if let Some(other) = shards.iter_mut().find(|shard| spec(shard) != first) {
+            return Err(HostError::failed(format!(
+                "environment servers 0 and {} serve different spaces: {first:?} and {:?}",
+                other.index(),
+                spec(other)
+            )));
+        }
+        Ok(Servers {
+            spec: first,
+            shards,
+            under_way: false,
+        })
+    }
+
+    /// What each server says of itself: packages with their versions, and the environment.
+    pub fn about(&self) -> impl Iterator<Item = &str> {
+        self.shards.iter().map(Shard::about)
+    }
+
+    /// How often servers were restarted, all together.
+    #[must_use]
+    pub fn restarts(&self) -> usize {
+        self.shards.iter().map(Shard::restarts).sum()
+    }
+
+    /// The process of each server.
+    pub fn processes(&self) -> impl Iterator<Item = u32> {
+        self.shards.iter().filter_map(Shard::process)
+    }
+}
+
+impl HostEnvironment for Servers {
+    fn spec(&self) -> &HostSpec {
+        &self.spec
+    }
+
+    fn reset(&mut self, seed: u64, first: usize, step: &mut HostStep<'_>) -> Result<(), HostError> {
+        step.check(&self.spec)?;
+        if self.under_way {
+            return Err(HostError::Order(
+                "a step is under way: `receive` comes first",
+            ));
+        }
+        for shard in &mut self.shards {
+            shard.begin(seed, first);
+        }
+        for shard in &mut self.shards {
+            shard.receive(&mut step.part(shard.environments()))?;
+        }
+        step.begin();
+        Ok(())
+    }
+
+    fn send(&mut self, actions: &[u8]) -> Result<(), HostError> {
+        if self.under_way {
+            return Err(HostError::Order(
+                "a step is under way: `receive` comes first",
+            ));
+        }
+        self.spec.check_actions(actions)?;
+        let size = self.spec.action.ty().bytes();
+        for shard in &mut self.shards {
+            let environments = shard.environments();
+            shard.send(&actions[environments.start * size..environments.end * size])?;
+        }
+        self.under_way = true;
+        Ok(())
+    }
+
+    fn receive(&mut self, step: &mut HostStep<'_>) -> Result<(), HostError> {
+        if !std::mem::take(&mut self.under_way) {
+            return Err(HostError::Order("`receive` comes after `send`"));
+        }
+        step.check(&self.spec)?;
+        for shard in &mut self.shards {
+            shard.receive(&mut step.part(shard.environments()))?;
+        }
+        Ok(())
+    }
+}

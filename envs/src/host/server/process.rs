@@ -1,0 +1,327 @@
+//! One server process: its start, what is said, its memory, its end.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStderr, ChildStdin, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::io::Errno;
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::super::HostSpec;
+use super::ServerOptions;
+use super::protocol::{Layout, Tail, shortened, spec_of_hello};
+
+/// Lines are shorter than this.
+const LONGEST_LINE: usize = 16 << 20;
+/// For how long the output of a server that is gone may take to come to its end.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// What is wrong with a server.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// It is gone.
+    Died,
+    /// It said nothing for too long.
+    Silent { seconds: f64 },
+    /// It says or writes what makes no sense.
+    Nonsense(String),
+    /// The system refuses something.
+    System(&'static str, io::Error),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Died => write!(f, "it died"),
+            Self::Silent { seconds } => write!(f, "it did not answer for {seconds} s"),
+            Self::Nonsense(what) => write!(f, "it answers nonsense: {what}"),
+            Self::System(action, error) => write!(f, "cannot {action}: {error}"),
+        }
+    }
+}
+
+/// A server that runs. Dropping it ends it, with all processes that it started.
+pub(super) struct Process {
+    child: Child,
+    ended: Option<ExitStatus>,
+    /// While this is open the server lives: when this process is gone, however it went, the kernel ends the server.
+    _hold: Option<ChildStdin>,
+    doorbell: UnixStream,
+    /// What came of the doorbell behind the last line.
+    heard: Vec<u8>,
+    errors: Option<ChildStderr>,
+    tail: Tail,
+    /// Set once it has said what it serves.
+    memory: Option<Memory>,
+}
+
+/// The memory that is shared with a server. It is read and written by system calls, which copy: a slice of it would be
+/// one that another process may change at any time.
+struct Memory {
+    file: File,
+    layout: Layout,
+}
+
+impl Process {
+    /// Starts a server of so many environments; it has much to do before it answers.
+    pub(super) fn start(options: &ServerOptions, environments: usize) -> Result<Self, Fault> {
+        let (doorbell, theirs) =
+            UnixStream::pair().map_err(|error| Fault::System("make a socket", error))?;
+        let mut configuration = options.configuration.clone();
+        configuration.insert("environments".to_owned(), environments.into());
+        let mut child = Command::new(&options.python)
+            .args(["-u", "-c", &options.source])
+            .arg(serde_json::Value::Object(configuration).to_string())
+            .stdin(Stdio::piped())
+            .stdout(OwnedFd::from(theirs))
+            .stderr(Stdio::piped())
+            // A group of its own: a Ctrl-C is the client's to answer, and the server ends with all that it starts.
+            .process_group(0)
+            .spawn()
+            .map_err(|error| Fault::System("start the server", error))?;
+        let process = Process {
+            _hold: child.stdin.take(),
+            errors: child.stderr.take(),
+            child,
+            ended: None,
+            doorbell,
+            heard: Vec::new(),
+            tail: Tail::default(),
+            memory: None,
+        };
+        let nonblocking = |fd: BorrowedFd<'_>| rustix::io::ioctl_fionbio(fd, true);
+        let errors = process.errors.as_ref().map(AsFd::as_fd).map(nonblocking);
+        [Some(nonblocking(process.doorbell.as_fd())), errors]
+            .into_iter()
+            .flatten()
+            .collect::<Result<(), _>>()
+            .map_err(|error| Fault::System("set up the server's output", error.into()))?;
+        Ok(process)
+    }
+
+    /// Hears what the server serves, and shares memory with it.
+    pub(super) fn shake_hands(
+        &mut self,
+        environments: usize,
+        timeout: Duration,
+    ) -> Result<(HostSpec, String), Fault> {
+        let line = self.hear(timeout)?;
+        let (spec, about) = spec_of_hello(&line, environments).map_err(Fault::Nonsense)?;
+        let layout = Layout::of(&spec);
+        let shared = |error: Errno| Fault::System("share memory", error.into());
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = rustix::fs::memfd_create("podracer-environments", flags).map_err(shared)?;
+        rustix::fs::ftruncate(&file, layout.bytes as u64).map_err(shared)?;
+        let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+        rustix::fs::fcntl_add_seals(&file, seals).map_err(shared)?;
+
+        let message = serde_json::json!(layout).to_string() + "\n";
+        let descriptors = [file.as_fd()];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        control.push(SendAncillaryMessage::ScmRights(&descriptors));
+        let parts = [IoSlice::new(message.as_bytes())];
+        match sendmsg(&self.doorbell, &parts, &mut control, SendFlags::NOSIGNAL) {
+            Ok(sent) if sent == message.len() => {}
+            Ok(_) => return Err(Fault::Nonsense("it does not listen".to_owned())),
+            Err(Errno::PIPE | Errno::CONNRESET) => return Err(Fault::Died),
+            Err(error) => return Err(shared(error)),
+        }
+        self.expect("ready", timeout)?;
+        self.memory = Some(Memory {
+            file: File::from(file),
+            layout,
+        });
+        Ok((spec, about))
+    }
+
+    /// Says a line.
+    pub(super) fn say(&mut self, line: &str) -> Result<(), Fault> {
+        // The socket takes what a server that waits for it can be told; one that does not is out of step.
+        match self.doorbell.write_all(format!("{line}\n").as_bytes()) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                Err(Fault::Nonsense("it does not listen".to_owned()))
+            }
+            Err(_) => Err(Fault::Died),
+        }
+    }
+
+    /// Waits for just this line.
+    pub(super) fn expect(&mut self, expected: &str, timeout: Duration) -> Result<(), Fault> {
+        let line = self.hear(timeout)?;
+        if line == expected {
+            return Ok(());
+        }
+        Err(Fault::Nonsense(format!(
+            "expected `{expected}`, got {}",
+            shortened(&line)
+        )))
+    }
+
+    /// The next line. Meanwhile what the server prints is read, so that it never waits for room to print in.
+    fn hear(&mut self, timeout: Duration) -> Result<String, Fault> {
+        let began = Instant::now();
+        let mut searched = 0;
+        loop {
+            if let Some(at) = self.heard[searched..]
+                .iter()
+                .position(|&byte| byte == b'\n')
+            {
+                let rest = self.heard.split_off(searched + at + 1);
+                let mut line = std::mem::replace(&mut self.heard, rest);
+                line.pop();
+                return String::from_utf8(line).map_err(|error| {
+                    let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+                    Fault::Nonsense(format!("expected text, got {}", shortened(&text)))
+                });
+            }
+            searched = self.heard.len();
+            if searched > LONGEST_LINE {
+                return Err(Fault::Nonsense(format!(
+                    "a line of more than {LONGEST_LINE} bytes"
+                )));
+            }
+            let left = timeout.saturating_sub(began.elapsed());
+            if left.is_zero() {
+                let seconds = timeout.as_secs_f64();
+                return Err(Fault::Silent { seconds });
+            }
+            if self.wait(left)? {
+                let mut block = [0; 4096];
+                match self.doorbell.read(&mut block) {
+                    Ok(0) => return Err(Fault::Died),
+                    Ok(read) => self.heard.extend(&block[..read]),
+                    Err(error) if again(&error) => {}
+                    Err(_) => return Err(Fault::Died),
+                }
+            }
+        }
+    }
+
+    /// Waits until something comes, and reads what was printed. Whether something came of the doorbell.
+    fn wait(&mut self, timeout: Duration) -> Result<bool, Fault> {
+        let doorbell = PollFd::new(&self.doorbell, PollFlags::IN);
+        let errors = self.errors.as_ref();
+        let mut polled: Vec<PollFd<'_>> = [doorbell]
+            .into_iter()
+            .chain(errors.map(|errors| PollFd::new(errors, PollFlags::IN)))
+            .collect();
+        let timeout = Timespec::try_from(timeout).ok();
+        match poll(&mut polled, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(Fault::System("wait for the server", error.into())),
+        }
+        let came: Vec<bool> = polled.iter().map(|fd| !fd.revents().is_empty()).collect();
+        if came.get(1) == Some(&true) {
+            self.read_errors();
+        }
+        Ok(came[0])
+    }
+
+    /// Reads what was printed and is there.
+    fn read_errors(&mut self) {
+        let mut block = [0; 4096];
+        while let Some(errors) = &mut self.errors {
+            match errors.read(&mut block) {
+                Ok(read) if read > 0 => self.tail.push(&block[..read]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                // It prints nothing any more.
+                _ => self.errors = None,
+            }
+        }
+    }
+
+    /// Its number.
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn memory(&self) -> Result<&Memory, Fault> {
+        let unshared = || Fault::Nonsense("it shares no memory".to_owned());
+        self.memory.as_ref().ok_or_else(unshared)
+    }
+
+    pub(super) fn layout(&self) -> Result<&Layout, Fault> {
+        Ok(&self.memory()?.layout)
+    }
+
+    /// Copies out of the shared memory.
+    pub(super) fn read(&self, at: usize, bytes: &mut [u8]) -> Result<(), Fault> {
+        let read = self.memory()?.file.read_exact_at(bytes, at as u64);
+        read.map_err(|error| Fault::System("read the shared memory", error))
+    }
+
+    /// Copies into the shared memory.
+    pub(super) fn write(&self, at: usize, bytes: &[u8]) -> Result<(), Fault> {
+        let written = self.memory()?.file.write_all_at(bytes, at as u64);
+        written.map_err(|error| Fault::System("write the shared memory", error))
+    }
+
+    /// Ends it, and says how it ended by itself, if it did, with the end of what it printed.
+    pub(super) fn end(mut self, fault: &Fault) -> String {
+        let died = matches!(fault, Fault::Died);
+        if !died {
+            self.kill();
+        }
+        self.read_last_words();
+        let status = match self.kill() {
+            Some(status) if died => format!(" ({status})"),
+            _ => String::new(),
+        };
+        match self.tail.text() {
+            text if text.is_empty() => format!("{status}; it printed nothing"),
+            text => format!("{status}; the end of what it printed:\n{text}"),
+        }
+    }
+
+    /// Reads what is printed until the end of it.
+    fn read_last_words(&mut self) {
+        let began = Instant::now();
+        loop {
+            self.read_errors();
+            let left = LAST_WORDS.saturating_sub(began.elapsed());
+            let (Some(errors), false) = (&self.errors, left.is_zero()) else {
+                return;
+            };
+            let timeout = Timespec::try_from(left).ok();
+            // Whatever goes wrong in waiting, the loop ends.
+            let _ = poll(&mut [PollFd::new(errors, PollFlags::IN)], timeout.as_ref());
+        }
+    }
+
+    /// Also what it started.
+    fn kill(&mut self) -> Option<ExitStatus> {
+        // Once it was waited for, its number may be another's.
+        if self.ended.is_none() {
+            let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+            if let Some(group) = group {
+                // An error says that they are gone.
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            self.ended = self.child.wait().ok();
+        }
+        self.ended
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn again(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}

@@ -1,0 +1,329 @@
+//! What client and server say to each other, and where in the shared memory what stands. The head of `server.py` has the
+//! protocol as a whole.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::{HostSpec, Random};
+use crate::{Bounds, Space};
+
+/// Both sides must have the same.
+pub(super) const PROTOCOL: u32 = 1;
+
+/// The first line of a server.
+#[derive(Debug, Deserialize)]
+struct Hello {
+    protocol: u32,
+    environments: usize,
+    observation: SpaceMessage,
+    action: SpaceMessage,
+    truncates: bool,
+    about: String,
+}
+
+/// A space as JSON.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum SpaceMessage {
+    Discrete {
+        n: usize,
+    },
+    Box {
+        shape: Vec<usize>,
+        low: BoundsMessage,
+        high: BoundsMessage,
+    },
+    Pixels {
+        shape: Vec<usize>,
+    },
+}
+
+/// One bound for all elements, or one for each; null is infinite.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum BoundsMessage {
+    Shared(Option<f64>),
+    Each(Vec<Option<f64>>),
+}
+
+impl BoundsMessage {
+    fn into_bounds(self, infinite: f64) -> Bounds {
+        let bound = |bound: Option<f64>| bound.unwrap_or(infinite);
+        match self {
+            Self::Shared(shared) => Bounds::Shared(bound(shared)),
+            Self::Each(each) => Bounds::Each(each.into_iter().map(bound).collect()),
+        }
+    }
+}
+
+impl SpaceMessage {
+    fn into_space(self) -> Result<Space, String> {
+        let space = match self {
+            Self::Discrete { n } => Space::discrete(n),
+            Self::Pixels { shape } => Space::pixels(shape),
+            Self::Box { shape, low, high } => Space::bounded(
+                shape,
+                low.into_bounds(f64::NEG_INFINITY),
+                high.into_bounds(f64::INFINITY),
+            ),
+        };
+        space.validate().map_err(|error| error.to_string())?;
+        let elements = (space.shape().iter()).try_fold(1usize, |n, &axis| n.checked_mul(axis));
+        if !elements.is_some_and(|elements| (1..=MOST_ELEMENTS).contains(&elements)) {
+            let shape = space.shape();
+            return Err(format!("{shape:?} has no elements, or too many"));
+        }
+        Ok(space)
+    }
+}
+
+/// No observation and no action has more.
+const MOST_ELEMENTS: usize = 1 << 30;
+
+/// What a server of so many environments offers, and what it says of itself.
+pub(super) fn spec_of_hello(line: &str, environments: usize) -> Result<(HostSpec, String), String> {
+    let complain =
+        |problem: String| format!("its first line is wrong ({problem}): {}", shortened(line));
+    // A server of another protocol may say the rest in other words.
+    #[derive(Deserialize)]
+    struct Version {
+        protocol: u32,
+    }
+    let version: Version =
+        serde_json::from_str(line).map_err(|error| complain(error.to_string()))?;
+    if version.protocol != PROTOCOL {
+        return Err(format!(
+            "it speaks protocol {} where {PROTOCOL} is spoken here",
+            version.protocol
+        ));
+    }
+    let hello: Hello = serde_json::from_str(line).map_err(|error| complain(error.to_string()))?;
+    debug_assert_eq!(hello.protocol, PROTOCOL);
+    if hello.environments != environments {
+        return Err(format!(
+            "it has {} environments where {environments} were asked for",
+            hello.environments
+        ));
+    }
+    let spec = HostSpec {
+        environments,
+        observation: hello.observation.into_space().map_err(complain)?,
+        action: hello.action.into_space().map_err(complain)?,
+        truncates: hello.truncates,
+    };
+    Ok((spec, hello.about))
+}
+
+/// A line of a server's, as far as a message can show it.
+pub(super) fn shortened(line: &str) -> String {
+    const MOST: usize = 200;
+    match line.char_indices().nth(MOST) {
+        None => format!("`{line}`"),
+        Some((at, _)) => format!("`{}...`", &line[..at]),
+    }
+}
+
+/// The request to begin episodes.
+pub(super) fn reset_line(seeds: &[u32]) -> String {
+    format!("reset {}", serde_json::json!({ "seeds": seeds }))
+}
+
+/// The seeds of environments in the run of a seed, by their global index; a server that was restarted takes the next ones.
+/// Below 2^31, for the packages that take signed ones.
+pub(super) fn seeds(seed: u64, environments: Range<usize>, restarts: usize) -> Vec<u32> {
+    let of = |index| {
+        let mut random = Random::of_environment(seed, index);
+        let bits = (0..=restarts).fold(0, |_, _| random.bits());
+        (bits >> 33) as u32
+    };
+    environments.map(of).collect()
+}
+
+/// Where in the shared memory what stands, in bytes.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Layout {
+    pub(super) bytes: usize,
+    pub(super) action: usize,
+    /// The step of number `k` is in slot `k % 2`.
+    pub(super) slots: [SlotLayout; 2],
+}
+
+/// Where a step stands.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct SlotLayout {
+    pub(super) observation: usize,
+    pub(super) next_observation: Option<usize>,
+    pub(super) reward: usize,
+    pub(super) terminated: usize,
+    pub(super) truncated: usize,
+}
+
+impl Layout {
+    pub(super) fn of(spec: &HostSpec) -> Self {
+        let mut bytes = 0;
+        let mut place = |size: usize| {
+            let at = bytes;
+            // Fields do not share cache lines.
+            bytes += size.next_multiple_of(64);
+            at
+        };
+        let (n, observation) = (spec.environments, spec.observation_type().bytes());
+        let action = place(spec.action_type().bytes());
+        let slots = [(); 2].map(|()| SlotLayout {
+            observation: place(observation),
+            next_observation: spec.truncates.then(|| place(observation)),
+            reward: place(4 * n),
+            terminated: place(n),
+            truncated: place(n),
+        });
+        Layout {
+            bytes,
+            action,
+            slots,
+        }
+    }
+}
+
+/// The end of what a server printed.
+#[derive(Debug, Default)]
+pub(super) struct Tail(VecDeque<u8>);
+
+impl Tail {
+    /// What is kept.
+    const MOST: usize = 4096;
+
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.0.extend(bytes);
+        self.0.drain(..self.0.len().saturating_sub(Self::MOST));
+    }
+
+    /// As text, from the beginning of a line on where something was left out.
+    pub(super) fn text(&self) -> String {
+        let (front, back) = self.0.as_slices();
+        let text = String::from_utf8_lossy(&[front, back].concat()).into_owned();
+        let cut = self.0.len() == Self::MOST;
+        let whole = text.split_once('\n').filter(|_| cut);
+        whole
+            .map_or(text.as_str(), |(_, rest)| rest)
+            .trim_end()
+            .to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hello(change: impl Fn(&mut serde_json::Value)) -> Result<(HostSpec, String), String> {
+        let mut message = serde_json::json!({
+            "protocol": 1, "environments": 3, "truncates": true, "about": "test",
+            "observation": {"kind": "box", "shape": [2], "low": [null, -1.0], "high": null},
+            "action": {"kind": "discrete", "n": 4},
+        });
+        change(&mut message);
+        spec_of_hello(&message.to_string(), 3)
+    }
+
+    #[test]
+    fn a_server_says_its_spaces() {
+        let (spec, about) = hello(|_| ()).unwrap();
+        assert_eq!(about, "test");
+        assert_eq!(spec.environments, 3);
+        let observation = Space::bounded([2], vec![f64::NEG_INFINITY, -1.0], f64::INFINITY);
+        assert_eq!(spec.observation, observation);
+        assert_eq!(spec.action, Space::discrete(4));
+        assert!(spec.truncates);
+    }
+
+    #[test]
+    fn nonsense_in_the_first_line_is_named() {
+        let pixels = |side: u64| serde_json::json!({"kind": "pixels", "shape": [side, side]});
+        for (key, value, expected) in [
+            (
+                "protocol",
+                7.into(),
+                "it speaks protocol 7 where 1 is spoken here",
+            ),
+            (
+                "environments",
+                2.into(),
+                "it has 2 environments where 3 were asked for",
+            ),
+            ("truncates", 7.into(), "its first line is wrong"),
+            (
+                "action",
+                serde_json::json!({"kind": "discrete", "n": 0}),
+                "needs at least one value",
+            ),
+            (
+                "action",
+                serde_json::json!({"kind": "text"}),
+                "unknown variant `text`",
+            ),
+            (
+                "observation",
+                serde_json::json!({"kind": "box", "shape": [2], "low": [0.0], "high": null}),
+                "needs 2 bounds or one shared, got 1",
+            ),
+            (
+                "observation",
+                pixels(1 << 40),
+                "has no elements, or too many",
+            ),
+            ("observation", pixels(0), "has no elements, or too many"),
+        ] {
+            let message = hello(|hello| hello[key] = value.clone()).unwrap_err();
+            assert!(message.contains(expected), "{message}");
+        }
+        let message = hello(|hello| *hello = 1.into()).unwrap_err();
+        assert!(message.contains("its first line is wrong"), "{message}");
+    }
+
+    #[test]
+    fn fields_do_not_overlap() {
+        for truncates in [false, true] {
+            let spec = HostSpec {
+                environments: 5,
+                observation: Space::unbounded([3]),
+                action: Space::unbounded([2]),
+                truncates,
+            };
+            let layout = Layout::of(&spec);
+            let mut fields = vec![(layout.action, 40)];
+            for slot in &layout.slots {
+                fields.extend([(slot.observation, 60), (slot.reward, 20)]);
+                fields.extend([(slot.terminated, 5), (slot.truncated, 5)]);
+                fields.extend(slot.next_observation.map(|at| (at, 60)));
+                assert_eq!(slot.next_observation.is_some(), truncates);
+            }
+            fields.sort_unstable();
+            fields.push((layout.bytes, 0));
+            assert!(fields.windows(2).all(|two| two[0].0 + two[0].1 <= two[1].0));
+        }
+    }
+
+    #[test]
+    fn seeds_depend_on_the_global_index_and_on_restarts() {
+        let all = seeds(3, 0..8, 0);
+        assert_eq!(seeds(3, 4..8, 0), all[4..]);
+        let mut different = [all, seeds(4, 0..8, 0), seeds(3, 0..8, 1), seeds(3, 0..8, 2)].concat();
+        assert!(different.iter().all(|&seed| seed < 1 << 31));
+        different.sort_unstable();
+        different.dedup();
+        assert_eq!(different.len(), 32);
+    }
+
+    #[test]
+    fn of_long_output_the_end_is_kept() {
+        let mut tail = Tail::default();
+        tail.push(b"short\n");
+        assert_eq!(tail.text(), "short");
+        for line in 0..1000 {
+            tail.push(format!("line {line}\n").as_bytes());
+        }
+        assert!(tail.text().starts_with("line "), "{}", tail.text());
+        assert!(tail.text().ends_with("line 998\nline 999"));
+    }
+}

@@ -1,0 +1,395 @@
+"""A batch of environments in a process of its own, for the client in `server/mod.rs`.
+
+    python -c SOURCE CONFIGURATION      # a JSON object; its `kind` says which of KINDS serves
+
+Standard input is the client's hold on this process: when the client is gone, however it went, the kernel ends the
+process. Standard output is a socket, on which both sides say lines; what environments print goes to standard error.
+
+    server: a JSON object             `protocol`, `environments`, `observation`, `action`, `truncates`, `about`
+    client: a JSON object, with a file descriptor of the shared memory: `bytes`, `action` and two `slots` of offsets
+    server: ready
+    client: reset {"seeds": [...]}    one for each environment
+    server: done 0
+    client: step 1                    the actions are in the memory
+    server: done 1                    the step is in slot 1 % 2; the other slot keeps the step before
+
+A slot has `observation` and `next_observation` `[N, ...]`, `reward` f32 `[N]`, `terminated` and `truncated` u8 `[N]`. An
+episode that ends in a step shows the next one's first observation in `observation`, and its own last one in its row of
+`next_observation`; the other rows there mean nothing.
+
+Whatever goes wrong ends the process with a traceback or a message: the client says what to do about it.
+"""
+
+import fcntl
+import json
+import mmap
+import os
+import select
+import socket
+import sys
+
+PROTOCOL = 1
+
+
+class Doorbell:
+    """The socket to the client, in lines."""
+
+    def __init__(self):
+        # What environments print must not get between the lines.
+        self.socket = socket.socket(fileno=os.dup(1))
+        os.dup2(2, 1)
+        self.rest = b""
+        self.descriptors = []
+
+    def say(self, line):
+        self.socket.sendall(line.encode() + b"\n")
+
+    def hear(self):
+        """The next line; none when the client is gone."""
+        while b"\n" not in self.rest:
+            received, descriptors, _, _ = socket.recv_fds(self.socket, 1 << 16, 1)
+            self.descriptors += descriptors
+            if not received:
+                return None
+            self.rest += received
+        line, self.rest = self.rest.split(b"\n", 1)
+        return line.decode()
+
+
+def end_with_client():
+    """Has the kernel end this process when standard input closes, whatever the process is doing then."""
+    fcntl.fcntl(0, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) | os.O_ASYNC)
+    # SIGIO ends a process that does not handle it. A client that went before is not told of.
+    closed = select.poll()
+    closed.register(0, 0)
+    if closed.poll(0):
+        sys.exit(0)
+
+
+def end_with_server(server):
+    """Has the kernel end this process, a worker that the server of this number forked, when the server ends."""
+    import ctypes
+    import signal
+
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+    # A server that went before is not told of.
+    if os.getppid() != server:
+        os._exit(1)
+
+
+def serve(doorbell, batch, environments):
+    """Serves a batch: `spec`, `attach(memory, layout)`, `reset(seeds, slot)`, `step(slot)`; a slot is 0 or 1."""
+    doorbell.say(json.dumps({"protocol": PROTOCOL, "environments": environments, **batch.spec}))
+    line = doorbell.hear()
+    if line is None:
+        return
+    layout = json.loads(line)
+    batch.attach(mmap.mmap(doorbell.descriptors[0], layout["bytes"]), layout)
+    doorbell.say("ready")
+    while (line := doorbell.hear()) is not None:
+        command, _, rest = line.partition(" ")
+        if command == "step":
+            number = int(rest)
+            batch.step(number % 2)
+        else:
+            number = 0
+            batch.reset(json.loads(rest)["seeds"], 0)
+        doorbell.say(f"done {number}")
+
+
+# Batches of NumPy arrays. What follows needs NumPy, which the packages that are served bring.
+
+
+class Slot:
+    """The arrays of a slot."""
+
+    def __init__(self, memory, offsets, observation, count):
+        shape, dtype = observation
+
+        def array(name, of, *extents):
+            return np.ndarray((count, *extents), of, memory, offsets[name])
+
+        self.observation = array("observation", dtype, *shape)
+        self.next_observation = None
+        if offsets["next_observation"] is not None:
+            self.next_observation = array("next_observation", dtype, *shape)
+        self.reward = array("reward", np.float32)
+        self.terminated = array("terminated", np.bool_)
+        self.truncated = array("truncated", np.bool_)
+
+
+class Batch:
+    """What the batches of all packages share. A subclass gives `first(seeds)`, the first observations, and `next(actions)`:
+    observations, rewards, `terminated`, `truncated`, and the last observations of the episodes that ended."""
+
+    def __init__(self, configuration, about, observation, action):
+        self.count = configuration["environments"]
+        self.bootstraps = configuration["bootstrap_time_limit"]
+        # Atari's stacks come with the frames first, and images have their channels last.
+        self.frames_first = is_stack(observation)
+        self.observation = self.type_of("observation", observation)
+        self.action = self.type_of("action", action)
+        self.discrete = self.action[1] == np.int32
+        self.first_action = getattr(action, "start", 0)
+        if not self.discrete:
+            self.bounds = (action.low, action.high)
+            self.action_dtype = action.dtype
+        self.spec = {
+            "observation": self.spec_of(observation),
+            "action": self.spec_of(action),
+            "truncates": self.bootstraps,
+            "about": f"{about}, numpy {np.__version__}",
+        }
+
+    def spec_of(self, space):
+        shape, dtype = self.type_of("space", space)
+        if dtype == np.int32:
+            return {"kind": "discrete", "n": int(space.n)}
+        if dtype == np.uint8:
+            return {"kind": "pixels", "shape": shape}
+        return {"kind": "box", "shape": shape, "low": bounds(space.low), "high": bounds(space.high)}
+
+    def type_of(self, what, space):
+        """Shape and dtype of a space's values in the memory."""
+        kind = type(space).__name__
+        if kind == "Discrete":
+            return (), np.dtype(np.int32)
+        if kind != "Box":
+            sys.exit(
+                f"the {what} space is {space}: only Box and Discrete are served. Wrap the environment (Gymnasium's "
+                "FlattenObservation makes a Box of a Dict or Tuple)"
+            )
+        if space.dtype == np.uint8 and len(space.shape) == 3:
+            shape = (*space.shape[1:], space.shape[0]) if is_stack(space) else space.shape
+            return shape, np.dtype(np.uint8)
+        return space.shape, np.dtype(np.float32)
+
+    def attach(self, memory, layout):
+        shape, dtype = self.action
+        self.actions = np.ndarray((self.count, *shape), dtype, memory, layout["action"])
+        self.slots = [Slot(memory, slot, self.observation, self.count) for slot in layout["slots"]]
+
+    def reset(self, seeds, slot):
+        self.put(self.slots[slot].observation, self.first(seeds))
+
+    def step(self, slot):
+        slot = self.slots[slot]
+        if self.discrete:
+            actions = self.actions.astype(np.int64) + self.first_action
+        else:
+            actions = np.clip(self.actions, *self.bounds).astype(self.action_dtype)
+        observation, reward, terminated, truncated, last = self.next(actions)
+        terminated = self.row("terminated", terminated).astype(bool)
+        truncated = self.row("truncated", truncated).astype(bool) & ~terminated
+        if not self.bootstraps:
+            terminated, truncated = terminated | truncated, np.zeros(self.count, bool)
+        self.put(slot.observation, observation)
+        slot.reward[:] = self.row("rewards", reward)
+        slot.terminated[:] = terminated
+        slot.truncated[:] = truncated
+        ended = np.flatnonzero(terminated | truncated)
+        if slot.next_observation is not None and ended.size:
+            rows = np.stack([np.asarray(last[i]) for i in ended])
+            into = np.empty((len(rows), *slot.observation.shape[1:]), slot.observation.dtype)
+            self.put(into, rows)
+            slot.next_observation[ended] = into
+
+    def row(self, what, values):
+        values = np.asarray(values)
+        if values.shape != (self.count,):
+            raise ValueError(f"{what} have the shape {values.shape} and must have {(self.count,)}")
+        return values
+
+    def put(self, into, observations):
+        """Copies observations to their place. NumPy would repeat smaller ones."""
+        observations = np.asarray(observations)
+        shape = into.shape
+        if self.frames_first:
+            shape = (shape[0], shape[3], *shape[1:3])
+        if observations.shape != shape:
+            raise ValueError(f"the observations have the shape {observations.shape} and must have {shape}")
+        if not self.frames_first:
+            np.copyto(into, observations, casting="same_kind")
+        elif shape[1] == 4:
+            # Four frames of a byte make words: fifty times as fast as moving the axis.
+            words = into.view("<u4")[..., 0]
+            np.copyto(words, observations[:, 0])
+            shifted = np.empty(words.shape, "<u4")
+            for frame in (1, 2, 3):
+                np.copyto(shifted, observations[:, frame])
+                np.left_shift(shifted, 8 * frame, out=shifted)
+                np.bitwise_or(words, shifted, out=words)
+        else:
+            np.copyto(into, np.moveaxis(observations, 1, -1))
+
+
+def is_stack(space):
+    """Whether these are stacked grey frames, `[frames, height, width]`."""
+    shape = getattr(space, "shape", None) or ()
+    return getattr(space, "dtype", None) == np.uint8 and len(shape) == 3 and shape[0] < shape[2] > 4
+
+
+def bounds(values):
+    """One bound where all elements share it. JSON has no infinities: null is one, of the side's sign."""
+    each = [None if np.isinf(value) else float(value) for value in np.ravel(values)]
+    return each[0] if each and all(value == each[0] for value in each) else each
+
+
+class Gymnasium(Batch):
+    """Gymnasium's vector environments, in each of its autoreset modes."""
+
+    def __init__(self, configuration):
+        import gymnasium
+        from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+
+        name, count = configuration["id"], configuration["environments"]
+        kwargs = configuration["kwargs"]
+        mode = {
+            "same-step": AutoresetMode.SAME_STEP,
+            "next-step": AutoresetMode.NEXT_STEP,
+            "disabled": AutoresetMode.DISABLED,
+        }[configuration["autoreset"]]
+
+        def make():
+            return gymnasium.make(name, **kwargs)
+
+        server = os.getpid()
+
+        def make_in_worker():
+            end_with_server(server)
+            return make()
+
+        vectorization = configuration["vectorization"]
+        if vectorization == "sync":
+            self.envs = SyncVectorEnv([make] * count, copy=False, autoreset_mode=mode)
+        elif vectorization == "async":
+            # A worker that is forked has nothing to import again.
+            self.envs = AsyncVectorEnv([make_in_worker] * count, copy=False, context="fork", autoreset_mode=mode)
+        else:
+            self.envs = gymnasium.make_vec(
+                name, num_envs=count, vectorization_mode="vector_entry_point", **kwargs
+            )
+        self.mode = self.envs.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+        self.modes = AutoresetMode
+        # Asked for a part, others reset all of their environments, or none.
+        resets_parts = isinstance(self.envs, (SyncVectorEnv, AsyncVectorEnv)) or self.mode == AutoresetMode.DISABLED
+        if self.mode == AutoresetMode.NEXT_STEP and not resets_parts:
+            sys.exit(
+                f"the vector environment of {name} begins episodes in the step after the one that ends them, in which the "
+                'action counts for nothing, and cannot reset a part of itself before: use vectorization = "sync" or "async"'
+            )
+        about = f"gymnasium {gymnasium.__version__} {name}"
+        super().__init__(configuration, about, self.envs.single_observation_space, self.envs.single_action_space)
+
+    def first(self, seeds):
+        return self.envs.reset(seed=seeds)[0]
+
+    def next(self, actions):
+        observation, reward, terminated, truncated, infos = self.envs.step(actions)
+        ended = terminated | truncated
+        if self.mode == self.modes.SAME_STEP:
+            return observation, reward, terminated, truncated, infos.get("final_obs")
+        if not ended.any():
+            return observation, reward, terminated, truncated, None
+        # Resetting writes over all three.
+        last, terminated, truncated = np.copy(observation), np.copy(terminated), np.copy(truncated)
+        observation, _ = self.envs.reset(options={"reset_mask": ended})
+        return observation, reward, terminated, truncated, last
+
+
+class Atari(Batch):
+    """The vector environment of ale-py."""
+
+    def __init__(self, configuration):
+        import ale_py
+        from ale_py.vector_env import AtariVectorEnv
+
+        ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+        game = configuration["game"]
+        if ale_py.roms.get_rom_path(game) is None:
+            sys.exit(f"there is no game `{game}`: ale-py {ale_py.__version__} has {', '.join(ale_py.roms.get_all_rom_ids())}")
+        self.envs = AtariVectorEnv(
+            game,
+            configuration["environments"],
+            num_threads=configuration["threads"],
+            autoreset_mode="SameStep",
+            img_height=configuration["height"],
+            img_width=configuration["width"],
+            stack_num=configuration["stack"],
+            frameskip=configuration["action_repeat"],
+            maxpool=configuration["pool"],
+            noop_max=configuration["most_noops"],
+            use_fire_reset=configuration["fire_reset"],
+            # Without a reset; `episodic_life` would begin a new game.
+            life_loss_info=configuration["life_loss_ends"],
+            reward_clipping=configuration["clip_rewards"],
+            full_action_space=configuration["full_actions"],
+            repeat_action_probability=configuration["sticky_actions"],
+            max_num_frames_per_episode=configuration["most_frames"],
+        )
+        about = f"ale-py {ale_py.__version__} {game}"
+        super().__init__(configuration, about, self.envs.single_observation_space, self.envs.single_action_space)
+
+    def first(self, seeds):
+        return self.envs.reset(seed=np.array(seeds, np.int64))[0]
+
+    def next(self, actions):
+        observation, reward, terminated, truncated, infos = self.envs.step(actions)
+        return observation, reward, terminated, truncated, infos.get("final_obs")
+
+
+class EnvPool(Batch):
+    """EnvPool's vector environments."""
+
+    def __init__(self, configuration):
+        import envpool
+
+        self.name = configuration["id"]
+        self.configuration = configuration
+        self.envs = self.make([0] * configuration["environments"])
+        about = f"envpool {envpool.__version__} {self.name}"
+        super().__init__(configuration, about, self.envs.observation_space, self.envs.action_space)
+
+    def make(self, seeds):
+        import envpool
+
+        return envpool.make_gymnasium(
+            self.name,
+            num_envs=self.configuration["environments"],
+            num_threads=self.configuration["threads"],
+            seed=seeds,
+            **self.configuration["kwargs"],
+        )
+
+    def first(self, seeds):
+        # It takes seeds only when it is made.
+        self.envs.close()
+        self.envs = self.make(seeds)
+        return self.envs.reset()[0]
+
+    def next(self, actions):
+        observation, reward, terminated, truncated, _ = self.envs.step(actions)
+        ended = np.flatnonzero(terminated | truncated)
+        if not ended.size:
+            return observation, reward, terminated, truncated, None
+        last, observation = observation, np.copy(observation)
+        observation[ended] = self.envs.reset(ended)[0]
+        return observation, reward, terminated, truncated, last
+
+
+KINDS = {"gymnasium": Gymnasium, "atari": Atari, "envpool": EnvPool}
+
+
+def main(kinds):
+    end_with_client()
+    doorbell = Doorbell()
+    configuration = json.loads(sys.argv[1])
+    serve(doorbell, kinds[configuration["kind"]](configuration), configuration["environments"])
+
+
+if __name__ == "__main__":
+    import numpy as np
+
+    main(KINDS)

@@ -1,0 +1,276 @@
+//! A part of a batch: the environments of one server, over all processes that serve it one after another.
+
+use std::ops::Range;
+
+use super::super::{HostError, HostSpec, HostStep};
+use super::ServerOptions;
+use super::process::{Fault, Process};
+use super::protocol::{reset_line, seeds};
+
+/// The environments of one server.
+pub(super) struct Shard {
+    options: ServerOptions,
+    /// Which of the batch's servers.
+    index: usize,
+    /// Its environments, by their indices in the batch.
+    environments: Range<usize>,
+    /// None after a fault that is an error.
+    process: Option<Process>,
+    spec: HostSpec,
+    about: String,
+    restarts: usize,
+    /// The run's seed, and the global index of the batch's first environment; none before the first episodes.
+    begun: Option<(u64, usize)>,
+    /// Of the step under way, or the last one; 0 is a reset.
+    number: u64,
+    /// What kept the step under way from being sent.
+    fault: Option<Fault>,
+}
+
+/// A server that has not said yet what it serves.
+pub(super) struct Starting {
+    options: ServerOptions,
+    index: usize,
+    environments: Range<usize>,
+    process: Process,
+}
+
+impl Shard {
+    pub(super) fn start(
+        options: &ServerOptions,
+        index: usize,
+        environments: Range<usize>,
+    ) -> Result<Starting, HostError> {
+        let options = options.clone();
+        match Process::start(&options, environments.len()) {
+            Ok(process) => Ok(Starting {
+                options,
+                index,
+                environments,
+                process,
+            }),
+            Err(fault) => Err(HostError::Server {
+                server: index,
+                python: options.python,
+                problem: format!("{fault}"),
+            }),
+        }
+    }
+
+    pub(super) fn started(starting: Starting) -> Result<Self, HostError> {
+        let Starting {
+            options,
+            index,
+            environments,
+            mut process,
+        } = starting;
+        match process.shake_hands(environments.len(), options.start_timeout) {
+            Ok((spec, about)) => Ok(Shard {
+                options,
+                index,
+                environments,
+                process: Some(process),
+                spec,
+                about,
+                restarts: 0,
+                begun: None,
+                number: 0,
+                fault: None,
+            }),
+            Err(fault) => Err(HostError::Server {
+                server: index,
+                python: options.python,
+                problem: format!("{fault}{}", process.end(&fault)),
+            }),
+        }
+    }
+
+    pub(super) fn index(&self) -> usize {
+        self.index
+    }
+
+    pub(super) fn environments(&self) -> Range<usize> {
+        self.environments.clone()
+    }
+
+    pub(super) fn spec(&self) -> &HostSpec {
+        &self.spec
+    }
+
+    pub(super) fn about(&self) -> &str {
+        &self.about
+    }
+
+    pub(super) fn restarts(&self) -> usize {
+        self.restarts
+    }
+
+    pub(super) fn process(&self) -> Option<u32> {
+        self.process.as_ref().map(Process::id)
+    }
+
+    /// Asks for first observations.
+    pub(super) fn begin(&mut self, seed: u64, first: usize) {
+        self.begun = Some((seed, first));
+        self.fault = self.ask_for_episodes().err();
+    }
+
+    fn ask_for_episodes(&mut self) -> Result<(), Fault> {
+        let (seed, first) = self.begun.unwrap_or_default();
+        let global = first + self.environments.start..first + self.environments.end;
+        let line = reset_line(&seeds(seed, global, self.restarts));
+        self.number = 0;
+        self.alive()?.say(&line)
+    }
+
+    fn alive(&mut self) -> Result<&mut Process, Fault> {
+        self.process.as_mut().ok_or(Fault::Died)
+    }
+
+    /// Asks for a step with the actions' bytes.
+    pub(super) fn send(&mut self, actions: &[u8]) -> Result<(), HostError> {
+        if self.begun.is_none() {
+            return Err(HostError::Order("`reset` comes before the first `send`"));
+        }
+        let number = self.number + 1;
+        self.number = number;
+        let ask = |process: &mut Process| {
+            process.write(process.layout()?.action, actions)?;
+            process.say(&format!("step {number}"))
+        };
+        self.fault = self.alive().and_then(ask).err();
+        Ok(())
+    }
+
+    /// Waits for what was asked for. A fault is answered by a restart, as often as is allowed.
+    pub(super) fn receive(&mut self, step: &mut HostStep<'_>) -> Result<(), HostError> {
+        let number = self.number;
+        let Err(mut fault) = self.take_answer(step) else {
+            return Ok(());
+        };
+        // The memory outlives its server, and the step that failed was written into the other slot.
+        let mut shown = vec![0; step.observation.len()];
+        if let (1.., Some(process)) = (number, &self.process) {
+            let mut read = |process: &Process| {
+                let slot = &process.layout()?.slots[(number as usize - 1) % 2];
+                process.read(slot.observation, &mut shown)
+            };
+            read(process).map_err(|fault| self.error(&fault, ""))?;
+        }
+        while let Err(next) = self.restart(&fault)?.take_answer(step) {
+            fault = next;
+        }
+        if number > 0 {
+            let cut_off = if self.spec.truncates {
+                step.next_observation.copy_from_slice(&shown);
+                &mut step.truncated
+            } else {
+                &mut step.terminated
+            };
+            cut_off.fill(1);
+        }
+        Ok(())
+    }
+
+    /// What was asked for: the first observations, or a step.
+    fn take_answer(&mut self, step: &mut HostStep<'_>) -> Result<(), Fault> {
+        if let Some(fault) = self.fault.take() {
+            return Err(fault);
+        }
+        let (number, truncates) = (self.number, self.spec.truncates);
+        let timeout = match number {
+            0 => self.options.start_timeout,
+            _ => self.options.step_timeout,
+        };
+        let process = self.alive()?;
+        process.expect(&format!("done {number}"), timeout)?;
+        let slot = process.layout()?.slots[number as usize % 2].clone();
+        process.read(slot.observation, step.observation)?;
+        if number == 0 {
+            step.begin();
+            return Ok(());
+        }
+        let mut reward = vec![0; 4 * step.reward.len()];
+        process.read(slot.reward, &mut reward)?;
+        for (reward, bytes) in step.reward.iter_mut().zip(reward.as_chunks().0) {
+            *reward = f32::from_le_bytes(*bytes);
+        }
+        process.read(slot.terminated, step.terminated)?;
+        process.read(slot.truncated, step.truncated)?;
+        let ends = step.terminated.iter().zip(step.truncated.iter());
+        for (i, (&terminated, &truncated)) in ends.enumerate() {
+            if u16::from(terminated) + u16::from(truncated) > 1 || truncated > u8::from(truncates) {
+                return Err(Fault::Nonsense(format!(
+                    "environment {i} of it has terminated = {terminated} and truncated = {truncated}, of which at most one \
+                     can be 1{}",
+                    if truncates {
+                        ""
+                    } else {
+                        ", and only the former"
+                    }
+                )));
+            }
+        }
+        let Some(next_observation) = slot.next_observation else {
+            return Ok(());
+        };
+        // Only the rows of episodes that ended differ.
+        step.next_observation.copy_from_slice(step.observation);
+        let size = step.observation.len() / step.reward.len();
+        for (i, row) in step.next_observation.chunks_exact_mut(size).enumerate() {
+            if step.terminated[i] + step.truncated[i] > 0 {
+                process.read(next_observation + i * size, row)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts another server, and asks it for first observations; an error where there were too many already.
+    fn restart(&mut self, fault: &Fault) -> Result<&mut Self, HostError> {
+        let printed = self.process.take().map(|process| process.end(fault));
+        let printed = printed.unwrap_or_default();
+        if self.restarts >= self.options.restarts {
+            return Err(self.error(fault, &printed));
+        }
+        self.restarts += 1;
+        tracing::warn!(
+            "environment server {} is restarted ({} of {} times), with fresh episodes in its {} environments: {fault}{printed}",
+            self.index,
+            self.restarts,
+            self.options.restarts,
+            self.environments.len()
+        );
+        self.fault = self.start_again().err();
+        Ok(self)
+    }
+
+    fn start_again(&mut self) -> Result<(), Fault> {
+        let environments = self.environments.len();
+        let process = Process::start(&self.options, environments)?;
+        let timeout = self.options.start_timeout;
+        let (spec, _) = self
+            .process
+            .insert(process)
+            .shake_hands(environments, timeout)?;
+        if spec != self.spec {
+            return Err(Fault::Nonsense(format!(
+                "it serves other spaces than before: {spec:?} in place of {:?}",
+                self.spec
+            )));
+        }
+        self.ask_for_episodes()
+    }
+
+    fn error(&self, fault: &Fault, printed: &str) -> HostError {
+        let after = match self.restarts {
+            0 => String::new(),
+            1 => " after a restart".to_owned(),
+            restarts => format!(" after {restarts} restarts"),
+        };
+        HostError::Server {
+            server: self.index,
+            python: self.options.python.clone(),
+            problem: format!("{fault}{after}{printed}"),
+        }
+    }
+}
