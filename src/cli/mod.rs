@@ -1,4 +1,4 @@
-//! The command line: `podracer train|emit|check|opt|diff|list|plugins|tune`.
+//! The command line: `podracer train|emit|check|opt|diff|list|plugins|envs|tune`.
 //!
 //! # Invariants
 //! - Standard output has what was asked for and nothing else; progress, logs and errors go to standard error.
@@ -8,6 +8,7 @@
 
 mod check;
 mod emit;
+mod envs;
 mod format;
 mod list;
 mod opt;
@@ -142,6 +143,11 @@ enum Command {
         #[command(subcommand)]
         command: PluginsCommand,
     },
+    /// List or install the Python packages that environments in processes of their own need
+    Envs {
+        #[command(subcommand)]
+        command: EnvsCommand,
+    },
 }
 
 #[derive(Args, Debug)]
@@ -163,6 +169,17 @@ enum PluginsCommand {
     /// Download a plugin's pinned wheel with pip, check it and unpack it
     Install {
         /// cpu, cuda13 or tpu
+        name: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum EnvsCommand {
+    /// Where each set of packages is
+    List,
+    /// Install a set of packages, in pinned versions, with pip
+    Install {
+        /// gymnasium, atari, mujoco or envpool
         name: String,
     },
 }
@@ -309,6 +326,10 @@ pub fn run(
         Command::Plugins { command } => match command {
             PluginsCommand::List => plugins::list(console),
             PluginsCommand::Install { name } => plugins::install(&name, console),
+        },
+        Command::Envs { command } => match command {
+            EnvsCommand::List => envs::list(console),
+            EnvsCommand::Install { name } => envs::install(&name, console),
         },
     };
     done.unwrap_or_else(|error| report(&error, console))

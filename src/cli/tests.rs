@@ -377,6 +377,10 @@ fn mistakes_have_exit_code_2() {
             "such as tpu:v5e:2x4",
         ),
         (&["plugins", "install", "gpu"], "there is no plugin `gpu`"),
+        (
+            &["envs", "install", "gym"],
+            "there are no packages `gym` for environments: the known ones are gymnasium, atari, mujoco, envpool",
+        ),
     ];
     for (arguments, expected) in cases {
         let printed = podracer(arguments);

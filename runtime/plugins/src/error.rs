@@ -74,6 +74,35 @@ pub enum PluginError {
         /// What pip said, or what is missing.
         problem: String,
     },
+    /// No such set of packages in the table.
+    #[error("there are no packages `{name}` for environments: the known ones are {known}")]
+    UnknownPackages {
+        /// What was asked for.
+        name: String,
+        /// The names in the table.
+        known: String,
+    },
+    /// Packages for environments that are not where they should be.
+    #[error(
+        "the Python packages `{name}` are missing from `{}` ({problem}): run `podracer envs install {name}`",
+        folder.display()
+    )]
+    PackagesMissing {
+        /// The set's name.
+        name: &'static str,
+        /// Where they should be.
+        folder: PathBuf,
+        /// How they are missing.
+        problem: &'static str,
+    },
+    /// Packages for environments that cannot be installed.
+    #[error("cannot install the Python packages `{name}`: {problem}")]
+    Packages {
+        /// The set's name.
+        name: &'static str,
+        /// What pip said, or what is missing.
+        problem: String,
+    },
     /// The wheel cannot be unpacked.
     #[error("cannot unpack the wheel `{}`: {source}", wheel.display())]
     Unpack {

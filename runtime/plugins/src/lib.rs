@@ -1,4 +1,5 @@
-//! Where PJRT plugins come from: the table of pinned wheels, the search for an installed one, and the installation.
+//! Where PJRT plugins come from: the table of pinned wheels, the search for an installed one, and the installation. The
+//! Python packages of environment servers are installed the same way ([`PackageSet`]).
 //!
 //! A *plugin* is the shared library through which XLA drives one kind of device (`cpu`, `cuda13`, `tpu`). Each is published as a
 //! Python wheel; nothing of Python is used but `pip`, which knows the user's mirrors, proxies and certificates.
@@ -10,7 +11,7 @@
 //!
 //! # What never happens here
 //! No library is loaded (that is `podracer-runtime`'s work), no registry is named (that is pip's), and nothing is downloaded
-//! except by [`install`].
+//! except by [`install`] and [`PackageSet::install`].
 //!
 //! # Invariant
 //! A folder with a plugin's final name is complete: installation happens in a folder beside it that is renamed at the end, and a
@@ -21,13 +22,16 @@
 mod error;
 mod install;
 mod locate;
+mod python;
 mod record;
 mod table;
+mod work;
 
 pub use error::PluginError;
 pub use install::install;
 pub use locate::{
     Located, Origin, PLUGIN_PATH_VARIABLE, cache_folder, find, header, install_folder,
 };
+pub use python::{PACKAGE_SETS, PackageSet, package_set};
 pub use record::{check, fingerprint, verify};
 pub use table::{PLUGINS, PluginSpec, spec};

@@ -1,4 +1,5 @@
-//! `podracer-plugins install NAME | list [--verify]`: what `make setup` runs before the runtime can be built.
+//! `podracer-plugins install NAME | list [--verify] | environments NAME`: what `make setup` runs before the runtime can be
+//! built, and continuous integration for its tests.
 #![forbid(unsafe_code)]
 
 use std::env;
@@ -6,9 +7,9 @@ use std::error::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use podracer_plugins::{PLUGINS, PluginError, check, find, install, verify};
+use podracer_plugins::{PLUGINS, PluginError, check, find, install, package_set, verify};
 
-const USAGE: &str = "usage: podracer-plugins install NAME | list [--verify]";
+const USAGE: &str = "usage: podracer-plugins install NAME | list [--verify] | environments NAME";
 
 fn main() -> ExitCode {
     match run(&env::args().skip(1).collect::<Vec<_>>()) {
@@ -30,6 +31,11 @@ fn run(arguments: &[String]) -> Result<ExitCode, Box<dyn Error>> {
                 plugin.spec.name,
                 plugin.library.display()
             )?;
+            Ok(ExitCode::SUCCESS)
+        }
+        ["environments", name] => {
+            let python = package_set(name)?.install()?;
+            writeln!(io::stdout(), "{name} {}", python.display())?;
             Ok(ExitCode::SUCCESS)
         }
         ["list"] => list(false),

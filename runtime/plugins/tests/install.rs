@@ -50,10 +50,12 @@ impl Machine {
             assert!(said.contains(fragment), "`{fragment}` is not in: {said}");
         }
         // Nothing half-done is left behind.
-        let left: Vec<_> = fs::read_dir(self.cache().join("podracer/plugins"))
-            .map(|entries| entries.map(|entry| entry.unwrap().file_name()).collect())
-            .unwrap_or_default();
-        assert!(left.is_empty(), "{left:?}");
+        for folder in ["podracer/plugins", "podracer/environments"] {
+            let left: Vec<_> = fs::read_dir(self.cache().join(folder))
+                .map(|entries| entries.map(|entry| entry.unwrap().file_name()).collect())
+                .unwrap_or_default();
+            assert!(left.is_empty(), "{left:?}");
+        }
     }
 }
 
@@ -95,6 +97,51 @@ fn an_unknown_name_is_an_error() {
         &["no plugin `gpu`", "cpu, cuda13, tpu"],
     );
     Machine::new(None).fails(&["remove", "cpu"], &["usage:"]);
+}
+
+#[test]
+fn packages_that_pip_cannot_install_are_an_error() {
+    let environments = ["environments", "gymnasium"];
+    Machine::new(None).fails(&environments, &["`gymnasium`", "`python3` is not in PATH"]);
+    let script =
+        "[ $2 = venv ] && exit; echo \"ERROR: No matching distribution found\" >&2; exit 1";
+    let fragments = [
+        "cannot install the Python packages `gymnasium`",
+        "No matching distribution",
+    ];
+    Machine::new(Some(script)).fails(&environments, &fragments);
+    let unknown = ["no packages `gym`", "gymnasium, atari, mujoco, envpool"];
+    Machine::new(None).fails(&["environments", "gym"], &unknown);
+}
+
+#[test]
+fn packages_are_installed_once_and_again_in_other_versions() {
+    // Where pip would install, the interpreter's folder appears.
+    let script = "[ $2 = venv ] && /bin/mkdir -p $4/bin && > $4/bin/python; exit 0";
+    let machine = Machine::new(Some(script));
+    let environments = ["environments", "atari"];
+    let (success, said) = machine.run(&environments);
+    assert!(
+        success && said.starts_with("atari ") && said.contains("atari/bin/python"),
+        "{said}"
+    );
+    let folder = machine.cache().join("podracer/environments");
+    let record = folder.join("atari/packages.txt");
+    assert!(fs::read_to_string(&record).unwrap().starts_with("ale-py=="));
+
+    let python = machine.folder.path().join("bin/python3");
+    let working = fs::read(&python).unwrap();
+    fs::write(&python, "#!/bin/sh\nexit 1\n").unwrap();
+    assert!(machine.run(&environments).0, "nothing is to be done");
+    fs::write(&record, "ale-py==0.1\n").unwrap();
+    assert!(
+        !machine.run(&environments).0,
+        "another version is to be installed"
+    );
+    fs::write(&python, working).unwrap();
+    assert!(machine.run(&environments).0);
+    assert!(fs::read_to_string(&record).unwrap().contains("gymnasium=="));
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
 }
 
 #[test]

