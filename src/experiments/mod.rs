@@ -3,6 +3,7 @@
 mod anakin;
 mod recent;
 mod sebulba;
+mod servers;
 mod shortest_paths;
 
 use std::rc::Rc;
@@ -43,15 +44,18 @@ macro_rules! built_in {
 }
 
 /// Every built-in experiment.
-pub static BUILT_IN: [BuiltIn; 9] = built_in![
+pub static BUILT_IN: [BuiltIn; 12] = built_in![
+    "atari-breakout-impala",
+    "atari-pong-ppo",
+    "breakout-impala",
     "cartpole-ppo",
     "cartpole-sebulba-ppo",
-    "catch-ppo",
-    "catch-online",
     "catch-impala",
-    "breakout-impala",
-    "memory-impala",
+    "catch-online",
+    "catch-ppo",
     "gridworld-ppo",
+    "halfcheetah-ppo",
+    "memory-impala",
     "pendulum-ppo",
 ];
 
@@ -81,6 +85,18 @@ struct InDsl<E> {
 /// [`crate::settings::UsageError`] where the environment's settings do not make one, or not one in this loop.
 pub fn build(settings: &Settings) -> Result<Box<dyn Training>> {
     match (&settings.environment, &settings.sebulba) {
+        (EnvironmentSettings::Atari(env), _) => {
+            let python = servers::python("atari", &env.server)?;
+            with_agent(settings, servers::hosts(settings, python, &env.server)?)
+        }
+        (EnvironmentSettings::Envpool(env), _) => {
+            let python = servers::python("envpool", &env.server)?;
+            with_agent(settings, servers::hosts(settings, python, &env.server)?)
+        }
+        (EnvironmentSettings::Gymnasium(env), _) => {
+            let python = servers::python(&env.packages, &env.server)?;
+            with_agent(settings, servers::hosts(settings, python, &env.server)?)
+        }
         (EnvironmentSettings::Cartpole(env), Some(shape)) => {
             let native = NativeCartPole::new(env.time_limit);
             with_agent(settings, Hosts::native(native, shape))

@@ -3,17 +3,24 @@
 use serde::{Deserialize, Serialize};
 
 use super::problems::Problems;
+use super::servers::{Atari, EnvPool, Gymnasium, ServerSettings};
 
 /// What is learnt.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "name", rename_all = "lowercase")]
 pub enum EnvironmentSettings {
+    /// An Atari game of ale-py; on the host only.
+    Atari(Atari),
     /// Balance a pole on a cart.
     Cartpole(CartPole),
     /// Catch the falling ball.
     Catch(Catch),
+    /// An environment of EnvPool; on the host only.
+    Envpool(EnvPool),
     /// Find the goal among walls.
     Gridworld(GridWorld),
+    /// An environment of Gymnasium; on the host only.
+    Gymnasium(Gymnasium),
     /// Remember a cue.
     #[serde(rename = "memory-chain")]
     MemoryChain(MemoryChain),
@@ -68,10 +75,13 @@ pub struct Pendulum {
 
 impl EnvironmentSettings {
     /// The values of `environment.name`.
-    pub const NAMES: [&'static str; 7] = [
+    pub const NAMES: [&'static str; 10] = [
+        "atari",
         "cartpole",
         "catch",
+        "envpool",
         "gridworld",
+        "gymnasium",
         "memory-chain",
         "pendulum",
         "pixel-breakout",
@@ -82,11 +92,14 @@ impl EnvironmentSettings {
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         Some(match name {
+            "atari" => Self::Atari(Atari::default()),
             "cartpole" => Self::Cartpole(CartPole { time_limit: 500 }),
             "catch" => Self::Catch(Catch {
                 rows: 10,
                 columns: 5,
             }),
+            "envpool" => Self::Envpool(EnvPool::default()),
+            "gymnasium" => Self::Gymnasium(Gymnasium::default()),
             "gridworld" => Self::Gridworld(GridWorld {
                 layout: picture(podracer_envs::GridWorld::default().map()),
                 time_limit: 100,
@@ -103,13 +116,27 @@ impl EnvironmentSettings {
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
+            Self::Atari(_) => "atari",
             Self::Cartpole(_) => "cartpole",
             Self::Catch(_) => "catch",
+            Self::Envpool(_) => "envpool",
             Self::Gridworld(_) => "gridworld",
+            Self::Gymnasium(_) => "gymnasium",
             Self::MemoryChain(_) => "memory-chain",
             Self::Pendulum(_) => "pendulum",
             Self::PixelBreakout => "pixel-breakout",
             Self::PixelCatch => "pixel-catch",
+        }
+    }
+
+    /// What serves it, where that is a process of its own.
+    #[must_use]
+    pub fn server(&self) -> Option<&ServerSettings> {
+        match self {
+            Self::Atari(Atari { server, .. })
+            | Self::Envpool(EnvPool { server, .. })
+            | Self::Gymnasium(Gymnasium { server, .. }) => Some(server),
+            _ => None,
         }
     }
 
@@ -135,6 +162,9 @@ impl EnvironmentSettings {
                 problems.at_least_one("environment.length", *length);
             }
             Self::PixelBreakout | Self::PixelCatch => {}
+            Self::Atari(atari) => atari.check(problems),
+            Self::Envpool(envpool) => envpool.server.check(problems),
+            Self::Gymnasium(gymnasium) => gymnasium.check(problems),
         }
     }
 }

@@ -3,7 +3,7 @@
 use toml::{Table, Value};
 
 use super::problems::{Problems, suggestion};
-use super::{AgentSettings, EnvironmentSettings, SebulbaSettings, devices};
+use super::{AgentSettings, AtariProcessing, EnvironmentSettings, SebulbaSettings, devices};
 
 /// The tables that an experiment consists of.
 const SECTIONS: [&str; 6] = ["train", "anakin", "sebulba", "agent", "environment", "xla"];
@@ -63,6 +63,16 @@ fn merge_section(
         ));
         return;
     };
+    // A preset decides what nothing else is said of.
+    if let ("environment", Some(Value::String(preset))) = (section, changes.get("preset"))
+        && base
+            .get("preset")
+            .is_some_and(|had| had.as_str() != Some(preset))
+        && let Some(processing) = AtariProcessing::preset(preset)
+        && let Ok(Value::Table(processing)) = Value::try_from(processing)
+    {
+        base.extend(processing);
+    }
     for (key, value) in changes {
         let name = format!("{section}.{key}");
         let converted = match base.get(key) {
@@ -183,7 +193,9 @@ fn convert(value: &Value, like: &Value) -> Result<Value, String> {
                 .map_err(|expected| format!("must be a list, and each of its elements {expected},"))
         }
         (Value::Array(_), _) => must("a list"),
-        (Value::Table(_) | Value::Datetime(_), _) => must("left out"),
+        (Value::Table(_), Value::Table(_)) => Ok(value.clone()),
+        (Value::Table(_), _) => must("a table"),
+        (Value::Datetime(_), _) => must("left out"),
     }
 }
 

@@ -11,6 +11,7 @@ mod load;
 mod merge;
 mod problems;
 mod sebulba;
+mod servers;
 
 use std::collections::BTreeMap;
 
@@ -25,6 +26,7 @@ pub use load::{Overrides, load};
 pub use problems::UsageError;
 pub(crate) use problems::suggestion;
 pub use sebulba::SebulbaSettings;
+pub use servers::{Atari, AtariProcessing, EnvPool, Gymnasium, ServerSettings};
 
 use problems::Problems;
 
@@ -196,6 +198,9 @@ impl Settings {
         problems.at_least_one("anakin.updates_per_call", updates_per_call);
         if let Some(sebulba) = &self.sebulba {
             sebulba.check(&mut problems);
+            if let Some(server) = self.environment.server() {
+                server.check_with(sebulba.environments, sebulba.patience, &mut problems);
+            }
         }
         let (environments, unroll, updates_per_call) = self.shape();
         let in_a_call = environments

@@ -18,7 +18,7 @@ const LENGTH: usize = 4;
 /// Servers of the environments of `fake_server.py`, with changes to their configuration.
 fn fake(changes: &Value) -> ServerOptions {
     let mut configuration = json!({
-        "kind": "fake",
+        "name": "fake",
         "server": concat!(env!("CARGO_MANIFEST_DIR"), "/src/host/server/server.py"),
         "length": LENGTH, "truncates": true, "fault": "", "at": 0, "once": null,
     });

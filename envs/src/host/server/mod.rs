@@ -40,7 +40,7 @@ pub struct ServerOptions {
 
 impl ServerOptions {
     /// Servers that `python` runs, the interpreter of an environment with the packages that `configuration` needs. The
-    /// latter becomes a JSON object with `kind`, and what `server.py` reads for that kind.
+    /// latter becomes a JSON object with `name`, and what `server.py` reads for that name.
     ///
     /// # Errors
     /// [`HostError::Failed`] where `configuration` is no object.

@@ -1,6 +1,6 @@
 """A batch of environments in a process of its own, for the client in `server/mod.rs`.
 
-    python -c SOURCE CONFIGURATION      # a JSON object; its `kind` says which of KINDS serves
+    python -c SOURCE CONFIGURATION      # a JSON object; its `name` says which of SERVED it is
 
 Standard input is the client's hold on this process: when the client is gone, however it went, the kernel ends the
 process. Standard output is a socket, on which both sides say lines; what environments print goes to standard error.
@@ -379,17 +379,17 @@ class EnvPool(Batch):
         return observation, reward, terminated, truncated, last
 
 
-KINDS = {"gymnasium": Gymnasium, "atari": Atari, "envpool": EnvPool}
+SERVED = {"gymnasium": Gymnasium, "atari": Atari, "envpool": EnvPool}
 
 
-def main(kinds):
+def main(served):
     end_with_client()
     doorbell = Doorbell()
     configuration = json.loads(sys.argv[1])
-    serve(doorbell, kinds[configuration["kind"]](configuration), configuration["environments"])
+    serve(doorbell, served[configuration["name"]](configuration), configuration["environments"])
 
 
 if __name__ == "__main__":
     import numpy as np
 
-    main(KINDS)
+    main(SERVED)
