@@ -136,8 +136,8 @@ pub struct AtariProcessing {
     pub action_repeat: usize,
     /// Whether a frame is the greatest of the last two of the game, pixel by pixel: some games draw by turns.
     pub pool: bool,
-    /// An episode begins with a random number of frames in which nothing is done, up to this many; actions are not repeated
-    /// then.
+    /// An episode begins with frames in which nothing is done: uniformly from 0 to this many. They are single frames, no
+    /// repeated action.
     pub most_noops: usize,
     /// Whether an episode begins with the fire button, in games that wait for it.
     pub fire_reset: bool,
@@ -181,7 +181,8 @@ impl AtariProcessing {
         }
     }
 
-    /// Table 9 of SEED RL (Espeholt et al. 2020), but for the resizing, which is bilinear there.
+    /// Table 9 of SEED RL (Espeholt et al. 2020), as far as ale-py goes: there frames are resized bilinearly, and the frames
+    /// at the beginning are 1 to 30.
     fn seed() -> Self {
         AtariProcessing {
             height: 84,

@@ -8,6 +8,7 @@ mod loops;
 mod recompute;
 mod replicas;
 mod sebulba;
+mod servers;
 mod snapshots;
 mod tidy;
 mod user_programs;

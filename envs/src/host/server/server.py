@@ -258,7 +258,9 @@ class Gymnasium(Batch):
         server = os.getpid()
 
         def make_in_worker():
-            end_with_server(server)
+            # One is made here too, for its spaces.
+            if os.getpid() != server:
+                end_with_server(server)
             return make()
 
         vectorization = configuration["vectorization"]
@@ -320,7 +322,8 @@ class Atari(Batch):
             stack_num=configuration["stack"],
             frameskip=configuration["action_repeat"],
             maxpool=configuration["pool"],
-            noop_max=configuration["most_noops"],
+            # It draws less than this.
+            noop_max=configuration["most_noops"] + 1,
             use_fire_reset=configuration["fire_reset"],
             # Without a reset; `episodic_life` would begin a new game.
             life_loss_info=configuration["life_loss_ends"],
@@ -333,11 +336,19 @@ class Atari(Batch):
         super().__init__(configuration, about, self.envs.single_observation_space, self.envs.single_action_space)
 
     def first(self, seeds):
-        return self.envs.reset(seed=np.array(seeds, np.int64))[0]
+        observation, infos = self.envs.reset(seed=np.array(seeds, np.int64))
+        self.lives = infos["lives"]
+        return observation
 
     def next(self, actions):
         observation, reward, terminated, truncated, infos = self.envs.step(actions)
-        return observation, reward, terminated, truncated, infos.get("final_obs")
+        last = infos.get("final_obs")
+        # Where a life is lost and the game goes on, ale-py 0.12 leaves `final_obs` as the memory was.
+        goes_on = infos["lives"] < self.lives
+        self.lives = infos["lives"]
+        if last is not None:
+            last[goes_on] = observation[goes_on]
+        return observation, reward, terminated, truncated, last
 
 
 class EnvPool(Batch):

@@ -1,0 +1,186 @@
+//! Gymnasium's environments: the trajectories of a server are those of the environments themselves, to the bit.
+
+use std::path::Path;
+
+use podracer_envs::Space;
+use podracer_envs::host::HostEnvironment;
+use podracer_envs::host::server::{ServerOptions, Servers};
+use serde_json::{Value, json};
+
+use super::{begun, direct, floats, python, seed};
+
+const RUN: u64 = 5;
+const FIRST: usize = 100;
+const ENVIRONMENTS: usize = 5;
+const STEPS: usize = 40;
+
+/// What a server is told, with changes.
+fn configuration(changes: &Value) -> Value {
+    let mut configuration = json!({
+        "name": "gymnasium", "id": "CartPole-v1", "kwargs": {"max_episode_steps": 12}, "vectorization": "sync",
+        "autoreset": "same-step", "bootstrap_time_limit": true,
+    });
+    for (key, value) in changes.as_object().unwrap() {
+        configuration[key] = value.clone();
+    }
+    configuration
+}
+
+/// Through servers with these changes the environments do what they do alone. How many episodes terminated, and how many
+/// were truncated.
+fn compare(python: &Path, changes: &Value, actions: &[Vec<Value>]) -> (usize, usize) {
+    let configuration = configuration(changes);
+    let seeds: Vec<u64> = (0..ENVIRONMENTS).map(|i| seed(RUN, FIRST + i)).collect();
+    let order = json!({
+        "id": configuration["id"], "kwargs": configuration["kwargs"], "seeds": seeds, "actions": actions,
+    });
+    let expected = direct(python, include_str!("direct.py"), &order);
+    let numbers = |value: &Value| -> Vec<f32> {
+        let numbers = value.as_array().unwrap().iter();
+        numbers
+            .map(|number| number.as_f64().unwrap() as f32)
+            .collect()
+    };
+
+    let options = ServerOptions::new(python, &configuration)
+        .unwrap()
+        .servers(2);
+    let batch = Servers::start(&options, ENVIRONMENTS).unwrap();
+    let (mut batch, mut memory) = begun(batch, RUN, FIRST);
+    assert_eq!(floats(memory.observation()), numbers(&expected["first"]));
+    let discrete = matches!(batch.spec().action, Space::Discrete { .. });
+    let mut ends = (0, 0);
+    for (time, (actions, expected)) in actions
+        .iter()
+        .zip(expected["steps"].as_array().unwrap())
+        .enumerate()
+    {
+        let flat = actions.iter().flat_map(|action| match action {
+            Value::Array(each) => each.clone(),
+            one => vec![one.clone()],
+        });
+        let bytes: Vec<u8> = flat
+            .flat_map(|action| match discrete {
+                true => (action.as_i64().unwrap() as i32).to_le_bytes(),
+                false => (action.as_f64().unwrap() as f32).to_le_bytes(),
+            })
+            .collect();
+        batch.step(&bytes, &mut memory.step()).unwrap();
+        assert_eq!(
+            floats(memory.observation()),
+            numbers(&expected[0]),
+            "{changes} step {time}"
+        );
+        assert_eq!(
+            floats(memory.next_observation()),
+            numbers(&expected[1]),
+            "{changes} step {time}"
+        );
+        assert_eq!(memory.reward(), numbers(&expected[2]));
+        for i in 0..ENVIRONMENTS {
+            let end = memory.ended(i);
+            assert_eq!(json!(end.0), expected[3][i]);
+            assert_eq!(json!(end.1), expected[4][i]);
+            ends = (ends.0 + usize::from(end.0), ends.1 + usize::from(end.1));
+        }
+    }
+    ends
+}
+
+#[test]
+fn trajectories_are_those_of_the_environments_in_each_autoreset_mode() {
+    let Some(python) = python("gymnasium") else {
+        return;
+    };
+    // The first environments are pushed to one side, the others kept upright for a while.
+    let action = |time: usize, i: usize| json!(if i < 2 { 1 } else { time % 2 });
+    let actions: Vec<Vec<Value>> = (0..STEPS)
+        .map(|time| (0..ENVIRONMENTS).map(|i| action(time, i)).collect())
+        .collect();
+    let mut all = Vec::new();
+    for vectorization in ["sync", "async"] {
+        for autoreset in ["same-step", "next-step", "disabled"] {
+            let changes = json!({"vectorization": vectorization, "autoreset": autoreset});
+            let ends = compare(&python, &changes, &actions);
+            assert!(ends.0 > 2 && ends.1 > 2, "{ends:?}");
+            all.push(ends);
+        }
+    }
+    assert!(all.iter().all(|ends| *ends == all[0]), "{all:?}");
+}
+
+#[test]
+fn continuous_actions_are_clipped_to_their_bounds() {
+    let Some(python) = python("gymnasium") else {
+        return;
+    };
+    let actions: Vec<Vec<Value>> = (0..STEPS)
+        .map(|time| {
+            (0..ENVIRONMENTS)
+                .map(|i| json!([(time + i) as f64 - 5.0]))
+                .collect()
+        })
+        .collect();
+    let changes = json!({"id": "Pendulum-v1"});
+    assert_eq!(compare(&python, &changes, &actions), (0, 3 * ENVIRONMENTS));
+}
+
+#[test]
+fn mujoco_steps_as_it_does_alone() {
+    let Some(python) = python("mujoco") else {
+        return;
+    };
+    let action = |time: usize, i: usize| {
+        json!(
+            (0..6)
+                .map(|j| ((time * 7 + i * 3 + j) % 5) as f64 / 2.0 - 1.0)
+                .collect::<Vec<_>>()
+        )
+    };
+    let actions: Vec<Vec<Value>> = (0..20)
+        .map(|time| (0..ENVIRONMENTS).map(|i| action(time, i)).collect())
+        .collect();
+    let changes = json!({"id": "HalfCheetah-v5"});
+    assert_eq!(compare(&python, &changes, &actions), (0, ENVIRONMENTS));
+}
+
+#[test]
+fn without_bootstrapping_a_time_limit_terminates() {
+    let Some(python) = python("gymnasium") else {
+        return;
+    };
+    let configuration =
+        configuration(&json!({"bootstrap_time_limit": false, "kwargs": {"max_episode_steps": 3}}));
+    let batch = Servers::start(&ServerOptions::new(python, &configuration).unwrap(), 2).unwrap();
+    assert!(!batch.spec().truncates);
+    let (mut batch, mut memory) = begun(batch, 0, 0);
+    for time in 1..=6 {
+        batch.step(&[0; 8], &mut memory.step()).unwrap();
+        assert_eq!(memory.ended(1), (time % 3 == 0, false));
+    }
+}
+
+#[test]
+fn what_cannot_be_served_is_an_error_that_says_why() {
+    let Some(python) = python("gymnasium") else {
+        return;
+    };
+    for (changes, expected) in [
+        (
+            json!({"id": "CartPole-v9"}),
+            "VersionNotFound: Environment version `v9`",
+        ),
+        (
+            json!({"id": "Blackjack-v1", "kwargs": {}}),
+            "only Box and Discrete are served. Wrap the environment",
+        ),
+        (
+            json!({"vectorization": "native", "kwargs": {}}),
+            "cannot reset a part of itself before: use vectorization = \"sync\" or \"async\"",
+        ),
+    ] {
+        let options = ServerOptions::new(&python, &configuration(&changes)).unwrap();
+        let error = Servers::start(&options, 2).err().unwrap().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}

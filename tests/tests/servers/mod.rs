@@ -1,0 +1,52 @@
+//! Environments of Python packages, through servers and stepped directly. These tests need what `podracer envs install`
+//! makes, and say so where it is missing.
+
+mod atari;
+mod gymnasium;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use podracer_envs::host::{HostEnvironment, Random, StepMemory};
+use serde_json::Value;
+
+/// The interpreter with these packages. None, and a word about it, where they are not installed.
+fn python(packages: &str) -> Option<PathBuf> {
+    let set = podracer_plugins::package_set(packages).expect("the set is known");
+    let found = set.find();
+    if let Err(error) = &found {
+        eprintln!("this test is skipped: {error}");
+    }
+    found.ok()
+}
+
+/// What a Python program says of an order, in JSON.
+fn direct(python: &Path, program: &str, order: &Value) -> Value {
+    let output = Command::new(python)
+        .args(["-c", program, &order.to_string()])
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The seed that a server gives to the environment of a global index.
+fn seed(run: u64, index: usize) -> u64 {
+    Random::of_environment(run, index).bits() >> 33
+}
+
+fn floats(bytes: &[u8]) -> Vec<f32> {
+    let floats = bytes.as_chunks().0.iter();
+    floats.map(|bytes| f32::from_le_bytes(*bytes)).collect()
+}
+
+fn begun(
+    mut batch: impl HostEnvironment,
+    run: u64,
+    first: usize,
+) -> (impl HostEnvironment, StepMemory) {
+    let mut memory = StepMemory::new(batch.spec());
+    batch.reset(run, first, &mut memory.step()).unwrap();
+    (batch, memory)
+}
