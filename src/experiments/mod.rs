@@ -45,18 +45,18 @@ macro_rules! built_in {
 
 /// Every built-in experiment.
 pub static BUILT_IN: [BuiltIn; 12] = built_in![
-    "atari-breakout-impala",
-    "atari-pong-ppo",
-    "breakout-impala",
     "cartpole-ppo",
     "cartpole-sebulba-ppo",
-    "catch-impala",
-    "catch-online",
     "catch-ppo",
-    "gridworld-ppo",
-    "halfcheetah-ppo",
+    "catch-online",
+    "catch-impala",
+    "breakout-impala",
     "memory-impala",
+    "gridworld-ppo",
     "pendulum-ppo",
+    "atari-pong-ppo",
+    "atari-breakout-impala",
+    "halfcheetah-ppo",
 ];
 
 /// What an agent learns in. Its spaces are known before the agent is made.

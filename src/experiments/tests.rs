@@ -53,7 +53,16 @@ fn experiments_trace() {
     let pixels: Vec<String> = pixels.map(str::to_owned).to_vec();
     let mut of_online = pixels.clone();
     of_online.push("sebulba.lag=0".to_owned());
+    // Those of packages that are not installed here say so.
     let built = BUILT_IN.iter().map(|one| built_with(one.name, &[]));
+    let built = built.filter(|built| {
+        let missing = built
+            .as_ref()
+            .err()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        !missing.contains("run `podracer envs install")
+    });
     let others = [
         built_with("catch-ppo", &pixels),
         built_with("catch-online", &of_online),
@@ -61,5 +70,25 @@ fn experiments_trace() {
     for training in built.chain(others) {
         let text = training.unwrap().emit(Stage::Trace, 1).unwrap();
         assert!(text.contains("func"), "{text}");
+    }
+}
+
+#[test]
+fn packages_that_are_missing_are_named_with_the_command_that_installs_them() {
+    let message = |experiment, sets: &[&str]| {
+        let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
+        format!("{:#}", built_with(experiment, &sets).err().unwrap())
+    };
+    let error = message("halfcheetah-ppo", &["environment.python=no-such-python"]);
+    let expected = "environment server 0 (`no-such-python`): cannot start the server";
+    assert!(error.contains(expected), "{error}");
+    if podracer_plugins::package_set("envpool")
+        .unwrap()
+        .find()
+        .is_err()
+    {
+        let error = message("cartpole-sebulba-ppo", &["environment.name=envpool"]);
+        let expected = "run `podracer envs install envpool`";
+        assert!(error.contains(expected), "{error}");
     }
 }

@@ -396,3 +396,80 @@ fn sebulba_takes_the_place_of_anakin() {
         "{flag}"
     );
 }
+
+#[test]
+fn a_preset_decides_what_nothing_else_is_said_of() {
+    let atari = |sets: &[&str]| match set("atari-pong-ppo", sets).unwrap().environment {
+        EnvironmentSettings::Atari(atari) => atari,
+        other => panic!("{other:?}"),
+    };
+    assert!(atari(&[]).processing.clip_rewards);
+    let seed = atari(&["environment.preset=seed"]);
+    assert_eq!(seed.game, "pong");
+    assert!(!seed.processing.clip_rewards && seed.processing.full_actions);
+    let changed = atari(&["environment.preset=seed", "environment.stack=2"]);
+    assert_eq!(
+        (changed.processing.stack, changed.processing.full_actions),
+        (2, true)
+    );
+    // A run's own settings name the preset, and all that it was changed to.
+    let stated = ["environment.preset=ppo", "environment.clip_rewards=false"];
+    assert!(!atari(&stated).processing.clip_rewards);
+}
+
+#[test]
+fn servers_have_settings_of_their_own() {
+    let gymnasium = |sets: &[&str]| {
+        let name = [
+            "environment.name=gymnasium",
+            "environment.kwargs={ gravity = 1.6, deep = { a = 1 } }",
+        ];
+        set("cartpole-sebulba-ppo", &[&name, sets].concat())
+    };
+    let settings = gymnasium(&["environment.servers=2"]).unwrap();
+    let EnvironmentSettings::Gymnasium(environment) = &settings.environment else {
+        panic!("{:?}", settings.environment)
+    };
+    assert_eq!(environment.kwargs["gravity"].as_float(), Some(1.6));
+    assert_eq!(environment.server.servers, 2);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config.toml");
+    fs::write(&file, settings.to_toml().unwrap()).unwrap();
+    let again = load(file.to_str().unwrap(), &Overrides::default()).unwrap();
+    assert_eq!(again.environment, settings.environment);
+
+    for (sets, expected) in [
+        (
+            &["environment.vectorization=threads"][..],
+            "environment.vectorization is `threads` and must be one of: sync, async, native",
+        ),
+        (
+            &["environment.kwargs=3"],
+            "`environment.kwargs` must be a table and is `3`",
+        ),
+        (
+            &["environment.servers=9"],
+            "environment.servers is 9 and must be at most sebulba.environments = 8",
+        ),
+        (
+            &["environment.servers=0"],
+            "environment.servers must be at least 1",
+        ),
+        (
+            &["environment.step_seconds=60"],
+            "sebulba.patience is 120 and must be more than 140",
+        ),
+        (
+            &["environment.preset=seed"],
+            "`environment.preset` is not a setting",
+        ),
+    ] {
+        let message = mistake(gymnasium(sets));
+        assert!(message.contains(expected), "{message}");
+    }
+    let preset = mistake(set("atari-pong-ppo", &["environment.preset=dqn"]));
+    assert!(
+        preset.contains("environment.preset is `dqn` and must be one of: ppo, seed"),
+        "{preset}"
+    );
+}
