@@ -1,5 +1,7 @@
-//! Frames per second of an Atari game through environment servers, beside ale-py's own vector environment alone; both take
-//! random actions, by turns in one run. `cargo bench -p podracer-envs --bench servers -- PYTHON [GAME] [SECONDS]`, where
+//! Frames of an Atari game through environment servers, by the second and by the second of a processor's time, beside those
+//! of ale-py's own vector environment alone; both take random actions, by turns in one run. Where other programs have the
+//! processors too, only the second says something.
+//! `cargo bench -p podracer-envs --bench servers -- PYTHON [GAME] [SECONDS]`, where
 //! PYTHON is the interpreter that `podracer envs list` shows beside `atari`.
 
 use std::error::Error;
@@ -29,10 +31,12 @@ envs = AtariVectorEnv(game, count, num_threads=threads, autoreset_mode='SameStep
 envs.reset(seed=np.arange(count))
 random, steps = np.random.default_rng(0), 0
 began = time.perf_counter()
+spent = time.process_time()
 while time.perf_counter() - began < seconds:
     envs.step(random.integers(0, 18, count))
     steps += 1
-print(4 * count * steps / (time.perf_counter() - began))
+frames = 4 * count * steps
+print(frames / (time.perf_counter() - began), frames / (time.process_time() - spent))
 ";
 
 type Failure = Box<dyn Error + Send + Sync>;
@@ -53,26 +57,61 @@ fn main() -> Result<(), Failure> {
     let seconds: f64 = arguments
         .get(2)
         .map_or(Ok(6.0), |seconds| seconds.parse())?;
-    let mut ratios = vec![Vec::new(); SHAPES.len()];
+    let mut ratios = vec![Vec::new(); 2 * SHAPES.len()];
     for round in 1..=ROUNDS {
         let alone = alone(python, game, seconds)?;
-        let mut line = format!("round {round}: ale-py alone {alone:.0} frames/s");
-        for (shape, ratios) in SHAPES.iter().zip(&mut ratios) {
+        let mut line = format!("round {round}: ale-py alone {alone}");
+        for (shape, ratios) in SHAPES.iter().zip(ratios.chunks_mut(2)) {
             let served = served(python, game, seconds, *shape)?;
-            ratios.push(served / alone);
-            line += &format!("; {shape}: {served:.0} ({:.3})", served / alone);
+            ratios[0].push(served.by_second / alone.by_second);
+            ratios[1].push(served.by_processor / alone.by_processor);
+            line += &format!("; {shape} {served}");
         }
         writeln!(stdout(), "{line}")?;
     }
-    for (shape, ratios) in SHAPES.iter().zip(&mut ratios) {
+    for (i, ratios) in ratios.iter_mut().enumerate() {
         ratios.sort_by(f64::total_cmp);
         let (median, least, most) = (ratios[ROUNDS / 2], ratios[0], ratios[ROUNDS - 1]);
+        let (shape, by) = (SHAPES[i / 2], ["second", "processor's second"][i % 2]);
         writeln!(
             stdout(),
-            "{shape}: {median:.3} of ale-py alone ({least:.3} to {most:.3})"
+            "{shape}: {median:.3} of ale-py's frames by the {by} ({least:.3} to {most:.3})"
         )?;
     }
     Ok(())
+}
+
+/// Frames.
+#[derive(Clone, Copy)]
+struct Rates {
+    by_second: f64,
+    by_processor: f64,
+}
+
+impl std::fmt::Display for Rates {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Rates {
+            by_second,
+            by_processor,
+        } = self;
+        write!(
+            f,
+            "{by_second:.0} frames/s, {by_processor:.0} by the processor's second"
+        )
+    }
+}
+
+/// Seconds that processors have spent on processes. Linux counts hundredths.
+fn spent(processes: &[String]) -> Result<f64, Failure> {
+    let mut hundredths = 0.0;
+    for process in processes {
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+        let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
+        for field in fields.skip(11).take(2) {
+            hundredths += field.parse::<f64>()?;
+        }
+    }
+    Ok(hundredths / 100.0)
 }
 
 /// Actor threads, each with a server.
@@ -91,7 +130,7 @@ impl std::fmt::Display for Shape {
     }
 }
 
-fn alone(python: &str, game: &str, seconds: f64) -> Result<f64, Failure> {
+fn alone(python: &str, game: &str, seconds: f64) -> Result<Rates, Failure> {
     let numbers = [
         ENVIRONMENTS.to_string(),
         THREADS.to_string(),
@@ -102,12 +141,20 @@ fn alone(python: &str, game: &str, seconds: f64) -> Result<f64, Failure> {
         .args(numbers)
         .output()?;
     let said = String::from_utf8(output.stdout)?;
-    said.trim()
-        .parse()
-        .map_err(|_| String::from_utf8_lossy(&output.stderr).into_owned().into())
+    let rates = said
+        .split_whitespace()
+        .map(str::parse)
+        .collect::<Result<Vec<f64>, _>>()?;
+    match rates[..] {
+        [by_second, by_processor] => Ok(Rates {
+            by_second,
+            by_processor,
+        }),
+        _ => Err(String::from_utf8_lossy(&output.stderr).into_owned().into()),
+    }
 }
 
-fn served(python: &str, game: &str, seconds: f64, shape: Shape) -> Result<f64, Failure> {
+fn served(python: &str, game: &str, seconds: f64, shape: Shape) -> Result<Rates, Failure> {
     let configuration = json!({
         "name": "atari", "game": game, "threads": THREADS / shape.actors, "height": 84, "width": 84, "stack": 4,
         "action_repeat": FRAMES, "pool": true, "most_noops": 30, "fire_reset": false, "life_loss_ends": false,
@@ -123,19 +170,35 @@ fn served(python: &str, game: &str, seconds: f64, shape: Shape) -> Result<f64, F
         Ok((batch, memory))
     };
     let batches: Vec<_> = (0..shape.actors).map(begin).collect::<Result<_, _>>()?;
+    let servers = batches.iter().flat_map(|(batch, _)| batch.processes());
+    let processes: Vec<String> = servers
+        .map(|process| process.to_string())
+        .chain(["self".to_owned()])
+        .collect();
+    let (before, began) = (spent(&processes)?, Instant::now());
     let limit = Duration::from_secs_f64(seconds);
     let threads: Vec<_> = batches
         .into_iter()
         .map(|(batch, memory)| thread::spawn(move || act(batch, memory, limit)))
         .collect();
-    let rates = threads
+    // The batches come back, so that the servers are there to be asked what they spent.
+    let acted = threads
         .into_iter()
-        .map(|thread| thread.join().map_err(|_| "an actor panicked")?);
-    rates.sum()
+        .map(|thread| thread.join().map_err(|_| "an actor panicked")?)
+        .collect::<Result<Vec<_>, _>>()?;
+    let frames = acted.iter().map(|(frames, _)| *frames).sum::<usize>() as f64;
+    Ok(Rates {
+        by_second: frames / began.elapsed().as_secs_f64(),
+        by_processor: frames / (spent(&processes)? - before),
+    })
 }
 
-/// Frames per second of one actor with random actions.
-fn act(mut batch: Servers, mut memory: StepMemory, limit: Duration) -> Result<f64, Failure> {
+/// The frames of one actor with random actions.
+fn act(
+    mut batch: Servers,
+    mut memory: StepMemory,
+    limit: Duration,
+) -> Result<(usize, Servers), Failure> {
     let Space::Discrete { n } = batch.spec().action else {
         return Err("games have discrete actions".into());
     };
@@ -147,5 +210,5 @@ fn act(mut batch: Servers, mut memory: StepMemory, limit: Duration) -> Result<f6
         batch.step(&actions.collect::<Vec<u8>>(), &mut memory.step())?;
         steps += 1;
     }
-    Ok((FRAMES * environments * steps) as f64 / began.elapsed().as_secs_f64())
+    Ok((FRAMES * environments * steps, batch))
 }

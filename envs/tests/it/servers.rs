@@ -458,7 +458,7 @@ fn a_client_that_is_killed_leaves_no_process() {
 }
 
 #[test]
-fn a_hundred_batches_leave_nothing() {
+fn batches_that_come_and_go_leave_no_descriptor() {
     let open = || fs::read_dir("/proc/self/fd").unwrap().count();
     let cycle = || drop(begun(&fake(&json!({})).servers(2)));
     cycle();

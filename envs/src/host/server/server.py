@@ -213,16 +213,22 @@ class Batch:
         if not self.frames_first:
             np.copyto(into, observations, casting="same_kind")
         elif shape[1] == 4:
-            # Four frames of a byte make words: fifty times as fast as moving the axis.
-            words = into.view("<u4")[..., 0]
-            np.copyto(words, observations[:, 0])
-            shifted = np.empty(words.shape, "<u4")
-            for frame in (1, 2, 3):
-                np.copyto(shifted, observations[:, frame])
-                np.left_shift(shifted, 8 * frame, out=shifted)
-                np.bitwise_or(words, shifted, out=words)
+            interleave(into.view("<u4")[..., 0], observations)
         else:
             np.copyto(into, np.moveaxis(observations, 1, -1))
+
+
+def interleave(words, stacks):
+    """Four frames of a byte as words: fifty times as fast as moving the axis. A few stacks at a time stay in the cache."""
+    shifted = np.empty((8, *words.shape[1:]), "<u4")
+    for first in range(0, len(words), len(shifted)):
+        into, some = words[first : first + len(shifted)], stacks[first : first + len(shifted)]
+        shift = shifted[: len(into)]
+        np.copyto(into, some[:, 0])
+        for frame in (1, 2, 3):
+            np.copyto(shift, some[:, frame])
+            np.left_shift(shift, 8 * frame, out=shift)
+            np.bitwise_or(into, shift, out=into)
 
 
 def is_stack(space):
