@@ -27,10 +27,10 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Crates with unsafe code, all of it in one module: they deny it and allow it there. All others forbid it.
-const UNSAFE: &[(&str, &str)] = &[("envs", "shared memory"), ("runtime", "PJRT's C API")];
+const UNSAFE: &[(&str, &str)] = &[("runtime", "PJRT's C API")];
 
 /// Where unsafe code is allowed again.
-const UNSAFE_ALLOWED_IN: &[&str] = &["envs/src/lib.rs", "runtime/src/lib.rs"];
+const UNSAFE_ALLOWED_IN: &[&str] = &["runtime/src/lib.rs"];
 
 /// Files that stay longer than 500 lines, and why.
 const LONG: &[(&str, &str)] = &[(
