@@ -2,6 +2,7 @@
 //! makes, and say so where it is missing.
 
 mod atari;
+mod envpool;
 mod gymnasium;
 
 use std::path::{Path, PathBuf};
