@@ -31,6 +31,43 @@ fn a_convolution_is_that_of_flax() {
     }
 }
 
+/// Windows side by side are one product in place of a convolution: the same values and gradients.
+#[test]
+fn windows_that_share_nothing_convolve_all_the_same() {
+    let of = |convolve: &dyn Fn(Tensor, Tensor) -> Tensor| {
+        let traced = trace((f32([2, 4, 6, 3]), f32([2, 3, 3, 5])), |both| {
+            let loss = |(x, kernel)| vmap(x, |x| convolve(x, kernel)).square().sum();
+            (vmap(both.0, |x| convolve(x, both.1)), grad(both, loss))
+        });
+        let traced = traced.expect("it traces");
+        let array = |shape: &[usize]| {
+            let count: usize = shape.iter().product();
+            let numbers = (0..count).map(|i| ((i * 7919) % 23) as f64 / 11.0 - 1.0);
+            floats(shape, &numbers.collect::<Vec<f64>>())
+        };
+        let values = traced.eval(&[array(&[2, 4, 6, 3]), array(&[2, 3, 3, 5])]);
+        let convolves = traced.func().to_string().contains("convolution");
+        (values.expect("arguments fit"), convolves)
+    };
+    for padding in [Padding::Valid, Padding::Same] {
+        let (products, convolves) = of(&|x, kernel| {
+            let layer = Conv2d {
+                kernel,
+                bias: zeros(F32, [5]),
+                strides: [2, 3],
+                padding: padding.clone(),
+            };
+            layer.apply(x)
+        });
+        assert!(!convolves);
+        let (expected, convolves) = of(&|x, kernel| conv2d(x, kernel, [2, 3], padding.clone()));
+        assert!(convolves);
+        for (got, expected) in products.iter().zip(&expected) {
+            close("values and gradients", got, expected, 1e-5);
+        }
+    }
+}
+
 #[test]
 fn pooling_is_that_of_flax() {
     for record in records("max_pool") {
