@@ -3,11 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
-use podracer_compiler::DType;
-use podracer_runtime::HostArray;
-use safetensors::Dtype;
-use safetensors::tensor::TensorView;
+use anyhow::{Context, Error, Result, ensure};
+use podracer_runtime::{HostArray, NamedArrays, to_safetensors};
 use sha2::{Digest, Sha256};
 
 use crate::files::write_whole;
@@ -17,21 +14,15 @@ use crate::files::write_whole;
 /// # Errors
 /// Where the file cannot be written, or two arrays share a name.
 pub fn save(parameters: &[(String, HostArray)], path: &Path) -> Result<()> {
-    write_whole(path, &safetensors(parameters)?)
-}
-
-fn safetensors(parameters: &[(String, HostArray)]) -> Result<Vec<u8>> {
-    let mut tensors = BTreeMap::new();
+    let mut arrays = NamedArrays::new();
     for (name, array) in parameters {
-        let (dtype, shape) = (dtype(array.ty().dtype), array.ty().shape.to_vec());
-        let view = TensorView::new(dtype, shape, array.bytes())
-            .with_context(|| format!("the parameter `{name}` cannot be written"))?;
         ensure!(
-            tensors.insert(name.as_str(), view).is_none(),
+            arrays.insert(name.clone(), array.clone()).is_none(),
             "two parameters have the key path `{name}`"
         );
     }
-    safetensors::serialize(tensors, None).context("the parameters cannot be written as safetensors")
+    let bytes = to_safetensors(&arrays).map_err(Error::msg);
+    write_whole(path, &bytes.context("the parameters cannot be written")?)
 }
 
 /// sha256 over the parameters in the order of their key paths: of each the path, a zero byte, the type (`f32[64,4]`), a zero byte,
@@ -51,22 +42,4 @@ pub fn sha256(parameters: &[(String, HostArray)]) -> String {
         hasher.update(array.bytes());
     }
     format!("{:x}", hasher.finalize())
-}
-
-fn dtype(dtype: DType) -> Dtype {
-    match dtype {
-        DType::Bool => Dtype::BOOL,
-        DType::I8 => Dtype::I8,
-        DType::I16 => Dtype::I16,
-        DType::I32 => Dtype::I32,
-        DType::I64 => Dtype::I64,
-        DType::U8 => Dtype::U8,
-        DType::U16 => Dtype::U16,
-        DType::U32 => Dtype::U32,
-        DType::U64 => Dtype::U64,
-        DType::F16 => Dtype::F16,
-        DType::BF16 => Dtype::BF16,
-        DType::F32 => Dtype::F32,
-        DType::F64 => Dtype::F64,
-    }
 }

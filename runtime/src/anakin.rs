@@ -15,8 +15,8 @@ use podracer_dsl::trace_replicated;
 use crate::program::{Lowered, Program, ProgramOptions, lower, lower_with};
 use crate::tree::{Device, Host, Placement};
 use crate::{
-    Client, CompileOptions, ExecuteError, HostArray, OptionValue, RuntimeError, Transfers,
-    XlaOptions,
+    Checkpoint, CheckpointError, Client, CompileOptions, ExecuteError, HostArray, OptionValue,
+    RuntimeError, Transfers, XlaOptions,
 };
 
 /// What the loop's program takes.
@@ -210,6 +210,20 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinProgram<R, S, M, E> {
         let bits = HostArray::from_slice([2], &[(seed >> 32) as u32, seed as u32])?;
         let bits = self.init.upload(&u32_spec([2]), &[bits])?;
         Ok(self.init.run((bits,))?)
+    }
+
+    /// A state again that [`Device::named_arrays`] gave the arrays of, from the part of a checkpoint. On the same kind of
+    /// devices, as many as before, with the same options, the updates that follow are those that would have followed, to
+    /// the bit.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Misfit`], [`CheckpointError::Runtime`].
+    pub fn restore(
+        &self,
+        checkpoint: &Checkpoint,
+        part: &str,
+    ) -> Result<AnakinState<R, S>, CheckpointError> {
+        self.init.restore(checkpoint, part)
     }
 
     /// Runs the updates of one call: one dispatch on all devices. Waits for the metrics.

@@ -6,6 +6,7 @@
 //! - [`Module`], [`CompileOptions`], [`XlaOptions`]: what is compiled, and how.
 //! - [`HostArray`]: host values as bytes with a type.
 //! - [`ExecutableCache`]: compiled programs kept on disk.
+//! - [`Checkpoints`]: states of trainings kept on disk.
 //! - [`Transfers`], [`HloModule`]: the evidence that a program stays on its devices.
 //!
 //! # What must never live here
@@ -17,6 +18,7 @@
 mod anakin;
 mod array;
 mod cache;
+mod checkpoint;
 mod compiled_environments;
 mod error;
 mod flags;
@@ -36,6 +38,9 @@ mod tree;
 pub use anakin::{AnakinLoop, AnakinProgram, AnakinState, RunError};
 pub use array::{Element, HostArray};
 pub use cache::ExecutableCache;
+pub use checkpoint::{
+    Checkpoint, CheckpointError, Checkpoints, Found, NamedArrays, from_safetensors, to_safetensors,
+};
 pub use compiled_environments::CompiledEnvironments;
 pub use error::{ErrorCode, RuntimeError};
 pub use hlo::{Collective, HloModule};

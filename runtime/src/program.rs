@@ -12,8 +12,8 @@ use podracer_mlir::{ArgumentSpec, Donation, ModuleSpec};
 
 use crate::tree::{self, Device, DeviceArray, Host, OnDevice, Placement};
 use crate::{
-    Argument, Client, CompileOptions, Executable, ExecutableCache, ExecuteError, HostArray, Module,
-    RuntimeError, Transfers,
+    Argument, Checkpoint, CheckpointError, Client, CompileOptions, Executable, ExecutableCache,
+    ExecuteError, HostArray, Module, RuntimeError, Transfers,
 };
 
 /// How a program is compiled.
@@ -211,22 +211,34 @@ impl<A: Tree, R: Tree> Program<A, R> {
         spec: &Spec<T>,
         leaves: &[HostArray],
     ) -> Result<Device<T>, RuntimeError> {
-        let put = |leaf: &HostArray| {
-            let buffers = self
-                .executable
-                .devices()
-                .iter()
-                .map(|device| crate::Buffer::from_host(leaf, device));
-            Ok(DeviceArray {
-                buffers: buffers.collect::<Result<_, RuntimeError>>()?,
-                placement: Placement::Replicated,
-            })
-        };
+        let devices = self.executable.devices();
         let leaves = leaves
             .iter()
-            .map(put)
+            .map(|leaf| DeviceArray::from_host(leaf, leaf.ty(), Placement::Replicated, devices))
             .collect::<Result<Vec<_>, RuntimeError>>()?;
         Ok(tree::from_leaves::<T, OnDevice>(spec, leaves))
+    }
+
+    /// Puts what [`Device::named_arrays`] gave of this program's results back on its devices, from the part of a
+    /// checkpoint.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Misfit`] for another tree, or one of another number of devices; [`CheckpointError::Runtime`].
+    pub fn restore(
+        &self,
+        checkpoint: &Checkpoint,
+        part: &str,
+    ) -> Result<Device<R>, CheckpointError> {
+        let devices = self.executable.devices();
+        let leaves = || self.results.leaves().into_iter().zip(&self.placements);
+        let whole = leaves()
+            .map(|((path, ty), placement)| (path.to_string(), placement.global(ty, devices.len())));
+        let arrays = checkpoint.part(part, &whole.collect::<Vec<_>>())?;
+        let leaves = leaves().zip(arrays).map(|(((_, ty), &placement), array)| {
+            DeviceArray::from_host(array, &ty, placement, devices)
+        });
+        let leaves = leaves.collect::<Result<Vec<_>, _>>()?;
+        Ok(tree::from_leaves::<R, OnDevice>(&self.results, leaves))
     }
 
     /// What crossed between host and devices for this program.

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::ops::Deref;
 
+use podracer_compiler::TensorType;
 use podracer_dsl::prelude::{Kind, Path, Spec, Tree};
 
 use crate::{Argument, Buffer, Element, HostArray, RuntimeError};
@@ -15,6 +16,20 @@ pub enum Placement {
     Replicated,
     /// Every device has its part of the leading axis, in the order of the devices.
     Sharded,
+}
+
+impl Placement {
+    /// The type of a leaf as a whole, of which every one of so many devices has `ty`. A scalar becomes an element of a
+    /// vector.
+    pub(crate) fn global(self, mut ty: TensorType, devices: usize) -> TensorType {
+        if self == Placement::Sharded && devices > 1 {
+            match ty.shape.first_mut() {
+                Some(extent) => *extent *= devices,
+                None => ty.shape.push(devices),
+            }
+        }
+        ty
+    }
 }
 
 /// A leaf on the devices of a program: one buffer each.
@@ -49,16 +64,33 @@ impl DeviceArray {
         if let [only] = parts {
             return only.to_host();
         }
-        let (mut ty, mut bytes) = parts[0].to_host()?.into_parts();
+        let (ty, mut bytes) = parts[0].to_host()?.into_parts();
         for part in &parts[1..] {
             bytes.extend(part.to_host()?.bytes());
         }
-        // The parts have one type: the program was compiled for it. A scalar part becomes an element of a vector.
-        match ty.shape.first_mut() {
-            Some(extent) => *extent *= parts.len(),
-            None => ty.shape.push(parts.len()),
-        }
-        HostArray::new(ty, bytes)
+        // The parts have one type: the program was compiled for it.
+        HostArray::new(self.placement.global(ty, parts.len()), bytes)
+    }
+
+    /// Puts on the devices what [`DeviceArray::to_host`] gave of as many; each one's part is `ty`.
+    pub(crate) fn from_host(
+        array: &HostArray,
+        ty: &TensorType,
+        placement: Placement,
+        devices: &[crate::pjrt::Device],
+    ) -> Result<Self, RuntimeError> {
+        let buffers = devices.iter().enumerate().map(|(index, device)| {
+            let start = match placement {
+                Placement::Replicated => 0,
+                Placement::Sharded => index * ty.bytes(),
+            };
+            let part = array.bytes()[start..start + ty.bytes()].to_vec();
+            Buffer::from_host(&HostArray::new(ty.clone(), part)?, device)
+        });
+        Ok(DeviceArray {
+            buffers: buffers.collect::<Result<_, _>>()?,
+            placement,
+        })
     }
 }
 
@@ -191,9 +223,7 @@ impl<T: Tree> Host<T> {
         self.visit(|_, leaf| {
             result.get_or_insert_with(|| leaf.item());
         });
-        result.unwrap_or_else(|| {
-            HostArray::zeros(podracer_compiler::TensorType::new(E::DTYPE, [0])).item()
-        })
+        result.unwrap_or_else(|| HostArray::zeros(TensorType::new(E::DTYPE, [0])).item())
     }
 
     /// The elements of a tree of one leaf, in row-major order.

@@ -1,0 +1,161 @@
+//! What is written is read, and what is damaged is not.
+
+use super::*;
+
+fn checkpoint(updates: u64) -> Checkpoint {
+    let mut checkpoint = Checkpoint {
+        updates,
+        about: serde_json::json!({"experiment": "catch"}),
+        ..Checkpoint::default()
+    };
+    let weight = HostArray::from_slice([2], &[updates as f32, f32::NAN]).unwrap();
+    checkpoint.insert("state.", [("policy.weight".to_owned(), weight)]);
+    checkpoint.insert(
+        "",
+        [("returns".to_owned(), HostArray::scalar(updates as i32))],
+    );
+    checkpoint
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn the_last_ones_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoints = Checkpoints::new(folder.path().join("new"), 2);
+    let error = checkpoints.latest().unwrap_err().to_string();
+    assert!(error.starts_with("there is no checkpoint in `"), "{error}");
+    for updates in [5, 10, 10, 7] {
+        let path = checkpoints.save(&checkpoint(updates)).unwrap();
+        let found = checkpoints.latest().unwrap();
+        assert_eq!(
+            (&found.checkpoint.about, found.path),
+            (&checkpoint(updates).about, path)
+        );
+        assert_eq!(found.checkpoint.arrays, checkpoint(updates).arrays);
+        assert_eq!(found.checkpoint.updates, updates);
+    }
+    assert_eq!(names(checkpoints.folder()), ["3-10", "4-7"]);
+}
+
+/// What a process that was killed half-way has left is neither read nor in the way.
+#[test]
+fn what_is_unfinished_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoints = Checkpoints::new(folder.path(), 2);
+    checkpoints.save(&checkpoint(1)).unwrap();
+    fs::create_dir(folder.path().join(UNFINISHED)).unwrap();
+    fs::write(folder.path().join(UNFINISHED).join(ARRAYS), "half").unwrap();
+    assert_eq!(checkpoints.latest().unwrap().checkpoint.updates, 1);
+    checkpoints.save(&checkpoint(2)).unwrap();
+    assert_eq!(names(folder.path()), ["1-1", "2-2"]);
+    assert_eq!(checkpoints.latest().unwrap().checkpoint.updates, 2);
+}
+
+#[test]
+fn a_damaged_checkpoint_gives_way_to_the_one_before() {
+    let truncated = |path: &Path| {
+        let file = File::options().write(true).open(path.join(ARRAYS)).unwrap();
+        file.set_len(20).unwrap();
+    };
+    let flipped = |path: &Path| {
+        let mut bytes = fs::read(path.join(ARRAYS)).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        fs::write(path.join(ARRAYS), bytes).unwrap();
+    };
+    let gone = |path: &Path| fs::remove_file(path.join(MANIFEST)).unwrap();
+    let cut = |path: &Path| fs::write(path.join(MANIFEST), "{\"format\": 1").unwrap();
+    let cases: [(&dyn Fn(&Path), &str); 4] = [
+        (&truncated, "`arrays.safetensors` has 20 bytes and had "),
+        (&flipped, "`arrays.safetensors` has the sha256 "),
+        (&gone, "it has no `manifest.json`"),
+        (&cut, "manifest.json: EOF"),
+    ];
+    for (damage, expected) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let checkpoints = Checkpoints::new(folder.path(), 2);
+        checkpoints.save(&checkpoint(1)).unwrap();
+        let path = checkpoints.save(&checkpoint(2)).unwrap();
+        damage(&path);
+        let found = checkpoints.latest().unwrap();
+        assert_eq!(found.checkpoint.updates, 1);
+        let skipped = found.skipped[0].to_string();
+        assert!(skipped.contains(expected), "{skipped}");
+        assert!(skipped.contains("/2-2` is damaged: "), "{skipped}");
+        damage(&found.path);
+        let error = checkpoints.latest().unwrap_err().to_string();
+        assert!(error.contains("/2-2` is damaged: "), "{error}");
+        // What comes after is younger than both.
+        checkpoints.save(&checkpoint(3)).unwrap();
+        assert_eq!(names(folder.path()), ["2-2", "3-3"]);
+    }
+}
+
+#[test]
+fn another_format_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoints = Checkpoints::new(folder.path(), 1);
+    let manifest = checkpoints.save(&checkpoint(1)).unwrap().join(MANIFEST);
+    let text = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, text.replace("\"format\": 1", "\"format\": 2")).unwrap();
+    let error = checkpoints.latest().unwrap_err().to_string();
+    assert!(
+        error.contains("has format 2, and this podracer reads 1"),
+        "{error}"
+    );
+}
+
+/// What cannot be written is named, and what was there stays.
+#[test]
+fn a_checkpoint_that_cannot_be_written_leaves_the_last_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoints = Checkpoints::new(folder.path(), 1);
+    checkpoints.save(&checkpoint(1)).unwrap();
+    fs::write(folder.path().join(UNFINISHED), "in the way").unwrap();
+    let error = checkpoints.save(&checkpoint(2)).unwrap_err().to_string();
+    assert!(
+        error.starts_with("cannot remove `") && error.ends_with("/unfinished`"),
+        "{error}"
+    );
+    assert_eq!(checkpoints.latest().unwrap().checkpoint.updates, 1);
+}
+
+#[test]
+fn parts_have_the_leaves_that_are_expected() {
+    let checkpoint = checkpoint(3);
+    let ty = |text: &str| TensorType::new(podracer_compiler::DType::F32, [text.len()]);
+    let leaf = |path: &str, ty: TensorType| (path.to_owned(), ty);
+    let two = leaf("policy.weight", ty("xx"));
+    let part = checkpoint
+        .part("state.", std::slice::from_ref(&two))
+        .unwrap();
+    assert_eq!(part.len(), 1);
+    for (part, expected, problem) in [
+        (
+            "state.",
+            vec![leaf("policy.weight", ty("xxx"))],
+            "`state.policy.weight` is f32[2] and must be f32[3]",
+        ),
+        (
+            "state.",
+            vec![two.clone(), leaf("policy.bias", ty("x"))],
+            "it has no `state.policy.bias`",
+        ),
+        (
+            "state.",
+            vec![],
+            "it has `state.policy.weight`, which there is no place for",
+        ),
+        ("learner.", vec![two], "it has no `learner.policy.weight`"),
+    ] {
+        let error = checkpoint.part(part, &expected).unwrap_err().to_string();
+        assert!(error.contains(problem), "{error}");
+    }
+}
