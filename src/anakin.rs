@@ -10,8 +10,8 @@ use podracer_compiler::Loc;
 use podracer_dsl::{Tree, called_from};
 use podracer_envs::Environment;
 use podracer_runtime::{
-    AnakinLoop, AnakinProgram, AnakinState, Client, CompileOptions, Host, OptionValue,
-    ProgramOptions, RuntimeError,
+    AnakinLoop, AnakinProgram, AnakinState, Checkpoint, CheckpointError, Client, CompileOptions,
+    Host, OptionValue, ProgramOptions, RuntimeError,
 };
 use podracer_stdlib::agents::Agent;
 use podracer_stdlib::anakin::{Actors, AgentLoop, Episodes, Learner};
@@ -19,6 +19,9 @@ use podracer_stdlib::anakin::{Actors, AgentLoop, Episodes, Learner};
 use crate::builder::{self, setters};
 use crate::parameters;
 use crate::settings::UsageError;
+
+/// The part of a checkpoint that the state is.
+const STATE: &str = "state.";
 
 type Replicated<A> = Learner<<A as Agent>::Nets, <A as Agent>::Opt>;
 type Sharded<E, A> =
@@ -253,6 +256,55 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> CompiledAnakin<E, A
     #[must_use]
     pub fn program(&self) -> &Program<E, A> {
         &self.program
+    }
+
+    /// All of a training's state after so many updates, for [`Checkpoints`](podracer_runtime::Checkpoints) to keep.
+    ///
+    /// ```no_run
+    /// # use podracer::prelude::*;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let environment = podracer::envs::Catch::default();
+    /// # let agent = Ppo::new(environment.observation_space(), environment.action_space());
+    /// let anakin = Anakin::new(environment, agent).compile(&Client::cpu(ClientOptions::default())?)?;
+    /// let checkpoints = Checkpoints::new("catch-checkpoints", 2);
+    /// // The last checkpoint, if there is one, and the beginning otherwise.
+    /// let (mut state, mut updates) = match checkpoints.latest() {
+    ///     Ok(found) => (anakin.restore(&found.checkpoint)?, found.checkpoint.updates),
+    ///     Err(CheckpointError::None { .. }) => (anakin.init(0)?, 0),
+    ///     Err(error) => return Err(error.into()),
+    /// };
+    /// while updates < 1_000 {
+    ///     (state, _) = anakin.run(state)?;
+    ///     updates += anakin.updates_per_call() as u64;
+    ///     checkpoints.save(&anakin.checkpoint(&state, updates)?)?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    pub fn checkpoint(
+        &self,
+        state: &TrainingState<E, A>,
+        updates: u64,
+    ) -> Result<Checkpoint, RuntimeError> {
+        let mut checkpoint = Checkpoint {
+            updates,
+            ..Checkpoint::default()
+        };
+        checkpoint.insert(STATE, state.named_arrays()?);
+        Ok(checkpoint)
+    }
+
+    /// The state of a checkpoint, on the devices again. As many devices of the same kind, with the same options, go on from
+    /// it as they would have without the pause, to the bit.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Misfit`] for a checkpoint of another agent, environment or number of devices;
+    /// [`CheckpointError::Runtime`].
+    pub fn restore(&self, checkpoint: &Checkpoint) -> Result<TrainingState<E, A>, CheckpointError> {
+        self.program.restore(checkpoint, STATE)
     }
 
     /// Writes the networks' parameters as safetensors, with key paths as names.

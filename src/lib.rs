@@ -42,8 +42,8 @@ pub mod prelude {
         check_environment,
     };
     pub use podracer_runtime::{
-        AnakinLoop, AnakinState, Client, ClientOptions, CompileOptions, Device, Host, HostArray,
-        ProgramOptions, RuntimeError, XlaOptions,
+        AnakinLoop, AnakinState, Checkpoint, CheckpointError, Checkpoints, Client, ClientOptions,
+        CompileOptions, Device, Host, HostArray, ProgramOptions, RuntimeError, XlaOptions,
     };
     pub use podracer_stdlib::agents::{
         ActorCritic, Agent, Learning, OnlineActorCritic, Policy, Ppo, Trajectory,

@@ -6,7 +6,7 @@
 
 use anyhow::Result;
 use clap::ValueEnum;
-use podracer_runtime::{Client, HostArray, Module, OptionValue};
+use podracer_runtime::{Checkpoint, Client, HostArray, Module, OptionValue};
 
 /// How far a program has come on its way from the user's source to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -41,17 +41,18 @@ pub trait Training {
     /// is `cpu`, `cuda` or `tpu`.
     fn xla_options(&self, platform: &str, replicas: usize) -> Vec<(String, OptionValue)>;
 
-    /// Compiles the loop and puts its initial state on the devices (indices in [`Client::devices`], all different).
-    /// `xla` are the options to compile with, the user's settings included.
+    /// Compiles the loop and puts its state on the devices (indices in [`Client::devices`], all different): that of a
+    /// checkpoint, or the initial one. `xla` are the options to compile with, the user's settings included.
     ///
     /// # Errors
-    /// The mistakes of the trace, and what XLA rejects.
+    /// The mistakes of the trace, what XLA rejects, and a checkpoint that does not fit.
     fn start(
         &self,
         client: &Client,
         devices: &[usize],
         seed: u64,
         xla: &[(String, OptionValue)],
+        from: Option<&Checkpoint>,
     ) -> Result<Box<dyn Run>>;
 }
 
@@ -75,6 +76,17 @@ pub trait Run {
     /// # Errors
     /// What the runtime reports. The run is over then.
     fn advance(&mut self) -> Result<CallMetrics>;
+
+    /// All that the next updates depend on, after the calls so far. What is to be known of it is the caller's to add.
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    fn checkpoint(&mut self) -> Result<Checkpoint>;
+
+    /// What the run does not go on with as it was when its checkpoint was taken, in a sentence.
+    fn caveat(&self) -> Option<String> {
+        None
+    }
 
     /// The parameters, once (not once per device), by key path (`policy.layers[0].weight`).
     ///

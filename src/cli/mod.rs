@@ -1,4 +1,4 @@
-//! The command line: `podracer train|emit|check|opt|diff|list|plugins|envs|tune`.
+//! The command line: `podracer train|resume|eval|emit|check|opt|diff|tune|list|plugins|envs`.
 //!
 //! # Invariants
 //! - Standard output has what was asked for and nothing else; progress, logs and errors go to standard error.
@@ -14,7 +14,10 @@ mod list;
 mod opt;
 mod plugins;
 mod progress;
+mod resume;
+mod session;
 mod summary;
+mod tally;
 mod target;
 mod train;
 mod tune;
@@ -73,6 +76,18 @@ enum Command {
         /// The run directory [default: the next free runs/<EXPERIMENT>-<seed>-<n>]
         #[arg(long, value_name = "FOLDER")]
         run_dir: Option<PathBuf>,
+        /// Print the result as one JSON object, the last line of standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Go on with a training that was stopped, from its last checkpoint, in the same run directory
+    Resume {
+        /// The run directory
+        run: PathBuf,
+        /// Environment steps in all, those already done included [default: as before]; a learning rate that is annealed
+        /// goes on by the schedule of the new total
+        #[arg(long)]
+        steps: Option<u64>,
         /// Print the result as one JSON object, the last line of standard output
         #[arg(long)]
         json: bool,
@@ -277,6 +292,15 @@ pub fn run(
                 started,
             };
             train::train(&order, console, build, interrupt)
+        }
+        Command::Resume { run, steps, json } => {
+            let order = resume::Order {
+                run: &run,
+                steps,
+                json,
+                started,
+            };
+            resume::resume(&order, console, build, interrupt)
         }
         Command::Emit { experiment, stage } => {
             let overrides = Overrides {

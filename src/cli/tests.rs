@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use podracer_compiler::{DType, TensorType};
-use podracer_runtime::{Client, HostArray, Module, OptionValue};
+use podracer_runtime::{Checkpoint, Client, HostArray, Module, OptionValue};
 use serde_json::Value;
 
 use super::{Console, run};
@@ -69,11 +69,13 @@ impl Training for Fake {
         devices: &[usize],
         seed: u64,
         xla: &[(String, OptionValue)],
+        from: Option<&Checkpoint>,
     ) -> Result<Box<dyn Run>> {
         assert!(!devices.is_empty() && !xla.is_empty());
+        let calls = from.map(|from| Ok::<u64, anyhow::Error>(from.array("calls")?.item()?));
         Ok(Box::new(FakeRun {
             fake: self.clone(),
-            calls: 0,
+            calls: calls.transpose()?.unwrap_or(0),
             seed,
         }))
     }
@@ -106,6 +108,15 @@ impl Run for FakeRun {
         })
     }
 
+    fn checkpoint(&mut self) -> Result<Checkpoint> {
+        let mut checkpoint = Checkpoint {
+            updates: self.calls * self.fake.settings.anakin.updates_per_call as u64,
+            ..Checkpoint::default()
+        };
+        checkpoint.insert("", [("calls".to_owned(), HostArray::scalar(self.calls))]);
+        Ok(checkpoint)
+    }
+
     fn parameters(&self) -> Result<Vec<(String, HostArray)>> {
         Ok(vec![(
             "policy.layers[0].weight".to_owned(),
@@ -125,7 +136,7 @@ pub(super) struct Printed {
 }
 
 impl Printed {
-    fn json(&self) -> Value {
+    pub(super) fn json(&self) -> Value {
         serde_json::from_str(self.out.lines().last().unwrap()).unwrap()
     }
 }
@@ -134,7 +145,7 @@ pub(super) fn podracer(arguments: &[&str]) -> Printed {
     with(arguments, None, None)
 }
 
-fn with(arguments: &[&str], fails: Option<u64>, interrupted: Option<u64>) -> Printed {
+pub(super) fn with(arguments: &[&str], fails: Option<u64>, interrupted: Option<u64>) -> Printed {
     let flag = Rc::new(AtomicBool::new(false));
     let build = |settings: &Settings| {
         let interrupted = interrupted.map(|call| (call, flag.clone()));
@@ -161,7 +172,7 @@ fn with(arguments: &[&str], fails: Option<u64>, interrupted: Option<u64>) -> Pri
 }
 
 /// The options that make a short run in `folder`.
-fn short<'a>(folder: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
+pub(super) fn short<'a>(folder: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
     let mut arguments = vec!["train", "cartpole-ppo", "--steps", "40000", "--run-dir"];
     arguments.push(folder.to_str().unwrap());
     arguments.extend(more);
@@ -221,6 +232,7 @@ fn a_run_leaves_all_of_it_behind() {
     let mut names = files(folder.path());
     names.retain(|name| !name.starts_with("events.out.tfevents."));
     let expected = [
+        "checkpoints",
         "config.toml",
         "learning_curve.svg",
         "metrics.jsonl",
@@ -315,7 +327,7 @@ fn a_training_that_fails_says_when() {
     let folder = tempfile::tempdir().unwrap();
     let printed = with(&short(folder.path(), &[]), Some(2), None);
     assert_eq!(printed.code, 1);
-    let expected = "error: the training failed after 16 updates: the device is on fire";
+    let expected = "error: the training failed after 16 updates (there is no checkpoint to go on from yet): the device is on fire";
     assert!(printed.err.contains(expected), "{}", printed.err);
 }
 

@@ -6,8 +6,8 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use podracer_envs::Environment;
 use podracer_runtime::{
-    Client, CompileOptions, Device, ExecutableCache, HostArray, OptionValue, ProgramOptions,
-    simplify,
+    Checkpoint, Client, CompileOptions, Device, ExecutableCache, HostArray, OptionValue,
+    ProgramOptions, simplify,
 };
 use podracer_stdlib::agents::Agent;
 
@@ -55,6 +55,7 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Training for Anakin
         devices: &[usize],
         seed: u64,
         xla: &[(String, OptionValue)],
+        from: Option<&Checkpoint>,
     ) -> Result<Box<dyn Run>> {
         let start = Instant::now();
         let compile = CompileOptions {
@@ -70,14 +71,18 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Training for Anakin
         let anakin = self.anakin.clone().devices(devices.len());
         let anakin = anakin.compile_with(client, &options)?;
         let compile_seconds = start.elapsed().as_secs_f64();
-        let state = anakin.init(seed)?;
+        let state = match from {
+            Some(checkpoint) => anakin.restore(checkpoint)?,
+            None => anakin.init(seed)?,
+        };
         Ok(Box::new(AnakinRun::<E, A> {
             anakin,
             client: client.clone(),
             evaluation: self.evaluation.clone(),
             state: Some(state),
             compile_seconds,
-            recent: RecentReturns::default(),
+            updates: from.map_or(0, |checkpoint| checkpoint.updates),
+            recent: RecentReturns::restored(from)?,
         }))
     }
 }
@@ -90,7 +95,15 @@ struct AnakinRun<E: Environment, A: Agent<Observation = E::Observation>> {
     /// Absent only after a call that failed.
     state: Option<TrainingState<E, A>>,
     compile_seconds: f64,
+    updates: u64,
     recent: RecentReturns,
+}
+
+impl<E: Environment, A: Agent<Observation = E::Observation>> AnakinRun<E, A> {
+    fn state(&self) -> Result<&TrainingState<E, A>> {
+        let state = self.state.as_ref();
+        state.context("the run ended with an error before")
+    }
 }
 
 impl<E: Environment, A: Agent<Observation = E::Observation>> Run for AnakinRun<E, A> {
@@ -105,6 +118,7 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Run for AnakinRun<E
             .context("the run ended with an error before")?;
         let (state, metrics) = self.anakin.run(state)?;
         self.state = Some(state);
+        self.updates += self.anakin.updates_per_call() as u64;
         Ok(CallMetrics {
             env_steps: self.anakin.steps_per_call(),
             updates: self.anakin.updates_per_call() as u64,
@@ -115,12 +129,14 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Run for AnakinRun<E
         })
     }
 
+    fn checkpoint(&mut self) -> Result<Checkpoint> {
+        let mut checkpoint = self.anakin.checkpoint(self.state()?, self.updates)?;
+        self.recent.save(&mut checkpoint)?;
+        Ok(checkpoint)
+    }
+
     fn parameters(&self) -> Result<Vec<(String, HostArray)>> {
-        let state = self
-            .state
-            .as_ref()
-            .context("the run ended with an error before")?;
-        Ok(state.replicated.nets.named_arrays()?)
+        Ok(self.state()?.replicated.nets.named_arrays()?)
     }
 
     fn evaluate(&mut self) -> Result<Vec<(String, f64)>> {

@@ -9,8 +9,8 @@ use podracer_dsl::Tensor;
 use podracer_envs::host::{HostEnvironment, HostSpec, NativeEnvironment, Pool};
 use podracer_envs::{Environment, Space};
 use podracer_runtime::{
-    Activity, Client, ClientOptions, HostArray, OptionValue, Schedule, SebulbaLoop, SebulbaRun,
-    ThreadTimes, UpdateReport, simplify,
+    Activity, Checkpoint, Client, ClientOptions, HostArray, OptionValue, Schedule, SebulbaLoop,
+    SebulbaRun, ThreadTimes, UpdateReport, simplify,
 };
 use podracer_stdlib::agents::Agent;
 use podracer_stdlib::sebulba::HostLoop;
@@ -151,7 +151,11 @@ impl<A: Agent<Observation = Tensor>> Training for SebulbaTraining<A> {
         _: &[usize],
         seed: u64,
         xla: &[(String, OptionValue)],
+        from: Option<&Checkpoint>,
     ) -> Result<Box<dyn Run>> {
+        if from.is_some() {
+            bail!("not yet")
+        }
         let run = self.sebulba.clone().xla(xla.to_vec()).start(
             client,
             &self.hosts.spec,
@@ -207,6 +211,10 @@ impl Run for TrainingRun {
             per_call: shares(&spent),
             note: note(&spent),
         })
+    }
+
+    fn checkpoint(&mut self) -> Result<Checkpoint> {
+        bail!("not yet")
     }
 
     fn parameters(&self) -> Result<Vec<(String, HostArray)>> {

@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use prost::Message;
 
-use super::metrics::steps_after;
+use super::metrics::{cut, steps_after, synchronised};
 use crate::files::cannot_write;
 use crate::training::CallMetrics;
 
@@ -66,6 +66,35 @@ impl Events {
         };
         events.append(&[event])?;
         Ok(events)
+    }
+
+    /// A file that is there, cut off after so many bytes; a new one where it is gone.
+    pub(super) fn open(folder: &Path, name: &str, bytes: u64) -> Result<Self> {
+        let path = folder.join(name);
+        if !path.is_file() {
+            return Self::create(folder);
+        }
+        let opened = || {
+            let file = File::options().write(true).open(&path)?;
+            let mut file = BufWriter::new(file);
+            cut(&mut file, bytes)?;
+            Ok::<_, io::Error>(file)
+        };
+        Ok(Self {
+            file: opened().with_context(|| cannot_write(&path))?,
+            path,
+        })
+    }
+
+    /// The file's name.
+    pub(super) fn name(&self) -> String {
+        let name = self.path.file_name().unwrap_or_default();
+        name.to_string_lossy().into_owned()
+    }
+
+    /// The length of the file, all of which is on the disk then.
+    pub(super) fn synchronised(&mut self) -> Result<u64> {
+        synchronised(&mut self.file).with_context(|| cannot_write(&self.path))
     }
 
     /// The scalars of a call, over environment steps.

@@ -1,13 +1,15 @@
 //! `metrics.jsonl`: one object per update, the last of each call with what is known per call.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::fs::{self, File, TryLockError};
+use std::io::{self, BufWriter, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde_json::{Map, Value};
 
+use super::Point;
 use crate::files::cannot_write;
+use crate::settings::UsageError;
 use crate::training::CallMetrics;
 
 pub(super) struct Metrics {
@@ -17,11 +19,35 @@ pub(super) struct Metrics {
 
 impl Metrics {
     pub(super) fn create(path: &Path) -> Result<Self> {
-        let file = File::create(path).with_context(|| cannot_write(path))?;
-        Ok(Self {
+        Self::open(path, 0)
+    }
+
+    /// The file, cut off after so many bytes. It is locked: a run is under way in one process at a time.
+    pub(super) fn open(path: &Path, bytes: u64) -> Result<Self> {
+        let options = File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path);
+        let file = options.with_context(|| cannot_write(path))?;
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            return Err(UsageError::new(format!(
+                "another process writes `{}`: the run is under way",
+                path.display()
+            ))
+            .into());
+        }
+        let mut file = Self {
             file: BufWriter::new(file),
             path: path.to_owned(),
-        })
+        };
+        cut(&mut file.file, bytes).with_context(|| cannot_write(path))?;
+        Ok(file)
+    }
+
+    /// The length of the file, all of which is on the disk then.
+    pub(super) fn synchronised(&mut self) -> Result<u64> {
+        synchronised(&mut self.file).with_context(|| cannot_write(&self.path))
     }
 
     pub(super) fn write(
@@ -37,6 +63,38 @@ impl Metrics {
                 .with_context(|| cannot_write(&self.path))?;
         }
         self.file.flush().with_context(|| cannot_write(&self.path))
+    }
+}
+
+/// Environment steps and mean return after each call.
+pub(super) fn points(path: &Path) -> Result<Vec<Point>> {
+    let text =
+        fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))?;
+    let point = |line: &str| {
+        let line: Value = serde_json::from_str(line).ok()?;
+        Some((line["env_steps"].as_u64()?, line["mean_return"].as_f64()?))
+    };
+    Ok(text.lines().filter_map(point).collect())
+}
+
+/// Cuts a file off after so many bytes, and goes on there. What is no ordinary file has no length.
+pub(super) fn cut(file: &mut BufWriter<File>, bytes: u64) -> io::Result<()> {
+    let metadata = file.get_ref().metadata()?;
+    if metadata.is_file() {
+        let bytes = bytes.min(metadata.len());
+        file.get_ref().set_len(bytes)?;
+        file.seek(SeekFrom::Start(bytes))?;
+    }
+    Ok(())
+}
+
+/// The length of a file, all of which is on the disk then.
+pub(super) fn synchronised(file: &mut BufWriter<File>) -> io::Result<u64> {
+    file.flush()?;
+    match file.get_ref().sync_all() {
+        // What is no ordinary file cannot be synchronised, and need not be.
+        Err(error) if error.kind() == ErrorKind::InvalidInput => Ok(0),
+        other => other.and_then(|()| file.stream_position()),
     }
 }
 

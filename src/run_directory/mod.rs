@@ -1,42 +1,52 @@
 //! What a run leaves behind: a folder with its settings, metrics, learning curve, parameters and result.
 //!
 //! # Invariants
-//! - A folder holds one run: one that has a `config.toml` already is never written to.
+//! - A folder holds one run: one that has a `config.toml` already is written to only by what goes on with that run, and by
+//!   one process at a time.
+//! - Every checkpoint says how much of the files that grow is of its updates. What goes on from it cuts them off there, so
+//!   that no update stands in them twice.
 //! - `config.toml` is written before anything is compiled, so that a folder which cannot be written costs no time.
 //! - Files that are written once appear whole or not at all. Those that grow end in whole lines or records after every call.
 
 mod curve;
 mod events;
 mod metrics;
+mod standing;
 
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use curve::Point;
+pub use standing::{Counters, Files, Standing};
 
 use crate::files::write_whole;
 use crate::parameters;
-use crate::settings::{Settings, UsageError};
+use crate::settings::{Overrides, Settings, UsageError, load};
 use crate::training::CallMetrics;
 use events::Events;
 use metrics::Metrics;
-use podracer_runtime::HostArray;
+use podracer_runtime::{Checkpoint, CheckpointError, Checkpoints, Found, HostArray};
 
 const CONFIG: &str = "config.toml";
+const METRICS: &str = "metrics.jsonl";
+const CHECKPOINTS: &str = "checkpoints";
 
 /// The folder of a run under way.
 pub struct RunDirectory {
     path: PathBuf,
     metrics: Metrics,
     events: Events,
+    checkpoints: Checkpoints,
+    /// The last one that was written or read: its folder, and the updates that made it.
+    last: Option<(PathBuf, u64)>,
 }
 
 /// What stands in `config.toml` beside the settings: for readers, and ignored when the file is read as an experiment.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Recorded {
     /// podracer's version.
     pub podracer: String,
@@ -62,21 +72,126 @@ impl RunDirectory {
             Some(path) => given(path)?,
             None => next_free(&settings.experiment, settings.train.seed)?,
         };
-        #[derive(Serialize)]
-        struct Table<'a> {
-            recorded: &'a Recorded,
-        }
-        let text = format!(
-            "# The settings of a run, complete: `podracer train` takes this file as an experiment.\n{}\n{}",
-            settings.to_toml()?,
-            toml::to_string(&Table { recorded })?
-        );
-        write_whole(&path.join(CONFIG), text.as_bytes())?;
+        write_settings(&path, settings, recorded)?;
         Ok(Self {
-            metrics: Metrics::create(&path.join("metrics.jsonl"))?,
+            metrics: Metrics::create(&path.join(METRICS))?,
             events: Events::create(&path)?,
+            checkpoints: checkpoints(&path, settings),
+            last: None,
             path,
         })
+    }
+
+    /// The settings of the run in a folder, with `overrides`.
+    ///
+    /// # Errors
+    /// [`UsageError`] for a folder without a run; those of [`load`].
+    pub fn settings(path: &Path, overrides: &Overrides) -> Result<Settings> {
+        let config = path.join(CONFIG);
+        if !config.is_file() {
+            let path = path.display();
+            let problem = format!(
+                "`{path}` holds no run: name a run directory, which has a {CONFIG}, such as runs/catch-ppo-0-1"
+            );
+            return Err(UsageError::new(problem).into());
+        }
+        load(&config.to_string_lossy(), overrides)
+    }
+
+    /// The youngest checkpoint of the run in a folder that is whole.
+    ///
+    /// # Errors
+    /// Where there is none, or none that is whole.
+    pub fn latest(path: &Path, settings: &Settings) -> Result<Found> {
+        let found = checkpoints(path, settings).latest();
+        found.map_err(|error| match error {
+            CheckpointError::None { .. } => UsageError::new(format!(
+                "{error}: the run in `{path}` was stopped before its first one; `podracer train {path}/{CONFIG}` begins it anew",
+                path = path.display()
+            ))
+            .into(),
+            error => error.into(),
+        })
+    }
+
+    /// Opens the folder to go on from a checkpoint: what was recorded after it is removed. Gives the learning curve so
+    /// far, too.
+    ///
+    /// # Errors
+    /// Where another process goes on with the run, or the folder cannot be written.
+    pub fn resume(
+        path: &Path,
+        settings: &Settings,
+        recorded: &Recorded,
+        found: &Found,
+        files: &Files,
+    ) -> Result<(Self, Vec<Point>)> {
+        let metrics = path.join(METRICS);
+        // The lock comes first: nothing is changed where another process is at work.
+        let opened = Metrics::open(&metrics, files.metrics)?;
+        let points = metrics::points(&metrics)?;
+        write_settings(path, settings, recorded)?;
+        let directory = Self {
+            metrics: opened,
+            events: Events::open(path, &files.events_name, files.events)?,
+            checkpoints: checkpoints(path, settings),
+            last: Some((found.path.clone(), found.checkpoint.updates)),
+            path: path.to_owned(),
+        };
+        Ok((directory, points))
+    }
+
+    /// Writes a checkpoint, which says how far the run is.
+    ///
+    /// # Errors
+    /// Names the file that cannot be written, and the last checkpoint that is good.
+    pub fn write_checkpoint(
+        &mut self,
+        mut checkpoint: Checkpoint,
+        settings: &Settings,
+        recorded: &Recorded,
+        counters: Counters,
+    ) -> Result<()> {
+        let standing = Standing {
+            settings: serde_json::to_value(settings)?,
+            recorded: recorded.clone(),
+            counters,
+            files: Files {
+                metrics: self.metrics.synchronised()?,
+                events_name: self.events.name(),
+                events: self.events.synchronised()?,
+            },
+        };
+        checkpoint.about = serde_json::to_value(standing)?;
+        let saved = self.checkpoints.save(&checkpoint);
+        let path = saved.with_context(|| {
+            format!(
+                "no checkpoint after {} updates; {}",
+                counters.updates,
+                self.way_back()
+            )
+        })?;
+        self.last = Some((path, counters.updates));
+        Ok(())
+    }
+
+    /// The updates of the last checkpoint.
+    #[must_use]
+    pub fn checkpointed(&self) -> Option<u64> {
+        self.last.as_ref().map(|(_, updates)| *updates)
+    }
+
+    /// What is left to go on from, in a sentence.
+    #[must_use]
+    pub fn way_back(&self) -> String {
+        let run = self.path.display();
+        match &self.last {
+            None => "there is no checkpoint to go on from yet".to_owned(),
+            Some((path, updates)) => format!(
+                "`podracer resume {run}` goes on after {updates} updates, from `{}`",
+                path.display()
+            ),
+        }
     }
 
     /// Where it is.
@@ -121,6 +236,23 @@ impl RunDirectory {
         let text = serde_json::to_string_pretty(result)? + "\n";
         write_whole(&self.path.join("result.json"), text.as_bytes())
     }
+}
+
+fn write_settings(path: &Path, settings: &Settings, recorded: &Recorded) -> Result<()> {
+    #[derive(Serialize)]
+    struct Table<'a> {
+        recorded: &'a Recorded,
+    }
+    let text = format!(
+        "# The settings of a run, complete: `podracer train` takes this file as an experiment.\n{}\n{}",
+        settings.to_toml()?,
+        toml::to_string(&Table { recorded })?
+    );
+    write_whole(&path.join(CONFIG), text.as_bytes())
+}
+
+fn checkpoints(path: &Path, settings: &Settings) -> Checkpoints {
+    Checkpoints::new(path.join(CHECKPOINTS), settings.train.checkpoints_kept)
 }
 
 fn given(path: &Path) -> Result<PathBuf> {

@@ -160,6 +160,8 @@ fn general() -> Result<Table> {
         steps: 1_000_000,
         platform: "cpu".to_owned(),
         devices: Devices::Count(1),
+        checkpoint_every: 1_000,
+        checkpoints_kept: 2,
     };
     table.insert("train".to_owned(), Value::try_from(train)?);
     table.insert(

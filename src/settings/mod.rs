@@ -66,6 +66,11 @@ pub struct TrainSettings {
     pub platform: String,
     /// Which devices.
     pub devices: Devices,
+    /// Updates between two checkpoints, at the end of the call in which they are done; 0 for none but the one at the end,
+    /// or when the run is stopped.
+    pub checkpoint_every: u64,
+    /// How many checkpoints are kept: an older one serves where the last is damaged.
+    pub checkpoints_kept: usize,
 }
 
 /// The shape of the loop.
@@ -181,6 +186,7 @@ impl Settings {
             .each_ref()
             .map(|plugin| plugin.name);
         problems.one_of("train.platform", &self.train.platform, &platforms);
+        problems.at_least_one("train.checkpoints_kept", self.train.checkpoints_kept);
         match &self.train.devices {
             Devices::Count(0) => problems.add("train.devices must be at least 1 and is 0"),
             Devices::List(list) if list.is_empty() => {

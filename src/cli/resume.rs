@@ -1,0 +1,245 @@
+//! `podracer resume`
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use anyhow::Result;
+
+use super::session::{Ready, Session};
+use super::{Build, Console};
+use crate::run_directory::{RunDirectory, Standing};
+use crate::settings::{Overrides, UsageError};
+
+/// Which run to go on with, and how to say what came of it.
+pub(super) struct Order<'a> {
+    pub(super) run: &'a Path,
+    /// Environment steps in all, where there are to be others than before.
+    pub(super) steps: Option<u64>,
+    pub(super) json: bool,
+    pub(super) started: Instant,
+}
+
+pub(super) fn resume(
+    order: &Order<'_>,
+    console: &mut Console<'_>,
+    build: Build<'_>,
+    interrupt: &AtomicBool,
+) -> Result<u8> {
+    let overrides = Overrides {
+        steps: order.steps,
+        ..Overrides::default()
+    };
+    let settings = RunDirectory::settings(order.run, &overrides)?;
+    let found = RunDirectory::latest(order.run, &settings)?;
+    for skipped in &found.skipped {
+        console.say(&format!("warning: {skipped}; the one before it is taken"));
+    }
+    let standing = Standing::of(&found)?;
+    let ready = Ready::new(settings, console, build)?;
+    let warning = standing.check(&found.path, &ready.settings, &ready.recorded)?;
+    if let Some(warning) = warning {
+        console.say(&format!("warning: {warning}"));
+    }
+    let counters = standing.counters;
+    let plan = ready.settings.plan();
+    if order.steps.is_some() && plan.calls < counters.calls {
+        return Err(UsageError::new(format!(
+            "--steps asks for {} calls of the training loop and {} are done, with {} steps: ask for more steps",
+            plan.calls, counters.calls, counters.env_steps
+        ))
+        .into());
+    }
+    let (directory, points) = RunDirectory::resume(
+        order.run,
+        &ready.settings,
+        &ready.recorded,
+        &found,
+        &standing.files,
+    )?;
+    console.say(&format!(
+        "going on after {} updates, from {}",
+        counters.updates,
+        found.path.display()
+    ));
+    let session = Session {
+        ready,
+        directory,
+        counters,
+        points,
+        from: Some(found.checkpoint),
+        json: order.json,
+        started: order.started,
+    };
+    session.run(console, interrupt)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use serde_json::Value;
+
+    use super::super::tests::{podracer, short, with};
+
+    /// A run of 5 calls, stopped after `calls`.
+    fn stopped(folder: &Path, calls: u64, more: &[&str]) {
+        let printed = with(&short(folder, more), None, Some(calls));
+        assert_eq!(printed.code, 130, "{}", printed.err);
+        let resume = format!("`podracer resume {}` goes on", folder.display());
+        assert!(printed.err.contains(&resume), "{}", printed.err);
+    }
+
+    fn metrics(folder: &Path) -> Vec<Value> {
+        let text = fs::read_to_string(folder.join("metrics.jsonl")).unwrap();
+        let line = |line| serde_json::from_str::<Value>(line).unwrap();
+        let mut lines: Vec<Value> = text.lines().map(line).collect();
+        for line in &mut lines {
+            line.as_object_mut().unwrap().remove("seconds");
+        }
+        lines
+    }
+
+    #[test]
+    fn a_run_that_was_stopped_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let (alone, run) = (folder.path().join("alone"), folder.path().join("run"));
+        let expected = podracer(&short(&alone, &["--json"])).json();
+        stopped(&run, 2, &[]);
+        let printed = podracer(&["resume", run.to_str().unwrap(), "--json"]);
+        assert_eq!(printed.code, 0, "{}", printed.err);
+        let result = printed.json();
+        assert_eq!(result["resumed_from_update"], 32);
+        assert_eq!(result["interrupted"], false);
+        for key in ["calls", "updates", "env_steps", "episodes", "mean_return"] {
+            assert_eq!(result[key], expected[key], "{key}");
+        }
+        assert_eq!(metrics(&run), metrics(&alone));
+        let file = |folder: &Path, name| fs::read_to_string(folder.join(name)).unwrap();
+        for name in ["config.toml", "learning_curve.svg"] {
+            assert_eq!(file(&run, name), file(&alone, name), "{name}");
+        }
+        // Nothing is left to do, unless more steps are asked for.
+        let again = podracer(&["resume", run.to_str().unwrap(), "--json"]);
+        assert_eq!(again.json()["updates"], 80);
+        assert!(again.err.contains("--steps asks for more"), "{}", again.err);
+        let arguments = ["resume", run.to_str().unwrap(), "--steps=50000", "--json"];
+        assert_eq!(podracer(&arguments).json()["updates"], 112);
+        assert_eq!(metrics(&run).len(), 112);
+        assert!(file(&run, "config.toml").contains("steps = 50000"));
+    }
+
+    /// What was recorded after the checkpoint is recorded anew, once.
+    #[test]
+    fn what_comes_after_the_checkpoint_is_cut_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path();
+        let every = ["--set", "train.checkpoint_every=32"];
+        let printed = with(&short(run, &every), Some(4), None);
+        assert_eq!(printed.code, 1);
+        let way_back = format!(
+            "`podracer resume {}` goes on after 32 updates",
+            run.display()
+        );
+        assert!(
+            printed.err.contains("the training failed after 48 updates")
+                && printed.err.contains(&way_back),
+            "{}",
+            printed.err
+        );
+        assert_eq!(metrics(run).len(), 48);
+        let mut torn = fs::read_to_string(run.join("metrics.jsonl")).unwrap();
+        torn += "{\"update\": 49, \"los";
+        fs::write(run.join("metrics.jsonl"), torn).unwrap();
+        let printed = podracer(&["resume", run.to_str().unwrap(), "--json"]);
+        assert_eq!(printed.json()["resumed_from_update"], 32);
+        let updates: Vec<_> = metrics(run)
+            .iter()
+            .map(|line| line["update"].clone())
+            .collect();
+        assert_eq!(updates, (1..=80).map(Value::from).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_damaged_checkpoint_is_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let every = ["--set", "train.checkpoint_every=16"];
+        stopped(folder.path(), 3, &every);
+        let checkpoints = folder.path().join("checkpoints");
+        fs::write(checkpoints.join("3-48/arrays.safetensors"), "half").unwrap();
+        let run = folder.path().to_str().unwrap();
+        let printed = podracer(&["resume", run, "--json"]);
+        assert!(
+            printed
+                .err
+                .contains("3-48` is damaged: `arrays.safetensors` has 4 bytes"),
+            "{}",
+            printed.err
+        );
+        assert_eq!(printed.json()["resumed_from_update"], 32);
+        for one in fs::read_dir(&checkpoints).unwrap() {
+            fs::write(one.unwrap().path().join("manifest.json"), "{}").unwrap();
+        }
+        let printed = podracer(&["resume", run]);
+        assert_eq!(printed.code, 1);
+        assert!(
+            printed
+                .err
+                .contains("is damaged: manifest.json: missing field"),
+            "{}",
+            printed.err
+        );
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (run, empty) = (folder.path().join("run"), folder.path().join("empty"));
+        stopped(&run, 1, &[]);
+        let name = run.to_str().unwrap();
+        let config = fs::read_to_string(run.join("config.toml")).unwrap();
+        let change = |from: &str, to: &str| {
+            assert!(config.contains(from), "{config}");
+            fs::write(run.join("config.toml"), config.replace(from, to)).unwrap();
+            let printed = podracer(&["resume", name]);
+            assert_eq!(printed.code, 2, "{}", printed.err);
+            printed.err
+        };
+        let said = change("clip = 0.2", "clip = 0.3");
+        assert!(
+            said.contains("agent.clip was 0.2 and is 0.3; set them back"),
+            "{said}"
+        );
+        let said = change("experiment = \"cartpole-ppo\"", "experiment = \"other\"");
+        assert!(
+            said.contains("experiment was \"cartpole-ppo\" and is \"other\""),
+            "{said}"
+        );
+        let said = change("devices = 1", "devices = 2");
+        assert!(
+            said.contains("is of 1 device(s) and the run is to go on with 2"),
+            "{said}"
+        );
+        fs::write(run.join("config.toml"), &config).unwrap();
+        let printed = podracer(&["resume", name, "--steps=1"]);
+        assert_eq!(printed.code, 0, "{}", printed.err);
+
+        fs::remove_dir_all(run.join("checkpoints")).unwrap();
+        let printed = podracer(&["resume", name]);
+        assert_eq!(printed.code, 2);
+        assert!(
+            printed.err.contains("there is no checkpoint in `"),
+            "{}",
+            printed.err
+        );
+        assert!(
+            printed.err.contains("config.toml` begins it anew"),
+            "{}",
+            printed.err
+        );
+        let printed = podracer(&["resume", empty.to_str().unwrap()]);
+        assert_eq!(printed.code, 2);
+        assert!(printed.err.contains("holds no run"), "{}", printed.err);
+    }
+}

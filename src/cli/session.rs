@@ -1,0 +1,252 @@
+//! A training from where it begins, or goes on, to its end: what `train` and `resume` share.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use podracer_runtime::{Checkpoint, Client, OptionValue};
+use serde::Serialize;
+
+use super::progress::Progress;
+use super::summary::summary;
+use super::tally::Tally;
+use super::{Build, Console, INTERRUPTED, open};
+use crate::parameters::sha256;
+use crate::run_directory::{Counters, Point, Recorded, RunDirectory};
+use crate::settings::Settings;
+use crate::training::{Run, Training};
+
+/// A training, and the devices that it is for.
+pub(super) struct Ready {
+    /// With XLA's options, and with who acts and who learns.
+    pub(super) settings: Settings,
+    pub(super) recorded: Recorded,
+    pub(super) client: Client,
+    pub(super) training: Box<dyn Training>,
+    /// By index.
+    devices: Vec<usize>,
+    xla: Vec<(String, OptionValue)>,
+}
+
+impl Ready {
+    /// Opens the devices and builds the training.
+    pub(super) fn new(
+        mut settings: Settings,
+        console: &mut Console<'_>,
+        build: Build<'_>,
+    ) -> Result<Self> {
+        let client = open(&settings)?;
+        let platform = client.platform().to_owned();
+        let mut devices = settings
+            .train
+            .devices
+            .resolve(client.devices().len(), &platform)?;
+        if let Some(sebulba) = &mut settings.sebulba {
+            if let Some(warning) = sebulba.decide(&devices)? {
+                console.say(&format!("warning: {warning}"));
+            }
+            devices = [&sebulba.actors[..], &sebulba.learners].concat();
+            devices.sort_unstable();
+            devices.dedup();
+        }
+        settings.check_division(devices.len())?;
+        let training = build(&settings)?;
+        let xla = settings.xla_options(training.xla_options(&platform, devices.len()));
+        settings.xla = xla
+            .iter()
+            .map(|(name, value)| (name.clone(), value.into()))
+            .collect();
+        Ok(Ready {
+            recorded: recorded(&client, &devices)?,
+            settings,
+            client,
+            training,
+            devices,
+            xla,
+        })
+    }
+}
+
+fn recorded(client: &Client, devices: &[usize]) -> Result<Recorded> {
+    let first = client.device(devices.first().copied().unwrap_or(0))?;
+    Ok(Recorded {
+        podracer: env!("CARGO_PKG_VERSION").to_owned(),
+        platform: client.platform().to_owned(),
+        platform_version: client.platform_version().to_owned(),
+        plugin: client.plugin().fingerprint().to_owned(),
+        device_kind: first.kind().to_owned(),
+        devices: devices.to_vec(),
+    })
+}
+
+/// What came of a training: `result.json`, and the last line of `--json`. Times and speeds are those of the last process that
+/// worked at it; all else is the whole training's.
+#[derive(Debug, Serialize)]
+pub(super) struct Outcome {
+    pub(super) experiment: String,
+    pub(super) platform: String,
+    pub(super) devices: usize,
+    pub(super) seed: u64,
+    /// Where the last process went on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) resumed_from_update: Option<u64>,
+    pub(super) env_steps: u64,
+    pub(super) updates: u64,
+    pub(super) calls: u64,
+    pub(super) episodes: u64,
+    pub(super) compile_seconds: f64,
+    /// All calls, with what is recorded between them.
+    pub(super) run_seconds: f64,
+    /// From the start of the process to the end of the first call.
+    pub(super) first_call_seconds: Option<f64>,
+    /// The steady state: without the first call, where there is another.
+    pub(super) env_steps_per_second: Option<f64>,
+    /// Over the last (at most 100) completed episodes of the training.
+    pub(super) mean_return: Option<f64>,
+    pub(super) mean_return_episodes: usize,
+    pub(super) evaluation: BTreeMap<String, f64>,
+    /// Where the time of each thread went.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) seconds_of_threads: BTreeMap<String, f64>,
+    pub(super) params_sha256: String,
+    pub(super) interrupted: bool,
+    pub(super) run_dir: String,
+}
+
+/// A training that begins or goes on.
+pub(super) struct Session {
+    pub(super) ready: Ready,
+    pub(super) directory: RunDirectory,
+    /// How far it is.
+    pub(super) counters: Counters,
+    pub(super) points: Vec<Point>,
+    pub(super) from: Option<Checkpoint>,
+    pub(super) json: bool,
+    /// When the process began.
+    pub(super) started: Instant,
+}
+
+impl Session {
+    /// Trains to the end, or until `interrupt` is set. Gives the exit code.
+    pub(super) fn run(mut self, console: &mut Console<'_>, interrupt: &AtomicBool) -> Result<u8> {
+        let settings = &self.ready.settings;
+        let plan = settings.plan();
+        let total = plan.calls * plan.steps_per_update * settings.shape().2 as u64;
+        let resumed = self.from.as_ref().map(|checkpoint| checkpoint.updates);
+        let mut progress = Progress::new(console, total);
+        let mut run = self.start()?;
+        progress.compiled(console, run.compile_seconds());
+        if let Some(caveat) = run.caveat() {
+            console.say(&format!("warning: {caveat}"));
+        }
+        if resumed.is_some() && self.counters.calls >= plan.calls {
+            console.say("all that was asked for is done; --steps asks for more");
+        }
+        let points = std::mem::take(&mut self.points);
+        let mut tally = Tally::new(self.started, self.counters, points);
+        while tally.counters.calls < plan.calls && !interrupt.load(Ordering::Relaxed) {
+            tally.call(&mut *run, &mut self.directory)?;
+            progress.advance(
+                console,
+                tally.counters.env_steps,
+                tally.speed_now,
+                tally.counters.mean_return,
+                &tally.note,
+            );
+            let since = self.directory.checkpointed().unwrap_or(0);
+            let every = self.ready.settings.train.checkpoint_every;
+            if every > 0 && tally.counters.updates - since >= every {
+                self.checkpoint(&mut *run, tally.counters)?;
+            }
+        }
+        progress.finish();
+        // Between the last call's end and here nothing is measured any more: the rest may take its time.
+        let times = run.times();
+        if self.directory.checkpointed() != Some(tally.counters.updates) {
+            self.checkpoint(&mut *run, tally.counters)?;
+        }
+        let interrupted = tally.counters.calls < plan.calls;
+        let evaluation = if interrupted {
+            Vec::new()
+        } else {
+            run.evaluate()?
+        };
+        let parameters = run
+            .parameters()
+            .context("cannot read the parameters back")?;
+        let Session {
+            ready, directory, ..
+        } = self;
+        directory.write_parameters(&parameters)?;
+        directory.write_curve(&ready.settings, &tally.points)?;
+        let counters = tally.counters;
+        let outcome = Outcome {
+            experiment: ready.settings.experiment.clone(),
+            platform: ready.recorded.platform,
+            devices: ready.devices.len(),
+            seed: ready.settings.train.seed,
+            resumed_from_update: resumed,
+            env_steps: counters.env_steps,
+            updates: counters.updates,
+            calls: counters.calls,
+            episodes: counters.episodes,
+            compile_seconds: run.compile_seconds(),
+            run_seconds: tally.seconds(),
+            first_call_seconds: tally.first.map(|first| first.seconds_since_start),
+            env_steps_per_second: tally.steady_speed(),
+            mean_return: counters.mean_return,
+            mean_return_episodes: counters.mean_return_episodes,
+            evaluation: evaluation.into_iter().collect(),
+            seconds_of_threads: times.into_iter().collect(),
+            params_sha256: sha256(&parameters),
+            interrupted,
+            run_dir: directory.path().display().to_string(),
+        };
+        directory.write_result(&outcome)?;
+        if interrupted {
+            console.say(&format!(
+                "stopped after {} of {} calls; the parameters and the result are in {run}, and `podracer resume {run}` goes on",
+                counters.calls,
+                plan.calls,
+                run = outcome.run_dir
+            ));
+        }
+        console.print(&if self.json {
+            serde_json::to_string(&outcome)? + "\n"
+        } else {
+            summary(&outcome, &tally.points)
+        })?;
+        Ok(if interrupted { INTERRUPTED } else { 0 })
+    }
+
+    fn start(&mut self) -> Result<Box<dyn Run>> {
+        let Ready {
+            settings,
+            client,
+            training,
+            devices,
+            xla,
+            ..
+        } = &self.ready;
+        // What it was read from takes memory that the run may need.
+        let from = self.from.take();
+        let run = training.start(client, devices, settings.train.seed, xla, from.as_ref());
+        run.with_context(|| format!("cannot start {}", settings.experiment))
+    }
+
+    fn checkpoint(&mut self, run: &mut dyn Run, counters: Counters) -> Result<()> {
+        let checkpoint = run.checkpoint().with_context(|| {
+            let updates = counters.updates;
+            format!(
+                "no checkpoint after {updates} updates; {}",
+                self.directory.way_back()
+            )
+        })?;
+        let Ready {
+            settings, recorded, ..
+        } = &self.ready;
+        self.directory
+            .write_checkpoint(checkpoint, settings, recorded, counters)
+    }
+}

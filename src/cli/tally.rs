@@ -1,0 +1,102 @@
+//! What the calls of a training add up to.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+use crate::run_directory::{Counters, Point, RunDirectory};
+use crate::training::Run;
+
+/// What the calls so far add up to: those of all processes that worked at the run, and the times of this one.
+pub(super) struct Tally {
+    started: Instant,
+    /// When the first call of this process began, and after how many steps.
+    began: Option<(Instant, u64)>,
+    ended: Option<Instant>,
+    pub(super) first: Option<FirstCall>,
+    pub(super) counters: Counters,
+    pub(super) speed_now: f64,
+    pub(super) note: String,
+    pub(super) points: Vec<Point>,
+}
+
+/// The first call of this process.
+#[derive(Clone, Copy)]
+pub(super) struct FirstCall {
+    ended: Instant,
+    /// After it.
+    env_steps: u64,
+    pub(super) seconds_since_start: f64,
+}
+
+impl Tally {
+    /// Goes on from these counters and this learning curve.
+    pub(super) fn new(started: Instant, counters: Counters, points: Vec<Point>) -> Self {
+        Self {
+            started,
+            began: None,
+            ended: None,
+            first: None,
+            counters,
+            speed_now: 0.0,
+            note: String::new(),
+            points,
+        }
+    }
+
+    /// Makes one call and records it.
+    pub(super) fn call(&mut self, run: &mut dyn Run, directory: &mut RunDirectory) -> Result<()> {
+        let began = Instant::now();
+        let call = run.advance().with_context(|| {
+            let updates = self.counters.updates;
+            format!(
+                "the training failed after {updates} updates ({})",
+                directory.way_back()
+            )
+        })?;
+        let ended = Instant::now();
+        let seconds = (ended - began).as_secs_f64();
+        let before = (self.counters.updates, self.counters.env_steps);
+        self.counters.env_steps += call.env_steps;
+        self.counters.updates += call.updates;
+        self.counters.calls += 1;
+        self.counters.episodes += call.episodes;
+        self.counters.mean_return = call.mean_return();
+        self.counters.mean_return_episodes = call.recent_returns.len();
+        self.speed_now = call.env_steps as f64 / seconds.max(f64::MIN_POSITIVE);
+        self.note.clone_from(&call.note);
+        let env_steps = self.counters.env_steps;
+        let mean = self.counters.mean_return;
+        self.points.extend(mean.map(|mean| (env_steps, mean)));
+        self.began.get_or_insert((began, before.1));
+        self.ended = Some(ended);
+        self.first.get_or_insert(FirstCall {
+            ended,
+            env_steps,
+            seconds_since_start: (ended - self.started).as_secs_f64(),
+        });
+        directory.record(&call, before, seconds)
+    }
+
+    /// From the beginning of the first call to the end of the last.
+    pub(super) fn seconds(&self) -> f64 {
+        let span = self.began.zip(self.ended);
+        span.map_or(0.0, |((began, _), ended)| (ended - began).as_secs_f64())
+    }
+
+    /// Steps per second after the first call; of the first, where there is no other.
+    pub(super) fn steady_speed(&self) -> Option<f64> {
+        let (first, ended) = (self.first?, self.ended?);
+        let (_, before) = self.began?;
+        let env_steps = self.counters.env_steps;
+        let (steps, seconds) = if env_steps > first.env_steps {
+            (
+                env_steps - first.env_steps,
+                (ended - first.ended).as_secs_f64(),
+            )
+        } else {
+            (env_steps - before, self.seconds())
+        };
+        (seconds > 0.0).then(|| steps as f64 / seconds)
+    }
+}

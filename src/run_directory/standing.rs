@@ -1,0 +1,153 @@
+//! How far a run is: what its checkpoints say beside its state, and whether a run can go on from one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use podracer_runtime::Found;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Recorded;
+use crate::settings::{Settings, UsageError};
+
+/// How far a run is.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Standing {
+    /// The settings, as a table of tables.
+    pub settings: Value,
+    /// With what it ran.
+    pub recorded: Recorded,
+    /// The counters of all calls.
+    pub counters: Counters,
+    /// How much of the files that grow is of these calls.
+    pub files: Files,
+}
+
+/// What the calls of a run add up to.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct Counters {
+    /// Calls of the compiled program.
+    pub calls: u64,
+    /// Updates.
+    pub updates: u64,
+    /// Environment steps.
+    pub env_steps: u64,
+    /// Episodes that ended.
+    pub episodes: u64,
+    /// The mean return of the last of them.
+    pub mean_return: Option<f64>,
+    /// How many these are.
+    pub mean_return_episodes: usize,
+}
+
+/// The lengths of the files that grow, in bytes.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct Files {
+    /// Of `metrics.jsonl`.
+    pub metrics: u64,
+    /// The name of TensorBoard's file.
+    pub events_name: String,
+    /// Its length.
+    pub events: u64,
+}
+
+/// Settings that may change between a checkpoint and what goes on from it.
+const FREE: [&str; 5] = [
+    "description",
+    "train.steps",
+    "train.devices",
+    "train.checkpoint_every",
+    "train.checkpoints_kept",
+];
+
+impl Standing {
+    /// What a checkpoint says.
+    ///
+    /// # Errors
+    /// Where it is not one of a run.
+    pub fn of(found: &Found) -> Result<Self> {
+        serde_json::from_value(found.checkpoint.about.clone()).with_context(|| {
+            format!(
+                "the checkpoint `{}` is none of a run directory",
+                found.path.display()
+            )
+        })
+    }
+
+    /// That a run of these settings and devices can go on from here. What it gives is a warning.
+    ///
+    /// # Errors
+    /// [`UsageError`] names what is different, and what to do.
+    pub fn check(
+        &self,
+        path: &Path,
+        settings: &Settings,
+        recorded: &Recorded,
+    ) -> Result<Option<String>> {
+        let path = path.display();
+        // By the same way as those of the checkpoint: numbers may come out of JSON rounded.
+        let settings: Value = serde_json::from_str(&serde_json::to_string(settings)?)?;
+        let (before, now) = (flat(&self.settings), flat(&settings));
+        let show = |value: Option<&&Value>| value.map_or("absent".to_owned(), ToString::to_string);
+        let different: Vec<String> = (before.keys().chain(now.keys()))
+            .filter(|key| !FREE.contains(&key.as_str()) && before.get(*key) != now.get(*key))
+            .map(|key| {
+                let (before, now) = (show(before.get(key)), show(now.get(key)));
+                format!("{key} was {before} and is {now}")
+            })
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect();
+        if !different.is_empty() {
+            return Err(UsageError::new(format!(
+                "the checkpoint `{path}` is of other settings than config.toml: {}; set them back, or begin a run of the new \
+                 ones with `podracer train`",
+                different.join(", ")
+            ))
+            .into());
+        }
+        let (before, now) = (self.recorded.devices.len(), recorded.devices.len());
+        if before != now {
+            return Err(UsageError::new(format!(
+                "the checkpoint `{path}` is of {before} device(s) and the run is to go on with {now}: set train.devices back to \
+                 {before}, or begin a run with `podracer train`"
+            ))
+            .into());
+        }
+        let name = |one: &Recorded| {
+            let Recorded {
+                podracer,
+                platform,
+                platform_version,
+                plugin,
+                device_kind,
+                ..
+            } = one;
+            format!("podracer {podracer}, {platform} {platform_version} ({plugin}), {device_kind}")
+        };
+        let (before, now) = (name(&self.recorded), name(recorded));
+        Ok((before != now).then(|| {
+            format!("the run was on {before} and goes on with {now}: results may differ in the last bits")
+        }))
+    }
+}
+
+/// A table of tables with dotted keys.
+fn flat(table: &Value) -> BTreeMap<String, &Value> {
+    let mut entries = BTreeMap::new();
+    for (section, value) in table.as_object().into_iter().flatten() {
+        match value {
+            Value::Object(keys) => {
+                entries.extend(
+                    keys.iter()
+                        .map(|(key, value)| (format!("{section}.{key}"), value)),
+                );
+            }
+            value => {
+                entries.insert(section.clone(), value);
+            }
+        }
+    }
+    entries
+}

@@ -1,0 +1,149 @@
+//! Runs that are stopped, by whatever means, and go on.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use podracer::envs::host::Random;
+use serde_json::Value;
+
+use super::text;
+
+/// So many kills in all, where nothing else is asked for: what CI has time for.
+const KILLS: usize = 4;
+
+fn command(arguments: &[impl AsRef<OsStr>]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_podracer"));
+    command.args(arguments).env_remove("PODRACER_LOG");
+    command.env_remove("RUST_LOG").stdin(Stdio::null());
+    command
+}
+
+/// The arguments that begin a run.
+fn train(experiment: &[&str], run: &Path) -> Vec<OsString> {
+    let arguments = ["train"].iter().chain(experiment);
+    let arguments = arguments
+        .chain(&["--json", "--run-dir"])
+        .map(OsString::from);
+    arguments.chain([run.into()]).collect()
+}
+
+/// Those that go on with it.
+fn resume(run: &Path) -> Vec<OsString> {
+    vec!["resume".into(), run.into(), "--json".into()]
+}
+
+/// Waits for the end, and gives what was said. A run that did not succeed is none.
+fn result(command: &mut Command) -> Value {
+    let output = command.output().expect("the program runs");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let json = text(&output.stdout);
+    serde_json::from_str(json.trim()).expect("a JSON object")
+}
+
+/// The metrics of a run, but for how long it took.
+fn metrics(run: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(run.join("metrics.jsonl")).expect("the run has left it");
+    let lines = text.lines().map(|line| {
+        let mut line: Value = serde_json::from_str(line).expect("a JSON object");
+        let of_time = |key: &String| key == "seconds" || key.contains('/') || key == "queued";
+        let line = line.as_object_mut().expect("a JSON object");
+        line.retain(|key, _| !of_time(key));
+        Value::Object(line.clone())
+    });
+    lines.collect()
+}
+
+/// Kills a run at random moments, over and over, and has it go on each time. It ends where the run that was left alone
+/// ends, and its metrics say the same, each update once.
+///
+/// `PODRACER_KILLS` says how many kills.
+fn killed_and_resumed(experiment: &[&str]) {
+    let kills = std::env::var("PODRACER_KILLS").map(|kills| kills.parse().expect("a number"));
+    let kills = kills.unwrap_or(KILLS);
+    let folder = tempfile::tempdir().expect("a folder");
+    let alone = folder.path().join("alone");
+    let expected = result(&mut command(&train(experiment, &alone)));
+    assert_eq!(expected["resumed_from_update"], Value::Null);
+    // Again, now that the programs are in the cache: how long a process takes until it works.
+    let again = result(&mut command(&train(
+        experiment,
+        &folder.path().join("again"),
+    )));
+    assert_eq!(again["params_sha256"], expected["params_sha256"]);
+    let seconds = |key: &str| again[key].as_f64().expect("a number") as f32;
+    let longest = seconds("first_call_seconds") + seconds("run_seconds") / 2.0;
+
+    let mut random = Random::from_state(u64::from(std::process::id()));
+    let (mut killed, mut resumed, mut ended) = (0, 0, 0);
+    while killed < kills || resumed == 0 {
+        let run = folder.path().join(format!("killed-{ended}"));
+        loop {
+            let arguments = if has_checkpoint(&run) {
+                resumed += 1;
+                resume(&run)
+            } else {
+                let _ = fs::remove_dir_all(&run);
+                train(experiment, &run)
+            };
+            let moment = Duration::from_secs_f32(random.range(0.0, longest));
+            match killed_after(command(&arguments), moment) {
+                Some(status) => {
+                    assert!(status.success(), "{status}");
+                    break;
+                }
+                None => killed += 1,
+            }
+        }
+        ended += 1;
+        let text = fs::read_to_string(run.join("result.json")).expect("the run has left it");
+        let came: Value = serde_json::from_str(&text).expect("a JSON object");
+        for key in [
+            "params_sha256",
+            "updates",
+            "env_steps",
+            "episodes",
+            "mean_return",
+        ] {
+            assert_eq!(came[key], expected[key], "{key} of {}", run.display());
+        }
+        assert_eq!(metrics(&run), metrics(&alone));
+    }
+    eprintln!("{killed} kills, resumed {resumed} times, {ended} runs, all of them alike");
+}
+
+/// Whether a process has ended by itself within this time, and how. It is killed otherwise.
+fn killed_after(mut command: Command, time: Duration) -> Option<ExitStatus> {
+    let until = Instant::now() + time;
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("the program runs");
+    while Instant::now() < until {
+        if let Some(status) = child.try_wait().expect("a child") {
+            return Some(status);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child.kill().expect("it can be killed");
+    let status = child.wait().expect("a child");
+    status.code().is_some().then_some(status)
+}
+
+fn has_checkpoint(run: &Path) -> bool {
+    let entries = fs::read_dir(run.join("checkpoints"));
+    let whole = |entry: fs::DirEntry| entry.file_name() != "unfinished";
+    entries.is_ok_and(|mut entries| entries.any(|entry| entry.is_ok_and(whole)))
+}
+
+#[test]
+fn anakin_goes_on_to_the_bit() {
+    killed_and_resumed(&[
+        "catch-ppo",
+        "--steps=100000",
+        "--devices=2",
+        "--set=agent.hidden=[8]",
+        "--set=anakin.updates_per_call=1",
+        "--set=train.checkpoint_every=1",
+    ]);
+}
