@@ -109,6 +109,11 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Anakin<E, A> {
         &self.agent
     }
 
+    /// The environment, and how many of it there are.
+    pub fn environment(&self) -> (&E, usize) {
+        (&self.environment, self.environments)
+    }
+
     /// XLA's options for this loop by podracer's rule. `platform` is `cpu`, `cuda` or `tpu`.
     pub fn xla_options(&self, platform: &str) -> Vec<(String, OptionValue)> {
         builder::xla_options(platform, self.environments, self.devices > 1)

@@ -5,6 +5,7 @@
 //!   [`runtime`]).
 //! - [`anakin`]: an agent in an environment as one program that trains, where the runtime's loop meets stdlib's agents.
 //! - [`sebulba`]: an agent that acts and learns on different devices, in environments on the host.
+//! - [`evaluation`]: how well a trained agent plays.
 //! - The command line ([`cli`]): experiments ([`experiments`]) as settings ([`settings`]) that become a training loop
 //!   ([`training`]), which leaves a run directory ([`run_directory`]) behind.
 //!
@@ -18,6 +19,7 @@
 pub mod anakin;
 mod builder;
 pub mod cli;
+pub mod evaluation;
 pub mod experiments;
 mod files;
 pub mod parameters;

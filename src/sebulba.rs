@@ -112,6 +112,11 @@ impl<A: Agent<Observation = Tensor>> Sebulba<A> {
         self
     }
 
+    /// The agent.
+    pub fn agent(&self) -> &A {
+        &self.agent
+    }
+
     /// Steps of a trajectory.
     #[must_use]
     pub fn steps(&self) -> usize {

@@ -4,9 +4,13 @@
 //! The commands know nothing of agents and environments, and implementations of these traits know nothing of files, progress bars
 //! and exit codes.
 
+use std::sync::atomic::AtomicBool;
+
 use anyhow::Result;
 use clap::ValueEnum;
 use podracer_runtime::{Checkpoint, Client, HostArray, Module, OptionValue};
+
+use crate::evaluation::{Play, Played};
 
 /// How far a program has come on its way from the user's source to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -54,6 +58,19 @@ pub trait Training {
         xla: &[(String, OptionValue)],
         from: Option<&Checkpoint>,
     ) -> Result<Box<dyn Run>>;
+
+    /// Plays episodes with the networks of a checkpoint, on the first of the devices, until `interrupt` is set.
+    ///
+    /// # Errors
+    /// The mistakes of the trace, a checkpoint that does not fit, what environments and runtime report.
+    fn play(
+        &self,
+        client: &Client,
+        devices: &[usize],
+        checkpoint: &Checkpoint,
+        play: &Play,
+        interrupt: &AtomicBool,
+    ) -> Result<Vec<Played>>;
 }
 
 /// The training loop as a module.

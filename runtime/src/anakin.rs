@@ -231,7 +231,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinProgram<R, S, M, E> {
     /// # Errors
     /// [`RuntimeError`] by way of [`ExecuteError`], which gives the state back if nothing was launched.
     pub fn run(&self, state: AnakinState<R, S>) -> Result<Called<R, S, M, E>, RunError> {
-        let (state, metrics) = split(self.run.run((state,))?);
+        let (state, metrics) = self.run.run((state,))?.split();
         let metrics = metrics.to_host().map_err(|error| ExecuteError {
             error: Box::new(error),
             donated: Vec::new(),
@@ -256,8 +256,4 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinProgram<R, S, M, E> {
     pub fn compile_time(&self) -> Duration {
         self.run.compile_time()
     }
-}
-
-fn split<A: Tree, B: Tree>(both: Device<(A, B)>) -> (Device<A>, Device<B>) {
-    both.0
 }

@@ -213,6 +213,14 @@ impl<T: Tree> Device<T> {
     }
 }
 
+impl<A: Tree, B: Tree> Device<(A, B)> {
+    /// The two, apart.
+    #[must_use]
+    pub fn split(self) -> (Device<A>, Device<B>) {
+        self.0
+    }
+}
+
 impl<T: Tree> Host<T> {
     /// The only value of a tree of one leaf.
     ///

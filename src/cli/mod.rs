@@ -9,6 +9,7 @@
 mod check;
 mod emit;
 mod envs;
+mod eval;
 mod format;
 mod list;
 mod opt;
@@ -35,6 +36,7 @@ use clap::{Args, Parser, Subcommand};
 use podracer_runtime::{Client, ClientOptions, Plugin};
 use tracing_subscriber::EnvFilter;
 
+use crate::evaluation::Play;
 use crate::settings::{Devices, Overrides, Settings, UsageError};
 use crate::training::{Stage, Training};
 
@@ -88,6 +90,23 @@ enum Command {
         /// goes on by the schedule of the new total
         #[arg(long)]
         steps: Option<u64>,
+        /// Print the result as one JSON object, the last line of standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Play whole episodes with what a run has learnt, as of its last checkpoint
+    Eval {
+        /// The run directory
+        run: PathBuf,
+        /// How many episodes
+        #[arg(long, default_value_t = NonZero::<usize>::MIN.saturating_add(99))]
+        episodes: NonZero<usize>,
+        /// Where all that is random in them comes from; no seed repeats episodes of the training
+        #[arg(long, default_value_t = 0)]
+        seed: u64,
+        /// Draw actions from the policy, as in training, instead of taking the one that it takes to be best
+        #[arg(long)]
+        sample: bool,
         /// Print the result as one JSON object, the last line of standard output
         #[arg(long)]
         json: bool,
@@ -302,6 +321,20 @@ pub fn run(
             };
             resume::resume(&order, console, build, interrupt)
         }
+        Command::Eval {
+            run,
+            episodes,
+            seed,
+            sample,
+            json,
+        } => {
+            let play = Play {
+                episodes: episodes.get(),
+                seed,
+                sampled: sample,
+            };
+            eval::eval(&run, &play, json, console, build, interrupt)
+        }
         Command::Emit { experiment, stage } => {
             let overrides = Overrides {
                 devices: experiment.devices,
@@ -445,5 +478,7 @@ fn log(terminal: bool) -> Result<()> {
     Ok(())
 }
 
+#[cfg(test)]
+mod fake;
 #[cfg(test)]
 mod tests;

@@ -90,7 +90,7 @@ fn read(file: &str) -> Result<Func> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::podracer;
+    use super::super::fake::podracer;
     use std::fs;
 
     const SQUARE: &str =

@@ -81,7 +81,7 @@ mod tests {
 
     use serde_json::Value;
 
-    use super::super::tests::{podracer, short, with};
+    use super::super::fake::{podracer, short, with};
 
     /// A run of 5 calls, stopped after `calls`.
     fn stopped(folder: &Path, calls: u64, more: &[&str]) {

@@ -12,6 +12,7 @@ use super::progress::Progress;
 use super::summary::summary;
 use super::tally::Tally;
 use super::{Build, Console, INTERRUPTED, open};
+use crate::evaluation::{Play, Played};
 use crate::parameters::sha256;
 use crate::run_directory::{Counters, Point, Recorded, RunDirectory};
 use crate::settings::Settings;
@@ -65,6 +66,24 @@ impl Ready {
             devices,
             xla,
         })
+    }
+}
+
+impl Ready {
+    /// Plays episodes with the networks of a checkpoint.
+    pub(super) fn play(
+        &self,
+        checkpoint: &Checkpoint,
+        play: &Play,
+        interrupt: &AtomicBool,
+    ) -> Result<Vec<Played>> {
+        let Ready {
+            client,
+            devices,
+            training,
+            ..
+        } = self;
+        training.play(client, devices, checkpoint, play, interrupt)
     }
 }
 

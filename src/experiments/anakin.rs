@@ -1,9 +1,11 @@
 //! An agent in an environment as a training loop for the command line.
 
 use std::rc::Rc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use podracer_dsl::Tensor;
 use podracer_envs::Environment;
 use podracer_runtime::{
     Checkpoint, Client, CompileOptions, Device, ExecutableCache, HostArray, OptionValue,
@@ -13,6 +15,8 @@ use podracer_stdlib::agents::Agent;
 
 use super::recent::RecentReturns;
 use crate::anakin::{Anakin, CompiledAnakin, TrainingState};
+use crate::evaluation::{Play, Played, play};
+use crate::sebulba::compiled_environments;
 use crate::training::{CallMetrics, LoopModule, Run, Stage, Training};
 
 /// What an experiment measures of the trained networks: names and values.
@@ -27,7 +31,9 @@ pub struct AnakinTraining<E, A: Agent> {
     pub evaluation: Option<Evaluation<A>>,
 }
 
-impl<E: Environment, A: Agent<Observation = E::Observation>> Training for AnakinTraining<E, A> {
+impl<E: Environment<Observation = Tensor>, A: Agent<Observation = Tensor>> Training
+    for AnakinTraining<E, A>
+{
     fn emit(&self, stage: Stage, replicas: usize) -> Result<String> {
         let traced = self.anakin.clone().devices(replicas).trace()?;
         Ok(match stage {
@@ -84,6 +90,30 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Training for Anakin
             updates: from.map_or(0, |checkpoint| checkpoint.updates),
             recent: RecentReturns::restored(from)?,
         }))
+    }
+
+    fn play(
+        &self,
+        client: &Client,
+        devices: &[usize],
+        checkpoint: &Checkpoint,
+        order: &Play,
+        interrupt: &AtomicBool,
+    ) -> Result<Vec<Played>> {
+        let device = devices.first().copied().unwrap_or(0);
+        let (environment, most) = self.anakin.environment();
+        let number = order.episodes.clamp(1, most);
+        let mut environments =
+            compiled_environments(client, device, environment.clone(), number, 1)?;
+        let agent = self.anakin.agent();
+        play(
+            agent,
+            checkpoint,
+            &mut environments,
+            order,
+            (client, device),
+            interrupt,
+        )
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::rc::Rc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -17,6 +18,7 @@ use podracer_stdlib::sebulba::HostLoop;
 
 use super::World;
 use super::recent::RecentReturns;
+use crate::evaluation::{Play, Played, play};
 use crate::sebulba::{Sebulba, compiled_environments};
 use crate::settings::{SebulbaSettings, Settings};
 use crate::training::{CallMetrics, LoopModule, Run, Stage, Training};
@@ -170,6 +172,27 @@ impl<A: Agent<Observation = Tensor>> Training for SebulbaTraining<A> {
             updates: self.updates_per_call,
             recent: RecentReturns::default(),
         }))
+    }
+
+    fn play(
+        &self,
+        client: &Client,
+        devices: &[usize],
+        checkpoint: &Checkpoint,
+        order: &Play,
+        interrupt: &AtomicBool,
+    ) -> Result<Vec<Played>> {
+        let device = devices.first().copied().unwrap_or(0);
+        let mut environments = (self.hosts.make)()?;
+        let agent = self.sebulba.agent();
+        play(
+            agent,
+            checkpoint,
+            &mut environments,
+            order,
+            (client, device),
+            interrupt,
+        )
     }
 }
 

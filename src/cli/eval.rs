@@ -1,0 +1,163 @@
+//! `podracer eval`
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+
+use super::format::plural;
+use super::session::Ready;
+use super::{Build, Console, INTERRUPTED};
+use crate::evaluation::{Play, Played};
+use crate::run_directory::{RunDirectory, Standing};
+use crate::settings::Overrides;
+
+/// What came of it: the last line of `--json`.
+#[derive(Debug, Serialize)]
+struct Outcome {
+    experiment: String,
+    run_dir: String,
+    /// Those that the networks have had.
+    updates: u64,
+    /// `greedy` or `sampled`.
+    policy: &'static str,
+    seed: u64,
+    episodes: usize,
+    episode_return: Spread,
+    episode_length: Spread,
+    interrupted: bool,
+}
+
+/// Of some numbers.
+#[derive(Debug, Serialize)]
+struct Spread {
+    mean: f64,
+    /// The standard deviation of these numbers.
+    std: f64,
+    min: f64,
+    max: f64,
+}
+
+impl Spread {
+    /// Of no numbers it is NaN.
+    fn of(numbers: &[f64]) -> Self {
+        let mean_of = |numbers: &mut dyn Iterator<Item = f64>, count: usize| {
+            numbers.sum::<f64>() / count as f64
+        };
+        let mean = mean_of(&mut numbers.iter().copied(), numbers.len());
+        let squares = &mut numbers.iter().map(|number| (number - mean).powi(2));
+        Spread {
+            mean,
+            std: mean_of(squares, numbers.len()).sqrt(),
+            min: numbers.iter().copied().fold(f64::NAN, f64::min),
+            max: numbers.iter().copied().fold(f64::NAN, f64::max),
+        }
+    }
+}
+
+/// `mean 0.95, std 0.31, from -1 to 1`.
+impl std::fmt::Display for Spread {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Spread {
+            mean,
+            std,
+            min,
+            max,
+        } = self;
+        write!(f, "mean {mean:.3}, std {std:.3}, from {min} to {max}")
+    }
+}
+
+pub(super) fn eval(
+    run: &Path,
+    play: &Play,
+    json: bool,
+    console: &mut Console<'_>,
+    build: Build<'_>,
+    interrupt: &AtomicBool,
+) -> Result<u8> {
+    let settings = RunDirectory::settings(run, &Overrides::default())?;
+    let found = RunDirectory::latest(run, &settings)?;
+    for skipped in &found.skipped {
+        console.say(&format!("warning: {skipped}; the one before it is taken"));
+    }
+    let standing = Standing::of(&found)?;
+    let ready = Ready::new(settings, console, build)?;
+    standing.check(&found.path, &ready.settings, &ready.recorded)?;
+    let played = ready.play(&found.checkpoint, play, interrupt);
+    let played = played.with_context(|| format!("cannot play {}", ready.settings.experiment))?;
+    let spread = |of: fn(&Played) -> f64| Spread::of(&played.iter().map(of).collect::<Vec<_>>());
+    let outcome = Outcome {
+        run_dir: run.display().to_string(),
+        updates: found.checkpoint.updates,
+        policy: if play.sampled { "sampled" } else { "greedy" },
+        seed: play.seed,
+        episodes: played.len(),
+        episode_return: spread(|episode| f64::from(episode.episode_return)),
+        episode_length: spread(|episode| f64::from(episode.length)),
+        interrupted: played.len() < play.episodes,
+        experiment: ready.settings.experiment,
+    };
+    console.print(&if json {
+        serde_json::to_string(&outcome)? + "\n"
+    } else {
+        format!(
+            "{} after {}, {} actions, {}, seed {}\nreturn: {}\nlength: {}\n",
+            outcome.experiment,
+            plural(outcome.updates as usize, "update"),
+            outcome.policy,
+            plural(outcome.episodes, "episode"),
+            outcome.seed,
+            outcome.episode_return,
+            outcome.episode_length,
+        )
+    })?;
+    Ok(if outcome.interrupted { INTERRUPTED } else { 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fake::{podracer, short};
+
+    #[test]
+    fn episodes_are_played_with_what_was_learnt() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(podracer(&short(folder.path(), &[])).code, 0);
+        let run = folder.path().to_str().unwrap();
+        let printed = podracer(&[
+            "eval",
+            run,
+            "--episodes=4",
+            "--sample",
+            "--seed=7",
+            "--json",
+        ]);
+        assert_eq!(printed.code, 0, "{}", printed.err);
+        let result = printed.json();
+        for (key, expected) in [
+            ("updates", serde_json::Value::from(80)),
+            ("episodes", 4.into()),
+            ("policy", "sampled".into()),
+            ("seed", 7.into()),
+            ("experiment", "cartpole-ppo".into()),
+        ] {
+            assert_eq!(result[key], expected, "{key}: {result}");
+        }
+        let spread = serde_json::json!({"mean": 5.5, "std": 0.5, "min": 5.0, "max": 6.0});
+        assert_eq!(result["episode_return"], spread);
+        assert_eq!(result["episode_length"]["std"], 0.0);
+        let printed = podracer(&["eval", run, "--episodes=1"]);
+        let expected = "cartpole-ppo after 80 updates, greedy actions, 1 episode, seed 0\n\
+                        return: mean 5.000, std 0.000, from 5 to 5\n";
+        assert!(printed.out.starts_with(expected), "{}", printed.out);
+        assert_eq!(podracer(&["eval", run, "--episodes=0"]).code, 2);
+        let nowhere = podracer(&["eval", "nowhere"]);
+        assert_eq!(nowhere.code, 2);
+        assert!(
+            nowhere.err.contains("`nowhere` holds no run"),
+            "{}",
+            nowhere.err
+        );
+    }
+}

@@ -1,0 +1,194 @@
+//! A training that only pretends, for the tests of the commands.
+
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+use podracer_compiler::{DType, TensorType};
+use podracer_runtime::{Checkpoint, Client, HostArray, Module, OptionValue};
+use serde_json::Value;
+
+use super::{Console, run};
+use crate::evaluation::{Play, Played};
+use crate::settings::Settings;
+use crate::training::{CallMetrics, LoopModule, Run, Stage, Training};
+
+/// Returns grow by one with every call. What it computes is its seed.
+#[derive(Clone)]
+struct Fake {
+    settings: Settings,
+    /// The call that fails, and the call in which Ctrl-C is pressed.
+    fails: Option<u64>,
+    interrupted: Option<(u64, Rc<AtomicBool>)>,
+}
+
+struct FakeRun {
+    fake: Fake,
+    calls: u64,
+    seed: u64,
+}
+
+impl Training for Fake {
+    fn emit(&self, stage: Stage, replicas: usize) -> Result<String> {
+        Ok(format!("{stage:?} for {replicas}"))
+    }
+
+    fn module(&self, replicas: usize) -> Result<LoopModule> {
+        let elements = self.settings.anakin.environments / replicas * 1024;
+        let ty = TensorType::new(DType::F32, [elements]);
+        let tensor = format!("tensor<{elements}xf32>");
+        let body =
+            format!("%0 = \"stablehlo.add\"(%arg0, %arg0) : ({tensor}, {tensor}) -> {tensor}");
+        let text = format!(
+            "module attributes {{mhlo.num_replicas = {replicas} : i32}} {{\n  func.func @main(%arg0: {tensor} \
+             {{tf.aliasing_output = 0 : i32}}) -> {tensor} {{\n    {body}\n    return %0 : {tensor}\n  }}\n}}\n"
+        );
+        Ok(LoopModule {
+            module: Module::new(text, vec![ty.clone()], vec![ty]),
+            donated: vec![0],
+        })
+    }
+
+    fn xla_options(&self, platform: &str, _: usize) -> Vec<(String, OptionValue)> {
+        match platform {
+            "cpu" => vec![(
+                "xla_cpu_prefer_vector_width".to_owned(),
+                OptionValue::Int(256),
+            )],
+            _ => Vec::new(),
+        }
+    }
+
+    fn start(
+        &self,
+        _client: &Client,
+        devices: &[usize],
+        seed: u64,
+        xla: &[(String, OptionValue)],
+        from: Option<&Checkpoint>,
+    ) -> Result<Box<dyn Run>> {
+        assert!(!devices.is_empty() && !xla.is_empty());
+        let calls = from.map(|from| Ok::<u64, anyhow::Error>(from.array("calls")?.item()?));
+        Ok(Box::new(FakeRun {
+            fake: self.clone(),
+            calls: calls.transpose()?.unwrap_or(0),
+            seed,
+        }))
+    }
+
+    fn play(
+        &self,
+        _: &Client,
+        _: &[usize],
+        checkpoint: &Checkpoint,
+        play: &Play,
+        _: &AtomicBool,
+    ) -> Result<Vec<Played>> {
+        let calls: u64 = checkpoint.array("calls")?.item()?;
+        let episode = |index: usize| Played {
+            episode_return: (calls as usize + index % 2) as f32,
+            length: calls as u32,
+        };
+        Ok((0..play.episodes).map(episode).collect())
+    }
+}
+
+impl Run for FakeRun {
+    fn compile_seconds(&self) -> f64 {
+        0.25
+    }
+
+    fn advance(&mut self) -> Result<CallMetrics> {
+        self.calls += 1;
+        if self.fake.fails == Some(self.calls) {
+            bail!("the device is on fire");
+        }
+        if let Some((call, flag)) = &self.fake.interrupted
+            && *call == self.calls
+        {
+            flag.store(true, Ordering::Relaxed);
+        }
+        let updates = self.fake.settings.anakin.updates_per_call;
+        let loss: Vec<f32> = (0..updates).map(|update| update as f32).collect();
+        Ok(CallMetrics {
+            env_steps: self.fake.settings.plan().steps_per_update * updates as u64,
+            updates: updates as u64,
+            per_update: vec![("loss".to_owned(), loss)],
+            recent_returns: vec![self.calls as f32; 100],
+            episodes: 3,
+            ..CallMetrics::default()
+        })
+    }
+
+    fn checkpoint(&mut self) -> Result<Checkpoint> {
+        let mut checkpoint = Checkpoint {
+            updates: self.calls * self.fake.settings.anakin.updates_per_call as u64,
+            ..Checkpoint::default()
+        };
+        checkpoint.insert("", [("calls".to_owned(), HostArray::scalar(self.calls))]);
+        Ok(checkpoint)
+    }
+
+    fn parameters(&self) -> Result<Vec<(String, HostArray)>> {
+        Ok(vec![(
+            "policy.layers[0].weight".to_owned(),
+            HostArray::from_slice([1], &[self.seed])?,
+        )])
+    }
+
+    fn evaluate(&mut self) -> Result<Vec<(String, f64)>> {
+        Ok(vec![("greedy_return".to_owned(), 1.0)])
+    }
+}
+
+pub(super) struct Printed {
+    pub(super) code: u8,
+    pub(super) out: String,
+    pub(super) err: String,
+}
+
+impl Printed {
+    pub(super) fn json(&self) -> Value {
+        serde_json::from_str(self.out.lines().last().unwrap()).unwrap()
+    }
+}
+
+pub(super) fn podracer(arguments: &[&str]) -> Printed {
+    with(arguments, None, None)
+}
+
+pub(super) fn with(arguments: &[&str], fails: Option<u64>, interrupted: Option<u64>) -> Printed {
+    let flag = Rc::new(AtomicBool::new(false));
+    let build = |settings: &Settings| {
+        let interrupted = interrupted.map(|call| (call, flag.clone()));
+        let training = Fake {
+            settings: settings.clone(),
+            fails,
+            interrupted,
+        };
+        Ok(Box::new(training) as Box<dyn Training>)
+    };
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let mut console = Console {
+        out: &mut out,
+        err: &mut err,
+        terminal: false,
+    };
+    let arguments = ["podracer"].iter().chain(arguments).map(Into::into);
+    let code = run(arguments, &mut console, &build, &flag, Instant::now());
+    Printed {
+        code,
+        out: String::from_utf8(out).unwrap(),
+        err: String::from_utf8(err).unwrap(),
+    }
+}
+
+/// The options that make a short run in `folder`.
+pub(super) fn short<'a>(folder: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
+    let mut arguments = vec!["train", "cartpole-ppo", "--steps", "40000", "--run-dir"];
+    arguments.push(folder.to_str().unwrap());
+    arguments.extend(more);
+    arguments
+}

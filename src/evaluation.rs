@@ -1,0 +1,140 @@
+//! How well an agent plays: whole episodes in environments on the host, acted by networks that no longer learn.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Result;
+use podracer_dsl::prelude::*;
+use podracer_envs::host::{HostEnvironment, StepMemory};
+use podracer_runtime::{
+    Checkpoint, Client, CompileOptions, HostArray, Placement, Program, ProgramOptions, XlaOptions,
+};
+use podracer_stdlib::agents::Agent;
+
+/// The part of a checkpoint that an agent's networks are, in Anakin and in Sebulba.
+const NETS: &str = "state.replicated.nets.";
+
+/// Which episodes to play.
+#[derive(Clone, Copy, Debug)]
+pub struct Play {
+    /// How many.
+    pub episodes: usize,
+    /// Where all that is random in them comes from.
+    pub seed: u64,
+    /// Whether actions are drawn from the policy, as in training. Otherwise each is the one that the agent takes to be best.
+    pub sampled: bool,
+}
+
+/// An episode.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Played {
+    /// The sum of its rewards.
+    pub episode_return: f32,
+    /// Its number of steps.
+    pub length: u32,
+}
+
+/// Plays episodes with the networks of a checkpoint, on a device by its index in [`Client::devices`].
+///
+/// Every environment of the batch plays as many episodes as any other, or one more: its first ones. So short episodes count
+/// no more than long ones. None of them is one of the training's, even with its seed. It ends early when `interrupt` is set;
+/// what has ended by then is given.
+///
+/// # Errors
+/// The mistakes of the agent, with the user's lines; [`CheckpointError`](podracer_runtime::CheckpointError) for a
+/// checkpoint of other networks; what the environments and the runtime report.
+pub fn play<A: Agent<Observation = Tensor>>(
+    agent: &A,
+    checkpoint: &Checkpoint,
+    environments: &mut dyn HostEnvironment,
+    play: &Play,
+    (client, device): (&Client, usize),
+    interrupt: &AtomicBool,
+) -> Result<Vec<Played>> {
+    let spec = environments.spec().clone();
+    let n = spec.environments;
+    let nets = eval_shape((key(),), |(key,)| agent.init_nets(key))?;
+    let actor = eval_shape((), |()| agent.init_actor())?.stacked(n);
+    let each = TensorType::new(DType::Bool, [n]);
+    let seen: Spec<(Tensor, Tensor, Tensor)> = Spec((
+        Spec(spec.observation_type()),
+        Spec(each.clone()),
+        Spec(TensorType::new(DType::U32, [2])),
+    ));
+    let traced = trace(
+        (&nets, &actor, &seen),
+        |(nets, actor, (observation, done, words))| {
+            let words = whole(Key::from_words(words));
+            let lanes = (arange(n), words, actor, observation, done);
+            vmap(lanes, |(index, key, actor, observation, done)| {
+                let actor = tree_select(done, &agent.init_actor(), &actor);
+                if play.sampled {
+                    let (action, actor, _) =
+                        agent.act(&nets, actor, observation, key.fold_in(index));
+                    (action, actor)
+                } else {
+                    agent.act_greedily(&nets, actor, observation)
+                }
+            })
+        },
+    )?;
+    let results = traced.results().leaves().len();
+    let options = ProgramOptions {
+        compile: CompileOptions {
+            device_assignment: Some(vec![device]),
+            xla: XlaOptions::for_platform(client.platform()).pairs(),
+            ..CompileOptions::default()
+        },
+        ..ProgramOptions::default()
+    };
+    let placements = vec![Placement::Replicated; results];
+    let program = Program::compile(client, "play", &traced, placements, &options)?;
+
+    let leaves = |types: Vec<(Path, TensorType)>| types.into_iter().map(|(_, ty)| ty);
+    let paths = nets.leaves().into_iter();
+    let expected: Vec<_> = paths.map(|(path, ty)| (path.to_string(), ty)).collect();
+    let found: Vec<HostArray> = (checkpoint.part(NETS, &expected)?.into_iter())
+        .cloned()
+        .collect();
+    let nets = program.upload(&nets, &found)?;
+    let zeros: Vec<HostArray> = leaves(actor.leaves()).map(HostArray::zeros).collect();
+    let mut actor = program.upload(&actor, &zeros)?;
+
+    // Apart from the training's seeds, whichever it has.
+    let seed = play.seed ^ u64::from_le_bytes(*b"evaluate");
+    let mut memory = StepMemory::new(&spec);
+    environments.reset(seed, 0, &mut memory.step())?;
+    let mut left: Vec<usize> = (0..n)
+        .map(|i| play.episodes / n + usize::from(i < play.episodes % n))
+        .collect();
+    // Before the first step every agent begins an episode.
+    let mut done = vec![true; n];
+    let mut running = vec![Played::default(); n];
+    let mut played = Vec::with_capacity(play.episodes);
+    let mut draws = podracer_envs::host::Random::from_state(seed);
+    while left.iter().any(|&left| left > 0) && !interrupt.load(Ordering::Relaxed) {
+        let words = draws.bits();
+        let arrays = [
+            HostArray::new(spec.observation_type(), memory.observation().to_vec())?,
+            HostArray::from_slice([n], &done)?,
+            HostArray::from_slice([2], &[(words >> 32) as u32, words as u32])?,
+        ];
+        let seen = program.upload(&seen, &arrays)?;
+        let (action, next) = program.run((&nets, actor, seen))?.split();
+        actor = next;
+        environments.step(action.to_host()?.bytes(), &mut memory.step())?;
+        for i in 0..n {
+            running[i].episode_return += memory.reward()[i];
+            running[i].length += 1;
+            let (terminated, truncated) = memory.ended(i);
+            done[i] = terminated || truncated;
+            if done[i] {
+                let episode = std::mem::take(&mut running[i]);
+                if left[i] > 0 {
+                    left[i] -= 1;
+                    played.push(episode);
+                }
+            }
+        }
+    }
+    Ok(played)
+}
