@@ -11,12 +11,15 @@ use podracer_dsl::prelude::{Key, Placed, Tensor};
 use podracer_envs::Environment;
 use podracer_envs::host::{Arrival, HostEnvironment, HostSpec};
 use podracer_runtime::{
-    Client, CompileOptions, CompiledEnvironments, ExecutableCache, OptionValue, ProgramOptions,
-    Schedule, SebulbaFunctions, SebulbaLoop, SebulbaOptions, SebulbaRun, SebulbaShape, XlaOptions,
+    Checkpoint, Client, CompileOptions, CompiledEnvironments, ExecutableCache, OptionValue, Origin,
+    ProgramOptions, Schedule, SebulbaFunctions, SebulbaLoop, SebulbaOptions, SebulbaRun,
+    SebulbaShape, XlaOptions,
 };
 use podracer_stdlib::agents::{Agent, Learning};
 use podracer_stdlib::anakin::Learner;
-use podracer_stdlib::sebulba::{ActorFor, ActorLearner, HostLoop, LearnerStateFor, PacketFor};
+use podracer_stdlib::sebulba::{
+    ActorFor, ActorLearner, Carried, HostLoop, LearnerStateFor, PacketFor,
+};
 
 use crate::builder::{self, setters};
 use crate::settings::UsageError;
@@ -178,6 +181,61 @@ impl<A: Agent<Observation = Tensor>> Sebulba<A> {
         seed: u64,
         make: impl FnMut(usize) -> Result<Box<dyn HostEnvironment>>,
     ) -> Result<SebulbaRun> {
+        self.begin(client, environments, Origin::Seed(seed), make)
+    }
+
+    /// [`Sebulba::start`], where [`SebulbaRun::checkpoint`] was called. On as many devices, with the same agent, sizes and
+    /// schedule, what follows is what would have followed: to the bit, if the schedule is deterministic and the environments
+    /// can be put back.
+    ///
+    /// ```no_run
+    /// use podracer::envs::host::{HostEnvironment, NativeCartPole, Pool};
+    /// use podracer::prelude::*;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let batch = || Pool::new(&NativeCartPole::new(500), 16);
+    /// # let spec = batch().spec().clone();
+    /// # let sebulba = Sebulba::new(Ppo::new(spec.observation.clone(), spec.action.clone()));
+    /// let client = Client::cpu(ClientOptions { cpu_devices: Some(2) })?;
+    /// let checkpoints = Checkpoints::new("cartpole-checkpoints", 2);
+    /// let mut run = match checkpoints.latest() {
+    ///     Ok(found) => sebulba.resume(&client, &spec, &found.checkpoint, |_| Ok(Box::new(batch())))?,
+    ///     Err(CheckpointError::None { .. }) => sebulba.start(&client, &spec, 0, |_| Ok(Box::new(batch())))?,
+    ///     Err(error) => return Err(error.into()),
+    /// };
+    /// for _ in 0..10 {
+    ///     run.run(100)?;
+    ///     checkpoints.save(&run.checkpoint()?)?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Sebulba::start`], and a checkpoint that does not fit.
+    #[track_caller]
+    pub fn resume(
+        &self,
+        client: &Client,
+        environments: &HostSpec,
+        checkpoint: &Checkpoint,
+        make: impl FnMut(usize) -> Result<Box<dyn HostEnvironment>>,
+    ) -> Result<SebulbaRun> {
+        self.begin(client, environments, Origin::Checkpoint(checkpoint), make)
+    }
+
+    /// [`Sebulba::start`] or [`Sebulba::resume`].
+    ///
+    /// # Errors
+    /// Theirs.
+    #[track_caller]
+    pub fn begin(
+        &self,
+        client: &Client,
+        environments: &HostSpec,
+        origin: Origin<'_>,
+        make: impl FnMut(usize) -> Result<Box<dyn HostEnvironment>>,
+    ) -> Result<SebulbaRun> {
         let programs = self.trace(environments)?;
         let batches = (0..self.actor_threads())
             .map(make)
@@ -193,7 +251,7 @@ impl<A: Agent<Observation = Tensor>> Sebulba<A> {
             xla: self.xla.clone().unwrap_or_else(rule),
             cache: self.cache.clone().unwrap_or_else(ExecutableCache::user),
         };
-        SebulbaRun::start(&programs, client, &options, batches, seed)
+        SebulbaRun::start(&programs, client, &options, batches, origin)
             .context("cannot start the training")
     }
 
@@ -281,6 +339,7 @@ impl<A: Agent<Observation = Tensor>> SebulbaFunctions for Functions<A> {
     type Learner = Learner<A::Nets, A::Opt>;
     type Experience = A::Experience;
     type Actor = ActorFor<A>;
+    type Carried = Carried<A::Actor>;
     type Packet = PacketFor<A>;
     type Metrics = A::Metrics;
 
@@ -289,6 +348,9 @@ impl<A: Agent<Observation = Tensor>> SebulbaFunctions for Functions<A> {
     }
     fn nets(&self, learner: &Self::Learner) -> A::Nets {
         learner.nets.clone()
+    }
+    fn carried(&self, actor: &ActorFor<A>) -> Carried<A::Actor> {
+        self.agent.carried(actor)
     }
     fn start(&self, key: Key, first: Tensor) -> ActorFor<A> {
         self.agent.start(key, first)

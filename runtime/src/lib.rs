@@ -52,9 +52,9 @@ pub use pjrt::{
 };
 pub use program::{Arguments, Lowered, Pass, Program, ProgramOptions, lower, simplify};
 pub use sebulba::{
-    Activity, Episode, Schedule, SebulbaError, SebulbaFunctions, SebulbaLoop, SebulbaOptions,
-    SebulbaProgram, SebulbaRun, SebulbaShape, SebulbaTransfers, ThreadFailure, ThreadTimes,
-    UpdateReport,
+    Activity, Episode, Origin, Schedule, SebulbaError, SebulbaFunctions, SebulbaLoop,
+    SebulbaOptions, SebulbaProgram, SebulbaRun, SebulbaShape, SebulbaTransfers, ThreadFailure,
+    ThreadTimes, UpdateReport,
 };
 pub use transfers::{Count, TransferCounts, Transfers, process_transfers};
 pub use tree::{Device, DeviceArray, Host, OnDevice, OnHost, Placement};

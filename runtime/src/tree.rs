@@ -57,19 +57,7 @@ impl DeviceArray {
     /// # Errors
     /// [`RuntimeError::Xla`] where the computation of it failed.
     pub fn to_host(&self) -> Result<HostArray, RuntimeError> {
-        let parts = match self.placement {
-            Placement::Replicated => &self.buffers[..1],
-            Placement::Sharded => &self.buffers[..],
-        };
-        if let [only] = parts {
-            return only.to_host();
-        }
-        let (ty, mut bytes) = parts[0].to_host()?.into_parts();
-        for part in &parts[1..] {
-            bytes.extend(part.to_host()?.bytes());
-        }
-        // The parts have one type: the program was compiled for it.
-        HostArray::new(self.placement.global(ty, parts.len()), bytes)
+        gather(self.buffers.iter(), self.placement)
     }
 
     /// Puts on the devices what [`DeviceArray::to_host`] gave of as many; each one's part is `ty`.
@@ -92,6 +80,25 @@ impl DeviceArray {
             placement,
         })
     }
+}
+
+/// What the devices have of a leaf, as a whole on the host.
+pub(crate) fn gather<'a>(
+    parts: impl ExactSizeIterator<Item = &'a Buffer>,
+    placement: Placement,
+) -> Result<HostArray, RuntimeError> {
+    let count = match placement {
+        Placement::Replicated => 1,
+        Placement::Sharded => parts.len(),
+    };
+    let mut parts = parts.take(count).map(Buffer::to_host);
+    let first = parts.next().expect("a leaf has a buffer on every device")?;
+    let (ty, mut bytes) = first.into_parts();
+    for part in parts {
+        bytes.extend(part?.bytes());
+    }
+    // The parts have one type: the program was compiled for it.
+    HostArray::new(placement.global(ty, count), bytes)
 }
 
 /// The kind of leaves that are buffers on devices.

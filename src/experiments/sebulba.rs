@@ -10,8 +10,8 @@ use podracer_dsl::Tensor;
 use podracer_envs::host::{HostEnvironment, HostSpec, NativeEnvironment, Pool};
 use podracer_envs::{Environment, Space};
 use podracer_runtime::{
-    Activity, Checkpoint, Client, ClientOptions, HostArray, OptionValue, Schedule, SebulbaLoop,
-    SebulbaRun, ThreadTimes, UpdateReport, simplify,
+    Activity, Checkpoint, Client, ClientOptions, HostArray, OptionValue, Origin, Schedule,
+    SebulbaLoop, SebulbaRun, ThreadTimes, UpdateReport, simplify,
 };
 use podracer_stdlib::agents::Agent;
 use podracer_stdlib::sebulba::HostLoop;
@@ -155,13 +155,11 @@ impl<A: Agent<Observation = Tensor>> Training for SebulbaTraining<A> {
         xla: &[(String, OptionValue)],
         from: Option<&Checkpoint>,
     ) -> Result<Box<dyn Run>> {
-        if from.is_some() {
-            bail!("not yet")
-        }
-        let run = self.sebulba.clone().xla(xla.to_vec()).start(
+        let origin = from.map_or(Origin::Seed(seed), Origin::Checkpoint);
+        let run = self.sebulba.clone().xla(xla.to_vec()).begin(
             client,
             &self.hosts.spec,
-            seed,
+            origin,
             |_thread| (self.hosts.make)(),
         )?;
         let steps = self.sebulba.actor_threads() * self.hosts.spec.environments;
@@ -170,7 +168,7 @@ impl<A: Agent<Observation = Tensor>> Training for SebulbaTraining<A> {
             run,
             steps_per_update: (steps * self.sebulba.steps()) as u64,
             updates: self.updates_per_call,
-            recent: RecentReturns::default(),
+            recent: RecentReturns::restored(from)?,
         }))
     }
 
@@ -237,7 +235,19 @@ impl Run for TrainingRun {
     }
 
     fn checkpoint(&mut self) -> Result<Checkpoint> {
-        bail!("not yet")
+        let mut checkpoint = self.run.checkpoint()?;
+        self.recent.save(&mut checkpoint)?;
+        Ok(checkpoint)
+    }
+
+    fn caveat(&self) -> Option<String> {
+        let fresh = self.run.fresh_episodes();
+        (fresh > 0).then(|| {
+            format!(
+                "the environments of {fresh} actor thread(s) cannot be put back as they were: they begin fresh episodes, and the run \
+                 is another than without the stop"
+            )
+        })
     }
 
     fn parameters(&self) -> Result<Vec<(String, HostArray)>> {

@@ -21,6 +21,17 @@ pub struct ActorState<A: Tree, X: Tree> {
     pub time: Tensor,
 }
 
+/// What of an [`ActorState`] the next trajectory depends on.
+#[derive(Tree, Clone)]
+pub struct Carried<A: Tree> {
+    /// The agent's state in each environment. `[N, ...]`
+    pub actor: A,
+    /// The last trajectory's keys, from which the next ones come. u32 `[N, 2]`
+    pub keys: Tensor,
+    /// Whether there was one: `T`, and 0 otherwise. i32 `[]`
+    pub time: Tensor,
+}
+
 /// The agent's state in each environment at the start of a trajectory, and the key that all of the trajectory's are drawn
 /// from.
 #[derive(Tree, Clone)]
@@ -177,6 +188,15 @@ impl<A: Agent<Observation = Tensor>> ActorLearner<A> {
             time,
         };
         (action, state)
+    }
+
+    /// What of an actor's state, after a trajectory's last step, the next one depends on.
+    pub fn carried(&self, state: &ActorFor<A>) -> Carried<A::Actor> {
+        Carried {
+            actor: state.actor.clone(),
+            keys: state.start.keys,
+            time: state.time,
+        }
     }
 
     /// The trajectory, after its last step's outcome has arrived: a share of its environments for each learner.

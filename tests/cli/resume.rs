@@ -147,3 +147,33 @@ fn anakin_goes_on_to_the_bit() {
         "--set=train.checkpoint_every=1",
     ]);
 }
+
+#[test]
+fn sebulba_goes_on_to_the_bit() {
+    killed_and_resumed(&[
+        "cartpole-sebulba-ppo",
+        "--steps=6400",
+        "--actors=0",
+        "--learners=1,2",
+        "--set=agent.hidden=[8]",
+        "--set=sebulba.environments=4",
+        "--set=sebulba.unroll=8",
+        "--set=sebulba.updates_per_call=1",
+        "--set=train.checkpoint_every=1",
+    ]);
+}
+
+/// On policy, on one device, with environments of the DSL.
+#[test]
+fn sebulba_without_lag_goes_on_to_the_bit() {
+    killed_and_resumed(&[
+        "catch-ppo",
+        "--steps=3200",
+        "--set=agent.hidden=[8]",
+        "--set=sebulba.environments=4",
+        "--set=sebulba.unroll=8",
+        "--set=sebulba.lag=0",
+        "--set=sebulba.updates_per_call=1",
+        "--set=train.checkpoint_every=1",
+    ]);
+}

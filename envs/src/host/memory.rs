@@ -110,6 +110,27 @@ impl StepMemory {
         }
     }
 
+    /// Writes what [`StepMemory::leaves`] gave of memory for the same spec.
+    ///
+    /// # Panics
+    /// Where the lengths are others.
+    pub fn fill<'a>(&mut self, leaves: impl IntoIterator<Item = &'a [u8]>) {
+        let into = [
+            &mut self.observation,
+            &mut self.reward_bytes,
+            &mut self.terminated,
+            &mut self.truncated,
+            &mut self.next_observation,
+        ];
+        for (into, leaf) in into.into_iter().zip(leaves) {
+            into.copy_from_slice(leaf);
+        }
+        let rewards = self.reward_bytes.as_chunks::<4>().0;
+        for (reward, bytes) in self.reward.iter_mut().zip(rewards) {
+            *reward = f32::from_le_bytes(*bytes);
+        }
+    }
+
     /// The observations' bytes.
     #[must_use]
     pub fn observation(&self) -> &[u8] {

@@ -6,6 +6,7 @@ use crossbeam_channel::Sender;
 use podracer_envs::host::{HostEnvironment, StepMemory};
 
 use super::board::{Activity, Seat};
+use super::boundary::Boundary;
 use super::learner::Episode;
 use super::parameters::Version;
 use super::run::{Schedule, Shared};
@@ -20,6 +21,8 @@ pub(super) struct ActorPrograms {
     pub(super) finish: Executable,
     /// How many leaves the published parameters have.
     pub(super) nets: usize,
+    /// Which leaves of an actor's state the next trajectory depends on.
+    pub(super) carried: Vec<usize>,
 }
 
 /// A trajectory on its way to the learner: handles, and what the host has seen of it.
@@ -45,6 +48,8 @@ pub(super) struct Actor {
     pub(super) shape: SebulbaShape,
     pub(super) schedule: Schedule,
     pub(super) seed: u64,
+    /// Where it goes on.
+    pub(super) from: Option<Boundary>,
     pub(super) queue: Sender<Trajectory>,
 }
 
@@ -63,26 +68,13 @@ impl Actor {
     pub(super) fn run(mut self) -> Result<(), ThreadFailure> {
         let shared = Arc::clone(&self.shared);
         let seat = &shared.seats[self.index];
-        let environments = self.environment.spec().environments;
-        let first = self.index * environments;
-        let key = HostArray::from_slice([2], &[(self.seed >> 32) as u32, self.seed as u32])?;
-        let start = &self.programs.start;
-        let key = start.upload(0, 0, &key)?;
-        let index = start.upload(0, 1, &HostArray::scalar(first as i32))?;
-        let state = only(start.execute(vec![vec![key.into(), index.into()]])?);
-        let mut memory = StepMemory::new(self.environment.spec());
-        seat.begin(Activity::Environment, 0);
-        self.environment
-            .reset(self.seed, first, &mut memory.step())?;
-        seat.begin(Activity::Inference, 0);
-        let mut acting = Acting {
-            arrival: self.upload(&mut memory)?,
-            memory,
-            state,
-            running: vec![Episode::default(); environments],
-        };
+        let (first, mut acting) = self.begin(seat)?;
         // Ends with the run: then there are no parameters to act with, or there is nobody to send to.
-        for number in 0.. {
+        for number in first.. {
+            seat.begin(Activity::Host, 0);
+            shared
+                .boundaries
+                .add(self.index, self.boundary(number, &acting)?);
             let Some(trajectory) = self.trajectory(seat, number, &mut acting)? else {
                 break;
             };
@@ -92,6 +84,63 @@ impl Actor {
             }
         }
         Ok(())
+    }
+
+    /// The number of the first trajectory, and what it begins with.
+    fn begin(&mut self, seat: &Seat) -> Result<(u64, Acting), ThreadFailure> {
+        let environments = self.environment.spec().environments;
+        let first = self.index * environments;
+        let key = HostArray::from_slice([2], &[(self.seed >> 32) as u32, self.seed as u32])?;
+        let start = &self.programs.start;
+        let key = start.upload(0, 0, &key)?;
+        let index = start.upload(0, 1, &HostArray::scalar(first as i32))?;
+        let mut state = only(start.execute(vec![vec![key.into(), index.into()]])?);
+        let mut memory = StepMemory::new(self.environment.spec());
+        let mut running = vec![Episode::default(); environments];
+        let mut number = 0;
+        seat.begin(Activity::Environment, 0);
+        match self.from.take() {
+            None => self
+                .environment
+                .reset(self.seed, first, &mut memory.step())?,
+            Some(from) => {
+                number = from.number;
+                for (&leaf, array) in self.programs.carried.iter().zip(&from.carried) {
+                    state[leaf] = Buffer::from_host(array, state[leaf].device())?;
+                }
+                if let Some(snapshot) = &from.environment {
+                    self.environment.restore(snapshot)?;
+                    memory = from.memory;
+                    running = from.running;
+                } else {
+                    // Other episodes than those that began the run, before which all others end.
+                    let seed = self.seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                    self.environment.reset(seed, first, &mut memory.step())?;
+                    memory.step().terminated.fill(1);
+                }
+            }
+        }
+        seat.begin(Activity::Inference, 0);
+        let acting = Acting {
+            arrival: self.upload(&mut memory)?,
+            memory,
+            state,
+            running,
+        };
+        Ok((number, acting))
+    }
+
+    /// What the trajectory that is about to begin depends on.
+    fn boundary(&self, number: u64, acting: &Acting) -> Result<Boundary, ThreadFailure> {
+        let leaves = self.programs.carried.iter();
+        let carried = leaves.map(|&leaf| acting.state[leaf].to_host());
+        Ok(Boundary {
+            number,
+            carried: carried.collect::<Result<_, _>>()?,
+            memory: acting.memory.clone(),
+            running: acting.running.clone(),
+            environment: self.environment.snapshot()?,
+        })
     }
 
     /// Acts one trajectory; none where the run is over.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use podracer_dsl::prelude::TraceErrors;
 use podracer_envs::host::HostError;
 
-use crate::RuntimeError;
+use crate::{CheckpointError, RuntimeError};
 
 /// Why a run of Sebulba does not start, or ended.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +16,9 @@ pub enum SebulbaError {
     /// What the runtime says, outside of the threads.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
+    /// A checkpoint that is of another run.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
     /// Sizes, devices or environments that do not fit together.
     #[error("{0}")]
     Options(String),

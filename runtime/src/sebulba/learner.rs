@@ -10,7 +10,8 @@ use super::parameters::Version;
 use super::run::Shared;
 use super::{SebulbaShape, ThreadFailure};
 use crate::pjrt::Device;
-use crate::{Argument, Buffer, Executable, RuntimeError};
+use crate::tree::gather;
+use crate::{Argument, Buffer, Executable, HostArray, Placement, RuntimeError};
 
 /// An episode that ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -38,22 +39,31 @@ pub struct UpdateReport {
     pub queued: usize,
 }
 
+/// What the learner is to do.
+pub(super) enum Order {
+    /// So many updates.
+    Update(u64),
+    /// Give the leaves of its state.
+    Show(Sender<Result<Vec<HostArray>, RuntimeError>>),
+}
+
 /// What the learner thread is made of.
 pub(super) struct Learner {
     pub(super) shared: Arc<Shared>,
     pub(super) program: Arc<Executable>,
     /// The leaves of the state on each learner device.
     pub(super) state: Vec<Vec<Buffer>>,
-    /// How many they are; the metrics come after them.
-    pub(super) state_leaves: usize,
+    /// How they are placed; the metrics come after them.
+    pub(super) placements: Vec<Placement>,
     /// Which of the leaves are published.
     pub(super) nets: Vec<usize>,
     pub(super) actors: Vec<Device>,
     pub(super) shape: SebulbaShape,
     /// One for each actor thread.
     pub(super) queues: Vec<Receiver<Trajectory>>,
-    /// How many updates to do.
-    pub(super) orders: Receiver<u64>,
+    /// The updates that made its state.
+    pub(super) updates: u64,
+    pub(super) orders: Receiver<Order>,
     pub(super) reports: Sender<UpdateReport>,
 }
 
@@ -62,26 +72,41 @@ impl Learner {
     pub(super) fn run(mut self) -> Result<(), ThreadFailure> {
         let shared = Arc::clone(&self.shared);
         let seat = &shared.seats[self.shape.threads];
-        let mut update = 0;
         loop {
             seat.begin(Activity::Idle, 0);
-            let Ok(ordered) = self.orders.recv() else {
-                return Ok(());
+            let ordered = match self.orders.recv() {
+                Ok(Order::Update(ordered)) => ordered,
+                Ok(Order::Show(to)) => {
+                    seat.begin(Activity::Host, 0);
+                    // Who has asked may be gone.
+                    let _ = to.send(self.show());
+                    continue;
+                }
+                Err(_) => return Ok(()),
             };
             for _ in 0..ordered {
                 if shared.is_closed() {
                     return Ok(());
                 }
-                let Some(mut report) = self.update(update)? else {
+                let Some(mut report) = self.update(self.updates)? else {
                     return Ok(());
                 };
-                report.update = update;
-                update += 1;
+                report.update = self.updates;
+                self.updates += 1;
                 if self.reports.send(report).is_err() {
                     return Ok(());
                 }
             }
         }
+    }
+
+    /// The leaves of the state, those of all devices together.
+    fn show(&self) -> Result<Vec<HostArray>, RuntimeError> {
+        let leaves = self.placements.iter().enumerate();
+        let leaves = leaves.map(|(leaf, &placement)| {
+            gather(self.state.iter().map(|leaves| &leaves[leaf]), placement)
+        });
+        leaves.collect()
     }
 
     /// One update, with one trajectory of every actor thread; none where one of them has ended.
@@ -121,7 +146,7 @@ impl Learner {
         let mut results = self.program.execute(arguments)?;
         let metrics: Vec<Vec<Buffer>> = results
             .iter_mut()
-            .map(|leaves| leaves.split_off(self.state_leaves))
+            .map(|leaves| leaves.split_off(self.placements.len()))
             .collect();
         self.state = results;
         for leaf in &metrics[0] {

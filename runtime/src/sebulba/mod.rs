@@ -10,12 +10,16 @@
 //! - A trajectory never passes through the host. Queues carry handles.
 //! - Threads wait for each other only on channels and in [`parameters`], which all close when one thread ends: no failure
 //!   of a thread leaves another one waiting.
+//! - A checkpoint is of the moment between two updates, wherever the actors are: see [`boundary`].
 //! - Each thread is at any moment in one [`Activity`], and the time in all of them adds up to its life.
 
 mod actor;
 mod board;
+mod boundary;
+mod compile;
 mod error;
 mod learner;
+mod origin;
 mod parameters;
 mod programs;
 mod run;
@@ -23,5 +27,6 @@ mod run;
 pub use board::{Activity, ThreadTimes};
 pub use error::{SebulbaError, ThreadFailure};
 pub use learner::{Episode, UpdateReport};
+pub use origin::Origin;
 pub use programs::{SebulbaFunctions, SebulbaLoop, SebulbaProgram, SebulbaShape};
 pub use run::{Schedule, SebulbaOptions, SebulbaRun, SebulbaTransfers};

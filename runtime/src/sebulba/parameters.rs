@@ -26,10 +26,11 @@ struct Versions {
 }
 
 impl Parameters {
-    pub(super) fn new(first: Version, kept: usize) -> Self {
+    /// These, the latest at the end, and of all that are published so many.
+    pub(super) fn new(versions: impl IntoIterator<Item = Version>, kept: usize) -> Self {
         Parameters {
             versions: Mutex::new(Versions {
-                latest: VecDeque::from([Arc::new(first)]),
+                latest: versions.into_iter().map(Arc::new).collect(),
                 closed: false,
             }),
             changed: Condvar::new(),
@@ -75,6 +76,11 @@ impl Parameters {
     /// The last version published, closed or not.
     pub(super) fn last(&self) -> Option<Arc<Version>> {
         self.lock().latest.back().cloned()
+    }
+
+    /// All that are kept, the latest at the end.
+    pub(super) fn all(&self) -> Vec<Arc<Version>> {
+        self.lock().latest.iter().cloned().collect()
     }
 
     /// Ends all waiting.

@@ -9,8 +9,8 @@ use podracer_dsl::trace_replicated;
 use podracer_envs::host::{Arrival, HostSpec};
 
 use super::SebulbaError;
-use crate::RuntimeError;
 use crate::program::{Lowered, lower};
+use crate::{Placement, RuntimeError};
 
 /// What Sebulba schedules: functions of the DSL, each a program.
 pub trait SebulbaFunctions {
@@ -22,6 +22,8 @@ pub trait SebulbaFunctions {
     type Experience: Tree;
     /// What an actor thread keeps on its device.
     type Actor: Tree;
+    /// What of it the next trajectory depends on.
+    type Carried: Tree;
     /// What an actor thread sends to a learner device.
     type Packet: Tree;
     /// Scalars of an update, f32 `[]`.
@@ -33,6 +35,8 @@ pub trait SebulbaFunctions {
     fn nets(&self, learner: &Self::Learner) -> Self::Nets;
     /// An actor thread at the start of a run, from the run's key and the global index of its first environment. i32 `[]`
     fn start(&self, key: Key, first: Tensor) -> Self::Actor;
+    /// The leaves of an actor's state that the next trajectory depends on, as they are, before its first step.
+    fn carried(&self, actor: &Self::Actor) -> Self::Carried;
     /// One inference: the outcome of the last step goes in, the actions of the next come out.
     fn act(&self, nets: &Self::Nets, actor: Self::Actor, arrival: Arrival)
     -> (Tensor, Self::Actor);
@@ -70,8 +74,10 @@ pub struct SebulbaLoop {
     pub(super) learn: SebulbaProgram,
     /// Which leaves of the learner's state are published, and how they are called.
     pub(super) nets: Vec<(usize, String)>,
-    /// How many leaves the learner's state has.
-    pub(super) state_leaves: usize,
+    /// The same of the actor's state that is carried from trajectory to trajectory.
+    pub(super) carried: Vec<(usize, String)>,
+    /// The leaves of the learner's state: path, type on each device, placement.
+    pub(super) state: Vec<(String, TensorType, Placement)>,
     /// How the metrics are called.
     pub(super) metrics: Vec<String>,
 }
@@ -112,6 +118,7 @@ impl SebulbaLoop {
             functions.nets(&state.replicated)
         })?;
         let (nets, actor) = (picked.results().clone(), start.results().clone());
+        let carried = trace((actor.clone(),), |(actor,)| functions.carried(&actor))?;
         let arrival = environments.arrival();
         let act = trace((&nets, &actor, &arrival), |(nets, actor, arrival)| {
             functions.act(&nets, actor, arrival)
@@ -141,8 +148,9 @@ impl SebulbaLoop {
         let (learnt, metrics) = &**learn.results();
         same("`learn` changes the learner's state", &learner, learnt)?;
         Ok(SebulbaLoop {
-            nets: published(&picked)?,
-            state_leaves: learner.leaves().len(),
+            nets: positions("nets", &picked)?,
+            carried: positions("carried", &carried)?,
+            state: placed(&learner),
             metrics: names(metrics),
             init: lowered(name, "init", shape.learners, &init)?,
             start: lowered(name, "start", 1, &start)?,
@@ -158,6 +166,15 @@ impl SebulbaLoop {
     #[must_use]
     pub fn shape(&self) -> SebulbaShape {
         self.shape
+    }
+
+    /// Paths and types of what is carried from trajectory to trajectory.
+    pub(super) fn carried_types(&self) -> Vec<(String, TensorType)> {
+        let results = &self.start.lowered.module.results;
+        let carried = self.carried.iter();
+        carried
+            .map(|(leaf, path)| (path.clone(), results[*leaf].clone()))
+            .collect()
     }
 
     /// What the actor threads run over and over, and what the learner does.
@@ -180,8 +197,23 @@ fn lowered<A: Tree, R: Tree>(
     })
 }
 
-/// Which of the arguments are the results.
-fn published<A: Tree, N: Tree>(
+/// The leaves of the learner's state.
+fn placed<L: Tree, E: Tree>(state: &Spec<Placed<L, E>>) -> Vec<(String, TensorType, Placement)> {
+    let replicated = state.replicated.leaves().len();
+    let leaf = |(index, (path, ty)): (usize, (Path, TensorType))| {
+        let placement = if index < replicated {
+            Placement::Replicated
+        } else {
+            Placement::Sharded
+        };
+        (path.to_string(), ty, placement)
+    };
+    state.leaves().into_iter().enumerate().map(leaf).collect()
+}
+
+/// Which of the arguments are the results of the function of this name.
+fn positions<A: Tree, N: Tree>(
+    function: &str,
     picked: &Traced<A, N>,
 ) -> Result<Vec<(usize, String)>, SebulbaError> {
     let func = picked.func();
@@ -191,7 +223,7 @@ fn published<A: Tree, N: Tree>(
             let leaf = func.params.iter().position(|param| param == result);
             leaf.map(|leaf| (leaf, name.clone())).ok_or_else(|| {
                 SebulbaError::Options(format!(
-                    "`nets` must give leaves of the learner's state as they are, and `{name}` is computed"
+                    "`{function}` must give leaves of the state as they are, and `{name}` is computed"
                 ))
             })
         })

@@ -1,9 +1,9 @@
 //! A run: its threads begin, work and end.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle, ScopedJoinHandle};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
@@ -11,14 +11,14 @@ use podracer_envs::host::{HostEnvironment, panic_message};
 
 use super::actor::{Actor, ActorPrograms};
 use super::board::{Activity, Seat, ThreadTimes};
-use super::learner::{Learner, UpdateReport, published};
+use super::boundary::Boundaries;
+use super::compile::{Programs, compile};
+use super::learner::{Learner, Order, UpdateReport, published};
+use super::origin::{Origin, Restored, named, save};
 use super::parameters::Parameters;
-use super::programs::SebulbaProgram;
 use super::{SebulbaError, SebulbaLoop, ThreadFailure};
-use crate::anakin::quick;
 use crate::{
-    Client, CompileOptions, Executable, ExecutableCache, HostArray, OptionValue, ProgramOptions,
-    RuntimeError, TransferCounts,
+    Checkpoint, Client, Executable, ExecutableCache, HostArray, OptionValue, TransferCounts,
 };
 
 /// Which parameters a trajectory is acted with.
@@ -59,6 +59,7 @@ pub(super) struct Shared {
     /// Those of the actor threads, and then the learner's.
     pub(super) seats: Vec<Seat>,
     pub(super) parameters: Parameters,
+    pub(super) boundaries: Boundaries,
     closed: AtomicBool,
     /// The first failure.
     failure: Mutex<Option<SebulbaError>>,
@@ -88,11 +89,15 @@ pub struct SebulbaRun {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     /// Dropped to end the learner.
-    orders: Option<Sender<u64>>,
+    orders: Option<Sender<Order>>,
     reports: Receiver<UpdateReport>,
     patience: Duration,
-    names: Vec<String>,
-    metrics: Vec<String>,
+    programs: SebulbaLoop,
+    /// Whether the schedule says which parameters a trajectory is acted with.
+    lagging: bool,
+    seed: u64,
+    updates: u64,
+    fresh_episodes: usize,
     actors: Vec<Arc<ActorPrograms>>,
     learn: Arc<Executable>,
     compile_time: Duration,
@@ -110,42 +115,28 @@ pub struct SebulbaTransfers {
 }
 
 impl SebulbaRun {
-    /// Compiles the programs and starts the threads. There is one batch of environments for each actor thread.
+    /// Compiles the programs and starts the threads, at the beginning or where a checkpoint was taken. There is one batch of
+    /// environments for each actor thread.
     ///
     /// # Errors
-    /// [`SebulbaError::Options`] for sizes, devices or environments that do not fit the programs; [`SebulbaError::Runtime`].
+    /// [`SebulbaError::Options`] for sizes, devices or environments that do not fit the programs; [`SebulbaError::Checkpoint`];
+    /// [`SebulbaError::Runtime`].
     pub fn start(
         programs: &SebulbaLoop,
         client: &Client,
         options: &SebulbaOptions,
         environments: Vec<Box<dyn HostEnvironment>>,
-        seed: u64,
+        origin: Origin<'_>,
     ) -> Result<Self, SebulbaError> {
         check(programs, options, &environments)?;
         let began = Instant::now();
         let shape = programs.shape;
-        let compiler = Compiler { client, options };
-        // XLA compiles each program on one thread for the most part.
-        let (init, learn, actor_programs) = thread::scope(|scope| {
-            let compile = |program, devices, once| {
-                scope.spawn(move || compiler.compile(program, devices, once))
-            };
-            let init = compile(&programs.init, &options.learners, true);
-            let learn = compile(&programs.learn, &options.learners, false);
-            let actors = options.actors.chunks(1).map(|device| {
-                let start = compile(&programs.start, device, true);
-                let act = compile(&programs.act, device, false);
-                let finish = compile(&programs.finish, device, false);
-                Ok(Arc::new(ActorPrograms {
-                    start: joined(start)?,
-                    act: joined(act)?,
-                    finish: joined(finish)?,
-                    nets: programs.nets.len(),
-                }))
-            });
-            let actors = actors.collect::<Result<Vec<_>, RuntimeError>>()?;
-            Ok::<_, RuntimeError>((joined(init)?, Arc::new(joined(learn)?), actors))
-        })?;
+        let fresh = matches!(origin, Origin::Seed(_));
+        let Programs {
+            init,
+            learn,
+            actors: actor_programs,
+        } = compile(programs, client, options, fresh)?;
         let compile_time = began.elapsed();
 
         let devices = |indices: &[usize]| {
@@ -153,17 +144,30 @@ impl SebulbaRun {
             devices.collect::<Result<Vec<_>, _>>()
         };
         let (actors, learners) = (devices(&options.actors)?, devices(&options.learners)?);
-        let key = HostArray::from_slice([2], &[(seed >> 32) as u32, seed as u32])?;
-        let keys =
-            (0..shape.learners).map(|replica| Ok(vec![init.upload(replica, 0, &key)?.into()]));
-        let keys = keys.collect::<Result<Vec<_>, RuntimeError>>()?;
-        let state = init.execute(keys).map_err(RuntimeError::from)?;
         let nets: Vec<usize> = programs.nets.iter().map(|(leaf, _)| *leaf).collect();
-        let first = published(&state[0], &nets, &actors, 0)?;
-        let kept = match options.schedule {
-            Schedule::Deterministic { lag } => lag + 1,
-            Schedule::FreeRunning => 1,
+        let restored = match origin {
+            Origin::Seed(seed) => Restored::first(programs, init.as_ref(), seed)?,
+            Origin::Checkpoint(checkpoint) => {
+                Restored::read(programs, options, checkpoint, (&actors, &learners))?
+            }
         };
+        let Restored {
+            seed,
+            updates,
+            state,
+            mut versions,
+            boundaries,
+        } = restored;
+        versions.push(published(&state[0], &nets, &actors, updates)?);
+        // A thread begins its next trajectory before the learner has taken the last one that it may act.
+        let (kept, kept_boundaries) = match options.schedule {
+            Schedule::Deterministic { lag } => (lag + 1, lag + 2),
+            Schedule::FreeRunning => (1, 1),
+        };
+        let fresh_episodes = boundaries.iter().flatten();
+        let fresh_episodes = fresh_episodes
+            .filter(|from| from.environment.is_none())
+            .count();
         let device_of = |thread: usize| thread % actors.len();
         let mut seats: Vec<Seat> = (0..shape.threads)
             .map(|thread| {
@@ -174,7 +178,8 @@ impl SebulbaRun {
         seats.push(Seat::new("the learner".to_owned()));
         let shared = Arc::new(Shared {
             seats,
-            parameters: Parameters::new(first, kept),
+            parameters: Parameters::new(versions, kept),
+            boundaries: Boundaries::new(shape.threads, kept_boundaries),
             closed: AtomicBool::new(false),
             failure: Mutex::new(None),
         });
@@ -188,15 +193,19 @@ impl SebulbaRun {
             orders: Some(orders),
             reports,
             patience: options.patience,
-            names: programs.nets.iter().map(|(_, name)| name.clone()).collect(),
-            metrics: programs.metrics.clone(),
+            programs: programs.clone(),
+            lagging: matches!(options.schedule, Schedule::Deterministic { .. }),
+            seed,
+            updates,
+            fresh_episodes,
             actors: actor_programs.clone(),
             learn: Arc::clone(&learn),
             compile_time,
         };
         let mut queues = Vec::new();
         // A thread that cannot be started ends those that were: `run` is dropped.
-        for (index, environment) in environments.into_iter().enumerate() {
+        let threads = environments.into_iter().zip(boundaries).enumerate();
+        for (index, (environment, from)) in threads {
             let (queue, received) = bounded(options.queue);
             queues.push(received);
             let device = device_of(index);
@@ -210,6 +219,7 @@ impl SebulbaRun {
                 shape,
                 schedule: options.schedule,
                 seed,
+                from,
                 queue,
             };
             run.spawn(index, move || actor.run())?;
@@ -218,7 +228,8 @@ impl SebulbaRun {
             shared: Arc::clone(&shared),
             program: learn,
             state,
-            state_leaves: programs.state_leaves,
+            placements: programs.state.iter().map(|leaf| leaf.2).collect(),
+            updates,
             nets,
             actors,
             shape,
@@ -267,11 +278,14 @@ impl SebulbaRun {
     pub fn run(&mut self, updates: usize) -> Result<Vec<UpdateReport>, SebulbaError> {
         let orders = self.orders.as_ref().ok_or(SebulbaError::Over)?;
         // Where the learner has ended, the reports say so.
-        let _ = orders.send(updates as u64);
+        let _ = orders.send(Order::Update(updates as u64));
         let mut reports = Vec::with_capacity(updates);
         while reports.len() < updates {
             match self.reports.recv_timeout(self.patience.min(LOOK)) {
-                Ok(report) => reports.push(report),
+                Ok(report) => {
+                    self.updates = report.update + 1;
+                    reports.push(report);
+                }
                 Err(RecvTimeoutError::Timeout) => {
                     if let Some(stalled) = self.stalled() {
                         self.shared.fail(stalled);
@@ -328,15 +342,60 @@ impl SebulbaRun {
     /// [`SebulbaError::Runtime`].
     pub fn parameters(&self) -> Result<Vec<(String, HostArray)>, SebulbaError> {
         let last = self.shared.parameters.last().ok_or(SebulbaError::Over)?;
-        let leaves = self.names.iter().zip(&last.leaves[0]);
-        let named = leaves.map(|(name, leaf)| Ok((name.clone(), leaf.to_host()?)));
-        named.collect()
+        Ok(named(&self.programs.nets, &last.leaves[0])?)
+    }
+
+    /// All that the next updates depend on, after those that were done: [`SebulbaRun::start`] goes on from it. With a
+    /// deterministic schedule, and environments that can be put back, what follows is what would have followed, to the bit.
+    ///
+    /// # Errors
+    /// As [`SebulbaRun::run`].
+    pub fn checkpoint(&mut self) -> Result<Checkpoint, SebulbaError> {
+        let orders = self.orders.as_ref().ok_or(SebulbaError::Over)?;
+        let (to, shown) = bounded(1);
+        // Where the learner has ended, nothing is shown.
+        let _ = orders.send(Order::Show(to));
+        let until = Instant::now() + self.patience;
+        let state = loop {
+            match shown.recv_timeout(self.patience.min(LOOK)) {
+                Ok(state) => break state?,
+                Err(RecvTimeoutError::Timeout) if Instant::now() < until => {}
+                Err(_) => return Err(self.end(Duration::ZERO)),
+            }
+        };
+        let number = self.lagging.then_some(self.updates);
+        let mut boundaries = Vec::new();
+        while boundaries.len() < self.programs.shape.threads {
+            // The thread has been there, or is about to: its last trajectory was taken.
+            match self.shared.boundaries.get(boundaries.len(), number) {
+                Some(boundary) => boundaries.push(boundary),
+                None if self.shared.is_closed() || Instant::now() > until => {
+                    return Err(self.end(Duration::ZERO));
+                }
+                None => thread::sleep(Duration::from_millis(1)),
+            }
+        }
+        let versions = self.shared.parameters.all();
+        save(
+            &self.programs,
+            (self.seed, self.updates),
+            state,
+            &versions,
+            &boundaries,
+        )
+    }
+
+    /// How many actor threads have begun fresh episodes although the run goes on from a checkpoint: their environments
+    /// cannot be put back.
+    #[must_use]
+    pub fn fresh_episodes(&self) -> usize {
+        self.fresh_episodes
     }
 
     /// The names of [`UpdateReport::metrics`].
     #[must_use]
     pub fn metric_names(&self) -> &[String] {
-        &self.metrics
+        &self.programs.metrics
     }
 
     /// Where the time of each thread went: those of the actor threads, and then the learner's.
@@ -424,46 +483,5 @@ fn check(
             environments[thread].spec()
         )),
         None => Ok(()),
-    }
-}
-
-fn joined(
-    thread: ScopedJoinHandle<'_, Result<Executable, RuntimeError>>,
-) -> Result<Executable, RuntimeError> {
-    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
-}
-
-#[derive(Clone, Copy)]
-struct Compiler<'a> {
-    client: &'a Client,
-    options: &'a SebulbaOptions,
-}
-
-impl Compiler<'_> {
-    fn compile(
-        &self,
-        program: &SebulbaProgram,
-        devices: &[usize],
-        once: bool,
-    ) -> Result<Executable, RuntimeError> {
-        let options = ProgramOptions {
-            compile: CompileOptions {
-                replicas: devices.len(),
-                device_assignment: Some(devices.to_vec()),
-                xla: self.options.xla.clone(),
-            },
-            cache: self.options.cache.clone(),
-            ..ProgramOptions::default()
-        };
-        let options = if once {
-            quick(&options, self.client.platform())
-        } else {
-            options
-        };
-        let module = &program.lowered.module;
-        let (executable, _) = options
-            .cache
-            .compile(self.client, module, &options.compile)?;
-        Ok(executable)
     }
 }

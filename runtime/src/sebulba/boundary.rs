@@ -1,0 +1,149 @@
+//! Where actor threads can go on: what each had before its last trajectories.
+//!
+//! An actor is ahead of the learner, by how much depends on the moment. So each thread leaves what a trajectory begins with
+//! before it acts it, and a checkpoint takes the trajectory that the learner's next update is of. What was acted beyond is
+//! acted again, with the same parameters, keys and environments.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use podracer_dsl::prelude::{Path, TensorType};
+use podracer_envs::host::{HostSpec, StepMemory};
+
+use super::learner::Episode;
+use crate::{Checkpoint, CheckpointError, HostArray, RuntimeError};
+
+/// An actor thread between two trajectories.
+pub(super) struct Boundary {
+    /// The number of the trajectory that begins.
+    pub(super) number: u64,
+    /// The leaves of its state that are carried.
+    pub(super) carried: Vec<HostArray>,
+    /// The last step.
+    pub(super) memory: StepMemory,
+    /// The episodes under way.
+    pub(super) running: Vec<Episode>,
+    /// The environments, where they can be put back.
+    pub(super) environment: Option<Vec<u8>>,
+}
+
+/// The last boundaries of every actor thread.
+pub(super) struct Boundaries {
+    threads: Vec<Mutex<VecDeque<Arc<Boundary>>>>,
+    kept: usize,
+}
+
+impl Boundaries {
+    pub(super) fn new(threads: usize, kept: usize) -> Self {
+        let threads = (0..threads).map(|_| Mutex::default()).collect();
+        Boundaries { threads, kept }
+    }
+
+    pub(super) fn add(&self, thread: usize, boundary: Boundary) {
+        let mut kept = self.threads[thread]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        kept.push_back(Arc::new(boundary));
+        let surplus = kept.len().saturating_sub(self.kept);
+        kept.drain(..surplus);
+    }
+
+    /// That before a trajectory of this number, or else the last one; none where the thread is not there yet.
+    pub(super) fn get(&self, thread: usize, number: Option<u64>) -> Option<Arc<Boundary>> {
+        let kept = self.threads[thread]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        match number {
+            None => kept.back().cloned(),
+            Some(number) => kept.iter().find(|one| one.number == number).cloned(),
+        }
+    }
+}
+
+/// How the parts of an actor thread are called in a checkpoint.
+fn part(thread: usize, what: &str) -> String {
+    format!("actors[{thread}].{what}")
+}
+
+impl Boundary {
+    /// Adds it to a checkpoint. `carried` are the paths of what is carried.
+    pub(super) fn save(
+        &self,
+        thread: usize,
+        carried: &[(String, TensorType)],
+        spec: &HostSpec,
+        checkpoint: &mut Checkpoint,
+    ) -> Result<(), RuntimeError> {
+        let paths = carried.iter().map(|(path, _)| path.clone());
+        checkpoint.insert(
+            &part(thread, "carried."),
+            paths.zip(self.carried.iter().cloned()),
+        );
+        let Some(environment) = &self.environment else {
+            return Ok(());
+        };
+        let mut memory = self.memory.clone();
+        let arrived = memory.leaves().zip(arrival(spec));
+        let arrived =
+            arrived.map(|(bytes, (path, ty))| Ok((path, HostArray::new(ty, bytes.to_vec())?)));
+        checkpoint.insert(
+            &part(thread, "arrival."),
+            arrived.collect::<Result<Vec<_>, RuntimeError>>()?,
+        );
+        let returns: Vec<f32> = self.running.iter().map(|one| one.episode_return).collect();
+        let lengths: Vec<u32> = self.running.iter().map(|one| one.length).collect();
+        let running = [
+            ("returns", HostArray::from_slice([returns.len()], &returns)?),
+            ("lengths", HostArray::from_slice([lengths.len()], &lengths)?),
+            (
+                "environment",
+                HostArray::from_slice([environment.len()], environment)?,
+            ),
+        ];
+        let running = running.map(|(name, array)| (name.to_owned(), array));
+        checkpoint.insert(&part(thread, ""), running);
+        Ok(())
+    }
+
+    /// Reads it from a checkpoint: that before the trajectory of the next update.
+    pub(super) fn read(
+        checkpoint: &Checkpoint,
+        thread: usize,
+        carried: &[(String, TensorType)],
+        spec: &HostSpec,
+    ) -> Result<Self, CheckpointError> {
+        let carried = checkpoint.part(&part(thread, "carried."), carried)?;
+        let mut boundary = Boundary {
+            number: checkpoint.updates,
+            carried: carried.into_iter().cloned().collect(),
+            memory: StepMemory::new(spec),
+            running: vec![Episode::default(); spec.environments],
+            environment: None,
+        };
+        let Some(environment) = checkpoint.arrays.get(&part(thread, "environment")) else {
+            return Ok(boundary);
+        };
+        boundary.environment = Some(environment.to_vec()?);
+        let arrived = checkpoint.part(&part(thread, "arrival."), &arrival(spec))?;
+        boundary
+            .memory
+            .fill(arrived.iter().map(|array| array.bytes()));
+        let (returns, lengths) = (part(thread, "returns"), part(thread, "lengths"));
+        let returns = checkpoint.array(&returns)?.to_vec()?;
+        let lengths = checkpoint.array(&lengths)?.to_vec()?;
+        for (episode, (episode_return, length)) in boundary
+            .running
+            .iter_mut()
+            .zip(returns.into_iter().zip(lengths))
+        {
+            (episode.episode_return, episode.length) = (episode_return, length);
+        }
+        Ok(boundary)
+    }
+}
+
+/// Paths and types of a step.
+fn arrival(spec: &HostSpec) -> Vec<(String, TensorType)> {
+    let leaf = |(path, ty): (Path, TensorType)| (path.to_string(), ty);
+    spec.arrival().leaves().into_iter().map(leaf).collect()
+}

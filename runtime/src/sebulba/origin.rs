@@ -1,0 +1,157 @@
+//! Where a run begins: with a seed, or with what a checkpoint has of one.
+
+use std::sync::Arc;
+
+use podracer_dsl::prelude::TensorType;
+
+use super::boundary::Boundary;
+use super::parameters::Version;
+use super::{Schedule, SebulbaError, SebulbaLoop, SebulbaOptions};
+use crate::tree::DeviceArray;
+use crate::{Buffer, Checkpoint, CheckpointError, Executable, HostArray, RuntimeError, pjrt};
+
+/// Where a run begins.
+#[derive(Clone, Copy, Debug)]
+pub enum Origin<'a> {
+    /// At the beginning, from which all randomness comes.
+    Seed(u64),
+    /// Where [`SebulbaRun::checkpoint`](super::SebulbaRun::checkpoint) was called.
+    Checkpoint(&'a Checkpoint),
+}
+
+/// The part of a checkpoint that the learner's state is.
+const STATE: &str = "state.";
+/// The run's seed: what cannot be put back begins anew with it.
+const SEED: &str = "seed";
+
+/// The part that the parameters after so many updates are.
+fn version(number: u64) -> String {
+    format!("published[{number}].")
+}
+
+/// What the threads of a run begin with.
+pub(super) struct Restored {
+    pub(super) seed: u64,
+    /// The updates that were done.
+    pub(super) updates: u64,
+    /// The learner's, on each of its devices.
+    pub(super) state: Vec<Vec<Buffer>>,
+    /// What actors act with besides the learner's present parameters, the oldest first.
+    pub(super) versions: Vec<Version>,
+    /// Of each actor thread.
+    pub(super) boundaries: Vec<Option<Boundary>>,
+}
+
+impl Restored {
+    pub(super) fn first(
+        programs: &SebulbaLoop,
+        init: Option<&Executable>,
+        seed: u64,
+    ) -> Result<Self, RuntimeError> {
+        let init = init.expect("a run that begins with a seed has the program for it");
+        let key = HostArray::from_slice([2], &[(seed >> 32) as u32, seed as u32])?;
+        let keys = (0..programs.shape.learners)
+            .map(|replica| Ok(vec![init.upload(replica, 0, &key)?.into()]));
+        Ok(Restored {
+            seed,
+            updates: 0,
+            state: init.execute(keys.collect::<Result<Vec<_>, RuntimeError>>()?)?,
+            versions: Vec::new(),
+            boundaries: (0..programs.shape.threads).map(|_| None).collect(),
+        })
+    }
+
+    pub(super) fn read(
+        programs: &SebulbaLoop,
+        options: &SebulbaOptions,
+        checkpoint: &Checkpoint,
+        (actors, learners): (&[pjrt::Device], &[pjrt::Device]),
+    ) -> Result<Self, SebulbaError> {
+        let whole = programs.state.iter().map(|(path, ty, placement)| {
+            (path.clone(), placement.global(ty.clone(), learners.len()))
+        });
+        let arrays = checkpoint.part(STATE, &whole.collect::<Vec<_>>())?;
+        let mut state: Vec<Vec<Buffer>> = learners.iter().map(|_| Vec::new()).collect();
+        for (array, (_, ty, placement)) in arrays.into_iter().zip(&programs.state) {
+            let leaf = DeviceArray::from_host(array, ty, *placement, learners)?;
+            for (leaves, buffer) in state.iter_mut().zip(leaf.buffers) {
+                leaves.push(buffer);
+            }
+        }
+        let updates = checkpoint.updates;
+        let oldest = match options.schedule {
+            Schedule::Deterministic { lag } => updates.saturating_sub(lag as u64),
+            Schedule::FreeRunning => updates,
+        };
+        let nets = types(&programs.nets, |leaf| programs.state[leaf].1.clone());
+        let versions = (oldest..updates).map(|number| {
+            let arrays = checkpoint.part(&version(number), &nets)?;
+            let on = |device| {
+                let leaves = arrays.iter().map(|array| Buffer::from_host(array, device));
+                leaves.collect::<Result<Vec<_>, _>>()
+            };
+            let leaves = actors.iter().map(on).collect::<Result<_, _>>()?;
+            Ok(Version { number, leaves })
+        });
+        let carried = programs.carried_types();
+        let boundary = |thread| {
+            let spec = &programs.environments;
+            Boundary::read(checkpoint, thread, &carried, spec).map(Some)
+        };
+        let boundaries = (0..programs.shape.threads).map(boundary);
+        Ok(Restored {
+            seed: checkpoint.array(SEED)?.item()?,
+            updates,
+            state,
+            versions: versions.collect::<Result<_, CheckpointError>>()?,
+            boundaries: boundaries.collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// What [`Restored::read`] reads.
+pub(super) fn save(
+    programs: &SebulbaLoop,
+    (seed, updates): (u64, u64),
+    state: Vec<HostArray>,
+    versions: &[Arc<Version>],
+    boundaries: &[Arc<Boundary>],
+) -> Result<Checkpoint, SebulbaError> {
+    let mut checkpoint = Checkpoint {
+        updates,
+        ..Checkpoint::default()
+    };
+    checkpoint.insert("", [(SEED.to_owned(), HostArray::scalar(seed))]);
+    let paths = programs.state.iter().map(|(path, ..)| path.clone());
+    checkpoint.insert(STATE, paths.zip(state));
+    // The last version is the learner's.
+    for old in versions.iter().filter(|old| old.number < updates) {
+        checkpoint.insert(&version(old.number), named(&programs.nets, &old.leaves[0])?);
+    }
+    let carried = programs.carried_types();
+    for (thread, boundary) in boundaries.iter().enumerate() {
+        boundary.save(thread, &carried, &programs.environments, &mut checkpoint)?;
+    }
+    Ok(checkpoint)
+}
+
+/// Buffers on the host, by the names of their leaves.
+pub(super) fn named(
+    names: &[(usize, String)],
+    leaves: &[Buffer],
+) -> Result<Vec<(String, HostArray)>, RuntimeError> {
+    let leaves = names.iter().zip(leaves);
+    let named = leaves.map(|((_, name), leaf)| Ok((name.clone(), leaf.to_host()?)));
+    named.collect()
+}
+
+/// The paths of some leaves with the types that they have.
+pub(super) fn types(
+    leaves: &[(usize, String)],
+    of: impl Fn(usize) -> TensorType,
+) -> Vec<(String, TensorType)> {
+    let leaves = leaves.iter();
+    leaves
+        .map(|(leaf, path)| (path.clone(), of(*leaf)))
+        .collect()
+}
