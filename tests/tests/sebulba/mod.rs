@@ -1,5 +1,6 @@
 //! Actors and learners on devices of their own: what they compute, what they move, and how they end.
 
+mod checkpoints;
 mod equality;
 mod faults;
 mod leaks;

@@ -1,0 +1,147 @@
+//! A run that goes on from a checkpoint, and what it cannot go on from.
+
+use podracer::sebulba::Sebulba;
+use podracer_envs::host::HostEnvironment;
+use podracer_runtime::{
+    Checkpoint, Checkpoints, Client, ExecutableCache, HostArray, Schedule, SebulbaRun,
+};
+use podracer_stdlib::agents::Ppo;
+use podracer_stdlib::optim::Sgd;
+
+use super::{ENVIRONMENTS, cartpoles, parameters, small, spec, start, with};
+use crate::loops;
+
+fn resume(
+    sebulba: &Sebulba<Ppo<Sgd>>,
+    client: &Client,
+    checkpoint: &Checkpoint,
+) -> anyhow::Result<SebulbaRun> {
+    sebulba.resume(client, &spec(), checkpoint, |_| {
+        Ok(Box::new(cartpoles(ENVIRONMENTS)))
+    })
+}
+
+/// Four threads, by way of a file, at several moments: before the lag is full and after it.
+#[test]
+fn what_follows_a_checkpoint_is_what_would_have_followed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = ExecutableCache::at(folder.path().join("programs"), u64::MAX);
+    let sebulba = small().actors(&[0, 1]).learners(&[2, 3]).cache(cache);
+    for lag in 0..3 {
+        let sebulba = sebulba.clone().schedule(Schedule::Deterministic { lag });
+        let mut alone = start(&sebulba, 4, 7);
+        let reports = alone.run(7).expect("some updates");
+        let expected = parameters(&alone);
+        drop(alone);
+
+        let checkpoints = Checkpoints::new(folder.path().join(lag.to_string()), 1);
+        let mut run = start(&sebulba, 4, 7);
+        let client = loops::client(4);
+        for updates in [0, 1, 2, 3, 1] {
+            let done = checkpoints
+                .latest()
+                .map_or(0, |found| found.checkpoint.updates) as usize;
+            let again = run.run(updates).expect("some updates");
+            for (again, report) in again.iter().zip(&reports[done..]) {
+                assert_eq!(
+                    (again.update, &again.metrics, &again.episodes, again.lag),
+                    (report.update, &report.metrics, &report.episodes, report.lag),
+                    "lag {lag}"
+                );
+            }
+            let checkpoint = run.checkpoint().expect("a checkpoint");
+            checkpoints.save(&checkpoint).expect("it is written");
+            let found = checkpoints.latest().expect("it is read");
+            assert_eq!(found.checkpoint.arrays, checkpoint.arrays);
+            assert_eq!(run.fresh_episodes(), 0);
+            run = resume(&sebulba, &client, &found.checkpoint).expect("it goes on");
+        }
+        assert_eq!(parameters(&run), expected, "lag {lag}");
+        // The checkpoint of what goes on is that of what would have gone on.
+        let mut alone = start(&sebulba, 4, 7);
+        alone.run(7).expect("some updates");
+        let checkpoint = alone.checkpoint().expect("a checkpoint");
+        let latest = checkpoints.latest().expect("it is read").checkpoint;
+        assert_eq!(latest.arrays, checkpoint.arrays, "lag {lag}");
+    }
+}
+
+/// Actors are ahead by what the schedule lets them, and a checkpoint waits for nobody.
+#[test]
+fn a_free_running_run_goes_on_too() {
+    let sebulba = small().schedule(Schedule::FreeRunning);
+    let mut run = start(&sebulba, 2, 1);
+    run.run(5).expect("some updates");
+    let checkpoint = run.checkpoint().expect("a checkpoint");
+    let learnt = parameters(&run);
+    let mut run = resume(&sebulba, &loops::client(2), &checkpoint).expect("it goes on");
+    assert_eq!(parameters(&run), learnt);
+    let reports = run.run(5).expect("some more");
+    assert_eq!(reports[0].update, 5);
+    assert!(reports.iter().all(|report| report.lag >= 0.0));
+}
+
+/// The wrapper has no snapshot.
+#[test]
+fn environments_that_cannot_be_put_back_begin_fresh_episodes() {
+    let batch = |_| -> anyhow::Result<Box<dyn HostEnvironment>> { Ok(Box::new(with(|| Ok(())))) };
+    let client = loops::client(2);
+    let mut run = small().start(&client, &spec(), 3, batch).expect("a run");
+    run.run(2).expect("some updates");
+    let checkpoint = run.checkpoint().expect("a checkpoint");
+    assert!(!checkpoint.arrays.contains_key("actors[0].environment"));
+    let learnt = parameters(&run);
+    let resumed = || {
+        let mut run = small()
+            .resume(&client, &spec(), &checkpoint, batch)
+            .expect("it goes on");
+        assert_eq!(
+            (run.fresh_episodes(), parameters(&run)),
+            (2, learnt.clone())
+        );
+        run.run(2).expect("some more");
+        parameters(&run)
+    };
+    let once = resumed();
+    assert_eq!(resumed(), once);
+    run.run(2).expect("some more");
+    assert_ne!(parameters(&run), once);
+}
+
+#[test]
+fn a_checkpoint_of_another_run_says_what_does_not_fit() {
+    let mut run = start(&small(), 2, 1);
+    run.run(2).expect("some updates");
+    let good = run.checkpoint().expect("a checkpoint");
+    let client = loops::client(4);
+    let problem = |sebulba: &Sebulba<Ppo<Sgd>>, checkpoint: &Checkpoint| {
+        let error = resume(sebulba, &client, checkpoint).err();
+        format!("{:#}", error.expect("it does not fit"))
+    };
+    let said = problem(&small().actors(&[0, 2]), &good);
+    assert!(said.contains("it has no `actors[2].carried."), "{said}");
+    let said = problem(&small().schedule(Schedule::Deterministic { lag: 2 }), &good);
+    assert!(said.contains("it has no `published[0]."), "{said}");
+    let mut other = good.clone();
+    let weight = other.arrays.keys().find(|name| name.contains("weight"));
+    let weight = weight.expect("a weight").clone();
+    other
+        .arrays
+        .insert(weight.clone(), HostArray::scalar(1.0f32));
+    let said = problem(&small(), &other);
+    assert!(
+        said.contains(&format!("`{weight}` is f32[] and must be f32[")),
+        "{said}"
+    );
+    let mut torn = good.clone();
+    let environment = HostArray::from_slice([3], &[1u8, 2, 3]).expect("bytes");
+    torn.arrays
+        .insert("actors[1].environment".to_owned(), environment);
+    let mut run = resume(&small(), &client, &torn).expect("only its thread reads that");
+    let said = run.run(1).expect_err("it cannot be put back").to_string();
+    assert!(
+        said.contains("actor thread 1") && said.contains("the snapshot cannot be restored"),
+        "{said}"
+    );
+    assert!(run.checkpoint().is_err());
+}
