@@ -177,3 +177,100 @@ fn sebulba_without_lag_goes_on_to_the_bit() {
         "--set=train.checkpoint_every=1",
     ]);
 }
+
+/// A small run, of so many steps.
+fn small(folder: &Path, steps: &str) -> Vec<OsString> {
+    train(
+        &["catch-ppo", steps, "--set=train.checkpoint_every=16"],
+        folder,
+    )
+}
+
+/// Ctrl-C is the same. The run is stopped wherever it is: while it compiles, or in any call.
+#[test]
+fn a_signal_stops_a_run_with_a_checkpoint() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = folder.path().join("run");
+    let mut child = command(&small(&run, "--steps=1000000000"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    // It listens for signals before it makes the folder.
+    while !run.join("config.toml").exists() {
+        assert!(child.try_wait().expect("a child").is_none());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let kill = Command::new("kill").arg(child.id().to_string()).status();
+    assert!(kill.expect("kill runs").success());
+    let output = child.wait_with_output().expect("a child");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    assert!(said.contains("` goes on"), "{said}");
+    let stopped: Value = serde_json::from_slice(&output.stdout).expect("a JSON object");
+    assert_eq!(stopped["interrupted"], true);
+    let mut resume = command(&resume(&run));
+    let steps = stopped["env_steps"].as_u64().expect("a number") + 16 * 2048;
+    let resumed = result(resume.arg("--steps").arg(steps.to_string()));
+    assert_eq!(resumed["resumed_from_update"], stopped["updates"]);
+    assert_eq!(
+        metrics(&run).len() as u64,
+        resumed["updates"].as_u64().expect("a number")
+    );
+}
+
+/// Files may not grow beyond 32 KiB, which checkpoints do and nothing else.
+#[test]
+fn a_disk_that_is_full_leaves_the_last_checkpoint() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = folder.path().join("run");
+    result(&mut command(&small(&run, "--steps=32768")));
+    let script = "trap '' XFSZ; ulimit -f 32; exec \"$0\" resume \"$1\" --steps 98304 --json";
+    let mut limited = Command::new("bash");
+    limited.args(["-c", script, env!("CARGO_BIN_EXE_podracer")]);
+    let output = limited.arg(&run).output().expect("bash runs");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let way_back = format!(
+        "`podracer resume {}` goes on after 16 updates",
+        run.display()
+    );
+    for part in [
+        "error: no checkpoint after 32 updates",
+        &way_back,
+        "checkpoints/unfinished/arrays.safetensors`: File too large",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let whole = result(&mut command(&resume(&run)));
+    assert_eq!(
+        (&whole["resumed_from_update"], &whole["updates"]),
+        (&16.into(), &48.into())
+    );
+    assert_eq!(metrics(&run).len(), 48);
+}
+
+/// One process at a time works at a run.
+#[test]
+fn a_run_that_is_under_way_is_left_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = folder.path().join("run");
+    let mut child = command(&small(&run, "--steps=1000000000"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program runs");
+    while !has_checkpoint(&run) {
+        assert!(child.try_wait().expect("a child").is_none());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let output = command(&resume(&run)).output().expect("the program runs");
+    child.kill().expect("it can be killed");
+    child.wait().expect("a child");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("metrics.jsonl`: the run is under way"),
+        "{said}"
+    );
+}

@@ -253,32 +253,36 @@ impl Checkpoints {
         synchronise(&self.folder)
     }
 
-    /// The youngest checkpoint that is whole.
+    /// The youngest checkpoint that is whole. Another process may write into the folder meanwhile.
     ///
     /// # Errors
     /// [`CheckpointError::None`] without any; [`CheckpointError::Damaged`] where none is whole: of the youngest;
     /// [`CheckpointError::Format`].
     pub fn latest(&self) -> Result<Found, CheckpointError> {
-        let mut skipped = Vec::new();
-        for (_, path) in self.all()?.into_iter().rev() {
-            match read(&path) {
-                Ok(checkpoint) => {
-                    return Ok(Found {
-                        checkpoint,
-                        path,
-                        skipped,
-                    });
+        loop {
+            let all = self.all()?;
+            let mut skipped = Vec::new();
+            for (_, path) in all.iter().rev() {
+                match read(path) {
+                    Ok(checkpoint) => {
+                        return Ok(Found {
+                            checkpoint,
+                            path: path.clone(),
+                            skipped,
+                        });
+                    }
+                    Err(error @ CheckpointError::Damaged { .. }) => skipped.push(error),
+                    Err(error) => return Err(error),
                 }
-                Err(error @ CheckpointError::Damaged { .. }) => skipped.push(error),
-                Err(error) => return Err(error),
+            }
+            // What is not whole may be on its way out, because there are younger ones by now.
+            if self.all()? == all {
+                let none = || CheckpointError::None {
+                    folder: self.folder.clone(),
+                };
+                return Err(skipped.into_iter().next().unwrap_or_else(none));
             }
         }
-        Err(skipped
-            .into_iter()
-            .next()
-            .unwrap_or_else(|| CheckpointError::None {
-                folder: self.folder.clone(),
-            }))
     }
 
     /// Those that are there, in the order in which they were written.

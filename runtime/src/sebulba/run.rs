@@ -286,26 +286,25 @@ impl SebulbaRun {
                     self.updates = report.update + 1;
                     reports.push(report);
                 }
-                Err(RecvTimeoutError::Timeout) => {
-                    if let Some(stalled) = self.stalled() {
-                        self.shared.fail(stalled);
-                        return Err(self.end(Duration::ZERO));
-                    }
-                }
+                Err(RecvTimeoutError::Timeout) => self.expect_motion()?,
                 Err(RecvTimeoutError::Disconnected) => return Err(self.end(self.patience)),
             }
         }
         Ok(reports)
     }
 
-    /// Whether no thread has begun anything new for too long.
-    fn stalled(&self) -> Option<SebulbaError> {
+    /// Ends the run where no thread has begun anything new for too long.
+    fn expect_motion(&mut self) -> Result<(), SebulbaError> {
         let doing: Vec<_> = self.shared.seats.iter().filter_map(Seat::doing).collect();
-        let latest = doing.iter().map(|(since, _)| *since).max()?;
-        (latest.elapsed() > self.patience).then(|| SebulbaError::Stalled {
+        let latest = doing.iter().map(|(since, _)| *since).max();
+        if latest.is_none_or(|latest| latest.elapsed() <= self.patience) {
+            return Ok(());
+        }
+        self.shared.fail(SebulbaError::Stalled {
             after: self.patience,
             doing: doing.into_iter().map(|(_, doing)| doing).collect(),
-        })
+        });
+        Err(self.end(Duration::ZERO))
     }
 
     /// Ends the threads, waiting for each up to `patience`, and gives the failure.
@@ -355,12 +354,11 @@ impl SebulbaRun {
         let (to, shown) = bounded(1);
         // Where the learner has ended, nothing is shown.
         let _ = orders.send(Order::Show(to));
-        let until = Instant::now() + self.patience;
         let state = loop {
             match shown.recv_timeout(self.patience.min(LOOK)) {
                 Ok(state) => break state?,
-                Err(RecvTimeoutError::Timeout) if Instant::now() < until => {}
-                Err(_) => return Err(self.end(Duration::ZERO)),
+                Err(RecvTimeoutError::Timeout) => self.expect_motion()?,
+                Err(RecvTimeoutError::Disconnected) => return Err(self.end(self.patience)),
             }
         };
         let number = self.lagging.then_some(self.updates);
@@ -369,10 +367,11 @@ impl SebulbaRun {
             // The thread has been there, or is about to: its last trajectory was taken.
             match self.shared.boundaries.get(boundaries.len(), number) {
                 Some(boundary) => boundaries.push(boundary),
-                None if self.shared.is_closed() || Instant::now() > until => {
-                    return Err(self.end(Duration::ZERO));
+                None if self.shared.is_closed() => return Err(self.end(self.patience)),
+                None => {
+                    self.expect_motion()?;
+                    thread::sleep(Duration::from_millis(1));
                 }
-                None => thread::sleep(Duration::from_millis(1)),
             }
         }
         let versions = self.shared.parameters.all();
