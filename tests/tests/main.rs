@@ -2,6 +2,7 @@
 
 mod anakin;
 mod constants;
+mod evaluation;
 mod golden_ops;
 mod gradients;
 mod loops;

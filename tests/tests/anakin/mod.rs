@@ -1,5 +1,6 @@
 //! The training loop on devices: what it moves, what it costs, and that it computes the same wherever it runs.
 
+mod checkpoints;
 mod determinism;
 mod errors;
 mod log;

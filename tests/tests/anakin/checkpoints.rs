@@ -1,0 +1,98 @@
+//! States that go through a checkpoint and on, and those that do not fit.
+
+use crate::loops::{self, Size, TINY};
+use podracer_dsl::prelude::Tree;
+use podracer_envs::Catch;
+use podracer_runtime::{AnakinState, Checkpoint, Checkpoints, Host, HostArray};
+use podracer_stdlib::optim::adam;
+
+const CATCH: Catch = Catch {
+    rows: 3,
+    columns: 3,
+};
+
+fn checkpoint<R: Tree, S: Tree>(state: &AnakinState<R, S>) -> Checkpoint {
+    let mut checkpoint = Checkpoint::default();
+    checkpoint.insert("state.", loops::named(state));
+    checkpoint
+}
+
+fn values<T: Tree>(tree: &Host<T>) -> Vec<(String, HostArray)> {
+    let mut values = Vec::new();
+    tree.visit(|path, leaf| values.push((path.to_string(), leaf.clone())));
+    values
+}
+
+/// Two devices, by way of a file.
+#[test]
+fn updates_after_a_checkpoint_are_those_that_would_have_followed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let checkpoints = Checkpoints::new(folder.path(), 1);
+    let agent = loops::online(&CATCH, adam(1e-2));
+    let size = Size {
+        replicas: 2,
+        environments: 4,
+        ..TINY
+    };
+    let anakin = loops::compiled(&loops::client(2), &CATCH, &agent, size);
+    let mut state = anakin.init(3).expect("a seed");
+    for _ in 0..3 {
+        (state, _) = anakin.run(state).expect("an update");
+    }
+    let saved = checkpoint(&state);
+    checkpoints.save(&saved).expect("it is written");
+    let (state, metrics) = anakin.run(state).expect("an update");
+
+    // On another client: nothing is left of the first one's memory.
+    let anakin = loops::compiled(&loops::client(2), &CATCH, &agent, size);
+    let found = checkpoints.latest().expect("it is read");
+    let restored = anakin
+        .restore(&found.checkpoint, "state.")
+        .expect("it fits");
+    assert_eq!(checkpoint(&restored), saved);
+    let (again, same) = anakin.run(restored).expect("an update");
+    assert_eq!(checkpoint(&again), checkpoint(&state));
+    assert_eq!(values(&same), values(&metrics));
+}
+
+#[test]
+fn checkpoints_of_other_programs_are_refused() {
+    let client = loops::client(1);
+    let agent = loops::online(&CATCH, adam(1e-2));
+    let anakin = loops::compiled(&client, &CATCH, &agent, TINY);
+    let good = checkpoint(&anakin.init(0).expect("a seed"));
+    let refused = |checkpoint: &Checkpoint| {
+        let error = anakin.restore(checkpoint, "state.").err();
+        error.expect("it does not fit").to_string()
+    };
+    let mut larger = good.clone();
+    let lanes = larger
+        .arrays
+        .iter_mut()
+        .find(|(name, _)| name.contains("sharded.lanes"));
+    let (name, lanes) = lanes.expect("environments have states");
+    let name = name.clone();
+    *lanes = HostArray::from_slice([3], &[0i32; 3]).expect("three");
+    let said = refused(&larger);
+    assert!(
+        said.contains(&format!("`{name}` is i32[3] and must be ")),
+        "{said}"
+    );
+    let mut deeper = good.clone();
+    let weight = good
+        .arrays
+        .iter()
+        .find(|(name, _)| name.contains("layers[1].weight"));
+    let (name, weight) = weight.expect("a layer");
+    let further = name.replace("layers[1]", "layers[2]");
+    deeper.arrays.insert(further.clone(), weight.clone());
+    let said = refused(&deeper);
+    assert!(
+        said.contains(&format!("it has `{further}`, which there is no place for")),
+        "{said}"
+    );
+    let mut shallower = good.clone();
+    shallower.arrays.remove(name);
+    let said = refused(&shallower);
+    assert!(said.contains(&format!("it has no `{name}`")), "{said}");
+}
