@@ -144,7 +144,7 @@ fn anakin_goes_on_to_the_bit() {
         "--devices=2",
         "--set=agent.hidden=[8]",
         "--set=anakin.updates_per_call=1",
-        "--set=train.checkpoint_every=1",
+        "--set=train.checkpoint_every=5",
     ]);
 }
 
@@ -163,13 +163,13 @@ fn sebulba_goes_on_to_the_bit() {
     ]);
 }
 
-/// On policy, on one device, with environments of the DSL.
+/// On policy, on one device, with an LSTM and environments of the DSL.
 #[test]
 fn sebulba_without_lag_goes_on_to_the_bit() {
     killed_and_resumed(&[
-        "catch-ppo",
+        "memory-impala",
         "--steps=3200",
-        "--set=agent.hidden=[8]",
+        "--set=agent.lstm=8",
         "--set=sebulba.environments=4",
         "--set=sebulba.unroll=8",
         "--set=sebulba.lag=0",
