@@ -223,7 +223,7 @@ impl<A: Tree, R: Tree> Program<A, R> {
     /// checkpoint.
     ///
     /// # Errors
-    /// [`CheckpointError::Misfit`] for another tree, or one of another number of devices; [`CheckpointError::Runtime`].
+    /// [`CheckpointError::Misfit`] for another tree or other types; [`CheckpointError::Runtime`].
     pub fn restore(
         &self,
         checkpoint: &Checkpoint,

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use podracer_dsl::prelude::{Path, TensorType};
+use podracer_dsl::prelude::{DType, Path, TensorType};
 use podracer_envs::host::{HostSpec, StepMemory};
 
 use super::learner::Episode;
@@ -60,6 +60,11 @@ impl Boundaries {
     }
 }
 
+/// The running episodes' returns so far, and their lengths.
+const RETURNS: &str = "returns";
+const LENGTHS: &str = "lengths";
+const ENVIRONMENT: &str = "environment";
+
 /// How the parts of an actor thread are called in a checkpoint.
 fn part(thread: usize, what: &str) -> String {
     format!("actors[{thread}].{what}")
@@ -92,16 +97,16 @@ impl Boundary {
         );
         let returns: Vec<f32> = self.running.iter().map(|one| one.episode_return).collect();
         let lengths: Vec<u32> = self.running.iter().map(|one| one.length).collect();
-        let running = [
-            ("returns", HostArray::from_slice([returns.len()], &returns)?),
-            ("lengths", HostArray::from_slice([lengths.len()], &lengths)?),
+        for (what, leaf) in [
+            (RETURNS, HostArray::from_slice([returns.len()], &returns)?),
+            (LENGTHS, HostArray::from_slice([lengths.len()], &lengths)?),
             (
-                "environment",
+                ENVIRONMENT,
                 HostArray::from_slice([environment.len()], environment)?,
             ),
-        ];
-        let running = running.map(|(name, array)| (name.to_owned(), array));
-        checkpoint.insert(&part(thread, ""), running);
+        ] {
+            checkpoint.insert("", [(part(thread, what), leaf)]);
+        }
         Ok(())
     }
 
@@ -117,10 +122,10 @@ impl Boundary {
             number: checkpoint.updates,
             carried: carried.into_iter().cloned().collect(),
             memory: StepMemory::new(spec),
-            running: vec![Episode::default(); spec.environments],
+            running: Vec::new(),
             environment: None,
         };
-        let Some(environment) = checkpoint.arrays.get(&part(thread, "environment")) else {
+        let Some(environment) = checkpoint.arrays.get(&part(thread, ENVIRONMENT)) else {
             return Ok(boundary);
         };
         boundary.environment = Some(environment.to_vec()?);
@@ -128,16 +133,21 @@ impl Boundary {
         boundary
             .memory
             .fill(arrived.iter().map(|array| array.bytes()));
-        let (returns, lengths) = (part(thread, "returns"), part(thread, "lengths"));
-        let returns = checkpoint.array(&returns)?.to_vec()?;
-        let lengths = checkpoint.array(&lengths)?.to_vec()?;
-        for (episode, (episode_return, length)) in boundary
-            .running
-            .iter_mut()
-            .zip(returns.into_iter().zip(lengths))
-        {
-            (episode.episode_return, episode.length) = (episode_return, length);
-        }
+        let each = |what, dtype| {
+            let ty = TensorType::new(dtype, [spec.environments]);
+            let array = checkpoint.part(&part(thread, what), &[(String::new(), ty)])?;
+            Ok::<_, CheckpointError>(array[0])
+        };
+        let returns = each(RETURNS, DType::F32)?.to_vec()?;
+        let lengths = each(LENGTHS, DType::U32)?.to_vec()?;
+        let running = returns.into_iter().zip(lengths);
+        boundary.running = running
+            .map(|(episode_return, length)| Episode {
+                episode_return,
+                length,
+                ..Episode::default()
+            })
+            .collect();
         Ok(boundary)
     }
 }

@@ -159,7 +159,7 @@ impl SebulbaRun {
             boundaries,
         } = restored;
         versions.push(published(&state[0], &nets, &actors, updates)?);
-        // A thread begins its next trajectory before the learner has taken the last one that it may act.
+        // A thread may act `lag` trajectories more than the learner has taken, and leaves a boundary after the last one too.
         let (kept, kept_boundaries) = match options.schedule {
             Schedule::Deterministic { lag } => (lag + 1, lag + 2),
             Schedule::FreeRunning => (1, 1),

@@ -1,6 +1,7 @@
 //! States that go through a checkpoint and on, and those that do not fit.
 
 use crate::loops::{self, Size, TINY};
+use podracer::anakin::Anakin;
 use podracer_dsl::prelude::Tree;
 use podracer_envs::Catch;
 use podracer_runtime::{AnakinState, Checkpoint, Checkpoints, Host, HostArray};
@@ -95,4 +96,29 @@ fn checkpoints_of_other_programs_are_refused() {
     shallower.arrays.remove(name);
     let said = refused(&shallower);
     assert!(said.contains(&format!("it has no `{name}`")), "{said}");
+}
+
+/// What the builder saves says how many devices it was of: sharded leaves would fit others.
+#[test]
+fn another_number_of_devices_is_refused() {
+    let agent = loops::online(&CATCH, adam(1e-2));
+    let anakin = Anakin::new(CATCH, agent)
+        .environments(2)
+        .unroll(4)
+        .updates_per_call(1);
+    let anakin = anakin.compile_with(&loops::client(1), &loops::options(1));
+    let anakin = anakin.expect("the loop compiles");
+    let state = anakin.init(0).expect("a seed");
+    let mut saved = anakin.checkpoint(&state, 7).expect("a checkpoint");
+    assert_eq!(saved.updates, 7);
+    let restored = anakin.restore(&saved).expect("it fits");
+    assert_eq!(anakin.checkpoint(&restored, 7).expect("another"), saved);
+    let devices = HostArray::scalar(2u64);
+    saved.arrays.insert("devices".to_owned(), devices);
+    let said = anakin.restore(&saved).err().expect("it is refused");
+    let said = said.to_string();
+    assert!(
+        said.contains("it is of 2 device(s) and the program is for 1"),
+        "{said}"
+    );
 }
