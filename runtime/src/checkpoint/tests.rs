@@ -72,7 +72,8 @@ fn a_damaged_checkpoint_gives_way_to_the_one_before() {
     };
     let gone = |path: &Path| fs::remove_file(path.join(MANIFEST)).unwrap();
     let cut = |path: &Path| fs::write(path.join(MANIFEST), "{\"format\": 1").unwrap();
-    let cases: [(fn(&Path), &str); 4] = [
+    type Damage = fn(&Path);
+    let cases: [(Damage, &str); 4] = [
         (truncated, "`arrays.safetensors` has 20 bytes and had "),
         (flipped, "`arrays.safetensors` has the sha256 "),
         (gone, "it has no `manifest.json`"),
