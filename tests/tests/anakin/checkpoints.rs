@@ -115,7 +115,7 @@ fn another_number_of_devices_is_refused() {
     assert_eq!(anakin.checkpoint(&restored, 7).expect("another"), saved);
     let devices = HostArray::scalar(2u64);
     saved.arrays.insert("devices".to_owned(), devices);
-    let said = anakin.restore(&saved).err().expect("it is refused");
+    let said = anakin.restore(&saved).expect_err("it is refused");
     let said = said.to_string();
     assert!(
         said.contains("it is of 2 device(s) and the program is for 1"),
