@@ -48,25 +48,24 @@ impl Conv2d {
         x + self.bias
     }
 
-    /// `[batch.., rows, height, columns, width, in]`, where windows lie side by side and fill the image.
+    /// `[batch.., rows, height, columns, width, in]`, where windows lie side by side and fill the image: `Valid`
+    /// and `Same` pad nothing then.
     fn apart(&self, image: &[usize]) -> Option<Vec<usize>> {
         let (batch, &[down, across, channels]) = image.split_last_chunk()?;
         let [height, width] = self.strides;
-        let window = self.kernel.shape()[..2] == self.strides;
-        let fills =
-            height * width > 0 && down.is_multiple_of(height) && across.is_multiple_of(width);
-        let parts = [
-            down / height.max(1),
-            height,
-            across / width.max(1),
-            width,
-            channels,
-        ];
-        (window && fills).then(|| [batch, &parts].concat())
+        let apart = self.kernel.shape()[..2] == self.strides
+            && height * width > 0
+            && down.is_multiple_of(height)
+            && across.is_multiple_of(width)
+            && !matches!(self.padding, Padding::Explicit(_));
+        apart.then(|| {
+            let parts = [down / height, height, across / width, width, channels];
+            [batch, &parts].concat()
+        })
     }
 
     /// Windows that share nothing are the rows of one product, which XLA multiplies several times faster on a CPU than it
-    /// convolves, and its gradient more so. (Such windows need no padding, whatever it is.)
+    /// convolves, and its gradient more so.
     fn product(&self, x: Tensor, parts: &[usize]) -> Tensor {
         let kernel = self.kernel.shape();
         let inside = kernel[..3].iter().product();

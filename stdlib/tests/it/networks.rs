@@ -49,8 +49,9 @@ fn windows_that_share_nothing_convolve_all_the_same() {
         let convolves = traced.func().to_string().contains("convolution");
         (values.expect("arguments fit"), convolves)
     };
-    for padding in [Padding::Valid, Padding::Same] {
-        let (products, convolves) = of(&|x, kernel| {
+    let explicit = Padding::Explicit(vec![(2, 0), (0, 3)]);
+    for padding in [Padding::Valid, Padding::Same, explicit] {
+        let (layers, convolves) = of(&|x, kernel| {
             let layer = Conv2d {
                 kernel,
                 bias: zeros(F32, [5]),
@@ -59,10 +60,10 @@ fn windows_that_share_nothing_convolve_all_the_same() {
             };
             layer.apply(x)
         });
-        assert!(!convolves);
+        assert_eq!(convolves, matches!(padding, Padding::Explicit(_)));
         let (expected, convolves) = of(&|x, kernel| conv2d(x, kernel, [2, 3], padding.clone()));
         assert!(convolves);
-        for (got, expected) in products.iter().zip(&expected) {
+        for (got, expected) in layers.iter().zip(&expected) {
             close("values and gradients", got, expected, 1e-5);
         }
     }
