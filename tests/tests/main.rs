@@ -6,6 +6,7 @@ mod evaluation;
 mod golden_ops;
 mod gradients;
 mod loops;
+mod programs;
 mod recompute;
 mod replicas;
 mod sebulba;

@@ -6,7 +6,7 @@
 //! - A bound is known of every float, and kept small: no value is infinite, and differences keep most of their digits.
 //! - A program is a function of its choices, and fewer or smaller choices make simpler programs: proptest shrinks those.
 
-use crate::conformance::Random;
+use super::Random;
 use podracer_compiler::ops::{Direction, DotDimensions};
 use podracer_compiler::{Array, Builder, DType, Func, Scalar, TensorType, Var};
 
@@ -49,8 +49,8 @@ pub struct Frame<'a, 'c> {
     pub depth: usize,
 }
 
-/// A program and arguments for it.
-pub fn program(numbers: &[u32]) -> (Func, Vec<Array>) {
+/// A program of at least so many steps, and arguments for it.
+pub fn program(numbers: &[u32], least_steps: usize) -> (Func, Vec<Array>) {
     let mut choices = Choices {
         numbers: numbers.iter(),
     };
@@ -61,7 +61,7 @@ pub fn program(numbers: &[u32]) -> (Func, Vec<Array>) {
     for _ in 0..choices.below(3) {
         types.push(any_type(&mut choices));
     }
-    let steps = 1 + choices.below(8);
+    let steps = least_steps + choices.below(8);
     let params: Vec<(TensorType, f64)> = types.iter().map(|ty| (ty.clone(), 1.0)).collect();
     let mut frame = Frame::new(&mut choices, &params, 2);
     (0..steps).for_each(|_| frame.step());

@@ -5,6 +5,7 @@
 mod generate;
 mod regions;
 
+use crate::conformance::Random;
 use crate::conformance::batching::check_batch;
 use crate::conformance::first_order::{check_adjoint, check_jvp};
 use crate::conformance::passes;
@@ -74,7 +75,7 @@ fn check(func: &Func, inputs: &[Array]) -> Result<(), String> {
 /// Runs the check and says how it failed, with the program.
 fn outcome(numbers: &[u32]) -> Result<(), String> {
     let run = || {
-        let (func, inputs) = generate::program(numbers);
+        let (func, inputs) = generate::program(numbers, 1);
         let arguments: Vec<String> = inputs.iter().map(ToString::to_string).collect();
         let checked = catch_unwind(AssertUnwindSafe(|| check(&func, &inputs)));
         let checked = checked.unwrap_or_else(|panic| Err(message(&*panic)));

@@ -229,6 +229,11 @@ impl Op for Cond {
                 results,
             });
         }
+        // Where there is no choice, nothing is chosen. (MLIR would take an op with one region, of a dialect that it does
+        // not know, for a table of symbols, and look there for the functions that the branch calls.)
+        if let [only] = &self.branches[..] {
+            return lower_func(hlo, only, &inputs[1..]);
+        }
         // stablehlo.case takes the last branch for every index outside of its range.
         let low = hlo_splat(hlo, &ty, Scalar::Int(0));
         let high = hlo_splat(hlo, &ty, Scalar::Int(self.branches.len() as i128 - 1));
