@@ -80,6 +80,12 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
         })
     }
 
+    /// The function from the run's key to the state at its start, traced.
+    #[must_use]
+    pub fn traced_init(&self) -> &Traced<(Tensor,), Placed<R, S>> {
+        &self.init
+    }
+
     /// The traced loop.
     #[must_use]
     pub fn traced(&self) -> &Traced<In<R, S>, Out<R, S, M, E>> {
@@ -167,8 +173,13 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
         let (init, run) = (init?, run?);
         let compile_time = start.elapsed();
         Ok(AnakinProgram {
-            init: Program::new(&self.init, state_placements, init, compile_time),
-            run: Program::new(&self.run, all, run, compile_time),
+            init: Program::new(
+                self.init.results().clone(),
+                state_placements,
+                init,
+                compile_time,
+            ),
+            run: Program::new(self.run.results().clone(), all, run, compile_time),
         })
     }
 }

@@ -55,6 +55,9 @@ pub enum RuntimeError {
         /// The number of devices.
         devices: usize,
     },
+    /// StableHLO text that cannot become a program.
+    #[error("{0}")]
+    StableHlo(String),
     /// The declared types of a module are not those it was compiled to.
     #[error("the module's {place} is declared as {declared} and is {actual}")]
     Signature {

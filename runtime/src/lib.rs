@@ -32,6 +32,7 @@ mod program;
 mod proto;
 mod sebulba;
 mod serialized;
+mod stablehlo;
 mod transfers;
 mod tree;
 
@@ -50,7 +51,8 @@ pub use pjrt::{
     Argument, Buffer, Client, ClientOptions, Compiled, Event, Executable, ExecuteError,
     MemoryStats, NamedValue, Plugin, Topology,
 };
-pub use program::{Arguments, Lowered, Pass, Program, ProgramOptions, lower, simplify};
+pub use podracer_mlir::{Donation, ModuleSpec};
+pub use program::{Arguments, Lowered, Pass, Program, ProgramOptions, lower, lower_kept, simplify};
 pub use sebulba::{
     Activity, Episode, Origin, Schedule, SebulbaError, SebulbaFunctions, SebulbaLoop,
     SebulbaOptions, SebulbaProgram, SebulbaRun, SebulbaShape, SebulbaTransfers, ThreadFailure,

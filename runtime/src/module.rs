@@ -3,6 +3,7 @@
 use podracer_compiler::TensorType;
 
 use crate::RuntimeError;
+use crate::stablehlo::module_attribute;
 
 /// A StableHLO module and the types of its function `main`.
 ///
@@ -42,13 +43,11 @@ impl Module {
     pub fn key(&self) -> &str {
         self.key_text.as_deref().unwrap_or(&self.text)
     }
+
     /// Refuses to compile a module for another number of replicas than it was written for. XLA would, and turn a collective over
     /// absent replicas into nothing.
     pub(crate) fn check_replicas(&self, replicas: usize) -> Result<(), RuntimeError> {
-        let attribute = "mhlo.num_replicas = ";
-        let written = self.text.split_once(attribute).map(|(_, rest)| rest);
-        let digits = written.and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
-        match digits.and_then(|digits| digits.parse::<usize>().ok()) {
+        match module_attribute(&self.text, "mhlo.num_replicas") {
             Some(written) if written != replicas => Err(RuntimeError::Options(format!(
                 "the module is written for {written} replica(s) and is to be compiled for {replicas}"
             ))),

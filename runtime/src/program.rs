@@ -48,8 +48,20 @@ pub fn simplify(func: &Func) -> Func {
 pub struct Lowered {
     /// What is compiled.
     pub module: Module,
+    /// The key paths of arguments and results, and which arguments may give their memory to which result.
+    pub spec: ModuleSpec,
+}
+
+impl Lowered {
     /// The arguments that may give their memory to a result, by index.
-    pub donated: Vec<usize>,
+    #[must_use]
+    pub fn donated(&self) -> Vec<usize> {
+        let arguments = self.spec.arguments.iter().enumerate();
+        arguments
+            .filter(|(_, argument)| argument.donation != Donation::Kept)
+            .map(|(index, _)| index)
+            .collect()
+    }
 }
 
 /// Lowers a traced function. Every argument may give its memory to a result of its type, the one with the same path
@@ -66,12 +78,39 @@ pub fn lower<A: Tree, R: Tree>(
     lower_with(name, traced, replicas, &passes::Options::default())
 }
 
+/// Lowers a traced function of one replica whose arguments all stay the caller's: for what is run by others, who may call
+/// it with the same buffers again.
+///
+/// # Errors
+/// As [`lower`].
+pub fn lower_kept<A: Tree, R: Tree>(
+    name: &str,
+    traced: &Traced<A, R>,
+) -> Result<Lowered, RuntimeError> {
+    let kept = |arguments: &[_], _: &[_]| vec![Donation::Kept; arguments.len()];
+    lower_as(name, traced, 1, &passes::Options::default(), kept)
+}
+
 /// [`lower`], with the simplifications that `options` say.
 pub(crate) fn lower_with<A: Tree, R: Tree>(
     name: &str,
     traced: &Traced<A, R>,
     replicas: usize,
     options: &passes::Options,
+) -> Result<Lowered, RuntimeError> {
+    lower_as(name, traced, replicas, options, donations)
+}
+
+/// Paths and types.
+type Leaves = [(Path, TensorType)];
+
+/// `donations` says for the leaves of arguments and results who gives its memory to whom.
+fn lower_as<A: Tree, R: Tree>(
+    name: &str,
+    traced: &Traced<A, R>,
+    replicas: usize,
+    options: &passes::Options,
+    donations: impl FnOnce(&Leaves, &Leaves) -> Vec<Donation>,
 ) -> Result<Lowered, RuntimeError> {
     if let Some(expected) = traced.replicas().filter(|&expected| expected != replicas) {
         return Err(RuntimeError::Options(format!(
@@ -96,21 +135,18 @@ pub(crate) fn lower_with<A: Tree, R: Tree>(
     let emitted = podracer_mlir::stablehlo(&func, &spec)
         .map_err(|error| RuntimeError::Lowering(error.to_string()))?;
     let types = |leaves: Vec<(Path, TensorType)>| leaves.into_iter().map(|(_, ty)| ty).collect();
-    let donated = (0..donation.len())
-        .filter(|&i| donation[i] != Donation::Kept)
-        .collect();
     let module = Module {
         text: emitted.text_with_locations,
         arguments: types(arguments),
         results: types(results),
         key_text: Some(emitted.text),
     };
-    Ok(Lowered { module, donated })
+    Ok(Lowered { module, spec })
 }
 
 /// The result that each argument's buffer can become: one of the same path below the argument's and the result's
 /// position, else any other of the same type.
-fn donations(arguments: &[(Path, TensorType)], results: &[(Path, TensorType)]) -> Vec<Donation> {
+fn donations(arguments: &Leaves, results: &Leaves) -> Vec<Donation> {
     let mut taken = vec![false; results.len()];
     let mut donation = vec![Donation::Kept; arguments.len()];
     let tail = |path: &Path| Path(path.0.get(1..).unwrap_or(&[]).to_vec());
@@ -162,19 +198,20 @@ impl<A: Tree, R: Tree> Program<A, R> {
         let compiled = options
             .cache
             .compile(client, &lowered.module, &options.compile)?;
-        Ok(Self::new(traced, placements, compiled, start.elapsed()))
+        let results = traced.results().clone();
+        Ok(Self::new(results, placements, compiled, start.elapsed()))
     }
 
-    /// A traced function and what came of it.
+    /// The types of a function's results and what it was compiled to.
     pub(crate) fn new(
-        traced: &Traced<A, R>,
+        results: Spec<R>,
         placements: Vec<Placement>,
         (executable, cached): (Executable, bool),
         compile_time: Duration,
     ) -> Self {
         Program {
             executable,
-            results: traced.results().clone(),
+            results,
             placements,
             compile_time,
             cached,

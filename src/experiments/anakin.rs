@@ -46,8 +46,8 @@ impl<E: Environment<Observation = Tensor>, A: Agent<Observation = Tensor>> Train
     fn module(&self, replicas: usize) -> Result<LoopModule> {
         let lowered = self.anakin.clone().devices(replicas).trace()?.lower()?;
         Ok(LoopModule {
+            donated: lowered.donated(),
             module: lowered.module,
-            donated: lowered.donated,
         })
     }
 

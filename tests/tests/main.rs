@@ -6,6 +6,7 @@ mod evaluation;
 mod golden_ops;
 mod gradients;
 mod loops;
+mod portable;
 mod programs;
 mod recompute;
 mod replicas;

@@ -177,6 +177,12 @@ impl SebulbaLoop {
             .collect()
     }
 
+    /// What makes the learner's state at the start of a run.
+    #[must_use]
+    pub fn init(&self) -> &SebulbaProgram {
+        &self.init
+    }
+
     /// What the actor threads run over and over, and what the learner does.
     #[must_use]
     pub fn programs(&self) -> [&SebulbaProgram; 3] {

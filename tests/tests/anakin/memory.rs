@@ -31,7 +31,7 @@ fn a_state_that_is_moved_is_updated_in_place() {
     let traced = loops::traced(&environment, &agent, size);
     let lowered = traced.lower().expect("it lowers");
     let leaves = traced.traced().arguments().leaves().len();
-    assert_eq!(lowered.donated, (0..leaves).collect::<Vec<_>>());
+    assert_eq!(lowered.donated(), (0..leaves).collect::<Vec<_>>());
 
     let client = loops::client(2);
     let anakin = traced

@@ -1,0 +1,3 @@
+//! Programs that come from elsewhere, and that go there.
+
+mod jax;
