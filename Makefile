@@ -16,6 +16,9 @@ train: setup ## Train PPO on CartPole
 # Snapshots are compared and never rewritten here; `cargo insta review` is for that.
 test: export INSTA_UPDATE = no
 test: setup ## Run all tests
+	python=$${PODRACER_PYTHON:-$$(scripts/python jaxlib tests/requirements.txt)} || \
+	  { echo 'test: no jaxlib (pip failed, see above): what needs it is SKIPPED' >&2; python=python3; }; \
+	export PODRACER_PYTHON=$$python; \
 	if cargo nextest --version >/dev/null 2>&1; \
 	  then cargo nextest run --workspace --locked --no-fail-fast; \
 	  else cargo test --workspace --locked --no-fail-fast --lib --bins --tests --examples; fi

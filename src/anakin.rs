@@ -7,16 +7,18 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use podracer_compiler::Loc;
+use podracer_dsl::prelude::{eval_shape, key};
 use podracer_dsl::{Tree, called_from};
 use podracer_envs::Environment;
 use podracer_runtime::{
     AnakinLoop, AnakinProgram, AnakinState, Checkpoint, CheckpointError, Client, CompileOptions,
-    Host, HostArray, OptionValue, ProgramOptions, RuntimeError,
+    Host, HostArray, OptionValue, ProgramOptions, RuntimeError, lower_kept,
 };
 use podracer_stdlib::agents::Agent;
 use podracer_stdlib::anakin::{Actors, AgentLoop, Episodes, Learner};
 
 use crate::builder::{self, setters};
+use crate::export::{ArgumentKind, Portable, policy};
 use crate::parameters;
 use crate::settings::UsageError;
 
@@ -167,6 +169,40 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Anakin<E, A> {
             init,
             update,
         )?)
+    }
+
+    /// The programs to run elsewhere, on one device: `init` gives the state at the start of a run, `train` is one call of
+    /// the loop, `act` and `act_greedily` are the policy. [`export::write`](crate::export::write) takes them.
+    ///
+    /// # Errors
+    /// As [`Anakin::trace`].
+    #[track_caller]
+    pub fn programs(&self) -> Result<Vec<Portable>> {
+        let traced = self.clone().devices(1).trace()?;
+        let about = format!(
+            "{} update(s), each from {} steps of {} environments; metrics are stacked over the updates",
+            self.updates_per_call, self.unroll, self.environments
+        );
+        let init = Portable::new(
+            "init",
+            "the state of a training at its start, from the run's key",
+            lower_kept(&format!("{}_init", self.name), traced.traced_init())?,
+            &[("key", ArgumentKind::Key)],
+            &["state"],
+        );
+        let train = Portable::new(
+            "train",
+            about,
+            traced.lower()?,
+            &[("state", ArgumentKind::State)],
+            &["state", "metrics"],
+        );
+        let observation = eval_shape((key(),), |(key,)| {
+            let state = self.environment.initial_state(key);
+            self.environment.observe(state)
+        })?;
+        let [act, greedily] = policy(&self.name, &self.agent, &observation)?;
+        Ok(vec![init, train, act, greedily])
     }
 
     /// Traces the loop and compiles it for the client's first devices. Compiled programs are kept in the user's cache.

@@ -8,6 +8,7 @@
 //! - [`evaluation`]: how well a trained agent plays.
 //! - The command line ([`cli`]): experiments ([`experiments`]) as settings ([`settings`]) that become a training loop
 //!   ([`training`]), which leaves a run directory ([`run_directory`]) behind.
+//! - [`export`]: the programs of an experiment as StableHLO with names, to run without podracer.
 //!
 //! # What must never live here
 //! Tracing, ops, agents, environments and device code: this crate connects what the others do.
@@ -21,6 +22,7 @@ mod builder;
 pub mod cli;
 pub mod evaluation;
 pub mod experiments;
+pub mod export;
 mod files;
 pub mod parameters;
 pub mod run_directory;

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Error, Result, ensure};
-use podracer_runtime::{HostArray, NamedArrays, to_safetensors};
+use podracer_runtime::{HostArray, NamedArrays, from_safetensors, to_safetensors};
 use sha2::{Digest, Sha256};
 
 use crate::files::write_whole;
+use crate::settings::UsageError;
 
 /// Writes arrays as safetensors, with key paths as names: the whole file, or none.
 ///
@@ -23,6 +24,22 @@ pub fn save(parameters: &[(String, HostArray)], path: &Path) -> Result<()> {
     }
     let bytes = to_safetensors(&arrays).map_err(Error::msg);
     write_whole(path, &bytes.context("the parameters cannot be written")?)
+}
+
+/// Reads what [`save`] wrote: arrays by key path, in the order of their names.
+///
+/// # Errors
+/// [`UsageError`] where the file cannot be read, or is not what it should be.
+pub fn read(path: &Path) -> Result<Vec<(String, HostArray)>> {
+    let bytes = std::fs::read(path).map_err(|error| error.to_string());
+    let arrays = bytes.and_then(|bytes| from_safetensors(&bytes));
+    let arrays = arrays.map_err(|problem| {
+        UsageError::new(format!(
+            "cannot read parameters from `{}`: {problem}",
+            path.display()
+        ))
+    })?;
+    Ok(arrays.into_iter().collect())
 }
 
 /// sha256 over the parameters in the order of their key paths: of each the path, a zero byte, the type (`f32[64,4]`), a zero byte,

@@ -11,6 +11,7 @@ use clap::ValueEnum;
 use podracer_runtime::{Checkpoint, Client, HostArray, Module, OptionValue};
 
 use crate::evaluation::{Play, Played};
+use crate::export::Portable;
 
 /// How far a program has come on its way from the user's source to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -40,6 +41,12 @@ pub trait Training {
     /// # Errors
     /// As [`Training::emit`].
     fn module(&self, replicas: usize) -> Result<LoopModule>;
+
+    /// The programs to run elsewhere, each for one device: `init` and what trains, `act` and `act_greedily`.
+    ///
+    /// # Errors
+    /// As [`Training::emit`].
+    fn programs(&self) -> Result<Vec<Portable>>;
 
     /// The XLA options for this program on `replicas` devices by podracer's rule, before the user's settings (`[xla]`) change or extend them. `platform`
     /// is `cpu`, `cuda` or `tpu`.

@@ -55,15 +55,16 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// With the python that `scripts/peer` prints, which installs the packages where they are missing.
+    /// With the python that `scripts/python` prints, which installs the packages where they are missing.
     pub fn prepare() -> Result<Self> {
-        let output = Command::new(root().join("scripts/peer"))
+        let output = Command::new(root().join("scripts/python"))
+            .args(["peer", "benches/peer/requirements.txt"])
             .stderr(Stdio::inherit())
             .output()
-            .context("cannot run scripts/peer")?;
+            .context("cannot run scripts/python")?;
         ensure!(
             output.status.success(),
-            "scripts/peer failed: {}",
+            "scripts/python failed: {}",
             output.status
         );
         let python = String::from_utf8(output.stdout)?;

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::{Console, run};
 use crate::evaluation::{Play, Played};
+use crate::export::Portable;
 use crate::settings::Settings;
 use crate::training::{CallMetrics, LoopModule, Run, Stage, Training};
 
@@ -49,6 +50,10 @@ impl Training for Fake {
             module: Module::new(text, vec![ty.clone()], vec![ty]),
             donated: vec![0],
         })
+    }
+
+    fn programs(&self) -> Result<Vec<Portable>> {
+        bail!("the fake has no programs")
     }
 
     fn xla_options(&self, platform: &str, _: usize) -> Vec<(String, OptionValue)> {

@@ -1,4 +1,4 @@
-//! The command line: `podracer train|resume|eval|emit|check|opt|diff|tune|list|plugins|envs`.
+//! The command line: `podracer train|resume|eval|emit|export|check|opt|diff|tune|list|plugins|envs`.
 //!
 //! # Invariants
 //! - Standard output has what was asked for and nothing else; progress, logs and errors go to standard error.
@@ -10,6 +10,7 @@ mod check;
 mod emit;
 mod envs;
 mod eval;
+mod export;
 mod format;
 mod list;
 mod opt;
@@ -118,6 +119,23 @@ enum Command {
         /// How far on its way
         #[arg(long, value_enum)]
         stage: Stage,
+    },
+    /// Write the programs of an experiment as StableHLO, with parameters, to run them without podracer
+    Export {
+        /// A built-in experiment (see `podracer list`) or the path of a TOML file
+        experiment: String,
+        /// The folder to write
+        #[arg(short, long, value_name = "FOLDER")]
+        output: PathBuf,
+        /// The run directory whose trained parameters are exported [default: those of an untrained agent]
+        #[arg(long, value_name = "RUN")]
+        run: Option<PathBuf>,
+        /// Where an untrained agent's parameters come from
+        #[arg(long)]
+        seed: Option<u64>,
+        /// Change a setting, such as anakin.updates_per_call=1 [repeatable]
+        #[arg(long, value_name = "TABLE.KEY=VALUE")]
+        set: Vec<String>,
     },
     /// Compile the training loop for a machine that is not there, and report on it
     Check {
@@ -342,6 +360,21 @@ pub fn run(
                 ..Overrides::default()
             };
             emit::emit(&experiment.experiment, &overrides, stage, console, build)
+        }
+        Command::Export {
+            experiment,
+            output,
+            run,
+            seed,
+            set,
+        } => {
+            let overrides = Overrides {
+                seed,
+                set,
+                ..Overrides::default()
+            };
+            let run = run.as_deref();
+            export::export(&experiment, &overrides, &output, run, console, build)
         }
         Command::Check {
             experiment,

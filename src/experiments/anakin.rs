@@ -16,6 +16,7 @@ use podracer_stdlib::agents::Agent;
 use super::recent::RecentReturns;
 use crate::anakin::{Anakin, CompiledAnakin, TrainingState};
 use crate::evaluation::{Play, Played, play};
+use crate::export::Portable;
 use crate::sebulba::compiled_environments;
 use crate::training::{CallMetrics, LoopModule, Run, Stage, Training};
 
@@ -49,6 +50,10 @@ impl<E: Environment<Observation = Tensor>, A: Agent<Observation = Tensor>> Train
             donated: lowered.donated(),
             module: lowered.module,
         })
+    }
+
+    fn programs(&self) -> Result<Vec<Portable>> {
+        self.anakin.programs()
     }
 
     fn xla_options(&self, platform: &str, replicas: usize) -> Vec<(String, OptionValue)> {

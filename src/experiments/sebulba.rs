@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use podracer_dsl::Tensor;
+use podracer_dsl::prelude::ArgumentSpec;
 use podracer_envs::host::{HostEnvironment, HostSpec, NativeEnvironment, Pool};
 use podracer_envs::{Environment, Space};
 use podracer_runtime::{
@@ -19,6 +20,7 @@ use podracer_stdlib::sebulba::HostLoop;
 use super::World;
 use super::recent::RecentReturns;
 use crate::evaluation::{Play, Played, play};
+use crate::export::{ArgumentKind, Portable, policy};
 use crate::sebulba::{Sebulba, compiled_environments};
 use crate::settings::{SebulbaSettings, Settings};
 use crate::training::{CallMetrics, LoopModule, Run, Stage, Training};
@@ -140,6 +142,39 @@ impl<A: Agent<Observation = Tensor>> Training for SebulbaTraining<A> {
         bail!(
             "a run with [sebulba] is several programs: `podracer emit` prints them up to --stage stablehlo"
         )
+    }
+
+    fn programs(&self) -> Result<Vec<Portable>> {
+        let spec = &self.hosts.spec;
+        let one = self.sebulba.clone().learners(&[1]);
+        let traced = one.trace(spec)?;
+        let [_, _, learn] = traced.programs();
+        let about = format!(
+            "one update from the packets of {} actor threads, each with {} steps of {} environments",
+            one.actor_threads(),
+            one.steps(),
+            spec.environments
+        );
+        let init = Portable::new(
+            "init",
+            "the learner's state at the start of a run, from the run's key",
+            traced.init().lowered.clone(),
+            &[("key", ArgumentKind::Key)],
+            &["state"],
+        );
+        let learn = Portable::new(
+            "learn",
+            about,
+            learn.lowered.clone(),
+            &[
+                ("state", ArgumentKind::State),
+                ("packets", ArgumentKind::Input),
+            ],
+            &["state", "metrics"],
+        );
+        let observation = spec.observation.ty().into_spec();
+        let [act, greedily] = policy("sebulba", one.agent(), &observation)?;
+        Ok(vec![init, learn, act, greedily])
     }
 
     fn xla_options(&self, platform: &str, _: usize) -> Vec<(String, OptionValue)> {

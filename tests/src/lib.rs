@@ -4,6 +4,7 @@
 //! - [`compare`]: how far two arrays are apart.
 //! - [`cases`]: functions with arguments made from the samples of the ops.
 //! - [`golden`]: the values of other packages that are checked in.
+//! - [`python`]: a Python with jaxlib.
 //! - [`workspace`]: the files of the repository.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -11,6 +12,7 @@
 pub mod cases;
 pub mod compare;
 pub mod golden;
+pub mod python;
 pub mod workspace;
 pub mod xla;
 

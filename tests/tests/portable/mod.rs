@@ -1,3 +1,4 @@
 //! Programs that come from elsewhere, and that go there.
 
+mod exported;
 mod jax;

@@ -1,0 +1,215 @@
+//! An export, read back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use podracer_compiler::TensorType;
+use podracer_runtime::{
+    Argument, Buffer, Client, CompileOptions, Executable, ExecutableCache, HostArray, Module,
+    XlaOptions,
+};
+
+use super::manifest::FORMAT;
+use super::{MANIFEST, Manifest, PARAMETERS, ProgramManifest};
+use crate::parameters;
+use crate::settings::UsageError;
+
+/// A folder that `podracer export` wrote.
+///
+/// ```no_run
+/// use std::collections::BTreeMap;
+///
+/// use podracer::export::Export;
+/// use podracer::prelude::*;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let export = Export::open("exported")?;
+/// let policy = export.compile(&Client::cpu(ClientOptions::default())?, "act_greedily")?;
+/// // The parameters are the export's own, as long as none are given.
+/// let observation = HostArray::from_slice([4], &[0.0f32, 0.1, 0.0, -0.1])?;
+/// let results = policy.run(&BTreeMap::from([("observation".to_owned(), observation)]))?;
+/// println!("{:?}", results["action"].item::<i32>()?);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Export {
+    folder: PathBuf,
+    manifest: Manifest,
+    parameters: Vec<(String, HostArray)>,
+}
+
+impl Export {
+    /// Reads the manifest and the parameters.
+    ///
+    /// # Errors
+    /// Where a file is missing or damaged, is of another version, or the parameters are not those that the programs take.
+    pub fn open(folder: impl AsRef<Path>) -> Result<Self> {
+        let folder = folder.as_ref().to_owned();
+        let path = folder.join(MANIFEST);
+        let text = fs::read_to_string(&path).with_context(|| {
+            format!(
+                "cannot read `{}`: `podracer export` makes such a folder",
+                path.display()
+            )
+        })?;
+        let manifest: Manifest = serde_json::from_str(&text)
+            .with_context(|| format!("`{}` is no manifest of an export", path.display()))?;
+        ensure!(
+            manifest.format == FORMAT,
+            "`{}` is of format {}, and this podracer reads {FORMAT}",
+            path.display(),
+            manifest.format
+        );
+        let parameters = parameters::read(&folder.join(PARAMETERS))?;
+        manifest.check_parameters(&parameters)?;
+        Ok(Export {
+            folder,
+            manifest,
+            parameters,
+        })
+    }
+
+    /// What it holds.
+    #[must_use]
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The networks' parameters, by key path.
+    #[must_use]
+    pub fn parameters(&self) -> &[(String, HostArray)] {
+        &self.parameters
+    }
+
+    /// Compiles a program for the client's first device.
+    ///
+    /// # Errors
+    /// [`UsageError`] where there is no such program; where its module is not what the manifest says; what XLA rejects.
+    pub fn compile(&self, client: &Client, program: &str) -> Result<ExportedProgram> {
+        let Some(manifest) = self.manifest.programs.get(program) else {
+            let names: Vec<&str> = self.manifest.programs.keys().map(String::as_str).collect();
+            return Err(UsageError::new(format!(
+                "there is no program `{program}` in this export: there are {}",
+                names.join(", ")
+            ))
+            .into());
+        };
+        let path = self.folder.join(&manifest.file);
+        let text = fs::read_to_string(&path)
+            .with_context(|| format!("cannot read `{}`", path.display()))?;
+        ExportedProgram::compile(client, program, manifest, &text, &self.parameters)
+            .with_context(|| format!("cannot load `{}`", path.display()))
+    }
+}
+
+/// A program of an export, compiled.
+pub struct ExportedProgram {
+    name: String,
+    executable: Executable,
+    /// Names and types.
+    arguments: Vec<(String, TensorType)>,
+    results: Vec<String>,
+    /// On the device, by argument name.
+    parameters: BTreeMap<String, Buffer>,
+}
+
+impl ExportedProgram {
+    pub(super) fn compile(
+        client: &Client,
+        name: &str,
+        manifest: &ProgramManifest,
+        text: &str,
+        parameters: &[(String, HostArray)],
+    ) -> Result<Self> {
+        let module = Module::parse(text)?;
+        let mut arguments = Vec::new();
+        for argument in &manifest.arguments {
+            arguments.push((argument.name.clone(), argument.ty()?));
+        }
+        let declared: Vec<&TensorType> = arguments.iter().map(|(_, ty)| ty).collect();
+        let mut results = Vec::new();
+        for result in &manifest.results {
+            results.push(result.ty()?);
+        }
+        ensure!(
+            declared.into_iter().eq(&module.arguments) && results == module.results,
+            "the module's types are not those that the manifest says"
+        );
+        let options = CompileOptions {
+            xla: XlaOptions::for_platform(client.platform()).pairs(),
+            ..CompileOptions::default()
+        };
+        let (executable, _) = ExecutableCache::user().compile(client, &module, &options)?;
+        let mut on_device = BTreeMap::new();
+        for (index, argument) in manifest.arguments.iter().enumerate() {
+            let own =
+                |(name, _): &&(String, HostArray)| Some(name.as_str()) == argument.parameter();
+            if let Some((_, array)) = parameters.iter().find(own) {
+                on_device.insert(argument.name.clone(), executable.upload(0, index, array)?);
+            }
+        }
+        Ok(ExportedProgram {
+            name: name.to_owned(),
+            executable,
+            arguments,
+            results: manifest
+                .results
+                .iter()
+                .map(|result| result.name.clone())
+                .collect(),
+            parameters: on_device,
+        })
+    }
+
+    /// Runs it once. Takes its arguments by name; parameters that are not given are the export's own.
+    ///
+    /// # Errors
+    /// [`UsageError`] for an argument that is missing, of another type, or not the program's; what the runtime reports.
+    pub fn run(&self, inputs: &BTreeMap<String, HostArray>) -> Result<BTreeMap<String, HostArray>> {
+        let names: BTreeSet<&str> = self
+            .arguments
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .collect();
+        if let Some(unknown) = inputs.keys().find(|name| !names.contains(name.as_str())) {
+            return Err(self.mistake(format!("takes no `{unknown}`")));
+        }
+        let mut arguments = Vec::new();
+        for (index, (name, ty)) in self.arguments.iter().enumerate() {
+            arguments.push(match (inputs.get(name), self.parameters.get(name)) {
+                (Some(array), _) if array.ty() == ty => {
+                    Argument::Donated(self.executable.upload(0, index, array)?)
+                }
+                (Some(array), _) => {
+                    let problem = format!("takes `{name}` as {ty} and was given {}", array.ty());
+                    return Err(self.mistake(problem));
+                }
+                (None, Some(parameter)) => Argument::Kept(parameter),
+                (None, None) => return Err(self.mistake(format!("takes `{name}`, {ty}, too"))),
+            });
+        }
+        let outputs = self.executable.execute(vec![arguments])?;
+        let outputs = outputs.into_iter().flatten();
+        let mut results = BTreeMap::new();
+        for (name, output) in self.results.iter().zip(outputs) {
+            results.insert(name.clone(), output.to_host()?);
+        }
+        Ok(results)
+    }
+
+    fn mistake(&self, problem: String) -> anyhow::Error {
+        let takes: Vec<String> = (self.arguments.iter())
+            .filter(|(name, _)| !self.parameters.contains_key(name))
+            .map(|(name, ty)| format!("{name}: {ty}"))
+            .collect();
+        UsageError::new(format!(
+            "the program `{}` {problem}; it takes {}",
+            self.name,
+            takes.join(", ")
+        ))
+        .into()
+    }
+}

@@ -1,0 +1,161 @@
+//! `manifest.json`: what an export holds.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use podracer_compiler::{DType, TensorType};
+use podracer_runtime::HostArray;
+use serde::{Deserialize, Serialize};
+
+use super::Portable;
+use crate::settings::UsageError;
+
+/// The version of the form that a folder has.
+pub(super) const FORMAT: u32 = 1;
+
+/// What is in a folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The version of this form: 1.
+    pub format: u32,
+    /// The version of podracer that wrote it.
+    pub podracer: String,
+    /// What was exported.
+    pub experiment: String,
+    /// The programs by name.
+    pub programs: BTreeMap<String, ProgramManifest>,
+}
+
+/// A program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramManifest {
+    /// What it does.
+    pub about: String,
+    /// The StableHLO module, in the same folder.
+    pub file: String,
+    /// What its function `main` takes, in order.
+    pub arguments: Vec<ArgumentManifest>,
+    /// What it gives, in order.
+    pub results: Vec<ResultManifest>,
+}
+
+/// An argument.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArgumentManifest {
+    /// Its key path below what it is: `parameters.policy.layers[0].weight`, `state.sharded.lanes.key`, `observation`.
+    pub name: String,
+    /// The element type: `bool`, `i8` to `i64`, `u8` to `u64`, `f16`, `bf16`, `f32`, `f64`.
+    pub dtype: String,
+    /// The extents of the axes.
+    pub shape: Vec<usize>,
+    /// What it is.
+    pub kind: ArgumentKind,
+    /// The result that takes over its memory, by index; none if the caller keeps it.
+    pub donated_to: Option<usize>,
+}
+
+/// What an argument is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ArgumentKind {
+    /// A parameter: `parameters.` and its name in `parameters.safetensors`.
+    Parameter,
+    /// What the program before gave under the same name.
+    State,
+    /// A random key, u32 `[2]`: the high and the low half of a seed, or what a key was split into.
+    Key,
+    /// What the caller observes.
+    Input,
+}
+
+/// A result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResultManifest {
+    /// As of an argument.
+    pub name: String,
+    /// As of an argument.
+    pub dtype: String,
+    /// As of an argument.
+    pub shape: Vec<usize>,
+}
+
+impl Manifest {
+    pub(super) fn new(experiment: &str, programs: &[Portable]) -> Self {
+        let named = |program: &Portable| (program.name.to_owned(), program.manifest());
+        Manifest {
+            format: FORMAT,
+            podracer: env!("CARGO_PKG_VERSION").to_owned(),
+            experiment: experiment.to_owned(),
+            programs: programs.iter().map(named).collect(),
+        }
+    }
+
+    /// Whether there is a parameter of the right type for each that a program takes.
+    ///
+    /// # Errors
+    /// [`UsageError`] with the first that is missing or of another type.
+    pub fn check_parameters(&self, parameters: &[(String, HostArray)]) -> Result<()> {
+        let parameters: BTreeMap<&str, &HostArray> = parameters
+            .iter()
+            .map(|(name, array)| (name.as_str(), array))
+            .collect();
+        for program in self.programs.values() {
+            for argument in &program.arguments {
+                let Some(name) = argument.parameter() else {
+                    continue;
+                };
+                let got = match parameters.get(name) {
+                    Some(array) if *array.ty() == argument.ty()? => continue,
+                    Some(array) => format!("is {}", array.ty()),
+                    None => "is not there".to_owned(),
+                };
+                return Err(UsageError::new(format!(
+                    "the parameter `{name}` must be {} and {got}: these parameters are of another agent or environment; \
+                     `podracer export RUN/config.toml --run RUN` exports what a run trained",
+                    argument.ty()?
+                ))
+                .into());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl ArgumentManifest {
+    /// Its type.
+    ///
+    /// # Errors
+    /// Where the dtype is none.
+    pub fn ty(&self) -> Result<TensorType> {
+        tensor_type(&self.name, &self.dtype, &self.shape)
+    }
+
+    /// Its name in `parameters.safetensors`, if it is a parameter.
+    #[must_use]
+    pub fn parameter(&self) -> Option<&str> {
+        match self.kind {
+            ArgumentKind::Parameter => self.name.strip_prefix("parameters."),
+            _ => None,
+        }
+    }
+}
+
+impl ResultManifest {
+    /// Its type.
+    ///
+    /// # Errors
+    /// Where the dtype is none.
+    pub fn ty(&self) -> Result<TensorType> {
+        tensor_type(&self.name, &self.dtype, &self.shape)
+    }
+}
+
+fn tensor_type(name: &str, dtype: &str, shape: &[usize]) -> Result<TensorType> {
+    let known = DType::parse(dtype).ok_or_else(|| {
+        UsageError::new(format!(
+            "manifest.json: `{name}` has the dtype `{dtype}`, which is none: {}",
+            DType::ALL.map(DType::name).join(", ")
+        ))
+    })?;
+    Ok(TensorType::new(known, shape))
+}

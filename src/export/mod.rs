@@ -1,0 +1,105 @@
+//! Programs on their own: StableHLO with names, to run without podracer, and to read back.
+//!
+//! A folder of `podracer export` holds
+//! - `manifest.json`: the programs, and of each the names, types and donation of what it takes and gives ([`Manifest`]);
+//! - a StableHLO module for each program, as text, which every PJRT plugin takes, and jaxlib;
+//! - `parameters.safetensors`: the networks' parameters, with key paths as names;
+//! - `load.py`: runs the programs with jaxlib and NumPy alone.
+//!
+//! # Invariants
+//! - A program runs on one device, from arrays to arrays. What it takes is named by key path below what it is
+//!   (`parameters.policy.layers[0].weight`), and what it gives likewise.
+//! - `manifest.json` is written last: a folder that has one is whole.
+
+mod load;
+mod manifest;
+mod portable;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use podracer_runtime::{Client, HostArray};
+
+use crate::files::write_whole;
+use crate::parameters;
+use crate::settings::UsageError;
+
+pub use load::{Export, ExportedProgram};
+pub use manifest::{ArgumentKind, ArgumentManifest, Manifest, ProgramManifest, ResultManifest};
+pub use portable::Portable;
+
+pub(crate) use portable::policy;
+
+const MANIFEST: &str = "manifest.json";
+const PARAMETERS: &str = "parameters.safetensors";
+
+/// Runs the programs in Python.
+const LOADER: &str = include_str!("load.py");
+
+/// Where exported parameters come from.
+pub enum Parameters<'a> {
+    /// Those at the start of a run with this seed, which the exported `init` computes on a device.
+    Initial {
+        /// The device's client.
+        client: &'a Client,
+        /// The run's seed.
+        seed: u64,
+    },
+    /// Those of a run, by key path.
+    Trained(Vec<(String, HostArray)>),
+}
+
+/// Writes programs and parameters into `folder`, which is made where it is not there.
+///
+/// # Errors
+/// [`UsageError`] where the folder holds an export already, or the parameters are not those that the programs take; where
+/// the folder cannot be written; what the runtime reports.
+pub fn write(
+    folder: &Path,
+    experiment: &str,
+    programs: &[Portable],
+    parameters: Parameters<'_>,
+) -> Result<Manifest> {
+    fs::create_dir_all(folder)
+        .with_context(|| format!("cannot make the folder `{}`", folder.display()))?;
+    if folder.join(MANIFEST).exists() {
+        return Err(UsageError::new(format!(
+            "`{}` holds an export already: name another folder, or remove it",
+            folder.display()
+        ))
+        .into());
+    }
+    let manifest = Manifest::new(experiment, programs);
+    let parameters = match parameters {
+        Parameters::Initial { client, seed } => initial(programs, client, seed)?,
+        Parameters::Trained(parameters) => parameters,
+    };
+    manifest.check_parameters(&parameters)?;
+    for program in programs {
+        let file = &manifest.programs[program.name].file;
+        write_whole(&folder.join(file), program.text().as_bytes())?;
+    }
+    parameters::save(&parameters, &folder.join(PARAMETERS))?;
+    write_whole(&folder.join("load.py"), LOADER.as_bytes())?;
+    let text = serde_json::to_string_pretty(&manifest)? + "\n";
+    write_whole(&folder.join(MANIFEST), text.as_bytes())?;
+    Ok(manifest)
+}
+
+/// The parameters at the start of a run: part of the state that `init` gives.
+fn initial(programs: &[Portable], client: &Client, seed: u64) -> Result<Vec<(String, HostArray)>> {
+    let init = programs.iter().find(|program| program.name == "init");
+    let init = init.context("there is no program `init`, which the first parameters come from")?;
+    let compiled = ExportedProgram::compile(client, "init", &init.manifest(), init.text(), &[])?;
+    let key = HostArray::from_slice([2], &[(seed >> 32) as u32, seed as u32])?;
+    let state = compiled.run(&BTreeMap::from([("key".to_owned(), key)]))?;
+    let nets = |(name, array): (String, HostArray)| {
+        let name = name.strip_prefix("state.replicated.nets.")?;
+        Some((name.to_owned(), array))
+    };
+    let parameters: Vec<_> = state.into_iter().filter_map(nets).collect();
+    ensure!(!parameters.is_empty(), "`init` gives no parameters");
+    Ok(parameters)
+}

@@ -1,0 +1,244 @@
+//! What `podracer export` writes runs in Python with jaxlib alone, and here, and computes what training does.
+
+use podracer::experiments::build;
+use podracer::export::{Export, Parameters, write};
+use podracer::settings::{Overrides, Settings, load};
+use podracer_compiler::Array;
+use podracer_runtime::{Client, HostArray};
+use podracer_tests::compare::difference;
+use podracer_tests::xla::client;
+use podracer_tests::{check_all, golden, python};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+const SEED: u64 = (7 << 32) + 11;
+
+/// Runs `init`, `train` and the policy without jax, which may not be imported, and prints what they give in the form of golden files.
+const SCRIPT: &str = r#"
+import json, sys
+sys.modules["jax"] = None
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+from load import DTYPES, Export
+names = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
+export = Export(sys.argv[1])
+shape = next(one["shape"] for one in export.manifest["programs"]["act"]["arguments"] if one["name"] == "observation")
+inputs = {"observation": np.array(json.load(sys.stdin), np.float32).reshape(shape)}
+key = np.array([7, 11], np.uint32)
+state = export.run("init", {"key": key})
+trained = export.run("train", state)
+state = {name: array for name, array in trained.items() if name.startswith("state.")}
+given = {"init": export.run("init", {"key": key}), "train": trained, "again": export.run("train", state)}
+given["act"] = export.run("act", inputs | {"key": key})
+given["act_greedily"] = export.run("act_greedily", inputs)
+for wrong in [{}, {"observation": np.zeros(77, np.float32)}, {"observatio": 1}]:
+    try:
+        export.run("act_greedily", wrong)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+    else:
+        sys.exit(f"{wrong} was taken")
+def element(x):
+    return x if not isinstance(x, float) or np.isfinite(x) else str(x)
+def record(x):
+    return {"dtype": names[x.dtype], "shape": x.shape, "data": [element(one) for one in x.reshape(-1).tolist()]}
+print(json.dumps({program: {name: record(x) for name, x in results.items()} for program, results in given.items()}))
+"#;
+
+fn settings(experiment: &str, set: &[&str]) -> Settings {
+    let overrides = Overrides {
+        seed: Some(SEED),
+        set: set.iter().map(ToString::to_string).collect(),
+        ..Overrides::default()
+    };
+    load(experiment, &overrides).expect("the settings are good")
+}
+
+const SMALL: &[&str] = &[
+    "anakin.environments=4",
+    "anakin.unroll=8",
+    "anakin.updates_per_call=1",
+    "agent.hidden=[16]",
+];
+
+fn export(experiment: &str, settings: &Settings, client: &Client, folder: &Path) -> Export {
+    let programs = build(settings).and_then(|training| training.programs());
+    let programs = programs.expect("the programs are traced");
+    let initial = Parameters::Initial { client, seed: SEED };
+    write(folder, experiment, &programs, initial).expect("the folder is written");
+    Export::open(folder).expect("the folder is read")
+}
+
+type Named = BTreeMap<String, HostArray>;
+
+fn key() -> (String, HostArray) {
+    let words = [(SEED >> 32) as u32, SEED as u32];
+    (
+        "key".to_owned(),
+        HostArray::from_slice([2], &words).expect("two words"),
+    )
+}
+
+fn state_of(results: &Named) -> Named {
+    let state = results
+        .iter()
+        .filter(|(name, _)| name.starts_with("state."));
+    state
+        .map(|(name, array)| (name.clone(), array.clone()))
+        .collect()
+}
+
+fn complain(what: &str, expected: &HostArray, got: &Array, tolerance: f64) -> Option<String> {
+    let problem = difference(&expected.to_array(), got, tolerance)?;
+    Some(format!("{what}: {problem}"))
+}
+
+#[test]
+fn an_export_computes_here_and_in_python_what_training_does() {
+    let client = client().expect("a client");
+    let mut complaints = Vec::new();
+    let experiment = "pendulum-ppo";
+    let settings = settings(experiment, SMALL);
+    let folder = tempfile::tempdir().expect("a folder");
+    let export = export(experiment, &settings, &client, folder.path());
+    let mut arguments = export.manifest().programs["act"].arguments.iter();
+    let observed = arguments.find(|argument| argument.name == "observation");
+    let observed = observed.expect("it is an argument").ty().expect("a type");
+    let values: Vec<f32> = (0..observed.elements())
+        .map(|i| 0.1 * (i % 7) as f32)
+        .collect();
+    let input = HostArray::from_slice(&observed.shape[..], &values).expect("it fits");
+    let input = ("observation".to_owned(), input);
+
+    let run = |program: &str, inputs: &Named| {
+        let compiled = export.compile(&client, program).expect("it compiles");
+        compiled.run(inputs).expect("it runs")
+    };
+    let init = run("init", &Named::from([key()]));
+    let train = run("train", &init);
+    let mut ours = BTreeMap::from([("again", run("train", &state_of(&train)))]);
+    ours.insert("act", run("act", &Named::from([input.clone(), key()])));
+    ours.insert("act_greedily", run("act_greedily", &Named::from([input])));
+
+    // As `podracer train` does it: the first parameters are those exported, and one update makes the same of them.
+    let training = build(&settings).expect("it is one");
+    let mut started = training
+        .start(&client, &[0], SEED, &training.xla_options("cpu", 1))
+        .expect("it starts");
+    let before = started.parameters().expect("they are there");
+    started.advance().expect("it runs");
+    let parameters = export.parameters().iter().cloned().collect::<Named>();
+    for (name, array) in before {
+        let what = format!("exported {name}");
+        complaints.extend(complain(&what, &array, &parameters[&name].to_array(), 1e-6));
+    }
+    for (name, array) in started.parameters().expect("they are there") {
+        let got = &train[&format!("state.replicated.nets.{name}")];
+        let what = format!("trained {name}");
+        complaints.extend(complain(&what, &array, &got.to_array(), 1e-5));
+    }
+    ours.extend([("init", init), ("train", train)]);
+
+    let folder = folder.path().to_str().expect("UTF-8");
+    let observation = serde_json::json!(values).to_string();
+    let said = python::run(SCRIPT, &[folder], &observation).expect("the script runs");
+    let Some(said) = said else {
+        return check_all(&complaints);
+    };
+    let theirs: serde_json::Value = serde_json::from_str(&said).expect("it printed JSON");
+    for (program, results) in &ours {
+        let count = theirs[program].as_object().map_or(0, |all| all.len());
+        assert_eq!(count, results.len(), "{program}");
+        for (name, array) in results {
+            let got = golden::array(&theirs[program][name]).expect("an array");
+            let what = format!("in Python: {program}: {name}");
+            complaints.extend(complain(&what, array, &got, 1e-4));
+        }
+    }
+    check_all(&complaints);
+}
+
+#[test]
+fn a_learner_of_sebulba_is_exported_for_one_device() {
+    let client = client().expect("a client");
+    let settings = settings(
+        "cartpole-sebulba-ppo",
+        &["sebulba.learners=[1,2]", "agent.hidden=[16]"],
+    );
+    let folder = tempfile::tempdir().expect("a folder");
+    let export = export("sebulba", &settings, &client, folder.path());
+    let learn = &export.manifest().programs["learn"];
+    let start = |name: &str| {
+        learn
+            .arguments
+            .iter()
+            .filter(|one| one.name.starts_with(name))
+            .count()
+    };
+    let state = learn
+        .results
+        .iter()
+        .filter(|one| one.name.starts_with("state."))
+        .count();
+    assert_eq!(start("state."), state);
+    assert!(start("packets[0].steps.") > 0 && start("packets[1].steps.") > 0);
+    export.compile(&client, "learn").expect("it compiles");
+}
+
+#[test]
+fn mistakes_with_exports_say_what_is_there() {
+    let client = client().expect("a client");
+    let settings = settings("cartpole-ppo", SMALL);
+    let folder = tempfile::tempdir().expect("a folder");
+    let export = export("cartpole-ppo", &settings, &client, folder.path());
+    let policy = export.compile(&client, "act").expect("it compiles");
+    let named = |name: &str, array: HostArray| Named::from([(name.to_owned(), array), key()]);
+    let f32s = |n: usize| HostArray::from_slice([n], &vec![0.0f32; n]).expect("it fits");
+    let takes = "; it takes observation: f32[4], key: u32[2]";
+    let programs = build(&settings).and_then(|training| training.programs());
+    let programs = programs.expect("the programs are traced");
+    let other = Parameters::Trained(vec![("actor.layers[0].weight".to_owned(), f32s(3))]);
+    let empty = folder.path().join("empty");
+    let messages = [
+        policy.run(&named("observations", f32s(4))).map(|_| ()),
+        policy.run(&named("observation", f32s(5))).map(|_| ()),
+        policy.run(&Named::from([key()])).map(|_| ()),
+        export.compile(&client, "step").map(|_| ()),
+        write(&empty, "cartpole-ppo", &programs, other).map(|_| ()),
+        write(
+            folder.path(),
+            "cartpole-ppo",
+            &programs,
+            Parameters::Trained(Vec::new()),
+        )
+        .map(|_| ()),
+        Export::open(&empty).map(|_| ()),
+    ]
+    .map(|result| result.expect_err("a mistake").to_string());
+    let expected = [
+        format!("the program `act` takes no `observations`{takes}"),
+        format!("the program `act` takes `observation` as f32[4] and was given f32[5]{takes}"),
+        format!("the program `act` takes `observation`, f32[4], too{takes}"),
+        "there is no program `step` in this export: there are act, act_greedily, init, train"
+            .to_owned(),
+        "the parameter `actor.layers[0].weight` must be f32[4,16] and is f32[3]".to_owned(),
+        "holds an export already: name another folder, or remove it".to_owned(),
+        "manifest.json`: `podracer export` makes such a folder".to_owned(),
+    ];
+    for (message, expected) in messages.iter().zip(expected) {
+        assert!(message.contains(&expected), "{message}");
+    }
+
+    // A module that is not the manifest's is never run.
+    let path = folder.path().join("act_greedily.mlir");
+    let text = std::fs::read_to_string(&path).expect("it is there");
+    std::fs::write(&path, text.replace("tensor<4xf32>", "tensor<5xf32>")).expect("it is written");
+    let error = export
+        .compile(&client, "act_greedily")
+        .map(|_| ())
+        .expect_err("a mistake");
+    assert!(
+        format!("{error:#}").contains("not those that the manifest says"),
+        "{error:#}"
+    );
+}
