@@ -15,4 +15,5 @@ mod servers;
 mod snapshots;
 mod tidy;
 mod user_programs;
+mod verifier;
 mod xla;

@@ -31,7 +31,7 @@ fn number(variable: &str, default: u64) -> u64 {
 }
 
 /// A program of the size that is asked for, after the passes that every program goes through.
-fn program(seed: u64) -> Option<(Func, Vec<Array>)> {
+pub fn program(seed: u64) -> Option<(Func, Vec<Array>)> {
     // splitmix64
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut next = || {
