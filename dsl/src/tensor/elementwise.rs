@@ -79,6 +79,12 @@ pub fn atan2(y: impl IntoTensor, x: impl IntoTensor) -> Tensor {
     binary(ops::Atan2 {}, y, x)
 }
 
+/// Where rounding a quotient toward zero is not rounding it down, by the remainder and the divisor.
+fn off_by_one(remainder: Tensor, divisor: Tensor) -> Tensor {
+    let signs_differ = remainder.lt(0) ^ divisor.lt(0);
+    remainder.ne(0) & signs_differ
+}
+
 /// log(e^a + e^b), without overflow.
 #[track_caller]
 pub fn logaddexp(a: impl IntoTensor, b: impl IntoTensor) -> Tensor {
@@ -259,39 +265,43 @@ impl Tensor {
         binary(ops::Remainder {}, self, other)
     }
 
-    /// Remainder with the sign of `other`, as `%` of Python: `(-1).modulo(5)` is 4.
+    /// Remainder with the sign of `other`, as `%` of Python: `(-1).modulo(5)` is 4. Of integers by zero it is 0.
     #[track_caller]
     pub fn modulo(self, other: impl IntoTensor) -> Tensor {
         let [x, y] = align("modulo", vec![Operand::Tensor(self), other.operand()])[..] else {
             return self;
         };
+        let y = if y.dtype().is_integer() {
+            select(y.eq(0), 1, y)
+        } else {
+            y
+        };
         let remainder = binary(ops::Remainder {}, x, y);
         if remainder.dtype().is_unsigned_integer() {
             return remainder;
         }
-        let signs_differ = remainder.lt(0) ^ y.lt(0);
-        select(remainder.ne(0) & signs_differ, remainder + y, remainder)
+        select(off_by_one(remainder, y), remainder + y, remainder)
     }
 
-    /// Quotient rounded toward negative infinity, as `//` of Python.
+    /// Quotient rounded toward negative infinity, as `//` of Python. Of floats it fits [`Tensor::modulo`]: `1.0` by `0.1`
+    /// is 9, since `0.1` is a little more than a tenth, though the quotient rounds to 10. By zero it is the quotient.
     #[track_caller]
     pub fn floor_div(self, other: impl IntoTensor) -> Tensor {
         let [x, y] = align("floor_div", vec![Operand::Tensor(self), other.operand()])[..] else {
             return self;
         };
-        if x.dtype().is_float() {
-            return (x / y).floor();
-        }
         let quotient = x / y;
         if x.dtype().is_unsigned_integer() {
             return quotient;
         }
         let remainder = binary(ops::Remainder {}, x, y);
-        select(
-            remainder.ne(0) & (remainder.lt(0) ^ y.lt(0)),
-            quotient - 1,
-            quotient,
-        )
+        let off = off_by_one(remainder, y);
+        if x.dtype().is_float() {
+            let whole = (x - remainder) / y;
+            let whole = select(off, whole - 1, whole).round();
+            return select(y.eq(0), quotient, whole);
+        }
+        select(off & y.ne(0), quotient - 1, quotient)
     }
 
     /// The bits of integers moved up by so many places; those that leave at the top come in at the bottom.

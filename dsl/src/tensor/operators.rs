@@ -7,8 +7,8 @@
 //!
 //! Integers are jnp's on every platform. They wrap modulo 2^width. `/` rounds toward zero, `%` has the sign of the
 //! dividend ([`Tensor::floor_div`] and [`Tensor::modulo`] are Python's `//` and `%`). Division by zero gives -1, all bits
-//! set; the remainder is the dividend. The least integer by -1 is itself, remainder 0. A shift by the width or more gives
-//! 0, or -1 for a negative number shifted right.
+//! set; the remainder is the dividend, and `modulo` 0. The least integer by -1 is itself, remainder 0. A shift by the
+//! width or more gives 0, or -1 for a negative number shifted right.
 
 use super::{IntoTensor, Tensor, binary, unary};
 use podracer_compiler::ops;

@@ -5,6 +5,7 @@ mod checkpoint;
 mod combinators;
 mod debug;
 mod derivatives;
+mod division;
 mod golden;
 mod helpers;
 mod mistakes;
