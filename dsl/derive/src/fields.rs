@@ -1,7 +1,7 @@
 //! Reading the struct: its fields, which of them are fixed, and mistakes that are better told here than by rustc.
 
 use syn::spanned::Spanned;
-use syn::{Data, DeriveInput, Error, Field, Fields, Index, Member, Result, Type};
+use syn::{Data, DeriveInput, Error, Field, Fields, Index, Member, Result, Token, Type};
 
 /// A field of the struct.
 pub struct Part {
@@ -52,9 +52,11 @@ pub fn parts(input: &DeriveInput) -> Result<Vec<Part>> {
                 .ident
                 .as_ref()
                 .map_or_else(|| i.to_string(), ToString::to_string);
-            let message = format!(
-                "`{name}` is {problem}, not a tensor: mark it `#[tree(fixed)]` if it is known while tracing, or make it a `Tensor`"
-            );
+            let advice = match &field.ty {
+                Type::Reference(_) => "a tree owns what it holds, and a `Tensor` is `Copy`",
+                _ => "mark it `#[tree(fixed)]` if it is known while tracing, or make it a `Tensor`",
+            };
+            let message = format!("`{name}` is {problem}, not a tensor: {advice}");
             fail(Error::new(field.ty.span(), message));
         }
         parts.push(Part {
@@ -83,7 +85,8 @@ fn is_fixed(field: &Field) -> Result<bool> {
         .filter(|attribute| attribute.path().is_ident("tree"))
     {
         attribute.parse_nested_meta(|meta| {
-            if meta.path.is_ident("fixed") {
+            let bare = meta.input.is_empty() || meta.input.peek(Token![,]);
+            if meta.path.is_ident("fixed") && bare {
                 fixed = true;
                 return Ok(());
             }

@@ -1,0 +1,8 @@
+use podracer_dsl::prelude::*;
+
+#[derive(Tree)]
+struct State {
+    position: Tensor,
+}
+
+fn main() {}
