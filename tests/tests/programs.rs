@@ -82,7 +82,7 @@ fn xla_computes_random_programs_as_eval_does() {
             );
         }
     }
-    println!("{count} programs, {equations} equations");
+    eprintln!("{count} programs, {equations} equations");
     check_all(&complaints);
 }
 
