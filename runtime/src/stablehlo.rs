@@ -172,10 +172,14 @@ impl<'t> Scanner<'t> {
         self.at = chars.next().map_or(self.text.len(), |(at, _)| self.at + at);
     }
 
-    /// From an opening bracket to behind the one that closes it.
+    /// From an opening bracket to behind the one that closes it. The head of an arrow closes nothing.
     fn nested(&mut self) {
         let mut depth = 0;
         while let Some(c) = self.rest().chars().next() {
+            if self.rest().starts_with("->") {
+                self.at += 2;
+                continue;
+            }
             depth += i32::from("([{<".contains(c)) - i32::from(")]}>".contains(c));
             self.step();
             if depth == 0 {
@@ -331,7 +335,7 @@ mod tests {
             module @m attributes {note = "func.func @main() {"} {
               func.func private @other(%x: tensor<9xf32>) -> tensor<9xf32> { return %x : tensor<9xf32> }
               func.func public @main(
-                %a: tensor<2x3xbf16> {a.b = "), (", mhlo.sharding = "{replicated}"} loc("x[\"a\"]"("f.py":1:2)),
+                %a: tensor<2x3xbf16> {a.b = "), (", a.c = (i32) -> i32, mhlo.sharding = "{replicated}"} loc("x[\"a\"]"("f.py":1:2)),
                 %b: tensor<ui32>, %c: tensor<0x1xi1> loc(#loc1)
               ) -> (tensor<i8> {jax.result_info = "result['a']"}, tensor<4xf64>) {"#;
         let module = Module::parse(text).unwrap();

@@ -206,3 +206,53 @@ fn one_device_acts_and_learns_with_a_warning() {
     );
     assert!(said.contains("actors: "), "{said}");
 }
+
+#[test]
+fn an_export_takes_the_parameters_of_a_folder_that_has_some() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let export = |experiment: &str, output: &str, more: &[&str]| {
+        let mut command = podracer(&["export", experiment, "-o", output]);
+        command.args(more).current_dir(&folder).assert()
+    };
+    let small = ["--set", "agent.hidden=[4]"];
+    let first = export("catch-online", "first", &small).success();
+    let (out, err) = (
+        text(&first.get_output().stdout),
+        text(&first.get_output().stderr),
+    );
+    assert!(
+        out.contains("first/act.mlir: an action drawn from the policy"),
+        "{out}"
+    );
+    assert!(
+        err.contains("an untrained agent, seed 0; --run RUN"),
+        "{err}"
+    );
+    let again = ["--set", "agent.hidden=[4]", "--run", "first"];
+    export("catch-online", "second", &again).success();
+    let parameters = |name: &str| fs::read(folder.path().join(name).join("parameters.safetensors"));
+    assert_eq!(
+        parameters("second").expect("it is there"),
+        parameters("first").expect("it is there")
+    );
+    for (output, more, expected) in [
+        ("first", &again[..], "`first` holds an export already"),
+        (
+            "third",
+            &["--run", "first"],
+            "`podracer export RUN/config.toml --run RUN` exports",
+        ),
+        (
+            "third",
+            &["--run", "nowhere"],
+            "cannot read parameters from `nowhere/parameters.safetensors`",
+        ),
+    ] {
+        let output = export("catch-online", output, more)
+            .code(2)
+            .get_output()
+            .clone();
+        let message = text(&output.stderr);
+        assert!(message.contains(expected), "{message}");
+    }
+}
