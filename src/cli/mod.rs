@@ -7,6 +7,7 @@
 //!   training.
 
 mod check;
+mod console;
 mod emit;
 mod envs;
 mod eval;
@@ -41,7 +42,10 @@ use crate::evaluation::Play;
 use crate::settings::{Devices, Overrides, Settings, UsageError};
 use crate::training::{Stage, Training};
 
+pub use console::Console;
 pub(crate) use format::count;
+
+use console::OutputError;
 
 /// How settings become a training loop.
 pub type Build<'a> = &'a dyn Fn(&Settings) -> Result<Box<dyn Training>>;
@@ -234,16 +238,6 @@ enum EnvsCommand {
         /// gymnasium, atari, mujoco or envpool
         name: String,
     },
-}
-
-/// Where the commands write.
-pub struct Console<'a> {
-    /// Standard output.
-    pub out: &'a mut dyn Write,
-    /// Standard error.
-    pub err: &'a mut dyn Write,
-    /// Whether standard error is a terminal: progress bars and colours belong only there.
-    pub terminal: bool,
 }
 
 /// The whole program, with experiments of one's own: `fn main() -> ExitCode { podracer::cli::main(&build) }`.
@@ -440,33 +434,6 @@ fn report(error: &anyhow::Error, console: &mut Console<'_>) -> u8 {
         USAGE
     } else {
         FAILURE
-    }
-}
-
-/// Standard output cannot be written.
-#[derive(Debug)]
-struct OutputError(io::Error);
-
-impl std::fmt::Display for OutputError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "cannot write to standard output: {}", self.0)
-    }
-}
-
-impl std::error::Error for OutputError {}
-
-impl Console<'_> {
-    /// Prints to standard output.
-    fn print(&mut self, text: &str) -> Result<()> {
-        self.out
-            .write_all(text.as_bytes())
-            .and_then(|()| self.out.flush())
-            .map_err(|error| OutputError(error).into())
-    }
-
-    /// Says something to the user who watches. A standard error that is closed is no reason to stop.
-    fn say(&mut self, text: &str) {
-        let _ = writeln!(self.err, "{text}");
     }
 }
 

@@ -1,0 +1,42 @@
+//! Where the commands write.
+
+use std::io::{self, Write};
+
+use anyhow::Result;
+
+/// Where the commands write.
+pub struct Console<'a> {
+    /// Standard output.
+    pub out: &'a mut dyn Write,
+    /// Standard error.
+    pub err: &'a mut dyn Write,
+    /// Whether standard error is a terminal: progress bars and colours belong only there.
+    pub terminal: bool,
+}
+
+/// Standard output cannot be written.
+#[derive(Debug)]
+pub(super) struct OutputError(pub(super) io::Error);
+
+impl std::fmt::Display for OutputError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "cannot write to standard output: {}", self.0)
+    }
+}
+
+impl std::error::Error for OutputError {}
+
+impl Console<'_> {
+    /// Prints to standard output.
+    pub(super) fn print(&mut self, text: &str) -> Result<()> {
+        self.out
+            .write_all(text.as_bytes())
+            .and_then(|()| self.out.flush())
+            .map_err(|error| OutputError(error).into())
+    }
+
+    /// Says something to the user who watches. A standard error that is closed is no reason to stop.
+    pub(super) fn say(&mut self, text: &str) {
+        let _ = writeln!(self.err, "{text}");
+    }
+}
