@@ -1,4 +1,4 @@
-"""The peer for Sebulba: PPO on Gymnasium's vectorized CartPole, with Cleanba's schedule.
+"""The peer for Sebulba: PPO on Gymnasium's CartPole (SyncVectorEnv, as ours has it), with Cleanba's schedule.
 
 Formulation (Huang et al., "Cleanba", 2023): actor threads step their environments on the host and act on one device, `jax.device_put` sends a whole trajectory to the learner's device, the learner's
 thread makes one update of the trajectories of all threads and sends the parameters back. A thread waits for the parameters of the update before the last (concurrency), so that acting and learning overlap.
@@ -28,7 +28,7 @@ from ppo_cartpole import EPOCHS, MAX_GRAD_NORM, MINIBATCHES, ActorCritic, Transi
 
 def actor(index, arguments, network, updates, parameters, trajectories, device, returns):
     """Acts for `updates` trajectories."""
-    envs = gymnasium.make_vec("CartPole-v1", num_envs=arguments.num_envs, vectorization_mode="vector_entry_point")
+    envs = gymnasium.make_vec("CartPole-v1", num_envs=arguments.num_envs, vectorization_mode="sync")
 
     @jax.jit
     def act(params, observation, key):
