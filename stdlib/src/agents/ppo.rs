@@ -108,6 +108,13 @@ pub struct PpoMetrics {
     pub approximate_kl: Tensor,
 }
 
+/// Of what each step adds, f32 `[B]`: one reduction, and not one for each.
+fn means(steps: &PpoMetrics) -> PpoMetrics {
+    let means = stop_gradient(stack(&steps.leaves(), 0)).mean_axis(1);
+    let mut index = 0..;
+    tree_map(steps, |_| means.index(index.next().unwrap_or_default()))
+}
+
 impl<O: Optimizer> Agent for Ppo<O> {
     type Observation = Tensor;
     type Actor = ();
@@ -255,35 +262,28 @@ impl<O: Optimizer> Agent for Ppo<O> {
         let target = value_tm1 + advantage;
         let advantage =
             (advantage - batch.advantage_mean.at(update)) / (batch.advantage_std.at(update) + 1e-8);
-        let (log_prob, entropy, value) = vmap(
-            (of(batch.observation), of(batch.action)),
-            |(observation, action)| {
+        let acted = (of(batch.observation), of(batch.action), of(batch.log_prob));
+        let steps = vmap(
+            (acted, advantage, value_tm1, target),
+            |((observation, action, log_prob), advantage, value_tm1, target)| {
                 let features = nets.features(observation);
                 let policy = nets.policy(features);
-                (
-                    policy.log_prob(action),
-                    policy.entropy(),
-                    nets.value(features),
-                )
+                let log_ratio = policy.log_prob(action) - log_prob;
+                let ratio = log_ratio.exp();
+                let policy_loss = clipped_surrogate_pg_loss(ratio, advantage, self.clip);
+                let value = nets.value(features);
+                let value_loss = clipped_value_loss(value, value_tm1, target, self.clip);
+                let entropy = policy.entropy();
+                PpoMetrics {
+                    loss: policy_loss + self.value_cost * value_loss - self.entropy_cost * entropy,
+                    policy_loss,
+                    value_loss,
+                    entropy,
+                    approximate_kl: ratio - 1.0 - log_ratio,
+                }
             },
         );
-        let log_ratio = log_prob - of(batch.log_prob);
-        let ratio = log_ratio.exp();
-        let policy_loss = clipped_surrogate_pg_loss(ratio, advantage, self.clip);
-        let value_loss = clipped_value_loss(value, value_tm1, target, self.clip);
-        let entropy = entropy.mean();
-        let loss = policy_loss + self.value_cost * value_loss - self.entropy_cost * entropy;
-        let approximate_kl = stop_gradient((ratio - 1.0 - log_ratio).mean());
-        (
-            loss,
-            PpoMetrics {
-                loss,
-                policy_loss,
-                value_loss,
-                entropy,
-                approximate_kl,
-            },
-        )
+        (steps.loss.mean(), means(&steps))
     }
 
     fn optimize_from_grads(
