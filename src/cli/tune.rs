@@ -82,20 +82,16 @@ pub(super) fn tune(
             &folder.path().join(number.to_string()),
             interrupt,
         );
-        let (speed, error) = match tried {
-            Ok(speed) => (Some(speed), None),
-            Err(error) => (None, Some(format!("{error:#}"))),
-        };
         if interrupt.load(Ordering::Relaxed) {
             console.say("stopped; nothing is written");
             return Ok(INTERRUPTED);
         }
-        let result = match (speed, &error) {
-            (Some(speed), _) => format!("{} steps/s", count(speed)),
-            (None, error) => error.clone().unwrap_or_default(),
+        let (speed, error, said) = match tried {
+            Ok(speed) => (Some(speed), None, format!("{} steps/s", count(speed))),
+            Err(error) => (None, Some(format!("{error:#}")), format!("{error:#}")),
         };
         console.say(&format!(
-            "{}/{} {}: {result}",
+            "{}/{} {}: {said}",
             number + 1,
             combinations.len(),
             chosen.join(" ")
@@ -108,7 +104,7 @@ pub(super) fn tune(
     }
     let speed = |trial: &Trial| trial.env_steps_per_second.unwrap_or(f64::NEG_INFINITY);
     trials.sort_by(|a, b| speed(b).total_cmp(&speed(a)));
-    let best = trials.iter().find(|trial| trial.error.is_none());
+    let best = trials.first().filter(|trial| trial.error.is_none());
     if let (Some(best), Some(path)) = (best, order.output) {
         write_whole(path, experiment(order, best)?.as_bytes())?;
     }
@@ -120,7 +116,7 @@ pub(super) fn tune(
         });
         report.to_string() + "\n"
     } else {
-        table(&trials, order)
+        table(&trials, best, order)
     })?;
     Ok(if best.is_some() { 0 } else { FAILURE })
 }
@@ -249,9 +245,7 @@ fn watch(child: &mut Child, folder: &Path, seconds: f64, interrupt: &AtomicBool)
         }
         let enough = first.is_some_and(|first| first.elapsed().as_secs_f64() >= seconds);
         if enough || interrupt.load(Ordering::Relaxed) {
-            kill_process(Pid::from_child(child), Signal::INT)?;
-            child.wait()?;
-            return Ok(());
+            return Ok(kill_process(Pid::from_child(child), Signal::INT)?);
         }
         if first.is_none() && started.elapsed() > PATIENCE {
             anyhow::bail!("no update within {} s", PATIENCE.as_secs());
@@ -269,16 +263,14 @@ fn experiment(order: &Order<'_>, best: &Trial) -> Result<String> {
 }
 
 /// Fastest first, and how to train with the first.
-fn table(trials: &[Trial], order: &Order<'_>) -> String {
+fn table(trials: &[Trial], best: Option<&Trial>, order: &Order<'_>) -> String {
     let mut text = String::new();
     for trial in trials {
-        let result = match (&trial.error, trial.env_steps_per_second) {
-            (None, Some(speed)) => count(speed),
-            _ => "-".to_owned(),
-        };
+        let speed = trial.env_steps_per_second;
+        let result = speed.map_or_else(|| "-".to_owned(), count);
         text += &format!("{result:>8} steps/s  {}\n", trial.settings.join(" "));
     }
-    if let Some(best) = trials.iter().find(|trial| trial.error.is_none()) {
+    if let Some(best) = best {
         let sets = order.set.iter().chain(&best.settings);
         let sets: Vec<String> = sets.map(|set| format!(" --set {set}")).collect();
         text += &format!(
