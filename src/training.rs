@@ -66,14 +66,13 @@ pub trait Training {
         from: Option<&Checkpoint>,
     ) -> Result<Box<dyn Run>>;
 
-    /// Plays episodes with the networks of a checkpoint, on the first of the devices, until `interrupt` is set.
+    /// Plays episodes with the networks of a checkpoint, on a device by its index, until `interrupt` is set.
     ///
     /// # Errors
     /// The mistakes of the trace, a checkpoint that does not fit, what environments and runtime report.
     fn play(
         &self,
-        client: &Client,
-        devices: &[usize],
+        device: (&Client, usize),
         checkpoint: &Checkpoint,
         play: &Play,
         interrupt: &AtomicBool,

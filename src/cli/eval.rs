@@ -7,10 +7,9 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use super::format::plural;
-use super::session::Ready;
+use super::session::Reopened;
 use super::{Build, Console, INTERRUPTED};
 use crate::evaluation::{Play, Played};
-use crate::run_directory::{RunDirectory, Standing};
 use crate::settings::Overrides;
 
 /// What came of it: the last line of `--json`.
@@ -77,14 +76,8 @@ pub(super) fn eval(
     build: Build<'_>,
     interrupt: &AtomicBool,
 ) -> Result<u8> {
-    let settings = RunDirectory::settings(run, &Overrides::default())?;
-    let found = RunDirectory::latest(run, &settings)?;
-    for skipped in &found.skipped {
-        console.say(&format!("warning: {skipped}; the one before it is taken"));
-    }
-    let standing = Standing::of(&found)?;
-    let ready = Ready::new(settings, console, build)?;
-    standing.check(&found.path, &ready.settings, &ready.recorded)?;
+    // Last bits that another machine computes differently are nothing to warn of here.
+    let Reopened { ready, found, .. } = Reopened::open(run, &Overrides::default(), console, build)?;
     let played = ready.play(&found.checkpoint, play, interrupt);
     let played = played.with_context(|| format!("cannot play {}", ready.settings.experiment))?;
     let spread = |of: fn(&Played) -> f64| Spread::of(&played.iter().map(of).collect::<Vec<_>>());

@@ -85,8 +85,7 @@ impl Training for Fake {
 
     fn play(
         &self,
-        _: &Client,
-        _: &[usize],
+        _: (&Client, usize),
         checkpoint: &Checkpoint,
         play: &Play,
         _: &AtomicBool,

@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use anyhow::Result;
 
-use super::session::{Ready, Session};
+use super::session::{Reopened, Session};
 use super::{Build, Console};
-use crate::run_directory::{RunDirectory, Standing};
+use crate::run_directory::RunDirectory;
 use crate::settings::{Overrides, UsageError};
 
 /// Which run to go on with, and how to say what came of it.
@@ -30,14 +30,12 @@ pub(super) fn resume(
         steps: order.steps,
         ..Overrides::default()
     };
-    let settings = RunDirectory::settings(order.run, &overrides)?;
-    let found = RunDirectory::latest(order.run, &settings)?;
-    for skipped in &found.skipped {
-        console.say(&format!("warning: {skipped}; the one before it is taken"));
-    }
-    let standing = Standing::of(&found)?;
-    let ready = Ready::new(settings, console, build)?;
-    let warning = standing.check(&found.path, &ready.settings, &ready.recorded)?;
+    let Reopened {
+        ready,
+        found,
+        standing,
+        warning,
+    } = Reopened::open(order.run, &overrides, console, build)?;
     if let Some(warning) = warning {
         console.say(&format!("warning: {warning}"));
     }

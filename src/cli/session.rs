@@ -1,11 +1,12 @@
 //! A training from where it begins, or goes on, to its end: what `train` and `resume` share.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use podracer_runtime::{Checkpoint, Client, OptionValue};
+use podracer_runtime::{Checkpoint, Client, Found, OptionValue};
 use serde::Serialize;
 
 use super::progress::Progress;
@@ -14,8 +15,8 @@ use super::tally::Tally;
 use super::{Build, Console, INTERRUPTED, open};
 use crate::evaluation::{Play, Played};
 use crate::parameters::sha256;
-use crate::run_directory::{Counters, Point, Recorded, RunDirectory};
-use crate::settings::Settings;
+use crate::run_directory::{Counters, Point, Recorded, RunDirectory, Standing};
+use crate::settings::{Overrides, Settings};
 use crate::training::{Run, Training};
 
 /// A training, and the devices that it is for.
@@ -83,7 +84,42 @@ impl Ready {
             training,
             ..
         } = self;
-        training.play(client, devices, checkpoint, play, interrupt)
+        let device = devices.first().copied().unwrap_or(0);
+        training.play((client, device), checkpoint, play, interrupt)
+    }
+}
+
+/// A run that was there before: its training, and its last good checkpoint.
+pub(super) struct Reopened {
+    pub(super) ready: Ready,
+    pub(super) found: Found,
+    pub(super) standing: Standing,
+    /// What is not as it was, where the run can go on all the same.
+    pub(super) warning: Option<String>,
+}
+
+impl Reopened {
+    /// Reads the run directory `run`, and says which damaged checkpoints are passed over.
+    pub(super) fn open(
+        run: &Path,
+        overrides: &Overrides,
+        console: &mut Console<'_>,
+        build: Build<'_>,
+    ) -> Result<Self> {
+        let settings = RunDirectory::settings(run, overrides)?;
+        let found = RunDirectory::latest(run, &settings)?;
+        for skipped in &found.skipped {
+            console.say(&format!("warning: {skipped}; the one before it is taken"));
+        }
+        let standing = Standing::of(&found)?;
+        let ready = Ready::new(settings, console, build)?;
+        let warning = standing.check(&found.path, &ready.settings, &ready.recorded)?;
+        Ok(Reopened {
+            ready,
+            found,
+            standing,
+            warning,
+        })
     }
 }
 

@@ -99,13 +99,11 @@ impl<E: Environment<Observation = Tensor>, A: Agent<Observation = Tensor>> Train
 
     fn play(
         &self,
-        client: &Client,
-        devices: &[usize],
+        (client, device): (&Client, usize),
         checkpoint: &Checkpoint,
         order: &Play,
         interrupt: &AtomicBool,
     ) -> Result<Vec<Played>> {
-        let device = devices.first().copied().unwrap_or(0);
         let (environment, most) = self.anakin.environment();
         let number = order.episodes.clamp(1, most);
         let mut environments =

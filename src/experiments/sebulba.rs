@@ -209,13 +209,11 @@ impl<A: Agent<Observation = Tensor>> Training for SebulbaTraining<A> {
 
     fn play(
         &self,
-        client: &Client,
-        devices: &[usize],
+        device: (&Client, usize),
         checkpoint: &Checkpoint,
         order: &Play,
         interrupt: &AtomicBool,
     ) -> Result<Vec<Played>> {
-        let device = devices.first().copied().unwrap_or(0);
         let mut environments = (self.hosts.make)()?;
         let agent = self.sebulba.agent();
         play(
@@ -223,7 +221,7 @@ impl<A: Agent<Observation = Tensor>> Training for SebulbaTraining<A> {
             checkpoint,
             &mut environments,
             order,
-            (client, device),
+            device,
             interrupt,
         )
     }
