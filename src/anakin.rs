@@ -21,6 +21,7 @@ use crate::builder::{self, setters};
 use crate::export::{ArgumentKind, Portable, policy};
 use crate::parameters;
 use crate::settings::UsageError;
+use crate::training::Ended;
 
 /// The part of a checkpoint that the state is.
 const STATE: &str = "state.";
@@ -404,10 +405,9 @@ impl<M: Tree> TrainingMetrics<M> {
         Ok(series)
     }
 
-    /// The returns of the last episodes of each update (at most [`Episodes::KEPT`]), in the order in which they ended.
-    #[must_use]
-    pub fn last_returns(&self) -> Vec<f32> {
-        self.series.last_returns()
+    /// How many episodes ended in each update, and the sum of their returns.
+    pub fn ended(&self) -> impl Iterator<Item = Ended> {
+        self.series.ended()
     }
 }
 
@@ -418,8 +418,6 @@ struct EpisodeSeries {
     counts: Vec<i32>,
     return_sums: Vec<f32>,
     length_sums: Vec<i32>,
-    last_returns: Vec<f32>,
-    last_steps: Vec<i32>,
 }
 
 impl EpisodeSeries {
@@ -429,8 +427,6 @@ impl EpisodeSeries {
             counts: episodes.count.to_vec()?,
             return_sums: episodes.return_sum.to_vec()?,
             length_sums: episodes.length_sum.to_vec()?,
-            last_returns: episodes.last_returns.to_vec()?,
-            last_steps: episodes.last_steps.to_vec()?,
         })
     }
 
@@ -464,18 +460,13 @@ impl EpisodeSeries {
         ]
     }
 
-    fn last_returns(&self) -> Vec<f32> {
-        let mut returns = Vec::new();
-        for update in 0..self.updates {
-            let mut ended = Vec::new();
-            for i in self.of_update(update) {
-                let kept = (self.counts[i] as usize).min(Episodes::KEPT);
-                let range = (i + 1) * Episodes::KEPT - kept..(i + 1) * Episodes::KEPT;
-                ended.extend(range.map(|at| (self.last_steps[at], self.last_returns[at])));
-            }
-            ended.sort_by_key(|&(step, _)| step);
-            returns.extend(ended.into_iter().map(|(_, value)| value));
-        }
-        returns
+    fn ended(&self) -> impl Iterator<Item = Ended> {
+        (0..self.updates).map(|update| {
+            let ended = self.of_update(update).map(|i| Ended {
+                episodes: self.counts[i] as u64,
+                return_sum: f64::from(self.return_sums[i]),
+            });
+            ended.sum()
+        })
     }
 }

@@ -4,6 +4,7 @@
 //! The commands know nothing of agents and environments, and implementations of these traits know nothing of files, progress bars
 //! and exit codes.
 
+use std::iter::Sum;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
@@ -141,8 +142,8 @@ pub struct CallMetrics {
     pub updates: u64,
     /// Named series with one value per update of this call (`loss`, `entropy`).
     pub per_update: Vec<(String, Vec<f32>)>,
-    /// The returns of the last (at most 100) episodes completed since training began, oldest first.
-    pub recent_returns: Vec<f32>,
+    /// The last episodes completed since training began: those of the latest updates that hold 100 between them.
+    pub recent: Ended,
     /// Episodes completed in this call.
     pub episodes: u64,
     /// Named values of the whole call: where its time went, what waited.
@@ -151,12 +152,28 @@ pub struct CallMetrics {
     pub note: String,
 }
 
-impl CallMetrics {
-    /// The mean of [`CallMetrics::recent_returns`], where there are any.
+/// Episodes that ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Ended {
+    /// How many.
+    pub episodes: u64,
+    /// The sum of their returns.
+    pub return_sum: f64,
+}
+
+impl Ended {
+    /// The mean of their returns, where there are any.
     #[must_use]
     pub fn mean_return(&self) -> Option<f64> {
-        let returns = self.recent_returns.iter().map(|&one| f64::from(one));
-        (!self.recent_returns.is_empty())
-            .then(|| returns.sum::<f64>() / self.recent_returns.len() as f64)
+        (self.episodes > 0).then(|| self.return_sum / self.episodes as f64)
+    }
+}
+
+impl Sum for Ended {
+    fn sum<I: Iterator<Item = Ended>>(each: I) -> Ended {
+        each.fold(Ended::default(), |sum, one| Ended {
+            episodes: sum.episodes + one.episodes,
+            return_sum: sum.return_sum + one.return_sum,
+        })
     }
 }

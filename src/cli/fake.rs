@@ -14,7 +14,7 @@ use super::{Console, run};
 use crate::evaluation::{Play, Played};
 use crate::export::Portable;
 use crate::settings::Settings;
-use crate::training::{CallMetrics, LoopModule, Run, Stage, Training};
+use crate::training::{CallMetrics, Ended, LoopModule, Run, Stage, Training};
 
 /// Returns grow by one with every call. What it computes is its seed.
 #[derive(Clone)]
@@ -120,7 +120,10 @@ impl Run for FakeRun {
             env_steps: self.fake.settings.plan().steps_per_update * updates as u64,
             updates: updates as u64,
             per_update: vec![("loss".to_owned(), loss)],
-            recent_returns: vec![self.calls as f32; 100],
+            recent: Ended {
+                episodes: 100,
+                return_sum: 100.0 * self.calls as f64,
+            },
             episodes: 3,
             ..CallMetrics::default()
         })

@@ -159,7 +159,7 @@ pub(super) struct Outcome {
     pub(super) env_steps_per_second: Option<f64>,
     /// Over the last (at most 100) completed episodes of the training.
     pub(super) mean_return: Option<f64>,
-    pub(super) mean_return_episodes: usize,
+    pub(super) mean_return_episodes: u64,
     pub(super) evaluation: BTreeMap<String, f64>,
     /// Where the time of each thread went.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

@@ -20,7 +20,7 @@ pub(super) fn summary(outcome: &Outcome, points: &[Point]) -> String {
         outcome.experiment,
         outcome.seed,
         plural(outcome.devices, &format!("{} device", outcome.platform)),
-        plural(outcome.mean_return_episodes, "episode"),
+        plural(outcome.mean_return_episodes as usize, "episode"),
     );
     text += &format!(
         "{} steps in {:.2} s, {} steps/s; compiled in {:.2} s\n",
@@ -72,7 +72,7 @@ fn curve(points: &[Point]) -> String {
         .map(|label| label.chars().count())
         .max()
         .unwrap_or(0);
-    let mut text = "mean return of the last 100 episodes\n".to_owned();
+    let mut text = "mean return of the last 100 episodes or more\n".to_owned();
     for row in (0..ROWS).rev() {
         let label = match row {
             0 => labels[1].as_str(),

@@ -61,8 +61,8 @@ impl Tally {
         self.counters.updates += call.updates;
         self.counters.calls += 1;
         self.counters.episodes += call.episodes;
-        self.counters.mean_return = call.mean_return();
-        self.counters.mean_return_episodes = call.recent_returns.len();
+        self.counters.mean_return = call.recent.mean_return();
+        self.counters.mean_return_episodes = call.recent.episodes;
         self.speed_now = call.env_steps as f64 / seconds.max(f64::MIN_POSITIVE);
         self.note.clone_from(&call.note);
         let env_steps = self.counters.env_steps;

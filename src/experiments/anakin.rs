@@ -156,7 +156,7 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Run for AnakinRun<E
             env_steps: self.anakin.steps_per_call(),
             updates: self.anakin.updates_per_call() as u64,
             per_update: metrics.per_update()?,
-            recent_returns: self.recent.with(metrics.last_returns()),
+            recent: self.recent.with(metrics.ended()),
             episodes: metrics.episodes,
             ..CallMetrics::default()
         })

@@ -4,36 +4,101 @@ use std::collections::VecDeque;
 
 use anyhow::Result;
 use podracer_runtime::{Checkpoint, HostArray};
-use podracer_stdlib::anakin::Episodes;
 
-/// Their name in a checkpoint.
-const NAME: &str = "recent_returns";
+use crate::training::Ended;
 
-/// The returns of the last episodes that ended, at most [`Episodes::KEPT`], oldest first.
+/// How many, and the sums of their returns, in a checkpoint.
+const NAMES: [&str; 2] = ["recent_episodes", "recent_return_sums"];
+
+/// The last episodes that ended, oldest first, in the groups in which they are reported: as few of the latest groups as hold
+/// [`RecentReturns::WANTED`] between them.
 #[derive(Default)]
-pub struct RecentReturns(VecDeque<f32>);
+pub struct RecentReturns(VecDeque<Ended>);
 
 impl RecentReturns {
+    /// Of how many episodes a mean return is taken at least, once there are as many.
+    const WANTED: u64 = 100;
+
     /// Those of a checkpoint; none at the start of a run.
     pub fn restored(from: Option<&Checkpoint>) -> Result<Self> {
         let Some(checkpoint) = from else {
             return Ok(RecentReturns::default());
         };
-        Ok(RecentReturns(checkpoint.array(NAME)?.to_vec()?.into()))
+        let [episodes, return_sums] = NAMES.map(|name| checkpoint.array(name));
+        let (episodes, return_sums) = (episodes?.to_vec()?, return_sums?.to_vec()?);
+        let groups = episodes.into_iter().zip(return_sums);
+        let of = |(episodes, return_sum)| Ended {
+            episodes,
+            return_sum,
+        };
+        Ok(RecentReturns(groups.map(of).collect()))
     }
 
     /// Adds them to a checkpoint.
-    pub fn save(&mut self, checkpoint: &mut Checkpoint) -> Result<()> {
-        let returns = HostArray::from_slice([self.0.len()], self.0.make_contiguous())?;
-        checkpoint.insert("", [(NAME.to_owned(), returns)]);
+    pub fn save(&self, checkpoint: &mut Checkpoint) -> Result<()> {
+        let (episodes, return_sums): (Vec<u64>, Vec<f64>) = (self.0.iter())
+            .map(|group| (group.episodes, group.return_sum))
+            .unzip();
+        let arrays = [
+            HostArray::from_slice([self.0.len()], &episodes)?,
+            HostArray::from_slice([self.0.len()], &return_sums)?,
+        ];
+        checkpoint.insert("", NAMES.map(str::to_owned).into_iter().zip(arrays));
         Ok(())
     }
 
-    /// Adds those of the episodes that ended since, and gives all that are kept.
-    pub fn with(&mut self, ended: impl IntoIterator<Item = f32>) -> Vec<f32> {
-        self.0.extend(ended);
-        let surplus = self.0.len().saturating_sub(Episodes::KEPT);
-        self.0.drain(..surplus);
-        self.0.iter().copied().collect()
+    /// Adds those that ended since, and gives what is known of all that are kept.
+    pub fn with(&mut self, ended: impl IntoIterator<Item = Ended>) -> Ended {
+        self.0
+            .extend(ended.into_iter().filter(|group| group.episodes > 0));
+        let mut kept: Ended = self.0.iter().copied().sum();
+        while let Some(oldest) = self.0.front()
+            && kept.episodes - oldest.episodes >= Self::WANTED
+        {
+            kept.episodes -= oldest.episodes;
+            self.0.pop_front();
+        }
+        self.0.iter().copied().sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(episodes: u64, return_sum: f64) -> Ended {
+        Ended {
+            episodes,
+            return_sum,
+        }
+    }
+
+    #[test]
+    fn the_latest_updates_count_that_hold_enough_episodes() {
+        let mut recent = RecentReturns::default();
+        assert_eq!(recent.with([]).mean_return(), None);
+        assert_eq!(
+            recent.with([ended(60, 60.0), ended(0, 0.0)]),
+            ended(60, 60.0)
+        );
+        // 99 without the first: it stays.
+        assert_eq!(recent.with([ended(99, 0.0)]), ended(159, 60.0));
+        assert_eq!(recent.with([ended(1, 5.0)]), ended(100, 5.0));
+        let singles = recent.with((0..130).map(|each| ended(1, f64::from(each))));
+        assert_eq!(singles, ended(100, (30..130).map(f64::from).sum()));
+        assert_eq!(recent.with([ended(4000, 2.0)]), ended(4000, 2.0));
+    }
+
+    #[test]
+    fn a_checkpoint_keeps_them() {
+        let mut recent = RecentReturns::default();
+        let before = recent.with([ended(60, 1.5), ended(70, 2.0)]);
+        let mut checkpoint = Checkpoint {
+            updates: 1,
+            ..Checkpoint::default()
+        };
+        recent.save(&mut checkpoint).unwrap();
+        let mut restored = RecentReturns::restored(Some(&checkpoint)).unwrap();
+        assert_eq!(restored.with([]), before);
     }
 }

@@ -23,7 +23,7 @@ use crate::evaluation::{Play, Played, play};
 use crate::export::{ArgumentKind, Portable, policy};
 use crate::sebulba::{Sebulba, compiled_environments};
 use crate::settings::{SebulbaSettings, Settings};
-use crate::training::{CallMetrics, LoopModule, Run, Stage, Training};
+use crate::training::{CallMetrics, Ended, LoopModule, Run, Stage, Training};
 
 /// Environments on the host, for the actor threads of a run: what a batch of them is, and how one is made.
 pub struct Hosts {
@@ -255,9 +255,10 @@ impl Run for TrainingRun {
             env_steps: self.steps_per_update * reports.len() as u64,
             updates: reports.len() as u64,
             per_update: per_update(&reports, self.run.metric_names()),
-            recent_returns: self
-                .recent
-                .with(episodes.map(|episode| episode.episode_return)),
+            recent: self.recent.with(episodes.map(|episode| Ended {
+                episodes: 1,
+                return_sum: f64::from(episode.episode_return),
+            })),
             episodes: reports
                 .iter()
                 .map(|report| report.episodes.len() as u64)

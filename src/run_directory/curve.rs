@@ -5,7 +5,7 @@ use std::ops::Range;
 use anyhow::{Result, anyhow};
 use plotters::prelude::{ChartBuilder, IntoDrawingArea, LineSeries, RGBColor, SVGBackend, WHITE};
 
-/// A point of the learning curve: environment steps, and the mean return of the last 100 episodes then.
+/// A point of the learning curve: environment steps, and the mean return of the last 100 episodes or more then.
 pub type Point = (u64, f64);
 
 const SIZE: (u32, u32) = (720, 440);
@@ -42,7 +42,7 @@ fn draw(
     chart
         .configure_mesh()
         .x_desc("environment steps")
-        .y_desc("mean return, last 100 episodes")
+        .y_desc("mean return, last 100 episodes or more")
         .x_label_formatter(&|steps| crate::cli::count(*steps))
         .draw()?;
     chart.draw_series(LineSeries::new(points, LINE))?;

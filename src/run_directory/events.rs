@@ -123,7 +123,8 @@ impl Events {
                 let per_call = call.per_call.iter();
                 value.extend(per_call.map(|(tag, value)| Scalar::new(tag, *value as f32)));
                 value.extend(
-                    call.mean_return()
+                    call.recent
+                        .mean_return()
                         .map(|mean| Scalar::new("mean_return", mean as f32)),
                 );
             }

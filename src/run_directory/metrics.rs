@@ -118,7 +118,7 @@ fn lines(call: &CallMetrics, (updates, steps): (u64, u64), seconds: f64) -> Vec<
         }
         if done == call.updates {
             line.insert("episodes".to_owned(), call.episodes.into());
-            line.insert("mean_return".to_owned(), call.mean_return().into());
+            line.insert("mean_return".to_owned(), call.recent.mean_return().into());
             line.insert("seconds".to_owned(), seconds.into());
             for (name, value) in &call.per_call {
                 line.insert(name.clone(), (*value).into());

@@ -38,7 +38,7 @@ pub struct Counters {
     /// The mean return of the last of them.
     pub mean_return: Option<f64>,
     /// How many these are.
-    pub mean_return_episodes: usize,
+    pub mean_return_episodes: u64,
 }
 
 /// The lengths of the files that grow, in bytes.

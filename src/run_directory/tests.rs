@@ -12,7 +12,7 @@ use super::events::{Event, checksum};
 use super::{Recorded, RunDirectory, curve, write_whole};
 use crate::parameters::sha256;
 use crate::settings::{Overrides, Settings, UsageError, load};
-use crate::training::CallMetrics;
+use crate::training::{CallMetrics, Ended};
 
 fn settings() -> Settings {
     load("catch-ppo", &Overrides::default()).unwrap()
@@ -34,7 +34,10 @@ fn call() -> CallMetrics {
         env_steps: 20,
         updates: 2,
         per_update: vec![("loss".to_owned(), vec![0.1, f32::NAN])],
-        recent_returns: vec![1.0, -1.0, 1.0, 1.0],
+        recent: Ended {
+            episodes: 4,
+            return_sum: 2.0,
+        },
         episodes: 4,
         ..CallMetrics::default()
     }

@@ -5,7 +5,10 @@
 
 use crate::agents::{Agent, Learning, Trajectory};
 use podracer_dsl::prelude::*;
-use podracer_envs::{AutoReset, Environment, WithStatistics, wrappers::StatisticsState};
+use podracer_envs::{
+    AutoReset, Environment, WithStatistics,
+    wrappers::{Episode, StatisticsState},
+};
 
 /// The replicated part of a run's state: equal on all devices.
 #[derive(Tree, Clone)]
@@ -47,10 +50,6 @@ pub struct Episodes {
     pub return_sum: Tensor,
     /// The sum of their lengths, in steps. i32 `[1]`
     pub length_sum: Tensor,
-    /// The returns of the last [`Episodes::KEPT`], the latest at the end; of fewer, those at the end count. f32 `[KEPT]`
-    pub last_returns: Tensor,
-    /// The step of the update at which each of them ended, by which devices' episodes are put in order. i32 `[KEPT]`
-    pub last_steps: Tensor,
 }
 
 /// What one step of one environment leaves.
@@ -63,8 +62,6 @@ struct Step<O: Tree, X: Tree> {
     truncated: Tensor,
     next_observation: Vec<O>,
     output: X,
-    episode_return: Tensor,
-    length: Tensor,
 }
 
 /// The keys of a step: to act, to step, to begin the next episode. A lane's key of a cycle is split into the next cycle's
@@ -240,17 +237,18 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> AgentLoop<E, A> {
             key: vmap(next, Key::from_words),
             ..lanes
         };
-        let (lanes, steps) = scan(lanes, keys.axis(1), |lanes, keys| {
-            vmap((lanes, keys), |(lane, keys)| self.step(nets, lane, keys))
+        let none = Episodes::none(self.environments);
+        let ((lanes, ended), steps) = scan((lanes, none), keys.axis(1), |(lanes, ended), keys| {
+            vmap((lanes, ended, keys), |(lane, ended, keys)| {
+                let (lane, step) = self.step(nets, lane, keys);
+                let done = step.terminated | step.truncated;
+                let ended = ended.and(done, lane.environment.last);
+                ((lane, ended), step)
+            })
         });
         let last_observation = vmap(lanes.environment.clone(), |environment| {
             self.environment.observe(environment)
         });
-        let episodes = Episodes::of(
-            steps.terminated | steps.truncated,
-            steps.episode_return,
-            steps.length,
-        );
         let trajectory = Trajectory {
             observation: steps.observation,
             action: steps.action,
@@ -261,6 +259,7 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> AgentLoop<E, A> {
             last_observation,
             output: steps.output,
         };
+        let episodes = tree_map(&ended, |each| each.sum().reshape([1]));
         (lanes, trajectory, episodes)
     }
 
@@ -288,8 +287,6 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> AgentLoop<E, A> {
             truncated: timestep.truncated,
             next_observation,
             output,
-            episode_return: environment.last.episode_return,
-            length: environment.last.length,
         };
         (
             Lane {
@@ -303,36 +300,21 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> AgentLoop<E, A> {
 }
 
 impl Episodes {
-    /// How many returns an update hands on.
-    pub const KEPT: usize = 100;
-
-    /// Of `done` (bool), returns (f32) and lengths (i32), all `[T, N]`.
-    fn of(done: Tensor, returns: Tensor, lengths: Tensor) -> Episodes {
-        let environments = done.dim(1);
-        let ended = done.flatten().astype(I32);
-        let counts = ended.cumsum(0);
-        let count = ended.sum();
-        // The k-th of the last ones is where the running count first reaches its rank: a binary search for each.
-        let rank = arange(Self::KEPT) + (count - (Self::KEPT as i32 - 1));
-        let size = ended.elements();
-        let halvings = usize::BITS - size.leading_zeros();
-        let low = zeros(I32, [Self::KEPT]);
-        let high = low + (size as i32 - 1);
-        let (position, _) = fori_loop(0..halvings as usize, (low, high), |_, (low, high)| {
-            let middle = (low + high) / 2;
-            let reached = counts.take(middle, 0).ge(rank);
-            (
-                select(reached, low, (middle + 1).minimum(high)),
-                select(reached, middle, high),
-            )
-        });
-        let returns = returns.flatten();
+    /// None, in each of `environments`.
+    fn none(environments: usize) -> Episodes {
         Episodes {
-            count: count.reshape([1]),
-            return_sum: select(done.flatten(), returns, 0.0).sum().reshape([1]),
-            length_sum: (lengths.flatten() * ended).sum().reshape([1]),
-            last_returns: returns.take(position, 0),
-            last_steps: position / environments as i32,
+            count: zeros(I32, [environments]),
+            return_sum: zeros(F32, [environments]),
+            length_sum: zeros(I32, [environments]),
+        }
+    }
+
+    /// And the last one of an environment, where it is `done`.
+    fn and(&self, done: Tensor, last: Episode) -> Episodes {
+        Episodes {
+            count: self.count + done.astype(I32),
+            return_sum: self.return_sum + select(done, last.episode_return, 0.0),
+            length_sum: self.length_sum + select(done, last.length, 0),
         }
     }
 }

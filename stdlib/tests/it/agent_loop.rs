@@ -341,18 +341,6 @@ fn finished_episodes_are_reported() {
     assert_eq!(cycle.metric("count"), [4.0]);
     assert_eq!(cycle.metric("return_sum"), [2.0 * (-0.5 + 4.5)]);
     assert_eq!(cycle.metric("length_sum"), [12.0]);
-    assert_eq!(cycle.metric("last_returns")[96..], [-0.5, -0.5, 4.5, 4.5]);
-    assert_eq!(cycle.metric("last_steps")[96..], [2.0, 2.0, 5.0, 5.0]);
-}
-
-#[test]
-fn more_episodes_than_are_kept_leave_the_last_ones() {
-    let rewards: Vec<f64> = (0..130).map(f64::from).collect();
-    let ends = (0..130).map(|time| (time, End::Terminated)).collect();
-    let tape = Tape { rewards, ends };
-    let cycle = Cycle::run(&AgentLoop::new(tape.clone(), online(&tape), 1, 130));
-    assert_eq!(cycle.metric("count"), [130.0]);
-    assert_eq!(cycle.metric("last_returns"), tape.rewards[30..]);
 }
 
 /// An agent that only counts the steps of its episodes, and keeps what it counted.
