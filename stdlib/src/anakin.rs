@@ -4,6 +4,7 @@
 //! devices with `N / n` environments each see what one device with `N` sees.
 
 use crate::agents::{Agent, Learning, Trajectory};
+use crate::ravel::{ravel, unravel};
 use podracer_dsl::prelude::*;
 use podracer_envs::{
     AutoReset, Environment, WithStatistics,
@@ -145,13 +146,16 @@ pub(crate) fn cycle<A: Agent, W: Tree>(
             let (actor, trajectory, with) = rollout(&nets);
             let (experience, batch) =
                 agent.update_experience(&nets, experience, actor, trajectory, cycle_key);
+            let mut spec = None;
             let ((nets, opt), metrics) = scan((nets, opt), 0..updates, |(nets, opt), update| {
                 let ((_, metrics), grads) =
                     value_and_grad(nets.clone(), |nets| agent.loss(nets, &batch, update));
                 let stepped = agent.optimize_from_grads(nets, opt, pmean(grads, Replicas));
-                (stepped, metrics)
+                spec = Some(metrics.spec());
+                (stepped, ravel(&metrics))
             });
-            let metrics = tree_map(&metrics, |metric| metric.mean_axis(0));
+            let metrics = tree_map(&metrics, |metrics| metrics.mean_axis(0));
+            let metrics = unravel(&metrics, &spec.expect("the loop's body is traced"));
             (nets, opt, experience, metrics, with)
         }
     };

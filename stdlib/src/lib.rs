@@ -13,5 +13,6 @@ pub mod distributions;
 pub mod losses;
 pub mod nn;
 pub mod optim;
+mod ravel;
 pub mod returns;
 pub mod sebulba;

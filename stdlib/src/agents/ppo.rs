@@ -79,14 +79,10 @@ pub struct PpoBatch {
     pub observation: Tensor,
     /// `[B, ...]`
     pub action: Tensor,
-    /// f32 `[B]`
-    pub log_prob: Tensor,
-    /// f32 `[B]`
-    pub value: Tensor,
-    /// f32 `[B]`
-    pub advantage: Tensor,
     /// Which steps each update takes. i32 `[U, M]`
     pub minibatch: Tensor,
+    /// Log probability, value and advantage of each of them. f32 `[U, M, 3]`
+    pub drawn: Tensor,
     /// The mean advantage of each minibatch, over all devices. f32 `[U]`
     pub advantage_mean: Tensor,
     /// Its standard deviation. f32 `[U]`
@@ -233,21 +229,18 @@ impl<O: Optimizer> Agent for Ppo<O> {
             let guess = TensorType::new(I32, [updates, steps / self.minibatches.max(1)]);
             fail("Ppo", message, &[advantage], guess)
         };
-        // Each statistic of all minibatches passes one collective. The loops keep what is summed apart from what reads the
-        // sums: XLA:CPU would otherwise fuse them and sum a minibatch again for each of its elements.
-        let of = |rows: Tensor| advantage.take(rows, 0);
-        let advantage_mean = pmean(map(minibatch, |rows| of(rows).mean()), Replicas);
-        let variance = map((minibatch, advantage_mean), |(rows, mean)| {
-            (of(rows) - mean).square().mean()
-        });
-        let advantage_std = pmean(variance, Replicas).sqrt();
+        let steps = stack(&[merge(log_prob), merge(value), advantage], 1);
+        let drawn = steps.take(minibatch, 0);
+        // Each statistic of all minibatches passes one collective.
+        let advantage = drawn.index_axis(2, 2);
+        let advantage_mean = pmean(advantage.mean_axis(1), Replicas);
+        let variance = (advantage - advantage_mean.expand_dims(1)).square();
+        let advantage_std = pmean(variance.mean_axis(1), Replicas).sqrt();
         let batch = PpoBatch {
             observation: merge(trajectory.observation),
             action: merge(trajectory.action),
-            log_prob: merge(log_prob),
-            value: merge(value),
-            advantage,
             minibatch,
+            drawn,
             advantage_mean,
             advantage_std,
         };
@@ -257,12 +250,13 @@ impl<O: Optimizer> Agent for Ppo<O> {
     fn loss(&self, nets: ActorCritic, batch: &PpoBatch, update: Tensor) -> (Tensor, PpoMetrics) {
         let _scope = scope("Ppo::loss");
         let rows = batch.minibatch.at(update);
-        let of = |x: Tensor| x.take(rows, 0);
-        let (value_tm1, advantage) = (of(batch.value), of(batch.advantage));
+        let drawn = batch.drawn.at(update);
+        let [log_prob, value_tm1, advantage] = [0, 1, 2].map(|i| drawn.index_axis(1, i));
         let target = value_tm1 + advantage;
         let advantage =
             (advantage - batch.advantage_mean.at(update)) / (batch.advantage_std.at(update) + 1e-8);
-        let acted = (of(batch.observation), of(batch.action), of(batch.log_prob));
+        let of = |x: Tensor| x.take(rows, 0);
+        let acted = (of(batch.observation), of(batch.action), log_prob);
         let steps = vmap(
             (acted, advantage, value_tm1, target),
             |((observation, action, log_prob), advantage, value_tm1, target)| {
