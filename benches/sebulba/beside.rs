@@ -5,6 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 use clap::Args;
+use podracer_plugins::package_set;
 use tempfile::TempDir;
 
 use crate::support::{Figures, Peer, Table, judged, number, run as run_to_end, say, si, speeds};
@@ -24,11 +25,7 @@ pub struct BesideOptions {
 
 pub fn run(options: &BesideOptions, rounds: usize) -> Result<()> {
     let peer = Peer::prepare()?;
-    let program = env!("CARGO_BIN_EXE_podracer");
-    let installed = Command::new(program)
-        .args(["envs", "install", "gymnasium"])
-        .status()?;
-    anyhow::ensure!(installed.success(), "Gymnasium cannot be installed");
+    package_set("gymnasium")?.install()?;
     let verdict = |ratio: f64| judged(ratio, ratio >= TARGET);
     let mut table = Table::new(&[
         "environments of a thread",
@@ -40,7 +37,7 @@ pub fn run(options: &BesideOptions, rounds: usize) -> Result<()> {
     for &environments in &options.environments {
         let (mut ours, mut theirs) = (Figures::default(), Figures::default());
         for seed in 0..rounds {
-            let line = train(program, environments, options.steps, seed)?;
+            let line = train(environments, options.steps, seed)?;
             ours.extend([number(&line, "env_steps_per_second")?]);
             let arguments = [
                 format!("--num-envs={environments}"),
@@ -61,14 +58,9 @@ pub fn run(options: &BesideOptions, rounds: usize) -> Result<()> {
     Ok(())
 }
 
-fn train(
-    program: &str,
-    environments: usize,
-    steps: usize,
-    seed: usize,
-) -> Result<serde_json::Value> {
+fn train(environments: usize, steps: usize, seed: usize) -> Result<serde_json::Value> {
     let folder = TempDir::new()?;
-    let mut command = Command::new(program);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_podracer"));
     command.args(["train", "cartpole-sebulba-ppo", "--json"]);
     command
         .arg(format!("--seed={seed}"))

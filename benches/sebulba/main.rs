@@ -1,8 +1,12 @@
-//! Sebulba: how acting and learning overlap, and how fast a whole run is beside Cleanba's schedule in JAX:
-//! `cargo bench --bench sebulba`.
+//! Sebulba: how acting and learning overlap, and what whole runs are beside Cleanba's schedule in JAX and beside what their
+//! parts take by themselves: `cargo bench --bench sebulba`.
 
+mod atari;
 mod beside;
+mod experiment;
+mod learners;
 mod overlap;
+mod pixels;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -14,9 +18,9 @@ use support::{machine, say};
 /// Times Sebulba.
 #[derive(Parser)]
 struct Options {
-    /// What to measure; both by default.
-    #[arg(long, value_enum)]
-    only: Option<Part>,
+    /// What to measure; all of it by default.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<Part>,
     /// How often everything is measured.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
@@ -24,6 +28,12 @@ struct Options {
     overlap: overlap::OverlapOptions,
     #[command(flatten)]
     beside: beside::BesideOptions,
+    #[command(flatten)]
+    learners: learners::LearnersOptions,
+    #[command(flatten)]
+    pixels: pixels::PixelOptions,
+    #[command(flatten)]
+    atari: atari::AtariOptions,
     /// Cargo passes it.
     #[arg(long, hide = true)]
     bench: bool,
@@ -33,19 +43,34 @@ struct Options {
 enum Part {
     /// More threads on an actor device, in environments as slow as inference.
     Overlap,
+    /// One to six learner devices; the learner's waiting as actors are added.
+    Learners,
     /// PPO on Gymnasium's CartPole, beside JAX.
     Beside,
+    /// V-trace on pixel Catch, beside JAX.
+    Pixels,
+    /// PPO on Pong, beside its parts.
+    Atari,
 }
 
 fn main() -> Result<()> {
     let options = Options::parse();
     say(&machine());
-    let wanted = |part| options.only.is_none_or(|only| only == part);
-    if wanted(Part::Overlap) {
-        overlap::run(&options.overlap, options.rounds)?;
-    }
-    if wanted(Part::Beside) {
-        beside::run(&options.beside, options.rounds)?;
+    let rounds = options.rounds;
+    let all = Part::value_variants();
+    let parts = if options.only.is_empty() {
+        all
+    } else {
+        &options.only
+    };
+    for part in parts {
+        match part {
+            Part::Overlap => overlap::run(&options.overlap, rounds)?,
+            Part::Learners => learners::run(&options.learners, rounds)?,
+            Part::Beside => beside::run(&options.beside, rounds)?,
+            Part::Pixels => pixels::run(&options.pixels, rounds)?,
+            Part::Atari => atari::run(&options.atari, rounds)?,
+        }
     }
     Ok(())
 }

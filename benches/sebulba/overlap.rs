@@ -2,7 +2,10 @@
 //! much time is neither.
 //!
 //! The environments are native CartPoles that answer no sooner than a latency after they were asked. First they have
-//! none, which gives the time of inference; then they have that.
+//! none, which gives the time of inference; then they have that. So `k` threads can do `k` times what one does, until the
+//! device has no time left (2 times) or the processors have none, whose use is shown. What is lost before that is lost to
+//! the learner, which has the same cores: its kernels are not interrupted, and an inference that comes meanwhile waits for
+//! milliseconds. Hence few environments: the fewer, the cheaper is learning beside inference.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,13 +18,22 @@ use podracer_runtime::{Activity, Client, ClientOptions, Schedule, ThreadTimes};
 use podracer_stdlib::agents::Ppo;
 use serde_json::json;
 
-use crate::support::{Figures, Table, say, si, time};
+use crate::experiment::Stopwatch;
+use crate::support::{Figures, Table, judged, say, si, time};
+
+/// What two threads must do, of one.
+const TARGET: f64 = 1.6;
+/// Which share of the actor threads' time may be neither environment, nor device, nor waiting.
+const HOST_TARGET: f64 = 0.03;
 
 #[derive(Args)]
 pub struct OverlapOptions {
-    /// Environments of a thread, for the overlap. Few, so that learning, which shares the cores, is cheap beside inference.
-    #[arg(long, default_value_t = 16)]
+    /// Environments of a thread, for the overlap.
+    #[arg(long, default_value_t = 4)]
     late_environments: usize,
+    /// Environments of each of two threads, for the host's share.
+    #[arg(long, default_value_t = 64)]
+    host_environments: usize,
     /// Units of each of two hidden layers: what inference takes.
     #[arg(long, default_value_t = 512)]
     hidden: usize,
@@ -29,7 +41,7 @@ pub struct OverlapOptions {
     #[arg(long, default_value_t = 64)]
     unroll: usize,
     /// Updates that are timed, after two that are not.
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, default_value_t = 40)]
     updates: usize,
 }
 
@@ -67,13 +79,20 @@ struct Measured {
     host: f64,
     /// The share of its time that the learner waits.
     learner_waits: f64,
+    /// How many were busy.
+    processors: f64,
 }
 
-fn measure(options: &OverlapOptions, threads: usize, latency: Duration) -> Result<Measured> {
+fn measure(
+    options: &OverlapOptions,
+    environments: usize,
+    threads: usize,
+    latency: Duration,
+) -> Result<Measured> {
     let client = Client::cpu(ClientOptions {
         cpu_devices: Some(2),
     })?;
-    let batch = || Pool::new(&NativeCartPole::new(500), options.late_environments);
+    let batch = || Pool::new(&NativeCartPole::new(500), environments);
     let spec = batch().spec().clone();
     // As little learning as there can be: it shares the cores.
     let agent = Ppo {
@@ -95,9 +114,10 @@ fn measure(options: &OverlapOptions, threads: usize, latency: Duration) -> Resul
         })?;
     run.run(2)?;
     let (before, acted) = (run.times(), run.transfers().act.launches);
-    let began = Instant::now();
+    let watch = Stopwatch::start()?;
     run.run(options.updates)?;
-    let seconds = began.elapsed().as_secs_f64();
+    let cost = watch.read()?;
+    let seconds = cost.wall;
     let acted = run.transfers().act.launches - acted;
     let now = run.times();
     let spent: Vec<ThreadTimes> = now.iter().zip(&before).map(|(a, b)| a.since(b)).collect();
@@ -106,12 +126,13 @@ fn measure(options: &OverlapOptions, threads: usize, latency: Duration) -> Resul
         spent.sum::<Duration>().as_secs_f64()
     };
     let (actors, learner) = spent.split_at(threads);
-    let steps = options.updates * threads * options.unroll * options.late_environments;
+    let steps = options.updates * threads * options.unroll * environments;
     Ok(Measured {
         steps_per_second: steps as f64 / seconds,
         inference: of(actors, Activity::Inference) / acted as f64,
         host: of(actors, Activity::Host) / (seconds * threads as f64),
         learner_waits: of(learner, Activity::WaitingForTrajectory) / seconds,
+        processors: cost.processor / seconds,
     })
 }
 
@@ -122,15 +143,16 @@ pub fn run(options: &OverlapOptions, rounds: usize) -> Result<()> {
         "of one thread",
         "host",
         "learner waits",
+        "processors",
     ]);
-    let counts = [1, 2, 4];
+    let (few, counts) = (options.late_environments, [1, 2, 4]);
     let mut ratios = counts.map(|_| Figures::default());
     let mut rows: Vec<Vec<Measured>> = counts.iter().map(|_| Vec::new()).collect();
     for _ in 0..rounds {
-        let latency = measure(options, 1, Duration::ZERO)?.inference;
+        let latency = measure(options, few, 1, Duration::ZERO)?.inference;
         eprintln!("inference takes {}", time(latency));
         for (row, &threads) in rows.iter_mut().zip(&counts) {
-            let measured = measure(options, threads, Duration::from_secs_f64(latency))?;
+            let measured = measure(options, few, threads, Duration::from_secs_f64(latency))?;
             say(&json!({
                 "threads": threads,
                 "latency": latency,
@@ -138,6 +160,7 @@ pub fn run(options: &OverlapOptions, rounds: usize) -> Result<()> {
                 "inference": measured.inference,
                 "host": measured.host,
                 "learner_waits": measured.learner_waits,
+                "processors": measured.processors,
             }));
             row.push(measured);
         }
@@ -147,20 +170,46 @@ pub fn run(options: &OverlapOptions, rounds: usize) -> Result<()> {
             ratio.extend(this.zip(one).map(|(this, one)| this / one));
         }
     }
+    let mut waited = f64::INFINITY;
     for ((row, ratio), threads) in rows.iter().zip(&ratios).zip(counts) {
         let median = |of: fn(&Measured) -> f64| {
             let mut figures = Figures::default();
             figures.extend(row.iter().map(of));
             figures.median()
         };
+        let (host, waits) = (median(|one| one.host), median(|one| one.learner_waits));
         table.row([
             threads.to_string(),
             si(median(|one| one.steps_per_second)),
-            format!("{:.2}x", ratio.median()),
-            format!("{:.1}%", 100.0 * median(|one| one.host)),
-            format!("{:.0}%", 100.0 * median(|one| one.learner_waits)),
+            match threads {
+                2 => judged(ratio.median(), ratio.median() >= TARGET),
+                _ => format!("{:.2}", ratio.median()),
+            },
+            format!("{:.1}%", 100.0 * host),
+            judged(waits, waits < waited),
+            format!("{:.2}", median(|one| one.processors)),
         ]);
+        waited = waits;
     }
     table.print("Environments as slow as inference, one actor device");
+
+    let many = options.host_environments;
+    let mut host = Figures::default();
+    for _ in 0..rounds {
+        host.extend([measure(options, many, 2, Duration::ZERO)?.host]);
+    }
+    let mut table = Table::new(&["environments of a thread", "host, median", "most"]);
+    let percent = |share: f64| format!("{:.2}%", 100.0 * share);
+    let good = host.median() < HOST_TARGET;
+    table.row([
+        many.to_string(),
+        format!(
+            "{} {}",
+            percent(host.median()),
+            if good { "ok" } else { "MISSED" }
+        ),
+        percent(host.greatest()),
+    ]);
+    table.print("Neither environment, nor device, nor waiting: of the time of two actor threads");
     Ok(())
 }

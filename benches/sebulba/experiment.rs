@@ -1,0 +1,257 @@
+//! An experiment of Sebulba's in this process: as a whole, and its programs by themselves. Processors' time is counted beside
+//! the clock's: it is what a program costs whoever else runs.
+
+use std::fs;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use podracer::experiments::build;
+use podracer::settings::{Overrides, Settings, load};
+use podracer::training::{Stage, Training};
+use podracer_compiler::TensorType;
+use podracer_runtime::{
+    Argument, Buffer, Client, ClientOptions, CompileOptions, ExecutableCache, HostArray, Module,
+    OptionValue,
+};
+
+/// Seconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cost {
+    /// By the clock.
+    pub wall: f64,
+    /// By the processors, of this process and those that it started.
+    pub processor: f64,
+}
+
+impl Cost {
+    /// Of so many that `self` is the cost of.
+    pub fn each(self, count: usize) -> Self {
+        Cost {
+            wall: self.wall / count as f64,
+            processor: self.processor / count as f64,
+        }
+    }
+}
+
+/// What is measured from here on.
+pub struct Stopwatch {
+    began: Instant,
+    spent: f64,
+}
+
+impl Stopwatch {
+    pub fn start() -> Result<Self> {
+        Ok(Stopwatch {
+            spent: spent()?,
+            began: Instant::now(),
+        })
+    }
+
+    pub fn wall(&self) -> f64 {
+        self.began.elapsed().as_secs_f64()
+    }
+
+    pub fn read(&self) -> Result<Cost> {
+        Ok(Cost {
+            wall: self.wall(),
+            processor: spent()? - self.spent,
+        })
+    }
+}
+
+/// Seconds that processors have spent on this process and its children. Linux counts hundredths.
+fn spent() -> Result<f64> {
+    let this = std::process::id().to_string();
+    let mut hundredths = 0.0;
+    for entry in fs::read_dir("/proc")? {
+        let entry = entry?;
+        let number = entry.file_name().to_string_lossy().into_owned();
+        // Other entries are no processes (`self` is this one once more), or have just ended.
+        let stat = fs::read_to_string(entry.path().join("stat"));
+        let (Ok(_), Ok(stat)) = (number.parse::<u32>(), stat) else {
+            continue;
+        };
+        let fields: Vec<&str> = stat
+            .rsplit(") ")
+            .next()
+            .unwrap_or_default()
+            .split(' ')
+            .collect();
+        if number == this || fields.get(1) == Some(&this.as_str()) {
+            for field in fields.iter().skip(11).take(2) {
+                hundredths += field.parse::<f64>()?;
+            }
+        }
+    }
+    Ok(hundredths / 100.0)
+}
+
+/// An experiment, and the devices that it has.
+pub struct Experiment {
+    pub settings: Settings,
+    training: Box<dyn Training>,
+    client: Client,
+    devices: usize,
+}
+
+/// What a run did.
+pub struct Ran {
+    pub steps: usize,
+    pub cost: Cost,
+    /// Seconds by thread and activity.
+    pub times: Vec<(String, f64)>,
+}
+
+impl Ran {
+    /// Environment steps by the second.
+    pub fn speed(&self) -> f64 {
+        self.steps as f64 / self.cost.wall
+    }
+
+    /// The share of its time that the learner spent so.
+    pub fn learner(&self, activity: &str) -> f64 {
+        let name = format!("the learner: {activity}");
+        let seconds = self.times.iter().find(|(one, _)| *one == name);
+        seconds.map_or(0.0, |(_, seconds)| seconds / self.cost.wall)
+    }
+}
+
+/// What a call takes where nothing runs beside it.
+#[derive(Clone, Copy, Debug)]
+pub struct Alone {
+    pub act: Cost,
+    pub finish: Cost,
+    pub learn: Cost,
+}
+
+impl Experiment {
+    /// One of ours with these settings, one actor device and so many learner devices.
+    pub fn load(name: &str, learners: usize, sets: &[String]) -> Result<Self> {
+        let indices: Vec<usize> = (1..=learners).collect();
+        let devices = [
+            "sebulba.actors=[0]".to_owned(),
+            format!("sebulba.learners={indices:?}"),
+        ];
+        let overrides = Overrides {
+            set: [&devices, sets].concat(),
+            ..Overrides::default()
+        };
+        let settings = load(name, &overrides)?;
+        Ok(Experiment {
+            training: build(&settings)?,
+            settings,
+            client: Client::cpu(ClientOptions {
+                cpu_devices: Some(learners + 1),
+            })?,
+            devices: learners + 1,
+        })
+    }
+
+    /// Environment steps of an inference, and of an update.
+    pub fn steps(&self) -> (usize, usize) {
+        let shape = self.settings.sebulba.clone().unwrap_or_default();
+        let all = shape.threads * shape.environments * shape.unroll;
+        (shape.environments, all)
+    }
+
+    fn xla(&self) -> Vec<(String, OptionValue)> {
+        let rule = self.training.xla_options("cpu", self.devices);
+        self.settings.xla_options(rule)
+    }
+
+    /// Trains for so many seconds, and some updates before them.
+    pub fn run(&self, seed: u64, seconds: f64) -> Result<Ran> {
+        let devices: Vec<usize> = (0..self.devices).collect();
+        let xla = self.xla();
+        let mut run = (self.training).start(&self.client, &devices, seed, &xla, None)?;
+        for _ in 0..2 {
+            run.advance()?;
+        }
+        let (before, watch, mut steps) = (run.times(), Stopwatch::start()?, 0);
+        while watch.wall() < seconds {
+            steps += run.advance()?.env_steps as usize;
+        }
+        let cost = watch.read()?;
+        let since = |(name, now): (String, f64)| {
+            let earlier = before.iter().find(|(one, _)| *one == name);
+            let spent = now - earlier.map_or(0.0, |(_, seconds)| *seconds);
+            (name, spent)
+        };
+        Ok(Ran {
+            steps,
+            cost,
+            times: run.times().into_iter().map(since).collect(),
+        })
+    }
+
+    /// Each of the programs that run over and over, for so many seconds.
+    pub fn alone(&self, seconds: f64) -> Result<Alone> {
+        let text = self.training.emit(Stage::StableHlo, 1)?;
+        let time = |name: &str, loops| {
+            let all = format!("\n{text}");
+            let found = all.split("\n// ").find_map(|one| one.strip_prefix(name));
+            let module = found.with_context(|| format!("no program `{name}`"))?;
+            self.time(&Module::parse(module)?, loops, seconds)
+        };
+        Ok(Alone {
+            act: time("act", true)?,
+            finish: time("finish", false)?,
+            learn: time("learn", true)?,
+        })
+    }
+
+    /// Calls a program over and over, on zeros: what it takes does not depend on the values. If it loops, it gives the
+    /// state that the next call takes.
+    fn time(&self, module: &Module, loops: bool, seconds: f64) -> Result<Cost> {
+        let options = CompileOptions {
+            device_assignment: Some(vec![0]),
+            xla: self.xla(),
+            ..CompileOptions::default()
+        };
+        let (program, _) = ExecutableCache::user().compile(&self.client, module, &options)?;
+        let device = self.client.device(0)?;
+        let zeros = |ty: &TensorType| {
+            Buffer::from_host(&HostArray::new(ty.clone(), vec![0; ty.bytes()])?, &device)
+        };
+        let (takes, gives) = (program.arguments().to_vec(), program.results().to_vec());
+        let (into, from, length) = if loops {
+            state(&takes, &gives)
+        } else {
+            (0, 0, 0)
+        };
+        let mut arguments = takes.iter().map(zeros).collect::<Result<Vec<_>, _>>()?;
+        let mut call = || -> Result<()> {
+            let rest = arguments.split_off(into);
+            let mut rest = rest.into_iter();
+            let donated: Vec<Buffer> = rest.by_ref().take(length).collect();
+            let rest: Vec<Buffer> = rest.collect();
+            let given = (arguments.iter().map(Argument::Kept))
+                .chain(donated.into_iter().map(Argument::Donated))
+                .chain(rest.iter().map(Argument::Kept));
+            let results = program.execute(vec![given.collect()])?.remove(0);
+            results[0].ready()?.wait()?;
+            arguments.extend(results.into_iter().skip(from).take(length));
+            arguments.extend(rest);
+            Ok(())
+        };
+        call()?;
+        let (watch, mut calls) = (Stopwatch::start()?, 0);
+        while watch.wall() < seconds {
+            call()?;
+            calls += 1;
+        }
+        Ok(watch.read()?.each(calls))
+    }
+}
+
+/// The state: the longest run of results that has the types of a run of arguments. Where each begins, and how long they
+/// are.
+fn state<T: PartialEq>(takes: &[T], gives: &[T]) -> (usize, usize, usize) {
+    let length = |into: usize, from: usize| {
+        let pairs = takes[into..].iter().zip(&gives[from..]);
+        pairs.take_while(|(take, give)| take == give).count()
+    };
+    let places = (0..takes.len()).flat_map(|into| (0..gives.len()).map(move |from| (into, from)));
+    let runs = places.map(|(into, from)| (into, from, length(into, from)));
+    runs.max_by_key(|run| run.2).unwrap_or_default()
+}

@@ -1,0 +1,243 @@
+//! V-trace on 84 by 84 pixels, beside Cleanba's schedule in JAX on the same network: what a step costs outside of the devices'
+//! programs.
+//!
+//! The peer steps Catch in NumPy, in its own process. Ours steps it natively, and once more the peer's very class, which an
+//! environment server has. What both compute is compared step by step before anything is timed.
+//!
+//! All is processors' time: that of a whole run, environments included, less what the programs of its devices take by
+//! themselves. Two cores run all threads of either, so that a second spent outside of the programs is taken from them; and
+//! unlike the clock's it does not depend on which thread had to wait for which.
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use podracer_envs::host::server::{ServerOptions, Servers};
+use podracer_envs::host::{HostEnvironment, PixelCatch, Pool, Random, StepMemory};
+use podracer_plugins::package_set;
+use serde_json::{Value, json};
+
+use crate::experiment::{Experiment, Stopwatch};
+use crate::support::{Figures, Peer, Table, judged, number, say, si};
+
+/// What a step may cost outside of the programs, in the peer's.
+const TARGET: f64 = 0.5;
+/// The peer's environments, as Gymnasium calls them.
+const ID: &str = "benches.peer.pixel_catch:PixelCatch-v0";
+
+#[derive(Args)]
+pub struct PixelOptions {
+    /// Environments of each of two actor threads.
+    #[arg(long, value_delimiter = ',', default_values_t = [16, 64])]
+    pixel_environments: Vec<usize>,
+    /// Seconds of a run of ours.
+    #[arg(long, default_value_t = 5.0)]
+    pixel_seconds: f64,
+    /// Environment steps of a run of the peer's.
+    #[arg(long, default_value_t = 100_000)]
+    pixel_steps: usize,
+}
+
+/// Figures of all rounds, of a step: by the clock, and by the processors in the programs, outside of them, and of these in
+/// the environments where nothing else runs.
+#[derive(Default)]
+struct Measured {
+    speed: Figures,
+    programs: Figures,
+    outside: Figures,
+    environment: Figures,
+}
+
+impl Measured {
+    fn add(&mut self, who: &str, environments: usize, speed: f64, programs: f64, whole: f64) {
+        say(&json!({
+            "who": who,
+            "environments": environments,
+            "steps_per_second": speed,
+            "programs": programs,
+            "whole": whole,
+        }));
+        self.speed.extend([speed]);
+        self.programs.extend([programs]);
+        self.outside.extend([whole - programs]);
+    }
+}
+
+pub fn run(options: &PixelOptions, rounds: usize) -> Result<()> {
+    let peer = Peer::prepare()?;
+    compare_steps()?;
+    let mut table = Table::new(&[
+        "environments of a thread",
+        "who",
+        "steps/s",
+        "programs, us a step",
+        "outside, us a step",
+        "environments by themselves",
+        "of the peer's",
+    ]);
+    for &environments in &options.pixel_environments {
+        let [mut native, mut served, mut theirs] = [(); 3].map(|()| Measured::default());
+        for round in 0..rounds {
+            ours(&mut native, "native", &[], environments, round, options)?;
+            let sets = [
+                "environment.name=gymnasium".to_owned(),
+                format!("environment.id={ID}"),
+                "environment.vectorization=native".to_owned(),
+                "environment.bootstrap_time_limit=false".to_owned(),
+            ];
+            ours(&mut served, "served", &sets, environments, round, options)?;
+            let arguments = [
+                format!("--num-envs={environments}"),
+                format!("--total-timesteps={}", options.pixel_steps),
+                format!("--seed={round}"),
+                "--alone-seconds=2".to_owned(),
+            ];
+            let line = peer.run("sebulba_catch.py", &arguments)?;
+            peers(&mut theirs, &line, environments)?;
+            native.environment.extend([play(environments, 1.0)?]);
+        }
+        served.environment = theirs.environment.clone();
+        for (who, one) in [
+            ("ours, native", &native),
+            ("ours, the peer's environments", &served),
+            ("the peer", &theirs),
+        ] {
+            let ratio = one.outside.median() / theirs.outside.median();
+            table.row([
+                environments.to_string(),
+                who.to_owned(),
+                si(one.speed.median()),
+                format!("{:.1}", 1e6 * one.programs.median()),
+                format!("{:.1}", 1e6 * one.outside.median()),
+                format!("{:.1}", 1e6 * one.environment.median()),
+                match who {
+                    "the peer" => String::new(),
+                    _ => judged(ratio, ratio <= TARGET),
+                },
+            ]);
+        }
+    }
+    table.print("V-trace on pixel Catch, one actor and one learner device; processors' time");
+    Ok(())
+}
+
+fn ours(
+    measured: &mut Measured,
+    who: &str,
+    sets: &[String],
+    environments: usize,
+    round: usize,
+    options: &PixelOptions,
+) -> Result<()> {
+    let size = format!("sebulba.environments={environments}");
+    let experiment = Experiment::load("catch-impala", 1, &[sets, &[size]].concat())?;
+    let alone = experiment.alone(2.0)?;
+    let ran = experiment.run(round as u64, options.pixel_seconds)?;
+    let (acted, learnt) = experiment.steps();
+    let unroll = experiment
+        .settings
+        .sebulba
+        .as_ref()
+        .map_or(1, |shape| shape.unroll);
+    let programs = alone.act.processor / acted as f64
+        + alone.finish.processor / (acted * unroll) as f64
+        + alone.learn.processor / learnt as f64;
+    measured.add(
+        who,
+        environments,
+        ran.speed(),
+        programs,
+        ran.cost.processor / ran.steps as f64,
+    );
+    Ok(())
+}
+
+fn peers(measured: &mut Measured, line: &Value, environments: usize) -> Result<()> {
+    let steps = number(line, "env_steps")?;
+    let (threads, unroll) = (number(line, "threads")?, number(line, "unroll")?);
+    let acted = environments as f64;
+    let programs = [
+        ("act", acted),
+        ("finish", acted * unroll),
+        ("learn", acted * unroll * threads),
+    ];
+    let alone = |name: &str, steps: f64| {
+        let processor = line["alone"][name][1].as_f64();
+        Ok(processor.with_context(|| format!("no `alone.{name}` in {line}"))? / steps)
+    };
+    let each = programs.iter().map(|&(name, steps)| alone(name, steps));
+    measured.environment.extend([alone("environment", acted)?]);
+    measured.add(
+        "peer",
+        environments,
+        number(line, "steps_per_second")?,
+        each.sum::<Result<f64>>()?,
+        number(line, "processor_seconds")? / steps,
+    );
+    Ok(())
+}
+
+/// What a step of our native environments takes.
+fn play(environments: usize, seconds: f64) -> Result<f64> {
+    let mut batch = Pool::new(&PixelCatch::default(), environments);
+    let mut memory = StepMemory::new(batch.spec());
+    batch.reset(0, 0, &mut memory.step())?;
+    let actions = vec![0; 4 * environments];
+    let (watch, mut steps) = (Stopwatch::start()?, 0);
+    while watch.wall() < seconds {
+        batch.step(&actions, &mut memory.step())?;
+        steps += environments;
+    }
+    Ok(watch.read()?.processor / steps as f64)
+}
+
+/// Plays episodes in both, with balls in the same columns and the same actions.
+fn compare_steps() -> Result<()> {
+    const ENVIRONMENTS: usize = 8;
+    const STEPS: usize = 11;
+    let configuration = json!({
+        "name": "gymnasium", "id": ID, "kwargs": {}, "vectorization": "native", "autoreset": "same-step",
+        "bootstrap_time_limit": false,
+    });
+    let python = package_set("gymnasium")?.install()?;
+    let mut theirs = Servers::start(&ServerOptions::new(python, &configuration)?, ENVIRONMENTS)?;
+    let mut ours = Pool::new(&PixelCatch::default(), ENVIRONMENTS);
+    ensure!(
+        ours.spec() == theirs.spec(),
+        "other spaces: {:?}",
+        theirs.spec()
+    );
+    let (mut shown, mut seen) = (StepMemory::new(ours.spec()), StepMemory::new(ours.spec()));
+    let mut random = Random::from_state(0);
+    theirs.reset(0, 0, &mut seen.step())?;
+    for episode in 0..20 {
+        let images = seen.observation().chunks_exact(84 * 84);
+        // The ball is in the first row, and the paddle under the middle.
+        let begun = images.flat_map(|image| {
+            let ball = image
+                .iter()
+                .position(|&pixel| pixel > 0)
+                .unwrap_or_default()
+                / 7;
+            [[0; 8].as_slice(), &[0, ball as u8, 6]].concat()
+        });
+        ours.restore(&begun.collect::<Vec<u8>>())?;
+        for step in 1..=STEPS {
+            let actions = (0..ENVIRONMENTS).flat_map(|_| (random.below(3) as i32).to_le_bytes());
+            let actions: Vec<u8> = actions.collect();
+            ours.step(&actions, &mut shown.step())?;
+            theirs.step(&actions, &mut seen.step())?;
+            let ends = |memory: &StepMemory| {
+                (0..ENVIRONMENTS)
+                    .map(|i| memory.ended(i))
+                    .collect::<Vec<_>>()
+            };
+            let same = shown.reward() == seen.reward() && ends(&shown) == ends(&seen);
+            // The next episodes' balls are elsewhere.
+            let same = same && (step == STEPS || shown.observation() == seen.observation());
+            ensure!(
+                same,
+                "step {step} of episode {episode} differs from the peer's"
+            );
+        }
+    }
+    Ok(())
+}
