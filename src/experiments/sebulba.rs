@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use podracer_dsl::Tensor;
@@ -22,7 +22,7 @@ use super::recent::RecentReturns;
 use crate::evaluation::{Play, Played, play};
 use crate::export::{ArgumentKind, Portable, policy};
 use crate::sebulba::{Sebulba, compiled_environments};
-use crate::settings::{SebulbaSettings, Settings};
+use crate::settings::{EnvironmentSettings, SebulbaSettings, Settings};
 use crate::training::{CallMetrics, Ended, LoopModule, Run, Stage, Training};
 
 /// Environments on the host, for the actor threads of a run: what a batch of them is, and how one is made.
@@ -102,9 +102,14 @@ impl World for Hosts {
             .splits(shape.splits)
             .repeats(shape.repeats)
             .patience(Duration::from_secs(shape.patience as u64));
+        let frames_per_step = match &settings.environment {
+            EnvironmentSettings::Atari(game) => game.processing.action_repeat,
+            _ => 1,
+        };
         Box::new(SebulbaTraining {
             sebulba,
             updates_per_call: shape.updates_per_call,
+            frames_per_step,
             hosts: self,
         })
     }
@@ -115,6 +120,7 @@ struct SebulbaTraining<A: Agent<Observation = Tensor>> {
     sebulba: Sebulba<A>,
     hosts: Hosts,
     updates_per_call: usize,
+    frames_per_step: usize,
 }
 
 impl<A: Agent<Observation = Tensor>> SebulbaTraining<A> {
@@ -203,6 +209,7 @@ impl<A: Agent<Observation = Tensor>> Training for SebulbaTraining<A> {
             run,
             steps_per_update: (steps * self.sebulba.steps()) as u64,
             updates: self.updates_per_call,
+            frames_per_step: self.frames_per_step,
             recent: RecentReturns::restored(from)?,
         }))
     }
@@ -235,6 +242,8 @@ struct TrainingRun {
     steps_per_update: u64,
     /// Of a call.
     updates: usize,
+    /// Frames of the game in an environment step; 1 where that is all there is.
+    frames_per_step: usize,
     recent: RecentReturns,
 }
 
@@ -244,15 +253,25 @@ impl Run for TrainingRun {
     }
 
     fn advance(&mut self) -> Result<CallMetrics> {
+        let began = Instant::now();
         let reports = self.run.run(self.updates)?;
+        let seconds = began.elapsed().as_secs_f64().max(f64::MIN_POSITIVE);
         let times = self.run.times();
         let spent: Vec<ThreadTimes> = (times.iter().zip(&self.times))
             .map(|(now, before)| now.since(before))
             .collect();
         self.times = times;
         let episodes = reports.iter().flat_map(|report| &report.episodes);
+        let env_steps = self.steps_per_update * reports.len() as u64;
+        let mut per_call = shares(&spent);
+        let mut note = note(&spent, &reports);
+        if self.frames_per_step > 1 {
+            let frames = (env_steps * self.frames_per_step as u64) as f64 / seconds;
+            per_call.push(("frames_per_second".to_owned(), frames));
+            note = format!("{frames:.0} frames/s; {note}");
+        }
         Ok(CallMetrics {
-            env_steps: self.steps_per_update * reports.len() as u64,
+            env_steps,
             updates: reports.len() as u64,
             per_update: per_update(&reports, self.run.metric_names()),
             recent: self.recent.with(episodes.map(|episode| Ended {
@@ -263,8 +282,8 @@ impl Run for TrainingRun {
                 .iter()
                 .map(|report| report.episodes.len() as u64)
                 .sum(),
-            per_call: shares(&spent),
-            note: note(&spent),
+            per_call,
+            note,
         })
     }
 
@@ -336,8 +355,8 @@ fn shares(spent: &[ThreadTimes]) -> Vec<(String, f64)> {
     shares
 }
 
-/// `act 60% env 20% wait, learn 30% wait`: of all actor threads together, and of the learner.
-fn note(spent: &[ThreadTimes]) -> String {
+/// What all actor threads together and the learner spend their time on, and the means of queue and lag.
+fn note(spent: &[ThreadTimes], reports: &[UpdateReport]) -> String {
     let Some((learner, actors)) = spent.split_last() else {
         return String::new();
     };
@@ -351,13 +370,19 @@ fn note(spent: &[ThreadTimes]) -> String {
     };
     let waiting = [Activity::WaitingForParameters, Activity::WaitingForRoom];
     let learner = std::slice::from_ref(learner);
+    let mean = |of: &dyn Fn(&UpdateReport) -> f64| {
+        reports.iter().map(of).sum::<f64>() / reports.len().max(1) as f64
+    };
     format!(
-        "actors: {:.0}% environment, {:.0}% inference, {:.0}% waiting; learner: {:.0}% update, {:.0}% waiting",
+        "actors: {:.0}% environment, {:.0}% inference, {:.0}% waiting; learner: {:.0}% update, {:.0}% waiting; \
+         {:.1} queued, lag {:.1}",
         percent(actors, &[Activity::Environment]),
         percent(actors, &[Activity::Inference]),
         percent(actors, &waiting),
         percent(learner, &[Activity::Update]),
         percent(learner, &[Activity::WaitingForTrajectory]),
+        mean(&|report| report.queued as f64),
+        mean(&|report| report.lag),
     )
 }
 
