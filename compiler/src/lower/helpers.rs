@@ -107,6 +107,23 @@ pub fn hlo_broadcast(
     )
 }
 
+/// `stablehlo.transpose`; the same value where the axes keep their order.
+pub fn hlo_transpose(hlo: &mut dyn Hlo, value: HloValue, permutation: &[usize]) -> HloValue {
+    if permutation.is_sorted() {
+        return value;
+    }
+    let ty = hlo.ty(value);
+    let shape: Vec<usize> = permutation.iter().map(|&axis| ty.shape[axis]).collect();
+    let attributes = vec![("permutation", hlo_axes(permutation))];
+    hlo_op(
+        hlo,
+        "stablehlo.transpose",
+        &[value],
+        attributes,
+        &ty.with_shape(shape),
+    )
+}
+
 /// Axes as an attribute.
 pub fn hlo_axes(axes: &[usize]) -> HloAttribute {
     HloAttribute::I64Array(axes.iter().map(|&axis| axis as i64).collect())

@@ -8,7 +8,7 @@ use super::{Op, OpStruct, Operand, Rule, Sample, TypeError};
 use crate::array::{Array, Scalar, for_each_index};
 use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloAttribute, HloValue, hlo_axes, hlo_op};
+use crate::lower::{Hlo, HloAttribute, HloValue, hlo_axes, hlo_op, hlo_transpose};
 use crate::op_struct;
 use crate::transform::VmapContext;
 use crate::types::TensorType;
@@ -306,16 +306,23 @@ impl Op for Convolution {
         }
     }
 
+    /// With transposes around it, so that the convolution itself is NHWC by HWIO: XLA's CPU backend has a fast routine for
+    /// this order only, and in the body of a loop does not bring others into it. Other backends fold the transposes in.
     fn lower(
         &self,
         hlo: &mut dyn Hlo,
         inputs: &[HloValue],
         results: &[TensorType],
     ) -> Vec<HloValue> {
+        let usual = Convolution::new(self.strides.len());
+        let lhs = hlo_transpose(hlo, inputs[0], &moved(&self.lhs_axes, &usual.lhs_axes));
+        let rhs = hlo_transpose(hlo, inputs[1], &moved(&self.rhs_axes, &usual.rhs_axes));
+        let order = moved(&self.out_axes, &usual.out_axes);
+        let shape: Vec<usize> = order.iter().map(|&axis| results[0].shape[axis]).collect();
         let dimensions = HloAttribute::Convolution {
-            lhs: self.lhs_axes.clone(),
-            rhs: self.rhs_axes.clone(),
-            out: self.out_axes.clone(),
+            lhs: usual.lhs_axes,
+            rhs: usual.rhs_axes,
+            out: usual.out_axes.clone(),
         };
         let padding = self.low.iter().zip(&self.high);
         let padding: Vec<i64> = padding.flat_map(|(&low, &high)| [low, high]).collect();
@@ -337,14 +344,29 @@ impl Op for Convolution {
                 HloAttribute::I64(self.batch_group_count as i64),
             ),
         ];
-        vec![hlo_op(
+        let result = results[0].with_shape(shape);
+        let y = hlo_op(
             hlo,
             "stablehlo.convolution",
-            inputs,
+            &[lhs, rhs],
             attributes,
-            &results[0],
+            &result,
+        );
+        vec![hlo_transpose(
+            hlo,
+            y,
+            &moved(&usual.out_axes, &self.out_axes),
         )]
     }
+}
+
+/// The permutation that brings axes with the meanings `from` into the order `to`.
+fn moved(from: &[usize], to: &[usize]) -> Vec<usize> {
+    let mut permutation = vec![0; from.len()];
+    for (&from, &to) in from.iter().zip(to) {
+        permutation[to] = from;
+    }
+    permutation
 }
 
 impl Builder {

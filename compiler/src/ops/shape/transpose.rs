@@ -4,7 +4,7 @@ use super::{check_axes, shifted_with_batch};
 use crate::array::Array;
 use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloValue, hlo_axes, hlo_op};
+use crate::lower::{Hlo, HloValue, hlo_transpose};
 use crate::op_struct;
 use crate::ops::samples::ramp;
 use crate::ops::{Op, OpStruct, Operand, Rule, Sample, TypeError};
@@ -137,20 +137,8 @@ impl Op for Transpose {
         true
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
-        let permutation = hlo_axes(&self.permutation);
-        vec![hlo_op(
-            hlo,
-            "stablehlo.transpose",
-            inputs,
-            vec![("permutation", permutation)],
-            &results[0],
-        )]
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> Vec<HloValue> {
+        vec![hlo_transpose(hlo, inputs[0], &self.permutation)]
     }
 }
 
