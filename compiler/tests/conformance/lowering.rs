@@ -1,7 +1,8 @@
 //! Every op lowers, and to values of its types. Whether XLA then computes what `eval` says is tested where XLA is linked.
 
 use super::{cases, check_all, func_of, types_of};
-use podracer_compiler::lower::{HloOp, HloRegion, HloValue, lower_func};
+use podracer_compiler::lower::{HloAttribute, HloOp, HloRegion, HloValue, lower_func};
+use podracer_compiler::ops::Convolution;
 use podracer_compiler::{Func, Hlo, Loc, TensorType};
 use std::sync::Arc;
 
@@ -33,6 +34,16 @@ impl Hlo for Recorder {
                 "{} has {name} twice",
                 op.name
             );
+        }
+        for (_, attribute) in &op.attributes {
+            if let HloAttribute::Convolution { lhs, rhs, out } = attribute {
+                // In the body of a loop XLA's CPU backend is slow at any other order.
+                let usual = Convolution::new(lhs.len() - 2);
+                assert_eq!(
+                    [lhs, rhs, out],
+                    [&usual.lhs_axes, &usual.rhs_axes, &usual.out_axes]
+                );
+            }
         }
         self.values(op.results)
     }
