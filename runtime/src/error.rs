@@ -44,6 +44,11 @@ pub enum RuntimeError {
         /// XLA's message.
         message: String,
     },
+    /// Memory that is not there: of a device, of the machine, or of what limits this process.
+    #[error(
+        "not enough memory: {0}; smaller batches, shorter trajectories or smaller networks need less"
+    )]
+    OutOfMemory(String),
     /// Options of a client or a compilation that contradict each other or the machine.
     #[error("{0}")]
     Options(String),

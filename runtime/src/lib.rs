@@ -24,6 +24,7 @@ mod error;
 mod flags;
 mod hlo;
 mod machine;
+mod memory;
 mod module;
 mod options;
 #[allow(unsafe_code)]

@@ -97,6 +97,11 @@ impl Api {
             if let Some(function) = self.0.PJRT_Error_Destroy {
                 function(&mut destroy);
             }
+            // The code is `Internal` on a CPU. (That a TPU's compiler *ran* out of memory says more than this.)
+            if let Some((_, what)) = message.split_once("Out of memory ") {
+                let (what, _) = what.split_once('\n').unwrap_or((what, ""));
+                return Err(RuntimeError::OutOfMemory(format!("{call} failed {what}")));
+            }
             Err(RuntimeError::Xla {
                 call,
                 code: ErrorCode::from_c(code.code),

@@ -12,7 +12,7 @@ use super::device::Device;
 use super::event::Event;
 use super::{ffi, types};
 use crate::transfers::{Direction, Transfers, count};
-use crate::{HostArray, RuntimeError};
+use crate::{HostArray, RuntimeError, memory};
 
 /// A tensor in a device's memory, freed when dropped.
 ///
@@ -113,7 +113,7 @@ impl Buffer {
     /// [`RuntimeError::Deleted`], or the error of the computation that was to make the value.
     pub fn to_host(&self) -> Result<HostArray, RuntimeError> {
         self.expect_live()?;
-        let mut bytes = vec![0; self.ty.bytes()];
+        let mut bytes = memory::zeros(&self.ty.to_string(), self.ty.bytes())?;
         // The device may hold it in another layout; the host's is row-major, the last axis innermost.
         let minor_to_major: Vec<i64> = (0..self.ty.rank() as i64).rev().collect();
         let mut layout = ffi::PJRT_Buffer_MemoryLayout { ..rest() };

@@ -2,6 +2,7 @@
 
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use podracer_compiler::TensorType;
 
@@ -23,7 +24,9 @@ pub struct Executable {
     pub(super) arguments: Vec<TensorType>,
     pub(super) results: Vec<TensorType>,
     pub(super) transfers: Arc<Transfers>,
-    compiled: Compiled,
+    /// Whether there was memory for it once.
+    pub(super) fits: AtomicBool,
+    pub(super) compiled: Compiled,
 }
 
 // SAFETY: PJRT's executables may be used from any thread, and from several at once.
@@ -143,6 +146,7 @@ impl Client {
             arguments: arguments.to_vec(),
             results: results.to_vec(),
             transfers: Arc::default(),
+            fits: AtomicBool::new(false),
             compiled: compiled.ok_or_else(|| no_value("PJRT_LoadedExecutable_GetExecutable"))?,
         })
     }

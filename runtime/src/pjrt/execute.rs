@@ -3,13 +3,14 @@
 use std::fmt;
 use std::ptr;
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
 use super::api::{call, rest};
 use super::client::no_value;
 use super::event::Event;
 use super::{Buffer, Executable, ffi};
-use crate::RuntimeError;
 use crate::transfers::count_launch;
+use crate::{RuntimeError, memory};
 
 /// One argument of one replica.
 ///
@@ -76,8 +77,8 @@ impl Executable {
     ///
     /// # Errors
     /// Before anything is launched: [`RuntimeError::ReplicaCount`], [`RuntimeError::ArgumentCount`],
-    /// [`RuntimeError::ArgumentType`], [`RuntimeError::ArgumentDevice`], [`RuntimeError::ArgumentDeleted`]. Then
-    /// [`RuntimeError::Xla`].
+    /// [`RuntimeError::ArgumentType`], [`RuntimeError::ArgumentDevice`], [`RuntimeError::ArgumentDeleted`],
+    /// [`RuntimeError::OutOfMemory`]. Then [`RuntimeError::Xla`].
     pub fn execute(
         &self,
         arguments: Vec<Vec<Argument<'_>>>,
@@ -145,6 +146,28 @@ impl Executable {
                 }
             }
         }
+        self.check_memory()
+    }
+
+    /// That there is memory for the first launch, where it is the host's. XLA says so of a single allocation that is more
+    /// than the machine has; many smaller ones end in a SIGKILL.
+    fn check_memory(&self) -> Result<(), RuntimeError> {
+        if self.client.platform() != "cpu" || self.fits.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        if let (Ok(stats), Some(available)) = (self.compiled.memory_stats(), memory::available()) {
+            let each = stats.temporary + (stats.outputs - stats.aliased).max(0);
+            let needed = u64::try_from(each).unwrap_or(0) * self.devices.len() as u64;
+            if needed > available {
+                return Err(RuntimeError::OutOfMemory(format!(
+                    "beside its arguments the program takes {} in all on {} device(s), and {} are free",
+                    memory::size(needed),
+                    self.devices.len(),
+                    memory::size(available)
+                )));
+            }
+        }
+        self.fits.store(true, Ordering::Relaxed);
         Ok(())
     }
 

@@ -28,14 +28,21 @@ pub(super) fn compile(
 ) -> Result<Programs, RuntimeError> {
     let compiler = Compiler { client, options };
     thread::scope(|scope| {
-        let compile =
-            |program, devices, once| scope.spawn(move || compiler.compile(program, devices, once));
+        let compile = |program, devices, once| {
+            let thread = thread::Builder::new().name("a compiler".to_owned());
+            let spawned =
+                thread.spawn_scoped(scope, move || compiler.compile(program, devices, once));
+            spawned.map_err(|error| {
+                RuntimeError::Options(format!("a thread to compile on cannot be started: {error}"))
+            })
+        };
         let init = init.then(|| compile(&programs.init, &options.learners[..], true));
-        let learn = compile(&programs.learn, &options.learners, false);
+        let init = init.transpose()?;
+        let learn = compile(&programs.learn, &options.learners, false)?;
         let actors = options.actors.chunks(1).map(|device| {
-            let start = compile(&programs.start, device, true);
-            let act = compile(&programs.act, device, false);
-            let finish = compile(&programs.finish, device, false);
+            let start = compile(&programs.start, device, true)?;
+            let act = compile(&programs.act, device, false)?;
+            let finish = compile(&programs.finish, device, false)?;
             Ok(Arc::new(ActorPrograms {
                 start: joined(start)?,
                 act: joined(act)?,

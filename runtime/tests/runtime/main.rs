@@ -7,6 +7,7 @@
 mod cache;
 mod compile;
 mod execute;
+mod memory;
 mod options;
 mod plugin;
 mod programs;

@@ -1,0 +1,62 @@
+//! What does not fit is an error, before the machine runs out of memory.
+
+use podracer_runtime::{CompileOptions, Module, RuntimeError};
+
+use crate::programs::{client, compile, f32s};
+
+fn launched(text: &str, results: Vec<podracer_compiler::TensorType>) -> String {
+    let executable = compile(&Module::new(text, vec![], results));
+    let failed = executable.execute(vec![vec![]]).unwrap_err();
+    assert!(
+        matches!(*failed.error, RuntimeError::OutOfMemory(_)),
+        "{failed}"
+    );
+    failed.to_string()
+}
+
+#[test]
+fn results_that_do_not_fit_are_an_error() {
+    let text = "func.func public @main() -> tensor<1099511627776xf32> {
+  %0 = stablehlo.iota dim = 0 : tensor<1099511627776xf32>
+  return %0 : tensor<1099511627776xf32>
+}";
+    let message = launched(text, vec![f32s(&[1 << 40])]);
+    assert!(
+        message.starts_with(
+            "not enough memory: beside its arguments the program takes 4096.00 GiB in all on 1 device(s), and "
+        ) && message.contains(" are free; smaller batches"),
+        "{message}"
+    );
+}
+
+/// The product of a column and a row, which is not fused with the sort that reads it.
+#[test]
+fn intermediate_values_that_do_not_fit_are_an_error() {
+    let text = "func.func public @main() -> tensor<1xf32> {
+  %0 = stablehlo.iota dim = 0 : tensor<1099511627776xf32>
+  %1 = \"stablehlo.sort\"(%0) <{dimension = 0 : i64, is_stable = false}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %c = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  }) : (tensor<1099511627776xf32>) -> tensor<1099511627776xf32>
+  %2 = stablehlo.slice %1 [5:6] : (tensor<1099511627776xf32>) -> tensor<1xf32>
+  return %2 : tensor<1xf32>
+}";
+    let message = launched(text, vec![f32s(&[1])]);
+    assert!(message.contains("the program takes 4096"), "{message}");
+}
+
+/// Read back from its serialized form it is asked as well: that is how it comes from the cache.
+#[test]
+fn a_program_that_was_loaded_is_asked_too() {
+    let text = "func.func public @main() -> tensor<1099511627776xf32> {
+  %0 = stablehlo.iota dim = 0 : tensor<1099511627776xf32>
+  return %0 : tensor<1099511627776xf32>
+}";
+    let module = Module::new(text, vec![], vec![f32s(&[1 << 40])]);
+    let options = CompileOptions::default();
+    let bytes = client().compile(&module, &options).unwrap().serialize();
+    let failed = client().load(&bytes.unwrap()).unwrap();
+    let failed = failed.execute(vec![vec![]]).unwrap_err();
+    assert!(failed.to_string().contains("not enough memory"), "{failed}");
+}
