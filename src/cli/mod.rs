@@ -19,6 +19,7 @@ mod plugins;
 mod progress;
 mod resume;
 mod session;
+mod signals;
 mod summary;
 mod tally;
 mod target;
@@ -30,10 +31,10 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use podracer_runtime::{Client, ClientOptions, Plugin};
 use tracing_subscriber::EnvFilter;
@@ -252,18 +253,7 @@ pub fn main(build: Build<'_>) -> ExitCode {
         err: &mut err,
         terminal,
     };
-    let handler = ctrlc::set_handler(|| {
-        if INTERRUPT.swap(true, Ordering::Relaxed) {
-            std::process::exit(i32::from(INTERRUPTED));
-        }
-        let _ = writeln!(
-            io::stderr(),
-            "\nstopping after this call; once more to stop at once"
-        );
-    })
-    .context("cannot listen for Ctrl-C")
-    .and_then(|()| log(terminal));
-    if let Err(error) = handler {
+    if let Err(error) = signals::listen(&INTERRUPT).and_then(|()| log(terminal)) {
         return report(&error, &mut console).into();
     }
     run(

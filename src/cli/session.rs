@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::progress::Progress;
 use super::summary::summary;
 use super::tally::Tally;
-use super::{Build, Console, INTERRUPTED, open};
+use super::{Build, Console, INTERRUPTED, open, signals};
 use crate::evaluation::{Play, Played};
 use crate::parameters::sha256;
 use crate::run_directory::{Counters, Point, Recorded, RunDirectory, Standing};
@@ -85,6 +85,7 @@ impl Ready {
             ..
         } = self;
         let device = devices.first().copied().unwrap_or(0);
+        let _heeding = signals::heed();
         training.play((client, device), checkpoint, play, interrupt)
     }
 }
@@ -190,7 +191,9 @@ impl Session {
         let total = plan.calls * plan.steps_per_update * settings.shape().2 as u64;
         let resumed = self.from.as_ref().map(|checkpoint| checkpoint.updates);
         let mut progress = Progress::new(console, total);
+        signals::leaves(self.directory.way_back());
         let mut run = self.start()?;
+        let _heeding = signals::heed();
         progress.compiled(console, run.compile_seconds());
         if let Some(caveat) = run.caveat() {
             console.say(&format!("warning: {caveat}"));
@@ -302,6 +305,8 @@ impl Session {
             settings, recorded, ..
         } = &self.ready;
         self.directory
-            .write_checkpoint(checkpoint, settings, recorded, counters)
+            .write_checkpoint(checkpoint, settings, recorded, counters)?;
+        signals::leaves(self.directory.way_back());
+        Ok(())
     }
 }

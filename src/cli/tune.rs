@@ -16,7 +16,7 @@ use serde_json::Value as Json;
 use toml::Value;
 
 use super::format::count;
-use super::{Console, FAILURE, INTERRUPTED};
+use super::{Console, FAILURE, INTERRUPTED, signals};
 use crate::files::write_whole;
 use crate::settings::{Overrides, Settings, UsageError, load, parse_sets};
 
@@ -73,6 +73,7 @@ pub(super) fn tune(
     {
         return Err(mistake);
     }
+    let _heeding = signals::heed();
     let folder = tempfile::tempdir().context("cannot make a folder for the trials")?;
     let mut trials = Vec::new();
     for (number, chosen) in combinations.iter().enumerate() {
@@ -206,6 +207,7 @@ fn trial(
     }
     let [out, err] = ["out", "err"].map(|name| folder.with_extension(name));
     command
+        .env(signals::ENDS_WITH, std::process::id().to_string())
         .stdin(Stdio::null())
         .stdout(File::create(&out)?)
         .stderr(File::create(&err)?);

@@ -1,9 +1,12 @@
 //! The program as a process: streams, exit codes, the working folder, the environment.
 
 mod resume;
+mod signals;
 mod tune;
 
+use std::ffi::OsStr;
 use std::fs;
+use std::process::Stdio;
 
 use assert_cmd::Command;
 
@@ -13,6 +16,14 @@ fn podracer(arguments: &[&str]) -> Command {
         .args(arguments)
         .env_remove("PODRACER_LOG")
         .env_remove("RUST_LOG");
+    command
+}
+
+/// The program, for tests that do something to it while it runs.
+fn command(arguments: &[impl AsRef<OsStr>]) -> std::process::Command {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_podracer"));
+    command.args(arguments).env_remove("PODRACER_LOG");
+    command.env_remove("RUST_LOG").stdin(Stdio::null());
     command
 }
 

@@ -1,6 +1,6 @@
 //! Runs that are stopped, by whatever means, and go on.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
@@ -9,17 +9,11 @@ use std::time::{Duration, Instant};
 use podracer::envs::host::Random;
 use serde_json::Value;
 
-use super::text;
+use super::signals::{send, soon_over};
+use super::{command, text};
 
 /// So many kills in all, where nothing else is asked for: what CI has time for.
 const KILLS: usize = 4;
-
-fn command(arguments: &[impl AsRef<OsStr>]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_podracer"));
-    command.args(arguments).env_remove("PODRACER_LOG");
-    command.env_remove("RUST_LOG").stdin(Stdio::null());
-    command
-}
 
 /// The arguments that begin a run.
 fn train(experiment: &[&str], run: &Path) -> Vec<OsString> {
@@ -56,8 +50,8 @@ fn metrics(run: &Path) -> Vec<Value> {
     lines.collect()
 }
 
-/// Kills a run at random moments, over and over, and has it go on each time. It ends where the run that was left alone
-/// ends, and its metrics say the same, each update once.
+/// Kills a run at random moments, over and over, or asks it to stop (every third time), and has it go on each time. It ends
+/// where the run that was left alone ends, and its metrics say the same, each update once.
 ///
 /// `PODRACER_KILLS` says how many kills.
 fn killed_and_resumed(experiment: &[&str]) {
@@ -89,7 +83,8 @@ fn killed_and_resumed(experiment: &[&str]) {
                 train(experiment, &run)
             };
             let moment = Duration::from_secs_f32(random.range(0.0, longest));
-            match killed_after(command(&arguments), moment) {
+            let signal = if killed % 3 == 2 { "TERM" } else { "KILL" };
+            match killed_after(command(&arguments), moment, signal) {
                 Some(status) => {
                     assert!(status.success(), "{status}");
                     break;
@@ -114,8 +109,8 @@ fn killed_and_resumed(experiment: &[&str]) {
     eprintln!("{killed} kills, resumed {resumed} times, {ended} runs, all of them alike");
 }
 
-/// Whether a process has ended by itself within this time, and how. It is killed otherwise.
-fn killed_after(mut command: Command, time: Duration) -> Option<ExitStatus> {
+/// Whether a process has ended by itself within this time, and how. It is sent the signal otherwise.
+fn killed_after(mut command: Command, time: Duration, signal: &str) -> Option<ExitStatus> {
     let until = Instant::now() + time;
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().expect("the program runs");
@@ -125,9 +120,11 @@ fn killed_after(mut command: Command, time: Duration) -> Option<ExitStatus> {
         }
         std::thread::sleep(Duration::from_millis(1));
     }
-    child.kill().expect("it can be killed");
-    let status = child.wait().expect("a child");
-    status.code().is_some().then_some(status)
+    send(signal, child.id());
+    let status = soon_over(&mut child);
+    // Asked to stop before it listens it ends by the signal.
+    let stopped = status.code().is_none_or(|code| code == 130);
+    (!stopped).then_some(status)
 }
 
 fn has_checkpoint(run: &Path) -> bool {
@@ -186,7 +183,7 @@ fn small(folder: &Path, steps: &str) -> Vec<OsString> {
     )
 }
 
-/// Ctrl-C is the same. The run is stopped wherever it is: while it compiles, or in any call.
+/// Ctrl-C is the same.
 #[test]
 fn a_signal_stops_a_run_with_a_checkpoint() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -196,13 +193,12 @@ fn a_signal_stops_a_run_with_a_checkpoint() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program runs");
-    // It listens for signals before it makes the folder.
-    while !run.join("config.toml").exists() {
+    // Before its first call it has nothing to save.
+    while !has_checkpoint(&run) {
         assert!(child.try_wait().expect("a child").is_none());
         std::thread::sleep(Duration::from_millis(1));
     }
-    let kill = Command::new("kill").arg(child.id().to_string()).status();
-    assert!(kill.expect("kill runs").success());
+    send("TERM", child.id());
     let output = child.wait_with_output().expect("a child");
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(130), "{said}");

@@ -1,0 +1,99 @@
+//! Ctrl-C, SIGTERM and SIGHUP.
+//!
+//! A command that can stop by itself, at a good moment and with what it has, says so for as long as it can: [`heed`]. At
+//! any other time a signal ends the process at once: while it installs, traces, compiles or starts environments there is
+//! nothing to save, and all of these may take minutes.
+
+use std::fs;
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::{Context, Result};
+use podracer_runtime::pjrt::exit;
+use rustix::process::{
+    Pid, Signal, getpid, getppid, kill_process, set_parent_process_death_signal,
+};
+
+use super::INTERRUPTED;
+
+/// How many look at the flag and stop by themselves.
+static HEEDING: AtomicUsize = AtomicUsize::new(0);
+/// What is said where the process ends at once: what is left.
+static LEFT: Mutex<String> = Mutex::new(String::new());
+/// The process that this one is to end with, by its number.
+pub(super) const ENDS_WITH: &str = "PODRACER_ENDS_WITH";
+
+/// For as long as it lives, the command stops by itself soon after the flag is set.
+pub(super) struct Heeding;
+
+/// From now on the command looks at the flag.
+pub(super) fn heed() -> Heeding {
+    HEEDING.fetch_add(1, Ordering::SeqCst);
+    Heeding
+}
+
+impl Drop for Heeding {
+    fn drop(&mut self) {
+        HEEDING.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// What is left of the command if it ends at once, in a sentence.
+pub(super) fn leaves(left: String) {
+    *LEFT.lock().unwrap_or_else(PoisonError::into_inner) = left;
+}
+
+/// Sets the flag at the first signal, if anybody heeds it, and ends the process at any other.
+pub(super) fn listen(flag: &'static AtomicBool) -> Result<()> {
+    ctrlc::set_handler(|| {
+        let first = !flag.swap(true, Ordering::SeqCst);
+        // Nobody is there to tell where standard error is closed.
+        let say = |text: &str| drop(writeln!(io::stderr(), "\n{text}"));
+        if first && HEEDING.load(Ordering::SeqCst) > 0 {
+            return say("stopping after this call; once more to stop at once");
+        }
+        let left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
+        let stopped = ["stopped", &left].map(str::to_owned);
+        let stopped = stopped.iter().filter(|part| !part.is_empty());
+        say(&stopped.map(String::as_str).collect::<Vec<_>>().join("; "));
+        end_children();
+        exit(i32::from(INTERRUPTED));
+    })
+    .context("cannot listen for Ctrl-C")?;
+    end_with_parent();
+    Ok(())
+}
+
+/// Ends what this process has started, such as pip: a signal that is sent to one process reaches no other.
+fn end_children() {
+    let threads = fs::read_dir("/proc/self/task")
+        .into_iter()
+        .flatten()
+        .flatten();
+    for thread in threads {
+        let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        let children = children
+            .split_whitespace()
+            .filter_map(|child| child.parse().ok());
+        for child in children.filter_map(Pid::from_raw) {
+            // An error says that it is gone.
+            let _ = kill_process(child, Signal::TERM);
+        }
+    }
+}
+
+/// Has the kernel end this process when its parent ends, where the parent asks for it.
+fn end_with_parent() {
+    let parent = getppid().map(|parent| parent.to_string());
+    let asked = std::env::var(ENDS_WITH).ok();
+    if asked.is_none() {
+        return;
+    }
+    // Where the system cannot, the process ends as it would without.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    // A parent that went before is not told of.
+    if asked != parent {
+        let _ = kill_process(getpid(), Signal::KILL);
+    }
+}

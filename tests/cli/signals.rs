@@ -1,0 +1,195 @@
+//! Ctrl-C and SIGTERM at any moment: the process ends soon, says what is left, and leaves no other process behind.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::{command, text};
+
+/// Longer than what ends soon may take on a machine that does much else.
+const SOON: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_millis(2);
+
+pub fn send(signal: &str, process: u32) {
+    let mut kill = Command::new("kill");
+    kill.args(["-s", signal, &process.to_string()]);
+    // It may have ended by itself a moment ago.
+    let _ = kill.stderr(Stdio::null()).status().expect("kill runs");
+}
+
+/// The status of a process that must end soon.
+pub fn soon_over(child: &mut Child) -> ExitStatus {
+    let until = Instant::now() + SOON;
+    loop {
+        if let Some(status) = child.try_wait().expect("a child") {
+            return status;
+        }
+        if Instant::now() > until {
+            child.kill().expect("it can be killed");
+            panic!("it does not end within {SOON:?}");
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+fn wait_for(what: &str, mut there: impl FnMut() -> bool) {
+    let until = Instant::now() + 2 * SOON;
+    while !there() {
+        assert!(Instant::now() < until, "{what} does not come");
+        std::thread::sleep(LOOK);
+    }
+}
+
+fn spawned(command: &mut Command) -> Child {
+    let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    piped.spawn().expect("the program runs")
+}
+
+/// Sends the signal, and gives what was said on standard output and error.
+fn stopped(mut child: Child, signal: &str) -> (String, String) {
+    send(signal, child.id());
+    let status = soon_over(&mut child);
+    let output = child.wait_with_output().expect("a child");
+    let said = text(&output.stderr);
+    assert_eq!(status.code(), Some(130), "{said}");
+    (text(&output.stdout).to_owned(), said.to_owned())
+}
+
+/// A program that writes its number to the file `pid` of the folder and sleeps.
+fn sleeper(folder: &Path, name: &str) -> (PathBuf, PathBuf) {
+    let (program, pid) = (folder.join(name), folder.join("pid"));
+    let script = format!(
+        "#!/bin/sh\necho $$ > {0}.new; mv {0}.new {0}; exec sleep 600\n",
+        pid.display()
+    );
+    fs::write(&program, script).expect("a script");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a program");
+    (program, pid)
+}
+
+/// Waits until the process of this file is gone.
+fn gone(pid: &Path) {
+    let pid = fs::read_to_string(pid).expect("it has begun");
+    let status = PathBuf::from("/proc").join(pid.trim()).join("status");
+    wait_for("its end", || {
+        // Nobody may be there to wait for it.
+        fs::read_to_string(&status).map_or(true, |status| status.contains("State:\tZ"))
+    });
+}
+
+#[test]
+fn while_it_installs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (_, pid) = sleeper(folder.path(), "python3");
+    let path = std::env::var("PATH").expect("a path");
+    let child = spawned(
+        command(&["envs", "install", "gymnasium"])
+            .env("PATH", format!("{}:{path}", folder.path().display()))
+            .env("XDG_CACHE_HOME", folder.path().join("cache")),
+    );
+    wait_for("pip", || pid.exists());
+    let (_, said) = stopped(child, "TERM");
+    assert!(said.trim().ends_with("\nstopped"), "{said}");
+    gone(&pid);
+}
+
+/// A server that does not say what it serves.
+#[test]
+fn while_it_starts_servers() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (python, pid) = sleeper(folder.path(), "python");
+    let set = format!("--set=environment.python={}", python.display());
+    let run = folder.path().join("run");
+    let child = spawned(command(&["train", "halfcheetah-ppo", &set, "--run-dir"]).arg(&run));
+    wait_for("the server", || pid.exists());
+    let (_, said) = stopped(child, "INT");
+    assert!(said.contains("stopped"), "{said}");
+    gone(&pid);
+}
+
+/// A network that no cache has.
+#[test]
+fn while_it_compiles() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = folder.path().join("run");
+    let units = format!("--set=agent.hidden=[{}]", 100 + std::process::id() % 1000);
+    let child = spawned(command(&["train", "breakout-impala", &units, "--run-dir"]).arg(&run));
+    wait_for("the folder", || run.join("config.toml").exists());
+    let (_, said) = stopped(child, "INT");
+    assert!(
+        said.contains("stopped; there is no checkpoint to go on from yet"),
+        "{said}"
+    );
+}
+
+#[test]
+fn while_it_acts_learns_and_evaluates() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = folder.path().join("run");
+    let train = [
+        "train",
+        "cartpole-sebulba-ppo",
+        "--steps=1000000000",
+        "--set=agent.hidden=[8]",
+        "--set=sebulba.updates_per_call=1",
+        "--json",
+        "--run-dir",
+    ];
+    let child = spawned(command(&train).arg(&run));
+    let metrics = run.join("metrics.jsonl");
+    wait_for("an update", || {
+        fs::metadata(&metrics).is_ok_and(|file| file.len() > 0)
+    });
+    let (printed, said) = stopped(child, "INT");
+    assert!(said.contains("stopping after this call"), "{said}");
+    assert!(said.contains("` goes on"), "{said}");
+    let result: Value = serde_json::from_str(&printed).expect("a JSON object");
+    assert_eq!(result["interrupted"], true);
+
+    let mut eval = command(&["eval", "--episodes=1000000000", "--json"]);
+    let child = spawned(eval.arg(&run));
+    // It has nothing to show before its end; by then it plays, or is about to.
+    std::thread::sleep(Duration::from_secs(2));
+    stopped(child, "TERM");
+}
+
+/// The file of processes that `tune` has started: one trial at a time.
+fn trial(tune: &Child) -> Option<u32> {
+    let id = tune.id();
+    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;
+    children.split_whitespace().next()?.parse().ok()
+}
+
+#[test]
+fn while_it_tunes() {
+    for signal in ["TERM", "KILL"] {
+        let mut tune = spawned(&mut command(&[
+            "tune",
+            "cartpole-ppo",
+            "--try=anakin.environments=4",
+            "--seconds=600",
+        ]));
+        let mut found = None;
+        wait_for("a trial", || {
+            found = trial(&tune);
+            found.is_some()
+        });
+        let folder = tempfile::tempdir().expect("a folder");
+        let pid = folder.path().join("pid");
+        fs::write(&pid, found.expect("a trial").to_string()).expect("written");
+        // By now the trial asks the kernel for its end.
+        std::thread::sleep(Duration::from_millis(300));
+        if signal == "TERM" {
+            let (_, said) = stopped(tune, signal);
+            assert!(said.contains("stopped; nothing is written"), "{said}");
+        } else {
+            tune.kill().expect("it can be killed");
+            tune.wait().expect("a child");
+        }
+        gone(&pid);
+    }
+}
