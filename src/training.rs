@@ -123,6 +123,11 @@ pub trait Run {
         Vec::new()
     }
 
+    /// How often environments were started again after a fault; nothing where none can fail apart from the run.
+    fn restarts(&self) -> Option<usize> {
+        None
+    }
+
     /// Measures what the experiment's own test of success asks for, after the last call (a greedy policy's return, say): names and
     /// values, which end up in the result under `evaluation`. Nothing by default.
     ///

@@ -165,6 +165,9 @@ pub(super) struct Outcome {
     /// Where the time of each thread went.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) seconds_of_threads: BTreeMap<String, f64>,
+    /// How often environments were started again after a fault, in the last process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) environment_restarts: Option<usize>,
     pub(super) params_sha256: String,
     pub(super) interrupted: bool,
     pub(super) run_dir: String,
@@ -257,6 +260,7 @@ impl Session {
             mean_return_episodes: counters.mean_return_episodes,
             evaluation: evaluation.into_iter().collect(),
             seconds_of_threads: times.into_iter().collect(),
+            environment_restarts: run.restarts(),
             params_sha256: sha256(&parameters),
             interrupted,
             run_dir: directory.path().display().to_string(),

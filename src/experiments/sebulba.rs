@@ -206,6 +206,7 @@ impl<A: Agent<Observation = Tensor>> Training for SebulbaTraining<A> {
         let steps = self.sebulba.actor_threads() * self.hosts.spec.environments;
         Ok(Box::new(TrainingRun {
             times: run.times(),
+            restarts: 0,
             run,
             steps_per_update: (steps * self.sebulba.steps()) as u64,
             updates: self.updates_per_call,
@@ -239,6 +240,8 @@ struct TrainingRun {
     run: SebulbaRun,
     /// As of the last call.
     times: Vec<ThreadTimes>,
+    /// As of the last call.
+    restarts: usize,
     steps_per_update: u64,
     /// Of a call.
     updates: usize,
@@ -261,14 +264,20 @@ impl Run for TrainingRun {
             .map(|(now, before)| now.since(before))
             .collect();
         self.times = times;
+        let before = std::mem::replace(&mut self.restarts, self.run.restarts());
+        let mut per_call = shares(&spent);
+        let restarts = self.restarts - before;
+        per_call.push(("environment_restarts".to_owned(), restarts as f64));
         let episodes = reports.iter().flat_map(|report| &report.episodes);
         let env_steps = self.steps_per_update * reports.len() as u64;
-        let mut per_call = shares(&spent);
         let mut note = note(&spent, &reports);
         if self.frames_per_step > 1 {
             let frames = (env_steps * self.frames_per_step as u64) as f64 / seconds;
             per_call.push(("frames_per_second".to_owned(), frames));
             note = format!("{frames:.0} frames/s; {note}");
+        }
+        if self.restarts > 0 {
+            note += &format!("; environments started again: {}", self.restarts);
         }
         Ok(CallMetrics {
             env_steps,
@@ -305,6 +314,10 @@ impl Run for TrainingRun {
 
     fn parameters(&self) -> Result<Vec<(String, HostArray)>> {
         Ok(self.run.parameters()?)
+    }
+
+    fn restarts(&self) -> Option<usize> {
+        Some(self.run.restarts())
     }
 
     fn times(&self) -> Vec<(String, f64)> {

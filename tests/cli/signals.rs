@@ -36,7 +36,7 @@ pub fn soon_over(child: &mut Child) -> ExitStatus {
     }
 }
 
-fn wait_for(what: &str, mut there: impl FnMut() -> bool) {
+pub fn wait_for(what: &str, mut there: impl FnMut() -> bool) {
     let until = Instant::now() + 2 * SOON;
     while !there() {
         assert!(Instant::now() < until, "{what} does not come");

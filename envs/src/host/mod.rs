@@ -64,6 +64,11 @@ pub trait HostEnvironment: Send {
         self.receive(step)
     }
 
+    /// How often a part of the batch was started again after a fault, with fresh episodes.
+    fn restarts(&self) -> usize {
+        0
+    }
+
     /// All that the next steps depend on, for [`HostEnvironment::restore`] of a batch of the same spec; `None` from
     /// environments that cannot.
     ///
@@ -97,6 +102,9 @@ impl<H: HostEnvironment + ?Sized> HostEnvironment for Box<H> {
     }
     fn receive(&mut self, step: &mut HostStep<'_>) -> Result<(), HostError> {
         (**self).receive(step)
+    }
+    fn restarts(&self) -> usize {
+        (**self).restarts()
     }
     fn snapshot(&self) -> Result<Option<Vec<u8>>, HostError> {
         (**self).snapshot()

@@ -1,6 +1,7 @@
 //! An actor thread: a batch of environments, and inference on its actor device.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crossbeam_channel::Sender;
 use podracer_envs::host::{HostEnvironment, StepMemory};
@@ -176,6 +177,7 @@ impl Actor {
             count_episodes(&acting.memory, step, &mut acting.running, &mut episodes);
         }
         seat.begin(Activity::Sending, 0);
+        self.shared.restarts[self.index].store(self.environment.restarts(), Ordering::Relaxed);
         let packets = self.send(acting)?;
         Ok(Some(Trajectory {
             packets,

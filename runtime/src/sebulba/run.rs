@@ -1,7 +1,7 @@
 //! A run: its threads begin, work and end.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -60,6 +60,8 @@ pub(super) struct Shared {
     pub(super) seats: Vec<Seat>,
     pub(super) parameters: Parameters,
     pub(super) boundaries: Boundaries,
+    /// Of each actor thread's environments.
+    pub(super) restarts: Vec<AtomicUsize>,
     closed: AtomicBool,
     /// The first failure.
     failure: Mutex<Option<SebulbaError>>,
@@ -180,6 +182,7 @@ impl SebulbaRun {
             seats,
             parameters: Parameters::new(versions, kept),
             boundaries: Boundaries::new(shape.threads, kept_boundaries),
+            restarts: (0..shape.threads).map(|_| AtomicUsize::new(0)).collect(),
             closed: AtomicBool::new(false),
             failure: Mutex::new(None),
         });
@@ -389,6 +392,13 @@ impl SebulbaRun {
     #[must_use]
     pub fn fresh_episodes(&self) -> usize {
         self.fresh_episodes
+    }
+
+    /// How often environments were started again after a fault, in all threads.
+    #[must_use]
+    pub fn restarts(&self) -> usize {
+        let restarts = self.shared.restarts.iter();
+        restarts.map(|one| one.load(Ordering::Relaxed)).sum()
     }
 
     /// The names of [`UpdateReport::metrics`].

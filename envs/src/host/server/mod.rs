@@ -159,12 +159,6 @@ impl Servers {
         self.shards.iter().map(Shard::about)
     }
 
-    /// How often servers were restarted, all together.
-    #[must_use]
-    pub fn restarts(&self) -> usize {
-        self.shards.iter().map(Shard::restarts).sum()
-    }
-
     /// The process of each server.
     pub fn processes(&self) -> impl Iterator<Item = u32> {
         self.shards.iter().filter_map(Shard::process)
@@ -218,5 +212,9 @@ impl HostEnvironment for Servers {
             shard.receive(&mut step.part(shard.environments()))?;
         }
         Ok(())
+    }
+
+    fn restarts(&self) -> usize {
+        self.shards.iter().map(Shard::restarts).sum()
     }
 }
