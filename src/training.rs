@@ -31,17 +31,17 @@ pub enum Stage {
 /// An experiment with all settings fixed: traced on demand, not yet compiled.
 pub trait Training {
     /// The text of the training loop for `replicas` devices at [`Stage::Trace`], [`Stage::Simplified`] or [`Stage::StableHlo`].
-    /// ([`Stage::Hlo`] is never asked for: the command line compiles [`Training::module`] and prints that.)
+    /// ([`Stage::Hlo`] is never asked for: the command line compiles [`Training::modules`] and prints those.)
     ///
     /// # Errors
     /// The mistakes of the trace, with the user's lines.
     fn emit(&self, stage: Stage, replicas: usize) -> Result<String>;
 
-    /// The whole training loop for `replicas` devices, as it is compiled.
+    /// The whole training loop for `replicas` devices, as it is compiled: one program, or those that run over and over.
     ///
     /// # Errors
     /// As [`Training::emit`].
-    fn module(&self, replicas: usize) -> Result<LoopModule>;
+    fn modules(&self, replicas: usize) -> Result<Vec<LoopModule>>;
 
     /// The programs to run elsewhere, each for one device: `init` and what trains, `act` and `act_greedily`.
     ///
@@ -80,9 +80,17 @@ pub trait Training {
     ) -> Result<Vec<Played>>;
 }
 
-/// The training loop as a module.
+/// The training loop, or one of its programs, as a module.
 #[derive(Clone, Debug)]
 pub struct LoopModule {
+    /// What it does.
+    pub name: &'static str,
+    /// On how many devices it runs at once.
+    pub replicas: usize,
+    /// How many threads run it on the same device, each with memory of its own.
+    pub threads: usize,
+    /// Bytes that lie on each of its devices beside it, at most.
+    pub waiting_bytes: usize,
     /// StableHLO and the types of its arguments and results.
     pub module: Module,
     /// The arguments whose memory the program may reuse, by index.

@@ -29,7 +29,7 @@ pub fn print(client: &Client, shapes: &[Shape], ours: &Ours) -> Result<()> {
         let settings = ours.settings(shape)?;
         let training = experiments::build(&settings)?;
         let start = Instant::now();
-        let module = training.module(shape.devices)?.module;
+        let module = training.modules(shape.devices)?.remove(0).module;
         let lowered = start.elapsed().as_secs_f64();
         let options = CompileOptions {
             replicas: shape.devices,

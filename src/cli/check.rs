@@ -3,14 +3,15 @@
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
-use podracer_runtime::{Collective, CompileOptions, RuntimeError};
+use podracer_runtime::{Collective, CompileOptions, OptionValue, RuntimeError, Topology};
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
-use super::format::bytes;
+use super::format::{bytes as bytes_of, plural};
 use super::target::Target;
 use super::{Build, Console};
-use crate::settings::{Overrides, Settings, UsageError, load};
+use crate::settings::{Overrides, Settings, load};
+use crate::training::LoopModule;
 
 /// What is known of a compiled loop without the machine.
 #[derive(Debug, Serialize)]
@@ -18,10 +19,32 @@ struct Report {
     experiment: String,
     target: String,
     devices: usize,
+    /// The devices that act and those that learn, where they are different programs.
+    #[serde(flatten)]
+    split: Option<Split>,
     environments: usize,
-    /// Programs that one call of the loop dispatches.
+    /// Programs that the loop dispatches.
     modules: usize,
-    /// Instructions that exchange data with the host while the loop runs.
+    /// The program, where there is one.
+    #[serde(flatten)]
+    one: Option<Program>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    programs: Vec<Program>,
+}
+
+#[derive(Debug, Serialize)]
+struct Split {
+    actors: Vec<usize>,
+    learners: Vec<usize>,
+}
+
+/// One of its programs.
+#[derive(Debug, Serialize)]
+struct Program {
+    program: &'static str,
+    /// On how many devices it runs at once.
+    replicas: usize,
+    /// Instructions that exchange data with the host while it runs.
     host_transfers: usize,
     all_reduces: usize,
     /// What the devices exchange among themselves: once per round of the innermost loop around it.
@@ -35,6 +58,8 @@ struct Report {
     aliased_bytes: i64,
     /// The most memory in use at one time, per device.
     peak_bytes: i64,
+    /// Of all threads that run it on the same device, with what waits there.
+    bytes_per_device: i64,
     compile_seconds: f64,
 }
 
@@ -59,64 +84,37 @@ pub(super) fn check(
 ) -> Result<u8> {
     let machine = Target::parse(target)?;
     let mut settings = load(experiment, overrides)?;
-    if settings.sebulba.is_some() {
-        return Err(UsageError::new(format!(
-            "{experiment} has [sebulba], which is several programs: `check` compiles loops that are one"
-        ))
-        .into());
-    }
     let topology = machine.open()?;
     let devices = topology.devices()?;
+    if let Some(sebulba) = &mut settings.sebulba
+        && let Some(warning) = sebulba.decide_among(devices, target)?
+    {
+        console.say(&format!("warning: {warning}"));
+    }
     spread(&mut settings, devices, console);
     settings.check_division(devices)?;
     let training = build(&settings)?;
-
-    let began = Instant::now();
-    let compiled_loop = training.module(devices)?;
-    let options = CompileOptions {
-        replicas: devices,
-        device_assignment: None,
-        xla: settings.xla_options(training.xla_options("tpu", devices)),
-    };
-    let compiled = topology
-        .compile(&compiled_loop.module, &options)
-        .map_err(|error| explain(error, target))
-        .with_context(|| format!("cannot compile {} for {target}", settings.experiment))?;
-    let compile_seconds = began.elapsed().as_secs_f64();
-
-    let optimized = compiled.optimized()?;
-    let instructions = optimized.instructions();
-    let number = |opcodes: &[&str]| {
-        opcodes
-            .iter()
-            .filter_map(|opcode| instructions.get(*opcode))
-            .sum()
-    };
-    let collectives = optimized.collectives();
-    let memory = compiled.memory_stats()?;
+    let xla = settings.xla_options(training.xla_options("tpu", devices));
+    let mut programs = Vec::new();
+    for module in training.modules(devices)? {
+        let program = compiled(&topology, &module, &xla)
+            .map_err(|error| explain(error, target))
+            .with_context(|| format!("cannot compile {} for {target}", settings.experiment))?;
+        programs.push(program);
+    }
+    let split = settings.sebulba.as_ref().map(|sebulba| Split {
+        actors: sebulba.actors.clone(),
+        learners: sebulba.learners.clone(),
+    });
     let report = Report {
         experiment: settings.experiment.clone(),
         target: target.to_owned(),
         devices,
-        environments: settings.anakin.environments,
-        // XLA gives the optimized program of a single module only.
-        modules: 1,
-        host_transfers: optimized.host_transfers().len(),
-        all_reduces: collectives
-            .iter()
-            .filter(|one| one.opcode == "all-reduce")
-            .count(),
-        collectives,
-        while_loops: number(&["while"]),
-        fusions: number(&["fusion"]),
-        donated_inputs: optimized.aliased_arguments(),
-        aliased_bytes: memory.aliased,
-        peak_bytes: if memory.peak > 0 {
-            memory.peak
-        } else {
-            sum(&memory)
-        },
-        compile_seconds,
+        split,
+        environments: settings.shape().0,
+        modules: programs.len(),
+        one: (programs.len() == 1).then(|| programs.remove(0)),
+        programs,
     };
     console.print(&if json {
         serde_json::to_string(&report)? + "\n"
@@ -126,15 +124,70 @@ pub(super) fn check(
     Ok(0)
 }
 
-/// Gives every device at least one environment, and all the same number.
+/// Compiles a program for the machine, and looks at what came out.
+fn compiled(
+    topology: &Topology,
+    module: &LoopModule,
+    xla: &[(String, OptionValue)],
+) -> Result<Program, RuntimeError> {
+    let began = Instant::now();
+    let options = CompileOptions {
+        replicas: module.replicas,
+        device_assignment: None,
+        xla: xla.to_vec(),
+    };
+    let compiled = topology.compile(&module.module, &options)?;
+    let compile_seconds = began.elapsed().as_secs_f64();
+    // XLA gives the optimized program of a single module only.
+    let optimized = compiled.optimized()?;
+    let instructions = optimized.instructions();
+    let number = |opcode: &str| instructions.get(opcode).copied().unwrap_or(0);
+    let collectives = optimized.collectives();
+    let memory = compiled.memory_stats()?;
+    let peak_bytes = if memory.peak > 0 {
+        memory.peak
+    } else {
+        sum(&memory)
+    };
+    Ok(Program {
+        program: module.name,
+        replicas: module.replicas,
+        host_transfers: optimized.host_transfers().len(),
+        all_reduces: (collectives.iter())
+            .filter(|one| one.opcode == "all-reduce")
+            .count(),
+        collectives,
+        while_loops: number("while"),
+        fusions: number("fusion"),
+        donated_inputs: optimized.aliased_arguments(),
+        aliased_bytes: memory.aliased,
+        peak_bytes,
+        bytes_per_device: peak_bytes * module.threads as i64 + module.waiting_bytes as i64,
+        compile_seconds,
+    })
+}
+
+/// Gives every device that divides the environments at least one, and all the same number.
 fn spread(settings: &mut Settings, devices: usize, console: &mut Console<'_>) {
-    let asked = settings.anakin.environments;
-    if let Some(environments) = asked.checked_next_multiple_of(devices.max(1))
-        && environments != asked
+    let (name, over, environments) = match &mut settings.sebulba {
+        Some(sebulba) => (
+            "sebulba.environments",
+            sebulba.learners.len(),
+            &mut sebulba.environments,
+        ),
+        None => (
+            "anakin.environments",
+            devices,
+            &mut settings.anakin.environments,
+        ),
+    };
+    let asked = *environments;
+    if let Some(spread) = asked.checked_next_multiple_of(over.max(1))
+        && spread != asked
     {
-        settings.anakin.environments = environments;
+        *environments = spread;
         console.say(&format!(
-            "anakin.environments = {asked} does not divide over {devices} devices: checking {environments}"
+            "{name} = {asked} does not divide over {over} devices: checking {spread}"
         ));
     }
 }
@@ -145,34 +198,51 @@ fn sum(memory: &podracer_runtime::MemoryStats) -> i64 {
 }
 
 fn describe(report: &Report) -> String {
-    let mut lines = vec![
-        ("devices", report.devices.to_string()),
-        ("environments", report.environments.to_string()),
-        ("modules", report.modules.to_string()),
-        ("host transfers", report.host_transfers.to_string()),
-        ("while loops", report.while_loops.to_string()),
-        ("fusions", report.fusions.to_string()),
-        ("donated inputs", report.donated_inputs.to_string()),
-        (
-            "peak memory",
-            format!(
-                "{} per device",
-                bytes(u64::try_from(report.peak_bytes).unwrap_or(0))
-            ),
-        ),
-        ("compile time", format!("{:.2} s", report.compile_seconds)),
-    ];
-    lines.extend(
-        report
-            .collectives
-            .iter()
-            .map(|one| (one.opcode.as_str(), one.to_string())),
-    );
+    let mut lines = vec![("devices", report.devices.to_string())];
+    if let Some(Split { actors, learners }) = &report.split {
+        lines.push(("actors", list(actors)));
+        lines.push(("learners", list(learners)));
+    }
+    lines.push(("environments", report.environments.to_string()));
+    lines.push(("modules", report.modules.to_string()));
     let mut text = format!("{} on {}\n", report.experiment, report.target);
-    for (name, value) in lines {
-        text += &format!("  {name:<15} {value}\n");
+    let mut add = |lines: Vec<(&str, String)>| {
+        for (name, value) in lines {
+            text += &format!("  {name:<15} {value}\n");
+        }
+    };
+    add(lines);
+    for program in report.one.iter().chain(&report.programs) {
+        if report.one.is_none() {
+            let devices = plural(program.replicas, "device");
+            add(vec![(program.program, format!("on {devices} at once"))]);
+        }
+        let size = |bytes: i64| bytes_of(u64::try_from(bytes).unwrap_or(0));
+        let mut lines = vec![
+            ("host transfers", program.host_transfers.to_string()),
+            ("while loops", program.while_loops.to_string()),
+            ("fusions", program.fusions.to_string()),
+            ("donated inputs", program.donated_inputs.to_string()),
+            (
+                "peak memory",
+                format!("{} per device", size(program.peak_bytes)),
+            ),
+            ("compile time", format!("{:.2} s", program.compile_seconds)),
+        ];
+        if report.one.is_none() {
+            let all = format!("{} per device", size(program.bytes_per_device));
+            lines.insert(5, ("of all threads", all));
+        }
+        let collectives = program.collectives.iter();
+        lines.extend(collectives.map(|one| (one.opcode.as_str(), one.to_string())));
+        add(lines);
     }
     text
+}
+
+fn list(devices: &[usize]) -> String {
+    let devices: Vec<String> = devices.iter().map(ToString::to_string).collect();
+    devices.join(", ")
 }
 
 /// XLA's page about a program that is too large, as the two numbers that matter.
@@ -184,8 +254,8 @@ fn explain(error: RuntimeError, target: &str) -> anyhow::Error {
         Some((needed, available)) => anyhow!(
             "out of memory: the program needs {} ({needed} bytes) on each device and {target} has {} ({available} bytes): lower \
              anakin.environments or anakin.unroll, or take more devices",
-            bytes(needed),
-            bytes(available)
+            bytes_of(needed),
+            bytes_of(available)
         ),
         None => error.into(),
     }

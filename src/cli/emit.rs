@@ -31,16 +31,26 @@ pub(super) fn emit(
     let mut text = match (stage, client) {
         (Stage::Hlo, Some(client)) => {
             let rule = training.xla_options(client.platform(), devices.len());
-            let options = CompileOptions {
-                replicas: devices.len(),
-                device_assignment: Some(devices.clone()),
-                xla: settings.xla_options(rule),
-            };
-            let module = training.module(devices.len())?.module;
-            let executable = client
-                .compile(&module, &options)
-                .with_context(|| format!("cannot compile {}", settings.experiment))?;
-            executable.compiled().optimized()?.to_string()
+            let xla = settings.xla_options(rule);
+            let modules = training.modules(devices.len())?;
+            let several = modules.len() > 1;
+            let mut text = String::new();
+            for one in modules {
+                let options = CompileOptions {
+                    replicas: one.replicas,
+                    device_assignment: Some(devices[..one.replicas].to_vec()),
+                    xla: xla.clone(),
+                };
+                let executable = client
+                    .compile(&one.module, &options)
+                    .with_context(|| format!("cannot compile {}", settings.experiment))?;
+                if several {
+                    text += &format!("// {}\n", one.name);
+                }
+                text += &executable.compiled().optimized()?.to_string();
+                text.push('\n');
+            }
+            text
         }
         (stage, _) => training.emit(stage, devices.len())?,
     };

@@ -36,7 +36,7 @@ impl Training for Fake {
         Ok(format!("{stage:?} for {replicas}"))
     }
 
-    fn module(&self, replicas: usize) -> Result<LoopModule> {
+    fn modules(&self, replicas: usize) -> Result<Vec<LoopModule>> {
         let elements = self.settings.anakin.environments / replicas * 1024;
         let ty = TensorType::new(DType::F32, [elements]);
         let tensor = format!("tensor<{elements}xf32>");
@@ -46,10 +46,14 @@ impl Training for Fake {
             "module attributes {{mhlo.num_replicas = {replicas} : i32}} {{\n  func.func @main(%arg0: {tensor} \
              {{tf.aliasing_output = 0 : i32}}) -> {tensor} {{\n    {body}\n    return %0 : {tensor}\n  }}\n}}\n"
         );
-        Ok(LoopModule {
+        Ok(vec![LoopModule {
+            name: "loop",
+            replicas,
+            threads: 1,
+            waiting_bytes: 0,
             module: Module::new(text, vec![ty.clone()], vec![ty]),
             donated: vec![0],
-        })
+        }])
     }
 
     fn programs(&self) -> Result<Vec<Portable>> {

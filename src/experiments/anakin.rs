@@ -44,12 +44,16 @@ impl<E: Environment<Observation = Tensor>, A: Agent<Observation = Tensor>> Train
         })
     }
 
-    fn module(&self, replicas: usize) -> Result<LoopModule> {
+    fn modules(&self, replicas: usize) -> Result<Vec<LoopModule>> {
         let lowered = self.anakin.clone().devices(replicas).trace()?.lower()?;
-        Ok(LoopModule {
+        Ok(vec![LoopModule {
+            name: "loop",
+            replicas,
+            threads: 1,
+            waiting_bytes: 0,
             donated: lowered.donated(),
             module: lowered.module,
-        })
+        }])
     }
 
     fn programs(&self) -> Result<Vec<Portable>> {

@@ -5,9 +5,9 @@ use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use podracer_dsl::Tensor;
-use podracer_dsl::prelude::ArgumentSpec;
+use podracer_dsl::prelude::{ArgumentSpec, TensorType};
 use podracer_envs::host::{HostEnvironment, HostSpec, NativeEnvironment, Pool};
 use podracer_envs::{Environment, Space};
 use podracer_runtime::{
@@ -144,10 +144,31 @@ impl<A: Agent<Observation = Tensor>> Training for SebulbaTraining<A> {
         Ok(text)
     }
 
-    fn module(&self, _: usize) -> Result<LoopModule> {
-        bail!(
-            "a run with [sebulba] is several programs: `podracer emit` prints them up to --stage stablehlo"
-        )
+    /// Those that run over and over. How many devices there are was decided before.
+    fn modules(&self, _: usize) -> Result<Vec<LoopModule>> {
+        let traced = self.trace()?;
+        let shape = &self.hosts.shape;
+        let bytes = |types: &[TensorType]| types.iter().map(TensorType::bytes).sum::<usize>();
+        let modules = traced.programs().map(|program| {
+            let lowered = &program.lowered;
+            let (replicas, threads, waiting_bytes) = if program.name == "learn" {
+                // What is not the state is a trajectory of every thread, of which more may wait.
+                let module = &lowered.module;
+                let packets = bytes(&module.arguments).saturating_sub(bytes(&module.results));
+                (traced.shape().learners, 1, packets * shape.queue)
+            } else {
+                (1, shape.threads, 0)
+            };
+            LoopModule {
+                name: program.name,
+                replicas,
+                threads,
+                waiting_bytes,
+                module: lowered.module.clone(),
+                donated: lowered.donated(),
+            }
+        });
+        Ok(modules.into())
     }
 
     fn programs(&self) -> Result<Vec<Portable>> {

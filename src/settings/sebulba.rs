@@ -118,6 +118,25 @@ impl SebulbaSettings {
         }))
     }
 
+    /// [`SebulbaSettings::decide`] for a machine of so many devices, all of them.
+    ///
+    /// # Errors
+    /// As there, and where a device is named that the machine does not have.
+    pub fn decide_among(
+        &mut self,
+        devices: usize,
+        machine: &str,
+    ) -> Result<Option<String>, UsageError> {
+        if self.devices_named() > devices {
+            return Err(UsageError::new(format!(
+                "sebulba.actors and sebulba.learners name device {}, and {machine} has {devices}: 0 to {}",
+                self.devices_named() - 1,
+                devices.saturating_sub(1)
+            )));
+        }
+        self.decide(&(0..devices).collect::<Vec<_>>())
+    }
+
     pub(super) fn check(&self, problems: &mut Problems) {
         for (name, value) in [
             ("threads", self.threads),
@@ -177,6 +196,23 @@ mod tests {
             (settings.devices_named(), &settings.learners[..]),
             (8, &[6, 7][..])
         );
+    }
+
+    #[test]
+    fn devices_that_a_machine_does_not_have_are_an_error() {
+        let mut settings = SebulbaSettings {
+            learners: vec![3, 8],
+            ..SebulbaSettings::default()
+        };
+        assert_eq!(
+            settings
+                .decide_among(8, "tpu:v5e:2x4")
+                .unwrap_err()
+                .to_string(),
+            "sebulba.actors and sebulba.learners name device 8, and tpu:v5e:2x4 has 8: 0 to 7"
+        );
+        assert_eq!(settings.decide_among(9, "nine").unwrap(), None);
+        assert_eq!(settings.actors, [0, 1, 2, 4, 5, 6, 7]);
     }
 
     #[test]

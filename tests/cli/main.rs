@@ -1,5 +1,6 @@
 //! The program as a process: streams, exit codes, the working folder, the environment.
 
+mod check;
 mod resume;
 mod servers;
 mod signals;

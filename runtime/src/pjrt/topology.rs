@@ -24,6 +24,7 @@ pub struct Topology {
 pub(super) struct Inner {
     raw: NonNull<ffi::PJRT_TopologyDescription>,
     plugin: Plugin,
+    name: String,
 }
 
 // SAFETY: PJRT's topologies may be used from any thread, and from several at once.
@@ -55,7 +56,11 @@ impl Topology {
         let raw = NonNull::new(args.topology)
             .ok_or_else(|| no_value("PJRT_TopologyDescription_Create"))?;
         Ok(Self {
-            inner: Arc::new(Inner { raw, plugin }),
+            inner: Arc::new(Inner {
+                raw,
+                plugin,
+                name: name.to_owned(),
+            }),
         })
     }
 
@@ -113,7 +118,9 @@ impl Topology {
             let problem = "a topology places replicas by itself: leave the device assignment out";
             return Err(RuntimeError::Options(problem.to_owned()));
         }
-        options.placement(self.devices()?)?;
+        let devices = self.devices()?;
+        options.placement(devices)?;
+        self.check_ring(options.replicas, devices)?;
         module.check_replicas(options.replicas)?;
         let debug_options = if options.needs_debug_options() {
             Some(
@@ -141,6 +148,22 @@ impl Topology {
         let compiled = compiled.ok_or_else(|| no_value("PJRT_Compile"))?;
         compiled.check_signature(module)?;
         Ok(compiled)
+    }
+
+    /// These generations reduce over rings, for which libtpu ends the process where a part of the devices does not divide
+    /// them all.
+    fn check_ring(&self, replicas: usize, devices: usize) -> Result<(), RuntimeError> {
+        let name = &self.inner.name;
+        let rings = ["v5e", "v6e"].iter().any(|ring| name.starts_with(ring));
+        if replicas < 2 || !rings || devices.is_multiple_of(replicas) {
+            return Ok(());
+        }
+        let parts = (2..=devices).filter(|&part| devices.is_multiple_of(part));
+        let parts: Vec<String> = parts.map(|part| part.to_string()).collect();
+        Err(RuntimeError::Options(format!(
+            "{replicas} of the {devices} devices of {name} cannot reduce among themselves: XLA takes {} there",
+            parts.join(", ")
+        )))
     }
 
     fn raw(&self) -> *mut ffi::PJRT_TopologyDescription {

@@ -53,6 +53,15 @@ fn a_loop_is_compiled_for_tpus_that_are_not_there() {
         topology.compile(&all_reduce(9), &too_many),
         Err(RuntimeError::Options(_))
     ));
+    let six = CompileOptions {
+        replicas: 6,
+        ..CompileOptions::default()
+    };
+    let ring = topology.compile(&all_reduce(6), &six).err().unwrap();
+    assert_eq!(
+        ring.to_string(),
+        "6 of the 8 devices of v5e:2x4 cannot reduce among themselves: XLA takes 2, 4, 8 there"
+    );
     assert!(matches!(
         Topology::new(plugin, "v5e:nonsense", &[]),
         Err(RuntimeError::Xla { .. })

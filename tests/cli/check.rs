@@ -1,0 +1,52 @@
+//! `podracer check` of loops that are several programs.
+
+use serde_json::Value;
+
+use crate::{podracer, text};
+
+#[test]
+fn actors_and_learners_are_compiled_for_a_machine_that_is_not_there() {
+    let check = [
+        "check",
+        "cartpole-sebulba-ppo",
+        "--target=tpu:v5e:2x4",
+        "--json",
+        "--set=agent.hidden=[8]",
+    ];
+    let output = podracer(&check)
+        .arg("--set=sebulba.learners=[4,5,6,7]")
+        .output()
+        .expect("the program runs");
+    let said = text(&output.stderr);
+    if said.contains("podracer plugins install tpu") {
+        eprintln!("this test is skipped: {said}");
+        return;
+    }
+    assert!(output.status.success(), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("a JSON object");
+    assert_eq!(report["actors"], Value::from(vec![0, 1, 2, 3]));
+    assert_eq!(report["learners"], Value::from(vec![4, 5, 6, 7]));
+    assert_eq!(report["modules"], 3);
+    let programs = report["programs"].as_array().expect("programs");
+    for (program, (name, replicas)) in
+        programs
+            .iter()
+            .zip([("act", 1), ("finish", 1), ("learn", 4)])
+    {
+        assert_eq!(program["program"], name);
+        assert_eq!(program["replicas"], replicas);
+        assert_eq!(program["host_transfers"], 0);
+        assert_eq!(program["all_reduces"].as_u64() > Some(0), name == "learn");
+        let bytes = |key: &str| program[key].as_i64().expect("bytes");
+        assert!(bytes("bytes_per_device") > bytes("peak_bytes"));
+        assert!(bytes("peak_bytes") > 0);
+    }
+    // The default split of eight devices is 2 and 6.
+    let output = podracer(&check).output().expect("the program runs");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("6 of the 8 devices of v5e:2x4 cannot reduce among themselves"),
+        "{said}"
+    );
+}
