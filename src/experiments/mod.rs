@@ -12,7 +12,7 @@ use anyhow::Result;
 use podracer_dsl::Tensor;
 use podracer_envs::host::{NativeCartPole, PixelBreakout, PixelCatch};
 use podracer_envs::{CartPole, Catch, Environment, GridWorld, MemoryChain, Pendulum, Space};
-use podracer_stdlib::agents::{Agent, Impala, OnlineActorCritic, Ppo};
+use podracer_stdlib::agents::{Agent, Impala, Normalized, OnlineActorCritic, Ppo};
 use podracer_stdlib::optim::{
     Flatten, Optimizer, Schedule, adam, chain, clip_by_global_norm, flatten, rmsprop,
 };
@@ -199,7 +199,15 @@ fn with_agent(settings: &Settings, world: impl World) -> Result<Box<dyn Training
                 entropy_cost: ppo.entropy_cost,
                 value_cost: ppo.value_cost,
                 exact_shuffle: ppo.exact_shuffle,
-                ..Ppo::new(observation, action)
+                ..Ppo::new(observation.clone(), action)
+            };
+            if !(ppo.normalize_observations || ppo.normalize_rewards) {
+                return Ok(world.training(settings, agent));
+            }
+            let agent = Normalized {
+                observations: ppo.normalize_observations,
+                rewards: ppo.normalize_rewards.then_some(ppo.discount),
+                ..Normalized::new(agent, observation, ppo.discount)
             };
             Ok(world.training(settings, agent))
         }

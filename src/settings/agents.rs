@@ -124,6 +124,10 @@ pub struct Ppo {
     pub networks: Networks,
     /// Whether minibatches are drawn by an exactly uniform permutation, which sorts, in place of a Feistel bijection.
     pub exact_shuffle: bool,
+    /// Whether observations are normalised by their running mean and variance.
+    pub normalize_observations: bool,
+    /// Whether rewards are divided by the running standard deviation of the discounted return.
+    pub normalize_rewards: bool,
 }
 
 impl Default for Ppo {
@@ -142,6 +146,8 @@ impl Default for Ppo {
             value_cost: 0.5,
             networks: Networks::default(),
             exact_shuffle: false,
+            normalize_observations: false,
+            normalize_rewards: false,
         }
     }
 }

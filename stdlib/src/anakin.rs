@@ -156,6 +156,7 @@ pub(crate) fn cycle<A: Agent, W: Tree>(
             });
             let metrics = tree_map(&metrics, |metrics| metrics.mean_axis(0));
             let metrics = unravel(&metrics, &spec.expect("the loop's body is traced"));
+            let nets = agent.settle(nets, &batch);
             (nets, opt, experience, metrics, with)
         }
     };

@@ -6,11 +6,13 @@
 
 mod impala;
 mod network;
+mod normalized;
 mod online;
 mod ppo;
 
 pub use impala::{Impala, ImpalaBatch, ImpalaMetrics};
 pub use network::{ActorCritic, Memory, Policy, Torso, no_memory};
+pub use normalized::{Moments, Normalized, NormalizedBatch, NormalizedExperience, NormalizedNets};
 pub use online::{OnlineActorCritic, OnlineBatch, OnlineMetrics, OnlineOutput};
 pub use ppo::{Ppo, PpoBatch, PpoMetrics, PpoOutput};
 
@@ -133,6 +135,14 @@ pub trait Agent: Clone + 'static {
         opt: Self::Opt,
         grads: Self::Nets,
     ) -> (Self::Nets, Self::Opt);
+
+    /// What of the networks no gradient changes, after all updates of a cycle on a batch: running statistics, say. Not asked
+    /// of an agent that learns [`Learning::ThroughLoop`].
+    #[track_caller]
+    fn settle(&self, nets: Self::Nets, batch: &Self::Batch) -> Self::Nets {
+        let _ = batch;
+        nets
+    }
 
     /// Where the gradient comes from.
     fn learning(&self) -> Learning;

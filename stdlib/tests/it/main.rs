@@ -7,5 +7,6 @@ mod impala;
 mod losses;
 mod networks;
 mod nn;
+mod normalized;
 mod optim;
 mod returns;

@@ -5,7 +5,7 @@ use podracer_dsl::Tensor;
 use podracer_envs::host::HostEnvironment;
 use podracer_envs::{CartPole, Catch, Environment};
 use podracer_runtime::{HostArray, Schedule};
-use podracer_stdlib::agents::Agent;
+use podracer_stdlib::agents::{Agent, Normalized};
 use podracer_stdlib::optim::{adam, sgd};
 use podracer_tests::compare::difference;
 
@@ -98,6 +98,19 @@ fn ppo_with_two_learner_devices() {
         ..CartPole::default()
     };
     check(&environment, &loops::ppo(&environment, sgd(0.5)), (2, 1));
+}
+
+/// The statistics, over all learner devices, are a part of what is equal.
+#[test]
+fn normalised_observations_and_rewards() {
+    let environment = CartPole {
+        limit: 4,
+        ..CartPole::default()
+    };
+    let agent = loops::ppo(&environment, sgd(0.5));
+    let agent = Normalized::new(agent, environment.observation_space(), 0.99);
+    check(&environment, &agent, (2, 1));
+    check(&environment, &agent, (1, 2));
 }
 
 /// Trajectories begin within episodes, and the memory travels with them.
