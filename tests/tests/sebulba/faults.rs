@@ -6,7 +6,11 @@ use std::time::{Duration, Instant};
 use podracer_envs::host::{HostEnvironment, HostError};
 use podracer_runtime::{SebulbaError, SebulbaRun, ThreadFailure};
 
-use super::{ENVIRONMENTS, cartpoles, small, spec, with};
+use podracer::sebulba::Sebulba;
+use podracer_stdlib::agents::Ppo;
+use podracer_stdlib::optim::sgd;
+
+use super::{ENVIRONMENTS, UNROLL, cartpoles, quick, small, spec, with};
 use crate::loops;
 
 /// A run whose second actor thread does something at its tenth step.
@@ -97,6 +101,26 @@ fn a_pause_within_the_patience_is_none_of_the_watchdogs_business() {
     };
     let mut run = with_trouble(trouble, Duration::from_secs(20));
     assert_eq!(run.run(5).expect("it goes on").len(), 5);
+}
+
+/// Networks of terabytes: nothing is begun, and nothing is left running.
+#[test]
+fn what_does_not_fit_into_memory_is_an_error() {
+    let agent = Ppo {
+        hidden: vec![1 << 20, 1 << 20],
+        ..loops::ppo(&podracer_envs::CartPole::default(), sgd(0.1))
+    };
+    let started =
+        quick(Sebulba::new(agent))
+            .unroll(UNROLL)
+            .start(&loops::client(2), &spec(), 1, |_| {
+                Ok(Box::new(cartpoles(ENVIRONMENTS)))
+            });
+    let error = format!("{:#}", started.err().expect("it is too large"));
+    assert!(
+        error.contains("not enough memory: beside its arguments the program takes "),
+        "{error}"
+    );
 }
 
 #[test]
