@@ -12,7 +12,7 @@ use podracer_dsl::{Tree, called_from};
 use podracer_envs::Environment;
 use podracer_runtime::{
     AnakinLoop, AnakinProgram, AnakinState, Checkpoint, CheckpointError, Client, CompileOptions,
-    Host, HostArray, OptionValue, ProgramOptions, RuntimeError, lower_kept,
+    Host, OptionValue, ProgramOptions, RuntimeError, lower_kept,
 };
 use podracer_stdlib::agents::Agent;
 use podracer_stdlib::anakin::{Actors, AgentLoop, Episodes, Learner};
@@ -25,8 +25,6 @@ use crate::training::Ended;
 
 /// The part of a checkpoint that the state is.
 const STATE: &str = "state.";
-/// How many devices share it.
-const DEVICES: &str = "devices";
 
 type Replicated<A> = Learner<<A as Agent>::Nets, <A as Agent>::Opt>;
 type Sharded<E, A> =
@@ -338,28 +336,18 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> CompiledAnakin<E, A
             ..Checkpoint::default()
         };
         checkpoint.insert(STATE, state.named_arrays()?);
-        let devices = HostArray::scalar(self.devices());
-        checkpoint.insert("", [(DEVICES.to_owned(), devices)]);
         Ok(checkpoint)
     }
 
     /// The state of a checkpoint, on the devices again. As many devices of the same kind, with the same options, go on from
-    /// it as they would have without the pause, to the bit.
+    /// it as they would have without the pause, to the bit. Others share the same environments: what follows is as good, and
+    /// not the same.
     ///
     /// # Errors
-    /// [`CheckpointError::Misfit`] for a checkpoint of another agent, environment or number of devices;
-    /// [`CheckpointError::Runtime`].
+    /// [`CheckpointError::Misfit`] for a checkpoint of another agent or environment, or of an experience that does not divide
+    /// over these devices; [`CheckpointError::Runtime`].
     pub fn restore(&self, checkpoint: &Checkpoint) -> Result<TrainingState<E, A>, CheckpointError> {
-        let (before, now): (u64, u64) = (checkpoint.array(DEVICES)?.item()?, self.devices());
-        if before != now {
-            let problem = format!("it is of {before} device(s) and the program is for {now}");
-            return Err(CheckpointError::Misfit(problem));
-        }
         self.program.restore(checkpoint, STATE)
-    }
-
-    fn devices(&self) -> u64 {
-        self.program.program().executable().devices().len() as u64
     }
 
     /// Writes the networks' parameters as safetensors, with key paths as names.

@@ -96,6 +96,15 @@ enum Command {
         /// goes on by the schedule of the new total
         #[arg(long)]
         steps: Option<u64>,
+        /// The devices [default: as before; with another number of them what follows is another run than without the stop]
+        #[arg(long, value_parser = Devices::parse, allow_negative_numbers = true)]
+        devices: Option<Devices>,
+        /// With [sebulba]: the devices that act, as many as before
+        #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
+        actors: Option<Vec<usize>>,
+        /// With [sebulba]: the devices that learn
+        #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
+        learners: Option<Vec<usize>>,
         /// Print the result as one JSON object, the last line of standard output
         #[arg(long)]
         json: bool,
@@ -314,10 +323,24 @@ pub fn run(
             };
             train::train(&order, console, build, interrupt)
         }
-        Command::Resume { run, steps, json } => {
+        Command::Resume {
+            run,
+            steps,
+            devices,
+            actors,
+            learners,
+            json,
+        } => {
+            let overrides = Overrides {
+                steps,
+                devices,
+                actors,
+                learners,
+                ..Overrides::default()
+            };
             let order = resume::Order {
                 run: &run,
-                steps,
+                overrides: &overrides,
                 json,
                 started,
             };

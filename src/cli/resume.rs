@@ -14,8 +14,8 @@ use crate::settings::{Overrides, UsageError};
 /// Which run to go on with, and how to say what came of it.
 pub(super) struct Order<'a> {
     pub(super) run: &'a Path,
-    /// Environment steps in all, where there are to be others than before.
-    pub(super) steps: Option<u64>,
+    /// Environment steps in all and devices, where there are to be others than before.
+    pub(super) overrides: &'a Overrides,
     pub(super) json: bool,
     pub(super) started: Instant,
 }
@@ -26,22 +26,18 @@ pub(super) fn resume(
     build: Build<'_>,
     interrupt: &AtomicBool,
 ) -> Result<u8> {
-    let overrides = Overrides {
-        steps: order.steps,
-        ..Overrides::default()
-    };
     let Reopened {
         ready,
         found,
         standing,
         warning,
-    } = Reopened::open(order.run, &overrides, console, build)?;
+    } = Reopened::open(order.run, order.overrides, console, build)?;
     if let Some(warning) = warning {
         console.say(&format!("warning: {warning}"));
     }
     let counters = standing.counters;
     let plan = ready.settings.plan();
-    if order.steps.is_some() && plan.calls < counters.calls {
+    if order.overrides.steps.is_some() && plan.calls < counters.calls {
         return Err(UsageError::new(format!(
             "--steps asks for {} calls of the training loop and {} are done, with {} steps: ask for more steps",
             plan.calls, counters.calls, counters.env_steps
@@ -214,14 +210,13 @@ mod tests {
             said.contains("experiment was \"cartpole-ppo\" and is \"other\""),
             "{said}"
         );
-        let said = change("devices = 1", "devices = 2");
-        assert!(
-            said.contains("is of 1 device(s) and the run is to go on with 2"),
-            "{said}"
-        );
         fs::write(run.join("config.toml"), &config).unwrap();
-        let printed = podracer(&["resume", name, "--steps=1"]);
+        let printed = podracer(&["resume", name, "--steps=1", "--devices=2"]);
         assert_eq!(printed.code, 0, "{}", printed.err);
+        let warning = "warning: the run learnt on 1 device(s) and goes on with 2: what follows is another run";
+        assert!(printed.err.contains(warning), "{}", printed.err);
+        let config = fs::read_to_string(run.join("config.toml")).unwrap();
+        assert!(config.contains("devices = 2"), "{config}");
 
         fs::remove_dir_all(run.join("checkpoints")).unwrap();
         let printed = podracer(&["resume", name]);

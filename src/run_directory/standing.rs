@@ -53,10 +53,12 @@ pub struct Files {
 }
 
 /// Settings that may change between a checkpoint and what goes on from it.
-const FREE: [&str; 5] = [
+const FREE: [&str; 7] = [
     "description",
     "train.steps",
     "train.devices",
+    "sebulba.actors",
+    "sebulba.learners",
     "train.checkpoint_every",
     "train.checkpoints_kept",
 ];
@@ -107,13 +109,31 @@ impl Standing {
             ))
             .into());
         }
-        let (before, now) = (self.recorded.devices.len(), recorded.devices.len());
-        if before != now {
+        let count = |settings: &BTreeMap<String, &Value>, key: &str| {
+            let list = settings.get(key).and_then(|value| value.as_array());
+            list.map(Vec::len)
+        };
+        let actors = [&before, &now].map(|settings| count(settings, "sebulba.actors"));
+        if actors[0] != actors[1] {
+            let [before, now] = actors.map(Option::unwrap_or_default);
             return Err(UsageError::new(format!(
-                "the checkpoint `{path}` is of {before} device(s) and the run is to go on with {now}: set train.devices back to \
-                 {before}, or begin a run with `podracer train`"
+                "the checkpoint `{path}` has the environments of the threads of {before} actor device(s), and the run is to go on with \
+                 {now}: name as many with --actors, or begin a run with `podracer train`"
             ))
             .into());
+        }
+        let learners = [&before, &now].map(|settings| count(settings, "sebulba.learners"));
+        let devices = match learners {
+            [Some(before), Some(now)] => [before, now],
+            _ => [&self.recorded, recorded].map(|of| of.devices.len()),
+        };
+        let mut warnings = Vec::new();
+        if let [before, now] = devices
+            && before != now
+        {
+            warnings.push(format!(
+                "the run learnt on {before} device(s) and goes on with {now}: what follows is another run than without the stop"
+            ));
         }
         let name = |one: &Recorded| {
             let Recorded {
@@ -127,9 +147,12 @@ impl Standing {
             format!("podracer {podracer}, {platform} {platform_version} ({plugin}), {device_kind}")
         };
         let (before, now) = (name(&self.recorded), name(recorded));
-        Ok((before != now).then(|| {
-            format!("the run was on {before} and goes on with {now}: results may differ in the last bits")
-        }))
+        if before != now {
+            warnings.push(format!(
+                "the run was on {before} and goes on with {now}: results may differ in the last bits"
+            ));
+        }
+        Ok((!warnings.is_empty()).then(|| warnings.join("; ")))
     }
 }
 

@@ -270,3 +270,47 @@ fn a_run_that_is_under_way_is_left_alone() {
         "{said}"
     );
 }
+
+#[test]
+fn other_learners_go_on_and_other_actors_do_not() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = folder.path().join("run");
+    let size = [
+        "cartpole-sebulba-ppo",
+        "--steps=1024",
+        "--actors=0",
+        "--learners=1,2",
+        "--set=agent.hidden=[8]",
+        "--set=sebulba.environments=4",
+        "--set=sebulba.unroll=8",
+        "--set=sebulba.updates_per_call=1",
+    ];
+    let done = result(&mut command(&train(&size, &run)));
+    let again = |more: &[&str]| {
+        let output = command(&resume(&run))
+            .arg("--steps=2048")
+            .args(more)
+            .output();
+        output.expect("the program runs")
+    };
+    let output = again(&["--actors=0,1", "--learners=2"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("threads of 1 actor device(s), and the run is to go on with 2"),
+        "{said}"
+    );
+    let output = again(&["--learners=1"]);
+    let said = text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(
+        said.contains("warning: the run learnt on 2 device(s) and goes on with 1"),
+        "{said}"
+    );
+    let resumed: Value = serde_json::from_slice(&output.stdout).expect("a JSON object");
+    assert_eq!(resumed["resumed_from_update"], done["updates"]);
+    assert_eq!(
+        resumed["updates"].as_u64(),
+        done["updates"].as_u64().map(|updates| 2 * updates)
+    );
+}

@@ -93,6 +93,11 @@ impl Restored {
             let leaves = actors.iter().map(on).collect::<Result<_, _>>()?;
             Ok(Version { number, leaves })
         });
+        let threads = programs.shape.threads;
+        if (checkpoint.arrays.keys()).any(|name| name.starts_with(&format!("actors[{threads}]."))) {
+            let problem = format!("it has the environments of more than {threads} actor thread(s)");
+            return Err(CheckpointError::Misfit(problem).into());
+        }
         let carried = programs.carried_types();
         let boundary = |thread| {
             let spec = &programs.environments;

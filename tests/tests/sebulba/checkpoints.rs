@@ -108,6 +108,34 @@ fn environments_that_cannot_be_put_back_begin_fresh_episodes() {
     assert_ne!(parameters(&run), once);
 }
 
+/// The same trajectories, of which each learner device now has more or fewer.
+#[test]
+fn other_learners_go_on() {
+    let before = small()
+        .learners(&[1, 2])
+        .schedule(Schedule::Deterministic { lag: 0 });
+    let mut run = start(&before, 3, 5);
+    run.run(2).expect("some updates");
+    let checkpoint = run.checkpoint().expect("a checkpoint");
+    let learnt = parameters(&run);
+    let client = loops::client(4);
+    let reports = run.run(1).expect("an update");
+    for learners in [&[1][..], &[0, 1, 2, 3]] {
+        let mut run =
+            resume(&before.clone().learners(learners), &client, &checkpoint).expect("it goes on");
+        assert_eq!(
+            (run.fresh_episodes(), parameters(&run)),
+            (0, learnt.clone())
+        );
+        let again = run.run(1).expect("an update");
+        assert_eq!(
+            (again[0].update, &again[0].episodes),
+            (2, &reports[0].episodes)
+        );
+        assert_ne!(parameters(&run), learnt);
+    }
+}
+
 #[test]
 fn a_checkpoint_of_another_run_says_what_does_not_fit() {
     let mut run = start(&small(), 2, 1);
@@ -120,6 +148,11 @@ fn a_checkpoint_of_another_run_says_what_does_not_fit() {
     };
     let said = problem(&small().actors(&[0, 2]), &good);
     assert!(said.contains("it has no `actors[2].carried."), "{said}");
+    let said = problem(&small().threads(1), &good);
+    assert!(
+        said.contains("it has the environments of more than 1 actor thread(s)"),
+        "{said}"
+    );
     let said = problem(&small().schedule(Schedule::Deterministic { lag: 2 }), &good);
     assert!(said.contains("it has no `published[0]."), "{said}");
     let mut other = good.clone();
