@@ -191,6 +191,12 @@ mod tests {
     fn devices_that_are_named_are_taken() {
         assert_eq!(decided(&[3], &[], &[0, 1, 3]).learners, [0, 1]);
         assert_eq!(decided(&[], &[0], &[0, 1]).actors, [1]);
+        // In the order in which they are named.
+        let settings = decided(&[3, 0], &[2, 1], &[0]);
+        assert_eq!(
+            (&settings.actors[..], &settings.learners[..]),
+            (&[3, 0][..], &[2, 1][..])
+        );
         let settings = decided(&[5], &[6, 7], &[0]);
         assert_eq!(
             (settings.devices_named(), &settings.learners[..]),
@@ -224,6 +230,13 @@ mod tests {
             (&[0][..], &[0][..])
         );
         assert!(warning.unwrap().contains("device 0 both acts and learns"));
+        let mut named = SebulbaSettings {
+            actors: vec![0],
+            learners: vec![0, 1],
+            ..SebulbaSettings::default()
+        };
+        let warning = named.decide(&[0, 1]).unwrap().unwrap();
+        assert!(warning.contains("device 0 both acts and learns"));
         settings.learners = Vec::new();
         let error = settings.decide(&[0]).unwrap_err().to_string();
         assert!(

@@ -473,3 +473,15 @@ fn servers_have_settings_of_their_own() {
         "{preset}"
     );
 }
+
+#[test]
+fn devices_of_actors_and_learners_are_named_once() {
+    for role in ["actors", "learners"] {
+        let twice = format!("sebulba.{role}=[2,1,2]");
+        let said = mistake(set("cartpole-sebulba-ppo", &[&twice]));
+        assert!(
+            said.contains(&format!("sebulba.{role} names device 2 twice")),
+            "{said}"
+        );
+    }
+}
