@@ -99,7 +99,11 @@ impl Api {
             }
             // The code is `Internal` on a CPU. (That a TPU's compiler *ran* out of memory says more than this.)
             if let Some((_, what)) = message.split_once("Out of memory ") {
-                let (what, _) = what.split_once('\n').unwrap_or((what, ""));
+                let what = what
+                    .lines()
+                    .next()
+                    .unwrap_or_default()
+                    .trim_end_matches('.');
                 return Err(RuntimeError::OutOfMemory(format!("{call} failed {what}")));
             }
             Err(RuntimeError::Xla {
