@@ -133,6 +133,22 @@ def distributions(file):
             file.add("poisson", {"shape": [8], "rate": rate}, [key], [jax.random.poisson(key, rate, (8,))])
 
 
+def slopes(file):
+    """Derivatives of draws by their parameters, by implicit reparameterization: vjps of the cotangents that are the last input."""
+    alpha = np.array([0.05, 0.3, 0.9, 1.0, 1.7, 4.5, 20.0, 300.0], np.float32)
+    other = np.array([0.4, 2.0, 0.7, 3.0, 1.0, 8.0, 5.0, 250.0], np.float32)
+    weights = np.linspace(-1.0, 2.0, 8, dtype=np.float32)
+    for seed in (0, 1701):
+        key = jax.random.PRNGKey(seed)
+        for name in ("gamma", "loggamma"):
+            _, back = jax.vjp(lambda alpha: getattr(jax.random, name)(key, alpha), alpha)
+            file.add(name + "_slope", {}, [key, alpha, weights], [*back(weights)])
+        _, back = jax.vjp(lambda a, b: jax.random.beta(key, a, b), alpha, other)
+        file.add("beta_slope", {}, [key, alpha, other, weights], [*back(weights)])
+        _, back = jax.vjp(lambda alpha: jax.random.dirichlet(key, alpha), alpha)
+        file.add("dirichlet_slope", {}, [key, alpha, weights], [*back(weights)])
+
+
 def choices(file):
     rng = np.random.default_rng(7)
     vector = rng.normal(size=5).astype(np.float32)
@@ -156,6 +172,6 @@ def choices(file):
 
 if __name__ == "__main__":
     file = File("random", "jax.random, threefry keys as u32[2], partitionable mode", ["jax", "jaxlib", "numpy"])
-    for part in (threefry, keys, words, integers, permutations, floats, distributions, choices):
+    for part in (threefry, keys, words, integers, permutations, floats, distributions, slopes, choices):
         part(file)
     file.write()

@@ -9,6 +9,7 @@
 mod choice;
 mod continuous;
 mod discrete;
+mod gamma_slope;
 mod permute;
 mod rejection;
 mod threefry;

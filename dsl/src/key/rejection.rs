@@ -2,16 +2,20 @@
 //! proposal on the very edge may be judged otherwise.
 
 use super::Key;
+use super::gamma_slope::gamma_slope;
 use crate::control::{vmap, while_loop};
+use crate::diff::custom_jvp;
 use crate::tensor::{IntoTensor, Shape, Tensor, create, fail, maximum, report, select};
 use podracer_compiler::{DType, TensorType};
 
 /// Draws by rejection.
 impl Key {
     /// The gamma distribution with shape parameter `alpha` and scale 1, in f32; `alpha` is a number or broadcasts to the
-    /// shape. `jax.random.gamma`. It has no derivative by `alpha`.
+    /// shape. `jax.random.gamma`.
     ///
-    /// Marsaglia and Tsang 2000, "A simple method for generating gamma variables".
+    /// Marsaglia and Tsang 2000, "A simple method for generating gamma variables". The derivative by `alpha` is that of
+    /// implicit reparameterization (Figurnov et al. 2018): how a draw moves while its quantile stays. So are those of
+    /// [`Key::loggamma`], [`Key::beta`] and [`Key::dirichlet`].
     ///
     /// ```
     /// # use podracer_dsl::prelude::*;
@@ -25,10 +29,16 @@ impl Key {
         let shape = shape.into_shape();
         let alpha = parameter("gamma", alpha).broadcast_to(&shape);
         self.each(alpha, |key, alpha| {
-            let (big, volume, boost) = volume(key, alpha);
-            let lifted = (1.0 - boost.uniform([])).pow(1.0 / alpha);
-            let (d, _) = squeeze(alpha, big);
-            d * volume * select(big, 1.0, lifted)
+            let draw = |alpha| {
+                let (big, volume, boost) = volume(key.again(), alpha);
+                let lifted = (1.0 - boost.uniform([])).pow(1.0 / alpha);
+                let (d, _) = squeeze(alpha, big);
+                d * volume * select(big, 1.0, lifted)
+            };
+            custom_jvp(alpha, draw, |alpha, slope| {
+                let sample = draw(alpha);
+                (sample, slope * gamma_slope(alpha, sample))
+            })
         })
     }
 
@@ -38,11 +48,19 @@ impl Key {
         let shape = shape.into_shape();
         let alpha = parameter("loggamma", alpha).broadcast_to(&shape);
         self.each(alpha, |key, alpha| {
-            let (big, volume, boost) = volume(key, alpha);
-            let log = -boost.exponential([]);
-            let boost = select(big | log.eq(0.0), 0.0, log * (1.0 / alpha));
-            let (d, _) = squeeze(alpha, big);
-            d.log() + volume.log() + boost
+            let draw = |alpha| {
+                let (big, volume, boost) = volume(key.again(), alpha);
+                let log = -boost.exponential([]);
+                let boost = select(big | log.eq(0.0), 0.0, log * (1.0 / alpha));
+                let (d, _) = squeeze(alpha, big);
+                d.log() + volume.log() + boost
+            };
+            custom_jvp(alpha, draw, |alpha, slope| {
+                let log = draw(alpha);
+                // What is too small for a float still has a slope.
+                let sample = maximum(log.exp(), f64::from(f32::MIN_POSITIVE));
+                (log, slope * gamma_slope(alpha, sample) / sample)
+            })
         })
     }
 

@@ -4,6 +4,7 @@ use crate::helpers::run_on;
 use podracer_dsl::prelude::*;
 use serde_json::Value;
 
+#[derive(Clone)]
 struct Record {
     op: String,
     attrs: Value,
@@ -331,5 +332,40 @@ fn draws_by_rejection() {
     for record in records("poisson") {
         let rate = record.number("rate");
         record.same(&record.draw(|key| key.poisson(record.shape(), rate)));
+    }
+}
+
+/// Reparameterized draws: what the sum of the draws, weighted, gives back to the parameters.
+#[test]
+fn slopes_of_draws() {
+    for (op, draw) in [
+        (
+            "gamma_slope",
+            (|key, a| key.gamma(a[0].shape(), a[0])) as fn(Key, &[Tensor]) -> Tensor,
+        ),
+        ("loggamma_slope", |key, a| key.loggamma(a[0].shape(), a[0])),
+        ("beta_slope", |key, a| key.beta(a[0].shape(), a[0], a[1])),
+        ("dirichlet_slope", |key, a| key.dirichlet([], a[0])),
+    ] {
+        for record in records(op) {
+            let types: Vec<Spec<Tensor>> = record.inputs[1..]
+                .iter()
+                .map(|input| Spec(input.ty.clone()))
+                .collect();
+            let got = run_on((key(), types), &record.inputs, |(key, mut parameters)| {
+                let weights = parameters.pop().expect("weights come last");
+                grad(parameters, |parameters| {
+                    (draw(key, &parameters) * weights).sum()
+                })
+            });
+            for (got, expected) in got.iter().zip(&record.outputs) {
+                let outputs = vec![expected.clone()];
+                let record = Record {
+                    outputs,
+                    ..record.clone()
+                };
+                record.near(got, 1e-4);
+            }
+        }
     }
 }
