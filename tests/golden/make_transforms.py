@@ -686,9 +686,29 @@ def auxiliary(p):
     )
 
 
+def trees(p):
+    """Jacobians of trees by trees: of every result by every argument."""
+    rng = np.random.default_rng(431)
+    w, b, x = f32(rng.normal(size=(2, 3))), f32(rng.normal(size=2)), f32(rng.normal(size=3))
+
+    def f(w, b):
+        hidden = jnp.tanh(w @ x + b)
+        return hidden, jnp.sum(hidden * b) ** 2
+
+    def matrices(jacobian):
+        names = [f"{y}.{a}" for y in ("hidden", "sum") for a in ("w", "b")]
+        return {n: lambda w, b, i=i: jacobian(f, (0, 1))(w, b)[i // 2][i % 2] for i, n in enumerate(names)}
+
+    outputs = {f"{how}.{n}": g for how, j in (("fwd", jax.jacfwd), ("rev", jax.jacrev)) for n, g in matrices(j).items()}
+    second = jax.hessian(lambda w, b: f(w, b)[1], (0, 1))
+    for i, n in enumerate(["w.w", "w.b", "b.w", "b.b"]):
+        outputs[f"hessian.{n}"] = lambda w, b, i=i: second(w, b)[i // 2][i % 2]
+    p.add("jacobians_of_trees", "hidden = tanh(w x + b), sum = (hidden . b)^2; all derivatives by w and b", {"w": w, "b": b, "x": x}, {k: lambda w, b, x, g=g: g(w, b) for k, g in outputs.items()})
+
+
 if __name__ == "__main__":
     file = File("transforms", "programs under jvp, grad, vmap, scan, cond", ["jax", "jaxlib", "numpy"])
     programs = Programs(file)
-    for part in (recurrences, higher_orders, branches, mapped, barriers, dynamics, rules, rematerialized, loops, auxiliary):
+    for part in (recurrences, higher_orders, branches, mapped, barriers, dynamics, rules, rematerialized, loops, auxiliary, trees):
         part(programs)
     file.write()

@@ -11,7 +11,9 @@ pub use auxiliary::{grad_with_aux, jvp_with_aux, linearize_with_aux, vjp_with_au
 pub use checkpoint::{checkpoint, checkpoint_name};
 pub use custom::{custom_jvp, custom_vjp};
 pub use forward::{jvp, linearize};
-pub use jacobian::{hessian, hessian_with_aux, jacfwd, jacfwd_with_aux, jacrev, jacrev_with_aux};
+pub use jacobian::{
+    By, Derivatives, hessian, hessian_with_aux, jacfwd, jacfwd_with_aux, jacrev, jacrev_with_aux,
+};
 pub use reverse::{Loss, grad, stop_gradient, value_and_grad, vjp};
 
 use crate::control::body::{Body, Param, trace_body};

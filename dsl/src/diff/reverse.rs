@@ -46,7 +46,7 @@ impl<A: Tree> Loss for (Tensor, A) {
 /// ```
 #[track_caller]
 pub fn grad<P: IntoTree, V: Loss>(params: P, f: impl FnOnce(P::Tree) -> V) -> P::Tree {
-    differentiate("grad", params.into_tree(), f).1
+    differentiate("grad", Loc::caller(), params.into_tree(), f).1
 }
 
 /// What `f` returns at `params`, and its gradient there:
@@ -68,12 +68,16 @@ pub fn value_and_grad<P: IntoTree, V: Loss>(
     params: P,
     f: impl FnOnce(P::Tree) -> V,
 ) -> (V, P::Tree) {
-    differentiate("value_and_grad", params.into_tree(), f)
+    differentiate("value_and_grad", Loc::caller(), params.into_tree(), f)
 }
 
-#[track_caller]
-fn differentiate<P: Tree, V: Loss>(op: &'static str, params: P, f: impl FnOnce(P) -> V) -> (V, P) {
-    let loc = Loc::caller();
+/// What `f` returns, and its gradient. Errors are those of `op`, at the user's line.
+pub(super) fn differentiate<P: Tree, V: Loss>(
+    op: &'static str,
+    loc: Loc,
+    params: P,
+    f: impl FnOnce(P) -> V,
+) -> (V, P) {
     let before = typed_paths(&params);
     let leaves = params.leaves();
     let mut fine = check_floats(op, &before, &leaves, loc);

@@ -70,6 +70,20 @@ super::mistakes! {
         => "grad: `custom_jvp` cannot be differentiated so: a tensor that its closures capture is differentiated, and the rule says nothing of it; pass it among the arguments", "grad";
     a_sum_over_an_unknown_axis: f32([]), |x| psum(x, "batch")
         => "psum: there is no axis `batch` around: name one with `vmap_named(\"batch\", ..)`", "psum";
+    a_sum_over_an_axis_of_another_name: f32([2, 3]), |x| vmap_named("rows", x, |x| vmap_named("columns", x, |x| psum(x, "batch")))
+        => "psum: there is no axis `batch` around, only `columns`, `rows`: name one with `vmap_named(\"batch\", ..)`", "psum";
+    a_sum_over_an_axis_that_has_ended: f32([3]), |x| psum(vmap_named("batch", x, |x| x), "batch")
+        => "psum: there is no axis `batch` around: name one with `vmap_named(\"batch\", ..)`", "psum";
+    a_place_along_an_axis_without_a_name: f32([3]), |x| vmap(x, |x| x * axis_index("batch").astype(F32))
+        => "axis_index: there is no axis `batch` around: name one with `vmap_named(\"batch\", ..)`", "axis_index";
+    an_axis_called_like_that_of_the_replicas: f32([3]), |x| vmap_named("replicas", x, |x| psum(x, Replicas))
+        => "vmap_named: `replicas` is the axis of the replicas: choose another name", "vmap_named";
+    a_jacobian_by_integers: i32([3]), |x| jacfwd(x, |x| x.astype(F32))
+        => "jacfwd: `argument` is i32[3]: only floats have gradients; capture it, or return it beside the loss", "jacfwd";
+    a_hessian_by_a_tree_with_integers: (f32([3]), i32([])), |(x, n)| hessian((x, n), |(x, n)| x.sum() * n.astype(F32)).0.0
+        => "hessian: `argument.1` is i32[]: only floats have gradients; capture it, or return it beside the loss", "hessian";
+    a_hessian_of_a_vector: f32([3]), |x| hessian(x, |x| x.exp())
+        => "hessian: the loss must be a float scalar, got f32[3]: take its mean or sum", "exp";
     a_mean_of_counts_over_an_axis: i32([3]), |n| vmap_named("batch", n, |n| pmean(n, "batch"))
         => "pmean: `argument` is i32[]: only floats have a mean; cast with `.astype(F32)`", "pmean";
     gathering_from_an_unknown_number_of_replicas: f32([]), |x| all_gather(x, Replicas)

@@ -337,3 +337,59 @@ fn rules_within_combinators() {
         crate::helpers::close(got, expected, 1e-6);
     }
 }
+
+#[derive(Tree, Clone)]
+struct Affine {
+    w: Tensor,
+    b: Tensor,
+}
+
+#[derive(Tree, Clone)]
+struct Values {
+    hidden: Tensor,
+    sum: Tensor,
+}
+
+#[test]
+fn jacobians_of_trees() {
+    let names = [
+        "fwd.hidden.w",
+        "fwd.hidden.b",
+        "fwd.sum.w",
+        "fwd.sum.b",
+        "rev.hidden.w",
+        "rev.hidden.b",
+        "rev.sum.w",
+        "rev.sum.b",
+        "hessian.w.w",
+        "hessian.w.b",
+        "hessian.b.w",
+        "hessian.b.b",
+    ];
+    check(
+        "jacobians_of_trees",
+        ["w", "b", "x"],
+        &names,
+        |[w, b, x]| {
+            let f = |affine: Affine| {
+                let hidden = (dot(affine.w, x) + affine.b).tanh();
+                Values {
+                    hidden,
+                    sum: (hidden * affine.b).sum().square(),
+                }
+            };
+            let at = Affine { w, b };
+            let forward = jacfwd(at.clone(), f);
+            let reverse = jacrev(at.clone(), |at| {
+                let Values { hidden, sum } = f(at);
+                (hidden, sum)
+            });
+            let second = hessian(at, |at| f(at).sum);
+            (
+                (forward.hidden.clone(), forward.sum.clone()),
+                reverse,
+                ((second.w.w, second.w.b), [second.b.w, second.b.b]),
+            )
+        },
+    );
+}
