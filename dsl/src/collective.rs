@@ -279,9 +279,15 @@ fn all_reduce(loc: Loc, operands: &[Tensor], axis: &str, computation: Combinatio
 fn check_axis(op: &str, axis: &str) -> Option<Option<usize>> {
     let size = state::with(|trace| trace.axis_size(axis)).flatten();
     if size.is_none() && axis != REPLICAS {
+        let around = state::with(|trace| trace.axis_names()).unwrap_or_default();
+        let around = match around.is_empty() {
+            true => String::new(),
+            false => format!(", only `{}`", around.join("`, `")),
+        };
+        let advice = format!("name one with `vmap_named(\"{axis}\", ..)`");
         report(
             op,
-            format!("there is no axis `{axis}` around: name one with `vmap_named(\"{axis}\", ..)`"),
+            format!("there is no axis `{axis}` around{around}: {advice}"),
             &[],
         );
         return None;

@@ -4,6 +4,7 @@ use super::body::{Param, chain, inline_at, trace_body};
 use crate::tensor::report;
 use crate::trace::state::{self, FrameKind};
 use crate::tree::{IntoTree, Items, Over, Sources, Tree};
+use podracer_compiler::ops::REPLICAS;
 use podracer_compiler::transform::{self, VmapContext};
 use podracer_compiler::{Func, Loc};
 
@@ -28,8 +29,10 @@ pub fn vmap<X: Over, Y: IntoTree>(xs: X, f: impl FnOnce(X::Item) -> Y) -> Y::Tre
     vectorize(None, xs, f)
 }
 
-/// [`vmap`] along an axis that collectives inside can name: `psum(x, "environments")`.
-/// `jax.vmap(.., axis_name=name)`.
+/// [`vmap`] along an axis that collectives inside can name: `psum(x, "environments")`. Inside of another axis of that name
+/// it hides it. `jax.vmap(.., axis_name=name)`.
+///
+/// Errors: those of [`vmap`]; the name of the replicas' axis.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -45,6 +48,10 @@ pub fn vmap_named<X: Over, Y: IntoTree>(
     xs: X,
     f: impl FnOnce(X::Item) -> Y,
 ) -> Y::Tree {
+    if name == REPLICAS {
+        let message = format!("`{name}` is the axis of the replicas: choose another name");
+        report("vmap_named", message, &[]);
+    }
     vectorize(Some(name), xs, f)
 }
 

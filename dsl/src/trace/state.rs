@@ -348,6 +348,16 @@ impl Trace {
             .map(|(_, size)| *size)
     }
 
+    /// The axes around that have a name, the innermost first.
+    pub fn axis_names(&self) -> Vec<String> {
+        let axes = self
+            .frames
+            .iter()
+            .rev()
+            .filter_map(|frame| frame.axis.as_ref());
+        axes.map(|(name, _)| name.clone()).collect()
+    }
+
     /// Notes that a key's numbers are taken: a second time, or in a body that repeats, is an error.
     pub fn consume(&mut self, key: Tensor, loc: Loc) {
         if key.trace() != self.id || self.is_poison(key) {

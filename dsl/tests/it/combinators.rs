@@ -231,3 +231,20 @@ fn members_that_nobody_sends_to_get_zeros() {
         ]
     );
 }
+
+/// As in jax: the innermost axis of a name is meant.
+#[test]
+fn an_axis_hides_another_of_its_name() {
+    let results = run_on(
+        f32([2, 3]),
+        &[Array::floats(F32, [2, 3], &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0])],
+        |x| {
+            vmap_named("i", x, |row| {
+                let inner = vmap_named("i", row, |x| psum(x, "i"));
+                (inner, psum(row, "i"))
+            })
+        },
+    );
+    close(&results[0], &[3.0, 3.0, 3.0, 12.0, 12.0, 12.0], 0.0);
+    close(&results[1], &[3.0, 5.0, 7.0, 3.0, 5.0, 7.0], 0.0);
+}
