@@ -171,12 +171,13 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Anakin<E, A> {
     }
 
     /// The programs to run elsewhere, on one device: `init` gives the state at the start of a run, `train` is one call of
-    /// the loop, `act` and `act_greedily` are the policy. [`export::write`](crate::export::write) takes them.
+    /// the loop, `act` and `act_greedily` are the policy, for one observation or a batch of so many.
+    /// [`export::write`](crate::export::write) takes them.
     ///
     /// # Errors
     /// As [`Anakin::trace`].
     #[track_caller]
-    pub fn programs(&self) -> Result<Vec<Portable>> {
+    pub fn programs(&self, batch: Option<usize>) -> Result<Vec<Portable>> {
         let traced = self.clone().devices(1).trace()?;
         let about = format!(
             "{} update(s), each from {} steps of {} environments; metrics are stacked over the updates",
@@ -200,7 +201,7 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Anakin<E, A> {
             let state = self.environment.initial_state(key);
             self.environment.observe(state)
         })?;
-        let [act, greedily] = policy(&self.name, &self.agent, &observation)?;
+        let [act, greedily] = policy(&self.name, &self.agent, &observation, batch)?;
         Ok(vec![init, train, act, greedily])
     }
 

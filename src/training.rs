@@ -43,11 +43,12 @@ pub trait Training {
     /// As [`Training::emit`].
     fn modules(&self, replicas: usize) -> Result<Vec<LoopModule>>;
 
-    /// The programs to run elsewhere, each for one device: `init` and what trains, `act` and `act_greedily`.
+    /// The programs to run elsewhere, each for one device: `init` and what trains, `act` and `act_greedily`, which take one
+    /// observation or a batch of so many.
     ///
     /// # Errors
     /// As [`Training::emit`].
-    fn programs(&self) -> Result<Vec<Portable>>;
+    fn programs(&self, batch: Option<usize>) -> Result<Vec<Portable>>;
 
     /// The XLA options for this program on `replicas` devices by podracer's rule, before the user's settings (`[xla]`) change or extend them. `platform`
     /// is `cpu`, `cuda` or `tpu`.

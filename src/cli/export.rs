@@ -1,5 +1,6 @@
 //! `podracer export`
 
+use std::num::NonZero;
 use std::path::Path;
 
 use anyhow::Result;
@@ -14,11 +15,12 @@ pub(super) fn export(
     overrides: &Overrides,
     folder: &Path,
     run: Option<&Path>,
+    batch: Option<NonZero<usize>>,
     console: &mut Console<'_>,
     build: Build<'_>,
 ) -> Result<u8> {
     let settings = load(experiment, overrides)?;
-    let programs = build(&settings)?.programs()?;
+    let programs = build(&settings)?.programs(batch.map(NonZero::get))?;
     let client;
     let parameters = match run {
         Some(run) => Parameters::Trained(parameters::read(&run.join("parameters.safetensors"))?),

@@ -56,7 +56,7 @@ impl Training for Fake {
         }])
     }
 
-    fn programs(&self) -> Result<Vec<Portable>> {
+    fn programs(&self, _: Option<usize>) -> Result<Vec<Portable>> {
         bail!("the fake has no programs")
     }
 

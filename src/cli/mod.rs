@@ -144,6 +144,9 @@ enum Command {
         /// The run directory whose trained parameters are exported [default: those of an untrained agent]
         #[arg(long, value_name = "RUN")]
         run: Option<PathBuf>,
+        /// How many observations the policy takes at once [default: one, without an axis for it]
+        #[arg(long, value_name = "N")]
+        batch: Option<NonZero<usize>>,
         /// Where an untrained agent's parameters come from
         #[arg(long)]
         seed: Option<u64>,
@@ -372,6 +375,7 @@ pub fn run(
             experiment,
             output,
             run,
+            batch,
             seed,
             set,
         } => {
@@ -381,7 +385,7 @@ pub fn run(
                 ..Overrides::default()
             };
             let run = run.as_deref();
-            export::export(&experiment, &overrides, &output, run, console, build)
+            export::export(&experiment, &overrides, &output, run, batch, console, build)
         }
         Command::Check {
             experiment,

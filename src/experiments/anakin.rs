@@ -56,8 +56,8 @@ impl<E: Environment<Observation = Tensor>, A: Agent<Observation = Tensor>> Train
         }])
     }
 
-    fn programs(&self) -> Result<Vec<Portable>> {
-        self.anakin.programs()
+    fn programs(&self, batch: Option<usize>) -> Result<Vec<Portable>> {
+        self.anakin.programs(batch)
     }
 
     fn xla_options(&self, platform: &str, replicas: usize) -> Vec<(String, OptionValue)> {

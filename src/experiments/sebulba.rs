@@ -171,7 +171,7 @@ impl<A: Agent<Observation = Tensor>> Training for SebulbaTraining<A> {
         Ok(modules.into())
     }
 
-    fn programs(&self) -> Result<Vec<Portable>> {
+    fn programs(&self, batch: Option<usize>) -> Result<Vec<Portable>> {
         let spec = &self.hosts.spec;
         let one = self.sebulba.clone().learners(&[1]);
         let traced = one.trace(spec)?;
@@ -200,7 +200,7 @@ impl<A: Agent<Observation = Tensor>> Training for SebulbaTraining<A> {
             &["state", "metrics"],
         );
         let observation = spec.observation.ty().into_spec();
-        let [act, greedily] = policy("sebulba", one.agent(), &observation)?;
+        let [act, greedily] = policy("sebulba", one.agent(), &observation, batch)?;
         Ok(vec![init, learn, act, greedily])
     }
 

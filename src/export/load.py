@@ -5,6 +5,7 @@
     from load import Export
     export = Export("this folder")
     results = export.run("act", {"observation": observation, "key": np.array([0, 1], np.uint32)})
+    bytecode = export.portable("act")   # for what takes no text, or a later version of StableHLO
 
 Arguments and results are NumPy arrays by name. Parameters that are not given are those of parameters.safetensors. Written
 for jaxlib 0.10; its interface below jax has no promise to stay, what the folder holds has: StableHLO and safetensors.
@@ -63,6 +64,11 @@ class Export:
         arguments = [self.put(program, argument, inputs, device) for argument in manifest["arguments"]]
         results = self.compiled[program].execute_sharded(arguments).disassemble_into_single_device_arrays()
         return {result["name"]: np.array(array[0]) for result, array in zip(manifest["results"], results)}
+
+    def portable(self, program, version="1.0.0"):
+        """A program as StableHLO's portable bytecode, which every version from this one on reads, as jax.export has it."""
+        text = (self.folder / self.manifest["programs"][program]["file"]).read_text()
+        return _jax.mlir.serialize_portable_artifact(text, version)
 
     def put(self, program, argument, inputs, device):
         """An argument on the device. It is a copy: the program may take its memory over."""

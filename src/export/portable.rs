@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use podracer_compiler::TensorType;
-use podracer_dsl::prelude::{Spec, eval_shape, key, trace};
+use podracer_dsl::prelude::{Spec, eval_shape, key, trace, vmap};
 use podracer_runtime::{Donation, Lowered, lower_kept};
 use podracer_stdlib::agents::Agent;
 
@@ -96,49 +96,71 @@ fn position(path: &str) -> Option<(usize, &str)> {
 
 use ArgumentKind::{Input, Key, Parameter, State};
 
-/// An agent's policy for one environment: `act`, which draws actions as in training, and `act_greedily`.
+/// An agent's policy, for one observation or a batch of so many: `act`, which draws actions as in training, and
+/// `act_greedily`.
 #[track_caller]
 pub(crate) fn policy<A: Agent>(
     name: &str,
     agent: &A,
     observation: &Spec<A::Observation>,
+    batch: Option<usize>,
 ) -> Result<[Portable; 2]> {
     let nets = eval_shape((key(),), |(key,)| agent.init_nets(key))?;
     let actor = eval_shape((), |()| agent.init_actor())?;
-    let act = trace(
-        (&nets, &actor, observation, key()),
-        |(nets, actor, observation, key)| {
-            let (action, actor, _) = agent.act(&nets, actor, observation, key);
-            (action, actor)
-        },
-    )?;
-    let greedily = trace(
-        (&nets, &actor, observation),
-        |(nets, actor, observation)| agent.act_greedily(&nets, actor, observation),
-    )?;
+    let one = |nets: &A::Nets, actor, observation, key| {
+        let (action, actor, _) = agent.act(nets, actor, observation, key);
+        (action, actor)
+    };
+    let (act, greedily, of) = match batch {
+        None => (
+            lower_kept(
+                &format!("{name}_act"),
+                &trace(
+                    (&nets, &actor, observation, key()),
+                    |(nets, actor, seen, key)| one(&nets, actor, seen, key),
+                )?,
+            )?,
+            lower_kept(
+                &format!("{name}_act_greedily"),
+                &trace((&nets, &actor, observation), |(nets, actor, seen)| {
+                    agent.act_greedily(&nets, actor, seen)
+                })?,
+            )?,
+            "one observation".to_owned(),
+        ),
+        Some(n) => {
+            let (actor, observation) = (actor.stacked(n), observation.stacked(n));
+            let act = trace(
+                (&nets, &actor, &observation, key()),
+                |(nets, actor, seen, key)| {
+                    vmap((actor, seen, key.split_n(n)), |(actor, seen, key)| {
+                        one(&nets, actor, seen, key)
+                    })
+                },
+            )?;
+            let greedily = trace((&nets, &actor, &observation), |(nets, actor, seen)| {
+                vmap((actor, seen), |(actor, seen)| {
+                    agent.act_greedily(&nets, actor, seen)
+                })
+            })?;
+            (
+                lower_kept(&format!("{name}_act"), &act)?,
+                lower_kept(&format!("{name}_act_greedily"), &greedily)?,
+                format!("{n} observations"),
+            )
+        }
+    };
+    let taken = &[
+        ("parameters", Parameter),
+        ("actor", State),
+        ("observation", Input),
+        ("key", Key),
+    ];
+    let given = &["action", "actor"];
+    let drawn = format!("an action drawn from the policy, for {of}");
+    let best = format!("the action that the policy takes to be best, for {of}");
     Ok([
-        Portable::new(
-            "act",
-            "an action drawn from the policy, for one observation",
-            lower_kept(&format!("{name}_act"), &act)?,
-            &[
-                ("parameters", Parameter),
-                ("actor", State),
-                ("observation", Input),
-                ("key", Key),
-            ],
-            &["action", "actor"],
-        ),
-        Portable::new(
-            "act_greedily",
-            "the action that the policy takes to be best, for one observation",
-            lower_kept(&format!("{name}_act_greedily"), &greedily)?,
-            &[
-                ("parameters", Parameter),
-                ("actor", State),
-                ("observation", Input),
-            ],
-            &["action", "actor"],
-        ),
+        Portable::new("act", drawn, act, taken, given),
+        Portable::new("act_greedily", best, greedily, &taken[..3], given),
     ])
 }

@@ -113,7 +113,7 @@ fn of_experiments(names: &[&str]) -> Vec<String> {
                 json!({ "name": format!("{name} {index}"), "text": format!("module{text}") });
             lines.push(format!("{case}\n"));
         }
-        for portable in training.programs().expect("they are traced") {
+        for portable in training.programs(None).expect("they are traced") {
             let name = format!("export {name}: {}", portable.name);
             lines.push(format!(
                 "{}\n",

@@ -62,7 +62,17 @@ const SMALL: &[&str] = &[
 ];
 
 fn export(experiment: &str, settings: &Settings, client: &Client, folder: &Path) -> Export {
-    let programs = build(settings).and_then(|training| training.programs());
+    export_batch(experiment, settings, None, client, folder)
+}
+
+fn export_batch(
+    experiment: &str,
+    settings: &Settings,
+    batch: Option<usize>,
+    client: &Client,
+    folder: &Path,
+) -> Export {
+    let programs = build(settings).and_then(|training| training.programs(batch));
     let programs = programs.expect("the programs are traced");
     let initial = Parameters::Initial { client, seed: SEED };
     write(folder, experiment, &programs, initial).expect("the folder is written");
@@ -158,6 +168,76 @@ fn an_export_computes_here_and_in_python_what_training_does() {
     check_all(&complaints);
 }
 
+/// Runs the policy on a batch, from the text and from portable bytecode of it.
+const BATCH: &str = r#"
+import json, sys
+sys.modules["jax"] = None
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+from load import Export
+export = Export(sys.argv[1])
+inputs = {"observation": np.array(json.load(sys.stdin), np.float32).reshape(3, 3)}
+given = [export.run("act_greedily", inputs)["action"].tolist()]
+bytecode = export.portable("act_greedily")
+assert bytecode.startswith(b"ML\xefR") and b"StableHLO_v" in bytecode[:40], bytecode[:40]
+for program in export.manifest["programs"]:
+    export.portable(program)
+(export.folder / "portable.mlir").write_bytes(bytecode)
+other = Export(sys.argv[1])
+other.manifest["programs"]["act_greedily"]["file"] = "portable.mlir"
+given.append(other.run("act_greedily", inputs)["action"].tolist())
+print(json.dumps(given))
+"#;
+
+#[test]
+fn a_policy_of_a_batch_does_what_that_of_one_does() {
+    let client = client().expect("a client");
+    let settings = settings("pendulum-ppo", SMALL);
+    let folders = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+    let one = export("pendulum-ppo", &settings, &client, folders[0].path());
+    let many = export_batch(
+        "pendulum-ppo",
+        &settings,
+        Some(3),
+        &client,
+        folders[1].path(),
+    );
+    let values: Vec<f32> = (0..9).map(|i| 0.3 * i as f32 - 1.0).collect();
+    let act = |export: &Export, program: &str, shape: &[usize], values: &[f32]| {
+        let seen = HostArray::from_slice(shape, values).expect("it fits");
+        let mut inputs = Named::from([("observation".to_owned(), seen)]);
+        inputs.extend((program == "act").then(key));
+        let compiled = export.compile(&client, program).expect("it compiles");
+        let actions = compiled.run(&inputs).expect("it runs")["action"].to_array();
+        (actions.ty.shape.clone(), actions.to_f64())
+    };
+    let (shape, batch) = act(&many, "act_greedily", &[3, 3], &values);
+    assert_eq!(shape, [3, 1]);
+    let rows = values.chunks(3);
+    let each: Vec<f64> = rows
+        .flat_map(|row| act(&one, "act_greedily", &[3], row).1)
+        .collect();
+    let close = |got: &[f64]| {
+        let near = got.iter().zip(&each).all(|(x, y)| (x - y).abs() < 1e-5);
+        assert!(near && got.len() == 3, "{got:?} and one by one {each:?}");
+    };
+    close(&batch);
+    // Drawn with keys of their own: the same observation thrice is not the same action.
+    let (_, drawn) = act(&many, "act", &[3, 3], &[0.5; 9]);
+    assert!(drawn[0] != drawn[1] && drawn[1] != drawn[2], "{drawn:?}");
+
+    let folder = folders[1].path().to_str().expect("UTF-8");
+    let observation = serde_json::json!(values).to_string();
+    let said = python::run(BATCH, &[folder], &observation).expect("the script runs");
+    let given: Vec<Vec<[f64; 1]>> = match said {
+        Some(said) => serde_json::from_str(&said).expect("it printed JSON"),
+        None => return,
+    };
+    for actions in given {
+        close(&actions.concat());
+    }
+}
+
 #[test]
 fn a_learner_of_sebulba_is_exported_for_one_device() {
     let client = client().expect("a client");
@@ -195,7 +275,7 @@ fn mistakes_with_exports_say_what_is_there() {
     let named = |name: &str, array: HostArray| Named::from([(name.to_owned(), array), key()]);
     let f32s = |n: usize| HostArray::from_slice([n], &vec![0.0f32; n]).expect("it fits");
     let takes = "; it takes observation: f32[4], key: u32[2]";
-    let programs = build(&settings).and_then(|training| training.programs());
+    let programs = build(&settings).and_then(|training| training.programs(None));
     let programs = programs.expect("the programs are traced");
     let other = Parameters::Trained(vec![("actor.layers[0].weight".to_owned(), f32s(3))]);
     let empty = folder.path().join("empty");
