@@ -21,8 +21,8 @@ pub use crate::tensor::create::{
 };
 pub use crate::tensor::{
     IntoTensor, Padding, Tensor, atan2, avg_pool, clamp, concatenate, conv_general_dilated, conv2d,
-    dot, dot_general, dynamic_slice, dynamic_update_slice, logaddexp, matmul, max_pool, maximum,
-    minimum, outer, pow, select, sort_together, stack, triangular_solve,
+    dot, dot_general, dynamic_slice, dynamic_update_slice, einsum, logaddexp, matmul, max_pool,
+    maximum, minimum, outer, pow, select, sort_together, stack, triangular_solve,
 };
 pub use crate::trace::{TraceError, TraceErrors, Traced, Warning, eval_shape, scope, trace};
 pub use crate::tree::dtype_specs::*;

@@ -8,6 +8,7 @@
 mod axes;
 mod convolution;
 pub mod create;
+mod einsum;
 mod elementwise;
 mod indexing;
 mod linalg;
@@ -20,6 +21,7 @@ mod sort;
 
 pub use axes::{Axes, Shape};
 pub use convolution::{Padding, avg_pool, conv_general_dilated, conv2d, max_pool};
+pub use einsum::einsum;
 pub use elementwise::{atan2, clamp, logaddexp, maximum, minimum, pow, select};
 pub use indexing::{
     AtIndex, Position, SliceRange, SliceRanges, dynamic_slice, dynamic_update_slice,

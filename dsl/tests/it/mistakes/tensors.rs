@@ -94,4 +94,16 @@ super::mistakes! {
         => "top_k: f32[3] has no 4 elements along its last axis", "top_k";
     a_clamp_of_another_type: (f32([3]), i32([])), |(x, n)| x.clamp(n, 1.0)
         => "clamp: expected the lower bound to be a scalar f32 or to have the operand's type f32[3], got i32[3]", "clamp";
+    letters_for_other_axes: (f32([2, 3]), f32([3])), |(x, y)| einsum("ij,jk->ik", &[x, y])
+        => "einsum: `jk` in `ij,jk->ik` names 2 axes of operand 1, which is f32[3]", "einsum";
+    a_letter_for_two_extents: (f32([2, 3]), f32([2, 4])), |(x, y)| einsum("ij,jk->ik", &[x, y])
+        => "einsum: `j` in `ij,jk->ik` is 3 and, of operand 1, 2", "einsum";
+    a_letter_from_nowhere: f32([2, 3]), |x| einsum("ij->ik", &[x])
+        => "einsum: the result of `ij->ik` has `k`, which no operand has", "einsum";
+    an_operand_without_letters: f32([2, 3]), |x| einsum("ij->i", &[x, x])
+        => "einsum: `ij->i` names 1 operands, and 2 are given", "einsum";
+    dots_in_place_of_letters: f32([2, 3]), |x| einsum("...j->...", &[x])
+        => "einsum: `.` in `...j->...`: expected a letter for each axis, `,` between operands and one `->`", "einsum";
+    sums_of_products_of_two_dtypes: (f32([2]), i32([2])), |(x, y)| einsum("i,i", &[x, y])
+        => "einsum: f32[2] and i32[2] must have one dtype: cast one of them", "einsum";
 }

@@ -2,6 +2,7 @@
 
 mod derivatives;
 mod loops;
+mod programs;
 
 use crate::golden::{array, file};
 use crate::helpers::run_on;
@@ -10,7 +11,11 @@ use serde_json::Value;
 
 /// All records of a program.
 fn records(op: &str) -> Vec<Value> {
-    let found: Vec<Value> = file("transforms.json")
+    records_of("transforms.json", op)
+}
+
+fn records_of(name: &str, op: &str) -> Vec<Value> {
+    let found: Vec<Value> = file(name)
         .into_iter()
         .filter(|record| record["op"] == op)
         .collect();
@@ -53,7 +58,18 @@ fn check<const N: usize, R: IntoTree>(
     outputs: &[&str],
     program: impl FnOnce([Tensor; N]) -> R,
 ) {
-    check_record(&records(op)[0], inputs, outputs, program);
+    check_file("transforms.json", op, inputs, outputs, program);
+}
+
+#[track_caller]
+fn check_file<const N: usize, R: IntoTree>(
+    name: &str,
+    op: &str,
+    inputs: [&str; N],
+    outputs: &[&str],
+    program: impl FnOnce([Tensor; N]) -> R,
+) {
+    check_record(&records_of(name, op)[0], inputs, outputs, program);
 }
 
 /// `grad` of a function of two tensors, by the first or the second.
