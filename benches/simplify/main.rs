@@ -21,8 +21,8 @@ use support::{Figures, Table, machine, say, time};
 /// Measures the simplifications on training loops.
 #[derive(Parser)]
 struct Arguments {
-    /// Which loops: ppo, online, vmapped.
-    #[arg(long, value_delimiter = ',', default_value = "ppo,online,vmapped")]
+    /// Which loops.
+    #[arg(long, value_delimiter = ',', default_values = programs::NAMES, value_parser = programs::NAMES)]
     programs: Vec<String>,
     /// How often each variant is compiled.
     #[arg(long, default_value_t = 3)]
@@ -30,9 +30,9 @@ struct Arguments {
     /// How often each is run after it is compiled; 0 to compile only.
     #[arg(long, default_value_t = 3)]
     runs: usize,
-    /// Only none and all.
-    #[arg(long)]
-    short: bool,
+    /// Which groups, alone and left out, beside none and all; `--groups=` for no more than these.
+    #[arg(long, value_delimiter = ',')]
+    groups: Option<Vec<String>>,
     /// Only counts: nothing is compiled.
     #[arg(long)]
     counts: bool,
@@ -51,12 +51,14 @@ struct Variant {
     run: Figures,
 }
 
-fn variants(short: bool) -> Vec<Variant> {
+fn variants(groups: Option<&[String]>) -> Vec<Variant> {
     let mut all = vec![
         ("none".to_owned(), Options::default()),
         ("all".to_owned(), Options::all()),
     ];
-    for &group in Group::ALL.iter().filter(|_| !short) {
+    let wanted =
+        |group: &&Group| groups.is_none_or(|words| words.iter().any(|word| word == group.word()));
+    for &group in Group::ALL.iter().filter(wanted) {
         all.push((group.word().to_owned(), Options::default().with(group)));
         let name = format!("all but {}", group.word());
         all.push((name, Options::all().without(group)));
@@ -80,7 +82,7 @@ fn main() -> Result<()> {
     })?;
     for name in &arguments.programs {
         let program = programs::find(name)?;
-        let mut variants = variants(arguments.short);
+        let mut variants = variants(arguments.groups.as_deref());
         for _ in 0..arguments.rounds {
             for variant in &mut variants {
                 let (seconds, equations) = program.simplify(&variant.options);

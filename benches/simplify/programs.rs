@@ -6,12 +6,12 @@ use anyhow::{Result, bail};
 use podracer_compiler::simplify::{Options, simplify};
 use podracer_compiler::{Builder, DType, Func, TensorType};
 use podracer_dsl::Tree;
-use podracer_dsl::prelude::{Key, Placed, vmap};
-use podracer_envs::{CartPole, Environment};
+use podracer_dsl::prelude::{Key, Placed, Tensor, vmap};
+use podracer_envs::{CartPole, Catch, Environment, MemoryChain, Space, TimeStep};
 use podracer_runtime::{
     AnakinLoop, Client, CompileOptions, ExecutableCache, ProgramOptions, XlaOptions,
 };
-use podracer_stdlib::agents::{OnlineActorCritic, Ppo};
+use podracer_stdlib::agents::{Agent, Impala, OnlineActorCritic, Ppo, Torso};
 use podracer_stdlib::anakin::AgentLoop;
 
 /// What one compiling and its runs took.
@@ -64,35 +64,103 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> Program for AnakinLoop<R, S, M, E> {
     }
 }
 
-/// PPO as `podracer train cartpole-ppo` has it; an online actor-critic, differentiated through the loop; eight runs of PPO
-/// at once, by `vmap` over their keys.
+/// Catch, seen as an image of one channel.
+#[derive(Clone)]
+struct Pixels(Catch);
+
+impl Environment for Pixels {
+    type State = <Catch as Environment>::State;
+    type Observation = Tensor;
+
+    fn initial_state(&self, key: Key) -> Self::State {
+        self.0.initial_state(key)
+    }
+
+    fn step(
+        &self,
+        state: Self::State,
+        action: Tensor,
+        key: Key,
+    ) -> (Self::State, TimeStep<Tensor>) {
+        let (state, mut step) = self.0.step(state, action, key);
+        step.observation = step.observation.expand_dims(-1);
+        (state, step)
+    }
+
+    fn observe(&self, state: Self::State) -> Tensor {
+        self.0.observe(state).expand_dims(-1)
+    }
+
+    fn observation_space(&self) -> Space {
+        Space::bounded([self.0.rows, self.0.columns, 1], 0.0, 1.0)
+    }
+
+    fn action_space(&self) -> Space {
+        self.0.action_space()
+    }
+}
+
+/// The programs by name.
+pub const NAMES: [&str; 5] = ["ppo", "online", "lstm", "conv", "vmapped"];
+
+/// PPO as `podracer train cartpole-ppo` has it; an online actor-critic, differentiated through the loop; IMPALA with an
+/// LSTM; IMPALA with convolutions whose windows overlap; eight runs of PPO at once, by `vmap` over their keys.
 pub fn find(name: &str) -> Result<Box<dyn Program>> {
     let environment = CartPole::default();
     let spaces = (environment.observation_space(), environment.action_space());
-    Ok(match name {
-        "ppo" => {
-            let agent_loop = AgentLoop::new(environment, Ppo::new(spaces.0, spaces.1), 64, 128);
-            let init = |key| agent_loop.init(key);
-            Box::new(AnakinLoop::trace(name, 1, 8, init, |state| {
-                agent_loop.update(state)
-            })?)
-        }
+    match name {
+        "ppo" => traced(
+            name,
+            8,
+            environment,
+            Ppo::new(spaces.0, spaces.1),
+            [64, 128],
+        ),
         "online" => {
             let agent = OnlineActorCritic::new(spaces.0, spaces.1);
-            let agent_loop = AgentLoop::new(environment, agent, 256, 32);
-            let init = |key| agent_loop.init(key);
-            Box::new(AnakinLoop::trace(name, 1, 32, init, |state| {
-                agent_loop.update(state)
-            })?)
+            traced(name, 32, environment, agent, [256, 32])
+        }
+        "lstm" => {
+            let environment = MemoryChain::default();
+            let (observation, action) =
+                (environment.observation_space(), environment.action_space());
+            let mut agent = Impala::new(observation, action);
+            agent.lstm = Some(64);
+            traced(name, 16, environment, agent, [64, 32])
+        }
+        "conv" => {
+            let environment = Pixels(Catch::default());
+            let (observation, action) =
+                (environment.observation_space(), environment.action_space());
+            let mut agent = Impala::new(observation, action);
+            agent.torso = Torso::Conv {
+                convs: vec![(16, 3, 1), (16, 3, 1)],
+                features: 64,
+            };
+            traced(name, 4, environment, agent, [32, 16])
         }
         "vmapped" => {
             let agent_loop = AgentLoop::new(environment, Ppo::new(spaces.0, spaces.1), 8, 32);
             let init = |key: Key| vmap(key.split_n(8), |key| agent_loop.init(key));
             let update = |state: Placed<_, _>| vmap(state, |state| agent_loop.update(state));
-            Box::new(AnakinLoop::trace(name, 1, 16, init, update)?)
+            Ok(Box::new(AnakinLoop::trace(name, 1, 16, init, update)?))
         }
-        _ => bail!("no program `{name}`: there are ppo, online and vmapped"),
-    })
+        _ => bail!("no program `{name}`: there are {}", NAMES.join(", ")),
+    }
+}
+
+/// An agent's training loop, of some environments and steps of an update.
+fn traced<E: Environment, A: Agent<Observation = E::Observation>>(
+    name: &str,
+    updates: usize,
+    environment: E,
+    agent: A,
+    [environments, unroll]: [usize; 2],
+) -> Result<Box<dyn Program>> {
+    let agent_loop = AgentLoop::new(environment, agent, environments, unroll);
+    let init = |key| agent_loop.init(key);
+    let update = |state| agent_loop.update(state);
+    Ok(Box::new(AnakinLoop::trace(name, 1, updates, init, update)?))
 }
 
 /// Five equations a round, each on the last: two of them are one for integers.

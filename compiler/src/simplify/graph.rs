@@ -97,11 +97,6 @@ impl Facts {
         symbol
     }
 
-    /// The symbol of an op that is in the graph.
-    pub fn symbol(&self, op: &OpRef) -> Option<Symbol> {
-        self.numbers.get(op).copied()
-    }
-
     /// A symbol of its own.
     pub fn define(&mut self, meaning: Meaning) -> Symbol {
         self.symbols.push(meaning);

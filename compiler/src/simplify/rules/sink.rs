@@ -1,60 +1,25 @@
-//! Functions of repeated elements, and operands whose order does not matter.
+//! Functions of repeated elements.
 
-use super::super::graph::{Node, Term, View};
-use super::{ALL, Group, NUMBERS, Rule, is};
-use crate::ops::{
-    Add, And, BroadcastInDim, Compare, Direction, Maximum, Minimum, Multiply, OpRef, Or, Xor,
-};
+use super::super::graph::{Term, View};
+use super::{ALL, Group, Rule};
+use crate::ops::{BroadcastInDim, Direction, OpRef};
 use egg::Id;
 
-pub(super) const RULES: &[Rule] = &[
-    Rule {
-        name: "a function of elements repeated or moved alike is the function, repeated or moved",
-        group: Group::Sink,
-        root: |op| op.pointwise(),
-        apply: sink,
-        dtypes: ALL,
-        example: |b, x, y, _| {
-            let [x, y] = [x, y].map(|x| {
-                let x = b.slice(x, &[0, 0], &[2, 1], &[1, 1]);
-                let x = b.reshape(x, &[2]);
-                b.broadcast_in_dim(x, &[2, 5], &[0])
-            });
-            b.compare(Direction::Lt, x, y)
-        },
+pub(super) const RULES: &[Rule] = &[Rule {
+    name: "a function of elements repeated or moved alike is the function, repeated or moved",
+    group: Group::Sink,
+    root: |op| op.pointwise(),
+    apply: sink,
+    dtypes: ALL,
+    example: |b, x, y, _| {
+        let [x, y] = [x, y].map(|x| {
+            let x = b.slice(x, &[0, 0], &[2, 1], &[1, 1]);
+            let x = b.reshape(x, &[2]);
+            b.broadcast_in_dim(x, &[2, 5], &[0])
+        });
+        b.compare(Direction::Lt, x, y)
     },
-    Rule {
-        name: "x + y is y + x, where that is there; x * y, max, min, &, |, ^, ==, != too",
-        group: Group::Commute,
-        root: commutes,
-        apply: |view, id, op, x, out| {
-            let children = vec![x[1], x[0]];
-            if let Some(symbol) = view.0.analysis.symbol(op)
-                && let Some(other) = view.0.lookup(Node { symbol, children })
-                && !view.same(other, id)
-            {
-                out.push(other.into());
-            }
-        },
-        dtypes: NUMBERS,
-        example: |b, x, y, _| {
-            let (sum, other) = (b.add(x, y), b.add(y, x));
-            b.sub(sum, other)
-        },
-    },
-];
-
-fn commutes(op: &OpRef) -> bool {
-    let symmetric = |compare: &Compare| matches!(compare.direction, Direction::Eq | Direction::Ne);
-    is::<Add>(op)
-        || is::<Multiply>(op)
-        || is::<Maximum>(op)
-        || is::<Minimum>(op)
-        || is::<And>(op)
-        || is::<Or>(op)
-        || is::<Xor>(op)
-        || op.downcast().is_some_and(symmetric)
-}
+}];
 
 /// Where every operand is a constant, a scalar, or moved in one and the same way, the moving comes last.
 fn sink(view: View, id: Id, op: &OpRef, x: &[Id], out: &mut Vec<Term>) {
