@@ -1,25 +1,27 @@
 //! From the source to StableHLO: how long each stage takes, and how many equations it leaves: `cargo bench --bench tracing`.
 //!
-//! PPO on CartPole as `podracer train cartpole-ppo` has it; then chains of up to 100,000 equations, whose time for each must
-//! not grow. No device is involved.
+//! PPO on CartPole as `podracer train cartpole-ppo` has it; then chains of up to 100,000 equations and their transforms,
+//! whose time for each must not grow, beside JAX's. No device is involved.
 
 #[path = "../support/mod.rs"]
 mod support;
 
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::Parser;
 use podracer_compiler::Func;
 use podracer_compiler::transform;
-use podracer_dsl::prelude::{Key, Tensor, f32, grad, scan, trace, u32};
+use podracer_dsl::prelude::{
+    Key, Save, Tensor, TraceErrors, checkpoint, f32, grad, scan, trace, u32, vmap,
+};
 use podracer_envs::{CartPole, Environment};
 use podracer_runtime::{AnakinLoop, simplify};
 use podracer_stdlib::agents::Ppo;
 use podracer_stdlib::anakin::AgentLoop;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use support::{Figures, Table, machine, say, time};
+use support::{Figures, Peer, Table, machine, say, time};
 
 /// Times tracing, transforming and lowering of the training loop.
 #[derive(Parser)]
@@ -30,6 +32,12 @@ struct Options {
     /// How often.
     #[arg(long, default_value_t = 10)]
     rounds: usize,
+    /// Equations of the chains.
+    #[arg(long, value_delimiter = ',', default_values_t = [1_000, 10_000, 100_000])]
+    sizes: Vec<usize>,
+    /// Without the peer.
+    #[arg(long)]
+    alone: bool,
     /// Devices.
     #[arg(long, default_value_t = 1)]
     devices: usize,
@@ -148,20 +156,14 @@ fn main() -> Result<()> {
         ]);
     }
     table.print("From the source to StableHLO");
-    sizes()
+    sizes(&options)
 }
 
-/// Programs of more and more equations: the time of each stage for one of them.
-fn sizes() -> Result<()> {
-    let mut table = Table::new(&[
-        "equations",
-        "trace",
-        "vmap",
-        "vjp",
-        "gradient",
-        "through a scan",
-    ]);
-    for n in [1_000, 10_000, 100_000] {
+/// A chain of operations and its transforms, of more and more equations: the time of one of them, ours beside JAX's.
+fn sizes(options: &Options) -> Result<()> {
+    let sizes = &options.sizes;
+    let mut ours: Vec<(&str, Vec<f64>)> = Vec::new();
+    for &n in sizes {
         let chain = |x: Tensor| {
             (0..n).fold(x, |y, i| match i % 4 {
                 0 => y.sin(),
@@ -170,42 +172,82 @@ fn sizes() -> Result<()> {
                 _ => y.tanh(),
             })
         };
-        let mut row = vec![n.to_string()];
-        let mut stage = |name: &str, work: &mut dyn FnMut() -> Result<()>| -> Result<()> {
-            let start = Instant::now();
-            work()?;
-            let each = start.elapsed().as_secs_f64() / f64::from(n);
-            say(
-                &json!({ "bench": "tracing", "equations": n, "stage": name, "seconds_per_equation": each }),
-            );
-            row.push(format!("{:.1} us", each * 1e6));
-            Ok(())
-        };
-        let plain = trace(f32([3]), chain)?;
-        stage("trace", &mut || {
-            trace(f32([3]), chain)?;
-            Ok(())
-        })?;
-        stage("vmap", &mut || {
-            plain.vmap(8);
-            Ok(())
-        })?;
-        stage("vjp", &mut || {
-            transform::vjp(plain.func(), &[true])?;
-            Ok(())
-        })?;
-        let loss = |x: Tensor| chain(x).sum();
-        stage("gradient", &mut || {
-            trace(f32([3]), |x| grad(x, loss))?;
-            Ok(())
-        })?;
         let looped = |x: Tensor| scan(x, 0..4, |x, _| (chain(x), ())).0.sum();
-        stage("through a scan", &mut || {
-            trace(f32([3]), |x| grad(x, looped))?;
-            Ok(())
-        })?;
-        table.row(row);
+        let recomputed = |x: Tensor| checkpoint(Save::Nothing, x, chain).sum();
+        let one = |f: &dyn Fn(Tensor) -> Tensor| {
+            trace(f32([3]), f).map(|traced| traced.func().eqn_count())
+        };
+        let many = |f: &dyn Fn(Tensor) -> Tensor| {
+            trace(f32([8, 3]), f).map(|traced| traced.func().eqn_count())
+        };
+        let programs: [(&str, &dyn Fn() -> Result<usize, TraceErrors>); 6] = [
+            ("trace", &|| one(&chain)),
+            ("vmap", &|| many(&|x| vmap(x, chain))),
+            ("gradient", &|| one(&|x| grad(x, |x| chain(x).sum()))),
+            ("gradient of a vmap", &|| {
+                many(&|x| grad(x, |x| vmap(x, chain).sum()))
+            }),
+            ("gradient of a scan", &|| one(&|x| grad(x, looped))),
+            ("gradient of a checkpoint", &|| {
+                one(&|x| grad(x, recomputed))
+            }),
+        ];
+        for (position, (name, program)) in programs.into_iter().enumerate() {
+            let mut times = Figures::default();
+            // The largest take seconds.
+            for _ in 0..if n < 100_000 { 3 } else { 1 } {
+                let start = Instant::now();
+                let equations = program()?;
+                times.extend([start.elapsed().as_secs_f64()]);
+                ensure!(equations >= n, "{name}: {equations} equations of {n}");
+            }
+            if ours.len() == position {
+                ours.push((name, Vec::new()));
+            }
+            ours[position].1.push(times.least() / n as f64);
+        }
     }
-    table.print("Seconds for one equation, by the size of the program");
+    let theirs = match options.alone {
+        true => None,
+        false => {
+            let sizes = sizes.iter().map(usize::to_string);
+            let arguments: Vec<String> =
+                std::iter::once("--sizes".to_owned()).chain(sizes).collect();
+            Some(Peer::prepare()?.run("tracing.py", &arguments)?)
+        }
+    };
+    let mut table = Table::new(&["program", "whose", "by equations", "last to first"]);
+    for (name, ours) in ours {
+        let mut row = |whose: &str, each: &[f64]| {
+            let figures: Vec<String> = (sizes.iter().zip(each))
+                .map(|(n, seconds)| format!("{n}: {:.1} us", seconds * 1e6))
+                .collect();
+            let growth = each[each.len() - 1] / each[0];
+            table.row([
+                name.to_owned(),
+                whose.to_owned(),
+                figures.join(", "),
+                format!("{growth:.2}"),
+            ]);
+        };
+        say(
+            &json!({ "bench": "tracing", "program": name, "sizes": sizes, "seconds_per_equation": ours }),
+        );
+        row("podracer", &ours);
+        if let Some(theirs) = &theirs {
+            let each = theirs["seconds_per_equation"][name].as_array();
+            let each: Vec<f64> = each
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_f64)
+                .collect();
+            ensure!(
+                each.len() == sizes.len(),
+                "no figures of `{name}` in {theirs}"
+            );
+            row("JAX", &each);
+        }
+    }
+    table.print("Tracing and transforms, for one equation");
     Ok(())
 }
