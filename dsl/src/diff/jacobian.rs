@@ -15,6 +15,9 @@ use std::ops::Deref;
 #[derive(Debug)]
 pub struct By<P>(PhantomData<P>);
 
+/// What a Jacobian of a value `Y` by `X` is: a tree like `Y` of trees like `X`; a tensor, where both are.
+pub type Jacobian<Y, X> = <<Y as IntoTree>::Tree as Tree>::Of<By<<X as IntoTree>::Tree>>;
+
 /// The derivatives of the leaves of `Y` by those of `P`: a tree like `Y` of trees like `P`. It derefs to it, so that
 /// `hessian.weight.bias` is what it says.
 ///
@@ -95,10 +98,7 @@ fn part(x: Tensor, axis: usize, offset: usize, count: usize) -> Tensor {
 ///
 /// Errors: leaves of `x` that are no floats.
 #[track_caller]
-pub fn jacfwd<X: IntoTree, Y: IntoTree>(
-    x: X,
-    f: impl FnOnce(X::Tree) -> Y,
-) -> <Y::Tree as Tree>::Of<By<X::Tree>> {
+pub fn jacfwd<X: IntoTree, Y: IntoTree>(x: X, f: impl FnOnce(X::Tree) -> Y) -> Jacobian<Y, X> {
     jacfwd_with_aux(x, |x| (f(x), ())).0
 }
 
@@ -107,7 +107,7 @@ pub fn jacfwd<X: IntoTree, Y: IntoTree>(
 pub fn jacfwd_with_aux<X: IntoTree, Y: IntoTree, A: IntoTree>(
     x: X,
     f: impl FnOnce(X::Tree) -> (Y, A),
-) -> (<Y::Tree as Tree>::Of<By<X::Tree>>, A::Tree) {
+) -> (Jacobian<Y, X>, A::Tree) {
     let x = x.into_tree();
     check_floats("jacfwd", &typed_paths(&x), &x.leaves(), Loc::caller());
     forward(x, f)
@@ -117,7 +117,7 @@ pub fn jacfwd_with_aux<X: IntoTree, Y: IntoTree, A: IntoTree>(
 fn forward<X: Tree, Y: IntoTree, A: IntoTree>(
     x: X,
     f: impl FnOnce(X) -> (Y, A),
-) -> (<Y::Tree as Tree>::Of<By<X>>, A::Tree) {
+) -> (Jacobian<Y, X>, A::Tree) {
     let (y, derivative, aux) = linearize_with_aux(x.clone(), f);
     let columns = vmap(basis(&x), derivative).leaves();
     let mut columns = columns.into_iter();
@@ -149,10 +149,7 @@ fn forward<X: Tree, Y: IntoTree, A: IntoTree>(
 ///
 /// Errors: leaves of `x` that are no floats.
 #[track_caller]
-pub fn jacrev<X: IntoTree, Y: IntoTree>(
-    x: X,
-    f: impl FnOnce(X::Tree) -> Y,
-) -> <Y::Tree as Tree>::Of<By<X::Tree>> {
+pub fn jacrev<X: IntoTree, Y: IntoTree>(x: X, f: impl FnOnce(X::Tree) -> Y) -> Jacobian<Y, X> {
     jacrev_with_aux(x, |x| (f(x), ())).0
 }
 
@@ -161,7 +158,7 @@ pub fn jacrev<X: IntoTree, Y: IntoTree>(
 pub fn jacrev_with_aux<X: IntoTree, Y: IntoTree, A: IntoTree>(
     x: X,
     f: impl FnOnce(X::Tree) -> (Y, A),
-) -> (<Y::Tree as Tree>::Of<By<X::Tree>>, A::Tree) {
+) -> (Jacobian<Y, X>, A::Tree) {
     let x = x.into_tree();
     check_floats("jacrev", &typed_paths(&x), &x.leaves(), Loc::caller());
     let (y, pullback, aux) = vjp_with_aux(x.clone(), f);
@@ -197,10 +194,7 @@ pub fn jacrev_with_aux<X: IntoTree, Y: IntoTree, A: IntoTree>(
 ///
 /// Errors: leaves of `x` that are no floats.
 #[track_caller]
-pub fn hessian<X: IntoTree>(
-    x: X,
-    f: impl FnOnce(X::Tree) -> Tensor,
-) -> <X::Tree as Tree>::Of<By<X::Tree>> {
+pub fn hessian<X: IntoTree>(x: X, f: impl FnOnce(X::Tree) -> Tensor) -> Jacobian<X, X> {
     let loc = Loc::caller();
     let slope = |x| (differentiate("hessian", loc, x, f).1, ());
     forward(x.into_tree(), slope).0
@@ -211,7 +205,7 @@ pub fn hessian<X: IntoTree>(
 pub fn hessian_with_aux<X: IntoTree, A: Tree>(
     x: X,
     f: impl FnOnce(X::Tree) -> (Tensor, A),
-) -> (<X::Tree as Tree>::Of<By<X::Tree>>, A) {
+) -> (Jacobian<X, X>, A) {
     let loc = Loc::caller();
     let slope = |x| {
         let ((_, aux), slope) = differentiate("hessian", loc, x, f);
