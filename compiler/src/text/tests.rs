@@ -448,3 +448,31 @@ fn bodies_in_bodies_have_an_end() {
     let found = error(&"func() -> () { = call[body=".repeat(100_000));
     assert_eq!(found.problem, Problem::TooDeep { most: 64 });
 }
+
+/// What the fuzzer kept of a long run: each reaches code that nothing before it did.
+#[test]
+fn whatever_is_there_is_read_or_an_error() {
+    for text in [
+        "//\r\r㌏\r㌏%\r㌏\r\r\r㌏at",
+        "func p(%5: f[]) -> (fo[]) {=t[ve=0ic",
+        "func s()-> (f9[3]) {  = constant[value=u32[353,03,3,3,3,3,0]() ]\n return}",
+        "func s()-> (fq6[2]) {   = constant[value=i16[1](6,0,3,2323,1)]\n  return %0\n}",
+        "func samle(%0:i[6], %1:i8[3])-> (i8[6\x0ei16n}",
+        "func (%0: i32[11111111111,3111111112,3,2]) ->(i3[2,3]) {return}",
+        "func(%2: f32[55555555555555555555]) -> (){return}",
+        "func se(%0: u8[3]) -> () {\n = all_reduce[computation=min]%a return \n}",
+        "func smp() -> (u8[32]) {\n   = iota[dtype=u8, shape=0]return}",
+        "func mCe() -> (f64[]){  = call %2 return%3\n}\n",
+        "func() -> (f64[1]) {\n = call %4: f[2] =sl return%3}\n",
+        "func () -> () {\n= constant[value=bool[2,1](truarf)] return %0}",
+        "func ggd(%0: i64[]) -> (i64[]) {\n= a[noeiv=tu64[](KKKKIK,KkFK,J0:}\n",
+        "func s(%0: f32[]) -> (f32[]) {\n = dynamic_slice[sizes=[]]%0\n  return %2%1}",
+        "func sle() -> () {\n= constant[value=f32[](splat 1.0)]return\n}",
+        "func e(%0: f32[6],%1:f32[6]) -> (f32[6]) {\n %2: f32[6] = add%0 %1 return %2\n}",
+    ] {
+        match parse(text) {
+            Ok(func) => assert_eq!(parse(&func.to_string()), Ok(func)),
+            Err(error) => assert!(error.line > 0 && !error.to_string().is_empty(), "{text}"),
+        }
+    }
+}
