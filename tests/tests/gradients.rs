@@ -84,13 +84,13 @@ fn check_ppo(action: &Space) {
         f64([STEPS, 3]),
     );
     let traced = trace(spec, |(nets, observation, action, drawn)| {
+        let [log_prob, value, advantage] = [0, 1, 2].map(|i| drawn.index_axis(1, i));
+        let columns = [-1.0 + log_prob * 0.5, value, advantage];
         let batch = PpoBatch {
             observation,
             action,
-            log_prob: -1.0 + drawn.index_axis(1, 0) * 0.5,
-            value: drawn.index_axis(1, 1),
-            advantage: drawn.index_axis(1, 2),
             minibatch: arange(STEPS).reshape([2, STEPS / 2]),
+            drawn: stack(&columns, 1).reshape([2, STEPS / 2, 3]),
             advantage_mean: full([2], 0.1).astype(F64),
             advantage_std: full([2], 0.7).astype(F64),
         };
