@@ -6,6 +6,7 @@
 //! - Commands write through [`Console`] and reach experiments through [`Build`], so that tests see all they print and need no
 //!   training.
 
+mod arguments;
 mod check;
 mod console;
 mod emit;
@@ -29,23 +30,23 @@ mod tune;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::num::NonZero;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use anyhow::Result;
-use clap::{Args, Parser, Subcommand};
+use clap::Parser;
 use podracer_runtime::{Client, ClientOptions, Plugin};
 use tracing_subscriber::EnvFilter;
 
 use crate::evaluation::Play;
 use crate::settings::{Devices, Overrides, Settings, UsageError};
-use crate::training::{Stage, Training};
+use crate::training::Training;
 
 pub use console::Console;
 pub(crate) use format::count;
 
+use arguments::{Arguments, Command, EnvsCommand, PluginsCommand};
 use console::OutputError;
 
 /// How settings become a training loop.
@@ -54,204 +55,6 @@ pub type Build<'a> = &'a dyn Fn(&Settings) -> Result<Box<dyn Training>>;
 const FAILURE: u8 = 1;
 const USAGE: u8 = 2;
 const INTERRUPTED: u8 = 130;
-
-/// Reinforcement learning loops, compiled as a whole by XLA.
-#[derive(Debug, Parser)]
-#[command(name = "podracer", version, max_term_width = 100)]
-struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Train an agent, and leave a run directory behind
-    Train {
-        #[command(flatten)]
-        experiment: ExperimentArguments,
-        /// Where all randomness comes from
-        #[arg(long, allow_negative_numbers = true)]
-        seed: Option<u64>,
-        /// Environment steps in all
-        #[arg(long, allow_negative_numbers = true)]
-        steps: Option<u64>,
-        /// With [sebulba]: the devices that act (`0`, `0,1`) [default: a quarter of the devices]
-        #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
-        actors: Option<Vec<usize>>,
-        /// With [sebulba]: the devices that learn (`1,2,3`) [default: those that do not act]
-        #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
-        learners: Option<Vec<usize>>,
-        /// The run directory [default: the next free runs/<EXPERIMENT>-<seed>-<n>]
-        #[arg(long, value_name = "FOLDER")]
-        run_dir: Option<PathBuf>,
-        /// Print the result as one JSON object, the last line of standard output
-        #[arg(long)]
-        json: bool,
-    },
-    /// Go on with a training that was stopped, from its last checkpoint, in the same run directory
-    Resume {
-        /// The run directory
-        run: PathBuf,
-        /// Environment steps in all, those already done included [default: as before]; a learning rate that is annealed
-        /// goes on by the schedule of the new total
-        #[arg(long)]
-        steps: Option<u64>,
-        /// The devices [default: as before; with another number of them what follows is another run than without the stop]
-        #[arg(long, value_parser = Devices::parse, allow_negative_numbers = true)]
-        devices: Option<Devices>,
-        /// With [sebulba]: the devices that act, as many as before
-        #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
-        actors: Option<Vec<usize>>,
-        /// With [sebulba]: the devices that learn
-        #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
-        learners: Option<Vec<usize>>,
-        /// Print the result as one JSON object, the last line of standard output
-        #[arg(long)]
-        json: bool,
-    },
-    /// Play whole episodes with what a run has learnt, as of its last checkpoint
-    Eval {
-        /// The run directory
-        run: PathBuf,
-        /// How many episodes
-        #[arg(long, default_value_t = NonZero::<usize>::MIN.saturating_add(99))]
-        episodes: NonZero<usize>,
-        /// Where all that is random in them comes from; no seed repeats episodes of the training
-        #[arg(long, default_value_t = 0)]
-        seed: u64,
-        /// Draw actions from the policy, as in training, instead of taking the one that it takes to be best
-        #[arg(long)]
-        sample: bool,
-        /// Print the result as one JSON object, the last line of standard output
-        #[arg(long)]
-        json: bool,
-    },
-    /// Print the training loop on its way from the source to the device
-    Emit {
-        #[command(flatten)]
-        experiment: ExperimentArguments,
-        /// How far on its way
-        #[arg(long, value_enum)]
-        stage: Stage,
-    },
-    /// Write the programs of an experiment as StableHLO, with parameters, to run them without podracer
-    Export {
-        /// A built-in experiment (see `podracer list`) or the path of a TOML file
-        experiment: String,
-        /// The folder to write
-        #[arg(short, long, value_name = "FOLDER")]
-        output: PathBuf,
-        /// The run directory whose trained parameters are exported [default: those of an untrained agent]
-        #[arg(long, value_name = "RUN")]
-        run: Option<PathBuf>,
-        /// How many observations the policy takes at once [default: one, without an axis for it]
-        #[arg(long, value_name = "N")]
-        batch: Option<NonZero<usize>>,
-        /// Where an untrained agent's parameters come from
-        #[arg(long)]
-        seed: Option<u64>,
-        /// Change a setting, such as anakin.updates_per_call=1 [repeatable]
-        #[arg(long, value_name = "TABLE.KEY=VALUE")]
-        set: Vec<String>,
-    },
-    /// Compile the training loop for a machine that is not there, and report on it
-    Check {
-        /// A built-in experiment (see `podracer list`) or the path of a TOML file
-        experiment: String,
-        /// The machine, such as tpu:v5e:2x4 or tpu:v3:32x32
-        #[arg(long)]
-        target: String,
-        /// Change a setting
-        #[arg(long, value_name = "TABLE.KEY=VALUE")]
-        set: Vec<String>,
-        /// Print the report as one JSON object, the last line of standard output
-        #[arg(long)]
-        json: bool,
-    },
-    /// Run passes over a program given as the text of the IR, as `podracer emit --stage trace` prints it
-    #[command(after_help = opt::passes_help())]
-    Opt {
-        /// The file; `-` for standard input
-        file: String,
-        /// A pass, see below [repeatable, in order]
-        #[arg(long, value_name = "PASS")]
-        pass: Vec<String>,
-        /// What to print in the end
-        #[arg(long, value_enum, default_value_t = opt::Print::Ir)]
-        print: opt::Print,
-    },
-    /// Compare two programs given as the text of the IR; the exit code is 1 if they differ
-    Diff {
-        /// A file; `-` for standard input
-        left: String,
-        /// Another
-        right: String,
-    },
-    /// Train with different settings for some seconds each, and say which are fastest
-    Tune {
-        #[command(flatten)]
-        experiment: ExperimentArguments,
-        /// Values to try, such as sebulba.threads=1,2,4 [repeatable: every combination is tried] [default: sizes of the
-        /// loop that fit the experiment]
-        #[arg(long = "try", value_name = "TABLE.KEY=VALUE,VALUE")]
-        tries: Vec<String>,
-        /// Seconds of training for each, after it is compiled
-        #[arg(long, default_value_t = 5.0)]
-        seconds: f64,
-        /// Write the experiment with the fastest settings to this TOML file
-        #[arg(long, value_name = "FILE")]
-        output: Option<PathBuf>,
-        /// Print the report as one JSON object, the last line of standard output
-        #[arg(long)]
-        json: bool,
-    },
-    /// List the built-in experiments
-    List,
-    /// List or install the PJRT plugins through which XLA drives devices
-    Plugins {
-        #[command(subcommand)]
-        command: PluginsCommand,
-    },
-    /// List or install the Python packages that environments in processes of their own need
-    Envs {
-        #[command(subcommand)]
-        command: EnvsCommand,
-    },
-}
-
-#[derive(Args, Debug)]
-struct ExperimentArguments {
-    /// A built-in experiment (see `podracer list`) or the path of a TOML file
-    experiment: String,
-    /// The devices: how many, `all`, or which (`0,3`)
-    #[arg(long, value_parser = Devices::parse, allow_negative_numbers = true)]
-    devices: Option<Devices>,
-    /// Change a setting, such as agent.learning_rate=1e-3 [repeatable]
-    #[arg(long, value_name = "TABLE.KEY=VALUE")]
-    set: Vec<String>,
-}
-
-#[derive(Debug, Subcommand)]
-enum PluginsCommand {
-    /// Where each plugin is
-    List,
-    /// Download a plugin's pinned wheel with pip, check it and unpack it
-    Install {
-        /// cpu, cuda13 or tpu
-        name: String,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-enum EnvsCommand {
-    /// Where each set of packages is
-    List,
-    /// Install a set of packages, in pinned versions, with pip
-    Install {
-        /// gymnasium, atari, mujoco or envpool
-        name: String,
-    },
-}
 
 /// The whole program, with experiments of one's own: `fn main() -> ExitCode { podracer::cli::main(&build) }`.
 #[must_use]
