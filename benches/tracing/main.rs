@@ -180,7 +180,8 @@ fn sizes(options: &Options) -> Result<()> {
         let many = |f: &dyn Fn(Tensor) -> Tensor| {
             trace(f32([8, 3]), f).map(|traced| traced.func().eqn_count())
         };
-        let programs: [(&str, &dyn Fn() -> Result<usize, TraceErrors>); 6] = [
+        type Program<'a> = &'a dyn Fn() -> Result<usize, TraceErrors>;
+        let programs: [(&str, Program<'_>); 6] = [
             ("trace", &|| one(&chain)),
             ("vmap", &|| many(&|x| vmap(x, chain))),
             ("gradient", &|| one(&|x| grad(x, |x| chain(x).sum()))),

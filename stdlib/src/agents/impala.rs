@@ -12,6 +12,7 @@
 
 use super::network::no_memory;
 use super::{ActorCritic, Agent, Learning, Memory, Torso, Trajectory};
+use crate::nn::Initializer;
 use crate::optim::{Chain, ClipByGlobalNorm, Flatten, Optimizer, RmsProp};
 use crate::optim::{chain, clip_by_global_norm, flatten, rmsprop};
 use crate::returns::{Vtrace, VtraceOutput};
@@ -183,6 +184,7 @@ impl<O: Optimizer> Agent for Impala<O> {
             &self.observation,
             &self.action,
             &self.torso,
+            Initializer::lecun_normal(),
             self.lstm,
             &self.hidden,
         )

@@ -113,14 +113,15 @@ pub struct ActorCritic {
 impl ActorCritic {
     /// `hidden` are the units of the layers that policy and value each have between features and output. Their weights are
     /// orthogonal: of scale sqrt(2) in the hidden layers, 0.01 in the policy's last, 1 in the value's last, as in "What
-    /// Matters In On-Policy Reinforcement Learning?" (Andrychowicz et al. 2021). `lstm` are the units of the core. An
-    /// error, where the torso cannot see such observations.
+    /// Matters In On-Policy Reinforcement Learning?" (Andrychowicz et al. 2021). Those of the torso begin as `weights` says.
+    /// `lstm` are the units of the core. An error, where the torso cannot see such observations.
     #[track_caller]
     pub fn init(
         key: Key,
         observation: &Space,
         action: &Space,
         torso: &Torso,
+        weights: Initializer,
         lstm: Option<usize>,
         hidden: &[usize],
     ) -> ActorCritic {
@@ -140,11 +141,17 @@ impl ActorCritic {
         let mut features = match torso {
             Torso::None => observation.elements(),
             Torso::Conv { convs, features } => {
-                conv.push(ConvNet::init(torso_key, image(), convs, *features));
+                conv.push(ConvNet::init(torso_key, image(), convs, *features, weights));
                 *features
             }
             Torso::Residual { sections, features } => {
-                residual.push(ResidualNet::init(torso_key, image(), sections, *features));
+                residual.push(ResidualNet::init(
+                    torso_key,
+                    image(),
+                    sections,
+                    *features,
+                    weights,
+                ));
                 *features
             }
         };

@@ -3,6 +3,7 @@
 //! which the agent acted.
 
 use super::{ActorCritic, Agent, Learning, Torso, Trajectory};
+use crate::nn::Initializer;
 use crate::optim::{
     Adam, Chain, ClipByGlobalNorm, Flatten, Optimizer, adam, chain, clip_by_global_norm, flatten,
 };
@@ -99,6 +100,7 @@ impl<O: Optimizer> Agent for OnlineActorCritic<O> {
             &self.observation,
             &self.action,
             &self.torso,
+            Initializer::lecun_normal(),
             None,
             &self.hidden,
         )

@@ -3,6 +3,7 @@
 
 use super::{ActorCritic, Agent, Learning, Torso, Trajectory};
 use crate::losses::{clipped_surrogate_pg_loss, clipped_value_loss};
+use crate::nn::Initializer;
 use crate::optim::{
     Adam, Chain, ClipByGlobalNorm, Flatten, Optimizer, adam, chain, clip_by_global_norm, flatten,
 };
@@ -127,6 +128,7 @@ impl<O: Optimizer> Agent for Ppo<O> {
             &self.observation,
             &self.action,
             &self.torso,
+            Initializer::orthogonal(2f64.sqrt()),
             None,
             &self.hidden,
         )

@@ -21,16 +21,16 @@ impl ConvNet {
     pub const DQN: [(usize, usize, usize); 3] = [(32, 8, 4), (64, 4, 2), (64, 3, 1)];
 
     /// For images `[height, width, channels]`. Each of `convs` is a layer's channels, the side of its window and its
-    /// stride. Weights begin as flax's, LeCun normal, and biases at 0.
+    /// stride. Biases begin at 0.
     #[track_caller]
     pub fn init(
         key: Key,
         image: [usize; 3],
         convs: &[(usize, usize, usize)],
         features: usize,
+        weights: Initializer,
     ) -> ConvNet {
         let keys = key.split_n(convs.len() + 1);
-        let weights = Initializer::lecun_normal();
         let [mut height, mut width, mut channels] = image;
         let mut layers = Vec::with_capacity(convs.len());
         for (i, &(outputs, side, stride)) in convs.iter().enumerate() {
@@ -61,17 +61,17 @@ impl ConvNet {
     }
 
     /// The small network of Espeholt et al., "IMPALA", 2018, fig. 3 (left): 16 and 32 channels, 256 features. The image has
-    /// sides of at least 20.
+    /// sides of at least 20. Weights begin as flax's, LeCun normal.
     #[track_caller]
     pub fn impala(key: Key, image: [usize; 3]) -> ConvNet {
-        ConvNet::init(key, image, &Self::IMPALA, 256)
+        ConvNet::init(key, image, &Self::IMPALA, 256, Initializer::lecun_normal())
     }
 
     /// The network of Mnih et al., "Human-level control through deep reinforcement learning", 2015: 32, 64 and 64 channels,
-    /// 512 features. The image has sides of at least 36.
+    /// 512 features. The image has sides of at least 36. Weights begin as flax's, LeCun normal.
     #[track_caller]
     pub fn dqn(key: Key, image: [usize; 3]) -> ConvNet {
-        ConvNet::init(key, image, &Self::DQN, 512)
+        ConvNet::init(key, image, &Self::DQN, 512, Initializer::lecun_normal())
     }
 
     /// `f32[height, width, channels]` to `f32[features]`, none negative.

@@ -55,10 +55,15 @@ impl ResidualNet {
     pub const IMPALA: [usize; 3] = [16, 32, 32];
 
     /// For images `[height, width, channels]`: a section of two blocks for each of `sections`, which are their channels.
-    /// Weights begin as flax's, LeCun normal, and biases at 0.
+    /// Biases begin at 0.
     #[track_caller]
-    pub fn init(key: Key, image: [usize; 3], sections: &[usize], features: usize) -> ResidualNet {
-        let weights = Initializer::lecun_normal();
+    pub fn init(
+        key: Key,
+        image: [usize; 3],
+        sections: &[usize],
+        features: usize,
+        weights: Initializer,
+    ) -> ResidualNet {
         let keys = key.split_n(sections.len() + 1);
         let [mut height, mut width, mut channels] = image;
         let mut layers = Vec::with_capacity(sections.len());
@@ -94,10 +99,10 @@ impl ResidualNet {
         }
     }
 
-    /// The network of the paper.
+    /// The network of the paper. Weights begin as flax's, LeCun normal.
     #[track_caller]
     pub fn impala(key: Key, image: [usize; 3]) -> ResidualNet {
-        ResidualNet::init(key, image, &Self::IMPALA, 256)
+        ResidualNet::init(key, image, &Self::IMPALA, 256, Initializer::lecun_normal())
     }
 
     /// `f32[height, width, channels]` to `f32[features]`, none negative.
