@@ -92,7 +92,7 @@ fn part(x: Tensor, axis: usize, offset: usize, count: usize) -> Tensor {
 /// assert_eq!(matrix.results().to_string(), "f32[2,3]");
 /// let (by_w, by_b) = (f32([4, 3]), f32([4]));
 /// let layer = trace((by_w, by_b), |layer| jacfwd(layer, |(w, b)| (w.sum_axis(1) * b).tanh()))?;
-/// assert_eq!(layer.results().to_string(), "(f32[4,4,3], f32[4,4])");
+/// assert_eq!(layer.results().to_string(), "{0: f32[4,4,3], 1: f32[4,4]}");
 /// # Ok::<(), TraceErrors>(())
 /// ```
 ///
