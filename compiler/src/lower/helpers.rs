@@ -81,6 +81,18 @@ pub fn hlo_compare(
     )
 }
 
+/// `stablehlo.select`.
+pub fn hlo_select(
+    hlo: &mut dyn Hlo,
+    predicate: HloValue,
+    on_true: HloValue,
+    on_false: HloValue,
+) -> HloValue {
+    let ty = hlo.ty(on_true);
+    let operands = [predicate, on_true, on_false];
+    hlo_op(hlo, "stablehlo.select", &operands, Vec::new(), &ty)
+}
+
 /// `stablehlo.reshape` to the given type.
 pub fn hlo_reshape(hlo: &mut dyn Hlo, value: HloValue, ty: &TensorType) -> HloValue {
     if hlo.ty(value) == *ty {

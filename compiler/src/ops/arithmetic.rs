@@ -10,7 +10,7 @@ use super::elementwise::{
 use super::{Elementwise, Operand, Sample};
 use crate::array::{Array, Scalar};
 use crate::ir::{Builder, Var};
-use crate::lower::{hlo_compare, hlo_op, hlo_simple};
+use crate::lower::{hlo_compare, hlo_select, hlo_simple};
 use crate::types::DType;
 
 elementwise! {
@@ -221,8 +221,7 @@ elementwise! {
         let sum = hlo_simple(hlo, "stablehlo.add", &[greater, log]);
         // The difference of equal infinities is NaN: they are the result. NaN itself is the maximum of itself.
         let undefined = hlo_compare(hlo, "NE", difference, difference);
-        let ty = hlo.ty(greater);
-        hlo_op(hlo, "stablehlo.select", &[undefined, greater, sum], Vec::new(), &ty)
+        hlo_select(hlo, undefined, greater, sum)
     },
     samples: |op| {
         let mut samples = float_samples(op.clone(), &[&X, &Y], 1e-6);

@@ -6,7 +6,7 @@ use super::{Elementwise, Op, OpStruct, Operand, Rule, Sample, TypeError};
 use crate::array::{Array, Scalar};
 use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloValue, hlo_compare, hlo_op};
+use crate::lower::{Hlo, HloValue, hlo_compare, hlo_op, hlo_select};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 use crate::{op_struct, words};
@@ -237,19 +237,8 @@ impl Op for Select {
         true
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
-        vec![hlo_op(
-            hlo,
-            "stablehlo.select",
-            inputs,
-            Vec::new(),
-            &results[0],
-        )]
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> Vec<HloValue> {
+        vec![hlo_select(hlo, inputs[0], inputs[1], inputs[2])]
     }
 }
 

@@ -4,7 +4,7 @@ use super::{check_square, entries, product, transposed};
 use crate::array::{Array, Scalar, for_each_index};
 use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloAttribute, HloValue, hlo_compare, hlo_op, hlo_splat};
+use crate::lower::{Hlo, HloAttribute, HloValue, hlo_compare, hlo_op, hlo_select, hlo_splat};
 use crate::op_struct;
 use crate::ops::{Direction, Op, OpStruct, Operand, Rule, Sample, TypeError};
 use crate::transform::VmapContext;
@@ -147,8 +147,7 @@ impl Op for Cholesky {
         });
         let keep = hlo_compare(hlo, "GE", row, column);
         let zeros = hlo_splat(hlo, ty, Scalar::Float(0.0));
-        let operands = [keep, factor, zeros];
-        vec![hlo_op(hlo, "stablehlo.select", &operands, Vec::new(), ty)]
+        vec![hlo_select(hlo, keep, factor, zeros)]
     }
 }
 

@@ -5,7 +5,8 @@ use crate::array::{Array, Scalar, for_each_index};
 use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{
-    Hlo, HloAttribute, HloOp, HloValue, hlo_axes, hlo_broadcast, hlo_compare, hlo_op, hlo_splat,
+    Hlo, HloAttribute, HloOp, HloValue, hlo_axes, hlo_broadcast, hlo_compare, hlo_op, hlo_select,
+    hlo_splat,
 };
 use crate::op_struct;
 use crate::ops::reduce::{Max, Min, Monoid};
@@ -202,27 +203,9 @@ fn lower_pairs<K: Monoid>(
     // Both win if both are NaN, none if they are equal: then the earlier one is taken.
     let tie = hlo_compare(hlo, "EQ", left, right);
     let earlier = hlo_compare(hlo, "LT", i0, i1);
-    let take_left = hlo_op(
-        hlo,
-        "stablehlo.select",
-        &[tie, earlier, left],
-        Vec::new(),
-        &flag,
-    );
-    let best = hlo_op(
-        hlo,
-        "stablehlo.select",
-        &[take_left, x0, x1],
-        Vec::new(),
-        &value,
-    );
-    let at = hlo_op(
-        hlo,
-        "stablehlo.select",
-        &[take_left, i0, i1],
-        Vec::new(),
-        &position,
-    );
+    let take_left = hlo_select(hlo, tie, earlier, left);
+    let best = hlo_select(hlo, take_left, x0, x1);
+    let at = hlo_select(hlo, take_left, i0, i1);
     let region = hlo.end_region(&[best, at]);
     hlo.op(HloOp {
         name: "stablehlo.reduce",
@@ -253,13 +236,7 @@ fn lower_two<K: Monoid>(
     }
     let positions_ty = ty.with_dtype(result.dtype);
     let nowhere = hlo_splat(hlo, &positions_ty, Min::identity(result.dtype));
-    let candidates = hlo_op(
-        hlo,
-        "stablehlo.select",
-        &[here, positions, nowhere],
-        Vec::new(),
-        &positions_ty,
-    );
+    let candidates = hlo_select(hlo, here, positions, nowhere);
     reduce::<Min>(hlo, candidates, axis, result)
 }
 

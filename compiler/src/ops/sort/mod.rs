@@ -10,7 +10,9 @@ use super::{Op, OpRef, OpStruct, Operand, Rule, Sample, TypeError};
 use crate::array::{Array, Scalar, for_each_index};
 use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloAttribute, HloOp, HloValue, hlo_compare, hlo_op, hlo_splat};
+use crate::lower::{
+    Hlo, HloAttribute, HloOp, HloValue, hlo_compare, hlo_op, hlo_select, hlo_splat,
+};
 use crate::op_struct;
 use crate::transform::{Mode, VmapContext};
 use crate::types::{DType, TensorType};
@@ -357,15 +359,9 @@ fn canonical(hlo: &mut dyn Hlo, x: HloValue) -> HloValue {
     let zero = hlo_splat(hlo, &ty, Scalar::zero(ty.dtype));
     let nan = hlo_splat(hlo, &ty, Scalar::Float(f64::NAN));
     let is_zero = hlo_compare(hlo, "EQ", x, zero);
-    let x = hlo_op(
-        hlo,
-        "stablehlo.select",
-        &[is_zero, zero, x],
-        Vec::new(),
-        &ty,
-    );
+    let x = hlo_select(hlo, is_zero, zero, x);
     let is_nan = hlo_compare(hlo, "NE", x, x);
-    hlo_op(hlo, "stablehlo.select", &[is_nan, nan, x], Vec::new(), &ty)
+    hlo_select(hlo, is_nan, nan, x)
 }
 
 /// `stablehlo.compare`, floats in IEEE 754's total order.
