@@ -195,9 +195,7 @@ pub fn jacrev_with_aux<X: IntoTree, Y: IntoTree, A: IntoTree>(
 /// Errors: leaves of `x` that are no floats.
 #[track_caller]
 pub fn hessian<X: IntoTree>(x: X, f: impl FnOnce(X::Tree) -> Tensor) -> Jacobian<X, X> {
-    let loc = Loc::caller();
-    let slope = |x| (differentiate("hessian", loc, x, f).1, ());
-    forward(x.into_tree(), slope).0
+    hessian_with_aux(x, |x| (f(x), ())).0
 }
 
 /// [`hessian`] of a function with something beside its value, and that. `jax.hessian(f, has_aux=True)`.
