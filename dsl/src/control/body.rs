@@ -205,6 +205,44 @@ pub(crate) fn emit_at(loc: Loc, op: OpRef, inputs: &[Tensor], guess: &[TensorTyp
         .unwrap_or_else(|| vec![Tensor::dead(loc); guess.len()])
 }
 
+/// [`trace_body`] of a closure that runs once, for `op`: explicit parameters for the leaves of `arguments`.
+#[track_caller]
+pub(crate) fn trace_once<A: Tree, Y: IntoTree>(
+    name: &str,
+    op: &'static str,
+    arguments: &A,
+    f: impl FnOnce(A) -> Y,
+) -> Body<Y::Tree> {
+    let params = arguments.leaves().into_iter().map(Param::like).collect();
+    trace_body(name, FrameKind::Once(op), None, params, |items| {
+        f(arguments.with_leaves(items))
+    })
+}
+
+/// Traces a closure that runs once on the arguments, and emits `op` around it.
+#[track_caller]
+pub(crate) fn run_once<A: IntoTree, Y: IntoTree>(
+    name: &str,
+    kind: &'static str,
+    arguments: A,
+    f: impl FnOnce(A::Tree) -> Y,
+    op: impl FnOnce(Arc<Func>) -> OpRef,
+) -> Y::Tree {
+    let loc = Loc::caller();
+    let arguments = arguments.into_tree();
+    let body = trace_once(name, kind, &arguments, f);
+    let guess = [body.types(), body.log_types()].concat();
+    let results = if body.broken {
+        body.poisoned(guess)
+    } else {
+        let op = op(Arc::new(body.func.clone()));
+        emit_at(loc, op, &chain(&arguments.leaves(), &body.captures), &guess)
+    };
+    let (results, log) = results.split_at(body.results.len());
+    body.relog(log);
+    body.tree.with_leaves(results)
+}
+
 /// Copies a function's equations into the current frame.
 pub(crate) fn inline_at(loc: Loc, func: &Func, arguments: &[Tensor]) -> Vec<Tensor> {
     state::with(|trace| trace.inline(loc, func, arguments))

@@ -1,10 +1,10 @@
 //! Branches: `cond` and `switch`.
 
-use super::body::{Body, chain, emit_at, relog, share_captures, trace_body};
+use super::body::{Body, chain, emit_at, relog, share_captures, trace_once};
 use crate::debug::Entry;
 use crate::tensor::{Tensor, fail, report};
 use crate::trace::TraceError;
-use crate::trace::state::{self, FrameKind};
+use crate::trace::state;
 use crate::tree::{IntoTree, Tree, difference};
 use podracer_compiler::ops::Cond;
 use podracer_compiler::{Builder, DType, Func, Loc, OpRef, TensorType, Var};
@@ -69,9 +69,9 @@ pub fn cond<A: IntoTree, B: IntoTree<Tree = A::Tree>>(
         state::with(|trace| trace.allow_both(loc));
     }
     let consumed = state::with(|trace| trace.consumed()).unwrap_or_default();
-    let yes = trace_body("yes", FrameKind::Once("cond"), None, Vec::new(), |_| yes());
+    let yes = trace_once("yes", "cond", &(), |()| yes());
     let by_yes = state::with(|trace| trace.restore_consumed(consumed)).unwrap_or_default();
-    let no = trace_body("no", FrameKind::Once("cond"), None, Vec::new(), |_| no());
+    let no = trace_once("no", "cond", &(), |()| no());
     state::with(|trace| trace.merge_consumed(by_yes));
     let ty = p.ty();
     let p = if ty == TensorType::scalar(DType::Bool) {
@@ -114,13 +114,7 @@ pub fn switch<A: IntoTree>(
     }
     for i in 0..branches.max(1) {
         state::with(|trace| trace.restore_consumed(before.clone()));
-        let body = trace_body(
-            "branch",
-            FrameKind::Once("switch"),
-            None,
-            Vec::new(),
-            |_| f(i),
-        );
+        let body = trace_once("branch", "switch", &(), |()| f(i));
         all.extend(state::with(|trace| trace.consumed()).unwrap_or_default());
         bodies.push((BRANCH_NAMES.get(i).copied().unwrap_or("a later"), body));
     }

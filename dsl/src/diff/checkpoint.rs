@@ -1,12 +1,10 @@
 //! Rematerialization: what is computed again in the pass back, rather than kept.
 
-use crate::control::body::{Param, chain, emit_at, trace_body};
+use crate::control::body::run_once;
 use crate::tensor::emit_as;
-use crate::trace::state::FrameKind;
 use crate::tree::{IntoTree, Tree};
+use podracer_compiler::OpRef;
 use podracer_compiler::ops::{Checkpoint, Named, Save};
-use podracer_compiler::{Loc, OpRef};
-use std::sync::Arc;
 
 /// Runs `f` on `arguments`; its pass back keeps only what `save` says and computes the rest of what it needs again, from
 /// the arguments and what `f` captures. The values and gradients are those of `f(arguments)`. `jax.checkpoint`, also
@@ -33,33 +31,13 @@ pub fn checkpoint<A: IntoTree, Y: IntoTree>(
     arguments: A,
     f: impl FnOnce(A::Tree) -> Y,
 ) -> Y::Tree {
-    let loc = Loc::caller();
-    let arguments = arguments.into_tree();
-    let operands = arguments.leaves();
-    let params = operands.iter().map(|&leaf| Param::like(leaf)).collect();
-    let kind = FrameKind::Once("checkpoint");
-    let body = trace_body("checkpoint", kind, None, params, |items| {
-        f(arguments.with_leaves(items))
-    });
-    let guess = [body.types(), body.log_types()].concat();
-    let results = if body.broken {
-        body.poisoned(guess)
-    } else {
-        let op = Checkpoint {
-            body: Arc::new(body.func.clone()),
+    run_once("checkpoint", "checkpoint", arguments, f, |body| {
+        OpRef::new(Checkpoint {
+            body,
             save,
             again: false,
-        };
-        emit_at(
-            loc,
-            OpRef::new(op),
-            &chain(&operands, &body.captures),
-            &guess,
-        )
-    };
-    let (results, log) = results.split_at(body.results.len());
-    body.relog(log);
-    body.tree.with_leaves(results)
+        })
+    })
 }
 
 /// The same values, which [`Save::Names`] knows by `name`. `jax.ad_checkpoint.checkpoint_name`.

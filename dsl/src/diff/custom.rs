@@ -1,7 +1,7 @@
 //! Functions whose derivative is the user's.
 
 use super::zeros_of;
-use crate::control::body::{Leaf, Param, emit_at, share_captures, trace_body};
+use crate::control::body::{Leaf, Param, emit_at, share_captures, trace_body, trace_once};
 use crate::tensor::Tensor;
 use crate::trace::TraceError;
 use crate::trace::state::{self, FrameKind};
@@ -46,16 +46,11 @@ where
     let leaves = arguments.leaves();
     // Only one of the two runs: a captured key may be used in both.
     let before = state::with(|trace| trace.consumed()).unwrap_or_default();
-    let body = trace_body("f", FrameKind::Once(OP), None, like(&leaves), |items| {
-        f(arguments.with_leaves(items))
-    })
-    .without_log();
+    let body = trace_once("f", OP, &arguments, f).without_log();
     let by_f = state::with(|trace| trace.restore_consumed(before)).unwrap_or_default();
-    let params = like(&[leaves.clone(), floats(&leaves)].concat());
-    let rule = trace_body("rule", FrameKind::Once(OP), None, params, |items| {
-        let (items, slopes) = items.split_at(leaves.len());
-        let at = arguments.with_leaves(items);
-        rule(at.clone(), with_floats(&at, slopes))
+    let with_slopes = (arguments, floats(&leaves));
+    let rule = trace_once("rule", OP, &with_slopes, |(at, slopes)| {
+        rule(at.clone(), with_floats(&at, &slopes))
     })
     .without_log();
     state::with(|trace| trace.merge_consumed(by_f));
@@ -124,13 +119,7 @@ where
     let loc = Loc::caller();
     let arguments = arguments.into_tree();
     let leaves = arguments.leaves();
-    let forward = trace_body(
-        "forward",
-        FrameKind::Once(OP),
-        None,
-        like(&leaves),
-        |items| forward(arguments.with_leaves(items)),
-    );
+    let forward = trace_once("forward", OP, &arguments, forward);
     let (value, residuals) = &forward.tree;
     let count = value.paths().len();
     let (values, kept) = forward.results.split_at(count);
@@ -179,10 +168,6 @@ where
         emit_at(loc, OpRef::new(op), &[leaves, captures].concat(), &guess)
     };
     value.with_leaves(&results)
-}
-
-fn like(tensors: &[Tensor]) -> Vec<Param> {
-    tensors.iter().map(|&tensor| Param::like(tensor)).collect()
 }
 
 fn floats(tensors: &[Tensor]) -> Vec<Tensor> {

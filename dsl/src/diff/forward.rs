@@ -1,7 +1,7 @@
 //! Forward mode: a derivative in one direction, beside the value.
 
-use super::{refuse, trace_at, wrt, zeros_of};
-use crate::control::body::{Body, chain, inline_at};
+use super::{refuse, wrt, zeros_of};
+use crate::control::body::{Body, chain, inline_at, trace_once};
 use crate::tensor::Tensor;
 use crate::trace::TraceError;
 use crate::trace::state;
@@ -31,7 +31,7 @@ pub fn jvp<P: IntoTree, Y: IntoTree>(
     let primals = primals.into_tree();
     let leaves = primals.leaves();
     let alike = check_tangents("jvp", &primals, &tangents, loc);
-    let body = trace_at("differentiated", "jvp", &primals, f);
+    let body = trace_once("differentiated", "jvp", &primals, f);
     let types = body.types();
     let mut derived = None;
     if alike && !body.broken {
@@ -85,7 +85,7 @@ pub fn linearize<P: IntoTree, Y: IntoTree>(
     let loc = Loc::caller();
     let primals = primals.into_tree();
     let leaves = primals.leaves();
-    let body = trace_at("differentiated", "linearize", &primals, f);
+    let body = trace_once("differentiated", "linearize", &primals, f);
     let types = body.types();
     let mut split = None;
     if !body.broken {

@@ -16,28 +16,13 @@ pub use jacobian::{
 };
 pub use reverse::{Loss, grad, stop_gradient, value_and_grad, vjp};
 
-use crate::control::body::{Body, Param, trace_body};
+use crate::control::body::Body;
 use crate::tensor::Tensor;
 use crate::trace::TraceError;
-use crate::trace::state::{self, FrameKind};
-use crate::tree::{IntoTree, Path, Tree};
+use crate::trace::state;
+use crate::tree::{Path, Tree};
 use podracer_compiler::transform::TransformError;
 use podracer_compiler::{Loc, TensorType};
-
-/// Traces the function to be differentiated: explicit parameters for the leaves of `at`, which are what it is
-/// differentiated by.
-#[track_caller]
-fn trace_at<P: Tree, Y: IntoTree>(
-    name: &str,
-    op: &'static str,
-    at: &P,
-    f: impl FnOnce(P) -> Y,
-) -> Body<Y::Tree> {
-    let params = at.leaves().into_iter().map(Param::like).collect();
-    trace_body(name, FrameKind::Once(op), None, params, |items| {
-        f(at.with_leaves(items))
-    })
-}
 
 /// Which parameters of a traced function are differentiated by: the explicit ones.
 fn wrt<Y: Tree>(body: &Body<Y>, explicit: usize) -> Vec<bool> {

@@ -1,7 +1,7 @@
 //! Reverse mode: one pass back gives the derivative by everything.
 
-use super::{check_floats, refuse, trace_at, wrt, zeros_of};
-use crate::control::body::{chain, inline_at};
+use super::{check_floats, refuse, wrt, zeros_of};
+use crate::control::body::{chain, inline_at, trace_once};
 use crate::tensor::{Tensor, create};
 use crate::trace::TraceError;
 use crate::trace::state;
@@ -82,7 +82,7 @@ pub(super) fn differentiate<P: Tree, V: Loss>(
     let leaves = params.leaves();
     let mut fine = check_floats(op, &before, &leaves, loc);
     // What stands beside the loss sends no gradient: saying so here keeps the pass back small.
-    let body = trace_at("differentiated", op, &params, |params| {
+    let body = trace_once("differentiated", op, &params, |params| {
         let value = f(params);
         let mut first = true;
         value.map(&mut |leaf| {
@@ -161,7 +161,7 @@ pub fn vjp<P: IntoTree, Y: IntoTree>(
     let loc = Loc::caller();
     let primals = primals.into_tree();
     let leaves = primals.leaves();
-    let body = trace_at("differentiated", "vjp", &primals, f);
+    let body = trace_once("differentiated", "vjp", &primals, f);
     let types = body.types();
     let mut parts = None;
     if !body.broken {
