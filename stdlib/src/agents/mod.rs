@@ -16,6 +16,7 @@ pub use normalized::{Moments, Normalized, NormalizedBatch, NormalizedExperience,
 pub use online::{OnlineActorCritic, OnlineBatch, OnlineMetrics, OnlineOutput};
 pub use ppo::{Ppo, PpoBatch, PpoMetrics, PpoOutput};
 
+use crate::returns::gae_with_ends;
 use podracer_dsl::prelude::*;
 
 /// What `unroll` steps of `N` environments left: the axes `[T, N]` come first.
@@ -38,6 +39,42 @@ pub struct Trajectory<O: Tree, X: Tree> {
     pub last_observation: O,
     /// What [`Agent::act`] gave beside the action. `[T, N, ...]`
     pub output: X,
+}
+
+impl<X: Tree> Trajectory<Tensor, X> {
+    /// Generalized advantages, f32 `[T, N]`. `value` are the values of the observations, f32 `[T, N]`, and `values` gives those
+    /// of others, `[N, ...]`: where an episode was cut off, what follows is the value of its own last observation, not of the
+    /// next episode's first.
+    #[track_caller]
+    fn advantages(
+        &self,
+        value: Tensor,
+        values: impl Fn(Tensor) -> Tensor,
+        discount: f64,
+        lambda: f64,
+    ) -> Tensor {
+        let v_last = values(self.last_observation).expand_dims(0);
+        let v_next = concatenate(&[value.slice_axis(0, 1..value.dim(0)), v_last], 0);
+        let v_t = match self.next_observation.first() {
+            Some(&next) => select(self.truncated, vmap(next, values), v_next),
+            None => v_next,
+        };
+        let discount_t = select(self.terminated, 0.0, discount) + zeros(F32, value.shape());
+        let ended = self.terminated | self.truncated;
+        vmap(
+            (
+                self.reward.axis(1),
+                discount_t.axis(1),
+                value.axis(1),
+                v_t.axis(1),
+                ended.axis(1),
+            ),
+            |(r_t, discount_t, v_tm1, v_t, ended)| {
+                gae_with_ends(r_t, discount_t, v_tm1, v_t, ended, lambda)
+            },
+        )
+        .swap_axes(0, 1)
+    }
 }
 
 /// Where the gradient of a cycle comes from.

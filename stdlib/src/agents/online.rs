@@ -7,7 +7,6 @@ use crate::nn::Initializer;
 use crate::optim::{
     Adam, Chain, ClipByGlobalNorm, Flatten, Optimizer, adam, chain, clip_by_global_norm, flatten,
 };
-use crate::returns::gae_with_ends;
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 
@@ -149,35 +148,11 @@ impl<O: Optimizer> Agent for OnlineActorCritic<O> {
         _: Key,
     ) -> ((), OnlineBatch) {
         let _scope = scope("OnlineActorCritic::update_experience");
-        let values =
-            |observations: Tensor| vmap(observations, |seen| nets.value(nets.features(seen)));
-        let value = stop_gradient(trajectory.output.value);
-        let v_last = stop_gradient(values(trajectory.last_observation)).expand_dims(0);
-        let v_next = concatenate(&[value.slice_axis(0, 1..value.dim(0)), v_last], 0);
-        let v_t = match trajectory.next_observation.first() {
-            Some(&next) => select(
-                trajectory.truncated,
-                stop_gradient(vmap(next, values)),
-                v_next,
-            ),
-            None => v_next,
+        let values = |observations: Tensor| {
+            stop_gradient(vmap(observations, |seen| nets.value(nets.features(seen))))
         };
-        let discount_t =
-            select(trajectory.terminated, 0.0, self.discount) + zeros(F32, value.shape());
-        let ended = trajectory.terminated | trajectory.truncated;
-        let advantage = vmap(
-            (
-                trajectory.reward.axis(1),
-                discount_t.axis(1),
-                value.axis(1),
-                v_t.axis(1),
-                ended.axis(1),
-            ),
-            |(r_t, discount_t, v_tm1, v_t, ended)| {
-                gae_with_ends(r_t, discount_t, v_tm1, v_t, ended, self.lambda)
-            },
-        )
-        .swap_axes(0, 1);
+        let value = stop_gradient(trajectory.output.value);
+        let advantage = trajectory.advantages(value, values, self.discount, self.lambda);
         (
             (),
             OnlineBatch {

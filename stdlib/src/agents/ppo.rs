@@ -7,7 +7,6 @@ use crate::nn::Initializer;
 use crate::optim::{
     Adam, Chain, ClipByGlobalNorm, Flatten, Optimizer, adam, chain, clip_by_global_norm, flatten,
 };
-use crate::returns::gae_with_ends;
 use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
@@ -178,29 +177,7 @@ impl<O: Optimizer> Agent for Ppo<O> {
         let values =
             |observations: Tensor| vmap(observations, |seen| nets.value(nets.features(seen)));
         let PpoOutput { log_prob, value } = trajectory.output;
-        let v_last = values(trajectory.last_observation).expand_dims(0);
-        let v_next = concatenate(&[value.slice_axis(0, 1..value.dim(0)), v_last], 0);
-        // Where an episode was cut off, what follows is the value of its own last observation, not of the next episode's first.
-        let v_t = match trajectory.next_observation.first() {
-            Some(&next) => select(trajectory.truncated, vmap(next, values), v_next),
-            None => v_next,
-        };
-        let discount_t =
-            select(trajectory.terminated, 0.0, self.discount) + zeros(F32, value.shape());
-        let ended = trajectory.terminated | trajectory.truncated;
-        let advantage = vmap(
-            (
-                trajectory.reward.axis(1),
-                discount_t.axis(1),
-                value.axis(1),
-                v_t.axis(1),
-                ended.axis(1),
-            ),
-            |(r_t, discount_t, v_tm1, v_t, ended)| {
-                gae_with_ends(r_t, discount_t, v_tm1, v_t, ended, self.lambda)
-            },
-        )
-        .swap_axes(0, 1);
+        let advantage = trajectory.advantages(value, values, self.discount, self.lambda);
 
         let merge = |x: Tensor| {
             let shape = x.shape();
