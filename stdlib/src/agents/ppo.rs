@@ -107,8 +107,7 @@ pub struct PpoMetrics {
 /// Of what each step adds, f32 `[B]`: one reduction, and not one for each.
 fn means(steps: &PpoMetrics) -> PpoMetrics {
     let means = stop_gradient(stack(&steps.leaves(), 0)).mean_axis(1);
-    let mut index = 0..;
-    tree_map(steps, |_| means.index(index.next().unwrap_or_default()))
+    steps.with_leaves(&means.unstack())
 }
 
 impl<O: Optimizer> Agent for Ppo<O> {
