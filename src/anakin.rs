@@ -272,12 +272,12 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> CompiledAnakin<E, A
     pub fn run(&self, state: TrainingState<E, A>) -> Result<Called<E, A>> {
         let (state, metrics) = self.program.run(state)?;
         let episodes = EpisodeSeries::read(&metrics.sharded, self.updates_per_call)?;
-        let count = episodes.count();
+        let all: Ended = episodes.ended.iter().copied().sum();
         let metrics = TrainingMetrics {
             agent: metrics.replicated.clone(),
-            episode_return: f64::from(episodes.return_sums.iter().sum::<f32>()) / count as f64,
-            episode_length: episodes.length_sums.iter().sum::<i32>() as f64 / count as f64,
-            episodes: count,
+            episode_return: all.return_sum / all.episodes as f64,
+            episode_length: episodes.lengths.iter().sum::<f64>() / all.episodes as f64,
+            episodes: all.episodes,
             series: episodes,
         };
         Ok((state, metrics))
@@ -396,66 +396,49 @@ impl<M: Tree> TrainingMetrics<M> {
 
     /// How many episodes ended in each update, and the sum of their returns.
     pub fn ended(&self) -> impl Iterator<Item = Ended> {
-        self.series.ended()
+        self.series.ended.iter().copied()
     }
 }
 
-/// The episodes of a call. The parts of the devices stand one after another, each with one entry per update.
+/// The episodes of a call that ended in each update, on all devices.
 #[derive(Clone, Debug)]
 struct EpisodeSeries {
-    updates: usize,
-    counts: Vec<i32>,
-    return_sums: Vec<f32>,
-    length_sums: Vec<i32>,
+    ended: Vec<Ended>,
+    /// The sums of their lengths, in steps.
+    lengths: Vec<f64>,
 }
 
 impl EpisodeSeries {
+    /// The parts of the devices stand one after another, each with one entry per update.
     fn read(episodes: &Host<Episodes>, updates: usize) -> Result<Self, RuntimeError> {
+        let counts: Vec<i32> = episodes.count.to_vec()?;
+        let returns: Vec<f32> = episodes.return_sum.to_vec()?;
+        let lengths: Vec<i32> = episodes.length_sum.to_vec()?;
+        let of_update = |update| (update..counts.len()).step_by(updates);
+        let ended = |i: usize| Ended {
+            episodes: counts[i] as u64,
+            return_sum: f64::from(returns[i]),
+        };
         Ok(EpisodeSeries {
-            updates,
-            counts: episodes.count.to_vec()?,
-            return_sums: episodes.return_sum.to_vec()?,
-            length_sums: episodes.length_sum.to_vec()?,
+            ended: (0..updates)
+                .map(|update| of_update(update).map(ended).sum())
+                .collect(),
+            lengths: (0..updates)
+                .map(|update| of_update(update).map(|i| f64::from(lengths[i])).sum())
+                .collect(),
         })
-    }
-
-    /// The entries of one update, those of all devices.
-    fn of_update(&self, update: usize) -> impl Iterator<Item = usize> {
-        (update..self.counts.len()).step_by(self.updates)
-    }
-
-    /// The episodes that ended.
-    fn count(&self) -> u64 {
-        self.counts.iter().map(|&count| count as u64).sum()
     }
 
     /// Mean return and length of the episodes that ended in each update.
     fn per_update(&self) -> [(String, Vec<f32>); 2] {
-        let mean = |sum: &dyn Fn(usize) -> f32| {
-            let of = |update| {
-                let (total, count) = self.of_update(update).fold((0.0, 0), |(total, count), i| {
-                    (total + sum(i), count + self.counts[i])
-                });
-                total / count as f32
-            };
-            (0..self.updates).map(of).collect()
-        };
+        let mean = |sum: f64, ended: &Ended| (sum / ended.episodes as f64) as f32;
+        let lengths = self.lengths.iter().zip(&self.ended);
+        let lengths = lengths.map(|(&sum, ended)| mean(sum, ended)).collect();
+        let returns = self.ended.iter();
+        let returns = returns.map(|ended| mean(ended.return_sum, ended)).collect();
         [
-            ("episode_return".to_owned(), mean(&|i| self.return_sums[i])),
-            (
-                "episode_length".to_owned(),
-                mean(&|i| self.length_sums[i] as f32),
-            ),
+            ("episode_return".to_owned(), returns),
+            ("episode_length".to_owned(), lengths),
         ]
-    }
-
-    fn ended(&self) -> impl Iterator<Item = Ended> {
-        (0..self.updates).map(|update| {
-            let ended = self.of_update(update).map(|i| Ended {
-                episodes: self.counts[i] as u64,
-                return_sum: f64::from(self.return_sums[i]),
-            });
-            ended.sum()
-        })
     }
 }
