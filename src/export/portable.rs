@@ -107,49 +107,35 @@ pub(crate) fn policy<A: Agent>(
 ) -> Result<[Portable; 2]> {
     let nets = eval_shape((key(),), |(key,)| agent.init_nets(key))?;
     let actor = eval_shape((), |()| agent.init_actor())?;
-    let one = |nets: &A::Nets, actor, observation, key| {
-        let (action, actor, _) = agent.act(nets, actor, observation, key);
-        (action, actor)
-    };
-    let (act, greedily, of) = match batch {
-        None => (
-            lower_kept(
-                &format!("{name}_act"),
-                &trace(
-                    (&nets, &actor, observation, key()),
-                    |(nets, actor, seen, key)| one(&nets, actor, seen, key),
-                )?,
-            )?,
-            lower_kept(
-                &format!("{name}_act_greedily"),
-                &trace((&nets, &actor, observation), |(nets, actor, seen)| {
-                    agent.act_greedily(&nets, actor, seen)
-                })?,
-            )?,
-            "one observation".to_owned(),
-        ),
+    let (actor, observation, of) = match batch {
+        None => (actor, observation.clone(), "one observation".to_owned()),
         Some(n) => {
-            let (actor, observation) = (actor.stacked(n), observation.stacked(n));
-            let act = trace(
-                (&nets, &actor, &observation, key()),
-                |(nets, actor, seen, key)| {
-                    vmap((actor, seen, key.split_n(n)), |(actor, seen, key)| {
-                        one(&nets, actor, seen, key)
-                    })
-                },
-            )?;
-            let greedily = trace((&nets, &actor, &observation), |(nets, actor, seen)| {
-                vmap((actor, seen), |(actor, seen)| {
-                    agent.act_greedily(&nets, actor, seen)
-                })
-            })?;
-            (
-                lower_kept(&format!("{name}_act"), &act)?,
-                lower_kept(&format!("{name}_act_greedily"), &greedily)?,
-                format!("{n} observations"),
-            )
+            let of = format!("{n} observations");
+            (actor.stacked(n), observation.stacked(n), of)
         }
     };
+    let act = trace(
+        (&nets, &actor, &observation, key()),
+        |(nets, actor, seen, key)| {
+            let one = |(actor, seen, key)| {
+                let (action, actor, _) = agent.act(&nets, actor, seen, key);
+                (action, actor)
+            };
+            match batch {
+                None => one((actor, seen, key)),
+                Some(n) => vmap((actor, seen, key.split_n(n)), one),
+            }
+        },
+    )?;
+    let greedily = trace((&nets, &actor, &observation), |(nets, actor, seen)| {
+        let one = |(actor, seen)| agent.act_greedily(&nets, actor, seen);
+        match batch {
+            None => one((actor, seen)),
+            Some(_) => vmap((actor, seen), one),
+        }
+    })?;
+    let act = lower_kept(&format!("{name}_act"), &act)?;
+    let greedily = lower_kept(&format!("{name}_act_greedily"), &greedily)?;
     let taken = &[
         ("parameters", Parameter),
         ("actor", State),
