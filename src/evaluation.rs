@@ -89,14 +89,13 @@ pub fn play<A: Agent<Observation = Tensor>>(
     let placements = vec![Placement::Replicated; results];
     let program = Program::compile(client, "play", &traced, placements, &options)?;
 
-    let leaves = |types: Vec<(Path, TensorType)>| types.into_iter().map(|(_, ty)| ty);
     let paths = nets.leaves().into_iter();
     let expected: Vec<_> = paths.map(|(path, ty)| (path.to_string(), ty)).collect();
     let found: Vec<HostArray> = (checkpoint.part(NETS, &expected)?.into_iter())
         .cloned()
         .collect();
     let nets = program.upload(&nets, &found)?;
-    let zeros: Vec<HostArray> = leaves(actor.leaves()).map(HostArray::zeros).collect();
+    let zeros: Vec<HostArray> = actor.types().into_iter().map(HostArray::zeros).collect();
     let mut actor = program.upload(&actor, &zeros)?;
 
     // Apart from the training's seeds, whichever it has.
