@@ -94,8 +94,6 @@ pub struct LoopModule {
     pub waiting_bytes: usize,
     /// StableHLO and the types of its arguments and results.
     pub module: Module,
-    /// The arguments whose memory the program may reuse, by index.
-    pub donated: Vec<usize>,
 }
 
 /// A training that runs.

@@ -52,7 +52,6 @@ impl Training for Fake {
             threads: 1,
             waiting_bytes: 0,
             module: Module::new(text, vec![ty.clone()], vec![ty]),
-            donated: vec![0],
         }])
     }
 

@@ -45,14 +45,13 @@ impl<E: Environment<Observation = Tensor>, A: Agent<Observation = Tensor>> Train
     }
 
     fn modules(&self, replicas: usize) -> Result<Vec<LoopModule>> {
-        let lowered = self.anakin.clone().devices(replicas).trace()?.lower()?;
+        let traced = self.anakin.clone().devices(replicas).trace()?;
         Ok(vec![LoopModule {
             name: "loop",
             replicas,
             threads: 1,
             waiting_bytes: 0,
-            donated: lowered.donated(),
-            module: lowered.module,
+            module: traced.lower()?.module,
         }])
     }
 

@@ -148,27 +148,20 @@ impl<A: Agent<Observation = Tensor>> Training for SebulbaTraining<A> {
     fn modules(&self, _: usize) -> Result<Vec<LoopModule>> {
         let traced = self.trace()?;
         let shape = &self.hosts.shape;
-        let bytes = |types: &[TensorType]| types.iter().map(TensorType::bytes).sum::<usize>();
-        let modules = traced.programs().map(|program| {
-            let lowered = &program.lowered;
-            let (replicas, threads, waiting_bytes) = if program.name == "learn" {
-                // What is not the state is a trajectory of every thread, of which more may wait.
-                let module = &lowered.module;
-                let packets = bytes(&module.arguments).saturating_sub(bytes(&module.results));
-                (traced.shape().learners, 1, packets * shape.queue)
-            } else {
-                (1, shape.threads, 0)
-            };
-            LoopModule {
-                name: program.name,
-                replicas,
-                threads,
-                waiting_bytes,
-                module: lowered.module.clone(),
-                donated: lowered.donated(),
-            }
+        let [mut act, mut finish, mut learn] = traced.programs().map(|program| LoopModule {
+            name: program.name,
+            replicas: 1,
+            threads: 1,
+            waiting_bytes: 0,
+            module: program.lowered.module.clone(),
         });
-        Ok(modules.into())
+        (act.threads, finish.threads) = (shape.threads, shape.threads);
+        learn.replicas = traced.shape().learners;
+        // What is not the state is a trajectory of every thread, of which more may wait.
+        let bytes = |types: &[TensorType]| types.iter().map(TensorType::bytes).sum::<usize>();
+        let packets = bytes(&learn.module.arguments).saturating_sub(bytes(&learn.module.results));
+        learn.waiting_bytes = packets * shape.queue;
+        Ok(vec![act, finish, learn])
     }
 
     fn programs(&self, batch: Option<usize>) -> Result<Vec<Portable>> {
