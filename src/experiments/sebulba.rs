@@ -22,7 +22,7 @@ use super::recent::RecentReturns;
 use crate::evaluation::{Play, Played, play};
 use crate::export::{ArgumentKind, Portable, policy};
 use crate::sebulba::{Sebulba, compiled_environments};
-use crate::settings::{EnvironmentSettings, SebulbaSettings, Settings};
+use crate::settings::{SebulbaSettings, Settings};
 use crate::training::{CallMetrics, Ended, LoopModule, Run, Stage, Training};
 
 /// Environments on the host, for the actor threads of a run: what a batch of them is, and how one is made.
@@ -102,14 +102,9 @@ impl World for Hosts {
             .splits(shape.splits)
             .repeats(shape.repeats)
             .patience(Duration::from_secs(shape.patience as u64));
-        let frames_per_step = match &settings.environment {
-            EnvironmentSettings::Atari(game) => game.processing.action_repeat,
-            _ => 1,
-        };
         Box::new(SebulbaTraining {
             sebulba,
-            updates_per_call: shape.updates_per_call,
-            frames_per_step,
+            frames_per_step: settings.environment.frames_per_step(),
             hosts: self,
         })
     }
@@ -119,7 +114,6 @@ impl World for Hosts {
 struct SebulbaTraining<A: Agent<Observation = Tensor>> {
     sebulba: Sebulba<A>,
     hosts: Hosts,
-    updates_per_call: usize,
     frames_per_step: usize,
 }
 
@@ -223,7 +217,7 @@ impl<A: Agent<Observation = Tensor>> Training for SebulbaTraining<A> {
             restarts: 0,
             run,
             steps_per_update: (steps * self.sebulba.steps()) as u64,
-            updates: self.updates_per_call,
+            updates: self.hosts.shape.updates_per_call,
             frames_per_step: self.frames_per_step,
             recent: RecentReturns::restored(from)?,
         }))
@@ -259,7 +253,6 @@ struct TrainingRun {
     steps_per_update: u64,
     /// Of a call.
     updates: usize,
-    /// Frames of the game in an environment step; 1 where that is all there is.
     frames_per_step: usize,
     recent: RecentReturns,
 }

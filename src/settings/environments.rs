@@ -140,6 +140,15 @@ impl EnvironmentSettings {
         }
     }
 
+    /// Frames of a game in an environment step; 1 where that is all there is.
+    #[must_use]
+    pub fn frames_per_step(&self) -> usize {
+        match self {
+            Self::Atari(game) => game.processing.action_repeat,
+            _ => 1,
+        }
+    }
+
     pub(super) fn check(&self, problems: &mut Problems) {
         match self {
             Self::Cartpole(CartPole { time_limit }) | Self::Pendulum(Pendulum { time_limit }) => {
