@@ -20,7 +20,7 @@ use podracer_stdlib::returns::{PgAdvantage, Vtrace};
 
 use crate::anakin::Anakin;
 use crate::settings::{
-    self, AgentSettings, EnvironmentSettings, SebulbaSettings, Settings, UsageError,
+    self, AgentSettings, EnvironmentSettings, SebulbaSettings, ServerSettings, Settings, UsageError,
 };
 use crate::training::Training;
 
@@ -85,17 +85,10 @@ struct InDsl<E> {
 /// [`crate::settings::UsageError`] where the environment's settings do not make one, or not one in this loop.
 pub fn build(settings: &Settings) -> Result<Box<dyn Training>> {
     match (&settings.environment, &settings.sebulba) {
-        (EnvironmentSettings::Atari(env), _) => {
-            let python = servers::python("atari", &env.server)?;
-            with_agent(settings, servers::hosts(settings, python, &env.server)?)
-        }
-        (EnvironmentSettings::Envpool(env), _) => {
-            let python = servers::python("envpool", &env.server)?;
-            with_agent(settings, servers::hosts(settings, python, &env.server)?)
-        }
+        (EnvironmentSettings::Atari(env), _) => on_servers(settings, "atari", &env.server),
+        (EnvironmentSettings::Envpool(env), _) => on_servers(settings, "envpool", &env.server),
         (EnvironmentSettings::Gymnasium(env), _) => {
-            let python = servers::python(&env.packages, &env.server)?;
-            with_agent(settings, servers::hosts(settings, python, &env.server)?)
+            on_servers(settings, &env.packages, &env.server)
         }
         (EnvironmentSettings::Cartpole(env), Some(shape)) => {
             let native = NativeCartPole::new(env.time_limit);
@@ -151,6 +144,15 @@ fn on_host(settings: &Settings) -> Result<&SebulbaSettings, UsageError> {
             settings.environment.name()
         ))
     })
+}
+
+/// In environments of a set of Python packages, by what `podracer envs install` calls it.
+fn on_servers(
+    settings: &Settings,
+    packages: &str,
+    server: &ServerSettings,
+) -> Result<Box<dyn Training>> {
+    with_agent(settings, servers::hosts(settings, packages, server)?)
 }
 
 fn in_dsl<E: Environment<Observation = Tensor>>(

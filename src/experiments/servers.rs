@@ -1,6 +1,5 @@
 //! Environments that servers have, as what an agent learns in.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -11,16 +10,13 @@ use super::on_host;
 use super::sebulba::Hosts;
 use crate::settings::{ServerSettings, Settings};
 
-/// Which packages a server has, by what `podracer envs install` calls them, and the interpreter.
-pub fn python(packages: &str, server: &ServerSettings) -> Result<PathBuf> {
-    if server.python.is_empty() {
-        return Ok(podracer_plugins::package_set(packages)?.find()?);
-    }
-    Ok(server.python.clone().into())
-}
-
-/// The batches of `[environment]`. A server of one environment is asked what it shows and takes.
-pub fn hosts(settings: &Settings, python: PathBuf, server: &ServerSettings) -> Result<Hosts> {
+/// The batches of `[environment]`, by an interpreter that has these packages. A server of one environment is asked what it
+/// shows and takes.
+pub fn hosts(settings: &Settings, packages: &str, server: &ServerSettings) -> Result<Hosts> {
+    let python = match &server.python[..] {
+        "" => podracer_plugins::package_set(packages)?.find()?,
+        python => python.into(),
+    };
     let shape = on_host(settings)?;
     let environments = shape.environments;
     let seconds = |seconds: usize| Duration::from_secs(seconds as u64);
