@@ -51,11 +51,11 @@ impl RecentReturns {
     pub fn with(&mut self, ended: impl IntoIterator<Item = Ended>) -> Ended {
         self.0
             .extend(ended.into_iter().filter(|group| group.episodes > 0));
-        let mut kept: Ended = self.0.iter().copied().sum();
+        let mut kept: u64 = self.0.iter().map(|group| group.episodes).sum();
         while let Some(oldest) = self.0.front()
-            && kept.episodes - oldest.episodes >= Self::WANTED
+            && kept - oldest.episodes >= Self::WANTED
         {
-            kept.episodes -= oldest.episodes;
+            kept -= oldest.episodes;
             self.0.pop_front();
         }
         self.0.iter().copied().sum()
