@@ -54,9 +54,10 @@ pub(super) fn listen(flag: &'static AtomicBool) -> Result<()> {
             return say("stopping after this call; once more to stop at once");
         }
         let left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
-        let stopped = ["stopped", &left].map(str::to_owned);
-        let stopped = stopped.iter().filter(|part| !part.is_empty());
-        say(&stopped.map(String::as_str).collect::<Vec<_>>().join("; "));
+        match &left[..] {
+            "" => say("stopped"),
+            left => say(&format!("stopped; {left}")),
+        }
         end_children();
         exit(i32::from(INTERRUPTED));
     })
