@@ -158,7 +158,7 @@ pub(super) struct Outcome {
     pub(super) first_call_seconds: Option<f64>,
     /// The steady state: without the first call, where there is another.
     pub(super) env_steps_per_second: Option<f64>,
-    /// Over the last (at most 100) completed episodes of the training.
+    /// Over the last completed episodes of the training, 100 or more once there are as many.
     pub(super) mean_return: Option<f64>,
     pub(super) mean_return_episodes: u64,
     pub(super) evaluation: BTreeMap<String, f64>,
