@@ -7,7 +7,7 @@ use podracer_runtime::{Collective, CompileOptions, OptionValue, RuntimeError, To
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
-use super::format::{bytes as bytes_of, plural};
+use super::format::{bytes, plural};
 use super::target::Target;
 use super::{Build, Console};
 use crate::settings::{Overrides, Settings, load};
@@ -198,44 +198,34 @@ fn sum(memory: &podracer_runtime::MemoryStats) -> i64 {
 }
 
 fn describe(report: &Report) -> String {
-    let mut lines = vec![("devices", report.devices.to_string())];
-    if let Some(Split { actors, learners }) = &report.split {
-        lines.push(("actors", list(actors)));
-        lines.push(("learners", list(learners)));
-    }
-    lines.push(("environments", report.environments.to_string()));
-    lines.push(("modules", report.modules.to_string()));
     let mut text = format!("{} on {}\n", report.experiment, report.target);
-    let mut add = |lines: Vec<(&str, String)>| {
-        for (name, value) in lines {
-            text += &format!("  {name:<15} {value}\n");
-        }
-    };
-    add(lines);
+    let mut add = |name: &str, value: String| text += &format!("  {name:<15} {value}\n");
+    add("devices", report.devices.to_string());
+    if let Some(Split { actors, learners }) = &report.split {
+        add("actors", list(actors));
+        add("learners", list(learners));
+    }
+    add("environments", report.environments.to_string());
+    add("modules", report.modules.to_string());
+    let several = report.one.is_none();
+    let each = |number: i64| format!("{} per device", bytes(u64::try_from(number).unwrap_or(0)));
     for program in report.one.iter().chain(&report.programs) {
-        if report.one.is_none() {
+        if several {
             let devices = plural(program.replicas, "device");
-            add(vec![(program.program, format!("on {devices} at once"))]);
+            add(program.program, format!("on {devices} at once"));
         }
-        let size = |bytes: i64| bytes_of(u64::try_from(bytes).unwrap_or(0));
-        let mut lines = vec![
-            ("host transfers", program.host_transfers.to_string()),
-            ("while loops", program.while_loops.to_string()),
-            ("fusions", program.fusions.to_string()),
-            ("donated inputs", program.donated_inputs.to_string()),
-            (
-                "peak memory",
-                format!("{} per device", size(program.peak_bytes)),
-            ),
-            ("compile time", format!("{:.2} s", program.compile_seconds)),
-        ];
-        if report.one.is_none() {
-            let all = format!("{} per device", size(program.bytes_per_device));
-            lines.insert(5, ("of all threads", all));
+        add("host transfers", program.host_transfers.to_string());
+        add("while loops", program.while_loops.to_string());
+        add("fusions", program.fusions.to_string());
+        add("donated inputs", program.donated_inputs.to_string());
+        add("peak memory", each(program.peak_bytes));
+        if several {
+            add("of all threads", each(program.bytes_per_device));
         }
-        let collectives = program.collectives.iter();
-        lines.extend(collectives.map(|one| (one.opcode.as_str(), one.to_string())));
-        add(lines);
+        add("compile time", format!("{:.2} s", program.compile_seconds));
+        for one in &program.collectives {
+            add(&one.opcode, one.to_string());
+        }
     }
     text
 }
@@ -254,8 +244,8 @@ fn explain(error: RuntimeError, target: &str) -> anyhow::Error {
         Some((needed, available)) => anyhow!(
             "out of memory: the program needs {} ({needed} bytes) on each device and {target} has {} ({available} bytes): lower \
              anakin.environments or anakin.unroll, or take more devices",
-            bytes_of(needed),
-            bytes_of(available)
+            bytes(needed),
+            bytes(available)
         ),
         None => error.into(),
     }
