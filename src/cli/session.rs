@@ -298,19 +298,21 @@ impl Session {
     }
 
     fn checkpoint(&mut self, run: &mut dyn Run, counters: Counters) -> Result<()> {
-        let checkpoint = run.checkpoint().with_context(|| {
-            let updates = counters.updates;
-            format!(
-                "no checkpoint after {updates} updates; {}",
-                self.directory.way_back()
-            )
-        })?;
         let Ready {
             settings, recorded, ..
         } = &self.ready;
-        self.directory
-            .write_checkpoint(checkpoint, settings, recorded, counters)?;
-        signals::leaves(self.directory.way_back());
+        let directory = &mut self.directory;
+        let written = run.checkpoint().and_then(|checkpoint| {
+            directory.write_checkpoint(checkpoint, settings, recorded, counters)
+        });
+        written.with_context(|| {
+            let updates = counters.updates;
+            format!(
+                "no checkpoint after {updates} updates; {}",
+                directory.way_back()
+            )
+        })?;
+        signals::leaves(directory.way_back());
         Ok(())
     }
 }
