@@ -227,6 +227,19 @@ impl Session {
         if self.directory.checkpointed() != Some(tally.counters.updates) {
             self.checkpoint(&mut *run, tally.counters)?;
         }
+        self.conclude(&mut *run, &tally, times, resumed, console)
+    }
+
+    /// Leaves behind what came of it, and says so. Gives the exit code.
+    fn conclude(
+        self,
+        run: &mut dyn Run,
+        tally: &Tally,
+        times: Vec<(String, f64)>,
+        resumed: Option<u64>,
+        console: &mut Console<'_>,
+    ) -> Result<u8> {
+        let plan = self.ready.settings.plan();
         let interrupted = tally.counters.calls < plan.calls;
         let evaluation = if interrupted {
             Vec::new()
