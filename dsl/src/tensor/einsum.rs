@@ -1,6 +1,6 @@
 //! Einstein's summation convention.
 
-use super::{Tensor, dot_general, fail, poison};
+use super::{Tensor, dot_general, fail};
 use podracer_compiler::{DType, TensorType};
 
 /// Products summed over axes, by letters: `einsum("bij,bjk->bik", &[x, y])`. Each operand's axes are named by letters. Axes
@@ -20,29 +20,23 @@ use podracer_compiler::{DType, TensorType};
 /// twice, or one that no operand has; operands of different dtypes.
 #[track_caller]
 pub fn einsum(subscripts: &str, operands: &[Tensor]) -> Tensor {
-    let guess = || {
-        operands
-            .first()
-            .map_or(TensorType::scalar(DType::F32), |x| x.ty())
-    };
     let (letters, result) = match parse(subscripts, operands) {
         Ok(parsed) => parsed,
-        Err(message) => return fail("einsum", message, operands, guess()),
+        Err(message) => {
+            let guess = operands.first().map(|x| x.ty());
+            let guess = guess.unwrap_or(TensorType::scalar(DType::F32));
+            return fail("einsum", message, operands, guess);
+        }
     };
-    // Loops, not closures: an operation knows the line that it was called from.
-    let mut product: Option<Term> = None;
-    for (position, &x) in operands.iter().enumerate() {
-        let next = diagonal(x, letters[position].clone());
+    // There is a first operand, as there are letters. A loop, not closures: an operation knows the line that it was called
+    // from.
+    let mut product = diagonal(operands[0], letters[0].clone());
+    for position in 1..operands.len() {
+        let next = diagonal(operands[position], letters[position].clone());
         let later = letters[position + 1..].concat();
         let wanted = |letter: &char| result.contains(letter) || later.contains(letter);
-        product = Some(match product {
-            None => next,
-            Some(product) => multiply(product, next, wanted),
-        });
+        product = multiply(product, next, wanted);
     }
-    let Some(product) = product else {
-        return poison(guess());
-    };
     let (product, names) = sum_out(product, |letter| result.contains(letter));
     let place = |letter: &char| names.iter().position(|name| name == letter);
     product.permute(result.iter().filter_map(place).collect::<Vec<usize>>())
