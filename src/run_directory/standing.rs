@@ -110,8 +110,7 @@ impl Standing {
             .into());
         }
         let count = |settings: &BTreeMap<String, &Value>, key: &str| {
-            let list = settings.get(key).and_then(|value| value.as_array());
-            list.map(Vec::len)
+            Some(settings.get(key)?.as_array()?.len())
         };
         let actors = [&before, &now].map(|settings| count(settings, "sebulba.actors"));
         if actors[0] != actors[1] {
