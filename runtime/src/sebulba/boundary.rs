@@ -66,7 +66,7 @@ const LENGTHS: &str = "lengths";
 const ENVIRONMENT: &str = "environment";
 
 /// How the parts of an actor thread are called in a checkpoint.
-fn part(thread: usize, what: &str) -> String {
+pub(super) fn part(thread: usize, what: &str) -> String {
     format!("actors[{thread}].{what}")
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use podracer_dsl::prelude::TensorType;
 
-use super::boundary::Boundary;
+use super::boundary::{Boundary, part};
 use super::parameters::Version;
 use super::{Schedule, SebulbaError, SebulbaLoop, SebulbaOptions};
 use crate::tree::DeviceArray;
@@ -94,7 +94,12 @@ impl Restored {
             Ok(Version { number, leaves })
         });
         let threads = programs.shape.threads;
-        if (checkpoint.arrays.keys()).any(|name| name.starts_with(&format!("actors[{threads}]."))) {
+        let beyond = part(threads, "");
+        if checkpoint
+            .arrays
+            .keys()
+            .any(|name| name.starts_with(&beyond))
+        {
             let problem = format!("it has the environments of more than {threads} actor thread(s)");
             return Err(CheckpointError::Misfit(problem).into());
         }
@@ -103,7 +108,7 @@ impl Restored {
             let spec = &programs.environments;
             Boundary::read(checkpoint, thread, &carried, spec).map(Some)
         };
-        let boundaries = (0..programs.shape.threads).map(boundary);
+        let boundaries = (0..threads).map(boundary);
         Ok(Restored {
             seed: checkpoint.array(SEED)?.item()?,
             updates,
