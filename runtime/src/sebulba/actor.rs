@@ -218,18 +218,13 @@ impl Actor {
     /// Puts the last step on the device: the last arguments of `act`.
     fn upload(&self, memory: &mut StepMemory) -> Result<Vec<Buffer>, ThreadFailure> {
         let act = &self.programs.act;
-        let leaves = act.arguments().len() - self.programs.nets - self.state_leaves();
-        let first = act.arguments().len() - leaves;
+        // Behind the networks and all results but the actions.
+        let first = self.programs.nets + act.results().len() - 1;
         let uploaded = memory
             .leaves()
             .enumerate()
             .map(|(i, bytes)| act.upload_bytes(0, first + i, bytes));
         Ok(uploaded.collect::<Result<_, _>>()?)
-    }
-
-    /// All results of `act` but the actions.
-    fn state_leaves(&self) -> usize {
-        self.programs.act.results().len() - 1
     }
 }
 
