@@ -146,8 +146,14 @@ fn a_run_goes_on_whose_servers_are_killed() {
             self::servers(&run).len() >= 2 && self::servers(&run) != servers
         });
     }
-    wait_for("an update", || {
-        fs::metadata(&metrics).is_ok_and(|file| file.len() > written)
+    // A restart is counted when the trajectory is acted that it fell into.
+    wait_for("the last restart among the metrics", || {
+        let lines = fs::read_to_string(&metrics).unwrap_or_default();
+        let lines = lines
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok());
+        let counted = lines.filter_map(|line: Value| line["environment_restarts"].as_f64());
+        counted.sum::<f64>() >= kills as f64
     });
     let left = servers(&run);
     send("INT", run.id());
