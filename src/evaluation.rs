@@ -111,11 +111,10 @@ pub fn play<A: Agent<Observation = Tensor>>(
     let mut played = Vec::with_capacity(play.episodes);
     let mut draws = podracer_envs::host::Random::from_state(seed);
     while left.iter().any(|&left| left > 0) && !interrupt.load(Ordering::Relaxed) {
-        let words = draws.bits();
         let arrays = [
             HostArray::new(spec.observation_type(), memory.observation().to_vec())?,
             HostArray::from_slice([n], &done)?,
-            HostArray::from_slice([2], &[(words >> 32) as u32, words as u32])?,
+            HostArray::key(draws.bits()),
         ];
         let seen = program.upload(&seen, &arrays)?;
         let (action, next) = program.run((&nets, actor, seen))?.split();

@@ -218,7 +218,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinProgram<R, S, M, E> {
     /// # Errors
     /// [`RuntimeError::Xla`].
     pub fn init(&self, seed: u64) -> Result<AnakinState<R, S>, RuntimeError> {
-        let bits = HostArray::from_slice([2], &[(seed >> 32) as u32, seed as u32])?;
+        let bits = HostArray::key(seed);
         let bits = self.init.upload(&u32_spec([2]), &[bits])?;
         Ok(self.init.run((bits,))?)
     }

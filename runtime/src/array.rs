@@ -113,6 +113,16 @@ impl HostArray {
         }
     }
 
+    /// The words of the key that a seed makes, the high one first: u32 `[2]`.
+    #[must_use]
+    pub fn key(seed: u64) -> Self {
+        let words = [(seed >> 32) as u32, seed as u32];
+        Self {
+            ty: TensorType::new(DType::U32, [2]),
+            bytes: words.map(u32::to_le_bytes).concat(),
+        }
+    }
+
     /// All bits zero: 0, 0.0 or false.
     #[must_use]
     pub fn zeros(ty: TensorType) -> Self {

@@ -99,10 +99,8 @@ impl HostEnvironment for CompiledEnvironments {
         self.expect_rest()?;
         step.check(&self.spec)?;
         let failed = |error: RuntimeError| HostError::failed(error);
-        let key = [(seed >> 32) as u32, seed as u32]
-            .map(u32::to_le_bytes)
-            .concat();
-        let key = self.begin.upload_bytes(0, 0, &key).map_err(failed)?;
+        let key = HostArray::key(seed);
+        let key = self.begin.upload(0, 0, &key).map_err(failed)?;
         let first = HostArray::scalar(first as i32);
         let first = self.begin.upload(0, 1, &first).map_err(failed)?;
         let mut results = run(&self.begin, vec![key.into(), first.into()])?;

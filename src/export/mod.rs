@@ -93,7 +93,7 @@ fn initial(programs: &[Portable], client: &Client, seed: u64) -> Result<Vec<(Str
     let init = programs.iter().find(|program| program.name == "init");
     let init = init.context("there is no program `init`, which the first parameters come from")?;
     let compiled = ExportedProgram::compile(client, "init", &init.manifest(), init.text(), &[])?;
-    let key = HostArray::from_slice([2], &[(seed >> 32) as u32, seed as u32])?;
+    let key = HostArray::key(seed);
     let state = compiled.run(&BTreeMap::from([("key".to_owned(), key)]))?;
     let nets = |(name, array): (String, HostArray)| {
         let name = name.strip_prefix("state.replicated.nets.")?;

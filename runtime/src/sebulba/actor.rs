@@ -91,9 +91,8 @@ impl Actor {
     fn begin(&mut self, seat: &Seat) -> Result<(u64, Acting), ThreadFailure> {
         let environments = self.environment.spec().environments;
         let first = self.index * environments;
-        let key = HostArray::from_slice([2], &[(self.seed >> 32) as u32, self.seed as u32])?;
         let start = &self.programs.start;
-        let key = start.upload(0, 0, &key)?;
+        let key = start.upload(0, 0, &HostArray::key(self.seed))?;
         let index = start.upload(0, 1, &HostArray::scalar(first as i32))?;
         let mut state = only(start.execute(vec![vec![key.into(), index.into()]])?);
         let mut memory = StepMemory::new(self.environment.spec());

@@ -49,7 +49,7 @@ impl Restored {
         seed: u64,
     ) -> Result<Self, RuntimeError> {
         let init = init.expect("a run that begins with a seed has the program for it");
-        let key = HostArray::from_slice([2], &[(seed >> 32) as u32, seed as u32])?;
+        let key = HostArray::key(seed);
         let keys = (0..programs.shape.learners)
             .map(|replica| Ok(vec![init.upload(replica, 0, &key)?.into()]));
         Ok(Restored {
