@@ -10,6 +10,9 @@ use sha2::{Digest, Sha256};
 use crate::files::write_whole;
 use crate::settings::UsageError;
 
+/// The name of such a file in a run directory, and in an export.
+pub const FILE: &str = "parameters.safetensors";
+
 /// Writes arrays as safetensors, with key paths as names: the whole file, or none.
 ///
 /// # Errors

@@ -23,7 +23,7 @@ pub(super) fn export(
     let programs = build(&settings)?.programs(batch.map(NonZero::get))?;
     let client;
     let parameters = match run {
-        Some(run) => Parameters::Trained(parameters::read(&run.join("parameters.safetensors"))?),
+        Some(run) => Parameters::Trained(parameters::read(&run.join(parameters::FILE))?),
         None => {
             let seed = settings.train.seed;
             console.say(&format!(

@@ -18,6 +18,7 @@ use toml::Value;
 use super::format::count;
 use super::{Console, FAILURE, INTERRUPTED, signals};
 use crate::files::write_whole;
+use crate::run_directory::METRICS;
 use crate::settings::{Overrides, Settings, UsageError, load, parse_sets};
 
 /// What to try, and for how long.
@@ -235,7 +236,7 @@ fn trial(
 
 /// Lets a trial make its first call and train for `seconds` more, and asks it to stop.
 fn watch(child: &mut Child, folder: &Path, seconds: f64, interrupt: &AtomicBool) -> Result<()> {
-    let metrics = folder.join("metrics.jsonl");
+    let metrics = folder.join(METRICS);
     let (started, mut first) = (Instant::now(), None);
     loop {
         if child.try_wait()?.is_some() {

@@ -12,7 +12,7 @@ use podracer_runtime::{
 };
 
 use super::manifest::FORMAT;
-use super::{MANIFEST, Manifest, PARAMETERS, ProgramManifest};
+use super::{MANIFEST, Manifest, ProgramManifest};
 use crate::parameters;
 use crate::settings::UsageError;
 
@@ -63,7 +63,7 @@ impl Export {
             path.display(),
             manifest.format
         );
-        let parameters = parameters::read(&folder.join(PARAMETERS))?;
+        let parameters = parameters::read(&folder.join(parameters::FILE))?;
         manifest.check_parameters(&parameters)?;
         Ok(Export {
             folder,

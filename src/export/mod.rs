@@ -33,7 +33,6 @@ pub use portable::Portable;
 pub(crate) use portable::policy;
 
 const MANIFEST: &str = "manifest.json";
-const PARAMETERS: &str = "parameters.safetensors";
 
 /// Runs the programs in Python.
 const LOADER: &str = include_str!("load.py");
@@ -81,7 +80,7 @@ pub fn write(
         let file = &manifest.programs[program.name].file;
         write_whole(&folder.join(file), program.text().as_bytes())?;
     }
-    parameters::save(&parameters, &folder.join(PARAMETERS))?;
+    parameters::save(&parameters, &folder.join(parameters::FILE))?;
     write_whole(&folder.join("load.py"), LOADER.as_bytes())?;
     let text = serde_json::to_string_pretty(&manifest)? + "\n";
     write_whole(&folder.join(MANIFEST), text.as_bytes())?;

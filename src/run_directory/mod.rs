@@ -32,7 +32,7 @@ use metrics::Metrics;
 use podracer_runtime::{Checkpoint, CheckpointError, Checkpoints, Found, HostArray};
 
 const CONFIG: &str = "config.toml";
-const METRICS: &str = "metrics.jsonl";
+pub(crate) const METRICS: &str = "metrics.jsonl";
 const CHECKPOINTS: &str = "checkpoints";
 
 /// The folder of a run under way.
@@ -218,7 +218,7 @@ impl RunDirectory {
     /// # Errors
     /// Where the folder cannot be written, or two parameters share a name.
     pub fn write_parameters(&self, parameters: &[(String, HostArray)]) -> Result<()> {
-        parameters::save(parameters, &self.path.join("parameters.safetensors"))
+        parameters::save(parameters, &self.path.join(parameters::FILE))
     }
 
     /// Writes `result.json`.
