@@ -40,7 +40,7 @@ use podracer_runtime::{Client, ClientOptions, Plugin};
 use tracing_subscriber::EnvFilter;
 
 use crate::evaluation::Play;
-use crate::settings::{Devices, Overrides, Settings, UsageError};
+use crate::settings::{Overrides, Settings, UsageError};
 use crate::training::Training;
 
 pub use console::Console;
@@ -262,11 +262,7 @@ fn open(settings: &Settings) -> Result<Client> {
     let plugin = Plugin::load(&settings.train.platform)?;
     // Where actors and learners are on different devices, a CPU has as many as are named.
     let named = settings.sebulba.as_ref().map_or(0, |sebulba| {
-        let devices = match &settings.train.devices {
-            Devices::All => 0,
-            Devices::Count(count) => *count,
-            Devices::List(list) => list.iter().map(|index| index + 1).max().unwrap_or(0),
-        };
+        let devices = settings.train.devices.named();
         devices.max(sebulba.devices_named())
     });
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);

@@ -69,6 +69,16 @@ impl Devices {
         }
     }
 
+    /// How many devices there must be for those that are named; 0 where none is.
+    #[must_use]
+    pub fn named(&self) -> usize {
+        match self {
+            Self::All => 0,
+            Self::Count(count) => *count,
+            Self::List(indices) => up_to(indices),
+        }
+    }
+
     /// The indices, where `available` devices exist.
     ///
     /// # Errors
@@ -108,6 +118,12 @@ impl Devices {
         }
         Ok(indices)
     }
+}
+
+/// How many devices there must be for these indices.
+pub(super) fn up_to<'a>(indices: impl IntoIterator<Item = &'a usize>) -> usize {
+    let counts = indices.into_iter().map(|&index| index.saturating_add(1));
+    counts.max().unwrap_or(0)
 }
 
 impl Serialize for Devices {

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::UsageError;
+use super::devices::up_to;
 use super::problems::Problems;
 
 /// Who acts, who learns, and how much at a time.
@@ -69,11 +70,7 @@ impl SebulbaSettings {
     /// How many devices a client must have for those that are named; 0 where none is.
     #[must_use]
     pub fn devices_named(&self) -> usize {
-        let named = self.actors.iter().chain(&self.learners);
-        named
-            .map(|&index| index.saturating_add(1))
-            .max()
-            .unwrap_or(0)
+        up_to(self.actors.iter().chain(&self.learners))
     }
 
     /// Decides who acts and who learns: those that are named, and by the rule where none is. `devices` are those of the
