@@ -56,7 +56,7 @@ struct Program {
     donated_inputs: usize,
     /// Bytes of results in the memory of donated arguments, per device.
     aliased_bytes: i64,
-    /// The most memory in use at one time, per device.
+    /// The most memory in use at one time, per device; what is taken at least, where the plugin does not say.
     peak_bytes: i64,
     /// Of all threads that run it on the same device, with what waits there.
     bytes_per_device: i64,
@@ -147,7 +147,7 @@ fn compiled(
     let peak_bytes = if memory.peak > 0 {
         memory.peak
     } else {
-        sum(&memory)
+        memory.arguments + memory.beside_arguments()
     };
     Ok(Program {
         program: module.name,
@@ -190,11 +190,6 @@ fn spread(settings: &mut Settings, devices: usize, console: &mut Console<'_>) {
             "{name} = {asked} does not divide over {over} devices: checking {spread}"
         ));
     }
-}
-
-/// What the program occupies at least, where the plugin does not say how much it is at most.
-fn sum(memory: &podracer_runtime::MemoryStats) -> i64 {
-    memory.arguments + memory.outputs - memory.aliased + memory.temporary
 }
 
 fn describe(report: &Report) -> String {

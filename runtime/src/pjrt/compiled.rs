@@ -49,6 +49,14 @@ pub struct MemoryStats {
     pub peak: i64,
 }
 
+impl MemoryStats {
+    /// What a run takes at least beside its arguments: the results that reuse none of their memory, and intermediate values.
+    #[must_use]
+    pub fn beside_arguments(&self) -> i64 {
+        self.temporary + (self.outputs - self.aliased).max(0)
+    }
+}
+
 impl Compiled {
     /// # Safety
     /// `raw` is null or an executable of this plugin that nobody else frees, and `made_by` is what it was made by.
