@@ -102,15 +102,11 @@ pub fn play<A: Agent<Observation = Tensor>>(
     let seed = play.seed ^ u64::from_le_bytes(*b"evaluate");
     let mut memory = StepMemory::new(&spec);
     environments.reset(seed, 0, &mut memory.step())?;
-    let mut left: Vec<usize> = (0..n)
-        .map(|i| play.episodes / n + usize::from(i < play.episodes % n))
-        .collect();
+    let mut record = Record::new(play.episodes, n);
     // Before the first step every agent begins an episode.
     let mut done = vec![true; n];
-    let mut running = vec![Played::default(); n];
-    let mut played = Vec::with_capacity(play.episodes);
     let mut draws = podracer_envs::host::Random::from_state(seed);
-    while left.iter().any(|&left| left > 0) && !interrupt.load(Ordering::Relaxed) {
+    while record.is_wanting() && !interrupt.load(Ordering::Relaxed) {
         let arrays = [
             HostArray::new(spec.observation_type(), memory.observation().to_vec())?,
             HostArray::from_slice([n], &done)?,
@@ -120,19 +116,47 @@ pub fn play<A: Agent<Observation = Tensor>>(
         let (action, next) = program.run((&nets, actor, seen))?.split();
         actor = next;
         environments.step(action.to_host()?.bytes(), &mut memory.step())?;
-        for i in 0..n {
-            running[i].episode_return += memory.reward()[i];
-            running[i].length += 1;
-            let (terminated, truncated) = memory.ended(i);
-            done[i] = terminated || truncated;
-            if done[i] {
-                let episode = std::mem::take(&mut running[i]);
-                if left[i] > 0 {
-                    left[i] -= 1;
-                    played.push(episode);
-                }
-            }
+        done = (0..n).map(|i| record.step(&memory, i)).collect();
+    }
+    Ok(record.played)
+}
+
+/// The episodes of a batch.
+struct Record {
+    /// How many more of each environment count.
+    left: Vec<usize>,
+    running: Vec<Played>,
+    played: Vec<Played>,
+}
+
+impl Record {
+    fn new(episodes: usize, n: usize) -> Self {
+        Record {
+            left: (0..n)
+                .map(|i| episodes / n + usize::from(i < episodes % n))
+                .collect(),
+            running: vec![Played::default(); n],
+            played: Vec::with_capacity(episodes),
         }
     }
-    Ok(played)
+
+    fn is_wanting(&self) -> bool {
+        self.left.iter().any(|&left| left > 0)
+    }
+
+    /// Adds the last step of an environment, and says whether it ended an episode.
+    fn step(&mut self, memory: &StepMemory, i: usize) -> bool {
+        self.running[i].episode_return += memory.reward()[i];
+        self.running[i].length += 1;
+        let (terminated, truncated) = memory.ended(i);
+        let done = terminated || truncated;
+        if done {
+            let episode = std::mem::take(&mut self.running[i]);
+            if self.left[i] > 0 {
+                self.left[i] -= 1;
+                self.played.push(episode);
+            }
+        }
+        done
+    }
 }
