@@ -24,6 +24,7 @@ pub mod evaluation;
 pub mod experiments;
 pub mod export;
 mod files;
+mod format;
 pub mod parameters;
 pub mod run_directory;
 pub mod sebulba;

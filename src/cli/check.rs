@@ -7,9 +7,9 @@ use podracer_runtime::{Collective, CompileOptions, OptionValue, RuntimeError, To
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
-use super::format::{bytes, plural};
 use super::target::Target;
 use super::{Build, Console};
+use crate::format::{bytes, plural};
 use crate::settings::{Overrides, Settings, load};
 use crate::training::LoopModule;
 

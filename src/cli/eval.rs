@@ -6,10 +6,10 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use super::format::plural;
 use super::session::Reopened;
 use super::{Build, Console, INTERRUPTED};
 use crate::evaluation::{Play, Played};
+use crate::format::plural;
 use crate::settings::Overrides;
 
 /// What came of it: the last line of `--json`.

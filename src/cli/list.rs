@@ -3,8 +3,8 @@
 use anyhow::Result;
 
 use super::Console;
-use super::format::count;
 use crate::experiments::BUILT_IN;
+use crate::format::count;
 use crate::settings::{Overrides, load};
 
 pub(super) fn list(console: &mut Console<'_>) -> Result<u8> {

@@ -13,7 +13,6 @@ mod emit;
 mod envs;
 mod eval;
 mod export;
-mod format;
 mod list;
 mod opt;
 mod plugins;
@@ -44,7 +43,6 @@ use crate::settings::{Overrides, Settings, UsageError};
 use crate::training::Training;
 
 pub use console::Console;
-pub(crate) use format::count;
 
 use arguments::{Arguments, Command, EnvsCommand, PluginsCommand};
 use console::OutputError;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::Console;
-use super::format::count;
+use crate::format::count;
 
 /// Lines where there is no terminal: a file of 10,000 of them helps nobody.
 const LINES: u64 = 10;

@@ -1,7 +1,7 @@
 //! What a training says at its end: the learning curve in text, and a few lines.
 
-use super::format::{count, plural};
 use super::session::Outcome;
+use crate::format::{count, plural};
 use crate::run_directory::Point;
 
 const ROWS: usize = 8;

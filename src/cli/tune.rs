@@ -15,9 +15,9 @@ use serde::Serialize;
 use serde_json::Value as Json;
 use toml::Value;
 
-use super::format::count;
 use super::{Console, FAILURE, INTERRUPTED, signals};
 use crate::files::write_whole;
+use crate::format::count;
 use crate::run_directory::METRICS;
 use crate::settings::{Overrides, Settings, UsageError, load, parse_sets};
 

@@ -43,7 +43,7 @@ fn draw(
         .configure_mesh()
         .x_desc("environment steps")
         .y_desc("mean return, last 100 episodes or more")
-        .x_label_formatter(&|steps| crate::cli::count(*steps))
+        .x_label_formatter(&|steps| crate::format::count(*steps))
         .draw()?;
     chart.draw_series(LineSeries::new(points, LINE))?;
     area.present()?;

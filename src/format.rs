@@ -18,7 +18,7 @@ pub(crate) fn count(value: f64) -> String {
 }
 
 /// `1610612736` as `1.50 GiB`.
-pub(super) fn bytes(value: u64) -> String {
+pub(crate) fn bytes(value: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     let mut scaled = value as f64;
     let mut unit = None;
@@ -36,7 +36,7 @@ pub(super) fn bytes(value: u64) -> String {
 }
 
 /// `1 device`, `2 devices`.
-pub(super) fn plural(number: usize, what: &str) -> String {
+pub(crate) fn plural(number: usize, what: &str) -> String {
     let s = if number == 1 { "" } else { "s" };
     format!("{number} {what}{s}")
 }
