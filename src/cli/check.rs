@@ -98,7 +98,7 @@ pub(super) fn check(
     let mut programs = Vec::new();
     for module in training.modules(devices)? {
         let program = compiled(&topology, &module, &xla)
-            .map_err(|error| explain(error, target))
+            .map_err(|error| explain(error, target, &settings))
             .with_context(|| format!("cannot compile {} for {target}", settings.experiment))?;
         programs.push(program);
     }
@@ -231,9 +231,15 @@ fn list(devices: &[usize]) -> String {
 }
 
 /// XLA's page about a program that is too large, as the two numbers that matter.
-fn explain(error: RuntimeError, target: &str) -> anyhow::Error {
-    let RuntimeError::Xla { message, .. } = &error else {
-        return error.into();
+fn explain(error: RuntimeError, target: &str, settings: &Settings) -> anyhow::Error {
+    let message = match &error {
+        RuntimeError::Xla { message, .. } => message,
+        RuntimeError::Options(_) if settings.sebulba.is_some() => {
+            return anyhow!(
+                "{error}; --set sebulba.actors=[...] --set sebulba.learners=[...] says which devices do what"
+            );
+        }
+        _ => return error.into(),
     };
     match memory_numbers(message) {
         Some((needed, available)) => anyhow!(

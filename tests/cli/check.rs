@@ -46,7 +46,8 @@ fn actors_and_learners_are_compiled_for_a_machine_that_is_not_there() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(
-        said.contains("6 of the 8 devices of v5e:2x4 cannot reduce among themselves"),
+        said.contains("6 of the 8 devices of v5e:2x4 cannot reduce among themselves")
+            && said.contains("--set sebulba.learners=[...] says which devices do what"),
         "{said}"
     );
 }
