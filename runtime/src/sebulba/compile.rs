@@ -19,7 +19,8 @@ pub(super) struct Programs {
     pub(super) actors: Vec<Arc<ActorPrograms>>,
 }
 
-/// Compiles them, side by side: XLA compiles each program on one thread for the most part.
+/// Compiles them: the learner's and those of one actor device after another, side by side, as XLA compiles each program on
+/// one thread for the most part.
 pub(super) fn compile(
     programs: &SebulbaLoop,
     client: &Client,
