@@ -146,6 +146,10 @@ impl Record {
 
     /// Adds the last step of an environment, and says whether it ended an episode.
     fn step(&mut self, memory: &StepMemory, i: usize) -> bool {
+        if memory.skipped(i) {
+            // What was remembered in it is of no episode.
+            return true;
+        }
         self.running[i].episode_return += memory.reward()[i];
         self.running[i].length += 1;
         let (terminated, truncated) = memory.ended(i);

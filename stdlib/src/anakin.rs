@@ -260,6 +260,7 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> AgentLoop<E, A> {
             reward: steps.reward,
             terminated: steps.terminated,
             truncated: steps.truncated,
+            skipped: Vec::new(),
             next_observation: steps.next_observation,
             last_observation,
             output: steps.output,

@@ -278,12 +278,14 @@ impl<A: Agent<Observation = Tensor>> ActorLearner<A> {
                     outputs
                 }
             };
+            let skipped = (self.environments.skips).then(|| terminated & truncated);
             let trajectory = Trajectory {
                 observation,
                 action,
                 reward,
                 terminated,
                 truncated,
+                skipped: skipped.into_iter().collect(),
                 next_observation,
                 last_observation: packet.last_observation,
                 output,
@@ -410,6 +412,7 @@ impl<E: Environment<Observation = Tensor>> HostLoop<E> {
             observation: self.environment.observation_space(),
             action: self.environment.action_space(),
             truncates: self.environment.truncates(),
+            skips: false,
         }
     }
 

@@ -93,6 +93,7 @@ fn check_ppo(action: &Space) {
             drawn: stack(&columns, 1).reshape([2, STEPS / 2, 3]),
             advantage_mean: full([2], 0.1).astype(F64),
             advantage_std: full([2], 0.7).astype(F64),
+            weights: vec![],
         };
         value_and_grad(nets, |nets| agent.loss(nets, &batch, scalar(1)).0)
     });

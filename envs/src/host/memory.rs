@@ -13,7 +13,7 @@ pub struct HostStep<'a> {
     pub reward: &'a mut [f32],
     /// 0 or 1, `[N]`: the episode ended by itself.
     pub terminated: &'a mut [u8],
-    /// 0 or 1, `[N]`: the episode was cut off.
+    /// 0 or 1, `[N]`: the episode was cut off. Together with `terminated`: the step was none, an episode begins.
     pub truncated: &'a mut [u8],
 }
 
@@ -149,7 +149,13 @@ impl StepMemory {
         &self.reward
     }
 
-    /// Whether the episode of an environment terminated, and whether it was truncated.
+    /// Whether the step of an environment was none ([`HostSpec::skips`]).
+    #[must_use]
+    pub fn skipped(&self, environment: usize) -> bool {
+        self.ended(environment) == (true, true)
+    }
+
+    /// Whether the episode of an environment terminated, and whether it was truncated; both where its step was none.
     #[must_use]
     pub fn ended(&self, environment: usize) -> (bool, bool) {
         (

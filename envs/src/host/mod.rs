@@ -3,7 +3,8 @@
 //! # Invariants
 //! - A batch resets by itself: the step that ends an episode already shows the next one's first observation, and the end
 //!   of the last one apart from it, where the environment truncates.
-//! - `terminated` and `truncated` are never both set.
+//! - `terminated` and `truncated` are never both set in a step that is one. Some batches begin an episode in a step of its
+//!   own, whose action counts for nothing ([`HostSpec::skips`]): there both are set, and nothing is learnt from it.
 //! - All randomness comes from the run's seed and an environment's *global* index, so that it does not matter how the
 //!   environments are spread over batches and threads.
 
@@ -123,8 +124,11 @@ pub struct HostSpec {
     pub observation: Space,
     /// What each takes.
     pub action: Space,
-    /// Whether `truncated` can ever be set. Where it cannot, no final observations are kept.
+    /// Whether an episode can ever be cut off. Where it cannot, no final observations are kept.
     pub truncates: bool,
+    /// Whether an episode begins in a step of its own, which is none, after the one that ended the last episode and showed its
+    /// last observation.
+    pub skips: bool,
 }
 
 impl HostSpec {
@@ -191,7 +195,7 @@ pub struct Arrival {
     pub reward: Tensor,
     /// bool `[N]`
     pub terminated: Tensor,
-    /// bool `[N]`
+    /// bool `[N]`; together with `terminated`: the step was none.
     pub truncated: Tensor,
     /// What the step showed, an episode's last observation included, `[N, ...]`; none where the environment never
     /// truncates.

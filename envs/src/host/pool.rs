@@ -60,6 +60,7 @@ impl<E: NativeEnvironment> Pool<E> {
             observation: prototype.observation_space(),
             action: prototype.action_space(),
             truncates: prototype.truncates(),
+            skips: false,
         };
         let part = |index: usize| {
             let bound = |part: usize| part * environments / parts;

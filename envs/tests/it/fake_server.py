@@ -2,7 +2,7 @@
 
 Each environment shows its seed modulo 1000 with the number of its episode in the fraction, and the steps of its episode. The
 reward is the action and a half. Episodes have `length` steps; of every three environments the first terminates, the second
-is truncated and the third goes on.
+is truncated and the third goes on. Where they `skip`, the next episode begins in a step of its own.
 """
 
 import json
@@ -40,6 +40,7 @@ class Fake:
             "observation": {"kind": "box", "shape": [3 if fault == "shape" else 2], "low": 0, "high": None},
             "action": {"kind": "discrete", "n": 3},
             "truncates": configuration["truncates"],
+            "skips": configuration.get("skips", False),
             "about": "a fake",
         }
         if fault == "other shape" and not once(configuration):
@@ -51,7 +52,11 @@ class Fake:
     def reset(self, seeds, slot):
         self.seeds = [seed % 1000 for seed in seeds]
         self.episodes, self.times = [0] * self.count, [0] * self.count
+        self.over = [False] * self.count
         self.show(slot)
+
+    def begin(self, i):
+        self.times[i], self.episodes[i], self.over[i] = 0, self.episodes[i] + 1, False
 
     def show(self, slot, field="observation"):
         at = self.layout["slots"][slot][field]
@@ -66,16 +71,23 @@ class Fake:
                 STEPPING[self.configuration["fault"]](self)
         where = self.layout["slots"][slot]
         actions = struct.unpack_from(f"<{self.count}i", self.memory, self.layout["action"])
-        self.times = [time + 1 for time in self.times]
+        skipped = list(self.over)
+        for i in range(self.count):
+            if skipped[i]:
+                self.begin(i)
+            else:
+                self.times[i] += 1
         if self.configuration["truncates"]:
             self.show(slot, "next_observation")
         for i, action in enumerate(actions):
             ended = self.times[i] == self.configuration["length"]
-            struct.pack_into("<f", self.memory, where["reward"] + 4 * i, action + 0.5)
-            self.memory[where["terminated"] + i] = ended and i % 3 == 0
-            self.memory[where["truncated"] + i] = ended and i % 3 == 1
+            struct.pack_into("<f", self.memory, where["reward"] + 4 * i, 0 if skipped[i] else action + 0.5)
+            self.memory[where["terminated"] + i] = skipped[i] or ended and i % 3 == 0
+            self.memory[where["truncated"] + i] = skipped[i] or ended and i % 3 == 1
             if ended and i % 3 < 2:
-                self.times[i], self.episodes[i] = 0, self.episodes[i] + 1
+                self.over[i] = True
+                if not self.spec["skips"]:
+                    self.begin(i)
         self.show(slot)
         if self.configuration["fault"] == "flags" and self.steps == self.configuration["at"]:
             self.memory[where["terminated"]] = 7

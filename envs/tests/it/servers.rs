@@ -1,6 +1,8 @@
 //! Environments in processes of their own: what crosses, and all that can go wrong. The servers are Python without any
 //! package; `server.py` has their side of the protocol.
 
+mod skipped;
+
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;

@@ -240,6 +240,9 @@ fn count_episodes(
     ended: &mut Vec<Episode>,
 ) {
     for (i, (episode, reward)) in running.iter_mut().zip(memory.reward()).enumerate() {
+        if memory.skipped(i) {
+            continue;
+        }
         episode.episode_return += reward;
         episode.length += 1;
         let (terminated, truncated) = memory.ended(i);

@@ -11,7 +11,7 @@
 //! Unlike there, the recurrent core sees features of the observation alone, and not the last action and reward.
 
 use super::network::no_memory;
-use super::{ActorCritic, Agent, Learning, Memory, Torso, Trajectory};
+use super::{ActorCritic, Agent, Learning, Memory, Torso, Trajectory, step_weights, weighted};
 use crate::nn::Initializer;
 use crate::optim::{Chain, ClipByGlobalNorm, Flatten, Optimizer, RmsProp};
 use crate::optim::{chain, clip_by_global_norm, flatten, rmsprop};
@@ -74,8 +74,10 @@ pub struct ImpalaBatch {
     pub memory: Memory,
     /// The trajectory; acting left the logarithm of the action's probability, f32 `[T, N]`.
     pub trajectory: Trajectory<Tensor, Tensor>,
-    /// Steps of the batch, of all devices. f32 `[]`
+    /// Steps of the batch that count, of all devices. f32 `[]`
     pub steps: Tensor,
+    /// What each counts for, f32 `[T, N]`; none where all count alike.
+    pub weights: Vec<Tensor>,
 }
 
 /// Means over the steps of a batch.
@@ -231,11 +233,16 @@ impl<O: Optimizer> Agent for Impala<O> {
         trajectory: Trajectory<Tensor, Tensor>,
         _: Key,
     ) -> ((), ImpalaBatch) {
-        let steps = full([], trajectory.reward.elements() as f64);
+        let count = trajectory.skipped.first().map(|&skipped| !skipped);
+        let steps = match count {
+            Some(count) => count.astype(F32).sum(),
+            None => full([], trajectory.reward.elements() as f64),
+        };
         let batch = ImpalaBatch {
             memory,
             trajectory,
             steps: psum(steps, Replicas),
+            weights: count.map(step_weights).into_iter().collect(),
         };
         ((), batch)
     }
@@ -260,12 +267,14 @@ impl<O: Optimizer> Agent for Impala<O> {
             (batch.memory.clone(), axis(steps, 1), last),
             |(memory, steps, last)| self.terms(&nets, memory, steps, last),
         );
+        let weights = batch.weights.iter().map(|weights| weights.swap_axes(0, 1));
+        let weights: Vec<Tensor> = weights.collect();
         let Terms {
             policy_loss,
             value_loss,
             entropy,
             importance,
-        } = tree_map(&terms, |term| term.mean());
+        } = tree_map(&terms, |term| weighted(term, &weights).mean());
         let loss = policy_loss + self.value_cost * value_loss - self.entropy_cost * entropy;
         let metrics = ImpalaMetrics {
             loss,

@@ -32,6 +32,10 @@ pub struct Trajectory<O: Tree, X: Tree> {
     pub terminated: Tensor,
     /// The episode was cut off: what would have followed has a value. bool `[T, N]`
     pub truncated: Tensor,
+    /// The step was none, and only begins an episode: no loss, statistic or memory may depend on what stands there. bool
+    /// `[T, N]` if the environment has such steps, none otherwise. `terminated` and `truncated` are both set there, so that
+    /// what flows back along the trajectory stops before it and after it; [`step_weights`] are for means.
+    pub skipped: Vec<Tensor>,
     /// What the environment showed after each step, an episode's last observation included, `[T, N, ...]`. One tree if
     /// the environment truncates, none otherwise: everywhere else it is the next step's `observation`.
     pub next_observation: Vec<O>,
@@ -74,6 +78,24 @@ impl<X: Tree> Trajectory<Tensor, X> {
             },
         )
         .swap_axes(0, 1)
+    }
+}
+
+/// What steps count for in means over them, which are then those over the steps that `count`, on all devices: a bool of
+/// any shape. f32 of the same shape, of mean 1 unless none counts.
+#[track_caller]
+pub fn step_weights(count: Tensor) -> Tensor {
+    let count = count.astype(F32);
+    // Not 0, where no device has a step.
+    count / pmean(count.mean(), Replicas).maximum(1e-9)
+}
+
+/// Numbers times the weight of each, if there are weights; 0 where that is 0, whatever the number.
+#[track_caller]
+fn weighted(numbers: Tensor, weights: &[Tensor]) -> Tensor {
+    match weights.first() {
+        Some(&weights) => select(weights.eq(0.0), 0.0, numbers * weights),
+        None => numbers,
     }
 }
 

@@ -5,7 +5,7 @@
 //! evaluation sees what training saw. A cycle normalises with the statistics that it was acted with, and leaves those
 //! that its own trajectory, on all devices, has been added to.
 
-use super::{Agent, Learning, Trajectory};
+use super::{Agent, Learning, Trajectory, step_weights, weighted};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 
@@ -62,19 +62,30 @@ impl Moments {
         }
     }
 
-    /// With more numbers, f32 `[T, N, ...]` on each device, by the update of Chan et al. (1979).
+    /// With more numbers, f32 `[T, N, ...]` on each device, by the update of Chan et al. (1979); without those of the steps
+    /// that were `skipped`, as in [`Trajectory`].
     #[track_caller]
-    pub fn with(self, numbers: Tensor) -> Moments {
+    pub fn with(self, numbers: Tensor, skipped: &[Tensor]) -> Moments {
         let Moments {
             count,
             mean,
             variance,
         } = self;
-        let each = numbers.dim(0) * numbers.dim(1);
-        let more = psum(full([], each as f64), Replicas);
-        let its_mean = pmean(numbers.mean_axis([0, 1]), Replicas);
-        let squares = (numbers - its_mean).square().mean_axis([0, 1]);
-        let its_variance = pmean(squares, Replicas);
+        let each = match skipped.first() {
+            Some(&skipped) => (!skipped).astype(F32).sum(),
+            None => full([], (numbers.dim(0) * numbers.dim(1)) as f64),
+        };
+        let more = psum(each, Replicas);
+        let weights = skipped.iter().map(|&skipped| {
+            let mut shape = vec![1; numbers.rank()];
+            shape[..2].copy_from_slice(&skipped.shape());
+            let weights = step_weights(!skipped).reshape(shape);
+            weights.broadcast_to(numbers.shape())
+        });
+        let weights: Vec<Tensor> = weights.collect();
+        let mean_of = |numbers| pmean(weighted(numbers, &weights).mean_axis([0, 1]), Replicas);
+        let its_mean = mean_of(numbers);
+        let its_variance = mean_of((numbers - its_mean).square());
         let total = count + more;
         let (delta, share) = (its_mean - mean, more / total);
         Moments {
@@ -201,7 +212,9 @@ impl<A: Agent<Observation = Tensor>> Agent for Normalized<A> {
     ) -> (Self::Experience, Self::Batch) {
         let _scope = scope("Normalized::update_experience");
         let shown = trajectory.observation.astype(F32);
-        let observations = nets.observations.iter().map(|of| of.with(shown)).collect();
+        let skipped = &trajectory.skipped;
+        let observations = nets.observations.iter();
+        let observations = observations.map(|of| of.with(shown, skipped)).collect();
         let (mut reward, mut returns, mut carried) = (trajectory.reward, Vec::new(), Vec::new());
         if let (Some(discount), Some(&before), Some(of)) = (
             self.rewards,
@@ -214,7 +227,7 @@ impl<A: Agent<Observation = Tensor>> Agent for Normalized<A> {
                 let so_far = so_far * select(terminated, 0.0, discount) + reward;
                 (select(ended, 0.0, so_far), so_far)
             });
-            let of = of.with(all);
+            let of = of.with(all, skipped);
             reward = (reward / (of.variance + EPSILON).sqrt()).clamp(-self.limit, self.limit);
             returns.push(of);
             carried.push(last);

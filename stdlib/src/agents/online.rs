@@ -2,7 +2,7 @@
 //! objective follows, and the gradient flows back through the whole loop, so that the update reuses the forward pass by
 //! which the agent acted.
 
-use super::{ActorCritic, Agent, Learning, Torso, Trajectory};
+use super::{ActorCritic, Agent, Learning, Torso, Trajectory, step_weights, weighted};
 use crate::nn::Initializer;
 use crate::optim::{
     Adam, Chain, ClipByGlobalNorm, Flatten, Optimizer, adam, chain, clip_by_global_norm, flatten,
@@ -62,12 +62,14 @@ pub struct OnlineOutput {
 }
 
 /// What the loss reads, f32 `[T, N]`.
-#[derive(Tree, Clone, Copy)]
+#[derive(Tree, Clone)]
 pub struct OnlineBatch {
     /// What acting computed.
     pub output: OnlineOutput,
     /// Generalized advantages; no gradient flows through them.
     pub advantage: Tensor,
+    /// What each step counts for; none where all count alike.
+    pub weights: Vec<Tensor>,
 }
 
 /// Means over a cycle.
@@ -158,6 +160,9 @@ impl<O: Optimizer> Agent for OnlineActorCritic<O> {
             OnlineBatch {
                 output: trajectory.output,
                 advantage: stop_gradient(advantage),
+                weights: (trajectory.skipped.iter())
+                    .map(|&skipped| step_weights(!skipped))
+                    .collect(),
             },
         )
     }
@@ -170,9 +175,10 @@ impl<O: Optimizer> Agent for OnlineActorCritic<O> {
             value,
         } = batch.output;
         let target = stop_gradient(value) + batch.advantage;
-        let policy_loss = -(log_prob * batch.advantage).mean();
-        let value_loss = 0.5 * (value - target).square().mean();
-        let entropy = entropy.mean();
+        let mean = |numbers| weighted(numbers, &batch.weights).mean();
+        let policy_loss = -mean(log_prob * batch.advantage);
+        let value_loss = 0.5 * mean((value - target).square());
+        let entropy = mean(entropy);
         let loss = policy_loss + self.value_cost * value_loss - self.entropy_cost * entropy;
         (
             loss,

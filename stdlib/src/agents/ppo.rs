@@ -1,7 +1,7 @@
 //! Proximal policy optimization (Schulman et al. 2017, equations 7 and 9), with the clipped value loss and the
 //! normalised advantages of its reference implementation.
 
-use super::{ActorCritic, Agent, Learning, Torso, Trajectory};
+use super::{ActorCritic, Agent, Learning, Torso, Trajectory, step_weights, weighted};
 use crate::losses::{clipped_surrogate_pg_loss, clipped_value_loss};
 use crate::nn::Initializer;
 use crate::optim::{
@@ -73,7 +73,7 @@ pub struct PpoOutput {
 }
 
 /// What the updates of a cycle read; `B = T N` steps in the order of the trajectory, `U` updates of `M` steps each.
-#[derive(Tree, Clone, Copy)]
+#[derive(Tree, Clone)]
 pub struct PpoBatch {
     /// f32 `[B, ...]`
     pub observation: Tensor,
@@ -87,6 +87,8 @@ pub struct PpoBatch {
     pub advantage_mean: Tensor,
     /// Its standard deviation. f32 `[U]`
     pub advantage_std: Tensor,
+    /// What each step of a minibatch counts for, f32 `[U, M]`; none where all count alike.
+    pub weights: Vec<Tensor>,
 }
 
 /// Means over a minibatch.
@@ -209,11 +211,17 @@ impl<O: Optimizer> Agent for Ppo<O> {
         };
         let steps = stack(&[merge(log_prob), merge(value), advantage], 1);
         let drawn = steps.take(minibatch, 0);
+        let of_minibatches = |&skipped: &Tensor| {
+            let count = !merge(skipped).take(minibatch, 0);
+            vmap(count, step_weights)
+        };
+        let weights: Vec<Tensor> = trajectory.skipped.iter().map(of_minibatches).collect();
         // Each statistic of all minibatches passes one collective.
         let advantage = drawn.index_axis(2, 2);
-        let advantage_mean = pmean(advantage.mean_axis(1), Replicas);
+        let mean = |numbers| pmean(weighted(numbers, &weights).mean_axis(1), Replicas);
+        let advantage_mean = mean(advantage);
         let variance = (advantage - advantage_mean.expand_dims(1)).square();
-        let advantage_std = pmean(variance.mean_axis(1), Replicas).sqrt();
+        let advantage_std = mean(variance).sqrt();
         let batch = PpoBatch {
             observation: merge(trajectory.observation),
             action: merge(trajectory.action),
@@ -221,6 +229,7 @@ impl<O: Optimizer> Agent for Ppo<O> {
             drawn,
             advantage_mean,
             advantage_std,
+            weights,
         };
         ((), batch)
     }
@@ -234,13 +243,20 @@ impl<O: Optimizer> Agent for Ppo<O> {
         let advantage =
             (advantage - batch.advantage_mean.at(update)) / (batch.advantage_std.at(update) + 1e-8);
         let of = |x: Tensor| x.take(rows, 0);
+        let weights = batch.weights.iter().map(|weights| weights.at(update));
+        let weights: Vec<Tensor> = weights.collect();
         let acted = (of(batch.observation), of(batch.action), log_prob);
         let steps = vmap(
-            (acted, advantage, value_tm1, target),
-            |((observation, action, log_prob), advantage, value_tm1, target)| {
+            (acted, advantage, value_tm1, target, weights.clone()),
+            |((observation, action, log_prob), advantage, value_tm1, target, weight)| {
                 let features = nets.features(observation);
                 let policy = nets.policy(features);
-                let log_ratio = policy.log_prob(action) - log_prob;
+                // Of a step that does not count the ratio may be infinite, and its slope times 0 no number.
+                let log_ratio = weight
+                    .iter()
+                    .fold(policy.log_prob(action) - log_prob, |log_ratio, weight| {
+                        select(weight.eq(0.0), 0.0, log_ratio)
+                    });
                 let ratio = log_ratio.exp();
                 let policy_loss = clipped_surrogate_pg_loss(ratio, advantage, self.clip);
                 let value = nets.value(features);
@@ -255,6 +271,7 @@ impl<O: Optimizer> Agent for Ppo<O> {
                 }
             },
         );
+        let steps = tree_map(&steps, |term| weighted(term, &weights));
         (steps.loss.mean(), means(&steps))
     }
 

@@ -92,6 +92,7 @@ fn the_loss_and_its_gradient_are_those_of_one_episode_at_a_time() {
             reward: x.get("reward"),
             terminated: x.get("terminated"),
             truncated: x.get("truncated"),
+            skipped: vec![],
             next_observation: vec![x.get("next_observation")],
             last_observation: x.get("last_observation"),
             output: x.get("log_prob"),

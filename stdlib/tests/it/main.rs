@@ -10,3 +10,4 @@ mod nn;
 mod normalized;
 mod optim;
 mod returns;
+mod skipped;

@@ -22,8 +22,8 @@ fn moments_are_those_of_all_numbers() {
     let squares: Vec<f64> = (0..12).map(|i| f64::from(i * i) / 10.0).collect();
     let sines: Vec<f64> = (0..12).map(|i| f64::from(i).sin() * 100.0).collect();
     let traced = trace((), |()| {
-        let moments = Moments::first(&[2]).with(floats(&[2, 3, 2], &squares));
-        moments.with(floats(&[2, 3, 2], &sines))
+        let moments = Moments::first(&[2]).with(floats(&[2, 3, 2], &squares), &[]);
+        moments.with(floats(&[2, 3, 2], &sines), &[])
     });
     let results = traced.expect("it traces").eval(&[]).expect("values");
     close(&results[0], &[12.0001]);
@@ -53,6 +53,7 @@ fn an_agent_sees_and_is_paid_in_normalised_numbers() {
             reward: floats(&[5, 2], &rewards),
             terminated: at(3),
             truncated: at(4),
+            skipped: vec![],
             next_observation: vec![observation],
             last_observation: floats(&[2, 1], &[-20.0, 0.5]),
             output: zeros(F32, [5, 2]),

@@ -5,6 +5,7 @@ mod equality;
 mod faults;
 mod leaks;
 mod schedules;
+mod skipped;
 mod transfers;
 
 use std::time::Duration;

@@ -20,6 +20,8 @@ struct Hello {
     observation: SpaceMessage,
     action: SpaceMessage,
     truncates: bool,
+    #[serde(default)]
+    skips: bool,
     about: String,
 }
 
@@ -112,6 +114,7 @@ pub(super) fn spec_of_hello(line: &str, environments: usize) -> Result<(HostSpec
         observation: hello.observation.into_space().map_err(complain)?,
         action: hello.action.into_space().map_err(complain)?,
         truncates: hello.truncates,
+        skips: hello.skips,
     };
     Ok((spec, hello.about))
 }
@@ -234,7 +237,7 @@ mod tests {
         let observation = Space::bounded([2], vec![f64::NEG_INFINITY, -1.0], f64::INFINITY);
         assert_eq!(spec.observation, observation);
         assert_eq!(spec.action, Space::discrete(4));
-        assert!(spec.truncates);
+        assert!(spec.truncates && !spec.skips);
     }
 
     #[test]
@@ -289,6 +292,7 @@ mod tests {
                 observation: Space::unbounded([3]),
                 action: Space::unbounded([2]),
                 truncates,
+                skips: false,
             };
             let layout = Layout::of(&spec);
             let mut fields = vec![(layout.action, 40)];

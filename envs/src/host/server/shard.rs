@@ -25,6 +25,8 @@ pub(super) struct Shard {
     number: u64,
     /// What kept the step under way from being sent.
     fault: Option<Fault>,
+    /// Whose next step is none: where the spec has such steps, those whose episode ended in the last one.
+    resting: Vec<bool>,
 }
 
 /// A server that has not said yet what it serves.
@@ -68,7 +70,6 @@ impl Shard {
             Ok((spec, about)) => Ok(Shard {
                 options,
                 index,
-                environments,
                 process: Some(process),
                 spec,
                 about,
@@ -76,6 +77,8 @@ impl Shard {
                 begun: None,
                 number: 0,
                 fault: None,
+                resting: vec![false; environments.len()],
+                environments,
             }),
             Err(fault) => Err(HostError::Server {
                 server: index,
@@ -157,6 +160,7 @@ impl Shard {
             };
             read(process).map_err(|fault| self.error(&fault, ""))?;
         }
+        let resting = self.resting.clone();
         while let Err(next) = self.restart(&fault)?.take_answer(step) {
             fault = next;
         }
@@ -168,6 +172,10 @@ impl Shard {
                 &mut step.terminated
             };
             cut_off.fill(1);
+            // Where there was no episode under way none is cut off.
+            for (i, _) in resting.iter().enumerate().filter(|(_, resting)| **resting) {
+                (step.terminated[i], step.truncated[i]) = (1, 1);
+            }
         }
         Ok(())
     }
@@ -177,7 +185,7 @@ impl Shard {
         if let Some(fault) = self.fault.take() {
             return Err(fault);
         }
-        let (number, truncates) = (self.number, self.spec.truncates);
+        let number = self.number;
         let timeout = match number {
             0 => self.options.start_timeout,
             _ => self.options.step_timeout,
@@ -188,6 +196,7 @@ impl Shard {
         process.read(slot.observation, step.observation)?;
         if number == 0 {
             step.begin();
+            self.resting.fill(false);
             return Ok(());
         }
         let mut reward = vec![0; 4 * step.reward.len()];
@@ -197,31 +206,45 @@ impl Shard {
         }
         process.read(slot.terminated, step.terminated)?;
         process.read(slot.truncated, step.truncated)?;
-        let ends = step.terminated.iter().zip(step.truncated.iter());
-        for (i, (&terminated, &truncated)) in ends.enumerate() {
-            if u16::from(terminated) + u16::from(truncated) > 1 || truncated > u8::from(truncates) {
-                return Err(Fault::Nonsense(format!(
-                    "environment {i} of it has terminated = {terminated} and truncated = {truncated}, of which at most one \
-                     can be 1{}",
-                    if truncates {
-                        ""
-                    } else {
-                        ", and only the former"
-                    }
-                )));
+        if let Some(next_observation) = slot.next_observation {
+            // Only the rows of episodes that ended differ.
+            step.next_observation.copy_from_slice(step.observation);
+            let size = step.observation.len() / step.reward.len();
+            for (i, row) in step.next_observation.chunks_exact_mut(size).enumerate() {
+                if step.terminated[i] | step.truncated[i] > 0 {
+                    process.read(next_observation + i * size, row)?;
+                }
             }
         }
-        let Some(next_observation) = slot.next_observation else {
-            return Ok(());
-        };
-        // Only the rows of episodes that ended differ.
-        step.next_observation.copy_from_slice(step.observation);
-        let size = step.observation.len() / step.reward.len();
-        for (i, row) in step.next_observation.chunks_exact_mut(size).enumerate() {
-            if step.terminated[i] + step.truncated[i] > 0 {
-                process.read(next_observation + i * size, row)?;
-            }
+        self.take_ends(step.terminated, step.truncated)
+    }
+
+    /// Checks the ends of a step against what there can be, and which step is none.
+    fn take_ends(&mut self, terminated: &[u8], truncated: &[u8]) -> Result<(), Fault> {
+        let HostSpec {
+            truncates, skips, ..
+        } = self.spec;
+        let mut next = vec![false; self.resting.len()];
+        let ends = terminated.iter().zip(truncated);
+        for (i, (ends, &resting)) in ends.zip(&self.resting).enumerate() {
+            next[i] = match (ends, resting) {
+                ((0, 0), false) => false,
+                ((1, 0), false) => skips,
+                ((0, 1), false) if truncates => skips,
+                ((1, 1), true) => false,
+                ((terminated, truncated), _) => {
+                    let expected = match (resting, truncates) {
+                        (true, _) => "which both are 1 in the step after an end",
+                        (false, true) => "of which at most one can be 1",
+                        (false, false) => "of which at most one can be 1, and only the former",
+                    };
+                    return Err(Fault::Nonsense(format!(
+                        "environment {i} of it has terminated = {terminated} and truncated = {truncated}, {expected}"
+                    )));
+                }
+            };
         }
+        self.resting = next;
         Ok(())
     }
 
