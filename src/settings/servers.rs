@@ -14,7 +14,8 @@ pub struct Gymnasium {
     pub kwargs: toml::Table,
     /// `sync`, one after another; `async`, in a process each; or `native`, as the package batches them itself.
     pub vectorization: String,
-    /// How Gymnasium resets: `same-step`, `next-step` or `disabled`. All come to the same here; a native batch has its own.
+    /// How Gymnasium resets: `same-step`, `next-step` or `disabled`. All come to the same here. A native batch has its own,
+    /// and with `next-step` the step after an end is none: nothing is learnt from it, and no episode has it.
     pub autoreset: String,
     /// Whether the last observation of an episode that is cut off is kept, to bootstrap from; otherwise being cut off is an
     /// end like any other.

@@ -109,6 +109,115 @@ fn trajectories_are_those_of_the_environments_in_each_autoreset_mode() {
     assert!(all.iter().all(|ends| *ends == all[0]), "{all:?}");
 }
 
+/// A step of one environment.
+#[derive(Clone, Debug, PartialEq)]
+struct Taken {
+    shown: Vec<f32>,
+    reward: f32,
+    ended: (bool, bool),
+    last: Vec<f32>,
+}
+
+/// The steps of each environment of a native batch that are some. It is pushed to the side that it shows.
+fn native(python: &Path, changes: &Value) -> Vec<Vec<Taken>> {
+    let configuration = configuration(changes);
+    let options = ServerOptions::new(python, &configuration).unwrap();
+    let batch = Servers::start(&options.servers(2), ENVIRONMENTS).unwrap();
+    let (mut batch, mut memory) = begun(batch, RUN, FIRST);
+    let mut lanes = vec![Vec::new(); ENVIRONMENTS];
+    for _ in 0..STEPS {
+        let rows = |bytes: &[u8]| -> Vec<Vec<f32>> {
+            let numbers = floats(bytes);
+            let rows = numbers.chunks(numbers.len() / ENVIRONMENTS);
+            rows.map(<[f32]>::to_vec).collect()
+        };
+        let before = rows(memory.observation());
+        let action = |shown: &Vec<f32>| i32::from(shown[0] > 0.0).to_le_bytes();
+        let actions: Vec<u8> = before.iter().flat_map(action).collect();
+        batch.step(&actions, &mut memory.step()).unwrap();
+        let last = rows(memory.next_observation());
+        for (i, (shown, last)) in before.into_iter().zip(last).enumerate() {
+            let (reward, ended) = (memory.reward()[i], memory.ended(i));
+            if !memory.skipped(i) {
+                lanes[i].push(Taken {
+                    shown,
+                    reward,
+                    ended,
+                    last,
+                });
+            }
+        }
+    }
+    lanes
+}
+
+fn ends(lane: &[Taken]) -> usize {
+    let ended = |step: &&Taken| step.ended != (false, false);
+    lane.iter().filter(ended).count()
+}
+
+#[test]
+fn a_native_batch_has_the_same_episodes_in_each_autoreset_mode() {
+    let Some(python) = python("gymnasium") else {
+        return;
+    };
+    let walks = |mode| {
+        let id = "tests.servers.walks:Walks-v0";
+        let changes = json!({"id": id, "kwargs": {"mode": mode}, "vectorization": "native"});
+        native(&python, &changes)
+    };
+    let expected = walks("SameStep");
+    assert_eq!(walks("Disabled"), expected);
+    let of = |ended| {
+        expected
+            .iter()
+            .flatten()
+            .filter(|step| step.ended == ended)
+            .count()
+    };
+    assert!(of((true, false)) > 2 && of((false, true)) > 2);
+    for (expected, got) in expected.iter().zip(walks("NextStep")) {
+        assert_eq!(got, expected[..got.len()]);
+        // Each end costs a step, that of the last step excepted.
+        let skipped = STEPS - got.len();
+        assert!((skipped..=skipped + 1).contains(&ends(&got)), "{skipped}");
+    }
+}
+
+/// Its vector environment resets in the step after, and there is no other way to have it.
+#[test]
+fn the_native_cart_poles_of_gymnasium() {
+    let Some(python) = python("gymnasium") else {
+        return;
+    };
+    let kwargs = json!({"max_episode_steps": 12});
+    let lanes = native(
+        &python,
+        &json!({"vectorization": "native", "kwargs": kwargs}),
+    );
+    for lane in &lanes {
+        assert!(ends(lane) > 2 && lane.len() < STEPS);
+        let (mut begins, mut length) = (true, 0);
+        for Taken {
+            shown,
+            reward,
+            ended,
+            last,
+        } in lane
+        {
+            if begins {
+                assert!(shown.iter().all(|number| number.abs() <= 0.05), "{shown:?}");
+                length = 0;
+            }
+            length += 1;
+            // The cart moves by its speed, in the step that ends an episode too.
+            assert!((last[0] - shown[0] - 0.02 * shown[1]).abs() < 1e-5);
+            assert_eq!((*reward, ended.1), (1.0, length == 12 && !ended.0));
+            begins = *ended != (false, false);
+        }
+    }
+}
+
 #[test]
 fn continuous_actions_are_clipped_to_their_bounds() {
     let Some(python) = python("gymnasium") else {
@@ -173,10 +282,6 @@ fn what_cannot_be_served_is_an_error_that_says_why() {
         (
             json!({"id": "Blackjack-v1", "kwargs": {}}),
             "only Box and Discrete are served. Wrap the environment",
-        ),
-        (
-            json!({"vectorization": "native", "kwargs": {}}),
-            "cannot reset a part of itself before: use vectorization = \"sync\" or \"async\"",
         ),
     ] {
         let options = ServerOptions::new(&python, &configuration(&changes)).unwrap();

@@ -5,7 +5,7 @@
 Standard input is the client's hold on this process: when the client is gone, however it went, the kernel ends the
 process. Standard output is a socket, on which both sides say lines; what environments print goes to standard error.
 
-    server: a JSON object             `protocol`, `environments`, `observation`, `action`, `truncates`, `about`
+    server: a JSON object             `protocol`, `environments`, `observation`, `action`, `truncates`, `skips`, `about`
     client: a JSON object, with a file descriptor of the shared memory: `bytes`, `action` and two `slots` of offsets
     server: ready
     client: reset {"seeds": [...]}    one for each environment
@@ -15,7 +15,8 @@ process. Standard output is a socket, on which both sides say lines; what enviro
 
 A slot has `observation` and `next_observation` `[N, ...]`, `reward` f32 `[N]`, `terminated` and `truncated` u8 `[N]`. An
 episode that ends in a step shows the next one's first observation in `observation`, and its own last one in its row of
-`next_observation`; the other rows there mean nothing.
+`next_observation`; the other rows there mean nothing. Where environments begin an episode only in the step after (`skips`),
+`observation` has the last one too, and in the step after, which is none, both flags are set.
 
 Whatever goes wrong ends the process with a traceback or a message: the client says what to do about it.
 """
@@ -122,7 +123,10 @@ class Slot:
 
 class Batch:
     """What the batches of all packages share. A subclass gives `first(seeds)`, the first observations, and `next(actions)`:
-    observations, rewards, `terminated`, `truncated`, and the last observations of the episodes that ended."""
+    observations, rewards, `terminated`, `truncated`, and the last observations of the episodes that ended. Where it `skips`,
+    the step after an end is none, and begins an episode."""
+
+    skips = False
 
     def __init__(self, configuration, about, observation, action):
         self.count = configuration["environments"]
@@ -140,6 +144,7 @@ class Batch:
             "observation": self.spec_of(observation),
             "action": self.spec_of(action),
             "truncates": self.bootstraps,
+            "skips": self.skips,
             "about": f"{about}, numpy {np.__version__}",
         }
 
@@ -172,6 +177,7 @@ class Batch:
         self.slots = [Slot(memory, slot, self.observation, self.count) for slot in layout["slots"]]
 
     def reset(self, seeds, slot):
+        self.ended = np.zeros(self.count, bool)
         self.put(self.slots[slot].observation, self.first(seeds))
 
     def step(self, slot):
@@ -187,6 +193,14 @@ class Batch:
             terminated, truncated = terminated | truncated, np.zeros(self.count, bool)
         self.put(slot.observation, observation)
         slot.reward[:] = self.row("rewards", reward)
+        if self.skips:
+            skipped, self.ended = self.ended, terminated | truncated
+            if np.any(slot.reward[skipped]) or np.any(self.ended[skipped]):
+                raise ValueError(
+                    "the batch says that it begins an episode in the step after an end (NEXT_STEP), and such a step has a "
+                    "reward or is an end itself"
+                )
+            terminated, truncated = terminated | skipped, truncated | skipped
         slot.terminated[:] = terminated
         slot.truncated[:] = truncated
         ended = np.flatnonzero(terminated | truncated)
@@ -281,22 +295,21 @@ class Gymnasium(Batch):
             )
         self.mode = self.envs.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
         self.modes = AutoresetMode
-        # Asked for a part, others reset all of their environments, or none.
-        resets_parts = isinstance(self.envs, (SyncVectorEnv, AsyncVectorEnv)) or self.mode == AutoresetMode.DISABLED
-        if self.mode == AutoresetMode.NEXT_STEP and not resets_parts:
-            sys.exit(
-                f"the vector environment of {name} begins episodes in the step after the one that ends them, in which the "
-                'action counts for nothing, and cannot reset a part of itself before: use vectorization = "sync" or "async"'
-            )
+        self.native = vectorization == "native"
+        # Asked to reset a part before, as the others are, it would reset all of its environments, or none.
+        self.skips = self.native and self.mode == AutoresetMode.NEXT_STEP
         about = f"gymnasium {gymnasium.__version__} {name}"
         super().__init__(configuration, about, self.envs.single_observation_space, self.envs.single_action_space)
 
     def first(self, seeds):
-        return self.envs.reset(seed=seeds)[0]
+        # All that a native batch draws comes from one.
+        return self.envs.reset(seed=seeds[0] if self.native else seeds)[0]
 
     def next(self, actions):
         observation, reward, terminated, truncated, infos = self.envs.step(actions)
         ended = terminated | truncated
+        if self.skips:
+            return observation, reward, terminated, truncated, observation
         if self.mode == self.modes.SAME_STEP:
             return observation, reward, terminated, truncated, infos.get("final_obs")
         if not ended.any():
