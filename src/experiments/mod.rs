@@ -44,7 +44,7 @@ macro_rules! built_in {
 }
 
 /// Every built-in experiment.
-pub static BUILT_IN: [BuiltIn; 12] = built_in![
+pub static BUILT_IN: [BuiltIn; 13] = built_in![
     "cartpole-ppo",
     "cartpole-sebulba-ppo",
     "catch-ppo",
@@ -52,6 +52,7 @@ pub static BUILT_IN: [BuiltIn; 12] = built_in![
     "catch-impala",
     "breakout-impala",
     "memory-impala",
+    "memory-ppo",
     "gridworld-ppo",
     "pendulum-ppo",
     "atari-pong-ppo",
@@ -200,6 +201,7 @@ fn with_agent(settings: &Settings, world: impl World) -> Result<Box<dyn Training
                 clip: ppo.clip,
                 entropy_cost: ppo.entropy_cost,
                 value_cost: ppo.value_cost,
+                lstm: (ppo.lstm > 0).then_some(ppo.lstm),
                 exact_shuffle: ppo.exact_shuffle,
                 ..Ppo::new(observation.clone(), action)
             };

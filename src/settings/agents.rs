@@ -107,7 +107,7 @@ pub struct Ppo {
     pub max_gradient_norm: f64,
     /// Passes over each batch.
     pub epochs: usize,
-    /// Minibatches per pass.
+    /// Minibatches per pass: of steps, or with an LSTM of environments with all of their steps.
     pub minibatches: usize,
     /// The discount of future rewards.
     pub discount: f64,
@@ -119,6 +119,8 @@ pub struct Ppo {
     pub entropy_cost: f64,
     /// The weight of the value loss.
     pub value_cost: f64,
+    /// Units of an LSTM between torso and hidden layers; 0 for none.
+    pub lstm: usize,
     /// Its networks.
     #[serde(flatten)]
     pub networks: Networks,
@@ -144,6 +146,7 @@ impl Default for Ppo {
             clip: 0.2,
             entropy_cost: 0.01,
             value_cost: 0.5,
+            lstm: 0,
             networks: Networks::default(),
             exact_shuffle: false,
             normalize_observations: false,

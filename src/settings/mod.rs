@@ -250,6 +250,15 @@ impl Settings {
         let batch = environments * unroll;
         match &self.agent {
             AgentSettings::Ppo(ppo)
+                if ppo.lstm > 0 && !environments.is_multiple_of(ppo.minibatches.max(1)) =>
+            {
+                Err(UsageError::new(format!(
+                    "{environments} environments per device do not divide into agent.minibatches = {}: with agent.lstm = {} each \
+                     minibatch has whole trajectories",
+                    ppo.minibatches, ppo.lstm
+                )))
+            }
+            AgentSettings::Ppo(ppo)
                 if ppo.minibatches == 0 || !batch.is_multiple_of(ppo.minibatches) =>
             {
                 Err(UsageError::new(format!(

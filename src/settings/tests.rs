@@ -316,6 +316,12 @@ fn what_does_not_divide() {
     let settings = set("cartpole-ppo", &["agent.minibatches=1000"]).unwrap();
     let text = settings.check_division(1).unwrap_err().to_string();
     assert!(text.contains("512 steps per device"), "{text}");
+    let settings = set("memory-ppo", &["agent.minibatches=128"]).unwrap();
+    let text = settings.check_division(1).unwrap_err().to_string();
+    assert!(
+        text.contains("64 environments per device do not divide"),
+        "{text}"
+    );
 }
 
 #[test]

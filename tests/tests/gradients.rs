@@ -89,6 +89,8 @@ fn check_ppo(action: &Space) {
         let batch = PpoBatch {
             observation,
             action,
+            memory: vec![],
+            begins: vec![],
             minibatch: arange(STEPS).reshape([2, STEPS / 2]),
             drawn: stack(&columns, 1).reshape([2, STEPS / 2, 3]),
             advantage_mean: full([2], 0.1).astype(F64),

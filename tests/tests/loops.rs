@@ -98,13 +98,14 @@ pub fn client(devices: usize) -> Client {
     Client::cpu(options).expect("the CPU plugin is installed")
 }
 
-/// PPO with one layer of 8 units, which optimizes as told.
+/// PPO with one layer of 8 units, which optimizes as told and remembers nothing.
 pub fn ppo<E: Environment, O: Optimizer>(environment: &E, optimizer: O) -> Ppo<O> {
     let defaults = Ppo::new(environment.observation_space(), environment.action_space());
     Ppo {
         observation: defaults.observation,
         action: defaults.action,
         torso: defaults.torso,
+        lstm: None,
         hidden: vec![8],
         optimizer,
         epochs: defaults.epochs,

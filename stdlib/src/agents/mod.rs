@@ -46,21 +46,24 @@ pub struct Trajectory<O: Tree, X: Tree> {
 }
 
 impl<X: Tree> Trajectory<Tensor, X> {
-    /// Generalized advantages, f32 `[T, N]`. `value` are the values of the observations, f32 `[T, N]`, and `values` gives those
-    /// of others, `[N, ...]`: where an episode was cut off, what follows is the value of its own last observation, not of the
-    /// next episode's first.
+    /// Generalized advantages, f32 `[T, N]`. `value` are the values of the observations, f32 `[T, N]`, and `value_after` gives
+    /// that of another one, after a step of which so much is remembered, `[T, N, ...]`: where an episode was cut off, what
+    /// follows is the value of its own last observation, not of the next episode's first.
     #[track_caller]
-    fn advantages(
+    fn advantages<M: Tree>(
         &self,
         value: Tensor,
-        values: impl Fn(Tensor) -> Tensor,
+        memory: M,
+        value_after: impl Fn((M, Tensor)) -> Tensor,
         discount: f64,
         lambda: f64,
     ) -> Tensor {
-        let v_last = values(self.last_observation).expand_dims(0);
+        let values = |after: (M, Tensor)| vmap(after, &value_after);
+        let memory_at_end = tree_map(&memory, |leaf| leaf.index(-1));
+        let v_last = values((memory_at_end, self.last_observation)).expand_dims(0);
         let v_next = concatenate(&[value.slice_axis(0, 1..value.dim(0)), v_last], 0);
         let v_t = match self.next_observation.first() {
-            Some(&next) => select(self.truncated, vmap(next, values), v_next),
+            Some(&next) => select(self.truncated, vmap((memory, next), values), v_next),
             None => v_next,
         };
         let discount_t = select(self.terminated, 0.0, discount) + zeros(F32, value.shape());

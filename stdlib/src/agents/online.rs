@@ -150,11 +150,9 @@ impl<O: Optimizer> Agent for OnlineActorCritic<O> {
         _: Key,
     ) -> ((), OnlineBatch) {
         let _scope = scope("OnlineActorCritic::update_experience");
-        let values = |observations: Tensor| {
-            stop_gradient(vmap(observations, |seen| nets.value(nets.features(seen))))
-        };
+        let value_after = |((), seen)| stop_gradient(nets.value(nets.features(seen)));
         let value = stop_gradient(trajectory.output.value);
-        let advantage = trajectory.advantages(value, values, self.discount, self.lambda);
+        let advantage = trajectory.advantages(value, (), value_after, self.discount, self.lambda);
         (
             (),
             OnlineBatch {

@@ -1,7 +1,11 @@
 //! Proximal policy optimization (Schulman et al. 2017, equations 7 and 9), with the clipped value loss and the
 //! normalised advantages of its reference implementation.
+//!
+//! With a recurrent core a minibatch is of whole trajectories, each gone through from the memory that acting had at its
+//! start, as in CleanRL's `ppo_atari_lstm` and PureJaxRL's `ppo_rnn`: which environments it takes is drawn, not which steps.
 
-use super::{ActorCritic, Agent, Learning, Torso, Trajectory, step_weights, weighted};
+use super::network::no_memory;
+use super::{ActorCritic, Agent, Learning, Memory, Torso, Trajectory, step_weights, weighted};
 use crate::losses::{clipped_surrogate_pg_loss, clipped_value_loss};
 use crate::nn::Initializer;
 use crate::optim::{
@@ -20,13 +24,15 @@ pub struct Ppo<O: Optimizer = Flatten<Chain<ClipByGlobalNorm, Adam>>> {
     pub action: Space,
     /// What sees the observations, for policy and value alike.
     pub torso: Torso,
-    /// Units of each hidden layer after it, of policy and value alike.
+    /// Units of the recurrent core after it; none for a network that remembers nothing.
+    pub lstm: Option<usize>,
+    /// Units of each hidden layer after that, of policy and value alike.
     pub hidden: Vec<usize>,
     /// How gradients become updates.
     pub optimizer: O,
     /// Passes over each batch.
     pub epochs: usize,
-    /// Minibatches of each pass; they divide the batch.
+    /// Minibatches of each pass; they divide the steps of a batch, and with a core its environments.
     pub minibatches: usize,
     /// The discount of future rewards.
     pub discount: f64,
@@ -49,6 +55,7 @@ impl Ppo {
             observation,
             action,
             torso: Torso::None,
+            lstm: None,
             hidden: vec![64, 64],
             optimizer: flatten(chain(clip_by_global_norm(0.5), adam(2.5e-4).eps(1e-5))),
             epochs: 4,
@@ -64,22 +71,29 @@ impl Ppo {
 }
 
 /// What [`Ppo`] keeps of an action.
-#[derive(Tree, Clone, Copy)]
+#[derive(Tree, Clone)]
 pub struct PpoOutput {
     /// The logarithm of its probability when it was drawn. f32 `[]`
     pub log_prob: Tensor,
     /// The value of the observation then. f32 `[]`
     pub value: Tensor,
+    /// What is remembered after it.
+    pub memory: Memory,
 }
 
-/// What the updates of a cycle read; `B = T N` steps in the order of the trajectory, `U` updates of `M` steps each.
+/// What the updates of a cycle read; `B = T N` steps in the order of the trajectory, `U` updates of `M` steps each. With a
+/// core what is drawn is not a step of `B` but an environment of `N`, with the `T` steps of its trajectory.
 #[derive(Tree, Clone)]
 pub struct PpoBatch {
-    /// f32 `[B, ...]`
+    /// f32 `[B, ...]`, or `[N, T, ...]`
     pub observation: Tensor,
-    /// `[B, ...]`
+    /// `[B, ...]`, or `[N, T, ...]`
     pub action: Tensor,
-    /// Which steps each update takes. i32 `[U, M]`
+    /// The memory at the trajectory's start. `[N, ..]`
+    pub memory: Memory,
+    /// Whether a step begins an episode, bool `[N, T]`; none without a core.
+    pub begins: Vec<Tensor>,
+    /// Which steps each update takes, i32 `[U, M]`, or which environments, `[U, M / T]`.
     pub minibatch: Tensor,
     /// Log probability, value and advantage of each of them. f32 `[U, M, 3]`
     pub drawn: Tensor,
@@ -106,6 +120,13 @@ pub struct PpoMetrics {
     pub approximate_kl: Tensor,
 }
 
+/// The first two axes as one.
+#[track_caller]
+fn merged(x: Tensor) -> Tensor {
+    let shape = x.shape();
+    x.reshape([&[shape[0] * shape[1]], &shape[2..]].concat())
+}
+
 /// Of what each step adds, f32 `[B]`: one reduction, and not one for each.
 fn means(steps: &PpoMetrics) -> PpoMetrics {
     let means = stop_gradient(stack(&steps.leaves(), 0)).mean_axis(1);
@@ -114,7 +135,7 @@ fn means(steps: &PpoMetrics) -> PpoMetrics {
 
 impl<O: Optimizer> Agent for Ppo<O> {
     type Observation = Tensor;
-    type Actor = ();
+    type Actor = Memory;
     type Nets = ActorCritic;
     type Opt = O::State<ActorCritic>;
     type Experience = ();
@@ -129,7 +150,7 @@ impl<O: Optimizer> Agent for Ppo<O> {
             &self.action,
             &self.torso,
             Initializer::orthogonal(2f64.sqrt()),
-            None,
+            self.lstm,
             &self.hidden,
         )
     }
@@ -138,82 +159,109 @@ impl<O: Optimizer> Agent for Ppo<O> {
         self.optimizer.init(nets)
     }
 
-    fn init_actor(&self) {}
+    fn init_actor(&self) -> Memory {
+        no_memory(self.lstm)
+    }
 
     fn init_experience(&self, _: usize) {}
 
     fn act(
         &self,
         nets: &ActorCritic,
-        (): (),
+        memory: Memory,
         observation: Tensor,
         key: Key,
-    ) -> (Tensor, (), PpoOutput) {
-        let features = nets.features(observation);
+    ) -> (Tensor, Memory, PpoOutput) {
+        let (memory, features) = nets.remember(memory, nets.features(observation));
         let policy = nets.policy(features);
         let action = policy.sample(key);
         (
             action,
-            (),
+            memory.clone(),
             PpoOutput {
                 log_prob: policy.log_prob(action),
                 value: nets.value(features),
+                memory,
             },
         )
     }
 
-    fn act_greedily(&self, nets: &ActorCritic, (): (), observation: Tensor) -> (Tensor, ()) {
-        (nets.policy(nets.features(observation)).mode(), ())
+    fn act_greedily(
+        &self,
+        nets: &ActorCritic,
+        memory: Memory,
+        observation: Tensor,
+    ) -> (Tensor, Memory) {
+        let (memory, features) = nets.remember(memory, nets.features(observation));
+        (nets.policy(features).mode(), memory)
     }
 
     fn update_experience(
         &self,
         nets: &ActorCritic,
         (): (),
-        (): (),
+        start: Memory,
         trajectory: Trajectory<Tensor, PpoOutput>,
         key: Key,
     ) -> ((), PpoBatch) {
         let _scope = scope("Ppo::update_experience");
-        let values =
-            |observations: Tensor| vmap(observations, |seen| nets.value(nets.features(seen)));
-        let PpoOutput { log_prob, value } = trajectory.output;
-        let advantage = trajectory.advantages(value, values, self.discount, self.lambda);
-
-        let merge = |x: Tensor| {
-            let shape = x.shape();
-            x.reshape([&[shape[0] * shape[1]], &shape[2..]].concat())
+        let value_after = |(memory, seen)| {
+            let (_, features) = nets.remember(memory, nets.features(seen));
+            nets.value(features)
         };
-        let advantage = merge(advantage);
-        let steps = advantage.dim(0);
+        let PpoOutput {
+            log_prob,
+            value,
+            memory,
+        } = trajectory.output.clone();
+        let advantage =
+            trajectory.advantages(value, memory, value_after, self.discount, self.lambda);
+
+        // What minibatches are drawn from: steps, or environments with all of theirs.
+        let whole_trajectories = self.lstm.is_some();
+        let units = |x: Tensor| match whole_trajectories {
+            true => x.swap_axes(0, 1),
+            false => merged(x),
+        };
+        let steps_of = |drawn: Tensor| match whole_trajectories {
+            true => vmap(drawn, merged),
+            false => drawn,
+        };
+        let advantage = units(advantage);
+        let count = advantage.dim(0);
         let updates = self.epochs * self.minibatches;
-        // Each device shuffles its own steps. A loop again, or XLA would draw the key for each element of the permutation.
+        // Each device shuffles its own. A loop again, or XLA would draw the key for each element of the permutation.
         let epochs = arange(self.epochs) + axis_index(Replicas) * self.epochs as i32;
         let keys = vmap((epochs, whole(key)), |(epoch, key)| key.fold_in(epoch));
         let permutations = map(keys, |key| {
             if self.exact_shuffle {
-                key.permutation(steps)
+                key.permutation(count)
             } else {
-                key.feistel_permutation(steps)
+                key.feistel_permutation(count)
             }
         });
-        let minibatch = if steps.is_multiple_of(self.minibatches) {
-            permutations.reshape([updates, steps / self.minibatches])
+        let minibatch = if count.is_multiple_of(self.minibatches) {
+            permutations.reshape([updates, count / self.minibatches])
         } else {
-            let message = format!(
-                "a cycle's {steps} steps ({} steps of {} environments) do not divide into {} minibatches",
-                value.dim(0),
-                value.dim(1),
-                self.minibatches
-            );
-            let guess = TensorType::new(I32, [updates, steps / self.minibatches.max(1)]);
+            let what = match whole_trajectories {
+                true => {
+                    format!("the trajectories of {count} environments, each whole for the core,")
+                }
+                false => format!(
+                    "a cycle's {count} steps ({} steps of {} environments)",
+                    value.dim(0),
+                    value.dim(1)
+                ),
+            };
+            let message = format!("{what} do not divide into {} minibatches", self.minibatches);
+            let guess = TensorType::new(I32, [updates, count / self.minibatches.max(1)]);
             fail("Ppo", message, &[advantage], guess)
         };
-        let steps = stack(&[merge(log_prob), merge(value), advantage], 1);
-        let drawn = steps.take(minibatch, 0);
+        let steps = stack(&[units(log_prob), units(value), advantage], -1);
+        let drawn = steps_of(steps.take(minibatch, 0));
         let of_minibatches = |&skipped: &Tensor| {
-            let count = !merge(skipped).take(minibatch, 0);
-            vmap(count, step_weights)
+            let skipped = steps_of(units(skipped).take(minibatch, 0));
+            vmap(!skipped, step_weights)
         };
         let weights: Vec<Tensor> = trajectory.skipped.iter().map(of_minibatches).collect();
         // Each statistic of all minibatches passes one collective.
@@ -222,9 +270,18 @@ impl<O: Optimizer> Agent for Ppo<O> {
         let advantage_mean = mean(advantage);
         let variance = (advantage - advantage_mean.expand_dims(1)).square();
         let advantage_std = mean(variance).sqrt();
+        // Who acted has begun the memory anew already where the first step begins an episode.
+        let begins = whole_trajectories.then(|| {
+            let ended = trajectory.terminated | trajectory.truncated;
+            let first = zeros(BOOL, [1, ended.dim(1)]);
+            let rest = ended.slice_axis(0, 0..ended.dim(0) - 1);
+            units(concatenate(&[first, rest], 0))
+        });
         let batch = PpoBatch {
-            observation: merge(trajectory.observation),
-            action: merge(trajectory.action),
+            observation: units(trajectory.observation),
+            action: units(trajectory.action),
+            memory: start,
+            begins: begins.into_iter().collect(),
             minibatch,
             drawn,
             advantage_mean,
@@ -245,11 +302,31 @@ impl<O: Optimizer> Agent for Ppo<O> {
         let of = |x: Tensor| x.take(rows, 0);
         let weights = batch.weights.iter().map(|weights| weights.at(update));
         let weights: Vec<Tensor> = weights.collect();
-        let acted = (of(batch.observation), of(batch.action), log_prob);
+        let (seen, action) = match batch.begins.first() {
+            None => (of(batch.observation), of(batch.action)),
+            Some(&begins) => {
+                let memory = tree_map(&batch.memory, of);
+                let trajectories = (memory, of(batch.observation), of(begins));
+                let features = vmap(trajectories, |(memory, seen, begins)| {
+                    let features = vmap(seen, |seen| nets.features(seen));
+                    nets.remember_all(memory, features, begins).1
+                });
+                (merged(features), merged(of(batch.action)))
+            }
+        };
         let steps = vmap(
-            (acted, advantage, value_tm1, target, weights.clone()),
-            |((observation, action, log_prob), advantage, value_tm1, target, weight)| {
-                let features = nets.features(observation);
+            (
+                (seen, action, log_prob),
+                advantage,
+                value_tm1,
+                target,
+                weights.clone(),
+            ),
+            |((seen, action, log_prob), advantage, value_tm1, target, weight)| {
+                let features = match batch.begins[..] {
+                    [] => nets.features(seen),
+                    _ => seen,
+                };
                 let policy = nets.policy(features);
                 // Of a step that does not count the ratio may be infinite, and its slope times 0 no number.
                 let log_ratio = weight

@@ -182,6 +182,7 @@ fn ppo(tape: &Tape) -> Ppo<Sgd> {
         observation: tape.observation_space(),
         action: tape.action_space(),
         torso: Torso::None,
+        lstm: None,
         hidden: vec![],
         optimizer: sgd(1.0),
         epochs: 1,

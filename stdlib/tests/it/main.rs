@@ -9,5 +9,6 @@ mod networks;
 mod nn;
 mod normalized;
 mod optim;
+mod recurrent_ppo;
 mod returns;
 mod skipped;

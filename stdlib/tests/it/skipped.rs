@@ -157,6 +157,10 @@ fn ppo_learns_nothing_of_steps_that_are_none() {
         ..agent.clone()
     };
     check(&continuous);
+    check(&Ppo {
+        lstm: Some(4),
+        ..agent.clone()
+    });
     let observation = agent.observation.clone();
     check(&Normalized::new(agent, observation, 0.9));
 }

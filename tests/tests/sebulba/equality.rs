@@ -5,7 +5,7 @@ use podracer_dsl::Tensor;
 use podracer_envs::host::HostEnvironment;
 use podracer_envs::{CartPole, Catch, Environment};
 use podracer_runtime::{HostArray, Schedule};
-use podracer_stdlib::agents::{Agent, Normalized};
+use podracer_stdlib::agents::{Agent, Normalized, Ppo};
 use podracer_stdlib::optim::{adam, sgd};
 use podracer_tests::compare::difference;
 
@@ -121,6 +121,12 @@ fn a_recurrent_agent_with_two_threads() {
         ..CartPole::default()
     };
     let agent = loops::impala(&environment, Some(4), sgd(0.02));
+    check(&environment, &agent, (1, 2));
+    let agent = Ppo {
+        lstm: Some(4),
+        minibatches: 2,
+        ..loops::ppo(&environment, sgd(0.5))
+    };
     check(&environment, &agent, (1, 2));
 }
 
