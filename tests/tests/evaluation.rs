@@ -11,6 +11,7 @@ use podracer_stdlib::agents::Agent;
 use podracer_stdlib::optim::sgd;
 
 use crate::loops;
+use crate::sebulba::skipped::NextStep;
 
 /// Networks that push to one side, whatever they see, by a logit of this size.
 fn pushing(logit: f32) -> Checkpoint {
@@ -96,6 +97,35 @@ fn as_many_whole_episodes_are_played_as_asked_for() {
         episodes(&pushing(0.01), order(12, 1, true), 4, usize::MAX),
         drawn
     );
+}
+
+/// Episodes that begin in a step of their own are no longer by it.
+#[test]
+fn steps_that_are_none_are_of_no_episode() {
+    let order = Play {
+        episodes: 12,
+        seed: 0,
+        sampled: false,
+    };
+    let mut environments = NextStep::new([1, 2, 5, 5]);
+    let agent = loops::ppo(&CartPole::default(), sgd(0.1));
+    let on = (&loops::client(1), 0);
+    let interrupt = AtomicBool::new(false);
+    let played = play(
+        &agent,
+        &pushing(1.0),
+        &mut environments,
+        &order,
+        on,
+        &interrupt,
+    );
+    let played = played.expect("it plays");
+    let mut lengths: Vec<u32> = played.iter().map(|episode| episode.length).collect();
+    lengths.sort_unstable();
+    assert_eq!(lengths, [1, 1, 1, 2, 2, 2, 5, 5, 5, 5, 5, 5]);
+    for episode in played {
+        assert_eq!(episode.episode_return, episode.length as f32);
+    }
 }
 
 #[test]

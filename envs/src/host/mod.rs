@@ -127,7 +127,7 @@ pub struct HostSpec {
     /// Whether an episode can ever be cut off. Where it cannot, no final observations are kept.
     pub truncates: bool,
     /// Whether an episode begins in a step of its own, which is none, after the one that ended the last episode and showed its
-    /// last observation.
+    /// last observation. It counts among the steps of a run, and is of no episode.
     pub skips: bool,
 }
 

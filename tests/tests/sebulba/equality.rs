@@ -122,12 +122,21 @@ fn a_recurrent_agent_with_two_threads() {
     };
     let agent = loops::impala(&environment, Some(4), sgd(0.02));
     check(&environment, &agent, (1, 2));
+}
+
+/// Minibatches are of whole trajectories: each device draws one of its two at a time.
+#[test]
+fn a_recurrent_agent_that_draws_on_two_learner_devices() {
+    let environment = CartPole {
+        limit: 4,
+        ..CartPole::default()
+    };
     let agent = Ppo {
         lstm: Some(4),
         minibatches: 2,
         ..loops::ppo(&environment, sgd(0.5))
     };
-    check(&environment, &agent, (1, 2));
+    check(&environment, &agent, (2, 1));
 }
 
 #[test]

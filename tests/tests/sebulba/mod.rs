@@ -5,7 +5,7 @@ mod equality;
 mod faults;
 mod leaks;
 mod schedules;
-mod skipped;
+pub mod skipped;
 mod transfers;
 
 use std::time::Duration;

@@ -19,14 +19,14 @@ use podracer::sebulba::Sebulba;
 type Lane = (Pool<NativeCartPole>, StepMemory, bool);
 
 /// CartPoles of so many steps each, which cannot fall in so few.
-struct NextStep {
+pub struct NextStep {
     spec: HostSpec,
     lanes: Vec<Lane>,
     actions: Vec<u8>,
 }
 
 impl NextStep {
-    fn new(limits: [usize; ENVIRONMENTS]) -> Self {
+    pub fn new(limits: [usize; ENVIRONMENTS]) -> Self {
         let lane = |limit| {
             let pool = Pool::new(&NativeCartPole::new(limit), 1);
             let memory = StepMemory::new(pool.spec());
