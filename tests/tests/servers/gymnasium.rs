@@ -184,6 +184,25 @@ fn a_native_batch_has_the_same_episodes_in_each_autoreset_mode() {
     }
 }
 
+#[test]
+fn a_native_batch_that_does_not_show_ends_is_an_error() {
+    let Some(python) = python("gymnasium") else {
+        return;
+    };
+    let configuration = configuration(&json!({
+        "id": "tests.servers.walks:Walks-v0", "kwargs": {"mode": "SameStep", "shows_ends": false},
+        "vectorization": "native",
+    }));
+    let options = ServerOptions::new(python, &configuration).unwrap();
+    let batch = Servers::start(&options.restarts(0), 2).unwrap();
+    let (mut batch, mut memory) = begun(batch, RUN, FIRST);
+    let error = (0..9).find_map(|_| batch.step(&[0; 8], &mut memory.step()).err());
+    let error = error
+        .expect("an episode has at most nine steps")
+        .to_string();
+    assert!(error.contains("bootstrap_time_limit = false"), "{error}");
+}
+
 /// Its vector environment resets in the step after, and there is no other way to have it.
 #[test]
 fn the_native_cart_poles_of_gymnasium() {

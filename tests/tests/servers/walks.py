@@ -10,9 +10,10 @@ from gymnasium.vector.utils import batch_space
 class Walks(VectorEnv):
     """Shows place and time. An episode terminates away from the middle, and is cut off after nine steps."""
 
-    def __init__(self, num_envs, mode):
+    def __init__(self, num_envs, mode, shows_ends=True):
         self.num_envs = num_envs
         self.mode = AutoresetMode(mode)
+        self.shows_ends = shows_ends
         self.metadata = {"autoreset_mode": self.mode}
         self.single_observation_space = Box(-np.inf, np.inf, (2,), np.float32)
         self.single_action_space = Discrete(2)
@@ -46,7 +47,7 @@ class Walks(VectorEnv):
             self.begin(terminated | truncated)
         else:
             self.over = terminated | truncated
-        return self.state.copy(), reward, terminated, truncated, {"final_obs": final}
+        return self.state.copy(), reward, terminated, truncated, {"final_obs": final} if self.shows_ends else {}
 
 
 gymnasium.register("Walks-v0", vector_entry_point=Walks)

@@ -205,6 +205,11 @@ class Batch:
         slot.truncated[:] = truncated
         ended = np.flatnonzero(terminated | truncated)
         if slot.next_observation is not None and ended.size:
+            if last is None:
+                raise ValueError(
+                    "the batch begins episodes in the step that ends them and does not show their last observations, as "
+                    "`final_obs` of what it says: bootstrap_time_limit = false does without"
+                )
             rows = np.stack([np.asarray(last[i]) for i in ended])
             into = np.empty((len(rows), *slot.observation.shape[1:]), slot.observation.dtype)
             self.put(into, rows)
