@@ -64,12 +64,12 @@ fn trajectory(nets: &ActorCritic, key: Key) -> Trajectory<Tensor, PpoOutput> {
         acted.push((action, output));
     }
     let leaves: Vec<Vec<Tensor>> = acted.iter().map(Tree::leaves).collect();
-    let mut index = 0..;
-    let (action, output) = tree_map(&acted[0], |_| {
-        let i = index.next().unwrap_or_default();
+    let stacked = |i| {
         let each: Vec<Tensor> = leaves.iter().map(|leaves| leaves[i]).collect();
         stack(&each, 0)
-    });
+    };
+    let stacked: Vec<Tensor> = (0..leaves[0].len()).map(stacked).collect();
+    let (action, output) = acted[0].with_leaves(&stacked);
     Trajectory {
         observation,
         action,
