@@ -1,4 +1,5 @@
-//! Programs under every transform against jax: `transforms.json`, whose records say in words what each program is.
+//! Programs under every transform against jax: `transforms.json` and `programs.json`, whose records say in words what each
+//! program is.
 
 mod derivatives;
 mod loops;
@@ -11,12 +12,9 @@ use serde_json::Value;
 
 /// All records of a program.
 fn records(op: &str) -> Vec<Value> {
-    records_of("transforms.json", op)
-}
-
-fn records_of(name: &str, op: &str) -> Vec<Value> {
-    let found: Vec<Value> = file(name)
+    let found: Vec<Value> = ["transforms.json", "programs.json"]
         .into_iter()
+        .flat_map(file)
         .filter(|record| record["op"] == op)
         .collect();
     assert!(!found.is_empty(), "no records of {op}");
@@ -58,18 +56,7 @@ fn check<const N: usize, R: IntoTree>(
     outputs: &[&str],
     program: impl FnOnce([Tensor; N]) -> R,
 ) {
-    check_file("transforms.json", op, inputs, outputs, program);
-}
-
-#[track_caller]
-fn check_file<const N: usize, R: IntoTree>(
-    name: &str,
-    op: &str,
-    inputs: [&str; N],
-    outputs: &[&str],
-    program: impl FnOnce([Tensor; N]) -> R,
-) {
-    check_record(&records_of(name, op)[0], inputs, outputs, program);
+    check_record(&records(op)[0], inputs, outputs, program);
 }
 
 /// `grad` of a function of two tensors, by the first or the second.

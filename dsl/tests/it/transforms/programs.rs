@@ -1,17 +1,7 @@
 //! Programs as users of JAX write them, which compose transforms, loops, branches and random numbers: `programs.json`.
 
-use super::check_file;
+use super::{check, check_record, records};
 use podracer_dsl::prelude::*;
-
-#[track_caller]
-fn check<const N: usize, R: IntoTree>(
-    op: &str,
-    inputs: [&str; N],
-    outputs: &[&str],
-    program: impl FnOnce([Tensor; N]) -> R,
-) {
-    check_file("programs.json", op, inputs, outputs, program);
-}
 
 #[test]
 fn a_recurrent_network_recomputed_under_vmap() {
@@ -369,7 +359,7 @@ fn advantages_by_a_scan_of_pairs_and_clipped_gradients() {
 
 #[test]
 fn sums_by_letters() {
-    for record in super::records_of("programs.json", "einsum") {
+    for record in records("einsum") {
         let subscripts = record["attrs"]["program"].as_str().expect("the subscripts");
         let f = |xs: &[Tensor]| einsum(subscripts, xs);
         let all = |xs: Vec<Tensor>| (f(&xs), grad(xs, |xs| f(&xs).sin().sum()));
@@ -379,15 +369,15 @@ fn sums_by_letters() {
         {
             1 => {
                 let outputs = ["value", "grad.x0"];
-                super::check_record(&record, ["x0"], &outputs, |xs| all(xs.to_vec()));
+                check_record(&record, ["x0"], &outputs, |xs| all(xs.to_vec()));
             }
             2 => {
                 let outputs = ["value", "grad.x0", "grad.x1"];
-                super::check_record(&record, ["x0", "x1"], &outputs, |xs| all(xs.to_vec()));
+                check_record(&record, ["x0", "x1"], &outputs, |xs| all(xs.to_vec()));
             }
             _ => {
                 let outputs = ["value", "grad.x0", "grad.x1", "grad.x2"];
-                super::check_record(&record, ["x0", "x1", "x2"], &outputs, |xs| all(xs.to_vec()));
+                check_record(&record, ["x0", "x1", "x2"], &outputs, |xs| all(xs.to_vec()));
             }
         }
     }
