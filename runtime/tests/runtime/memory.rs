@@ -4,6 +4,12 @@ use podracer_runtime::{CompileOptions, Module, RuntimeError};
 
 use crate::programs::{client, compile, f32s};
 
+/// Numbers of four terabytes.
+const NUMBERS: &str = "func.func public @main() -> tensor<1099511627776xf32> {
+  %0 = stablehlo.iota dim = 0 : tensor<1099511627776xf32>
+  return %0 : tensor<1099511627776xf32>
+}";
+
 fn launched(text: &str, results: Vec<podracer_compiler::TensorType>) -> String {
     let executable = compile(&Module::new(text, vec![], results));
     let failed = executable.execute(vec![vec![]]).unwrap_err();
@@ -16,11 +22,7 @@ fn launched(text: &str, results: Vec<podracer_compiler::TensorType>) -> String {
 
 #[test]
 fn results_that_do_not_fit_are_an_error() {
-    let text = "func.func public @main() -> tensor<1099511627776xf32> {
-  %0 = stablehlo.iota dim = 0 : tensor<1099511627776xf32>
-  return %0 : tensor<1099511627776xf32>
-}";
-    let message = launched(text, vec![f32s(&[1 << 40])]);
+    let message = launched(NUMBERS, vec![f32s(&[1 << 40])]);
     assert!(
         message.starts_with(
             "not enough memory: beside its arguments the program takes 4096.00 GiB in all on 1 device(s), and "
@@ -29,7 +31,7 @@ fn results_that_do_not_fit_are_an_error() {
     );
 }
 
-/// The product of a column and a row, which is not fused with the sort that reads it.
+/// What a sort reads, and gives: it is not fused with what reads it.
 #[test]
 fn intermediate_values_that_do_not_fit_are_an_error() {
     let text = "func.func public @main() -> tensor<1xf32> {
@@ -49,11 +51,7 @@ fn intermediate_values_that_do_not_fit_are_an_error() {
 /// Read back from its serialized form it is asked as well: that is how it comes from the cache.
 #[test]
 fn a_program_that_was_loaded_is_asked_too() {
-    let text = "func.func public @main() -> tensor<1099511627776xf32> {
-  %0 = stablehlo.iota dim = 0 : tensor<1099511627776xf32>
-  return %0 : tensor<1099511627776xf32>
-}";
-    let module = Module::new(text, vec![], vec![f32s(&[1 << 40])]);
+    let module = Module::new(NUMBERS, vec![], vec![f32s(&[1 << 40])]);
     let options = CompileOptions::default();
     let bytes = client().compile(&module, &options).unwrap().serialize();
     let failed = client().load(&bytes.unwrap()).unwrap();
