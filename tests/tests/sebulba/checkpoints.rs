@@ -11,7 +11,7 @@ use podracer_stdlib::optim::Sgd;
 use super::{ENVIRONMENTS, cartpoles, parameters, small, spec, start, with};
 use crate::loops;
 
-fn resume(
+pub fn resume(
     sebulba: &Sebulba<Ppo<Sgd>>,
     client: &Client,
     checkpoint: &Checkpoint,

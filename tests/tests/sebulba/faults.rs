@@ -1,22 +1,22 @@
 //! What goes wrong in one thread ends the run with an error that names it, and never leaves another thread waiting.
 
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Sender};
 use std::time::{Duration, Instant};
 
-use podracer_envs::host::{HostEnvironment, HostError};
-use podracer_runtime::{SebulbaError, SebulbaRun, ThreadFailure};
-
 use podracer::sebulba::Sebulba;
+use podracer_envs::host::{HostEnvironment, HostError};
+use podracer_runtime::{Schedule, SebulbaError, SebulbaRun, ThreadFailure};
 use podracer_stdlib::agents::Ppo;
-use podracer_stdlib::optim::sgd;
+use podracer_stdlib::optim::{Sgd, sgd};
 
-use super::{ENVIRONMENTS, UNROLL, cartpoles, quick, small, spec, with};
+use super::checkpoints::resume;
+use super::{ENVIRONMENTS, UNROLL, cartpoles, parameters, quick, small, spec, with};
 use crate::loops;
 
-/// A run whose second actor thread does something at its tenth step.
+/// A run whose second actor thread does something at its tenth step, which is in its second trajectory.
 fn with_trouble(
+    sebulba: &Sebulba<Ppo<Sgd>>,
     trouble: impl Fn() -> Result<(), HostError> + Send + 'static,
-    patience: Duration,
 ) -> SebulbaRun {
     let mut trouble = Some(trouble);
     let batch = |thread| -> anyhow::Result<Box<dyn HostEnvironment>> {
@@ -30,10 +30,20 @@ fn with_trouble(
             if steps == 10 { trouble() } else { Ok(()) }
         })))
     };
-    small()
-        .patience(patience)
+    sebulba
         .start(&loops::client(2), &spec(), 1, batch)
         .expect("the run starts")
+}
+
+/// Trouble that begins when the sender says so, or is dropped.
+fn waits() -> (Sender<()>, impl Fn() -> Result<(), HostError> + Send) {
+    let (begin, begun) = mpsc::channel();
+    let wait = move || {
+        // An error says that it is dropped.
+        let _ = begun.recv();
+        Ok(())
+    };
+    (begin, wait)
 }
 
 /// The error of the run, which comes soon and stays.
@@ -45,11 +55,20 @@ fn error(run: &mut SebulbaRun) -> SebulbaError {
     error
 }
 
-const LONG: Duration = Duration::from_secs(60);
-
+/// What was saved before is good.
 #[test]
 fn a_panic_in_an_actor_thread_is_an_error_that_names_it() {
-    let error = error(&mut with_trouble(|| panic!("the pole broke"), LONG));
+    let (begin, wait) = waits();
+    let trouble = move || {
+        wait()?;
+        panic!("the pole broke")
+    };
+    let mut run = with_trouble(&small(), trouble);
+    run.run(1).expect("an update");
+    let checkpoint = run.checkpoint().expect("a checkpoint");
+    let learnt = parameters(&run);
+    begin.send(()).expect("the thread waits");
+    let error = error(&mut run);
     assert!(matches!(
         error,
         SebulbaError::Thread {
@@ -61,13 +80,16 @@ fn a_panic_in_an_actor_thread_is_an_error_that_names_it() {
         error.to_string(),
         "actor thread 1 (cpu:0) panicked: the pole broke"
     );
+    let mut run = resume(&small(), &loops::client(2), &checkpoint).expect("it goes on");
+    assert_eq!(parameters(&run), learnt);
+    assert_eq!(run.run(2).expect("some updates")[0].update, 1);
 }
 
 #[test]
 fn an_error_of_an_environment_too() {
     let trouble = || Err(HostError::failed("the server has gone"));
     assert_eq!(
-        error(&mut with_trouble(trouble, LONG)).to_string(),
+        error(&mut with_trouble(&small(), trouble)).to_string(),
         "actor thread 1 (cpu:0) was stopped by its environments: the server has gone"
     );
 }
@@ -75,20 +97,25 @@ fn an_error_of_an_environment_too() {
 /// An environment that never comes back: its thread is named, and who waits for it.
 #[test]
 fn a_watchdog_names_who_waits_for_whom() {
-    let (_keep, never) = mpsc::channel::<()>();
-    let never = std::sync::Mutex::new(never);
-    let trouble = move || {
-        let _ = never.lock().map(|never| never.recv());
-        Ok(())
-    };
-    let error = error(&mut with_trouble(trouble, Duration::from_secs(2))).to_string();
-    for expected in [
-        "nothing happened for 2 s",
-        "actor thread 0 (cpu:0) waits for",
-        "actor thread 1 (cpu:0) steps its environments (for ",
-        "the learner waits for a trajectory of actor thread 1 (for ",
+    let ahead = Schedule::Deterministic { lag: 4 };
+    for (sebulba, waits_for) in [
+        (small(), "parameters 2 of the learner"),
+        (
+            small().schedule(ahead).queue(1),
+            "the learner to take a trajectory, its queue is full",
+        ),
     ] {
-        assert!(error.contains(expected), "{error}");
+        let (_keep, trouble) = waits();
+        let sebulba = sebulba.patience(Duration::from_secs(2));
+        let error = error(&mut with_trouble(&sebulba, trouble)).to_string();
+        for expected in [
+            "nothing happened for 2 s",
+            &format!("actor thread 0 (cpu:0) waits for {waits_for} (for "),
+            "actor thread 1 (cpu:0) steps its environments (for ",
+            "the learner waits for a trajectory of actor thread 1 (for ",
+        ] {
+            assert!(error.contains(expected), "{expected}: {error}");
+        }
     }
 }
 
@@ -99,7 +126,8 @@ fn a_pause_within_the_patience_is_none_of_the_watchdogs_business() {
         std::thread::sleep(Duration::from_secs(2));
         Ok(())
     };
-    let mut run = with_trouble(trouble, Duration::from_secs(20));
+    let sebulba = small().patience(Duration::from_secs(20));
+    let mut run = with_trouble(&sebulba, trouble);
     assert_eq!(run.run(5).expect("it goes on").len(), 5);
 }
 

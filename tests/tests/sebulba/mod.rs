@@ -4,6 +4,7 @@ mod checkpoints;
 mod equality;
 mod faults;
 mod leaks;
+mod pressure;
 mod schedules;
 pub mod skipped;
 mod transfers;

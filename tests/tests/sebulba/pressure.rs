@@ -1,0 +1,103 @@
+//! Queues that are full: a learner that is slow, or stuck, or asked for nothing. Actors wait for it, and nothing is lost.
+
+use std::time::{Duration, Instant};
+
+use podracer::sebulba::Sebulba;
+use podracer_runtime::{Activity, Schedule, SebulbaRun};
+use podracer_stdlib::agents::Ppo;
+use podracer_stdlib::optim::Sgd;
+
+use super::checkpoints::resume;
+use super::{UNROLL, parameters, small, start};
+use crate::loops;
+
+/// Actors that may be further ahead than their queues have room for.
+fn ahead(queue: usize) -> Sebulba<Ppo<Sgd>> {
+    let schedule = Schedule::Deterministic { lag: 6 };
+    small().schedule(schedule).queue(queue)
+}
+
+fn wait_for(what: &str, there: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !there() {
+        assert!(
+            began.elapsed() < Duration::from_secs(60),
+            "{what} does not come"
+        );
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Waits until both actor threads wait for room, and have done so for a while.
+fn full(run: &SebulbaRun) {
+    let before = run.times();
+    wait_for("a full queue", || {
+        let spent = run.times().into_iter().zip(&before).take(2);
+        let waited = spent.map(|(now, before)| now.since(before).of(Activity::WaitingForRoom));
+        waited.min() > Some(Duration::from_millis(100))
+    });
+}
+
+/// One trajectory was learnt from, one is in the queue, and one in the thread's hands.
+#[test]
+fn actors_wait_while_their_queues_are_full() {
+    let mut alone = start(&ahead(8), 2, 3);
+    let reports = alone.run(4).expect("some updates");
+    let expected = parameters(&alone);
+    let mut run = start(&ahead(1), 2, 3);
+    for (update, report) in reports.iter().enumerate() {
+        full(&run);
+        let acted = run.transfers().act.launches;
+        assert_eq!(acted, (2 * (update + 2) * UNROLL) as u64);
+        let again = run.run(1).expect("an update").remove(0);
+        assert_eq!(
+            (again.update, &again.metrics, &again.episodes),
+            (report.update, &report.metrics, &report.episodes)
+        );
+    }
+    assert_eq!(parameters(&run), expected);
+}
+
+/// A checkpoint waits for nobody, and threads that wait for room end at once.
+#[test]
+fn a_run_whose_queues_are_full_is_saved_and_stopped() {
+    let mut run = start(&ahead(1), 2, 3);
+    run.run(2).expect("some updates");
+    full(&run);
+    let checkpoint = run.checkpoint().expect("a checkpoint");
+    let began = Instant::now();
+    run.stop().expect("nothing went wrong");
+    assert!(began.elapsed() < Duration::from_secs(20));
+    let mut alone = start(&ahead(8), 2, 3);
+    alone.run(2).expect("some updates");
+    let expected = alone.checkpoint().expect("a checkpoint");
+    assert_eq!(checkpoint.arrays, expected.arrays);
+    let mut resumed = resume(&ahead(1), &loops::client(2), &checkpoint).expect("it goes on");
+    let again = resumed.run(3).expect("some more");
+    let reports = alone.run(3).expect("some more");
+    for (again, report) in again.iter().zip(&reports) {
+        assert_eq!(again.metrics, report.metrics);
+    }
+    assert_eq!(parameters(&resumed), parameters(&alone));
+}
+
+/// An update of seconds: a device that does not come back looks the same.
+#[test]
+fn a_watchdog_names_a_learner_that_is_stuck() {
+    let stuck = ahead(1).repeats(30_000).patience(Duration::from_secs(1));
+    let mut run = start(&stuck, 2, 3);
+    let error = run.run(1).expect_err("it is given up").to_string();
+    for expected in [
+        "nothing happened for 1 s",
+        "actor thread 0 (cpu:0) waits for the learner to take a trajectory, its queue is full (for ",
+        "actor thread 1 (cpu:0) waits for the learner to take a trajectory, its queue is full (for ",
+        "the learner waits for its devices to do update 0 (for ",
+    ] {
+        assert!(error.contains(expected), "{expected}: {error}");
+    }
+    // The update ends after all, and with it the thread.
+    wait_for("the end of all threads", || {
+        let mut times = run.times().into_iter();
+        times.all(|thread| thread.of(Activity::Ended) > Duration::ZERO)
+    });
+}
