@@ -26,6 +26,7 @@ pub fn run_alone(test: &str, environment: &[(&str, &str)]) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{test}:\n{stdout}\n{stderr}");
+    eprint!("{stderr}");
     stdout
 }
 

@@ -9,6 +9,7 @@ use crate::loops;
 /// How often; more of them by this variable.
 const STARTS: &str = "PODRACER_TEST_STARTS";
 
+#[derive(Debug)]
 struct Held {
     threads: usize,
     descriptors: usize,
@@ -67,6 +68,10 @@ fn runs_leave_nothing_behind() {
     }
     let (before, after) = (before.expect("there is a middle"), held());
     fs::remove_dir_all(folder).expect("the cache is there");
+    eprintln!(
+        "after {} starts {before:?}, after {starts} {after:?}",
+        starts.div_ceil(2)
+    );
     assert_eq!(after.threads, before.threads);
     assert_eq!(after.descriptors, before.descriptors);
     let grown = after.bytes.saturating_sub(before.bytes);
