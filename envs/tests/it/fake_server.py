@@ -37,13 +37,13 @@ class Fake:
             STARTING[fault](self)
         print("a fake has started")
         self.spec = {
-            "observation": {"kind": "box", "shape": [3 if fault == "shape" else 2], "low": 0, "high": None},
+            "observation": {"kind": "box", "shape": [2], "low": 0, "high": None},
             "action": {"kind": "discrete", "n": 3},
             "truncates": configuration["truncates"],
             "skips": configuration.get("skips", False),
             "about": "a fake",
         }
-        if fault == "other shape" and not once(configuration):
+        if fault == "other shape" and os.path.exists(configuration["once"]):
             self.spec["observation"]["shape"] = [5]
 
     def attach(self, memory, layout):
@@ -106,8 +106,8 @@ def raise_error(_):
     raise RuntimeError("the pole is broken")
 
 
-def sleep(_):
-    time.sleep(3600)
+def sleep(fake):
+    time.sleep(fake.configuration.get("seconds", 3600))
 
 
 def spin(_):

@@ -311,6 +311,7 @@ fn a_server_that_comes_back_with_other_spaces_is_an_error() {
     let options = fake(&json!({"fault": "other shape", "once": once})).restarts(1);
     let (mut batch, mut memory) = begun(&options);
     step(&mut batch, &mut memory, 0);
+    fs::write(once, "").unwrap();
     kill(batch.processes().next().unwrap());
     let error = batch.step(&actions(1), &mut memory.step()).unwrap_err();
     let message = error.to_string();

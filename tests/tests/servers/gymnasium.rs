@@ -308,3 +308,51 @@ fn what_cannot_be_served_is_an_error_that_says_why() {
         assert!(error.contains(expected), "{error}");
     }
 }
+
+#[test]
+fn steps_of_another_shape_are_an_error_that_says_which() {
+    let Some(python) = python("gymnasium") else {
+        return;
+    };
+    let server = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../envs/src/host/server/server.py"
+    );
+    for (what, shape, expected) in [
+        (
+            "observations",
+            json!([1, 3]),
+            "the observations have the shape (1, 3) and must have (2, 3)",
+        ),
+        (
+            "observations",
+            json!([2, 1]),
+            "the observations have the shape (2, 1) and must have (2, 3)",
+        ),
+        (
+            "observations",
+            json!([2, 4]),
+            "the observations have the shape (2, 4) and must have (2, 3)",
+        ),
+        (
+            "rewards",
+            json!([1]),
+            "rewards have the shape (1,) and must have (2,)",
+        ),
+        (
+            "terminated",
+            json!([]),
+            "terminated have the shape () and must have (2,)",
+        ),
+    ] {
+        let configuration = json!({
+            "name": "shapes", "server": server, "bootstrap_time_limit": true, "wrong": { what: shape },
+        });
+        let options = ServerOptions::new(&python, &configuration).unwrap();
+        let options = options.source(include_str!("shapes.py")).restarts(0);
+        let (mut batch, mut memory) = begun(Servers::start(&options, 2).unwrap(), 0, 0);
+        batch.step(&[0; 8], &mut memory.step()).unwrap();
+        let error = batch.step(&[0; 8], &mut memory.step()).unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+}
