@@ -1,6 +1,7 @@
 //! The program as a process: streams, exit codes, the working folder, the environment.
 
 mod check;
+mod memory;
 mod resume;
 mod servers;
 mod signals;

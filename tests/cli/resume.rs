@@ -2,21 +2,26 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use podracer::envs::host::Random;
+use rustix::process::Signal;
 use serde_json::Value;
 
-use super::signals::{send, soon_over};
+use super::signals::{send, soon_over, spawned, stopped, wait_for};
 use super::{command, text};
 
-/// So many kills in all, where nothing else is asked for: what CI has time for.
-const KILLS: usize = 4;
+/// How many kills are asked for, by `PODRACER_KILLS`; else so many as CI has time for.
+pub fn kills() -> usize {
+    let kills = std::env::var("PODRACER_KILLS").map(|kills| kills.parse().expect("a number"));
+    kills.unwrap_or(4)
+}
 
 /// The arguments that begin a run.
-fn train(experiment: &[&str], run: &Path) -> Vec<OsString> {
+pub fn train(experiment: &[&str], run: &Path) -> Vec<OsString> {
     let arguments = ["train"].iter().chain(experiment);
     let arguments = arguments
         .chain(&["--json", "--run-dir"])
@@ -25,12 +30,12 @@ fn train(experiment: &[&str], run: &Path) -> Vec<OsString> {
 }
 
 /// Those that go on with it.
-fn resume(run: &Path) -> Vec<OsString> {
+pub fn resume(run: &Path) -> Vec<OsString> {
     vec!["resume".into(), run.into(), "--json".into()]
 }
 
 /// Waits for the end, and gives what was said. A run that did not succeed is none.
-fn result(command: &mut Command) -> Value {
+pub fn result(command: &mut Command) -> Value {
     let output = command.output().expect("the program runs");
     assert!(output.status.success(), "{}", text(&output.stderr));
     let json = text(&output.stdout);
@@ -50,13 +55,10 @@ fn metrics(run: &Path) -> Vec<Value> {
     lines.collect()
 }
 
-/// Kills a run at random moments, over and over, or asks it to stop (every third time), and has it go on each time. It ends
-/// where the run that was left alone ends, and its metrics say the same, each update once.
-///
-/// `PODRACER_KILLS` says how many kills.
+/// Kills a run at random moments, over and over, and between two kills asks it to stop now and then, and has it go on each
+/// time. It ends where the run that was left alone ends, and its metrics say the same, each update once.
 fn killed_and_resumed(experiment: &[&str]) {
-    let kills = std::env::var("PODRACER_KILLS").map(|kills| kills.parse().expect("a number"));
-    let kills = kills.unwrap_or(KILLS);
+    let (kills, began) = (kills(), Instant::now());
     let folder = tempfile::tempdir().expect("a folder");
     let alone = folder.path().join("alone");
     let expected = result(&mut command(&train(experiment, &alone)));
@@ -71,7 +73,7 @@ fn killed_and_resumed(experiment: &[&str]) {
     let longest = seconds("first_call_seconds") + seconds("run_seconds") / 2.0;
 
     let mut random = Random::from_state(u64::from(std::process::id()));
-    let (mut killed, mut resumed, mut ended) = (0, 0, 0);
+    let (mut killed, mut stopped, mut resumed, mut ended) = (0, 0, 0, 0);
     while killed < kills || resumed == 0 {
         let run = folder.path().join(format!("killed-{ended}"));
         loop {
@@ -83,12 +85,14 @@ fn killed_and_resumed(experiment: &[&str]) {
                 train(experiment, &run)
             };
             let moment = Duration::from_secs_f32(random.range(0.0, longest));
-            let signal = if killed % 3 == 2 { "TERM" } else { "KILL" };
+            let stop = killed > 2 * stopped;
+            let signal = if stop { "TERM" } else { "KILL" };
             match killed_after(command(&arguments), moment, signal) {
                 Some(status) => {
                     assert!(status.success(), "{status}");
                     break;
                 }
+                None if stop => stopped += 1,
                 None => killed += 1,
             }
         }
@@ -106,7 +110,11 @@ fn killed_and_resumed(experiment: &[&str]) {
         }
         assert_eq!(metrics(&run), metrics(&alone));
     }
-    eprintln!("{killed} kills, resumed {resumed} times, {ended} runs, all of them alike");
+    eprintln!(
+        "{}: {killed} kills, {stopped} stops, resumed {resumed} times, {ended} runs, all of them alike; {:.0} s",
+        experiment[0],
+        began.elapsed().as_secs_f64()
+    );
 }
 
 /// Whether a process has ended by itself within this time, and how. It is sent the signal otherwise.
@@ -123,15 +131,27 @@ fn killed_after(mut command: Command, time: Duration, signal: &str) -> Option<Ex
     send(signal, child.id());
     let status = soon_over(&mut child);
     // Asked to stop before it listens it ends by the signal.
-    let stopped = status.code().is_none_or(|code| code == 130);
+    let by_signal = [Some(Signal::KILL.as_raw()), Some(Signal::TERM.as_raw())];
+    let stopped = by_signal.contains(&status.signal()) || status.code() == Some(130);
     (!stopped).then_some(status)
 }
 
-fn has_checkpoint(run: &Path) -> bool {
+pub fn has_checkpoint(run: &Path) -> bool {
     let entries = fs::read_dir(run.join("checkpoints"));
     let whole = |entry: fs::DirEntry| entry.file_name() != "unfinished";
     entries.is_ok_and(|mut entries| entries.any(|entry| entry.is_ok_and(whole)))
 }
+
+/// A small run with one actor device and two learner devices, 64 steps an update.
+const SEBULBA: [&str; 7] = [
+    "cartpole-sebulba-ppo",
+    "--actors=0",
+    "--learners=1,2",
+    "--set=agent.hidden=[8]",
+    "--set=sebulba.environments=4",
+    "--set=sebulba.unroll=8",
+    "--set=sebulba.updates_per_call=1",
+];
 
 #[test]
 fn anakin_goes_on_to_the_bit() {
@@ -147,17 +167,13 @@ fn anakin_goes_on_to_the_bit() {
 
 #[test]
 fn sebulba_goes_on_to_the_bit() {
-    killed_and_resumed(&[
-        "cartpole-sebulba-ppo",
-        "--steps=6400",
-        "--actors=0",
-        "--learners=1,2",
-        "--set=agent.hidden=[8]",
-        "--set=sebulba.environments=4",
-        "--set=sebulba.unroll=8",
-        "--set=sebulba.updates_per_call=1",
-        "--set=train.checkpoint_every=1",
-    ]);
+    killed_and_resumed(
+        &[
+            &SEBULBA[..],
+            &["--steps=6400", "--set=train.checkpoint_every=1"],
+        ]
+        .concat(),
+    );
 }
 
 /// On policy, on one device, with an LSTM and environments of the DSL.
@@ -175,6 +191,35 @@ fn sebulba_without_lag_goes_on_to_the_bit() {
     ]);
 }
 
+/// A learner that is slower than its actors: they wait for room in its queue, and the run stops and goes on all the same.
+#[test]
+fn a_run_whose_queues_are_full_goes_on_to_the_bit() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (alone, run) = (folder.path().join("alone"), folder.path().join("run"));
+    let slow = [
+        "--steps=1280",
+        "--set=sebulba.lag=4",
+        "--set=sebulba.queue=1",
+        "--set=sebulba.repeats=1000",
+    ];
+    let slow = [&SEBULBA[..], &slow].concat();
+    let expected = result(&mut command(&train(&slow, &alone)));
+    let child = spawned(&mut command(&train(&slow, &run)));
+    let waits = |line: &str| {
+        let line: Value = serde_json::from_str(line).unwrap_or_default();
+        line["actor_0/waiting_for_room"].as_f64() > Some(0.5)
+    };
+    wait_for("a full queue", || {
+        fs::read_to_string(run.join("metrics.jsonl")).is_ok_and(|text| text.lines().any(waits))
+    });
+    let (_, said) = stopped(child, "INT");
+    assert!(said.contains("` goes on"), "{said}");
+    let resumed = result(&mut command(&resume(&run)));
+    assert!(resumed["resumed_from_update"].as_u64() < Some(20));
+    assert_eq!(resumed["params_sha256"], expected["params_sha256"]);
+    assert_eq!(metrics(&run), metrics(&alone));
+}
+
 /// A small run, of so many steps.
 fn small(folder: &Path, steps: &str) -> Vec<OsString> {
     train(
@@ -188,22 +233,12 @@ fn small(folder: &Path, steps: &str) -> Vec<OsString> {
 fn a_signal_stops_a_run_with_a_checkpoint() {
     let folder = tempfile::tempdir().expect("a folder");
     let run = folder.path().join("run");
-    let mut child = command(&small(&run, "--steps=1000000000"))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program runs");
+    let child = spawned(&mut command(&small(&run, "--steps=1000000000")));
     // Before its first call it has nothing to save.
-    while !has_checkpoint(&run) {
-        assert!(child.try_wait().expect("a child").is_none());
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    send("TERM", child.id());
-    let output = child.wait_with_output().expect("a child");
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(130), "{said}");
+    wait_for("a checkpoint", || has_checkpoint(&run));
+    let (printed, said) = stopped(child, "TERM");
     assert!(said.contains("` goes on"), "{said}");
-    let stopped: Value = serde_json::from_slice(&output.stdout).expect("a JSON object");
+    let stopped: Value = serde_json::from_str(&printed).expect("a JSON object");
     assert_eq!(stopped["interrupted"], true);
     let mut resume = command(&resume(&run));
     let steps = stopped["env_steps"].as_u64().expect("a number") + 16 * 2048;
@@ -256,10 +291,7 @@ fn a_run_that_is_under_way_is_left_alone() {
         .stderr(Stdio::null())
         .spawn()
         .expect("the program runs");
-    while !has_checkpoint(&run) {
-        assert!(child.try_wait().expect("a child").is_none());
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    wait_for("a checkpoint", || has_checkpoint(&run));
     let output = command(&resume(&run)).output().expect("the program runs");
     child.kill().expect("it can be killed");
     child.wait().expect("a child");
@@ -275,16 +307,7 @@ fn a_run_that_is_under_way_is_left_alone() {
 fn other_learners_go_on_and_other_actors_do_not() {
     let folder = tempfile::tempdir().expect("a folder");
     let run = folder.path().join("run");
-    let size = [
-        "cartpole-sebulba-ppo",
-        "--steps=1024",
-        "--actors=0",
-        "--learners=1,2",
-        "--set=agent.hidden=[8]",
-        "--set=sebulba.environments=4",
-        "--set=sebulba.unroll=8",
-        "--set=sebulba.updates_per_call=1",
-    ];
+    let size = [&SEBULBA[..], &["--steps=1024"]].concat();
     let done = result(&mut command(&train(&size, &run)));
     let again = |more: &[&str]| {
         let output = command(&resume(&run))

@@ -3,22 +3,33 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
-use std::time::Duration;
+use std::process::Child;
+use std::time::{Duration, Instant};
 
 use podracer::envs::host::Random;
 use serde_json::{Value, json};
 
-use super::signals::{send, soon_over, wait_for};
+use super::resume::{has_checkpoint, kills};
+use super::signals::{gone, send, soon_over, spawned, wait_for};
 use super::{command, text};
 
 /// In place of Python: environments of `fake_server.py`, with a fault.
 fn python(folder: &Path, fault: &str, at: usize) -> PathBuf {
+    python_with(folder, json!({ "fault": fault, "at": at }))
+}
+
+/// With more to say of the fault.
+fn python_with(folder: &Path, mut configuration: Value) -> PathBuf {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("envs");
-    let configuration = json!({
-        "name": "fake", "server": tests.join("src/host/server/server.py"), "length": 4, "truncates": true,
-        "fault": fault, "at": at, "once": folder.join("once"),
-    });
+    configuration["server"] = json!(tests.join("src/host/server/server.py"));
+    configuration["once"] = json!(folder.join("once"));
+    for (key, value) in [
+        ("name", json!("fake")),
+        ("length", json!(4)),
+        ("truncates", json!(true)),
+    ] {
+        configuration[key] = value;
+    }
     let script = format!(
         "#!/usr/bin/env python3\nimport json, os, sys\nconfiguration = json.loads('{configuration}')\n\
          configuration['environments'] = json.loads(sys.argv[4])['environments']\n\
@@ -46,17 +57,16 @@ fn train(folder: &Path, python: &Path, steps: &str, more: &[&str]) -> std::proce
     let python = format!("--set=environment.python={}", python.display());
     train.args(more).arg(python).arg("--run-dir");
     train.arg(folder.join("run"));
-    train.stdout(Stdio::piped()).stderr(Stdio::piped());
     train
 }
 
-/// The restarts that the metrics speak of.
+/// The restarts that the metrics speak of, but for a line that is being written.
 fn recorded(folder: &Path) -> f64 {
-    let metrics = fs::read_to_string(folder.join("run/metrics.jsonl")).expect("metrics");
-    let line = |line| serde_json::from_str::<Value>(line).expect("a JSON object");
-    let restarts = metrics
+    let metrics = fs::read_to_string(folder.join("run/metrics.jsonl")).unwrap_or_default();
+    let lines = metrics
         .lines()
-        .filter_map(|text| line(text)["environment_restarts"].as_f64());
+        .filter_map(|line| serde_json::from_str(line).ok());
+    let restarts = lines.filter_map(|line: Value| line["environment_restarts"].as_f64());
     restarts.sum()
 }
 
@@ -82,28 +92,136 @@ fn a_restart_is_a_warning_a_metric_and_in_the_result() {
     }
 }
 
-/// A server that sleeps for longer than a step may take, over and over: the run ends, with what is left of it.
+/// Within the time that a step may take it is waited for; `PODRACER_SLEEP` says for how many seconds it sleeps.
+#[test]
+fn a_server_that_sleeps_is_waited_for_or_restarted() {
+    let seconds = std::env::var("PODRACER_SLEEP").map(|sleep| sleep.parse().expect("a number"));
+    let seconds = seconds.unwrap_or(2);
+    for (step_seconds, restarts) in [(30 + seconds, 0), (seconds / 2, 1)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let fault = json!({ "fault": "sleep", "at": 40, "seconds": seconds });
+        let python = python_with(folder.path(), fault);
+        let more = [
+            &format!("--set=environment.step_seconds={step_seconds}"),
+            "--set=sebulba.patience=300",
+        ];
+        let began = Instant::now();
+        let output = train(folder.path(), &python, "--steps=2048", &more)
+            .output()
+            .expect("the program runs");
+        let said = text(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        assert!(began.elapsed() > Duration::from_secs(step_seconds.min(seconds)));
+        let result: Value = serde_json::from_slice(&output.stdout).expect("a JSON object");
+        assert_eq!(result["environment_restarts"], restarts, "{said}");
+        let silent = format!("it did not answer for {step_seconds} s");
+        assert_eq!(said.contains(&silent), restarts > 0, "{said}");
+    }
+}
+
+/// What ends a run whose server does not come back: it may not be restarted, the watchdog is not as patient as the server's
+/// client, or who waits for it asks twice. The servers are gone then, and the last checkpoint is good.
 #[test]
 fn a_server_that_does_not_answer_any_more_ends_the_run_with_a_checkpoint() {
+    for (step_seconds, patience, signals, expected) in [
+        (
+            1,
+            60,
+            0,
+            &[
+                "was stopped by its environments: environment server 0",
+                "it did not answer for 1 s",
+            ][..],
+        ),
+        (
+            3600,
+            2,
+            0,
+            &[
+                "nothing happened for 2 s",
+                "steps its environments (for ",
+                "the learner waits for a trajectory of actor thread ",
+            ],
+        ),
+        (3600, 3600, 2, &["stopping after this call", "\nstopped; "]),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let python = python(folder.path(), "sleep", 60);
+        let more = [
+            &format!("--set=environment.step_seconds={step_seconds}"),
+            &format!("--set=sebulba.patience={patience}"),
+            "--set=environment.restarts=0",
+            "--set=train.checkpoint_every=1",
+        ];
+        let mut run = spawned(&mut train(folder.path(), &python, "--steps=1000000", &more));
+        wait_for("the fault", || folder.path().join("once").exists());
+        let left = servers(&run);
+        for _ in 0..signals {
+            // The first is heeded by what has not ended its call, and never will.
+            std::thread::sleep(Duration::from_millis(300));
+            send("INT", run.id());
+        }
+        let status = soon_over(&mut run);
+        let output = run.wait_with_output().expect("a child");
+        let said = text(&output.stderr);
+        let code = if signals > 0 { 130 } else { 1 };
+        assert_eq!(status.code(), Some(code), "{said}");
+        for part in expected.iter().chain(&["` goes on after "]) {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        assert!(left.len() >= 2, "{left:?}");
+        left.into_iter().for_each(gone);
+        goes_on(folder.path());
+    }
+}
+
+/// It has the spaces of its client's run no more when it is there again.
+#[test]
+fn a_server_that_comes_back_with_other_shapes_ends_the_run_with_a_checkpoint() {
     let folder = tempfile::tempdir().expect("a folder");
-    let python = python(folder.path(), "sleep", 40);
-    let more = [
-        "--set=environment.step_seconds=1",
-        "--set=environment.restarts=0",
-        "--set=train.checkpoint_every=1",
-    ];
-    let output = train(folder.path(), &python, "--steps=1000000", &more)
-        .output()
-        .expect("the program runs");
+    let python = python(folder.path(), "other shape", 0);
+    let every = ["--set=train.checkpoint_every=1"];
+    let steps = "--steps=1000000000";
+    let mut run = spawned(&mut train(folder.path(), &python, steps, &every));
+    wait_for("a checkpoint", || {
+        has_checkpoint(&folder.path().join("run"))
+    });
+    let once = folder.path().join("once");
+    fs::write(&once, "").expect("written");
+    send("KILL", servers(&run)[0]);
+    let status = soon_over(&mut run);
+    let output = run.wait_with_output().expect("a child");
     let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert_eq!(status.code(), Some(1), "{said}");
     for part in [
-        "was stopped by its environments: environment server 0",
-        "it did not answer for 1 s",
+        "it answers nonsense: it serves other spaces than before",
         "` goes on after ",
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
+    fs::remove_file(once).expect("it is there");
+    goes_on(folder.path());
+}
+
+/// The last checkpoint is good: the run goes on from it.
+fn goes_on(folder: &Path) {
+    let run = folder.join("run");
+    let metrics = fs::read_to_string(run.join("metrics.jsonl")).expect("metrics");
+    let last: Value =
+        serde_json::from_str(metrics.lines().last().expect("an update")).expect("a JSON object");
+    let steps = last["env_steps"].as_u64().expect("a number") + 1024;
+    let mut resume = command(&["resume", "--json", "--steps", &steps.to_string()]);
+    let output = resume.arg(run).output().expect("the program runs");
+    let said = text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let result: Value = serde_json::from_slice(&output.stdout).expect("a JSON object");
+    assert!(result["resumed_from_update"].as_u64() > Some(0), "{said}");
+    assert_eq!(result["interrupted"], false);
+}
+
+/// How much of its metrics the run has written.
+fn written(folder: &Path) -> u64 {
+    fs::metadata(folder.join("run/metrics.jsonl")).map_or(0, |file| file.len())
 }
 
 fn servers(run: &Child) -> Vec<u32> {
@@ -118,53 +236,62 @@ fn servers(run: &Child) -> Vec<u32> {
     numbers.filter_map(|number| number.parse().ok()).collect()
 }
 
-/// Servers of a run under way are killed at random moments, `PODRACER_KILLS` times. The run goes on, and counts them.
+/// Servers of a run under way are killed at random moments, `PODRACER_KILLS` times. The run goes on, and counts them. When
+/// it is stopped, or killed itself, nothing is left: no process, and no memory, which has no name.
 #[test]
 fn a_run_goes_on_whose_servers_are_killed() {
-    let kills = std::env::var("PODRACER_KILLS").map(|kills| kills.parse().expect("a number"));
-    let kills: usize = kills.unwrap_or(4);
-    let folder = tempfile::tempdir().expect("a folder");
-    let python = python(folder.path(), "", 0);
-    let restarts = format!("--set=environment.restarts={kills}");
-    let mut run = train(folder.path(), &python, "--steps=1000000000", &[&restarts])
-        .spawn()
-        .expect("the program runs");
-    let metrics = folder.path().join("run/metrics.jsonl");
-    let mut random = Random::from_state(u64::from(run.id()));
-    let mut written = 0;
-    for _ in 0..kills {
-        // It has gone on since the last one.
-        wait_for("an update", || {
-            let length = fs::metadata(&metrics).map_or(0, |file| file.len());
-            std::mem::replace(&mut written, length) < length
+    let (kills, began) = (kills(), Instant::now());
+    for signal in ["INT", "KILL"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let python = python(folder.path(), "", 0);
+        let restarts = format!("--set=environment.restarts={kills}");
+        let mut run = spawned(&mut train(
+            folder.path(),
+            &python,
+            "--steps=1000000000",
+            &[&restarts],
+        ));
+        let mut random = Random::from_state(u64::from(run.id()));
+        let mut before = 0;
+        let mut goes_on = || {
+            wait_for("an update", || {
+                let length = written(folder.path());
+                std::mem::replace(&mut before, length) < length
+            });
+        };
+        for _ in 0..kills {
+            goes_on();
+            std::thread::sleep(Duration::from_secs_f32(random.range(0.0, 0.2)));
+            let servers = servers(&run);
+            let victim = servers.get(random.range(0.0, servers.len() as f32) as usize);
+            send("KILL", *victim.expect("it has servers"));
+            wait_for("a restart", || {
+                self::servers(&run).len() >= 2 && self::servers(&run) != servers
+            });
+        }
+        // A restart is counted when the trajectory is acted that it fell into.
+        wait_for("the last restart among the metrics", || {
+            recorded(folder.path()) >= kills as f64
         });
-        std::thread::sleep(Duration::from_secs_f32(random.range(0.0, 0.2)));
-        let servers = servers(&run);
-        let victim = servers.get(random.range(0.0, servers.len() as f32) as usize);
-        send("KILL", *victim.expect("it has servers"));
-        wait_for("a restart", || {
-            self::servers(&run).len() >= 2 && self::servers(&run) != servers
-        });
+        let left = servers(&run);
+        for server in &left {
+            let maps = || fs::read_to_string(format!("/proc/{server}/maps")).unwrap_or_default();
+            let shared = "/memfd:podracer-environments (deleted)";
+            wait_for("shared memory", || maps().contains(shared));
+            assert!(!maps().contains("/dev/shm"), "{}", maps());
+        }
+        send(signal, run.id());
+        soon_over(&mut run);
+        let output = run.wait_with_output().expect("a child");
+        if signal == "INT" {
+            let result: Value = serde_json::from_slice(&output.stdout).expect("a JSON object");
+            assert_eq!(result["environment_restarts"], kills);
+        }
+        left.into_iter().for_each(gone);
     }
-    // A restart is counted when the trajectory is acted that it fell into.
-    wait_for("the last restart among the metrics", || {
-        let lines = fs::read_to_string(&metrics).unwrap_or_default();
-        let lines = lines
-            .lines()
-            .filter_map(|line| serde_json::from_str(line).ok());
-        let counted = lines.filter_map(|line: Value| line["environment_restarts"].as_f64());
-        counted.sum::<f64>() >= kills as f64
-    });
-    let left = servers(&run);
-    send("INT", run.id());
-    soon_over(&mut run);
-    let output = run.wait_with_output().expect("a child");
-    let result: Value = serde_json::from_slice(&output.stdout).expect("a JSON object");
-    assert_eq!(result["environment_restarts"], kills);
-    for server in left {
-        let status = format!("/proc/{server}/status");
-        wait_for("its end", || {
-            fs::read_to_string(&status).map_or(true, |status| status.contains("State:\tZ"))
-        });
-    }
+    eprintln!(
+        "{} kills, {:.0} s",
+        2 * kills,
+        began.elapsed().as_secs_f64()
+    );
 }

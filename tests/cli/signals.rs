@@ -44,19 +44,28 @@ pub fn wait_for(what: &str, mut there: impl FnMut() -> bool) {
     }
 }
 
-fn spawned(command: &mut Command) -> Child {
+pub fn spawned(command: &mut Command) -> Child {
     let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
     piped.spawn().expect("the program runs")
 }
 
 /// Sends the signal, and gives what was said on standard output and error.
-fn stopped(mut child: Child, signal: &str) -> (String, String) {
+pub fn stopped(mut child: Child, signal: &str) -> (String, String) {
     send(signal, child.id());
     let status = soon_over(&mut child);
     let output = child.wait_with_output().expect("a child");
     let said = text(&output.stderr);
     assert_eq!(status.code(), Some(130), "{said}");
     (text(&output.stdout).to_owned(), said.to_owned())
+}
+
+/// Waits until a process is gone.
+pub fn gone(process: u32) {
+    let status = format!("/proc/{process}/status");
+    wait_for("its end", || {
+        // Nobody may be there to wait for it.
+        fs::read_to_string(&status).map_or(true, |status| status.contains("State:\tZ"))
+    });
 }
 
 /// A program that writes its number to the file `pid` of the folder and sleeps.
@@ -71,14 +80,10 @@ fn sleeper(folder: &Path, name: &str) -> (PathBuf, PathBuf) {
     (program, pid)
 }
 
-/// Waits until the process of this file is gone.
-fn gone(pid: &Path) {
+/// The number that it has written.
+fn written(pid: &Path) -> u32 {
     let pid = fs::read_to_string(pid).expect("it has begun");
-    let status = PathBuf::from("/proc").join(pid.trim()).join("status");
-    wait_for("its end", || {
-        // Nobody may be there to wait for it.
-        fs::read_to_string(&status).map_or(true, |status| status.contains("State:\tZ"))
-    });
+    pid.trim().parse().expect("a number")
 }
 
 #[test]
@@ -94,7 +99,7 @@ fn while_it_installs() {
     wait_for("pip", || pid.exists());
     let (_, said) = stopped(child, "TERM");
     assert!(said.trim().ends_with("\nstopped"), "{said}");
-    gone(&pid);
+    gone(written(&pid));
 }
 
 /// A server that does not say what it serves.
@@ -108,7 +113,7 @@ fn while_it_starts_servers() {
     wait_for("the server", || pid.exists());
     let (_, said) = stopped(child, "INT");
     assert!(said.contains("stopped"), "{said}");
-    gone(&pid);
+    gone(written(&pid));
 }
 
 /// A network that no cache has.
@@ -178,9 +183,6 @@ fn while_it_tunes() {
             found = trial(&tune);
             found.is_some()
         });
-        let folder = tempfile::tempdir().expect("a folder");
-        let pid = folder.path().join("pid");
-        fs::write(&pid, found.expect("a trial").to_string()).expect("written");
         // By now the trial asks the kernel for its end.
         std::thread::sleep(Duration::from_millis(300));
         if signal == "TERM" {
@@ -190,6 +192,6 @@ fn while_it_tunes() {
             tune.kill().expect("it can be killed");
             tune.wait().expect("a child");
         }
-        gone(&pid);
+        gone(found.expect("a trial"));
     }
 }

@@ -1,0 +1,74 @@
+//! Memory that runs out while a run is under way: it ends with an error, and goes on from its last checkpoint where there is
+//! more of it.
+
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+
+use super::command;
+use super::resume::{has_checkpoint, result, resume, train};
+use super::signals::{soon_over, spawned, wait_for};
+use super::text;
+
+/// From now on the process gets no more memory from the system. What is small fits into what it has.
+fn no_more_memory(process: u32) {
+    let process = i32::try_from(process).ok().and_then(Pid::from_raw);
+    let limit = Rlimit {
+        current: Some(1 << 20),
+        maximum: None,
+    };
+    prlimit(process, Resource::As, limit).expect("it is our child");
+}
+
+/// A run whose updates take so much that it is given back to the system after each of them, and asked for again.
+fn run_out(experiment: &[&str]) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (alone, run) = (folder.path().join("alone"), folder.path().join("run"));
+    let large = [
+        "--set=agent.epochs=1",
+        "--set=agent.minibatches=1",
+        "--set=train.checkpoint_every=1",
+    ];
+    let experiment = [experiment, &large].concat();
+    let expected = result(&mut command(&train(&experiment, &alone)));
+    let mut child = spawned(&mut command(&train(&experiment, &run)));
+    wait_for("a checkpoint", || has_checkpoint(&run));
+    no_more_memory(child.id());
+    let status = soon_over(&mut child);
+    let output = child.wait_with_output().expect("a child");
+    let said = text(&output.stderr);
+    assert_eq!(status.code(), Some(1), "{status}: {said}");
+    for part in [
+        "not enough memory: ",
+        "; smaller batches",
+        "` goes on after ",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let resumed = result(&mut command(&resume(&run)));
+    assert!(resumed["resumed_from_update"].as_u64() > Some(0));
+    assert_eq!(resumed["params_sha256"], expected["params_sha256"]);
+}
+
+#[test]
+fn of_anakin() {
+    run_out(&[
+        "catch-ppo",
+        "--steps=393216",
+        "--set=anakin.environments=1024",
+        "--set=anakin.unroll=64",
+        "--set=anakin.updates_per_call=1",
+    ]);
+}
+
+/// An actor or the learner, whoever asks first.
+#[test]
+fn of_sebulba() {
+    run_out(&[
+        "cartpole-sebulba-ppo",
+        "--steps=393216",
+        "--actors=0",
+        "--learners=1",
+        "--set=sebulba.environments=512",
+        "--set=sebulba.unroll=64",
+        "--set=sebulba.updates_per_call=1",
+    ]);
+}
