@@ -138,7 +138,7 @@ fn a_server_that_does_not_answer_any_more_ends_the_run_with_a_checkpoint() {
             2,
             0,
             &[
-                "nothing happened for 2 s",
+                "nothing happened for 2 s, the run's `patience`: ",
                 "steps its environments (for ",
                 "the learner waits for a trajectory of actor thread ",
             ],

@@ -31,7 +31,7 @@ pub enum SebulbaError {
         failure: ThreadFailure,
     },
     /// No thread did anything for too long.
-    #[error("nothing happened for {} s: {}", after.as_secs_f64(), doing.join("; "))]
+    #[error("nothing happened for {} s, the run's `patience`: {}", after.as_secs_f64(), doing.join("; "))]
     Stalled {
         /// For how long.
         after: Duration,

@@ -109,7 +109,7 @@ fn a_watchdog_names_who_waits_for_whom() {
         let sebulba = sebulba.patience(Duration::from_secs(2));
         let error = error(&mut with_trouble(&sebulba, trouble)).to_string();
         for expected in [
-            "nothing happened for 2 s",
+            "nothing happened for 2 s, the run's `patience`: ",
             &format!("actor thread 0 (cpu:0) waits for {waits_for} (for "),
             "actor thread 1 (cpu:0) steps its environments (for ",
             "the learner waits for a trajectory of actor thread 1 (for ",

@@ -88,7 +88,7 @@ fn a_watchdog_names_a_learner_that_is_stuck() {
     let mut run = start(&stuck, 2, 3);
     let error = run.run(1).expect_err("it is given up").to_string();
     for expected in [
-        "nothing happened for 1 s",
+        "nothing happened for 1 s, the run's `patience`: ",
         "actor thread 0 (cpu:0) waits for the learner to take a trajectory, its queue is full (for ",
         "actor thread 1 (cpu:0) waits for the learner to take a trajectory, its queue is full (for ",
         "the learner waits for its devices to do update 0 (for ",
