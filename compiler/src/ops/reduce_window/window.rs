@@ -1,10 +1,10 @@
 //! The window that the ops of this folder move over all axes of an operand.
 
-use crate::array::{Scalar, for_each_index};
+use crate::array::for_each_index;
 use crate::attributes::{AttributeValue, Attributes};
-use crate::lower::{Hlo, HloAttribute, HloOp, HloRegion, HloValue, hlo_axes, hlo_splat};
+use crate::lower::{Hlo, HloAttribute, HloOp, HloRegion, HloValue, hlo_axes};
 use crate::ops::shape::prepended;
-use crate::ops::{Op, Pad, Slice, TypeError, parse_attribute};
+use crate::ops::{TypeError, parse_attribute};
 use crate::types::TensorType;
 
 /// A box that stands at every multiple of the strides on an operand with padding around it. All lists have an entry for
@@ -124,63 +124,6 @@ impl Window {
         });
     }
 
-    /// Whether there is padding.
-    pub(super) fn pads(&self) -> bool {
-        self.low.iter().chain(&self.high).any(|&amount| amount > 0)
-    }
-
-    /// Emits an operand with this value in its padding.
-    pub(super) fn pad(&self, hlo: &mut dyn Hlo, x: HloValue, value: HloValue) -> HloValue {
-        let pad = Pad {
-            low: self.low.iter().map(|&amount| amount as i64).collect(),
-            high: self.high.iter().map(|&amount| amount as i64).collect(),
-            interior: vec![0; self.low.len()],
-        };
-        emit(hlo, &pad, &[x, value])
-    }
-
-    /// Emits the element that the window has at each of its places, of an operand with its padding.
-    pub(super) fn element(
-        &self,
-        hlo: &mut dyn Hlo,
-        padded: HloValue,
-        places: &TensorType,
-        element: &[usize],
-    ) -> HloValue {
-        let last = |axis: usize| element[axis] + (places.shape[axis] - 1) * self.strides[axis];
-        let slice = Slice {
-            start: element.to_vec(),
-            limit: (0..element.len()).map(|axis| last(axis) + 1).collect(),
-            strides: self.strides.clone(),
-        };
-        emit(hlo, &slice, &[padded])
-    }
-
-    /// Emits what stands at `element` of each place as an operand of type `ty`, without padding; 0 elsewhere.
-    pub(super) fn element_of(
-        &self,
-        hlo: &mut dyn Hlo,
-        x: HloValue,
-        ty: &TensorType,
-        element: &[usize],
-    ) -> HloValue {
-        let axes = 0..element.len();
-        let low = |axis: usize| element[axis] as i64 - self.low[axis] as i64;
-        let places = hlo.ty(x).shape;
-        let high = |axis: usize| {
-            let last = low(axis) + ((places[axis] - 1) * self.strides[axis]) as i64;
-            ty.shape[axis] as i64 - 1 - last
-        };
-        let pad = Pad {
-            low: axes.clone().map(low).collect(),
-            high: axes.map(high).collect(),
-            interior: self.strides.iter().map(|&by| by as i64 - 1).collect(),
-        };
-        let scalar = TensorType::scalar(ty.dtype);
-        let zero = hlo_splat(hlo, &scalar, Scalar::zero(ty.dtype));
-        emit(hlo, &pad, &[x, zero])
-    }
-
     /// Emits an op that has a window.
     pub(super) fn lower(
         &self,
@@ -207,11 +150,4 @@ impl Window {
             results,
         })
     }
-}
-
-/// Emits an op with one result.
-fn emit(hlo: &mut dyn Hlo, op: &dyn Op, operands: &[HloValue]) -> HloValue {
-    let types: Vec<TensorType> = operands.iter().map(|&x| hlo.ty(x)).collect();
-    let results = op.infer(&types);
-    op.lower(hlo, operands, &results.expect("a window fits its operand"))[0]
 }
