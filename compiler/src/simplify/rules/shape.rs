@@ -232,8 +232,12 @@ pub(super) const RULES: &[Rule] = &[
                 let start: Vec<usize> = (axes.clone())
                     .map(|axis| inner.start[axis] + outer.start[axis] * inner.strides[axis])
                     .collect();
+                // Steps that are not taken may be of any size, and the product of two too large for a number.
                 let strides: Vec<usize> = (axes.clone())
-                    .map(|axis| inner.strides[axis] * outer.strides[axis])
+                    .map(|axis| match shape[axis] {
+                        1 => 1,
+                        _ => inner.strides[axis] * outer.strides[axis],
+                    })
                     .collect();
                 let limit = axes
                     .map(|axis| start[axis] + (shape[axis] - 1) * strides[axis] + 1)

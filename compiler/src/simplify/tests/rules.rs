@@ -50,6 +50,18 @@ fn names_of_rules_are_distinct() {
     assert_eq!(names.len(), rules::all().count());
 }
 
+/// A slice that takes all of its operand in steps that it does not take is one of itself, any number of times over.
+#[test]
+fn steps_that_are_not_taken_do_not_grow() {
+    let mut b = Builder::new();
+    let x = b.param(TensorType::new(DType::F32, [2]));
+    let one = b.slice(x, &[1], &[2], &[3]);
+    let again = b.slice(one, &[0], &[1], &[usize::MAX / 2]);
+    let func = b.finish("steps", vec![again]);
+    let after = check(&func, &Options::all(), 7);
+    assert_eq!(after.eqn_count(), 1, "{after}");
+}
+
 /// A function of one tensor.
 type Case = fn(&mut Builder, Var) -> Var;
 
