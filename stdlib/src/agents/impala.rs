@@ -11,7 +11,10 @@
 //! Unlike there, the recurrent core sees features of the observation alone, and not the last action and reward.
 
 use super::network::no_memory;
-use super::{ActorCritic, Agent, Learning, Memory, Torso, Trajectory, step_weights, weighted};
+use super::{
+    ActorCritic, Agent, Learning, Memory, Torso, Trajectory, step_weights, steps_that_count,
+    weighted,
+};
 use crate::nn::Initializer;
 use crate::optim::{Chain, ClipByGlobalNorm, Flatten, Optimizer, RmsProp};
 use crate::optim::{chain, clip_by_global_norm, flatten, rmsprop};
@@ -233,16 +236,14 @@ impl<O: Optimizer> Agent for Impala<O> {
         trajectory: Trajectory<Tensor, Tensor>,
         _: Key,
     ) -> ((), ImpalaBatch) {
-        let count = trajectory.skipped.first().map(|&skipped| !skipped);
-        let steps = match count {
-            Some(count) => count.astype(F32).sum(),
-            None => full([], trajectory.reward.elements() as f64),
-        };
+        let skipped = trajectory.skipped.iter();
+        let weights = skipped.map(|&skipped| step_weights(!skipped)).collect();
+        let steps = steps_that_count(&trajectory.skipped, trajectory.reward.elements());
         let batch = ImpalaBatch {
             memory,
             trajectory,
             steps: psum(steps, Replicas),
-            weights: count.map(step_weights).into_iter().collect(),
+            weights,
         };
         ((), batch)
     }

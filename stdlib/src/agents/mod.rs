@@ -93,6 +93,15 @@ pub fn step_weights(count: Tensor) -> Tensor {
     count / pmean(count.mean(), Replicas).maximum(1e-9)
 }
 
+/// How many of `all` steps of this device count: those that were not `skipped`, as in [`Trajectory`]. f32 `[]`
+#[track_caller]
+fn steps_that_count(skipped: &[Tensor], all: usize) -> Tensor {
+    match skipped.first() {
+        Some(&skipped) => (!skipped).astype(F32).sum(),
+        None => full([], all as f64),
+    }
+}
+
 /// Numbers times the weight of each, if there are weights; 0 where that is 0, whatever the number.
 #[track_caller]
 fn weighted(numbers: Tensor, weights: &[Tensor]) -> Tensor {

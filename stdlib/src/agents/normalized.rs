@@ -5,7 +5,7 @@
 //! evaluation sees what training saw. A cycle normalises with the statistics that it was acted with, and leaves those
 //! that its own trajectory, on all devices, has been added to.
 
-use super::{Agent, Learning, Trajectory, step_weights, weighted};
+use super::{Agent, Learning, Trajectory, step_weights, steps_that_count, weighted};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 
@@ -71,10 +71,7 @@ impl Moments {
             mean,
             variance,
         } = self;
-        let each = match skipped.first() {
-            Some(&skipped) => (!skipped).astype(F32).sum(),
-            None => full([], (numbers.dim(0) * numbers.dim(1)) as f64),
-        };
+        let each = steps_that_count(skipped, numbers.dim(0) * numbers.dim(1));
         let more = psum(each, Replicas);
         let weights = skipped.iter().map(|&skipped| {
             let mut shape = vec![1; numbers.rank()];

@@ -329,11 +329,11 @@ impl<O: Optimizer> Agent for Ppo<O> {
                 };
                 let policy = nets.policy(features);
                 // Of a step that does not count the ratio may be infinite, and its slope times 0 no number.
-                let log_ratio = weight
-                    .iter()
-                    .fold(policy.log_prob(action) - log_prob, |log_ratio, weight| {
-                        select(weight.eq(0.0), 0.0, log_ratio)
-                    });
+                let log_ratio = policy.log_prob(action) - log_prob;
+                let log_ratio = match weight.first() {
+                    Some(weight) => select(weight.eq(0.0), 0.0, log_ratio),
+                    None => log_ratio,
+                };
                 let ratio = log_ratio.exp();
                 let policy_loss = clipped_surrogate_pg_loss(ratio, advantage, self.clip);
                 let value = nets.value(features);
