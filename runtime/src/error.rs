@@ -52,6 +52,9 @@ pub enum RuntimeError {
     /// Options of a client or a compilation that contradict each other or the machine.
     #[error("{0}")]
     Options(String),
+    /// So many devices of a machine cannot reduce among themselves.
+    #[error("{0}")]
+    Reduction(String),
     /// There is no such device.
     #[error("there is no device {index}: the client has {devices}")]
     NoDevice {

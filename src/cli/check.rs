@@ -230,11 +230,11 @@ fn list(devices: &[usize]) -> String {
     devices.join(", ")
 }
 
-/// XLA's page about a program that is too large, as the two numbers that matter.
+/// What to do where learners cannot reduce; XLA's page about a program that is too large, as the two numbers that matter.
 fn explain(error: RuntimeError, target: &str, settings: &Settings) -> anyhow::Error {
     let message = match &error {
         RuntimeError::Xla { message, .. } => message,
-        RuntimeError::Options(_) if settings.sebulba.is_some() => {
+        RuntimeError::Reduction(_) if settings.sebulba.is_some() => {
             return anyhow!(
                 "{error}; --set sebulba.actors=[...] --set sebulba.learners=[...] says which devices do what"
             );

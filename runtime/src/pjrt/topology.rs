@@ -160,7 +160,7 @@ impl Topology {
         }
         let parts = (2..=devices).filter(|&part| devices.is_multiple_of(part));
         let parts: Vec<String> = parts.map(|part| part.to_string()).collect();
-        Err(RuntimeError::Options(format!(
+        Err(RuntimeError::Reduction(format!(
             "{replicas} of the {devices} devices of {name} cannot reduce among themselves: XLA takes {} there",
             parts.join(", ")
         )))
