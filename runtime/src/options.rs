@@ -202,6 +202,7 @@ impl XlaOptions {
                 "xla_cpu_enable_fast_min_max".to_owned(),
                 OptionValue::Bool(false),
             ));
+            options.push(small_loop(1 << 16));
         }
         Self {
             platform: platform.to_owned(),
@@ -209,16 +210,13 @@ impl XlaOptions {
         }
     }
 
-    /// Adds, on a CPU, that a `while` loop becomes one kernel on one thread, whatever its size. Environment stepping gains 5 to
+    /// Says, on a CPU, that a `while` loop becomes one kernel on one thread, whatever its size. Environment stepping gains 5 to
     /// 19 times; a loop with large matrix products in it loses its threads.
     #[must_use]
     pub fn whole_loop(mut self) -> Self {
         if self.platform == "cpu" {
-            let value = "xla_cpu_small_while_loop_byte_threshold=1000000000".to_owned();
-            self.options.push((
-                "xla_backend_extra_options".to_owned(),
-                OptionValue::String(value),
-            ));
+            self.options.retain(|(name, _)| name != EXTRA);
+            self.options.push(small_loop(1_000_000_000));
         }
         self
     }
@@ -228,6 +226,12 @@ impl XlaOptions {
     pub fn pairs(self) -> Vec<(String, OptionValue)> {
         self.options
     }
+}
+
+/// The bytes below which a loop is small.
+fn small_loop(bytes: u64) -> (String, OptionValue) {
+    let value = format!("xla_cpu_small_while_loop_byte_threshold={bytes}");
+    (EXTRA.to_owned(), OptionValue::String(value))
 }
 
 #[cfg(target_arch = "x86_64")]

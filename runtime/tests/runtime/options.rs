@@ -147,37 +147,41 @@ fn extra_options_that_end_the_process_are_errors() {
     }
 }
 
-/// A loop of many small iterations is one kernel with the option, and a call per iteration and operation without.
+/// A loop is one kernel where an iteration touches little, or where that is asked for, and otherwise a call for each
+/// iteration and operation.
 #[test]
-fn whole_loop_changes_the_program() {
-    let text = r"
+fn loops_that_are_one_kernel() {
+    let looped = |extent: usize| {
+        let text = r"
 module @loop {
-  func.func public @main(%x: tensor<1024xf32>) -> tensor<1024xf32> {
+  func.func public @main(%x: tensor<EXTENTxf32>) -> tensor<EXTENTxf32> {
     %zero = stablehlo.constant dense<0> : tensor<i32>
     %one = stablehlo.constant dense<1> : tensor<i32>
     %count = stablehlo.constant dense<100> : tensor<i32>
-    %half = stablehlo.constant dense<0.5> : tensor<1024xf32>
-    %r:2 = stablehlo.while(%i = %zero, %a = %x) : tensor<i32>, tensor<1024xf32>
+    %half = stablehlo.constant dense<0.5> : tensor<EXTENTxf32>
+    %r:2 = stablehlo.while(%i = %zero, %a = %x) : tensor<i32>, tensor<EXTENTxf32>
     cond {
       %p = stablehlo.compare LT, %i, %count : (tensor<i32>, tensor<i32>) -> tensor<i1>
       stablehlo.return %p : tensor<i1>
     } do {
       %j = stablehlo.add %i, %one : tensor<i32>
-      %b = stablehlo.multiply %a, %half : tensor<1024xf32>
-      stablehlo.return %j, %b : tensor<i32>, tensor<1024xf32>
+      %b = stablehlo.multiply %a, %half : tensor<EXTENTxf32>
+      stablehlo.return %j, %b : tensor<i32>, tensor<EXTENTxf32>
     }
-    return %r#1 : tensor<1024xf32>
+    return %r#1 : tensor<EXTENTxf32>
   }
-}";
-    let ty = crate::programs::f32s(&[1024]);
-    let module = podracer_runtime::Module::new(text, vec![ty.clone()], vec![ty]);
-    let launched = |xla| {
+}"
+        .replace("EXTENT", &extent.to_string());
+        let ty = crate::programs::f32s(&[extent]);
+        podracer_runtime::Module::new(text, vec![ty.clone()], vec![ty])
+    };
+    let launched = |extent, xla| {
         let options = CompileOptions {
             xla,
             ..CompileOptions::default()
         };
         client()
-            .compile(&module, &options)
+            .compile(&looped(extent), &options)
             .unwrap()
             .compiled()
             .optimized()
@@ -185,9 +189,11 @@ module @loop {
             .to_string()
     };
     let rule = || XlaOptions::for_platform("cpu");
-    let (default, whole) = (
-        launched(rule().pairs()),
-        launched(rule().whole_loop().pairs()),
-    );
-    assert_ne!(default, whole, "{default}");
+    for (extent, small) in [(1 << 10, true), (1 << 16, false)] {
+        let (default, whole) = (
+            launched(extent, rule().pairs()),
+            launched(extent, rule().whole_loop().pairs()),
+        );
+        assert_eq!(default == whole, small, "{default}");
+    }
 }
