@@ -134,7 +134,7 @@ impl Array {
     }
 
     /// A float array from f64 values, rounded to the dtype.
-    pub fn floats(dtype: DType, shape: impl Into<Vec<usize>>, values: &[f64]) -> Array {
+    pub fn floats(dtype: DType, shape: impl AsRef<[usize]>, values: &[f64]) -> Array {
         Array::new(
             TensorType::new(dtype, shape),
             values.iter().map(|&value| Scalar::Float(value)).collect(),
@@ -142,7 +142,7 @@ impl Array {
     }
 
     /// An integer array, wrapped to the dtype.
-    pub fn ints(dtype: DType, shape: impl Into<Vec<usize>>, values: &[i128]) -> Array {
+    pub fn ints(dtype: DType, shape: impl AsRef<[usize]>, values: &[i128]) -> Array {
         Array::new(
             TensorType::new(dtype, shape),
             values.iter().map(|&value| Scalar::Int(value)).collect(),
@@ -150,7 +150,7 @@ impl Array {
     }
 
     /// A bool array.
-    pub fn bools(shape: impl Into<Vec<usize>>, values: &[bool]) -> Array {
+    pub fn bools(shape: impl AsRef<[usize]>, values: &[bool]) -> Array {
         Array::new(
             TensorType::new(DType::Bool, shape),
             values.iter().map(|&value| Scalar::Bool(value)).collect(),

@@ -21,8 +21,8 @@ pub mod types;
 
 pub use array::{Array, Scalar};
 pub use attributes::{Attribute, Attributes};
-pub use ir::{Builder, Eqn, Func, Loc, NanOrigin, Var};
+pub use ir::{Builder, Eqn, Func, Loc, NanOrigin, Var, Vars};
 pub use lower::{Hlo, HloAttribute, HloOp, HloRegion, HloValue};
 pub use ops::{Effect, Op, OpRef, Operand, Rule, Sample, TypeError};
 pub use simplify::simplify;
-pub use types::{DType, TensorType};
+pub use types::{DType, Extents, TensorType};

@@ -1,5 +1,6 @@
 //! Element types and tensor types. Shapes are static: a type says all there is to know of a tensor but its values.
 
+use smallvec::SmallVec;
 use std::fmt;
 
 /// The element type of a tensor.
@@ -142,21 +143,24 @@ impl fmt::Display for DType {
     }
 }
 
+/// The extent of each axis, outermost first. Few tensors have more than four: these lie in the type itself.
+pub type Extents = SmallVec<[usize; 4]>;
+
 /// Element type and shape. Written `f32[128,4]`; a scalar is `f32[]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TensorType {
     /// The element type.
     pub dtype: DType,
     /// The extent of each axis, outermost first.
-    pub shape: Vec<usize>,
+    pub shape: Extents,
 }
 
 impl TensorType {
     /// A tensor type from its parts.
-    pub fn new(dtype: DType, shape: impl Into<Vec<usize>>) -> Self {
+    pub fn new(dtype: DType, shape: impl AsRef<[usize]>) -> Self {
         TensorType {
             dtype,
-            shape: shape.into(),
+            shape: shape.as_ref().into(),
         }
     }
 
@@ -164,7 +168,7 @@ impl TensorType {
     pub fn scalar(dtype: DType) -> Self {
         TensorType {
             dtype,
-            shape: Vec::new(),
+            shape: Extents::new(),
         }
     }
 
@@ -195,17 +199,13 @@ impl TensorType {
     }
 
     /// The same element type with another shape.
-    pub fn with_shape(&self, shape: impl Into<Vec<usize>>) -> Self {
-        TensorType {
-            dtype: self.dtype,
-            shape: shape.into(),
-        }
+    pub fn with_shape(&self, shape: impl AsRef<[usize]>) -> Self {
+        TensorType::new(self.dtype, shape)
     }
 
     /// The type of `size` of these stacked along a new leading axis.
     pub fn stacked(&self, size: usize) -> Self {
-        let mut shape = Vec::with_capacity(self.shape.len() + 1);
-        shape.push(size);
+        let mut shape = Extents::from_elem(size, 1);
         shape.extend_from_slice(&self.shape);
         TensorType {
             dtype: self.dtype,
@@ -215,10 +215,7 @@ impl TensorType {
 
     /// The type of one slice along the leading axis: what `stacked` was made of.
     pub fn unstacked(&self) -> Self {
-        TensorType {
-            dtype: self.dtype,
-            shape: self.shape[1..].to_vec(),
-        }
+        self.with_shape(&self.shape[1..])
     }
 }
 

@@ -85,7 +85,7 @@ impl HostArray {
     /// # Errors
     /// [`RuntimeError::HostLength`] where there is not one value per element.
     pub fn from_slice<T: Element>(
-        shape: impl Into<Vec<usize>>,
+        shape: impl AsRef<[usize]>,
         values: &[T],
     ) -> Result<Self, RuntimeError> {
         let ty = TensorType::new(T::DTYPE, shape);

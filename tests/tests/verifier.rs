@@ -34,7 +34,7 @@ fn record(array: &Array) -> Value {
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect();
-    json!({ "dtype": array.ty.dtype.name(), "shape": array.ty.shape, "bytes": bytes })
+    json!({ "dtype": array.ty.dtype.name(), "shape": array.ty.shape[..], "bytes": bytes })
 }
 
 /// A line of the script's input.

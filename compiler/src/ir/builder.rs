@@ -1,6 +1,6 @@
 //! Builds a function equation by equation, inferring types as it goes.
 
-use super::{Eqn, Func, Loc, Var};
+use super::{Eqn, Func, Loc, Var, Vars};
 use crate::ops::{Op, OpRef, TypeError};
 use crate::types::TensorType;
 
@@ -62,8 +62,8 @@ impl Builder {
         let outputs: Vec<Var> = result_types.into_iter().map(|ty| self.fresh(ty)).collect();
         self.eqns.push(Eqn {
             op,
-            inputs: inputs.to_vec(),
-            outputs: outputs.clone(),
+            inputs: inputs.into(),
+            outputs: outputs[..].into(),
             loc: self.loc,
         });
         Ok(outputs)
@@ -114,8 +114,8 @@ impl Builder {
         }
         let outer = self.loc;
         for eqn in &func.eqns {
-            let inputs: Vec<Var> = eqn.inputs.iter().map(|&var| lookup(&map, var)).collect();
-            let outputs: Vec<Var> = eqn
+            let inputs = eqn.inputs.iter().map(|&var| lookup(&map, var)).collect();
+            let outputs: Vars = eqn
                 .outputs
                 .iter()
                 .map(|&var| self.fresh(func.ty(var).clone()))

@@ -4,6 +4,7 @@ use super::Loc;
 use crate::array::Array;
 use crate::ops::OpRef;
 use crate::types::TensorType;
+use smallvec::SmallVec;
 
 /// A variable of a [`Func`]: an index into its type table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -16,15 +17,18 @@ impl Var {
     }
 }
 
+/// The operands or results of an equation. Most have a few, and long programs are large: these lie in the equation itself.
+pub type Vars = SmallVec<[Var; 4]>;
+
 /// One application of an op.
 #[derive(Clone, Debug)]
 pub struct Eqn {
     /// What is applied.
     pub op: OpRef,
     /// The operands.
-    pub inputs: Vec<Var>,
+    pub inputs: Vars,
     /// The results, each defined here.
-    pub outputs: Vec<Var>,
+    pub outputs: Vars,
     /// The user's line that asked for it.
     pub loc: Loc,
 }

@@ -148,7 +148,7 @@ impl Op for Iota {
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 0)?;
-        let ty = TensorType::new(self.dtype, self.shape.clone());
+        let ty = TensorType::new(self.dtype, &self.shape);
         if self.dtype == DType::Bool {
             return Err(TypeError::new(
                 "an index has a number as its dtype, got bool",
@@ -164,7 +164,7 @@ impl Op for Iota {
     }
 
     fn eval(&self, _: &[Array]) -> Vec<Array> {
-        let ty = TensorType::new(self.dtype, self.shape.clone());
+        let ty = TensorType::new(self.dtype, &self.shape);
         vec![Array::from_fn(ty, |index| {
             let i = index[self.dimension];
             if self.dtype.is_float() {

@@ -88,7 +88,7 @@ impl Gather {
     /// each index `i`.
     pub fn take(x: &TensorType, indices: &TensorType, axis: usize) -> Gather {
         let after = axis + indices.rank();
-        let mut slice_sizes = x.shape.clone();
+        let mut slice_sizes = x.shape.to_vec();
         slice_sizes[axis] = 1;
         Gather {
             offset_dims: (0..axis)

@@ -177,7 +177,7 @@ impl Builder {
     /// The elements of `x` from `start` below `limit` in steps of `strides`; the same variable where that is all of it.
     #[track_caller]
     pub fn slice(&mut self, x: Var, start: &[usize], limit: &[usize], strides: &[usize]) -> Var {
-        let whole = limit == self.ty(x).shape
+        let whole = *limit == self.ty(x).shape[..]
             && start.iter().all(|&i| i == 0)
             && strides.iter().all(|&i| i == 1);
         if whole {

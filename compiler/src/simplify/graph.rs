@@ -182,7 +182,7 @@ pub(super) fn add_constant(graph: &mut Graph, ty: &TensorType, value: Scalar) ->
         return constant;
     }
     let broadcast = BroadcastInDim {
-        shape: ty.shape.clone(),
+        shape: ty.shape.to_vec(),
         broadcast_dimensions: Vec::new(),
     };
     add_op(graph, &OpRef::new(broadcast), vec![constant])

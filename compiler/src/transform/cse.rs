@@ -1,6 +1,6 @@
 //! Common subexpression elimination: the same op on the same operands is computed once, inside bodies too.
 
-use crate::ir::{Eqn, Func, Var};
+use crate::ir::{Eqn, Func, Var, Vars};
 use crate::ops::{Effect, OpRef};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use std::sync::Arc;
 pub fn cse(func: &Func) -> Func {
     let mut map: Vec<Var> = (0..func.types.len() as u32).map(Var).collect();
     // Only looked up, never iterated: the hash order shapes nothing.
-    let mut seen: HashMap<(OpRef, Vec<Var>), Vec<Var>> = HashMap::new();
+    let mut seen: HashMap<(OpRef, Vars), &Vars> = HashMap::new();
     let mut kept = Vec::with_capacity(func.eqns.len());
     for eqn in &func.eqns {
-        let inputs: Vec<Var> = eqn.inputs.iter().map(|var| map[var.index()]).collect();
+        let inputs: Vars = eqn.inputs.iter().map(|var| map[var.index()]).collect();
         let op = map_bodies(&eqn.op, cse);
         if eqn.op.effect() == Effect::Pure {
-            let first = seen
+            let first = *seen
                 .entry((op.clone(), inputs.clone()))
-                .or_insert_with(|| eqn.outputs.clone());
-            if first[..] != eqn.outputs[..] {
+                .or_insert(&eqn.outputs);
+            if *first != eqn.outputs {
                 for (from, to) in eqn.outputs.iter().zip(first.iter()) {
                     map[from.index()] = *to;
                 }

@@ -9,10 +9,9 @@ use std::sync::Arc;
 /// A parameter of a body: its type and its bound.
 type Param = (TensorType, f64);
 
-const COUNTER: TensorType = TensorType {
-    dtype: DType::I32,
-    shape: Vec::new(),
-};
+fn index() -> TensorType {
+    TensorType::scalar(DType::I32)
+}
 
 fn vars(values: &[Value]) -> Vec<Var> {
     values.iter().map(|value| value.var).collect()
@@ -115,11 +114,11 @@ impl Frame<'_, '_> {
     pub fn repeat(&mut self) {
         let (consts, carries) = (self.some(0, 1), self.some(1, 2));
         let integer = self.integer();
-        let [zero, three] = [0.0, 3.0].map(|value| self.b.full(&COUNTER, value));
+        let [zero, three] = [0.0, 3.0].map(|value| self.b.full(&index(), value));
         let limit = self.b.clamp(zero, integer, three);
         let condition = {
             let mut b = podracer_compiler::Builder::new();
-            let (limit, counter) = (b.param(COUNTER), b.param(COUNTER));
+            let (limit, counter) = (b.param(index()), b.param(index()));
             for &carry in &carries {
                 b.param(self.ty(carry));
             }
@@ -149,7 +148,7 @@ impl Frame<'_, '_> {
                 bound: 0.0,
             }])[0];
             let operands = [constants, declare(&carries)].concat();
-            let one = b.full(&COUNTER, 1.0);
+            let one = b.full(&index(), 1.0);
             let next = b.add(counter, one);
             let results = b.inline(&inner, &operands);
             b.finish("body", [&[next], &results[..]].concat())

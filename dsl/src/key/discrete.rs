@@ -71,7 +71,7 @@ impl Key {
     pub fn randint_of<I: Bound>(self, dtype: DType, shape: impl Shape, range: Range<I>) -> Tensor {
         let shape = shape.into_shape();
         let halves = self.consume();
-        let guess = TensorType::new(dtype, shape.clone());
+        let guess = TensorType::new(dtype, &shape);
         if !dtype.is_integer() {
             return fail(
                 "randint",
@@ -123,7 +123,7 @@ impl Key {
         let shape = shape.into_shape();
         let halves = self.consume();
         let (ty, high_ty) = (low.ty(), high.ty());
-        let guess = ty.with_shape(shape.clone());
+        let guess = ty.with_shape(&shape);
         if !ty.dtype.is_integer() || ty.dtype != high_ty.dtype {
             return fail(
                 "randint",

@@ -119,7 +119,7 @@ impl Key {
     #[track_caller]
     pub fn from_words(words: Tensor) -> Key {
         let ty = words.ty();
-        if ty.dtype != DType::U32 || ty.shape != [2] {
+        if ty.dtype != DType::U32 || ty.shape[..] != [2] {
             report(
                 "Key::from_words",
                 format!("expected u32[2], got {ty}"),
@@ -146,7 +146,7 @@ impl Key {
     #[track_caller]
     fn halves(&self) -> (Tensor, Tensor) {
         let ty = self.words.ty();
-        if ty.dtype != DType::U32 || ty.shape != [2] {
+        if ty.dtype != DType::U32 || ty.shape[..] != [2] {
             let message = format!(
                 "expected one key, u32[2], got {ty}: go over a stack of keys with `vmap` or `scan`"
             );

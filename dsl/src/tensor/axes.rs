@@ -1,7 +1,7 @@
 //! Shapes and axes as users write them, and NumPy's broadcasting rule.
 
 use super::{Tensor, emit1, report};
-use podracer_compiler::ops;
+use podracer_compiler::{Extents, ops};
 use std::fmt;
 
 /// A shape written as an array, a slice, a `Vec`, or one extent.
@@ -24,21 +24,16 @@ impl<const N: usize> Shape for &[usize; N] {
         self.to_vec()
     }
 }
-impl Shape for &[usize] {
-    fn into_shape(self) -> Vec<usize> {
-        self.to_vec()
-    }
+macro_rules! shapes {
+    ($($type:ty),*) => {$(
+        impl Shape for $type {
+            fn into_shape(self) -> Vec<usize> {
+                self.to_vec()
+            }
+        }
+    )*};
 }
-impl Shape for Vec<usize> {
-    fn into_shape(self) -> Vec<usize> {
-        self
-    }
-}
-impl Shape for &Vec<usize> {
-    fn into_shape(self) -> Vec<usize> {
-        self.clone()
-    }
-}
+shapes!(&[usize], Vec<usize>, &Vec<usize>, Extents, &Extents);
 impl Shape for usize {
     fn into_shape(self) -> Vec<usize> {
         vec![self]
@@ -145,7 +140,7 @@ pub(crate) fn broadcast_pair(a: &[usize], b: &[usize]) -> Result<Vec<usize>, Cla
 #[track_caller]
 pub(crate) fn broadcast_to(x: Tensor, shape: &[usize]) -> Tensor {
     let ty = x.ty();
-    if ty.shape == shape {
+    if ty.shape[..] == *shape {
         return x;
     }
     let offset = shape.len() - ty.rank();

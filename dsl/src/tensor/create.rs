@@ -61,7 +61,7 @@ fn filled(dtype: DType, shape: Vec<usize>, value: Scalar) -> Tensor {
 #[track_caller]
 pub fn iota(dtype: DType, shape: impl Shape, axis: isize) -> Tensor {
     let shape = shape.into_shape();
-    let ty = TensorType::new(dtype, shape.clone());
+    let ty = TensorType::new(dtype, &shape);
     match super::resolve_axis("iota", axis, shape.len()) {
         Some(dimension) => emit1(
             ops::Iota {

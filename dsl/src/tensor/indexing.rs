@@ -3,7 +3,7 @@
 use super::{IntoTensor, Operand, Tensor, emit1, fail, poison, resolve_axis};
 use crate::tensor::literal::same_dtype;
 use podracer_compiler::ops::{self, Combiner, Gather, Scatter};
-use podracer_compiler::{DType, TensorType};
+use podracer_compiler::{DType, Extents, TensorType};
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo};
 
 /// A part of an axis: `1..3`, `1..`, `..3`, `..`, or one position, which keeps the axis with extent 1. Negative bounds
@@ -144,7 +144,7 @@ impl Tensor {
     pub fn slice_strided(self, bounds: &[(isize, isize)], steps: &[usize]) -> Tensor {
         let ty = self.ty();
         let (mut start, mut limit, mut strides) =
-            (vec![0; ty.rank()], ty.shape.clone(), vec![1; ty.rank()]);
+            (vec![0; ty.rank()], ty.shape.to_vec(), vec![1; ty.rank()]);
         for (axis, (&(from, to), &step)) in bounds.iter().zip(steps).enumerate() {
             let extent = ty.shape.get(axis).copied().unwrap_or(0) as isize;
             let from_front = |bound: isize| if bound < 0 { bound + extent } else { bound };
@@ -155,7 +155,7 @@ impl Tensor {
             }
             (start[axis], limit[axis], strides[axis]) = (a as usize, z as usize, step);
         }
-        let shape: Vec<usize> = (0..ty.rank())
+        let shape: Extents = (0..ty.rank())
             .map(|axis| (limit[axis] - start[axis]).div_ceil(strides[axis]))
             .collect();
         if shape == ty.shape {

@@ -182,7 +182,7 @@ impl Literal {
                 Scalar::Bool(value) => return Err(format!("the literal {value} does not become {}: cast it with `constant({value}).astype(..)`", kind(dtype))),
             });
         }
-        Ok(Array::new(TensorType::new(dtype, self.shape.clone()), data))
+        Ok(Array::new(TensorType::new(dtype, &self.shape), data))
     }
 }
 
@@ -199,12 +199,7 @@ pub(crate) fn materialize(operand: Operand) -> Tensor {
 fn literal_as(op: &str, literal: &Literal, dtype: DType) -> Tensor {
     match literal.cast(dtype) {
         Ok(array) => constant_array(array),
-        Err(message) => fail(
-            op,
-            message,
-            &[],
-            TensorType::new(dtype, literal.shape.clone()),
-        ),
+        Err(message) => fail(op, message, &[], TensorType::new(dtype, &literal.shape)),
     }
 }
 
@@ -217,7 +212,7 @@ pub(crate) fn constant_array(array: Array) -> Tensor {
             let scalar = constant_array(Array::scalar(ty.dtype, value));
             emit1(
                 BroadcastInDim {
-                    shape: ty.shape.clone(),
+                    shape: ty.shape.to_vec(),
                     broadcast_dimensions: Vec::new(),
                 },
                 &[scalar],

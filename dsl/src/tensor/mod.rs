@@ -94,7 +94,7 @@ impl Tensor {
 
     /// The extent of each axis.
     pub fn shape(self) -> Vec<usize> {
-        self.ty().shape
+        self.ty().shape.into_vec()
     }
 
     /// The number of axes.

@@ -13,10 +13,10 @@ impl Tensor {
     #[track_caller]
     pub fn reshape(self, shape: impl Shape) -> Tensor {
         let (ty, shape) = (self.ty(), shape.into_shape());
-        if ty.shape == shape {
+        if ty.shape[..] == *shape {
             return self;
         }
-        let guess = ty.with_shape(shape.clone());
+        let guess = ty.with_shape(&shape);
         if guess.elements() != ty.elements() {
             let message = format!(
                 "{ty} has {} elements, {guess} has {}",

@@ -120,7 +120,7 @@ fn paths_and_types() {
         ("tanh", [2, 2].as_slice())
     );
     assert_eq!(spec.clone(), spec);
-    assert_eq!(spec.stacked(3).layers[1].bias.shape, [3, 1]);
+    assert_eq!(spec.stacked(3).layers[1].bias.shape[..], [3, 1]);
 }
 
 #[test]

@@ -238,7 +238,7 @@ fn the_observation_shows_the_walker() {
         env.observe(state)
     })
     .remove(0);
-    assert_eq!(shown.ty.shape, [3, 3]);
+    assert_eq!(shown.ty.shape[..], [3, 3]);
     assert_eq!(
         shown.to_f64(),
         [0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0]

@@ -40,7 +40,7 @@ fn a_loop_is_compiled_for_tpus_that_are_not_there() {
     assert!(compiled.memory_stats().unwrap().outputs >= 16);
 
     let mut wrong = all_reduce(8);
-    wrong.arguments[0].shape = vec![2, 2];
+    wrong.arguments[0].shape = [2, 2][..].into();
     assert!(matches!(
         topology.compile(&wrong, &options),
         Err(RuntimeError::Signature { .. })

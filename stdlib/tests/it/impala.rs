@@ -212,7 +212,7 @@ fn torsos_see_images() {
             (nets.features(pixels), of_floats)
         },
     );
-    assert_eq!(results[0].ty.shape, [16]);
+    assert_eq!(results[0].ty.shape[..], [16]);
     assert_eq!(results[0], results[1]);
     assert!(results[0].to_f64().iter().any(|&feature| feature != 0.0));
 }

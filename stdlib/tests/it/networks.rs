@@ -146,7 +146,7 @@ fn networks_begin_with_the_sizes_of_their_papers() {
     let image = || f32([84, 84, 4]);
     let sizes = |features: TensorType, parameters: &[TensorType]| {
         let count: usize = parameters.iter().map(TensorType::elements).sum();
-        (features.shape, count)
+        (features.shape.into_vec(), count)
     };
     let traced = trace((key(), image()), |(key, image)| {
         let net = ConvNet::dqn(key, [84, 84, 4]);
@@ -170,7 +170,7 @@ fn networks_begin_with_the_sizes_of_their_papers() {
         net.apply(image)
     });
     let types = traced.expect("the network").func().result_types();
-    assert_eq!(types[0].shape, [256]);
+    assert_eq!(types[0].shape[..], [256]);
 }
 
 fn lstm(x: &Named) -> Lstm {

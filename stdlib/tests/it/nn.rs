@@ -186,7 +186,10 @@ fn a_perceptron_begins_as_it_is_told() {
         )
         .layers
     });
-    let shapes: Vec<Vec<usize>> = results.iter().map(|array| array.ty.shape.clone()).collect();
+    let shapes: Vec<Vec<usize>> = results
+        .iter()
+        .map(|array| array.ty.shape.to_vec())
+        .collect();
     assert_eq!(
         shapes,
         [

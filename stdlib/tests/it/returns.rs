@@ -265,7 +265,7 @@ fn a_batch_of_trajectories_is_one_scan_over_time() {
         })
         .collect();
     let batch = traced.eval(&inputs).expect("arguments fit").remove(0);
-    assert_eq!(batch.ty.shape, [3, 4]);
+    assert_eq!(batch.ty.shape[..], [3, 4]);
     for b in 0..3 {
         let column = |array: &Array| {
             floats(

@@ -209,7 +209,7 @@ fn a_policy_of_a_batch_does_what_that_of_one_does() {
         inputs.extend((program == "act").then(key));
         let compiled = export.compile(&client, program).expect("it compiles");
         let actions = compiled.run(&inputs).expect("it runs")["action"].to_array();
-        (actions.ty.shape.clone(), actions.to_f64())
+        (actions.ty.shape.to_vec(), actions.to_f64())
     };
     let (shape, batch) = act(&many, "act_greedily", &[3, 3], &values);
     assert_eq!(shape, [3, 1]);

@@ -159,7 +159,7 @@ fn exchanged(axes: &[usize]) -> Vec<usize> {
 fn fold(b: &mut Builder, x: Var, axis: usize, groups: usize) -> Var {
     let shape = b.ty(x).shape.clone();
     let (v, example) = (shape[0], &shape[1..]);
-    let mut split = shape.clone();
+    let mut split = shape.to_vec();
     split.splice(axis + 1..=axis + 1, [groups, example[axis] / groups]);
     let x = b.reshape(x, &split);
     let x = b.move_axis(x, 0, axis + 1);
@@ -172,7 +172,7 @@ fn fold(b: &mut Builder, x: Var, axis: usize, groups: usize) -> Var {
 fn unfold(b: &mut Builder, x: Var, axis: usize, groups: usize, v: usize) -> Var {
     let shape = b.ty(x).shape.clone();
     let n = shape[axis] / (groups * v);
-    let mut split = shape.clone();
+    let mut split = shape.to_vec();
     split.splice(axis..=axis, [groups, v, n]);
     let x = b.reshape(x, &split);
     let x = b.move_axis(x, axis + 1, 0);

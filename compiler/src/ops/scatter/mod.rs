@@ -160,7 +160,7 @@ impl Op for Scatter {
                 .iter()
                 .map(|&dim| updates.shape[dim])
                 .collect();
-            windows.interleave(&batch, &window) == updates.shape
+            windows.interleave(&batch, &window) == updates.shape[..]
                 && axes
                     .iter()
                     .zip(&window)

@@ -181,7 +181,7 @@ impl Builder {
     /// Repeats `x` to `shape`, its axis `i` becoming axis `dims[i]`. The same variable where nothing changes.
     #[track_caller]
     pub fn broadcast_in_dim(&mut self, x: Var, shape: &[usize], dims: &[usize]) -> Var {
-        if self.ty(x).shape == shape && dims.iter().copied().eq(0..shape.len()) {
+        if self.ty(x).shape[..] == *shape && dims.iter().copied().eq(0..shape.len()) {
             return x;
         }
         self.emit1(
@@ -199,7 +199,7 @@ impl Builder {
         let dims: Vec<usize> = (1..shape.len()).collect();
         self.emit1(
             BroadcastInDim {
-                shape,
+                shape: shape.into_vec(),
                 broadcast_dimensions: dims,
             },
             &[x],

@@ -122,7 +122,7 @@ impl Op for Pad {
         let shape: Vec<usize> = (0..x.ty.rank())
             .map(|axis| self.extent(axis, x.ty.shape[axis]) as usize)
             .collect();
-        let mut result = Array::splat(x.ty.with_shape(shape.clone()), value);
+        let mut result = Array::splat(x.ty.with_shape(&shape), value);
         let mut target = vec![0; shape.len()];
         for_each_index(&x.ty.shape, |index| {
             for (axis, &i) in index.iter().enumerate() {

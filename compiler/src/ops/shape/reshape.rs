@@ -129,7 +129,7 @@ impl Builder {
     /// The same elements under another shape; the same variable where `x` has that shape.
     #[track_caller]
     pub fn reshape(&mut self, x: Var, shape: &[usize]) -> Var {
-        if self.ty(x).shape == shape {
+        if self.ty(x).shape[..] == *shape {
             x
         } else {
             self.emit1(

@@ -90,7 +90,7 @@ impl Op for TopK {
             }
         }
         Ok(vec![
-            x.with_shape(shape.clone()),
+            x.with_shape(&shape),
             TensorType::new(DType::I32, shape),
         ])
     }

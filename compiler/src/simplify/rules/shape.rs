@@ -274,7 +274,7 @@ pub(super) const RULES: &[Rule] = &[
                 let extents = &view.ty(y[0]).shape;
                 let mut part = Slice {
                     start: vec![0; extents.len()],
-                    limit: extents.clone(),
+                    limit: extents.to_vec(),
                     strides: vec![1; extents.len()],
                 };
                 for (axis, &dim) in inner.broadcast_dimensions.iter().enumerate() {

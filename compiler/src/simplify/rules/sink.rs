@@ -36,8 +36,9 @@ fn sink(view: View, id: Id, op: &OpRef, x: &[Id], out: &mut Vec<Term>) {
             if let Some(value) = view.splat(id) {
                 return Some(Term::Splat(view.ty(id).with_shape(shape), value));
             }
-            let alike =
-                |(inner, y): &(&OpRef, &[Id])| *inner == movement && view.ty(y[0]).shape == shape;
+            let alike = |(inner, y): &(&OpRef, &[Id])| {
+                *inner == movement && view.ty(y[0]).shape[..] == *shape
+            };
             view.ops(id).find(alike).map(|(_, y)| Term::from(y[0]))
         };
         let operands: Option<Vec<Term>> = x.iter().map(operand).collect();
@@ -50,7 +51,7 @@ fn sink(view: View, id: Id, op: &OpRef, x: &[Id], out: &mut Vec<Term>) {
     let Some(&first) = (x.iter()).find(|&&id| !is_scalar(id) && view.splat(id).is_none()) else {
         if view.splat(id).is_none() && result.elements() > 1 {
             let broadcast = BroadcastInDim {
-                shape: result.shape.clone(),
+                shape: result.shape.to_vec(),
                 broadcast_dimensions: Vec::new(),
             };
             out.extend(sunk(&OpRef::new(broadcast), &[]));

@@ -65,7 +65,7 @@ fn program(seed: u64, equations: usize) -> Func {
                 b.reshape(x, shape)
             }
             14 if ty.rank() == 2 => b.permute(x, &[1, 0]),
-            15 if ty.shape == [2] || ty.rank() == 0 => {
+            15 if ty.shape[..] == [2] || ty.rank() == 0 => {
                 b.broadcast_in_dim(x, &[2, 3], &[0][..ty.rank()])
             }
             16 if ty.rank() == 2 => b.slice_axis(x, 0, 0, 1 + random.below(ty.shape[0])),

@@ -7,7 +7,7 @@ use crate::simplify::{Group, Options};
 use crate::types::{DType, TensorType};
 use std::sync::Arc;
 
-fn f32s(shape: impl Into<Vec<usize>>) -> TensorType {
+fn f32s(shape: impl AsRef<[usize]>) -> TensorType {
     TensorType::new(DType::F32, shape)
 }
 

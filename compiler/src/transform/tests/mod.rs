@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 const T: usize = 5;
 
-fn f64s(shape: impl Into<Vec<usize>>) -> TensorType {
+fn f64s(shape: impl AsRef<[usize]>) -> TensorType {
     TensorType::new(DType::F64, shape)
 }
 
