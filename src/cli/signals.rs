@@ -1,4 +1,4 @@
-//! Ctrl-C, SIGTERM and SIGHUP.
+//! Ctrl-C, SIGTERM and SIGHUP; the last not where `nohup` has started the process.
 //!
 //! A command that can stop by itself, at a good moment and with what it has, says so for as long as it can: [`heed`]. At
 //! any other time a signal ends the process at once: while it installs, traces, compiles or starts environments there is
@@ -8,12 +8,15 @@ use std::fs;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use anyhow::{Context, Result};
 use podracer_runtime::pjrt::exit;
 use rustix::process::{
     Pid, Signal, getpid, getppid, kill_process, set_parent_process_death_signal,
 };
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use super::INTERRUPTED;
 
@@ -46,24 +49,41 @@ pub(super) fn leaves(left: String) {
 
 /// Sets the flag at the first signal, if anybody heeds it, and ends the process at any other.
 pub(super) fn listen(flag: &'static AtomicBool) -> Result<()> {
-    ctrlc::set_handler(|| {
-        let first = !flag.swap(true, Ordering::SeqCst);
-        // Nobody is there to tell where standard error is closed.
-        let say = |text: &str| drop(writeln!(io::stderr(), "\n{text}"));
-        if first && HEEDING.load(Ordering::SeqCst) > 0 {
-            return say("stopping after this call; once more to stop at once");
-        }
-        let left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
-        match &left[..] {
-            "" => say("stopped"),
-            left => say(&format!("stopped; {left}")),
-        }
-        end_children();
-        exit(i32::from(INTERRUPTED));
-    })
-    .context("cannot listen for Ctrl-C")?;
+    let hangup = (!ignored(SIGHUP)).then_some(SIGHUP);
+    let mut signals = Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup))
+        .context("cannot listen for Ctrl-C")?;
+    let hear = move || signals.forever().for_each(|_| stop(flag));
+    let thread = thread::Builder::new().name("signals".to_owned());
+    thread.spawn(hear).context("cannot listen for Ctrl-C")?;
     end_with_parent();
     Ok(())
+}
+
+/// Whether this process was started so that it ignores a signal.
+fn ignored(signal: i32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| (mask >> (signal - 1)) & 1 == 1)
+}
+
+/// What a signal does.
+fn stop(flag: &AtomicBool) {
+    let first = !flag.swap(true, Ordering::SeqCst);
+    // Nobody is there to tell where standard error is closed.
+    let say = |text: &str| drop(writeln!(io::stderr(), "\n{text}"));
+    if first && HEEDING.load(Ordering::SeqCst) > 0 {
+        return say("stopping after this call; once more to stop at once");
+    }
+    let left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
+    match &left[..] {
+        "" => say("stopped"),
+        left => say(&format!("stopped; {left}")),
+    }
+    end_children();
+    exit(i32::from(INTERRUPTED));
 }
 
 /// Ends what this process has started, such as pip: a signal that is sent to one process reaches no other.

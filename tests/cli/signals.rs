@@ -162,6 +162,32 @@ fn while_it_acts_learns_and_evaluates() {
     stopped(child, "TERM");
 }
 
+/// What `nohup` has started goes on when its terminal closes, and stops at what else stops a run.
+#[test]
+fn nohup_shields_from_a_hangup() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = folder.path().join("run");
+    let mut train = command(&["train", "catch-ppo", "--steps=1000000000", "--run-dir"]);
+    train.arg(&run);
+    let mut shielded = Command::new("nohup");
+    shielded.arg(train.get_program()).args(train.get_args());
+    for (name, value) in train.get_envs() {
+        match value {
+            Some(value) => shielded.env(name, value),
+            None => shielded.env_remove(name),
+        };
+    }
+    let child = spawned(shielded.stdin(Stdio::null()));
+    let metrics = run.join("metrics.jsonl");
+    let size = || fs::metadata(&metrics).map_or(0, |file| file.len());
+    wait_for("an update", || size() > 0);
+    send("HUP", child.id());
+    let before = size();
+    wait_for("another update", || size() > 2 * before);
+    let (_, said) = stopped(child, "TERM");
+    assert!(said.contains("` goes on"), "{said}");
+}
+
 /// The file of processes that `tune` has started: one trial at a time.
 fn trial(tune: &Child) -> Option<u32> {
     let id = tune.id();
