@@ -212,7 +212,7 @@ impl<O: Optimizer> Agent for Impala<O> {
         observation: Tensor,
         key: Key,
     ) -> (Tensor, Memory, Tensor) {
-        let (memory, features) = nets.remember(memory, nets.features(observation));
+        let (memory, features) = nets.see(memory, observation);
         let policy = nets.policy(features);
         let action = policy.sample(key);
         (action, memory, policy.log_prob(action))
@@ -224,7 +224,7 @@ impl<O: Optimizer> Agent for Impala<O> {
         memory: Memory,
         observation: Tensor,
     ) -> (Tensor, Memory) {
-        let (memory, features) = nets.remember(memory, nets.features(observation));
+        let (memory, features) = nets.see(memory, observation);
         (nets.policy(features).mode(), memory)
     }
 

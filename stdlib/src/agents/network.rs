@@ -222,6 +222,12 @@ impl ActorCritic {
         }
     }
 
+    /// Torso and core: the memory after an observation, and the features that policy and value are of, f32 `[F]`.
+    #[track_caller]
+    pub fn see(&self, memory: Memory, observation: Tensor) -> (Memory, Tensor) {
+        self.remember(memory, self.features(observation))
+    }
+
     /// [`ActorCritic::remember`] along a trajectory: the memory after each of its steps, `[T, ..]`, and features f32
     /// `[T, F]`. `begins` is `bool[T]`, whether a step begins an episode, before which nothing is remembered.
     #[track_caller]

@@ -172,7 +172,7 @@ impl<O: Optimizer> Agent for Ppo<O> {
         observation: Tensor,
         key: Key,
     ) -> (Tensor, Memory, PpoOutput) {
-        let (memory, features) = nets.remember(memory, nets.features(observation));
+        let (memory, features) = nets.see(memory, observation);
         let policy = nets.policy(features);
         let action = policy.sample(key);
         (
@@ -192,7 +192,7 @@ impl<O: Optimizer> Agent for Ppo<O> {
         memory: Memory,
         observation: Tensor,
     ) -> (Tensor, Memory) {
-        let (memory, features) = nets.remember(memory, nets.features(observation));
+        let (memory, features) = nets.see(memory, observation);
         (nets.policy(features).mode(), memory)
     }
 
@@ -206,7 +206,7 @@ impl<O: Optimizer> Agent for Ppo<O> {
     ) -> ((), PpoBatch) {
         let _scope = scope("Ppo::update_experience");
         let value_after = |(memory, seen)| {
-            let (_, features) = nets.remember(memory, nets.features(seen));
+            let (_, features) = nets.see(memory, seen);
             nets.value(features)
         };
         let PpoOutput {

@@ -107,7 +107,7 @@ fn gone_through(
     let (mut old_values, mut next_values) = (vec![], vec![]);
     for time in 0..STEPS {
         let seen = at(trajectory.observation, time);
-        let remembered = nets.remember(memory, nets.features(seen));
+        let remembered = nets.see(memory, seen);
         let features = remembered.1;
         let policy = nets.policy(features);
         log_ratio.push(
@@ -115,19 +115,19 @@ fn gone_through(
         );
         entropy.push(policy.entropy());
         value.push(nets.value(features));
-        let (after, features) = acting.remember(old_memory, acting.features(seen));
+        let (after, features) = acting.see(old_memory, seen);
         old_values.push(acting.value(features));
         let shown = at(trajectory.next_observation[0], time);
-        let (_, features) = acting.remember(after.clone(), acting.features(shown));
+        let (_, features) = acting.see(after.clone(), shown);
         let v_shown = acting.value(features);
         let is_last = time + 1 == STEPS;
         let ended = |at: &[(usize, usize)]| at.contains(&(time, lane as usize));
         let follows = if is_last {
             let last = trajectory.last_observation.index(lane);
-            acting.remember(after.clone(), acting.features(last)).1
+            acting.see(after.clone(), last).1
         } else {
             let next = at(trajectory.observation, time + 1);
-            acting.remember(after.clone(), acting.features(next)).1
+            acting.see(after.clone(), next).1
         };
         next_values.push(if ended(&TRUNCATED) {
             v_shown
