@@ -143,8 +143,8 @@ impl fmt::Display for DType {
     }
 }
 
-/// The extent of each axis, outermost first. Few tensors have more than four: these lie in the type itself.
-pub type Extents = SmallVec<[usize; 4]>;
+/// The extent of each axis, outermost first. Up to three, most there are, lie in the type itself.
+pub type Extents = SmallVec<[usize; 3]>;
 
 /// Element type and shape. Written `f32[128,4]`; a scalar is `f32[]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

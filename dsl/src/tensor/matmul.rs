@@ -113,7 +113,7 @@ pub fn dot(left: Tensor, right: Tensor) -> Tensor {
                 of_dtypes
             },
             &[left, right],
-            l.with_shape(l.shape[..inner].to_vec()),
+            l.with_shape(&l.shape[..inner]),
         );
     }
     dot_general(left, right, (&[inner], &[outer]), (&[], &[]))
