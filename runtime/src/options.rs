@@ -186,7 +186,10 @@ impl XlaOptions {
     /// - `xla_cpu_prefer_vector_width` 512 where it has AVX-512 and 256 elsewhere: LLVM's own choice, 256, leaves 1.15 to 1.6
     ///   of the speed of a machine with AVX-512;
     /// - `xla_cpu_enable_fast_min_max` off: with it `max`, `min` and `clamp` of a NaN may give the other operand, and a loss
-    ///   that has diverged looks like a sound one.
+    ///   that has diverged looks like a sound one;
+    /// - `xla_cpu_small_while_loop_byte_threshold` 65,536: a `while` loop that touches less in an iteration is one kernel,
+    ///   products of matrices included, since a call for each of its operations takes longer than they do. Acting in 4
+    ///   environments with two networks of 64 by 64 is such a loop, in 8 it is none.
     ///
     /// On others none.
     #[must_use]
