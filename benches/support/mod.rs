@@ -9,7 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
+use mimalloc::MiMalloc;
 use serde_json::{Value, json};
+
+/// As the program `podracer` has it.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// The figures of repeated runs, in the order of the runs.
 #[derive(Clone, Debug, Default)]

@@ -18,11 +18,13 @@ fn no_more_memory(process: u32) {
     prlimit(process, Resource::As, limit).expect("it is our child");
 }
 
-/// A run whose updates take so much that it is given back to the system after each of them, and asked for again.
+/// A run whose updates take so much (2.4 GB at once) that it is given back to the system after each of them, and asked for
+/// again: the allocator keeps what is no larger than 2 GiB.
 fn run_out(experiment: &[&str]) {
     let folder = tempfile::tempdir().expect("a folder");
     let (alone, run) = (folder.path().join("alone"), folder.path().join("run"));
     let large = [
+        "--set=agent.hidden=[4096]",
         "--set=agent.epochs=1",
         "--set=agent.minibatches=1",
         "--set=train.checkpoint_every=1",
@@ -52,9 +54,9 @@ fn run_out(experiment: &[&str]) {
 fn of_anakin() {
     run_out(&[
         "catch-ppo",
-        "--steps=393216",
+        "--steps=147456",
         "--set=anakin.environments=1024",
-        "--set=anakin.unroll=64",
+        "--set=anakin.unroll=48",
         "--set=anakin.updates_per_call=1",
     ]);
 }
@@ -64,11 +66,11 @@ fn of_anakin() {
 fn of_sebulba() {
     run_out(&[
         "cartpole-sebulba-ppo",
-        "--steps=393216",
+        "--steps=147456",
         "--actors=0",
         "--learners=1",
         "--set=sebulba.environments=512",
-        "--set=sebulba.unroll=64",
+        "--set=sebulba.unroll=48",
         "--set=sebulba.updates_per_call=1",
     ]);
 }
