@@ -32,7 +32,7 @@ pub(super) enum Command {
         /// With [sebulba]: the devices that act (`0`, `0,1`) [default: a quarter of the devices]
         #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
         actors: Option<Vec<usize>>,
-        /// With [sebulba]: the devices that learn (`1,2,3`) [default: those that do not act]
+        /// With [sebulba]: the devices that learn (`1,2,3`) [default: as many of the others as the environments divide over]
         #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
         learners: Option<Vec<usize>>,
         /// The run directory [default: the next free runs/<EXPERIMENT>-<seed>-<n>]

@@ -44,10 +44,10 @@ impl Ready {
             .train
             .devices
             .resolve(client.devices().len(), &platform)?;
-        if let Some(sebulba) = &mut settings.sebulba {
-            if let Some(warning) = sebulba.decide(&devices)? {
-                console.say(&format!("warning: {warning}"));
-            }
+        for warning in settings.decide(&devices)? {
+            console.say(&format!("warning: {warning}"));
+        }
+        if let Some(sebulba) = &settings.sebulba {
             devices = [&sebulba.actors[..], &sebulba.learners].concat();
             devices.sort_unstable();
             devices.dedup();

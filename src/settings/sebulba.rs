@@ -12,7 +12,8 @@ use super::problems::Problems;
 pub struct SebulbaSettings {
     /// The devices that act, by index. Empty: the first quarter of `train.devices`, at least one.
     pub actors: Vec<usize>,
-    /// The devices that learn, by index. Empty: those of `train.devices` that do not act.
+    /// The devices that learn, by index. Empty: those of `train.devices` that do not act, as many as the environments divide
+    /// over.
     pub learners: Vec<usize>,
     /// Actor threads on each actor device.
     pub threads: usize,
