@@ -6,6 +6,7 @@
 
 mod agents;
 mod devices;
+mod division;
 mod environments;
 mod load;
 mod merge;
@@ -225,78 +226,6 @@ impl Settings {
         self.agent.check(&mut problems);
         self.environment.check(&mut problems);
         problems.into_result()
-    }
-
-    /// Decides who acts and who learns, in an experiment with `[sebulba]`: as [`SebulbaSettings::decide`], and of learners
-    /// that nobody named the first ones, as many as the environments and minibatches divide over. Gives warnings.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn decide(&mut self, devices: &[usize]) -> Result<Vec<String>, UsageError> {
-        let Some(sebulba) = &mut self.sebulba else {
-            return Ok(Vec::new());
-        };
-        let named = !sebulba.learners.is_empty();
-        let mut warnings = Vec::from_iter(sebulba.decide(devices)?);
-        let (learners, environments) = (sebulba.learners.len(), sebulba.environments);
-        let most = (1..=learners).rev().find(|&n| self.divide_over(n).is_ok());
-        if let (false, Some(most), Some(sebulba)) = (named, most, &mut self.sebulba)
-            && most < learners
-        {
-            sebulba.learners.truncate(most);
-            warnings.push(format!(
-                "{most} of {learners} devices learn, because sebulba.environments = {environments} and its minibatches do not \
-                 divide over more: a multiple of {learners} uses all"
-            ));
-        }
-        Ok(warnings)
-    }
-
-    /// That the environments divide over this many devices (of Sebulba: over the learners), and each device's batch into
-    /// minibatches.
-    ///
-    /// # Errors
-    /// What does not divide.
-    pub fn check_division(&self, devices: usize) -> Result<(), UsageError> {
-        let learners = self.sebulba.as_ref().map(|one| one.learners.len().max(1));
-        self.divide_over(learners.unwrap_or(devices))
-    }
-
-    fn divide_over(&self, devices: usize) -> Result<(), UsageError> {
-        let (name, environments) = match &self.sebulba {
-            Some(sebulba) => ("sebulba.environments", sebulba.environments),
-            None => ("anakin.environments", self.anakin.environments),
-        };
-        if devices == 0 || !environments.is_multiple_of(devices) {
-            return Err(UsageError::new(format!(
-                "{name} = {environments} does not divide over {devices} devices: it must be a multiple of {devices}"
-            )));
-        }
-        let (all, unroll, _) = self.shape();
-        let splits = self.sebulba.as_ref().map_or(1, |sebulba| sebulba.splits);
-        let environments = all / devices / splits.max(1);
-        let batch = environments * unroll;
-        match &self.agent {
-            AgentSettings::Ppo(ppo)
-                if ppo.lstm > 0 && !environments.is_multiple_of(ppo.minibatches.max(1)) =>
-            {
-                Err(UsageError::new(format!(
-                    "{environments} environments per device do not divide into agent.minibatches = {}: with agent.lstm = {} each \
-                     minibatch has whole trajectories",
-                    ppo.minibatches, ppo.lstm
-                )))
-            }
-            AgentSettings::Ppo(ppo)
-                if ppo.minibatches == 0 || !batch.is_multiple_of(ppo.minibatches) =>
-            {
-                Err(UsageError::new(format!(
-                    "a batch of {batch} steps per device ({environments} environments, unroll {unroll}) does not divide into \
-                     agent.minibatches = {}",
-                    ppo.minibatches
-                )))
-            }
-            _ => Ok(()),
-        }
     }
 }
 

@@ -42,46 +42,6 @@ fn every_built_in_experiment_is_complete_and_divides() {
 }
 
 #[test]
-fn every_built_in_experiment_trains_on_machines_of_all_sizes() {
-    for one in &BUILT_IN {
-        let settings = load(one.name, &Overrides::default()).unwrap();
-        if settings.sebulba.is_none() {
-            continue;
-        }
-        for devices in 1..=64 {
-            let mut settings = settings.clone();
-            settings
-                .decide(&Vec::from_iter(0..devices))
-                .and_then(|_| settings.check_division(devices))
-                .unwrap_or_else(|error| panic!("{} on {devices}: {error}", one.name));
-        }
-    }
-}
-
-#[test]
-fn as_many_devices_learn_as_environments_divide_over() {
-    let mut settings = set("cartpole-sebulba-ppo", &["sebulba.environments=8"]).unwrap();
-    let mut named = settings.clone();
-    let warnings = settings.decide(&[0, 1, 2, 3]).unwrap();
-    assert_eq!(
-        warnings,
-        [
-            "2 of 3 devices learn, because sebulba.environments = 8 and its minibatches do not divide over more: a multiple of \
-             3 uses all"
-        ]
-    );
-    assert_eq!(settings.sebulba.unwrap().learners, [1, 2]);
-    // Those that are named are what was meant.
-    named.sebulba.as_mut().unwrap().learners = vec![1, 2, 3];
-    assert!(named.decide(&[0, 1, 2, 3]).unwrap().is_empty());
-    let error = named.check_division(4).unwrap_err().to_string();
-    assert_eq!(
-        error,
-        "sebulba.environments = 8 does not divide over 3 devices: it must be a multiple of 3"
-    );
-}
-
-#[test]
 fn cartpole_is_as_published() {
     let settings = load("cartpole-ppo", &Overrides::default()).unwrap();
     let plan = Plan {
@@ -345,26 +305,6 @@ fn experiments_that_are_none() {
 }
 
 #[test]
-fn what_does_not_divide() {
-    let settings = set("cartpole-ppo", &[]).unwrap();
-    settings.check_division(2).unwrap();
-    let text = settings.check_division(3).unwrap_err().to_string();
-    assert!(
-        text.contains("= 4 does not divide over 3 devices"),
-        "{text}"
-    );
-    let settings = set("cartpole-ppo", &["agent.minibatches=1000"]).unwrap();
-    let text = settings.check_division(1).unwrap_err().to_string();
-    assert!(text.contains("512 steps per device"), "{text}");
-    let settings = set("memory-ppo", &["agent.minibatches=128"]).unwrap();
-    let text = settings.check_division(1).unwrap_err().to_string();
-    assert!(
-        text.contains("64 environments per device do not divide"),
-        "{text}"
-    );
-}
-
-#[test]
 fn a_layout_is_a_map() {
     for (layout, expected) in [
         ("['.G', '.']", "environment.layout: row 1 has 1 cells"),
@@ -422,13 +362,6 @@ fn sebulba_takes_the_place_of_anakin() {
         schedule.contains("one of: deterministic, free-running"),
         "{schedule}"
     );
-    let odd = set("cartpole-sebulba-ppo", &["sebulba.learners=[1,2,3]"]).unwrap();
-    let odd = odd.check_division(4).unwrap_err().to_string();
-    assert!(
-        odd.contains("sebulba.environments = 8 does not divide over 3 devices"),
-        "{odd}"
-    );
-
     // Any experiment becomes one.
     let catch = set("catch-ppo", &["sebulba.environments=16"]).unwrap();
     assert_eq!(catch.shape(), (32, 32, 16));
