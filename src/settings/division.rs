@@ -15,12 +15,18 @@ impl Settings {
         };
         let named = !sebulba.learners.is_empty();
         let mut warnings = Vec::from_iter(sebulba.decide(devices)?);
+        if named {
+            return Ok(warnings);
+        }
         let (learners, environments) = (sebulba.learners.len(), sebulba.environments);
-        let most = (1..=learners).rev().find(|&n| self.divide_over(n).is_ok());
-        if let (false, Some(most), Some(sebulba)) = (named, most, &mut self.sebulba)
-            && most < learners
-        {
+        let most = (1..=learners)
+            .rev()
+            .find(|&n| self.divide_over(n).is_ok())
+            .unwrap_or(learners);
+        if let Some(sebulba) = &mut self.sebulba {
             sebulba.learners.truncate(most);
+        }
+        if most < learners {
             warnings.push(format!(
                 "{most} of {learners} devices learn, because sebulba.environments = {environments} and its minibatches do not \
                  divide over more: a multiple of {learners} uses all"

@@ -362,6 +362,7 @@ fn sebulba_takes_the_place_of_anakin() {
         schedule.contains("one of: deterministic, free-running"),
         "{schedule}"
     );
+
     // Any experiment becomes one.
     let catch = set("catch-ppo", &["sebulba.environments=16"]).unwrap();
     assert_eq!(catch.shape(), (32, 32, 16));
