@@ -86,12 +86,13 @@ pub(super) fn check(
     let mut settings = load(experiment, overrides)?;
     let topology = machine.open()?;
     let devices = topology.devices()?;
-    if let Some(sebulba) = &mut settings.sebulba
-        && let Some(warning) = sebulba.decide_among(devices, target)?
-    {
+    match &settings.sebulba {
+        Some(sebulba) => sebulba.check_named(devices, target)?,
+        None => spread(&mut settings.anakin.environments, devices, console),
+    }
+    for warning in settings.decide(&mut Vec::from_iter(0..devices))? {
         console.say(&format!("warning: {warning}"));
     }
-    spread(&mut settings, devices, console);
     settings.check_division(devices)?;
     let training = build(&settings)?;
     let xla = settings.xla_options(training.xla_options("tpu", devices));
@@ -167,27 +168,15 @@ fn compiled(
     })
 }
 
-/// Gives every device that divides the environments at least one, and all the same number.
-fn spread(settings: &mut Settings, devices: usize, console: &mut Console<'_>) {
-    let (name, over, environments) = match &mut settings.sebulba {
-        Some(sebulba) => (
-            "sebulba.environments",
-            sebulba.learners.len(),
-            &mut sebulba.environments,
-        ),
-        None => (
-            "anakin.environments",
-            devices,
-            &mut settings.anakin.environments,
-        ),
-    };
+/// Gives every device at least one environment, and all the same number.
+fn spread(environments: &mut usize, devices: usize, console: &mut Console<'_>) {
     let asked = *environments;
-    if let Some(spread) = asked.checked_next_multiple_of(over.max(1))
+    if let Some(spread) = asked.checked_next_multiple_of(devices.max(1))
         && spread != asked
     {
         *environments = spread;
         console.say(&format!(
-            "{name} = {asked} does not divide over {over} devices: checking {spread}"
+            "anakin.environments = {asked} does not divide over {devices} devices: checking {spread}"
         ));
     }
 }

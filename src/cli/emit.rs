@@ -14,18 +14,21 @@ pub(super) fn emit(
     console: &mut Console<'_>,
     build: Build<'_>,
 ) -> Result<u8> {
-    let settings = load(experiment, overrides)?;
+    let mut settings = load(experiment, overrides)?;
     // Only what XLA compiles for this machine, and "all its devices", ask for the machine.
     let wanted = &settings.train.devices;
     let client = (stage == Stage::Hlo || *wanted == Devices::All)
         .then(|| open(&settings))
         .transpose()?;
-    let devices = match (&client, wanted) {
+    let mut devices = match (&client, wanted) {
         (Some(client), _) => wanted.resolve(client.devices().len(), client.platform())?,
         (None, Devices::Count(count)) => (0..*count).collect(),
         (None, Devices::List(list)) => list.clone(),
         (None, Devices::All) => vec![0],
     };
+    for warning in settings.decide(&mut devices)? {
+        console.say(&format!("warning: {warning}"));
+    }
     settings.check_division(devices.len())?;
     let training = build(&settings)?;
     let mut text = match (stage, client) {

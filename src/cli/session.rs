@@ -44,13 +44,8 @@ impl Ready {
             .train
             .devices
             .resolve(client.devices().len(), &platform)?;
-        for warning in settings.decide(&devices)? {
+        for warning in settings.decide(&mut devices)? {
             console.say(&format!("warning: {warning}"));
-        }
-        if let Some(sebulba) = &settings.sebulba {
-            devices = [&sebulba.actors[..], &sebulba.learners].concat();
-            devices.sort_unstable();
-            devices.dedup();
         }
         settings.check_division(devices.len())?;
         let training = build(&settings)?;

@@ -5,34 +5,44 @@ use super::{AgentSettings, Settings, UsageError};
 impl Settings {
     /// Decides who acts and who learns, in an experiment with `[sebulba]`, as
     /// [`SebulbaSettings::decide`](super::SebulbaSettings::decide) does. Of learners that nobody named it takes the first ones,
-    /// as many as the environments and minibatches divide over. Gives warnings.
+    /// as many as the environments and minibatches divide over. `devices` are those that there are, and then those of the run.
+    /// Gives warnings.
     ///
     /// # Errors
     /// As there.
-    pub fn decide(&mut self, devices: &[usize]) -> Result<Vec<String>, UsageError> {
+    pub fn decide(&mut self, devices: &mut Vec<usize>) -> Result<Vec<String>, UsageError> {
         let Some(sebulba) = &mut self.sebulba else {
             return Ok(Vec::new());
         };
         let named = !sebulba.learners.is_empty();
         let mut warnings = Vec::from_iter(sebulba.decide(devices)?);
-        if named {
-            return Ok(warnings);
+        if !named {
+            warnings.extend(self.divisible_learners());
         }
+        if let Some(sebulba) = &self.sebulba {
+            *devices = [&sebulba.actors[..], &sebulba.learners].concat();
+            devices.sort_unstable();
+            devices.dedup();
+        }
+        Ok(warnings)
+    }
+
+    /// Keeps the first learners, as many as the environments and minibatches divide over. Gives a warning where others were
+    /// decided.
+    fn divisible_learners(&mut self) -> Option<String> {
+        let sebulba = self.sebulba.as_ref()?;
         let (learners, environments) = (sebulba.learners.len(), sebulba.environments);
         let most = (1..=learners)
             .rev()
             .find(|&n| self.divide_over(n).is_ok())
             .unwrap_or(learners);
-        if let Some(sebulba) = &mut self.sebulba {
-            sebulba.learners.truncate(most);
-        }
-        if most < learners {
-            warnings.push(format!(
+        self.sebulba.as_mut()?.learners.truncate(most);
+        (most < learners).then(|| {
+            format!(
                 "{most} of {learners} devices learn, because sebulba.environments = {environments} and its minibatches do not \
                  divide over more: a multiple of {learners} uses all"
-            ));
-        }
-        Ok(warnings)
+            )
+        })
     }
 
     /// That the environments divide over this many devices (of Sebulba: over the learners), and each device's batch into
@@ -106,7 +116,7 @@ mod tests {
             for devices in 1..=64 {
                 let mut settings = settings.clone();
                 settings
-                    .decide(&Vec::from_iter(0..devices))
+                    .decide(&mut Vec::from_iter(0..devices))
                     .and_then(|_| settings.check_division(devices))
                     .unwrap_or_else(|error| panic!("{} on {devices}: {error}", one.name));
             }
@@ -117,7 +127,8 @@ mod tests {
     fn as_many_devices_learn_as_environments_divide_over() {
         let mut settings = set("cartpole-sebulba-ppo", "sebulba.environments=8");
         let mut named = settings.clone();
-        let warnings = settings.decide(&[0, 1, 2, 3]).unwrap();
+        let mut devices = vec![0, 1, 2, 3];
+        let warnings = settings.decide(&mut devices).unwrap();
         assert_eq!(
             warnings,
             [
@@ -126,9 +137,10 @@ mod tests {
             ]
         );
         assert_eq!(settings.sebulba.unwrap().learners, [1, 2]);
+        assert_eq!(devices, [0, 1, 2]);
         // Those that are named are what was meant.
         named.sebulba.as_mut().unwrap().learners = vec![1, 2, 3];
-        assert!(named.decide(&[0, 1, 2, 3]).unwrap().is_empty());
+        assert!(named.decide(&mut vec![0, 1, 2, 3]).unwrap().is_empty());
         let error = named.check_division(4).unwrap_err().to_string();
         assert_eq!(
             error,

@@ -116,23 +116,20 @@ impl SebulbaSettings {
         }))
     }
 
-    /// [`SebulbaSettings::decide`] for a machine of so many devices, all of them.
+    /// That a machine of so many devices has those that are named.
     ///
     /// # Errors
-    /// As there, and where a device is named that the machine does not have.
-    pub fn decide_among(
-        &mut self,
-        devices: usize,
-        machine: &str,
-    ) -> Result<Option<String>, UsageError> {
-        if self.devices_named() > devices {
-            return Err(UsageError::new(format!(
-                "sebulba.actors and sebulba.learners name device {}, and {machine} has {devices}: 0 to {}",
-                self.devices_named() - 1,
-                devices.saturating_sub(1)
-            )));
+    /// Where it does not.
+    pub fn check_named(&self, devices: usize, machine: &str) -> Result<(), UsageError> {
+        let named = self.devices_named();
+        if named <= devices {
+            return Ok(());
         }
-        self.decide(&(0..devices).collect::<Vec<_>>())
+        Err(UsageError::new(format!(
+            "sebulba.actors and sebulba.learners name device {}, and {machine} has {devices}: 0 to {}",
+            named - 1,
+            devices.saturating_sub(1)
+        )))
     }
 
     pub(super) fn check(&self, problems: &mut Problems) {
@@ -204,18 +201,17 @@ mod tests {
 
     #[test]
     fn devices_that_a_machine_does_not_have_are_an_error() {
-        let mut settings = SebulbaSettings {
+        let settings = SebulbaSettings {
             learners: vec![3, 8],
             ..SebulbaSettings::default()
         };
+        let error = settings.check_named(8, "tpu:v5e:2x4").unwrap_err();
         assert_eq!(
-            settings
-                .decide_among(8, "tpu:v5e:2x4")
-                .unwrap_err()
-                .to_string(),
+            error.to_string(),
             "sebulba.actors and sebulba.learners name device 8, and tpu:v5e:2x4 has 8: 0 to 7"
         );
-        assert_eq!(settings.decide_among(9, "nine").unwrap(), None);
+        settings.check_named(9, "nine").unwrap();
+        let settings = decided(&[], &[3, 8], &[0, 1, 2, 3, 4, 5, 6, 7, 8]);
         assert_eq!(settings.actors, [0, 1, 2, 4, 5, 6, 7]);
     }
 

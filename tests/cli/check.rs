@@ -1,4 +1,4 @@
-//! `podracer check` of loops that are several programs.
+//! `podracer check` and `podracer emit` of loops that are several programs.
 
 use serde_json::Value;
 
@@ -41,8 +41,19 @@ fn actors_and_learners_are_compiled_for_a_machine_that_is_not_there() {
         assert!(bytes("bytes_per_device") > bytes("peak_bytes"));
         assert!(bytes("peak_bytes") > 0);
     }
-    // The default split of eight devices is 2 and 6.
+    // The default split of eight devices is 2 and 6, of which as many learn as 8 environments divide over.
     let output = podracer(&check).output().expect("the program runs");
+    let said = text(&output.stderr);
+    assert!(
+        output.status.success() && said.contains("4 of 6 devices learn"),
+        "{said}"
+    );
+    let report: Value = serde_json::from_slice(&output.stdout).expect("a JSON object");
+    assert_eq!(report["learners"], Value::from(vec![2, 3, 4, 5]));
+    let output = podracer(&check)
+        .arg("--set=sebulba.environments=12")
+        .output()
+        .expect("the program runs");
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(
@@ -50,4 +61,20 @@ fn actors_and_learners_are_compiled_for_a_machine_that_is_not_there() {
             && said.contains("--set sebulba.learners=[...] says which devices do what"),
         "{said}"
     );
+}
+
+#[test]
+fn the_update_that_is_emitted_is_that_of_all_learners() {
+    let emitted = |devices: &str| {
+        let output = podracer(&["emit", "cartpole-sebulba-ppo", "--stage=stablehlo", devices])
+            .output()
+            .expect("the program runs");
+        (text(&output.stdout), text(&output.stderr))
+    };
+    let (alone, said) = emitted("--devices=2");
+    assert!(alone.contains("// learn") && said.is_empty(), "{said}");
+    assert!(!alone.contains("stablehlo.all_reduce"));
+    let (shared, said) = emitted("--devices=4");
+    assert!(said.contains("2 of 3 devices learn"), "{said}");
+    assert!(shared.contains("stablehlo.all_reduce"));
 }
