@@ -396,6 +396,10 @@ impl Hlo for Emitter<'_> {
         };
     }
 
+    fn loc(&self) -> Loc {
+        self.place
+    }
+
     fn replicas(&self) -> usize {
         self.replicas
     }

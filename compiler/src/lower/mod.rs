@@ -127,6 +127,9 @@ pub trait Hlo {
     /// The source location of the ops emitted from now on.
     fn set_loc(&mut self, loc: Loc);
 
+    /// The current source location.
+    fn loc(&self) -> Loc;
+
     /// How many replicas the module is for.
     fn replicas(&self) -> usize;
 

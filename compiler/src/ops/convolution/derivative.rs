@@ -28,7 +28,7 @@ impl Convolution {
             let result = result.expect("a batch of well-typed operands is well-typed");
             return b.zeros(&result.stacked(0));
         }
-        let (features, batches) = (self.feature_group_count, self.batch_group_count);
+        let batches = self.batch_group_count;
         let [lhs_batch, lhs_feature] = [self.lhs_axes[FIRST], self.lhs_axes[SECOND]];
         let [out_batch, out_feature] = [self.out_axes[FIRST], self.out_axes[SECOND]];
         let outputs = self.rhs_axes[FIRST];
@@ -42,10 +42,9 @@ impl Convolution {
             }
             // Kernels are more output features, those of a group together.
             (false, true) => {
-                let groups = features.max(batches);
-                let rhs = fold(b, inputs[1], outputs, groups);
+                let rhs = fold(b, inputs[1], outputs, self.groups());
                 let y = b.convolution(inputs[0], rhs, op);
-                unfold(b, y, out_feature, groups, cx.size)
+                unfold(b, y, out_feature, self.groups(), cx.size)
             }
             // Each example has its own kernel: they are groups.
             _ => {
@@ -75,7 +74,7 @@ impl Convolution {
         if [lhs, &kernel, b.ty(ct)].iter().any(|ty| ty.elements() == 0) {
             return b.zeros(lhs);
         }
-        let groups = self.feature_group_count.max(self.batch_group_count);
+        let groups = self.groups();
         let [outputs, inputs] = [self.rhs_axes[FIRST], self.rhs_axes[SECOND]];
         let reversed = b.reverse(rhs, &self.rhs_axes[2..]);
         let reversed = regroup(b, reversed, outputs, inputs, groups);

@@ -1,6 +1,7 @@
 //! `convolution`: sums of products over a window that moves along the spatial axes.
 
 mod derivative;
+mod phases;
 mod samples;
 
 use super::shape::check_axes;
@@ -8,7 +9,7 @@ use super::{Op, OpStruct, Operand, Rule, Sample, TypeError};
 use crate::array::{Array, Scalar, for_each_index};
 use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloAttribute, HloValue, hlo_axes, hlo_op, hlo_transpose};
+use crate::lower::{Hlo, HloAttribute, HloValue, hlo_axes, hlo_op, hlo_transpose, lower_func};
 use crate::op_struct;
 use crate::transform::VmapContext;
 use crate::types::TensorType;
@@ -78,6 +79,11 @@ impl Convolution {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
         samples::samples()
+    }
+
+    /// Groups of either kind.
+    fn groups(&self) -> usize {
+        self.feature_group_count.max(self.batch_group_count)
     }
 
     /// The extents of the spatial axes of an operand or of the result, whose list of axes this is.
@@ -308,6 +314,7 @@ impl Op for Convolution {
 
     /// With transposes around it, so that the convolution itself is NHWC by HWIO: XLA's CPU backend has a fast routine for
     /// this order only, and in the body of a loop does not bring others into it. Other backends fold the transposes in.
+    /// A dilated input goes in phases: there is a routine for it, but of one thread, and several times as slow.
     fn lower(
         &self,
         hlo: &mut dyn Hlo,
@@ -318,11 +325,22 @@ impl Op for Convolution {
         let lhs = hlo_transpose(hlo, inputs[0], &moved(&self.lhs_axes, &usual.lhs_axes));
         let rhs = hlo_transpose(hlo, inputs[1], &moved(&self.rhs_axes, &usual.rhs_axes));
         let order = moved(&self.out_axes, &usual.out_axes);
+        let back = moved(&usual.out_axes, &self.out_axes);
+        let ordered = Convolution {
+            lhs_axes: usual.lhs_axes.clone(),
+            rhs_axes: usual.rhs_axes.clone(),
+            out_axes: usual.out_axes.clone(),
+            ..self.clone()
+        };
+        if let Some(phases) = ordered.in_phases(&hlo.ty(lhs), &hlo.ty(rhs), hlo.loc()) {
+            let y = lower_func(hlo, &phases, &[lhs, rhs])[0];
+            return vec![hlo_transpose(hlo, y, &back)];
+        }
         let shape: Vec<usize> = order.iter().map(|&axis| results[0].shape[axis]).collect();
         let dimensions = HloAttribute::Convolution {
             lhs: usual.lhs_axes,
             rhs: usual.rhs_axes,
-            out: usual.out_axes.clone(),
+            out: usual.out_axes,
         };
         let padding = self.low.iter().zip(&self.high);
         let padding: Vec<i64> = padding.flat_map(|(&low, &high)| [low, high]).collect();
@@ -352,11 +370,7 @@ impl Op for Convolution {
             attributes,
             &result,
         );
-        vec![hlo_transpose(
-            hlo,
-            y,
-            &moved(&usual.out_axes, &self.out_axes),
-        )]
+        vec![hlo_transpose(hlo, y, &back)]
     }
 }
 

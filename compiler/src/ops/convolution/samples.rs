@@ -64,6 +64,50 @@ pub(super) fn samples() -> Vec<Sample> {
             &[4, 4, 3],
             &[2, 3, 2],
         ),
+        // Dilated inputs: with and without a remainder, few elements of the kernel, padding of both signs, groups.
+        f32s(
+            Convolution {
+                low: vec![1, -2],
+                high: vec![2, 3],
+                lhs_dilation: vec![2, 3],
+                ..plane()
+            },
+            &[2, 3, 4, 2],
+            &[4, 2, 2, 3],
+        ),
+        f32s(
+            Convolution {
+                low: vec![3, 5],
+                high: vec![-1, 0],
+                lhs_dilation: vec![4, 1],
+                ..plane()
+            },
+            &[1, 3, 2, 2],
+            &[1, 3, 2, 2],
+        ),
+        f32s(
+            Convolution {
+                low: vec![2],
+                high: vec![1],
+                lhs_dilation: vec![3],
+                feature_group_count: 2,
+                ..line()
+            },
+            &[2, 4, 4],
+            &[2, 2, 6],
+        ),
+        f32s(
+            Convolution {
+                lhs_dilation: vec![2],
+                batch_group_count: 2,
+                lhs_axes: vec![0, 1, 2],
+                rhs_axes: vec![0, 1, 2],
+                out_axes: vec![2, 0, 1],
+                ..line()
+            },
+            &[4, 3, 4],
+            &[2, 3, 3],
+        ),
         // NCW by OIW gives CWN.
         f32s(
             Convolution {

@@ -1,0 +1,182 @@
+//! A convolution over a dilated input as one over the input as it is, which multiplies none of the zeros in between.
+//!
+//! Where elements are `d` apart, the places `d q + r` of the result, for one phase `r`, meet every `d`-th element of the
+//! kernel only. So each phase is a convolution of the input with a part of the kernel, and all of them together are one with
+//! `d` times the output features, whose places are then brought between each other. The gradient by the input of a
+//! convolution with strides is of this kind.
+
+use super::{Convolution, FIRST};
+use crate::ir::{Builder, Func, Loc, Var};
+use crate::types::TensorType;
+
+/// A spatial axis of such a convolution.
+struct Axis {
+    /// The distance of the input's elements: how many phases there are.
+    phases: usize,
+    /// Zeros in front of the kernel and behind it, so that it divides into phases.
+    front: usize,
+    back: usize,
+    /// The extent of each phase's part of the kernel.
+    window: usize,
+    /// The extent of each phase's part of the result, and of the result.
+    places: usize,
+    result: usize,
+    /// Zeros in front of the input and behind it.
+    low: i64,
+    high: i64,
+}
+
+impl Axis {
+    /// With the extents of the input, the kernel and the result. The phase `r` meets the element `d t - r - (d L - low)` of
+    /// the kernel at the element `q + t - L` of the input, `L` being the padding in front.
+    fn new([input, kernel, result]: [usize; 3], phases: usize, low: i64) -> Axis {
+        let d = phases as i64;
+        let front = phases - 1 - low.rem_euclid(d) as usize;
+        let low = low.div_euclid(d);
+        let window = (front + kernel).div_ceil(phases);
+        let places = result.div_ceil(phases);
+        Axis {
+            phases,
+            front,
+            back: phases * window - front - kernel,
+            window,
+            places,
+            result,
+            low,
+            high: (places + window) as i64 - 1 - input as i64 - low,
+        }
+    }
+}
+
+impl Convolution {
+    /// This convolution, whose axes are in the usual order, over a dilated input as one that dilates nothing; none where it
+    /// is something else.
+    pub(super) fn in_phases(&self, lhs: &TensorType, rhs: &TensorType, loc: Loc) -> Option<Func> {
+        let one = |steps: &[usize]| steps.iter().all(|&step| step == 1);
+        let result = self.result(lhs, rhs).ok()?;
+        let empty = [lhs, rhs, &result].iter().any(|ty| ty.elements() == 0);
+        if empty || one(&self.lhs_dilation) || !one(&self.strides) || !one(&self.rhs_dilation) {
+            return None;
+        }
+        let axes: Vec<Axis> = (0..self.strides.len())
+            .map(|i| {
+                let extents = [lhs.shape[1 + i], rhs.shape[i], result.shape[1 + i]];
+                Axis::new(extents, self.lhs_dilation[i], self.low[i])
+            })
+            .collect();
+        let mut b = Builder::new();
+        b.set_loc(loc);
+        let (x, kernel) = (b.param(lhs.clone()), b.param(rhs.clone()));
+        let kernel = self.kernel_of_phases(&mut b, kernel, &axes);
+        let op = Convolution {
+            low: axes.iter().map(|axis| axis.low).collect(),
+            high: axes.iter().map(|axis| axis.high).collect(),
+            lhs_dilation: vec![1; axes.len()],
+            ..self.clone()
+        };
+        let y = b.convolution(x, kernel, op);
+        let y = self.between_each_other(&mut b, y, &axes);
+        Some(b.finish("phases", vec![y]))
+    }
+
+    /// The kernel with each phase's part of it as output features: `[window.., input, (group, phase.., output)]`.
+    fn kernel_of_phases(&self, b: &mut Builder, kernel: Var, axes: &[Axis]) -> Var {
+        let ty = b.ty(kernel).clone();
+        let spatial = axes.len();
+        let amounts = |of: fn(&Axis) -> usize| -> Vec<i64> {
+            let amounts = axes.iter().map(|axis| of(axis) as i64);
+            amounts.chain([0, 0]).collect()
+        };
+        let zero = b.zeros(&ty.with_shape(Vec::new()));
+        let (front, back) = (amounts(|axis| axis.front), amounts(|axis| axis.back));
+        let kernel = b.pad(kernel, zero, &front, &back, &vec![0; spatial + 2]);
+        let split = axes.iter().flat_map(|axis| [axis.window, axis.phases]);
+        let features = [
+            ty.shape[spatial],
+            self.groups(),
+            ty.shape[spatial + 1] / self.groups(),
+        ];
+        let kernel = b.reshape(kernel, &split.chain(features).collect::<Vec<_>>());
+        let phases = (0..spatial).map(|i| 2 * i + 1);
+        let kernel = b.reverse(kernel, &phases.clone().collect::<Vec<_>>());
+        let windows = (0..spatial).map(|i| 2 * i);
+        let [input, group, output] = [0, 1, 2].map(|i| 2 * spatial + i);
+        let order = windows.chain([input, group]).chain(phases).chain([output]);
+        let kernel = b.permute(kernel, &order.collect::<Vec<_>>());
+        let windows = axes.iter().map(|axis| axis.window);
+        let outputs =
+            axes.iter().map(|axis| axis.phases).product::<usize>() * ty.shape[spatial + 1];
+        b.reshape(
+            kernel,
+            &windows
+                .chain([ty.shape[spatial], outputs])
+                .collect::<Vec<_>>(),
+        )
+    }
+
+    /// The result `[batch, place.., (group, phase.., output)]` with the places of all phases in order.
+    fn between_each_other(&self, b: &mut Builder, y: Var, axes: &[Axis]) -> Var {
+        let spatial = axes.len();
+        let (batch, outputs) = (b.ty(y).shape[FIRST], b.ty(y).shape[spatial + 1]);
+        let phases = axes.iter().map(|axis| axis.phases);
+        let outputs = outputs / phases.clone().product::<usize>();
+        let places = axes.iter().map(|axis| axis.places);
+        let split = [batch].into_iter().chain(places).chain([self.groups()]);
+        let split = split.chain(phases).chain([outputs / self.groups()]);
+        let y = b.reshape(y, &split.collect::<Vec<_>>());
+        let pairs = (1..=spatial).flat_map(|i| [i, spatial + 1 + i]);
+        let order = [0]
+            .into_iter()
+            .chain(pairs)
+            .chain([spatial + 1, 2 * spatial + 2]);
+        let y = b.permute(y, &order.collect::<Vec<_>>());
+        let whole = axes.iter().map(|axis| axis.places * axis.phases);
+        let y = b.reshape(
+            y,
+            &[batch]
+                .into_iter()
+                .chain(whole)
+                .chain([outputs])
+                .collect::<Vec<_>>(),
+        );
+        let result = axes.iter().map(|axis| axis.result);
+        let limit: Vec<usize> = [batch].into_iter().chain(result).chain([outputs]).collect();
+        b.slice(y, &vec![0; limit.len()], &limit, &vec![1; limit.len()])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::Op;
+    use crate::ops::samples::ramp;
+    use crate::types::DType;
+
+    #[test]
+    fn phases_give_what_the_dilated_input_gives() {
+        for dilation in 1..=4 {
+            for (window, low, high) in (1..=5).flat_map(|window| {
+                (-3..=4).flat_map(move |low| (-2..=3).map(move |high| (window, low, high)))
+            }) {
+                let op = Convolution {
+                    low: vec![low],
+                    high: vec![high],
+                    lhs_dilation: vec![dilation],
+                    feature_group_count: 2,
+                    ..Convolution::new(1)
+                };
+                let inputs = [
+                    ramp(DType::I32, [2, 3, 2]),
+                    ramp(DType::I32, [window, 1, 4]),
+                ];
+                let Ok(result) = op.result(&inputs[0].ty, &inputs[1].ty) else {
+                    continue;
+                };
+                let phases = op.in_phases(&inputs[0].ty, &inputs[1].ty, Loc::NONE);
+                assert_eq!(phases.is_some(), dilation > 1 && result.elements() > 0);
+                let Some(phases) = phases else { continue };
+                assert_eq!(phases.eval(&inputs), op.eval(&inputs), "{op:?} by {window}");
+            }
+        }
+    }
+}
