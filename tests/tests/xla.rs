@@ -1,6 +1,8 @@
 //! XLA against the reference semantics: every sample of every op, as it is, under vmap, and its derivatives.
 
+use podracer_compiler::ops::{Convolution, OpRef};
 use podracer_compiler::{Array, DType, Sample};
+use podracer_envs::host::Random;
 use podracer_tests::cases::{Expected, batched, forward, one_op, reverse, samples, types};
 use podracer_tests::check_all;
 use podracer_tests::compare::differences;
@@ -96,5 +98,55 @@ fn xla_computes_derivatives_as_eval_does() {
         .filter(differentiable)
         .flat_map(expect)
         .collect();
+    check_all(&complaints(&expected));
+}
+
+/// Attributes of all kinds beside each other: what a backend makes of dilation, strides and padding depends on the others.
+#[test]
+fn xla_computes_convolutions_of_all_attributes() {
+    let mut random = Random::from_state(0);
+    let mut within = |low: i64, high: i64| low + random.below((high - low + 1) as usize) as i64;
+    let mut expected = Vec::new();
+    while expected.len() < 600 {
+        let spatial = within(1, 2) as usize;
+        let mut each =
+            |low: i64, high: i64| -> Vec<i64> { (0..spatial).map(|_| within(low, high)).collect() };
+        let counts = |amounts: Vec<i64>| -> Vec<usize> {
+            amounts.into_iter().map(|amount| amount as usize).collect()
+        };
+        let op = Convolution {
+            strides: counts(each(1, 3)),
+            low: each(-3, 3),
+            high: each(-3, 3),
+            lhs_dilation: counts(each(1, 3)),
+            rhs_dilation: counts(each(1, 2)),
+            feature_group_count: counts(each(1, 2))[0],
+            ..Convolution::new(spatial)
+        };
+        let groups = op.feature_group_count;
+        let lhs = [vec![2], counts(each(2, 5)), vec![2 * groups]].concat();
+        let rhs = [counts(each(1, 4)), vec![2, 3 * groups]].concat();
+        let inputs = [lhs, rhs].map(|shape| {
+            let elements = shape.iter().product::<usize>();
+            let values: Vec<f64> = (0..elements)
+                .map(|i| ((7 * i + 3) % 13) as f64 - 6.0)
+                .collect();
+            Array::floats(DType::F32, &shape, &values)
+        });
+        let op = OpRef::new(op);
+        let Ok(results) = op.infer(&types(&inputs)) else {
+            continue;
+        };
+        if results[0].elements() == 0 {
+            continue;
+        }
+        let case = Case {
+            name: format!("{:?}", op),
+            func: one_op(&op, &types(&inputs)),
+            arguments: inputs.to_vec(),
+        };
+        let results = op.eval(&inputs);
+        expected.push((Expected { case, results }, 1e-5));
+    }
     check_all(&complaints(&expected));
 }

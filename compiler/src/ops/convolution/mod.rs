@@ -1,7 +1,7 @@
 //! `convolution`: sums of products over a window that moves along the spatial axes.
 
 mod derivative;
-mod phases;
+mod forms;
 mod samples;
 
 use super::shape::check_axes;
@@ -314,7 +314,7 @@ impl Op for Convolution {
 
     /// With transposes around it, so that the convolution itself is NHWC by HWIO: XLA's CPU backend has a fast routine for
     /// this order only, and in the body of a loop does not bring others into it. Other backends fold the transposes in.
-    /// A dilated input goes in phases: there is a routine for it, but of one thread, and several times as slow.
+    /// Some have another form (`forms.rs`).
     fn lower(
         &self,
         hlo: &mut dyn Hlo,
@@ -332,8 +332,8 @@ impl Op for Convolution {
             out_axes: usual.out_axes.clone(),
             ..self.clone()
         };
-        if let Some(phases) = ordered.in_phases(&hlo.ty(lhs), &hlo.ty(rhs), hlo.loc()) {
-            let y = lower_func(hlo, &phases, &[lhs, rhs])[0];
+        if let Some(form) = ordered.other_form(&hlo.ty(lhs), &hlo.ty(rhs), hlo.loc()) {
+            let y = lower_func(hlo, &form, &[lhs, rhs])[0];
             return vec![hlo_transpose(hlo, y, &back)];
         }
         let shape: Vec<usize> = order.iter().map(|&axis| results[0].shape[axis]).collect();

@@ -1,9 +1,12 @@
-//! A convolution over a dilated input as one over the input as it is, which multiplies none of the zeros in between.
+//! Other forms of a convolution, for what XLA's CPU backend computes slowly, or wrongly.
 //!
-//! Where elements are `d` apart, the places `d q + r` of the result, for one phase `r`, meet every `d`-th element of the
+//! **In phases**: over a dilated input, as a convolution over the input as it is, which multiplies none of the zeros in
+//! between. XLA has a routine for dilated ones, but of one thread, and several times as slow. Where elements are `d` apart, the places `d q + r` of the result, for one phase `r`, meet every `d`-th element of the
 //! kernel only. So each phase is a convolution of the input with a part of the kernel, and all of them together are one with
 //! `d` times the output features, whose places are then brought between each other. The gradient by the input of a
 //! convolution with strides is of this kind.
+//!
+//! **Padded before**: where the front of the input is cut off and its back is padded, XLA computes other numbers.
 
 use super::{Convolution, FIRST};
 use crate::ir::{Builder, Func, Loc, Var};
@@ -49,25 +52,53 @@ impl Axis {
 }
 
 impl Convolution {
-    /// This convolution, whose axes are in the usual order, over a dilated input as one that dilates nothing; none where it
-    /// is something else.
-    pub(super) fn in_phases(&self, lhs: &TensorType, rhs: &TensorType, loc: Loc) -> Option<Func> {
+    /// This convolution, whose axes are in the usual order, in the form that is for it; none where that is its own.
+    pub(super) fn other_form(&self, lhs: &TensorType, rhs: &TensorType, loc: Loc) -> Option<Func> {
         let one = |steps: &[usize]| steps.iter().all(|&step| step == 1);
-        let result = self.result(lhs, rhs).ok()?;
-        let empty = [lhs, rhs, &result].iter().any(|ty| ty.elements() == 0);
-        if empty || one(&self.lhs_dilation) || !one(&self.strides) || !one(&self.rhs_dilation) {
-            return None;
-        }
-        let axes: Vec<Axis> = (0..self.strides.len())
-            .map(|i| {
-                let extents = [lhs.shape[1 + i], rhs.shape[i], result.shape[1 + i]];
-                Axis::new(extents, self.lhs_dilation[i], self.low[i])
-            })
-            .collect();
         let mut b = Builder::new();
         b.set_loc(loc);
         let (x, kernel) = (b.param(lhs.clone()), b.param(rhs.clone()));
-        let kernel = self.kernel_of_phases(&mut b, kernel, &axes);
+        let result = self.result(lhs, rhs).ok()?;
+        let y = if [lhs, rhs, &result].iter().any(|ty| ty.elements() == 0) {
+            return None;
+        } else if !one(&self.lhs_dilation) && one(&self.strides) && one(&self.rhs_dilation) {
+            self.in_phases(&mut b, x, kernel, &result)
+        } else if self.low.iter().any(|&low| low < 0) {
+            self.padded_before(&mut b, x, kernel)
+        } else {
+            return None;
+        };
+        Some(b.finish("form", vec![y]))
+    }
+
+    fn padded_before(&self, b: &mut Builder, x: Var, kernel: Var) -> Var {
+        let around = |amounts: &[i64]| [&[0], amounts, &[0]].concat();
+        let between: Vec<i64> = self.lhs_dilation.iter().map(|&by| by as i64 - 1).collect();
+        let zero = b.zeros(&TensorType::scalar(b.ty(x).dtype));
+        let (low, high) = (around(&self.low), around(&self.high));
+        let x = b.pad(x, zero, &low, &high, &around(&between));
+        let spatial = self.strides.len();
+        let op = Convolution {
+            low: vec![0; spatial],
+            high: vec![0; spatial],
+            lhs_dilation: vec![1; spatial],
+            ..self.clone()
+        };
+        b.convolution(x, kernel, op)
+    }
+
+    fn in_phases(&self, b: &mut Builder, x: Var, kernel: Var, result: &TensorType) -> Var {
+        let axes: Vec<Axis> = (0..self.strides.len())
+            .map(|i| {
+                let extents = [
+                    b.ty(x).shape[1 + i],
+                    b.ty(kernel).shape[i],
+                    result.shape[1 + i],
+                ];
+                Axis::new(extents, self.lhs_dilation[i], self.low[i])
+            })
+            .collect();
+        let kernel = self.kernel_of_phases(b, kernel, &axes);
         let op = Convolution {
             low: axes.iter().map(|axis| axis.low).collect(),
             high: axes.iter().map(|axis| axis.high).collect(),
@@ -75,8 +106,7 @@ impl Convolution {
             ..self.clone()
         };
         let y = b.convolution(x, kernel, op);
-        let y = self.between_each_other(&mut b, y, &axes);
-        Some(b.finish("phases", vec![y]))
+        self.between_each_other(b, y, &axes)
     }
 
     /// The kernel with each phase's part of it as output features: `[window.., input, (group, phase.., output)]`.
@@ -87,7 +117,7 @@ impl Convolution {
             let amounts = axes.iter().map(|axis| of(axis) as i64);
             amounts.chain([0, 0]).collect()
         };
-        let zero = b.zeros(&ty.with_shape(Vec::new()));
+        let zero = b.zeros(&TensorType::scalar(ty.dtype));
         let (front, back) = (amounts(|axis| axis.front), amounts(|axis| axis.back));
         let kernel = b.pad(kernel, zero, &front, &back, &vec![0; spatial + 2]);
         let split = axes.iter().flat_map(|axis| [axis.window, axis.phases]);
@@ -153,7 +183,7 @@ mod tests {
     use crate::types::DType;
 
     #[test]
-    fn phases_give_what_the_dilated_input_gives() {
+    fn the_other_form_gives_the_same() {
         for dilation in 1..=4 {
             for (window, low, high) in (1..=5).flat_map(|window| {
                 (-3..=4).flat_map(move |low| (-2..=3).map(move |high| (window, low, high)))
@@ -172,10 +202,11 @@ mod tests {
                 let Ok(result) = op.result(&inputs[0].ty, &inputs[1].ty) else {
                     continue;
                 };
-                let phases = op.in_phases(&inputs[0].ty, &inputs[1].ty, Loc::NONE);
-                assert_eq!(phases.is_some(), dilation > 1 && result.elements() > 0);
-                let Some(phases) = phases else { continue };
-                assert_eq!(phases.eval(&inputs), op.eval(&inputs), "{op:?} by {window}");
+                let form = op.other_form(&inputs[0].ty, &inputs[1].ty, Loc::NONE);
+                let has_one = result.elements() > 0 && (dilation > 1 || low < 0);
+                assert_eq!(form.is_some(), has_one);
+                let Some(form) = form else { continue };
+                assert_eq!(form.eval(&inputs), op.eval(&inputs), "{op:?} by {window}");
             }
         }
     }
