@@ -1,10 +1,10 @@
 //! Other forms of a convolution, for what XLA's CPU backend computes slowly, or wrongly.
 //!
 //! **In phases**: over a dilated input, as a convolution over the input as it is, which multiplies none of the zeros in
-//! between. XLA has a routine for dilated ones, but of one thread, and several times as slow. Where elements are `d` apart, the places `d q + r` of the result, for one phase `r`, meet every `d`-th element of the
-//! kernel only. So each phase is a convolution of the input with a part of the kernel, and all of them together are one with
-//! `d` times the output features, whose places are then brought between each other. The gradient by the input of a
-//! convolution with strides is of this kind.
+//! between. XLA has a routine for dilated ones, but of one thread, and several times as slow. Where elements are `d` apart,
+//! the places `d q + r` of the result, for one phase `r`, meet every `d`-th element of the kernel only. So each phase is a
+//! convolution of the input with a part of the kernel, and all of them together are one with `d` times the output features,
+//! whose places are then brought between each other. The gradient by the input of a convolution with strides is of this kind.
 //!
 //! **Padded before**: where the front of the input is cut off and its back is padded, XLA computes other numbers.
 
@@ -21,9 +21,8 @@ struct Axis {
     back: usize,
     /// The extent of each phase's part of the kernel.
     window: usize,
-    /// The extent of each phase's part of the result, and of the result.
+    /// The extent of each phase's part of the result.
     places: usize,
-    result: usize,
     /// Zeros in front of the input and behind it.
     low: i64,
     high: i64,
@@ -44,7 +43,6 @@ impl Axis {
             back: phases * window - front - kernel,
             window,
             places,
-            result,
             low,
             high: (places + window) as i64 - 1 - input as i64 - low,
         }
@@ -106,72 +104,63 @@ impl Convolution {
             ..self.clone()
         };
         let y = b.convolution(x, kernel, op);
-        self.between_each_other(b, y, &axes)
+        self.between_each_other(b, y, &axes, result)
     }
 
     /// The kernel with each phase's part of it as output features: `[window.., input, (group, phase.., output)]`.
     fn kernel_of_phases(&self, b: &mut Builder, kernel: Var, axes: &[Axis]) -> Var {
         let ty = b.ty(kernel).clone();
-        let spatial = axes.len();
+        let (spatial, groups) = (axes.len(), self.groups());
+        let [inputs, outputs] = [ty.shape[spatial], ty.shape[spatial + 1]];
         let amounts = |of: fn(&Axis) -> usize| -> Vec<i64> {
             let amounts = axes.iter().map(|axis| of(axis) as i64);
             amounts.chain([0, 0]).collect()
         };
         let zero = b.zeros(&TensorType::scalar(ty.dtype));
         let (front, back) = (amounts(|axis| axis.front), amounts(|axis| axis.back));
-        let kernel = b.pad(kernel, zero, &front, &back, &vec![0; spatial + 2]);
-        let split = axes.iter().flat_map(|axis| [axis.window, axis.phases]);
-        let features = [
-            ty.shape[spatial],
-            self.groups(),
-            ty.shape[spatial + 1] / self.groups(),
-        ];
-        let kernel = b.reshape(kernel, &split.chain(features).collect::<Vec<_>>());
-        let phases = (0..spatial).map(|i| 2 * i + 1);
-        let kernel = b.reverse(kernel, &phases.clone().collect::<Vec<_>>());
-        let windows = (0..spatial).map(|i| 2 * i);
+        let kernel = b.pad(kernel, zero, &front, &back, &vec![0; ty.rank()]);
+        let parts = axes.iter().flat_map(|axis| [axis.window, axis.phases]);
+        let split = parts.chain([inputs, groups, outputs / groups]);
+        let kernel = b.reshape(kernel, &split.collect::<Vec<_>>());
+        let windows: Vec<usize> = (0..spatial).map(|i| 2 * i).collect();
+        let phases: Vec<usize> = windows.iter().map(|&axis| axis + 1).collect();
+        let kernel = b.reverse(kernel, &phases);
         let [input, group, output] = [0, 1, 2].map(|i| 2 * spatial + i);
-        let order = windows.chain([input, group]).chain(phases).chain([output]);
-        let kernel = b.permute(kernel, &order.collect::<Vec<_>>());
-        let windows = axes.iter().map(|axis| axis.window);
-        let outputs =
-            axes.iter().map(|axis| axis.phases).product::<usize>() * ty.shape[spatial + 1];
-        b.reshape(
-            kernel,
-            &windows
-                .chain([ty.shape[spatial], outputs])
-                .collect::<Vec<_>>(),
-        )
+        let order = [&windows[..], &[input, group], &phases, &[output]].concat();
+        let kernel = b.permute(kernel, &order);
+        let outputs = outputs * axes.iter().map(|axis| axis.phases).product::<usize>();
+        let merged = axes.iter().map(|axis| axis.window).chain([inputs, outputs]);
+        b.reshape(kernel, &merged.collect::<Vec<_>>())
     }
 
     /// The result `[batch, place.., (group, phase.., output)]` with the places of all phases in order.
-    fn between_each_other(&self, b: &mut Builder, y: Var, axes: &[Axis]) -> Var {
-        let spatial = axes.len();
-        let (batch, outputs) = (b.ty(y).shape[FIRST], b.ty(y).shape[spatial + 1]);
-        let phases = axes.iter().map(|axis| axis.phases);
-        let outputs = outputs / phases.clone().product::<usize>();
-        let places = axes.iter().map(|axis| axis.places);
-        let split = [batch].into_iter().chain(places).chain([self.groups()]);
-        let split = split.chain(phases).chain([outputs / self.groups()]);
-        let y = b.reshape(y, &split.collect::<Vec<_>>());
-        let pairs = (1..=spatial).flat_map(|i| [i, spatial + 1 + i]);
-        let order = [0]
-            .into_iter()
-            .chain(pairs)
-            .chain([spatial + 1, 2 * spatial + 2]);
-        let y = b.permute(y, &order.collect::<Vec<_>>());
-        let whole = axes.iter().map(|axis| axis.places * axis.phases);
-        let y = b.reshape(
-            y,
-            &[batch]
-                .into_iter()
-                .chain(whole)
-                .chain([outputs])
-                .collect::<Vec<_>>(),
-        );
-        let result = axes.iter().map(|axis| axis.result);
-        let limit: Vec<usize> = [batch].into_iter().chain(result).chain([outputs]).collect();
-        b.slice(y, &vec![0; limit.len()], &limit, &vec![1; limit.len()])
+    fn between_each_other(
+        &self,
+        b: &mut Builder,
+        y: Var,
+        axes: &[Axis],
+        result: &TensorType,
+    ) -> Var {
+        let (spatial, groups) = (axes.len(), self.groups());
+        let [batch, outputs] = [result.shape[FIRST], result.shape[spatial + 1]];
+        let each = |of: fn(&Axis) -> usize| -> Vec<usize> { axes.iter().map(of).collect() };
+        let (places, phases) = (each(|axis| axis.places), each(|axis| axis.phases));
+        let split = [
+            &[batch],
+            &places[..],
+            &[groups],
+            &phases,
+            &[outputs / groups],
+        ]
+        .concat();
+        let y = b.reshape(y, &split);
+        let pairs: Vec<usize> = (1..=spatial).flat_map(|i| [i, spatial + 1 + i]).collect();
+        let order = [&[0], &pairs[..], &[spatial + 1, 2 * spatial + 2]].concat();
+        let y = b.permute(y, &order);
+        let whole = each(|axis| axis.places * axis.phases);
+        let y = b.reshape(y, &[&[batch], &whole[..], &[outputs]].concat());
+        let rank = result.rank();
+        b.slice(y, &vec![0; rank], &result.shape, &vec![1; rank])
     }
 }
 
