@@ -48,16 +48,22 @@ pub fn run(options: &AtariOptions, rounds: usize) -> Result<()> {
         "measured",
         "ratio",
     ]);
-    for round in 0..rounds {
+    // Of an environment step, by the processors.
+    let parts = || -> Result<[f64; 3]> {
         let environment = play(&experiment.settings, options.part_seconds)?;
         let alone = experiment.alone(options.part_seconds)?;
-        let ran = experiment.run(round as u64, options.game_seconds)?;
-        // Of an environment step, by the processors.
-        let parts = [
+        Ok([
             environment.processor,
             alone.act.processor / acted as f64,
             alone.learn.processor / learnt as f64,
-        ];
+        ])
+    };
+    for round in 0..rounds {
+        // Before the run and after it, since the machine may be another one after it.
+        let before = parts()?;
+        let ran = experiment.run(round as u64, options.game_seconds)?;
+        let after = parts()?;
+        let parts: [f64; 3] = std::array::from_fn(|i| (before[i] + after[i]) / 2.0);
         let predicted = cores as f64 / parts.iter().sum::<f64>();
         let ratio = ran.speed() / predicted;
         say(&json!({

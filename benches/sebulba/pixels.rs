@@ -92,9 +92,10 @@ pub fn run(options: &PixelOptions, rounds: usize) -> Result<()> {
             ];
             let line = peer.run("sebulba_catch.py", &arguments)?;
             peers(&mut theirs, &line, environments)?;
-            native.environment.extend([play(environments, 1.0)?]);
+            let pool = Pool::new(&PixelCatch::default(), environments);
+            native.environment.extend([play(pool)?]);
+            served.environment.extend([play(serve(environments)?)?]);
         }
-        served.environment = theirs.environment.clone();
         for (who, one) in [
             ("ours, native", &native),
             ("ours, the peer's environments", &served),
@@ -175,30 +176,37 @@ fn peers(measured: &mut Measured, line: &Value, environments: usize) -> Result<(
     Ok(())
 }
 
-/// What a step of our native environments takes.
-fn play(environments: usize, seconds: f64) -> Result<f64> {
-    let mut batch = Pool::new(&PixelCatch::default(), environments);
+/// What a step of one environment of a batch takes.
+fn play(mut batch: impl HostEnvironment) -> Result<f64> {
+    const SECONDS: f64 = 1.0;
+    let environments = batch.spec().environments;
     let mut memory = StepMemory::new(batch.spec());
     batch.reset(0, 0, &mut memory.step())?;
     let actions = vec![0; 4 * environments];
     let (watch, mut steps) = (Stopwatch::start()?, 0);
-    while watch.wall() < seconds {
+    while watch.wall() < SECONDS {
         batch.step(&actions, &mut memory.step())?;
         steps += environments;
     }
     Ok(watch.read()?.processor / steps as f64)
 }
 
-/// Plays episodes in both, with balls in the same columns and the same actions.
-fn compare_steps() -> Result<()> {
-    const ENVIRONMENTS: usize = 8;
-    const STEPS: usize = 11;
+/// The peer's environments, in a server.
+fn serve(environments: usize) -> Result<Servers> {
     let configuration = json!({
         "name": "gymnasium", "id": ID, "kwargs": {}, "vectorization": "native", "autoreset": "same-step",
         "bootstrap_time_limit": false,
     });
     let python = package_set("gymnasium")?.install()?;
-    let mut theirs = Servers::start(&ServerOptions::new(python, &configuration)?, ENVIRONMENTS)?;
+    let options = ServerOptions::new(python, &configuration)?;
+    Ok(Servers::start(&options, environments)?)
+}
+
+/// Plays episodes in both, with balls in the same columns and the same actions.
+fn compare_steps() -> Result<()> {
+    const ENVIRONMENTS: usize = 8;
+    const STEPS: usize = 11;
+    let mut theirs = serve(ENVIRONMENTS)?;
     let mut ours = Pool::new(&PixelCatch::default(), ENVIRONMENTS);
     ensure!(
         ours.spec() == theirs.spec(),
