@@ -23,6 +23,9 @@ pub struct AtariOptions {
     /// Which experiment, one in environments of ale-py.
     #[arg(long, default_value = "atari-pong-ppo")]
     game: String,
+    /// A setting of it, such as `sebulba.threads=1`; may be given several times.
+    #[arg(long)]
+    game_set: Vec<String>,
     /// Seconds of the run with learning.
     #[arg(long, default_value_t = 20.0)]
     game_seconds: f64,
@@ -32,7 +35,7 @@ pub struct AtariOptions {
 }
 
 pub fn run(options: &AtariOptions, rounds: usize) -> Result<()> {
-    let experiment = Experiment::load(&options.game, 1, &[])?;
+    let experiment = Experiment::load(&options.game, 1, &options.game_set)?;
     let frames = match &experiment.settings.environment {
         EnvironmentSettings::Atari(game) => game.processing.action_repeat,
         other => anyhow::bail!("{} is not a game of ale-py", other.name()),
