@@ -5,6 +5,7 @@
 //! the places `d q + r` of the result, for one phase `r`, meet every `d`-th element of the kernel only. So each phase is a
 //! convolution of the input with a part of the kernel, and all of them together are one with `d` times the output features,
 //! whose places are then brought between each other. The gradient by the input of a convolution with strides is of this kind.
+//! Where the strides do not divide the kernel some parts of it end in zeros, of which an infinite element makes NaN.
 //!
 //! **Padded before**: where the front of the input is cut off and its back is padded, XLA computes other numbers.
 
