@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use super::target::Target;
-use super::{Build, Console};
+use super::{Build, Console, decide};
 use crate::format::{bytes, plural};
 use crate::settings::{Overrides, Settings, load};
 use crate::training::LoopModule;
@@ -90,10 +90,7 @@ pub(super) fn check(
         Some(sebulba) => sebulba.check_named(devices, target)?,
         None => spread(&mut settings.anakin.environments, devices, console),
     }
-    for warning in settings.decide(&mut Vec::from_iter(0..devices))? {
-        console.say(&format!("warning: {warning}"));
-    }
-    settings.check_division(devices)?;
+    decide(&mut settings, &mut Vec::from_iter(0..devices), console)?;
     let training = build(&settings)?;
     let xla = settings.xla_options(training.xla_options("tpu", devices));
     let mut programs = Vec::new();

@@ -39,4 +39,9 @@ impl Console<'_> {
     pub(super) fn say(&mut self, text: &str) {
         let _ = writeln!(self.err, "{text}");
     }
+
+    /// Says what is not as the user may think.
+    pub(super) fn warn(&mut self, warning: &str) {
+        self.say(&format!("warning: {warning}"));
+    }
 }

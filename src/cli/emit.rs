@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use podracer_runtime::CompileOptions;
 
-use super::{Build, Console, open};
+use super::{Build, Console, decide, open};
 use crate::settings::{Devices, Overrides, load};
 use crate::training::Stage;
 
@@ -26,10 +26,7 @@ pub(super) fn emit(
         (None, Devices::List(list)) => list.clone(),
         (None, Devices::All) => vec![0],
     };
-    for warning in settings.decide(&mut devices)? {
-        console.say(&format!("warning: {warning}"));
-    }
-    settings.check_division(devices.len())?;
+    decide(&mut settings, &mut devices, console)?;
     let training = build(&settings)?;
     let mut text = match (stage, client) {
         (Stage::Hlo, Some(client)) => {

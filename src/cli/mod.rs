@@ -268,6 +268,19 @@ fn open(settings: &Settings) -> Result<Client> {
     Ok(Client::new(plugin, ClientOptions { cpu_devices })?)
 }
 
+/// Decides who acts and who learns, with warnings, and checks that all divides over them. `devices` are those that there
+/// are, and then those of the run.
+fn decide(
+    settings: &mut Settings,
+    devices: &mut Vec<usize>,
+    console: &mut Console<'_>,
+) -> Result<(), UsageError> {
+    for warning in settings.decide(devices)? {
+        console.warn(&warning);
+    }
+    settings.check_division(devices.len())
+}
+
 /// Logs to standard error, as `PODRACER_LOG` or else `RUST_LOG` says; warnings where neither says anything.
 fn log(terminal: bool) -> Result<()> {
     let from = |variable: &str| {

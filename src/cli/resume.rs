@@ -33,7 +33,7 @@ pub(super) fn resume(
         warning,
     } = Reopened::open(order.run, order.overrides, console, build)?;
     if let Some(warning) = warning {
-        console.say(&format!("warning: {warning}"));
+        console.warn(&warning);
     }
     let counters = standing.counters;
     let plan = ready.settings.plan();

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::progress::Progress;
 use super::summary::summary;
 use super::tally::Tally;
-use super::{Build, Console, INTERRUPTED, open, signals};
+use super::{Build, Console, INTERRUPTED, decide, open, signals};
 use crate::evaluation::{Play, Played};
 use crate::parameters::sha256;
 use crate::run_directory::{Counters, Point, Recorded, RunDirectory, Standing};
@@ -44,10 +44,7 @@ impl Ready {
             .train
             .devices
             .resolve(client.devices().len(), &platform)?;
-        for warning in settings.decide(&mut devices)? {
-            console.say(&format!("warning: {warning}"));
-        }
-        settings.check_division(devices.len())?;
+        decide(&mut settings, &mut devices, console)?;
         let training = build(&settings)?;
         let xla = settings.xla_options(training.xla_options(&platform, devices.len()));
         settings.xla = xla
@@ -105,7 +102,7 @@ impl Reopened {
         let settings = RunDirectory::settings(run, overrides)?;
         let found = RunDirectory::latest(run, &settings)?;
         for skipped in &found.skipped {
-            console.say(&format!("warning: {skipped}; the one before it is taken"));
+            console.warn(&format!("{skipped}; the one before it is taken"));
         }
         let standing = Standing::of(&found)?;
         let ready = Ready::new(settings, console, build)?;
@@ -194,7 +191,7 @@ impl Session {
         let _heeding = signals::heed();
         progress.compiled(console, run.compile_seconds());
         if let Some(caveat) = run.caveat() {
-            console.say(&format!("warning: {caveat}"));
+            console.warn(&caveat);
         }
         if resumed.is_some() && self.counters.calls >= plan.calls {
             console.say("all that was asked for is done; --steps asks for more");
