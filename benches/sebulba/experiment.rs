@@ -21,6 +21,8 @@ pub struct Cost {
     pub wall: f64,
     /// By the processors, of this process and those that it started.
     pub processor: f64,
+    /// That the processors were taken from a virtual machine which had work for them.
+    pub stolen: f64,
 }
 
 impl Cost {
@@ -29,6 +31,7 @@ impl Cost {
         Cost {
             wall: self.wall / count as f64,
             processor: self.processor / count as f64,
+            stolen: self.stolen / count as f64,
         }
     }
 }
@@ -37,12 +40,14 @@ impl Cost {
 pub struct Stopwatch {
     began: Instant,
     spent: f64,
+    stolen: f64,
 }
 
 impl Stopwatch {
     pub fn start() -> Result<Self> {
         Ok(Stopwatch {
             spent: spent()?,
+            stolen: stolen()?,
             began: Instant::now(),
         })
     }
@@ -55,6 +60,7 @@ impl Stopwatch {
         Ok(Cost {
             wall: self.wall(),
             processor: spent()? - self.spent,
+            stolen: stolen()? - self.stolen,
         })
     }
 }
@@ -84,6 +90,15 @@ fn spent() -> Result<f64> {
         }
     }
     Ok(hundredths / 100.0)
+}
+
+/// Seconds that the host of a virtual machine has kept all of its processors for others.
+fn stolen() -> Result<f64> {
+    let stat = fs::read_to_string("/proc/stat")?;
+    let first = stat.lines().next().unwrap_or_default();
+    let hundredths = first.split_whitespace().nth(8);
+    let hundredths = hundredths.with_context(|| format!("no stolen time in `{first}`"))?;
+    Ok(hundredths.parse::<f64>()? / 100.0)
 }
 
 /// An experiment, and the devices that it has.
