@@ -48,7 +48,7 @@ pub fn run(options: &AtariOptions, rounds: usize) -> Result<()> {
         "environment",
         "inference",
         "update",
-        "processors",
+        "processors given",
         "predicted, frames/s",
         "measured",
         "ratio",
@@ -69,8 +69,8 @@ pub fn run(options: &AtariOptions, rounds: usize) -> Result<()> {
         let ran = experiment.run(round as u64, options.game_seconds)?;
         let after = parts()?;
         let parts: [f64; 3] = std::array::from_fn(|i| (before[i] + after[i]) / 2.0);
-        let processors = cores as f64 - ran.cost.stolen / ran.cost.wall;
-        let predicted = processors / parts.iter().sum::<f64>();
+        let given = cores as f64 - ran.cost.stolen / ran.cost.wall;
+        let predicted = given / parts.iter().sum::<f64>();
         let ratio = ran.speed() / predicted;
         say(&json!({
             "frames_per_second": ran.speed() * frames as f64,
@@ -78,8 +78,8 @@ pub fn run(options: &AtariOptions, rounds: usize) -> Result<()> {
             "environment": parts[0],
             "inference": parts[1],
             "update": parts[2],
-            "processors": processors,
-            "busy": ran.cost.processor / ran.cost.wall,
+            "processors_given": given,
+            "processors": ran.cost.processor / ran.cost.wall,
             "seconds": ran.cost.wall,
             "seconds_of_threads": ran.times,
         }));
@@ -89,7 +89,7 @@ pub fn run(options: &AtariOptions, rounds: usize) -> Result<()> {
             environment,
             inference,
             update,
-            format!("{processors:.2}"),
+            format!("{given:.2}"),
             si(predicted * frames as f64),
             si(ran.speed() * frames as f64),
             format!("{ratio:.2}"),
