@@ -4,12 +4,12 @@
 
 use std::thread;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use podracer::settings::{EnvironmentSettings, Settings};
 use podracer_envs::Space;
 use podracer_envs::host::server::{ServerOptions, Servers};
-use podracer_envs::host::{HostEnvironment, Random, StepMemory};
+use podracer_envs::host::{HostEnvironment, HostSpec, Random, StepMemory};
 use podracer_plugins::package_set;
 use serde_json::json;
 
@@ -27,11 +27,11 @@ pub struct AtariOptions {
     /// A setting of it, such as `sebulba.threads=1`; may be given several times.
     #[arg(long)]
     game_set: Vec<String>,
-    /// Seconds of the run with learning.
-    #[arg(long, default_value_t = 20.0)]
+    /// Seconds of the run with learning, a round.
+    #[arg(long, default_value_t = 8.0)]
     game_seconds: f64,
-    /// Seconds of each part by itself.
-    #[arg(long, default_value_t = 4.0)]
+    /// Seconds of each part by itself, between rounds.
+    #[arg(long, default_value_t = 2.0)]
     part_seconds: f64,
 }
 
@@ -39,7 +39,7 @@ pub fn run(options: &AtariOptions, rounds: usize) -> Result<()> {
     let experiment = Experiment::load(&options.game, 1, &options.game_set)?;
     let frames = match &experiment.settings.environment {
         EnvironmentSettings::Atari(game) => game.processing.action_repeat,
-        other => anyhow::bail!("{} is not a game of ale-py", other.name()),
+        other => bail!("{} is not a game of ale-py", other.name()),
     };
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let (acted, learnt) = experiment.steps();
@@ -53,22 +53,27 @@ pub fn run(options: &AtariOptions, rounds: usize) -> Result<()> {
         "measured",
         "ratio",
     ]);
-    // Of an environment step, by the processors.
-    let parts = || -> Result<[f64; 3]> {
-        let environment = play(&experiment.settings, options.part_seconds)?;
-        let alone = experiment.alone(options.part_seconds)?;
+    let mut games = Games::start(&experiment.settings)?;
+    let mut programs = experiment.programs()?;
+    // Of a step of one environment, by the processors.
+    let mut parts = || -> Result<[f64; 3]> {
+        let alone = programs.alone(options.part_seconds)?;
         Ok([
-            environment.processor,
+            games.play(options.part_seconds)?.processor,
             alone.act.processor / acted as f64,
             alone.learn.processor / learnt as f64,
         ])
     };
-    for round in 0..rounds {
-        // Before the run and after it, since the machine may be another one after it.
-        let before = parts()?;
-        let ran = experiment.run(round as u64, options.game_seconds)?;
+    let mut run = experiment.start(0)?;
+    run.settle()?;
+    // Before each round and after it, since the speed of a virtual machine's processors changes within seconds.
+    let mut before = parts()?;
+    for _ in 0..rounds {
+        let ran = run.train(options.game_seconds)?;
+        run.settle()?;
         let after = parts()?;
         let parts: [f64; 3] = std::array::from_fn(|i| (before[i] + after[i]) / 2.0);
+        before = after;
         let given = cores as f64 - ran.cost.stolen / ran.cost.wall;
         let predicted = given / parts.iter().sum::<f64>();
         let ratio = ran.speed() / predicted;
@@ -103,44 +108,65 @@ pub fn run(options: &AtariOptions, rounds: usize) -> Result<()> {
     Ok(())
 }
 
-/// Random actions in as many batches at a time as the run has; what a step of one environment takes.
-fn play(settings: &Settings, seconds: f64) -> Result<Cost> {
-    let shape = settings.sebulba.clone().context("a run of Sebulba")?;
-    let options = ServerOptions::new(package_set("atari")?.install()?, &settings.environment)?;
-    let start = |_| Servers::start(&options, shape.environments);
-    let batches = (0..shape.threads)
-        .map(start)
-        .collect::<Result<Vec<_>, _>>()?;
-    let mut actors = Vec::new();
-    for (actor, mut batch) in batches.into_iter().enumerate() {
-        let mut memory = StepMemory::new(batch.spec());
-        batch.reset(0, actor * shape.environments, &mut memory.step())?;
-        actors.push((batch, memory));
-    }
-    let watch = Stopwatch::start()?;
-    let act = |(mut batch, mut memory): (Servers, StepMemory)| -> Result<(usize, Servers)> {
-        let Space::Discrete { n } = batch.spec().action else {
-            anyhow::bail!("games have discrete actions");
+/// As many batches at a time as the run has. Random actions are taken in them.
+struct Games(Vec<Game>);
+
+struct Game {
+    batch: Servers,
+    memory: StepMemory,
+    random: Random,
+}
+
+impl Games {
+    fn start(settings: &Settings) -> Result<Self> {
+        let shape = settings.sebulba.clone().context("a run of Sebulba")?;
+        let options = ServerOptions::new(package_set("atari")?.install()?, &settings.environment)?;
+        let start = |actor| -> Result<Game> {
+            let mut batch = Servers::start(&options, shape.environments)?;
+            let mut memory = StepMemory::new(batch.spec());
+            batch.reset(0, actor * shape.environments, &mut memory.step())?;
+            Ok(Game {
+                batch,
+                memory,
+                random: Random::from_state(0),
+            })
         };
-        let (mut random, mut steps) = (Random::from_state(0), 0);
+        Ok(Games((0..shape.threads).map(start).collect::<Result<_>>()?))
+    }
+
+    /// What a step of one environment takes.
+    fn play(&mut self, seconds: f64) -> Result<Cost> {
+        let watch = Stopwatch::start()?;
+        let steps = thread::scope(|scope| {
+            let threads: Vec<_> = (self.0.iter_mut())
+                .map(|game| scope.spawn(|| game.play(&watch, seconds)))
+                .collect();
+            let joined =
+                (threads.into_iter()).map(|thread| thread.join().expect("an actor does not panic"));
+            joined.sum::<Result<usize>>()
+        })?;
+        Ok(watch.read()?.each(steps))
+    }
+}
+
+impl Game {
+    /// Steps its environments until the watch shows so many seconds, and counts their steps.
+    fn play(&mut self, watch: &Stopwatch, seconds: f64) -> Result<usize> {
+        let HostSpec {
+            action: Space::Discrete { n },
+            environments,
+            ..
+        } = *self.batch.spec()
+        else {
+            bail!("games have discrete actions");
+        };
+        let mut steps = 0;
         while watch.wall() < seconds {
             let actions =
-                (0..shape.environments).flat_map(|_| (random.below(n) as i32).to_le_bytes());
-            batch.step(&actions.collect::<Vec<u8>>(), &mut memory.step())?;
-            steps += shape.environments;
+                (0..environments).flat_map(|_| (self.random.below(n) as i32).to_le_bytes());
+            (self.batch).step(&actions.collect::<Vec<u8>>(), &mut self.memory.step())?;
+            steps += environments;
         }
-        Ok((steps, batch))
-    };
-    let acted = thread::scope(|scope| {
-        let threads: Vec<_> = (actors.into_iter())
-            .map(|actor| scope.spawn(|| act(actor)))
-            .collect();
-        let joined = threads
-            .into_iter()
-            .map(|thread| thread.join().expect("an actor does not panic"));
-        joined.collect::<Result<Vec<_>>>()
-    })?;
-    // The servers are still there, so that what they took is counted.
-    let steps = acted.iter().map(|(steps, _)| steps).sum();
-    Ok(watch.read()?.each(steps))
+        Ok(steps)
+    }
 }

@@ -1,17 +1,17 @@
 //! An experiment of Sebulba's in this process: as a whole, and its programs by themselves. Processors' time is counted beside
 //! the clock's: it is what a program costs whoever else runs.
 
-use std::fs;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use anyhow::{Context, Result};
 use podracer::experiments::build;
 use podracer::settings::{Overrides, Settings, load};
-use podracer::training::{Stage, Training};
+use podracer::training::{Run, Stage, Training};
 use podracer_compiler::TensorType;
 use podracer_runtime::{
-    Argument, Buffer, Client, ClientOptions, CompileOptions, ExecutableCache, HostArray, Module,
-    OptionValue,
+    Argument, Buffer, Client, ClientOptions, CompileOptions, Executable, ExecutableCache,
+    HostArray, Module, OptionValue,
 };
 
 /// Seconds.
@@ -174,50 +174,31 @@ impl Experiment {
         self.settings.xla_options(rule)
     }
 
-    /// Trains for so many seconds, and some updates before them.
-    pub fn run(&self, seed: u64, seconds: f64) -> Result<Ran> {
+    /// Begins a run, and does the first updates.
+    pub fn start(&self, seed: u64) -> Result<Running> {
         let devices: Vec<usize> = (0..self.devices).collect();
         let xla = self.xla();
         let mut run = (self.training).start(&self.client, &devices, seed, &xla, None)?;
-        for _ in 0..2 {
-            run.advance()?;
-        }
-        let (before, watch, mut steps) = (run.times(), Stopwatch::start()?, 0);
-        while watch.wall() < seconds {
-            steps += run.advance()?.env_steps as usize;
-        }
-        let cost = watch.read()?;
-        let since = |(name, now): (String, f64)| {
-            let earlier = before.iter().find(|(one, _)| *one == name);
-            let spent = now - earlier.map_or(0.0, |(_, seconds)| *seconds);
-            (name, spent)
-        };
-        Ok(Ran {
-            steps,
-            cost,
-            times: run.times().into_iter().map(since).collect(),
-        })
+        run.advance()?;
+        Ok(Running(run))
     }
 
-    /// Each of the programs that run over and over, for so many seconds.
-    pub fn alone(&self, seconds: f64) -> Result<Alone> {
-        let text = self.training.emit(Stage::StableHlo, 1)?;
-        let time = |name: &str, loops| {
-            let all = format!("\n{text}");
-            let found = all.split("\n// ").find_map(|one| one.strip_prefix(name));
+    /// Compiles each of the programs that run over and over.
+    pub fn programs(&self) -> Result<Programs> {
+        let text = format!("\n{}", self.training.emit(Stage::StableHlo, 1)?);
+        let compile = |name: &str, loops| {
+            let found = text.split("\n// ").find_map(|one| one.strip_prefix(name));
             let module = found.with_context(|| format!("no program `{name}`"))?;
-            self.time(&Module::parse(module)?, loops, seconds)
+            self.compile(&Module::parse(module)?, loops)
         };
-        Ok(Alone {
-            act: time("act", true)?,
-            finish: time("finish", false)?,
-            learn: time("learn", true)?,
+        Ok(Programs {
+            act: compile("act", true)?,
+            finish: compile("finish", false)?,
+            learn: compile("learn", true)?,
         })
     }
 
-    /// Calls a program over and over, on zeros: what it takes does not depend on the values. If it loops, it gives the
-    /// state that the next call takes.
-    fn time(&self, module: &Module, loops: bool, seconds: f64) -> Result<Cost> {
+    fn compile(&self, module: &Module, loops: bool) -> Result<Calls> {
         let options = CompileOptions {
             device_assignment: Some(vec![0]),
             xla: self.xla(),
@@ -228,31 +209,108 @@ impl Experiment {
         let zeros = |ty: &TensorType| {
             Buffer::from_host(&HostArray::new(ty.clone(), vec![0; ty.bytes()])?, &device)
         };
-        let (takes, gives) = (program.arguments().to_vec(), program.results().to_vec());
-        let (into, from, length) = if loops {
-            state(&takes, &gives)
+        let (takes, gives) = (program.arguments(), program.results());
+        let state = if loops {
+            state(takes, gives)
         } else {
             (0, 0, 0)
         };
-        let mut arguments = takes.iter().map(zeros).collect::<Result<Vec<_>, _>>()?;
-        let mut call = || -> Result<()> {
-            let rest = arguments.split_off(into);
-            let mut rest = rest.into_iter();
-            let donated: Vec<Buffer> = rest.by_ref().take(length).collect();
-            let rest: Vec<Buffer> = rest.collect();
-            let given = (arguments.iter().map(Argument::Kept))
-                .chain(donated.into_iter().map(Argument::Donated))
-                .chain(rest.iter().map(Argument::Kept));
-            let results = program.execute(vec![given.collect()])?.remove(0);
-            results[0].ready()?.wait()?;
-            arguments.extend(results.into_iter().skip(from).take(length));
-            arguments.extend(rest);
-            Ok(())
+        let arguments = takes.iter().map(zeros).collect::<Result<_, _>>()?;
+        let mut calls = Calls {
+            program,
+            arguments,
+            state,
         };
-        call()?;
+        calls.call()?;
+        Ok(calls)
+    }
+}
+
+/// A run, between two spans of time in which it is measured.
+pub struct Running(Box<dyn Run>);
+
+impl Running {
+    /// Trains for so many seconds. A call before them lets the threads fall into step again.
+    pub fn train(&mut self, seconds: f64) -> Result<Ran> {
+        self.0.advance()?;
+        let (before, watch, mut steps) = (self.0.times(), Stopwatch::start()?, 0);
+        while watch.wall() < seconds {
+            steps += self.0.advance()?.env_steps as usize;
+        }
+        let cost = watch.read()?;
+        let since = |(name, now): (String, f64)| {
+            let earlier = before.iter().find(|(one, _)| *one == name);
+            let spent = now - earlier.map_or(0.0, |(_, seconds)| *seconds);
+            (name, spent)
+        };
+        Ok(Ran {
+            steps,
+            cost,
+            times: self.0.times().into_iter().map(since).collect(),
+        })
+    }
+
+    /// Waits until its actors, which act ahead of the learner, have come to wait for it.
+    pub fn settle(&self) -> Result<()> {
+        const LOOK: Duration = Duration::from_millis(200);
+        loop {
+            let watch = Stopwatch::start()?;
+            thread::sleep(LOOK);
+            if watch.read()?.processor < 0.1 * LOOK.as_secs_f64() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Programs of an experiment, to be called where nothing runs beside them.
+pub struct Programs {
+    act: Calls,
+    finish: Calls,
+    learn: Calls,
+}
+
+impl Programs {
+    /// Calls each of them over and over for so many seconds.
+    pub fn alone(&mut self, seconds: f64) -> Result<Alone> {
+        Ok(Alone {
+            act: self.act.time(seconds)?,
+            finish: self.finish.time(seconds)?,
+            learn: self.learn.time(seconds)?,
+        })
+    }
+}
+
+/// A program, and what the next call of it takes: zeros at first, since what a call costs does not depend on the values. If
+/// it loops, it gives the state that the next call takes.
+struct Calls {
+    program: Executable,
+    arguments: Vec<Buffer>,
+    /// Where it is among the arguments and among the results, and how long it is.
+    state: (usize, usize, usize),
+}
+
+impl Calls {
+    fn call(&mut self) -> Result<()> {
+        let (into, from, length) = self.state;
+        let rest = self.arguments.split_off(into);
+        let mut rest = rest.into_iter();
+        let donated: Vec<Buffer> = rest.by_ref().take(length).collect();
+        let rest: Vec<Buffer> = rest.collect();
+        let given = (self.arguments.iter().map(Argument::Kept))
+            .chain(donated.into_iter().map(Argument::Donated))
+            .chain(rest.iter().map(Argument::Kept));
+        let results = self.program.execute(vec![given.collect()])?.remove(0);
+        results[0].ready()?.wait()?;
+        (self.arguments).extend(results.into_iter().skip(from).take(length));
+        self.arguments.extend(rest);
+        Ok(())
+    }
+
+    fn time(&mut self, seconds: f64) -> Result<Cost> {
         let (watch, mut calls) = (Stopwatch::start()?, 0);
         while watch.wall() < seconds {
-            call()?;
+            self.call()?;
             calls += 1;
         }
         Ok(watch.read()?.each(calls))

@@ -34,7 +34,7 @@ impl Runs {
         ];
         let experiment = Experiment::load("cartpole-sebulba-ppo", learners, &sets)?;
         let run = |seed| -> Result<Ran> {
-            let ran = experiment.run(seed as u64, seconds)?;
+            let ran = experiment.start(seed as u64)?.train(seconds)?;
             say(&json!({
                 "learners": learners,
                 "threads": threads,

@@ -130,8 +130,10 @@ fn ours(
 ) -> Result<()> {
     let size = format!("sebulba.environments={environments}");
     let experiment = Experiment::load("catch-impala", 1, &[sets, &[size]].concat())?;
-    let alone = experiment.alone(2.0)?;
-    let ran = experiment.run(round as u64, options.pixel_seconds)?;
+    let alone = experiment.programs()?.alone(2.0)?;
+    let ran = experiment
+        .start(round as u64)?
+        .train(options.pixel_seconds)?;
     let (acted, learnt) = experiment.steps();
     let unroll = experiment
         .settings
