@@ -36,15 +36,14 @@ class Task(NamedTuple):
 
 
 def parse(description, steps, **defaults):
-    """The arguments of a peer."""
+    """The arguments of a peer: those of every peer, and by `defaults` (`num_envs` is of each thread) those that it has its own values of."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
-    parser.add_argument("--num-envs", type=int, default=defaults["num_envs"], help="of each thread")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--unroll", type=int, default=defaults["unroll"])
     parser.add_argument("--total-timesteps", type=int, default=steps)
-    parser.add_argument("--learning-rate", type=float, default=defaults["learning_rate"])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--alone-seconds", type=float, default=0.0, help="how long each part is timed by itself")
+    for name, default in defaults.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=type(default), default=default)
     arguments = parser.parse_args()
     arguments.batch_size = arguments.num_envs * arguments.threads * arguments.unroll
     arguments.updates = arguments.total_timesteps // arguments.batch_size

@@ -25,12 +25,14 @@ MAX_GRAD_NORM = 40.0
 class ActorCritic(nn.Module):
     """Logits and value, from one torso."""
 
+    channels: int
+
     @nn.compact
     def __call__(self, observation):
         x = observation.astype(jnp.float32) / 255.0
-        for channels, side in ((16, 7), (32, 2)):
+        for channels, side in ((self.channels, 7), (2 * self.channels, 2)):
             x = nn.relu(nn.Conv(channels, (side, side), (side, side), "VALID")(x))
-        x = nn.relu(nn.Dense(128)(x.reshape(x.shape[:-3] + (-1,))))
+        x = nn.relu(nn.Dense(8 * self.channels)(x.reshape(x.shape[:-3] + (-1,))))
         logits, value = dense(3, 0.01)(x), dense(1, 1.0)(x)
         return distrax.Categorical(logits=logits), jnp.squeeze(value, -1)
 
@@ -53,8 +55,8 @@ def vtrace(log_rhos, discounts, rewards, values, last_value):
 
 
 def main():
-    arguments = parse(__doc__, 400_000, num_envs=16, unroll=20, learning_rate=5e-3)
-    network = ActorCritic()
+    arguments = parse(__doc__, 400_000, num_envs=16, unroll=20, learning_rate=5e-3, channels=16)
+    network = ActorCritic(arguments.channels)
     weights = network.init(jax.random.PRNGKey(arguments.seed), np.zeros((1, 84, 84, 1), np.uint8))
     rate = optax.linear_schedule(arguments.learning_rate, 0.0, arguments.updates)
     optimizer = optax.chain(optax.clip_by_global_norm(MAX_GRAD_NORM), optax.adam(rate, eps=1e-5))

@@ -28,12 +28,24 @@ pub struct PixelOptions {
     /// Environments of each of two actor threads.
     #[arg(long, value_delimiter = ',', default_values_t = [16, 64])]
     pixel_environments: Vec<usize>,
+    /// Channels of the network's first layer, of which the others are multiples. The experiment has 16. What a step costs outside
+    /// of the programs does not depend on them, and is easier to tell from the programs where these are small.
+    #[arg(long, value_delimiter = ',', default_values_t = [16, 2])]
+    pixel_channels: Vec<usize>,
     /// Seconds of a run of ours.
     #[arg(long, default_value_t = 5.0)]
     pixel_seconds: f64,
     /// Environment steps of a run of the peer's.
     #[arg(long, default_value_t = 100_000)]
     pixel_steps: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Shape {
+    /// Of each actor thread.
+    environments: usize,
+    /// Of the network's first layer.
+    channels: usize,
 }
 
 /// Figures of all rounds, of a step: by the clock, and by the processors in the programs, outside of them, and of these in
@@ -47,10 +59,11 @@ struct Measured {
 }
 
 impl Measured {
-    fn add(&mut self, who: &str, environments: usize, speed: f64, programs: f64, whole: f64) {
+    fn add(&mut self, who: &str, shape: Shape, speed: f64, programs: f64, whole: f64) {
         say(&json!({
             "who": who,
-            "environments": environments,
+            "environments": shape.environments,
+            "channels": shape.channels,
             "steps_per_second": speed,
             "programs": programs,
             "whole": whole,
@@ -66,6 +79,7 @@ pub fn run(options: &PixelOptions, rounds: usize) -> Result<()> {
     compare_steps()?;
     let mut table = Table::new(&[
         "environments of a thread",
+        "channels",
         "who",
         "steps/s",
         "programs, us a step",
@@ -73,25 +87,33 @@ pub fn run(options: &PixelOptions, rounds: usize) -> Result<()> {
         "environments by themselves",
         "of the peer's",
     ]);
-    for &environments in &options.pixel_environments {
+    let shapes = (options.pixel_environments.iter()).flat_map(|&environments| {
+        (options.pixel_channels.iter()).map(move |&channels| Shape {
+            environments,
+            channels,
+        })
+    });
+    for shape in shapes {
+        let environments = shape.environments;
         let [mut native, mut served, mut theirs] = [(); 3].map(|()| Measured::default());
         for round in 0..rounds {
-            ours(&mut native, "native", &[], environments, round, options)?;
+            ours(&mut native, "native", &[], shape, round, options)?;
             let sets = [
                 "environment.name=gymnasium".to_owned(),
                 format!("environment.id={ID}"),
                 "environment.vectorization=native".to_owned(),
                 "environment.bootstrap_time_limit=false".to_owned(),
             ];
-            ours(&mut served, "served", &sets, environments, round, options)?;
+            ours(&mut served, "served", &sets, shape, round, options)?;
             let arguments = [
                 format!("--num-envs={environments}"),
+                format!("--channels={}", shape.channels),
                 format!("--total-timesteps={}", options.pixel_steps),
                 format!("--seed={round}"),
                 "--alone-seconds=2".to_owned(),
             ];
             let line = peer.run("sebulba_catch.py", &arguments)?;
-            peers(&mut theirs, &line, environments)?;
+            peers(&mut theirs, &line, shape)?;
             let pool = Pool::new(&PixelCatch::default(), environments);
             native.environment.extend([play(pool)?]);
             served.environment.extend([play(serve(environments)?)?]);
@@ -104,6 +126,7 @@ pub fn run(options: &PixelOptions, rounds: usize) -> Result<()> {
             let ratio = one.outside.median() / theirs.outside.median();
             table.row([
                 environments.to_string(),
+                shape.channels.to_string(),
                 who.to_owned(),
                 si(one.speed.median()),
                 format!("{:.1}", 1e6 * one.programs.median()),
@@ -124,12 +147,20 @@ fn ours(
     measured: &mut Measured,
     who: &str,
     sets: &[String],
-    environments: usize,
+    shape: Shape,
     round: usize,
     options: &PixelOptions,
 ) -> Result<()> {
-    let size = format!("sebulba.environments={environments}");
-    let experiment = Experiment::load("catch-impala", 1, &[sets, &[size]].concat())?;
+    let Shape {
+        environments,
+        channels,
+    } = shape;
+    let size = [
+        format!("sebulba.environments={environments}"),
+        format!("agent.convs=[[{channels}, 7, 7], [{}, 2, 2]]", 2 * channels),
+        format!("agent.features={}", 8 * channels),
+    ];
+    let experiment = Experiment::load("catch-impala", 1, &[sets, &size].concat())?;
     let alone = experiment.programs()?.alone(2.0)?;
     let ran = experiment
         .start(round as u64)?
@@ -145,7 +176,7 @@ fn ours(
         + alone.learn.processor / learnt as f64;
     measured.add(
         who,
-        environments,
+        shape,
         ran.speed(),
         programs,
         ran.cost.processor / ran.steps as f64,
@@ -153,10 +184,10 @@ fn ours(
     Ok(())
 }
 
-fn peers(measured: &mut Measured, line: &Value, environments: usize) -> Result<()> {
+fn peers(measured: &mut Measured, line: &Value, shape: Shape) -> Result<()> {
     let steps = number(line, "env_steps")?;
     let (threads, unroll) = (number(line, "threads")?, number(line, "unroll")?);
-    let acted = environments as f64;
+    let acted = shape.environments as f64;
     let programs = [
         ("act", acted),
         ("finish", acted * unroll),
@@ -170,7 +201,7 @@ fn peers(measured: &mut Measured, line: &Value, environments: usize) -> Result<(
     measured.environment.extend([alone("environment", acted)?]);
     measured.add(
         "peer",
-        environments,
+        shape,
         number(line, "steps_per_second")?,
         each.sum::<Result<f64>>()?,
         number(line, "processor_seconds")? / steps,
