@@ -135,7 +135,7 @@ pub fn run(options: &PixelOptions, rounds: usize) -> Result<()> {
                 format!("{:.1}", 1e6 * one.environment.median()),
                 match who {
                     "the peer" => String::new(),
-                    // By itself a program's threads look for work for longer than in a run.
+                    // The programs' own time is not that exact.
                     _ if outside.min(peers) <= 0.0 => "cannot be told".to_owned(),
                     _ => judged(ratio, ratio <= TARGET),
                 },
