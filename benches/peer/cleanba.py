@@ -36,7 +36,7 @@ class Task(NamedTuple):
 
 
 def parse(description, steps, **defaults):
-    """The arguments of a peer: those of every peer, and by `defaults` (`num_envs` is of each thread) those that it has its own values of."""
+    """The arguments of a peer. `defaults` are those that it has its own values of, by name; `num_envs` is of each thread."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--total-timesteps", type=int, default=steps)

@@ -57,11 +57,11 @@ pub fn run(options: &AtariOptions, rounds: usize) -> Result<()> {
     let mut programs = experiment.programs()?;
     // Of a step of one environment, by the processors.
     let mut parts = || -> Result<[f64; 3]> {
-        let alone = programs.alone(options.part_seconds)?;
+        let seconds = options.part_seconds;
         Ok([
-            games.play(options.part_seconds)?.processor,
-            alone.act.processor / acted as f64,
-            alone.learn.processor / learnt as f64,
+            games.play(seconds)?.processor,
+            programs.act.time(seconds)?.processor / acted as f64,
+            programs.learn.time(seconds)?.processor / learnt as f64,
         ])
     };
     let mut run = experiment.start(0)?;

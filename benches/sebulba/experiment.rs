@@ -131,14 +131,6 @@ impl Ran {
     }
 }
 
-/// What a call takes where nothing runs beside it.
-#[derive(Clone, Copy, Debug)]
-pub struct Alone {
-    pub act: Cost,
-    pub finish: Cost,
-    pub learn: Cost,
-}
-
 impl Experiment {
     /// One of ours with these settings, one actor device and so many learner devices.
     pub fn load(name: &str, learners: usize, sets: &[String]) -> Result<Self> {
@@ -183,7 +175,7 @@ impl Experiment {
         Ok(Running(run))
     }
 
-    /// Compiles each of the programs that run over and over.
+    /// Compiles its programs.
     pub fn programs(&self) -> Result<Programs> {
         let text = format!("\n{}", self.training.emit(Stage::StableHlo, 1)?);
         let compile = |name: &str, loops| {
@@ -226,7 +218,7 @@ impl Experiment {
     }
 }
 
-/// A run, between two spans of time in which it is measured.
+/// A run, which is measured span by span.
 pub struct Running(Box<dyn Run>);
 
 impl Running {
@@ -263,27 +255,16 @@ impl Running {
     }
 }
 
-/// Programs of an experiment, to be called where nothing runs beside them.
+/// The programs of an experiment that run over and over, to be called where nothing runs beside them.
 pub struct Programs {
-    act: Calls,
-    finish: Calls,
-    learn: Calls,
-}
-
-impl Programs {
-    /// Calls each of them over and over for so many seconds.
-    pub fn alone(&mut self, seconds: f64) -> Result<Alone> {
-        Ok(Alone {
-            act: self.act.time(seconds)?,
-            finish: self.finish.time(seconds)?,
-            learn: self.learn.time(seconds)?,
-        })
-    }
+    pub act: Calls,
+    pub finish: Calls,
+    pub learn: Calls,
 }
 
 /// A program, and what the next call of it takes: zeros at first, since what a call costs does not depend on the values. If
 /// it loops, it gives the state that the next call takes.
-struct Calls {
+pub struct Calls {
     program: Executable,
     arguments: Vec<Buffer>,
     /// Where it is among the arguments and among the results, and how long it is.
@@ -307,7 +288,8 @@ impl Calls {
         Ok(())
     }
 
-    fn time(&mut self, seconds: f64) -> Result<Cost> {
+    /// What a call takes, of as many as fit into so many seconds.
+    pub fn time(&mut self, seconds: f64) -> Result<Cost> {
         let (watch, mut calls) = (Stopwatch::start()?, 0);
         while watch.wall() < seconds {
             self.call()?;

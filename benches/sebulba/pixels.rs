@@ -123,8 +123,8 @@ pub fn run(options: &PixelOptions, rounds: usize) -> Result<()> {
             ("ours, the peer's environments", &served),
             ("the peer", &theirs),
         ] {
-            let (outside, peers) = (one.outside.median(), theirs.outside.median());
-            let ratio = outside / peers;
+            let (outside, of_peer) = (one.outside.median(), theirs.outside.median());
+            let ratio = outside / of_peer;
             table.row([
                 environments.to_string(),
                 shape.channels.to_string(),
@@ -136,7 +136,7 @@ pub fn run(options: &PixelOptions, rounds: usize) -> Result<()> {
                 match who {
                     "the peer" => String::new(),
                     // The programs' own time is not that exact.
-                    _ if outside.min(peers) <= 0.0 => "cannot be told".to_owned(),
+                    _ if outside.min(of_peer) <= 0.0 => "cannot be told".to_owned(),
                     _ => judged(ratio, ratio <= TARGET),
                 },
             ]);
@@ -164,19 +164,19 @@ fn ours(
         format!("agent.features={}", 8 * channels),
     ];
     let experiment = Experiment::load("catch-impala", 1, &[sets, &size].concat())?;
-    let alone = experiment.programs()?.alone(2.0)?;
-    let ran = experiment
-        .start(round as u64)?
-        .train(options.pixel_seconds)?;
     let (acted, learnt) = experiment.steps();
     let unroll = experiment
         .settings
         .sebulba
         .as_ref()
         .map_or(1, |shape| shape.unroll);
-    let programs = alone.act.processor / acted as f64
-        + alone.finish.processor / (acted * unroll) as f64
-        + alone.learn.processor / learnt as f64;
+    let mut alone = experiment.programs()?;
+    let programs = alone.act.time(2.0)?.processor / acted as f64
+        + alone.finish.time(2.0)?.processor / (acted * unroll) as f64
+        + alone.learn.time(2.0)?.processor / learnt as f64;
+    let ran = experiment
+        .start(round as u64)?
+        .train(options.pixel_seconds)?;
     measured.add(
         who,
         shape,
