@@ -82,21 +82,14 @@ impl Agent for Reinforce {
     ) -> ((), Batch) {
         let ended = trajectory.terminated | trajectory.truncated;
         let discount = select(ended, 0.0, self.discount);
-        let returns = vmap(
-            (trajectory.reward.axis(1), discount.axis(1)),
-            |(r_t, discount_t)| discounted_returns(r_t, discount_t, 0.0),
-        );
+        let returns = vmap((trajectory.reward.axis(1), discount.axis(1)), |(r_t, discount_t)| {
+            discounted_returns(r_t, discount_t, 0.0)
+        });
         let returns = returns.swap_axes(0, 1);
         let baseline = pmean(returns.mean(), Replicas);
         let advantage = stop_gradient(returns - baseline);
         let log_prob = trajectory.output;
-        (
-            (),
-            Batch {
-                log_prob,
-                advantage,
-            },
-        )
+        ((), Batch { log_prob, advantage })
     }
 
     fn loss(&self, _nets: Mlp, batch: &Batch, _update: Tensor) -> (Tensor, Metrics) {
@@ -128,9 +121,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         discount: 0.99,
     };
     // Episodes of Catch have nine steps: a cycle is four of them.
-    let reinforce = Anakin::new(environment, agent)
-        .unroll(36)
-        .updates_per_call(20);
+    let reinforce = Anakin::new(environment, agent).unroll(36).updates_per_call(20);
     let reinforce = reinforce.compile(&Client::cpu(ClientOptions::default())?)?;
     let mut state = reinforce.init(0)?;
     for call in 1..=10 {

@@ -34,9 +34,7 @@ impl Environment for Docking {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let agent = Ppo::new(Docking.observation_space(), Docking.action_space());
     // Episodes are cut off after 50 steps. 64 environments act for 32 steps before the agent learns from them.
-    let anakin = Anakin::new(Docking.time_limit(50), agent)
-        .environments(64)
-        .unroll(32);
+    let anakin = Anakin::new(Docking.time_limit(50), agent).environments(64).unroll(32);
     let anakin = anakin.compile(&Client::cpu(ClientOptions::default())?)?;
     let mut state = anakin.init(0)?;
     for call in 1..=15 {

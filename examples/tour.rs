@@ -26,10 +26,8 @@ fn loss(line: Line, xs: Tensor, ys: Tensor) -> Tensor {
 fn fit(line: Line, xs: Tensor, ys: Tensor) -> (Line, Tensor) {
     scan(line, 0..100, |line, _step| {
         let (loss, slope) = value_and_grad(line, |line| loss(line, xs, ys));
-        let line = Line {
-            weight: line.weight - 0.3 * slope.weight,
-            bias: line.bias - 0.3 * slope.bias,
-        };
+        let line =
+            Line { weight: line.weight - 0.3 * slope.weight, bias: line.bias - 0.3 * slope.bias };
         (line, loss)
     })
 }
@@ -37,18 +35,12 @@ fn fit(line: Line, xs: Tensor, ys: Tensor) -> (Line, Tensor) {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Tracing runs a function once and leaves a program. Types are known then, values are not.
     println!("x * sin(x) becomes\n{}\n", trace(f32([]), |x| x * x.sin())?);
-    println!(
-        "its derivative\n{}\n",
-        trace(f32([]), |x| grad(x, |x| x * x.sin()))?
-    );
+    println!("its derivative\n{}\n", trace(f32([]), |x| grad(x, |x| x * x.sin()))?);
     println!(
         "its second derivative\n{}\n",
         trace(f32([]), |x| grad(x, |x| grad(x, |x| x * x.sin())))?
     );
-    println!(
-        "a batch of three\n{}\n",
-        trace(f32([3]), |xs| vmap(xs, |x| x * x.sin()))?
-    );
+    println!("a batch of three\n{}\n", trace(f32([3]), |xs| vmap(xs, |x| x * x.sin()))?);
 
     // A loop is one op, whose body is a function of its own; the gradient of a loop is two loops.
     let decay = |x: Tensor| scan(x, 0..10, |x, _| (0.9 * x.sin(), ())).0;
@@ -57,10 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // A mistake is an error with the line of whoever made it, here this file's.
     let mistake = trace((f32([2, 3]), f32([4])), |(x, y)| x + y);
-    println!(
-        "{}\n",
-        mistake.err().ok_or("these shapes do not broadcast")?
-    );
+    println!("{}\n", mistake.err().ok_or("these shapes do not broadcast")?);
 
     // Traced, compiled, run: points of the line 2 x - 1 with a little noise, and the line that fits them.
     let traced = trace((key(),), |(key,)| {
@@ -68,25 +57,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let xs = points.uniform([64]);
         let ys = 2.0 * xs - 1.0 + 0.01 * noise.normal([64]);
         let zero = scalar(0.0);
-        fit(
-            Line {
-                weight: zero,
-                bias: zero,
-            },
-            xs,
-            ys,
-        )
+        fit(Line { weight: zero, bias: zero }, xs, ys)
     })?;
     println!("fitting a line has {} equations", traced.func().eqn_count());
     let client = Client::cpu(ClientOptions::default())?;
     let placements = vec![Placement::Replicated; traced.result_paths().len()];
-    let program = Program::compile(
-        &client,
-        "fit",
-        &traced,
-        placements,
-        &ProgramOptions::default(),
-    )?;
+    let program =
+        Program::compile(&client, "fit", &traced, placements, &ProgramOptions::default())?;
     let seed = program.upload(&key(), &[HostArray::from_slice([2], &[0u32, 7])?])?;
     let results = program.run((seed,))?.to_host()?;
     let (line, losses) = &*results;

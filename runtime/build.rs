@@ -15,12 +15,9 @@ fn main() {
 }
 
 fn generate() -> Result<(), Box<dyn Error>> {
-    for variable in [
-        podracer_plugins::PLUGIN_PATH_VARIABLE,
-        "XDG_CACHE_HOME",
-        "HOME",
-        "LIBCLANG_PATH",
-    ] {
+    for variable in
+        [podracer_plugins::PLUGIN_PATH_VARIABLE, "XDG_CACHE_HOME", "HOME", "LIBCLANG_PATH"]
+    {
         cargo(&format!("rerun-if-env-changed={variable}"));
     }
     let header = podracer_plugins::header()?;

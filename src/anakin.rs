@@ -161,13 +161,7 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Anakin<E, A> {
             let _scope = called_from("Anakin", here);
             agent_loop.update(state)
         };
-        Ok(AnakinLoop::trace(
-            &self.name,
-            devices,
-            self.updates_per_call,
-            init,
-            update,
-        )?)
+        Ok(AnakinLoop::trace(&self.name, devices, self.updates_per_call, init, update)?)
     }
 
     /// The programs to run elsewhere, on one device: `init` gives the state at the start of a run, `train` is one call of
@@ -216,13 +210,7 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Anakin<E, A> {
             xla: self.xla_options(client.platform()),
             ..CompileOptions::default()
         };
-        self.compile_with(
-            client,
-            &ProgramOptions {
-                compile,
-                ..ProgramOptions::default()
-            },
-        )
+        self.compile_with(client, &ProgramOptions { compile, ..ProgramOptions::default() })
     }
 
     /// [`Anakin::compile`] with other devices, options or cache.
@@ -235,10 +223,8 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Anakin<E, A> {
         client: &Client,
         options: &ProgramOptions,
     ) -> Result<CompiledAnakin<E, A>> {
-        let program = self
-            .trace()?
-            .compile(client, options)
-            .context("cannot compile the training loop")?;
+        let program =
+            self.trace()?.compile(client, options).context("cannot compile the training loop")?;
         Ok(CompiledAnakin {
             program,
             steps_per_call: (self.environments * self.unroll * self.updates_per_call) as u64,
@@ -332,10 +318,7 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> CompiledAnakin<E, A
         state: &TrainingState<E, A>,
         updates: u64,
     ) -> Result<Checkpoint, RuntimeError> {
-        let mut checkpoint = Checkpoint {
-            updates,
-            ..Checkpoint::default()
-        };
+        let mut checkpoint = Checkpoint { updates, ..Checkpoint::default() };
         checkpoint.insert(STATE, state.named_arrays()?);
         Ok(checkpoint)
     }
@@ -415,14 +398,10 @@ impl EpisodeSeries {
         let returns: Vec<f32> = episodes.return_sum.to_vec()?;
         let lengths: Vec<i32> = episodes.length_sum.to_vec()?;
         let of_update = |update| (update..counts.len()).step_by(updates);
-        let ended = |i: usize| Ended {
-            episodes: counts[i] as u64,
-            return_sum: f64::from(returns[i]),
-        };
+        let ended =
+            |i: usize| Ended { episodes: counts[i] as u64, return_sum: f64::from(returns[i]) };
         Ok(EpisodeSeries {
-            ended: (0..updates)
-                .map(|update| of_update(update).map(ended).sum())
-                .collect(),
+            ended: (0..updates).map(|update| of_update(update).map(ended).sum()).collect(),
             lengths: (0..updates)
                 .map(|update| of_update(update).map(|i| f64::from(lengths[i])).sum())
                 .collect(),
@@ -436,9 +415,6 @@ impl EpisodeSeries {
         let lengths = lengths.map(|(&sum, ended)| mean(sum, ended)).collect();
         let returns = self.ended.iter();
         let returns = returns.map(|ended| mean(ended.return_sum, ended)).collect();
-        [
-            ("episode_return".to_owned(), returns),
-            ("episode_length".to_owned(), lengths),
-        ]
+        [("episode_return".to_owned(), returns), ("episode_length".to_owned(), lengths)]
     }
 }

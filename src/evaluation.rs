@@ -60,23 +60,19 @@ pub fn play<A: Agent<Observation = Tensor>>(
         Spec(each.clone()),
         Spec(TensorType::new(DType::U32, [2])),
     ));
-    let traced = trace(
-        (&nets, &actor, &seen),
-        |(nets, actor, (observation, done, words))| {
-            let words = whole(Key::from_words(words));
-            let lanes = (arange(n), words, actor, observation, done);
-            vmap(lanes, |(index, key, actor, observation, done)| {
-                let actor = tree_select(done, &agent.init_actor(), &actor);
-                if play.sampled {
-                    let (action, actor, _) =
-                        agent.act(&nets, actor, observation, key.fold_in(index));
-                    (action, actor)
-                } else {
-                    agent.act_greedily(&nets, actor, observation)
-                }
-            })
-        },
-    )?;
+    let traced = trace((&nets, &actor, &seen), |(nets, actor, (observation, done, words))| {
+        let words = whole(Key::from_words(words));
+        let lanes = (arange(n), words, actor, observation, done);
+        vmap(lanes, |(index, key, actor, observation, done)| {
+            let actor = tree_select(done, &agent.init_actor(), &actor);
+            if play.sampled {
+                let (action, actor, _) = agent.act(&nets, actor, observation, key.fold_in(index));
+                (action, actor)
+            } else {
+                agent.act_greedily(&nets, actor, observation)
+            }
+        })
+    })?;
     let results = traced.results().leaves().len();
     let options = ProgramOptions {
         compile: CompileOptions {
@@ -91,9 +87,7 @@ pub fn play<A: Agent<Observation = Tensor>>(
 
     let paths = nets.leaves().into_iter();
     let expected: Vec<_> = paths.map(|(path, ty)| (path.to_string(), ty)).collect();
-    let found: Vec<HostArray> = (checkpoint.part(NETS, &expected)?.into_iter())
-        .cloned()
-        .collect();
+    let found: Vec<HostArray> = (checkpoint.part(NETS, &expected)?.into_iter()).cloned().collect();
     let nets = program.upload(&nets, &found)?;
     let zeros: Vec<HostArray> = actor.types().into_iter().map(HostArray::zeros).collect();
     let mut actor = program.upload(&actor, &zeros)?;
@@ -132,9 +126,7 @@ struct Record {
 impl Record {
     fn new(episodes: usize, n: usize) -> Self {
         Record {
-            left: (0..n)
-                .map(|i| episodes / n + usize::from(i < episodes % n))
-                .collect(),
+            left: (0..n).map(|i| episodes / n + usize::from(i < episodes % n)).collect(),
             running: vec![Played::default(); n],
             played: Vec::with_capacity(episodes),
         }

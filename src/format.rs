@@ -29,10 +29,7 @@ pub(crate) fn bytes(value: u64) -> String {
         scaled /= 1024.0;
         unit = Some(next);
     }
-    unit.map_or_else(
-        || format!("{value} bytes"),
-        |unit| format!("{scaled:.2} {unit}"),
-    )
+    unit.map_or_else(|| format!("{value} bytes"), |unit| format!("{scaled:.2} {unit}"))
 }
 
 /// `1 device`, `2 devices`.
@@ -47,24 +44,12 @@ mod tests {
 
     #[test]
     fn numbers_for_people() {
-        let numbers = [
-            0.0,
-            64.0,
-            999.0,
-            1000.0,
-            12_345.0,
-            999_999.0,
-            1_234_567.0,
-            2.5e9,
-            0.25,
-            -3.5,
-        ];
+        let numbers =
+            [0.0, 64.0, 999.0, 1000.0, 12_345.0, 999_999.0, 1_234_567.0, 2.5e9, 0.25, -3.5];
         let texts = numbers.map(count);
         assert_eq!(
             texts,
-            [
-                "0", "64", "999", "1k", "12.3k", "1.00M", "1.23M", "2.50G", "0.25", "-3.50"
-            ]
+            ["0", "64", "999", "1k", "12.3k", "1.00M", "1.23M", "2.50G", "0.25", "-3.50"]
         );
         assert_eq!(bytes(1000), "1000 bytes");
         assert_eq!(bytes(1_610_612_736), "1.50 GiB");

@@ -37,10 +37,7 @@ pub fn read(path: &Path) -> Result<Vec<(String, HostArray)>> {
     let bytes = std::fs::read(path).map_err(|error| error.to_string());
     let arrays = bytes.and_then(|bytes| from_safetensors(&bytes));
     let arrays = arrays.map_err(|problem| {
-        UsageError::new(format!(
-            "cannot read parameters from `{}`: {problem}",
-            path.display()
-        ))
+        UsageError::new(format!("cannot read parameters from `{}`: {problem}", path.display()))
     })?;
     Ok(arrays.into_iter().collect())
 }
@@ -49,10 +46,8 @@ pub fn read(path: &Path) -> Result<Vec<(String, HostArray)>> {
 /// and the elements' bytes. In lower-case hexadecimal.
 #[must_use]
 pub fn sha256(parameters: &[(String, HostArray)]) -> String {
-    let sorted: BTreeMap<&str, &HostArray> = parameters
-        .iter()
-        .map(|(name, array)| (name.as_str(), array))
-        .collect();
+    let sorted: BTreeMap<&str, &HostArray> =
+        parameters.iter().map(|(name, array)| (name.as_str(), array)).collect();
     let mut hasher = Sha256::new();
     for (name, array) in sorted {
         hasher.update(name.as_bytes());

@@ -161,12 +161,7 @@ impl<A: Agent<Observation = Tensor>> Sebulba<A> {
                 repeats: self.repeats,
             },
         };
-        Ok(SebulbaLoop::trace(
-            &self.name,
-            shape,
-            environments,
-            &functions,
-        )?)
+        Ok(SebulbaLoop::trace(&self.name, shape, environments, &functions)?)
     }
 
     /// Compiles the programs and starts the threads, each with the batch of environments that `make` gives for its number.
@@ -315,10 +310,7 @@ pub fn compiled_environments<E: Environment<Observation = Tensor>>(
         xla: XlaOptions::for_platform(client.platform()).pairs(),
         ..CompileOptions::default()
     };
-    let options = ProgramOptions {
-        compile,
-        ..ProgramOptions::default()
-    };
+    let options = ProgramOptions { compile, ..ProgramOptions::default() };
     Ok(CompiledEnvironments::compile(
         client,
         &options,

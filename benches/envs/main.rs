@@ -51,9 +51,7 @@ struct Options {
 fn main() -> Result<()> {
     let options = Options::parse();
     say(&machine());
-    let client = Client::cpu(ClientOptions {
-        cpu_devices: options.devices,
-    })?;
+    let client = Client::cpu(ClientOptions { cpu_devices: options.devices })?;
     let peer = (!options.alone).then(Peer::prepare).transpose()?;
     let mut table = Table::new(&[
         "environment",
@@ -68,10 +66,7 @@ fn main() -> Result<()> {
     ]);
     for name in &options.envs {
         for &environments in &options.environments {
-            let shape = Shape {
-                environments,
-                steps: options.steps,
-            };
+            let shape = Shape { environments, steps: options.steps };
             let ours = match name.as_str() {
                 "cartpole" => Stepping::compile(&client, CartPole::default(), shape)?,
                 "catch" => Stepping::compile(&client, Catch::default(), shape)?,
@@ -82,13 +77,8 @@ fn main() -> Result<()> {
             }
             // The first run touches its memory for the first time.
             ours.run(0)?;
-            let [
-                mut speed,
-                mut peers,
-                mut peer_compile,
-                mut returns,
-                mut peer_returns,
-            ] = std::array::from_fn(|_| Figures::default());
+            let [mut speed, mut peers, mut peer_compile, mut returns, mut peer_returns] =
+                std::array::from_fn(|_| Figures::default());
             for round in 0..options.rounds {
                 for repeat in 0..options.repeats {
                     let run = ours.run((round * options.repeats + repeat) as u64)?;
@@ -130,11 +120,7 @@ fn main() -> Result<()> {
                 format!("{} / {}", si(peers.greatest()), si(peers.median())),
                 judged(ratio, ratio >= TARGET),
                 format!("{:.2}", speed.median() / peers.median()),
-                format!(
-                    "{} / {}",
-                    time(ours.compile_seconds()),
-                    time(peer_compile.least())
-                ),
+                format!("{} / {}", time(ours.compile_seconds()), time(peer_compile.least())),
                 format!("{:.3} / {:.3}", returns.median(), peer_returns.median()),
             ]);
         }

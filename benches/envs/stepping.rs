@@ -82,18 +82,9 @@ impl Stepping {
             cache: ExecutableCache::disabled(),
             ..ProgramOptions::default()
         };
-        let program = Program::compile(
-            client,
-            "stepping",
-            &traced,
-            vec![Placement::Sharded; 3],
-            &options,
-        )?;
-        Ok(Stepping {
-            program,
-            shape,
-            compile_seconds: start.elapsed().as_secs_f64(),
-        })
+        let program =
+            Program::compile(client, "stepping", &traced, vec![Placement::Sharded; 3], &options)?;
+        Ok(Stepping { program, shape, compile_seconds: start.elapsed().as_secs_f64() })
     }
 
     /// From the trace to the executable.
@@ -132,10 +123,7 @@ impl Stepping {
             .is_finite()
             .then_some(())
             .context("the observations do not add up to a number")?;
-        Ok(Run {
-            seconds,
-            mean_return: f64::from(rewards) / f64::from(ends.max(1)),
-        })
+        Ok(Run { seconds, mean_return: f64::from(rewards) / f64::from(ends.max(1)) })
     }
 }
 
@@ -160,49 +148,34 @@ fn totals<E: Environment<Observation = Tensor>>(
     let sums = vmap(start_keys, |key| {
         let state = env.initial_state(key);
         let observations = env.observe(state.clone()).zeros_like();
-        Sums {
-            state,
-            observations,
-            rewards: scalar(0.0),
-            ends: scalar(0),
-        }
+        Sums { state, observations, rewards: scalar(0.0), ends: scalar(0) }
     });
-    let sums = Sums {
-        observations: environments_last(sums.observations),
-        ..sums
-    };
+    let sums = Sums { observations: environments_last(sums.observations), ..sums };
     let (sums, ()) = scan(sums, 0..steps / BLOCK, |sums, block| {
         let numbers = arange(BLOCK) + block * BLOCK as i32;
         // Drawn before the steps, because XLA computes a value again in every fusion that reads it, and many read these.
         let draws = vmap(numbers, |step| {
-            vmap(
-                (action_keys.clone(), reset_keys.clone()),
-                |(action_key, reset_key)| {
-                    // 16 bits are enough: no action is likelier than another by more than 1 in 20,000.
-                    let action = ((action_key.fold_in(step).bits(U32, []) >> 16) * actions) >> 16;
-                    let words = reset_key.fold_in(step).words();
-                    (action.astype(I32), words.index(0), words.index(1))
-                },
-            )
+            vmap((action_keys.clone(), reset_keys.clone()), |(action_key, reset_key)| {
+                // 16 bits are enough: no action is likelier than another by more than 1 in 20,000.
+                let action = ((action_key.fold_in(step).bits(U32, []) >> 16) * actions) >> 16;
+                let words = reset_key.fold_in(step).words();
+                (action.astype(I32), words.index(0), words.index(1))
+            })
         });
-        scan(
-            sums,
-            (numbers, draws),
-            |sums, (step, (action, high, low))| {
-                let lanes = (sums.state, action, step_keys.clone(), high, low);
-                let (state, timestep) = vmap(lanes, |(state, action, step_key, high, low)| {
-                    let reset_key = Key::from_words(stack(&[high, low], 0));
-                    env.step_with_keys(state, action, step_key.fold_in(step), reset_key)
-                });
-                let sums = Sums {
-                    state,
-                    observations: sums.observations + environments_last(timestep.observation),
-                    rewards: sums.rewards + timestep.reward,
-                    ends: sums.ends + timestep.done().astype(I32),
-                };
-                (sums, ())
-            },
-        )
+        scan(sums, (numbers, draws), |sums, (step, (action, high, low))| {
+            let lanes = (sums.state, action, step_keys.clone(), high, low);
+            let (state, timestep) = vmap(lanes, |(state, action, step_key, high, low)| {
+                let reset_key = Key::from_words(stack(&[high, low], 0));
+                env.step_with_keys(state, action, step_key.fold_in(step), reset_key)
+            });
+            let sums = Sums {
+                state,
+                observations: sums.observations + environments_last(timestep.observation),
+                rewards: sums.rewards + timestep.reward,
+                ends: sums.ends + timestep.done().astype(I32),
+            };
+            (sums, ())
+        })
     });
     let total = |x: Tensor| x.sum().reshape([1]);
     Totals {

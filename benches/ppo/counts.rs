@@ -43,13 +43,7 @@ pub fn print(client: &Client, shapes: &[Shape], ours: &Ours) -> Result<()> {
         let (all, launched) = (optimized.instructions(), optimized.launched());
         let sum = |counts: &BTreeMap<String, usize>| counts.values().sum::<usize>();
         // What hands values on costs nothing when the program runs.
-        let free = [
-            "parameter",
-            "tuple",
-            "get-tuple-element",
-            "constant",
-            "bitcast",
-        ];
+        let free = ["parameter", "tuple", "get-tuple-element", "constant", "bitcast"];
         let runs = launched
             .iter()
             .filter(|(opcode, _)| !free.contains(&opcode.as_str()))
@@ -57,28 +51,15 @@ pub fn print(client: &Client, shapes: &[Shape], ours: &Ours) -> Result<()> {
             .sum::<usize>();
         let of = |opcode: &str| launched.get(opcode).copied().unwrap_or(0);
         let operations = module.key().matches("\"stablehlo.").count();
-        let counts = [
-            operations,
-            sum(&all),
-            runs,
-            of("fusion"),
-            of("while"),
-            of("all-reduce"),
-        ];
+        let counts = [operations, sum(&all), runs, of("fusion"), of("while"), of("all-reduce")];
         say(&json!({
             "bench": "ppo counts", "environments": shape.environments, "devices": shape.devices, "lower_seconds": lowered, "xla_seconds": compiled,
             "stablehlo_ops": counts[0], "xla_instructions": counts[1], "xla_launched": counts[2], "fusions": counts[3], "whiles": counts[4],
             "all_reduces": counts[5], "launched": launched,
         }));
-        let row = [
-            shape.environments.to_string(),
-            time(lowered),
-            time(compiled),
-        ];
+        let row = [shape.environments.to_string(), time(lowered), time(compiled)];
         table.row(
-            row.into_iter()
-                .chain(counts.iter().map(ToString::to_string))
-                .chain(["1".to_owned()]),
+            row.into_iter().chain(counts.iter().map(ToString::to_string)).chain(["1".to_owned()]),
         );
     }
     table.print("The training loop as a program");

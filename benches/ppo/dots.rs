@@ -47,18 +47,13 @@ pub fn limit(client: &Client, shape: Shape) -> Result<Limit> {
     let update = {
         let seconds = seconds(client, shape.devices, |weight| update(weight, environments))?;
         let steps = environments * UNROLL;
-        (
-            flops(environments) / seconds / 1e9,
-            (steps * shape.devices) as f64 / seconds,
-        )
+        (flops(environments) / seconds / 1e9, (steps * shape.devices) as f64 / seconds)
     };
     let of_hidden = 2.0 * (rows * HIDDEN * HIDDEN * CHAIN) as f64;
     let chain = |product: fn(Tensor, Tensor) -> Tensor| {
         seconds(client, shape.devices, |weight| {
             let rows = weight.sum() + zeros(F32, [rows, HIDDEN]);
-            scan(rows, 0..CHAIN, |x, _| (product(x, weight), ()))
-                .0
-                .sum()
+            scan(rows, 0..CHAIN, |x, _| (product(x, weight), ())).0.sum()
         })
     };
     let forward = chain(|x, weight| contract(x, 1, weight, 0))?;
@@ -102,9 +97,8 @@ pub fn print(speeds: &[f64], limits: &[Limit]) {
     for (limit, speed) in limits.iter().zip(speeds) {
         let gflops = |value: f64| format!("{value:.0}");
         let hidden = limit.hidden.map(gflops);
-        let row = [limit.environments.to_string(), limit.rows.to_string()]
-            .into_iter()
-            .chain(hidden);
+        let row =
+            [limit.environments.to_string(), limit.rows.to_string()].into_iter().chain(hidden);
         let share = format!("{:.0}%", 100.0 * speed / limit.steps_per_second);
         table.row(row.chain([gflops(limit.update), si(limit.steps_per_second), share]));
     }
@@ -117,18 +111,14 @@ fn flops(environments: usize) -> f64 {
     let steps = environments * UNROLL;
     let both: usize = OUTPUTS.iter().map(|&outputs| pass(outputs)).sum();
     // Nothing needs the gradient by the observation.
-    let backward: usize = OUTPUTS
-        .iter()
-        .map(|&outputs| 2 * pass(outputs) - OBSERVATION * HIDDEN)
-        .sum();
+    let backward: usize =
+        OUTPUTS.iter().map(|&outputs| 2 * pass(outputs) - OBSERVATION * HIDDEN).sum();
     2.0 * (steps * (both + pass(OUTPUTS[1]) + EPOCHS * (both + backward))) as f64
 }
 
 /// The best time of a program that makes a number of a weight matrix, on each of so many devices.
 fn seconds(client: &Client, devices: usize, program: impl FnOnce(Tensor) -> Tensor) -> Result<f64> {
-    let traced = trace((f32([HIDDEN, HIDDEN]),), |(weight,)| {
-        program(weight).reshape([1])
-    })?;
+    let traced = trace((f32([HIDDEN, HIDDEN]),), |(weight,)| program(weight).reshape([1]))?;
     let options = ProgramOptions {
         compile: CompileOptions {
             replicas: devices,
@@ -143,10 +133,8 @@ fn seconds(client: &Client, devices: usize, program: impl FnOnce(Tensor) -> Tens
     // A reflection: orthogonal, so that no chain of products grows or vanishes, and without zeros.
     let element = |i: usize| f32::from(u8::from(i / HIDDEN == i % HIDDEN)) - 2.0 / HIDDEN as f32;
     let weight: Vec<f32> = (0..HIDDEN * HIDDEN).map(element).collect();
-    let weight: Device<Tensor> = program.upload(
-        &f32([HIDDEN, HIDDEN]),
-        &[HostArray::from_slice([HIDDEN, HIDDEN], &weight)?],
-    )?;
+    let weight: Device<Tensor> = program
+        .upload(&f32([HIDDEN, HIDDEN]), &[HostArray::from_slice([HIDDEN, HIDDEN], &weight)?])?;
     let mut best = f64::INFINITY;
     for _ in 0..=RUNS {
         let start = Instant::now();
@@ -186,11 +174,7 @@ fn learn(x: Tensor, tower: Tower) -> Tower {
 /// The products of one update on one device.
 fn update(weight: Tensor, environments: usize) -> Tensor {
     let tower = |outputs: usize| {
-        (
-            weight.slice_axis(0, 0..OBSERVATION),
-            weight,
-            weight.slice_axis(1, 0..outputs),
-        )
+        (weight.slice_axis(0, 0..OBSERVATION), weight, weight.slice_axis(1, 0..outputs))
     };
     let towers = (tower(OUTPUTS[0]), tower(OUTPUTS[1]));
     let start =
@@ -210,9 +194,6 @@ fn update(weight: Tensor, environments: usize) -> Tensor {
         });
         (towers, ())
     });
-    let all = [
-        towers.0.0, towers.0.1, towers.0.2, towers.1.0, towers.1.1, towers.1.2,
-    ];
-    all.iter()
-        .fold(values.sum(), |sum, weights| sum + weights.sum())
+    let all = [towers.0.0, towers.0.1, towers.0.2, towers.1.0, towers.1.1, towers.1.2];
+    all.iter().fold(values.sum(), |sum, weights| sum + weights.sum())
 }

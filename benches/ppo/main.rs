@@ -71,9 +71,7 @@ fn main() -> Result<()> {
     let options = Options::parse();
     ensure!(options.rounds > 0, "at least one round");
     say(&machine());
-    let client = Client::cpu(ClientOptions {
-        cpu_devices: options.devices,
-    })?;
+    let client = Client::cpu(ClientOptions { cpu_devices: options.devices })?;
     let devices = client.devices().len();
     let peer = (!options.alone).then(Peer::prepare).transpose()?;
     let ours = Ours::prepare(&options.set)?;
@@ -86,24 +84,13 @@ fn main() -> Result<()> {
     let limits = if options.brief {
         Vec::new()
     } else {
-        all.iter()
-            .map(|one| dots::limit(&client, one.shape))
-            .collect::<Result<Vec<_>>>()?
+        all.iter().map(|one| dots::limit(&client, one.shape)).collect::<Result<Vec<_>>>()?
     };
     print_speeds(&all);
     print_compilation(&all);
     if !options.brief {
-        dots::print(
-            &all.iter()
-                .map(|one| one.ours.greatest())
-                .collect::<Vec<_>>(),
-            &limits,
-        );
-        counts::print(
-            &client,
-            &all.iter().map(|one| one.shape).collect::<Vec<_>>(),
-            &ours,
-        )?;
+        dots::print(&all.iter().map(|one| one.ours.greatest()).collect::<Vec<_>>(), &limits);
+        counts::print(&client, &all.iter().map(|one| one.shape).collect::<Vec<_>>(), &ours)?;
     }
     Ok(())
 }
@@ -142,10 +129,9 @@ fn measure(shape: Shape, ours: &Ours, peer: Option<&Peer>, rounds: usize) -> Res
             let line = peer.run("ppo_cartpole.py", &arguments)?;
             measured.peer.extend(speeds(&line)?);
             let stages = ["trace_seconds", "lower_seconds", "compile_seconds"];
-            measured.peer_compile.extend([stages
-                .iter()
-                .map(|stage| number(&line, stage))
-                .sum::<Result<f64>>()?]);
+            measured
+                .peer_compile
+                .extend([stages.iter().map(|stage| number(&line, stage)).sum::<Result<f64>>()?]);
         }
     }
     Ok(measured)
@@ -179,10 +165,7 @@ fn print_speeds(all: &[Measured]) {
         "of medians",
         "wanted",
     ]);
-    for Measured {
-        shape, ours, peer, ..
-    } in all
-    {
+    for Measured { shape, ours, peer, .. } in all {
         let target = speed_target(shape.environments);
         let ratio = ours.greatest() / peer.greatest();
         table.row([
@@ -207,14 +190,7 @@ fn print_compilation(all: &[Measured]) {
         "first update from the shell, without cache",
         "with cache",
     ]);
-    for Measured {
-        shape,
-        compile,
-        peer_compile,
-        first_update,
-        ..
-    } in all
-    {
+    for Measured { shape, compile, peer_compile, first_update, .. } in all {
         let ratio = compile.least() / peer_compile.least();
         let [cold, warm] = [0, 1].map(|i| {
             let seconds = first_update[i].least();

@@ -38,21 +38,12 @@ impl Shape {
         // At least four calls, where there are as many updates.
         let updates_per_call = (updates / 4).clamp(1, 16);
         let updates = updates / updates_per_call * updates_per_call;
-        Shape {
-            environments,
-            devices,
-            steps: updates * environments * UNROLL,
-            updates_per_call,
-        }
+        Shape { environments, devices, steps: updates * environments * UNROLL, updates_per_call }
     }
 
     /// The same with one update, and nothing that is timed after it.
     pub fn one_update(self) -> Self {
-        Shape {
-            steps: 0,
-            updates_per_call: 1,
-            ..self
-        }
+        Shape { steps: 0, updates_per_call: 1, ..self }
     }
 
     /// Environment steps of a call.
@@ -76,21 +67,12 @@ impl Ours {
         fs::create_dir_all(&podracer)?;
         let installed = podracer_plugins::cache_folder()?.join("plugins");
         symlink(installed, podracer.join("plugins"))?;
-        Ok(Ours {
-            folder,
-            set: set.to_vec(),
-        })
+        Ok(Ours { folder, set: set.to_vec() })
     }
 
     /// The settings of the experiment in this shape.
     pub fn settings(&self, shape: Shape) -> Result<Settings> {
-        load(
-            EXPERIMENT,
-            &Overrides {
-                set: self.sets(shape),
-                ..Overrides::default()
-            },
-        )
+        load(EXPERIMENT, &Overrides { set: self.sets(shape), ..Overrides::default() })
     }
 
     fn sets(&self, shape: Shape) -> Vec<String> {
@@ -113,13 +95,8 @@ impl Ours {
         }
         let run = self.folder.path().join("run");
         let mut command = Command::new(env!("CARGO_BIN_EXE_podracer"));
-        command
-            .env("XDG_CACHE_HOME", &cache)
-            .args(["train", EXPERIMENT, "--json"]);
-        command
-            .arg(format!("--seed={seed}"))
-            .arg("--run-dir")
-            .arg(&run);
+        command.env("XDG_CACHE_HOME", &cache).args(["train", EXPERIMENT, "--json"]);
+        command.arg(format!("--seed={seed}")).arg("--run-dir").arg(&run);
         for set in self.sets(shape) {
             command.args(["--set", &set]);
         }

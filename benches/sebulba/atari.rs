@@ -125,11 +125,7 @@ impl Games {
             let mut batch = Servers::start(&options, shape.environments)?;
             let mut memory = StepMemory::new(batch.spec());
             batch.reset(0, actor * shape.environments, &mut memory.step())?;
-            Ok(Game {
-                batch,
-                memory,
-                random: Random::from_state(0),
-            })
+            Ok(Game { batch, memory, random: Random::from_state(0) })
         };
         Ok(Games((0..shape.threads).map(start).collect::<Result<_>>()?))
     }
@@ -152,11 +148,7 @@ impl Games {
 impl Game {
     /// Steps its environments until the watch shows so many seconds, and counts their steps.
     fn play(&mut self, watch: &Stopwatch, seconds: f64) -> Result<usize> {
-        let HostSpec {
-            action: Space::Discrete { n },
-            environments,
-            ..
-        } = *self.batch.spec()
+        let HostSpec { action: Space::Discrete { n }, environments, .. } = *self.batch.spec()
         else {
             bail!("games have discrete actions");
         };

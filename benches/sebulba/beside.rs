@@ -62,9 +62,7 @@ fn train(environments: usize, steps: usize, seed: usize) -> Result<serde_json::V
     let folder = TempDir::new()?;
     let mut command = Command::new(env!("CARGO_BIN_EXE_podracer"));
     command.args(["train", "cartpole-sebulba-ppo", "--json"]);
-    command
-        .arg(format!("--seed={seed}"))
-        .arg(format!("--steps={steps}"));
+    command.arg(format!("--seed={seed}")).arg(format!("--steps={steps}"));
     command.arg("--run-dir").arg(folder.path().join("run"));
     for set in [
         "environment.name=gymnasium".to_owned(),

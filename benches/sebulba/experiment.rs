@@ -45,11 +45,7 @@ pub struct Stopwatch {
 
 impl Stopwatch {
     pub fn start() -> Result<Self> {
-        Ok(Stopwatch {
-            spent: spent()?,
-            stolen: stolen()?,
-            began: Instant::now(),
-        })
+        Ok(Stopwatch { spent: spent()?, stolen: stolen()?, began: Instant::now() })
     }
 
     pub fn wall(&self) -> f64 {
@@ -77,12 +73,7 @@ fn spent() -> Result<f64> {
         let (Ok(_), Ok(stat)) = (number.parse::<u32>(), stat) else {
             continue;
         };
-        let fields: Vec<&str> = stat
-            .rsplit(") ")
-            .next()
-            .unwrap_or_default()
-            .split(' ')
-            .collect();
+        let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
         if number == this || fields.get(1) == Some(&this.as_str()) {
             for field in fields.iter().skip(11).take(2) {
                 hundredths += field.parse::<f64>()?;
@@ -135,21 +126,13 @@ impl Experiment {
     /// One of ours with these settings, one actor device and so many learner devices.
     pub fn load(name: &str, learners: usize, sets: &[String]) -> Result<Self> {
         let indices: Vec<usize> = (1..=learners).collect();
-        let devices = [
-            "sebulba.actors=[0]".to_owned(),
-            format!("sebulba.learners={indices:?}"),
-        ];
-        let overrides = Overrides {
-            set: [&devices, sets].concat(),
-            ..Overrides::default()
-        };
+        let devices = ["sebulba.actors=[0]".to_owned(), format!("sebulba.learners={indices:?}")];
+        let overrides = Overrides { set: [&devices, sets].concat(), ..Overrides::default() };
         let settings = load(name, &overrides)?;
         Ok(Experiment {
             training: build(&settings)?,
             settings,
-            client: Client::cpu(ClientOptions {
-                cpu_devices: Some(learners + 1),
-            })?,
+            client: Client::cpu(ClientOptions { cpu_devices: Some(learners + 1) })?,
             devices: learners + 1,
         })
     }
@@ -202,17 +185,9 @@ impl Experiment {
             Buffer::from_host(&HostArray::new(ty.clone(), vec![0; ty.bytes()])?, &device)
         };
         let (takes, gives) = (program.arguments(), program.results());
-        let state = if loops {
-            state(takes, gives)
-        } else {
-            (0, 0, 0)
-        };
+        let state = if loops { state(takes, gives) } else { (0, 0, 0) };
         let arguments = takes.iter().map(zeros).collect::<Result<_, _>>()?;
-        let mut calls = Calls {
-            program,
-            arguments,
-            state,
-        };
+        let mut calls = Calls { program, arguments, state };
         calls.call()?;
         Ok(calls)
     }
@@ -235,11 +210,7 @@ impl Running {
             let spent = now - earlier.map_or(0.0, |(_, seconds)| *seconds);
             (name, spent)
         };
-        Ok(Ran {
-            steps,
-            cost,
-            times: self.0.times().into_iter().map(since).collect(),
-        })
+        Ok(Ran { steps, cost, times: self.0.times().into_iter().map(since).collect() })
     }
 
     /// Waits until its actors, which act ahead of the learner, have come to wait for it.

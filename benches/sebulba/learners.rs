@@ -28,10 +28,7 @@ struct Runs(Vec<Ran>);
 impl Runs {
     /// PPO in CartPole.
     fn measure(learners: usize, threads: usize, seconds: f64, rounds: usize) -> Result<Self> {
-        let sets = [
-            format!("sebulba.threads={threads}"),
-            "sebulba.environments=60".to_owned(),
-        ];
+        let sets = [format!("sebulba.threads={threads}"), "sebulba.environments=60".to_owned()];
         let experiment = Experiment::load("cartpole-sebulba-ppo", learners, &sets)?;
         let run = |seed| -> Result<Ran> {
             let ran = experiment.start(seed as u64)?.train(seconds)?;

@@ -58,11 +58,7 @@ fn main() -> Result<()> {
     say(&machine());
     let rounds = options.rounds;
     let all = Part::value_variants();
-    let parts = if options.only.is_empty() {
-        all
-    } else {
-        &options.only
-    };
+    let parts = if options.only.is_empty() { all } else { &options.only };
     for part in parts {
         match part {
             Part::Overlap => overlap::run(&options.overlap, rounds)?,

@@ -89,9 +89,7 @@ fn measure(
     threads: usize,
     latency: Duration,
 ) -> Result<Measured> {
-    let client = Client::cpu(ClientOptions {
-        cpu_devices: Some(2),
-    })?;
+    let client = Client::cpu(ClientOptions { cpu_devices: Some(2) })?;
     let batch = || Pool::new(&NativeCartPole::new(500), environments);
     let spec = batch().spec().clone();
     // As little learning as there can be: it shares the cores.
@@ -106,11 +104,7 @@ fn measure(
         .unroll(options.unroll)
         .schedule(Schedule::Deterministic { lag: 1 })
         .start(&client, &spec, 0, |_| {
-            Ok(Box::new(Late {
-                inner: batch(),
-                latency,
-                sent: Instant::now(),
-            }))
+            Ok(Box::new(Late { inner: batch(), latency, sent: Instant::now() }))
         })?;
     run.run(2)?;
     let (before, acted) = (run.times(), run.transfers().act.launches);
@@ -137,14 +131,8 @@ fn measure(
 }
 
 pub fn run(options: &OverlapOptions, rounds: usize) -> Result<()> {
-    let mut table = Table::new(&[
-        "threads",
-        "steps/s",
-        "of one thread",
-        "host",
-        "learner waits",
-        "processors",
-    ]);
+    let mut table =
+        Table::new(&["threads", "steps/s", "of one thread", "host", "learner waits", "processors"]);
     let (few, counts) = (options.late_environments, [1, 2, 4]);
     let mut ratios = counts.map(|_| Figures::default());
     let mut rows: Vec<Vec<Measured>> = counts.iter().map(|_| Vec::new()).collect();
@@ -203,11 +191,7 @@ pub fn run(options: &OverlapOptions, rounds: usize) -> Result<()> {
     let good = host.median() < HOST_TARGET;
     table.row([
         many.to_string(),
-        format!(
-            "{} {}",
-            percent(host.median()),
-            if good { "ok" } else { "MISSED" }
-        ),
+        format!("{} {}", percent(host.median()), if good { "ok" } else { "MISSED" }),
         percent(host.greatest()),
     ]);
     table.print("Neither environment, nor device, nor waiting: of the time of two actor threads");

@@ -88,10 +88,7 @@ pub fn run(options: &PixelOptions, rounds: usize) -> Result<()> {
         "of the peer's",
     ]);
     let shapes = (options.pixel_environments.iter()).flat_map(|&environments| {
-        (options.pixel_channels.iter()).map(move |&channels| Shape {
-            environments,
-            channels,
-        })
+        (options.pixel_channels.iter()).map(move |&channels| Shape { environments, channels })
     });
     for shape in shapes {
         let environments = shape.environments;
@@ -154,10 +151,7 @@ fn ours(
     round: usize,
     options: &PixelOptions,
 ) -> Result<()> {
-    let Shape {
-        environments,
-        channels,
-    } = shape;
+    let Shape { environments, channels } = shape;
     let size = [
         format!("sebulba.environments={environments}"),
         format!("agent.convs=[[{channels}, 7, 7], [{}, 2, 2]]", 2 * channels),
@@ -165,25 +159,13 @@ fn ours(
     ];
     let experiment = Experiment::load("catch-impala", 1, &[sets, &size].concat())?;
     let (acted, learnt) = experiment.steps();
-    let unroll = experiment
-        .settings
-        .sebulba
-        .as_ref()
-        .map_or(1, |shape| shape.unroll);
+    let unroll = experiment.settings.sebulba.as_ref().map_or(1, |shape| shape.unroll);
     let mut alone = experiment.programs()?;
     let programs = alone.act.time(2.0)?.processor / acted as f64
         + alone.finish.time(2.0)?.processor / (acted * unroll) as f64
         + alone.learn.time(2.0)?.processor / learnt as f64;
-    let ran = experiment
-        .start(round as u64)?
-        .train(options.pixel_seconds)?;
-    measured.add(
-        who,
-        shape,
-        ran.speed(),
-        programs,
-        ran.cost.processor / ran.steps as f64,
-    );
+    let ran = experiment.start(round as u64)?.train(options.pixel_seconds)?;
+    measured.add(who, shape, ran.speed(), programs, ran.cost.processor / ran.steps as f64);
     Ok(())
 }
 
@@ -191,11 +173,8 @@ fn peers(measured: &mut Measured, line: &Value, shape: Shape) -> Result<()> {
     let steps = number(line, "env_steps")?;
     let (threads, unroll) = (number(line, "threads")?, number(line, "unroll")?);
     let acted = shape.environments as f64;
-    let programs = [
-        ("act", acted),
-        ("finish", acted * unroll),
-        ("learn", acted * unroll * threads),
-    ];
+    let programs =
+        [("act", acted), ("finish", acted * unroll), ("learn", acted * unroll * threads)];
     let alone = |name: &str, steps: f64| {
         let processor = line["alone"][name][1].as_f64();
         Ok(processor.with_context(|| format!("no `alone.{name}` in {line}"))? / steps)
@@ -244,11 +223,7 @@ fn compare_steps() -> Result<()> {
     const STEPS: usize = 11;
     let mut theirs = serve(ENVIRONMENTS)?;
     let mut ours = Pool::new(&PixelCatch::default(), ENVIRONMENTS);
-    ensure!(
-        ours.spec() == theirs.spec(),
-        "other spaces: {:?}",
-        theirs.spec()
-    );
+    ensure!(ours.spec() == theirs.spec(), "other spaces: {:?}", theirs.spec());
     let (mut shown, mut seen) = (StepMemory::new(ours.spec()), StepMemory::new(ours.spec()));
     let mut random = Random::from_state(0);
     theirs.reset(0, 0, &mut seen.step())?;
@@ -256,11 +231,7 @@ fn compare_steps() -> Result<()> {
         let images = seen.observation().chunks_exact(84 * 84);
         // The ball is in the first row, and the paddle under the middle.
         let begun = images.flat_map(|image| {
-            let ball = image
-                .iter()
-                .position(|&pixel| pixel > 0)
-                .unwrap_or_default()
-                / 7;
+            let ball = image.iter().position(|&pixel| pixel > 0).unwrap_or_default() / 7;
             [[0; 8].as_slice(), &[0, ball as u8, 6]].concat()
         });
         ours.restore(&begun.collect::<Vec<u8>>())?;
@@ -270,17 +241,12 @@ fn compare_steps() -> Result<()> {
             ours.step(&actions, &mut shown.step())?;
             theirs.step(&actions, &mut seen.step())?;
             let ends = |memory: &StepMemory| {
-                (0..ENVIRONMENTS)
-                    .map(|i| memory.ended(i))
-                    .collect::<Vec<_>>()
+                (0..ENVIRONMENTS).map(|i| memory.ended(i)).collect::<Vec<_>>()
             };
             let same = shown.reward() == seen.reward() && ends(&shown) == ends(&seen);
             // The next episodes' balls are elsewhere.
             let same = same && (step == STEPS || shown.observation() == seen.observation());
-            ensure!(
-                same,
-                "step {step} of episode {episode} differs from the peer's"
-            );
+            ensure!(same, "step {step} of episode {episode} differs from the peer's");
         }
     }
     Ok(())

@@ -52,10 +52,7 @@ struct Variant {
 }
 
 fn variants(groups: Option<&[String]>) -> Vec<Variant> {
-    let mut all = vec![
-        ("none".to_owned(), Options::default()),
-        ("all".to_owned(), Options::all()),
-    ];
+    let mut all = vec![("none".to_owned(), Options::default()), ("all".to_owned(), Options::all())];
     let wanted =
         |group: &&Group| groups.is_none_or(|words| words.iter().any(|word| word == group.word()));
     for &group in Group::ALL.iter().filter(wanted) {
@@ -77,9 +74,7 @@ fn variants(groups: Option<&[String]>) -> Vec<Variant> {
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
     say(&machine());
-    let client = Client::cpu(ClientOptions {
-        cpu_devices: Some(1),
-    })?;
+    let client = Client::cpu(ClientOptions { cpu_devices: Some(1) })?;
     for name in &arguments.programs {
         let program = programs::find(name)?;
         let mut variants = variants(arguments.groups.as_deref());
@@ -108,11 +103,7 @@ fn main() -> Result<()> {
         say(
             &json!({ "bench": "simplify", "program": "chain", "equations": chain.eqn_count(), "left": left, "pass_seconds": seconds }),
         );
-        table.row([
-            chain.eqn_count().to_string(),
-            left.to_string(),
-            time(seconds),
-        ]);
+        table.row([chain.eqn_count().to_string(), left.to_string(), time(seconds)]);
     }
     table.print("One long region");
     Ok(())
@@ -131,10 +122,7 @@ fn print(program: &str, variants: &[Variant]) {
     let none = &variants[0];
     for variant in variants {
         let ratio = |of: fn(&Variant) -> &Figures| of(variant).least() / of(none).least();
-        let (compile, run) = (
-            ratio(|variant| &variant.compile),
-            ratio(|variant| &variant.run),
-        );
+        let (compile, run) = (ratio(|variant| &variant.compile), ratio(|variant| &variant.run));
         say(&json!({
             "bench": "simplify", "program": program, "groups": variant.name, "equations": variant.equations,
             "pass_seconds": variant.pass.least(), "compile_seconds": variant.compile.least(), "run_seconds": variant.run.least(),

@@ -57,10 +57,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> Program for AnakinLoop<R, S, M, E> {
                 run_seconds.push(start.elapsed().as_secs_f64());
             }
         }
-        Ok(Measured {
-            compile_seconds,
-            run_seconds,
-        })
+        Ok(Measured { compile_seconds, run_seconds })
     }
 }
 
@@ -109,13 +106,7 @@ pub fn find(name: &str) -> Result<Box<dyn Program>> {
     let environment = CartPole::default();
     let spaces = (environment.observation_space(), environment.action_space());
     match name {
-        "ppo" => traced(
-            name,
-            8,
-            environment,
-            Ppo::new(spaces.0, spaces.1),
-            [64, 128],
-        ),
+        "ppo" => traced(name, 8, environment, Ppo::new(spaces.0, spaces.1), [64, 128]),
         "online" => {
             let agent = OnlineActorCritic::new(spaces.0, spaces.1);
             traced(name, 32, environment, agent, [256, 32])
@@ -133,10 +124,7 @@ pub fn find(name: &str) -> Result<Box<dyn Program>> {
             let (observation, action) =
                 (environment.observation_space(), environment.action_space());
             let mut agent = Impala::new(observation, action);
-            agent.torso = Torso::Conv {
-                convs: vec![(16, 3, 1), (16, 3, 1)],
-                features: 64,
-            };
+            agent.torso = Torso::Conv { convs: vec![(16, 3, 1), (16, 3, 1)], features: 64 };
             traced(name, 4, environment, agent, [32, 16])
         }
         "vmapped" => {

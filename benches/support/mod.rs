@@ -67,15 +67,9 @@ impl Peer {
             .stderr(Stdio::inherit())
             .output()
             .context("cannot run scripts/python")?;
-        ensure!(
-            output.status.success(),
-            "scripts/python failed: {}",
-            output.status
-        );
+        ensure!(output.status.success(), "scripts/python failed: {}", output.status);
         let python = String::from_utf8(output.stdout)?;
-        Ok(Peer {
-            python: python.trim().into(),
-        })
+        Ok(Peer { python: python.trim().into() })
     }
 
     /// Runs one of its programs, and gives its line of JSON.
@@ -91,18 +85,12 @@ impl Peer {
 pub fn run(command: &mut Command) -> Result<Value> {
     let described = || {
         let words = command.get_args().map(OsStr::to_string_lossy);
-        let name = Path::new(command.get_program())
-            .file_name()
-            .unwrap_or_default();
-        words.fold(name.to_string_lossy().into_owned(), |all, word| {
-            all + " " + &word
-        })
+        let name = Path::new(command.get_program()).file_name().unwrap_or_default();
+        words.fold(name.to_string_lossy().into_owned(), |all, word| all + " " + &word)
     };
     let described = described();
     eprintln!("bench: {described}");
-    let output = command
-        .output()
-        .with_context(|| format!("cannot run `{described}`"))?;
+    let output = command.output().with_context(|| format!("cannot run `{described}`"))?;
     if !output.status.success() {
         let errors = String::from_utf8_lossy(&output.stderr);
         bail!("`{described}` failed: {}\n{errors}", output.status);
@@ -123,11 +111,7 @@ pub fn speeds(line: &Value) -> Result<Vec<f64>> {
     let steps = number(line, "env_steps")?;
     let runs = line.get("run_seconds").and_then(Value::as_array);
     let runs = runs.with_context(|| format!("no list `run_seconds` in {line}"))?;
-    Ok(runs
-        .iter()
-        .filter_map(Value::as_f64)
-        .map(|seconds| steps / seconds)
-        .collect())
+    Ok(runs.iter().filter_map(Value::as_f64).map(|seconds| steps / seconds).collect())
 }
 
 /// The repository's root.
@@ -136,10 +120,7 @@ pub fn root() -> &'static Path {
 }
 
 /// One line of JSON on standard output.
-#[allow(
-    clippy::print_stdout,
-    reason = "standard output is what a bench is for"
-)]
+#[allow(clippy::print_stdout, reason = "standard output is what a bench is for")]
 pub fn say(line: &Value) {
     println!("{line}");
 }
@@ -162,10 +143,7 @@ pub struct Table {
 impl Table {
     /// With these headings.
     pub fn new(columns: &[&'static str]) -> Self {
-        Table {
-            columns: columns.to_vec(),
-            rows: Vec::new(),
-        }
+        Table { columns: columns.to_vec(), rows: Vec::new() }
     }
 
     /// Adds a row.
@@ -174,10 +152,7 @@ impl Table {
     }
 
     /// Prints it on standard output.
-    #[allow(
-        clippy::print_stdout,
-        reason = "standard output is what a bench is for"
-    )]
+    #[allow(clippy::print_stdout, reason = "standard output is what a bench is for")]
     pub fn print(&self, title: &str) {
         println!("\n## {title}\n\n| {} |", self.columns.join(" | "));
         println!("|{}", " --- |".repeat(self.columns.len()));
@@ -205,11 +180,7 @@ pub fn si(value: f64) -> String {
 
 /// Seconds or milliseconds.
 pub fn time(seconds: f64) -> String {
-    if seconds < 0.1 {
-        format!("{:.1} ms", seconds * 1e3)
-    } else {
-        format!("{seconds:.2} s")
-    }
+    if seconds < 0.1 { format!("{:.1} ms", seconds * 1e3) } else { format!("{seconds:.2} s") }
 }
 
 /// A ratio and whether it is what it should be.

@@ -67,16 +67,12 @@ impl Stages {
         let start = Instant::now();
         let result = work()?;
         let seconds = start.elapsed().as_secs_f64();
-        let position = self
-            .names
-            .iter()
-            .position(|known| *known == name)
-            .unwrap_or_else(|| {
-                self.names.push(name);
-                self.times.push(Figures::default());
-                self.equations.push(equations(&result));
-                self.names.len() - 1
-            });
+        let position = self.names.iter().position(|known| *known == name).unwrap_or_else(|| {
+            self.names.push(name);
+            self.times.push(Figures::default());
+            self.equations.push(equations(&result));
+            self.names.len() - 1
+        });
         self.times[position].extend([seconds]);
         Ok(result)
     }
@@ -88,11 +84,7 @@ fn main() -> Result<()> {
     let environment = CartPole::default();
     let agent = Ppo::new(environment.observation_space(), environment.action_space());
     let agent_loop = AgentLoop::new(environment, agent, options.environments, UNROLL);
-    let mut stages = Stages {
-        names: Vec::new(),
-        times: Vec::new(),
-        equations: Vec::new(),
-    };
+    let mut stages = Stages { names: Vec::new(), times: Vec::new(), equations: Vec::new() };
     let equations = |func: &Func| Some(func.eqn_count());
     for _ in 0..options.rounds {
         let init = |key: Key| agent_loop.init(key);
@@ -122,11 +114,7 @@ fn main() -> Result<()> {
         )?;
         let func = whole.traced().func();
         let live = stages.time("dead code", || Ok(transform::dce(func)), equations)?;
-        stages.time(
-            "common subexpressions",
-            || Ok(transform::cse(&live)),
-            equations,
-        )?;
+        stages.time("common subexpressions", || Ok(transform::cse(&live)), equations)?;
         stages.time("all passes", || Ok(simplify(func)), equations)?;
         let lowered = stages.time(
             "all passes, and StableHLO with its texts",
@@ -139,11 +127,7 @@ fn main() -> Result<()> {
         );
     }
     let mut table = Table::new(&["stage", "best", "median", "equations or ops left"]);
-    for ((name, times), equations) in stages
-        .names
-        .iter()
-        .zip(&stages.times)
-        .zip(&stages.equations)
+    for ((name, times), equations) in stages.names.iter().zip(&stages.times).zip(&stages.equations)
     {
         say(
             &json!({ "bench": "tracing", "stage": name, "best_seconds": times.least(), "median_seconds": times.median(), "equations": equations }),
@@ -185,13 +169,9 @@ fn sizes(options: &Options) -> Result<()> {
             ("trace", &|| one(&chain)),
             ("vmap", &|| many(&|x| vmap(x, chain))),
             ("gradient", &|| one(&|x| grad(x, |x| chain(x).sum()))),
-            ("gradient of a vmap", &|| {
-                many(&|x| grad(x, |x| vmap(x, chain).sum()))
-            }),
+            ("gradient of a vmap", &|| many(&|x| grad(x, |x| vmap(x, chain).sum()))),
             ("gradient of a scan", &|| one(&|x| grad(x, looped))),
-            ("gradient of a checkpoint", &|| {
-                one(&|x| grad(x, recomputed))
-            }),
+            ("gradient of a checkpoint", &|| one(&|x| grad(x, recomputed))),
         ];
         for (position, (name, program)) in programs.into_iter().enumerate() {
             let mut times = Figures::default();
@@ -237,15 +217,8 @@ fn sizes(options: &Options) -> Result<()> {
         row("podracer", &ours);
         if let Some(theirs) = &theirs {
             let each = theirs["seconds_per_equation"][name].as_array();
-            let each: Vec<f64> = each
-                .into_iter()
-                .flatten()
-                .filter_map(Value::as_f64)
-                .collect();
-            ensure!(
-                each.len() == sizes.len(),
-                "no figures of `{name}` in {theirs}"
-            );
+            let each: Vec<f64> = each.into_iter().flatten().filter_map(Value::as_f64).collect();
+            ensure!(each.len() == sizes.len(), "no figures of `{name}` in {theirs}");
             row("JAX", &each);
         }
     }

@@ -8,31 +8,14 @@ fn main() -> std::io::Result<()> {
     let folder = PathBuf::from(env::args().nth(1).expect("usage: seeds FOLDER"));
     fs::create_dir_all(&folder)?;
     let mut words: Vec<&str> = DType::ALL.iter().map(|dtype| dtype.name()).collect();
-    words.extend([
-        "func",
-        "return",
-        "splat",
-        "loc(\\\"f\\\":1:1)",
-        "true",
-        "nan",
-        "-inf",
-        "->",
-    ]);
-    words.extend([
-        "18446744073709551615",
-        "9223372036854775807",
-        "-9223372036854775808",
-    ]);
+    words.extend(["func", "return", "splat", "loc(\\\"f\\\":1:1)", "true", "nan", "-inf", "->"]);
+    words.extend(["18446744073709551615", "9223372036854775807", "-9223372036854775808"]);
     for entry in registry::all() {
         words.push(entry.mnemonic);
         words.extend(entry.attributes);
         for (number, sample) in (entry.samples)().into_iter().enumerate() {
             let mut b = Builder::new();
-            let params: Vec<_> = sample
-                .inputs
-                .iter()
-                .map(|x| b.param(x.ty.clone()))
-                .collect();
+            let params: Vec<_> = sample.inputs.iter().map(|x| b.param(x.ty.clone())).collect();
             let results = b.emit_ref(sample.op, &params);
             let text = b.finish("sample", results).to_string();
             if text.len() < 4096 {

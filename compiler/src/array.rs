@@ -91,9 +91,9 @@ impl Hash for Scalar {
         match self {
             Scalar::Bool(value) => value.hash(state),
             Scalar::Int(value) => value.hash(state),
-            Scalar::Float(value) => (if value.is_nan() { f64::NAN } else { *value })
-                .to_bits()
-                .hash(state),
+            Scalar::Float(value) => {
+                (if value.is_nan() { f64::NAN } else { *value }).to_bits().hash(state)
+            }
         }
     }
 }
@@ -110,15 +110,8 @@ pub struct Array {
 impl Array {
     /// An array from its elements, each brought into the dtype's range. The count must match the type.
     pub fn new(ty: TensorType, data: Vec<Scalar>) -> Array {
-        assert_eq!(
-            ty.elements(),
-            data.len(),
-            "an array of type {ty} needs one value per element"
-        );
-        let data = data
-            .into_iter()
-            .map(|value| value.normalized(ty.dtype))
-            .collect();
+        assert_eq!(ty.elements(), data.len(), "an array of type {ty} needs one value per element");
+        let data = data.into_iter().map(|value| value.normalized(ty.dtype)).collect();
         Array { ty, data }
     }
 
@@ -178,10 +171,7 @@ impl Array {
     /// The value shared by all elements, if they are all the same and there is at least one.
     pub fn splat_value(&self) -> Option<Scalar> {
         let first = *self.data.first()?;
-        self.data
-            .iter()
-            .all(|value| *value == first)
-            .then_some(first)
+        self.data.iter().all(|value| *value == first).then_some(first)
     }
 
     /// All elements as f64.
@@ -193,18 +183,12 @@ impl Array {
     pub fn index_leading(&self, i: usize) -> Array {
         let ty = self.ty.unstacked();
         let size = ty.elements();
-        Array {
-            data: self.data[i * size..(i + 1) * size].to_vec(),
-            ty,
-        }
+        Array { data: self.data[i * size..(i + 1) * size].to_vec(), ty }
     }
 
     /// Stacks arrays of type `ty` along a new leading axis; `arrays` may be empty.
     pub fn stack(ty: &TensorType, arrays: &[Array]) -> Array {
-        let data = arrays
-            .iter()
-            .flat_map(|array| array.data.iter().copied())
-            .collect();
+        let data = arrays.iter().flat_map(|array| array.data.iter().copied()).collect();
         Array::new(ty.stacked(arrays.len()), data)
     }
 
@@ -226,12 +210,7 @@ impl Array {
 
     /// The reverse of [`Array::to_bytes`]; the length must match the type.
     pub fn from_bytes(ty: TensorType, bytes: &[u8]) -> Array {
-        assert_eq!(
-            ty.bytes(),
-            bytes.len(),
-            "an array of type {ty} needs {} bytes",
-            ty.bytes()
-        );
+        assert_eq!(ty.bytes(), bytes.len(), "an array of type {ty} needs {} bytes", ty.bytes());
         let dtype = ty.dtype;
         let data = bytes.chunks_exact(dtype.size()).map(|chunk| {
             let mut wide = [0u8; 16];
@@ -246,10 +225,7 @@ impl Array {
                 _ => Scalar::Int(dtype.wrap(bits)),
             }
         });
-        Array {
-            data: data.collect(),
-            ty,
-        }
+        Array { data: data.collect(), ty }
     }
 }
 
@@ -270,10 +246,7 @@ pub fn for_each_index(shape: &[usize], mut f: impl FnMut(&[usize])) {
     let mut index = vec![0; shape.len()];
     loop {
         f(&index);
-        let Some(axis) = (0..shape.len())
-            .rev()
-            .find(|&axis| index[axis] + 1 < shape[axis])
-        else {
+        let Some(axis) = (0..shape.len()).rev().find(|&axis| index[axis] + 1 < shape[axis]) else {
             return;
         };
         index[axis] += 1;

@@ -45,10 +45,7 @@ impl Attributes {
 
     /// The value of the attribute with this name.
     pub fn get(&self, name: &str) -> Option<&Attribute> {
-        self.0
-            .iter()
-            .find(|(key, _)| *key == name)
-            .map(|(_, value)| value)
+        self.0.iter().find(|(key, _)| *key == name).map(|(_, value)| value)
     }
 
     /// The bodies among the attributes, in order.

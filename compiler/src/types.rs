@@ -52,11 +52,7 @@ impl DType {
 
     /// Bits of one element; 1 for bool.
     pub fn bits(self) -> u32 {
-        if self == DType::Bool {
-            1
-        } else {
-            8 * self.size() as u32
-        }
+        if self == DType::Bool { 1 } else { 8 * self.size() as u32 }
     }
 
     /// f16, bf16, f32 or f64: the types that carry gradients.
@@ -108,11 +104,7 @@ impl DType {
         debug_assert!(self.is_integer());
         let bits = self.bits();
         let low = value & ((1i128 << bits) - 1);
-        if self.is_signed_integer() && low >> (bits - 1) == 1 {
-            low - (1i128 << bits)
-        } else {
-            low
-        }
+        if self.is_signed_integer() && low >> (bits - 1) == 1 { low - (1i128 << bits) } else { low }
     }
 
     /// The least and greatest value of an integer type.
@@ -158,18 +150,12 @@ pub struct TensorType {
 impl TensorType {
     /// A tensor type from its parts.
     pub fn new(dtype: DType, shape: impl AsRef<[usize]>) -> Self {
-        TensorType {
-            dtype,
-            shape: shape.as_ref().into(),
-        }
+        TensorType { dtype, shape: shape.as_ref().into() }
     }
 
     /// A type with no axes.
     pub fn scalar(dtype: DType) -> Self {
-        TensorType {
-            dtype,
-            shape: Extents::new(),
-        }
+        TensorType { dtype, shape: Extents::new() }
     }
 
     /// The number of axes.
@@ -180,9 +166,7 @@ impl TensorType {
     /// The number of elements; `usize::MAX` if there are more, which no memory holds.
     pub fn elements(&self) -> usize {
         // An axis without elements wins over those that overflow.
-        self.shape
-            .iter()
-            .fold(1, |product: usize, &extent| product.saturating_mul(extent))
+        self.shape.iter().fold(1, |product: usize, &extent| product.saturating_mul(extent))
     }
 
     /// Bytes a dense buffer of this type takes; `usize::MAX` if they are more.
@@ -192,10 +176,7 @@ impl TensorType {
 
     /// The same shape with another element type.
     pub fn with_dtype(&self, dtype: DType) -> Self {
-        TensorType {
-            dtype,
-            shape: self.shape.clone(),
-        }
+        TensorType { dtype, shape: self.shape.clone() }
     }
 
     /// The same element type with another shape.
@@ -207,10 +188,7 @@ impl TensorType {
     pub fn stacked(&self, size: usize) -> Self {
         let mut shape = Extents::from_elem(size, 1);
         shape.extend_from_slice(&self.shape);
-        TensorType {
-            dtype: self.dtype,
-            shape,
-        }
+        TensorType { dtype: self.dtype, shape }
     }
 
     /// The type of one slice along the leading axis: what `stacked` was made of.
@@ -241,9 +219,6 @@ mod tests {
         let huge = TensorType::new(DType::F32, [1 << 40, 1 << 40]);
         assert_eq!((huge.elements(), huge.bytes()), (usize::MAX, usize::MAX));
         assert_eq!(TensorType::new(DType::F32, [1 << 62]).bytes(), usize::MAX);
-        assert_eq!(
-            TensorType::new(DType::F32, [1 << 40, 1 << 40, 0]).elements(),
-            0
-        );
+        assert_eq!(TensorType::new(DType::F32, [1 << 40, 1 << 40, 0]).elements(), 0);
     }
 }

@@ -162,17 +162,8 @@ pub fn all_gather<T: IntoTree>(tree: T, axis: impl AxisName) -> T::Tree {
     };
     let mut gathered = Vec::new();
     for leaf in tree.leaves() {
-        let op = AllGather {
-            axis: name.to_string(),
-            dimension: 0,
-            size,
-        };
-        gathered.extend(emit_at(
-            loc,
-            OpRef::new(op),
-            &[leaf],
-            &[leaf.ty().stacked(size)],
-        ));
+        let op = AllGather { axis: name.to_string(), dimension: 0, size };
+        gathered.extend(emit_at(loc, OpRef::new(op), &[leaf], &[leaf.ty().stacked(size)]));
     }
     tree.with_leaves(&gathered)
 }
@@ -234,15 +225,7 @@ pub fn axis_index(axis: impl AxisName) -> Tensor {
     if check_axis("axis_index", name).is_none() {
         return poison(ty);
     }
-    match emit_at(
-        Loc::caller(),
-        OpRef::new(AxisIndex {
-            axis: name.to_string(),
-        }),
-        &[],
-        &[ty],
-    )[..]
-    {
+    match emit_at(Loc::caller(), OpRef::new(AxisIndex { axis: name.to_string() }), &[], &[ty])[..] {
         [index] => index,
         _ => Tensor::dead(Loc::caller()),
     }
@@ -262,15 +245,7 @@ fn all_reduce(loc: Loc, operands: &[Tensor], axis: &str, computation: Combinatio
         return Vec::new();
     }
     let guess: Vec<TensorType> = operands.iter().map(|operand| operand.ty()).collect();
-    emit_at(
-        loc,
-        OpRef::new(AllReduce {
-            axis: axis.to_string(),
-            computation,
-        }),
-        operands,
-        &guess,
-    )
+    emit_at(loc, OpRef::new(AllReduce { axis: axis.to_string(), computation }), operands, &guess)
 }
 
 /// The extent of an axis: `Some(None)` for replicas whose number is not known yet; `None`, with an error, where there is
@@ -285,11 +260,7 @@ fn check_axis(op: &str, axis: &str) -> Option<Option<usize>> {
             false => format!(", only `{}`", around.join("`, `")),
         };
         let advice = format!("name one with `vmap_named(\"{axis}\", ..)`");
-        report(
-            op,
-            format!("there is no axis `{axis}` around{around}: {advice}"),
-            &[],
-        );
+        report(op, format!("there is no axis `{axis}` around{around}: {advice}"), &[]);
         return None;
     }
     Some(size)

@@ -98,20 +98,13 @@ fn log<V: Tree>(op: &str, message: &'static str, loc: Loc, happened: Tensor, val
     let values = values.leaves();
     let places = message.matches("{}").count();
     if places != values.len() {
-        let text = format!(
-            "the message has {places} `{{}}`, got {} values",
-            values.len()
-        );
+        let text = format!("the message has {places} `{{}}`, got {} values", values.len());
         return report(op, text, &values);
     }
     if state::with(|trace| trace.is_collecting()) != Some(true) {
         return;
     }
-    let site = Site {
-        is_check: op == "check",
-        message,
-        loc,
-    };
+    let site = Site { is_check: op == "check", message, loc };
     let entry = Entry {
         site,
         count: happened.astype(DType::I32),
@@ -154,10 +147,7 @@ impl Entry {
         Some(Entry {
             site: self.site,
             count: self.count.sum(),
-            at: [first]
-                .into_iter()
-                .chain(self.at.into_iter().map(of_first))
-                .collect(),
+            at: [first].into_iter().chain(self.at.into_iter().map(of_first)).collect(),
             values: self.values.into_iter().map(of_first).collect(),
         })
     }
@@ -165,11 +155,7 @@ impl Entry {
     /// After another round: the first failure stays, the last print. `self` is what was there before.
     #[track_caller]
     pub fn after(self, next: &Entry) -> Entry {
-        let keep = if self.site.is_check {
-            self.count.gt(0)
-        } else {
-            create::constant(false)
-        };
+        let keep = if self.site.is_check { self.count.gt(0) } else { create::constant(false) };
         let either = |old: &[Tensor], new: &[Tensor]| {
             let pairs = old.iter().zip(new);
             pairs.map(|(&old, &new)| select(keep, old, new)).collect()

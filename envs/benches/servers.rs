@@ -42,21 +42,13 @@ print(frames / (time.perf_counter() - began), frames / (time.process_time() - sp
 type Failure = Box<dyn Error + Send + Sync>;
 
 fn main() -> Result<(), Failure> {
-    let arguments: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|one| one != "--bench")
-        .collect();
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|one| one != "--bench").collect();
     let Some(python) = arguments.first() else {
-        writeln!(
-            stdout(),
-            "name the interpreter that `podracer envs list` shows beside `atari`"
-        )?;
+        writeln!(stdout(), "name the interpreter that `podracer envs list` shows beside `atari`")?;
         return Ok(());
     };
     let game = arguments.get(1).map_or("breakout", String::as_str);
-    let seconds: f64 = arguments
-        .get(2)
-        .map_or(Ok(6.0), |seconds| seconds.parse())?;
+    let seconds: f64 = arguments.get(2).map_or(Ok(6.0), |seconds| seconds.parse())?;
     let mut ratios = vec![Vec::new(); 2 * SHAPES.len()];
     for round in 1..=ROUNDS {
         let alone = alone(python, game, seconds)?;
@@ -90,14 +82,8 @@ struct Rates {
 
 impl std::fmt::Display for Rates {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Rates {
-            by_second,
-            by_processor,
-        } = self;
-        write!(
-            f,
-            "{by_second:.0} frames/s, {by_processor:.0} by the processor's second"
-        )
+        let Rates { by_second, by_processor } = self;
+        write!(f, "{by_second:.0} frames/s, {by_processor:.0} by the processor's second")
     }
 }
 
@@ -131,25 +117,12 @@ impl std::fmt::Display for Shape {
 }
 
 fn alone(python: &str, game: &str, seconds: f64) -> Result<Rates, Failure> {
-    let numbers = [
-        ENVIRONMENTS.to_string(),
-        THREADS.to_string(),
-        seconds.to_string(),
-    ];
-    let output = Command::new(python)
-        .args(["-c", ALONE, game])
-        .args(numbers)
-        .output()?;
+    let numbers = [ENVIRONMENTS.to_string(), THREADS.to_string(), seconds.to_string()];
+    let output = Command::new(python).args(["-c", ALONE, game]).args(numbers).output()?;
     let said = String::from_utf8(output.stdout)?;
-    let rates = said
-        .split_whitespace()
-        .map(str::parse)
-        .collect::<Result<Vec<f64>, _>>()?;
+    let rates = said.split_whitespace().map(str::parse).collect::<Result<Vec<f64>, _>>()?;
     match rates[..] {
-        [by_second, by_processor] => Ok(Rates {
-            by_second,
-            by_processor,
-        }),
+        [by_second, by_processor] => Ok(Rates { by_second, by_processor }),
         _ => Err(String::from_utf8_lossy(&output.stderr).into_owned().into()),
     }
 }
@@ -171,10 +144,8 @@ fn served(python: &str, game: &str, seconds: f64, shape: Shape) -> Result<Rates,
     };
     let batches: Vec<_> = (0..shape.actors).map(begin).collect::<Result<_, _>>()?;
     let servers = batches.iter().flat_map(|(batch, _)| batch.processes());
-    let processes: Vec<String> = servers
-        .map(|process| process.to_string())
-        .chain(["self".to_owned()])
-        .collect();
+    let processes: Vec<String> =
+        servers.map(|process| process.to_string()).chain(["self".to_owned()]).collect();
     let (before, began) = (spent(&processes)?, Instant::now());
     let limit = Duration::from_secs_f64(seconds);
     let threads: Vec<_> = batches

@@ -41,10 +41,7 @@ pub struct CartPole {
 /// `CartPole-v1`: 500 steps, polynomials.
 impl Default for CartPole {
     fn default() -> Self {
-        CartPole {
-            limit: 500,
-            trigonometry: Trigonometry::Polynomial,
-        }
+        CartPole { limit: 500, trigonometry: Trigonometry::Polynomial }
     }
 }
 
@@ -138,12 +135,7 @@ impl Environment for CartPole {
 
     /// Positions reach twice their limits at most; velocities have none.
     fn observation_space(&self) -> Space {
-        let high = [
-            2.0 * X_LIMIT,
-            f64::INFINITY,
-            2.0 * THETA_LIMIT,
-            f64::INFINITY,
-        ];
+        let high = [2.0 * X_LIMIT, f64::INFINITY, 2.0 * THETA_LIMIT, f64::INFINITY];
         Space::bounded([4], high.map(|bound| -bound), high)
             .described("x (m), x_dot (m/s), theta (rad), theta_dot (rad/s)")
     }

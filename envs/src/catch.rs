@@ -20,10 +20,7 @@ pub struct Catch {
 /// 10 by 5, as in bsuite.
 impl Default for Catch {
     fn default() -> Self {
-        Catch {
-            rows: 10,
-            columns: 5,
-        }
+        Catch { rows: 10, columns: 5 }
     }
 }
 
@@ -44,27 +41,15 @@ impl Environment for Catch {
 
     fn initial_state(&self, key: Key) -> State {
         let ball_column = key.randint([], 0..self.columns as i32);
-        State {
-            ball_row: zeros(I32, []),
-            ball_column,
-            paddle: scalar(self.columns as i32 / 2),
-        }
+        State { ball_row: zeros(I32, []), ball_column, paddle: scalar(self.columns as i32 / 2) }
     }
 
     fn step(&self, state: State, action: Tensor, _key: Key) -> (State, TimeStep) {
         let paddle = (state.paddle + action - 1).clamp(0, self.columns as i32 - 1);
         let ball_row = state.ball_row + 1;
         let terminated = ball_row.eq(self.rows as i32 - 1);
-        let reward = select(
-            terminated,
-            select(paddle.eq(state.ball_column), 1.0, -1.0),
-            0.0,
-        );
-        let state = State {
-            ball_row,
-            paddle,
-            ..state
-        };
+        let reward = select(terminated, select(paddle.eq(state.ball_column), 1.0, -1.0), 0.0);
+        let state = State { ball_row, paddle, ..state };
         (
             state,
             TimeStep {
@@ -81,9 +66,7 @@ impl Environment for Catch {
         let cells = arange(self.rows * self.columns);
         let ball = cells.eq(state.ball_row * self.columns + state.ball_column);
         let paddle = cells.eq(state.paddle + (self.rows - 1) * self.columns);
-        (ball | paddle)
-            .astype(F32)
-            .reshape([self.rows, self.columns])
+        (ball | paddle).astype(F32).reshape([self.rows, self.columns])
     }
 
     fn observation_space(&self) -> Space {

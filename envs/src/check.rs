@@ -52,11 +52,7 @@ fn same<T: Tree>(what: &str, expected: &Spec<T>, got: &Spec<T>) -> Result<(), En
 }
 
 fn wrong(what: String, expected: &TensorType, got: &TensorType) -> EnvironmentError {
-    EnvironmentError::Type {
-        what,
-        expected: expected.to_string(),
-        got: got.to_string(),
-    }
+    EnvironmentError::Type { what, expected: expected.to_string(), got: got.to_string() }
 }
 
 /// Checks that an environment's functions trace, that `step` gives back the type of state that it got, that observation,
@@ -64,24 +60,15 @@ fn wrong(what: String, expected: &TensorType, got: &TensorType) -> EnvironmentEr
 /// only: nothing runs.
 pub fn check_environment<E: Environment>(env: &E) -> Result<(), EnvironmentError> {
     let (observations, actions) = (env.observation_space(), env.action_space());
-    for (what, space) in [
-        ("observation_space", &observations),
-        ("action_space", &actions),
-    ] {
-        space
-            .validate()
-            .map_err(|error| EnvironmentError::Space { what, error })?;
+    for (what, space) in [("observation_space", &observations), ("action_space", &actions)] {
+        space.validate().map_err(|error| EnvironmentError::Space { what, error })?;
     }
     let traced = |function| move |errors| EnvironmentError::Trace { function, errors };
     let state = eval_shape(key(), |key| env.initial_state(key)).map_err(traced("initial_state"))?;
     let observation = eval_shape(&state, |state| env.observe(state)).map_err(traced("observe"))?;
     let stepped = eval_shape((&state, actions.ty(), key()), |(state, action, key)| {
         let (state, timestep) = env.step(state, action, key);
-        (
-            state,
-            (timestep.observation, timestep.reward),
-            (timestep.terminated, timestep.truncated),
-        )
+        (state, (timestep.observation, timestep.reward), (timestep.terminated, timestep.truncated))
     });
     let stepped = stepped.map_err(traced("step"))?;
     let next = eval_shape((&state, key()), |(state, key)| env.next_episode(state, key))
@@ -91,11 +78,9 @@ pub fn check_environment<E: Environment>(env: &E) -> Result<(), EnvironmentError
     let ((shown, reward), (terminated, truncated)) = (&**shown, &**ends);
     same("state after step", &state, next)?;
     same("timestep.observation", &observation, shown)?;
-    for (what, expected, got) in [
-        ("reward", F32, reward),
-        ("terminated", BOOL, terminated),
-        ("truncated", BOOL, truncated),
-    ] {
+    for (what, expected, got) in
+        [("reward", F32, reward), ("terminated", BOOL, terminated), ("truncated", BOOL, truncated)]
+    {
         let expected = TensorType::scalar(expected);
         if **got != expected {
             return Err(wrong(format!("timestep.{what}"), &expected, got));
@@ -109,12 +94,10 @@ fn check_observation<O: Tree>(
     observation: &Spec<O>,
 ) -> Result<(), EnvironmentError> {
     match observation.leaves().first() {
-        Some((_, ty)) => space
-            .check_type(ty)
-            .map_err(|error| EnvironmentError::Space {
-                what: "observation beside observation_space",
-                error,
-            }),
+        Some((_, ty)) => space.check_type(ty).map_err(|error| EnvironmentError::Space {
+            what: "observation beside observation_space",
+            error,
+        }),
         None => Ok(()),
     }
 }

@@ -22,12 +22,7 @@ impl<O: Tree> TimeStep<O> {
     /// A step of an environment that cuts no episode off by itself.
     #[track_caller]
     pub fn new(observation: O, reward: Tensor, terminated: Tensor) -> Self {
-        TimeStep {
-            observation,
-            reward,
-            terminated,
-            truncated: constant(false),
-        }
+        TimeStep { observation, reward, terminated, truncated: constant(false) }
     }
 
     /// `bool[]`: whether the episode is over, one way or the other.

@@ -63,11 +63,8 @@ pub enum MapError {
 impl GridMap {
     /// Reads a picture: a line a row, `#` wall, `.` free, `G` goal. Spaces around lines and empty lines do not count.
     pub fn parse(picture: &str) -> Result<GridMap, MapError> {
-        let lines: Vec<&str> = picture
-            .lines()
-            .map(str::trim)
-            .filter(|line| !line.is_empty())
-            .collect();
+        let lines: Vec<&str> =
+            picture.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         let columns = lines.first().map_or(0, |line| line.chars().count());
         let mut cells = Vec::with_capacity(lines.len() * columns);
         for (row, line) in lines.iter().enumerate() {
@@ -81,11 +78,7 @@ impl GridMap {
             }
             let got = line.chars().count();
             if got != columns {
-                return Err(MapError::Ragged {
-                    row,
-                    expected: columns,
-                    got,
-                });
+                return Err(MapError::Ragged { row, expected: columns, got });
             }
         }
         if !cells.contains(&Cell::Goal) {
@@ -94,20 +87,14 @@ impl GridMap {
         if !cells.contains(&Cell::Free) {
             return Err(MapError::NoStart);
         }
-        let mut map = GridMap {
-            rows: lines.len(),
-            columns,
-            cells,
-            distances: Vec::new(),
-        };
+        let mut map = GridMap { rows: lines.len(), columns, cells, distances: Vec::new() };
         map.distances = map.search();
         match (0..map.cells.len())
             .find(|&cell| map.cells[cell] == Cell::Free && map.distances[cell].is_none())
         {
-            Some(cell) => Err(MapError::Unreachable {
-                row: cell / columns,
-                column: cell % columns,
-            }),
+            Some(cell) => {
+                Err(MapError::Unreachable { row: cell / columns, column: cell % columns })
+            }
             None => Ok(map),
         }
     }
@@ -169,9 +156,7 @@ impl GridMap {
 
     /// The cells where episodes start, in row-major order: the free ones.
     pub fn starts(&self) -> Vec<usize> {
-        (0..self.cells.len())
-            .filter(|&cell| self.cells[cell] == Cell::Free)
-            .collect()
+        (0..self.cells.len()).filter(|&cell| self.cells[cell] == Cell::Free).collect()
     }
 
     /// Steps from a row-major cell to the nearest goal; none from a wall.

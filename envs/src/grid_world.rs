@@ -84,9 +84,7 @@ impl GridWorld {
         let members: Vec<usize> = (0..self.map.cells()).filter(|&cell| set(cell)).collect();
         if members.len() <= 4 {
             let equal = members.iter().map(|&member| cell.eq(member));
-            return equal
-                .reduce(|a, b| a | b)
-                .unwrap_or_else(|| constant(false));
+            return equal.reduce(|a, b| a | b).unwrap_or_else(|| constant(false));
         }
         let mut words = vec![0u32; self.map.cells().div_ceil(32)];
         for member in members {
@@ -140,24 +138,13 @@ impl Environment for GridWorld {
         let truncated = state.time.ge(self.limit) & !terminated;
         let cost = 1.0 / self.limit as f64;
         let reward = select(terminated, 1.0 - cost, -cost);
-        (
-            state,
-            TimeStep {
-                observation: self.observe(state),
-                reward,
-                terminated,
-                truncated,
-            },
-        )
+        (state, TimeStep { observation: self.observe(state), reward, terminated, truncated })
     }
 
     /// `f32[rows, columns]`: 1 where the walker is.
     fn observe(&self, state: State) -> Tensor {
         let cell = state.row * self.map.columns() + state.column;
-        arange(self.map.cells())
-            .eq(cell)
-            .astype(F32)
-            .reshape([self.map.rows(), self.map.columns()])
+        arange(self.map.cells()).eq(cell).astype(F32).reshape([self.map.rows(), self.map.columns()])
     }
 
     fn observation_space(&self) -> Space {

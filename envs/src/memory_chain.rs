@@ -35,24 +35,15 @@ impl Environment for MemoryChain {
     type Observation = Tensor;
 
     fn initial_state(&self, key: Key) -> State {
-        State {
-            cue: key.randint([], 0..2),
-            time: scalar(0),
-        }
+        State { cue: key.randint([], 0..2), time: scalar(0) }
     }
 
     fn step(&self, state: State, action: Tensor, _key: Key) -> (State, TimeStep) {
         let terminated = state.time.ge(self.length as i32);
         let answer = select(action.eq(state.cue), 1.0, -1.0);
         let reward = select(terminated, answer, 0.0);
-        let state = State {
-            time: state.time + 1,
-            ..state
-        };
-        (
-            state,
-            TimeStep::new(self.observe(state), reward, terminated),
-        )
+        let state = State { time: state.time + 1, ..state };
+        (state, TimeStep::new(self.observe(state), reward, terminated))
     }
 
     /// `f32[2]`: the part of the time that is left, and the cue, -1 or 1 in the first step and 0 later.

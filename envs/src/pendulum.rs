@@ -54,11 +54,7 @@ impl Environment for Pendulum {
     /// The angle uniform on [-pi, pi), the speed on [-1, 1).
     fn initial_state(&self, key: Key) -> State {
         let start = key.uniform_range([2], -1.0, 1.0);
-        State {
-            theta: start.index(0) * PI,
-            theta_dot: start.index(1),
-            time: zeros(I32, []),
-        }
+        State { theta: start.index(0) * PI, theta_dot: start.index(1), time: zeros(I32, []) }
     }
 
     /// `action` is `f32[1]` or [], N m; beyond +-2 it counts as +-2.
@@ -69,11 +65,7 @@ impl Environment for Pendulum {
         let acceleration = 3.0 * GRAVITY / (2.0 * LENGTH) * state.theta.sin()
             + 3.0 / (MASS * LENGTH * LENGTH) * torque;
         let theta_dot = (state.theta_dot + acceleration * DT).clamp(-MAX_SPEED, MAX_SPEED);
-        let state = State {
-            theta: state.theta + theta_dot * DT,
-            theta_dot,
-            time: state.time + 1,
-        };
+        let state = State { theta: state.theta + theta_dot * DT, theta_dot, time: state.time + 1 };
         let truncated = state.time.ge(self.limit);
         (
             state,

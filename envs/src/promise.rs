@@ -21,11 +21,7 @@ pub(crate) fn promised_step<E: Environment>(
         let _ = expect_types("observe(..)", first, &space);
     }
     let timestep = TimeStep {
-        observation: expect_types(
-            "step(..).observation",
-            timestep.observation,
-            &observed.spec(),
-        ),
+        observation: expect_types("step(..).observation", timestep.observation, &observed.spec()),
         reward: expect_types("step(..).reward", timestep.reward, &f32([])),
         terminated: expect_types("step(..).terminated", timestep.terminated, &bool([])),
         truncated: expect_types("step(..).truncated", timestep.truncated, &bool([])),

@@ -140,9 +140,7 @@ impl Space {
 
     /// An image of this height, width and number of channels.
     pub fn pixels(shape: impl Into<Vec<usize>>) -> Space {
-        Space::Pixels {
-            shape: shape.into(),
-        }
+        Space::Pixels { shape: shape.into() }
     }
 
     /// Says what the elements of a box are, with their units.
@@ -189,9 +187,7 @@ impl Space {
         match self {
             Space::Discrete { n: 0 } => Err(SpaceError::Empty),
             Space::Discrete { .. } | Space::Pixels { .. } => Ok(()),
-            Space::Box {
-                shape, low, high, ..
-            } => {
+            Space::Box { shape, low, high, .. } => {
                 for (which, bounds) in [("low", low), ("high", high)] {
                     if let Bounds::Each(bounds) = bounds
                         && bounds.len() != self.elements()
@@ -222,14 +218,7 @@ impl Space {
     /// Whether a value of type `ty` can be one of this space.
     pub fn check_type(&self, ty: &TensorType) -> Result<(), SpaceError> {
         let expected = self.ty();
-        if expected == *ty {
-            Ok(())
-        } else {
-            Err(SpaceError::Type {
-                expected,
-                got: ty.clone(),
-            })
-        }
+        if expected == *ty { Ok(()) } else { Err(SpaceError::Type { expected, got: ty.clone() }) }
     }
 
     /// Whether a value is of this space. NaN is of none.
@@ -240,12 +229,7 @@ impl Space {
             // A bound that f32 does not hold exactly is met by the f32 next to it.
             let (low32, high32) = (f64::from(low as f32), f64::from(high as f32));
             if !(low.min(low32) <= value && value <= high.max(high32)) {
-                return Err(SpaceError::Outside {
-                    element,
-                    value,
-                    low,
-                    high,
-                });
+                return Err(SpaceError::Outside { element, value, low, high });
             }
         }
         Ok(())

@@ -54,23 +54,13 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
         init: impl FnOnce(Key) -> Placed<R, S>,
         update: impl FnOnce(Placed<R, S>) -> (Placed<R, S>, Placed<M, E>),
     ) -> Result<Self, TraceErrors> {
-        let init = trace_replicated(replicas, (u32_spec([2]),), |(bits,)| {
-            init(Key::from_words(bits))
-        })?;
+        let init =
+            trace_replicated(replicas, (u32_spec([2]),), |(bits,)| init(Key::from_words(bits)))?;
         let state: Spec<Placed<R, S>> = init.results().clone();
         let run = trace_replicated(replicas, (state,), |(state,)| {
             let (state, metrics) = scan(state, 0..updates_per_call, |state, _| update(state));
-            let Placed {
-                replicated,
-                sharded,
-            } = metrics;
-            (
-                state,
-                Placed {
-                    replicated: pmean(replicated, Replicas),
-                    sharded,
-                },
-            )
+            let Placed { replicated, sharded } = metrics;
+            (state, Placed { replicated: pmean(replicated, Replicas), sharded })
         })?;
         Ok(AnakinLoop {
             name: name.to_owned(),
@@ -107,18 +97,8 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
     /// Those of [`AnakinLoop::compile`].
     pub fn compile_on(&self, client: &Client) -> Result<AnakinProgram<R, S, M, E>, RuntimeError> {
         let xla = XlaOptions::for_platform(client.platform()).pairs();
-        let compile = CompileOptions {
-            replicas: self.replicas,
-            xla,
-            ..CompileOptions::default()
-        };
-        self.compile(
-            client,
-            &ProgramOptions {
-                compile,
-                ..ProgramOptions::default()
-            },
-        )
+        let compile = CompileOptions { replicas: self.replicas, xla, ..CompileOptions::default() };
+        self.compile(client, &ProgramOptions { compile, ..ProgramOptions::default() })
     }
 
     /// Compiles the loop for the devices that `options` name.
@@ -136,19 +116,11 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
             placements
         };
         let (state, metrics) = &**self.run.results();
-        let state_placements = placed(
-            state.replicated.leaves().len(),
-            state.sharded.leaves().len(),
-        );
-        let metric_placements = placed(
-            metrics.replicated.leaves().len(),
-            metrics.sharded.leaves().len(),
-        );
-        let all = state_placements
-            .iter()
-            .chain(&metric_placements)
-            .copied()
-            .collect();
+        let state_placements =
+            placed(state.replicated.leaves().len(), state.sharded.leaves().len());
+        let metric_placements =
+            placed(metrics.replicated.leaves().len(), metrics.sharded.leaves().len());
+        let all = state_placements.iter().chain(&metric_placements).copied().collect();
         let start = Instant::now();
         let init_options = quick(options, client.platform());
         options.compile.placement(client.devices().len())?;
@@ -158,27 +130,17 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
         let run = lower_with(&self.name, &self.run, options.compile.replicas, passes)?;
         // XLA compiles each program on one thread for the most part.
         let compile = |lowered: &Lowered, options: &ProgramOptions| {
-            options
-                .cache
-                .compile(client, &lowered.module, &options.compile)
+            options.cache.compile(client, &lowered.module, &options.compile)
         };
         let (init, run) = thread::scope(|scope| {
             let init = scope.spawn(|| compile(&init, &init_options));
             let run = compile(&run, options);
-            (
-                init.join().unwrap_or_else(|panic| resume_unwind(panic)),
-                run,
-            )
+            (init.join().unwrap_or_else(|panic| resume_unwind(panic)), run)
         });
         let (init, run) = (init?, run?);
         let compile_time = start.elapsed();
         Ok(AnakinProgram {
-            init: Program::new(
-                self.init.results().clone(),
-                state_placements,
-                init,
-                compile_time,
-            ),
+            init: Program::new(self.init.results().clone(), state_placements, init, compile_time),
             run: Program::new(self.run.results().clone(), all, run, compile_time),
         })
     }
@@ -243,10 +205,9 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinProgram<R, S, M, E> {
     /// [`RuntimeError`] by way of [`ExecuteError`], which gives the state back if nothing was launched.
     pub fn run(&self, state: AnakinState<R, S>) -> Result<Called<R, S, M, E>, RunError> {
         let (state, metrics) = self.run.run((state,))?.split();
-        let metrics = metrics.to_host().map_err(|error| ExecuteError {
-            error: Box::new(error),
-            donated: Vec::new(),
-        })?;
+        let metrics = metrics
+            .to_host()
+            .map_err(|error| ExecuteError { error: Box::new(error), donated: Vec::new() })?;
         Ok((state, metrics))
     }
 

@@ -73,11 +73,7 @@ impl HostArray {
             return Ok(Self { ty, bytes });
         }
         let expected = format!("{} bytes", ty.bytes());
-        Err(RuntimeError::HostLength {
-            ty,
-            expected,
-            got: format!("{} bytes", bytes.len()),
-        })
+        Err(RuntimeError::HostLength { ty, expected, got: format!("{} bytes", bytes.len()) })
     }
 
     /// From the elements in row-major order.
@@ -107,20 +103,14 @@ impl HostArray {
     pub fn scalar<T: Element>(value: T) -> Self {
         let mut bytes = Vec::with_capacity(T::DTYPE.size());
         value.write(&mut bytes);
-        Self {
-            ty: TensorType::scalar(T::DTYPE),
-            bytes,
-        }
+        Self { ty: TensorType::scalar(T::DTYPE), bytes }
     }
 
     /// The words of the key that a seed makes, the high one first: u32 `[2]`.
     #[must_use]
     pub fn key(seed: u64) -> Self {
         let words = [(seed >> 32) as u32, seed as u32];
-        Self {
-            ty: TensorType::new(DType::U32, [2]),
-            bytes: words.map(u32::to_le_bytes).concat(),
-        }
+        Self { ty: TensorType::new(DType::U32, [2]), bytes: words.map(u32::to_le_bytes).concat() }
     }
 
     /// All bits zero: 0, 0.0 or false.
@@ -154,11 +144,7 @@ impl HostArray {
     /// [`RuntimeError::HostType`] where the array's element type is not `T`.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>, RuntimeError> {
         self.expect::<T>()?;
-        Ok(self
-            .bytes
-            .chunks_exact(T::DTYPE.size())
-            .map(T::read)
-            .collect())
+        Ok(self.bytes.chunks_exact(T::DTYPE.size()).map(T::read).collect())
     }
 
     /// The only element.
@@ -171,11 +157,7 @@ impl HostArray {
             return Ok(T::read(&self.bytes));
         }
         let got = format!("{} elements", self.ty.elements());
-        Err(RuntimeError::HostLength {
-            ty: self.ty.clone(),
-            expected: "1 element".to_owned(),
-            got,
-        })
+        Err(RuntimeError::HostLength { ty: self.ty.clone(), expected: "1 element".to_owned(), got })
     }
 
     /// As the value type of the reference semantics.
@@ -188,19 +170,13 @@ impl HostArray {
         if self.ty.dtype == T::DTYPE {
             return Ok(());
         }
-        Err(RuntimeError::HostType {
-            ty: self.ty.clone(),
-            read_as: T::DTYPE,
-        })
+        Err(RuntimeError::HostType { ty: self.ty.clone(), read_as: T::DTYPE })
     }
 }
 
 impl From<&Array> for HostArray {
     fn from(array: &Array) -> Self {
-        Self {
-            ty: array.ty.clone(),
-            bytes: array.to_bytes(),
-        }
+        Self { ty: array.ty.clone(), bytes: array.to_bytes() }
     }
 }
 
@@ -212,27 +188,12 @@ mod tests {
     fn elements_survive_the_bytes() {
         let array = HostArray::from_slice([2, 2], &[1.5f32, -0.0, f32::INFINITY, 3.0]).unwrap();
         assert_eq!(array.bytes().len(), 16);
-        assert_eq!(
-            array.to_vec::<f32>().unwrap(),
-            [1.5, -0.0, f32::INFINITY, 3.0]
-        );
+        assert_eq!(array.to_vec::<f32>().unwrap(), [1.5, -0.0, f32::INFINITY, 3.0]);
         assert_eq!(HostArray::from(&array.to_array()), array);
+        assert_eq!(HostArray::from_slice([2], &[true, false]).unwrap().bytes(), [1, 0]);
+        assert_eq!(HostArray::scalar(bf16::from_f32(2.0)).item::<bf16>().unwrap().to_f32(), 2.0);
         assert_eq!(
-            HostArray::from_slice([2], &[true, false]).unwrap().bytes(),
-            [1, 0]
-        );
-        assert_eq!(
-            HostArray::scalar(bf16::from_f32(2.0))
-                .item::<bf16>()
-                .unwrap()
-                .to_f32(),
-            2.0
-        );
-        assert_eq!(
-            HostArray::from_slice::<u64>([0, 3], &[])
-                .unwrap()
-                .to_vec::<u64>()
-                .unwrap(),
+            HostArray::from_slice::<u64>([0, 3], &[]).unwrap().to_vec::<u64>().unwrap(),
             [0u64; 0]
         );
     }

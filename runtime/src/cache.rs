@@ -50,19 +50,13 @@ impl ExecutableCache {
     /// A cache in this folder (made when first needed), of at most so many bytes.
     #[must_use]
     pub fn at(folder: impl Into<PathBuf>, limit: u64) -> Self {
-        Self {
-            folder: Some(folder.into()),
-            limit,
-        }
+        Self { folder: Some(folder.into()), limit }
     }
 
     /// No cache: everything is compiled.
     #[must_use]
     pub fn disabled() -> Self {
-        Self {
-            folder: None,
-            limit: 0,
-        }
+        Self { folder: None, limit: 0 }
     }
 
     /// As [`Client::compile`], from the cache where it has the program. The flag says whether it had.
@@ -78,17 +72,13 @@ impl ExecutableCache {
         let Some(folder) = &self.folder else {
             return Ok((client.compile(module, options)?, false));
         };
-        let path = folder
-            .join(key(client, module, options)?)
-            .with_extension(EXTENSION);
+        let path = folder.join(key(client, module, options)?).with_extension(EXTENSION);
         if let Some(executable) = load(client, &path) {
             return Ok((executable, true));
         }
         let executable = client.compile(module, options)?;
-        if let Err(error) = executable
-            .serialize()
-            .map_err(io::Error::other)
-            .and_then(|bytes| store(&path, &bytes))
+        if let Err(error) =
+            executable.serialize().map_err(io::Error::other).and_then(|bytes| store(&path, &bytes))
         {
             tracing::warn!(path = %path.display(), %error, "a compiled program cannot be cached");
         } else {
@@ -102,18 +92,11 @@ fn key(client: &Client, module: &Module, options: &CompileOptions) -> Result<Str
     // The placement is part of the program, and a wrong one an error whether cached or not.
     let placement = options.placement(client.devices().len())?;
     let types = |types: &[podracer_compiler::TensorType]| {
-        types
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join(" ")
+        types.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
     };
     let mut hasher = Sha256::new();
     let (arguments, results) = (types(&module.arguments), types(&module.results));
-    let (how, flags) = (
-        format!("{placement:?} {:?}", options.xla),
-        flags::environment(),
-    );
+    let (how, flags) = (format!("{placement:?} {:?}", options.xla), flags::environment());
     let parts: [&[u8]; 10] = [
         b"podracer executable 1",
         module.key().as_bytes(),
@@ -187,9 +170,8 @@ fn evict(folder: &Path, newest: &Path, limit: u64) {
     };
     let mut files: Vec<(SystemTime, PathBuf, u64)> = entries
         .filter_map(|entry| {
-            let (path, metadata) = entry
-                .and_then(|entry| Ok((entry.path(), entry.metadata()?)))
-                .ok()?;
+            let (path, metadata) =
+                entry.and_then(|entry| Ok((entry.path(), entry.metadata()?))).ok()?;
             let ours = path
                 .extension()
                 .is_some_and(|extension| extension == EXTENSION || extension == "tmp");

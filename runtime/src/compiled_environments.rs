@@ -49,9 +49,7 @@ impl CompiledEnvironments {
             )));
         }
         let compile = |name, lowered: crate::Lowered| {
-            let compiled = options
-                .cache
-                .compile(client, &lowered.module, &options.compile);
+            let compiled = options.cache.compile(client, &lowered.module, &options.compile);
             compiled.map(|(executable, _)| {
                 tracing::debug!(name, "compiled environments");
                 executable
@@ -76,9 +74,7 @@ impl CompiledEnvironments {
 
 /// Runs a program of one replica.
 fn run(program: &Executable, arguments: Vec<Argument<'_>>) -> Result<Vec<Buffer>, HostError> {
-    let results = program
-        .execute(vec![arguments])
-        .map_err(HostError::failed)?;
+    let results = program.execute(vec![arguments]).map_err(HostError::failed)?;
     Ok(results.into_iter().next().unwrap_or_default())
 }
 

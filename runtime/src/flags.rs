@@ -48,19 +48,14 @@ pub(crate) fn check_environment() -> Result<(), RuntimeError> {
 
 /// `XLA_FLAGS` as set, which is part of what a compilation depends on.
 pub(crate) fn environment() -> String {
-    env::var_os("XLA_FLAGS")
-        .map(|flags| flags.to_string_lossy().into_owned())
-        .unwrap_or_default()
+    env::var_os("XLA_FLAGS").map(|flags| flags.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 fn check(flags: &str) -> Result<(), RuntimeError> {
     flags.split_ascii_whitespace().try_for_each(|flag| {
         let problem = problem(flag);
         problem.map_or(Ok(()), |problem| {
-            Err(RuntimeError::XlaFlags {
-                flag: flag.to_owned(),
-                problem,
-            })
+            Err(RuntimeError::XlaFlags { flag: flag.to_owned(), problem })
         })
     })
 }
@@ -78,18 +73,11 @@ pub(crate) fn extra_problem(entry: &str) -> Option<String> {
 }
 
 fn problem_in(body: &str, known: &[(&str, Kind)]) -> Option<String> {
-    let (name, value) = body
-        .split_once('=')
-        .map_or((body, None), |(name, value)| (name, Some(value)));
+    let (name, value) =
+        body.split_once('=').map_or((body, None), |(name, value)| (name, Some(value)));
     let Some((_, kind)) = known.iter().find(|(known, _)| *known == name) else {
-        let names = known
-            .iter()
-            .map(|(name, _)| *name)
-            .collect::<Vec<_>>()
-            .join(", ");
-        return Some(format!(
-            "which is none of those that are let through ({names})"
-        ));
+        let names = known.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        return Some(format!("which is none of those that are let through ({names})"));
     };
     let (good, wanted) = match kind {
         // XLA's reader understands quotes around values; what is inside them is beyond this check.
@@ -101,15 +89,12 @@ fn problem_in(body: &str, known: &[(&str, Kind)]) -> Option<String> {
             value.is_none_or(|value| ["true", "false", "1", "0"].contains(&value)),
             "no value, or `=true` or `=false`",
         ),
-        Kind::Integer => (
-            value.is_some_and(|value| value.parse::<i64>().is_ok()),
-            "`=` and a whole number",
-        ),
+        Kind::Integer => {
+            (value.is_some_and(|value| value.parse::<i64>().is_ok()), "`=` and a whole number")
+        }
         Kind::Extra => {
             let entries = value.unwrap_or_default().split(',');
-            let problem = entries
-                .filter_map(|entry| Some((entry, extra_problem(entry)?)))
-                .next();
+            let problem = entries.filter_map(|entry| Some((entry, extra_problem(entry)?))).next();
             return problem.map(|(entry, problem)| format!("with `{entry}`, {problem}"));
         }
     };

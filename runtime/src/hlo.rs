@@ -56,9 +56,7 @@ impl HloModule {
             "hlo" => HloModuleProto::decode(bytes),
             _ => return Err(unreadable("expected `hlo_with_config` or `hlo`".to_owned())),
         };
-        module
-            .map(|module| Self { module })
-            .map_err(|error| unreadable(error.to_string()))
+        module.map(|module| Self { module }).map_err(|error| unreadable(error.to_string()))
     }
 
     /// The module's name.
@@ -70,32 +68,20 @@ impl HloModule {
     /// Instructions by opcode (`fusion`, `while`, `all-reduce`, `dot`), those inside fusions included.
     #[must_use]
     pub fn instructions(&self) -> BTreeMap<String, usize> {
-        count(
-            self.module
-                .computations
-                .iter()
-                .flat_map(|computation| &computation.instructions),
-        )
+        count(self.module.computations.iter().flat_map(|computation| &computation.instructions))
     }
 
     /// Instructions by opcode, those inside fusions left out: what is launched, called or looped over.
     #[must_use]
     pub fn launched(&self) -> BTreeMap<String, usize> {
-        let all = || {
-            self.module
-                .computations
-                .iter()
-                .flat_map(|computation| &computation.instructions)
-        };
+        let all =
+            || self.module.computations.iter().flat_map(|computation| &computation.instructions);
         let fused: Vec<i64> = all()
             .filter(|one| one.opcode == "fusion")
             .flat_map(|one| one.called_computation_ids.clone())
             .collect();
-        let launched = self
-            .module
-            .computations
-            .iter()
-            .filter(|computation| !fused.contains(&computation.id));
+        let launched =
+            self.module.computations.iter().filter(|computation| !fused.contains(&computation.id));
         count(launched.flat_map(|computation| &computation.instructions))
     }
 
@@ -104,11 +90,7 @@ impl HloModule {
     #[must_use]
     pub fn host_transfers(&self) -> Vec<String> {
         let opcodes = ["infeed", "outfeed"];
-        let all = self
-            .module
-            .computations
-            .iter()
-            .flat_map(|computation| &computation.instructions);
+        let all = self.module.computations.iter().flat_map(|computation| &computation.instructions);
         all.filter(|one| one.is_host_transfer || opcodes.contains(&one.opcode.as_str()))
             .map(|one| one.name.clone())
             .collect()
@@ -167,17 +149,9 @@ impl HloModule {
                 continue;
             }
             loops.insert(id, depth);
-            for one in computations
-                .get(&id)
-                .iter()
-                .flat_map(|one| &one.instructions)
-            {
+            for one in computations.get(&id).iter().flat_map(|one| &one.instructions) {
                 let inside = depth + usize::from(one.opcode == "while");
-                open.extend(
-                    one.called_computation_ids
-                        .iter()
-                        .map(|&called| (called, inside)),
-                );
+                open.extend(one.called_computation_ids.iter().map(|&called| (called, inside)));
             }
         }
         loops
@@ -190,25 +164,14 @@ impl HloModule {
         // Many arguments may have become one tuple.
         let arguments: BTreeSet<(i64, &[i64])> = alias
             .flat_map(|alias| &alias.entries)
-            .map(|entry| {
-                (
-                    entry.parameter_number,
-                    entry.parameter_shape_index.as_slice(),
-                )
-            })
+            .map(|entry| (entry.parameter_number, entry.parameter_shape_index.as_slice()))
             .collect();
         arguments.len()
     }
 
     /// The types of the program's arguments, where podracer has them all.
     pub(crate) fn arguments(&self) -> Option<Vec<TensorType>> {
-        self.module
-            .host_program_shape
-            .as_ref()?
-            .parameters
-            .iter()
-            .map(tensor_type)
-            .collect()
+        self.module.host_program_shape.as_ref()?.parameters.iter().map(tensor_type).collect()
     }
 }
 
@@ -248,20 +211,13 @@ fn element(number: i32) -> (&'static str, Option<DType>) {
 }
 
 fn tensor_type(shape: &ShapeProto) -> Option<TensorType> {
-    let dims: Option<Vec<usize>> = shape
-        .dimensions
-        .iter()
-        .map(|&extent| usize::try_from(extent).ok())
-        .collect();
+    let dims: Option<Vec<usize>> =
+        shape.dimensions.iter().map(|&extent| usize::try_from(extent).ok()).collect();
     Some(TensorType::new(element(shape.element_type).1?, dims?))
 }
 
 fn elements(shape: &ShapeProto) -> usize {
-    shape
-        .dimensions
-        .iter()
-        .map(|&extent| usize::try_from(extent).unwrap_or(0))
-        .product()
+    shape.dimensions.iter().map(|&extent| usize::try_from(extent).unwrap_or(0)).product()
 }
 
 fn shape_text(shape: &ShapeProto) -> String {
@@ -269,20 +225,10 @@ fn shape_text(shape: &ShapeProto) -> String {
     if shape.element_type == TUPLE {
         return format!(
             "({})",
-            shape
-                .tuple_shapes
-                .iter()
-                .map(shape_text)
-                .collect::<Vec<_>>()
-                .join(", ")
+            shape.tuple_shapes.iter().map(shape_text).collect::<Vec<_>>().join(", ")
         );
     }
-    let dims = shape
-        .dimensions
-        .iter()
-        .map(i64::to_string)
-        .collect::<Vec<_>>()
-        .join(",");
+    let dims = shape.dimensions.iter().map(i64::to_string).collect::<Vec<_>>().join(",");
     format!("{}[{dims}]", element(shape.element_type).0)
 }
 
@@ -296,11 +242,8 @@ impl fmt::Display for HloModule {
             .map(|computation| (computation.id, computation.name.as_str()))
             .collect();
         for computation in &self.module.computations {
-            let entry = if computation.id == self.module.entry_computation_id {
-                "ENTRY "
-            } else {
-                ""
-            };
+            let entry =
+                if computation.id == self.module.entry_computation_id { "ENTRY " } else { "" };
             writeln!(f, "\n{entry}%{} {{", computation.name)?;
             print_instructions(f, computation, &computations)?;
             writeln!(f, "}}")?;
@@ -314,21 +257,14 @@ fn print_instructions(
     computation: &HloComputationProto,
     computations: &BTreeMap<i64, &str>,
 ) -> fmt::Result {
-    let names: BTreeMap<i64, &str> = computation
-        .instructions
-        .iter()
-        .map(|one| (one.id, one.name.as_str()))
-        .collect();
+    let names: BTreeMap<i64, &str> =
+        computation.instructions.iter().map(|one| (one.id, one.name.as_str())).collect();
     let list = |ids: &[i64], names: &BTreeMap<i64, &str>| {
         let name = |id: &i64| format!("%{}", names.get(id).copied().unwrap_or("?"));
         ids.iter().map(name).collect::<Vec<_>>().join(", ")
     };
     for one in &computation.instructions {
-        let root = if one.id == computation.root_id {
-            "ROOT "
-        } else {
-            ""
-        };
+        let root = if one.id == computation.root_id { "ROOT " } else { "" };
         let shape = one.shape.as_ref().map(shape_text).unwrap_or_default();
         let operands = match one.opcode.as_str() {
             "parameter" => one.parameter_number.to_string(),
@@ -336,12 +272,7 @@ fn print_instructions(
         };
         let mut line = format!("  {root}%{} = {shape} {}({operands})", one.name, one.opcode);
         if !one.dimensions.is_empty() {
-            let dims = one
-                .dimensions
-                .iter()
-                .map(i64::to_string)
-                .collect::<Vec<_>>()
-                .join(",");
+            let dims = one.dimensions.iter().map(i64::to_string).collect::<Vec<_>>().join(",");
             write!(line, ", dimensions={{{dims}}}")?;
         }
         if one.opcode == "get-tuple-element" {
@@ -354,11 +285,7 @@ fn print_instructions(
             write!(line, ", custom_call_target=\"{}\"", one.custom_call_target)?;
         }
         if !one.called_computation_ids.is_empty() {
-            write!(
-                line,
-                ", calls={}",
-                list(&one.called_computation_ids, computations)
-            )?;
+            write!(line, ", calls={}", list(&one.called_computation_ids, computations))?;
         }
         writeln!(f, "{line}")?;
     }

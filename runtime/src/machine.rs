@@ -33,10 +33,7 @@ fn processor() -> String {
     ];
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let first = text.lines().take_while(|line| !line.is_empty());
-    let wanted = first.filter(|line| {
-        line.split(':')
-            .next()
-            .is_some_and(|name| fields.contains(&name.trim()))
-    });
+    let wanted = first
+        .filter(|line| line.split(':').next().is_some_and(|name| fields.contains(&name.trim())));
     wanted.collect::<Vec<_>>().join("\n")
 }

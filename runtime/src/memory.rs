@@ -67,10 +67,7 @@ mod tests {
         let limits =
             "Limit      Soft Limit  Hard Limit  Units\nMax address space  4096  unlimited  bytes\n";
         assert_eq!(number_after(limits, "Max address space"), Some(4096));
-        assert_eq!(
-            number_after("Max address space  unlimited", "Max address space"),
-            None
-        );
+        assert_eq!(number_after("Max address space  unlimited", "Max address space"), None);
     }
 
     #[test]

@@ -30,12 +30,7 @@ impl Module {
         arguments: Vec<TensorType>,
         results: Vec<TensorType>,
     ) -> Self {
-        Self {
-            text: text.into(),
-            arguments,
-            results,
-            key_text: None,
-        }
+        Self { text: text.into(), arguments, results, key_text: None }
     }
 
     /// What identifies the module in a cache.

@@ -55,11 +55,7 @@ pub struct CompileOptions {
 
 impl Default for CompileOptions {
     fn default() -> Self {
-        Self {
-            replicas: 1,
-            device_assignment: None,
-            xla: Vec::new(),
-        }
+        Self { replicas: 1, device_assignment: None, xla: Vec::new() }
     }
 }
 
@@ -76,10 +72,7 @@ impl CompileOptions {
                 "{replicas} replicas need as many devices and there are {devices}"
             ));
         }
-        let placement = self
-            .device_assignment
-            .clone()
-            .unwrap_or_else(|| (0..replicas).collect());
+        let placement = self.device_assignment.clone().unwrap_or_else(|| (0..replicas).collect());
         if placement.len() != self.replicas {
             let named = placement.len();
             return wrong(format!(
@@ -116,15 +109,10 @@ impl CompileOptions {
         let assignment = device_ids.map(|ids| DeviceAssignmentProto {
             replica_count: ids.len() as i32,
             computation_count: 1,
-            computation_devices: vec![ComputationDevice {
-                replica_device_ids: ids.to_vec(),
-            }],
+            computation_devices: vec![ComputationDevice { replica_device_ids: ids.to_vec() }],
         });
         // Two protocol buffers one after the other are one with the fields of both.
-        let added = ExtraDebugOptions {
-            xla_backend_extra_options: extra,
-        }
-        .encode_to_vec();
+        let added = ExtraDebugOptions { xla_backend_extra_options: extra }.encode_to_vec();
         let options = CompileOptionsProto {
             executable_build_options: Some(ExecutableBuildOptionsProto {
                 device_ordinal: -1,
@@ -197,20 +185,11 @@ impl XlaOptions {
         let mut options = Vec::new();
         if platform == "cpu" {
             let width = if has_avx512() { 512 } else { 256 };
-            options.push((
-                "xla_cpu_prefer_vector_width".to_owned(),
-                OptionValue::Int(width),
-            ));
-            options.push((
-                "xla_cpu_enable_fast_min_max".to_owned(),
-                OptionValue::Bool(false),
-            ));
+            options.push(("xla_cpu_prefer_vector_width".to_owned(), OptionValue::Int(width)));
+            options.push(("xla_cpu_enable_fast_min_max".to_owned(), OptionValue::Bool(false)));
             options.push(small_loop(1 << 16));
         }
-        Self {
-            platform: platform.to_owned(),
-            options,
-        }
+        Self { platform: platform.to_owned(), options }
     }
 
     /// Says, on a CPU, that a `while` loop becomes one kernel on one thread, whatever its size. Environment stepping gains 5 to
@@ -278,10 +257,7 @@ mod tests {
     #[test]
     fn an_option_given_twice_is_an_error() {
         let pair = ("xla_a".to_owned(), OptionValue::Bool(true));
-        let options = CompileOptions {
-            xla: vec![pair.clone(), pair],
-            ..CompileOptions::default()
-        };
+        let options = CompileOptions { xla: vec![pair.clone(), pair], ..CompileOptions::default() };
         assert_eq!(
             options.encode(None, None).unwrap_err().to_string(),
             "the XLA option `xla_a` is given twice"
@@ -291,9 +267,6 @@ mod tests {
     #[test]
     fn other_platforms_get_no_cpu_options() {
         assert_eq!(XlaOptions::for_platform("tpu").whole_loop().pairs(), []);
-        assert_eq!(
-            XlaOptions::for_platform("cpu").whole_loop().pairs().len(),
-            3
-        );
+        assert_eq!(XlaOptions::for_platform("cpu").whole_loop().pairs().len(), 3);
     }
 }

@@ -125,10 +125,7 @@ fn lower_as<A: Tree, R: Tree>(
         name: name.to_owned(),
         replicas,
         arguments: (arguments.iter().zip(&donation))
-            .map(|((path, _), &donation)| ArgumentSpec {
-                name: path.to_string(),
-                donation,
-            })
+            .map(|((path, _), &donation)| ArgumentSpec { name: path.to_string(), donation })
             .collect(),
         result_names: results.iter().map(|(path, _)| path.to_string()).collect(),
     };
@@ -195,9 +192,7 @@ impl<A: Tree, R: Tree> Program<A, R> {
         let start = Instant::now();
         options.compile.placement(client.devices().len())?;
         let lowered = lower_with(name, traced, options.compile.replicas, &options.simplify)?;
-        let compiled = options
-            .cache
-            .compile(client, &lowered.module, &options.compile)?;
+        let compiled = options.cache.compile(client, &lowered.module, &options.compile)?;
         let results = traced.results().clone();
         Ok(Self::new(results, placements, compiled, start.elapsed()))
     }
@@ -209,14 +204,7 @@ impl<A: Tree, R: Tree> Program<A, R> {
         (executable, cached): (Executable, bool),
         compile_time: Duration,
     ) -> Self {
-        Program {
-            executable,
-            results,
-            placements,
-            compile_time,
-            cached,
-            arguments: PhantomData,
-        }
+        Program { executable, results, placements, compile_time, cached, arguments: PhantomData }
     }
 
     /// Runs the program once on all its devices. It may return before the computation is done.

@@ -45,10 +45,7 @@ impl Serialized {
         payload: Vec<u8>,
     ) -> Self {
         let wide = |values: &[usize]| values.iter().map(|&value| value as u64).collect::<Vec<_>>();
-        let one = |ty: &TensorType| Type {
-            dtype: ty.dtype.to_string(),
-            shape: wide(&ty.shape),
-        };
+        let one = |ty: &TensorType| Type { dtype: ty.dtype.to_string(), shape: wide(&ty.shape) };
         let all = |types: &[TensorType]| types.iter().map(one).collect();
         Self {
             plugin: plugin.to_owned(),
@@ -70,19 +67,14 @@ impl Serialized {
         let rest = bytes
             .strip_prefix(MAGIC)
             .ok_or_else(|| wrong("it does not begin as one of this version of podracer"))?;
-        let (checksum, body) = rest
-            .split_at_checked(CHECKSUM)
-            .ok_or_else(|| wrong("it is cut off"))?;
+        let (checksum, body) =
+            rest.split_at_checked(CHECKSUM).ok_or_else(|| wrong("it is cut off"))?;
         if Sha256::digest(body).as_slice() != checksum {
-            return Err(wrong(
-                "its checksum does not match: it is damaged or cut off",
-            ));
+            return Err(wrong("its checksum does not match: it is damaged or cut off"));
         }
         let serialized = Self::decode_body(body)?;
         if serialized.plugin != plugin {
-            return Err(wrong(
-                "it was made by another plugin, or another version of this one",
-            ));
+            return Err(wrong("it was made by another plugin, or another version of this one"));
         }
         if serialized.machine != machine::fingerprint() {
             return Err(wrong("it was made on a machine with another processor"));
@@ -101,17 +93,9 @@ impl Serialized {
             let unknown = || {
                 RuntimeError::Serialized(format!("it has the unknown element type `{}`", ty.dtype))
             };
-            Ok(TensorType::new(
-                DType::parse(&ty.dtype).ok_or_else(unknown)?,
-                shape,
-            ))
+            Ok(TensorType::new(DType::parse(&ty.dtype).ok_or_else(unknown)?, shape))
         };
-        let all = |types: &[Type]| {
-            types
-                .iter()
-                .map(one)
-                .collect::<Result<Vec<_>, RuntimeError>>()
-        };
+        let all = |types: &[Type]| types.iter().map(one).collect::<Result<Vec<_>, RuntimeError>>();
         Ok((all(&self.arguments)?, all(&self.results)?))
     }
 

@@ -74,11 +74,7 @@ impl Client {
 /// Checks the types that the caller declares against those of `main`.
 fn same<T: Tree>(what: &str, spec: &Spec<T>, actual: &[TensorType]) -> Result<(), RuntimeError> {
     let declared = spec.leaves();
-    let signature = |place, declared, actual| RuntimeError::Signature {
-        place,
-        declared,
-        actual,
-    };
+    let signature = |place, declared, actual| RuntimeError::Signature { place, declared, actual };
     if declared.len() != actual.len() {
         let types: Vec<String> = actual.iter().map(TensorType::to_string).collect();
         let hint = match what {
@@ -354,37 +350,22 @@ mod tests {
         for (text, expected) in [
             ("", "no function `func.func @main(..)`"),
             ("def f(x): return x", "no function `func.func @main(..)`"),
-            (
-                "HloModule jit_f, entry",
-                "`jax.jit(f).lower(..).as_text()` gives StableHLO",
-            ),
+            ("HloModule jit_f, entry", "`jax.jit(f).lower(..).as_text()` gives StableHLO"),
             ("\"func.func\"() <{sym_name = \"main\"}>", "generic form"),
             (
                 "module {\n func.func @main(%a: tensor<?x3xf32>)",
                 "line 2: argument 0 of `main` is `tensor<?x3xf32>`: shapes must be static",
             ),
-            (
-                "func.func @main(%a: tensor<*xf32>)",
-                "shapes must be static",
-            ),
+            ("func.func @main(%a: tensor<*xf32>)", "shapes must be static"),
             (
                 "func.func @main(%a: tensor<4xf8E4M3FN>)",
                 "no element type `f8E4M3FN` here; those that are: bool, i8",
             ),
-            (
-                "func.func @main(%a: tensor<complex<f32>>)",
-                "no element type `complex<f32>`",
-            ),
-            (
-                "func.func @main(%a: !stablehlo.token)",
-                "expected `tensor<..>`",
-            ),
+            ("func.func @main(%a: tensor<complex<f32>>)", "no element type `complex<f32>`"),
+            ("func.func @main(%a: !stablehlo.token)", "expected `tensor<..>`"),
             ("func.func @main(%a: tensor<4xu8>)", "no element type `u8`"),
             ("func.func @main(%a: tensor<4xf32> %b", "expected `,`"),
-            (
-                "func.func @main(%a: tensor<4xf32",
-                "argument 0 of `main` is `tensor<4xf32`",
-            ),
+            ("func.func @main(%a: tensor<4xf32", "argument 0 of `main` is `tensor<4xf32`"),
             ("func.func @main(%a", "expected `:`"),
             (
                 "module attributes {mhlo.num_partitions = 4 : i32} { func.func @main() {",

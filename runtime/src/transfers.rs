@@ -38,10 +38,7 @@ impl Default for Counter {
 
 impl Counter {
     const fn new() -> Self {
-        Self {
-            calls: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-        }
+        Self { calls: AtomicU64::new(0), bytes: AtomicU64::new(0) }
     }
 
     fn add(&self, bytes: usize) {
@@ -50,10 +47,7 @@ impl Counter {
     }
 
     fn count(&self) -> Count {
-        Count {
-            calls: self.calls.load(Relaxed),
-            bytes: self.bytes.load(Relaxed),
-        }
+        Count { calls: self.calls.load(Relaxed), bytes: self.bytes.load(Relaxed) }
     }
 }
 
@@ -134,10 +128,7 @@ impl Transfers {
 impl Sub for Count {
     type Output = Self;
     fn sub(self, earlier: Self) -> Self {
-        Self {
-            calls: self.calls - earlier.calls,
-            bytes: self.bytes - earlier.bytes,
-        }
+        Self { calls: self.calls - earlier.calls, bytes: self.bytes - earlier.bytes }
     }
 }
 
@@ -156,10 +147,7 @@ impl Sub for TransferCounts {
 impl Add for Count {
     type Output = Self;
     fn add(self, other: Self) -> Self {
-        Self {
-            calls: self.calls + other.calls,
-            bytes: self.bytes + other.bytes,
-        }
+        Self { calls: self.calls + other.calls, bytes: self.bytes + other.bytes }
     }
 }
 

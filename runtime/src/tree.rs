@@ -75,10 +75,7 @@ impl DeviceArray {
             let part = array.bytes()[start..start + ty.bytes()].to_vec();
             Buffer::from_host(&HostArray::new(ty.clone(), part)?, device)
         });
-        Ok(DeviceArray {
-            buffers: buffers.collect::<Result<_, _>>()?,
-            placement,
-        })
+        Ok(DeviceArray { buffers: buffers.collect::<Result<_, _>>()?, placement })
     }
 }
 
@@ -168,11 +165,7 @@ pub(crate) fn from_leaves<T: Tree, K: Kind>(
     leaves: impl IntoIterator<Item = K::Leaf>,
 ) -> K::View<T> {
     let mut leaves = leaves.into_iter();
-    spec.build::<K>(&mut |_| {
-        leaves
-            .next()
-            .expect("a program gives one leaf per leaf of its spec")
-    })
+    spec.build::<K>(&mut |_| leaves.next().expect("a program gives one leaf per leaf of its spec"))
 }
 
 impl<T: Tree> Device<T> {
@@ -195,17 +188,13 @@ impl<T: Tree> Device<T> {
     /// Adds the leaves' buffers to the argument list of each replica, borrowed. There are as many lists as replicas then,
     /// whatever the program's number.
     pub(crate) fn lend<'a>(&'a self, lists: &mut Vec<Vec<Argument<'a>>>) {
-        T::visit_kind::<OnDevice>(
-            &self.0,
-            &mut Path::root(),
-            &mut |_, leaf: &'a DeviceArray| {
-                lists.resize_with(lists.len().max(leaf.buffers.len()), Vec::new);
-                lists
-                    .iter_mut()
-                    .zip(&leaf.buffers)
-                    .for_each(|(list, buffer)| list.push(Argument::Kept(buffer)));
-            },
-        );
+        T::visit_kind::<OnDevice>(&self.0, &mut Path::root(), &mut |_, leaf: &'a DeviceArray| {
+            lists.resize_with(lists.len().max(leaf.buffers.len()), Vec::new);
+            lists
+                .iter_mut()
+                .zip(&leaf.buffers)
+                .for_each(|(list, buffer)| list.push(Argument::Kept(buffer)));
+        });
     }
 
     /// As [`Device::lend`], given away.
@@ -270,11 +259,7 @@ impl<T: Tree> fmt::Display for Host<T> {
             } else {
                 leaf.ty().to_string()
             };
-            shown.push(if path.0.is_empty() {
-                value
-            } else {
-                format!("{path}: {value}")
-            });
+            shown.push(if path.0.is_empty() { value } else { format!("{path}: {value}") });
         });
         match &shown[..] {
             [only] if !only.contains(':') => f.write_str(only),

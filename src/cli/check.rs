@@ -129,11 +129,8 @@ fn compiled(
     xla: &[(String, OptionValue)],
 ) -> Result<Program, RuntimeError> {
     let began = Instant::now();
-    let options = CompileOptions {
-        replicas: module.replicas,
-        device_assignment: None,
-        xla: xla.to_vec(),
-    };
+    let options =
+        CompileOptions { replicas: module.replicas, device_assignment: None, xla: xla.to_vec() };
     let compiled = topology.compile(&module.module, &options)?;
     let compile_seconds = began.elapsed().as_secs_f64();
     // XLA gives the optimized program of a single module only.
@@ -142,18 +139,13 @@ fn compiled(
     let number = |opcode: &str| instructions.get(opcode).copied().unwrap_or(0);
     let collectives = optimized.collectives();
     let memory = compiled.memory_stats()?;
-    let peak_bytes = if memory.peak > 0 {
-        memory.peak
-    } else {
-        memory.arguments + memory.beside_arguments()
-    };
+    let peak_bytes =
+        if memory.peak > 0 { memory.peak } else { memory.arguments + memory.beside_arguments() };
     Ok(Program {
         program: module.name,
         replicas: module.replicas,
         host_transfers: optimized.host_transfers().len(),
-        all_reduces: (collectives.iter())
-            .filter(|one| one.opcode == "all-reduce")
-            .count(),
+        all_reduces: (collectives.iter()).filter(|one| one.opcode == "all-reduce").count(),
         collectives,
         while_loops: number("while"),
         fusions: number("fusion"),
@@ -256,13 +248,8 @@ fn memory_numbers(message: &str) -> Option<(u64, u64)> {
 
 /// `15.75G` in bytes.
 fn size(text: &str) -> Option<u64> {
-    let text = text
-        .trim_end_matches(['.', ',', ';'])
-        .trim_end_matches("iB")
-        .trim_end_matches('B');
-    let split = text
-        .find(|letter: char| letter.is_ascii_alphabetic())
-        .unwrap_or(text.len());
+    let text = text.trim_end_matches(['.', ',', ';']).trim_end_matches("iB").trim_end_matches('B');
+    let split = text.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(text.len());
     let power = match &text[split..] {
         "" => 0,
         "K" => 1,
@@ -287,10 +274,7 @@ mod tests {
             memory_numbers("Ran out. Used 64.00G of 15.75G hbm. Exceeded hbm capacity by 48G."),
             both
         );
-        assert_eq!(
-            memory_numbers("allocation (64.00G) exceeds available HBM (15.75G)"),
-            both
-        );
+        assert_eq!(memory_numbers("allocation (64.00G) exceeds available HBM (15.75G)"), both);
         assert_eq!(memory_numbers("Used up"), None);
         assert_eq!(size("512.0K"), Some(524_288));
     }

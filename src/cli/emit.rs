@@ -17,9 +17,8 @@ pub(super) fn emit(
     let mut settings = load(experiment, overrides)?;
     // Only what XLA compiles for this machine, and "all its devices", ask for the machine.
     let wanted = &settings.train.devices;
-    let client = (stage == Stage::Hlo || *wanted == Devices::All)
-        .then(|| open(&settings))
-        .transpose()?;
+    let client =
+        (stage == Stage::Hlo || *wanted == Devices::All).then(|| open(&settings)).transpose()?;
     let mut devices = match (&client, wanted) {
         (Some(client), _) => wanted.resolve(client.devices().len(), client.platform())?,
         (None, Devices::Count(count)) => (0..*count).collect(),

@@ -58,12 +58,7 @@ impl Spread {
 /// `mean 0.95, std 0.31, from -1 to 1`.
 impl std::fmt::Display for Spread {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Spread {
-            mean,
-            std,
-            min,
-            max,
-        } = self;
+        let Spread { mean, std, min, max } = self;
         write!(f, "mean {mean:.3}, std {std:.3}, from {min} to {max}")
     }
 }
@@ -118,14 +113,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(podracer(&short(folder.path(), &[])).code, 0);
         let run = folder.path().to_str().unwrap();
-        let printed = podracer(&[
-            "eval",
-            run,
-            "--episodes=4",
-            "--sample",
-            "--seed=7",
-            "--json",
-        ]);
+        let printed = podracer(&["eval", run, "--episodes=4", "--sample", "--seed=7", "--json"]);
         assert_eq!(printed.code, 0, "{}", printed.err);
         let result = printed.json();
         for (key, expected) in [
@@ -147,10 +135,6 @@ mod tests {
         assert_eq!(podracer(&["eval", run, "--episodes=0"]).code, 2);
         let nowhere = podracer(&["eval", "nowhere"]);
         assert_eq!(nowhere.code, 2);
-        assert!(
-            nowhere.err.contains("`nowhere` holds no run"),
-            "{}",
-            nowhere.err
-        );
+        assert!(nowhere.err.contains("`nowhere` holds no run"), "{}", nowhere.err);
     }
 }

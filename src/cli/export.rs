@@ -30,10 +30,7 @@ pub(super) fn export(
                 "the parameters are those of an untrained agent, seed {seed}; --run RUN takes those that a run trained"
             ));
             client = open(&settings)?;
-            Parameters::Initial {
-                client: &client,
-                seed,
-            }
+            Parameters::Initial { client: &client, seed }
         }
     };
     let manifest = export::write(folder, &settings.experiment, &programs, parameters)?;

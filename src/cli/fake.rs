@@ -61,10 +61,7 @@ impl Training for Fake {
 
     fn xla_options(&self, platform: &str, _: usize) -> Vec<(String, OptionValue)> {
         match platform {
-            "cpu" => vec![(
-                "xla_cpu_prefer_vector_width".to_owned(),
-                OptionValue::Int(256),
-            )],
+            "cpu" => vec![("xla_cpu_prefer_vector_width".to_owned(), OptionValue::Int(256))],
             _ => Vec::new(),
         }
     }
@@ -79,11 +76,7 @@ impl Training for Fake {
     ) -> Result<Box<dyn Run>> {
         assert!(!devices.is_empty() && !xla.is_empty());
         let calls = from.map(|from| Ok::<u64, anyhow::Error>(from.array("calls")?.item()?));
-        Ok(Box::new(FakeRun {
-            fake: self.clone(),
-            calls: calls.transpose()?.unwrap_or(0),
-            seed,
-        }))
+        Ok(Box::new(FakeRun { fake: self.clone(), calls: calls.transpose()?.unwrap_or(0), seed }))
     }
 
     fn play(
@@ -123,10 +116,7 @@ impl Run for FakeRun {
             env_steps: self.fake.settings.plan().steps_per_update * updates as u64,
             updates: updates as u64,
             per_update: vec![("loss".to_owned(), loss)],
-            recent: Ended {
-                episodes: 100,
-                return_sum: 100.0 * self.calls as f64,
-            },
+            recent: Ended { episodes: 100, return_sum: 100.0 * self.calls as f64 },
             episodes: 3,
             ..CallMetrics::default()
         })
@@ -142,10 +132,7 @@ impl Run for FakeRun {
     }
 
     fn parameters(&self) -> Result<Vec<(String, HostArray)>> {
-        Ok(vec![(
-            "policy.layers[0].weight".to_owned(),
-            HostArray::from_slice([1], &[self.seed])?,
-        )])
+        Ok(vec![("policy.layers[0].weight".to_owned(), HostArray::from_slice([1], &[self.seed])?)])
     }
 
     fn evaluate(&mut self) -> Result<Vec<(String, f64)>> {
@@ -173,26 +160,14 @@ pub(super) fn with(arguments: &[&str], fails: Option<u64>, interrupted: Option<u
     let flag = Rc::new(AtomicBool::new(false));
     let build = |settings: &Settings| {
         let interrupted = interrupted.map(|call| (call, flag.clone()));
-        let training = Fake {
-            settings: settings.clone(),
-            fails,
-            interrupted,
-        };
+        let training = Fake { settings: settings.clone(), fails, interrupted };
         Ok(Box::new(training) as Box<dyn Training>)
     };
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut console = Console {
-        out: &mut out,
-        err: &mut err,
-        terminal: false,
-    };
+    let mut console = Console { out: &mut out, err: &mut err, terminal: false };
     let arguments = ["podracer"].iter().chain(arguments).map(Into::into);
     let code = run(arguments, &mut console, &build, &flag, Instant::now());
-    Printed {
-        code,
-        out: String::from_utf8(out).unwrap(),
-        err: String::from_utf8(err).unwrap(),
-    }
+    Printed { code, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
 }
 
 /// The options that make a short run in `folder`.

@@ -61,22 +61,11 @@ pub fn main(build: Build<'_>) -> ExitCode {
     let started = Instant::now();
     let terminal = io::stderr().is_terminal();
     let (mut out, mut err) = (io::stdout(), io::stderr());
-    let mut console = Console {
-        out: &mut out,
-        err: &mut err,
-        terminal,
-    };
+    let mut console = Console { out: &mut out, err: &mut err, terminal };
     if let Err(error) = signals::listen(&INTERRUPT).and_then(|()| log(terminal)) {
         return report(&error, &mut console).into();
     }
-    run(
-        std::env::args_os(),
-        &mut console,
-        build,
-        &INTERRUPT,
-        started,
-    )
-    .into()
+    run(std::env::args_os(), &mut console, build, &INTERRUPT, started).into()
 }
 
 /// Runs the command `arguments` (the program's name first), which stops early when `interrupt` is set, and returns its exit code.
@@ -91,25 +80,13 @@ pub fn run(
     let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(error) => {
-            let stream: &mut dyn Write = if error.use_stderr() {
-                console.err
-            } else {
-                console.out
-            };
+            let stream: &mut dyn Write = if error.use_stderr() { console.err } else { console.out };
             let _ = write!(stream, "{}", error.render());
             return u8::try_from(error.exit_code()).unwrap_or(USAGE);
         }
     };
     let done = match arguments.command {
-        Command::Train {
-            experiment,
-            seed,
-            steps,
-            actors,
-            learners,
-            run_dir,
-            json,
-        } => {
+        Command::Train { experiment, seed, steps, actors, learners, run_dir, json } => {
             let overrides = Overrides {
                 seed,
                 steps,
@@ -127,41 +104,13 @@ pub fn run(
             };
             train::train(&order, console, build, interrupt)
         }
-        Command::Resume {
-            run,
-            steps,
-            devices,
-            actors,
-            learners,
-            json,
-        } => {
-            let overrides = Overrides {
-                steps,
-                devices,
-                actors,
-                learners,
-                ..Overrides::default()
-            };
-            let order = resume::Order {
-                run: &run,
-                overrides: &overrides,
-                json,
-                started,
-            };
+        Command::Resume { run, steps, devices, actors, learners, json } => {
+            let overrides = Overrides { steps, devices, actors, learners, ..Overrides::default() };
+            let order = resume::Order { run: &run, overrides: &overrides, json, started };
             resume::resume(&order, console, build, interrupt)
         }
-        Command::Eval {
-            run,
-            episodes,
-            seed,
-            sample,
-            json,
-        } => {
-            let play = Play {
-                episodes: episodes.get(),
-                seed,
-                sampled: sample,
-            };
+        Command::Eval { run, episodes, seed, sample, json } => {
+            let play = Play { episodes: episodes.get(), seed, sampled: sample };
             eval::eval(&run, &play, json, console, build, interrupt)
         }
         Command::Emit { experiment, stage } => {
@@ -172,47 +121,21 @@ pub fn run(
             };
             emit::emit(&experiment.experiment, &overrides, stage, console, build)
         }
-        Command::Export {
-            experiment,
-            output,
-            run,
-            batch,
-            seed,
-            set,
-        } => {
-            let overrides = Overrides {
-                seed,
-                set,
-                ..Overrides::default()
-            };
+        Command::Export { experiment, output, run, batch, seed, set } => {
+            let overrides = Overrides { seed, set, ..Overrides::default() };
             let run = run.as_deref();
             export::export(&experiment, &overrides, &output, run, batch, console, build)
         }
-        Command::Check {
-            experiment,
-            target,
-            set,
-            json,
-        } => {
-            let overrides = Overrides {
-                set,
-                ..Overrides::default()
-            };
+        Command::Check { experiment, target, set, json } => {
+            let overrides = Overrides { set, ..Overrides::default() };
             check::check(&experiment, &overrides, &target, json, console, build)
         }
         Command::Opt { file, pass, print } => opt::opt(&file, &pass, print, console),
         Command::Diff { left, right } => opt::diff(&left, &right, console),
-        Command::Tune {
-            experiment,
-            tries,
-            seconds,
-            output,
-            json,
-        } => {
+        Command::Tune { experiment, tries, seconds, output, json } => {
             let devices = experiment.devices.iter();
-            let mut set: Vec<String> = devices
-                .map(|devices| format!("train.devices={}", devices.to_value()))
-                .collect();
+            let mut set: Vec<String> =
+                devices.map(|devices| format!("train.devices={}", devices.to_value())).collect();
             set.extend(experiment.set);
             let order = tune::Order {
                 experiment: &experiment.experiment,
@@ -248,11 +171,7 @@ fn report(error: &anyhow::Error, console: &mut Console<'_>) -> u8 {
         return 0;
     }
     let _ = writeln!(console.err, "error: {error:#}");
-    if error.downcast_ref::<UsageError>().is_some() {
-        USAGE
-    } else {
-        FAILURE
-    }
+    if error.downcast_ref::<UsageError>().is_some() { USAGE } else { FAILURE }
 }
 
 /// Opens the devices that the settings ask for.
@@ -284,9 +203,7 @@ fn decide(
 /// Logs to standard error, as `PODRACER_LOG` or else `RUST_LOG` says; warnings where neither says anything.
 fn log(terminal: bool) -> Result<()> {
     let from = |variable: &str| {
-        let value = std::env::var(variable)
-            .ok()
-            .filter(|value| !value.is_empty())?;
+        let value = std::env::var(variable).ok().filter(|value| !value.is_empty())?;
         let problem = format!(
             "{variable} is `{value}` and must be a level (error, warn, info, debug, trace) or a list of target=level"
         );

@@ -71,10 +71,7 @@ pub(super) fn diff(left: &str, right: &str, console: &mut Console<'_>) -> Result
 fn read(file: &str) -> Result<Func> {
     let mut bytes = Vec::new();
     let (file, done) = match file {
-        "-" => (
-            "standard input",
-            std::io::stdin().read_to_end(&mut bytes).map(drop),
-        ),
+        "-" => ("standard input", std::io::stdin().read_to_end(&mut bytes).map(drop)),
         file => (file, std::fs::read(file).map(|read| bytes = read)),
     };
     let problem = match done.map(|()| String::from_utf8(bytes)) {
@@ -109,12 +106,7 @@ mod tests {
     fn without_passes_the_program_is_printed_anew() {
         let (_folder, file) = square();
         let printed = podracer(&["opt", &file]);
-        assert_eq!(
-            (printed.code, &*printed.out),
-            (0, SQUARE),
-            "{}",
-            printed.err
-        );
+        assert_eq!((printed.code, &*printed.out), (0, SQUARE), "{}", printed.err);
     }
 
     #[test]
@@ -123,11 +115,7 @@ mod tests {
         let passes = ["--pass", "grad", "--pass", "cse", "--pass", "vmap=4"];
         let printed = podracer(&[&["opt", &file][..], &passes].concat());
         assert_eq!(printed.code, 0, "{}", printed.err);
-        assert!(
-            printed
-                .out
-                .starts_with("func square(%0: f32[4]) -> (f32[4]) {")
-        );
+        assert!(printed.out.starts_with("func square(%0: f32[4]) -> (f32[4]) {"));
     }
 
     #[test]
@@ -135,11 +123,7 @@ mod tests {
         let (_folder, file) = square();
         let printed = podracer(&["opt", &file, "--print", "stablehlo"]);
         assert_eq!(printed.code, 0, "{}", printed.err);
-        assert!(
-            printed.out.contains("stablehlo.multiply"),
-            "{}",
-            printed.out
-        );
+        assert!(printed.out.contains("stablehlo.multiply"), "{}", printed.out);
         fs::write(&file, SQUARE.replace("%0\n", "%0 loc(\"a.rs\":1:2)\n")).unwrap();
         let printed = podracer(&["opt", &file, "--print", "located"]);
         assert!(printed.out.contains("multiply %0 %0 loc(\"a.rs\":1:2)"));
@@ -166,11 +150,7 @@ mod tests {
     #[test]
     fn the_help_has_the_passes() {
         let printed = podracer(&["opt", "--help"]);
-        assert!(
-            printed.out.contains("transpose[=PARAMETER,...]"),
-            "{}",
-            printed.out
-        );
+        assert!(printed.out.contains("transpose[=PARAMETER,...]"), "{}", printed.out);
     }
 
     #[test]
@@ -184,10 +164,7 @@ mod tests {
         fs::write(&other, SQUARE.replace("multiply", "add")).unwrap();
         let different = podracer(&["diff", &file, other.to_str().unwrap()]);
         assert_eq!(different.code, 1);
-        assert_eq!(
-            different.out,
-            "equation 0 (multiply): the op: multiply against add\n"
-        );
+        assert_eq!(different.out, "equation 0 (multiply): the op: multiply against add\n");
         assert_eq!(podracer(&["diff", &file, "no such file"]).code, 2);
     }
 }

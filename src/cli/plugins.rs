@@ -21,10 +21,7 @@ pub(super) fn list(console: &mut Console<'_>) -> Result<u8> {
             Err(PluginError::NotInstalled { .. }) => "not installed".to_owned(),
             Err(error) => return Err(error.into()),
         };
-        text += &format!(
-            "{:<7} {:<15} {:<9} {state}\n",
-            spec.name, spec.package, spec.version
-        );
+        text += &format!("{:<7} {:<15} {:<9} {state}\n", spec.name, spec.package, spec.version);
     }
     console.print(&text)?;
     Ok(code)
@@ -34,10 +31,7 @@ pub(super) fn install(name: &str, console: &mut Console<'_>) -> Result<u8> {
     let spec = spec(name).map_err(|error| UsageError::new(error.to_string()))?;
     let missing = matches!(find(name), Err(PluginError::NotInstalled { .. }));
     if missing {
-        console.say(&format!(
-            "installing {} {} with pip",
-            spec.package, spec.version
-        ));
+        console.say(&format!("installing {} {} with pip", spec.package, spec.version));
     }
     let plugin = podracer_plugins::install(name)?;
     console.print(&format!("{name} {}\n", plugin.library.display()))?;

@@ -54,11 +54,7 @@ impl Progress {
         let speed = count(per_second);
         match self {
             Self::Bar(bar) => {
-                let note = if note.is_empty() {
-                    String::new()
-                } else {
-                    format!("  {note}")
-                };
+                let note = if note.is_empty() { String::new() } else { format!("  {note}") };
                 bar.set_message(format!("{speed} steps/s  mean return {mean}{note}"));
                 bar.set_position(steps.min(bar.length().unwrap_or(steps)));
             }

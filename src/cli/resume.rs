@@ -26,12 +26,8 @@ pub(super) fn resume(
     build: Build<'_>,
     interrupt: &AtomicBool,
 ) -> Result<u8> {
-    let Reopened {
-        ready,
-        found,
-        standing,
-        warning,
-    } = Reopened::open(order.run, order.overrides, console, build)?;
+    let Reopened { ready, found, standing, warning } =
+        Reopened::open(order.run, order.overrides, console, build)?;
     if let Some(warning) = warning {
         console.warn(&warning);
     }
@@ -44,13 +40,8 @@ pub(super) fn resume(
         ))
         .into());
     }
-    let (directory, points) = RunDirectory::resume(
-        order.run,
-        &ready.settings,
-        &ready.recorded,
-        &found,
-        &standing.files,
-    )?;
+    let (directory, points) =
+        RunDirectory::resume(order.run, &ready.settings, &ready.recorded, &found, &standing.files)?;
     console.say(&format!(
         "going on after {} updates, from {}",
         counters.updates,
@@ -132,10 +123,7 @@ mod tests {
         let every = ["--set", "train.checkpoint_every=32"];
         let printed = with(&short(run, &every), Some(4), None);
         assert_eq!(printed.code, 1);
-        let way_back = format!(
-            "`podracer resume {}` goes on after 32 updates",
-            run.display()
-        );
+        let way_back = format!("`podracer resume {}` goes on after 32 updates", run.display());
         assert!(
             printed.err.contains("the training failed after 48 updates")
                 && printed.err.contains(&way_back),
@@ -148,10 +136,7 @@ mod tests {
         fs::write(run.join("metrics.jsonl"), torn).unwrap();
         let printed = podracer(&["resume", run.to_str().unwrap(), "--json"]);
         assert_eq!(printed.json()["resumed_from_update"], 32);
-        let updates: Vec<_> = metrics(run)
-            .iter()
-            .map(|line| line["update"].clone())
-            .collect();
+        let updates: Vec<_> = metrics(run).iter().map(|line| line["update"].clone()).collect();
         assert_eq!(updates, (1..=80).map(Value::from).collect::<Vec<_>>());
     }
 
@@ -165,9 +150,7 @@ mod tests {
         let run = folder.path().to_str().unwrap();
         let printed = podracer(&["resume", run, "--json"]);
         assert!(
-            printed
-                .err
-                .contains("3-48` is damaged: `arrays.safetensors` has 4 bytes"),
+            printed.err.contains("3-48` is damaged: `arrays.safetensors` has 4 bytes"),
             "{}",
             printed.err
         );
@@ -178,9 +161,7 @@ mod tests {
         let printed = podracer(&["resume", run]);
         assert_eq!(printed.code, 1);
         assert!(
-            printed
-                .err
-                .contains("is damaged: manifest.json: missing field"),
+            printed.err.contains("is damaged: manifest.json: missing field"),
             "{}",
             printed.err
         );
@@ -201,15 +182,9 @@ mod tests {
             printed.err
         };
         let said = change("clip = 0.2", "clip = 0.3");
-        assert!(
-            said.contains("agent.clip was 0.2 and is 0.3; set them back"),
-            "{said}"
-        );
+        assert!(said.contains("agent.clip was 0.2 and is 0.3; set them back"), "{said}");
         let said = change("experiment = \"cartpole-ppo\"", "experiment = \"other\"");
-        assert!(
-            said.contains("experiment was \"cartpole-ppo\" and is \"other\""),
-            "{said}"
-        );
+        assert!(said.contains("experiment was \"cartpole-ppo\" and is \"other\""), "{said}");
         fs::write(run.join("config.toml"), &config).unwrap();
         let printed = podracer(&["resume", name, "--steps=1", "--devices=2"]);
         assert_eq!(printed.code, 0, "{}", printed.err);
@@ -221,16 +196,8 @@ mod tests {
         fs::remove_dir_all(run.join("checkpoints")).unwrap();
         let printed = podracer(&["resume", name]);
         assert_eq!(printed.code, 2);
-        assert!(
-            printed.err.contains("there is no checkpoint in `"),
-            "{}",
-            printed.err
-        );
-        assert!(
-            printed.err.contains("config.toml` begins it anew"),
-            "{}",
-            printed.err
-        );
+        assert!(printed.err.contains("there is no checkpoint in `"), "{}", printed.err);
+        assert!(printed.err.contains("config.toml` begins it anew"), "{}", printed.err);
         let printed = podracer(&["resume", empty.to_str().unwrap()]);
         assert_eq!(printed.code, 2);
         assert!(printed.err.contains("holds no run"), "{}", printed.err);

@@ -40,17 +40,11 @@ impl Ready {
     ) -> Result<Self> {
         let client = open(&settings)?;
         let platform = client.platform().to_owned();
-        let mut devices = settings
-            .train
-            .devices
-            .resolve(client.devices().len(), &platform)?;
+        let mut devices = settings.train.devices.resolve(client.devices().len(), &platform)?;
         decide(&mut settings, &mut devices, console)?;
         let training = build(&settings)?;
         let xla = settings.xla_options(training.xla_options(&platform, devices.len()));
-        settings.xla = xla
-            .iter()
-            .map(|(name, value)| (name.clone(), value.into()))
-            .collect();
+        settings.xla = xla.iter().map(|(name, value)| (name.clone(), value.into())).collect();
         Ok(Ready {
             recorded: recorded(&client, &devices)?,
             settings,
@@ -70,12 +64,7 @@ impl Ready {
         play: &Play,
         interrupt: &AtomicBool,
     ) -> Result<Vec<Played>> {
-        let Ready {
-            client,
-            devices,
-            training,
-            ..
-        } = self;
+        let Ready { client, devices, training, .. } = self;
         let device = devices.first().copied().unwrap_or(0);
         let _heeding = signals::heed();
         training.play((client, device), checkpoint, play, interrupt)
@@ -107,12 +96,7 @@ impl Reopened {
         let standing = Standing::of(&found)?;
         let ready = Ready::new(settings, console, build)?;
         let warning = standing.check(&found.path, &ready.settings, &ready.recorded)?;
-        Ok(Reopened {
-            ready,
-            found,
-            standing,
-            warning,
-        })
+        Ok(Reopened { ready, found, standing, warning })
     }
 }
 
@@ -233,17 +217,9 @@ impl Session {
     ) -> Result<u8> {
         let plan = self.ready.settings.plan();
         let interrupted = tally.counters.calls < plan.calls;
-        let evaluation = if interrupted {
-            Vec::new()
-        } else {
-            run.evaluate()?
-        };
-        let parameters = run
-            .parameters()
-            .context("cannot read the parameters back")?;
-        let Session {
-            ready, directory, ..
-        } = self;
+        let evaluation = if interrupted { Vec::new() } else { run.evaluate()? };
+        let parameters = run.parameters().context("cannot read the parameters back")?;
+        let Session { ready, directory, .. } = self;
         directory.write_parameters(&parameters)?;
         directory.write_curve(&ready.settings, &tally.points)?;
         let counters = tally.counters;
@@ -288,14 +264,7 @@ impl Session {
     }
 
     fn start(&mut self) -> Result<Box<dyn Run>> {
-        let Ready {
-            settings,
-            client,
-            training,
-            devices,
-            xla,
-            ..
-        } = &self.ready;
+        let Ready { settings, client, training, devices, xla, .. } = &self.ready;
         // What it was read from takes memory that the run may need.
         let from = self.from.take();
         let run = training.start(client, devices, settings.train.seed, xla, from.as_ref());
@@ -303,19 +272,14 @@ impl Session {
     }
 
     fn checkpoint(&mut self, run: &mut dyn Run, counters: Counters) -> Result<()> {
-        let Ready {
-            settings, recorded, ..
-        } = &self.ready;
+        let Ready { settings, recorded, .. } = &self.ready;
         let directory = &mut self.directory;
         let written = run.checkpoint().and_then(|checkpoint| {
             directory.write_checkpoint(checkpoint, settings, recorded, counters)
         });
         written.with_context(|| {
             let updates = counters.updates;
-            format!(
-                "no checkpoint after {updates} updates; {}",
-                directory.way_back()
-            )
+            format!("no checkpoint after {updates} updates; {}", directory.way_back())
         })?;
         signals::leaves(directory.way_back());
         Ok(())

@@ -88,15 +88,10 @@ fn stop(flag: &AtomicBool) {
 
 /// Ends what this process has started, such as pip: a signal that is sent to one process reaches no other.
 fn end_children() {
-    let threads = fs::read_dir("/proc/self/task")
-        .into_iter()
-        .flatten()
-        .flatten();
+    let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     for thread in threads {
         let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
-        let children = children
-            .split_whitespace()
-            .filter_map(|child| child.parse().ok());
+        let children = children.split_whitespace().filter_map(|child| child.parse().ok());
         for child in children.filter_map(Pid::from_raw) {
             // An error says that it is gone.
             let _ = kill_process(child, Signal::TERM);

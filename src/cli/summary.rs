@@ -11,10 +11,9 @@ const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇',
 
 pub(super) fn summary(outcome: &Outcome, points: &[Point]) -> String {
     let mut text = curve(points);
-    let mean = outcome.mean_return.map_or_else(
-        || "none, no episode ended".to_owned(),
-        |mean| format!("{mean:.2}"),
-    );
+    let mean = outcome
+        .mean_return
+        .map_or_else(|| "none, no episode ended".to_owned(), |mean| format!("{mean:.2}"));
     text += &format!(
         "{}, seed {}, on {}: mean return {mean} (the last {})\n",
         outcome.experiment,
@@ -26,9 +25,7 @@ pub(super) fn summary(outcome: &Outcome, points: &[Point]) -> String {
         "{} steps in {:.2} s, {} steps/s; compiled in {:.2} s\n",
         count(outcome.env_steps as f64),
         outcome.run_seconds,
-        outcome
-            .env_steps_per_second
-            .map_or_else(|| "-".to_owned(), count),
+        outcome.env_steps_per_second.map_or_else(|| "-".to_owned(), count),
         outcome.compile_seconds,
     );
     for (name, value) in &outcome.evaluation {
@@ -39,39 +36,25 @@ pub(super) fn summary(outcome: &Outcome, points: &[Point]) -> String {
 
 /// The learning curve as rows of blocks, with its extremes at the left and the steps below. Empty without points.
 fn curve(points: &[Point]) -> String {
-    let finite: Vec<Point> = points
-        .iter()
-        .copied()
-        .filter(|(_, mean)| mean.is_finite())
-        .collect();
+    let finite: Vec<Point> = points.iter().copied().filter(|(_, mean)| mean.is_finite()).collect();
     let Some(&(last, _)) = finite.last() else {
         return String::new();
     };
     let means = || finite.iter().map(|&(_, mean)| mean);
-    let (low, high) = (
-        means().fold(f64::INFINITY, f64::min),
-        means().fold(f64::NEG_INFINITY, f64::max),
-    );
+    let (low, high) =
+        (means().fold(f64::INFINITY, f64::min), means().fold(f64::NEG_INFINITY, f64::max));
     let heights: Vec<usize> = (0..COLUMNS)
         .map(|column| {
             let steps = last as f64 * (column + 1) as f64 / COLUMNS as f64;
             let after = finite.iter().find(|&&(at, _)| at as f64 >= steps);
             let mean = after.map_or(low, |&(_, mean)| mean);
-            let share = if high > low {
-                (mean - low) / (high - low)
-            } else {
-                1.0
-            };
+            let share = if high > low { (mean - low) / (high - low) } else { 1.0 };
             // At least an eighth of a cell, so that the lowest return is seen too.
             1 + (share * (ROWS * 8 - 1) as f64).round() as usize
         })
         .collect();
     let labels = [format!("{high:.1}"), format!("{low:.1}")];
-    let width = labels
-        .iter()
-        .map(|label| label.chars().count())
-        .max()
-        .unwrap_or(0);
+    let width = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
     let mut text = "mean return of the last 100 episodes or more\n".to_owned();
     for row in (0..ROWS).rev() {
         let label = match row {
@@ -79,10 +62,8 @@ fn curve(points: &[Point]) -> String {
             _ if row == ROWS - 1 => labels[0].as_str(),
             _ => "",
         };
-        let cells: String = heights
-            .iter()
-            .map(|height| BLOCKS[height.saturating_sub(row * 8).min(8)])
-            .collect();
+        let cells: String =
+            heights.iter().map(|height| BLOCKS[height.saturating_sub(row * 8).min(8)]).collect();
         text += &format!("{label:>width$} {}\n", cells.trim_end());
     }
     let end = format!("{} steps", count(last as f64));
@@ -99,10 +80,7 @@ mod tests {
         let text = curve(&points);
         let rows: Vec<&str> = text.lines().collect();
         assert_eq!(rows.len(), ROWS + 2);
-        assert!(
-            rows[1].starts_with("60.0") && rows[1].ends_with('█'),
-            "{text}"
-        );
+        assert!(rows[1].starts_with("60.0") && rows[1].ends_with('█'), "{text}");
         assert!(rows[ROWS].starts_with(" 1.0 ▁"), "{text}");
         assert!(rows[ROWS + 1].ends_with("60k steps"), "{text}");
     }

@@ -49,10 +49,7 @@ impl Tally {
         let began = Instant::now();
         let call = run.advance().with_context(|| {
             let updates = self.counters.updates;
-            format!(
-                "the training failed after {updates} updates ({})",
-                directory.way_back()
-            )
+            format!("the training failed after {updates} updates ({})", directory.way_back())
         })?;
         let ended = Instant::now();
         let seconds = (ended - began).as_secs_f64();
@@ -90,10 +87,7 @@ impl Tally {
         let (_, before) = self.began?;
         let env_steps = self.counters.env_steps;
         let (steps, seconds) = if env_steps > first.env_steps {
-            (
-                env_steps - first.env_steps,
-                (ended - first.ended).as_secs_f64(),
-            )
+            (env_steps - first.env_steps, (ended - first.ended).as_secs_f64())
         } else {
             (env_steps - before, self.seconds())
         };

@@ -6,15 +6,8 @@ use podracer_runtime::{Plugin, Topology};
 use crate::settings::{UsageError, suggestion};
 
 /// The generations that the `tpu` plugin knows, with the number of extents of each.
-const GENERATIONS: [(&str, usize); 7] = [
-    ("v2", 2),
-    ("v3", 2),
-    ("v4", 3),
-    ("v5e", 2),
-    ("v5p", 3),
-    ("v6e", 2),
-    ("tpu7x", 3),
-];
+const GENERATIONS: [(&str, usize); 7] =
+    [("v2", 2), ("v3", 2), ("v4", 3), ("v5e", 2), ("v5p", 3), ("v6e", 2), ("tpu7x", 3)];
 
 /// A machine that need not be there.
 #[derive(Debug, PartialEq, Eq)]
@@ -50,28 +43,21 @@ impl Target {
                 names.join(", ")
             )));
         };
-        let counted = extents
-            .split('x')
-            .map(|extent| extent.parse().ok().filter(|&extent: &u32| extent > 0));
+        let counted =
+            extents.split('x').map(|extent| extent.parse().ok().filter(|&extent: &u32| extent > 0));
         let counted: Option<Vec<u32>> = counted.collect();
         if counted.is_none_or(|counted| counted.len() != rank) {
             return Err(wrong(format!(
                 "has the chips `{extents}`, and {generation} takes {rank} extents"
             )));
         }
-        Ok(Self {
-            plugin: "tpu",
-            topology: topology.to_owned(),
-        })
+        Ok(Self { plugin: "tpu", topology: topology.to_owned() })
     }
 
     pub(super) fn open(&self) -> Result<Topology> {
         let plugin = Plugin::load(self.plugin)?;
         Topology::new(plugin, &self.topology, &[]).with_context(|| {
-            format!(
-                "the plugin `{}` has no topology `{}`",
-                self.plugin, self.topology
-            )
+            format!("the plugin `{}` has no topology `{}`", self.plugin, self.topology)
         })
     }
 }
@@ -83,13 +69,7 @@ mod tests {
     #[test]
     fn targets_that_are_none_say_what_one_is() {
         let target = Target::parse("tpu:v3:32x32").unwrap();
-        assert_eq!(
-            target,
-            Target {
-                plugin: "tpu",
-                topology: "v3:32x32".to_owned()
-            }
-        );
+        assert_eq!(target, Target { plugin: "tpu", topology: "v3:32x32".to_owned() });
         for (text, expected) in [
             ("tpu", "names no topology"),
             ("cuda:h100:8", "only TPUs"),

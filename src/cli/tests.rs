@@ -10,12 +10,8 @@ use super::fake::{podracer, short, with};
 use crate::experiments::BUILT_IN;
 
 fn files(folder: &Path) -> BTreeSet<String> {
-    let names = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name());
-    names
-        .map(|name| name.to_string_lossy().into_owned())
-        .collect()
+    let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    names.map(|name| name.to_string_lossy().into_owned()).collect()
 }
 
 #[test]
@@ -44,19 +40,10 @@ fn a_run_leaves_all_of_it_behind() {
         (&result["experiment"], &result["platform"]),
         (&"cartpole-ppo".into(), &"cpu".into())
     );
-    assert_eq!(
-        (&result["devices"], &result["seed"]),
-        (&1.into(), &3.into())
-    );
+    assert_eq!((&result["devices"], &result["seed"]), (&1.into(), &3.into()));
     // 40,000 steps are 78 updates of 512, and so 5 calls of 16.
-    assert_eq!(
-        (&result["env_steps"], &result["updates"]),
-        (&40_960.into(), &80.into())
-    );
-    assert_eq!(
-        (&result["mean_return"], &result["interrupted"]),
-        (&5.0.into(), &false.into())
-    );
+    assert_eq!((&result["env_steps"], &result["updates"]), (&40_960.into(), &80.into()));
+    assert_eq!((&result["mean_return"], &result["interrupted"]), (&5.0.into(), &false.into()));
     assert_eq!(result["evaluation"]["greedy_return"], 1.0);
 
     let mut names = files(folder.path());
@@ -94,19 +81,11 @@ fn a_runs_settings_are_an_experiment() {
     let (first, second) = (folder.path().join("first"), folder.path().join("second"));
     let printed = podracer(&short(&first, &["--set", "agent.clip=0.1", "--json"]));
     let config = first.join("config.toml");
-    let arguments = [
-        "train",
-        config.to_str().unwrap(),
-        "--run-dir",
-        second.to_str().unwrap(),
-        "--json",
-    ];
+    let arguments =
+        ["train", config.to_str().unwrap(), "--run-dir", second.to_str().unwrap(), "--json"];
     let again = podracer(&arguments);
     assert_eq!(again.code, 0, "{}", again.err);
-    assert_eq!(
-        again.json()["params_sha256"],
-        printed.json()["params_sha256"]
-    );
+    assert_eq!(again.json()["params_sha256"], printed.json()["params_sha256"]);
     let [first, second] =
         [first, second].map(|path| fs::read_to_string(path.join("config.toml")).unwrap());
     assert_eq!(first, second);
@@ -122,16 +101,8 @@ fn people_get_progress_and_a_curve() {
         printed.out
     );
     assert!(printed.out.contains("run directory: "), "{}", printed.out);
-    assert!(
-        printed.err.contains("compiled in 0.25 s"),
-        "{}",
-        printed.err
-    );
-    assert!(
-        printed.err.contains("41.0k of 41.0k steps, "),
-        "{}",
-        printed.err
-    );
+    assert!(printed.err.contains("compiled in 0.25 s"), "{}", printed.err);
+    assert!(printed.err.contains("41.0k of 41.0k steps, "), "{}", printed.err);
 }
 
 #[test]
@@ -139,16 +110,9 @@ fn ctrl_c_keeps_what_was_learnt() {
     let folder = tempfile::tempdir().unwrap();
     let printed = with(&short(folder.path(), &["--json"]), None, Some(2));
     assert_eq!(printed.code, 130, "{}", printed.err);
-    assert!(
-        printed.err.contains("stopped after 2 of 5 calls"),
-        "{}",
-        printed.err
-    );
+    assert!(printed.err.contains("stopped after 2 of 5 calls"), "{}", printed.err);
     let result = printed.json();
-    assert_eq!(
-        (&result["calls"], &result["interrupted"]),
-        (&2.into(), &true.into())
-    );
+    assert_eq!((&result["calls"], &result["interrupted"]), (&2.into(), &true.into()));
     assert!(files(folder.path()).contains("parameters.safetensors"));
 }
 
@@ -170,30 +134,12 @@ fn mistakes_have_exit_code_2() {
         (&["train"], "<EXPERIMENT>"),
         (&["train", "cartpole"], "did you mean `cartpole-ppo`"),
         (&["train", "cartpole-ppo", "--stes", "1"], "--steps"),
-        (
-            &["train", "cartpole-ppo", "--steps", "many"],
-            "invalid value 'many'",
-        ),
-        (
-            &["train", "cartpole-ppo", "--seed", "-1"],
-            "invalid value '-1'",
-        ),
-        (
-            &["train", "cartpole-ppo", "--devices", "some"],
-            "a number of devices",
-        ),
-        (
-            &["train", "cartpole-ppo", "--devices", "0"],
-            "train.devices must be at least 1",
-        ),
-        (
-            &["train", "cartpole-ppo", "--devices", "4096"],
-            "4096 devices are asked for and there",
-        ),
-        (
-            &["train", "cartpole-ppo", "--devices", "[4096]"],
-            "device 4096 does not exist",
-        ),
+        (&["train", "cartpole-ppo", "--steps", "many"], "invalid value 'many'"),
+        (&["train", "cartpole-ppo", "--seed", "-1"], "invalid value '-1'"),
+        (&["train", "cartpole-ppo", "--devices", "some"], "a number of devices"),
+        (&["train", "cartpole-ppo", "--devices", "0"], "train.devices must be at least 1"),
+        (&["train", "cartpole-ppo", "--devices", "4096"], "4096 devices are asked for and there"),
+        (&["train", "cartpole-ppo", "--devices", "[4096]"], "device 4096 does not exist"),
         (
             &["train", "cartpole-ppo", "--set", "anakin.environments=0"],
             "must be at least 1 and is 0",
@@ -202,22 +148,13 @@ fn mistakes_have_exit_code_2() {
             &["train", "cartpole-ppo", "--set", "agent.minibatches=7"],
             "does not divide into agent.minibatches",
         ),
-        (
-            &["train", "cartpole-ppo", "--run-dir", run_dir],
-            "holds a run already",
-        ),
-        (
-            &["emit", "cartpole-ppo", "--stage", "binary"],
-            "trace, simplified, stablehlo, hlo",
-        ),
+        (&["train", "cartpole-ppo", "--run-dir", run_dir], "holds a run already"),
+        (&["emit", "cartpole-ppo", "--stage", "binary"], "trace, simplified, stablehlo, hlo"),
         (
             &["emit", "cartpole-ppo", "--stage", "trace", "--devices", "3"],
             "does not divide over 3 devices",
         ),
-        (
-            &["check", "cartpole-ppo", "--target", "tpu"],
-            "such as tpu:v5e:2x4",
-        ),
+        (&["check", "cartpole-ppo", "--target", "tpu"], "such as tpu:v5e:2x4"),
         (&["plugins", "install", "gpu"], "there is no plugin `gpu`"),
         (
             &["envs", "install", "gym"],
@@ -227,11 +164,7 @@ fn mistakes_have_exit_code_2() {
     for (arguments, expected) in cases {
         let printed = podracer(arguments);
         assert_eq!(printed.code, 2, "{arguments:?}: {}", printed.err);
-        assert!(
-            printed.err.contains(expected),
-            "{arguments:?}: {}",
-            printed.err
-        );
+        assert!(printed.err.contains(expected), "{arguments:?}: {}", printed.err);
         assert!(printed.out.is_empty(), "{arguments:?}: {}", printed.out);
     }
 }
@@ -247,20 +180,10 @@ fn emit_prints_the_stage() {
         "{}",
         printed.out
     );
-    let printed = podracer(&[
-        "emit",
-        "cartpole-ppo",
-        "--stage",
-        "hlo",
-        "--set",
-        "xla.xla_no_such_option=1",
-    ]);
+    let printed =
+        podracer(&["emit", "cartpole-ppo", "--stage", "hlo", "--set", "xla.xla_no_such_option=1"]);
     assert_eq!(printed.code, 1);
-    assert!(
-        printed.err.contains("xla_no_such_option"),
-        "{}",
-        printed.err
-    );
+    assert!(printed.err.contains("xla_no_such_option"), "{}", printed.err);
 }
 
 #[test]
@@ -268,11 +191,7 @@ fn check_reports_on_a_machine_that_is_not_there() {
     let printed = podracer(&["check", "cartpole-ppo", "--target", "tpu:v5e:2x4", "--json"]);
     if podracer_plugins::find("tpu").is_err() {
         assert_eq!(printed.code, 1);
-        assert!(
-            printed.err.contains("podracer plugins install tpu"),
-            "{}",
-            printed.err
-        );
+        assert!(printed.err.contains("podracer plugins install tpu"), "{}", printed.err);
         return;
     }
     assert_eq!(printed.code, 0, "{}", printed.err);
@@ -289,10 +208,7 @@ fn check_reports_on_a_machine_that_is_not_there() {
     ] {
         assert_eq!(report[key], expected, "{key}: {report}");
     }
-    assert!(
-        report["peak_bytes"].is_i64() && report["compile_seconds"].is_f64(),
-        "{report}"
-    );
+    assert!(report["peak_bytes"].is_i64() && report["compile_seconds"].is_f64(), "{report}");
 
     let printed = podracer(&[
         "check",
@@ -317,11 +233,7 @@ fn list_names_every_experiment() {
     assert_eq!(printed.code, 0);
     assert_eq!(printed.out.lines().count(), BUILT_IN.len());
     let printed = podracer(&["plugins", "list"]);
-    assert!(
-        printed.out.lines().any(|line| line.starts_with("cpu ")),
-        "{}",
-        printed.out
-    );
+    assert!(printed.out.lines().any(|line| line.starts_with("cpu ")), "{}", printed.out);
 }
 
 #[test]

@@ -78,12 +78,7 @@ pub(super) fn tune(
     let folder = tempfile::tempdir().context("cannot make a folder for the trials")?;
     let mut trials = Vec::new();
     for (number, chosen) in combinations.iter().enumerate() {
-        let tried = trial(
-            order,
-            chosen,
-            &folder.path().join(number.to_string()),
-            interrupt,
-        );
+        let tried = trial(order, chosen, &folder.path().join(number.to_string()), interrupt);
         if interrupt.load(Ordering::Relaxed) {
             console.say("stopped; nothing is written");
             return Ok(INTERRUPTED);
@@ -92,17 +87,8 @@ pub(super) fn tune(
             Ok(speed) => (Some(speed), None, format!("{} steps/s", count(speed))),
             Err(error) => (None, Some(format!("{error:#}")), format!("{error:#}")),
         };
-        console.say(&format!(
-            "{}/{} {}: {said}",
-            number + 1,
-            combinations.len(),
-            chosen.join(" ")
-        ));
-        trials.push(Trial {
-            settings: chosen.clone(),
-            env_steps_per_second: speed,
-            error,
-        });
+        console.say(&format!("{}/{} {}: {said}", number + 1, combinations.len(), chosen.join(" ")));
+        trials.push(Trial { settings: chosen.clone(), env_steps_per_second: speed, error });
     }
     let speed = |trial: &Trial| trial.env_steps_per_second.unwrap_or(f64::NEG_INFINITY);
     trials.sort_by(|a, b| speed(b).total_cmp(&speed(a)));
@@ -125,10 +111,7 @@ pub(super) fn tune(
 
 /// The experiment as a trial has it.
 fn with(order: &Order<'_>, chosen: &[String]) -> Result<Settings> {
-    let overrides = Overrides {
-        set: [order.set, chosen].concat(),
-        ..Overrides::default()
-    };
+    let overrides = Overrides { set: [order.set, chosen].concat(), ..Overrides::default() };
     load(order.experiment, &overrides)
 }
 
@@ -151,10 +134,7 @@ fn usual(settings: &Settings) -> Vec<Axis> {
     let devices = if cores > 1 { vec![1, cores] } else { vec![1] };
     let environments = settings.anakin.environments;
     vec![
-        axis(
-            "anakin.environments",
-            &[environments, 4 * environments, 16 * environments],
-        ),
+        axis("anakin.environments", &[environments, 4 * environments, 16 * environments]),
         axis("train.devices", &devices),
     ]
 }
@@ -167,10 +147,7 @@ fn axis(text: &str) -> Result<Axis> {
         ))
     };
     let (key, values) = text.split_once('=').ok_or_else(problem)?;
-    let values: Vec<String> = values
-        .split(',')
-        .map(|value| value.trim().to_owned())
-        .collect();
+    let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
     if key.is_empty() || values.iter().any(String::is_empty) {
         return Err(problem().into());
     }
@@ -220,10 +197,7 @@ fn trial(
     child.wait()?;
     ended?;
     let printed = fs::read_to_string(out)?;
-    let result = printed
-        .lines()
-        .last()
-        .and_then(|line| serde_json::from_str::<Json>(line).ok());
+    let result = printed.lines().last().and_then(|line| serde_json::from_str::<Json>(line).ok());
     let speed = result.and_then(|result| result.get("env_steps_per_second")?.as_f64());
     speed.with_context(|| {
         let said = fs::read_to_string(err).unwrap_or_default();
@@ -276,11 +250,7 @@ fn table(trials: &[Trial], best: Option<&Trial>, order: &Order<'_>) -> String {
     if let Some(best) = best {
         let sets = order.set.iter().chain(&best.settings);
         let sets: Vec<String> = sets.map(|set| format!(" --set {set}")).collect();
-        text += &format!(
-            "fastest: podracer train {}{}\n",
-            order.experiment,
-            sets.concat()
-        );
+        text += &format!("fastest: podracer train {}{}\n", order.experiment, sets.concat());
         text += "Batches of another size learn differently: compare the learning curves too.\n";
     }
     text

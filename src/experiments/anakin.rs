@@ -77,11 +77,8 @@ impl<E: Environment<Observation = Tensor>, A: Agent<Observation = Tensor>> Train
             device_assignment: Some(devices.to_vec()),
             xla: xla.to_vec(),
         };
-        let options = ProgramOptions {
-            compile,
-            cache: ExecutableCache::user(),
-            ..ProgramOptions::default()
-        };
+        let options =
+            ProgramOptions { compile, cache: ExecutableCache::user(), ..ProgramOptions::default() };
         let anakin = self.anakin.clone().devices(devices.len());
         let anakin = anakin.compile_with(client, &options)?;
         let compile_seconds = start.elapsed().as_secs_f64();
@@ -112,14 +109,7 @@ impl<E: Environment<Observation = Tensor>, A: Agent<Observation = Tensor>> Train
         let mut environments =
             compiled_environments(client, device, environment.clone(), number, 1)?;
         let agent = self.anakin.agent();
-        play(
-            agent,
-            checkpoint,
-            &mut environments,
-            order,
-            (client, device),
-            interrupt,
-        )
+        play(agent, checkpoint, &mut environments, order, (client, device), interrupt)
     }
 }
 
@@ -148,10 +138,7 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Run for AnakinRun<E
     }
 
     fn advance(&mut self) -> Result<CallMetrics> {
-        let state = self
-            .state
-            .take()
-            .context("the run ended with an error before")?;
+        let state = self.state.take().context("the run ended with an error before")?;
         let (state, metrics) = self.anakin.run(state)?;
         self.state = Some(state);
         self.updates += self.anakin.updates_per_call() as u64;

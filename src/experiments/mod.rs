@@ -95,20 +95,12 @@ pub fn build(settings: &Settings) -> Result<Box<dyn Training>> {
             let native = NativeCartPole::new(env.time_limit);
             with_agent(settings, Hosts::native(native, shape))
         }
-        (EnvironmentSettings::Cartpole(env), None) => in_dsl(
-            settings,
-            CartPole {
-                limit: env.time_limit,
-                ..CartPole::default()
-            },
-        ),
-        (EnvironmentSettings::Catch(env), _) => in_dsl(
-            settings,
-            Catch {
-                rows: env.rows,
-                columns: env.columns,
-            },
-        ),
+        (EnvironmentSettings::Cartpole(env), None) => {
+            in_dsl(settings, CartPole { limit: env.time_limit, ..CartPole::default() })
+        }
+        (EnvironmentSettings::Catch(env), _) => {
+            in_dsl(settings, Catch { rows: env.rows, columns: env.columns })
+        }
         (EnvironmentSettings::Gridworld(env), _) => {
             let grid = GridWorld::new(&env.layout.join("\n"))
                 .map_err(|error| UsageError::new(format!("environment.layout: {error}")))?;
@@ -119,12 +111,9 @@ pub fn build(settings: &Settings) -> Result<Box<dyn Training>> {
         (EnvironmentSettings::MemoryChain(env), _) => {
             in_dsl(settings, MemoryChain { length: env.length })
         }
-        (EnvironmentSettings::Pendulum(env), _) => in_dsl(
-            settings,
-            Pendulum {
-                limit: env.time_limit,
-            },
-        ),
+        (EnvironmentSettings::Pendulum(env), _) => {
+            in_dsl(settings, Pendulum { limit: env.time_limit })
+        }
         (EnvironmentSettings::PixelBreakout, _) => {
             let native = PixelBreakout::default();
             with_agent(settings, Hosts::native(native, on_host(settings)?))
@@ -182,11 +171,8 @@ fn with_agent(settings: &Settings, world: impl World) -> Result<Box<dyn Training
     };
     match &settings.agent {
         AgentSettings::Ppo(ppo) => {
-            let rate = rate(
-                ppo.learning_rate,
-                ppo.anneal_learning_rate,
-                ppo.epochs * ppo.minibatches,
-            );
+            let rate =
+                rate(ppo.learning_rate, ppo.anneal_learning_rate, ppo.epochs * ppo.minibatches);
             let agent = Ppo {
                 torso,
                 hidden,

@@ -27,18 +27,14 @@ impl RecentReturns {
         let [episodes, return_sums] = NAMES.map(|name| checkpoint.array(name));
         let (episodes, return_sums) = (episodes?.to_vec()?, return_sums?.to_vec()?);
         let groups = episodes.into_iter().zip(return_sums);
-        let of = |(episodes, return_sum)| Ended {
-            episodes,
-            return_sum,
-        };
+        let of = |(episodes, return_sum)| Ended { episodes, return_sum };
         Ok(RecentReturns(groups.map(of).collect()))
     }
 
     /// Adds them to a checkpoint.
     pub fn save(&self, checkpoint: &mut Checkpoint) -> Result<()> {
-        let (episodes, return_sums): (Vec<u64>, Vec<f64>) = (self.0.iter())
-            .map(|group| (group.episodes, group.return_sum))
-            .unzip();
+        let (episodes, return_sums): (Vec<u64>, Vec<f64>) =
+            (self.0.iter()).map(|group| (group.episodes, group.return_sum)).unzip();
         let arrays = [
             HostArray::from_slice([self.0.len()], &episodes)?,
             HostArray::from_slice([self.0.len()], &return_sums)?,
@@ -49,8 +45,7 @@ impl RecentReturns {
 
     /// Adds those that ended since, and gives what is known of all that are kept.
     pub fn with(&mut self, ended: impl IntoIterator<Item = Ended>) -> Ended {
-        self.0
-            .extend(ended.into_iter().filter(|group| group.episodes > 0));
+        self.0.extend(ended.into_iter().filter(|group| group.episodes > 0));
         let mut kept: u64 = self.0.iter().map(|group| group.episodes).sum();
         while let Some(oldest) = self.0.front()
             && kept - oldest.episodes >= Self::WANTED
@@ -67,20 +62,14 @@ mod tests {
     use super::*;
 
     fn ended(episodes: u64, return_sum: f64) -> Ended {
-        Ended {
-            episodes,
-            return_sum,
-        }
+        Ended { episodes, return_sum }
     }
 
     #[test]
     fn the_latest_updates_count_that_hold_enough_episodes() {
         let mut recent = RecentReturns::default();
         assert_eq!(recent.with([]).mean_return(), None);
-        assert_eq!(
-            recent.with([ended(60, 60.0), ended(0, 0.0)]),
-            ended(60, 60.0)
-        );
+        assert_eq!(recent.with([ended(60, 60.0), ended(0, 0.0)]), ended(60, 60.0));
         // 99 without the first: it stays.
         assert_eq!(recent.with([ended(99, 0.0)]), ended(159, 60.0));
         assert_eq!(recent.with([ended(1, 5.0)]), ended(100, 5.0));
@@ -93,10 +82,7 @@ mod tests {
     fn a_checkpoint_keeps_them() {
         let mut recent = RecentReturns::default();
         let before = recent.with([ended(60, 1.5), ended(70, 2.0)]);
-        let mut checkpoint = Checkpoint {
-            updates: 1,
-            ..Checkpoint::default()
-        };
+        let mut checkpoint = Checkpoint { updates: 1, ..Checkpoint::default() };
         recent.save(&mut checkpoint).unwrap();
         let mut restored = RecentReturns::restored(Some(&checkpoint)).unwrap();
         assert_eq!(restored.with([]), before);

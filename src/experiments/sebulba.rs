@@ -39,11 +39,7 @@ impl Hosts {
         spec: HostSpec,
         make: impl Fn() -> Result<H> + 'static,
     ) -> Self {
-        Hosts {
-            shape: shape.clone(),
-            spec,
-            make: Rc::new(move || Ok(Box::new(make()?))),
-        }
+        Hosts { shape: shape.clone(), spec, make: Rc::new(move || Ok(Box::new(make()?))) }
     }
 
     /// Environments in plain Rust.
@@ -62,9 +58,7 @@ impl Hosts {
         let spec = HostLoop::new(environment.clone(), environments, unroll).spec();
         Hosts::new(shape, spec, move || {
             // A client of its own: what its threads do takes no turn on the devices that act and learn.
-            let host = Client::cpu(ClientOptions {
-                cpu_devices: Some(1),
-            })?;
+            let host = Client::cpu(ClientOptions { cpu_devices: Some(1) })?;
             compiled_environments(&host, 0, environment.clone(), environments, unroll)
         })
     }
@@ -180,10 +174,7 @@ impl<A: Agent<Observation = Tensor>> Training for SebulbaTraining<A> {
             "learn",
             about,
             learn.lowered.clone(),
-            &[
-                ("state", ArgumentKind::State),
-                ("packets", ArgumentKind::Input),
-            ],
+            &[("state", ArgumentKind::State), ("packets", ArgumentKind::Input)],
             &["state", "metrics"],
         );
         let observation = spec.observation.ty().into_spec();
@@ -192,8 +183,7 @@ impl<A: Agent<Observation = Tensor>> Training for SebulbaTraining<A> {
     }
 
     fn xla_options(&self, platform: &str, _: usize) -> Vec<(String, OptionValue)> {
-        self.sebulba
-            .xla_options(platform, self.hosts.spec.environments)
+        self.sebulba.xla_options(platform, self.hosts.spec.environments)
     }
 
     fn start(
@@ -232,14 +222,7 @@ impl<A: Agent<Observation = Tensor>> Training for SebulbaTraining<A> {
     ) -> Result<Vec<Played>> {
         let mut environments = (self.hosts.make)()?;
         let agent = self.sebulba.agent();
-        play(
-            agent,
-            checkpoint,
-            &mut environments,
-            order,
-            device,
-            interrupt,
-        )
+        play(agent, checkpoint, &mut environments, order, device, interrupt)
     }
 }
 
@@ -267,9 +250,8 @@ impl Run for TrainingRun {
         let reports = self.run.run(self.updates)?;
         let seconds = began.elapsed().as_secs_f64().max(f64::MIN_POSITIVE);
         let times = self.run.times();
-        let spent: Vec<ThreadTimes> = (times.iter().zip(&self.times))
-            .map(|(now, before)| now.since(before))
-            .collect();
+        let spent: Vec<ThreadTimes> =
+            (times.iter().zip(&self.times)).map(|(now, before)| now.since(before)).collect();
         self.times = times;
         let before = std::mem::replace(&mut self.restarts, self.run.restarts());
         let mut per_call = shares(&spent);
@@ -294,10 +276,7 @@ impl Run for TrainingRun {
                 episodes: 1,
                 return_sum: f64::from(episode.episode_return),
             })),
-            episodes: reports
-                .iter()
-                .map(|report| report.episodes.len() as u64)
-                .sum(),
+            episodes: reports.iter().map(|report| report.episodes.len() as u64).sum(),
             per_call,
             note,
         })
@@ -360,11 +339,8 @@ fn shares(spent: &[ThreadTimes]) -> Vec<(String, f64)> {
     let mut shares = Vec::new();
     for (index, thread) in spent.iter().enumerate() {
         let total = thread.total().as_secs_f64().max(f64::MIN_POSITIVE);
-        let who = if index + 1 == spent.len() {
-            "learner".to_owned()
-        } else {
-            format!("actor_{index}")
-        };
+        let who =
+            if index + 1 == spent.len() { "learner".to_owned() } else { format!("actor_{index}") };
         for (activity, name) in NAMES {
             let share = thread.of(activity).as_secs_f64() / total;
             if share > 0.0 {
@@ -421,10 +397,7 @@ fn per_update(reports: &[UpdateReport], names: &[String]) -> Vec<(String, Vec<f3
     let lengths = series(&|report| mean(report, &|episode| episode.length as f32));
     all.push(("episode_return".to_owned(), returns));
     all.push(("episode_length".to_owned(), lengths));
-    all.push((
-        "parameter_lag".to_owned(),
-        series(&|report| report.lag as f32),
-    ));
+    all.push(("parameter_lag".to_owned(), series(&|report| report.lag as f32)));
     all.push(("queued".to_owned(), series(&|report| report.queued as f32)));
     all
 }

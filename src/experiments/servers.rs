@@ -25,16 +25,8 @@ pub fn hosts(settings: &Settings, packages: &str, server: &ServerSettings) -> Re
         .start_timeout(seconds(server.start_seconds))
         .step_timeout(seconds(server.step_seconds));
     let one = Servers::start(&options, 1)?;
-    tracing::info!(
-        "environments: {}",
-        one.about().collect::<Vec<_>>().join(", ")
-    );
-    let spec = HostSpec {
-        environments,
-        ..one.spec().clone()
-    };
+    tracing::info!("environments: {}", one.about().collect::<Vec<_>>().join(", "));
+    let spec = HostSpec { environments, ..one.spec().clone() };
     let options = options.servers(server.servers);
-    Ok(Hosts::new(shape, spec, move || {
-        Ok(Servers::start(&options, environments)?)
-    }))
+    Ok(Hosts::new(shape, spec, move || Ok(Servers::start(&options, environments)?)))
 }

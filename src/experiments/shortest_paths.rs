@@ -25,37 +25,22 @@ pub fn shortest_paths<A: Agent<Observation = Tensor>>(
         let values: Vec<i128> = starts.iter().map(|&cell| of(cell) as i128).collect();
         Array::ints(DType::I32, [starts.len()], &values)
     };
-    let (rows, columns) = (
-        places(&|cell| cell / columns),
-        places(&|cell| cell % columns),
-    );
+    let (rows, columns) = (places(&|cell| cell / columns), places(&|cell| cell % columns));
     let spec = eval_shape((key(),), |(key,)| agent.init_nets(key))?;
     let traced = trace((spec,), |(nets,)| {
-        vmap(
-            (constant_of(&rows), constant_of(&columns)),
-            |(row, column)| {
-                let state = State {
-                    row,
-                    column,
-                    time: scalar(0),
-                };
-                let first = (state, agent.init_actor(), scalar(false), scalar(0));
-                let (_, _, arrived, steps) =
-                    fori_loop(0..limit, first, |_, (state, actor, arrived, steps)| {
-                        let (action, actor) = agent.act_greedily(&nets, actor, grid.observe(state));
-                        // The walk itself draws nothing.
-                        let (next, step) = grid.step(state, action, Key::new(0u32));
-                        let steps = steps + (!arrived).astype(I32);
-                        (
-                            tree_select(arrived, &state, &next),
-                            actor,
-                            arrived | step.terminated,
-                            steps,
-                        )
-                    });
-                (arrived, steps)
-            },
-        )
+        vmap((constant_of(&rows), constant_of(&columns)), |(row, column)| {
+            let state = State { row, column, time: scalar(0) };
+            let first = (state, agent.init_actor(), scalar(false), scalar(0));
+            let (_, _, arrived, steps) =
+                fori_loop(0..limit, first, |_, (state, actor, arrived, steps)| {
+                    let (action, actor) = agent.act_greedily(&nets, actor, grid.observe(state));
+                    // The walk itself draws nothing.
+                    let (next, step) = grid.step(state, action, Key::new(0u32));
+                    let steps = steps + (!arrived).astype(I32);
+                    (tree_select(arrived, &state, &next), actor, arrived | step.terminated, steps)
+                });
+            (arrived, steps)
+        })
     })?;
     let placements = vec![Placement::Replicated; 2];
     let program = Program::compile(

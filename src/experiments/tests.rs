@@ -5,10 +5,7 @@ use crate::settings::{Overrides, UsageError, load};
 use crate::training::{Stage, Training};
 
 fn built_with(experiment: &str, sets: &[String]) -> anyhow::Result<Box<dyn Training>> {
-    let overrides = Overrides {
-        set: sets.to_vec(),
-        ..Overrides::default()
-    };
+    let overrides = Overrides { set: sets.to_vec(), ..Overrides::default() };
     build(&load(experiment, &overrides)?)
 }
 
@@ -19,12 +16,7 @@ fn environments_on_the_host_need_sebulba() {
         let environment = format!("environment.name={name}");
         let error = built(std::slice::from_ref(&environment)).err().unwrap();
         assert!(error.downcast_ref::<UsageError>().is_some(), "{error:#}");
-        assert!(
-            error
-                .to_string()
-                .contains("give the experiment a [sebulba]"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("give the experiment a [sebulba]"), "{error}");
         built(&[environment, "sebulba.environments=2".to_owned()]).unwrap();
     }
 }
@@ -45,28 +37,17 @@ fn images_need_a_torso_that_sees_them() {
 /// Every agent in pixels, too: by its torso, and every built-in experiment as it is.
 #[test]
 fn experiments_trace() {
-    let pixels = [
-        "agent.torso=conv",
-        "environment.name=pixel-catch",
-        "sebulba.environments=2",
-    ];
+    let pixels = ["agent.torso=conv", "environment.name=pixel-catch", "sebulba.environments=2"];
     let pixels: Vec<String> = pixels.map(str::to_owned).to_vec();
     let mut of_online = pixels.clone();
     of_online.push("sebulba.lag=0".to_owned());
     // Those of packages that are not installed here say so.
     let built = BUILT_IN.iter().map(|one| built_with(one.name, &[]));
     let built = built.filter(|built| {
-        let missing = built
-            .as_ref()
-            .err()
-            .map(ToString::to_string)
-            .unwrap_or_default();
+        let missing = built.as_ref().err().map(ToString::to_string).unwrap_or_default();
         !missing.contains("run `podracer envs install")
     });
-    let others = [
-        built_with("catch-ppo", &pixels),
-        built_with("catch-online", &of_online),
-    ];
+    let others = [built_with("catch-ppo", &pixels), built_with("catch-online", &of_online)];
     for training in built.chain(others) {
         let text = training.unwrap().emit(Stage::Trace, 1).unwrap();
         assert!(text.contains("func"), "{text}");
@@ -82,11 +63,7 @@ fn packages_that_are_missing_are_named_with_the_command_that_installs_them() {
     let error = message("halfcheetah-ppo", &["environment.python=no-such-python"]);
     let expected = "environment server 0 (`no-such-python`): cannot start the server";
     assert!(error.contains(expected), "{error}");
-    if podracer_plugins::package_set("envpool")
-        .unwrap()
-        .find()
-        .is_err()
-    {
+    if podracer_plugins::package_set("envpool").unwrap().find().is_err() {
         let error = message("cartpole-sebulba-ppo", &["environment.name=envpool"]);
         let expected = "run `podracer envs install envpool`";
         assert!(error.contains(expected), "{error}");

@@ -50,10 +50,7 @@ impl Export {
         let folder = folder.as_ref().to_owned();
         let path = folder.join(MANIFEST);
         let text = fs::read_to_string(&path).with_context(|| {
-            format!(
-                "cannot read `{}`: `podracer export` makes such a folder",
-                path.display()
-            )
+            format!("cannot read `{}`: `podracer export` makes such a folder", path.display())
         })?;
         let manifest: Manifest = serde_json::from_str(&text)
             .with_context(|| format!("`{}` is no manifest of an export", path.display()))?;
@@ -65,11 +62,7 @@ impl Export {
         );
         let parameters = parameters::read(&folder.join(parameters::FILE))?;
         manifest.check_parameters(&parameters)?;
-        Ok(Export {
-            folder,
-            manifest,
-            parameters,
-        })
+        Ok(Export { folder, manifest, parameters })
     }
 
     /// What it holds.
@@ -155,11 +148,7 @@ impl ExportedProgram {
             name: name.to_owned(),
             executable,
             arguments,
-            results: manifest
-                .results
-                .iter()
-                .map(|result| result.name.clone())
-                .collect(),
+            results: manifest.results.iter().map(|result| result.name.clone()).collect(),
             parameters: on_device,
         })
     }
@@ -169,11 +158,7 @@ impl ExportedProgram {
     /// # Errors
     /// [`UsageError`] for an argument that is missing, of another type, or not the program's; what the runtime reports.
     pub fn run(&self, inputs: &BTreeMap<String, HostArray>) -> Result<BTreeMap<String, HostArray>> {
-        let names: BTreeSet<&str> = self
-            .arguments
-            .iter()
-            .map(|(name, _)| name.as_str())
-            .collect();
+        let names: BTreeSet<&str> = self.arguments.iter().map(|(name, _)| name.as_str()).collect();
         if let Some(unknown) = inputs.keys().find(|name| !names.contains(name.as_str())) {
             return Err(self.mistake(format!("takes no `{unknown}`")));
         }

@@ -95,10 +95,8 @@ impl Manifest {
     /// # Errors
     /// [`UsageError`] with the first that is missing or of another type.
     pub fn check_parameters(&self, parameters: &[(String, HostArray)]) -> Result<()> {
-        let parameters: BTreeMap<&str, &HostArray> = parameters
-            .iter()
-            .map(|(name, array)| (name.as_str(), array))
-            .collect();
+        let parameters: BTreeMap<&str, &HostArray> =
+            parameters.iter().map(|(name, array)| (name.as_str(), array)).collect();
         for program in self.programs.values() {
             for argument in &program.arguments {
                 let Some(name) = argument.parameter() else {

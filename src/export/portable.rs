@@ -29,13 +29,7 @@ impl Portable {
         arguments: &'static [(&'static str, ArgumentKind)],
         results: &'static [&'static str],
     ) -> Self {
-        Portable {
-            name,
-            about: about.into(),
-            lowered,
-            arguments,
-            results,
-        }
+        Portable { name, about: about.into(), lowered, arguments, results }
     }
 
     /// The StableHLO module, without locations.
@@ -114,19 +108,16 @@ pub(crate) fn policy<A: Agent>(
             (actor.stacked(n), observation.stacked(n), of)
         }
     };
-    let act = trace(
-        (&nets, &actor, &observation, key()),
-        |(nets, actor, seen, key)| {
-            let one = |(actor, seen, key)| {
-                let (action, actor, _) = agent.act(&nets, actor, seen, key);
-                (action, actor)
-            };
-            match batch {
-                None => one((actor, seen, key)),
-                Some(n) => vmap((actor, seen, key.split_n(n)), one),
-            }
-        },
-    )?;
+    let act = trace((&nets, &actor, &observation, key()), |(nets, actor, seen, key)| {
+        let one = |(actor, seen, key)| {
+            let (action, actor, _) = agent.act(&nets, actor, seen, key);
+            (action, actor)
+        };
+        match batch {
+            None => one((actor, seen, key)),
+            Some(n) => vmap((actor, seen, key.split_n(n)), one),
+        }
+    })?;
     let greedily = trace((&nets, &actor, &observation), |(nets, actor, seen)| {
         let one = |(actor, seen)| agent.act_greedily(&nets, actor, seen);
         match batch {
@@ -136,12 +127,8 @@ pub(crate) fn policy<A: Agent>(
     })?;
     let act = lower_kept(&format!("{name}_act"), &act)?;
     let greedily = lower_kept(&format!("{name}_act_greedily"), &greedily)?;
-    let taken = &[
-        ("parameters", Parameter),
-        ("actor", State),
-        ("observation", Input),
-        ("key", Key),
-    ];
+    let taken =
+        &[("parameters", Parameter), ("actor", State), ("observation", Input), ("key", Key)];
     let given = &["action", "actor"];
     let drawn = format!("an action drawn from the policy, for {of}");
     let best = format!("the action that the policy takes to be best, for {of}");

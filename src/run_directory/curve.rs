@@ -54,10 +54,8 @@ fn draw(
 /// What the returns span, with some air.
 fn range(points: &[(f64, f64)]) -> Range<f64> {
     let means = || points.iter().map(|&(_, mean)| mean);
-    let (low, high) = (
-        means().fold(f64::INFINITY, f64::min),
-        means().fold(f64::NEG_INFINITY, f64::max),
-    );
+    let (low, high) =
+        (means().fold(f64::INFINITY, f64::min), means().fold(f64::NEG_INFINITY, f64::max));
     if low > high {
         return 0.0..1.0;
     }

@@ -55,15 +55,9 @@ impl Events {
         let name = format!("events.out.tfevents.{:010}.podracer", wall_time as u64);
         let path = folder.join(name);
         let file = File::create(&path).with_context(|| cannot_write(&path))?;
-        let mut events = Self {
-            file: BufWriter::new(file),
-            path,
-        };
-        let event = Event {
-            wall_time,
-            file_version: Some("brain.Event:2".to_owned()),
-            ..Event::default()
-        };
+        let mut events = Self { file: BufWriter::new(file), path };
+        let event =
+            Event { wall_time, file_version: Some("brain.Event:2".to_owned()), ..Event::default() };
         events.append(&[event])?;
         Ok(events)
     }
@@ -80,10 +74,7 @@ impl Events {
             cut(&mut file, bytes)?;
             Ok::<_, io::Error>(file)
         };
-        Ok(Self {
-            file: opened().with_context(|| cannot_write(&path))?,
-            path,
-        })
+        Ok(Self { file: opened().with_context(|| cannot_write(&path))?, path })
     }
 
     /// The file's name.
@@ -109,9 +100,7 @@ impl Events {
         for update in 0..call.updates {
             let done = update + 1;
             let at = |values: &Vec<f32>| {
-                usize::try_from(update)
-                    .ok()
-                    .and_then(|at| values.get(at).copied())
+                usize::try_from(update).ok().and_then(|at| values.get(at).copied())
             };
             let scalar = |(tag, values): &(String, Vec<f32>)| {
                 at(values).map(|value| Scalar::new(tag, value))
@@ -123,9 +112,7 @@ impl Events {
                 let per_call = call.per_call.iter();
                 value.extend(per_call.map(|(tag, value)| Scalar::new(tag, *value as f32)));
                 value.extend(
-                    call.recent
-                        .mean_return()
-                        .map(|mean| Scalar::new("mean_return", mean as f32)),
+                    call.recent.mean_return().map(|mean| Scalar::new("mean_return", mean as f32)),
                 );
             }
             events.push(Event {
@@ -156,19 +143,13 @@ impl Events {
 
 impl Scalar {
     fn new(tag: &str, value: f32) -> Self {
-        Self {
-            tag: tag.to_owned(),
-            simple_value: Some(value),
-        }
+        Self { tag: tag.to_owned(), simple_value: Some(value) }
     }
 }
 
 /// TensorFlow's masked CRC-32C: rotated and shifted, so that a checksum of data with checksums inside stays a good one.
 pub(super) fn checksum(bytes: &[u8]) -> [u8; 4] {
-    crc32c::crc32c(bytes)
-        .rotate_right(15)
-        .wrapping_add(0xa282_ead8)
-        .to_le_bytes()
+    crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8).to_le_bytes()
 }
 
 fn now() -> f64 {

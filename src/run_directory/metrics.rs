@@ -24,11 +24,7 @@ impl Metrics {
 
     /// The file, cut off after so many bytes. It is locked: a run is under way in one process at a time.
     pub(super) fn open(path: &Path, bytes: u64) -> Result<Self> {
-        let options = File::options()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path);
+        let options = File::options().write(true).create(true).truncate(false).open(path);
         let file = options.with_context(|| cannot_write(path))?;
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             return Err(UsageError::new(format!(
@@ -37,10 +33,7 @@ impl Metrics {
             ))
             .into());
         }
-        let mut file = Self {
-            file: BufWriter::new(file),
-            path: path.to_owned(),
-        };
+        let mut file = Self { file: BufWriter::new(file), path: path.to_owned() };
         cut(&mut file.file, bytes).with_context(|| cannot_write(path))?;
         Ok(file)
     }
@@ -105,16 +98,10 @@ fn lines(call: &CallMetrics, (updates, steps): (u64, u64), seconds: f64) -> Vec<
         let mut line = Map::new();
         let done = update + 1;
         line.insert("update".to_owned(), (updates + done).into());
-        line.insert(
-            "env_steps".to_owned(),
-            (steps + steps_after(call, done)).into(),
-        );
+        line.insert("env_steps".to_owned(), (steps + steps_after(call, done)).into());
         for (name, values) in &call.per_update {
             let value = usize::try_from(update).ok().and_then(|at| values.get(at));
-            line.insert(
-                name.clone(),
-                value.map_or(Value::Null, |&value| number(value)),
-            );
+            line.insert(name.clone(), value.map_or(Value::Null, |&value| number(value)));
         }
         if done == call.updates {
             line.insert("episodes".to_owned(), call.episodes.into());

@@ -70,10 +70,7 @@ impl Standing {
     /// Where it is not one of a run.
     pub fn of(found: &Found) -> Result<Self> {
         serde_json::from_value(found.checkpoint.about.clone()).with_context(|| {
-            format!(
-                "the checkpoint `{}` is none of a run directory",
-                found.path.display()
-            )
+            format!("the checkpoint `{}` is none of a run directory", found.path.display())
         })
     }
 
@@ -135,14 +132,7 @@ impl Standing {
             ));
         }
         let name = |one: &Recorded| {
-            let Recorded {
-                podracer,
-                platform,
-                platform_version,
-                plugin,
-                device_kind,
-                ..
-            } = one;
+            let Recorded { podracer, platform, platform_version, plugin, device_kind, .. } = one;
             format!("podracer {podracer}, {platform} {platform_version} ({plugin}), {device_kind}")
         };
         let (before, now) = (name(&self.recorded), name(recorded));
@@ -161,10 +151,7 @@ fn flat(table: &Value) -> BTreeMap<String, &Value> {
     for (section, value) in table.as_object().into_iter().flatten() {
         match value {
             Value::Object(keys) => {
-                entries.extend(
-                    keys.iter()
-                        .map(|(key, value)| (format!("{section}.{key}"), value)),
-                );
+                entries.extend(keys.iter().map(|(key, value)| (format!("{section}.{key}"), value)));
             }
             value => {
                 entries.insert(section.clone(), value);

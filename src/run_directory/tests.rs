@@ -34,10 +34,7 @@ fn call() -> CallMetrics {
         env_steps: 20,
         updates: 2,
         per_update: vec![("loss".to_owned(), vec![0.1, f32::NAN])],
-        recent: Ended {
-            episodes: 4,
-            return_sum: 2.0,
-        },
+        recent: Ended { episodes: 4, return_sum: 2.0 },
         episodes: 4,
         ..CallMetrics::default()
     }
@@ -45,10 +42,7 @@ fn call() -> CallMetrics {
 
 fn parameters() -> Vec<(String, HostArray)> {
     vec![
-        (
-            "b.weight".to_owned(),
-            HostArray::from_slice([2, 1], &[1.0f32, 2.0]).unwrap(),
-        ),
+        ("b.weight".to_owned(), HostArray::from_slice([2, 1], &[1.0f32, 2.0]).unwrap()),
         ("a[0]".to_owned(), HostArray::scalar(3i32)),
     ]
 }
@@ -60,10 +54,7 @@ fn what_a_call_reports_is_on_disk_after_it() {
     let mut run = RunDirectory::create(Some(&path), &settings(), &recorded()).unwrap();
     run.record(&call(), (4, 100), 0.5).unwrap();
     let text = fs::read_to_string(path.join("metrics.jsonl")).unwrap();
-    let lines: Vec<Value> = text
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(
         lines,
         [
@@ -90,16 +81,9 @@ fn what_a_call_reports_is_on_disk_after_it() {
     assert_eq!(tags, ["loss", "env_steps_per_second", "mean_return"]);
 
     run.write_result(&json!({"a": 1})).unwrap();
-    run.write_curve(&settings(), &[(10, 0.5), (20, 1.0)])
-        .unwrap();
-    let leftovers = fs::read_dir(&path)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name());
-    assert!(
-        leftovers
-            .into_iter()
-            .all(|name| !name.to_string_lossy().ends_with("unfinished"))
-    );
+    run.write_curve(&settings(), &[(10, 0.5), (20, 1.0)]).unwrap();
+    let leftovers = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(leftovers.into_iter().all(|name| !name.to_string_lossy().ends_with("unfinished")));
 }
 
 fn read_events(mut bytes: &[u8]) -> Vec<Event> {
@@ -124,10 +108,7 @@ fn parameters_are_found_by_their_paths() {
     let bytes = fs::read(folder.path().join("parameters.safetensors")).unwrap();
     let read = SafeTensors::deserialize(&bytes).unwrap();
     let weight = read.tensor("b.weight").unwrap();
-    assert_eq!(
-        (weight.shape(), weight.data()),
-        (&[2, 1][..], parameters()[0].1.bytes())
-    );
+    assert_eq!((weight.shape(), weight.data()), (&[2, 1][..], parameters()[0].1.bytes()));
     assert_eq!(read.tensor("a[0]").unwrap().data(), 3i32.to_le_bytes());
 
     let mut twice = parameters();
@@ -155,17 +136,12 @@ fn the_hash_tells_names_types_and_values_apart_and_not_the_order() {
 fn a_folder_that_cannot_be_a_run_directory_is_a_clear_error() {
     let folder = tempfile::tempdir().unwrap();
     let create = |path: &std::path::Path| {
-        RunDirectory::create(Some(path), &settings(), &recorded())
-            .err()
-            .unwrap()
+        RunDirectory::create(Some(path), &settings(), &recorded()).err().unwrap()
     };
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
     let text = format!("{:#}", create(&file));
-    assert!(
-        text.starts_with("cannot make the run directory `"),
-        "{text}"
-    );
+    assert!(text.starts_with("cannot make the run directory `"), "{text}");
     let text = format!("{:#}", create(&file.join("below")));
     assert!(text.contains("Not a directory"), "{text}");
 
@@ -186,31 +162,20 @@ fn a_full_disk_is_a_clear_error() {
     };
     let path = full("settings");
     symlink("/dev/full", path.join("config.toml.unfinished")).unwrap();
-    let error = RunDirectory::create(Some(&path), &settings(), &recorded())
-        .err()
-        .unwrap();
+    let error = RunDirectory::create(Some(&path), &settings(), &recorded()).err().unwrap();
     let text = format!("{error:#}");
-    assert!(
-        text.contains("config.toml`: No space left on device"),
-        "{text}"
-    );
+    assert!(text.contains("config.toml`: No space left on device"), "{text}");
     assert!(!path.join("config.toml").exists());
 
     let path = full("metrics");
     symlink("/dev/full", path.join("metrics.jsonl")).unwrap();
     let mut run = RunDirectory::create(Some(&path), &settings(), &recorded()).unwrap();
     let text = format!("{:#}", run.record(&call(), (0, 0), 1.0).unwrap_err());
-    assert!(
-        text.contains("metrics.jsonl`: No space left on device"),
-        "{text}"
-    );
+    assert!(text.contains("metrics.jsonl`: No space left on device"), "{text}");
 
     symlink("/dev/full", path.join("parameters.safetensors.unfinished")).unwrap();
     let text = format!("{:#}", run.write_parameters(&parameters()).unwrap_err());
-    assert!(
-        text.contains("parameters.safetensors`: No space left on device"),
-        "{text}"
-    );
+    assert!(text.contains("parameters.safetensors`: No space left on device"), "{text}");
     assert!(!path.join("parameters.safetensors").exists());
 }
 
@@ -225,16 +190,10 @@ fn files_are_replaced_whole() {
 
 #[test]
 fn every_curve_can_be_drawn() {
-    for points in [
-        &[][..],
-        &[(0, 1.0)],
-        &[(1, 0.0), (2, 0.0)],
-        &[(1, f64::NAN), (5, -1e9), (9, 1e9)],
-    ] {
+    for points in
+        [&[][..], &[(0, 1.0)], &[(1, 0.0), (2, 0.0)], &[(1, f64::NAN), (5, -1e9), (9, 1e9)]]
+    {
         let svg = curve::svg("a <run> & more", points).unwrap();
-        assert!(
-            svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"),
-            "{points:?}"
-        );
+        assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"), "{points:?}");
     }
 }

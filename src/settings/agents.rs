@@ -40,9 +40,7 @@ impl Default for Networks {
         let convs = ConvNet::IMPALA.iter();
         Self {
             torso: Self::TORSOS[0].to_owned(),
-            convs: convs
-                .map(|&(channels, side, stride)| vec![channels, side, stride])
-                .collect(),
+            convs: convs.map(|&(channels, side, stride)| vec![channels, side, stride]).collect(),
             sections: ResidualNet::IMPALA.to_vec(),
             features: 256,
             hidden: vec![64, 64],
@@ -63,14 +61,10 @@ impl Networks {
             _ => None,
         };
         match self.torso.as_str() {
-            "conv" => Torso::Conv {
-                convs: self.convs.iter().filter_map(layer).collect(),
-                features,
-            },
-            "residual" => Torso::Residual {
-                sections: self.sections.clone(),
-                features,
-            },
+            "conv" => {
+                Torso::Conv { convs: self.convs.iter().filter_map(layer).collect(), features }
+            }
+            "residual" => Torso::Residual { sections: self.sections.clone(), features },
             _ => Torso::None,
         }
     }

@@ -47,11 +47,7 @@ impl Devices {
             toml::Value::String(text) if text == "all" => Some(Self::All),
             toml::Value::Array(indices) => indices
                 .iter()
-                .map(|index| {
-                    index
-                        .as_integer()
-                        .and_then(|index| usize::try_from(index).ok())
-                })
+                .map(|index| index.as_integer().and_then(|index| usize::try_from(index).ok()))
                 .collect::<Option<_>>()
                 .map(Self::List),
             _ => None,
@@ -102,15 +98,11 @@ impl Devices {
             Self::List(indices) => indices.clone(),
         };
         if indices.is_empty() {
-            return Err(UsageError::new(format!(
-                "a run needs at least one device: {there_are}"
-            )));
+            return Err(UsageError::new(format!("a run needs at least one device: {there_are}")));
         }
         for (position, index) in indices.iter().enumerate() {
             if *index >= available {
-                return Err(UsageError::new(format!(
-                    "device {index} does not exist: {there_are}"
-                )));
+                return Err(UsageError::new(format!("device {index} does not exist: {there_are}")));
             }
             if indices[..position].contains(index) {
                 return Err(UsageError::new(format!("device {index} is named twice")));
@@ -171,9 +163,6 @@ mod tests {
             error(Devices::Count(0), 1),
             "a run needs at least one device: there is 1 cpu device, number 0"
         );
-        assert_eq!(
-            error(Devices::List(vec![0, 0]), 2),
-            "device 0 is named twice"
-        );
+        assert_eq!(error(Devices::List(vec![0, 0]), 2), "device 0 is named twice");
     }
 }

@@ -32,10 +32,7 @@ impl Settings {
     fn divisible_learners(&mut self) -> Option<String> {
         let sebulba = self.sebulba.as_ref()?;
         let (learners, environments) = (sebulba.learners.len(), sebulba.environments);
-        let most = (1..=learners)
-            .rev()
-            .find(|&n| self.divide_over(n).is_ok())
-            .unwrap_or(learners);
+        let most = (1..=learners).rev().find(|&n| self.divide_over(n).is_ok()).unwrap_or(learners);
         self.sebulba.as_mut()?.learners.truncate(most);
         (most < learners).then(|| {
             format!(
@@ -99,10 +96,7 @@ mod tests {
     use crate::settings::{Overrides, Settings, load};
 
     fn set(experiment: &str, set: &str) -> Settings {
-        let overrides = Overrides {
-            set: vec![set.to_owned()],
-            ..Overrides::default()
-        };
+        let overrides = Overrides { set: vec![set.to_owned()], ..Overrides::default() };
         load(experiment, &overrides).unwrap()
     }
 
@@ -153,18 +147,12 @@ mod tests {
         let settings = load("cartpole-ppo", &Overrides::default()).unwrap();
         settings.check_division(2).unwrap();
         let text = settings.check_division(3).unwrap_err().to_string();
-        assert!(
-            text.contains("= 4 does not divide over 3 devices"),
-            "{text}"
-        );
+        assert!(text.contains("= 4 does not divide over 3 devices"), "{text}");
         let settings = set("cartpole-ppo", "agent.minibatches=1000");
         let text = settings.check_division(1).unwrap_err().to_string();
         assert!(text.contains("512 steps per device"), "{text}");
         let settings = set("memory-ppo", "agent.minibatches=128");
         let text = settings.check_division(1).unwrap_err().to_string();
-        assert!(
-            text.contains("64 environments per device do not divide"),
-            "{text}"
-        );
+        assert!(text.contains("64 environments per device do not divide"), "{text}");
     }
 }

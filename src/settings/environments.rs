@@ -94,10 +94,7 @@ impl EnvironmentSettings {
         Some(match name {
             "atari" => Self::Atari(Atari::default()),
             "cartpole" => Self::Cartpole(CartPole { time_limit: 500 }),
-            "catch" => Self::Catch(Catch {
-                rows: 10,
-                columns: 5,
-            }),
+            "catch" => Self::Catch(Catch { rows: 10, columns: 5 }),
             "envpool" => Self::Envpool(EnvPool::default()),
             "gymnasium" => Self::Gymnasium(Gymnasium::default()),
             "gridworld" => Self::Gridworld(GridWorld {
@@ -186,7 +183,5 @@ fn picture(map: &podracer_envs::GridMap) -> Vec<String> {
         _ => '.',
     };
     let row = |row: usize| (row * map.columns()..(row + 1) * map.columns()).map(cell);
-    (0..map.rows())
-        .map(|number| row(number).collect())
-        .collect()
+    (0..map.rows()).map(|number| row(number).collect()).collect()
 }

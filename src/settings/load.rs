@@ -39,12 +39,7 @@ pub struct Overrides {
 pub fn load(experiment: &str, overrides: &Overrides) -> Result<Settings> {
     let mut table = complete(experiment, 0)?;
     let mut problems = Problems::default();
-    merge(
-        &mut table,
-        &parse_sets(&overrides.set)?,
-        "--set",
-        &mut problems,
-    );
+    merge(&mut table, &parse_sets(&overrides.set)?, "--set", &mut problems);
     problems.into_result()?;
     let mut settings: Settings = Value::Table(table)
         .try_into()
@@ -58,10 +53,7 @@ pub fn load(experiment: &str, overrides: &Overrides) -> Result<Settings> {
     if let Some(devices) = &overrides.devices {
         settings.train.devices = devices.clone();
     }
-    for (flag, named) in [
-        ("actors", &overrides.actors),
-        ("learners", &overrides.learners),
-    ] {
+    for (flag, named) in [("actors", &overrides.actors), ("learners", &overrides.learners)] {
         let Some(named) = named else { continue };
         let Some(sebulba) = &mut settings.sebulba else {
             return Err(UsageError::new(format!(
@@ -82,9 +74,7 @@ pub fn load(experiment: &str, overrides: &Overrides) -> Result<Settings> {
 fn complete(experiment: &str, depth: usize) -> Result<Table> {
     let built_in = BUILT_IN.iter().find(|one| one.name == experiment);
     let path = Path::new(experiment);
-    let is_path = path
-        .extension()
-        .is_some_and(|extension| extension == "toml")
+    let is_path = path.extension().is_some_and(|extension| extension == "toml")
         || path.components().count() > 1
         || path.is_file();
     let (text, source) = match built_in {
@@ -117,10 +107,8 @@ fn complete(experiment: &str, depth: usize) -> Result<Table> {
     };
     // A file is its own experiment, whatever it is based on.
     let name = path.file_stem().unwrap_or(path.as_os_str());
-    let name = built_in.map_or_else(
-        || name.to_string_lossy().into_owned(),
-        |one| one.name.to_owned(),
-    );
+    let name =
+        built_in.map_or_else(|| name.to_string_lossy().into_owned(), |one| one.name.to_owned());
     table.insert("experiment".to_owned(), Value::String(name));
     table.remove("description");
 
@@ -134,9 +122,7 @@ fn complete(experiment: &str, depth: usize) -> Result<Table> {
     if let Some(Value::String(name)) = table.get("experiment")
         && (name.is_empty() || name.contains(['/', '\0']) || name.starts_with('.'))
     {
-        problems.add(format!(
-            "{source}: `experiment` names folders and cannot be `{name}`"
-        ));
+        problems.add(format!("{source}: `experiment` names folders and cannot be `{name}`"));
     }
     problems.into_result()?;
     Ok(table)
@@ -164,10 +150,7 @@ fn general() -> Result<Table> {
         checkpoints_kept: 2,
     };
     table.insert("train".to_owned(), Value::try_from(train)?);
-    table.insert(
-        "anakin".to_owned(),
-        Value::try_from(AnakinSettings::default())?,
-    );
+    table.insert("anakin".to_owned(), Value::try_from(AnakinSettings::default())?);
     table.insert("xla".to_owned(), Value::Table(Table::new()));
     Ok(table)
 }
@@ -201,9 +184,7 @@ pub(crate) fn parse_sets(sets: &[String]) -> Result<Table, UsageError> {
             .ok()
             .and_then(|mut table| table.remove("value"))
             .unwrap_or_else(|| Value::String(value.to_owned()));
-        let section = table
-            .entry(section)
-            .or_insert_with(|| Value::Table(Table::new()));
+        let section = table.entry(section).or_insert_with(|| Value::Table(Table::new()));
         if let Value::Table(section) = section {
             section.insert(key.to_owned(), value);
         }

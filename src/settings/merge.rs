@@ -18,17 +18,13 @@ pub(super) fn merge(base: &mut Table, changes: &Table, source: &str, problems: &
             ("experiment" | "description", Value::String(_)) => {
                 base.insert(key.clone(), value.clone());
             }
-            ("experiment" | "description", _) => problems.add(format!(
-                "{source}: `{key}` must be a string and is {}",
-                describe(value)
-            )),
+            ("experiment" | "description", _) => problems
+                .add(format!("{source}: `{key}` must be a string and is {}", describe(value))),
             (section, Value::Table(changes)) if SECTIONS.contains(&section) => {
                 merge_section(base, section, changes, source, problems);
             }
-            (section, _) if SECTIONS.contains(&section) => problems.add(format!(
-                "{source}: `{key}` must be a table and is {}",
-                describe(value)
-            )),
+            (section, _) if SECTIONS.contains(&section) => problems
+                .add(format!("{source}: `{key}` must be a table and is {}", describe(value))),
             _ => problems.add(format!(
                 "{source}: `{key}` is not a setting{}; the tables are {}",
                 suggestion(key, SECTIONS.into_iter().chain(TOP)),
@@ -58,16 +54,12 @@ fn merge_section(
         base.insert(section.to_owned(), defaults);
     }
     let Some(Value::Table(base)) = base.get_mut(section) else {
-        problems.add(format!(
-            "{source}: [{section}] and [sebulba] exclude each other"
-        ));
+        problems.add(format!("{source}: [{section}] and [sebulba] exclude each other"));
         return;
     };
     // A preset decides what nothing else is said of.
     if let ("environment", Some(Value::String(preset))) = (section, changes.get("preset"))
-        && base
-            .get("preset")
-            .is_some_and(|had| had.as_str() != Some(preset))
+        && base.get("preset").is_some_and(|had| had.as_str() != Some(preset))
         && let Some(processing) = AtariProcessing::preset(preset)
         && let Ok(Value::Table(processing)) = Value::try_from(processing)
     {
@@ -95,10 +87,9 @@ fn merge_section(
             Ok(value) => {
                 base.insert(key.clone(), value);
             }
-            Err(expected) => problems.add(format!(
-                "{source}: `{name}` {expected} and is {}",
-                describe(value)
-            )),
+            Err(expected) => {
+                problems.add(format!("{source}: `{name}` {expected} and is {}", describe(value)))
+            }
         }
     }
 }
@@ -144,10 +135,7 @@ fn choose(
     let one_of = format!("one of: {}", chooser.names.join(", "));
     let name = format!("{section}.{}", chooser.key);
     let Some(chosen) = chosen else {
-        problems.add(format!(
-            "{source}: [{section}] must have a `{}`, {one_of}",
-            chooser.key
-        ));
+        problems.add(format!("{source}: [{section}] must have a `{}`, {one_of}", chooser.key));
         return false;
     };
     match chosen.as_str().and_then(chooser.defaults) {
@@ -156,10 +144,8 @@ fn choose(
             true
         }
         None => {
-            let near = suggestion(
-                chosen.as_str().unwrap_or_default(),
-                chooser.names.iter().copied(),
-            );
+            let near =
+                suggestion(chosen.as_str().unwrap_or_default(), chooser.names.iter().copied());
             problems.add(format!(
                 "{source}: `{name}` is {} and must be {one_of}{near}",
                 describe(chosen)

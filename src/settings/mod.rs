@@ -87,11 +87,7 @@ pub struct AnakinSettings {
 
 impl Default for AnakinSettings {
     fn default() -> Self {
-        AnakinSettings {
-            environments: 64,
-            unroll: 32,
-            updates_per_call: 16,
-        }
+        AnakinSettings { environments: 64, unroll: 32, updates_per_call: 16 }
     }
 }
 
@@ -125,27 +121,15 @@ impl Settings {
         let steps_per_update = (environments as u64).saturating_mul(unroll as u64).max(1);
         let updates = (self.train.steps / steps_per_update).max(1);
         let calls = updates.div_ceil(updates_per_call.max(1) as u64);
-        Plan {
-            steps_per_update,
-            updates,
-            calls,
-        }
+        Plan { steps_per_update, updates, calls }
     }
 
     /// Environments in all, steps of each per update, updates per call.
     #[must_use]
     pub fn shape(&self) -> (usize, usize, usize) {
         match &self.sebulba {
-            Some(sebulba) => (
-                sebulba.all_environments(),
-                sebulba.unroll,
-                sebulba.updates_per_call,
-            ),
-            None => (
-                self.anakin.environments,
-                self.anakin.unroll,
-                self.anakin.updates_per_call,
-            ),
+            Some(sebulba) => (sebulba.all_environments(), sebulba.unroll, sebulba.updates_per_call),
+            None => (self.anakin.environments, self.anakin.unroll, self.anakin.updates_per_call),
         }
     }
 
@@ -153,11 +137,7 @@ impl Settings {
     #[must_use]
     pub fn xla_options(&self, rule: Vec<(String, OptionValue)>) -> Vec<(String, OptionValue)> {
         let mut options: BTreeMap<String, OptionValue> = rule.into_iter().collect();
-        options.extend(
-            self.xla
-                .iter()
-                .map(|(name, value)| (name.clone(), value.into())),
-        );
+        options.extend(self.xla.iter().map(|(name, value)| (name.clone(), value.into())));
         options.into_iter().collect()
     }
 
@@ -183,9 +163,7 @@ impl Settings {
         if self.train.steps == 0 {
             problems.add("train.steps must be at least 1 and is 0");
         }
-        let platforms = podracer_plugins::PLUGINS
-            .each_ref()
-            .map(|plugin| plugin.name);
+        let platforms = podracer_plugins::PLUGINS.each_ref().map(|plugin| plugin.name);
         problems.one_of("train.platform", &self.train.platform, &platforms);
         problems.at_least_one("train.checkpoints_kept", self.train.checkpoints_kept);
         match &self.train.devices {
@@ -195,11 +173,7 @@ impl Settings {
             }
             _ => {}
         }
-        let AnakinSettings {
-            environments,
-            unroll,
-            updates_per_call,
-        } = self.anakin;
+        let AnakinSettings { environments, unroll, updates_per_call } = self.anakin;
         problems.at_least_one("anakin.environments", environments);
         problems.at_least_one("anakin.unroll", unroll);
         problems.at_least_one("anakin.updates_per_call", updates_per_call);
@@ -210,14 +184,9 @@ impl Settings {
             }
         }
         let (environments, unroll, updates_per_call) = self.shape();
-        let in_a_call = environments
-            .checked_mul(unroll)
-            .and_then(|steps| steps.checked_mul(updates_per_call));
-        let section = if self.sebulba.is_some() {
-            "sebulba"
-        } else {
-            "anakin"
-        };
+        let in_a_call =
+            environments.checked_mul(unroll).and_then(|steps| steps.checked_mul(updates_per_call));
+        let section = if self.sebulba.is_some() { "sebulba" } else { "anakin" };
         if in_a_call.is_none_or(|steps| steps > u32::MAX as usize * 1024) {
             problems.add(format!(
                 "{section}.environments, unroll and updates_per_call multiply to more steps than one call can take"

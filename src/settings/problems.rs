@@ -45,9 +45,7 @@ impl Problems {
 
     pub(super) fn not_negative(&mut self, name: &str, value: f64) {
         if !(value.is_finite() && value >= 0.0) {
-            self.add(format!(
-                "{name} must be a number of at least 0 and is {value}"
-            ));
+            self.add(format!("{name} must be a number of at least 0 and is {value}"));
         }
     }
 
@@ -59,10 +57,7 @@ impl Problems {
 
     pub(super) fn one_of(&mut self, name: &str, value: &str, names: &[&str]) {
         if !names.contains(&value) {
-            self.add(format!(
-                "{name} is `{value}` and must be one of: {}",
-                names.join(", ")
-            ));
+            self.add(format!("{name} is `{value}` and must be one of: {}", names.join(", ")));
         }
     }
 
@@ -71,11 +66,9 @@ impl Problems {
         match self.0.as_slice() {
             [] => Ok(()),
             [one] => Err(UsageError::new(one)),
-            many => Err(UsageError::new(format!(
-                "{} mistakes:\n  {}",
-                many.len(),
-                many.join("\n  ")
-            ))),
+            many => {
+                Err(UsageError::new(format!("{} mistakes:\n  {}", many.len(), many.join("\n  "))))
+            }
         }
     }
 }
@@ -94,13 +87,6 @@ pub(crate) fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>)
 
 /// `, did you mean ...?`, or nothing.
 pub(crate) fn suggestion<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> String {
-    let near: Vec<String> = nearest(wrong, names)
-        .iter()
-        .map(|name| format!("`{name}`"))
-        .collect();
-    if near.is_empty() {
-        String::new()
-    } else {
-        format!("; did you mean {}?", near.join(" or "))
-    }
+    let near: Vec<String> = nearest(wrong, names).iter().map(|name| format!("`{name}`")).collect();
+    if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) }
 }

@@ -63,9 +63,7 @@ impl SebulbaSettings {
     /// Environments in all; on one actor device where the devices are not decided yet.
     #[must_use]
     pub fn all_environments(&self) -> usize {
-        (self.actors.len().max(1))
-            .saturating_mul(self.threads)
-            .saturating_mul(self.environments)
+        (self.actors.len().max(1)).saturating_mul(self.threads).saturating_mul(self.environments)
     }
 
     /// How many devices a client must have for those that are named; 0 where none is.
@@ -149,10 +147,7 @@ impl SebulbaSettings {
         for (role, named) in [("actors", &self.actors), ("learners", &self.learners)] {
             let twice = |position: usize| named[..position].contains(&named[position]);
             if let Some(position) = (0..named.len()).find(|&position| twice(position)) {
-                problems.add(format!(
-                    "sebulba.{role} names device {} twice",
-                    named[position]
-                ));
+                problems.add(format!("sebulba.{role} names device {} twice", named[position]));
             }
         }
     }
@@ -188,23 +183,14 @@ mod tests {
         assert_eq!(decided(&[], &[0], &[0, 1]).actors, [1]);
         // In the order in which they are named.
         let settings = decided(&[3, 0], &[2, 1], &[0]);
-        assert_eq!(
-            (&settings.actors[..], &settings.learners[..]),
-            (&[3, 0][..], &[2, 1][..])
-        );
+        assert_eq!((&settings.actors[..], &settings.learners[..]), (&[3, 0][..], &[2, 1][..]));
         let settings = decided(&[5], &[6, 7], &[0]);
-        assert_eq!(
-            (settings.devices_named(), &settings.learners[..]),
-            (8, &[6, 7][..])
-        );
+        assert_eq!((settings.devices_named(), &settings.learners[..]), (8, &[6, 7][..]));
     }
 
     #[test]
     fn devices_that_a_machine_does_not_have_are_an_error() {
-        let settings = SebulbaSettings {
-            learners: vec![3, 8],
-            ..SebulbaSettings::default()
-        };
+        let settings = SebulbaSettings { learners: vec![3, 8], ..SebulbaSettings::default() };
         let error = settings.check_named(8, "tpu:v5e:2x4").unwrap_err();
         assert_eq!(
             error.to_string(),
@@ -219,23 +205,14 @@ mod tests {
     fn one_device_does_both_with_a_warning() {
         let mut settings = SebulbaSettings::default();
         let warning = settings.decide(&[0]).unwrap();
-        assert_eq!(
-            (&settings.actors[..], &settings.learners[..]),
-            (&[0][..], &[0][..])
-        );
+        assert_eq!((&settings.actors[..], &settings.learners[..]), (&[0][..], &[0][..]));
         assert!(warning.unwrap().contains("device 0 both acts and learns"));
-        let mut named = SebulbaSettings {
-            actors: vec![0],
-            learners: vec![0, 1],
-            ..SebulbaSettings::default()
-        };
+        let mut named =
+            SebulbaSettings { actors: vec![0], learners: vec![0, 1], ..SebulbaSettings::default() };
         let warning = named.decide(&[0, 1]).unwrap().unwrap();
         assert!(warning.contains("device 0 both acts and learns"));
         settings.learners = Vec::new();
         let error = settings.decide(&[0]).unwrap_err().to_string();
-        assert!(
-            error.contains("no device is left for the learners"),
-            "{error}"
-        );
+        assert!(error.contains("no device is left for the learners"), "{error}");
     }
 }

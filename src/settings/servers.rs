@@ -51,11 +51,7 @@ impl Gymnasium {
 
     pub(super) fn check(&self, problems: &mut Problems) {
         let one_of = [
-            (
-                "vectorization",
-                &self.vectorization,
-                &Self::VECTORIZATIONS[..],
-            ),
+            ("vectorization", &self.vectorization, &Self::VECTORIZATIONS[..]),
             ("autoreset", &self.autoreset, &Self::AUTORESETS),
             ("packages", &self.packages, &Self::PACKAGES),
         ];
@@ -207,11 +203,7 @@ impl AtariProcessing {
 impl Atari {
     pub(super) fn check(&self, problems: &mut Problems) {
         let processing = &self.processing;
-        problems.one_of(
-            "environment.preset",
-            &self.preset,
-            &AtariProcessing::PRESETS,
-        );
+        problems.one_of("environment.preset", &self.preset, &AtariProcessing::PRESETS);
         for (name, value) in [
             ("height", processing.height),
             ("width", processing.width),

@@ -9,13 +9,7 @@ use crate::settings::{
 
 fn set(experiment: &str, sets: &[&str]) -> anyhow::Result<Settings> {
     let set = sets.iter().map(|&one| one.to_owned()).collect();
-    load(
-        experiment,
-        &Overrides {
-            set,
-            ..Overrides::default()
-        },
-    )
+    load(experiment, &Overrides { set, ..Overrides::default() })
 }
 
 /// The message of a usage error, wherever in the chain it is.
@@ -44,30 +38,16 @@ fn every_built_in_experiment_is_complete_and_divides() {
 #[test]
 fn cartpole_is_as_published() {
     let settings = load("cartpole-ppo", &Overrides::default()).unwrap();
-    let plan = Plan {
-        steps_per_update: 512,
-        updates: 976,
-        calls: 61,
-    };
+    let plan = Plan { steps_per_update: 512, updates: 976, calls: 61 };
     assert_eq!(settings.plan(), plan);
-    let AgentSettings::Ppo(ppo) = &settings.agent else {
-        panic!("{:?}", settings.agent)
-    };
-    assert_eq!(
-        (ppo.learning_rate, ppo.epochs, ppo.minibatches),
-        (2.5e-4, 4, 4)
-    );
+    let AgentSettings::Ppo(ppo) = &settings.agent else { panic!("{:?}", settings.agent) };
+    assert_eq!((ppo.learning_rate, ppo.epochs, ppo.minibatches), (2.5e-4, 4, 4));
     assert_eq!(ppo.networks.hidden, [64, 64]);
 }
 
 #[test]
 fn settings_survive_their_own_text() {
-    let sets = [
-        "agent.hidden=[8]",
-        "xla.xla_a=true",
-        "xla.xla_b=b=c",
-        "train.devices=[0,2]",
-    ];
+    let sets = ["agent.hidden=[8]", "xla.xla_a=true", "xla.xla_b=b=c", "train.devices=[0,2]"];
     let settings = set("gridworld-ppo", &sets).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config.toml");
@@ -81,21 +61,12 @@ fn a_file_changes_its_base() {
     let folder = tempfile::tempdir().unwrap();
     let middle = folder.path().join("middle.toml");
     let mine = folder.path().join("mine.toml");
-    fs::write(
-        &middle,
-        "base = 'cartpole-ppo'\n[agent]\nclip = 0.1\nlearning_rate = 1\n",
-    )
-    .unwrap();
+    fs::write(&middle, "base = 'cartpole-ppo'\n[agent]\nclip = 0.1\nlearning_rate = 1\n").unwrap();
     fs::write(&mine, "base = 'middle.toml'\n[anakin]\nenvironments = 8\n").unwrap();
     let settings = set(mine.to_str().unwrap(), &["agent.epochs=2"]).unwrap();
-    let AgentSettings::Ppo(ppo) = &settings.agent else {
-        panic!("{:?}", settings.agent)
-    };
+    let AgentSettings::Ppo(ppo) = &settings.agent else { panic!("{:?}", settings.agent) };
     assert_eq!((ppo.clip, ppo.learning_rate, ppo.epochs), (0.1, 1.0, 2));
-    assert_eq!(
-        (settings.anakin.environments, settings.anakin.unroll),
-        (8, 128)
-    );
+    assert_eq!((settings.anakin.environments, settings.anakin.unroll), (8, 128));
     assert_eq!(settings.experiment, "mine");
 
     fs::write(&middle, "base = 'middle.toml'").unwrap();
@@ -105,20 +76,12 @@ fn a_file_changes_its_base() {
 #[test]
 fn another_agent_comes_with_its_own_defaults() {
     let settings = set("catch-ppo", &["agent.kind=online", "agent.discount=0.5"]).unwrap();
-    let AgentSettings::Online(online) = &settings.agent else {
-        panic!("{:?}", settings.agent)
-    };
+    let AgentSettings::Online(online) = &settings.agent else { panic!("{:?}", settings.agent) };
     assert_eq!(online.discount, 0.5);
     let text = mistake(set("catch-ppo", &["agent.kind=online", "agent.clip=0.5"]));
-    assert!(
-        text.contains("`agent.clip` is not a setting; [agent] takes adam_epsilon"),
-        "{text}"
-    );
+    assert!(text.contains("`agent.clip` is not a setting; [agent] takes adam_epsilon"), "{text}");
     let settings = set("catch-ppo", &["environment.name=cartpole"]).unwrap();
-    assert!(matches!(
-        settings.environment,
-        EnvironmentSettings::Cartpole(_)
-    ));
+    assert!(matches!(settings.environment, EnvironmentSettings::Cartpole(_)));
 }
 
 #[test]
@@ -131,10 +94,7 @@ fn flags_win() {
         ..Overrides::default()
     };
     let train = load("catch-ppo", &overrides).unwrap().train;
-    assert_eq!(
-        (train.seed, train.steps, train.devices),
-        (7, 9, Devices::All)
-    );
+    assert_eq!((train.seed, train.steps, train.devices), (7, 9, Devices::All));
 }
 
 #[test]
@@ -145,57 +105,27 @@ fn mistakes_say_what_is_allowed() {
             "agent.learning_rate=fast",
             "`agent.learning_rate` must be a number and is the string \"fast\"",
         ),
-        (
-            "agent.learning_rate=-1",
-            "agent.learning_rate must be a number above 0 and is -1",
-        ),
-        (
-            "agent.learning_rate=nan",
-            "must be a number above 0 and is NaN",
-        ),
-        (
-            "agent.hidden=64",
-            "`agent.hidden` must be a list and is `64`",
-        ),
-        (
-            "agent.hidden=[1.5]",
-            "each of its elements must be an integer",
-        ),
+        ("agent.learning_rate=-1", "agent.learning_rate must be a number above 0 and is -1"),
+        ("agent.learning_rate=nan", "must be a number above 0 and is NaN"),
+        ("agent.hidden=64", "`agent.hidden` must be a list and is `64`"),
+        ("agent.hidden=[1.5]", "each of its elements must be an integer"),
         ("agent.hidden=[0]", "at least 1 unit"),
-        (
-            "agent.anneal_learning_rate=1",
-            "must be true or false and is `1`",
-        ),
-        (
-            "agent.discount=1.1",
-            "agent.discount must be between 0 and 1 and is 1.1",
-        ),
-        (
-            "agent.kind=pppo",
-            "must be one of: ppo, online, impala; did you mean `ppo`?",
-        ),
-        (
-            "anakin.environments=0",
-            "anakin.environments must be at least 1 and is 0",
-        ),
+        ("agent.anneal_learning_rate=1", "must be true or false and is `1`"),
+        ("agent.discount=1.1", "agent.discount must be between 0 and 1 and is 1.1"),
+        ("agent.kind=pppo", "must be one of: ppo, online, impala; did you mean `ppo`?"),
+        ("anakin.environments=0", "anakin.environments must be at least 1 and is 0"),
         (
             "anakin.environments=-4",
             "`anakin.environments` must be an integer of at least 0 and is `-4`",
         ),
-        (
-            "anakin.unroll=9223372036854775807",
-            "more steps than one call can take",
-        ),
+        ("anakin.unroll=9223372036854775807", "more steps than one call can take"),
         ("train.steps=0", "train.steps must be at least 1"),
         ("train.platform=gpu", "must be one of: cpu, cuda13, tpu"),
         ("train.devices=0", "train.devices must be at least 1"),
         ("train.devices=two", "a number of devices"),
         ("environment.rows=1", "environment.rows must be at least 2"),
         ("environment.row=1", "[environment] takes "),
-        (
-            "optimizer.name=sgd",
-            "`optimizer` is not a setting; the tables are [train]",
-        ),
+        ("optimizer.name=sgd", "`optimizer` is not a setting; the tables are [train]"),
         ("xla.vector_width=1", "names begin with `xla_`"),
         ("agent", "--set takes `table.key=value`"),
         ("clip=1", "--set takes `table.key=value`"),
@@ -205,68 +135,35 @@ fn mistakes_say_what_is_allowed() {
         assert!(text.contains(expected), "--set {one}: {text}");
     }
     let cases: &[(&str, &str)] = &[
-        (
-            "agent.optimizer=sgd",
-            "agent.optimizer is `sgd` and must be one of: rmsprop, adam",
-        ),
-        (
-            "agent.advantage=gae",
-            "agent.advantage is `gae` and must be one of: impala, rlax",
-        ),
+        ("agent.optimizer=sgd", "agent.optimizer is `sgd` and must be one of: rmsprop, adam"),
+        ("agent.advantage=gae", "agent.advantage is `gae` and must be one of: impala, rlax"),
         (
             "agent.reward_clipping=one",
             "agent.reward_clipping is `one` and must be one of: none, abs_one",
         ),
-        (
-            "agent.epsilon=0",
-            "agent.epsilon must be a number above 0 and is 0",
-        ),
-        (
-            "agent.rmsprop_decay=2",
-            "agent.rmsprop_decay must be between 0 and 1 and is 2",
-        ),
-        (
-            "agent.clip_rho=0",
-            "agent.clip_rho must be a number above 0",
-        ),
+        ("agent.epsilon=0", "agent.epsilon must be a number above 0 and is 0"),
+        ("agent.rmsprop_decay=2", "agent.rmsprop_decay must be between 0 and 1 and is 2"),
+        ("agent.clip_rho=0", "agent.clip_rho must be a number above 0"),
         ("agent.clip_c=-1", "agent.clip_c must be a number above 0"),
-        (
-            "agent.clip_pg_rho=inf",
-            "agent.clip_pg_rho must be a number above 0",
-        ),
-        (
-            "agent.lstm=-1",
-            "`agent.lstm` must be an integer of at least 0",
-        ),
-        (
-            "agent.torso=cnn",
-            "agent.torso is `cnn` and must be one of: none, conv, residual",
-        ),
+        ("agent.clip_pg_rho=inf", "agent.clip_pg_rho must be a number above 0"),
+        ("agent.lstm=-1", "`agent.lstm` must be an integer of at least 0"),
+        ("agent.torso=cnn", "agent.torso is `cnn` and must be one of: none, conv, residual"),
         (
             "agent.convs=[[16, 8]]",
             "agent.convs must have the channels, the side of the window and the stride",
         ),
         ("agent.convs=[16]", "each of its elements must be a list"),
         ("agent.convs=[]", "agent.convs must have"),
-        (
-            "agent.sections=[0]",
-            "agent.sections must name sections of at least 1 channel",
-        ),
+        ("agent.sections=[0]", "agent.sections must name sections of at least 1 channel"),
         ("agent.features=0", "agent.features must be at least 1"),
-        (
-            "environment.name=memory-chian",
-            "did you mean `memory-chain`",
-        ),
+        ("environment.name=memory-chian", "did you mean `memory-chain`"),
     ];
     for (one, expected) in cases {
         let text = mistake(set("catch-impala", &[one]));
         assert!(text.contains(expected), "--set {one}: {text}");
     }
     let text = mistake(set("memory-impala", &["environment.length=0"]));
-    assert!(
-        text.contains("environment.length must be at least 1"),
-        "{text}"
-    );
+    assert!(text.contains("environment.length must be at least 1"), "{text}");
     let text = mistake(set("catch-ppo", &["agent.clip=0", "agent.epochs=0"]));
     assert!(text.starts_with("2 mistakes:"), "{text}");
 }
@@ -288,10 +185,7 @@ fn experiments_that_are_none() {
         ("train = 1", "`train` must be a table"),
         ("base = 1", "`base` must name an experiment"),
         ("base = 'cartpole'", "did you mean `cartpole-ppo`"),
-        (
-            "[agent]\nkind = 'ppo'",
-            "neither a `base` nor [environment]",
-        ),
+        ("[agent]\nkind = 'ppo'", "neither a `base` nor [environment]"),
         (
             "[agent]\nclip = 1\n[environment]\nname = 'catch'",
             "must have a `kind`, one of: ppo, online, impala",
@@ -313,10 +207,7 @@ fn a_layout_is_a_map() {
         ("['G']", "no free cell"),
         ("['.#G']", "no path leads from here"),
     ] {
-        let text = mistake(set(
-            "gridworld-ppo",
-            &[&format!("environment.layout={layout}")],
-        ));
+        let text = mistake(set("gridworld-ppo", &[&format!("environment.layout={layout}")]));
         assert!(text.contains(expected), "{layout}: {text}");
     }
 }
@@ -325,15 +216,8 @@ fn a_layout_is_a_map() {
 fn xla_settings_win_over_the_rule() {
     use podracer_runtime::OptionValue::{Bool, Int};
     let settings = set("catch-ppo", &["xla.xla_width=128", "xla.xla_new=true"]).unwrap();
-    let rule = vec![
-        ("xla_width".to_owned(), Int(512)),
-        ("xla_old".to_owned(), Bool(false)),
-    ];
-    let expected = [
-        ("xla_new", Bool(true)),
-        ("xla_old", Bool(false)),
-        ("xla_width", Int(128)),
-    ];
+    let rule = vec![("xla_width".to_owned(), Int(512)), ("xla_old".to_owned(), Bool(false))];
+    let expected = [("xla_new", Bool(true)), ("xla_old", Bool(false)), ("xla_width", Int(128))];
     let expected = expected.map(|(name, value)| (name.to_owned(), value));
     assert_eq!(settings.xla_options(rule), expected);
 }
@@ -353,28 +237,16 @@ fn sebulba_takes_the_place_of_anakin() {
     assert_eq!(set(path.to_str().unwrap(), &[]).unwrap(), settings);
 
     let both = mistake(set("cartpole-sebulba-ppo", &["anakin.unroll=3"]));
-    assert!(
-        both.contains("[anakin] and [sebulba] exclude each other"),
-        "{both}"
-    );
+    assert!(both.contains("[anakin] and [sebulba] exclude each other"), "{both}");
     let schedule = mistake(set("cartpole-sebulba-ppo", &["sebulba.schedule=none"]));
-    assert!(
-        schedule.contains("one of: deterministic, free-running"),
-        "{schedule}"
-    );
+    assert!(schedule.contains("one of: deterministic, free-running"), "{schedule}");
 
     // Any experiment becomes one.
     let catch = set("catch-ppo", &["sebulba.environments=16"]).unwrap();
     assert_eq!(catch.shape(), (32, 32, 16));
-    let overrides = Overrides {
-        learners: Some(vec![1]),
-        ..Overrides::default()
-    };
+    let overrides = Overrides { learners: Some(vec![1]), ..Overrides::default() };
     let flag = mistake(load("catch-ppo", &overrides));
-    assert!(
-        flag.contains("--learners is for experiments with [sebulba]"),
-        "{flag}"
-    );
+    assert!(flag.contains("--learners is for experiments with [sebulba]"), "{flag}");
 }
 
 #[test]
@@ -388,10 +260,7 @@ fn a_preset_decides_what_nothing_else_is_said_of() {
     assert_eq!(seed.game, "pong");
     assert!(!seed.processing.clip_rewards && seed.processing.full_actions);
     let changed = atari(&["environment.preset=seed", "environment.stack=2"]);
-    assert_eq!(
-        (changed.processing.stack, changed.processing.full_actions),
-        (2, true)
-    );
+    assert_eq!((changed.processing.stack, changed.processing.full_actions), (2, true));
     // A run's own settings name the preset, and all that it was changed to.
     let stated = ["environment.preset=ppo", "environment.clip_rewards=false"];
     assert!(!atari(&stated).processing.clip_rewards);
@@ -423,26 +292,14 @@ fn servers_have_settings_of_their_own() {
             &["environment.vectorization=threads"][..],
             "environment.vectorization is `threads` and must be one of: sync, async, native",
         ),
-        (
-            &["environment.kwargs=3"],
-            "`environment.kwargs` must be a table and is `3`",
-        ),
+        (&["environment.kwargs=3"], "`environment.kwargs` must be a table and is `3`"),
         (
             &["environment.servers=9"],
             "environment.servers is 9 and must be at most sebulba.environments = 8",
         ),
-        (
-            &["environment.servers=0"],
-            "environment.servers must be at least 1",
-        ),
-        (
-            &["environment.step_seconds=60"],
-            "sebulba.patience is 120 and must be more than 140",
-        ),
-        (
-            &["environment.preset=seed"],
-            "`environment.preset` is not a setting",
-        ),
+        (&["environment.servers=0"], "environment.servers must be at least 1"),
+        (&["environment.step_seconds=60"], "sebulba.patience is 120 and must be more than 140"),
+        (&["environment.preset=seed"], "`environment.preset` is not a setting"),
     ] {
         let message = mistake(gymnasium(sets));
         assert!(message.contains(expected), "{message}");
@@ -459,9 +316,6 @@ fn devices_of_actors_and_learners_are_named_once() {
     for role in ["actors", "learners"] {
         let twice = format!("sebulba.{role}=[2,1,2]");
         let said = mistake(set("cartpole-sebulba-ppo", &[&twice]));
-        assert!(
-            said.contains(&format!("sebulba.{role} names device 2 twice")),
-            "{said}"
-        );
+        assert!(said.contains(&format!("sebulba.{role} names device 2 twice")), "{said}");
     }
 }

@@ -98,11 +98,7 @@ pub(crate) type LearnerFor<A> = Learner<<A as Agent>::Nets, <A as Agent>::Opt>;
 pub(crate) fn first_learner<A: Agent>(agent: &A, nets_key: Key, learner_key: Key) -> LearnerFor<A> {
     let nets = agent.init_nets(nets_key);
     let opt = agent.init_opt(&nets);
-    Learner {
-        nets,
-        opt,
-        key: learner_key,
-    }
+    Learner { nets, opt, key: learner_key }
 }
 
 /// The keys of a run: of its networks, its learner, its environments.
@@ -195,10 +191,7 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> AgentLoop<E, A> {
             }
         });
         let experience = self.agent.init_experience(self.environments);
-        Placed {
-            replicated: learner,
-            sharded: Actors { lanes, experience },
-        }
+        Placed { replicated: learner, sharded: Actors { lanes, experience } }
     }
 
     /// One cycle: act for `unroll` steps, learn from them. Gives the metrics, averaged over the cycle's updates, and the
@@ -208,24 +201,15 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> AgentLoop<E, A> {
         &self,
         state: LoopState<E, A>,
     ) -> (LoopState<E, A>, Placed<A::Metrics, Episodes>) {
-        let Placed {
-            replicated: learner,
-            sharded: Actors { lanes, experience },
-        } = state;
+        let Placed { replicated: learner, sharded: Actors { lanes, experience } } = state;
         let (learner, experience, metrics, (lanes, episodes)) =
             cycle(&self.agent, learner, experience, |nets| {
                 let actor = lanes.actor.clone();
                 let (lanes, trajectory, episodes) = self.rollout(nets, lanes);
                 (actor, trajectory, (lanes, episodes))
             });
-        let state = Placed {
-            replicated: learner,
-            sharded: Actors { lanes, experience },
-        };
-        let metrics = Placed {
-            replicated: metrics,
-            sharded: episodes,
-        };
+        let state = Placed { replicated: learner, sharded: Actors { lanes, experience } };
+        let metrics = Placed { replicated: metrics, sharded: episodes };
         (state, metrics)
     }
 
@@ -238,10 +222,7 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> AgentLoop<E, A> {
             let rest = words.slice_axis(0, 1..words.dim(0));
             (words.index(0), rest.reshape([self.unroll, KEYS, 2]))
         });
-        let lanes = Lane {
-            key: vmap(next, Key::from_words),
-            ..lanes
-        };
+        let lanes = Lane { key: vmap(next, Key::from_words), ..lanes };
         let none = Episodes::none(self.environments);
         let ((lanes, ended), steps) = scan((lanes, none), keys.axis(1), |(lanes, ended), keys| {
             vmap((lanes, ended, keys), |(lane, ended, keys)| {
@@ -251,9 +232,8 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> AgentLoop<E, A> {
                 ((lane, ended), step)
             })
         });
-        let last_observation = vmap(lanes.environment.clone(), |environment| {
-            self.environment.observe(environment)
-        });
+        let last_observation =
+            vmap(lanes.environment.clone(), |environment| self.environment.observe(environment));
         let trajectory = Trajectory {
             observation: steps.observation,
             action: steps.action,
@@ -274,17 +254,12 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> AgentLoop<E, A> {
         let [act_key, step_key, reset_key] = [0, 1, 2].map(|i| Key::from_words(keys.index(i)));
         let observation = self.environment.observe(lane.environment.clone());
         let (action, actor, output) =
-            self.agent
-                .act(nets, lane.actor, observation.clone(), act_key);
+            self.agent.act(nets, lane.actor, observation.clone(), act_key);
         let (environment, timestep) =
-            self.environment
-                .step_with_keys(lane.environment, action, step_key, reset_key);
+            self.environment.step_with_keys(lane.environment, action, step_key, reset_key);
         let actor = tree_select(timestep.done(), &self.agent.init_actor(), &actor);
-        let next_observation = if self.environment.truncates() {
-            vec![timestep.observation]
-        } else {
-            Vec::new()
-        };
+        let next_observation =
+            if self.environment.truncates() { vec![timestep.observation] } else { Vec::new() };
         let step = Step {
             observation,
             action,
@@ -294,14 +269,7 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> AgentLoop<E, A> {
             next_observation,
             output,
         };
-        (
-            Lane {
-                actor,
-                environment,
-                key: lane.key,
-            },
-            step,
-        )
+        (Lane { actor, environment, key: lane.key }, step)
     }
 }
 

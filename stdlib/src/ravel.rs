@@ -8,18 +8,12 @@ pub(crate) fn ravel<P: Tree>(tree: &P) -> Vec<Tensor> {
     let mut vectors: Vec<Vec<Tensor>> = Vec::new();
     for leaf in tree.leaves() {
         let leaf = leaf.flatten();
-        match vectors
-            .iter_mut()
-            .find(|one| one[0].dtype() == leaf.dtype())
-        {
+        match vectors.iter_mut().find(|one| one[0].dtype() == leaf.dtype()) {
             Some(vector) => vector.push(leaf),
             None => vectors.push(vec![leaf]),
         }
     }
-    vectors
-        .iter()
-        .map(|leaves| concatenate(leaves, 0))
-        .collect()
+    vectors.iter().map(|leaves| concatenate(leaves, 0)).collect()
 }
 
 /// The tree whose [`ravel`] form `vectors` is.

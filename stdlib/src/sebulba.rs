@@ -98,9 +98,7 @@ impl<A: Agent<Observation = Tensor>> ActorLearner<A> {
         let environments = threads * self.environments.environments;
         Placed {
             replicated: first_learner(&self.agent, nets_key, learner_key),
-            sharded: self
-                .agent
-                .init_experience(environments / self.learners / self.splits),
+            sharded: self.agent.init_experience(environments / self.learners / self.splits),
         }
     }
 
@@ -112,10 +110,7 @@ impl<A: Agent<Observation = Tensor>> ActorLearner<A> {
         let indices = arange(environments) + first;
         let lanes = vmap((indices, whole(lanes_key)), |(index, key)| {
             let [_, key] = lane_keys(key, index);
-            ActorLanes {
-                actor: self.agent.init_actor(),
-                keys: key.words(),
-            }
+            ActorLanes { actor: self.agent.init_actor(), keys: key.words() }
         });
         // Only the types of what acting gives are needed: no network is left in the program.
         let nets = self.agent.init_nets(nets_key);
@@ -140,12 +135,7 @@ impl<A: Agent<Observation = Tensor>> ActorLearner<A> {
         let steps = tree_map(&steps, |leaf| {
             zeros(leaf.dtype(), [&[self.unroll], &leaf.shape()[..]].concat())
         });
-        ActorState {
-            actor: lanes.actor.clone(),
-            start: lanes,
-            steps,
-            time: scalar(0),
-        }
+        ActorState { actor: lanes.actor.clone(), start: lanes, steps, time: scalar(0) }
     }
 
     /// One inference: takes up the outcome of the last step, and acts on what it shows. After the last step of a
@@ -162,17 +152,12 @@ impl<A: Agent<Observation = Tensor>> ActorLearner<A> {
         let over = state.time.ge(self.unroll);
         let time = select(over, 0, state.time);
         let actor = self.reset(arrival.terminated | arrival.truncated, state.actor);
-        let next_keys = vmap(Keys::from_words(state.start.keys), |key| {
-            next_key(&key).words()
-        });
+        let next_keys = vmap(Keys::from_words(state.start.keys), |key| next_key(&key).words());
         let start = ActorLanes {
             actor: tree_select(time.eq(0), &actor, &state.start.actor),
             keys: select(over, next_keys, state.start.keys),
         };
-        let lanes = ActorLanes {
-            actor,
-            keys: start.keys,
-        };
+        let lanes = ActorLanes { actor, keys: start.keys };
         let (action, actor, output) = self.act_once(nets, lanes, arrival.observation, time);
         let steps = Steps {
             observation: put(steps.observation, arrival.observation, time),
@@ -181,22 +166,13 @@ impl<A: Agent<Observation = Tensor>> ActorLearner<A> {
             ..steps
         };
         let time = time + 1;
-        let state = ActorState {
-            actor,
-            start,
-            steps,
-            time,
-        };
+        let state = ActorState { actor, start, steps, time };
         (action, state)
     }
 
     /// What of an actor's state, after a trajectory's last step, the next one depends on.
     pub fn carried(&self, state: &ActorFor<A>) -> Carried<A::Actor> {
-        Carried {
-            actor: state.actor.clone(),
-            keys: state.start.keys,
-            time: state.time,
-        }
+        Carried { actor: state.actor.clone(), keys: state.start.keys, time: state.time }
     }
 
     /// The trajectory, after its last step's outcome has arrived: a share of its environments for each learner.
@@ -241,10 +217,7 @@ impl<A: Agent<Observation = Tensor>> ActorLearner<A> {
             let mean = |metric: Tensor| metric.mean_axis([0, 1]);
             (state, tree_map(&metrics, mean))
         };
-        let state = Placed {
-            replicated: learner,
-            sharded: experience,
-        };
+        let state = Placed { replicated: learner, sharded: experience };
         (state, metrics)
     }
 
@@ -311,9 +284,7 @@ impl<A: Agent<Observation = Tensor>> ActorLearner<A> {
 
     /// The agent's state in each environment, at the beginning of an episode where the last one is done.
     fn reset(&self, done: Tensor, actor: A::Actor) -> A::Actor {
-        vmap((done, actor), |(done, actor)| {
-            tree_select(done, &self.agent.init_actor(), &actor)
-        })
+        vmap((done, actor), |(done, actor)| tree_select(done, &self.agent.init_actor(), &actor))
     }
 }
 
@@ -398,11 +369,7 @@ pub struct HostLanes<S: Tree> {
 impl<E: Environment<Observation = Tensor>> HostLoop<E> {
     /// So many environments, which draw keys for trajectories of `unroll` steps, as Anakin does.
     pub fn new(environment: E, environments: usize, unroll: usize) -> Self {
-        HostLoop {
-            environment: environment.auto_reset(),
-            environments,
-            unroll,
-        }
+        HostLoop { environment: environment.auto_reset(), environments, unroll }
     }
 
     /// What the batch takes and gives.
@@ -426,11 +393,7 @@ impl<E: Environment<Observation = Tensor>> HostLoop<E> {
             (self.environment.initial_state(environment_key), key.words())
         });
         let observation = vmap(environment.clone(), |state| self.environment.observe(state));
-        let lanes = HostLanes {
-            environment,
-            keys,
-            time: scalar(0),
-        };
+        let lanes = HostLanes { environment, keys, time: scalar(0) };
         (lanes, observation)
     }
 
@@ -441,18 +404,13 @@ impl<E: Environment<Observation = Tensor>> HostLoop<E> {
         lanes: HostLanes<E::State>,
         action: Tensor,
     ) -> (HostLanes<E::State>, Arrival) {
-        let HostLanes {
-            environment,
-            keys,
-            time,
-        } = lanes;
+        let HostLanes { environment, keys, time } = lanes;
         let last = time.eq(self.unroll as i32 - 1);
         let lanes = (environment, Keys::from_words(keys), action);
         let (environment, keys, arrival) = vmap(lanes, |(state, key, action)| {
             let [step_key, reset_key] = [1, 2].map(|which| step_key(&key, time, which));
-            let (state, timestep) = self
-                .environment
-                .step_with_keys(state, action, step_key, reset_key);
+            let (state, timestep) =
+                self.environment.step_with_keys(state, action, step_key, reset_key);
             let shown = self.environment.truncates().then_some(timestep.observation);
             let arrival = Arrival {
                 observation: self.environment.observe(state.clone()),
@@ -464,11 +422,7 @@ impl<E: Environment<Observation = Tensor>> HostLoop<E> {
             let keys = select(last, next_key(&key).words(), key.words());
             (state, keys, arrival)
         });
-        let lanes = HostLanes {
-            environment,
-            keys,
-            time: select(last, 0, time + 1),
-        };
+        let lanes = HostLanes { environment, keys, time: select(last, 0, time + 1) };
         (lanes, arrival)
     }
 }

@@ -29,9 +29,7 @@ fn actors_and_learners_are_compiled_for_a_machine_that_is_not_there() {
     assert_eq!(report["modules"], 3);
     let programs = report["programs"].as_array().expect("programs");
     for (program, (name, replicas)) in
-        programs
-            .iter()
-            .zip([("act", 1), ("finish", 1), ("learn", 4)])
+        programs.iter().zip([("act", 1), ("finish", 1), ("learn", 4)])
     {
         assert_eq!(program["program"], name);
         assert_eq!(program["replicas"], replicas);
@@ -44,16 +42,11 @@ fn actors_and_learners_are_compiled_for_a_machine_that_is_not_there() {
     // The default split of eight devices is 2 and 6, of which as many learn as 8 environments divide over.
     let output = podracer(&check).output().expect("the program runs");
     let said = text(&output.stderr);
-    assert!(
-        output.status.success() && said.contains("4 of 6 devices learn"),
-        "{said}"
-    );
+    assert!(output.status.success() && said.contains("4 of 6 devices learn"), "{said}");
     let report: Value = serde_json::from_slice(&output.stdout).expect("a JSON object");
     assert_eq!(report["learners"], Value::from(vec![2, 3, 4, 5]));
-    let output = podracer(&check)
-        .arg("--set=sebulba.environments=12")
-        .output()
-        .expect("the program runs");
+    let output =
+        podracer(&check).arg("--set=sebulba.environments=12").output().expect("the program runs");
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(

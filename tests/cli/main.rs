@@ -15,10 +15,7 @@ use assert_cmd::Command;
 
 fn podracer(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_podracer"));
-    command
-        .args(arguments)
-        .env_remove("PODRACER_LOG")
-        .env_remove("RUST_LOG");
+    command.args(arguments).env_remove("PODRACER_LOG").env_remove("RUST_LOG");
     command
 }
 
@@ -37,13 +34,7 @@ fn text(bytes: &[u8]) -> String {
 #[test]
 fn list_goes_to_standard_output() {
     let output = podracer(&["list"]).assert().success().get_output().clone();
-    for name in [
-        "cartpole-ppo",
-        "catch-ppo",
-        "catch-online",
-        "gridworld-ppo",
-        "pendulum-ppo",
-    ] {
+    for name in ["cartpole-ppo", "catch-ppo", "catch-online", "gridworld-ppo", "pendulum-ppo"] {
         assert!(text(&output.stdout).contains(name));
     }
     assert!(output.stderr.is_empty());
@@ -66,21 +57,14 @@ fn mistakes_go_to_standard_error_with_exit_code_2() {
         assert!(output.stdout.is_empty());
         let message = text(&output.stderr);
         assert!(message.contains(expected), "{message}");
-        assert!(
-            !message.contains("panicked") && !message.contains("backtrace"),
-            "{message}"
-        );
+        assert!(!message.contains("panicked") && !message.contains("backtrace"), "{message}");
     }
 }
 
 #[test]
 fn a_log_level_that_is_none_is_a_mistake() {
-    let output = podracer(&["list"])
-        .env("PODRACER_LOG", "a=b=c")
-        .assert()
-        .code(2)
-        .get_output()
-        .clone();
+    let output =
+        podracer(&["list"]).env("PODRACER_LOG", "a=b=c").assert().code(2).get_output().clone();
     assert!(text(&output.stderr).contains("PODRACER_LOG is `a=b=c`"));
 }
 
@@ -88,10 +72,9 @@ fn a_log_level_that_is_none_is_a_mistake() {
 fn a_plugin_that_is_missing_or_corrupt_says_what_to_do() {
     let empty = tempfile::tempdir().expect("a folder");
     let file = empty.path().join("xla_cpu_pjrt.so");
-    for (path, expected) in [
-        ("", "podracer plugins install cpu"),
-        (file.to_str().expect("UTF-8"), "xla_cpu_pjrt.so"),
-    ] {
+    for (path, expected) in
+        [("", "podracer plugins install cpu"), (file.to_str().expect("UTF-8"), "xla_cpu_pjrt.so")]
+    {
         let output = podracer(&["train", "cartpole-ppo"])
             .current_dir(&empty)
             .env("XDG_CACHE_HOME", empty.path())
@@ -101,35 +84,22 @@ fn a_plugin_that_is_missing_or_corrupt_says_what_to_do() {
             .get_output()
             .clone();
         let message = text(&output.stderr);
-        assert!(
-            message.starts_with("error: ") && message.contains(expected),
-            "{message}"
-        );
+        assert!(message.starts_with("error: ") && message.contains(expected), "{message}");
         fs::write(&file, "no library").expect("a file");
     }
 }
 
 #[test]
 fn a_reader_that_leaves_early_is_no_failure() {
-    let script = format!(
-        "{} list | true; test ${{PIPESTATUS[0]}} = 0",
-        env!("CARGO_BIN_EXE_podracer")
-    );
-    Command::new("bash")
-        .args(["-c", &script])
-        .assert()
-        .success();
+    let script =
+        format!("{} list | true; test ${{PIPESTATUS[0]}} = 0", env!("CARGO_BIN_EXE_podracer"));
+    Command::new("bash").args(["-c", &script]).assert().success();
 }
 
 #[test]
 fn standard_output_that_is_full_is_a_failure() {
     let script = format!("{} list >/dev/full", env!("CARGO_BIN_EXE_podracer"));
-    let output = Command::new("bash")
-        .args(["-c", &script])
-        .assert()
-        .code(1)
-        .get_output()
-        .clone();
+    let output = Command::new("bash").args(["-c", &script]).assert().code(1).get_output().clone();
     assert!(
         text(&output.stderr).contains("cannot write to standard output: No space left on device")
     );
@@ -181,18 +151,11 @@ fn sebulba_trains_on_the_devices_that_are_named() {
     };
     assert!(file("config.toml").contains("learners = [1, 2]"));
     let metrics = file("metrics.jsonl");
-    let lines: Vec<serde_json::Value> = (metrics.lines())
-        .map(|line| serde_json::from_str(line).expect("a JSON object"))
-        .collect();
-    let lags: Vec<_> = lines
-        .iter()
-        .map(|line| line["parameter_lag"].as_f64())
-        .collect();
+    let lines: Vec<serde_json::Value> =
+        (metrics.lines()).map(|line| serde_json::from_str(line).expect("a JSON object")).collect();
+    let lags: Vec<_> = lines.iter().map(|line| line["parameter_lag"].as_f64()).collect();
     assert_eq!(lags, [Some(0.0), Some(1.0), Some(1.0), Some(1.0)]);
-    assert!(
-        lines[1]["actor_0/inference"].as_f64() > Some(0.0),
-        "{metrics}"
-    );
+    assert!(lines[1]["actor_0/inference"].as_f64() > Some(0.0), "{metrics}");
     assert!(lines[1]["learner/update"].as_f64() > Some(0.0), "{metrics}");
 }
 
@@ -214,10 +177,7 @@ fn one_device_acts_and_learns_with_a_warning() {
     .get_output()
     .clone();
     let said = text(&output.stderr);
-    assert!(
-        said.contains("warning: device 0 both acts and learns"),
-        "{said}"
-    );
+    assert!(said.contains("warning: device 0 both acts and learns"), "{said}");
     assert!(said.contains("actors: "), "{said}");
 }
 
@@ -230,18 +190,9 @@ fn an_export_takes_the_parameters_of_a_folder_that_has_some() {
     };
     let small = ["--set", "agent.hidden=[4]"];
     let first = export("catch-online", "first", &small).success();
-    let (out, err) = (
-        text(&first.get_output().stdout),
-        text(&first.get_output().stderr),
-    );
-    assert!(
-        out.contains("first/act.mlir: an action drawn from the policy"),
-        "{out}"
-    );
-    assert!(
-        err.contains("an untrained agent, seed 0; --run RUN"),
-        "{err}"
-    );
+    let (out, err) = (text(&first.get_output().stdout), text(&first.get_output().stderr));
+    assert!(out.contains("first/act.mlir: an action drawn from the policy"), "{out}");
+    assert!(err.contains("an untrained agent, seed 0; --run RUN"), "{err}");
     let again = ["--set", "agent.hidden=[4]", "--run", "first"];
     export("catch-online", "second", &again).success();
     let parameters = |name: &str| fs::read(folder.path().join(name).join("parameters.safetensors"));
@@ -251,21 +202,14 @@ fn an_export_takes_the_parameters_of_a_folder_that_has_some() {
     );
     for (output, more, expected) in [
         ("first", &again[..], "`first` holds an export already"),
-        (
-            "third",
-            &["--run", "first"],
-            "`podracer export RUN/config.toml --run RUN` exports",
-        ),
+        ("third", &["--run", "first"], "`podracer export RUN/config.toml --run RUN` exports"),
         (
             "third",
             &["--run", "nowhere"],
             "cannot read parameters from `nowhere/parameters.safetensors`",
         ),
     ] {
-        let output = export("catch-online", output, more)
-            .code(2)
-            .get_output()
-            .clone();
+        let output = export("catch-online", output, more).code(2).get_output().clone();
         let message = text(&output.stderr);
         assert!(message.contains(expected), "{message}");
     }

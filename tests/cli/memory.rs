@@ -11,10 +11,7 @@ use super::text;
 /// From now on the process gets no more memory from the system. What is small fits into what it has.
 fn no_more_memory(process: u32) {
     let process = i32::try_from(process).ok().and_then(Pid::from_raw);
-    let limit = Rlimit {
-        current: Some(1 << 20),
-        maximum: None,
-    };
+    let limit = Rlimit { current: Some(1 << 20), maximum: None };
     prlimit(process, Resource::As, limit).expect("it is our child");
 }
 
@@ -38,11 +35,7 @@ fn run_out(experiment: &[&str]) {
     let output = child.wait_with_output().expect("a child");
     let said = text(&output.stderr);
     assert_eq!(status.code(), Some(1), "{status}: {said}");
-    for part in [
-        "not enough memory: ",
-        "; smaller batches",
-        "` goes on after ",
-    ] {
+    for part in ["not enough memory: ", "; smaller batches", "` goes on after "] {
         assert!(said.contains(part), "{part}: {said}");
     }
     let resumed = result(&mut command(&resume(&run)));

@@ -23,9 +23,7 @@ pub fn kills() -> usize {
 /// The arguments that begin a run.
 pub fn train(experiment: &[&str], run: &Path) -> Vec<OsString> {
     let arguments = ["train"].iter().chain(experiment);
-    let arguments = arguments
-        .chain(&["--json", "--run-dir"])
-        .map(OsString::from);
+    let arguments = arguments.chain(&["--json", "--run-dir"]).map(OsString::from);
     arguments.chain([run.into()]).collect()
 }
 
@@ -64,10 +62,7 @@ fn killed_and_resumed(experiment: &[&str]) {
     let expected = result(&mut command(&train(experiment, &alone)));
     assert_eq!(expected["resumed_from_update"], Value::Null);
     // Again, now that the programs are in the cache: how long a process takes until it works.
-    let again = result(&mut command(&train(
-        experiment,
-        &folder.path().join("again"),
-    )));
+    let again = result(&mut command(&train(experiment, &folder.path().join("again"))));
     assert_eq!(again["params_sha256"], expected["params_sha256"]);
     let seconds = |key: &str| again[key].as_f64().expect("a number") as f32;
     let longest = seconds("first_call_seconds") + seconds("run_seconds") / 2.0;
@@ -99,13 +94,7 @@ fn killed_and_resumed(experiment: &[&str]) {
         ended += 1;
         let text = fs::read_to_string(run.join("result.json")).expect("the run has left it");
         let came: Value = serde_json::from_str(&text).expect("a JSON object");
-        for key in [
-            "params_sha256",
-            "updates",
-            "env_steps",
-            "episodes",
-            "mean_return",
-        ] {
+        for key in ["params_sha256", "updates", "env_steps", "episodes", "mean_return"] {
             assert_eq!(came[key], expected[key], "{key} of {}", run.display());
         }
         assert_eq!(metrics(&run), metrics(&alone));
@@ -168,11 +157,7 @@ fn anakin_goes_on_to_the_bit() {
 #[test]
 fn sebulba_goes_on_to_the_bit() {
     killed_and_resumed(
-        &[
-            &SEBULBA[..],
-            &["--steps=6400", "--set=train.checkpoint_every=1"],
-        ]
-        .concat(),
+        &[&SEBULBA[..], &["--steps=6400", "--set=train.checkpoint_every=1"]].concat(),
     );
 }
 
@@ -222,10 +207,7 @@ fn a_run_whose_queues_are_full_goes_on_to_the_bit() {
 
 /// A small run, of so many steps.
 fn small(folder: &Path, steps: &str) -> Vec<OsString> {
-    train(
-        &["catch-ppo", steps, "--set=train.checkpoint_every=16"],
-        folder,
-    )
+    train(&["catch-ppo", steps, "--set=train.checkpoint_every=16"], folder)
 }
 
 /// Ctrl-C is the same.
@@ -244,10 +226,7 @@ fn a_signal_stops_a_run_with_a_checkpoint() {
     let steps = stopped["env_steps"].as_u64().expect("a number") + 16 * 2048;
     let resumed = result(resume.arg("--steps").arg(steps.to_string()));
     assert_eq!(resumed["resumed_from_update"], stopped["updates"]);
-    assert_eq!(
-        metrics(&run).len() as u64,
-        resumed["updates"].as_u64().expect("a number")
-    );
+    assert_eq!(metrics(&run).len() as u64, resumed["updates"].as_u64().expect("a number"));
 }
 
 /// Files may not grow beyond 32 KiB, which checkpoints do and nothing else.
@@ -262,10 +241,7 @@ fn a_disk_that_is_full_leaves_the_last_checkpoint() {
     let output = limited.arg(&run).output().expect("bash runs");
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    let way_back = format!(
-        "`podracer resume {}` goes on after 16 updates",
-        run.display()
-    );
+    let way_back = format!("`podracer resume {}` goes on after 16 updates", run.display());
     for part in [
         "error: no checkpoint after 32 updates",
         &way_back,
@@ -274,10 +250,7 @@ fn a_disk_that_is_full_leaves_the_last_checkpoint() {
         assert!(said.contains(part), "{part}: {said}");
     }
     let whole = result(&mut command(&resume(&run)));
-    assert_eq!(
-        (&whole["resumed_from_update"], &whole["updates"]),
-        (&16.into(), &48.into())
-    );
+    assert_eq!((&whole["resumed_from_update"], &whole["updates"]), (&16.into(), &48.into()));
     assert_eq!(metrics(&run).len(), 48);
 }
 
@@ -297,10 +270,7 @@ fn a_run_that_is_under_way_is_left_alone() {
     child.wait().expect("a child");
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(
-        said.contains("metrics.jsonl`: the run is under way"),
-        "{said}"
-    );
+    assert!(said.contains("metrics.jsonl`: the run is under way"), "{said}");
 }
 
 #[test]
@@ -310,10 +280,7 @@ fn other_learners_go_on_and_other_actors_do_not() {
     let size = [&SEBULBA[..], &["--steps=1024"]].concat();
     let done = result(&mut command(&train(&size, &run)));
     let again = |more: &[&str]| {
-        let output = command(&resume(&run))
-            .arg("--steps=2048")
-            .args(more)
-            .output();
+        let output = command(&resume(&run)).arg("--steps=2048").args(more).output();
         output.expect("the program runs")
     };
     let output = again(&["--actors=0,1", "--learners=2"]);
@@ -326,14 +293,8 @@ fn other_learners_go_on_and_other_actors_do_not() {
     let output = again(&["--learners=1"]);
     let said = text(&output.stderr);
     assert!(output.status.success(), "{said}");
-    assert!(
-        said.contains("warning: the run learnt on 2 device(s) and goes on with 1"),
-        "{said}"
-    );
+    assert!(said.contains("warning: the run learnt on 2 device(s) and goes on with 1"), "{said}");
     let resumed: Value = serde_json::from_slice(&output.stdout).expect("a JSON object");
     assert_eq!(resumed["resumed_from_update"], done["updates"]);
-    assert_eq!(
-        resumed["updates"].as_u64(),
-        done["updates"].as_u64().map(|updates| 2 * updates)
-    );
+    assert_eq!(resumed["updates"].as_u64(), done["updates"].as_u64().map(|updates| 2 * updates));
 }

@@ -23,11 +23,8 @@ fn python_with(folder: &Path, mut configuration: Value) -> PathBuf {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("envs");
     configuration["server"] = json!(tests.join("src/host/server/server.py"));
     configuration["once"] = json!(folder.join("once"));
-    for (key, value) in [
-        ("name", json!("fake")),
-        ("length", json!(4)),
-        ("truncates", json!(true)),
-    ] {
+    for (key, value) in [("name", json!("fake")), ("length", json!(4)), ("truncates", json!(true))]
+    {
         configuration[key] = value;
     }
     let script = format!(
@@ -63,9 +60,7 @@ fn train(folder: &Path, python: &Path, steps: &str, more: &[&str]) -> std::proce
 /// The restarts that the metrics speak of, but for a line that is being written.
 fn recorded(folder: &Path) -> f64 {
     let metrics = fs::read_to_string(folder.join("run/metrics.jsonl")).unwrap_or_default();
-    let lines = metrics
-        .lines()
-        .filter_map(|line| serde_json::from_str(line).ok());
+    let lines = metrics.lines().filter_map(|line| serde_json::from_str(line).ok());
     let restarts = lines.filter_map(|line: Value| line["environment_restarts"].as_f64());
     restarts.sum()
 }
@@ -75,9 +70,8 @@ fn a_restart_is_a_warning_a_metric_and_in_the_result() {
     for fault in ["die", "another step"] {
         let folder = tempfile::tempdir().expect("a folder");
         let python = python(folder.path(), fault, 20);
-        let output = train(folder.path(), &python, "--steps=2048", &[])
-            .output()
-            .expect("the program runs");
+        let output =
+            train(folder.path(), &python, "--steps=2048", &[]).output().expect("the program runs");
         let said = text(&output.stderr);
         assert!(output.status.success(), "{said}");
         let result: Value = serde_json::from_slice(&output.stdout).expect("a JSON object");
@@ -128,10 +122,8 @@ fn a_server_that_does_not_answer_any_more_ends_the_run_with_a_checkpoint() {
             1,
             60,
             0,
-            &[
-                "was stopped by its environments: environment server 0",
-                "it did not answer for 1 s",
-            ][..],
+            &["was stopped by its environments: environment server 0", "it did not answer for 1 s"]
+                [..],
         ),
         (
             3600,
@@ -183,9 +175,7 @@ fn a_server_that_comes_back_with_other_shapes_ends_the_run_with_a_checkpoint() {
     let every = ["--set=train.checkpoint_every=1"];
     let steps = "--steps=1000000000";
     let mut run = spawned(&mut train(folder.path(), &python, steps, &every));
-    wait_for("a checkpoint", || {
-        has_checkpoint(&folder.path().join("run"))
-    });
+    wait_for("a checkpoint", || has_checkpoint(&folder.path().join("run")));
     let once = folder.path().join("once");
     fs::write(&once, "").expect("written");
     send("KILL", servers(&run)[0]);
@@ -193,10 +183,7 @@ fn a_server_that_comes_back_with_other_shapes_ends_the_run_with_a_checkpoint() {
     let output = run.wait_with_output().expect("a child");
     let said = text(&output.stderr);
     assert_eq!(status.code(), Some(1), "{said}");
-    for part in [
-        "it answers nonsense: it serves other spaces than before",
-        "` goes on after ",
-    ] {
+    for part in ["it answers nonsense: it serves other spaces than before", "` goes on after "] {
         assert!(said.contains(part), "{part}: {said}");
     }
     fs::remove_file(once).expect("it is there");
@@ -245,12 +232,8 @@ fn a_run_goes_on_whose_servers_are_killed() {
         let folder = tempfile::tempdir().expect("a folder");
         let python = python(folder.path(), "", 0);
         let restarts = format!("--set=environment.restarts={kills}");
-        let mut run = spawned(&mut train(
-            folder.path(),
-            &python,
-            "--steps=1000000000",
-            &[&restarts],
-        ));
+        let mut run =
+            spawned(&mut train(folder.path(), &python, "--steps=1000000000", &[&restarts]));
         let mut random = Random::from_state(u64::from(run.id()));
         let mut before = 0;
         let mut goes_on = || {
@@ -274,9 +257,7 @@ fn a_run_goes_on_whose_servers_are_killed() {
             });
         }
         // A restart is counted when the trajectory is acted that it fell into.
-        wait_for("the last restart among the metrics", || {
-            recorded(folder.path()) >= kills as f64
-        });
+        wait_for("the last restart among the metrics", || recorded(folder.path()) >= kills as f64);
         let left = servers(&run);
         for server in &left {
             let maps = || fs::read_to_string(format!("/proc/{server}/maps")).unwrap_or_default();
@@ -293,9 +274,5 @@ fn a_run_goes_on_whose_servers_are_killed() {
         }
         left.into_iter().for_each(gone);
     }
-    eprintln!(
-        "{} kills, {:.0} s",
-        2 * kills,
-        began.elapsed().as_secs_f64()
-    );
+    eprintln!("{} kills, {:.0} s", 2 * kills, began.elapsed().as_secs_f64());
 }

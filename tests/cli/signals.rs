@@ -71,10 +71,8 @@ pub fn gone(process: u32) {
 /// A program that writes its number to the file `pid` of the folder and sleeps.
 fn sleeper(folder: &Path, name: &str) -> (PathBuf, PathBuf) {
     let (program, pid) = (folder.join(name), folder.join("pid"));
-    let script = format!(
-        "#!/bin/sh\necho $$ > {0}.new; mv {0}.new {0}; exec sleep 600\n",
-        pid.display()
-    );
+    let script =
+        format!("#!/bin/sh\necho $$ > {0}.new; mv {0}.new {0}; exec sleep 600\n", pid.display());
     fs::write(&program, script).expect("a script");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a program");
     (program, pid)
@@ -125,10 +123,7 @@ fn while_it_compiles() {
     let child = spawned(command(&["train", "breakout-impala", &units, "--run-dir"]).arg(&run));
     wait_for("the folder", || run.join("config.toml").exists());
     let (_, said) = stopped(child, "INT");
-    assert!(
-        said.contains("stopped; there is no checkpoint to go on from yet"),
-        "{said}"
-    );
+    assert!(said.contains("stopped; there is no checkpoint to go on from yet"), "{said}");
 }
 
 #[test]
@@ -146,9 +141,7 @@ fn while_it_acts_learns_and_evaluates() {
     ];
     let child = spawned(command(&train).arg(&run));
     let metrics = run.join("metrics.jsonl");
-    wait_for("an update", || {
-        fs::metadata(&metrics).is_ok_and(|file| file.len() > 0)
-    });
+    wait_for("an update", || fs::metadata(&metrics).is_ok_and(|file| file.len() > 0));
     let (printed, said) = stopped(child, "INT");
     assert!(said.contains("stopping after this call"), "{said}");
     assert!(said.contains("` goes on"), "{said}");

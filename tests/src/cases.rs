@@ -21,19 +21,11 @@ pub fn samples() -> Vec<(String, Sample)> {
     };
     let chosen =
         |entry: &&registry::Entry| only.as_deref().is_none_or(|only| only == entry.mnemonic);
-    registry::all()
-        .iter()
-        .filter(chosen)
-        .flat_map(named)
-        .collect()
+    registry::all().iter().filter(chosen).flat_map(named).collect()
 }
 
 fn sample_name(mnemonic: &str, index: usize, sample: &Sample) -> String {
-    let types: Vec<String> = sample
-        .inputs
-        .iter()
-        .map(|input| input.ty.to_string())
-        .collect();
+    let types: Vec<String> = sample.inputs.iter().map(|input| input.ty.to_string()).collect();
     format!("{mnemonic}#{index}({})", types.join(", "))
 }
 
@@ -72,11 +64,7 @@ fn batched_by(name: &str, sample: &Sample, flags: &[bool]) -> Expected {
     let force = vec![true; func.results.len()];
     let (func, _) = vmap(&func, &VmapContext::new(BATCH), flags, &force);
     let slice = |input: &Array, batched: bool, k: usize| {
-        if batched {
-            rotated(input, k)
-        } else {
-            input.clone()
-        }
+        if batched { rotated(input, k) } else { input.clone() }
     };
     let slices: Vec<Vec<Array>> = (0..BATCH)
         .map(|k| {
@@ -97,18 +85,8 @@ fn batched_by(name: &str, sample: &Sample, flags: &[bool]) -> Expected {
         false => sample.inputs[i].clone(),
     };
     let arguments = (0..flags.len()).map(argument).collect();
-    let marks: String = flags
-        .iter()
-        .map(|&batched| if batched { 'b' } else { '-' })
-        .collect();
-    Expected {
-        case: Case {
-            name: format!("vmap[{marks}] {name}"),
-            func,
-            arguments,
-        },
-        results,
-    }
+    let marks: String = flags.iter().map(|&batched| if batched { 'b' } else { '-' }).collect();
+    Expected { case: Case { name: format!("vmap[{marks}] {name}"), func, arguments }, results }
 }
 
 /// A sample's forward derivative in all float operands: parameters, then tangents.
@@ -118,19 +96,10 @@ fn batched_by(name: &str, sample: &Sample, flags: &[bool]) -> Expected {
 pub fn forward(name: &str, sample: &Sample) -> Result<Case, TransformError> {
     let func = one_op(&sample.op, &types(&sample.inputs));
     let (func, _) = jvp(&func, &floats(&sample.inputs))?;
-    let tangents = sample
-        .inputs
-        .iter()
-        .filter(|input| input.ty.dtype.is_float());
-    let tangents = tangents
-        .enumerate()
-        .map(|(i, input)| direction(&input.ty, i));
+    let tangents = sample.inputs.iter().filter(|input| input.ty.dtype.is_float());
+    let tangents = tangents.enumerate().map(|(i, input)| direction(&input.ty, i));
     let arguments = sample.inputs.iter().cloned().chain(tangents).collect();
-    Ok(Case {
-        name: format!("jvp {name}"),
-        func,
-        arguments,
-    })
+    Ok(Case { name: format!("jvp {name}"), func, arguments })
 }
 
 /// A sample's reverse derivative in all float operands: parameters, then cotangents of the float results.
@@ -141,39 +110,19 @@ pub fn reverse(name: &str, sample: &Sample) -> Result<Case, TransformError> {
     let func = one_op(&sample.op, &types(&sample.inputs));
     let parts = vjp(&func, &floats(&sample.inputs))?;
     let mut b = Builder::new();
-    let params: Vec<Var> = parts
-        .primal
-        .param_types()
-        .into_iter()
-        .map(|ty| b.param(ty))
-        .collect();
-    let residuals = b
-        .inline(&parts.primal, &params)
-        .split_off(func.results.len());
+    let params: Vec<Var> = parts.primal.param_types().into_iter().map(|ty| b.param(ty)).collect();
+    let residuals = b.inline(&parts.primal, &params).split_off(func.results.len());
     let results = func.result_types();
     let results = results.iter().filter(|ty| ty.dtype.is_float());
-    let cotangents: Vec<Array> = results
-        .enumerate()
-        .map(|(i, ty)| direction(ty, i))
-        .collect();
-    let cotangent_vars: Vec<Var> = types(&cotangents)
-        .into_iter()
-        .map(|ty| b.param(ty))
-        .collect();
+    let cotangents: Vec<Array> = results.enumerate().map(|(i, ty)| direction(ty, i)).collect();
+    let cotangent_vars: Vec<Var> = types(&cotangents).into_iter().map(|ty| b.param(ty)).collect();
     let results = b.inline(&parts.pullback, &[residuals, cotangent_vars].concat());
     let arguments = sample.inputs.iter().cloned().chain(cotangents).collect();
-    Ok(Case {
-        name: format!("vjp {name}"),
-        func: b.finish("vjp", results),
-        arguments,
-    })
+    Ok(Case { name: format!("vjp {name}"), func: b.finish("vjp", results), arguments })
 }
 
 fn floats(arrays: &[Array]) -> Vec<bool> {
-    arrays
-        .iter()
-        .map(|array| array.ty.dtype.is_float())
-        .collect()
+    arrays.iter().map(|array| array.ty.dtype.is_float()).collect()
 }
 
 /// A direction of no symmetry: small numbers that every float type holds exactly.
@@ -204,9 +153,6 @@ fn rotated(array: &Array, k: usize) -> Array {
 
 fn stack(arrays: impl Iterator<Item = Array>) -> Array {
     let arrays: Vec<Array> = arrays.collect();
-    let ty = arrays
-        .first()
-        .map(|array| array.ty.clone())
-        .expect("a batch has slices");
+    let ty = arrays.first().map(|array| array.ty.clone()).expect("a batch has slices");
     Array::stack(&ty, &arrays)
 }

@@ -23,11 +23,7 @@ pub fn difference(expected: &Array, got: &Array, tolerance: f64) -> Option<Strin
 /// [`difference`] of the results of a function, one after the other.
 pub fn differences(expected: &[Array], got: &[Array], tolerance: f64) -> Option<String> {
     if expected.len() != got.len() {
-        return Some(format!(
-            "expected {} results, got {}",
-            expected.len(),
-            got.len()
-        ));
+        return Some(format!("expected {} results, got {}", expected.len(), got.len()));
     }
     let one = |(i, (a, b)): (usize, (&Array, &Array))| {
         Some(format!("result {i}: {}", difference(a, b, tolerance)?))
@@ -57,10 +53,7 @@ mod tests {
 
     #[test]
     fn bits_are_compared_where_nothing_else_is_allowed() {
-        assert_eq!(
-            difference(&f32s(&[f64::NAN, 1.0]), &f32s(&[-f64::NAN, 1.0]), 0.0),
-            None
-        );
+        assert_eq!(difference(&f32s(&[f64::NAN, 1.0]), &f32s(&[-f64::NAN, 1.0]), 0.0), None);
         assert!(difference(&f32s(&[0.0]), &f32s(&[-0.0]), 0.0).is_some());
         assert_eq!(difference(&f32s(&[0.0]), &f32s(&[-0.0]), 1e-6), None);
     }

@@ -27,9 +27,7 @@ pub fn records(file: &str) -> Result<Option<Vec<Value>>> {
 /// # Errors
 /// Where it is not `{"dtype", "shape", "data"}` with data that fit.
 pub fn array(value: &Value) -> Result<Array> {
-    let name = value["dtype"]
-        .as_str()
-        .ok_or_else(|| anyhow!("no dtype in {value}"))?;
+    let name = value["dtype"].as_str().ok_or_else(|| anyhow!("no dtype in {value}"))?;
     let dtype = DType::parse(name).ok_or_else(|| anyhow!("no dtype is called {name}"))?;
     let shape = list(value, "shape")?
         .iter()
@@ -60,27 +58,18 @@ pub fn arrays(value: &Value) -> Result<Vec<Array>> {
 }
 
 fn list<'v>(value: &'v Value, key: &str) -> Result<&'v Vec<Value>> {
-    value[key]
-        .as_array()
-        .ok_or_else(|| anyhow!("no list `{key}`"))
+    value[key].as_array().ok_or_else(|| anyhow!("no list `{key}`"))
 }
 
 fn integer(value: &Value) -> Result<i128> {
-    let wide = value
-        .as_i64()
-        .map(i128::from)
-        .or_else(|| value.as_u64().map(i128::from));
+    let wide = value.as_i64().map(i128::from).or_else(|| value.as_u64().map(i128::from));
     wide.ok_or_else(|| anyhow!("{value} is no integer"))
 }
 
 fn scalar(dtype: DType, value: &Value) -> Result<Scalar> {
     if dtype == DType::Bool {
-        let flag = value
-            .as_bool()
-            .or_else(|| value.as_u64().map(|bit| bit != 0));
-        return flag
-            .map(Scalar::Bool)
-            .ok_or_else(|| anyhow!("{value} is no bool"));
+        let flag = value.as_bool().or_else(|| value.as_u64().map(|bit| bit != 0));
+        return flag.map(Scalar::Bool).ok_or_else(|| anyhow!("{value} is no bool"));
     }
     if dtype.is_integer() {
         return integer(value).map(Scalar::Int);
@@ -91,7 +80,5 @@ fn scalar(dtype: DType, value: &Value) -> Result<Scalar> {
         Some("-inf") => Some(f64::NEG_INFINITY),
         _ => value.as_f64(),
     };
-    named
-        .map(Scalar::Float)
-        .ok_or_else(|| anyhow!("{value} is no float"))
+    named.map(Scalar::Float).ok_or_else(|| anyhow!("{value} is no float"))
 }

@@ -25,10 +25,5 @@ pub mod xla;
 pub fn check_all(complaints: &[String]) {
     const SHOWN: usize = 60;
     let shown: Vec<&str> = complaints.iter().take(SHOWN).map(String::as_str).collect();
-    assert!(
-        complaints.is_empty(),
-        "{} failed:\n{}",
-        complaints.len(),
-        shown.join("\n")
-    );
+    assert!(complaints.is_empty(), "{} failed:\n{}", complaints.len(), shown.join("\n"));
 }

@@ -36,9 +36,6 @@ pub fn run(script: &str, arguments: &[&str], input: &str) -> Result<Option<Strin
     let _ = writer.join();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (out, err) = (text(&output.stdout), text(&output.stderr));
-    ensure!(
-        output.status.success(),
-        "the Python script failed:\n{out}\n{err}"
-    );
+    ensure!(output.status.success(), "the Python script failed:\n{out}\n{err}");
     Ok(Some(out))
 }

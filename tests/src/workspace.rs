@@ -6,10 +6,7 @@ use std::process::Command;
 
 /// The repository's root.
 pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .map(Path::to_path_buf)
-        .unwrap_or_default()
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
 }
 
 /// Every file that git tracks and that is there, relative to the root, in order; without git, every file but what is built.
@@ -17,18 +14,11 @@ pub fn root() -> PathBuf {
 /// # Errors
 /// Where a folder cannot be read.
 pub fn files() -> Result<Vec<PathBuf>> {
-    let listed = Command::new("git")
-        .args(["ls-files", "-z"])
-        .current_dir(root())
-        .output();
+    let listed = Command::new("git").args(["ls-files", "-z"]).current_dir(root()).output();
     let mut files = match listed {
         Ok(output) if output.status.success() => {
             let names = String::from_utf8(output.stdout).context("file names are UTF-8")?;
-            names
-                .split('\0')
-                .filter(|name| !name.is_empty())
-                .map(PathBuf::from)
-                .collect()
+            names.split('\0').filter(|name| !name.is_empty()).map(PathBuf::from).collect()
         }
         _ => walk(Path::new(""))?,
     };
@@ -44,10 +34,7 @@ fn walk(folder: &Path) -> Result<Vec<PathBuf>> {
     {
         let name = entry?.file_name();
         let path = folder.join(&name);
-        if [".git", "target", "runs"]
-            .iter()
-            .any(|built| name == *built)
-        {
+        if [".git", "target", "runs"].iter().any(|built| name == *built) {
             continue;
         }
         if root().join(&path).is_dir() {

@@ -32,10 +32,7 @@ const CASES_PER_MODULE: usize = 200;
 pub fn client() -> Result<Client> {
     static CLIENT: OnceLock<Result<Client, String>> = OnceLock::new();
     let client = CLIENT.get_or_init(|| {
-        Client::cpu(ClientOptions {
-            cpu_devices: Some(2),
-        })
-        .map_err(|error| error.to_string())
+        Client::cpu(ClientOptions { cpu_devices: Some(2) }).map_err(|error| error.to_string())
     });
     client.clone().map_err(|error| anyhow!(error))
 }
@@ -56,11 +53,8 @@ pub fn run_replicated(func: &Func, arguments: &[Vec<Array>]) -> Result<Vec<Vec<A
     let replicas = arguments.len();
     let spec = ModuleSpec::new(func.name.clone(), func).replicas(replicas);
     let module = stablehlo(func, &spec).context("emitting StableHLO")?;
-    let mut compiled = Module::new(
-        module.text_with_locations,
-        func.param_types(),
-        func.result_types(),
-    );
+    let mut compiled =
+        Module::new(module.text_with_locations, func.param_types(), func.result_types());
     compiled.key_text = Some(module.text.clone());
     let options = CompileOptions {
         replicas,
@@ -72,43 +66,24 @@ pub fn run_replicated(func: &Func, arguments: &[Vec<Array>]) -> Result<Vec<Vec<A
         .with_context(|| format!("compiling{}", shown(&module.text)))?;
     let upload = |(replica, arrays): (usize, &Vec<Array>)| {
         let one = |(i, array)| executable.upload(replica, i, &HostArray::from(array));
-        arrays
-            .iter()
-            .enumerate()
-            .map(one)
-            .collect::<Result<Vec<_>, _>>()
+        arrays.iter().enumerate().map(one).collect::<Result<Vec<_>, _>>()
     };
-    let buffers = arguments
-        .iter()
-        .enumerate()
-        .map(upload)
-        .collect::<Result<Vec<_>, _>>()?;
-    let kept = buffers
-        .iter()
-        .map(|list| list.iter().map(Argument::Kept).collect())
-        .collect();
+    let buffers = arguments.iter().enumerate().map(upload).collect::<Result<Vec<_>, _>>()?;
+    let kept = buffers.iter().map(|list| list.iter().map(Argument::Kept).collect()).collect();
     let fetch = |list: &Vec<Buffer>| -> Result<Vec<Array>> {
-        list.iter()
-            .map(|buffer| Ok(buffer.to_host()?.to_array()))
-            .collect()
+        list.iter().map(|buffer| Ok(buffer.to_host()?.to_array())).collect()
     };
     executable.execute(kept)?.iter().map(fetch).collect()
 }
 
 /// Runs many functions, each with its own outcome.
 pub fn run_all(cases: &[Case]) -> Vec<Result<Vec<Array>>> {
-    cases
-        .chunks(CASES_PER_MODULE)
-        .flat_map(run_together)
-        .collect()
+    cases.chunks(CASES_PER_MODULE).flat_map(run_together).collect()
 }
 
 /// Runs functions in one module. Where that fails the half with the failure is found, and so on down to the single case.
 fn run_together(cases: &[Case]) -> Vec<Result<Vec<Array>>> {
-    let arguments: Vec<Array> = cases
-        .iter()
-        .flat_map(|case| case.arguments.clone())
-        .collect();
+    let arguments: Vec<Array> = cases.iter().flat_map(|case| case.arguments.clone()).collect();
     let error = match run(&together(cases), &arguments) {
         Ok(mut results) => {
             let take = |case: &Case| Ok(results.drain(..case.func.results.len()).collect());
@@ -120,37 +95,21 @@ fn run_together(cases: &[Case]) -> Vec<Result<Vec<Array>>> {
         return vec![Err(error)];
     }
     let (left, right) = cases.split_at(cases.len() / 2);
-    run_together(left)
-        .into_iter()
-        .chain(run_together(right))
-        .collect()
+    run_together(left).into_iter().chain(run_together(right)).collect()
 }
 
 fn together(cases: &[Case]) -> Func {
     let mut b = Builder::new();
     let params: Vec<Vec<Var>> = cases
         .iter()
-        .map(|case| {
-            case.func
-                .param_types()
-                .into_iter()
-                .map(|ty| b.param(ty))
-                .collect()
-        })
+        .map(|case| case.func.param_types().into_iter().map(|ty| b.param(ty)).collect())
         .collect();
-    let results = cases
-        .iter()
-        .zip(&params)
-        .flat_map(|(case, params)| b.inline(&case.func, params))
-        .collect();
+    let results =
+        cases.iter().zip(&params).flat_map(|(case, params)| b.inline(&case.func, params)).collect();
     b.finish("together", results)
 }
 
 /// A module's text for an error: nobody reads long ones.
 fn shown(text: &str) -> String {
-    if text.lines().count() <= 15 {
-        format!("\n{text}")
-    } else {
-        String::new()
-    }
+    if text.lines().count() <= 15 { format!("\n{text}") } else { String::new() }
 }

@@ -48,28 +48,17 @@ fn constants_of_every_dtype_and_size() {
         let edges = edge_values(dtype);
         for shape in [vec![], vec![0, 3], vec![9], vec![7, 40]] {
             let ty = TensorType::new(dtype, shape);
-            let data = (0..ty.elements())
-                .map(|i| edges[i * (i + 1) / 2 % edges.len()])
-                .collect();
+            let data = (0..ty.elements()).map(|i| edges[i * (i + 1) / 2 % edges.len()]).collect();
             arrays.push(Array::new(ty, data));
         }
         arrays.extend(
-            edges
-                .iter()
-                .map(|&value| Array::splat(TensorType::new(dtype, [20, 30]), value)),
+            edges.iter().map(|&value| Array::splat(TensorType::new(dtype, [20, 30]), value)),
         );
     }
     let mut b = Builder::new();
     let results = arrays
         .iter()
-        .map(|array| {
-            b.emit1(
-                Constant {
-                    value: Arc::new(array.clone()),
-                },
-                &[],
-            )
-        })
+        .map(|array| b.emit1(Constant { value: Arc::new(array.clone()) }, &[]))
         .collect();
     let got = run(&b.finish("constants", results), &[]).expect("constants compile");
     check_all(

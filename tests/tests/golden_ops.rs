@@ -35,34 +35,22 @@ const WRITTEN_WITH_OTHERS: &[&str] = &[
 
 /// Where we differ from JAX on purpose: the beginning of a complaint's subject, and why.
 const DIFFERENT: &[(&str, &str)] = &[
-    (
-        "jvp of abs {} (f32[2]), derivative at a kink",
-        "0 between -1 and 1, where JAX takes 1",
-    ),
+    ("jvp of abs {} (f32[2]), derivative at a kink", "0 between -1 and 1, where JAX takes 1"),
     ("vjp of abs {} (f32[2]), derivative at a kink", "as its jvp"),
     (
         "jvp of power {} (f32[4], f32[4]), derivative at edges",
         "0^0 does not change with its base, where JAX has 0 * inf",
     ),
-    (
-        "vjp of power {} (f32[4], f32[4]), derivative at edges",
-        "as its jvp",
-    ),
+    ("vjp of power {} (f32[4], f32[4]), derivative at edges", "as its jvp"),
     (
         "jvp of cummax {\"axis\":0,\"reverse\":false} (f32[5]), derivative at ties",
         "the later of equals, where JAX gives shares",
     ),
-    (
-        "vjp of cummax {\"axis\":0,\"reverse\":false} (f32[5]), derivative at ties",
-        "as its jvp",
-    ),
+    ("vjp of cummax {\"axis\":0,\"reverse\":false} (f32[5]), derivative at ties", "as its jvp"),
     ("value of sign {} (u", "signs are for what has one"),
     ("value of maximum {} (bool", "`or` does it"),
     ("value of minimum {} (bool", "`and` does it"),
-    (
-        "value of argmax {\"axis\":0} (bool",
-        "bools are converted first, by whoever means numbers",
-    ),
+    ("value of argmax {\"axis\":0} (bool", "bools are converted first, by whoever means numbers"),
     ("value of argmin {\"axis\":0} (bool", "as argmax"),
     (
         "compare {\"compare_type\":\"TOTALORDER\"",
@@ -90,9 +78,8 @@ struct Derivative {
 fn ops_have_golden_values_and_derivatives() {
     let mut complaints = Vec::new();
     let mut left_out = BTreeSet::new();
-    for (file, mut record) in FILES
-        .iter()
-        .flat_map(|file| records(file).into_iter().map(move |record| (file, record)))
+    for (file, mut record) in
+        FILES.iter().flat_map(|file| records(file).into_iter().map(move |record| (file, record)))
     {
         // The order of keys depends on how the whole workspace is built; a complaint's subject must not.
         record["attrs"].sort_all_objects();
@@ -107,28 +94,18 @@ fn ops_have_golden_values_and_derivatives() {
         }
         match read(&record) {
             Ok(record) => complaints.extend(check(&record)),
-            Err(error) => complaints.push(format!(
-                "{mnemonic} {}: {error:#} ({file})",
-                record["attrs"]
-            )),
+            Err(error) => {
+                complaints.push(format!("{mnemonic} {}: {error:#} ({file})", record["attrs"]))
+            }
         }
     }
     for (subject, reason) in DIFFERENT {
         let before = complaints.len();
         complaints.retain(|complaint| !complaint.starts_with(subject));
-        assert!(
-            complaints.len() < before,
-            "no difference any more in {subject}: {reason}"
-        );
+        assert!(complaints.len() < before, "no difference any more in {subject}: {reason}");
     }
-    let listed: BTreeSet<String> = WRITTEN_WITH_OTHERS
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    assert_eq!(
-        left_out, listed,
-        "the list of what is left out is not that of the files"
-    );
+    let listed: BTreeSet<String> = WRITTEN_WITH_OTHERS.iter().map(ToString::to_string).collect();
+    assert_eq!(left_out, listed, "the list of what is left out is not that of the files");
     check_all(&complaints);
 }
 
@@ -145,10 +122,7 @@ fn read(record: &Value) -> Result<Record> {
     let outputs = golden::arrays(&record["outputs"])?;
     let op = op(record, &types(&inputs), &types(&outputs))?;
     let shown: Vec<String> = inputs.iter().map(|input| input.ty.to_string()).collect();
-    let note = record["note"]
-        .as_str()
-        .map(|note| format!(", {note}"))
-        .unwrap_or_default();
+    let note = record["note"].as_str().map(|note| format!(", {note}")).unwrap_or_default();
     let name = format!(
         "{} {} ({}){note}",
         record["op"].as_str().unwrap_or_default(),
@@ -172,11 +146,7 @@ fn read(record: &Value) -> Result<Record> {
         tangents: derivative("tangents", "out_tangents")?,
         cotangents: derivative("cotangents", "in_cotangents")?,
     };
-    Ok(if record.op.mnemonic() == "cholesky" {
-        of_lower_triangle(record)
-    } else {
-        record
-    })
+    Ok(if record.op.mnemonic() == "cholesky" { of_lower_triangle(record) } else { record })
 }
 
 /// Records of `cholesky` are of `(x + x^T) / 2`, the op reads the lower triangle: the tangent is made symmetric, and an
@@ -205,17 +175,9 @@ fn of_lower_triangle(mut record: Record) -> Record {
 }
 
 fn optional(value: &Value) -> Result<Vec<Option<Array>>> {
-    let list = value
-        .as_array()
-        .ok_or_else(|| anyhow!("no list: {value}"))?;
+    let list = value.as_array().ok_or_else(|| anyhow!("no list: {value}"))?;
     list.iter()
-        .map(|array| {
-            if array.is_null() {
-                Ok(None)
-            } else {
-                golden::array(array).map(Some)
-            }
-        })
+        .map(|array| if array.is_null() { Ok(None) } else { golden::array(array).map(Some) })
         .collect()
 }
 
@@ -251,22 +213,13 @@ fn op(record: &Value, inputs: &[TensorType], outputs: &[TensorType]) -> Result<O
             .copied()
             .find(|combiner| combiner.word() == word)
             .context("no such combiner")?;
-        return Ok(OpRef::new(Scatter::at(
-            inputs[0].rank(),
-            inputs[1].rank(),
-            axis,
-            combiner,
-        )));
+        return Ok(OpRef::new(Scatter::at(inputs[0].rank(), inputs[1].rank(), axis, combiner)));
     }
     let entry = registry::find(mnemonic).ok_or_else(|| anyhow!("the registry has no such op"))?;
     let op = (entry.parse)(&attributes).map_err(|problem| anyhow!(problem))?;
     // An attribute that the op does not know would be passed over in silence.
     let known = op.attributes();
-    match attributes
-        .0
-        .iter()
-        .find(|(name, _)| known.get(name).is_none())
-    {
+    match attributes.0.iter().find(|(name, _)| known.get(name).is_none()) {
         Some((name, _)) => bail!("{mnemonic} has no attribute {name}"),
         None => Ok(op),
     }
@@ -314,9 +267,7 @@ fn padding(attrs: &serde_json::Map<String, Value>) -> Result<[Vec<i64>; 2]> {
     let pairs = attrs["padding"].as_array().context("no padding")?;
     let side = |i: usize| -> Result<Vec<i64>> {
         let amounts = pairs.iter().map(|pair| pair[i].as_i64());
-        amounts
-            .collect::<Option<_>>()
-            .context("padding is pairs of integers")
+        amounts.collect::<Option<_>>().context("padding is pairs of integers")
     };
     Ok([side(0)?, side(1)?])
 }
@@ -335,17 +286,15 @@ fn renamed(mnemonic: &str, name: &str) -> &'static str {
 
 fn attribute(name: &str, value: &Value) -> Result<Attribute> {
     let int = |value: &Value| {
-        value
-            .as_i64()
-            .ok_or_else(|| anyhow!("attribute {name}: {value} is no integer"))
+        value.as_i64().ok_or_else(|| anyhow!("attribute {name}: {value} is no integer"))
     };
     match value {
         Value::Bool(flag) => Ok((*flag).into()),
         Value::Number(_) => Ok(int(value)?.into()),
         Value::Array(list) => Ok(list.iter().map(int).collect::<Result<Vec<i64>>>()?.into()),
-        Value::String(word) if name == "dtype" => Ok(DType::parse(word)
-            .ok_or_else(|| anyhow!("no dtype {word}"))?
-            .into()),
+        Value::String(word) if name == "dtype" => {
+            Ok(DType::parse(word).ok_or_else(|| anyhow!("no dtype {word}"))?.into())
+        }
         Value::String(word) => Ok(word.clone().into()),
         _ => bail!("attribute {name}: {value} is of no kind of ours"),
     }
@@ -382,12 +331,8 @@ fn check_jvp(record: &Record, derivative: &Derivative) -> Result<Option<String>>
     let func = one_op(&record.op, &types(&record.inputs));
     let wrt: Vec<bool> = derivative.given.iter().map(Option::is_some).collect();
     let (joint, present) = jvp_with(&func, &wrt, &vec![true; func.results.len()])?;
-    let arguments: Vec<Array> = record
-        .inputs
-        .iter()
-        .cloned()
-        .chain(derivative.given.iter().flatten().cloned())
-        .collect();
+    let arguments: Vec<Array> =
+        record.inputs.iter().cloned().chain(derivative.given.iter().flatten().cloned()).collect();
     let got = joint.eval(&arguments).split_off(func.results.len());
     let expected: Vec<Option<&Array>> = derivative
         .expected
@@ -403,10 +348,7 @@ fn check_vjp(record: &Record, derivative: &Derivative) -> Result<Option<String>>
     let func = one_op(&record.op, &types(&record.inputs));
     let wrt: Vec<bool> = derivative.expected.iter().map(Option::is_some).collect();
     let parts = vjp(&func, &wrt)?;
-    let residuals = parts
-        .primal
-        .eval(&record.inputs)
-        .split_off(func.results.len());
+    let residuals = parts.primal.eval(&record.inputs).split_off(func.results.len());
     let cotangents = float_results(&func).map(|(i, ty)| {
         let given = derivative.given.get(i).cloned().flatten();
         given.unwrap_or_else(|| Array::splat(ty.clone(), Scalar::Float(0.0)))
@@ -423,10 +365,7 @@ fn check_vjp(record: &Record, derivative: &Derivative) -> Result<Option<String>>
 }
 
 fn float_results(func: &Func) -> impl Iterator<Item = (usize, TensorType)> {
-    func.result_types()
-        .into_iter()
-        .enumerate()
-        .filter(|(_, ty)| ty.dtype.is_float())
+    func.result_types().into_iter().enumerate().filter(|(_, ty)| ty.dtype.is_float())
 }
 
 /// Compares arrays, those that are expected, with the tolerance that is `f32`'s or what the dtype needs.

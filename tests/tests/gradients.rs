@@ -77,12 +77,7 @@ fn check_ppo(action: &Space) {
         ty if ty.dtype == DType::F32 => TensorType::new(DType::F64, ty.shape),
         ty => ty,
     };
-    let spec = (
-        nets.clone(),
-        f64([STEPS, 3]),
-        per_step(action_ty.clone()),
-        f64([STEPS, 3]),
-    );
+    let spec = (nets.clone(), f64([STEPS, 3]), per_step(action_ty.clone()), f64([STEPS, 3]));
     let traced = trace(spec, |(nets, observation, action, drawn)| {
         let [log_prob, value, advantage] = [0, 1, 2].map(|i| drawn.index_axis(1, i));
         let columns = [-1.0 + log_prob * 0.5, value, advantage];
@@ -102,23 +97,15 @@ fn check_ppo(action: &Space) {
     let traced = traced.expect("the loss has a gradient");
     let params = nets.leaves().len();
     let mut numbers = Numbers(7);
-    let mut arguments: Vec<Array> = traced
-        .arguments()
-        .types()
-        .iter()
-        .map(|ty| numbers.array(ty, 0.8))
-        .collect();
+    let mut arguments: Vec<Array> =
+        traced.arguments().types().iter().map(|ty| numbers.array(ty, 0.8)).collect();
     if let Space::Discrete { n } = action {
         let actions: Vec<i128> = (0..STEPS).map(|i| (i % n) as i128).collect();
         arguments[params + 1] = Array::ints(DType::I32, [STEPS], &actions);
     }
     let eval = |arguments: &[Array]| traced.eval(arguments).expect("arguments fit");
     let gradient = eval(&arguments).split_off(1);
-    let expected = differences(
-        |arguments| eval(arguments)[0].to_f64()[0],
-        &arguments,
-        params,
-    );
+    let expected = differences(|arguments| eval(arguments)[0].to_f64()[0], &arguments, params);
     for (((path, _), got), expected) in nets.leaves().iter().zip(&gradient).zip(&expected) {
         assert!(expected.iter().any(|x| *x != 0.0), "{path} does nothing");
         assert_close(&got.to_f64(), expected, 1e-7, &path.to_string());
@@ -178,9 +165,7 @@ impl<E: Environment<Observation = Tensor>> Environment for Recorded<E> {
             environment,
             time: at + 1,
             observation: state.observation.set(at, seen.flatten()),
-            next_observation: state
-                .next_observation
-                .set(at, timestep.observation.flatten()),
+            next_observation: state.next_observation.set(at, timestep.observation.flatten()),
             action: state.action.set(at, action),
             reward: state.reward.set(at, timestep.reward),
             terminated: state.terminated.set(at, timestep.terminated.astype(F32)),
@@ -201,13 +186,8 @@ impl<E: Environment<Observation = Tensor>> Environment for Recorded<E> {
         self.environment.truncates()
     }
     fn next_episode(&self, finished: Self::State, key: Key) -> Self::State {
-        let environment = self
-            .environment
-            .next_episode(finished.environment.clone(), key);
-        Record {
-            environment,
-            ..finished
-        }
+        let environment = self.environment.next_episode(finished.environment.clone(), key);
+        Record { environment, ..finished }
     }
 }
 
@@ -223,30 +203,18 @@ impl ByHand {
     /// Probabilities, their logarithms, the entropy.
     fn policy(&self, x: &[f64]) -> (Vec<f64>, Vec<f64>, f64) {
         let logit = |a: usize| {
-            self.bias[a]
-                + x.iter()
-                    .zip(&self.weight)
-                    .map(|(x, row)| x * row[a])
-                    .sum::<f64>()
+            self.bias[a] + x.iter().zip(&self.weight).map(|(x, row)| x * row[a]).sum::<f64>()
         };
         let logits: Vec<f64> = (0..self.bias.len()).map(logit).collect();
         let total: f64 = logits.iter().map(|l| l.exp()).sum();
         let log_probs: Vec<f64> = logits.iter().map(|l| l - total.ln()).collect();
         let probs: Vec<f64> = log_probs.iter().map(|l| l.exp()).collect();
-        let entropy = -probs
-            .iter()
-            .zip(&log_probs)
-            .map(|(p, l)| p * l)
-            .sum::<f64>();
+        let entropy = -probs.iter().zip(&log_probs).map(|(p, l)| p * l).sum::<f64>();
         (probs, log_probs, entropy)
     }
 
     fn value(&self, x: &[f64]) -> f64 {
-        self.value_bias
-            + x.iter()
-                .zip(&self.value_weight)
-                .map(|(x, w)| x * w)
-                .sum::<f64>()
+        self.value_bias + x.iter().zip(&self.value_weight).map(|(x, w)| x * w).sum::<f64>()
     }
 }
 
@@ -277,11 +245,7 @@ fn gradient_by_hand(
         let mut advantage = 0.0;
         for t in (0..life.reward.len()).rev() {
             let x = &life.observation[t];
-            let follows = if life.terminated[t] {
-                0.0
-            } else {
-                agent.discount
-            };
+            let follows = if life.terminated[t] { 0.0 } else { agent.discount };
             let delta =
                 life.reward[t] + follows * nets.value(&life.next_observation[t]) - nets.value(x);
             advantage = delta + follows * agent.lambda * advantage;
@@ -311,24 +275,13 @@ fn gradient_by_hand(
 fn the_online_agents_gradient_through_the_loop_is_the_policy_gradient_by_hand() {
     const STEPS: usize = 7;
     const ENVIRONMENTS: usize = 2;
-    let environment = Recorded {
-        environment: Catch {
-            rows: 4,
-            columns: 3,
-        },
-        steps: STEPS,
-    };
+    let environment = Recorded { environment: Catch { rows: 4, columns: 3 }, steps: STEPS };
     let agent = OnlineActorCritic {
         hidden: vec![],
         entropy_cost: 0.1,
         ..loops::online(&environment, sgd(1.0))
     };
-    let size = Size {
-        replicas: 1,
-        environments: ENVIRONMENTS,
-        unroll: STEPS,
-        updates: 1,
-    };
+    let size = Size { replicas: 1, environments: ENVIRONMENTS, unroll: STEPS, updates: 1 };
     let anakin = loops::compiled(&loops::client(1), &environment, &agent, size);
     let before = anakin.init(4).expect("a seed");
     let begin = loops::named(&before);
@@ -340,11 +293,7 @@ fn the_online_agents_gradient_through_the_loop_is_the_policy_gradient_by_hand() 
         found.unwrap_or_else(|| panic!("no {path}")).1.to_array()
     };
     let rows = |array: &Array| -> Vec<Vec<f64>> {
-        array
-            .to_f64()
-            .chunks(array.ty.shape[1])
-            .map(<[f64]>::to_vec)
-            .collect()
+        array.to_f64().chunks(array.ty.shape[1]).map(<[f64]>::to_vec).collect()
     };
     let nets = |leaves: &[_]| ByHand {
         weight: rows(&leaf(leaves, "actor.layers[0].weight")),
@@ -358,29 +307,13 @@ fn the_online_agents_gradient_through_the_loop_is_the_policy_gradient_by_hand() 
     let life = |i: usize| Lived {
         observation: rows(&of("observation", i)),
         next_observation: rows(&of("next_observation", i)),
-        action: of("action", i)
-            .to_f64()
-            .iter()
-            .map(|&action| action as usize)
-            .collect(),
+        action: of("action", i).to_f64().iter().map(|&action| action as usize).collect(),
         reward: of("reward", i).to_f64(),
-        terminated: of("terminated", i)
-            .to_f64()
-            .iter()
-            .map(|&x| x == 1.0)
-            .collect(),
+        terminated: of("terminated", i).to_f64().iter().map(|&x| x == 1.0).collect(),
     };
     let lives: Vec<Lived> = (0..ENVIRONMENTS).map(life).collect();
-    assert!(
-        lives
-            .iter()
-            .all(|life| life.terminated[2] && life.terminated[5])
-    );
-    assert!(
-        lives
-            .iter()
-            .all(|life| life.observation[3] != life.next_observation[2])
-    );
+    assert!(lives.iter().all(|life| life.terminated[2] && life.terminated[5]));
+    assert!(lives.iter().all(|life| life.observation[3] != life.next_observation[2]));
 
     let (old, new) = (nets(&begin), nets(&end));
     let expected = gradient_by_hand(&old, &lives, &agent);
@@ -388,28 +321,13 @@ fn the_online_agents_gradient_through_the_loop_is_the_policy_gradient_by_hand() 
         old.iter().zip(new).map(|(a, b)| a - b).collect()
     };
     let pairs = [
-        (
-            moved(&old.weight.concat(), &new.weight.concat()),
-            expected.weight.concat(),
-            "weight",
-        ),
+        (moved(&old.weight.concat(), &new.weight.concat()), expected.weight.concat(), "weight"),
         (moved(&old.bias, &new.bias), expected.bias, "bias"),
-        (
-            moved(&old.value_weight, &new.value_weight),
-            expected.value_weight,
-            "value weight",
-        ),
-        (
-            vec![old.value_bias - new.value_bias],
-            vec![expected.value_bias],
-            "value bias",
-        ),
+        (moved(&old.value_weight, &new.value_weight), expected.value_weight, "value weight"),
+        (vec![old.value_bias - new.value_bias], vec![expected.value_bias], "value bias"),
     ];
     for (got, expected, what) in pairs {
-        assert!(
-            expected.iter().any(|x| x.abs() > 1e-3),
-            "{what}: {expected:?}"
-        );
+        assert!(expected.iter().any(|x| x.abs() > 1e-3), "{what}: {expected:?}");
         assert_close(&got, &expected, 1e-6, what);
     }
 }

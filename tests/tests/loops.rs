@@ -31,12 +31,7 @@ pub struct Size {
 }
 
 /// Two environments, four steps, one update, one device.
-pub const TINY: Size = Size {
-    replicas: 1,
-    environments: 2,
-    unroll: 4,
-    updates: 1,
-};
+pub const TINY: Size = Size { replicas: 1, environments: 2, unroll: 4, updates: 1 };
 
 /// The loop before it is compiled.
 #[track_caller]
@@ -46,12 +41,7 @@ pub fn traced<E: Environment, A: Agent<Observation = E::Observation>>(
     size: Size,
 ) -> Loop<E, A> {
     let environments = size.environments / size.replicas;
-    let agent_loop = AgentLoop::new(
-        environment.clone(),
-        agent.clone(),
-        environments,
-        size.unroll,
-    );
+    let agent_loop = AgentLoop::new(environment.clone(), agent.clone(), environments, size.unroll);
     let init = |key| agent_loop.init(key);
     let update = |state| agent_loop.update(state);
     AnakinLoop::trace("loop", size.replicas, size.updates, init, update).expect("the loop traces")
@@ -60,20 +50,9 @@ pub fn traced<E: Environment, A: Agent<Observation = E::Observation>>(
 /// What loops are compiled with here: nothing is cached, and LLVM does not try hard.
 pub fn options(replicas: usize) -> ProgramOptions {
     let mut xla = XlaOptions::for_platform("cpu").pairs();
-    xla.push((
-        "xla_llvm_disable_expensive_passes".to_owned(),
-        OptionValue::Bool(true),
-    ));
-    let compile = CompileOptions {
-        replicas,
-        xla,
-        ..CompileOptions::default()
-    };
-    ProgramOptions {
-        compile,
-        cache: ExecutableCache::disabled(),
-        ..ProgramOptions::default()
-    }
+    xla.push(("xla_llvm_disable_expensive_passes".to_owned(), OptionValue::Bool(true)));
+    let compile = CompileOptions { replicas, xla, ..CompileOptions::default() };
+    ProgramOptions { compile, cache: ExecutableCache::disabled(), ..ProgramOptions::default() }
 }
 
 /// The compiled loop.
@@ -85,16 +64,12 @@ pub fn compiled<E: Environment, A: Agent<Observation = E::Observation>>(
     size: Size,
 ) -> Compiled<E, A> {
     let traced = traced(environment, agent, size);
-    traced
-        .compile(client, &options(size.replicas))
-        .expect("the loop compiles")
+    traced.compile(client, &options(size.replicas)).expect("the loop compiles")
 }
 
 /// A client of its own.
 pub fn client(devices: usize) -> Client {
-    let options = ClientOptions {
-        cpu_devices: Some(devices),
-    };
+    let options = ClientOptions { cpu_devices: Some(devices) };
     Client::cpu(options).expect("the CPU plugin is installed")
 }
 
@@ -167,10 +142,7 @@ pub fn named<T: Tree>(tree: &Device<T>) -> Vec<(String, HostArray)> {
 /// The values of the leaves, for the reference semantics.
 #[track_caller]
 pub fn arrays<T: Tree>(tree: &Device<T>) -> Vec<Array> {
-    named(tree)
-        .iter()
-        .map(|(_, array)| array.to_array())
-        .collect()
+    named(tree).iter().map(|(_, array)| array.to_array()).collect()
 }
 
 /// Leaves of one placement of which the devices have buffers: path, and the value on each device.

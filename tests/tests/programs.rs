@@ -59,16 +59,9 @@ fn xla_computes_random_programs_as_eval_does() {
         let cases: Vec<Case> = programs
             .by_ref()
             .take(TOGETHER)
-            .map(|(func, arguments)| Case {
-                name: String::new(),
-                func,
-                arguments,
-            })
+            .map(|(func, arguments)| Case { name: String::new(), func, arguments })
             .collect();
-        equations += cases
-            .iter()
-            .map(|case| case.func.eqn_count())
-            .sum::<usize>();
+        equations += cases.iter().map(|case| case.func.eqn_count()).sum::<usize>();
         for (case, outcome) in cases.iter().zip(run_all(&cases)) {
             let problem = match outcome {
                 Ok(got) => differences(&case.func.eval(&case.arguments), &got, TOLERANCE),
@@ -99,10 +92,7 @@ fn the_only_branch_of_a_switch_may_call_functions() {
   return %2
 }";
     let func = podracer_compiler::text::parse(text).expect("the text of a program");
-    let arguments = [
-        Array::ints(DType::I32, [], &[1]),
-        Array::floats(DType::F64, [], &[2.5]),
-    ];
+    let arguments = [Array::ints(DType::I32, [], &[1]), Array::floats(DType::F64, [], &[2.5])];
     let got = run(&func, &arguments).expect("it runs");
     assert_eq!(differences(&func.eval(&arguments), &got, 0.0), None);
 }

@@ -12,9 +12,7 @@ fn executable<A: Tree, R: Tree>(traced: &Traced<A, R>) -> Executable {
         ..CompileOptions::default()
     };
     let client = client().expect("the plugin");
-    client
-        .compile(&lowered.module, &options)
-        .expect("it compiles")
+    client.compile(&lowered.module, &options).expect("it compiles")
 }
 
 fn layer(x: Tensor) -> Tensor {
@@ -30,16 +28,11 @@ fn xla_does_not_merge_what_is_computed_again() {
                 None => layer(x).sum(),
             })
         });
-        let optimized = executable(&traced.expect("no mistake"))
-            .compiled()
-            .optimized();
+        let optimized = executable(&traced.expect("no mistake")).compiled().optimized();
         let instructions = optimized.expect("HLO").instructions();
         instructions.get("exponential").copied().unwrap_or(0)
     };
-    assert_eq!(
-        (exponentials(None), exponentials(Some(Save::Nothing))),
-        (1, 2)
-    );
+    assert_eq!((exponentials(None), exponentials(Some(Save::Nothing))), (1, 2));
 }
 
 /// The gradient through 200 steps of a network.
@@ -59,11 +52,8 @@ fn a_loop_needs_less_memory_and_gives_the_same() {
         let stats = executable(&through_a_scan(save)).compiled().memory_stats();
         stats.expect("statistics").temporary
     };
-    let (everything, dots, nothing) = (
-        memory(Save::Everything),
-        memory(Save::Dots),
-        memory(Save::Nothing),
-    );
+    let (everything, dots, nothing) =
+        (memory(Save::Everything), memory(Save::Dots), memory(Save::Nothing));
     assert!(2 * dots < everything, "{dots} against {everything}");
     assert!(2 * nothing < dots, "{nothing} against {dots}");
     let traced = through_a_scan(Save::Nothing);

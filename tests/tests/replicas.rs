@@ -15,20 +15,10 @@ fn collectives(types: &[TensorType]) -> Func {
     let params: Vec<_> = types.iter().map(|ty| b.param(ty.clone())).collect();
     let mut results = Vec::new();
     for &computation in Combination::ALL {
-        results.extend(b.emit(
-            AllReduce {
-                axis: axis.clone(),
-                computation,
-            },
-            &params,
-        ));
+        results.extend(b.emit(AllReduce { axis: axis.clone(), computation }, &params));
     }
     for dimension in 0..=types[0].rank() {
-        let gather = AllGather {
-            axis: axis.clone(),
-            size: REPLICA_COUNT,
-            dimension,
-        };
+        let gather = AllGather { axis: axis.clone(), size: REPLICA_COUNT, dimension };
         results.push(b.emit1(gather, &params[..1]));
     }
     results.push(b.emit1(AxisIndex { axis }, &[]));
@@ -44,9 +34,7 @@ fn replicas_compute_what_a_named_vmap_does() {
     ];
     let array = |ty: &TensorType, replica: usize| {
         let value = |i: usize| (7 * i + 5 * replica) as i64 % 9 - 4;
-        let data = (0..ty.elements())
-            .map(|i| Scalar::number(ty.dtype, value(i)))
-            .collect();
+        let data = (0..ty.elements()).map(|i| Scalar::number(ty.dtype, value(i))).collect();
         Array::new(ty.clone(), data)
     };
     let func = collectives(&types);
@@ -60,19 +48,12 @@ fn replicas_compute_what_a_named_vmap_does() {
     let force = vec![true; func.results.len()];
     let (batched, _) = vmap(&func, &context, &[true; 3], &force);
     let stacked: Vec<Array> = (0..types.len())
-        .map(|i| {
-            Array::stack(
-                &types[i],
-                &[arguments[0][i].clone(), arguments[1][i].clone()],
-            )
-        })
+        .map(|i| Array::stack(&types[i], &[arguments[0][i].clone(), arguments[1][i].clone()]))
         .collect();
     let expected = batched.eval(&stacked);
     for (replica, got) in got.iter().enumerate() {
-        let expected: Vec<Array> = expected
-            .iter()
-            .map(|array| array.index_leading(replica))
-            .collect();
+        let expected: Vec<Array> =
+            expected.iter().map(|array| array.index_leading(replica)).collect();
         assert_eq!(differences(&expected, got, 0.0), None, "replica {replica}");
     }
 }

@@ -14,10 +14,7 @@ use podracer_stdlib::losses::clipped_surrogate_pg_loss;
 use podracer_stdlib::nn::{Activation, Initializer, Mlp};
 use podracer_stdlib::optim::sgd;
 
-const CATCH: Catch = Catch {
-    rows: 4,
-    columns: 3,
-};
+const CATCH: Catch = Catch { rows: 4, columns: 3 };
 
 /// The StableHLO module of one replica, without locations.
 fn stablehlo<A: Tree, R: Tree>(name: &str, traced: &Traced<A, R>) -> String {
@@ -29,29 +26,22 @@ type State = <Catch as Environment>::State;
 
 fn catch_step() -> Traced<(State, Tensor, Key), (State, TimeStep)> {
     let state = eval_shape(key(), |key| CATCH.initial_state(key)).expect("it traces");
-    let step = trace((state, i32([]), key()), |(state, action, key)| {
-        CATCH.step(state, action, key)
-    });
+    let step =
+        trace((state, i32([]), key()), |(state, action, key)| CATCH.step(state, action, key));
     step.expect("it traces")
 }
 
 #[test]
 fn a_step_of_catch() {
     assert_snapshot!("catch_step_ir", catch_step());
-    assert_snapshot!(
-        "catch_step_stablehlo",
-        stablehlo("catch_step", &catch_step())
-    );
+    assert_snapshot!("catch_step_stablehlo", stablehlo("catch_step", &catch_step()));
 }
 
 #[test]
 fn a_step_of_eight_catches() {
     let step = catch_step().vmap(8);
     assert_snapshot!("catch_step_vmapped_ir", step);
-    assert_snapshot!(
-        "catch_step_vmapped_stablehlo",
-        stablehlo("catch_step", &step)
-    );
+    assert_snapshot!("catch_step_vmapped_stablehlo", stablehlo("catch_step", &step));
 }
 
 /// The first observation: random numbers are unrolled in place.
@@ -90,9 +80,8 @@ fn a_loss() {
 
 #[test]
 fn a_gradient() {
-    let grad = trace(loss_spec(), |(nets, batch)| {
-        value_and_grad(nets, |nets| surrogate(&nets, batch))
-    });
+    let grad =
+        trace(loss_spec(), |(nets, batch)| value_and_grad(nets, |nets| surrogate(&nets, batch)));
     let grad = grad.expect("it traces");
     assert_snapshot!("loss_grad_ir", grad);
     assert_snapshot!("loss_grad_stablehlo", stablehlo("loss_grad", &grad));
@@ -130,15 +119,7 @@ impl Environment for Corridor {
         let terminated = place.eq(2);
         let reward = terminated.astype(F32);
         let observation = self.observe(place);
-        (
-            place,
-            TimeStep {
-                observation,
-                reward,
-                terminated,
-                truncated: constant(false),
-            },
-        )
+        (place, TimeStep { observation, reward, terminated, truncated: constant(false) })
     }
     fn observe(&self, place: Tensor) -> Tensor {
         one_hot(place, 3)
@@ -157,16 +138,8 @@ impl Environment for Corridor {
 /// The standard library's loop: the online agent, two environments on each of two devices.
 #[test]
 fn an_agent_loop() {
-    let agent = OnlineActorCritic {
-        hidden: vec![],
-        ..loops::online(&Corridor, sgd(0.1))
-    };
-    let size = Size {
-        replicas: 2,
-        environments: 4,
-        unroll: 3,
-        updates: 5,
-    };
+    let agent = OnlineActorCritic { hidden: vec![], ..loops::online(&Corridor, sgd(0.1)) };
+    let size = Size { replicas: 2, environments: 4, unroll: 3, updates: 5 };
     let traced = loops::traced(&Corridor, &agent, size);
     assert_snapshot!("agent_loop_ir", simplify(traced.traced().func()));
 }
@@ -174,15 +147,10 @@ fn an_agent_loop() {
 /// A training loop of one's own: REINFORCE with a table, two environments on each of two devices.
 #[test]
 fn a_training_loop() {
-    let init = |key: Key| Placed {
-        replicated: (zeros(F32, [3, 2]), key),
-        sharded: zeros(I32, [2]),
-    };
+    let init =
+        |key: Key| Placed { replicated: (zeros(F32, [3, 2]), key), sharded: zeros(I32, [2]) };
     let update = |state: Placed<(Tensor, Key), Tensor>| {
-        let Placed {
-            replicated: (policy, key),
-            sharded: places,
-        } = state;
+        let Placed { replicated: (policy, key), sharded: places } = state;
         let (key, cycle) = key.split();
         let ((loss, places), grads) = value_and_grad(policy, |policy| {
             let noise = cycle.gumbel([4, 2, 2]);
@@ -205,14 +173,8 @@ fn a_training_loop() {
         });
         let policy = policy - 0.1 * pmean(grads, Replicas);
         (
-            Placed {
-                replicated: (policy, key),
-                sharded: places,
-            },
-            Placed {
-                replicated: loss,
-                sharded: (),
-            },
+            Placed { replicated: (policy, key), sharded: places },
+            Placed { replicated: loss, sharded: () },
         )
     };
     let traced = AnakinLoop::trace("loop", 2, 5, init, update).expect("it traces");
@@ -228,11 +190,7 @@ fn texts_are_the_same_every_time() {
     assert_eq!(catch_step().to_string(), catch_step().to_string());
     let environment = CATCH;
     let text = || {
-        let traced = loops::traced(
-            &environment,
-            &loops::ppo(&environment, sgd(0.1)),
-            loops::TINY,
-        );
+        let traced = loops::traced(&environment, &loops::ppo(&environment, sgd(0.1)), loops::TINY);
         traced.lower().expect("it lowers").module.text
     };
     assert_eq!(text(), text());

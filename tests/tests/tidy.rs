@@ -33,19 +33,16 @@ const UNSAFE: &[(&str, &str)] = &[("runtime", "PJRT's C API")];
 const UNSAFE_ALLOWED_IN: &[&str] = &["runtime/src/lib.rs"];
 
 /// Files that stay longer than 500 lines, and why.
-const LONG: &[(&str, &str)] = &[(
-    "tests/golden/make_transforms.py",
-    "a list of programs, each a few lines",
-)];
+const LONG: &[(&str, &str)] =
+    &[("tests/golden/make_transforms.py", "a list of programs, each a few lines")];
 
 const MOST_LINES: usize = 500;
 
 fn files_with(extensions: &[&str]) -> Vec<(PathBuf, String)> {
     let fits = |file: &Path| {
-        extensions.iter().any(|&wanted| {
-            file.extension()
-                .is_some_and(|extension| extension == wanted)
-        })
+        extensions
+            .iter()
+            .any(|&wanted| file.extension().is_some_and(|extension| extension == wanted))
     };
     let files = workspace::files().expect("the repository can be read");
     files
@@ -57,17 +54,11 @@ fn files_with(extensions: &[&str]) -> Vec<(PathBuf, String)> {
 
 /// Every crate's folder and manifest.
 fn manifests() -> Vec<(PathBuf, toml::Table)> {
-    let manifests = files_with(&["toml"])
-        .into_iter()
-        .filter(|(file, _)| file.ends_with("Cargo.toml"));
+    let manifests =
+        files_with(&["toml"]).into_iter().filter(|(file, _)| file.ends_with("Cargo.toml"));
     let parse = |(file, text): (PathBuf, String)| {
-        let table = text
-            .parse()
-            .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        (
-            file.parent().map(Path::to_path_buf).unwrap_or_default(),
-            table,
-        )
+        let table = text.parse().unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        (file.parent().map(Path::to_path_buf).unwrap_or_default(), table)
     };
     manifests.map(parse).collect()
 }
@@ -78,20 +69,11 @@ fn name(manifest: &toml::Table) -> Option<&str> {
 
 /// What a crate depends on, for building and for its tests.
 fn dependencies(manifest: &toml::Table) -> Vec<String> {
-    let targets = manifest
-        .get("target")
-        .and_then(toml::Value::as_table)
-        .into_iter()
-        .flatten();
-    let tables = targets
-        .filter_map(|(_, table)| table.as_table())
-        .chain([manifest]);
+    let targets = manifest.get("target").and_then(toml::Value::as_table).into_iter().flatten();
+    let tables = targets.filter_map(|(_, table)| table.as_table()).chain([manifest]);
     let kinds = ["dependencies", "build-dependencies", "dev-dependencies"];
-    let lists = tables.flat_map(|table| {
-        kinds
-            .into_iter()
-            .filter_map(|kind| table.get(kind)?.as_table())
-    });
+    let lists =
+        tables.flat_map(|table| kinds.into_iter().filter_map(|kind| table.get(kind)?.as_table()));
     lists.flat_map(|list| list.keys().cloned()).collect()
 }
 
@@ -108,9 +90,8 @@ fn imports_run_one_way() {
                 complaints.push(format!("{name} depends on melior: only podracer-mlir may"));
             }
             let ours = arrows.contains_key(dependency.as_str()) || dependency == "podracer";
-            let allowed = arrows
-                .get(name)
-                .is_none_or(|allowed| allowed.contains(&dependency.as_str()));
+            let allowed =
+                arrows.get(name).is_none_or(|allowed| allowed.contains(&dependency.as_str()));
             if ours && !allowed {
                 complaints.push(format!(
                     "{name} ({}) depends on {dependency}: it may not",
@@ -125,10 +106,7 @@ fn imports_run_one_way() {
 #[test]
 fn crates_inherit_the_lints() {
     let inherits = |manifest: &toml::Table| {
-        manifest
-            .get("lints")
-            .and_then(|lints| lints.get("workspace"))
-            == Some(&true.into())
+        manifest.get("lints").and_then(|lints| lints.get("workspace")) == Some(&true.into())
     };
     let wrong = manifests()
         .into_iter()
@@ -136,10 +114,7 @@ fn crates_inherit_the_lints() {
     check_all(
         &wrong
             .map(|(folder, _)| {
-                format!(
-                    "{}/Cargo.toml has no `lints.workspace = true`",
-                    folder.display()
-                )
+                format!("{}/Cargo.toml has no `lints.workspace = true`", folder.display())
             })
             .collect::<Vec<_>>(),
     );
@@ -154,36 +129,21 @@ fn unsafe_code_is_forbidden_or_in_one_place() {
             .into_iter()
             .find_map(|file| workspace::text(&file));
         // A crate of which nothing but its first line is there has nothing to forbid.
-        let (Some(root), Some(_)) = (
-            root.filter(|text| text.lines().count() > 1),
-            name(&manifest),
-        ) else {
+        let (Some(root), Some(_)) = (root.filter(|text| text.lines().count() > 1), name(&manifest))
+        else {
             continue;
         };
-        let denies = UNSAFE
-            .iter()
-            .any(|(crate_folder, _)| folder == Path::new(crate_folder));
-        let lint = if denies {
-            "deny(unsafe_code"
-        } else {
-            "forbid(unsafe_code"
-        };
+        let denies = UNSAFE.iter().any(|(crate_folder, _)| folder == Path::new(crate_folder));
+        let lint = if denies { "deny(unsafe_code" } else { "forbid(unsafe_code" };
         if !root.contains(lint) && !root.contains("forbid(unsafe_code") {
-            complaints.push(format!(
-                "{}: the crate's root has no `#![{lint})]`",
-                folder.display()
-            ));
+            complaints.push(format!("{}: the crate's root has no `#![{lint})]`", folder.display()));
         }
     }
     for (file, text) in files_with(&["rs"]) {
         let allows = text
             .lines()
             .any(|line| line.trim_start().starts_with('#') && line.contains("allow(unsafe_code"));
-        if allows
-            && !UNSAFE_ALLOWED_IN
-                .iter()
-                .any(|allowed| file == Path::new(allowed))
-        {
+        if allows && !UNSAFE_ALLOWED_IN.iter().any(|allowed| file == Path::new(allowed)) {
             complaints.push(format!(
                 "{} allows unsafe code: its place is one module of {UNSAFE:?}",
                 file.display()
@@ -218,10 +178,7 @@ fn files_are_short() {
 #[test]
 fn modules_say_what_they_are() {
     // Programs that must not compile are quoted in full by what is expected of them.
-    let fixture = |file: &Path| {
-        file.components()
-            .any(|part| part.as_os_str() == "compile_fail")
-    };
+    let fixture = |file: &Path| file.components().any(|part| part.as_os_str() == "compile_fail");
     let silent = files_with(&["rs"])
         .into_iter()
         .filter(|(file, _)| !fixture(file))
@@ -239,9 +196,8 @@ fn no_file_names_a_machine() {
     let places = ["/wo|rk/", "/ro|ot/", "/t|mp/", "/ho|me/"].map(|place| place.replace('|', ""));
     let mut complaints = Vec::new();
     let files = workspace::files().expect("the repository can be read");
-    for (file, text) in files
-        .into_iter()
-        .filter_map(|file| workspace::text(&file).map(|text| (file, text)))
+    for (file, text) in
+        files.into_iter().filter_map(|file| workspace::text(&file).map(|text| (file, text)))
     {
         for (number, line) in text.lines().enumerate() {
             let complain = |what: &str| format!("{}:{}: {what}", file.display(), number + 1);
@@ -275,10 +231,7 @@ fn the_readme_shows_the_example() {
         "README.md does not show examples/own_environment.rs from its first `use` on"
     );
     for command in ["make train", "make test"] {
-        assert!(
-            readme.contains(command),
-            "README.md does not name `{command}`"
-        );
+        assert!(readme.contains(command), "README.md does not name `{command}`");
     }
 }
 
@@ -304,9 +257,8 @@ fn hosts(line: &str) -> impl Iterator<Item = &str> {
 /// A mirror, a proxy, a package store of some company, an address with credentials, a number in place of a name.
 fn is_private(host: &str) -> bool {
     let host = host.to_ascii_lowercase();
-    let words = [
-        "mirror", "proxy", "artifact", "nexus", "internal", ".local", ".corp", ".lan", "@",
-    ];
+    let words =
+        ["mirror", "proxy", "artifact", "nexus", "internal", ".local", ".corp", ".lan", "@"];
     let name = host.split(':').next().unwrap_or_default();
     let numeric = !name.is_empty()
         && name.split('.').count() == 4

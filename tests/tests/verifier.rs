@@ -29,11 +29,7 @@ fn tolerance(arrays: &[Array], least: f64) -> f64 {
 }
 
 fn record(array: &Array) -> Value {
-    let bytes: String = array
-        .to_bytes()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let bytes: String = array.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
     json!({ "dtype": array.ty.dtype.name(), "shape": array.ty.shape[..], "bytes": bytes })
 }
 
@@ -58,33 +54,18 @@ fn of_samples(all: bool) -> Vec<String> {
     for (name, sample) in samples() {
         let Sample { op, inputs, .. } = &sample;
         let func = one_op(op, &types(inputs));
-        lines.push(line(
-            &name,
-            &func,
-            inputs,
-            &op.eval(inputs),
-            sample.tolerance,
-        ));
+        lines.push(line(&name, &func, inputs, &op.eval(inputs), sample.tolerance));
         if !all {
             continue;
         }
         for expected in batched(&name, &sample) {
             let case = expected.case;
             let results = &expected.results;
-            lines.push(line(
-                &case.name,
-                &case.func,
-                &case.arguments,
-                results,
-                sample.tolerance,
-            ));
+            lines.push(line(&case.name, &case.func, &case.arguments, results, sample.tolerance));
         }
         let float = |input: &Array| input.ty.dtype.is_float();
         if sample.differentiable && inputs.iter().any(float) {
-            for case in [forward(&name, &sample), reverse(&name, &sample)]
-                .into_iter()
-                .flatten()
-            {
+            for case in [forward(&name, &sample), reverse(&name, &sample)].into_iter().flatten() {
                 let results = case.func.eval(&case.arguments);
                 lines.push(line(
                     &case.name,
@@ -115,10 +96,7 @@ fn of_experiments(names: &[&str]) -> Vec<String> {
         }
         for portable in training.programs(None).expect("they are traced") {
             let name = format!("export {name}: {}", portable.name);
-            lines.push(format!(
-                "{}\n",
-                json!({ "name": name, "text": portable.text() })
-            ));
+            lines.push(format!("{}\n", json!({ "name": name, "text": portable.text() })));
         }
     }
     lines
@@ -128,13 +106,7 @@ fn of_random_programs(count: usize) -> Vec<String> {
     let programs = (0..).filter_map(program).take(count).enumerate();
     let one = |(index, (func, arguments)): (usize, (Func, Vec<Array>))| {
         let results = func.eval(&arguments);
-        line(
-            &format!("random program {index}"),
-            &func,
-            &arguments,
-            &results,
-            1e-9,
-        )
+        line(&format!("random program {index}"), &func, &arguments, &results, 1e-9)
     };
     programs.map(one).collect()
 }
@@ -147,20 +119,13 @@ fn the_verifier_takes_every_module_and_the_interpreter_agrees() {
         true => (&experiments[..], 500),
         false => (&["catch-online"][..], 10),
     };
-    let lines = [
-        of_samples(all),
-        of_experiments(experiments),
-        of_random_programs(random),
-    ]
-    .concat();
+    let lines = [of_samples(all), of_experiments(experiments), of_random_programs(random)].concat();
     let said = python::run(SCRIPT, &[], &lines.concat()).expect("the script runs");
     let Some(said) = said else { return };
     eprintln!("{said}");
     let mut complaints: Vec<String> = said.lines().map(str::to_owned).collect();
-    let counts: Value = complaints
-        .pop()
-        .and_then(|line| serde_json::from_str(&line).ok())
-        .unwrap_or_default();
+    let counts: Value =
+        complaints.pop().and_then(|line| serde_json::from_str(&line).ok()).unwrap_or_default();
     assert_eq!(counts["modules"], lines.len(), "{said}");
     check_all(&complaints);
 }

@@ -10,10 +10,7 @@ use podracer_tests::xla::{Case, run_all};
 
 /// Runs all cases and collects how each differs from what is expected of it.
 fn complaints(expected: &[(Expected, f64)]) -> Vec<String> {
-    let cases: Vec<Case> = expected
-        .iter()
-        .map(|(expected, _)| expected.case.clone())
-        .collect();
+    let cases: Vec<Case> = expected.iter().map(|(expected, _)| expected.case.clone()).collect();
     let complain =
         |((expected, tolerance), outcome): (&(Expected, f64), anyhow::Result<Vec<Array>>)| {
             let problem = match outcome {
@@ -22,11 +19,7 @@ fn complaints(expected: &[(Expected, f64)]) -> Vec<String> {
             };
             Some(format!("{}: {problem}", expected.case.name))
         };
-    expected
-        .iter()
-        .zip(run_all(&cases))
-        .filter_map(complain)
-        .collect()
+    expected.iter().zip(run_all(&cases)).filter_map(complain).collect()
 }
 
 #[test]
@@ -35,20 +28,11 @@ fn xla_computes_what_eval_does() {
         let func = one_op(&sample.op, &types(&sample.inputs));
         let results = sample.op.eval(&sample.inputs);
         (
-            Expected {
-                case: Case {
-                    name,
-                    func,
-                    arguments: sample.inputs,
-                },
-                results,
-            },
+            Expected { case: Case { name, func, arguments: sample.inputs }, results },
             sample.tolerance,
         )
     };
-    check_all(&complaints(
-        &samples().into_iter().map(expect).collect::<Vec<_>>(),
-    ));
+    check_all(&complaints(&samples().into_iter().map(expect).collect::<Vec<_>>()));
 }
 
 #[test]
@@ -60,9 +44,7 @@ fn xla_computes_batches_as_eval_does_their_slices() {
             .map(move |expected| (expected, tolerance))
             .collect::<Vec<_>>()
     };
-    check_all(&complaints(
-        &samples().into_iter().flat_map(expect).collect::<Vec<_>>(),
-    ));
+    check_all(&complaints(&samples().into_iter().flat_map(expect).collect::<Vec<_>>()));
 }
 
 /// Derivatives are short programs, of which XLA rounds not every step: by how much they may differ, for the coarsest dtype.
@@ -84,20 +66,14 @@ fn xla_computes_derivatives_as_eval_does() {
     let expect = |(name, sample): (String, Sample)| {
         let tolerance = derivative_tolerance(&sample);
         // An op without a rule says so, and its own tests look at that.
-        let cases = [forward(&name, &sample), reverse(&name, &sample)]
-            .into_iter()
-            .flatten();
+        let cases = [forward(&name, &sample), reverse(&name, &sample)].into_iter().flatten();
         let expected = cases.map(move |case| {
             let results = case.func.eval(&case.arguments);
             (Expected { case, results }, tolerance)
         });
         expected.collect::<Vec<_>>()
     };
-    let expected: Vec<_> = samples()
-        .into_iter()
-        .filter(differentiable)
-        .flat_map(expect)
-        .collect();
+    let expected: Vec<_> = samples().into_iter().filter(differentiable).flat_map(expect).collect();
     check_all(&complaints(&expected));
 }
 
@@ -128,9 +104,7 @@ fn xla_computes_convolutions_of_all_attributes() {
         let rhs = [counts(each(1, 4)), vec![2, 3 * groups]].concat();
         let inputs = [lhs, rhs].map(|shape| {
             let elements = shape.iter().product::<usize>();
-            let values: Vec<f64> = (0..elements)
-                .map(|i| ((7 * i + 3) % 13) as f64 - 6.0)
-                .collect();
+            let values: Vec<f64> = (0..elements).map(|i| ((7 * i + 3) % 13) as f64 - 6.0).collect();
             Array::floats(DType::F32, &shape, &values)
         });
         let op = OpRef::new(op);

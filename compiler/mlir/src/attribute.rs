@@ -23,27 +23,18 @@ pub fn attribute<'c>(
         HloAttribute::Bool(value) => Ok(BoolAttribute::new(context, *value).into()),
         HloAttribute::Dense(array) => dense(context, array),
         HloAttribute::Enum(kind, value) => opaque(context, &format!("#stablehlo<{kind} {value}>")),
-        HloAttribute::Channel(handle, kind) => opaque(
-            context,
-            &format!("#stablehlo.channel_handle<handle = {handle}, type = {kind}>"),
-        ),
-        HloAttribute::Dot {
-            lhs_batch,
-            rhs_batch,
-            lhs_contract,
-            rhs_contract,
-        } => Fields::new()
+        HloAttribute::Channel(handle, kind) => {
+            opaque(context, &format!("#stablehlo.channel_handle<handle = {handle}, type = {kind}>"))
+        }
+        HloAttribute::Dot { lhs_batch, rhs_batch, lhs_contract, rhs_contract } => Fields::new()
             .axes("lhs_batching_dimensions", lhs_batch)
             .axes("rhs_batching_dimensions", rhs_batch)
             .axes("lhs_contracting_dimensions", lhs_contract)
             .axes("rhs_contracting_dimensions", rhs_contract)
             .finish(context, "dot"),
         HloAttribute::Convolution { lhs, rhs, out } => {
-            let [lhs, rhs, out] = [
-                layout(lhs, ["b", "f"]),
-                layout(rhs, ["o", "i"]),
-                layout(out, ["b", "f"]),
-            ];
+            let [lhs, rhs, out] =
+                [layout(lhs, ["b", "f"]), layout(rhs, ["o", "i"]), layout(out, ["b", "f"])];
             opaque(context, &format!("#stablehlo.conv<{lhs}x{rhs}->{out}>"))
         }
         HloAttribute::Gather {
@@ -72,10 +63,7 @@ pub fn attribute<'c>(
             .axes("update_window_dims", update_window_dims)
             .axes("inserted_window_dims", inserted_window_dims)
             .axes("input_batching_dims", input_batching_dims)
-            .axes(
-                "scatter_indices_batching_dims",
-                scatter_indices_batching_dims,
-            )
+            .axes("scatter_indices_batching_dims", scatter_indices_batching_dims)
             .axes("scatter_dims_to_operand_dims", scatter_dims_to_operand_dims)
             .number("index_vector_dim", *index_vector_dim)
             .finish(context, "scatter"),
@@ -100,10 +88,7 @@ fn opaque<'c>(context: &'c Context, text: &str) -> Result<Attribute<'c>, String>
 fn layout(axes: &[usize], letters: [&str; 2]) -> String {
     let mut names = vec![String::new(); axes.len()];
     let numbers = (0..axes.len().saturating_sub(2)).map(|spatial| spatial.to_string());
-    for (&axis, name) in axes
-        .iter()
-        .zip(letters.map(String::from).into_iter().chain(numbers))
-    {
+    for (&axis, name) in axes.iter().zip(letters.map(String::from).into_iter().chain(numbers)) {
         names[axis] = name;
     }
     format!("[{}]", names.join(", "))
@@ -130,9 +115,6 @@ impl Fields {
     }
 
     fn finish<'c>(self, context: &'c Context, kind: &str) -> Result<Attribute<'c>, String> {
-        opaque(
-            context,
-            &format!("#stablehlo.{kind}<{}>", self.0.join(", ")),
-        )
+        opaque(context, &format!("#stablehlo.{kind}<{}>", self.0.join(", ")))
     }
 }

@@ -21,28 +21,18 @@ pub fn dense<'c>(context: &'c Context, array: &Array) -> Result<Attribute<'c>, S
     let mlir = tensor_type(context, ty);
     let splat = array.splat_value().is_some();
     let attribute = if ty.dtype == DType::Bool {
-        let values: Vec<i32> = array
-            .data
-            .iter()
-            .map(|value| i32::from(value.int() != 0))
-            .collect();
+        let values: Vec<i32> = array.data.iter().map(|value| i32::from(value.int() != 0)).collect();
         DenseElementsAttribute::bool_values(mlir, &values)
     } else {
         let bytes = array.to_bytes();
         // One element's bytes stand for a splat.
         DenseElementsAttribute::raw_buffer(
             mlir,
-            if splat {
-                &bytes[..ty.dtype.size()]
-            } else {
-                &bytes
-            },
+            if splat { &bytes[..ty.dtype.size()] } else { &bytes },
         )
     };
     if attribute.to_raw().ptr.is_null() {
-        return Err(format!(
-            "MLIR takes no constant of type {ty} with {count} elements"
-        ));
+        return Err(format!("MLIR takes no constant of type {ty} with {count} elements"));
     }
     Ok(attribute.into())
 }
@@ -54,10 +44,7 @@ pub fn dense_i64<'c>(
     values: &[i64],
 ) -> Result<Attribute<'c>, String> {
     let ty = TensorType::new(DType::I64, shape);
-    let data = values
-        .iter()
-        .map(|&value| Scalar::Int(i128::from(value)))
-        .collect();
+    let data = values.iter().map(|&value| Scalar::Int(i128::from(value))).collect();
     dense(context, &Array { ty, data })
 }
 
@@ -70,10 +57,6 @@ pub fn portable_bools(array: &Array) -> Option<Array> {
     {
         return None;
     }
-    let data = array
-        .data
-        .iter()
-        .map(|value| Scalar::Int(value.int()))
-        .collect();
+    let data = array.data.iter().map(|value| Scalar::Int(value.int())).collect();
     Some(Array::new(array.ty.with_dtype(DType::U8), data))
 }

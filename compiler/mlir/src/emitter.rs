@@ -95,15 +95,9 @@ impl<'c> Emitter<'c> {
         let block = Block::new(&arguments);
         let id = self.next_scope;
         self.next_scope += 1;
-        let values: Vec<Value<'c, 'c>> = (0..types.len())
-            .filter_map(|i| block.argument(i).ok())
-            .map(Value::from)
-            .collect();
-        self.scopes.push(Scope {
-            id,
-            block,
-            constants: HashMap::new(),
-        });
+        let values: Vec<Value<'c, 'c>> =
+            (0..types.len()).filter_map(|i| block.argument(i).ok()).map(Value::from).collect();
+        self.scopes.push(Scope { id, block, constants: HashMap::new() });
         values
             .into_iter()
             .zip(types)
@@ -160,18 +154,13 @@ impl<'c> Emitter<'c> {
     }
 
     fn entry(&self, value: HloValue) -> &Entry<'c> {
-        self.values
-            .get(value.0 as usize)
-            .expect("values belong to the emitter that gave them")
+        self.values.get(value.0 as usize).expect("values belong to the emitter that gave them")
     }
 
     /// The MLIR value, if it is visible here.
     fn operand(&self, value: HloValue) -> Option<Value<'c, 'c>> {
         let entry = self.entry(value);
-        self.scopes
-            .iter()
-            .any(|scope| scope.id == entry.scope)
-            .then_some(entry.value)?
+        self.scopes.iter().any(|scope| scope.id == entry.scope).then_some(entry.value)?
     }
 
     /// Appends an op; gives its results, without MLIR values if a mistake was made before or here.
@@ -189,11 +178,7 @@ impl<'c> Emitter<'c> {
             self.append(name, operands, attributes, regions, results)
         };
         let values = built.unwrap_or_else(|| vec![None; results.len()]);
-        values
-            .into_iter()
-            .zip(results)
-            .map(|(value, ty)| self.define(value, ty.clone()))
-            .collect()
+        values.into_iter().zip(results).map(|(value, ty)| self.define(value, ty.clone())).collect()
     }
 
     fn append(
@@ -227,21 +212,13 @@ impl<'c> Emitter<'c> {
             return None;
         };
         let operation = scope.block.append_operation(operation);
-        Some(
-            (0..results.len())
-                .map(|i| operation.result(i).ok().map(Value::from))
-                .collect(),
-        )
+        Some((0..results.len()).map(|i| operation.result(i).ok().map(Value::from)).collect())
     }
 
     fn take_regions(&mut self, name: &str, regions: &[HloRegion]) -> Vec<Region<'c>> {
         let mut taken = Vec::with_capacity(regions.len());
         for region in regions {
-            match self
-                .regions
-                .get_mut(region.0 as usize)
-                .and_then(Option::take)
-            {
+            match self.regions.get_mut(region.0 as usize).and_then(Option::take) {
                 Some(region) => taken.push(region),
                 None => self.fail(name, "it takes a region that another op has"),
             }
@@ -252,16 +229,9 @@ impl<'c> Emitter<'c> {
     /// `stablehlo.constant`, once per block and value.
     fn constant(&mut self, array: &Arc<Array>, results: &[TensorType]) -> Vec<HloValue> {
         if results != std::slice::from_ref(&array.ty) {
-            self.fail(
-                "stablehlo.constant",
-                format!("its value has type {}", array.ty),
-            );
+            self.fail("stablehlo.constant", format!("its value has type {}", array.ty));
         }
-        if let Some(&value) = self
-            .scopes
-            .last()
-            .and_then(|scope| scope.constants.get(array))
-        {
+        if let Some(&value) = self.scopes.last().and_then(|scope| scope.constants.get(array)) {
             return vec![value];
         }
         let value = if let Some(bytes) = portable_bools(array) {
@@ -299,12 +269,8 @@ impl<'c> Emitter<'c> {
             .copied();
         let index = known.unwrap_or_else(|| {
             let name = self.fresh_name(&func.name);
-            self.callees.push(Callee {
-                name,
-                func: func.clone(),
-            });
-            self.callee_by_value
-                .insert(func.clone(), self.callees.len() - 1);
+            self.callees.push(Callee { name, func: func.clone() });
+            self.callee_by_value.insert(func.clone(), self.callees.len() - 1);
             self.callees.len() - 1
         });
         // Only a pointer that `callees` keeps alive may serve as a key: another's address may be used again.
@@ -316,10 +282,8 @@ impl<'c> Emitter<'c> {
 
     /// A name that reads like the given one, needs no quotes in MLIR's text and is not taken.
     fn fresh_name(&mut self, name: &str) -> String {
-        let readable: String = name
-            .chars()
-            .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
-            .collect();
+        let readable: String =
+            name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
         let base = if readable.starts_with(|c: char| c.is_ascii_alphabetic()) {
             readable
         } else {
@@ -373,13 +337,7 @@ impl Hlo for Emitter<'_> {
     fn call(&mut self, func: &Arc<Func>, arguments: &[HloValue]) -> Vec<HloValue> {
         let symbol = self.symbol(func);
         let callee = FlatSymbolRefAttribute::new(self.context, &symbol).into();
-        self.build(
-            "func.call",
-            arguments,
-            &[("callee", callee)],
-            Vec::new(),
-            &func.result_types(),
-        )
+        self.build("func.call", arguments, &[("callee", callee)], Vec::new(), &func.result_types())
     }
 
     fn ty(&self, value: HloValue) -> TensorType {
@@ -406,8 +364,7 @@ impl Hlo for Emitter<'_> {
 
     fn refuse(&mut self, op: &'static str, message: String) {
         let place = self.place.to_string();
-        self.error
-            .get_or_insert(MlirError::Refused { op, place, message });
+        self.error.get_or_insert(MlirError::Refused { op, place, message });
     }
 }
 

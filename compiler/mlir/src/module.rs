@@ -38,11 +38,9 @@ pub fn stablehlo(func: &Func, spec: &ModuleSpec) -> Result<Module, MlirError> {
     let messages: Rc<RefCell<Vec<String>>> = Rc::default();
     let sink = messages.clone();
     context.attach_diagnostic_handler(move |diagnostic| {
-        sink.borrow_mut()
-            .push(format!("{}: {diagnostic}", diagnostic.location()));
+        sink.borrow_mut().push(format!("{}: {diagnostic}", diagnostic.location()));
         for note in (0..diagnostic.note_count()).filter_map(|i| diagnostic.note(i).ok()) {
-            sink.borrow_mut()
-                .push(format!("{}: note: {note}", note.location()));
+            sink.borrow_mut().push(format!("{}: note: {note}", note.location()));
         }
         true
     });
@@ -79,9 +77,8 @@ pub fn stablehlo(func: &Func, spec: &ModuleSpec) -> Result<Module, MlirError> {
     let mut functions = vec![function(&mut emitter, &context, func, main)];
     // Emitting one may call more; the list grows until all that are reachable are there.
     for index in 0.. {
-        let Some((name, callee)) = emitter
-            .callee(index)
-            .map(|callee| (callee.name.clone(), Arc::clone(&callee.func)))
+        let Some((name, callee)) =
+            emitter.callee(index).map(|callee| (callee.name.clone(), Arc::clone(&callee.func)))
         else {
             break;
         };
@@ -146,19 +143,13 @@ fn function<'c>(
         named("sym_visibility", string(context, signature.visibility)),
         named("function_type", TypeAttribute::new(ty.into()).into()),
     ];
-    for (name, lists) in [
-        ("arg_attrs", signature.argument_attributes),
-        ("res_attrs", signature.result_attributes),
-    ] {
+    for (name, lists) in
+        [("arg_attrs", signature.argument_attributes), ("res_attrs", signature.result_attributes)]
+    {
         if lists.iter().any(|list| !list.is_empty()) {
-            let dictionaries: Vec<Attribute> = lists
-                .iter()
-                .map(|list| DictionaryAttribute::new(context, list).into())
-                .collect();
-            attributes.push(named(
-                name,
-                ArrayAttribute::new(context, &dictionaries).into(),
-            ));
+            let dictionaries: Vec<Attribute> =
+                lists.iter().map(|list| DictionaryAttribute::new(context, list).into()).collect();
+            attributes.push(named(name, ArrayAttribute::new(context, &dictionaries).into()));
         }
     }
     OperationBuilder::new("func.func", Location::unknown(context))
@@ -186,11 +177,7 @@ fn set_module_attributes(
 /// The argument's name as a location, which XLA shows as the parameter's name.
 fn name_location<'c>(context: &'c Context, name: &str) -> Location<'c> {
     let unknown = Location::unknown(context);
-    if name.is_empty() {
-        unknown
-    } else {
-        Location::name(context, name, unknown)
-    }
+    if name.is_empty() { unknown } else { Location::name(context, name, unknown) }
 }
 
 /// What tells XLA that it may reuse an argument's memory.
@@ -211,9 +198,6 @@ fn result_info<'c>(context: &'c Context, name: &str) -> Vec<Named<'c>> {
     if name.is_empty() {
         Vec::new()
     } else {
-        vec![(
-            Identifier::new(context, "jax.result_info"),
-            string(context, name),
-        )]
+        vec![(Identifier::new(context, "jax.result_info"), string(context, name))]
     }
 }

@@ -27,26 +27,17 @@ pub struct ArgumentSpec {
 impl ArgumentSpec {
     /// An argument that the caller keeps.
     pub fn kept(name: impl Into<String>) -> Self {
-        ArgumentSpec {
-            name: name.into(),
-            donation: Donation::Kept,
-        }
+        ArgumentSpec { name: name.into(), donation: Donation::Kept }
     }
 
     /// An argument whose buffer becomes the given result's.
     pub fn into_result(name: impl Into<String>, result: usize) -> Self {
-        ArgumentSpec {
-            name: name.into(),
-            donation: Donation::Into(result),
-        }
+        ArgumentSpec { name: name.into(), donation: Donation::Into(result) }
     }
 
     /// An argument whose buffer the program may reuse.
     pub fn donor(name: impl Into<String>) -> Self {
-        ArgumentSpec {
-            name: name.into(),
-            donation: Donation::Donor,
-        }
+        ArgumentSpec { name: name.into(), donation: Donation::Donor }
     }
 }
 
@@ -85,15 +76,7 @@ impl ModuleSpec {
     /// Checks the specification against the function it is for.
     pub(crate) fn check(&self, func: &Func) -> Result<(), MlirError> {
         let count = |what, expected, got| {
-            if expected == got {
-                Ok(())
-            } else {
-                Err(MlirError::Count {
-                    what,
-                    expected,
-                    got,
-                })
-            }
+            if expected == got { Ok(()) } else { Err(MlirError::Count { what, expected, got }) }
         };
         count("arguments", func.params.len(), self.arguments.len())?;
         count("results", func.results.len(), self.result_names.len())?;
@@ -114,10 +97,7 @@ impl ModuleSpec {
                 });
             };
             if std::mem::replace(&mut taken[result], true) {
-                return Err(MlirError::AliasTwice {
-                    argument: name(),
-                    result,
-                });
+                return Err(MlirError::AliasTwice { argument: name(), result });
             }
             let (ty, result_ty) = (func.ty(param), func.ty(output));
             if ty != result_ty {

@@ -75,10 +75,9 @@ impl Builder {
         let mnemonic = op.mnemonic();
         match self.try_emit(op, inputs) {
             Ok(outputs) => outputs,
-            Err(error) => panic!(
-                "a rule emitted an ill-typed {mnemonic} for {}: {error}",
-                self.loc
-            ),
+            Err(error) => {
+                panic!("a rule emitted an ill-typed {mnemonic} for {}: {error}", self.loc)
+            }
         }
     }
 
@@ -98,11 +97,7 @@ impl Builder {
 
     /// Copies a function's equations in, its parameters replaced by `arguments`; gives its results.
     pub fn inline(&mut self, func: &Func, arguments: &[Var]) -> Vec<Var> {
-        assert_eq!(
-            func.params.len(),
-            arguments.len(),
-            "inline: one argument per parameter"
-        );
+        assert_eq!(func.params.len(), arguments.len(), "inline: one argument per parameter");
         let mut map: Vec<Option<Var>> = vec![None; func.types.len()];
         for (&param, &argument) in func.params.iter().zip(arguments) {
             debug_assert_eq!(
@@ -115,20 +110,12 @@ impl Builder {
         let outer = self.loc;
         for eqn in &func.eqns {
             let inputs = eqn.inputs.iter().map(|&var| lookup(&map, var)).collect();
-            let outputs: Vars = eqn
-                .outputs
-                .iter()
-                .map(|&var| self.fresh(func.ty(var).clone()))
-                .collect();
+            let outputs: Vars =
+                eqn.outputs.iter().map(|&var| self.fresh(func.ty(var).clone())).collect();
             for (&from, &to) in eqn.outputs.iter().zip(&outputs) {
                 map[from.index()] = Some(to);
             }
-            self.eqns.push(Eqn {
-                op: eqn.op.clone(),
-                inputs,
-                outputs,
-                loc: eqn.loc,
-            });
+            self.eqns.push(Eqn { op: eqn.op.clone(), inputs, outputs, loc: eqn.loc });
         }
         self.loc = outer;
         func.results.iter().map(|&var| lookup(&map, var)).collect()

@@ -59,34 +59,20 @@ impl Func {
 
     /// The types of the parameters.
     pub fn param_types(&self) -> Vec<TensorType> {
-        self.params
-            .iter()
-            .map(|&var| self.ty(var).clone())
-            .collect()
+        self.params.iter().map(|&var| self.ty(var).clone()).collect()
     }
 
     /// The types of the results.
     pub fn result_types(&self) -> Vec<TensorType> {
-        self.results
-            .iter()
-            .map(|&var| self.ty(var).clone())
-            .collect()
+        self.results.iter().map(|&var| self.ty(var).clone()).collect()
     }
 
     /// Runs the function by the reference semantics of its ops: slow, and the measure of every transform.
     pub fn eval(&self, arguments: &[Array]) -> Vec<Array> {
-        assert_eq!(
-            self.params.len(),
-            arguments.len(),
-            "one argument per parameter"
-        );
+        assert_eq!(self.params.len(), arguments.len(), "one argument per parameter");
         let mut values: Vec<Option<Array>> = vec![None; self.types.len()];
         for (&param, argument) in self.params.iter().zip(arguments) {
-            assert_eq!(
-                *self.ty(param),
-                argument.ty,
-                "the argument's type is the parameter's"
-            );
+            assert_eq!(*self.ty(param), argument.ty, "the argument's type is the parameter's");
             values[param.index()] = Some(argument.clone());
         }
         let read = |values: &[Option<Array>], var: Var| {
@@ -132,26 +118,11 @@ impl Func {
         let mut kept = Vec::new();
         for eqn in eqns {
             let inputs = eqn.inputs.iter().map(|&var| read(&map, var)).collect();
-            let outputs = eqn
-                .outputs
-                .iter()
-                .map(|&var| define(var, &mut map))
-                .collect();
-            kept.push(Eqn {
-                op: eqn.op.clone(),
-                inputs,
-                outputs,
-                loc: eqn.loc,
-            });
+            let outputs = eqn.outputs.iter().map(|&var| define(var, &mut map)).collect();
+            kept.push(Eqn { op: eqn.op.clone(), inputs, outputs, loc: eqn.loc });
         }
         let results = results.iter().map(|&var| read(&map, var)).collect();
-        Func {
-            name: self.name.clone(),
-            types,
-            params,
-            eqns: kept,
-            results,
-        }
+        Func { name: self.name.clone(), types, params, eqns: kept, results }
     }
 
     /// For every variable, whether it depends on one of the parameters marked.
@@ -162,9 +133,7 @@ impl Func {
         }
         for eqn in &self.eqns {
             if eqn.inputs.iter().any(|var| depends[var.index()]) {
-                eqn.outputs
-                    .iter()
-                    .for_each(|var| depends[var.index()] = true);
+                eqn.outputs.iter().for_each(|var| depends[var.index()] = true);
             }
         }
         depends
@@ -186,12 +155,7 @@ impl Func {
     /// The number of equations, those of bodies included.
     pub fn eqn_count(&self) -> usize {
         let inner = |eqn: &Eqn| {
-            eqn.op
-                .attributes()
-                .funcs()
-                .iter()
-                .map(|func| func.eqn_count())
-                .sum::<usize>()
+            eqn.op.attributes().funcs().iter().map(|func| func.eqn_count()).sum::<usize>()
         };
         self.eqns.iter().map(|eqn| 1 + inner(eqn)).sum()
     }

@@ -47,11 +47,7 @@ impl Loc {
 
 impl From<&'static Location<'static>> for Loc {
     fn from(location: &'static Location<'static>) -> Loc {
-        Loc(Some(Place {
-            file: location.file(),
-            line: location.line(),
-            column: location.column(),
-        }))
+        Loc(Some(Place { file: location.file(), line: location.line(), column: location.column() }))
     }
 }
 

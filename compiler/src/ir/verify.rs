@@ -27,12 +27,7 @@ impl std::error::Error for VerifyError {}
 
 /// Checks one function (its bodies were checked when they were finished).
 pub fn verify(func: &Func) -> Result<(), VerifyError> {
-    let fail = |message: String| {
-        Err(VerifyError {
-            message,
-            context: func.to_string(),
-        })
-    };
+    let fail = |message: String| Err(VerifyError { message, context: func.to_string() });
     let mut defined = vec![false; func.types.len()];
     let define = |var: Var, defined: &mut Vec<bool>| match defined.get_mut(var.index()) {
         Some(seen) if !*seen => {
@@ -49,10 +44,8 @@ pub fn verify(func: &Func) -> Result<(), VerifyError> {
     }
     for (number, eqn) in func.eqns.iter().enumerate() {
         let mnemonic = eqn.op.mnemonic();
-        if let Some(var) = eqn
-            .inputs
-            .iter()
-            .find(|var| !defined.get(var.index()).copied().unwrap_or(false))
+        if let Some(var) =
+            eqn.inputs.iter().find(|var| !defined.get(var.index()).copied().unwrap_or(false))
         {
             return fail(format!(
                 "equation {number} ({mnemonic}) uses variable {} before it is defined",
@@ -83,11 +76,7 @@ pub fn verify(func: &Func) -> Result<(), VerifyError> {
             }
         }
     }
-    match func
-        .results
-        .iter()
-        .find(|var| !defined.get(var.index()).copied().unwrap_or(false))
-    {
+    match func.results.iter().find(|var| !defined.get(var.index()).copied().unwrap_or(false)) {
         Some(var) => fail(format!("result {} is never defined", var.0)),
         None => Ok(()),
     }

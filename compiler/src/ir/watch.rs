@@ -60,9 +60,8 @@ pub(super) fn look(eqn: &Eqn, inputs: &[Array], outputs: &[Array]) {
             let mut elements = array.data.iter().take_while(|_| float);
             elements.position(|element| element.float().is_nan())
         };
-        let Some((output, position)) = outputs
-            .iter()
-            .find_map(|output| Some((output, nan_in(output)?)))
+        let Some((output, position)) =
+            outputs.iter().find_map(|output| Some((output, nan_in(output)?)))
         else {
             return;
         };

@@ -5,11 +5,7 @@ use crate::ir::Func;
 
 /// Emits the equations of `func` in place, its parameters being `arguments`; gives its results.
 pub fn lower_func(hlo: &mut dyn Hlo, func: &Func, arguments: &[HloValue]) -> Vec<HloValue> {
-    assert_eq!(
-        func.params.len(),
-        arguments.len(),
-        "one argument per parameter"
-    );
+    assert_eq!(func.params.len(), arguments.len(), "one argument per parameter");
     let mut values: Vec<Option<HloValue>> = vec![None; func.types.len()];
     for (&param, &argument) in func.params.iter().zip(arguments) {
         values[param.index()] = Some(argument);
@@ -19,11 +15,7 @@ pub fn lower_func(hlo: &mut dyn Hlo, func: &Func, arguments: &[HloValue]) -> Vec
     };
     for eqn in &func.eqns {
         let inputs: Vec<HloValue> = eqn.inputs.iter().map(|&var| read(&values, var)).collect();
-        let types: Vec<_> = eqn
-            .outputs
-            .iter()
-            .map(|&var| func.ty(var).clone())
-            .collect();
+        let types: Vec<_> = eqn.outputs.iter().map(|&var| func.ty(var).clone()).collect();
         hlo.set_loc(eqn.loc);
         let outputs = eqn.op.lower(hlo, &inputs, &types);
         debug_assert_eq!(

@@ -31,13 +31,7 @@ pub fn hlo_simple(hlo: &mut dyn Hlo, name: &'static str, operands: &[HloValue]) 
 /// `stablehlo.constant`.
 pub fn hlo_constant(hlo: &mut dyn Hlo, value: Arc<Array>) -> HloValue {
     let ty = value.ty.clone();
-    hlo_op(
-        hlo,
-        "stablehlo.constant",
-        &[],
-        vec![("value", HloAttribute::Dense(value))],
-        &ty,
-    )
+    hlo_op(hlo, "stablehlo.constant", &[], vec![("value", HloAttribute::Dense(value))], &ty)
 }
 
 /// Above this many elements one value everywhere is a broadcast scalar.
@@ -66,19 +60,10 @@ pub fn hlo_compare(
         _ => "UNSIGNED",
     };
     let attributes = vec![
-        (
-            "comparison_direction",
-            HloAttribute::Enum("comparison_direction", direction),
-        ),
+        ("comparison_direction", HloAttribute::Enum("comparison_direction", direction)),
         ("compare_type", HloAttribute::Enum("comparison_type", kind)),
     ];
-    hlo_op(
-        hlo,
-        "stablehlo.compare",
-        &[lhs, rhs],
-        attributes,
-        &ty.with_dtype(DType::Bool),
-    )
+    hlo_op(hlo, "stablehlo.compare", &[lhs, rhs], attributes, &ty.with_dtype(DType::Bool))
 }
 
 /// `stablehlo.select`.
@@ -127,13 +112,7 @@ pub fn hlo_transpose(hlo: &mut dyn Hlo, value: HloValue, permutation: &[usize]) 
     let ty = hlo.ty(value);
     let shape: Vec<usize> = permutation.iter().map(|&axis| ty.shape[axis]).collect();
     let attributes = vec![("permutation", hlo_axes(permutation))];
-    hlo_op(
-        hlo,
-        "stablehlo.transpose",
-        &[value],
-        attributes,
-        &ty.with_shape(shape),
-    )
+    hlo_op(hlo, "stablehlo.transpose", &[value], attributes, &ty.with_shape(shape))
 }
 
 /// Axes as an attribute.

@@ -343,11 +343,8 @@ fn extremum_jvp(
     x: &[Var],
     t: &[Option<Var>],
 ) -> Option<Var> {
-    let (one, half, zero) = (
-        b.full_like(x[0], 1.0),
-        b.full_like(x[0], 0.5),
-        b.full_like(x[0], 0.0),
-    );
+    let (one, half, zero) =
+        (b.full_like(x[0], 1.0), b.full_like(x[0], 0.5), b.full_like(x[0], 0.0));
     let tie = b.compare(super::Direction::Eq, x[0], x[1]);
     let share = |b: &mut Builder, mine: Var, other: Var, t: Option<Var>| {
         t.map(|t| {
@@ -371,14 +368,7 @@ fn number_samples<T: Elementwise>(op: T) -> Vec<Sample> {
     samples.push(peculiar_floats(op.clone(), DType::F32, 0.0));
     samples.extend(integer_samples(
         op,
-        &[
-            DType::I32,
-            DType::U32,
-            DType::I64,
-            DType::U64,
-            DType::I8,
-            DType::U8,
-        ],
+        &[DType::I32, DType::U32, DType::I64, DType::U64, DType::I8, DType::U8],
     ));
     samples
 }

@@ -22,17 +22,10 @@ op_struct! {
 impl OptimizationBarrier {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
-        let inputs = vec![
-            ramp(DType::F32, [2, 3]),
-            ramp(DType::I32, []),
-            ramp(DType::F32, [2]),
-        ];
+        let inputs = vec![ramp(DType::F32, [2, 3]), ramp(DType::I32, []), ramp(DType::F32, [2])];
         vec![
             Sample::new(OptimizationBarrier { operands: 3 }, inputs),
-            Sample::new(
-                OptimizationBarrier { operands: 1 },
-                vec![ramp(DType::Bool, [3])],
-            ),
+            Sample::new(OptimizationBarrier { operands: 1 }, vec![ramp(DType::Bool, [3])]),
         ]
     }
 }
@@ -62,10 +55,7 @@ impl Op for OptimizationBarrier {
         inputs: &[Var],
         batched: &[bool],
     ) -> Vec<(Var, bool)> {
-        b.optimization_barrier(inputs)
-            .into_iter()
-            .zip(batched.iter().copied())
-            .collect()
+        b.optimization_barrier(inputs).into_iter().zip(batched.iter().copied()).collect()
     }
 
     fn jvp(
@@ -115,20 +105,13 @@ fn through(b: &mut Builder, vars: &[Option<Var>]) -> Vec<Option<Var>> {
         return vec![None; vars.len()];
     }
     let mut results = b.optimization_barrier(&given).into_iter();
-    vars.iter()
-        .map(|var| var.and_then(|_| results.next()))
-        .collect()
+    vars.iter().map(|var| var.and_then(|_| results.next())).collect()
 }
 
 impl Builder {
     /// Emits [`OptimizationBarrier`].
     #[track_caller]
     pub fn optimization_barrier(&mut self, operands: &[Var]) -> Vec<Var> {
-        self.emit(
-            OptimizationBarrier {
-                operands: operands.len(),
-            },
-            operands,
-        )
+        self.emit(OptimizationBarrier { operands: operands.len() }, operands)
     }
 }

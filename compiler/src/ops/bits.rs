@@ -125,14 +125,8 @@ fn shift_amount(dtype: DType, y: Scalar) -> Option<u32> {
     u32::try_from(y.int()).ok().filter(|&by| by < dtype.bits())
 }
 
-const INTEGERS: [DType; 6] = [
-    DType::I32,
-    DType::U32,
-    DType::I64,
-    DType::U64,
-    DType::I8,
-    DType::U16,
-];
+const INTEGERS: [DType; 6] =
+    [DType::I32, DType::U32, DType::I64, DType::U64, DType::I8, DType::U16];
 
 fn logic_samples<T: Elementwise>(op: T) -> Vec<Sample> {
     let operands = [
@@ -156,10 +150,7 @@ fn shift_samples<T: Elementwise>(op: T) -> Vec<Sample> {
         ];
         Sample::new(
             op.clone(),
-            vec![
-                Array::ints(dtype, [6], &[-3; 6]),
-                Array::ints(dtype, [6], &widths),
-            ],
+            vec![Array::ints(dtype, [6], &[-3; 6]), Array::ints(dtype, [6], &widths)],
         )
     };
     let mut samples: Vec<Sample> = INTEGERS.into_iter().map(by).collect();

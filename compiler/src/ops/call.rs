@@ -27,9 +27,7 @@ impl Once for Call {
     }
 
     fn around(&self, body: Func) -> OpRef {
-        OpRef::new(Call {
-            body: Arc::new(body),
-        })
+        OpRef::new(Call { body: Arc::new(body) })
     }
 }
 
@@ -122,9 +120,7 @@ impl Op for Call {
     }
 
     fn with_funcs(&self, mut funcs: Vec<Arc<Func>>) -> Option<OpRef> {
-        Some(OpRef::new(Call {
-            body: funcs.remove(0),
-        }))
+        Some(OpRef::new(Call { body: funcs.remove(0) }))
     }
 
     fn prune(&self, used: &[bool]) -> Option<Pruned> {

@@ -78,10 +78,7 @@ impl Once for Checkpoint {
     }
 
     fn around(&self, body: Func) -> OpRef {
-        OpRef::new(Checkpoint {
-            body: Arc::new(body),
-            ..self.clone()
-        })
+        OpRef::new(Checkpoint { body: Arc::new(body), ..self.clone() })
     }
 }
 
@@ -94,12 +91,7 @@ impl Checkpoint {
         tangents: &[Option<Var>],
     ) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
         let wrt: Vec<bool> = tangents.iter().map(Option::is_some).collect();
-        let Linearized {
-            primal,
-            linear,
-            tangent_results,
-            ..
-        } = linearize(&self.body, &wrt)?;
+        let Linearized { primal, linear, tangent_results, .. } = linearize(&self.body, &wrt)?;
         let (results, residuals) = primal.results.split_at(self.body.results.len());
         let Plan { saved, again } = self.plan(&primal, residuals);
 
@@ -112,11 +104,8 @@ impl Checkpoint {
         let params: Vec<Var> = primal.params.iter().chain(&saved).copied().collect();
         let again = primal.subset(&params, again, residuals);
         let mut body = Builder::new();
-        let arguments: Vec<Var> = again
-            .param_types()
-            .into_iter()
-            .map(|ty| body.param(ty))
-            .collect();
+        let arguments: Vec<Var> =
+            again.param_types().into_iter().map(|ty| body.param(ty)).collect();
         let mut operands = body.inline(&again, &arguments);
         for ty in &linear.param_types()[operands.len()..] {
             operands.push(body.param(ty.clone()));
@@ -127,12 +116,8 @@ impl Checkpoint {
             save: self.save.clone(),
             again: true,
         };
-        let operands: Vec<Var> = inputs
-            .iter()
-            .copied()
-            .chain(kept)
-            .chain(tangents.iter().flatten().copied())
-            .collect();
+        let operands: Vec<Var> =
+            inputs.iter().copied().chain(kept).chain(tangents.iter().flatten().copied()).collect();
         let slopes = b.emit(op, &operands);
         Ok((values, deal(&tangent_results, slopes)))
     }
@@ -236,10 +221,7 @@ impl Op for Checkpoint {
     }
 
     fn with_funcs(&self, mut funcs: Vec<Arc<Func>>) -> Option<OpRef> {
-        Some(OpRef::new(Checkpoint {
-            body: funcs.pop()?,
-            ..self.clone()
-        }))
+        Some(OpRef::new(Checkpoint { body: funcs.pop()?, ..self.clone() }))
     }
 
     fn prune(&self, used: &[bool]) -> Option<Pruned> {
@@ -259,12 +241,8 @@ impl Checkpoint {
             return (*self.body).clone();
         }
         let mut b = Builder::new();
-        let operands: Vec<Var> = self
-            .body
-            .param_types()
-            .into_iter()
-            .map(|ty| b.param(ty))
-            .collect();
+        let operands: Vec<Var> =
+            self.body.param_types().into_iter().map(|ty| b.param(ty)).collect();
         let operands = b.optimization_barrier(&operands);
         let results = b.inline(&self.body, &operands);
         b.finish(self.body.name.clone(), results)
@@ -276,12 +254,7 @@ impl Checkpoint {
         let x = b.param(TensorType::new(DType::F32, [2, 2]));
         let w = b.param(TensorType::new(DType::F32, [2, 2]));
         let product = b.matmul(x, w);
-        let named = b.emit1(
-            Named {
-                name: "hidden".to_string(),
-            },
-            &[product],
-        );
+        let named = b.emit1(Named { name: "hidden".to_string() }, &[product]);
         let sine = b.sin(named);
         let cosine = b.cos(sine);
         let body = Arc::new(b.finish("layer", vec![cosine, w]));

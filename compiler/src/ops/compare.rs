@@ -47,10 +47,7 @@ impl Compare {
             samples.push(peculiar_floats(op.clone(), DType::F32, 0.0));
             samples.extend(integer_samples(op.clone(), &[DType::I32, DType::U8]));
             let bools = [[false, false, true, true], [false, true, false, true]];
-            samples.push(Sample::new(
-                op,
-                bools.map(|values| Array::bools([4], &values)).to_vec(),
-            ));
+            samples.push(Sample::new(op, bools.map(|values| Array::bools([4], &values)).to_vec()));
         }
         samples
     }
@@ -103,38 +100,20 @@ impl Select {
             Array::floats(DType::F32, [2, 3], &[9.0, f64::NAN, 7.5, -0.0, 5.0, -4.0]),
         ];
         vec![
+            Sample::new(Select {}, vec![ramp(DType::Bool, [2, 3]), x.clone(), x.clone()]),
+            Sample::new(Select {}, vec![ramp(DType::Bool, [2, 3]), x.clone(), y.clone()])
+                .not_differentiable(),
             Sample::new(
                 Select {},
-                vec![ramp(DType::Bool, [2, 3]), x.clone(), x.clone()],
+                vec![Array::bools([], &[false]), x.clone(), ramp(DType::F32, [2, 3])],
             ),
             Sample::new(
                 Select {},
-                vec![ramp(DType::Bool, [2, 3]), x.clone(), y.clone()],
-            )
-            .not_differentiable(),
-            Sample::new(
-                Select {},
-                vec![
-                    Array::bools([], &[false]),
-                    x.clone(),
-                    ramp(DType::F32, [2, 3]),
-                ],
+                vec![Array::bools([], &[true]), ramp(DType::U8, [3]), ramp(DType::U8, [3])],
             ),
             Sample::new(
                 Select {},
-                vec![
-                    Array::bools([], &[true]),
-                    ramp(DType::U8, [3]),
-                    ramp(DType::U8, [3]),
-                ],
-            ),
-            Sample::new(
-                Select {},
-                vec![
-                    Array::bools([], &[true]),
-                    ramp(DType::Bool, []),
-                    ramp(DType::Bool, []),
-                ],
+                vec![Array::bools([], &[true]), ramp(DType::Bool, []), ramp(DType::Bool, [])],
             ),
         ]
     }
@@ -174,11 +153,7 @@ impl Op for Select {
         let [predicate, on_true, on_false] = [&inputs[0], &inputs[1], &inputs[2]];
         let data = (0..on_true.data.len()).map(|i| {
             let holds = predicate.data[if predicate.ty.rank() == 0 { 0 } else { i }].bool();
-            if holds {
-                on_true.data[i]
-            } else {
-                on_false.data[i]
-            }
+            if holds { on_true.data[i] } else { on_false.data[i] }
         });
         vec![Array::new(on_true.ty.clone(), data.collect())]
     }
@@ -220,12 +195,8 @@ impl Op for Select {
         let cotangent = cotangents[0].expect("transpose is called with a cotangent");
         let predicate = inputs[0].known().expect("bools are never linear");
         let zero = b.full_like(cotangent, 0.0);
-        let on_true = inputs[1]
-            .is_linear()
-            .then(|| b.select(predicate, cotangent, zero));
-        let on_false = inputs[2]
-            .is_linear()
-            .then(|| b.select(predicate, zero, cotangent));
+        let on_true = inputs[1].is_linear().then(|| b.select(predicate, cotangent, zero));
+        let on_false = inputs[2].is_linear().then(|| b.select(predicate, zero, cotangent));
         Rule::Some(vec![None, on_true, on_false])
     }
 
@@ -254,34 +225,19 @@ impl Clamp {
         let scalar = |dtype, value| Array::scalar(dtype, Scalar::number(dtype, value));
         let x = ramp(DType::F32, [2, 3]);
         let bounds = [-0.5, 0.5].map(|by| {
-            Array::floats(
-                DType::F32,
-                [2, 3],
-                &[by, by + 0.25, by, by - 0.25, by - 1.0, by + 2.0],
-            )
+            Array::floats(DType::F32, [2, 3], &[by, by + 0.25, by, by - 0.25, by - 1.0, by + 2.0])
         });
         let peculiar = [1.0, f64::NAN, f64::INFINITY, -3.0, 0.0];
         vec![
             Sample::new(
                 Clamp {},
-                vec![
-                    scalar(DType::F32, -1),
-                    x.clone(),
-                    Array::floats(DType::F32, [], &[0.5]),
-                ],
+                vec![scalar(DType::F32, -1), x.clone(), Array::floats(DType::F32, [], &[0.5])],
             ),
-            Sample::new(
-                Clamp {},
-                vec![bounds[0].clone(), x.clone(), bounds[1].clone()],
-            ),
+            Sample::new(Clamp {}, vec![bounds[0].clone(), x.clone(), bounds[1].clone()]),
             Sample::new(Clamp {}, vec![scalar(DType::F32, -1), x, bounds[1].clone()]),
             Sample::new(
                 Clamp {},
-                vec![
-                    scalar(DType::I32, -3),
-                    ramp(DType::I32, [4]),
-                    scalar(DType::I32, 4),
-                ],
+                vec![scalar(DType::I32, -3), ramp(DType::I32, [4]), scalar(DType::I32, 4)],
             ),
             Sample::new(
                 Clamp {},
@@ -295,11 +251,7 @@ impl Clamp {
             // The upper bound has the last word.
             Sample::new(
                 Clamp {},
-                vec![
-                    scalar(DType::U8, 9),
-                    ramp(DType::U8, [4]),
-                    scalar(DType::U8, 2),
-                ],
+                vec![scalar(DType::U8, 9), ramp(DType::U8, [4]), scalar(DType::U8, 2)],
             ),
         ]
     }
@@ -417,13 +369,7 @@ impl Op for Clamp {
         inputs: &[HloValue],
         results: &[TensorType],
     ) -> Vec<HloValue> {
-        vec![hlo_op(
-            hlo,
-            "stablehlo.clamp",
-            inputs,
-            Vec::new(),
-            &results[0],
-        )]
+        vec![hlo_op(hlo, "stablehlo.clamp", inputs, Vec::new(), &results[0])]
     }
 }
 

@@ -25,11 +25,7 @@ impl Constant {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
         let values = [
-            Array::floats(
-                DType::F32,
-                [2, 3],
-                &[0.0, -0.0, 1.5, f64::INFINITY, f64::NAN, -2.25],
-            ),
+            Array::floats(DType::F32, [2, 3], &[0.0, -0.0, 1.5, f64::INFINITY, f64::NAN, -2.25]),
             Array::floats(DType::BF16, [], &[0.125]),
             Array::ints(DType::U8, [3], &[0, 128, 255]),
             Array::ints(DType::I64, [2], &[i128::from(i64::MIN), 7]),
@@ -39,14 +35,7 @@ impl Constant {
         ];
         values
             .into_iter()
-            .map(|value| {
-                Sample::new(
-                    Constant {
-                        value: Arc::new(value),
-                    },
-                    vec![],
-                )
-            })
+            .map(|value| Sample::new(Constant { value: Arc::new(value) }, vec![]))
             .collect()
     }
 }
@@ -119,14 +108,7 @@ impl Iota {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
         let iota = |dtype, shape: &[usize], dimension| {
-            Sample::new(
-                Iota {
-                    dtype,
-                    shape: shape.to_vec(),
-                    dimension,
-                },
-                vec![],
-            )
+            Sample::new(Iota { dtype, shape: shape.to_vec(), dimension }, vec![])
         };
         vec![
             iota(DType::I32, &[5], 0),
@@ -150,9 +132,7 @@ impl Op for Iota {
         TypeError::check_arity(inputs, 0)?;
         let ty = TensorType::new(self.dtype, &self.shape);
         if self.dtype == DType::Bool {
-            return Err(TypeError::new(
-                "an index has a number as its dtype, got bool",
-            ));
+            return Err(TypeError::new("an index has a number as its dtype, got bool"));
         }
         if self.dimension >= self.shape.len() {
             return Err(TypeError::new(format!(
@@ -167,11 +147,7 @@ impl Op for Iota {
         let ty = TensorType::new(self.dtype, &self.shape);
         vec![Array::from_fn(ty, |index| {
             let i = index[self.dimension];
-            if self.dtype.is_float() {
-                Scalar::Float(i as f64)
-            } else {
-                Scalar::Int(i as i128)
-            }
+            if self.dtype.is_float() { Scalar::Float(i as f64) } else { Scalar::Int(i as i128) }
         })]
     }
 
@@ -204,25 +180,14 @@ impl Op for Iota {
 
     fn lower(&self, hlo: &mut dyn Hlo, _: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
         let dimension = HloAttribute::I64(self.dimension as i64);
-        vec![hlo_op(
-            hlo,
-            "stablehlo.iota",
-            &[],
-            vec![("iota_dimension", dimension)],
-            &results[0],
-        )]
+        vec![hlo_op(hlo, "stablehlo.iota", &[], vec![("iota_dimension", dimension)], &results[0])]
     }
 }
 
 impl Builder {
     /// A value known at compile time.
     pub fn constant(&mut self, value: Array) -> Var {
-        self.emit_ref(
-            OpRef::new(Constant {
-                value: Arc::new(value),
-            }),
-            &[],
-        )[0]
+        self.emit_ref(OpRef::new(Constant { value: Arc::new(value) }), &[])[0]
     }
 
     /// Zeros (`false` for bool).
@@ -255,13 +220,6 @@ impl Builder {
     /// The index along axis `dimension` of `shape`.
     #[track_caller]
     pub fn iota(&mut self, dtype: DType, shape: &[usize], dimension: usize) -> Var {
-        self.emit1(
-            Iota {
-                dtype,
-                shape: shape.to_vec(),
-                dimension,
-            },
-            &[],
-        )
+        self.emit1(Iota { dtype, shape: shape.to_vec(), dimension }, &[])
     }
 }

@@ -61,10 +61,7 @@ impl Convert {
         }
         let x = ramp(DType::F32, [2, 3]);
         samples.push(Sample::new(Convert { dtype: DType::F64 }, vec![x.clone()]));
-        samples.push(Sample::new(
-            Convert { dtype: DType::F32 },
-            vec![ramp(DType::F64, [2, 3])],
-        ));
+        samples.push(Sample::new(Convert { dtype: DType::F32 }, vec![ramp(DType::F64, [2, 3])]));
         samples
     }
 }
@@ -83,16 +80,11 @@ impl Elementwise for Convert {
     }
 
     fn jvp(&self, b: &mut Builder, _: &[Var], _: Var, t: &[Option<Var>]) -> Rule<Option<Var>> {
-        Rule::Some(
-            t[0].filter(|_| self.dtype.is_float())
-                .map(|t| b.convert(t, self.dtype)),
-        )
+        Rule::Some(t[0].filter(|_| self.dtype.is_float()).map(|t| b.convert(t, self.dtype)))
     }
 
     fn transpose(&self, b: &mut Builder, x: &[Operand], ct: Var) -> Rule<Vec<Option<Var>>> {
-        let ty = x[0]
-            .linear()
-            .expect("the only operand of a linear equation is linear");
+        let ty = x[0].linear().expect("the only operand of a linear equation is linear");
         Rule::Some(vec![Some(b.convert(ct, ty.dtype))])
     }
 }
@@ -134,17 +126,10 @@ impl BitcastConvert {
     pub fn samples() -> Vec<Sample> {
         let sample = |dtype, x| Sample::new(BitcastConvert { dtype }, vec![x]).not_differentiable();
         vec![
-            sample(
-                DType::U32,
-                Array::floats(DType::F32, [4], &[1.0, -0.0, f64::INFINITY, 1e-40]),
-            ),
+            sample(DType::U32, Array::floats(DType::F32, [4], &[1.0, -0.0, f64::INFINITY, 1e-40])),
             sample(
                 DType::F32,
-                Array::ints(
-                    DType::U32,
-                    [2, 2],
-                    &[0x3f80_0000, 1, 0x8000_0000, 0x7f80_0000],
-                ),
+                Array::ints(DType::U32, [2, 2], &[0x3f80_0000, 1, 0x8000_0000, 0x7f80_0000]),
             ),
             sample(DType::I64, Array::floats(DType::F64, [2], &[1.5, -2.0])),
             sample(DType::U16, ramp(DType::BF16, [3])),
@@ -231,13 +216,7 @@ impl Op for BitcastConvert {
         inputs: &[HloValue],
         results: &[TensorType],
     ) -> Vec<HloValue> {
-        vec![hlo_op(
-            hlo,
-            "stablehlo.bitcast_convert",
-            inputs,
-            Vec::new(),
-            &results[0],
-        )]
+        vec![hlo_op(hlo, "stablehlo.bitcast_convert", inputs, Vec::new(), &results[0])]
     }
 }
 
@@ -245,20 +224,12 @@ impl Builder {
     /// Emits [`Convert`], unless `x` has the dtype already.
     #[track_caller]
     pub fn convert(&mut self, x: Var, dtype: DType) -> Var {
-        if self.ty(x).dtype == dtype {
-            x
-        } else {
-            self.emit1(Convert { dtype }, &[x])
-        }
+        if self.ty(x).dtype == dtype { x } else { self.emit1(Convert { dtype }, &[x]) }
     }
 
     /// Emits [`BitcastConvert`], unless `x` has the dtype already.
     #[track_caller]
     pub fn bitcast_convert(&mut self, x: Var, dtype: DType) -> Var {
-        if self.ty(x).dtype == dtype {
-            x
-        } else {
-            self.emit1(BitcastConvert { dtype }, &[x])
-        }
+        if self.ty(x).dtype == dtype { x } else { self.emit1(BitcastConvert { dtype }, &[x]) }
     }
 }

@@ -70,11 +70,7 @@ pub type CumMin = Cumulative<Min>;
 impl<K> Cumulative<K> {
     /// The op along `axis`.
     pub fn new(axis: usize, reverse: bool) -> Self {
-        Cumulative {
-            axis,
-            reverse,
-            kind: PhantomData,
-        }
+        Cumulative { axis, reverse, kind: PhantomData }
     }
 
     /// The elements `by` places before (or after, if reversed) each one, `fill` where there are none.
@@ -90,11 +86,7 @@ impl<K> Cumulative<K> {
         let mut window = Window::new(vec![1; ty.rank()]);
         let extent = ty.shape[self.axis];
         window.dimensions[self.axis] = extent;
-        let padding = if self.reverse {
-            &mut window.high
-        } else {
-            &mut window.low
-        };
+        let padding = if self.reverse { &mut window.high } else { &mut window.low };
         padding[self.axis] = extent - 1;
         window
     }
@@ -102,9 +94,7 @@ impl<K> Cumulative<K> {
     /// The padding that shifts by so many places.
     fn padding(&self, rank: usize, by: i64) -> (Vec<i64>, Vec<i64>) {
         let along = |by: i64| {
-            (0..rank)
-                .map(|axis| if axis == self.axis { by } else { 0 })
-                .collect::<Vec<i64>>()
+            (0..rank).map(|axis| if axis == self.axis { by } else { 0 }).collect::<Vec<i64>>()
         };
         let by = if self.reverse { -by } else { by };
         (along(by), along(-by))
@@ -118,13 +108,8 @@ impl<K: Cumulation> Cumulative<K> {
         let sample = |x: Array, axis, tolerance| {
             Sample::new(Cumulative::<K>::new(axis, axis == 1), vec![x]).tolerance(tolerance)
         };
-        let cases: [(&[usize], usize); 5] = [
-            (&[5], 0),
-            (&[2, 3], 0),
-            (&[2, 5], 1),
-            (&[2, 3, 2], 1),
-            (&[1], 0),
-        ];
+        let cases: [(&[usize], usize); 5] =
+            [(&[5], 0), (&[2, 3], 0), (&[2, 5], 1), (&[2, 3, 2], 1), (&[1], 0)];
         for (shape, axis) in cases {
             samples.push(sample(ramp(DType::F32, shape), axis, 1e-5));
             samples.push(sample(ramp(DType::F64, shape), axis, 1e-13));
@@ -138,9 +123,7 @@ impl<K: Cumulation> Cumulative<K> {
             Array::floats(
                 DType::F32,
                 [n, 2],
-                &(0..2 * n)
-                    .map(|i| 1.0 + 1e-2 * (i as f64).sin())
-                    .collect::<Vec<f64>>(),
+                &(0..2 * n).map(|i| 1.0 + 1e-2 * (i as f64).sin()).collect::<Vec<f64>>(),
             )
         };
         samples.push(sample(long(SHORT), 0, 1e-4).not_differentiable());
@@ -148,12 +131,8 @@ impl<K: Cumulation> Cumulative<K> {
         let zeros = [1.5, 0.0, -2.0, 3.0, 0.0, 0.25, 2.0, 1.25];
         samples.push(sample(Array::floats(DType::F32, [8], &zeros), 0, 1e-6).not_differentiable());
         samples.push(
-            sample(
-                Array::floats(DType::F32, [4], &[1.0, f64::INFINITY, f64::NAN, 2.0]),
-                0,
-                0.0,
-            )
-            .not_differentiable(),
+            sample(Array::floats(DType::F32, [4], &[1.0, f64::INFINITY, f64::NAN, 2.0]), 0, 0.0)
+                .not_differentiable(),
         );
         samples
     }
@@ -208,11 +187,7 @@ impl<K: Cumulation> Op for Cumulative<K> {
             let mut index = start.to_vec();
             let mut total = K::identity(dtype);
             for i in 0..x.ty.shape[self.axis] {
-                index[self.axis] = if self.reverse {
-                    x.ty.shape[self.axis] - 1 - i
-                } else {
-                    i
-                };
+                index[self.axis] = if self.reverse { x.ty.shape[self.axis] - 1 - i } else { i };
                 total = K::combine(dtype, total, x.at(&index));
                 result.set(&index, total);
             }
@@ -227,10 +202,7 @@ impl<K: Cumulation> Op for Cumulative<K> {
         inputs: &[Var],
         _: &[bool],
     ) -> Vec<(Var, bool)> {
-        vec![(
-            b.emit1(Cumulative::<K>::new(self.axis + 1, self.reverse), inputs),
-            true,
-        )]
+        vec![(b.emit1(Cumulative::<K>::new(self.axis + 1, self.reverse), inputs), true)]
     }
 
     fn jvp(
@@ -240,9 +212,7 @@ impl<K: Cumulation> Op for Cumulative<K> {
         outputs: &[Var],
         tangents: &[Option<Var>],
     ) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![
-            tangents[0].map(|t| K::jvp(b, self, inputs[0], outputs[0], t)),
-        ])
+        Rule::Some(vec![tangents[0].map(|t| K::jvp(b, self, inputs[0], outputs[0], t))])
     }
 
     fn transpose(
@@ -264,12 +234,7 @@ impl<K: Cumulation> Op for Cumulative<K> {
         let ty = &results[0];
         let extent = ty.shape[self.axis];
         if extent > SHORT {
-            return vec![reduce_window::lower::<K>(
-                hlo,
-                &self.window(ty),
-                inputs[0],
-                ty,
-            )];
+            return vec![reduce_window::lower::<K>(hlo, &self.window(ty), inputs[0], ty)];
         }
         let identity = hlo_splat(hlo, &TensorType::scalar(ty.dtype), K::identity(ty.dtype));
         let mut total = inputs[0];
@@ -278,10 +243,7 @@ impl<K: Cumulation> Op for Cumulative<K> {
             let attributes = vec![
                 ("edge_padding_low", HloAttribute::I64Array(low)),
                 ("edge_padding_high", HloAttribute::I64Array(high)),
-                (
-                    "interior_padding",
-                    HloAttribute::I64Array(vec![0; ty.rank()]),
-                ),
+                ("interior_padding", HloAttribute::I64Array(vec![0; ty.rank()])),
             ];
             let shifted = hlo_op(hlo, "stablehlo.pad", &[total, identity], attributes, ty);
             total = Elementwise::lower(&K::COMBINE, hlo, &[shifted, total], ty);

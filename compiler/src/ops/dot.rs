@@ -58,12 +58,7 @@ impl DotGeneral {
 
     /// The same product with the operands exchanged; its result has the free axes of the right operand first.
     fn swapped(&self) -> DotGeneral {
-        let DotGeneral {
-            lhs_batch,
-            rhs_batch,
-            lhs_contract,
-            rhs_contract,
-        } = self.clone();
+        let DotGeneral { lhs_batch, rhs_batch, lhs_contract, rhs_contract } = self.clone();
         DotGeneral {
             lhs_batch: rhs_batch,
             rhs_batch: lhs_batch,
@@ -98,12 +93,8 @@ impl DotGeneral {
             rhs_contract: self.rhs_free(b.ty(known).rank()),
         };
         // What is left of `known` are its contracted axes in order of position; each belongs to an axis of the left.
-        let mut contracted: Vec<(usize, usize)> = self
-            .rhs_contract
-            .iter()
-            .copied()
-            .zip(self.lhs_contract.iter().copied())
-            .collect();
+        let mut contracted: Vec<(usize, usize)> =
+            self.rhs_contract.iter().copied().zip(self.lhs_contract.iter().copied()).collect();
         contracted.sort_unstable();
         let contracted: Vec<usize> = contracted.into_iter().map(|(_, lhs)| lhs).collect();
         // Exchanging the operands exchanges the free and the contracted axes, which may spare a transpose.
@@ -141,11 +132,7 @@ impl DotGeneral {
             f32_sample(DotGeneral::contracting([0], [0]), &[3], &[3]),
             f32_sample(DotGeneral::contracting([1], [0]), &[2, 3], &[3]),
             f32_sample(DotGeneral::contracting([], []), &[2], &[3]),
-            f32_sample(
-                DotGeneral::contracting([2, 0], [1, 2]),
-                &[2, 3, 4],
-                &[3, 4, 2],
-            ),
+            f32_sample(DotGeneral::contracting([2, 0], [1, 2]), &[2, 3, 4], &[3, 4, 2]),
             f32_sample(dot(&[0], &[0], &[2], &[1]), &[2, 3, 4], &[2, 4, 2]),
             f32_sample(dot(&[1], &[2], &[0], &[0]), &[3, 2, 2], &[3, 4, 2]),
             f32_sample(dot(&[2, 0], &[0, 2], &[1], &[1]), &[2, 3, 4], &[4, 3, 2]),
@@ -194,10 +181,8 @@ impl Op for DotGeneral {
                     "expected as many {what} axes on both sides, got {left:?} and {right:?}"
                 )));
             }
-            if let Some((l, r)) = left
-                .iter()
-                .zip(right)
-                .find(|&(&l, &r)| lhs.shape[l] != rhs.shape[r])
+            if let Some((l, r)) =
+                left.iter().zip(right).find(|&(&l, &r)| lhs.shape[l] != rhs.shape[r])
             {
                 return Err(TypeError::new(format!(
                     "{what} axes must have one extent: axis {l} of {lhs} and axis {r} of {rhs} differ"
@@ -205,22 +190,9 @@ impl Op for DotGeneral {
             }
         }
         let batch = self.lhs_batch.iter().map(|&axis| lhs.shape[axis]);
-        let lhs_free = self
-            .lhs_free(lhs.rank())
-            .into_iter()
-            .map(|axis| lhs.shape[axis]);
-        let rhs_free = self
-            .rhs_free(rhs.rank())
-            .into_iter()
-            .map(|axis| rhs.shape[axis]);
-        Ok(vec![
-            lhs.with_shape(
-                batch
-                    .chain(lhs_free)
-                    .chain(rhs_free)
-                    .collect::<Vec<usize>>(),
-            ),
-        ])
+        let lhs_free = self.lhs_free(lhs.rank()).into_iter().map(|axis| lhs.shape[axis]);
+        let rhs_free = self.rhs_free(rhs.rank()).into_iter().map(|axis| rhs.shape[axis]);
+        Ok(vec![lhs.with_shape(batch.chain(lhs_free).chain(rhs_free).collect::<Vec<usize>>())])
     }
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
@@ -230,11 +202,8 @@ impl Op for DotGeneral {
             .expect("eval is given well-typed operands")
             .remove(0);
         let (lhs_free, rhs_free) = (self.lhs_free(lhs.ty.rank()), self.rhs_free(rhs.ty.rank()));
-        let contracted: Vec<usize> = self
-            .lhs_contract
-            .iter()
-            .map(|&axis| lhs.ty.shape[axis])
-            .collect();
+        let contracted: Vec<usize> =
+            self.lhs_contract.iter().map(|&axis| lhs.ty.shape[axis]).collect();
         let batch = self.lhs_batch.len();
         let (mut l, mut r) = (vec![0; lhs.ty.rank()], vec![0; rhs.ty.rank()]);
         let result = Array::from_fn(ty.clone(), |index| {
@@ -318,20 +287,14 @@ impl Op for DotGeneral {
             (Operand::Linear(lhs), Operand::Known(rhs)) => {
                 let middle = batch + free(lhs.rank());
                 let contract = (middle..b.ty(ct).rank()).collect();
-                Rule::Some(vec![
-                    Some(self.lhs_cotangent(b, lhs.rank(), *rhs, ct, contract)),
-                    None,
-                ])
+                Rule::Some(vec![Some(self.lhs_cotangent(b, lhs.rank(), *rhs, ct, contract)), None])
             }
             (Operand::Known(lhs), Operand::Linear(rhs)) => {
                 let middle = batch + free(b.ty(*lhs).rank());
                 let contract = (batch..middle).collect();
                 Rule::Some(vec![
                     None,
-                    Some(
-                        self.swapped()
-                            .lhs_cotangent(b, rhs.rank(), *lhs, ct, contract),
-                    ),
+                    Some(self.swapped().lhs_cotangent(b, rhs.rank(), *lhs, ct, contract)),
                 ])
             }
             _ => unreachable!("a linear equation has exactly one linear factor"),
@@ -344,18 +307,8 @@ impl Op for DotGeneral {
         inputs: &[HloValue],
         results: &[TensorType],
     ) -> Vec<HloValue> {
-        let DotGeneral {
-            lhs_batch,
-            rhs_batch,
-            lhs_contract,
-            rhs_contract,
-        } = self.clone();
-        let dimensions = HloAttribute::Dot {
-            lhs_batch,
-            rhs_batch,
-            lhs_contract,
-            rhs_contract,
-        };
+        let DotGeneral { lhs_batch, rhs_batch, lhs_contract, rhs_contract } = self.clone();
+        let dimensions = HloAttribute::Dot { lhs_batch, rhs_batch, lhs_contract, rhs_contract };
         vec![hlo_op(
             hlo,
             "stablehlo.dot_general",
@@ -421,17 +374,11 @@ mod tests {
         let row_by_matrix = product(DotGeneral::contracting([0], [0]), &[3], &[3, 4]);
         assert_eq!(ops_of_batch(&row_by_matrix, [true, false]), ["dot_general"]);
         let matrix_by_column = product(DotGeneral::contracting([1], [0]), &[4, 3], &[3]);
-        assert_eq!(
-            ops_of_batch(&matrix_by_column, [false, true]),
-            ["dot_general"]
-        );
+        assert_eq!(ops_of_batch(&matrix_by_column, [false, true]), ["dot_general"]);
         let matrices = product(DotGeneral::matmul(), &[2, 3], &[3, 4]);
         assert_eq!(ops_of_batch(&matrices, [true, false]), ["dot_general"]);
         assert_eq!(ops_of_batch(&matrices, [true, true]), ["dot_general"]);
-        assert_eq!(
-            ops_of_batch(&matrices, [false, true]),
-            ["dot_general", "transpose"]
-        );
+        assert_eq!(ops_of_batch(&matrices, [false, true]), ["dot_general", "transpose"]);
     }
 
     #[test]
@@ -444,12 +391,8 @@ mod tests {
         ] {
             let gradient = vjp(&product(dimensions, &lhs, &rhs), &[true, true])
                 .expect("a product has a gradient");
-            let ops: Vec<&str> = gradient
-                .pullback
-                .eqns
-                .iter()
-                .map(|eqn| eqn.op.mnemonic())
-                .collect();
+            let ops: Vec<&str> =
+                gradient.pullback.eqns.iter().map(|eqn| eqn.op.mnemonic()).collect();
             assert_eq!(ops, ["dot_general", "dot_general"]);
         }
     }

@@ -35,9 +35,7 @@ op_struct! {
 
 /// Scalar indices of one dtype.
 fn indices(dtype: DType, values: &[i128]) -> impl Iterator<Item = Array> {
-    values
-        .iter()
-        .map(move |&value| Array::ints(dtype, [], &[value]))
+    values.iter().map(move |&value| Array::ints(dtype, [], &[value]))
 }
 
 impl DynamicSlice {
@@ -45,12 +43,7 @@ impl DynamicSlice {
     pub fn samples() -> Vec<Sample> {
         let sample = |x: Array, dtype, starts: &[i128], sizes: &[usize]| {
             let inputs = [x].into_iter().chain(indices(dtype, starts)).collect();
-            Sample::new(
-                DynamicSlice {
-                    sizes: sizes.to_vec(),
-                },
-                inputs,
-            )
+            Sample::new(DynamicSlice { sizes: sizes.to_vec() }, inputs)
         };
         vec![
             sample(ramp(DType::F32, [5]), DType::I32, &[1], &[2]),
@@ -68,10 +61,7 @@ impl DynamicUpdateSlice {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
         let sample = |x: Array, update: Array, dtype, starts: &[i128]| {
-            let inputs = [x, update]
-                .into_iter()
-                .chain(indices(dtype, starts))
-                .collect();
+            let inputs = [x, update].into_iter().chain(indices(dtype, starts)).collect();
             Sample::new(DynamicUpdateSlice {}, inputs)
         };
         let f32s = |shape: &[usize]| ramp(DType::F32, shape);
@@ -82,12 +72,7 @@ impl DynamicUpdateSlice {
             sample(f32s(&[200]), f32s(&[2]), DType::I8, &[-3]),
             sample(f32s(&[4]), f32s(&[3]), DType::U8, &[255]),
             sample(f32s(&[2]), f32s(&[2]), DType::I32, &[1]),
-            sample(
-                ramp(DType::I32, [3]),
-                ramp(DType::I32, [1]),
-                DType::I32,
-                &[2],
-            ),
+            sample(ramp(DType::I32, [3]), ramp(DType::I32, [1]), DType::I32, &[2]),
             sample(f32s(&[]), f32s(&[]), DType::I32, &[]),
         ]
     }
@@ -95,15 +80,8 @@ impl DynamicUpdateSlice {
 
 /// Checks the scalar indices of a box of shape `sizes` in a tensor of type `x`.
 fn check_box(x: &TensorType, sizes: &[usize], starts: &[TensorType]) -> Result<(), TypeError> {
-    if sizes.len() != x.rank()
-        || sizes
-            .iter()
-            .zip(&x.shape)
-            .any(|(size, extent)| size > extent)
-    {
-        return Err(TypeError::new(format!(
-            "a box of shape {sizes:?} does not fit into {x}"
-        )));
+    if sizes.len() != x.rank() || sizes.iter().zip(&x.shape).any(|(size, extent)| size > extent) {
+        return Err(TypeError::new(format!("a box of shape {sizes:?} does not fit into {x}")));
     }
     if starts.len() != x.rank() {
         return Err(TypeError::new(format!(
@@ -115,9 +93,9 @@ fn check_box(x: &TensorType, sizes: &[usize], starts: &[TensorType]) -> Result<(
         .iter()
         .find(|start| !start.dtype.is_integer() || start.rank() != 0 || **start != starts[0])
     {
-        Some(start) => Err(TypeError::new(format!(
-            "starts must be scalars of one integer dtype, got {start}"
-        ))),
+        Some(start) => {
+            Err(TypeError::new(format!("starts must be scalars of one integer dtype, got {start}")))
+        }
         None => Ok(()),
     }
 }
@@ -154,9 +132,7 @@ fn stacked_starts(
 
 /// The same starts for a whole batch: 0 along the batch's axis, which is the first.
 fn starts_with_batch(b: &mut Builder, starts: &[Var]) -> Vec<Var> {
-    let dtype = starts
-        .first()
-        .map_or(DType::I32, |&start| b.ty(start).dtype);
+    let dtype = starts.first().map_or(DType::I32, |&start| b.ty(start).dtype);
     let zero = b.zeros(&TensorType::scalar(dtype));
     prepended(zero, starts)
 }
@@ -179,21 +155,12 @@ impl Op for DynamicSlice {
     }
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
-        let (x, starts) = inputs
-            .split_first()
-            .expect("eval is given well-typed operands");
+        let (x, starts) = inputs.split_first().expect("eval is given well-typed operands");
         let start = clamped(&x.ty, &self.sizes, starts);
-        vec![Array::from_fn(
-            x.ty.with_shape(self.sizes.clone()),
-            |index| {
-                let source: Vec<usize> = index
-                    .iter()
-                    .zip(&start)
-                    .map(|(i, start)| i + start)
-                    .collect();
-                x.at(&source)
-            },
-        )]
+        vec![Array::from_fn(x.ty.with_shape(self.sizes.clone()), |index| {
+            let source: Vec<usize> = index.iter().zip(&start).map(|(i, start)| i + start).collect();
+            x.at(&source)
+        })]
     }
 
     fn vmap(
@@ -206,16 +173,9 @@ impl Op for DynamicSlice {
         let (x, starts) = (inputs[0], &inputs[1..]);
         if !batched[1..].contains(&true) {
             let starts = starts_with_batch(b, starts);
-            return vec![(
-                b.dynamic_slice(x, &starts, &prepended(cx.size, &self.sizes)),
-                true,
-            )];
+            return vec![(b.dynamic_slice(x, &starts, &prepended(cx.size, &self.sizes)), true)];
         }
-        let x_shape = if batched[0] {
-            b.ty(x).unstacked().shape
-        } else {
-            b.ty(x).shape.clone()
-        };
+        let x_shape = if batched[0] { b.ty(x).unstacked().shape } else { b.ty(x).shape.clone() };
         let axes = free_axes(&x_shape, &self.sizes);
         if axes.is_empty() {
             return vec![(x, batched[0])];
@@ -247,9 +207,7 @@ impl Op for DynamicSlice {
         _: &[Var],
         tangents: &[Option<Var>],
     ) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![
-            tangents[0].map(|t| b.dynamic_slice(t, &inputs[1..], &self.sizes)),
-        ])
+        Rule::Some(vec![tangents[0].map(|t| b.dynamic_slice(t, &inputs[1..], &self.sizes))])
     }
 
     fn transpose(
@@ -289,13 +247,9 @@ impl Op for DynamicSlice {
 fn with_wide_starts(hlo: &mut dyn Hlo, operands: &[HloValue], first: usize) -> Vec<HloValue> {
     let (tensors, starts) = operands.split_at(first);
     let widen = |&start: &HloValue| match hlo.ty(start) {
-        ty if ty.dtype.bits() < 32 => hlo_op(
-            hlo,
-            "stablehlo.convert",
-            &[start],
-            vec![],
-            &ty.with_dtype(DType::I32),
-        ),
+        ty if ty.dtype.bits() < 32 => {
+            hlo_op(hlo, "stablehlo.convert", &[start], vec![], &ty.with_dtype(DType::I32))
+        }
         _ => start,
     };
     let starts: Vec<HloValue> = starts.iter().map(widen).collect();
@@ -304,10 +258,7 @@ fn with_wide_starts(hlo: &mut dyn Hlo, operands: &[HloValue], first: usize) -> V
 
 /// The starts of a linear equation.
 fn known_starts(starts: &[Operand]) -> Vec<Var> {
-    starts
-        .iter()
-        .map(|start| start.known().expect("integers are never linear"))
-        .collect()
+    starts.iter().map(|start| start.known().expect("integers are never linear")).collect()
 }
 
 impl Op for DynamicUpdateSlice {
@@ -342,11 +293,7 @@ impl Op for DynamicUpdateSlice {
         let start = clamped(&x.ty, &update.ty.shape, starts);
         let mut result = x.clone();
         for_each_index(&update.ty.shape, |index| {
-            let target: Vec<usize> = index
-                .iter()
-                .zip(&start)
-                .map(|(i, start)| i + start)
-                .collect();
+            let target: Vec<usize> = index.iter().zip(&start).map(|(i, start)| i + start).collect();
             result.set(&target, update.at(index));
         });
         vec![result]
@@ -384,10 +331,7 @@ impl Op for DynamicUpdateSlice {
         let update = cx.batch(b, inputs[1], batched[1]);
         // A scatter drops what does not fit, where this op moves it.
         let indices = stacked_starts(b, cx, starts, &batched[2..], &axes);
-        let limits: Vec<usize> = axes
-            .iter()
-            .map(|&axis| x_shape[axis] - sizes[axis])
-            .collect();
+        let limits: Vec<usize> = axes.iter().map(|&axis| x_shape[axis] - sizes[axis]).collect();
         let indices = clamp_to(b, indices, 1, &limits);
         let op = Scatter {
             update_window_dims: (1..=sizes.len()).collect(),
@@ -446,13 +390,7 @@ impl Op for DynamicUpdateSlice {
         results: &[TensorType],
     ) -> Vec<HloValue> {
         let operands = with_wide_starts(hlo, inputs, 2);
-        vec![hlo_op(
-            hlo,
-            "stablehlo.dynamic_update_slice",
-            &operands,
-            vec![],
-            &results[0],
-        )]
+        vec![hlo_op(hlo, "stablehlo.dynamic_update_slice", &operands, vec![], &results[0])]
     }
 }
 
@@ -460,20 +398,12 @@ impl Builder {
     /// The box of `x` of shape `sizes` that starts at `starts`, one scalar integer for each axis; see [`DynamicSlice`].
     #[track_caller]
     pub fn dynamic_slice(&mut self, x: Var, starts: &[Var], sizes: &[usize]) -> Var {
-        self.emit1(
-            DynamicSlice {
-                sizes: sizes.to_vec(),
-            },
-            &prepended(x, starts),
-        )
+        self.emit1(DynamicSlice { sizes: sizes.to_vec() }, &prepended(x, starts))
     }
 
     /// `x` with the box that starts at `starts` replaced by `update`; see [`DynamicUpdateSlice`].
     #[track_caller]
     pub fn dynamic_update_slice(&mut self, x: Var, update: Var, starts: &[Var]) -> Var {
-        self.emit1(
-            DynamicUpdateSlice {},
-            &prepended(x, &prepended(update, starts)),
-        )
+        self.emit1(DynamicUpdateSlice {}, &prepended(x, &prepended(update, starts)))
     }
 }

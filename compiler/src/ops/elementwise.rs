@@ -68,10 +68,7 @@ impl<T: Elementwise> Op for T {
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let types: Vec<TensorType> = inputs.iter().map(|input| input.ty.clone()).collect();
-        let ty = self
-            .infer(&types)
-            .expect("eval is given well-typed operands")
-            .remove(0);
+        let ty = self.infer(&types).expect("eval is given well-typed operands").remove(0);
         let dtype = inputs[0].ty.dtype;
         let mut scalars = Vec::with_capacity(T::ARITY);
         let data = (0..ty.elements()).map(|i| {
@@ -89,11 +86,8 @@ impl<T: Elementwise> Op for T {
         inputs: &[Var],
         batched: &[bool],
     ) -> Vec<(Var, bool)> {
-        let inputs: Vec<Var> = inputs
-            .iter()
-            .zip(batched)
-            .map(|(&x, &is)| cx.batch(b, x, is))
-            .collect();
+        let inputs: Vec<Var> =
+            inputs.iter().zip(batched).map(|(&x, &is)| cx.batch(b, x, is)).collect();
         vec![(b.emit_ref(OpRef::new(self.clone()), &inputs)[0], true)]
     }
 
@@ -198,9 +192,7 @@ pub(super) fn sum_of(b: &mut Builder, x: Option<Var>, y: Option<Var>) -> Option<
 
 /// The cotangents of an op with one linear operand among known ones: `cotangent` for it, zero for the others.
 pub(super) fn to_linear(x: &[Operand], cotangent: Var) -> Vec<Option<Var>> {
-    x.iter()
-        .map(|x| x.is_linear().then_some(cotangent))
-        .collect()
+    x.iter().map(|x| x.is_linear().then_some(cotangent)).collect()
 }
 
 /// One sample per float dtype, of vectors with these values. `tolerance` is that of f32; if it is zero, so are the others.
@@ -210,18 +202,12 @@ pub(super) fn float_samples<T: Elementwise>(
     tolerance: f64,
 ) -> Vec<Sample> {
     let sample = |dtype: DType, least: f64| {
-        let inputs = operands
-            .iter()
-            .map(|values| Array::floats(dtype, [values.len()], values))
-            .collect();
+        let inputs =
+            operands.iter().map(|values| Array::floats(dtype, [values.len()], values)).collect();
         let sample =
             Sample::new(op.clone(), inputs).tolerance(if tolerance == 0.0 { 0.0 } else { least });
         // The narrow floats have too few digits for finite differences.
-        if dtype.bits() == 16 {
-            sample.not_differentiable()
-        } else {
-            sample
-        }
+        if dtype.bits() == 16 { sample.not_differentiable() } else { sample }
     };
     vec![
         sample(DType::F32, tolerance),
@@ -233,43 +219,19 @@ pub(super) fn float_samples<T: Elementwise>(
 
 /// A sample of a function of one or two floats at the values where floats are peculiar (every pair of them, for two).
 pub(super) fn peculiar_floats<T: Elementwise>(op: T, dtype: DType, tolerance: f64) -> Sample {
-    let values = [
-        f64::NAN,
-        f64::INFINITY,
-        f64::NEG_INFINITY,
-        0.0,
-        -0.0,
-        1.0,
-        -1.0,
-        0.5,
-        -2.5,
-        3.5,
-    ];
+    let values = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.5];
     let inputs = tuples(T::ARITY, &values)
         .iter()
         .map(|values| Array::floats(dtype, [values.len()], values))
         .collect();
-    Sample::new(op, inputs)
-        .tolerance(tolerance)
-        .not_differentiable()
+    Sample::new(op, inputs).tolerance(tolerance).not_differentiable()
 }
 
 /// Samples of a function of one or two integers at the ends of their ranges and near zero (every pair, for two).
 pub(super) fn integer_samples<T: Elementwise>(op: T, dtypes: &[DType]) -> Vec<Sample> {
     let sample = |&dtype: &DType| {
         let (least, greatest) = dtype.integer_range();
-        let values = [
-            least,
-            greatest,
-            0,
-            1,
-            2,
-            3,
-            7,
-            greatest / 3,
-            dtype.wrap(-1),
-            dtype.wrap(-3),
-        ];
+        let values = [least, greatest, 0, 1, 2, 3, 7, greatest / 3, dtype.wrap(-1), dtype.wrap(-3)];
         let inputs = tuples(T::ARITY, &values)
             .iter()
             .map(|values| Array::ints(dtype, [values.len()], values))

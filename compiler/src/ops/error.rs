@@ -13,9 +13,7 @@ pub struct TypeError {
 impl TypeError {
     /// An error from its sentence.
     pub fn new(message: impl Into<String>) -> Self {
-        TypeError {
-            message: message.into(),
-        }
+        TypeError { message: message.into() }
     }
 
     /// Checks the number of operands.

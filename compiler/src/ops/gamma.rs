@@ -118,11 +118,7 @@ fn is_pole(x: f64) -> bool {
 }
 
 fn lgamma(x: f64) -> f64 {
-    if x.is_infinite() || is_pole(x) {
-        f64::INFINITY
-    } else {
-        libm::lgamma(x)
-    }
+    if x.is_infinite() || is_pole(x) { f64::INFINITY } else { libm::lgamma(x) }
 }
 
 /// The asymptotic series from 15 on, after the recurrence `psi(x) = psi(x + 1) - 1/x`; reflected below 0.
@@ -143,9 +139,8 @@ fn digamma(x: f64) -> f64 {
     }
     let square = 1.0 / (x * x);
     let series = BERNOULLI.iter().enumerate().rev();
-    let series = series.fold(0.0, |tail, (i, &number)| {
-        (tail + number / (2 * i + 2) as f64) * square
-    });
+    let series =
+        series.fold(0.0, |tail, (i, &number)| (tail + number / (2 * i + 2) as f64) * square);
     sum + libm::log(x) - 0.5 / x - series
 }
 
@@ -191,10 +186,7 @@ mod tests {
 
     #[track_caller]
     fn close(got: f64, expected: f64) {
-        assert!(
-            (got - expected).abs() <= 4e-15 * expected.abs(),
-            "{got} against {expected}"
-        );
+        assert!((got - expected).abs() <= 4e-15 * expected.abs(), "{got} against {expected}");
     }
 
     #[test]

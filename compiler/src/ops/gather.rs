@@ -91,9 +91,7 @@ impl Gather {
         let mut slice_sizes = x.shape.to_vec();
         slice_sizes[axis] = 1;
         Gather {
-            offset_dims: (0..axis)
-                .chain(after..after + x.rank() - axis - 1)
-                .collect(),
+            offset_dims: (0..axis).chain(after..after + x.rank() - axis - 1).collect(),
             collapsed_slice_dims: vec![axis],
             operand_batching_dims: vec![],
             start_indices_batching_dims: vec![],
@@ -148,11 +146,7 @@ impl Op for Gather {
         let rank = indices.rank() - usize::from(self.index_vector_dim < indices.rank())
             + self.offset_dims.len();
         windows.check(x, indices, rank)?;
-        if sizes.len() != x.rank()
-            || sizes
-                .iter()
-                .zip(&x.shape)
-                .any(|(size, extent)| size > extent)
+        if sizes.len() != x.rank() || sizes.iter().zip(&x.shape).any(|(size, extent)| size > extent)
         {
             return Err(TypeError::new(format!(
                 "a window of shape {sizes:?} does not fit into {x}"
@@ -160,31 +154,19 @@ impl Op for Gather {
         }
         let wrong = |&&axis: &&usize| {
             sizes[axis]
-                != if self.operand_batching_dims.contains(&axis) {
-                    x.shape[axis].min(1)
-                } else {
-                    1
-                }
+                != if self.operand_batching_dims.contains(&axis) { x.shape[axis].min(1) } else { 1 }
         };
-        if let Some(axis) = self
-            .collapsed_slice_dims
-            .iter()
-            .chain(&self.operand_batching_dims)
-            .find(wrong)
+        if let Some(axis) =
+            self.collapsed_slice_dims.iter().chain(&self.operand_batching_dims).find(wrong)
         {
             return Err(TypeError::new(format!(
                 "the window must have size 1 along axis {axis}, which the result leaves out, got {}",
                 sizes[*axis]
             )));
         }
-        let window: Vec<usize> = windows
-            .window_axes(x.rank())
-            .into_iter()
-            .map(|axis| sizes[axis])
-            .collect();
-        Ok(vec![x.with_shape(
-            windows.interleave(&windows.batch_shape(indices), &window),
-        )])
+        let window: Vec<usize> =
+            windows.window_axes(x.rank()).into_iter().map(|axis| sizes[axis]).collect();
+        Ok(vec![x.with_shape(windows.interleave(&windows.batch_shape(indices), &window))])
     }
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
@@ -194,10 +176,7 @@ impl Op for Gather {
             .expect("eval is given well-typed operands")
             .remove(0);
         let windows = self.windows();
-        let (batch_dims, axes) = (
-            windows.batch_dims(ty.rank()),
-            windows.window_axes(x.ty.rank()),
-        );
+        let (batch_dims, axes) = (windows.batch_dims(ty.rank()), windows.window_axes(x.ty.rank()));
         vec![Array::from_fn(ty, |index| {
             let batch: Vec<usize> = batch_dims.iter().map(|&dim| index[dim]).collect();
             let start = windows.start(x.ty.rank(), indices, &batch);
@@ -259,9 +238,7 @@ impl Op for Gather {
         _: &[Var],
         tangents: &[Option<Var>],
     ) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![
-            tangents[0].map(|t| b.emit1(self.clone(), &[t, inputs[1]])),
-        ])
+        Rule::Some(vec![tangents[0].map(|t| b.emit1(self.clone(), &[t, inputs[1]]))])
     }
 
     fn transpose(
@@ -278,10 +255,7 @@ impl Op for Gather {
         let limits = self.windows().limits(&x.shape, &self.slice_sizes);
         let indices = clamp_to(b, indices, self.index_vector_dim, &limits);
         let zeros = b.zeros(x);
-        Rule::Some(vec![
-            Some(b.scatter(zeros, indices, ct, self.scatter(Combiner::Add))),
-            None,
-        ])
+        Rule::Some(vec![Some(b.scatter(zeros, indices, ct, self.scatter(Combiner::Add))), None])
     }
 
     fn lower(
@@ -303,13 +277,7 @@ impl Op for Gather {
             ("slice_sizes", hlo_axes(&self.slice_sizes)),
             ("indices_are_sorted", HloAttribute::Bool(false)),
         ];
-        vec![hlo_op(
-            hlo,
-            "stablehlo.gather",
-            inputs,
-            attributes,
-            &results[0],
-        )]
+        vec![hlo_op(hlo, "stablehlo.gather", inputs, attributes, &results[0])]
     }
 }
 

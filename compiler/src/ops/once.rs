@@ -50,11 +50,8 @@ pub(super) trait Once {
     ) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
         let wrt: Vec<bool> = tangents.iter().map(Option::is_some).collect();
         let (body, marks) = jvp(self.body(), &wrt)?;
-        let operands: Vec<Var> = inputs
-            .iter()
-            .copied()
-            .chain(tangents.iter().flatten().copied())
-            .collect();
+        let operands: Vec<Var> =
+            inputs.iter().copied().chain(tangents.iter().flatten().copied()).collect();
         let mut values = b.emit_ref(self.around(body), &operands);
         let slopes = values.split_off(self.body().results.len());
         Ok((values, deal(&marks, slopes)))
@@ -88,9 +85,8 @@ pub(super) trait Once {
     fn prune_once(&self, used: &[bool]) -> Option<Pruned> {
         let old = self.body();
         let needed = needed(old, used);
-        let inputs: Vec<usize> = (0..old.params.len())
-            .filter(|&i| needed[old.params[i].index()])
-            .collect();
+        let inputs: Vec<usize> =
+            (0..old.params.len()).filter(|&i| needed[old.params[i].index()]).collect();
         let outputs: Vec<usize> = (0..used.len()).filter(|&i| used[i]).collect();
         let mut body = old.clone();
         body.results = outputs.iter().map(|&i| body.results[i]).collect();
@@ -99,10 +95,6 @@ pub(super) trait Once {
             return None;
         }
         body.params = inputs.iter().map(|&i| body.params[i]).collect();
-        Some(Pruned {
-            op: self.around(body),
-            inputs,
-            outputs,
-        })
+        Some(Pruned { op: self.around(body), inputs, outputs })
     }
 }

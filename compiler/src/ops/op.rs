@@ -42,11 +42,7 @@ impl<T> Rule<T> {
     pub fn of(self, op: &OpRef, loc: Loc) -> Result<T, TransformError> {
         match self {
             Rule::Some(value) => Ok(value),
-            Rule::None(reason) => Err(TransformError {
-                op: op.mnemonic(),
-                loc,
-                reason,
-            }),
+            Rule::None(reason) => Err(TransformError { op: op.mnemonic(), loc, reason }),
             Rule::Failed(error) => Err(error),
         }
     }
@@ -130,12 +126,7 @@ impl Sample {
     /// A sample that XLA must match to the bit and whose derivatives are checked if an operand is a float.
     pub fn new(op: impl Op, inputs: Vec<Array>) -> Sample {
         let differentiable = inputs.iter().any(|input| input.ty.dtype.is_float());
-        Sample {
-            op: OpRef::new(op),
-            inputs,
-            tolerance: 0.0,
-            differentiable,
-        }
+        Sample { op: OpRef::new(op), inputs, tolerance: 0.0, differentiable }
     }
 
     /// Allows XLA an error.
@@ -212,8 +203,7 @@ pub trait Op: Any + fmt::Debug + Send + Sync {
     ) -> Rule<(Vec<Var>, Vec<Option<Var>>)> {
         let _ = mode;
         let outputs = b.emit_ref(this.clone(), inputs);
-        self.jvp(b, inputs, &outputs, tangents)
-            .map(|tangents| (outputs, tangents))
+        self.jvp(b, inputs, &outputs, tangents).map(|tangents| (outputs, tangents))
     }
 
     /// The cotangents of the linear operands, given those of the results; `None` is a zero. At least one is given.
@@ -310,9 +300,8 @@ pub fn parse_attribute<T: AttributeValue>(
     attributes: &Attributes,
     name: &str,
 ) -> Result<T, String> {
-    let attribute: &Attribute = attributes
-        .get(name)
-        .ok_or_else(|| format!("attribute `{name}` is missing"))?;
+    let attribute: &Attribute =
+        attributes.get(name).ok_or_else(|| format!("attribute `{name}` is missing"))?;
     T::from_attribute(attribute)
         .ok_or_else(|| format!("attribute `{name}` must be {}", T::expected()))
 }

@@ -28,11 +28,8 @@ impl Slice {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
         let sample = |x: Array, start: &[usize], limit: &[usize], strides: &[usize]| {
-            let op = Slice {
-                start: start.to_vec(),
-                limit: limit.to_vec(),
-                strides: strides.to_vec(),
-            };
+            let op =
+                Slice { start: start.to_vec(), limit: limit.to_vec(), strides: strides.to_vec() };
             Sample::new(op, vec![x])
         };
         vec![
@@ -65,11 +62,9 @@ impl Op for Slice {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 1)?;
         let x = &inputs[0];
-        for (name, values) in [
-            ("start", &self.start),
-            ("limit", &self.limit),
-            ("strides", &self.strides),
-        ] {
+        for (name, values) in
+            [("start", &self.start), ("limit", &self.limit), ("strides", &self.strides)]
+        {
             if values.len() != x.rank() {
                 return Err(TypeError::new(format!(
                     "{name} must have one number for each axis of {x}, got {values:?}"
@@ -147,9 +142,7 @@ impl Op for Slice {
             amounts.1.push((extent - self.start[axis] - spread) as i64);
             amounts.2.push(self.strides[axis] as i64 - 1);
         }
-        Rule::Some(vec![Some(
-            b.pad(ct, zero, &amounts.0, &amounts.1, &amounts.2),
-        )])
+        Rule::Some(vec![Some(b.pad(ct, zero, &amounts.0, &amounts.1, &amounts.2))])
     }
 
     fn lower(
@@ -163,13 +156,7 @@ impl Op for Slice {
             ("limit_indices", hlo_axes(&self.limit)),
             ("strides", hlo_axes(&self.strides)),
         ];
-        vec![hlo_op(
-            hlo,
-            "stablehlo.slice",
-            inputs,
-            attributes,
-            &results[0],
-        )]
+        vec![hlo_op(hlo, "stablehlo.slice", inputs, attributes, &results[0])]
     }
 }
 
@@ -184,11 +171,7 @@ impl Builder {
             return x;
         }
         self.emit1(
-            Slice {
-                start: start.to_vec(),
-                limit: limit.to_vec(),
-                strides: strides.to_vec(),
-            },
+            Slice { start: start.to_vec(), limit: limit.to_vec(), strides: strides.to_vec() },
             &[x],
         )
     }

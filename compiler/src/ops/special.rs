@@ -37,10 +37,7 @@ mod tests {
                 let got = inverse_error_function(libm::erf(y));
                 // Near 1 the argument itself has few digits of what is left to 1.
                 let conditioning = 1e-16 * libm::exp(y * y);
-                assert!(
-                    (got - y).abs() <= 4e-16 * y.abs() + conditioning,
-                    "{y}: {got}"
-                );
+                assert!((got - y).abs() <= 4e-16 * y.abs() + conditioning, "{y}: {got}");
             }
         }
     }

@@ -39,9 +39,7 @@ impl Windows<'_> {
 
     /// Axes of the result or the updates, of this rank, that come from the batch.
     pub fn batch_dims(&self, rank: usize) -> Vec<usize> {
-        (0..rank)
-            .filter(|dim| !self.window_dims.1.contains(dim))
-            .collect()
+        (0..rank).filter(|dim| !self.window_dims.1.contains(dim)).collect()
     }
 
     /// The batch's shape.
@@ -58,11 +56,7 @@ impl Windows<'_> {
         let rank = batch.len() + window.len();
         (0..rank)
             .map(|dim| {
-                let from = if self.window_dims.1.contains(&dim) {
-                    &mut window
-                } else {
-                    &mut batch
-                };
+                let from = if self.window_dims.1.contains(&dim) { &mut window } else { &mut batch };
                 *from.next().expect("the dimension numbers are checked")
             })
             .collect()
@@ -82,12 +76,7 @@ impl Windows<'_> {
             }
             start[axis] = indices.at(&index).int();
         }
-        for (&axis, &dim) in self
-            .operand_batching_dims
-            .1
-            .iter()
-            .zip(self.indices_batching_dims.1)
-        {
+        for (&axis, &dim) in self.operand_batching_dims.1.iter().zip(self.indices_batching_dims.1) {
             start[axis] = batch[dim - usize::from(dim > self.index_vector_dim)] as i128;
         }
         start
@@ -110,11 +99,7 @@ impl Windows<'_> {
                 self.index_vector_dim
             ));
         }
-        for (name, dims) in [
-            self.window_dims,
-            self.collapsed_dims,
-            self.operand_batching_dims,
-        ] {
+        for (name, dims) in [self.window_dims, self.collapsed_dims, self.operand_batching_dims] {
             if !dims.is_sorted() {
                 return fail(format!("{name} {dims:?} must rise"));
             }
@@ -130,11 +115,7 @@ impl Windows<'_> {
         check_axes(self.window_dims.0, self.window_dims.1, rank)?;
         joined(self.collapsed_dims, self.operand_batching_dims)?;
         joined(self.index_map, self.operand_batching_dims)?;
-        check_axes(
-            self.indices_batching_dims.0,
-            self.indices_batching_dims.1,
-            indices.rank(),
-        )?;
+        check_axes(self.indices_batching_dims.0, self.indices_batching_dims.1, indices.rank())?;
         let kept = self.window_axes(operand.rank()).len();
         if self.window_dims.1.len() != kept {
             return fail(format!(
@@ -142,11 +123,7 @@ impl Windows<'_> {
                 self.window_dims.0, self.window_dims.1
             ));
         }
-        let components = indices
-            .shape
-            .get(self.index_vector_dim)
-            .copied()
-            .unwrap_or(1);
+        let components = indices.shape.get(self.index_vector_dim).copied().unwrap_or(1);
         if self.index_map.1.len() != components {
             return fail(format!(
                 "{} {:?} must have one axis for each of the {components} components of the indices",
@@ -174,11 +151,7 @@ impl Windows<'_> {
 
     /// The greatest start of each index component at which a window of these sizes fits into the operand.
     pub fn limits(&self, operand: &[usize], sizes: &[usize]) -> Vec<usize> {
-        self.index_map
-            .1
-            .iter()
-            .map(|&axis| operand[axis] - sizes[axis])
-            .collect()
+        self.index_map.1.iter().map(|&axis| operand[axis] - sizes[axis]).collect()
     }
 }
 
@@ -187,10 +160,7 @@ pub(super) fn clamp_to(b: &mut Builder, indices: Var, vector_dim: usize, limits:
     let ty = b.ty(indices).clone();
     // A limit that the dtype cannot hold is none.
     let greatest = ty.dtype.integer_range().1;
-    let limits: Vec<i128> = limits
-        .iter()
-        .map(|&limit| (limit as i128).min(greatest))
-        .collect();
+    let limits: Vec<i128> = limits.iter().map(|&limit| (limit as i128).min(greatest)).collect();
     let mut clamped = indices;
     if ty.dtype.is_signed_integer() {
         let zeros = b.zeros(&ty);

@@ -62,34 +62,22 @@ pub(super) fn extract(graph: &Graph, roots: &[Id], originals: &[(Id, Node)]) -> 
     }
     let shallowest = |class: usize| {
         let nodes = 0..dense.nodes[class].len();
-        let depth = |&node: &usize| {
-            (
-                dense.depth(&rank, class, node),
-                dense.nodes[class][node].cost,
-                node,
-            )
-        };
+        let depth =
+            |&node: &usize| (dense.depth(&rank, class, node), dense.nodes[class][node].cost, node);
         nodes.filter(|&node| allowed(class, node)).min_by_key(depth)
     };
     let node = (0..start.len())
         .map(|class| {
-            start[class]
-                .or_else(|| shallowest(class))
-                .expect("the shallowest node is allowed")
+            start[class].or_else(|| shallowest(class)).expect("the shallowest node is allowed")
         })
         .collect();
-    let mut search = Search {
-        uses: vec![0; dense.nodes.len()],
-        node,
-        dense: &dense,
-    };
+    let mut search = Search { uses: vec![0; dense.nodes.len()], node, dense: &dense };
     let mut cost = Cost::default();
     for &root in roots {
         cost = cost + search.add(&[dense.index[&graph.find(root)]]);
     }
-    let mut order: Vec<usize> = (0..dense.nodes.len())
-        .filter(|&class| dense.nodes[class].len() > 1)
-        .collect();
+    let mut order: Vec<usize> =
+        (0..dense.nodes.len()).filter(|&class| dense.nodes[class].len() > 1).collect();
     order.sort_by_key(|&class| (Reverse(rank[class]), class));
     for _ in 0..PASSES {
         let mut changed = false;
@@ -109,12 +97,7 @@ pub(super) fn extract(graph: &Graph, roots: &[Id], originals: &[(Id, Node)]) -> 
         }
     }
     let Search { node, uses, .. } = search;
-    Choice {
-        index: dense.index,
-        node,
-        uses,
-        cost,
-    }
+    Choice { index: dense.index, node, uses, cost }
 }
 
 /// A node with classes by number.
@@ -146,10 +129,7 @@ impl Dense {
             });
             nodes.collect()
         });
-        Dense {
-            nodes: nodes.collect(),
-            index,
-        }
+        Dense { nodes: nodes.collect(), index }
     }
 
     /// One more than the greatest rank of a node's children.
@@ -165,9 +145,7 @@ impl Dense {
         let mut queue = BinaryHeap::new();
         for (class, nodes) in self.nodes.iter().enumerate() {
             for (i, node) in nodes.iter().enumerate() {
-                node.children
-                    .iter()
-                    .for_each(|&child| parents[child].push((class, i)));
+                node.children.iter().for_each(|&child| parents[child].push((class, i)));
                 if node.children.is_empty() {
                     queue.push(Reverse((0, class)));
                 }
@@ -195,12 +173,7 @@ impl Dense {
     fn components(&self) -> Vec<usize> {
         const NONE: usize = usize::MAX;
         let successors: Vec<Vec<usize>> = (self.nodes.iter())
-            .map(|nodes| {
-                nodes
-                    .iter()
-                    .flat_map(|node| node.children.iter().copied())
-                    .collect()
-            })
+            .map(|nodes| nodes.iter().flat_map(|node| node.children.iter().copied()).collect())
             .collect();
         let count = successors.len();
         let (mut number, mut low, mut component) =

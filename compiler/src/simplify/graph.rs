@@ -81,10 +81,7 @@ pub(super) type Graph = EGraph<Node, Facts>;
 impl Facts {
     /// Nothing yet.
     pub fn new(fold: bool) -> Self {
-        Facts {
-            fold,
-            ..Facts::default()
-        }
+        Facts { fold, ..Facts::default() }
     }
 
     /// The symbol of an op.
@@ -119,11 +116,7 @@ impl Analysis<Node> for Facts {
         let facts = &graph.analysis;
         let op = match &facts.symbols[node.symbol as usize] {
             Meaning::Param(ty) | Meaning::Result { ty, .. } => {
-                return Class {
-                    ty: ty.clone(),
-                    splat: None,
-                    loc: facts.loc,
-                };
+                return Class { ty: ty.clone(), splat: None, loc: facts.loc };
             }
             Meaning::Op(op) => op,
         };
@@ -135,11 +128,7 @@ impl Analysis<Node> for Facts {
         assert_eq!(result.len(), 1, "nodes of ops have one result");
         let ty = result.remove(0);
         let splat = value(op, &operands, &ty, facts.fold);
-        Class {
-            ty,
-            splat,
-            loc: facts.loc,
-        }
+        Class { ty, splat, loc: facts.loc }
     }
 
     fn merge(&mut self, a: &mut Class, b: Class) -> DidMerge {
@@ -157,12 +146,7 @@ impl Analysis<Node> for Facts {
         if !graph.analysis.fold {
             return;
         }
-        if let Class {
-            ty,
-            splat: Some(value),
-            ..
-        } = graph[id].data.clone()
-        {
+        if let Class { ty, splat: Some(value), .. } = graph[id].data.clone() {
             let constant = add_constant(graph, &ty, value);
             graph.union(id, constant);
         }
@@ -172,19 +156,12 @@ impl Analysis<Node> for Facts {
 /// The class of a constant whose elements are all the same.
 pub(super) fn add_constant(graph: &mut Graph, ty: &TensorType, value: Scalar) -> Id {
     let small = ty.elements() <= LARGEST_CONSTANT;
-    let held = if small {
-        ty.clone()
-    } else {
-        TensorType::scalar(ty.dtype)
-    };
+    let held = if small { ty.clone() } else { TensorType::scalar(ty.dtype) };
     let constant = add_op(graph, &constant_op(Array::splat(held, value)), Vec::new());
     if small {
         return constant;
     }
-    let broadcast = BroadcastInDim {
-        shape: ty.shape.to_vec(),
-        broadcast_dimensions: Vec::new(),
-    };
+    let broadcast = BroadcastInDim { shape: ty.shape.to_vec(), broadcast_dimensions: Vec::new() };
     add_op(graph, &OpRef::new(broadcast), vec![constant])
 }
 
@@ -202,10 +179,7 @@ fn value(op: &OpRef, operands: &[&Class], ty: &TensorType, fold: bool) -> Option
     if let Some(constant) = op.downcast::<Constant>() {
         return constant.value.splat_value();
     }
-    let values: Vec<Scalar> = operands
-        .iter()
-        .map(|class| class.splat)
-        .collect::<Option<_>>()?;
+    let values: Vec<Scalar> = operands.iter().map(|class| class.splat).collect::<Option<_>>()?;
     match values[..] {
         [] => None,
         [value] if op.recompute() => Some(value),

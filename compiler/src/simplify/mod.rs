@@ -68,22 +68,14 @@ pub struct Options {
 impl Default for Options {
     /// No group: common subexpressions and dead code only.
     fn default() -> Self {
-        Options {
-            groups: Vec::new(),
-            iterations: 8,
-            nodes_per_equation: 8,
-            rounds: 8,
-        }
+        Options { groups: Vec::new(), iterations: 8, nodes_per_equation: 8, rounds: 8 }
     }
 }
 
 impl Options {
     /// All groups.
     pub fn all() -> Self {
-        Options {
-            groups: Group::ALL.to_vec(),
-            ..Options::default()
-        }
+        Options { groups: Group::ALL.to_vec(), ..Options::default() }
     }
 
     /// With one more group.
@@ -149,9 +141,7 @@ fn rewrite_regions(func: &Func, options: &Options, rules: &[&'static rules::Rule
         let values: Vec<Option<Scalar>> = eqn.inputs.iter().map(|var| known[var.index()]).collect();
         b.set_loc(eqn.loc);
         let op = map_bodies(&eqn.op, |body| pass(body, options, rules));
-        let mut groups = Group::OF_REGIONS
-            .iter()
-            .filter(|&&group| options.has(group));
+        let mut groups = Group::OF_REGIONS.iter().filter(|&&group| options.has(group));
         let rewritten = groups.find_map(|&group| op.rewrite(&mut b, group, &inputs, &values));
         let outputs = rewritten.unwrap_or_else(|| b.emit_ref(op, &inputs));
         if let ([output], Some(value)) = (&eqn.outputs[..], constant(&eqn.op, &values)) {
@@ -192,7 +182,5 @@ const LARGEST_CONSTANT: usize = 1024;
 
 /// The op that gives a constant.
 fn constant_op(value: Array) -> OpRef {
-    OpRef::new(Constant {
-        value: Arc::new(value),
-    })
+    OpRef::new(Constant { value: Arc::new(value) })
 }

@@ -25,11 +25,7 @@ pub(super) fn simplify(func: &Func, options: &Options, rules: &[&'static Rule]) 
     let roots = region.roots();
     let originals = region.originals();
     let choice = extract(&region.graph, &roots, &originals);
-    if choice.cost < region.cost() {
-        region.emit(&choice)
-    } else {
-        func.clone()
-    }
+    if choice.cost < region.cost() { region.emit(&choice) } else { func.clone() }
 }
 
 /// Whether a rule finds something in the region that was not known.
@@ -59,9 +55,7 @@ impl<'a> Region<'a> {
         let mut graph = EGraph::new(Facts::new(options.has(Group::Fold)));
         let mut ids: Vec<Option<Id>> = vec![None; func.types.len()];
         for &param in &func.params {
-            let symbol = graph
-                .analysis
-                .define(Meaning::Param(func.ty(param).clone()));
+            let symbol = graph.analysis.define(Meaning::Param(func.ty(param).clone()));
             let children = Vec::new();
             ids[param.index()] = Some(graph.add(Node { symbol, children }));
         }
@@ -95,12 +89,7 @@ impl<'a> Region<'a> {
             }
         }
         graph.rebuild();
-        Region {
-            func,
-            graph,
-            ids,
-            plain,
-        }
+        Region { func, graph, ids, plain }
     }
 
     fn id(&self, var: Var) -> Id {
@@ -157,12 +146,7 @@ impl<'a> Region<'a> {
         let mut roots: Vec<Id> = self.func.results.iter().map(|&var| self.id(var)).collect();
         for eqn in &self.func.eqns {
             if eqn.op.effect() != Effect::Pure {
-                roots.extend(
-                    eqn.inputs
-                        .iter()
-                        .chain(&eqn.outputs)
-                        .map(|&var| self.id(var)),
-                );
+                roots.extend(eqn.inputs.iter().chain(&eqn.outputs).map(|&var| self.id(var)));
             }
         }
         roots
@@ -177,31 +161,19 @@ impl<'a> Region<'a> {
             (self.graph.find(id), node)
         };
         let outputs = self.func.eqns.iter().flat_map(|eqn| &eqn.outputs);
-        self.func
-            .params
-            .iter()
-            .chain(outputs)
-            .map(canonical)
-            .collect()
+        self.func.params.iter().chain(outputs).map(canonical).collect()
     }
 
     /// What the region's own equations cost.
     fn cost(&self) -> Cost {
         let plain = self.func.eqns.iter().zip(&self.plain);
         let cost = |eqn: &Eqn| Cost::of(&eqn.op, self.func.ty(eqn.outputs[0]));
-        plain
-            .filter(|(_, plain)| **plain)
-            .fold(Cost::default(), |sum, (eqn, _)| sum + cost(eqn))
+        plain.filter(|(_, plain)| **plain).fold(Cost::default(), |sum, (eqn, _)| sum + cost(eqn))
     }
 
     /// The function of the chosen nodes, in the order of the region's equations, each new one before its first use.
     fn emit(&self, choice: &Choice) -> Func {
-        let mut emitter = Emitter {
-            region: self,
-            choice,
-            b: Builder::new(),
-            vars: HashMap::new(),
-        };
+        let mut emitter = Emitter { region: self, choice, b: Builder::new(), vars: HashMap::new() };
         for &param in &self.func.params {
             let var = emitter.b.param(self.func.ty(param).clone());
             let class = self.graph.find(self.id(param));
@@ -215,11 +187,8 @@ impl<'a> Region<'a> {
                 }
             }
         }
-        let results = self
-            .func
-            .results
-            .iter()
-            .map(|&var| emitter.emit(self.graph.find(self.id(var))));
+        let results =
+            self.func.results.iter().map(|&var| emitter.emit(self.graph.find(self.id(var))));
         let results = results.collect();
         emitter.b.finish(self.func.name.clone(), results)
     }
@@ -244,11 +213,8 @@ impl Emitter<'_> {
                 continue;
             }
             let node = self.choice.node(graph, top);
-            let missing = node
-                .children
-                .iter()
-                .copied()
-                .filter(|child| !self.vars.contains_key(child));
+            let missing =
+                node.children.iter().copied().filter(|child| !self.vars.contains_key(child));
             let before = stack.len();
             stack.extend(missing);
             if stack.len() == before {

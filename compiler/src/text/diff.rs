@@ -78,11 +78,8 @@ fn ops(left: &Eqn, right: &Eqn) -> Result {
         }
         same(&format!("the number of {name}"), bodies.len(), others.len())?;
         for (number, (body, other)) in bodies.iter().zip(others).enumerate() {
-            let place = if bodies.len() == 1 {
-                (*name).to_string()
-            } else {
-                format!("{name} {number}")
-            };
+            let place =
+                if bodies.len() == 1 { (*name).to_string() } else { format!("{name} {number}") };
             funcs(body, other).map_err(|difference| within(difference, place))?;
         }
     }
@@ -102,12 +99,7 @@ fn same(what: &str, left: impl Display, right: impl Display) -> Result {
         return Ok(());
     }
     let (path, what) = (Vec::new(), what.to_string());
-    Err(Difference {
-        path,
-        what,
-        left,
-        right,
-    })
+    Err(Difference { path, what, left, right })
 }
 
 fn within(mut difference: Difference, place: String) -> Difference {
@@ -151,16 +143,8 @@ mod tests {
 
     #[test]
     fn the_first_difference_is_named() {
-        check(
-            "%1: f32[]) ->",
-            "%1: i32[]) ->",
-            "parameter 1: f32[] against i32[]",
-        );
-        check(
-            ", %1: f32[]) ->",
-            ") ->",
-            "the number of parameters: 2 against 1",
-        );
+        check("%1: f32[]) ->", "%1: i32[]) ->", "parameter 1: f32[] against i32[]");
+        check(", %1: f32[]) ->", ") ->", "the number of parameters: 2 against 1");
         check(
             "add %0",
             "multiply %0",
@@ -176,11 +160,7 @@ mod tests {
             "subtract %3 %2",
             "equation 2 (subtract): operand 0: %2 against %3",
         );
-        check(
-            "}] %0",
-            "}] %1",
-            "equation 1 (call): operand 0: %0 against %1",
-        );
+        check("}] %0", "}] %1", "equation 1 (call): operand 0: %0 against %1");
         check("return %4", "return %3", "result 0: %4 against %3");
         check(
             "  return %4",

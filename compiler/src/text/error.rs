@@ -117,9 +117,7 @@ pub enum Problem {
 }
 
 fn suggest(nearest: &Option<&str>) -> String {
-    nearest.map_or(String::new(), |nearest| {
-        format!("; did you mean `{nearest}`?")
-    })
+    nearest.map_or(String::new(), |nearest| format!("; did you mean `{nearest}`?"))
 }
 
 /// The candidate that looks most like `name`, if one does.

@@ -119,10 +119,7 @@ impl<'t> Reader<'t> {
         for part in parts(pair) {
             match part.as_rule() {
                 Rule::name => {
-                    let inner = part
-                        .into_inner()
-                        .next()
-                        .expect("a name is a word or quoted");
+                    let inner = part.into_inner().next().expect("a name is a word or quoted");
                     name = self.word(&inner);
                 }
                 Rule::parameters => {
@@ -188,11 +185,7 @@ impl<'t> Reader<'t> {
             return Ok(());
         }
         let (of, inferred) = (of.to_string(), inferred.clone());
-        let problem = Problem::WrongType {
-            of,
-            written,
-            inferred,
-        };
+        let problem = Problem::WrongType { of, written, inferred };
         Err(self.error_at(at, problem))
     }
 
@@ -287,11 +280,9 @@ impl<'t> Reader<'t> {
                 Attribute::Funcs(functions.collect::<Result<_>>()?)
             }
             Rule::array => Attribute::Array(Arc::new(self.array(pair)?)),
-            Rule::integers => Attribute::Ints(
-                parts(pair)
-                    .map(|pair| integer(&pair))
-                    .collect::<Result<_>>()?,
-            ),
+            Rule::integers => {
+                Attribute::Ints(parts(pair).map(|pair| integer(&pair)).collect::<Result<_>>()?)
+            }
             Rule::integer => Attribute::Int(integer(&pair)?),
             Rule::string => Attribute::Word(self.string(&pair)),
             _ => match (pair.as_str(), DType::parse(pair.as_str())) {

@@ -25,9 +25,7 @@ fn error(text: &str) -> ParseError {
 /// The error of an equation with the f32 scalar `%x` in sight, which stands at 2:1.
 #[track_caller]
 fn error_in(equation: &str) -> ParseError {
-    error(&format!(
-        "func(%x: f32[]) -> (f32[]) {{\n{equation}\nreturn %x\n}}"
-    ))
+    error(&format!("func(%x: f32[]) -> (f32[]) {{\n{equation}\nreturn %x\n}}"))
 }
 
 #[track_caller]
@@ -62,15 +60,7 @@ fn an_equation_without_results_stands_behind_others() {
 
 #[test]
 fn names_that_are_no_words_are_quoted() {
-    for name in [
-        "catch-ppo",
-        "a\"b\\c",
-        "two\nlines",
-        "1",
-        "ä",
-        "// no comment",
-        "{",
-    ] {
+    for name in ["catch-ppo", "a\"b\\c", "two\nlines", "1", "ä", "// no comment", "{"] {
         let func = Builder::new().finish(name, Vec::new());
         let text = func.to_string();
         assert!(text.starts_with("func \""), "{text}");
@@ -142,9 +132,7 @@ fn constants_of_every_dtype_read_back_at_their_edges() {
                 DType::F32 => (f64::from(f32::MAX), 2f64.powi(-126), 2f64.powi(-149)),
                 _ => (f64::MAX, f64::MIN_POSITIVE, f64::from_bits(1)),
             };
-            let edges = [
-                greatest, -greatest, least, tiniest, -tiniest, 0.0, -0.0, 0.1, 1e6,
-            ];
+            let edges = [greatest, -greatest, least, tiniest, -tiniest, 0.0, -0.0, 0.1, 1e6];
             let odd = [f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
             edges.into_iter().chain(odd).map(Scalar::Float).collect()
         } else {
@@ -196,12 +184,7 @@ fn decimals_round_once() {
 
 #[test]
 fn arrays_without_elements_and_of_one_value() {
-    for array in [
-        "f32[0,2]()",
-        "f32[1](2.0)",
-        "i8[2,2](splat -128)",
-        "bool[2](true, false)",
-    ] {
+    for array in ["f32[0,2]()", "f32[1](2.0)", "i8[2,2](splat -128)", "bool[2](true, false)"] {
         let ty = &array[..=array.find(']').expect("a type")];
         let text =
             format!("func() -> ({ty}) {{\n  %0: {ty} = constant[value={array}]\n  return %0\n}}");
@@ -218,34 +201,16 @@ fn what_may_stand_at_a_place_is_listed() {
     for (text, expected) in [
         ("", "1:1: expected `func`, got the end of the text"),
         ("module {}", "1:1: expected `func`, got `module`"),
-        (
-            "func f(%0: f32[] -> () { return }",
-            "1:18: expected `)` or `,`, got `->`",
-        ),
+        ("func f(%0: f32[] -> () { return }", "1:18: expected `)` or `,`, got `->`"),
         (
             "func f(0: f32[]) -> () { return }",
             "1:8: expected `)` or a variable, such as %0, got `0`",
         ),
-        (
-            "func f(%0 f32[]) -> () { return }",
-            "1:11: expected `:`, got `f32`",
-        ),
-        (
-            "func f(%0: f32[2,]) -> () { return }",
-            "1:18: expected an integer, got `]`",
-        ),
-        (
-            "func f() -> () {\n  return\n} }",
-            "3:3: expected the end of the text, got `}`",
-        ),
-        (
-            "func f() -> () {\n}",
-            "2:1: expected `return` or an equation, got `}`",
-        ),
-        (
-            "func é() -> () { return }",
-            "1:6: expected `(` or a name, got `é`",
-        ),
+        ("func f(%0 f32[]) -> () { return }", "1:11: expected `:`, got `f32`"),
+        ("func f(%0: f32[2,]) -> () { return }", "1:18: expected an integer, got `]`"),
+        ("func f() -> () {\n  return\n} }", "3:3: expected the end of the text, got `}`"),
+        ("func f() -> () {\n}", "2:1: expected `return` or an equation, got `}`"),
+        ("func é() -> () { return }", "1:6: expected `(` or a name, got `é`"),
     ] {
         check_error(&error(text), expected);
     }
@@ -265,10 +230,7 @@ fn an_op_that_there_is_not_is_likened_to_one_that_there_is() {
         &error_in("%y: f32[] = cosin %x"),
         "2:13: there is no op `cosin`; did you mean `cosine`?",
     );
-    check_error(
-        &error_in("%y: f32[] = frobnicate %x"),
-        "2:13: there is no op `frobnicate`",
-    );
+    check_error(&error_in("%y: f32[] = frobnicate %x"), "2:13: there is no op `frobnicate`");
 }
 
 #[test]
@@ -297,10 +259,7 @@ fn an_attribute_that_the_op_does_not_take() {
 
 #[test]
 fn an_attribute_that_is_missing_or_of_another_kind() {
-    check_error(
-        &error_in("%y: f32[] = convert %x"),
-        "2:13: convert: attribute `dtype` is missing",
-    );
+    check_error(&error_in("%y: f32[] = convert %x"), "2:13: convert: attribute `dtype` is missing");
     check_error(
         &error_in("%y: f32[] = reshape[shape=[-1]] %x"),
         "2:13: reshape: attribute `shape` must be a list of integers that are not negative",
@@ -326,10 +285,7 @@ fn a_variable_that_is_not_in_sight() {
 
 #[test]
 fn a_variable_that_is_defined_twice() {
-    check_error(
-        &error_in("%x: f32[] = negate %x"),
-        "2:1: %x is defined already",
-    );
+    check_error(&error_in("%x: f32[] = negate %x"), "2:1: %x is defined already");
     check_error(
         &error("func(%a: f32[], %a: f32[]) -> () { return }"),
         "1:17: %a is defined already",
@@ -338,18 +294,9 @@ fn a_variable_that_is_defined_twice() {
 
 #[test]
 fn operands_that_the_op_does_not_take() {
-    check_error(
-        &error_in("%y: f32[] = add %x"),
-        "2:13: add: expected 2 operands, got 1",
-    );
+    check_error(&error_in("%y: f32[] = add %x"), "2:13: add: expected 2 operands, got 1");
     let problem = error_in("%y: f32[] = not %x").problem;
-    assert!(matches!(
-        problem,
-        Problem::Type {
-            op: "not",
-            error: TypeError { .. }
-        }
-    ));
+    assert!(matches!(problem, Problem::Type { op: "not", error: TypeError { .. } }));
 }
 
 #[test]
@@ -432,9 +379,7 @@ fn bodies_in_bodies_have_an_end() {
             b.emit(crate::ops::Call { body }, &[]);
             b.finish("deep", Vec::new())
         };
-        (1..depth).fold(Builder::new().finish("deep", Vec::new()), |func, _| {
-            wrap(func)
-        })
+        (1..depth).fold(Builder::new().finish("deep", Vec::new()), |func, _| wrap(func))
     };
     let deep = nested(64);
     assert_eq!(parse(&deep.to_string()), Ok(deep));

@@ -30,14 +30,12 @@ impl Reader<'_> {
             .map(|extent| self.number(&extent, "extent of an axis"))
             .collect::<Result<Vec<usize>>>()?;
         let ty = TensorType::new(dtype, shape);
-        let elements = ty.shape.iter().fold(1, |product: usize, &extent| {
-            product.saturating_mul(extent.max(1))
-        });
+        let elements = ty
+            .shape
+            .iter()
+            .fold(1, |product: usize, &extent| product.saturating_mul(extent.max(1)));
         if elements > MOST_ELEMENTS {
-            let problem = Problem::TooLarge {
-                ty,
-                limit: "a tensor has at most 2^40 elements",
-            };
+            let problem = Problem::TooLarge { ty, limit: "a tensor has at most 2^40 elements" };
             return Err(self.error_at(start, problem));
         }
         Ok(ty)
@@ -123,11 +121,7 @@ impl Reader<'_> {
 
     pub(super) fn location(&self, pair: Pair<'_, Rule>) -> Result<Loc> {
         let mut parts = parts(pair);
-        let mut next = || {
-            parts
-                .next()
-                .expect("a location has a file, a line and a column")
-        };
+        let mut next = || parts.next().expect("a location has a file, a line and a column");
         let file = self.string(&next());
         let line = self.number(&next(), "line")?;
         let column = self.number(&next(), "column")?;

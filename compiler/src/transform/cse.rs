@@ -15,9 +15,7 @@ pub fn cse(func: &Func) -> Func {
         let inputs: Vars = eqn.inputs.iter().map(|var| map[var.index()]).collect();
         let op = map_bodies(&eqn.op, cse);
         if eqn.op.effect() == Effect::Pure {
-            let first = *seen
-                .entry((op.clone(), inputs.clone()))
-                .or_insert(&eqn.outputs);
+            let first = *seen.entry((op.clone(), inputs.clone())).or_insert(&eqn.outputs);
             if *first != eqn.outputs {
                 for (from, to) in eqn.outputs.iter().zip(first.iter()) {
                     map[from.index()] = *to;
@@ -25,12 +23,7 @@ pub fn cse(func: &Func) -> Func {
                 continue;
             }
         }
-        kept.push(Eqn {
-            op,
-            inputs,
-            outputs: eqn.outputs.clone(),
-            loc: eqn.loc,
-        });
+        kept.push(Eqn { op, inputs, outputs: eqn.outputs.clone(), loc: eqn.loc });
     }
     let results: Vec<Var> = func.results.iter().map(|var| map[var.index()]).collect();
     func.subset(&func.params, &kept, &results)
@@ -43,11 +36,6 @@ pub(crate) fn map_bodies(op: &OpRef, pass: impl Fn(&Func) -> Func) -> OpRef {
     if bodies.is_empty() {
         return op.clone();
     }
-    op.with_funcs(
-        bodies
-            .into_iter()
-            .map(|body| Arc::new(pass(body)))
-            .collect(),
-    )
-    .unwrap_or_else(|| op.clone())
+    op.with_funcs(bodies.into_iter().map(|body| Arc::new(pass(body))).collect())
+        .unwrap_or_else(|| op.clone())
 }

@@ -32,11 +32,7 @@ pub struct TransformError {
 
 impl fmt::Display for TransformError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} cannot be differentiated so: {}",
-            self.op, self.reason
-        )
+        write!(f, "{} cannot be differentiated so: {}", self.op, self.reason)
     }
 }
 
@@ -93,9 +89,7 @@ pub(crate) fn differentiate(
             let none = vec![None; outputs.len()];
             (outputs, none)
         } else {
-            eqn.op
-                .differentiate(&eqn.op, b, mode, &inputs, &tangents)
-                .of(&eqn.op, eqn.loc)?
+            eqn.op.differentiate(&eqn.op, b, mode, &inputs, &tangents).of(&eqn.op, eqn.loc)?
         };
         for ((&var, output), tangent) in eqn.outputs.iter().zip(outputs).zip(tangents) {
             debug_assert!(
@@ -123,10 +117,7 @@ pub(crate) fn instantiate(b: &mut Builder, tangent: Option<Var>, value: Var) -> 
 /// Deals `vars` out to the positions marked.
 pub(crate) fn deal(marked: &[bool], vars: impl IntoIterator<Item = Var>) -> Vec<Option<Var>> {
     let mut vars = vars.into_iter();
-    marked
-        .iter()
-        .map(|&is| is.then(|| vars.next().expect("one variable per mark")))
-        .collect()
+    marked.iter().map(|&is| is.then(|| vars.next().expect("one variable per mark"))).collect()
 }
 
 /// Emits values and tangents into a fresh builder; gives what both functions below start from.
@@ -141,11 +132,7 @@ fn joint(func: &Func, mode: Mode, wrt: &[bool], force: &[bool]) -> Result<Joint,
     assert_eq!(func.params.len(), wrt.len(), "one flag per parameter");
     assert_eq!(func.results.len(), force.len(), "one flag per result");
     let mut b = Builder::new();
-    let arguments: Vec<Var> = func
-        .param_types()
-        .into_iter()
-        .map(|ty| b.param(ty))
-        .collect();
+    let arguments: Vec<Var> = func.param_types().into_iter().map(|ty| b.param(ty)).collect();
     let wrt: Vec<bool> = func
         .params
         .iter()
@@ -166,11 +153,7 @@ fn joint(func: &Func, mode: Mode, wrt: &[bool], force: &[bool]) -> Result<Joint,
         tangent_results.push(wanted);
     }
     results.extend(tangent_vars);
-    Ok(Joint {
-        func: b.finish(func.name.clone(), results),
-        wrt,
-        tangent_results,
-    })
+    Ok(Joint { func: b.finish(func.name.clone(), results), wrt, tangent_results })
 }
 
 /// The function from parameters ++ tangents of those in `wrt` to results ++ tangents of the float results that depend on
@@ -200,11 +183,7 @@ pub fn linearize_with(
     wrt: &[bool],
     force: &[bool],
 ) -> Result<Linearized, TransformError> {
-    let Joint {
-        func: joint,
-        wrt,
-        tangent_results,
-    } = joint(func, Mode::Linearize, wrt, force)?;
+    let Joint { func: joint, wrt, tangent_results } = joint(func, Mode::Linearize, wrt, force)?;
     // Without dead code there are no residuals that nothing reads.
     let joint = dce(&joint);
     let (params, tangent_params) = joint.params.split_at(func.params.len());
@@ -222,17 +201,9 @@ pub fn linearize_with(
     tangents.iter().for_each(|&var| split.need(var));
 
     let primal_results: Vec<Var> = results.iter().chain(&split.residuals).copied().collect();
-    let linear_params: Vec<Var> = split
-        .residuals
-        .iter()
-        .chain(tangent_params)
-        .copied()
-        .collect();
-    let primal = joint.subset(
-        params,
-        joint.eqns.iter().filter(|eqn| !is_linear_eqn(eqn)),
-        &primal_results,
-    );
+    let linear_params: Vec<Var> = split.residuals.iter().chain(tangent_params).copied().collect();
+    let primal =
+        joint.subset(params, joint.eqns.iter().filter(|eqn| !is_linear_eqn(eqn)), &primal_results);
     let linear = joint.subset(&linear_params, split.eqns.iter().copied(), tangents);
     Ok(Linearized {
         primal: dce(&primal),
@@ -259,17 +230,9 @@ impl<'a> Split<'a> {
     fn new(func: &'a Func, have: Vec<bool>) -> Self {
         let mut definition = vec![None; func.types.len()];
         for eqn in &func.eqns {
-            eqn.outputs
-                .iter()
-                .for_each(|var| definition[var.index()] = Some(eqn));
+            eqn.outputs.iter().for_each(|var| definition[var.index()] = Some(eqn));
         }
-        Split {
-            func,
-            definition,
-            have,
-            eqns: Vec::new(),
-            residuals: Vec::new(),
-        }
+        Split { func, definition, have, eqns: Vec::new(), residuals: Vec::new() }
     }
 
     fn need(&mut self, var: Var) {
@@ -280,17 +243,11 @@ impl<'a> Split<'a> {
             // Repeating a value is worth it only if what it is made of is no larger.
             Some(eqn)
                 if eqn.op.recompute()
-                    && eqn
-                        .inputs
-                        .iter()
-                        .map(|&x| self.func.ty(x).bytes())
-                        .sum::<usize>()
+                    && eqn.inputs.iter().map(|&x| self.func.ty(x).bytes()).sum::<usize>()
                         <= self.func.ty(var).bytes() =>
             {
                 eqn.inputs.iter().for_each(|&input| self.need(input));
-                eqn.outputs
-                    .iter()
-                    .for_each(|output| self.have[output.index()] = true);
+                eqn.outputs.iter().for_each(|output| self.have[output.index()] = true);
                 self.eqns.push(eqn);
             }
             _ => {
@@ -303,13 +260,7 @@ impl<'a> Split<'a> {
 
 /// A function with its reverse-mode derivative with respect to the float parameters in `wrt`.
 pub fn vjp(func: &Func, wrt: &[bool]) -> Result<Vjp, TransformError> {
-    let Linearized {
-        primal,
-        linear,
-        residuals,
-        wrt,
-        tangent_results,
-    } = linearize(func, wrt)?;
+    let Linearized { primal, linear, residuals, wrt, tangent_results } = linearize(func, wrt)?;
     let mut marked = vec![false; residuals];
     marked.resize(linear.params.len(), true);
     let given = vec![true; linear.results.len()];
@@ -318,10 +269,8 @@ pub fn vjp(func: &Func, wrt: &[bool]) -> Result<Vjp, TransformError> {
 
     // The pullback takes a cotangent for every float result; those without a tangent are not read.
     let mut b = Builder::new();
-    let mut arguments: Vec<Var> = pullback.param_types()[..residuals]
-        .iter()
-        .map(|ty| b.param(ty.clone()))
-        .collect();
+    let mut arguments: Vec<Var> =
+        pullback.param_types()[..residuals].iter().map(|ty| b.param(ty.clone())).collect();
     for (&result, &has_tangent) in func.results.iter().zip(&tangent_results) {
         let ty = func.ty(result).clone();
         if ty.dtype.is_float() {
@@ -333,9 +282,5 @@ pub fn vjp(func: &Func, wrt: &[bool]) -> Result<Vjp, TransformError> {
     }
     debug_assert_eq!(wrt.iter().filter(|&&is| is).count(), pullback.results.len());
     let results = b.inline(&pullback, &arguments);
-    Ok(Vjp {
-        primal,
-        pullback: b.finish(func.name.clone(), results),
-        residuals,
-    })
+    Ok(Vjp { primal, pullback: b.finish(func.name.clone(), results), residuals })
 }

@@ -25,11 +25,7 @@ pub fn settle(func: &Func) -> Cow<'_, Func> {
 pub fn runs(func: &Func) -> Result<(), TransformError> {
     for eqn in &func.eqns {
         if let Some(reason) = eqn.op.transpose_only() {
-            return Err(TransformError {
-                op: eqn.op.mnemonic(),
-                loc: eqn.loc,
-                reason,
-            });
+            return Err(TransformError { op: eqn.op.mnemonic(), loc: eqn.loc, reason });
         }
         for body in eqn.op.attributes().funcs() {
             runs(body)?;
@@ -56,11 +52,8 @@ fn inline(func: &Func, body_of: &impl Fn(&OpRef, &[TensorType]) -> Option<Func>)
         map[param.index()] = Some(b.param(func.ty(param).clone()));
     }
     for eqn in &func.eqns {
-        let inputs: Vec<Var> = eqn
-            .inputs
-            .iter()
-            .map(|var| map[var.index()].expect("defined before use"))
-            .collect();
+        let inputs: Vec<Var> =
+            eqn.inputs.iter().map(|var| map[var.index()].expect("defined before use")).collect();
         b.set_loc(eqn.loc);
         let types = b.types(&inputs);
         let outputs = match body_of(&eqn.op, &types) {
@@ -71,10 +64,7 @@ fn inline(func: &Func, body_of: &impl Fn(&OpRef, &[TensorType]) -> Option<Func>)
             map[from.index()] = Some(to);
         }
     }
-    let results = func
-        .results
-        .iter()
-        .map(|var| map[var.index()].expect("defined before use"))
-        .collect();
+    let results =
+        func.results.iter().map(|var| map[var.index()].expect("defined before use")).collect();
     b.finish(func.name.clone(), results)
 }

@@ -28,16 +28,8 @@ enum Run {
 
 /// Every transform, in alphabetical order.
 pub const PASSES: &[Pass] = &[
-    Pass {
-        name: "cse",
-        help: "computes what is equal once",
-        run: Run::Plain(cse),
-    },
-    Pass {
-        name: "dce",
-        help: "removes what no result needs",
-        run: Run::Plain(dce),
-    },
+    Pass { name: "cse", help: "computes what is equal once", run: Run::Plain(cse) },
+    Pass { name: "dce", help: "removes what no result needs", run: Run::Plain(dce) },
     Pass {
         name: "grad",
         help: "the gradient of the one result, a float scalar, in the parameters",
@@ -145,10 +137,7 @@ pub fn run(func: &Func, pass: &str) -> Result<Func, PassError> {
         (Run::Marked(run), argument) => {
             let float = |ty: &TensorType| ty.dtype.is_float();
             let marked = parameters(func, argument, float, "the number of a float parameter");
-            run(
-                func,
-                &marked.map_err(|(expected, got)| wrong(expected, &got))?,
-            )
+            run(func, &marked.map_err(|(expected, got)| wrong(expected, &got))?)
         }
         (Run::Batch(run), argument) => {
             let argument = argument.unwrap_or_default();
@@ -161,11 +150,7 @@ pub fn run(func: &Func, pass: &str) -> Result<Func, PassError> {
             let size = size.parse().ok().filter(fits);
             let size = size.ok_or_else(|| wrong("a size of at least 1".to_string(), argument))?;
             let batched = parameters(func, list, |_| true, "the number of a parameter");
-            Ok(run(
-                func,
-                size,
-                &batched.map_err(|(expected, got)| wrong(expected, &got))?,
-            ))
+            Ok(run(func, size, &batched.map_err(|(expected, got)| wrong(expected, &got))?))
         }
     }
 }
@@ -229,9 +214,7 @@ fn linearized(func: &Func, wrt: &[bool]) -> Result<Func, PassError> {
     let of = func.param_types().into_iter().zip(&split.wrt);
     let of = of.filter(|(_, is)| **is);
     let tangents: Vec<Var> = of.map(|(ty, _)| b.param(ty)).collect();
-    let call = |body| Call {
-        body: Arc::new(body),
-    };
+    let call = |body| Call { body: Arc::new(body) };
     let mut results = b.emit(call(split.primal), &params);
     let mut operands = results.split_off(func.results.len());
     operands.extend(tangents);
@@ -262,17 +245,12 @@ fn transposed(func: &Func, linear: &[bool]) -> Result<Func, PassError> {
     let joint = dce(&b.finish(func.name.clone(), results));
     let mut unused = linear.iter().copied().chain(std::iter::repeat(false));
     let kept = joint.params.iter().copied();
-    let kept: Vec<Var> = kept
-        .filter(|_| !unused.next().unwrap_or_default())
-        .collect();
+    let kept: Vec<Var> = kept.filter(|_| !unused.next().unwrap_or_default()).collect();
     Ok(joint.subset(&kept, &joint.eqns, &joint.results))
 }
 
 fn declare(b: &mut Builder, func: &Func) -> Vec<Var> {
-    func.param_types()
-        .into_iter()
-        .map(|ty| b.param(ty))
-        .collect()
+    func.param_types().into_iter().map(|ty| b.param(ty)).collect()
 }
 
 #[cfg(test)]
@@ -291,9 +269,9 @@ mod tests {
     #[track_caller]
     fn passed(text: &str, passes: &[&str]) -> Func {
         let func = parse(text).expect("it is right");
-        passes.iter().fold(func, |func, pass| {
-            run(&func, pass).unwrap_or_else(|error| panic!("{error}"))
-        })
+        passes
+            .iter()
+            .fold(func, |func, pass| run(&func, pass).unwrap_or_else(|error| panic!("{error}")))
     }
 
     fn arguments() -> Vec<Array> {
@@ -324,11 +302,7 @@ mod tests {
         check(&["jvp=0"], &tangent, &[&[10.0], &[17.0]]);
         check(&["linearize=0"], &tangent, &[&[10.0], &[17.0]]);
         assert!(passed(LOSS, &["linearize"]).to_string().contains("= call["));
-        assert!(
-            !passed(LOSS, &["linearize", "inline"])
-                .to_string()
-                .contains("= call[")
-        );
+        assert!(!passed(LOSS, &["linearize", "inline"]).to_string().contains("= call["));
     }
 
     #[test]
@@ -372,21 +346,9 @@ mod tests {
                 "grand",
                 "there is no pass `grand`: there are cse, dce, grad, inline, jvp, linearize, transpose, vmap",
             ),
-            (
-                &func,
-                "dce=1",
-                "dce: expected nothing behind its name, got `1`",
-            ),
-            (
-                &func,
-                "vmap",
-                "vmap=SIZE[:PARAMETER,...]: expected a size of at least 1, got ``",
-            ),
-            (
-                &func,
-                "vmap=0",
-                "vmap=SIZE[:PARAMETER,...]: expected a size of at least 1, got `0`",
-            ),
+            (&func, "dce=1", "dce: expected nothing behind its name, got `1`"),
+            (&func, "vmap", "vmap=SIZE[:PARAMETER,...]: expected a size of at least 1, got ``"),
+            (&func, "vmap=0", "vmap=SIZE[:PARAMETER,...]: expected a size of at least 1, got `0`"),
             (
                 &func,
                 "vmap=4:0,3",

@@ -15,16 +15,8 @@ pub fn transpose(
     given: &[bool],
     force: &[bool],
 ) -> Result<(Func, Vec<bool>), TransformError> {
-    assert_eq!(
-        func.params.len(),
-        linear.len(),
-        "transpose: one flag per parameter"
-    );
-    assert_eq!(
-        func.results.len(),
-        given.len(),
-        "transpose: one flag per result"
-    );
+    assert_eq!(func.params.len(), linear.len(), "transpose: one flag per parameter");
+    assert_eq!(func.results.len(), given.len(), "transpose: one flag per result");
     let is_linear = func.depends_on(linear);
     let mut b = Builder::new();
     let mut known: Vec<Option<Var>> = vec![None; func.types.len()];
@@ -61,11 +53,8 @@ pub fn transpose(
         accumulate(&mut b, &is_linear, &mut cotangents, var, cotangent);
     }
     for eqn in func.eqns.iter().rev() {
-        let outgoing: Vec<Option<Var>> = eqn
-            .outputs
-            .iter()
-            .map(|var| cotangents[var.index()])
-            .collect();
+        let outgoing: Vec<Option<Var>> =
+            eqn.outputs.iter().map(|var| cotangents[var.index()]).collect();
         if !eqn.inputs.iter().any(|var| is_linear[var.index()])
             || outgoing.iter().all(Option::is_none)
         {
@@ -80,10 +69,7 @@ pub fn transpose(
             })
             .collect();
         b.set_loc(eqn.loc);
-        let sent = eqn
-            .op
-            .transpose(&mut b, &operands, &outgoing)
-            .of(&eqn.op, eqn.loc)?;
+        let sent = eqn.op.transpose(&mut b, &operands, &outgoing).of(&eqn.op, eqn.loc)?;
         debug_assert_eq!(
             sent.len(),
             eqn.inputs.len(),
@@ -102,12 +88,8 @@ pub fn transpose(
 
     let mut flags = Vec::new();
     let mut results = Vec::new();
-    let linear_params = func
-        .params
-        .iter()
-        .zip(linear)
-        .filter(|(_, is)| **is)
-        .map(|(&param, _)| param);
+    let linear_params =
+        func.params.iter().zip(linear).filter(|(_, is)| **is).map(|(&param, _)| param);
     for (param, &force) in linear_params.zip(force) {
         let cotangent =
             cotangents[param.index()].or_else(|| force.then(|| b.zeros(func.ty(param))));

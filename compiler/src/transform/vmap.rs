@@ -17,10 +17,7 @@ pub struct VmapContext {
 impl VmapContext {
     /// A batch of `size` along an axis without a name.
     pub fn new(size: usize) -> Self {
-        VmapContext {
-            size,
-            ..VmapContext::default()
-        }
+        VmapContext { size, ..VmapContext::default() }
     }
 
     /// Adds a warning, once per line.
@@ -33,11 +30,7 @@ impl VmapContext {
 
     /// `var` with the batch as its leading axis: broadcast where it has none.
     pub fn batch(&self, b: &mut Builder, var: Var, batched: bool) -> Var {
-        if batched {
-            var
-        } else {
-            b.broadcast_leading(var, self.size)
-        }
+        if batched { var } else { b.broadcast_leading(var, self.size) }
     }
 }
 
@@ -45,21 +38,13 @@ impl VmapContext {
 /// and, for each result, whether it has the axis: a result that depends on no batched parameter does not, unless
 /// `force[i]` asks for it.
 pub fn vmap(func: &Func, cx: &VmapContext, batched: &[bool], force: &[bool]) -> (Func, Vec<bool>) {
-    assert_eq!(
-        func.params.len(),
-        batched.len(),
-        "vmap: one flag per parameter"
-    );
+    assert_eq!(func.params.len(), batched.len(), "vmap: one flag per parameter");
     assert_eq!(func.results.len(), force.len(), "vmap: one flag per result");
     let mut b = Builder::new();
     let mut map: Vec<Option<(Var, bool)>> = vec![None; func.types.len()];
     for (&param, &is_batched) in func.params.iter().zip(batched) {
         let ty = func.ty(param);
-        let ty = if is_batched {
-            ty.stacked(cx.size)
-        } else {
-            ty.clone()
-        };
+        let ty = if is_batched { ty.stacked(cx.size) } else { ty.clone() };
         map[param.index()] = Some((b.param(ty), is_batched));
     }
     let read =
@@ -72,19 +57,12 @@ pub fn vmap(func: &Func, cx: &VmapContext, batched: &[bool], force: &[bool]) -> 
         let outputs = if flags.contains(&true) || eqn.op.names_axis(cx) {
             eqn.op.vmap(&mut b, cx, &inputs, &flags)
         } else {
-            b.emit_ref(eqn.op.clone(), &inputs)
-                .into_iter()
-                .map(|var| (var, false))
-                .collect()
+            b.emit_ref(eqn.op.clone(), &inputs).into_iter().map(|var| (var, false)).collect()
         };
         for (&var, (output, is_batched)) in eqn.outputs.iter().zip(outputs) {
             debug_assert_eq!(
                 *b.ty(output),
-                if is_batched {
-                    func.ty(var).stacked(cx.size)
-                } else {
-                    func.ty(var).clone()
-                },
+                if is_batched { func.ty(var).stacked(cx.size) } else { func.ty(var).clone() },
                 "{}: the vmap rule gave another type",
                 eqn.op.mnemonic()
             );
@@ -95,11 +73,7 @@ pub fn vmap(func: &Func, cx: &VmapContext, batched: &[bool], force: &[bool]) -> 
     let results = func.results.iter().zip(force).map(|(&var, &force)| {
         let (var, is_batched) = read(&map, var);
         flags.push(is_batched || force);
-        if force {
-            cx.batch(&mut b, var, is_batched)
-        } else {
-            var
-        }
+        if force { cx.batch(&mut b, var, is_batched) } else { var }
     });
     let results = results.collect();
     (b.finish(func.name.clone(), results), flags)

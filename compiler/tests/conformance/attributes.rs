@@ -16,11 +16,7 @@ fn attributes_give_the_op_back() {
         }
         let entry = registry::find(op.mnemonic()).ok_or("not in the registry")?;
         let parsed = (entry.parse)(&op.attributes())?;
-        if parsed == *op {
-            Ok(())
-        } else {
-            Err(format!("parsed back as {parsed:?}"))
-        }
+        if parsed == *op { Ok(()) } else { Err(format!("parsed back as {parsed:?}")) }
     });
 }
 
@@ -35,9 +31,7 @@ fn a_missing_attribute_is_named() {
             match (entry.parse)(&fewer) {
                 Err(message) if message.contains(name) => {}
                 Err(message) => {
-                    return Err(format!(
-                        "without `{name}` the error does not name it: {message}"
-                    ));
+                    return Err(format!("without `{name}` the error does not name it: {message}"));
                 }
                 Ok(_) => return Err(format!("parses without its attribute `{name}`")),
             }

@@ -44,24 +44,13 @@ pub fn check_batch(
     size: usize,
 ) -> Result<(), String> {
     let what = format!("batch of {size} in {batched:?}");
-    let (wide, flags) = vmap(
-        func,
-        &VmapContext::new(size),
-        batched,
-        &vec![false; func.results.len()],
-    );
+    let (wide, flags) =
+        vmap(func, &VmapContext::new(size), batched, &vec![false; func.results.len()]);
     ir::verify(&wide).map_err(|error| format!("{what}: {error}"))?;
-    for ((got, ty), flag) in wide
-        .result_types()
-        .iter()
-        .zip(func.result_types())
-        .zip(&flags)
-    {
+    for ((got, ty), flag) in wide.result_types().iter().zip(func.result_types()).zip(&flags) {
         let expected = if *flag { ty.stacked(size) } else { ty };
         if *got != expected {
-            return Err(format!(
-                "{what}: expected a result of type {expected}, got {got}"
-            ));
+            return Err(format!("{what}: expected a result of type {expected}, got {got}"));
         }
     }
     if size == 0 {
@@ -72,34 +61,20 @@ pub fn check_batch(
             inputs
                 .iter()
                 .zip(batched)
-                .map(|(input, &is)| {
-                    if is {
-                        variant(input, number)
-                    } else {
-                        input.clone()
-                    }
-                })
+                .map(|(input, &is)| if is { variant(input, number) } else { input.clone() })
                 .collect()
         })
         .collect();
     let stacked: Vec<Array> = (0..inputs.len())
         .map(|i| {
             let column: Vec<Array> = examples.iter().map(|example| example[i].clone()).collect();
-            if batched[i] {
-                Array::stack(&inputs[i].ty, &column)
-            } else {
-                inputs[i].clone()
-            }
+            if batched[i] { Array::stack(&inputs[i].ty, &column) } else { inputs[i].clone() }
         })
         .collect();
     let results = wide.eval(&stacked);
     for (number, example) in examples.iter().enumerate() {
         for (i, expected) in func.eval(example).iter().enumerate() {
-            let got = if flags[i] {
-                results[i].index_leading(number)
-            } else {
-                results[i].clone()
-            };
+            let got = if flags[i] { results[i].index_leading(number) } else { results[i].clone() };
             close(
                 &format!("{what}, example {number}, result {i}"),
                 &got,
@@ -139,27 +114,22 @@ fn vmap_of_vmap_is_the_op_on_each_example() {
         let func = func_of(&case.sample.op, &types_of(&case.sample.inputs))?;
         // The inner batch is in every second operand, so that the outer one meets batched and unbatched ones.
         for odd in [0, 1] {
-            let inner: Vec<bool> = (0..case.sample.inputs.len())
-                .map(|i| i % 2 == odd)
-                .collect();
+            let inner: Vec<bool> = (0..case.sample.inputs.len()).map(|i| i % 2 == odd).collect();
             if !inner.contains(&true) {
                 continue;
             }
-            let (wide, _) = vmap(
-                &func,
-                &VmapContext::new(2),
-                &inner,
-                &vec![true; func.results.len()],
-            );
-            let inputs: Vec<Array> = (case.sample.inputs.iter().zip(&inner))
-                .map(|(x, &is)| {
-                    if is {
-                        Array::stack(&x.ty, &[variant(x, 1), x.clone()])
-                    } else {
-                        x.clone()
-                    }
-                })
-                .collect();
+            let (wide, _) =
+                vmap(&func, &VmapContext::new(2), &inner, &vec![true; func.results.len()]);
+            let inputs: Vec<Array> =
+                (case.sample.inputs.iter().zip(&inner))
+                    .map(|(x, &is)| {
+                        if is {
+                            Array::stack(&x.ty, &[variant(x, 1), x.clone()])
+                        } else {
+                            x.clone()
+                        }
+                    })
+                    .collect();
             choices(inputs.len())
                 .iter()
                 .try_for_each(|batched| check_batch(&wide, &inputs, batched, 2))?;

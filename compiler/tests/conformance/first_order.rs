@@ -22,20 +22,12 @@ pub fn differentiable(case: &Case) -> Result<Option<(Func, Vec<Array>)>, String>
 
 /// The float parameters one by one, all but one, and all together.
 pub fn choices(inputs: &[Array]) -> Vec<Vec<bool>> {
-    let floats: Vec<bool> = inputs
-        .iter()
-        .map(|input| input.ty.dtype.is_float())
-        .collect();
+    let floats: Vec<bool> = inputs.iter().map(|input| input.ty.dtype.is_float()).collect();
     let only = |i: usize| (0..inputs.len()).map(|j| i == j).collect::<Vec<bool>>();
     let mut choices: Vec<Vec<bool>> = (0..inputs.len()).filter(|&i| floats[i]).map(only).collect();
     if choices.len() > 2 {
-        let but_one = |one: &Vec<bool>| {
-            floats
-                .iter()
-                .zip(one)
-                .map(|(&float, &it)| float && !it)
-                .collect()
-        };
+        let but_one =
+            |one: &Vec<bool>| floats.iter().zip(one).map(|(&float, &it)| float && !it).collect();
         choices.extend(choices.iter().map(but_one).collect::<Vec<_>>());
     }
     if choices.len() > 1 {
@@ -46,11 +38,7 @@ pub fn choices(inputs: &[Array]) -> Vec<Vec<bool>> {
 
 /// The members of a list that are marked.
 pub fn marked<T: Clone>(list: &[T], marks: &[bool]) -> Vec<T> {
-    list.iter()
-        .zip(marks)
-        .filter(|(_, is)| **is)
-        .map(|(item, _)| item.clone())
-        .collect()
+    list.iter().zip(marks).filter(|(_, is)| **is).map(|(item, _)| item.clone()).collect()
 }
 
 /// Central differences of `func` along `tangents` of the parameters in `wrt`; zeros for results that are not floats.
@@ -66,9 +54,7 @@ pub fn differences(
         let inputs: Vec<Array> = (inputs.iter().zip(wrt))
             .map(|(x, &is)| {
                 if is {
-                    combine(x, tangents.next().expect("a tangent for each"), |x, t| {
-                        x + by * t
-                    })
+                    combine(x, tangents.next().expect("a tangent for each"), |x, t| x + by * t)
                 } else {
                     x.clone()
                 }
@@ -83,34 +69,22 @@ pub fn differences(
             after.clone()
         }
     };
-    moved(step)
-        .iter()
-        .zip(&moved(-step))
-        .map(|(after, before)| slope(after, before))
-        .collect()
+    moved(step).iter().zip(&moved(-step)).map(|(after, before)| slope(after, before)).collect()
 }
 
 fn combine(x: &Array, y: &Array, f: impl Fn(f64, f64) -> f64) -> Array {
-    let data = x
-        .data
-        .iter()
-        .zip(&y.data)
-        .map(|(x, y)| Scalar::Float(f(x.float(), y.float())))
-        .collect();
+    let data =
+        x.data.iter().zip(&y.data).map(|(x, y)| Scalar::Float(f(x.float(), y.float()))).collect();
     Array::new(x.ty.clone(), data)
 }
 
 /// Sum of products, and the sum of their magnitudes, which the error is measured by.
 fn inner(xs: &[Array], ys: &[Array]) -> (f64, f64) {
-    let products = xs.iter().zip(ys).flat_map(|(x, y)| {
-        x.data
-            .iter()
-            .zip(&y.data)
-            .map(|(x, y)| x.float() * y.float())
-    });
-    products.fold((0.0, 0.0), |(sum, size), product| {
-        (sum + product, size + product.abs())
-    })
+    let products = xs
+        .iter()
+        .zip(ys)
+        .flat_map(|(x, y)| x.data.iter().zip(&y.data).map(|(x, y)| x.float() * y.float()));
+    products.fold((0.0, 0.0), |(sum, size), product| (sum + product, size + product.abs()))
 }
 
 /// Checks the tangents that `jvp` gives against central differences.
@@ -123,33 +97,18 @@ pub fn check_jvp(
 ) -> Result<(), String> {
     let (forward, flags) = jvp(func, wrt).map_err(|error| format!("jvp in {wrt:?}: {error}"))?;
     let mut random = Random::new(1);
-    let tangents: Vec<Array> = marked(inputs, wrt)
-        .iter()
-        .map(|input| random.array(&input.ty))
-        .collect();
+    let tangents: Vec<Array> =
+        marked(inputs, wrt).iter().map(|input| random.array(&input.ty)).collect();
     let results = forward.eval(&[inputs, &tangents].concat());
     let (values, results) = results.split_at(func.results.len());
     for (i, (value, expected)) in values.iter().zip(func.eval(inputs)).enumerate() {
-        close(
-            &format!("jvp in {wrt:?}, value {i}"),
-            value,
-            &expected,
-            1e-14,
-        )?;
+        close(&format!("jvp in {wrt:?}, value {i}"), value, &expected, 1e-14)?;
     }
     let mut results = results.iter();
-    for (i, difference) in differences(func, inputs, wrt, &tangents, step)
-        .iter()
-        .enumerate()
-    {
+    for (i, difference) in differences(func, inputs, wrt, &tangents, step).iter().enumerate() {
         let what = format!("jvp in {wrt:?}, tangent {i}");
         if flags[i] {
-            close(
-                &what,
-                results.next().ok_or("too few tangents")?,
-                difference,
-                tolerance,
-            )?;
+            close(&what, results.next().ok_or("too few tangents")?, difference, tolerance)?;
         } else if difference.ty.dtype.is_float() {
             close(
                 &format!("{what}, which is left out"),
@@ -176,42 +135,29 @@ pub fn check_adjoint(func: &Func, inputs: &[Array], wrt: &[bool]) -> Result<(), 
         ));
     }
     let mut random = Random::new(2);
-    let tangents: Vec<Array> = marked(inputs, wrt)
-        .iter()
-        .map(|input| random.array(&input.ty))
-        .collect();
+    let tangents: Vec<Array> =
+        marked(inputs, wrt).iter().map(|input| random.array(&input.ty)).collect();
     let expected = forward.eval(&[inputs, &tangents].concat());
     let primal = split.primal.eval(inputs);
     let (values, residuals) = primal.split_at(func.results.len());
     let linear = split.linear.eval(&[residuals, &tangents].concat());
     for (i, (got, expected)) in values.iter().chain(&linear).zip(&expected).enumerate() {
-        close(
-            &format!("{}, result {i}", reason("linearize")),
-            got,
-            expected,
-            1e-11,
-        )?;
+        close(&format!("{}, result {i}", reason("linearize")), got, expected, 1e-11)?;
     }
 
     // One result at a time, and all: a rule must cope with cotangents that are missing.
     let results = split.linear.results.len();
-    let mut choices: Vec<Vec<bool>> = (0..results)
-        .map(|i| (0..results).map(|j| i == j).collect())
-        .collect();
+    let mut choices: Vec<Vec<bool>> =
+        (0..results).map(|i| (0..results).map(|j| i == j).collect()).collect();
     if results > 1 {
         choices.push(vec![true; results]);
     }
     for given in choices {
-        let is_linear: Vec<bool> = (0..split.linear.params.len())
-            .map(|i| i >= residuals.len())
-            .collect();
-        let (backward, _) = transpose(
-            &split.linear,
-            &is_linear,
-            &given,
-            &vec![true; tangents.len()],
-        )
-        .map_err(|error| fail("transpose", error))?;
+        let is_linear: Vec<bool> =
+            (0..split.linear.params.len()).map(|i| i >= residuals.len()).collect();
+        let (backward, _) =
+            transpose(&split.linear, &is_linear, &given, &vec![true; tangents.len()])
+                .map_err(|error| fail("transpose", error))?;
         let images = marked(&linear, &given);
         let cotangents: Vec<Array> = images.iter().map(|image| random.array(&image.ty)).collect();
         let pulled = backward.eval(&[residuals, &cotangents].concat());
@@ -241,9 +187,7 @@ fn jvp_is_the_limit_of_differences() {
         let Some((func, inputs)) = differentiable(case)? else {
             return Ok(());
         };
-        choices(&inputs)
-            .iter()
-            .try_for_each(|wrt| check_jvp(&func, &inputs, wrt, 1e-6, 1e-6))
+        choices(&inputs).iter().try_for_each(|wrt| check_jvp(&func, &inputs, wrt, 1e-6, 1e-6))
     });
 }
 
@@ -293,14 +237,10 @@ fn derivatives_have_the_dtype_of_their_values() {
                 .map(|value| Array::splat(value.ty.clone(), Scalar::Float(0.5)))
                 .collect();
             let pulled = vjp.pullback.eval(&[residuals, &cotangents].concat());
-            let infinite = pulled
-                .iter()
-                .any(|ct| ct.to_f64().iter().any(|value| !value.is_finite()));
+            let infinite =
+                pulled.iter().any(|ct| ct.to_f64().iter().any(|value| !value.is_finite()));
             if infinite && func.param_types().iter().all(|ty| ty.dtype != DType::F16) {
-                return Err(format!(
-                    "in {wrt:?} a cotangent is not finite: {}",
-                    pulled[0]
-                ));
+                return Err(format!("in {wrt:?} a cotangent is not finite: {}", pulled[0]));
             }
         }
         Ok(())

@@ -19,18 +19,17 @@ fn other_values(value: &Attribute) -> Vec<Attribute> {
                 values[i] = number;
                 values
             };
-            let mut others: Vec<Vec<i64>> = (0..values.len())
-                .flat_map(|i| NUMBERS.map(|number| at(i, number)))
-                .collect();
+            let mut others: Vec<Vec<i64>> =
+                (0..values.len()).flat_map(|i| NUMBERS.map(|number| at(i, number))).collect();
             others.extend((0..values.len()).map(|count| values[..count].to_vec()));
             others.extend(NUMBERS.map(|number| [&values[..], &[number]].concat()));
             others.extend(NUMBERS.map(|number| vec![number; values.len()]));
             others.into_iter().map(Attribute::Ints).collect()
         }
         Attribute::DType(_) => DType::ALL.map(Attribute::DType).to_vec(),
-        Attribute::Funcs(funcs) => (0..funcs.len())
-            .map(|count| Attribute::Funcs(funcs[..count].to_vec()))
-            .collect(),
+        Attribute::Funcs(funcs) => {
+            (0..funcs.len()).map(|count| Attribute::Funcs(funcs[..count].to_vec())).collect()
+        }
         Attribute::Word(_) | Attribute::Array(_) | Attribute::Func(_) => Vec::new(),
     }
 }

@@ -19,9 +19,7 @@ impl Recorder {
     fn values(&mut self, types: &[TensorType]) -> Vec<HloValue> {
         let first = self.types.len();
         self.types.extend_from_slice(types);
-        (first..self.types.len())
-            .map(|i| HloValue(u32::try_from(i).expect("few values")))
-            .collect()
+        (first..self.types.len()).map(|i| HloValue(u32::try_from(i).expect("few values"))).collect()
     }
 }
 
@@ -39,10 +37,7 @@ impl Hlo for Recorder {
             if let HloAttribute::Convolution { lhs, rhs, out } = attribute {
                 // In the body of a loop XLA's CPU backend is slow at any other order.
                 let usual = Convolution::new(lhs.len() - 2);
-                assert_eq!(
-                    [lhs, rhs, out],
-                    [&usual.lhs_axes, &usual.rhs_axes, &usual.out_axes]
-                );
+                assert_eq!([lhs, rhs, out], [&usual.lhs_axes, &usual.rhs_axes, &usual.out_axes]);
             }
         }
         self.values(op.results)
@@ -92,15 +87,8 @@ fn every_op_lowers_to_its_types() {
         let results = lower_func(&mut recorder, &func, &arguments);
         let types: Vec<TensorType> = results.iter().map(|&value| recorder.ty(value)).collect();
         if types != func.result_types() {
-            return Err(format!(
-                "lowers to {types:?}, not {:?}",
-                func.result_types()
-            ));
+            return Err(format!("lowers to {types:?}, not {:?}", func.result_types()));
         }
-        if recorder.open.is_empty() {
-            Ok(())
-        } else {
-            Err("leaves a region open".to_string())
-        }
+        if recorder.open.is_empty() { Ok(()) } else { Err("leaves a region open".to_string()) }
     });
 }

@@ -37,17 +37,10 @@ pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for entry in registry::all() {
         for (number, sample) in (entry.samples)().into_iter().enumerate() {
-            let types: Vec<String> = sample
-                .inputs
-                .iter()
-                .map(|input| input.ty.to_string())
-                .collect();
+            let types: Vec<String> =
+                sample.inputs.iter().map(|input| input.ty.to_string()).collect();
             let name = format!("{} sample {number} ({})", entry.mnemonic, types.join(", "));
-            cases.push(Case {
-                mnemonic: entry.mnemonic,
-                name,
-                sample,
-            });
+            cases.push(Case { mnemonic: entry.mnemonic, name, sample });
         }
     }
     cases
@@ -57,9 +50,7 @@ pub fn cases() -> Vec<Case> {
 pub fn check_all(cases: Vec<Case>, check: impl Fn(&Case) -> Result<(), String>) {
     let only = std::env::var("PODRACER_OP").ok();
     let mut failures = Vec::new();
-    for case in cases
-        .iter()
-        .filter(|case| only.as_deref().is_none_or(|only| only == case.mnemonic))
+    for case in cases.iter().filter(|case| only.as_deref().is_none_or(|only| only == case.mnemonic))
     {
         match catch_unwind(AssertUnwindSafe(|| check(case))) {
             Ok(Ok(())) => {}
@@ -71,19 +62,12 @@ pub fn check_all(cases: Vec<Case>, check: impl Fn(&Case) -> Result<(), String>) 
                 let message = message
                     .or(panic.downcast_ref::<&str>().map(ToString::to_string))
                     .unwrap_or_default();
-                failures.push(format!(
-                    "{}: panicked: {message}\n  {:?}",
-                    case.name, case.sample.op
-                ));
+                failures
+                    .push(format!("{}: panicked: {message}\n  {:?}", case.name, case.sample.op));
             }
         }
     }
-    assert!(
-        failures.is_empty(),
-        "{} failures:\n{}",
-        failures.len(),
-        failures.join("\n")
-    );
+    assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
 }
 
 /// The function that applies one op to its parameters.
@@ -104,10 +88,7 @@ pub fn types_of(arrays: &[Array]) -> Vec<TensorType> {
 /// Compares values: floats to within `tolerance` relative to max(1, |expected|), all else exactly.
 pub fn close(what: &str, got: &Array, expected: &Array, tolerance: f64) -> Result<(), String> {
     if got.ty != expected.ty {
-        return Err(format!(
-            "{what}: expected type {}, got {}",
-            expected.ty, got.ty
-        ));
+        return Err(format!("{what}: expected type {}, got {}", expected.ty, got.ty));
     }
     for (i, (&x, &y)) in got.data.iter().zip(&expected.data).enumerate() {
         let same = match (x, y) {

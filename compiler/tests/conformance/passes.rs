@@ -41,10 +41,7 @@ pub fn check(func: &Func, inputs: &[Array]) -> Result<(), String> {
 #[test]
 fn passes_keep_values_and_are_done_after_one_run() {
     check_all(cases(), |case| {
-        check(
-            &func_of(&case.sample.op, &types_of(&case.sample.inputs))?,
-            &case.sample.inputs,
-        )?;
+        check(&func_of(&case.sample.op, &types_of(&case.sample.inputs))?, &case.sample.inputs)?;
         if NO_REVERSE.contains(&case.mnemonic) {
             return Ok(());
         }

@@ -13,16 +13,10 @@ impl Random {
 
     /// A float in [-1, 1), away from zero.
     pub fn float(&mut self) -> f64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let unit = (self.0 >> 11) as f64 / (1u64 << 53) as f64;
-        if unit < 0.5 {
-            -0.1 - 1.8 * unit
-        } else {
-            0.1 + 1.8 * (unit - 0.5)
-        }
+        if unit < 0.5 { -0.1 - 1.8 * unit } else { 0.1 + 1.8 * (unit - 0.5) }
     }
 
     /// Floats of a type.

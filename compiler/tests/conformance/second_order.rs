@@ -11,28 +11,14 @@ use podracer_compiler::{Array, Builder, Func};
 pub fn gradient(func: &Func, inputs: &[Array], wrt: &[bool]) -> Result<(Func, Vec<Array>), String> {
     let vjp = vjp(func, wrt).map_err(|error| format!("vjp in {wrt:?}: {error}"))?;
     let mut b = Builder::new();
-    let params: Vec<_> = func
-        .param_types()
-        .into_iter()
-        .map(|ty| b.param(ty))
-        .collect();
-    let floats: Vec<_> = func
-        .result_types()
-        .into_iter()
-        .filter(|ty| ty.dtype.is_float())
-        .collect();
+    let params: Vec<_> = func.param_types().into_iter().map(|ty| b.param(ty)).collect();
+    let floats: Vec<_> = func.result_types().into_iter().filter(|ty| ty.dtype.is_float()).collect();
     let cotangents: Vec<_> = floats.iter().map(|ty| b.param(ty.clone())).collect();
     let primal = b.inline(&vjp.primal, &params);
-    let results = b.inline(
-        &vjp.pullback,
-        &[&primal[func.results.len()..], &cotangents].concat(),
-    );
+    let results = b.inline(&vjp.pullback, &[&primal[func.results.len()..], &cotangents].concat());
     let mut random = Random::new(3);
-    let inputs: Vec<Array> = inputs
-        .iter()
-        .cloned()
-        .chain(floats.iter().map(|ty| random.array(ty)))
-        .collect();
+    let inputs: Vec<Array> =
+        inputs.iter().cloned().chain(floats.iter().map(|ty| random.array(ty))).collect();
     Ok((b.finish("gradient", results), inputs))
 }
 
@@ -51,10 +37,7 @@ fn jvp_of_jvp() {
                 .filter(|(_, is)| **is)
                 .map(|(input, _)| random.array(&input.ty));
             let inputs: Vec<Array> = inputs.iter().cloned().chain(tangents).collect();
-            let all: Vec<bool> = inputs
-                .iter()
-                .map(|input| input.ty.dtype.is_float())
-                .collect();
+            let all: Vec<bool> = inputs.iter().map(|input| input.ty.dtype.is_float()).collect();
             check_jvp(&forward, &inputs, &all, 1e-5, 1e-4)
                 .map_err(|message| format!("{wrt:?}: {message}"))?;
         }
@@ -73,10 +56,7 @@ fn derivatives_of_gradients() {
         }
         for wrt in choices(&inputs) {
             let (gradient, inputs) = gradient(&func, &inputs, &wrt)?;
-            let all: Vec<bool> = inputs
-                .iter()
-                .map(|input| input.ty.dtype.is_float())
-                .collect();
+            let all: Vec<bool> = inputs.iter().map(|input| input.ty.dtype.is_float()).collect();
             let within = |what: &str, result: Result<(), String>| {
                 result.map_err(|message| format!("{what} of the gradient in {wrt:?}: {message}"))
             };

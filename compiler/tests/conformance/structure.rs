@@ -22,10 +22,8 @@ fn an_inlined_body_is_the_op() {
         let Some(body) = case.sample.op.inline_body() else {
             return Ok(());
         };
-        for (got, expected) in body
-            .eval(&case.sample.inputs)
-            .iter()
-            .zip(case.sample.op.eval(&case.sample.inputs))
+        for (got, expected) in
+            body.eval(&case.sample.inputs).iter().zip(case.sample.op.eval(&case.sample.inputs))
         {
             close("the body's result", got, &expected, 0.0)?;
         }
@@ -53,12 +51,7 @@ fn a_pruned_op_gives_the_results_that_are_used() {
                 .infer(&types_of(&kept))
                 .map_err(|error| format!("pruned to {used:?} it is ill-typed: {error}"))?;
             for (got, &i) in pruned.op.eval(&kept).iter().zip(&pruned.outputs) {
-                close(
-                    &format!("pruned to {used:?}, result {i}"),
-                    got,
-                    &results[i],
-                    0.0,
-                )?;
+                close(&format!("pruned to {used:?}, result {i}"), got, &results[i], 0.0)?;
             }
         }
         Ok(())

@@ -7,21 +7,9 @@ use podracer_compiler::{Scalar, ops::registry};
 fn every_op_has_samples_and_a_mnemonic_of_its_own() {
     let mut seen: Vec<&str> = Vec::new();
     for entry in registry::all() {
-        assert!(
-            !(entry.samples)().is_empty(),
-            "{} has no samples",
-            entry.mnemonic
-        );
-        assert!(
-            !seen.contains(&entry.mnemonic),
-            "{} stands twice in the registry",
-            entry.mnemonic
-        );
-        assert!(
-            registry::find(entry.mnemonic).is_some(),
-            "{} is not found",
-            entry.mnemonic
-        );
+        assert!(!(entry.samples)().is_empty(), "{} has no samples", entry.mnemonic);
+        assert!(!seen.contains(&entry.mnemonic), "{} stands twice in the registry", entry.mnemonic);
+        assert!(registry::find(entry.mnemonic).is_some(), "{} is not found", entry.mnemonic);
         seen.push(entry.mnemonic);
     }
 }
@@ -97,14 +85,7 @@ fn infer_never_panics() {
                 other[i] = types[i].with_dtype(dtype);
                 let _ = case.sample.op.infer(&other);
             }
-            for shape in [
-                vec![],
-                vec![0],
-                vec![1],
-                vec![2, 3],
-                vec![5, 1, 4],
-                vec![1; 7],
-            ] {
+            for shape in [vec![], vec![0], vec![1], vec![2, 3], vec![5, 1, 4], vec![1; 7]] {
                 let mut other = types.clone();
                 other[i] = types[i].with_shape(shape);
                 let _ = case.sample.op.infer(&other);

@@ -51,13 +51,8 @@ pub struct Frame<'a, 'c> {
 
 /// A program of at least so many steps, and arguments for it.
 pub fn program(numbers: &[u32], least_steps: usize) -> (Func, Vec<Array>) {
-    let mut choices = Choices {
-        numbers: numbers.iter(),
-    };
-    let mut types = vec![
-        TensorType::scalar(DType::F64),
-        TensorType::scalar(DType::I32),
-    ];
+    let mut choices = Choices { numbers: numbers.iter() };
+    let mut types = vec![TensorType::scalar(DType::F64), TensorType::scalar(DType::I32)];
     for _ in 0..choices.below(3) {
         types.push(any_type(&mut choices));
     }
@@ -80,11 +75,7 @@ pub fn program(numbers: &[u32], least_steps: usize) -> (Func, Vec<Array>) {
 fn any_type(choices: &mut Choices) -> TensorType {
     let shapes: [&[usize]; 6] = [&[], &[2], &[3], &[2, 3], &[3, 2], &[2, 2]];
     let shape = choices.one(&shapes);
-    let dtype = if choices.below(4) == 3 {
-        DType::I32
-    } else {
-        DType::F64
-    };
+    let dtype = if choices.below(4) == 3 { DType::I32 } else { DType::F64 };
     TensorType::new(dtype, shape)
 }
 
@@ -92,17 +83,10 @@ impl<'a, 'c> Frame<'a, 'c> {
     /// A function of parameters with types and bounds.
     pub fn new(choices: &'a mut Choices<'c>, params: &[(TensorType, f64)], depth: usize) -> Self {
         let mut b = Builder::new();
-        let values = params.iter().map(|(ty, bound)| Value {
-            var: b.param(ty.clone()),
-            bound: *bound,
-        });
+        let values =
+            params.iter().map(|(ty, bound)| Value { var: b.param(ty.clone()), bound: *bound });
         let values = values.collect();
-        Frame {
-            choices,
-            b,
-            values,
-            depth,
-        }
+        Frame { choices, b, values, depth }
     }
 
     pub fn ty(&self, value: Value) -> TensorType {
@@ -133,9 +117,8 @@ impl<'a, 'c> Frame<'a, 'c> {
             return self.choices.one(&fit);
         }
         let same = self.values.iter().rev().copied();
-        let same: Vec<Value> = same
-            .filter(|value| self.b.ty(value.var).dtype == ty.dtype)
-            .collect();
+        let same: Vec<Value> =
+            same.filter(|value| self.b.ty(value.var).dtype == ty.dtype).collect();
         if same.is_empty() {
             let var = self.b.full(ty, 1.0);
             return Value { var, bound: 1.0 };
@@ -156,9 +139,8 @@ impl<'a, 'c> Frame<'a, 'c> {
 
     pub fn float(&mut self) -> Value {
         let floats = self.values.iter().rev().copied();
-        let floats: Vec<Value> = floats
-            .filter(|value| self.b.ty(value.var).dtype.is_float())
-            .collect();
+        let floats: Vec<Value> =
+            floats.filter(|value| self.b.ty(value.var).dtype.is_float()).collect();
         match floats.is_empty() {
             false => self.choices.one(&floats),
             true => self.of(&TensorType::scalar(DType::F64)),
@@ -172,9 +154,7 @@ impl<'a, 'c> Frame<'a, 'c> {
     /// Less-than of two integers.
     pub fn predicate(&mut self) -> Var {
         let (x, y) = (self.integer(), self.integer());
-        let direction = self
-            .choices
-            .one(&[Direction::Lt, Direction::Ge, Direction::Eq]);
+        let direction = self.choices.one(&[Direction::Lt, Direction::Ge, Direction::Eq]);
         self.b.compare(direction, x, y)
     }
 
@@ -254,9 +234,7 @@ impl<'a, 'c> Frame<'a, 'c> {
         let axis = self.choices.below(ty.rank());
         let var = match self.choices.below(3) {
             0 => self.b.reduce_sum(x.var, &[axis]),
-            1 => self
-                .b
-                .reduce_sum(x.var, &(0..ty.rank()).collect::<Vec<_>>()),
+            1 => self.b.reduce_sum(x.var, &(0..ty.rank()).collect::<Vec<_>>()),
             _ => {
                 let reverse = self.choices.below(2) == 1;
                 self.b.cumsum(x.var, axis, reverse)

@@ -62,14 +62,8 @@ fn check(func: &Func, inputs: &[Array]) -> Result<(), String> {
     let (gradient, inputs) = gradient(func, inputs, &all)?;
     within("gradient", check_text(&gradient))?;
     within("gradient", passes::check(&gradient, &inputs))?;
-    within(
-        "gradient",
-        check_batch(&gradient, &inputs, &vec![true; inputs.len()], 2),
-    )?;
-    within(
-        "gradient",
-        check_slope(&gradient, &inputs, &floats(&inputs), 1e-4),
-    )
+    within("gradient", check_batch(&gradient, &inputs, &vec![true; inputs.len()], 2))?;
+    within("gradient", check_slope(&gradient, &inputs, &floats(&inputs), 1e-4))
 }
 
 /// Runs the check and says how it failed, with the program.
@@ -101,9 +95,8 @@ fn random_programs_agree_with_the_reference_semantics() {
         ..Config::default()
     };
     let choices = proptest::collection::vec(any::<u32>(), 0..96);
-    let result = TestRunner::new_with_rng(config, rng).run(&choices, |numbers| {
-        outcome(&numbers).map_err(TestCaseError::fail)
-    });
+    let result = TestRunner::new_with_rng(config, rng)
+        .run(&choices, |numbers| outcome(&numbers).map_err(TestCaseError::fail));
     if let Err(error) = result {
         panic!("{error}");
     }

@@ -24,10 +24,7 @@ impl Frame<'_, '_> {
     }
 
     fn params(&self, values: &[Value]) -> Vec<Param> {
-        values
-            .iter()
-            .map(|&value| (self.ty(value), value.bound))
-            .collect()
+        values.iter().map(|&value| (self.ty(value), value.bound)).collect()
     }
 
     /// A function with results of some types, none of them above 1, and of some more as they come.
@@ -137,16 +134,10 @@ impl Frame<'_, '_> {
         let body = {
             let mut b = podracer_compiler::Builder::new();
             let mut declare = |values: &[Value]| -> Vec<Var> {
-                values
-                    .iter()
-                    .map(|&value| b.param(self.ty(value)))
-                    .collect()
+                values.iter().map(|&value| b.param(self.ty(value))).collect()
             };
             let constants = declare(&consts);
-            let counter = declare(&[Value {
-                var: zero,
-                bound: 0.0,
-            }])[0];
+            let counter = declare(&[Value { var: zero, bound: 0.0 }])[0];
             let operands = [constants, declare(&carries)].concat();
             let one = b.full(&index(), 1.0);
             let next = b.add(counter, one);
@@ -205,11 +196,7 @@ impl Frame<'_, '_> {
     /// A gradient or tangents inside the program. A loop that cannot run backward leaves the program as it is.
     pub fn derivative(&mut self) {
         let operands = self.some(1, 2);
-        let (body, _) = self.body(
-            &self.params(&operands),
-            &[TensorType::scalar(DType::F64)],
-            0,
-        );
+        let (body, _) = self.body(&self.params(&operands), &[TensorType::scalar(DType::F64)], 0);
         let float = |value: &Value| self.b.ty(value.var).dtype.is_float();
         let wrt: Vec<bool> = operands.iter().map(float).collect();
         let operands = vars(&operands);
@@ -218,8 +205,7 @@ impl Frame<'_, '_> {
                 Ok(vjp) => {
                     let residuals = self.b.inline(&vjp.primal, &operands).split_off(1);
                     let one = self.b.full(&TensorType::scalar(DType::F64), 1.0);
-                    self.b
-                        .inline(&vjp.pullback, &[residuals, vec![one]].concat())
+                    self.b.inline(&vjp.pullback, &[residuals, vec![one]].concat())
                 }
                 Err(_) => Vec::new(),
             },

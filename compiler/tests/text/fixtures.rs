@@ -15,28 +15,21 @@ fn folder() -> PathBuf {
 /// Every fixture's name and text.
 pub fn all() -> Vec<(String, String)> {
     let entries = std::fs::read_dir(folder()).expect("the folder is there");
-    let mut files: Vec<PathBuf> = entries
-        .map(|entry| entry.expect("it is readable").path())
-        .collect();
+    let mut files: Vec<PathBuf> =
+        entries.map(|entry| entry.expect("it is readable").path()).collect();
     files.sort();
     files
         .iter()
         .filter(|file| file.extension().is_some_and(|extension| extension == "pir"))
         .map(|file| {
-            let name = file
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
+            let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
             (name, std::fs::read_to_string(file).expect("it is text"))
         })
         .collect()
 }
 
 fn read(name: &str) -> Func {
-    let (_, text) = (all().into_iter())
-        .find(|(file, _)| file == name)
-        .expect("it is there");
+    let (_, text) = (all().into_iter()).find(|(file, _)| file == name).expect("it is there");
     text::parse(&text).unwrap_or_else(|error| panic!("{name}:{error}"))
 }
 
@@ -73,10 +66,8 @@ fn fixtures_are_canonical_and_compute_what_they_say() {
         } else {
             assert_eq!(text, canonical, "{name}");
         }
-        let runs: Vec<&str> = head
-            .lines()
-            .filter_map(|line| line.strip_prefix("// run: "))
-            .collect();
+        let runs: Vec<&str> =
+            head.lines().filter_map(|line| line.strip_prefix("// run: ")).collect();
         assert!(!runs.is_empty(), "{name} has no line `// run:`");
         for run in runs {
             let (arguments, expected) = run.split_once(" -> ").expect("arguments -> results");
@@ -97,11 +88,7 @@ fn the_gradient_of_the_loss_is_what_the_pass_makes_of_it() {
         passes::run(&func, pass).unwrap_or_else(|error| panic!("{error}"))
     });
     let difference = text::diff(&gradient, &read("loss_gradient.pir"));
-    assert!(
-        difference.is_none(),
-        "{}\n{gradient}",
-        difference.expect("there is one")
-    );
+    assert!(difference.is_none(), "{}\n{gradient}", difference.expect("there is one"));
 }
 
 /// Traced, batched, differentiated and simplified programs, as the snapshots of other crates have them.

@@ -13,15 +13,10 @@ fn texts() -> &'static [String] {
     TEXTS.get_or_init(|| {
         let samples = cases().into_iter().map(|case| {
             let types = types_of(&case.sample.inputs);
-            func_of(&case.sample.op, &types)
-                .expect("samples fit")
-                .to_string()
+            func_of(&case.sample.op, &types).expect("samples fit").to_string()
         });
         let fixtures = fixtures::all().into_iter().map(|(_, text)| text);
-        samples
-            .filter(|text| text.len() < 4096)
-            .chain(fixtures)
-            .collect()
+        samples.filter(|text| text.len() < 4096).chain(fixtures).collect()
     })
 }
 

@@ -20,15 +20,9 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
 fn at_home(code: TokenStream) -> TokenStream {
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
         .map(|folder| std::path::Path::new(&folder).join("Cargo.toml"));
-    let manifest = manifest
-        .and_then(|path| std::fs::read_to_string(path).ok())
-        .unwrap_or_default();
+    let manifest = manifest.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
     let facade_only = manifest.contains("podracer") && !manifest.contains("podracer-dsl");
-    if facade_only {
-        through_facade(code)
-    } else {
-        code
-    }
+    if facade_only { through_facade(code) } else { code }
 }
 
 fn through_facade(code: TokenStream) -> TokenStream {
@@ -72,21 +66,15 @@ impl Visit<'_> for Mentions<'_> {
 }
 
 fn mentions(ty: &Type, parameters: &BTreeSet<String>) -> bool {
-    let mut visitor = Mentions {
-        parameters,
-        found: false,
-    };
+    let mut visitor = Mentions { parameters, found: false };
     visitor.visit_type(ty);
     visitor.found
 }
 
 /// The user's where-clause, with a bound on each field type that mentions a parameter.
 fn bounds(input: &DeriveInput, parts: &[Part]) -> Vec<WherePredicate> {
-    let parameters: BTreeSet<String> = input
-        .generics
-        .type_params()
-        .map(|parameter| parameter.ident.to_string())
-        .collect();
+    let parameters: BTreeSet<String> =
+        input.generics.type_params().map(|parameter| parameter.ident.to_string()).collect();
     let mut predicates: Vec<WherePredicate> = input
         .generics
         .where_clause
@@ -119,11 +107,7 @@ fn of_struct(input: &DeriveInput, parts: &[Part]) -> TokenStream {
     let docs = format!("[`{name}`] with its leaves in the kind `{kind}`.");
     let fields = parts.iter().map(|part| {
         let (ty, field_visibility) = (&part.ty, &part.field.vis);
-        let doc = part
-            .field
-            .attrs
-            .iter()
-            .filter(|attribute| attribute.path().is_ident("doc"));
+        let doc = part.field.attrs.iter().filter(|attribute| attribute.path().is_ident("doc"));
         let view = if part.fixed {
             quote!(#ty)
         } else {
@@ -158,10 +142,7 @@ fn with_kind(generics: &Generics) -> Generics {
     let kind = kind();
     let mut generics = generics.clone();
     let after_lifetimes = generics.lifetimes().count();
-    generics.params.insert(
-        after_lifetimes,
-        parse_quote!(#kind: ::podracer_dsl::tree::Kind),
-    );
+    generics.params.insert(after_lifetimes, parse_quote!(#kind: ::podracer_dsl::tree::Kind));
     generics
 }
 
@@ -200,10 +181,7 @@ fn tree_impl(input: &DeriveInput, parts: &[Part]) -> TokenStream {
     let each = |tree: &dyn Fn(&Part) -> TokenStream,
                 fixed: &dyn Fn(&Part) -> TokenStream|
      -> Vec<TokenStream> {
-        parts
-            .iter()
-            .map(|part| if part.fixed { fixed(part) } else { tree(part) })
-            .collect()
+        parts.iter().map(|part| if part.fixed { fixed(part) } else { tree(part) }).collect()
     };
     let clone_from = |source: TokenStream| {
         move |part: &Part| {
@@ -344,11 +322,7 @@ fn replace(token: proc_macro2::TokenTree, from: &Ident, to: &Ident) -> proc_macr
     match token {
         TokenTree::Ident(ident) if ident == *from => TokenTree::Ident(to.clone()),
         TokenTree::Group(group) => {
-            let inner = group
-                .stream()
-                .into_iter()
-                .map(|token| replace(token, from, to))
-                .collect();
+            let inner = group.stream().into_iter().map(|token| replace(token, from, to)).collect();
             TokenTree::Group(Group::new(group.delimiter(), inner))
         }
         other => other,

@@ -35,10 +35,7 @@ pub fn parts(input: &DeriveInput) -> Result<Vec<Part>> {
     for (i, field) in fields.iter().enumerate() {
         let member = match &field.ident {
             Some(ident) => Member::Named(ident.clone()),
-            None => Member::Unnamed(Index {
-                index: i as u32,
-                span: field.span(),
-            }),
+            None => Member::Unnamed(Index { index: i as u32, span: field.span() }),
         };
         let fixed = match is_fixed(field) {
             Ok(fixed) => fixed,
@@ -48,10 +45,7 @@ pub fn parts(input: &DeriveInput) -> Result<Vec<Part>> {
             }
         };
         if !fixed && let Some(problem) = plain(&field.ty) {
-            let name = field
-                .ident
-                .as_ref()
-                .map_or_else(|| i.to_string(), ToString::to_string);
+            let name = field.ident.as_ref().map_or_else(|| i.to_string(), ToString::to_string);
             let advice = match &field.ty {
                 Type::Reference(_) => "a tree owns what it holds, and a `Tensor` is `Copy`",
                 _ => "mark it `#[tree(fixed)]` if it is known while tracing, or make it a `Tensor`",
@@ -59,12 +53,7 @@ pub fn parts(input: &DeriveInput) -> Result<Vec<Part>> {
             let message = format!("`{name}` is {problem}, not a tensor: {advice}");
             fail(Error::new(field.ty.span(), message));
         }
-        parts.push(Part {
-            member,
-            ty: field.ty.clone(),
-            fixed,
-            field: field.clone(),
-        });
+        parts.push(Part { member, ty: field.ty.clone(), fixed, field: field.clone() });
     }
     match errors {
         Some(error) => Err(error),
@@ -79,11 +68,7 @@ pub fn is_named(input: &DeriveInput) -> bool {
 
 fn is_fixed(field: &Field) -> Result<bool> {
     let mut fixed = false;
-    for attribute in field
-        .attrs
-        .iter()
-        .filter(|attribute| attribute.path().is_ident("tree"))
-    {
+    for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("tree")) {
         attribute.parse_nested_meta(|meta| {
             let bare = meta.input.is_empty() || meta.input.peek(Token![,]);
             if meta.path.is_ident("fixed") && bare {
@@ -110,9 +95,7 @@ fn plain(ty: &Type) -> Option<String> {
                 "Option" => Some("an `Option`".to_string()),
                 "PhantomData" => Some("a `PhantomData`".to_string()),
                 "HashMap" | "BTreeMap" => Some(format!("a `{name}`")),
-                _ => PLAIN
-                    .contains(&name.as_str())
-                    .then(|| format!("a plain `{name}`")),
+                _ => PLAIN.contains(&name.as_str()).then(|| format!("a plain `{name}`")),
             }
         }
         Type::Reference(_) => Some("a reference".to_string()),

@@ -18,7 +18,5 @@ use syn::{DeriveInput, parse_macro_input};
 #[proc_macro_derive(Tree, attributes(tree))]
 pub fn derive_tree(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
-    expand::expand(&input)
-        .unwrap_or_else(|error| error.to_compile_error())
-        .into()
+    expand::expand(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }

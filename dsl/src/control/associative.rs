@@ -61,11 +61,8 @@ fn prefixes<X: Tree, Y: IntoTree<Tree = X>>(
     }
     let slices = leaves.iter().map(|&leaf| Param::slice(leaf));
     let params: Vec<Param> = slices.clone().chain(slices).collect();
-    let before: Vec<(Path, TensorType)> = elements
-        .paths()
-        .into_iter()
-        .zip(params.iter().map(|param| param.ty.clone()))
-        .collect();
+    let before: Vec<(Path, TensorType)> =
+        elements.paths().into_iter().zip(params.iter().map(|param| param.ty.clone())).collect();
     let body = trace_body("combine", FrameKind::Repeats(op), None, params, |items| {
         let (first, second) = items.split_at(leaves.len());
         f(elements.with_leaves(first), elements.with_leaves(second))
@@ -81,11 +78,7 @@ fn prefixes<X: Tree, Y: IntoTree<Tree = X>>(
     }
     let results = match length {
         Ok(length) if differs.is_none() && !body.broken => {
-            let combine = Combine {
-                func: body.func,
-                captures: body.captures,
-                loc,
-            };
+            let combine = Combine { func: body.func, captures: body.captures, loc };
             let turn = |leaves: &[Tensor]| {
                 let turned = leaves.iter().map(|&leaf| flip(leaf, reverse));
                 turned.collect::<Vec<_>>()
@@ -145,9 +138,7 @@ impl Combine {
             let next = each(&|leaf| of_pairs(leaf, 1, between, 1), leaves);
             let combined = self.pairs(between, &earlier, &next);
             let joined = even.iter().zip(combined);
-            even = joined
-                .map(|(&first, rest)| concatenate(&[first, rest], 0))
-                .collect();
+            even = joined.map(|(&first, rest)| concatenate(&[first, rest], 0)).collect();
         }
         let woven = even.into_iter().zip(odd).map(|(even, odd)| {
             let mut shape = odd.shape();

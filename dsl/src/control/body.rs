@@ -35,10 +35,7 @@ pub(crate) struct Leaf {
 impl<Y: Tree> Body<Y> {
     /// Paths and types of the results.
     pub fn typed(&self) -> Vec<(Path, TensorType)> {
-        self.results
-            .iter()
-            .map(|leaf| (leaf.path.clone(), leaf.ty.clone()))
-            .collect()
+        self.results.iter().map(|leaf| (leaf.path.clone(), leaf.ty.clone())).collect()
     }
 
     /// The types of the results.
@@ -100,19 +97,13 @@ pub(crate) struct Param {
 impl Param {
     /// A parameter of the type of `tensor`.
     pub fn like(tensor: Tensor) -> Param {
-        Param {
-            ty: tensor.ty(),
-            poison: is_poison(tensor),
-        }
+        Param { ty: tensor.ty(), poison: is_poison(tensor) }
     }
 
     /// A parameter that takes one slice of `tensor`.
     pub fn slice(tensor: Tensor) -> Param {
         let ty = tensor.ty();
-        Param {
-            ty: if ty.rank() == 0 { ty } else { ty.unstacked() },
-            poison: is_poison(tensor),
-        }
+        Param { ty: if ty.rank() == 0 { ty } else { ty.unstacked() }, poison: is_poison(tensor) }
     }
 }
 
@@ -133,10 +124,8 @@ pub(crate) fn trace_body<Y: IntoTree>(
     let mut broken = params.iter().any(|param| param.poison);
     let opened = state::with(|trace| {
         trace.open(kind, axis);
-        let handles: Vec<Tensor> = params
-            .iter()
-            .map(|param| trace.param(param.ty.clone(), param.poison, loc))
-            .collect();
+        let handles: Vec<Tensor> =
+            params.iter().map(|param| trace.param(param.ty.clone(), param.poison, loc)).collect();
         (handles, trace.error_count())
     });
     let Some((handles, errors)) = opened else {
@@ -145,14 +134,7 @@ pub(crate) fn trace_body<Y: IntoTree>(
         let tree = f(&handles).into_tree();
         let func = Builder::new().finish(name, Vec::new());
         let results = leaves_of(&tree);
-        return Body {
-            func,
-            captures: Vec::new(),
-            tree,
-            results,
-            log: Vec::new(),
-            broken: true,
-        };
+        return Body { func, captures: Vec::new(), tree, results, log: Vec::new(), broken: true };
     };
     let tree = f(&handles).into_tree();
     let (results, leaves) = (leaves_of(&tree), tree.leaves());
@@ -161,21 +143,13 @@ pub(crate) fn trace_body<Y: IntoTree>(
         let log = trace.take_log();
         let closed = trace.close(name, &chain(&leaves, &log.leaves()));
         broken |= trace.error_count() > errors
-            || closed
-                .captures
-                .iter()
-                .any(|&capture| trace.is_poison(capture));
+            || closed.captures.iter().any(|&capture| trace.is_poison(capture));
         (closed, log)
     });
     match closed {
-        Some((closed, log)) => Body {
-            func: closed.func,
-            captures: closed.captures,
-            tree,
-            results,
-            log,
-            broken,
-        },
+        Some((closed, log)) => {
+            Body { func: closed.func, captures: closed.captures, tree, results, log, broken }
+        }
         None => Body {
             func: Builder::new().finish(name, Vec::new()),
             captures: Vec::new(),
@@ -190,12 +164,7 @@ pub(crate) fn trace_body<Y: IntoTree>(
 fn leaves_of<Y: Tree>(tree: &Y) -> Vec<Leaf> {
     let leaves = typed_paths(tree).into_iter().zip(tree.leaves());
     leaves
-        .map(|((path, ty), leaf)| Leaf {
-            path,
-            ty,
-            made: leaf.made(),
-            poison: is_poison(leaf),
-        })
+        .map(|((path, ty), leaf)| Leaf { path, ty, made: leaf.made(), poison: is_poison(leaf) })
         .collect()
 }
 
@@ -214,9 +183,7 @@ pub(crate) fn trace_once<A: Tree, Y: IntoTree>(
     f: impl FnOnce(A) -> Y,
 ) -> Body<Y::Tree> {
     let params = arguments.leaves().into_iter().map(Param::like).collect();
-    trace_body(name, FrameKind::Once(op), None, params, |items| {
-        f(arguments.with_leaves(items))
-    })
+    trace_body(name, FrameKind::Once(op), None, params, |items| f(arguments.with_leaves(items)))
 }
 
 /// Traces a closure that runs once on the arguments, and emits `op` around it.

@@ -150,9 +150,7 @@ fn finish<Y: Tree>(
     for (name, body) in &bodies[..bodies.len() - 1] {
         if let Some((leaf, _)) = difference("result", &expected, &body.typed()) {
             let show = |leaves: &[(crate::tree::Path, TensorType)]| {
-                leaves
-                    .get(leaf)
-                    .map_or("nothing".to_string(), |(_, ty)| ty.to_string())
+                leaves.get(leaf).map_or("nothing".to_string(), |(_, ty)| ty.to_string())
             };
             let path = expected
                 .get(leaf)
@@ -176,10 +174,7 @@ fn finish<Y: Tree>(
     }
     let mut guess: Vec<TensorType> = expected.into_iter().map(|(_, ty)| ty).collect();
     let count = guess.len();
-    let log: Vec<Entry> = bodies
-        .iter()
-        .flat_map(|(_, body)| body.log.clone())
-        .collect();
+    let log: Vec<Entry> = bodies.iter().flat_map(|(_, body)| body.log.clone()).collect();
     guess.extend(bodies.iter().flat_map(|(_, body)| body.log_types()));
     let results = if broken {
         bodies[0].1.poisoned(guess)
@@ -196,12 +191,7 @@ fn finish<Y: Tree>(
             .collect();
         let functions: Vec<_> = functions.iter().map(|(func, own)| (func, *own)).collect();
         let (branches, captures) = share_captures(&functions);
-        emit_at(
-            loc,
-            OpRef::new(Cond { branches }),
-            &chain(&[choice], &captures),
-            &guess,
-        )
+        emit_at(loc, OpRef::new(Cond { branches }), &chain(&[choice], &captures), &guess)
     };
     let (results, leaves) = results.split_at(count.min(results.len()));
     relog(log.with_leaves(leaves));
@@ -215,11 +205,7 @@ fn with_log_of_all(func: &Func, count: usize, types: &[TensorType], at: usize) -
         return func.clone();
     }
     let mut b = Builder::new();
-    let params: Vec<Var> = func
-        .param_types()
-        .into_iter()
-        .map(|ty| b.param(ty))
-        .collect();
+    let params: Vec<Var> = func.param_types().into_iter().map(|ty| b.param(ty)).collect();
     let mut results = b.inline(func, &params);
     let own = results.split_off(count);
     for (i, ty) in types.iter().enumerate() {

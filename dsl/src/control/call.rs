@@ -24,7 +24,5 @@ pub fn subroutine<A: IntoTree, Y: IntoTree>(
     arguments: A,
     f: impl FnOnce(A::Tree) -> Y,
 ) -> Y::Tree {
-    run_once(name, "subroutine", arguments, f, |body| {
-        OpRef::new(Call { body })
-    })
+    run_once(name, "subroutine", arguments, f, |body| OpRef::new(Call { body }))
 }

@@ -29,10 +29,7 @@ pub fn fori_loop<R: Over<Item = Tensor>, C: IntoTree>(
     carry: C,
     f: impl FnOnce(Tensor, C::Tree) -> C::Tree,
 ) -> C::Tree {
-    run("fori_loop", carry.into_tree(), range, false, |carry, i| {
-        (f(i, carry), ())
-    })
-    .0
+    run("fori_loop", carry.into_tree(), range, false, |carry, i| (f(i, carry), ())).0
 }
 
 /// Runs `f(carry) -> carry` as long as `condition(carry)`, a bool scalar, holds. How often is known only when it runs:
@@ -59,30 +56,19 @@ pub fn while_loop<C: IntoTree>(
     let before_count = before.len();
     let carries = carry.leaves();
     let params = || carries.iter().map(|&leaf| Param::like(leaf)).collect();
-    let test = trace_body(
-        "condition",
-        FrameKind::Repeats("while_loop"),
-        None,
-        params(),
-        |items| condition(carry.with_leaves(items)),
-    )
+    let test = trace_body("condition", FrameKind::Repeats("while_loop"), None, params(), |items| {
+        condition(carry.with_leaves(items))
+    })
     .without_log();
-    let step = trace_body(
-        "body",
-        FrameKind::Repeats("while_loop"),
-        None,
-        params(),
-        |items| f(carry.with_leaves(items)),
-    );
+    let step = trace_body("body", FrameKind::Repeats("while_loop"), None, params(), |items| {
+        f(carry.with_leaves(items))
+    });
     let after = step.tree.paths();
     let mut fits = check_carry("while_loop", &before, &after, &step, loc);
     let test_type = TensorType::scalar(DType::Bool);
     if !test.broken && test.results[0].ty != test_type {
         fits = false;
-        let message = format!(
-            "the condition must be {test_type}, got {}",
-            test.results[0].ty
-        );
+        let message = format!("the condition must be {test_type}, got {}", test.results[0].ty);
         let error = TraceError::new("while_loop", message, test.results[0].made)
             .note("the loop is at", loc);
         state::with(|trace| trace.error(error));
@@ -132,10 +118,7 @@ fn carry_log<C: Tree>(condition: Func, step: &Body<C>) -> (Func, Func, Vec<Tenso
         let all = func.param_types();
         let (carry, captures) = all.split_at(count);
         let params = [carry, &types, captures].concat();
-        params
-            .into_iter()
-            .map(|ty| Param { ty, poison: false })
-            .collect::<Vec<_>>()
+        params.into_iter().map(|ty| Param { ty, poison: false }).collect::<Vec<_>>()
     };
     let kind = FrameKind::Repeats("while_loop");
     let captures = condition.params.len() - count;
@@ -147,11 +130,7 @@ fn carry_log<C: Tree>(condition: Func, step: &Body<C>) -> (Func, Func, Vec<Tenso
         let mut results = inlined(&step.func, arguments, captures);
         let next = step.log.with_leaves(&results.split_off(count));
         let log = step.log.with_leaves(&arguments[count..count + types.len()]);
-        let log: Vec<Entry> = log
-            .into_iter()
-            .zip(&next)
-            .map(|(old, new)| old.after(new))
-            .collect();
+        let log: Vec<Entry> = log.into_iter().zip(&next).map(|(old, new)| old.after(new)).collect();
         chain(&results, &log.leaves())
     });
     (test.func, body.func, begin)

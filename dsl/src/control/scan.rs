@@ -135,10 +135,7 @@ pub fn map_batched<X: Over, Y: IntoTree>(
             carries: 0,
         };
         let guess: Vec<TensorType> = body.types();
-        let guess: Vec<_> = guess
-            .iter()
-            .map(|ty| ty.stacked(batch).stacked(rounds))
-            .collect();
+        let guess: Vec<_> = guess.iter().map(|ty| ty.stacked(batch).stacked(rounds)).collect();
         let outputs = emit_at(loc, OpRef::new(scan), &chain(&body.captures, &rows), &guess);
         let outputs = outputs.into_iter();
         parts.push(outputs.map(|y| shaped(y, &[rounds * batch], 2)).collect());
@@ -180,20 +177,11 @@ pub(super) fn run<C: Tree, X: Over, Y: IntoTree>(
         .iter()
         .map(|&leaf| Param::like(leaf))
         .chain(tensors.iter().map(|&tensor| Param::slice(tensor)));
-    let body = trace_body(
-        "body",
-        FrameKind::Repeats(op),
-        None,
-        params.collect(),
-        |items| {
-            let (carry_items, items) = items.split_at(carries.len());
-            let (next, y) = f(
-                carry.with_leaves(carry_items),
-                xs.item(&mut Items::new(items)),
-            );
-            (next, y.into_tree())
-        },
-    );
+    let body = trace_body("body", FrameKind::Repeats(op), None, params.collect(), |items| {
+        let (carry_items, items) = items.split_at(carries.len());
+        let (next, y) = f(carry.with_leaves(carry_items), xs.item(&mut Items::new(items)));
+        (next, y.into_tree())
+    });
     let after = body.tree.0.paths();
     let fits = check_carry(op, &before, &after, &body, loc);
     let steps = length.unwrap_or(1);
@@ -202,11 +190,7 @@ pub(super) fn run<C: Tree, X: Over, Y: IntoTree>(
         .chain(&body.log_types())
         .map(|ty| ty.stacked(steps))
         .collect();
-    let guess: Vec<TensorType> = before
-        .iter()
-        .map(|(_, ty)| ty.clone())
-        .chain(y_types)
-        .collect();
+    let guess: Vec<TensorType> = before.iter().map(|(_, ty)| ty.clone()).chain(y_types).collect();
     let results = if !fits || body.broken || length.is_none() {
         body.poisoned(guess)
     } else {
@@ -225,10 +209,7 @@ pub(super) fn run<C: Tree, X: Over, Y: IntoTree>(
     let (results, log) = results.split_at(body.results.len().min(results.len()));
     body.relog_rounds(log);
     let (carry_results, y_results) = results.split_at(carries.len().min(results.len()));
-    (
-        carry.with_leaves(carry_results),
-        body.tree.1.with_leaves(y_results),
-    )
+    (carry.with_leaves(carry_results), body.tree.1.with_leaves(y_results))
 }
 
 /// Whether a loop's carry comes out as it went in; if not, that is an error at the place that made it differ. The
@@ -244,17 +225,12 @@ pub(super) fn check_carry<Y: Tree>(
     let Some((leaf, message)) = difference("carry", before, &typed) else {
         return true;
     };
-    let made = body.results[..after.len()]
-        .get(leaf)
-        .map_or(began, |leaf| leaf.made);
+    let made = body.results[..after.len()].get(leaf).map_or(began, |leaf| leaf.made);
     let error = TraceError::new(op, format!("carry {message}"), made)
         .label("body")
         .note("carry began at", began);
     state::with(|trace| {
-        if body.results[..after.len()]
-            .get(leaf)
-            .is_none_or(|leaf| !leaf.poison)
-        {
+        if body.results[..after.len()].get(leaf).is_none_or(|leaf| !leaf.poison) {
             trace.error(error);
         }
     });

@@ -74,13 +74,9 @@ fn vectorize<X: Over, Y: IntoTree>(
     };
     let axis = name.map(|name| (name.to_string(), size.unwrap_or(1)));
     let params = tensors.iter().map(|&tensor| Param::slice(tensor)).collect();
-    let body = trace_body(
-        "vmap_body",
-        FrameKind::Repeats("vmap"),
-        axis,
-        params,
-        |items| f(xs.item(&mut Items::new(items))),
-    );
+    let body = trace_body("vmap_body", FrameKind::Repeats("vmap"), axis, params, |items| {
+        f(xs.item(&mut Items::new(items)))
+    });
     let extent = size.unwrap_or(1);
     let results = if body.broken || size.is_none() {
         let types = [body.types(), body.log_types()].concat();
@@ -88,10 +84,7 @@ fn vectorize<X: Over, Y: IntoTree>(
     } else {
         let mut batched = vec![true; tensors.len()];
         batched.resize(body.func.params.len(), false);
-        let cx = VmapContext {
-            axis: name.map(str::to_string),
-            ..VmapContext::new(extent)
-        };
+        let cx = VmapContext { axis: name.map(str::to_string), ..VmapContext::new(extent) };
         let func = vmap_func(&body.func, &cx, &batched);
         inline_at(loc, &func, &chain(&tensors, &body.captures))
     };
@@ -107,10 +100,8 @@ pub(crate) fn vmap_func(func: &Func, cx: &VmapContext, batched: &[bool]) -> Func
     state::with(|trace| {
         for &(loc, message) in cx.warnings.borrow().iter() {
             if !trace.allows_both(loc) {
-                let over = cx
-                    .axis
-                    .as_ref()
-                    .map_or_else(String::new, |name| format!(" (over `{name}`)"));
+                let over =
+                    cx.axis.as_ref().map_or_else(String::new, |name| format!(" (over `{name}`)"));
                 trace.warn("", format!("{message}{over}"), loc);
             }
         }

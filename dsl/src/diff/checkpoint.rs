@@ -32,11 +32,7 @@ pub fn checkpoint<A: IntoTree, Y: IntoTree>(
     f: impl FnOnce(A::Tree) -> Y,
 ) -> Y::Tree {
     run_once("checkpoint", "checkpoint", arguments, f, |body| {
-        OpRef::new(Checkpoint {
-            body,
-            save,
-            again: false,
-        })
+        OpRef::new(Checkpoint { body, save, again: false })
     })
 }
 

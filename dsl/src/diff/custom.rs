@@ -59,14 +59,7 @@ where
     let values = rule.tree.0.paths();
     let (value, tangent) = rule.results.split_at(values.len());
     let fits = is_like(OP, "rule(..).0", &expected, values, value, loc)
-        && is_like(
-            OP,
-            "rule(..).1",
-            &expected,
-            rule.tree.1.paths(),
-            tangent,
-            loc,
-        );
+        && is_like(OP, "rule(..).1", &expected, rule.tree.1.paths(), tangent, loc);
     let results = if body.broken || rule.broken || !fits {
         body.poisoned(guess)
     } else {
@@ -123,10 +116,7 @@ where
     let (value, residuals) = &forward.tree;
     let count = value.paths().len();
     let (values, kept) = forward.results.split_at(count);
-    let param = |leaf: &Leaf| Param {
-        ty: leaf.ty.clone(),
-        poison: leaf.poison,
-    };
+    let param = |leaf: &Leaf| Param { ty: leaf.ty.clone(), poison: leaf.poison };
     let floats = values.iter().filter(|leaf| leaf.ty.dtype.is_float());
     let params = kept.iter().chain(floats).map(param).collect();
     let back = trace_body("backward", FrameKind::Once(OP), None, params, |items| {
@@ -153,10 +143,7 @@ where
         let mut func = back.func;
         let types: Vec<TensorType> = expected.into_iter().map(|(_, ty)| ty).collect();
         func.results = float_results(&func.results, &types, 0);
-        let functions = [
-            (&forward.func, &forward.captures[..]),
-            (&func, &back.captures),
-        ];
+        let functions = [(&forward.func, &forward.captures[..]), (&func, &back.captures)];
         let (mut functions, captures) = share_captures(&functions);
         let backward = functions.pop().expect("the second of two functions");
         let op = CustomVjp {
@@ -182,11 +169,7 @@ fn with_floats<T: Tree>(tree: &T, floats: &[Tensor]) -> T {
     let mut leaves = Vec::new();
     for leaf in tree.leaves() {
         let ty = leaf.ty();
-        let float = if ty.dtype.is_float() {
-            floats.next()
-        } else {
-            None
-        };
+        let float = if ty.dtype.is_float() { floats.next() } else { None };
         leaves.push(float.copied().unwrap_or_else(|| zeros_of(&ty)));
     }
     tree.with_leaves(&leaves)
@@ -222,16 +205,8 @@ fn is_like(
             return false;
         }
     }
-    if typed
-        .iter()
-        .map(|(path, _)| path)
-        .ne(expected.iter().map(|(path, _)| path))
-    {
-        let message = format!(
-            "`{what}` must have {} leaves, got {}",
-            expected.len(),
-            got.len()
-        );
+    if typed.iter().map(|(path, _)| path).ne(expected.iter().map(|(path, _)| path)) {
+        let message = format!("`{what}` must have {} leaves, got {}", expected.len(), got.len());
         state::with(|trace| trace.error(TraceError::new(op, message, loc)));
         return false;
     }

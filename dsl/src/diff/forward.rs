@@ -43,25 +43,15 @@ pub fn jvp<P: IntoTree, Y: IntoTree>(
     let Some((func, marks)) = derived else {
         let values = body.poisoned(types.clone());
         let slopes = body.poisoned(types);
-        return (
-            body.tree.with_leaves(&values),
-            body.tree.with_leaves(&slopes),
-        );
+        return (body.tree.with_leaves(&values), body.tree.with_leaves(&slopes));
     };
     let tangents: Vec<Tensor> = float_leaves(&tangents);
-    let outputs = inline_at(
-        loc,
-        &func,
-        &chain(&chain(&leaves, &body.captures), &tangents),
-    );
+    let outputs = inline_at(loc, &func, &chain(&chain(&leaves, &body.captures), &tangents));
     let (values, rest) = outputs.split_at(types.len().min(outputs.len()));
     let (log, slopes) = rest.split_at(body.log_types().len().min(rest.len()));
     body.relog(log);
     let slopes = fill(&types, &marks, slopes);
-    (
-        body.tree.with_leaves(values),
-        body.tree.with_leaves(&slopes),
-    )
+    (body.tree.with_leaves(values), body.tree.with_leaves(&slopes))
 }
 
 /// The value of `f` at `primals`, and its derivative there as a function of the direction. The function may be called
@@ -102,10 +92,7 @@ pub fn linearize<P: IntoTree, Y: IntoTree>(
             let mut residuals = values.split_off(types.len().min(values.len()));
             let log: Vec<Tensor> = residuals.drain(..body.log_types().len()).collect();
             body.relog(&log);
-            (
-                values,
-                Some((parts.linear, parts.tangent_results, residuals)),
-            )
+            (values, Some((parts.linear, parts.tangent_results, residuals)))
         }
         None => (body.poisoned(types.clone()), None),
     };
@@ -119,10 +106,7 @@ pub fn linearize<P: IntoTree, Y: IntoTree>(
                 marks,
                 &inline_at(loc, func, &chain(residuals, &float_leaves(&tangents))),
             ),
-            _ => types
-                .iter()
-                .map(|ty| crate::tensor::poison(ty.clone()))
-                .collect(),
+            _ => types.iter().map(|ty| crate::tensor::poison(ty.clone())).collect(),
         };
         structure.with_leaves(&slopes)
     };
@@ -130,10 +114,7 @@ pub fn linearize<P: IntoTree, Y: IntoTree>(
 }
 
 fn float_leaves<T: Tree>(tree: &T) -> Vec<Tensor> {
-    tree.leaves()
-        .into_iter()
-        .filter(|leaf| leaf.dtype().is_float())
-        .collect()
+    tree.leaves().into_iter().filter(|leaf| leaf.dtype().is_float()).collect()
 }
 
 fn floats<Y: Tree>(body: &Body<Y>) -> Vec<bool> {
@@ -148,11 +129,7 @@ fn floats<Y: Tree>(body: &Body<Y>) -> Vec<bool> {
 fn fill(types: &[TensorType], marks: &[bool], computed: &[Tensor]) -> Vec<Tensor> {
     let mut computed = computed.iter();
     let mut next = |is: bool| if is { computed.next().copied() } else { None };
-    types
-        .iter()
-        .zip(marks)
-        .map(|(ty, &is)| next(is).unwrap_or_else(|| zeros_of(ty)))
-        .collect()
+    types.iter().zip(marks).map(|(ty, &is)| next(is).unwrap_or_else(|| zeros_of(ty))).collect()
 }
 
 fn check_tangents<P: Tree>(op: &str, primals: &P, tangents: &P, loc: Loc) -> bool {

@@ -122,9 +122,7 @@ fn forward<X: Tree, Y: IntoTree, A: IntoTree>(
     let columns = vmap(basis(&x), derivative).leaves();
     let mut columns = columns.into_iter();
     let jacobian = y.to_kind::<By<X>>(&mut |y| {
-        let columns = columns
-            .next()
-            .expect("a value has as many leaves as its derivative");
+        let columns = columns.next().expect("a value has as many leaves as its derivative");
         let columns = columns.move_axis(0, -1);
         let mut offset = 0;
         x.map(&mut |x| {

@@ -31,10 +31,7 @@ fn wrt<Y: Tree>(body: &Body<Y>, explicit: usize) -> Vec<bool> {
 
 /// Reports an op without the rule that was asked for: at the user's call, naming the op's line.
 fn refuse(op: &str, error: &TransformError, loc: Loc) {
-    let message = format!(
-        "`{}` cannot be differentiated so: {}",
-        error.op, error.reason
-    );
+    let message = format!("`{}` cannot be differentiated so: {}", error.op, error.reason);
     state::with(|trace| {
         trace.error(TraceError::new(op, message, loc).note(format!("`{}` at", error.op), error.loc))
     });

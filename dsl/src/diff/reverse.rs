@@ -96,10 +96,8 @@ pub(super) fn differentiate<P: Tree, V: Loss>(
     let loss = &body.results[0];
     let is_loss = loss.ty.rank() == 0 && loss.ty.dtype.is_float();
     if !is_loss && !loss.poison {
-        let message = format!(
-            "the loss must be a float scalar, got {}: take its mean or sum",
-            loss.ty
-        );
+        let message =
+            format!("the loss must be a float scalar, got {}: take its mean or sum", loss.ty);
         state::with(|trace| {
             trace.error(TraceError::new(op, message, loss.made).note(format!("`{op}` at"), loc))
         });
@@ -128,13 +126,8 @@ pub(super) fn differentiate<P: Tree, V: Loss>(
     let (log, residuals) = rest.split_at(log_types.len().min(rest.len()));
     body.relog(log);
     let mut cotangents = vec![create::ones(types[0].dtype, [])];
-    cotangents.extend(
-        types[1..]
-            .iter()
-            .chain(&log_types)
-            .filter(|ty| ty.dtype.is_float())
-            .map(zeros_of),
-    );
+    cotangents
+        .extend(types[1..].iter().chain(&log_types).filter(|ty| ty.dtype.is_float()).map(zeros_of));
     let grads = inline_at(loc, &parts.pullback, &chain(residuals, &cotangents));
     (body.tree.with_leaves(values), params.with_leaves(&grads))
 }
@@ -235,11 +228,7 @@ pub fn vjp<P: IntoTree, Y: IntoTree>(
 pub fn stop_gradient<T: Tree>(tree: T) -> T {
     let loc = Loc::caller();
     tree.map(&mut |leaf| {
-        if leaf.dtype().is_float() {
-            stop_one(leaf, loc)
-        } else {
-            leaf
-        }
+        if leaf.dtype().is_float() { stop_one(leaf, loc) } else { leaf }
     })
 }
 

@@ -54,12 +54,7 @@ impl Key {
         let shape = shape.into_shape();
         match ty.shape.first() {
             Some(&count) if count > 0 => items.take(self.randint(shape, 0..count), 0),
-            _ => fail(
-                "choice",
-                format!("expected at least one item, got {ty}"),
-                &[items],
-                ty,
-            ),
+            _ => fail("choice", format!("expected at least one item, got {ty}"), &[items], ty),
         }
     }
 

@@ -93,10 +93,7 @@ impl Key {
             |x: f64| number(DType::F32, f64::from(x as f32 / std::f32::consts::SQRT_2)).erf();
         let uniform = self.uniform_range(&shape, bound(low), bound(high));
         let normal = uniform.erf_inv() * std::f64::consts::SQRT_2;
-        normal.clamp(
-            f64::from((low as f32).next_up()),
-            f64::from((high as f32).next_down()),
-        )
+        normal.clamp(f64::from((low as f32).next_up()), f64::from((high as f32).next_down()))
     }
 
     /// The Gumbel distribution with location 0 and scale 1, in f32: the arg max of logits with such noise is distributed
@@ -152,11 +149,7 @@ fn unit(a: Tensor, b: Tensor, dtype: DType, shape: &[usize]) -> Tensor {
         );
     };
     // jax draws only as many bits as bf16 has use for.
-    let drawn = if format.fraction < 8 {
-        DType::U8
-    } else {
-        format.word
-    };
+    let drawn = if format.fraction < 8 { DType::U8 } else { format.word };
     let bits = bits_of((a, b), drawn, shape).astype(format.word);
     let one = create::constant_of(&Array::scalar(format.word, Scalar::Int(format.one)));
     let shift = drawn.bits() - format.fraction;

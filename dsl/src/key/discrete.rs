@@ -14,16 +14,10 @@ pub(super) fn counters(shape: &[usize]) -> (Option<Tensor>, Option<Tensor>) {
         return (None, None);
     }
     if elements as u64 <= 1 << 32 {
-        return (
-            None,
-            Some(create::iota(DType::U32, [elements], 0).reshape(shape)),
-        );
+        return (None, Some(create::iota(DType::U32, [elements], 0).reshape(shape)));
     }
     let flat = create::iota(DType::U64, [elements], 0).reshape(shape);
-    (
-        Some((flat >> 32).astype(DType::U32)),
-        Some(flat.astype(DType::U32)),
-    )
+    (Some((flat >> 32).astype(DType::U32)), Some(flat.astype(DType::U32)))
 }
 
 /// Bits from a key that is consumed already or used for several draws that belong together.
@@ -88,11 +82,7 @@ impl Key {
         let bits = dtype.bits().max(32);
         let modulus = 1i128 << bits;
         // The extent, modulo 2^bits: 0 is all values there are.
-        let span = if high <= low {
-            1
-        } else {
-            (high - low + i128::from(past)) % modulus
-        };
+        let span = if high <= low { 1 } else { (high - low + i128::from(past)) % modulus };
         let unsigned = unsigned_of(dtype);
         let [first, second] = halves_split(halves);
         let lower = bits_of(second, unsigned, &shape);
@@ -135,15 +125,8 @@ impl Key {
         let (low, high) = (low.broadcast_to(&shape), high.broadcast_to(&shape));
         let unsigned = unsigned_of(ty.dtype);
         let [first, second] = halves_split(halves);
-        let (higher, lower) = (
-            bits_of(first, unsigned, &shape),
-            bits_of(second, unsigned, &shape),
-        );
-        let wide = if ty.dtype.size() < 4 {
-            DType::I32
-        } else {
-            ty.dtype
-        };
+        let (higher, lower) = (bits_of(first, unsigned, &shape), bits_of(second, unsigned, &shape));
+        let wide = if ty.dtype.size() < 4 { DType::I32 } else { ty.dtype };
         let (low, high) = (low.astype(wide), high.astype(wide));
         let span = select(high.le(low), 1, (high - low).astype(unsigned));
         let half = literal(unsigned, 1i128 << (wide.bits() / 2)) % span;
@@ -158,11 +141,7 @@ impl Key {
         let shape = shape.into_shape();
         let p = p.into_tensor();
         if !p.dtype().is_float() {
-            report(
-                "bernoulli",
-                format!("expected a float probability, got {}", p.ty()),
-                &[p],
-            );
+            report("bernoulli", format!("expected a float probability, got {}", p.ty()), &[p]);
             return crate::tensor::poison(TensorType::new(DType::Bool, shape));
         }
         self.uniform_of(p.dtype(), shape).lt(p)
@@ -184,11 +163,7 @@ fn literal(dtype: DType, value: i128) -> Tensor {
 
 /// The words that integers of a type are drawn from.
 fn unsigned_of(dtype: DType) -> DType {
-    if dtype.size() == 8 {
-        DType::U64
-    } else {
-        DType::U32
-    }
+    if dtype.size() == 8 { DType::U64 } else { DType::U32 }
 }
 
 /// A bound of a range of integers that is known while tracing.

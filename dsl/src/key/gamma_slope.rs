@@ -50,12 +50,7 @@ fn of_fraction(a: Tensor, x: Tensor) -> Tensor {
     // Numerator and denominator, this one and the one before, each with its derivative by `a`.
     let begin = Fraction {
         n: a.zeros_like(),
-        last: [
-            a.zeros_like(),
-            a.zeros_like(),
-            a.ones_like(),
-            a.zeros_like(),
-        ],
+        last: [a.zeros_like(), a.zeros_like(), a.ones_like(), a.zeros_like()],
         this: [a.ones_like(), a.zeros_like(), x + 1.0 - a, -a.ones_like()],
         going: x.eq(x),
     };

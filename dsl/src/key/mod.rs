@@ -93,26 +93,17 @@ impl Key {
     #[track_caller]
     pub fn new(seed: impl Seed) -> Key {
         let (high, low) = seed.words();
-        Key::of_halves(
-            crate::tensor::materialize(high),
-            crate::tensor::materialize(low),
-        )
+        Key::of_halves(crate::tensor::materialize(high), crate::tensor::materialize(low))
     }
 
     #[track_caller]
     fn of_halves(high: Tensor, low: Tensor) -> Key {
-        Key {
-            words: stack(&[high, low], 0),
-            halves: Some((high, low)),
-        }
+        Key { words: stack(&[high, low], 0), halves: Some((high, low)) }
     }
 
     /// A key of words that are one tensor already.
     fn of_words(words: Tensor) -> Key {
-        Key {
-            words,
-            halves: None,
-        }
+        Key { words, halves: None }
     }
 
     /// A key from its raw words, a `u32[2]`.
@@ -120,11 +111,7 @@ impl Key {
     pub fn from_words(words: Tensor) -> Key {
         let ty = words.ty();
         if ty.dtype != DType::U32 || ty.shape[..] != [2] {
-            report(
-                "Key::from_words",
-                format!("expected u32[2], got {ty}"),
-                &[words],
-            );
+            report("Key::from_words", format!("expected u32[2], got {ty}"), &[words]);
             return Key::of_words(crate::tensor::poison(TensorType::new(DType::U32, [2])));
         }
         Key::of_words(words)
@@ -154,8 +141,7 @@ impl Key {
             let half = crate::tensor::poison(TensorType::scalar(DType::U32));
             return (half, half);
         }
-        self.halves
-            .unwrap_or_else(|| (self.words.index(0), self.words.index(1)))
+        self.halves.unwrap_or_else(|| (self.words.index(0), self.words.index(1)))
     }
 
     /// The same key for another use of the same numbers, on purpose: antithetic draws, common random numbers over a
@@ -168,10 +154,7 @@ impl Key {
             let (var, poison) = trace.read(words);
             trace.handle(var, poison, loc)
         });
-        Key {
-            words: copy.unwrap_or(words),
-            halves: self.halves,
-        }
+        Key { words: copy.unwrap_or(words), halves: self.halves }
     }
 
     /// Two independent keys.
@@ -196,9 +179,7 @@ impl Key {
     pub fn split_n(self, n: usize) -> Keys {
         let (a, b) = self.consume();
         let (high, low) = threefry2x32(a, b, None, Some(create::iota(DType::U32, [n], 0)));
-        Keys {
-            words: stack(&[high, low], 1),
-        }
+        Keys { words: stack(&[high, low], 1) }
     }
 
     /// The key for an index (an environment's number, a step): other data, other key. Keeps `self`, which should then
@@ -208,11 +189,7 @@ impl Key {
         let data = data.into_tensor();
         let ty = data.ty();
         if ty.rank() > 0 || !ty.dtype.is_integer() {
-            report(
-                "fold_in",
-                format!("expected an integer scalar, got {ty}"),
-                &[data],
-            );
+            report("fold_in", format!("expected an integer scalar, got {ty}"), &[data]);
         }
         let (a, b) = self.halves();
         let (high, low) = threefry2x32(a, b, None, Some(data.astype(DType::U32)));
@@ -226,11 +203,7 @@ impl Keys {
     pub fn from_words(words: Tensor) -> Keys {
         let ty = words.ty();
         if ty.dtype != DType::U32 || ty.rank() != 2 || ty.shape.last() != Some(&2) {
-            report(
-                "Keys::from_words",
-                format!("expected u32[n,2], got {ty}"),
-                &[words],
-            );
+            report("Keys::from_words", format!("expected u32[n,2], got {ty}"), &[words]);
         }
         Keys { words }
     }
@@ -241,10 +214,7 @@ impl Keys {
     }
 
     /// How many there are.
-    #[allow(
-        clippy::len_without_is_empty,
-        reason = "the count is part of the program's types"
-    )]
+    #[allow(clippy::len_without_is_empty, reason = "the count is part of the program's types")]
     #[track_caller]
     pub fn len(&self) -> usize {
         self.words.len()

@@ -39,10 +39,9 @@ impl Key {
         let halves = self.consume();
         match resolve_axis("shuffle", axis, ty.rank()) {
             Some(0) if ty.rank() == 1 => sort_by_words(halves, x, 0),
-            Some(resolved) => x.take(
-                sort_by_words(halves, create::arange(ty.shape[resolved]), 0),
-                axis,
-            ),
+            Some(resolved) => {
+                x.take(sort_by_words(halves, create::arange(ty.shape[resolved]), 0), axis)
+            }
             None => crate::tensor::poison(ty),
         }
     }
@@ -75,11 +74,8 @@ impl Key {
                 guess,
             );
         }
-        let a = (1..)
-            .take_while(|a| a * a <= n)
-            .filter(|a| n.is_multiple_of(*a))
-            .last()
-            .unwrap_or(1);
+        let a =
+            (1..).take_while(|a| a * a <= n).filter(|a| n.is_multiple_of(*a)).last().unwrap_or(1);
         let b = n.checked_div(a).unwrap_or(1);
         if n < 64 || a * 64 < b {
             return sort_by_words(halves, create::arange(n), 0);

@@ -156,11 +156,7 @@ impl Key {
         let a = -0.059 + 0.02483 * b;
         let inverse_alpha = 1.1239 + 1.1328 / (b - 3.4);
         let bound = 0.9277 - 3.6224 / (b - 2.0);
-        let begin = (
-            rate.full_like(-1.0),
-            create::zeros(DType::Bool, &shape),
-            self,
-        );
+        let begin = (rate.full_like(-1.0), create::zeros(DType::Bool, &shape), self);
         let (count, _, _) = while_loop(
             begin,
             |(_, accepted, _)| (!accepted).any(),
@@ -189,9 +185,7 @@ impl Key {
             return parameters;
         }
         let keys = self.split_n(ty.elements());
-        let drawn = vmap((keys, parameters.flatten()), |(key, parameter)| {
-            draw(key, parameter)
-        });
+        let drawn = vmap((keys, parameters.flatten()), |(key, parameter)| draw(key, parameter));
         drawn.reshape(ty.shape)
     }
 }

@@ -34,11 +34,7 @@ pub(super) fn threefry2x32(
 pub(super) fn halves_split<const N: usize>((a, b): (Tensor, Tensor)) -> [(Tensor, Tensor); N] {
     let mut keys = Vec::with_capacity(N);
     for i in 0..N as u32 {
-        let counter = if i == 0 {
-            None
-        } else {
-            Some(create::scalar(i))
-        };
+        let counter = if i == 0 { None } else { Some(create::scalar(i)) };
         keys.push(threefry2x32(a, b, None, counter));
     }
     std::array::from_fn(|i| keys[i])

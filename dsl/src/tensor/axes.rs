@@ -111,11 +111,7 @@ pub(crate) struct Clash {
 
 impl fmt::Display for Clash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "axis {}: {} against {}",
-            self.axis, self.left, self.right
-        )
+        write!(f, "axis {}: {} against {}", self.axis, self.left, self.right)
     }
 }
 
@@ -145,9 +141,8 @@ pub(crate) fn broadcast_to(x: Tensor, shape: &[usize]) -> Tensor {
     }
     let offset = shape.len() - ty.rank();
     // Axes of extent 1 are dropped first: fewer ops read better and transpose to plain sums.
-    let kept: Vec<usize> = (0..ty.rank())
-        .filter(|&axis| ty.shape[axis] == shape[axis + offset])
-        .collect();
+    let kept: Vec<usize> =
+        (0..ty.rank()).filter(|&axis| ty.shape[axis] == shape[axis + offset]).collect();
     let x = if kept.len() == ty.rank() {
         x
     } else {

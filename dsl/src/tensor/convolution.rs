@@ -99,14 +99,7 @@ pub fn conv2d(x: Tensor, kernel: Tensor, strides: [usize; 2], padding: Padding) 
 /// Where the window has not as many axes as the image, or more padding than extent.
 #[track_caller]
 pub fn max_pool(x: Tensor, window: impl Shape, strides: impl Shape, padding: Padding) -> Tensor {
-    pool(
-        "max_pool",
-        x,
-        &window.into_shape(),
-        &strides.into_shape(),
-        &padding,
-        ReduceWindowMax::new,
-    )
+    pool("max_pool", x, &window.into_shape(), &strides.into_shape(), &padding, ReduceWindowMax::new)
 }
 
 /// The mean under a window that moves over images `[.., spatial axes.., feature]`. Padding counts as zeros if
@@ -123,16 +116,7 @@ pub fn avg_pool(
     count_include_pad: bool,
 ) -> Tensor {
     let (window, strides) = (window.into_shape(), strides.into_shape());
-    let sum = |x| {
-        pool(
-            "avg_pool",
-            x,
-            &window,
-            &strides,
-            &padding,
-            ReduceWindowSum::new,
-        )
-    };
+    let sum = |x| pool("avg_pool", x, &window, &strides, &padding, ReduceWindowSum::new);
     if count_include_pad {
         sum(x) / window.iter().product::<usize>() as f64
     } else {

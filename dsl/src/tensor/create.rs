@@ -45,9 +45,7 @@ pub fn full(shape: impl Shape, value: impl IntoTensor) -> Tensor {
 #[track_caller]
 fn filled(dtype: DType, shape: Vec<usize>, value: Scalar) -> Tensor {
     let scalar = emit1(
-        Constant {
-            value: Arc::new(Array::scalar(dtype, value)),
-        },
+        Constant { value: Arc::new(Array::scalar(dtype, value)) },
         &[],
         TensorType::scalar(dtype),
     );
@@ -63,15 +61,7 @@ pub fn iota(dtype: DType, shape: impl Shape, axis: isize) -> Tensor {
     let shape = shape.into_shape();
     let ty = TensorType::new(dtype, &shape);
     match super::resolve_axis("iota", axis, shape.len()) {
-        Some(dimension) => emit1(
-            ops::Iota {
-                dtype,
-                shape,
-                dimension,
-            },
-            &[],
-            ty,
-        ),
+        Some(dimension) => emit1(ops::Iota { dtype, shape, dimension }, &[], ty),
         None => super::poison(ty),
     }
 }
@@ -86,18 +76,14 @@ pub fn arange(n: usize) -> Tensor {
 #[track_caller]
 pub fn linspace(start: f64, stop: f64, count: usize) -> Tensor {
     let last = count.saturating_sub(1).max(1) as f64;
-    let values: Vec<f64> = (0..count)
-        .map(|i| start + (stop - start) * (i as f64 / last))
-        .collect();
+    let values: Vec<f64> = (0..count).map(|i| start + (stop - start) * (i as f64 / last)).collect();
     constant_array(Array::floats(DType::F32, [count], &values))
 }
 
 /// Ones on the diagonal of an n by n matrix.
 #[track_caller]
 pub fn eye(dtype: DType, n: usize) -> Tensor {
-    iota(DType::I32, [n, n], 0)
-        .eq(iota(DType::I32, [n, n], 1))
-        .astype(dtype)
+    iota(DType::I32, [n, n], 0).eq(iota(DType::I32, [n, n], 1)).astype(dtype)
 }
 
 /// 1.0 at the index and 0.0 elsewhere, along a new last axis of extent `classes`, in f32. An index out of range gives
@@ -117,9 +103,7 @@ pub fn one_hot(index: Tensor, classes: usize) -> Tensor {
         );
     }
     let positions = iota(ty.dtype, shape.clone(), -1);
-    positions
-        .eq(broadcast_to(index.expand_dims(-1), &shape))
-        .astype(DType::F32)
+    positions.eq(broadcast_to(index.expand_dims(-1), &shape)).astype(DType::F32)
 }
 
 /// Patterns like another tensor.
@@ -171,17 +155,9 @@ impl Tensor {
     fn triangle(self, op: &str, keep: impl FnOnce(Tensor, Tensor) -> Tensor) -> Tensor {
         let ty = self.ty();
         let &[.., rows, columns] = &ty.shape[..] else {
-            return super::fail(
-                op,
-                format!("expected at least 2 axes, got {ty}"),
-                &[self],
-                ty,
-            );
+            return super::fail(op, format!("expected at least 2 axes, got {ty}"), &[self], ty);
         };
-        let mask = keep(
-            iota(DType::I32, [rows, columns], 0),
-            iota(DType::I32, [rows, columns], 1),
-        );
+        let mask = keep(iota(DType::I32, [rows, columns], 0), iota(DType::I32, [rows, columns], 1));
         super::select(mask, self, self.zeros_like())
     }
 }

@@ -52,32 +52,23 @@ fn parse(subscripts: &str, operands: &[Tensor]) -> Result<(Vec<Vec<char>>, Vec<c
         Some((left, right)) => (left, Some(right)),
         None => (&text[..], None),
     };
-    if let Some(other) = [left, right.unwrap_or("")]
-        .concat()
-        .chars()
-        .find(|c| !c.is_ascii_alphabetic() && *c != ',')
+    if let Some(other) =
+        [left, right.unwrap_or("")].concat().chars().find(|c| !c.is_ascii_alphabetic() && *c != ',')
     {
         return Err(format!(
             "`{other}` in `{subscripts}`: expected a letter for each axis, `,` between operands and one `->`"
         ));
     }
-    let letters: Vec<Vec<char>> = left
-        .split(',')
-        .map(|names| names.chars().collect())
-        .collect();
+    let letters: Vec<Vec<char>> = left.split(',').map(|names| names.chars().collect()).collect();
     if letters.len() != operands.len() {
         let (named, given) = (letters.len(), operands.len());
-        return Err(format!(
-            "`{subscripts}` names {named} operands, and {given} are given"
-        ));
+        return Err(format!("`{subscripts}` names {named} operands, and {given} are given"));
     }
     if let [first, rest @ ..] = operands
         && let Some(other) = rest.iter().find(|x| x.dtype() != first.dtype())
     {
         let (first, other) = (first.ty(), other.ty());
-        return Err(format!(
-            "{first} and {other} must have one dtype: cast one of them"
-        ));
+        return Err(format!("{first} and {other} must have one dtype: cast one of them"));
     }
     let mut extents: Vec<(char, usize)> = Vec::new();
     for (position, (names, x)) in letters.iter().zip(operands).enumerate() {
@@ -116,9 +107,7 @@ fn parse(subscripts: &str, operands: &[Tensor]) -> Result<(Vec<Vec<char>>, Vec<c
             return Err(format!("the result of `{subscripts}` has `{name}` twice"));
         }
         if !extents.iter().any(|(other, _)| other == name) {
-            return Err(format!(
-                "the result of `{subscripts}` has `{name}`, which no operand has"
-            ));
+            return Err(format!("the result of `{subscripts}` has `{name}`, which no operand has"));
         }
     }
     Ok((letters, result))
@@ -169,22 +158,14 @@ fn multiply(left: Term, right: Term, wanted: impl Fn(&char) -> bool) -> Term {
     let mut contract = (Vec::new(), Vec::new());
     for (axis, name) in l_names.iter().enumerate() {
         if let Some(other) = r_names.iter().position(|other| other == name) {
-            let axes = if wanted(name) {
-                &mut batch
-            } else {
-                &mut contract
-            };
+            let axes = if wanted(name) { &mut batch } else { &mut contract };
             axes.0.push(axis);
             axes.1.push(other);
         }
     }
     let product = dot_general(l, r, (&contract.0, &contract.1), (&batch.0, &batch.1));
     let free = |names: &[char], others: &[char]| -> Vec<char> {
-        names
-            .iter()
-            .copied()
-            .filter(|name| !others.contains(name))
-            .collect()
+        names.iter().copied().filter(|name| !others.contains(name)).collect()
     };
     let shared: Vec<char> = batch.0.iter().map(|&axis| l_names[axis]).collect();
     let names = [shared, free(&l_names, &r_names), free(&r_names, &l_names)].concat();

@@ -28,29 +28,19 @@ pub fn select(p: impl IntoTensor, a: impl IntoTensor, b: impl IntoTensor) -> Ten
     if p.dtype() != DType::Bool {
         report(
             "select",
-            format!(
-                "expected a bool predicate, got {}: compare it with something",
-                p.ty()
-            ),
+            format!("expected a bool predicate, got {}: compare it with something", p.ty()),
             &[p],
         );
         return super::poison(sides[0].ty());
     }
     let (p_shape, shape) = (p.shape(), sides[0].shape());
     let Ok(shape) = super::broadcast_pair(&p_shape, &shape) else {
-        let message = format!(
-            "the predicate {} and {} do not broadcast",
-            p.ty(),
-            sides[0].ty()
-        );
+        let message = format!("the predicate {} and {} do not broadcast", p.ty(), sides[0].ty());
         report("select", message, &[p, sides[0]]);
         return super::poison(sides[0].ty());
     };
     let p = super::broadcast_to(p, &shape);
-    let (a, b) = (
-        super::broadcast_to(sides[0], &shape),
-        super::broadcast_to(sides[1], &shape),
-    );
+    let (a, b) = (super::broadcast_to(sides[0], &shape), super::broadcast_to(sides[1], &shape));
     let ty = a.ty();
     emit1(ops::Select {}, &[p, a, b], ty)
 }
@@ -195,10 +185,7 @@ comparisons! {
 }
 
 /// Functions built of the ones above.
-#[allow(
-    clippy::should_implement_trait,
-    reason = "`rem` takes what every method takes"
-)]
+#[allow(clippy::should_implement_trait, reason = "`rem` takes what every method takes")]
 impl Tensor {
     /// x * x.
     #[track_caller]
@@ -271,11 +258,7 @@ impl Tensor {
         let [x, y] = align("modulo", vec![Operand::Tensor(self), other.operand()])[..] else {
             return self;
         };
-        let y = if y.dtype().is_integer() {
-            select(y.eq(0), 1, y)
-        } else {
-            y
-        };
+        let y = if y.dtype().is_integer() { select(y.eq(0), 1, y) } else { y };
         let remainder = binary(ops::Remainder {}, x, y);
         if remainder.dtype().is_unsigned_integer() {
             return remainder;

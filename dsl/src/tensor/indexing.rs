@@ -131,10 +131,8 @@ impl Tensor {
         let Some(axis) = resolve_axis("slice", axis, ty.rank()) else {
             return poison(ty);
         };
-        let mut bounds: Vec<(isize, isize)> = ty.shape[..axis]
-            .iter()
-            .map(|&extent| (0, extent as isize))
-            .collect();
+        let mut bounds: Vec<(isize, isize)> =
+            ty.shape[..axis].iter().map(|&extent| (0, extent as isize)).collect();
         bounds.push(range.bounds(ty.shape[axis]));
         self.slice_strided(&bounds, &vec![1; axis + 1])
     }
@@ -161,15 +159,7 @@ impl Tensor {
         if shape == ty.shape {
             return self;
         }
-        emit1(
-            ops::Slice {
-                start,
-                limit,
-                strides,
-            },
-            &[self],
-            ty.with_shape(shape),
-        )
+        emit1(ops::Slice { start, limit, strides }, &[self], ty.with_shape(shape))
     }
 
     /// The slice at a known position of the leading axis, which disappears; negative ones count from the back.
@@ -189,11 +179,7 @@ impl Tensor {
         let extent = ty.shape[resolved] as isize;
         let mut shape = ty.shape.clone();
         shape.remove(resolved);
-        let from_front = if position < 0 {
-            position + extent
-        } else {
-            position
-        };
+        let from_front = if position < 0 { position + extent } else { position };
         if !(0..extent).contains(&from_front) {
             return fail(
                 "index",
@@ -202,8 +188,7 @@ impl Tensor {
                 ty.with_shape(shape),
             );
         }
-        self.slice_axis(axis, from_front..from_front + 1)
-            .reshape(shape)
+        self.slice_axis(axis, from_front..from_front + 1).reshape(shape)
     }
 
     /// The slices along the leading axis.
@@ -322,34 +307,19 @@ impl Tensor {
     /// with axes; where indices repeat, all are added.
     #[track_caller]
     pub fn add_at(self, index: impl AtIndex, value: impl IntoTensor) -> Tensor {
-        self.update_at(
-            "add_at",
-            index.index_tensor(),
-            value.operand(),
-            Combiner::Add,
-        )
+        self.update_at("add_at", index.index_tensor(), value.operand(), Combiner::Add)
     }
 
     /// A copy with the greater of `value` and the slice at a position (or positions) of the leading axis.
     #[track_caller]
     pub fn max_at(self, index: impl AtIndex, value: impl IntoTensor) -> Tensor {
-        self.update_at(
-            "max_at",
-            index.index_tensor(),
-            value.operand(),
-            Combiner::Max,
-        )
+        self.update_at("max_at", index.index_tensor(), value.operand(), Combiner::Max)
     }
 
     /// A copy with the lesser of `value` and the slice at a position (or positions) of the leading axis.
     #[track_caller]
     pub fn min_at(self, index: impl AtIndex, value: impl IntoTensor) -> Tensor {
-        self.update_at(
-            "min_at",
-            index.index_tensor(),
-            value.operand(),
-            Combiner::Min,
-        )
+        self.update_at("min_at", index.index_tensor(), value.operand(), Combiner::Min)
     }
 
     #[track_caller]
@@ -382,11 +352,8 @@ impl Tensor {
             return fail(op, error, &[index], ty);
         }
         // One index is brought into range as by `set`; among many, those out of range are dropped.
-        let index = if index_ty.rank() == 0 {
-            index.clamp(0, extent.max(1) as i32 - 1)
-        } else {
-            index
-        };
+        let index =
+            if index_ty.rank() == 0 { index.clamp(0, extent.max(1) as i32 - 1) } else { index };
         let shape = [&index_ty.shape[..], &ty.shape[1..]].concat();
         let value_ty = value.ty();
         let fits = super::broadcast_pair(&value_ty.shape, &shape).is_ok_and(|both| both == shape);
@@ -418,13 +385,7 @@ impl Tensor {
 pub fn dynamic_slice(x: Tensor, starts: &[Tensor], sizes: &[usize]) -> Tensor {
     let mut inputs = vec![x];
     inputs.extend(starts);
-    emit1(
-        ops::DynamicSlice {
-            sizes: sizes.to_vec(),
-        },
-        &inputs,
-        x.ty().with_shape(sizes),
-    )
+    emit1(ops::DynamicSlice { sizes: sizes.to_vec() }, &inputs, x.ty().with_shape(sizes))
 }
 
 /// A copy of `x` with the box at `starts` replaced by `update`; the box is brought into range.

@@ -51,12 +51,7 @@ impl Tensor {
         let _scope = scope("qr");
         let ty = self.ty();
         let &[m, n] = &ty.shape[..] else {
-            let q = fail(
-                "qr",
-                format!("expected a matrix, got {ty}"),
-                &[self],
-                ty.clone(),
-            );
+            let q = fail("qr", format!("expected a matrix, got {ty}"), &[self], ty.clone());
             return (q, poison(ty));
         };
         let k = m.min(n);

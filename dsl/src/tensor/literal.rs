@@ -135,10 +135,7 @@ fn rows<T: Number>(rows: &[&[T]], shape: Vec<usize>) -> Literal {
     Literal {
         own: T::OWN,
         shape,
-        data: rows
-            .iter()
-            .flat_map(|row| row.iter().map(|value| value.to_scalar()))
-            .collect(),
+        data: rows.iter().flat_map(|row| row.iter().map(|value| value.to_scalar())).collect(),
     }
 }
 
@@ -211,21 +208,12 @@ pub(crate) fn constant_array(array: Array) -> Tensor {
         Some(value) if ty.rank() > 0 => {
             let scalar = constant_array(Array::scalar(ty.dtype, value));
             emit1(
-                BroadcastInDim {
-                    shape: ty.shape.to_vec(),
-                    broadcast_dimensions: Vec::new(),
-                },
+                BroadcastInDim { shape: ty.shape.to_vec(), broadcast_dimensions: Vec::new() },
                 &[scalar],
                 ty,
             )
         }
-        _ => emit1(
-            Constant {
-                value: Arc::new(array),
-            },
-            &[],
-            ty,
-        ),
+        _ => emit1(Constant { value: Arc::new(array) }, &[], ty),
     }
 }
 
@@ -243,8 +231,7 @@ pub(crate) fn same_dtype(op: &str, operands: Vec<Operand>) -> Vec<Tensor> {
             Operand::Literal(literal) => Some(literal.own),
             Operand::Tensor(_) => None,
         });
-        own.reduce(|a, b| if b.is_float() && !a.is_float() { b } else { a })
-            .unwrap_or(DType::F32)
+        own.reduce(|a, b| if b.is_float() && !a.is_float() { b } else { a }).unwrap_or(DType::F32)
     };
     let dtype = of_tensor.unwrap_or_else(of_literals);
     let mut tensors = Vec::with_capacity(operands.len());
@@ -273,10 +260,7 @@ pub(crate) fn align(op: &str, operands: Vec<Operand>) -> Vec<Tensor> {
     }
     let tensors = same_dtype(op, operands);
     let Some((i, clash)) = error else {
-        return tensors
-            .into_iter()
-            .map(|tensor| broadcast_to(tensor, &shape))
-            .collect();
+        return tensors.into_iter().map(|tensor| broadcast_to(tensor, &shape)).collect();
     };
     // Name the pair that clashes: the operand and the first one before it that it does not fit.
     let other = (0..i)
@@ -284,11 +268,7 @@ pub(crate) fn align(op: &str, operands: Vec<Operand>) -> Vec<Tensor> {
         .unwrap_or(0);
     report(
         op,
-        format!(
-            "{} and {} do not broadcast ({clash})",
-            tensors[other].ty(),
-            tensors[i].ty()
-        ),
+        format!("{} and {} do not broadcast ({clash})", tensors[other].ty(), tensors[i].ty()),
         &tensors,
     );
     let guess = tensors
@@ -296,10 +276,7 @@ pub(crate) fn align(op: &str, operands: Vec<Operand>) -> Vec<Tensor> {
         .map(|tensor| tensor.ty())
         .max_by_key(TensorType::elements)
         .unwrap_or(TensorType::scalar(DType::F32));
-    tensors
-        .iter()
-        .map(|tensor| poison(guess.with_dtype(tensor.dtype())))
-        .collect()
+    tensors.iter().map(|tensor| poison(guess.with_dtype(tensor.dtype()))).collect()
 }
 
 /// Two operands of one dtype, each of its own shape.

@@ -20,10 +20,8 @@ pub fn dot_general(
             .map(|axis| ty.shape[axis])
             .collect::<Vec<_>>()
     };
-    let mut shape: Vec<usize> = lhs_batch
-        .iter()
-        .filter_map(|&axis| l.shape.get(axis).copied())
-        .collect();
+    let mut shape: Vec<usize> =
+        lhs_batch.iter().filter_map(|&axis| l.shape.get(axis).copied()).collect();
     shape.extend(rest(&l, lhs_batch, lhs_contract));
     shape.extend(rest(&r, rhs_batch, rhs_contract));
     let op = DotGeneral {
@@ -107,11 +105,7 @@ pub fn dot(left: Tensor, right: Tensor) -> Tensor {
         );
         return fail(
             "dot",
-            if l.dtype == r.dtype {
-                of_shapes
-            } else {
-                of_dtypes
-            },
+            if l.dtype == r.dtype { of_shapes } else { of_dtypes },
             &[left, right],
             l.with_shape(&l.shape[..inner]),
         );

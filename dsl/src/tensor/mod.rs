@@ -62,11 +62,7 @@ impl Tensor {
 
     /// A handle made outside of any trace: using it in one is an error that names this place.
     pub(crate) fn dead(made: Loc) -> Tensor {
-        Tensor {
-            trace: 0,
-            slot: 0,
-            made,
-        }
+        Tensor { trace: 0, slot: 0, made }
     }
 
     pub(crate) fn trace(self) -> u32 {
@@ -119,10 +115,7 @@ impl Tensor {
 
     /// The extent of the leading axis. 1, with an error, for a scalar.
     #[track_caller]
-    #[allow(
-        clippy::len_without_is_empty,
-        reason = "the extent of an axis is not a collection's"
-    )]
+    #[allow(clippy::len_without_is_empty, reason = "the extent of an axis is not a collection's")]
     pub fn len(self) -> usize {
         self.dim(0)
     }
@@ -138,9 +131,7 @@ impl fmt::Debug for Tensor {
 /// as many as `results` says.
 #[track_caller]
 pub fn emit(op: impl Op, inputs: &[Tensor], results: usize) -> Vec<Tensor> {
-    let guess = inputs
-        .first()
-        .map_or(TensorType::scalar(DType::F32), |input| input.ty());
+    let guess = inputs.first().map_or(TensorType::scalar(DType::F32), |input| input.ty());
     emit_as(op, inputs, &vec![guess; results])
 }
 
@@ -157,10 +148,7 @@ pub(crate) fn emit_as(op: impl Op, inputs: &[Tensor], guess: &[TensorType]) -> V
 #[track_caller]
 pub(crate) fn emit1(op: impl Op, inputs: &[Tensor], guess: TensorType) -> Tensor {
     let results = emit_as(op, inputs, &[guess]);
-    results
-        .first()
-        .copied()
-        .unwrap_or(Tensor::dead(Loc::caller()))
+    results.first().copied().unwrap_or(Tensor::dead(Loc::caller()))
 }
 
 /// Records an error at the caller's line, unless one of the tensors it is about is poisoned already.

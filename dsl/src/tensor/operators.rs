@@ -133,8 +133,6 @@ assign_operators! {
 impl std::iter::Sum for Tensor {
     #[track_caller]
     fn sum<I: Iterator<Item = Tensor>>(tensors: I) -> Tensor {
-        tensors
-            .reduce(|a, b| a + b)
-            .unwrap_or_else(|| super::create::scalar(0.0))
+        tensors.reduce(|a, b| a + b).unwrap_or_else(|| super::create::scalar(0.0))
     }
 }

@@ -153,10 +153,7 @@ impl Tensor {
         let ty = self.ty();
         match resolve_axis("argmax", axis, ty.rank()) {
             Some(axis) => emit1(
-                ops::ArgMax {
-                    axis,
-                    dtype: DType::I32,
-                },
+                ops::ArgMax { axis, dtype: DType::I32 },
                 &[self],
                 reduced(&ty, &[axis]).with_dtype(DType::I32),
             ),
@@ -170,10 +167,7 @@ impl Tensor {
         let ty = self.ty();
         match resolve_axis("argmin", axis, ty.rank()) {
             Some(axis) => emit1(
-                ops::ArgMin {
-                    axis,
-                    dtype: DType::I32,
-                },
+                ops::ArgMin { axis, dtype: DType::I32 },
                 &[self],
                 reduced(&ty, &[axis]).with_dtype(DType::I32),
             ),
@@ -229,10 +223,7 @@ fn keep_axes(reduced: Tensor, x: Tensor, axes: &[isize]) -> Tensor {
     for &axis in axes {
         let axis = if axis < 0 { axis + rank } else { axis };
         // Out of range was reported by the reduction, whose result is then a poisoned scalar.
-        match usize::try_from(axis)
-            .ok()
-            .and_then(|axis| shape.get_mut(axis))
-        {
+        match usize::try_from(axis).ok().and_then(|axis| shape.get_mut(axis)) {
             Some(extent) => *extent = 1,
             None => return reduced,
         }

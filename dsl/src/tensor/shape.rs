@@ -18,11 +18,8 @@ impl Tensor {
         }
         let guess = ty.with_shape(&shape);
         if guess.elements() != ty.elements() {
-            let message = format!(
-                "{ty} has {} elements, {guess} has {}",
-                ty.elements(),
-                guess.elements()
-            );
+            let message =
+                format!("{ty} has {} elements, {guess} has {}", ty.elements(), guess.elements());
             return fail("reshape", message, &[self], guess);
         }
         emit1(ops::Reshape { shape }, &[self], guess)
@@ -52,12 +49,7 @@ impl Tensor {
             Ok(both) if both == shape => broadcast_to(self, &shape),
             _ => {
                 let guess = ty.with_shape(shape);
-                fail(
-                    "broadcast_to",
-                    format!("{ty} does not broadcast to {guess}"),
-                    &[self],
-                    guess,
-                )
+                fail("broadcast_to", format!("{ty} does not broadcast to {guess}"), &[self], guess)
             }
         }
     }
@@ -86,12 +78,8 @@ impl Tensor {
         if sorted == permutation {
             return self;
         }
-        let guess = ty.with_shape(
-            permutation
-                .iter()
-                .map(|&axis| ty.shape[axis])
-                .collect::<Vec<_>>(),
-        );
+        let guess =
+            ty.with_shape(permutation.iter().map(|&axis| ty.shape[axis]).collect::<Vec<_>>());
         emit1(ops::Transpose { permutation }, &[self], guess)
     }
 
@@ -105,10 +93,9 @@ impl Tensor {
     #[track_caller]
     pub fn swap_axes(self, a: isize, b: isize) -> Tensor {
         let rank = self.rank();
-        let (Some(a), Some(b)) = (
-            resolve_axis("swap_axes", a, rank),
-            resolve_axis("swap_axes", b, rank),
-        ) else {
+        let (Some(a), Some(b)) =
+            (resolve_axis("swap_axes", a, rank), resolve_axis("swap_axes", b, rank))
+        else {
             return super::poison(self.ty());
         };
         let mut order: Vec<usize> = (0..rank).collect();
@@ -120,10 +107,9 @@ impl Tensor {
     #[track_caller]
     pub fn move_axis(self, from: isize, to: isize) -> Tensor {
         let rank = self.rank();
-        let (Some(from), Some(to)) = (
-            resolve_axis("move_axis", from, rank),
-            resolve_axis("move_axis", to, rank),
-        ) else {
+        let (Some(from), Some(to)) =
+            (resolve_axis("move_axis", from, rank), resolve_axis("move_axis", to, rank))
+        else {
             return super::poison(self.ty());
         };
         let mut order: Vec<usize> = (0..rank).filter(|&axis| axis != from).collect();
@@ -151,10 +137,8 @@ impl Tensor {
         let Some(axes) = resolve_axes("squeeze", axes.into_axes(), ty.rank()) else {
             return super::poison(ty);
         };
-        let shape: Vec<usize> = (0..ty.rank())
-            .filter(|axis| !axes.contains(axis))
-            .map(|axis| ty.shape[axis])
-            .collect();
+        let shape: Vec<usize> =
+            (0..ty.rank()).filter(|axis| !axes.contains(axis)).map(|axis| ty.shape[axis]).collect();
         if let Some(&axis) = axes.iter().find(|&&axis| ty.shape[axis] != 1) {
             let message = format!("axis {axis} of {ty} has extent {}, not 1", ty.shape[axis]);
             return fail("squeeze", message, &[self], ty.with_shape(shape));
@@ -188,10 +172,7 @@ impl Tensor {
             return self;
         }
         concatenate(
-            &[
-                self.slice_axis(axis as isize, cut..extent),
-                self.slice_axis(axis as isize, 0..cut),
-            ],
+            &[self.slice_axis(axis as isize, cut..extent), self.slice_axis(axis as isize, 0..cut)],
             axis as isize,
         )
     }
@@ -217,15 +198,7 @@ impl Tensor {
             .map(|(&n, &(low, high))| (n as i64 + low + high).max(0) as usize)
             .collect();
         let (low, high) = padding.iter().copied().unzip();
-        emit1(
-            ops::Pad {
-                low,
-                high,
-                interior: vec![0; ty.rank()],
-            },
-            &tensors,
-            ty.with_shape(shape),
-        )
+        emit1(ops::Pad { low, high, interior: vec![0; ty.rank()] }, &tensors, ty.with_shape(shape))
     }
 
     /// Cuts into `count` equal pieces along an axis.
@@ -283,9 +256,7 @@ impl Tensor {
         wide.insert(axis + 1, count);
         let mut shape = ty.shape.clone();
         shape[axis] *= count;
-        self.expand_dims(axis as isize + 1)
-            .broadcast_to(wide)
-            .reshape(shape)
+        self.expand_dims(axis as isize + 1).broadcast_to(wide).reshape(shape)
     }
 
     /// The whole tensor `count` times in a row along an axis.
@@ -299,9 +270,7 @@ impl Tensor {
         wide.insert(axis, count);
         let mut shape = ty.shape.clone();
         shape[axis] *= count;
-        self.expand_dims(axis as isize)
-            .broadcast_to(wide)
-            .reshape(shape)
+        self.expand_dims(axis as isize).broadcast_to(wide).reshape(shape)
     }
 }
 
@@ -324,15 +293,9 @@ pub fn concatenate(tensors: &[Tensor], axis: isize) -> Tensor {
         return first;
     }
     let mut shape = ty.shape.clone();
-    shape[dimension] = tensors
-        .iter()
-        .map(|tensor| tensor.shape().get(dimension).copied().unwrap_or(0))
-        .sum();
-    emit1(
-        ops::Concatenate { dimension },
-        tensors,
-        ty.with_shape(shape),
-    )
+    shape[dimension] =
+        tensors.iter().map(|tensor| tensor.shape().get(dimension).copied().unwrap_or(0)).sum();
+    emit1(ops::Concatenate { dimension }, tensors, ty.with_shape(shape))
 }
 
 /// Joins tensors of one type along a new axis, which stands at `axis` of the result.
@@ -340,10 +303,7 @@ pub fn concatenate(tensors: &[Tensor], axis: isize) -> Tensor {
 pub fn stack(tensors: &[Tensor], axis: isize) -> Tensor {
     let types: Vec<TensorType> = tensors.iter().map(|tensor| tensor.ty()).collect();
     if let Some(i) = (1..types.len()).find(|&i| types[i] != types[0]) {
-        let message = format!(
-            "expected tensors of one type, got {} and {}",
-            types[0], types[i]
-        );
+        let message = format!("expected tensors of one type, got {} and {}", types[0], types[i]);
         return fail("stack", message, tensors, types[0].stacked(types.len()));
     }
     let mut expanded = Vec::with_capacity(tensors.len());

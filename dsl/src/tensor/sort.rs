@@ -12,15 +12,7 @@ pub fn sort_together(tensors: &[Tensor], num_keys: usize, axis: isize) -> Vec<Te
     let types: Vec<TensorType> = tensors.iter().map(|tensor| tensor.ty()).collect();
     let rank = types.first().map_or(0, TensorType::rank);
     match resolve_axis("sort", axis, rank) {
-        Some(dimension) => emit_as(
-            Sort {
-                dimension,
-                stable: true,
-                num_keys,
-            },
-            tensors,
-            &types,
-        ),
+        Some(dimension) => emit_as(Sort { dimension, stable: true, num_keys }, tensors, &types),
         None => types.into_iter().map(poison).collect(),
     }
 }
@@ -59,19 +51,12 @@ impl Tensor {
         }
         let mut guess = ty.clone();
         guess.shape[ty.rank() - 1] = k;
-        let results = emit_as(
-            TopK { k },
-            &[self],
-            &[guess.clone(), guess.with_dtype(DType::I32)],
-        );
+        let results = emit_as(TopK { k }, &[self], &[guess.clone(), guess.with_dtype(DType::I32)]);
         (results[0], results[1])
     }
 }
 
 #[track_caller]
 fn first(tensors: &[Tensor]) -> Tensor {
-    tensors
-        .first()
-        .copied()
-        .unwrap_or(Tensor::dead(Loc::caller()))
+    tensors.first().copied().unwrap_or(Tensor::dead(Loc::caller()))
 }

@@ -30,13 +30,7 @@ pub struct Note {
 impl TraceError {
     /// An error of an op at a place.
     pub(crate) fn new(op: impl Into<String>, message: impl Into<String>, loc: Loc) -> Self {
-        TraceError {
-            op: op.into(),
-            message: message.into(),
-            loc,
-            label: "",
-            notes: Vec::new(),
-        }
+        TraceError { op: op.into(), message: message.into(), loc, label: "", notes: Vec::new() }
     }
 
     /// Says what the place is.
@@ -47,10 +41,7 @@ impl TraceError {
 
     /// Adds a further place.
     pub(crate) fn note(mut self, text: impl Into<String>, loc: Loc) -> Self {
-        self.notes.push(Note {
-            text: text.into(),
-            loc,
-        });
+        self.notes.push(Note { text: text.into(), loc });
         self
     }
 }
@@ -86,15 +77,7 @@ fn write_report(
 
 impl fmt::Display for TraceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_report(
-            f,
-            "error",
-            &self.op,
-            &self.message,
-            self.loc,
-            self.label,
-            &self.notes,
-        )
+        write_report(f, "error", &self.op, &self.message, self.loc, self.label, &self.notes)
     }
 }
 
@@ -140,14 +123,6 @@ pub struct Warning {
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_report(
-            f,
-            "warning",
-            &self.op,
-            &self.message,
-            self.loc,
-            "",
-            &self.notes,
-        )
+        write_report(f, "warning", &self.op, &self.message, self.loc, "", &self.notes)
     }
 }

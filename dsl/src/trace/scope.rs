@@ -28,9 +28,7 @@ pub fn scope(name: &str) -> Scope {
 
 /// [`scope`] for a function whose caller was noted before: within a closure, which `#[track_caller]` does not reach.
 pub fn called_from(name: &str, loc: Loc) -> Scope {
-    Scope {
-        depth: state::with(|trace| trace.push_scope(name, loc)),
-    }
+    Scope { depth: state::with(|trace| trace.push_scope(name, loc)) }
 }
 
 impl Drop for Scope {

@@ -113,10 +113,7 @@ impl Trace {
             both: BTreeSet::new(),
             collecting: 0,
         };
-        trace.open(
-            FrameKind::Root,
-            replicas.map(|replicas| (REPLICAS.to_string(), replicas)),
-        );
+        trace.open(FrameKind::Root, replicas.map(|replicas| (REPLICAS.to_string(), replicas)));
         trace
     }
 
@@ -138,21 +135,13 @@ impl Trace {
     /// Closes the current frame with these results, which may be handles of outer frames.
     pub fn close(&mut self, name: &str, results: &[Tensor]) -> Closed {
         let vars: Vec<Var> = results.iter().map(|&tensor| self.read(tensor).0).collect();
-        let frame = self
-            .frames
-            .pop()
-            .expect("frames are opened and closed in pairs");
+        let frame = self.frames.pop().expect("frames are opened and closed in pairs");
         let captures = frame.captures.iter().map(|&(tensor, _)| tensor).collect();
-        Closed {
-            func: frame.builder.finish(name, vars),
-            captures,
-        }
+        Closed { func: frame.builder.finish(name, vars), captures }
     }
 
     fn top(&mut self) -> &mut Frame {
-        self.frames
-            .last_mut()
-            .expect("the root frame stays until the trace ends")
+        self.frames.last_mut().expect("the root frame stays until the trace ends")
     }
 
     /// The builder of the current frame.
@@ -165,12 +154,7 @@ impl Trace {
         let frame = self.top();
         let (frame, ty) = (frame.id, frame.builder.ty(var).clone());
         let slot = u32::try_from(self.slots.len()).expect("fewer than 2^32 tensors in a trace");
-        self.slots.push(Slot {
-            frame,
-            var,
-            ty,
-            poison,
-        });
+        self.slots.push(Slot { frame, var, ty, poison });
         Tensor::of(self.id, slot, loc)
     }
 
@@ -213,16 +197,8 @@ impl Trace {
             let var = self.builder().param(TensorType::scalar(DType::F32));
             return (var, true);
         };
-        let Slot {
-            frame: home,
-            var,
-            ty,
-            poison,
-        } = &self.slots[slot];
-        let frame = self
-            .frames
-            .last_mut()
-            .expect("the root frame stays until the trace ends");
+        let Slot { frame: home, var, ty, poison } = &self.slots[slot];
+        let frame = self.frames.last_mut().expect("the root frame stays until the trace ends");
         if *home == frame.id {
             return (*var, *poison);
         }
@@ -264,18 +240,12 @@ impl Trace {
         let mnemonic = op.mnemonic();
         self.builder().set_loc(loc);
         match self.builder().try_emit(op, &vars) {
-            Ok(outputs) => outputs
-                .into_iter()
-                .map(|var| self.handle(var, poisoned, loc))
-                .collect(),
+            Ok(outputs) => outputs.into_iter().map(|var| self.handle(var, poisoned, loc)).collect(),
             Err(error) => {
                 if !poisoned {
                     self.error(TraceError::new(mnemonic, error.message, loc));
                 }
-                guess
-                    .iter()
-                    .map(|ty| self.poison(ty.clone(), loc))
-                    .collect()
+                guess.iter().map(|ty| self.poison(ty.clone(), loc)).collect()
             }
         }
     }
@@ -286,10 +256,7 @@ impl Trace {
             arguments.iter().map(|&tensor| self.read(tensor)).unzip();
         let poisoned = poisons.contains(&true);
         let results = self.builder().inline(func, &vars);
-        results
-            .into_iter()
-            .map(|var| self.handle(var, poisoned, loc))
-            .collect()
+        results.into_iter().map(|var| self.handle(var, poisoned, loc)).collect()
     }
 
     /// Records an error, with the scopes it is in. The same mistake is told once.
@@ -303,12 +270,7 @@ impl Trace {
     /// Records a warning once.
     pub fn warn(&mut self, op: &str, message: String, loc: Loc) {
         let notes = self.scopes.iter().rev().cloned().collect();
-        let warning = Warning {
-            op: op.to_string(),
-            message,
-            loc,
-            notes,
-        };
+        let warning = Warning { op: op.to_string(), message, loc, notes };
         if !self.warnings.contains(&warning) {
             self.warnings.push(warning);
         }
@@ -326,10 +288,7 @@ impl Trace {
 
     /// Enters a named scope; gives the depth to go back to.
     pub fn push_scope(&mut self, name: &str, loc: Loc) -> usize {
-        self.scopes.push(Note {
-            text: format!("in `{name}` called at"),
-            loc,
-        });
+        self.scopes.push(Note { text: format!("in `{name}` called at"), loc });
         self.scopes.len() - 1
     }
 
@@ -350,11 +309,7 @@ impl Trace {
 
     /// The axes around that have a name, the innermost first.
     pub fn axis_names(&self) -> Vec<String> {
-        let axes = self
-            .frames
-            .iter()
-            .rev()
-            .filter_map(|frame| frame.axis.as_ref());
+        let axes = self.frames.iter().rev().filter_map(|frame| frame.axis.as_ref());
         axes.map(|(name, _)| name.clone()).collect()
     }
 
@@ -367,11 +322,7 @@ impl Trace {
         if let Some(&first) = self.consumed.get(&key.slot()) {
             if first == loc {
                 // The same line twice is a Rust loop or a helper: the columns would not tell them apart.
-                self.error(TraceError::new(
-                    "",
-                    "key used twice at the same place: split it",
-                    loc,
-                ));
+                self.error(TraceError::new("", "key used twice at the same place: split it", loc));
             } else {
                 self.error(TraceError::new(
                     "",
@@ -382,11 +333,7 @@ impl Trace {
             return;
         }
         self.consumed.insert(key.slot(), loc);
-        let inside = self
-            .frames
-            .iter()
-            .rev()
-            .take_while(|frame| frame.id != home);
+        let inside = self.frames.iter().rev().take_while(|frame| frame.id != home);
         let repeats = inside.filter_map(|frame| match frame.kind {
             FrameKind::Repeats(what) => Some(what),
             FrameKind::Root | FrameKind::Once(_) => None,

@@ -68,28 +68,19 @@ fn trace_with<S: ArgumentSpec, R: IntoTree>(
         let closed = state::with(|trace| trace.close("main", &results.leaves()));
         (spec, closed)
     }));
-    let (mut errors, warnings) = state::pop(depth)
-        .map(Trace::into_reports)
-        .unwrap_or_default();
+    let (mut errors, warnings) = state::pop(depth).map(Trace::into_reports).unwrap_or_default();
     match outcome {
         Ok((results, Some(closed))) if errors.is_empty() => {
             let func = transform::settle(&closed.func);
             let func = transform::cse(&transform::dce(&func));
-            Ok(Traced {
-                func,
-                replicas,
-                arguments,
-                results,
-                warnings,
-            })
+            Ok(Traced { func, replicas, arguments, results, warnings })
         }
         Ok(_) => Err(TraceErrors { errors }),
         Err(panic) => {
             if errors.is_empty() {
                 let text = panic.downcast_ref::<&str>().map(|text| text.to_string());
-                let text = text
-                    .or_else(|| panic.downcast_ref::<String>().cloned())
-                    .unwrap_or_default();
+                let text =
+                    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
                 errors.push(
                     TraceError::new("", format!("the traced function panicked: {text}"), loc)
                         .label("traced here"),
@@ -132,20 +123,12 @@ impl<A: Tree, R: Tree> Traced<A, R> {
 
     /// The paths of the arguments' leaves, in the order of the function's parameters.
     pub fn argument_paths(&self) -> Vec<Path> {
-        self.arguments
-            .leaves()
-            .into_iter()
-            .map(|(path, _)| path)
-            .collect()
+        self.arguments.leaves().into_iter().map(|(path, _)| path).collect()
     }
 
     /// The paths of the results' leaves, in order.
     pub fn result_paths(&self) -> Vec<Path> {
-        self.results
-            .leaves()
-            .into_iter()
-            .map(|(path, _)| path)
-            .collect()
+        self.results.leaves().into_iter().map(|(path, _)| path).collect()
     }
 
     /// What works but is likely not meant.
@@ -161,11 +144,8 @@ impl<A: Tree, R: Tree> Traced<A, R> {
 
     /// The program over a batch: all arguments and results get a leading axis of extent `size`.
     pub fn vmap(&self, size: usize) -> Traced<A, R> {
-        let func = vmap_func(
-            &self.func,
-            &VmapContext::new(size),
-            &vec![true; self.func.params.len()],
-        );
+        let func =
+            vmap_func(&self.func, &VmapContext::new(size), &vec![true; self.func.params.len()]);
         let func = transform::cse(&transform::dce(&func));
         Traced {
             func,
@@ -202,10 +182,7 @@ impl<A: Tree, R: Tree> Traced<A, R> {
     fn check_arguments(&self, arguments: &[Array]) -> Result<(), EvalError> {
         let leaves = self.arguments.leaves();
         if leaves.len() != arguments.len() {
-            return Err(EvalError::Count {
-                expected: leaves.len(),
-                got: arguments.len(),
-            });
+            return Err(EvalError::Count { expected: leaves.len(), got: arguments.len() });
         }
         for ((path, ty), array) in leaves.into_iter().zip(arguments) {
             if ty != array.ty {

@@ -25,12 +25,7 @@ pub fn expect_types<T: Tree>(root: &str, tree: T, expected: &Spec<T>) -> T {
     let complain = |message: String, loc: Loc| {
         state::with(|trace| trace.error(TraceError::new("", message, loc)));
     };
-    if got.len() != wanted.len()
-        || got
-            .iter()
-            .zip(&wanted)
-            .any(|(got, wanted)| got.0 != wanted.0)
-    {
+    if got.len() != wanted.len() || got.iter().zip(&wanted).any(|(got, wanted)| got.0 != wanted.0) {
         let message = format!("`{root}` must be {expected}, got {}", tree.spec());
         complain(message, Loc::caller());
         return T::from_kind::<Types>(&expected.0, &mut |ty| poison(ty.clone()));

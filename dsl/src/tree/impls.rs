@@ -181,9 +181,7 @@ impl<T: Tree, const N: usize> Tree for [T; N] {
         f: &mut dyn FnMut(&Path, &'a K::Leaf),
     ) {
         for (i, part) in of.iter().enumerate() {
-            path.within(Step::Index(i), |path| {
-                T::visit_kind::<K>(K::peek::<T>(part), path, f)
-            });
+            path.within(Step::Index(i), |path| T::visit_kind::<K>(K::peek::<T>(part), path, f));
         }
     }
     fn into_leaves<K: Kind>(of: Self::Of<K>, leaves: &mut Vec<K::Leaf>) {
@@ -228,22 +226,16 @@ impl<T: Tree> Tree for Vec<T> {
         self.iter().map(|part| part.map(f)).collect()
     }
     fn to_kind<K: Kind>(&self, f: &mut dyn FnMut(Tensor) -> K::Leaf) -> Self::Of<K> {
-        self.iter()
-            .map(|part| K::wrap::<T>(part.to_kind::<K>(f)))
-            .collect()
+        self.iter().map(|part| K::wrap::<T>(part.to_kind::<K>(f))).collect()
     }
     fn from_kind<K: Kind>(of: &Self::Of<K>, f: &mut dyn FnMut(&K::Leaf) -> Tensor) -> Self {
-        of.iter()
-            .map(|part| T::from_kind::<K>(K::peek::<T>(part), f))
-            .collect()
+        of.iter().map(|part| T::from_kind::<K>(K::peek::<T>(part), f)).collect()
     }
     fn convert<J: Kind, K: Kind>(
         of: &Self::Of<J>,
         f: &mut dyn FnMut(&J::Leaf) -> K::Leaf,
     ) -> Self::Of<K> {
-        of.iter()
-            .map(|part| K::wrap::<T>(T::convert::<J, K>(J::peek::<T>(part), f)))
-            .collect()
+        of.iter().map(|part| K::wrap::<T>(T::convert::<J, K>(J::peek::<T>(part), f))).collect()
     }
     fn visit_kind<'a, K: Kind>(
         of: &'a Self::Of<K>,
@@ -251,9 +243,7 @@ impl<T: Tree> Tree for Vec<T> {
         f: &mut dyn FnMut(&Path, &'a K::Leaf),
     ) {
         for (i, part) in of.iter().enumerate() {
-            path.within(Step::Index(i), |path| {
-                T::visit_kind::<K>(K::peek::<T>(part), path, f)
-            });
+            path.within(Step::Index(i), |path| T::visit_kind::<K>(K::peek::<T>(part), path, f));
         }
     }
     fn into_leaves<K: Kind>(of: Self::Of<K>, leaves: &mut Vec<K::Leaf>) {

@@ -142,11 +142,9 @@ pub fn tree_select<T: Tree>(p: Tensor, a: &T, b: &T) -> T {
     for (i, leaf) in a.leaves().into_iter().enumerate() {
         match others.get(i) {
             Some(&other) => results.push(crate::tensor::select(p, leaf, other)),
-            None => crate::tensor::report(
-                "tree_select",
-                "the two trees have different structures",
-                &[],
-            ),
+            None => {
+                crate::tensor::report("tree_select", "the two trees have different structures", &[])
+            }
         }
     }
     a.with_leaves(&results)
@@ -173,10 +171,7 @@ pub(crate) fn difference(
         if old != new {
             return Some((
                 i,
-                format!(
-                    "changed type at `{}`: {old} going in, {new} coming out",
-                    path.under(root)
-                ),
+                format!("changed type at `{}`: {old} going in, {new} coming out", path.under(root)),
             ));
         }
     }
@@ -196,9 +191,5 @@ pub(crate) fn difference(
 
 /// Paths and types of the leaves.
 pub(crate) fn typed_paths<T: Tree>(tree: &T) -> Vec<(Path, TensorType)> {
-    tree.paths()
-        .into_iter()
-        .zip(tree.leaves())
-        .map(|(path, leaf)| (path, leaf.ty()))
-        .collect()
+    tree.paths().into_iter().zip(tree.leaves()).map(|(path, leaf)| (path, leaf.ty())).collect()
 }

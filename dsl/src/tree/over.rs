@@ -109,9 +109,7 @@ impl<'a> Items<'a> {
 #[doc(hidden)]
 pub fn tree_sources<T: Tree>(tree: &T, sources: &mut Sources) {
     let mut path = sources.path.clone();
-    tree.visit(&mut path, &mut |path, leaf| {
-        sources.found.push((path.clone(), leaf))
-    });
+    tree.visit(&mut path, &mut |path, leaf| sources.found.push((path.clone(), leaf)));
 }
 
 /// What `#[derive(Tree)]` calls for [`Over::item`].
@@ -161,9 +159,7 @@ impl<T: Tree> Over for Axis<T> {
     fn sources(&self, sources: &mut Sources) {
         let mut path = sources.path.clone();
         let mut leaves = Vec::new();
-        self.tree.visit(&mut path, &mut |path, leaf| {
-            leaves.push((path.clone(), leaf))
-        });
+        self.tree.visit(&mut path, &mut |path, leaf| leaves.push((path.clone(), leaf)));
         for (path, leaf) in leaves {
             sources.found.push((path, leaf.move_axis(self.axis, 0)));
         }
@@ -218,11 +214,7 @@ impl Over for Range<usize> {
     #[track_caller]
     fn sources(&self, sources: &mut Sources) {
         let numbers = create::iota(DType::I32, [self.end.saturating_sub(self.start)], 0);
-        sources.push(if self.start == 0 {
-            numbers
-        } else {
-            numbers + self.start
-        });
+        sources.push(if self.start == 0 { numbers } else { numbers + self.start });
     }
     fn item(self, items: &mut Items<'_>) -> Tensor {
         items.take()

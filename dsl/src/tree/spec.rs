@@ -32,9 +32,7 @@ impl<T: Tree> Spec<T> {
 
     /// The spec of `size` such trees, stacked along a new leading axis.
     pub fn stacked(&self, size: usize) -> Spec<T> {
-        Spec(T::convert::<Types, Types>(&self.0, &mut |ty| {
-            ty.stacked(size)
-        }))
+        Spec(T::convert::<Types, Types>(&self.0, &mut |ty| ty.stacked(size)))
     }
 }
 
@@ -73,10 +71,8 @@ impl<T: Tree> fmt::Display for Spec<T> {
         match &leaves[..] {
             [(path, ty)] if path.0.is_empty() => write!(f, "{ty}"),
             _ => {
-                let leaves: Vec<String> = leaves
-                    .iter()
-                    .map(|(path, ty)| format!("{path}: {ty}"))
-                    .collect();
+                let leaves: Vec<String> =
+                    leaves.iter().map(|(path, ty)| format!("{path}: {ty}")).collect();
                 write!(f, "{{{}}}", leaves.join(", "))
             }
         }

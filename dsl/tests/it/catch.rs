@@ -30,11 +30,7 @@ impl Catch {
         let ball_row = state.ball_row + 1;
         let landed = ball_row.eq(self.rows as i32 - 1);
         let reward = select(landed, select(paddle.eq(state.ball_column), 1.0, -1.0), 0.0);
-        let state = State {
-            ball_row,
-            paddle,
-            ..state
-        };
+        let state = State { ball_row, paddle, ..state };
         (state, self.observe(state), reward, landed)
     }
 
@@ -47,10 +43,7 @@ impl Catch {
 
 #[test]
 fn a_batch_of_environments_runs_in_a_scan() {
-    let env = Catch {
-        rows: 4,
-        columns: 3,
-    };
+    let env = Catch { rows: 4, columns: 3 };
     let results = run_on(key(), &[Array::ints(DType::U32, [2], &[0, 42])], |key| {
         let states = vmap(key.split_n(5), |key| env.initial_state(key));
         let (states, rewards) = scan(states, 0..3, |states, _| {
@@ -73,14 +66,10 @@ fn a_batch_of_environments_runs_in_a_scan() {
 /// Generalized advantage estimation, by a scan from the end.
 fn gae(r_t: Tensor, discount_t: Tensor, v_tm1: Tensor, v_t: Tensor, lambda: f64) -> Tensor {
     let delta_t = r_t + discount_t * v_t - v_tm1;
-    scan(
-        0.0,
-        rev((delta_t, discount_t)),
-        |advantage, (delta, discount)| {
-            let advantage = delta + lambda * discount * advantage;
-            (advantage, advantage)
-        },
-    )
+    scan(0.0, rev((delta_t, discount_t)), |advantage, (delta, discount)| {
+        let advantage = delta + lambda * discount * advantage;
+        (advantage, advantage)
+    })
     .1
 }
 

@@ -39,10 +39,7 @@ fn stacked(func: &Func) -> Vec<String> {
 fn count(func: &Func, mnemonic: &str) -> usize {
     let one = |eqn: &podracer_compiler::Eqn| {
         let attributes = eqn.op.attributes();
-        let bodies = attributes
-            .funcs()
-            .into_iter()
-            .map(|body| count(body, mnemonic));
+        let bodies = attributes.funcs().into_iter().map(|body| count(body, mnemonic));
         usize::from(eqn.op.mnemonic() == mnemonic) + bodies.sum::<usize>()
     };
     func.eqns.iter().map(one).sum()
@@ -68,11 +65,7 @@ fn gradients_are_the_same_to_the_bit() {
         f32s(&[3, 3], &[0.3, -0.2, 0.5, 0.1, 0.4, -0.6, 0.2, 0.7, -0.1]),
         f32s(&[3], &[0.5, -1.0, 0.25]),
     ];
-    let run = |save| {
-        through_a_scan(save)
-            .eval(&arguments)
-            .expect("arguments fit")
-    };
+    let run = |save| through_a_scan(save).eval(&arguments).expect("arguments fit");
     let plain = run(None);
     for save in [Save::Everything, Save::Nothing, Save::Dots] {
         assert_eq!(run(Some(save)), plain);
@@ -91,27 +84,18 @@ fn equal_subexpressions_are_not_merged_across_the_barrier() {
             })
         });
         let traced = traced.expect("no mistake");
-        (
-            count(traced.func(), "exponential"),
-            count(traced.func(), "optimization_barrier"),
-        )
+        (count(traced.func(), "exponential"), count(traced.func(), "optimization_barrier"))
     };
     assert_eq!(program(None), (1, 0));
     // The value is not asked for, so that only the pass back computes it.
     assert_eq!(program(Some(Save::Nothing)), (1, 1));
     let both = trace(f32([3]), |x| {
-        value_and_grad(x, |x| {
-            checkpoint(Save::Nothing, x, |x| x.sin().exp().tanh()).sum()
-        })
+        value_and_grad(x, |x| checkpoint(Save::Nothing, x, |x| x.sin().exp().tanh()).sum())
     });
     let both = both.expect("no mistake");
     assert_eq!(count(both.func(), "exponential"), 2, "{both}");
     // The cotangent passes the barrier too: nothing is computed before the pass back is there.
-    let barrier = both
-        .func()
-        .eqns
-        .iter()
-        .find(|eqn| eqn.op.mnemonic() == "optimization_barrier");
+    let barrier = both.func().eqns.iter().find(|eqn| eqn.op.mnemonic() == "optimization_barrier");
     assert_eq!(barrier.map(|eqn| eqn.inputs.len()), Some(2), "{both}");
 }
 
@@ -136,13 +120,9 @@ fn nothing_is_left_where_nothing_is_differentiated() {
 #[test]
 fn captured_tensors_have_gradients_too() {
     let traced = trace((f32([2]), f32([])), |(x, c)| {
-        grad(c, |c| {
-            vmap(x, |x| checkpoint(Save::Nothing, x, |x| (x * c).sin())).sum()
-        })
+        grad(c, |c| vmap(x, |x| checkpoint(Save::Nothing, x, |x| (x * c).sin())).sum())
     });
-    let results = traced
-        .expect("no mistake")
-        .eval(&[f32s(&[2], &[0.5, -1.0]), f32s(&[], &[2.0])]);
+    let results = traced.expect("no mistake").eval(&[f32s(&[2], &[0.5, -1.0]), f32s(&[], &[2.0])]);
     let expected = 0.5 * 1f64.cos() - 2f64.cos();
     close(&results.expect("arguments fit")[0], &[expected], 1e-6);
 }

@@ -6,21 +6,15 @@ use podracer_dsl::prelude::*;
 #[test]
 fn vmap_goes_over_axes_and_captures() {
     let x = f32s(&[2, 3], &[1., 2., 3., 4., 5., 6.]);
-    let results = run_on(
-        (f32([2, 3]), f32([])),
-        &[x, f32s(&[], &[10.0])],
-        |(x, c)| {
-            let rows = vmap(x, |row| row.sum() + c);
-            let columns = vmap(x.axis(1), |column| column.sum() * c);
-            let both = vmap((x, whole(c), 0..2), |(row, c, i)| {
-                row.index(0) + c + i.astype(F32)
-            });
-            let constant_result = vmap(x, |_| c);
-            let nested = vmap(x, |row| vmap(row, |x| x * c + row.sum()));
-            let outer_product = vmap(x.index(0), |a| vmap(x.index(1), |b| a * b));
-            (rows, columns, both, constant_result, nested, outer_product)
-        },
-    );
+    let results = run_on((f32([2, 3]), f32([])), &[x, f32s(&[], &[10.0])], |(x, c)| {
+        let rows = vmap(x, |row| row.sum() + c);
+        let columns = vmap(x.axis(1), |column| column.sum() * c);
+        let both = vmap((x, whole(c), 0..2), |(row, c, i)| row.index(0) + c + i.astype(F32));
+        let constant_result = vmap(x, |_| c);
+        let nested = vmap(x, |row| vmap(row, |x| x * c + row.sum()));
+        let outer_product = vmap(x.index(0), |a| vmap(x.index(1), |b| a * b));
+        (rows, columns, both, constant_result, nested, outer_product)
+    });
     close(&results[0], &[16.0, 25.0], 0.0);
     close(&results[1], &[50.0, 70.0, 90.0], 0.0);
     close(&results[2], &[11.0, 15.0], 0.0);
@@ -59,16 +53,12 @@ fn scans() {
 
 #[test]
 fn loops() {
-    let results = run_on(
-        (f32([]), i32([])),
-        &[f32s(&[], &[3.0]), i32s(&[], &[4])],
-        |(x, n)| {
-            let power = fori_loop(0..3, 1.0, |_, y| y * x);
-            let (count, _) = while_loop((0, 1.0), |(i, _)| i.lt(n), |(i, y)| (i + 1, y * x));
-            let doubled = while_loop(x, |y| y.lt(20.0), |y| y * 2.0);
-            (power, count, doubled)
-        },
-    );
+    let results = run_on((f32([]), i32([])), &[f32s(&[], &[3.0]), i32s(&[], &[4])], |(x, n)| {
+        let power = fori_loop(0..3, 1.0, |_, y| y * x);
+        let (count, _) = while_loop((0, 1.0), |(i, _)| i.lt(n), |(i, y)| (i + 1, y * x));
+        let doubled = while_loop(x, |y| y.lt(20.0), |y| y * 2.0);
+        (power, count, doubled)
+    });
     close(&results[0], &[27.0], 0.0);
     assert_eq!(results[1], i32s(&[], &[4]));
     close(&results[2], &[24.0], 0.0);
@@ -92,15 +82,7 @@ fn branches_share_what_they_capture() {
     let values: Vec<Vec<f64>> = results.iter().map(Array::to_f64).collect();
     assert_eq!(
         values,
-        [
-            vec![6.0],
-            vec![4.0],
-            vec![1.0],
-            vec![8.0],
-            vec![7.0],
-            vec![6.0],
-            vec![4.0, 3.0, 4.0]
-        ]
+        [vec![6.0], vec![4.0], vec![1.0], vec![8.0], vec![7.0], vec![6.0], vec![4.0, 3.0, 4.0]]
     );
 }
 
@@ -111,14 +93,11 @@ fn subroutines_are_emitted_once() {
         double(double(x))
     })
     .expect("it traces");
-    let bodies = traced.func().eqns.iter().flat_map(|eqn| {
-        eqn.op
-            .attributes()
-            .funcs()
-            .into_iter()
-            .cloned()
-            .collect::<Vec<_>>()
-    });
+    let bodies = traced
+        .func()
+        .eqns
+        .iter()
+        .flat_map(|eqn| eqn.op.attributes().funcs().into_iter().cloned().collect::<Vec<_>>());
     let bodies: Vec<_> = bodies.collect();
     assert_eq!(bodies.len(), 2);
     assert_eq!(bodies[0], bodies[1]);
@@ -131,25 +110,21 @@ fn subroutines_are_emitted_once() {
 
 #[test]
 fn collectives_over_a_named_axis() {
-    let results = run_on(
-        f32([4, 2]),
-        &[f32s(&[4, 2], &[1., 2., 3., 4., 5., 6., 7., 8.])],
-        |x| {
-            vmap_named("batch", x, |x| {
-                let (sum, count) = psum((x, 1), "batch");
-                let normal = x - pmean(x, "batch");
-                (
-                    sum,
-                    count,
-                    normal,
-                    pmax(x, "batch"),
-                    pmin(x.index(0), "batch"),
-                    axis_index("batch"),
-                    all_gather(x.index(1), "batch"),
-                )
-            })
-        },
-    );
+    let results = run_on(f32([4, 2]), &[f32s(&[4, 2], &[1., 2., 3., 4., 5., 6., 7., 8.])], |x| {
+        vmap_named("batch", x, |x| {
+            let (sum, count) = psum((x, 1), "batch");
+            let normal = x - pmean(x, "batch");
+            (
+                sum,
+                count,
+                normal,
+                pmax(x, "batch"),
+                pmin(x.index(0), "batch"),
+                axis_index("batch"),
+                all_gather(x.index(1), "batch"),
+            )
+        })
+    });
     let values: Vec<Vec<f64>> = results.iter().map(Array::to_f64).collect();
     assert_eq!(values[0][..2], [16.0, 20.0]);
     assert_eq!(values[1], [4.0; 4]);
@@ -166,29 +141,16 @@ fn one_collective_for_a_tree_over_the_replicas() {
         (pmean((x, y), Replicas), psum(n, Replicas))
     })
     .expect("it traces");
-    let count = |mnemonic| {
-        traced
-            .func()
-            .eqns
-            .iter()
-            .filter(|eqn| eqn.op.mnemonic() == mnemonic)
-            .count()
-    };
+    let count =
+        |mnemonic| traced.func().eqns.iter().filter(|eqn| eqn.op.mnemonic() == mnemonic).count();
     assert_eq!(count("all_reduce"), 2);
     let results = traced
-        .eval(&[
-            f32s(&[2], &[1., 2.]),
-            f32s(&[3], &[3., 4., 5.]),
-            i32s(&[], &[6]),
-        ])
+        .eval(&[f32s(&[2], &[1., 2.]), f32s(&[3], &[3., 4., 5.]), i32s(&[], &[6])])
         .expect("it fits");
     close(&results[0], &[1.0, 2.0], 0.0);
     let gathered = podracer_dsl::trace_replicated(4, f32([2]), |x| all_gather(x, Replicas))
         .expect("it traces");
-    assert_eq!(
-        gathered.results().types(),
-        [TensorType::new(DType::F32, [4, 2])]
-    );
+    assert_eq!(gathered.results().types(), [TensorType::new(DType::F32, [4, 2])]);
 }
 
 #[test]
@@ -235,16 +197,13 @@ fn members_that_nobody_sends_to_get_zeros() {
 /// As in jax: the innermost axis of a name is meant.
 #[test]
 fn an_axis_hides_another_of_its_name() {
-    let results = run_on(
-        f32([2, 3]),
-        &[Array::floats(F32, [2, 3], &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0])],
-        |x| {
+    let results =
+        run_on(f32([2, 3]), &[Array::floats(F32, [2, 3], &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0])], |x| {
             vmap_named("i", x, |row| {
                 let inner = vmap_named("i", row, |x| psum(x, "i"));
                 (inner, psum(row, "i"))
             })
-        },
-    );
+        });
     close(&results[0], &[3.0, 3.0, 3.0, 12.0, 12.0, 12.0], 0.0);
     close(&results[1], &[3.0, 5.0, 7.0, 3.0, 5.0, 7.0], 0.0);
 }

@@ -42,9 +42,7 @@ fn outside_of_collect_nothing_is_left() {
                 let y = if loud { noisy(x) } else { x * 2.0 };
                 (sum + y, y)
             });
-            let slope = grad(x, |x| {
-                vmap(x, |x| if loud { noisy(x) } else { x * 2.0 }).sum()
-            });
+            let slope = grad(x, |x| vmap(x, |x| if loud { noisy(x) } else { x * 2.0 }).sum());
             (last, ys, slope)
         });
         traced.expect("no mistake").to_string()
@@ -55,36 +53,27 @@ fn outside_of_collect_nothing_is_left() {
 #[test]
 fn a_check_names_its_line_value_and_place() {
     let line = line!() + 5;
-    let found = reports(
-        f32([3, 2]),
-        &[f32s(&[3, 2], &[1., 1., 1., 5., 7., 1.])],
-        |x| {
-            let body = |x: Tensor| vmap(x, |x| check(x.lt(2.0), "{} is not below {}", (x, 2)));
-            collect(|| scan((), x, |(), x| ((), body(x)))).1
-        },
-    );
+    let found = reports(f32([3, 2]), &[f32s(&[3, 2], &[1., 1., 1., 5., 7., 1.])], |x| {
+        let body = |x: Tensor| vmap(x, |x| check(x.lt(2.0), "{} is not below {}", (x, 2)));
+        collect(|| scan((), x, |(), x| ((), body(x)))).1
+    });
     assert_eq!(found.len(), 1);
     assert_eq!(
         found[0].to_string().lines().next(),
         Some("check failed: 5 is not below 2 (2 times, first at [1, 1])")
     );
     assert_eq!((found[0].at.clone(), found[0].count), (vec![1, 1], 2));
-    assert_eq!(
-        found[0].loc.parts().map(|(file, line, _)| (file, line)),
-        Some((file!(), line))
-    );
+    assert_eq!(found[0].loc.parts().map(|(file, line, _)| (file, line)), Some((file!(), line)));
 }
 
 #[test]
 fn checks_that_hold_say_nothing() {
     let argument = [f32s(&[2], &[1.0, 1.5])];
-    let found = reports(f32([2]), &argument, |x| {
-        collect(|| check(x.lt(2.0), "{} is too much", x)).1
-    });
+    let found =
+        reports(f32([2]), &argument, |x| collect(|| check(x.lt(2.0), "{} is too much", x)).1);
     assert_eq!(found, []);
-    let found = texts(f32([2]), &argument, |x| {
-        collect(|| check(x.lt(1.2), "of {} one is too much", x)).1
-    });
+    let found =
+        texts(f32([2]), &argument, |x| collect(|| check(x.lt(1.2), "of {} one is too much", x)).1);
     assert_eq!(found, ["check failed: of [1, 1.5] one is too much (once)"]);
 }
 
@@ -100,10 +89,7 @@ fn what_is_printed_comes_in_order() {
         })
         .1
     });
-    assert_eq!(
-        found,
-        ["all: [1, 2, 3, 4]", "row 0: [1, 2]", "row 1: [3, 4]"]
-    );
+    assert_eq!(found, ["all: [1, 2, 3, 4]", "row 0: [1, 2]", "row 1: [3, 4]"]);
 }
 
 #[test]
@@ -167,11 +153,7 @@ fn a_lane_that_has_ended_logs_no_more() {
         };
         collect(|| vmap(x, double)).1
     });
-    let expected = [
-        "check failed: 4 is too much (2 times, first at [0])",
-        "last 4",
-        "last 6",
-    ];
+    let expected = ["check failed: 4 is too much (2 times, first at [0])", "last 4", "last 6"];
     assert_eq!(found[0], expected[0]);
     assert_eq!(&found[1..], &expected[1..]);
 }
@@ -193,10 +175,7 @@ fn derivatives_log_what_the_function_logs() {
     assert_eq!(through(|x| linearize(x, noisy).1(x)), once);
     assert_eq!(through(|x| vjp(x, noisy).1(x)), once);
     assert_eq!(through(|x| subroutine("noisy", x, noisy)), once);
-    assert_eq!(
-        through(|x| grad(x, |x| checkpoint(Save::Nothing, x, noisy).sin())),
-        once
-    );
+    assert_eq!(through(|x| grad(x, |x| checkpoint(Save::Nothing, x, noisy).sin())), once);
     assert_eq!(through(|x| grad(x, |x| grad(x, |x| noisy(x).sin()))), once);
 }
 
@@ -239,15 +218,9 @@ fn the_first_nan_is_named_by_its_line() {
     let fine = [f32s(&[3], &[2.0, 3.0, 4.0]), f32s(&[], &[0.5])];
     assert_eq!(traced.first_nan(&fine), Ok(None));
     let wrong = [f32s(&[3], &[2.0, 0.1, 4.0]), f32s(&[], &[0.5])];
-    let origin = traced
-        .first_nan(&wrong)
-        .expect("arguments fit")
-        .expect("a NaN");
+    let origin = traced.first_nan(&wrong).expect("arguments fit").expect("a NaN");
     assert_eq!((origin.op, &origin.index[..]), ("log", &[][..]));
-    assert_eq!(
-        origin.loc.parts().map(|(file, line, _)| (file, line)),
-        Some((file!(), line))
-    );
+    assert_eq!(origin.loc.parts().map(|(file, line, _)| (file, line)), Some((file!(), line)));
     // What is given to the program is nobody's fault.
     let given = [f32s(&[3], &[2.0, f64::NAN, 4.0]), f32s(&[], &[0.5])];
     assert_eq!(traced.first_nan(&given), Ok(None));
@@ -257,18 +230,11 @@ fn the_first_nan_is_named_by_its_line() {
 #[test]
 fn a_nan_of_the_pass_back_is_named_by_the_line_that_is_differentiated() {
     let line = line!() + 2;
-    let traced = trace(f32([2]), |x| {
-        grad(x, |x| select(x.gt(0), x.sqrt(), 0.0).sum())
-    });
+    let traced = trace(f32([2]), |x| grad(x, |x| select(x.gt(0), x.sqrt(), 0.0).sum()));
     let traced = traced.expect("no mistake");
-    let origin = traced
-        .first_nan(&[f32s(&[2], &[4.0, 0.0])])
-        .expect("arguments fit");
+    let origin = traced.first_nan(&[f32s(&[2], &[4.0, 0.0])]).expect("arguments fit");
     let origin = origin.expect("zero times infinity");
-    assert_eq!(
-        origin.loc.parts().map(|(file, line, _)| (file, line)),
-        Some((file!(), line))
-    );
+    assert_eq!(origin.loc.parts().map(|(file, line, _)| (file, line)), Some((file!(), line)));
     assert_eq!(origin.index, [1]);
     assert!(origin.to_string().contains("gave NaN at [1]"), "{origin}");
 }

@@ -15,10 +15,7 @@ fn gradients_of_trees_with_something_beside_the_loss() {
         (f32([]), f32([3])),
         &[f32s(&[], &[2.0]), f32s(&[3], &[1., 2., 3.])],
         |(slope, x)| {
-            let line = Line {
-                slope,
-                offset: scalar(0.5),
-            };
+            let line = Line { slope, offset: scalar(0.5) };
             let ((loss, (y, n)), grads) = value_and_grad(line, |line| {
                 let y = line.slope * x + line.offset;
                 (y.square().sum(), (y, arange(2)))
@@ -26,11 +23,7 @@ fn gradients_of_trees_with_something_beside_the_loss() {
             (loss, y, n, grads, grad(3.0, |x| x * x * x))
         },
     );
-    close(
-        &results[0],
-        &[2.5f64.powi(2) + 4.5f64.powi(2) + 6.5f64.powi(2)],
-        1e-6,
-    );
+    close(&results[0], &[2.5f64.powi(2) + 4.5f64.powi(2) + 6.5f64.powi(2)], 1e-6);
     close(&results[1], &[2.5, 4.5, 6.5], 0.0);
     close(&results[3], &[2.0 * (2.5 + 9.0 + 19.5)], 1e-6);
     close(&results[4], &[27.0], 1e-6);
@@ -49,14 +42,9 @@ fn derivatives_compose() {
         let branches = vmap(x, |x| grad(x, |x| cond(x.gt(0).both(), || x * x, || -x)));
         let captured = grad(x, |x| vmap(arange(2), |i| x.at(i) * x.sum()).sum());
         let looped = vmap(x, |x| {
-            jvp(x, x.ones_like(), |x| {
-                while_loop(x, |y| y.abs().lt(10.0), |y| y * x * 4.0)
-            })
-            .1
+            jvp(x, x.ones_like(), |x| while_loop(x, |y| y.abs().lt(10.0), |y| y * x * 4.0)).1
         });
-        (
-            second, over_scan, of_vmap, vmapped, stopped, branches, captured, looped,
-        )
+        (second, over_scan, of_vmap, vmapped, stopped, branches, captured, looped)
     });
     let (a, b) = (0.5f64, -1.5f64);
     let loss = |a: f64, b: f64| {
@@ -71,22 +59,14 @@ fn derivatives_compose() {
     ];
     close(&results[0], &numeric, 1e-5);
     // x -> x * x_1 thrice: x_1 becomes x_1^8, x_0 becomes x_0 * x_1 * x_1^2 * x_1^4.
-    close(
-        &results[1],
-        &[b.powi(7), a * 7.0 * b.powi(6) + 8.0 * b.powi(7)],
-        1e-5,
-    );
+    close(&results[1], &[b.powi(7), a * 7.0 * b.powi(6) + 8.0 * b.powi(7)], 1e-5);
     close(&results[2], &[0.75, 6.75], 1e-6);
     close(&results[3], &[0.75, 6.75], 1e-6);
     close(&results[4], &[a, b], 1e-6);
     close(&results[5], &[1.0, -1.0], 1e-6);
     close(&results[6], &[2.0 * (a + b), 2.0 * (a + b)], 1e-6);
     // 0.5 -> 1 -> 2 -> 4 -> 8 -> 16 is 4^5 x^6; -1.5 -> 9 -> -54 is 16 x^3.
-    close(
-        &results[7],
-        &[6.0 * 4f64.powi(5) * a.powi(5), 48.0 * b * b],
-        1e-5,
-    );
+    close(&results[7], &[6.0 * 4f64.powi(5) * a.powi(5), 48.0 * b * b], 1e-5);
 }
 
 #[test]
@@ -98,13 +78,7 @@ fn forward_and_reverse_agree() {
         let (_, pull) = vjp(x, f);
         let directions = eye(F32, 3);
         (
-            (
-                y,
-                z,
-                slope,
-                apply(constant([1.0, 0.0, 0.0])),
-                pull(constant([0.0, 1.0])),
-            ),
+            (y, z, slope, apply(constant([1.0, 0.0, 0.0])), pull(constant([0.0, 1.0]))),
             (
                 jacfwd(x, f),
                 jacrev(x, f),
@@ -154,13 +128,6 @@ fn trees_and_integers_through_derivatives() {
     let values: Vec<Vec<f64>> = results.iter().map(Array::to_f64).collect();
     assert_eq!(
         values,
-        [
-            vec![3.0, 12.0],
-            vec![4.0],
-            vec![6.0, 24.0],
-            vec![0.0],
-            vec![6.0, 24.0],
-            vec![0.0]
-        ]
+        [vec![3.0, 12.0], vec![4.0], vec![6.0, 24.0], vec![0.0], vec![6.0, 24.0], vec![0.0]]
     );
 }

@@ -54,10 +54,5 @@ fn division_and_remainder_are_those_of_jax() {
             }
         }
     }
-    assert!(
-        wrong.is_empty(),
-        "{} are wrong:\n{}",
-        wrong.len(),
-        wrong.join("\n")
-    );
+    assert!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong.join("\n"));
 }

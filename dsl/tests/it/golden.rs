@@ -20,20 +20,13 @@ pub fn array(value: &Value) -> Array {
         .iter()
         .map(|n| n.as_u64().expect("an extent") as usize)
         .collect();
-    let data = value["data"]
-        .as_array()
-        .expect("data")
-        .iter()
-        .map(|x| match x {
-            Value::Bool(x) => podracer_compiler::Scalar::Bool(*x),
-            x if dtype.is_float() => podracer_compiler::Scalar::Float(float(x)),
-            x => podracer_compiler::Scalar::Int(
-                x.as_i64()
-                    .map(i128::from)
-                    .or(x.as_u64().map(i128::from))
-                    .expect("an integer"),
-            ),
-        });
+    let data = value["data"].as_array().expect("data").iter().map(|x| match x {
+        Value::Bool(x) => podracer_compiler::Scalar::Bool(*x),
+        x if dtype.is_float() => podracer_compiler::Scalar::Float(float(x)),
+        x => podracer_compiler::Scalar::Int(
+            x.as_i64().map(i128::from).or(x.as_u64().map(i128::from)).expect("an integer"),
+        ),
+    });
     Array::new(TensorType::new(dtype, shape), data.collect())
 }
 
@@ -59,14 +52,7 @@ pub fn file(name: &str) -> Vec<Value> {
 
 /// All records of one function.
 fn records(op: &str) -> Vec<Record> {
-    let arrays = |value: &Value| {
-        value
-            .as_array()
-            .expect("a list")
-            .iter()
-            .map(array)
-            .collect()
-    };
+    let arrays = |value: &Value| value.as_array().expect("a list").iter().map(array).collect();
     let all = file("random.json").into_iter().map(|record| Record {
         op: record["op"].as_str().expect("a name").to_string(),
         attrs: record["attrs"].clone(),
@@ -134,14 +120,9 @@ fn keys_of_seeds() {
     for record in records("key") {
         let seed = record.integer("seed");
         let wide = record.integer("seed_bits") == 64;
-        let words = run_on((), &[], |()| {
-            if wide {
-                Key::new(seed as u64)
-            } else {
-                Key::new(seed as u32)
-            }
-        })
-        .remove(0);
+        let words =
+            run_on((), &[], |()| if wide { Key::new(seed as u64) } else { Key::new(seed as u32) })
+                .remove(0);
         record.same(&words);
         let ty = if wide { i64([]) } else { u32([]) };
         let seed = if wide {
@@ -209,11 +190,7 @@ fn orders() {
         );
         let spec = (key(), Spec::<Tensor>(record.inputs[1].ty.clone()));
         let got = run_on(spec, &record.inputs, |(key, x)| {
-            if independent {
-                key.shuffle_independent(x, axis)
-            } else {
-                key.shuffle(x, axis)
-            }
+            if independent { key.shuffle_independent(x, axis) } else { key.shuffle(x, axis) }
         });
         record.same(&got[0]);
     }
@@ -227,10 +204,7 @@ fn uniform_floats() {
             record.same(&record.draw(|key| key.uniform_of(record.dtype(), record.shape())));
         } else {
             // XLA may contract the product and the sum.
-            record.near(
-                &record.draw(|key| key.uniform_range(record.shape(), low, high)),
-                1e-6,
-            );
+            record.near(&record.draw(|key| key.uniform_range(record.shape(), low, high)), 1e-6);
         }
     }
     for record in records("bernoulli") {
@@ -241,17 +215,11 @@ fn uniform_floats() {
 #[test]
 fn distributions() {
     for record in records("normal") {
-        record.near(
-            &record.draw(|key| key.normal_of(record.dtype(), record.shape())),
-            2e-6,
-        );
+        record.near(&record.draw(|key| key.normal_of(record.dtype(), record.shape())), 2e-6);
     }
     for record in records("truncated_normal") {
         let (low, high) = (record.number("low"), record.number("high"));
-        record.near(
-            &record.draw(|key| key.truncated_normal(record.shape(), low, high)),
-            2e-5,
-        );
+        record.near(&record.draw(|key| key.truncated_normal(record.shape(), low, high)), 2e-5);
     }
     type Draw = fn(Key, Vec<usize>) -> Tensor;
     let all: [(&str, Draw); 6] = [
@@ -288,16 +256,11 @@ fn choices() {
         record.same(&got[0]);
     }
     for record in records("choice") {
-        let (shape, replace) = (
-            record.shape(),
-            record.attrs["replace"].as_bool().expect("a flag"),
-        );
-        let types: Vec<Spec<Tensor>> = record.inputs[1..]
-            .iter()
-            .map(|input| Spec(input.ty.clone()))
-            .collect();
-        let got = run_on((key(), types), &record.inputs, |(key, inputs)| {
-            match (&inputs[..], replace) {
+        let (shape, replace) = (record.shape(), record.attrs["replace"].as_bool().expect("a flag"));
+        let types: Vec<Spec<Tensor>> =
+            record.inputs[1..].iter().map(|input| Spec(input.ty.clone())).collect();
+        let got =
+            run_on((key(), types), &record.inputs, |(key, inputs)| match (&inputs[..], replace) {
                 (&[items], true) => key.choice(items, shape),
                 (&[items], false) => key.choice_distinct(items, shape[0]),
                 (&[items, weights], true) => key.choice_weighted(items, weights, shape),
@@ -305,8 +268,7 @@ fn choices() {
                     key.choice_weighted_distinct(items, weights, shape[0])
                 }
                 _ => unreachable!("choice has one or two inputs beside the key"),
-            }
-        });
+            });
         record.same(&got[0]);
     }
 }
@@ -320,10 +282,7 @@ fn draws_by_rejection() {
     }
     for record in records("loggamma") {
         let alpha = record.number("alpha");
-        record.near(
-            &record.draw(|key| key.loggamma(record.shape(), alpha)),
-            5e-6,
-        );
+        record.near(&record.draw(|key| key.loggamma(record.shape(), alpha)), 5e-6);
     }
     for record in records("beta") {
         let (a, b) = (record.number("a"), record.number("b"));
@@ -344,24 +303,17 @@ fn draws_by_rejection() {
 #[test]
 fn slopes_of_draws() {
     for (op, draw) in [
-        (
-            "gamma_slope",
-            (|key, a| key.gamma(a[0].shape(), a[0])) as fn(Key, &[Tensor]) -> Tensor,
-        ),
+        ("gamma_slope", (|key, a| key.gamma(a[0].shape(), a[0])) as fn(Key, &[Tensor]) -> Tensor),
         ("loggamma_slope", |key, a| key.loggamma(a[0].shape(), a[0])),
         ("beta_slope", |key, a| key.beta(a[0].shape(), a[0], a[1])),
         ("dirichlet_slope", |key, a| key.dirichlet([], a[0])),
     ] {
         for record in records(op) {
-            let types: Vec<Spec<Tensor>> = record.inputs[1..]
-                .iter()
-                .map(|input| Spec(input.ty.clone()))
-                .collect();
+            let types: Vec<Spec<Tensor>> =
+                record.inputs[1..].iter().map(|input| Spec(input.ty.clone())).collect();
             let got = run_on((key(), types), &record.inputs, |(key, mut parameters)| {
                 let weights = parameters.pop().expect("weights come last");
-                grad(parameters, |parameters| {
-                    (draw(key, &parameters) * weights).sum()
-                })
+                grad(parameters, |parameters| (draw(key, &parameters) * weights).sum())
             });
             for (index, got) in got.iter().enumerate() {
                 record.near_output(index, got, 1e-4);

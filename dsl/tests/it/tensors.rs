@@ -7,11 +7,7 @@ use podracer_dsl::prelude::*;
 fn literals_take_the_dtype_beside_them() {
     let results = run_on(
         (f32([2]), i32([2]), u8([])),
-        &[
-            f32s(&[2], &[1.5, 2.0]),
-            i32s(&[2], &[7, -7]),
-            Array::ints(DType::U8, [], &[3]),
-        ],
+        &[f32s(&[2], &[1.5, 2.0]), i32s(&[2], &[7, -7]), Array::ints(DType::U8, [], &[3])],
         |(x, n, small)| {
             let a = 2 * x + 1;
             let b = 1.0 - x;
@@ -38,10 +34,7 @@ fn literals_take_the_dtype_beside_them() {
 #[test]
 fn logic_and_bits() {
     let results = run(|| {
-        let (p, q) = (
-            constant([true, true, false]),
-            constant([true, false, false]),
-        );
+        let (p, q) = (constant([true, true, false]), constant([true, false, false]));
         let bits = constant([0b1100u32, 0b1010]);
         let negative = constant([-8, 8]);
         (
@@ -77,10 +70,7 @@ fn broadcasting_follows_numpy() {
             row.clamp(15, [12.0, 25.0, 25.0]),
         )
     });
-    assert_eq!(
-        results[0],
-        f32s(&[2, 3], &[11.0, 21.0, 31.0, 12.0, 22.0, 32.0])
-    );
+    assert_eq!(results[0], f32s(&[2, 3], &[11.0, 21.0, 31.0, 12.0, 22.0, 32.0]));
     assert_eq!(results[1], f32s(&[2], &[6.0, 12.0]));
     assert_eq!(results[2], i32s(&[2, 2], &[7; 4]));
     assert_eq!(results[3], f32s(&[3], &[12.0, 20.0, 25.0]));
@@ -92,12 +82,7 @@ fn shapes_change() {
         let x = arange(6).reshape([2, 3]);
         let pieces = x.split(3, 1);
         (
-            (
-                x.transpose(),
-                x.swap_axes(0, -1),
-                x.flatten(),
-                x.expand_dims(1).squeeze(1),
-            ),
+            (x.transpose(), x.swap_axes(0, -1), x.flatten(), x.expand_dims(1).squeeze(1)),
             (
                 concatenate(&[x, x], 1),
                 stack(&[x.index(0), x.index(-1)], 1),
@@ -126,26 +111,17 @@ fn shapes_change() {
         (vec![3, 2], vec![0., 3., 1., 4., 2., 5.]),
         (vec![6], vec![0., 1., 2., 3., 4., 5.]),
         (vec![2, 3], vec![0., 1., 2., 3., 4., 5.]),
-        (
-            vec![2, 6],
-            vec![0., 1., 2., 0., 1., 2., 3., 4., 5., 3., 4., 5.],
-        ),
+        (vec![2, 6], vec![0., 1., 2., 0., 1., 2., 3., 4., 5., 3., 4., 5.]),
         (vec![3, 2], vec![0., 3., 1., 4., 2., 5.]),
         (vec![2, 1], vec![2., 5.]),
         (vec![2, 3], vec![2., 1., 0., 5., 4., 3.]),
         (vec![2, 3], vec![2., 0., 1., 5., 3., 4.]),
         (vec![2, 3], vec![3., 4., 5., 0., 1., 2.]),
-        (
-            vec![3, 4],
-            vec![-1., 0., 1., 2., -1., 3., 4., 5., -1., -1., -1., -1.],
-        ),
+        (vec![3, 4], vec![-1., 0., 1., 2., -1., 3., 4., 5., -1., -1., -1., -1.]),
         (vec![2, 2], vec![1., 2., 4., 5.]),
         (vec![1, 2], vec![3., 4.]),
         (vec![2, 2], vec![0., 2., 3., 5.]),
-        (
-            vec![4, 3],
-            vec![0., 1., 2., 0., 1., 2., 3., 4., 5., 3., 4., 5.],
-        ),
+        (vec![4, 3], vec![0., 1., 2., 0., 1., 2., 3., 4., 5., 3., 4., 5.]),
         (vec![6], vec![3., 4., 5., 3., 4., 5.]),
         (vec![2, 2, 2], vec![0., 1., 0., 1., 0., 1., 0., 1.]),
         (vec![2, 3], vec![0., 0., 0., 3., 4., 0.]),
@@ -154,11 +130,7 @@ fn shapes_change() {
         (vec![3], vec![0., 0.5, 1.]),
     ];
     for (i, (got, (shape, values))) in results.iter().zip(&expect).enumerate() {
-        assert_eq!(
-            (&got.ty.shape[..], &got.to_f64()),
-            (&shape[..], values),
-            "result {i}"
-        );
+        assert_eq!((&got.ty.shape[..], &got.to_f64()), (&shape[..], values), "result {i}");
     }
     assert_eq!(results.len(), expect.len());
 }
@@ -168,22 +140,8 @@ fn reductions() {
     let x = f32s(&[2, 3], &[1.0, -2.0, 3.0, 4.0, 0.5, -1.0]);
     let results = run_on(f32([2, 3]), &[x], |x| {
         (
-            (
-                x.sum(),
-                x.sum_axis(0),
-                x.mean_axis(-1),
-                x.max(),
-                x.min_axis(1),
-                x.prod(),
-            ),
-            (
-                x.var(),
-                x.std_axis(0),
-                x.argmax(1),
-                x.argmin(0),
-                x.gt(0).any_axis(0),
-                x.gt(0).all(),
-            ),
+            (x.sum(), x.sum_axis(0), x.mean_axis(-1), x.max(), x.min_axis(1), x.prod()),
+            (x.var(), x.std_axis(0), x.argmax(1), x.argmin(0), x.gt(0).any_axis(0), x.gt(0).all()),
             (
                 x.cumsum(1),
                 x.cummax(0),
@@ -198,11 +156,9 @@ fn reductions() {
     let values: Vec<Vec<f64>> = results.iter().map(Array::to_f64).collect();
     let lse = |row: [f64; 3]| row.iter().map(|x| x.exp()).sum::<f64>().ln();
     let mean = 5.5 / 6.0;
-    let var = [1.0, -2.0, 3.0, 4.0, 0.5, -1.0]
-        .iter()
-        .map(|x: &f64| (x - mean).powi(2))
-        .sum::<f64>()
-        / 6.0;
+    let var =
+        [1.0, -2.0, 3.0, 4.0, 0.5, -1.0].iter().map(|x: &f64| (x - mean).powi(2)).sum::<f64>()
+            / 6.0;
     let expected: Vec<Vec<f64>> = vec![
         vec![5.5],
         vec![5.0, -1.5, 2.0],
@@ -271,13 +227,7 @@ fn products_of_matrices() {
         let v = constant([1.0, 0.0, 2.0]);
         let batch = stack(&[a, a + 1], 0);
         (
-            (
-                matmul(a, b),
-                matmul(a, v),
-                matmul(v, b),
-                dot(v, v),
-                outer(v, constant([1.0, 2.0])),
-            ),
+            (matmul(a, b), matmul(a, v), matmul(v, b), dot(v, v), outer(v, constant([1.0, 2.0]))),
             (
                 matmul(batch, b),
                 matmul(batch, stack(&[b, b * 2], 0)),
@@ -304,20 +254,11 @@ fn products_of_matrices() {
 fn places_that_are_computed() {
     let results = run_on(
         (f32([4, 2]), i32([])),
-        &[
-            f32s(&[4, 2], &[0., 1., 2., 3., 4., 5., 6., 7.]),
-            i32s(&[], &[2]),
-        ],
+        &[f32s(&[4, 2], &[0., 1., 2., 3., 4., 5., 6., 7.]), i32s(&[], &[2])],
         |(x, i)| {
             let along = constant([[0], [1], [1], [0]]);
             (
-                (
-                    x.at(i),
-                    x.at(i + 9),
-                    x.take([3, 0], 0),
-                    x.take(i - 1, 1),
-                    x.take([[1, 0]], 1),
-                ),
+                (x.at(i), x.at(i + 9), x.take([3, 0], 0), x.take(i - 1, 1), x.take([[1, 0]], 1)),
                 (
                     x.take_along_axis(along, 1),
                     x.set(i, 9.0),
@@ -357,17 +298,14 @@ fn places_that_are_computed() {
 
 #[test]
 fn a_gradient_flows_through_places() {
-    let results = run_on(
-        (f32([4, 2]), i32([])),
-        &[f32s(&[4, 2], &[1.0; 8]), i32s(&[], &[2])],
-        |(x, i)| {
+    let results =
+        run_on((f32([4, 2]), i32([])), &[f32s(&[4, 2], &[1.0; 8]), i32s(&[], &[2])], |(x, i)| {
             (
                 grad(x, |x| x.at(i).sum()),
                 grad(x, |x| x.take([1, 1], 0).sum()),
                 grad(x, |x| x.set(i, 0.0).sum()),
             )
-        },
-    );
+        });
     close(&results[0], &[0., 0., 0., 0., 1., 1., 0., 0.], 0.0);
     close(&results[1], &[0., 0., 2., 2., 0., 0., 0., 0.], 0.0);
     close(&results[2], &[1., 1., 1., 1., 0., 0., 1., 1.], 0.0);
@@ -382,11 +320,7 @@ fn feistel_orders_are_orders() {
         for order in &orders {
             let mut sorted = order.clone();
             sorted.sort_by(f64::total_cmp);
-            assert_eq!(
-                sorted,
-                (0..n).map(|i| i as f64).collect::<Vec<_>>(),
-                "n = {n}"
-            );
+            assert_eq!(sorted, (0..n).map(|i| i as f64).collect::<Vec<_>>(), "n = {n}");
         }
         assert!(n < 3 || orders[0] != orders[1], "n = {n}");
     }

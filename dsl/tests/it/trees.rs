@@ -93,11 +93,8 @@ impl<T: Tree> fmt::Display for Host<T> {
 }
 
 fn params() -> Params {
-    let layer = |n: usize| Layer {
-        weight: zeros(F32, [n, n]),
-        bias: ones(F32, [n]),
-        activation: "tanh",
-    };
+    let layer =
+        |n: usize| Layer { weight: zeros(F32, [n, n]), bias: ones(F32, [n]), activation: "tanh" };
     Params {
         layers: vec![layer(2), layer(1)],
         heads: [scalar(1.0), scalar(2)],
@@ -115,10 +112,7 @@ fn paths_and_types() {
     );
     // A field of a form is a form.
     let first: &Spec<Layer> = &spec.layers[0];
-    assert_eq!(
-        (first.activation, first.weight.shape.as_slice()),
-        ("tanh", [2, 2].as_slice())
-    );
+    assert_eq!((first.activation, first.weight.shape.as_slice()), ("tanh", [2, 2].as_slice()));
     assert_eq!(spec.clone(), spec);
     assert_eq!(spec.stacked(3).layers[1].bias.shape[..], [3, 1]);
 }
@@ -134,10 +128,7 @@ fn another_kind_keeps_the_structure() {
     });
     let layer: &Host<Layer> = &host.layers[1];
     assert_eq!(layer.to_string(), "weight=f32[1,1](0.0) bias=f32[1](1.0) ");
-    assert_eq!(
-        (layer.activation, layer.bias.0.to_f64()),
-        ("tanh", vec![1.0])
-    );
+    assert_eq!((layer.activation, layer.bias.0.to_f64()), ("tanh", vec![1.0]));
     let mut leaves = Vec::new();
     Params::into_leaves::<OnHost>(host.0, &mut leaves);
     assert_eq!(leaves.len(), 8);
@@ -154,13 +145,7 @@ fn generic_trees() {
     let traced = trace(f32([]), |x| {
         let state = state(x);
         let counted = scan(state.clone(), 0..2, |state, i| {
-            (
-                TrainState {
-                    steps: state.steps + i,
-                    ..state
-                },
-                (),
-            )
+            (TrainState { steps: state.steps + i, ..state }, ())
         });
         (counted.0, Nothing)
     })
@@ -185,10 +170,7 @@ fn trees_select_and_zip() {
         },
     );
     let values: Vec<Vec<f64>> = results.iter().map(Array::to_f64).collect();
-    assert_eq!(
-        values,
-        [vec![2.0, 4.0], vec![2.0], vec![3.0, 6.0], vec![3.0]]
-    );
+    assert_eq!(values, [vec![2.0, 4.0], vec![2.0], vec![3.0, 6.0], vec![3.0]]);
 }
 
 #[test]
@@ -199,10 +181,7 @@ fn eval_tells_what_it_does_not_take() {
         "the arguments have 2 leaves, got 0 arrays"
     );
     let wrong = [f32s(&[2], &[1.0, 2.0]), f32s(&[], &[1.0])];
-    assert_eq!(
-        traced.eval(&wrong).unwrap_err().to_string(),
-        "`arguments.1` is i32[], got f32[]"
-    );
+    assert_eq!(traced.eval(&wrong).unwrap_err().to_string(), "`arguments.1` is i32[], got f32[]");
 }
 
 #[test]
@@ -211,15 +190,10 @@ fn a_traced_function_goes_over_a_batch() {
     let batched = traced.vmap(3);
     assert_eq!(
         batched.arguments().types(),
-        [
-            TensorType::new(DType::F32, [3, 2]),
-            TensorType::new(DType::F32, [3])
-        ]
+        [TensorType::new(DType::F32, [3, 2]), TensorType::new(DType::F32, [3])]
     );
     let x = f32s(&[3, 2], &[1., 2., 3., 4., 5., 6.]);
-    let results = batched
-        .eval(&[x, f32s(&[3], &[1., 0., 2.])])
-        .expect("it fits");
+    let results = batched.eval(&[x, f32s(&[3], &[1., 0., 2.])]).expect("it fits");
     assert_eq!(results[0].to_f64(), [3.0, 0.0, 22.0]);
 }
 

@@ -28,11 +28,7 @@ fn windows_of_images_without_a_batch() {
     let results = run_on(f32([4, 1]), &[x], |x| {
         let all = max_pool(x, 2, 1, Padding::Valid);
         let same = avg_pool(x, [3], [2], Padding::Same, false);
-        (
-            all,
-            same,
-            grad(x, |x| max_pool(x, 2, 2, Padding::Valid).sum()),
-        )
+        (all, same, grad(x, |x| max_pool(x, 2, 2, Padding::Valid).sum()))
     });
     close(&results[0], &[4.0, 4.0, 2.0], 0.0);
     close(&results[1], &[7.0 / 3.0, -0.5], 1e-6);
@@ -41,9 +37,8 @@ fn windows_of_images_without_a_batch() {
 
 #[test]
 fn what_does_not_fit_is_said() {
-    let report = errors((f32([8, 8, 3]), f32([3, 3, 4, 2])), |(x, k)| {
-        conv2d(x, k, [1, 1], Padding::Same)
-    });
+    let report =
+        errors((f32([8, 8, 3]), f32([3, 3, 4, 2])), |(x, k)| conv2d(x, k, [1, 1], Padding::Same));
     assert!(
         report.to_string().contains(
             "convolution: the input f32[1,8,8,3] has 3 features (axis 3), where the kernel f32[3,3,4,2] takes 4 (axis 2)"
@@ -51,35 +46,21 @@ fn what_does_not_fit_is_said() {
         "{report}"
     );
     let report = errors((f32([8, 8]), f32([3, 3, 4, 2])), |(x, k)| {
-        (
-            conv2d(x, k, [1, 1], Padding::Same),
-            max_pool(x, [2, 2], [2, 2], Padding::Valid),
-        )
+        (conv2d(x, k, [1, 1], Padding::Same), max_pool(x, [2, 2], [2, 2], Padding::Valid))
     });
     let text = report.to_string();
-    assert!(
-        text.contains("conv2d: expected images [.., height, width, in]"),
-        "{text}"
-    );
-    assert!(
-        text.contains("max_pool: expected images [.., 2 spatial axes, feature]"),
-        "{text}"
-    );
+    assert!(text.contains("conv2d: expected images [.., height, width, in]"), "{text}");
+    assert!(text.contains("max_pool: expected images [.., 2 spatial axes, feature]"), "{text}");
     let report = errors(f32([8, 8, 1]), |x| {
         max_pool(x, [2, 2], [1, 1], Padding::Explicit(vec![(2, 0), (0, 0)]))
     });
     assert!(
-        report
-            .to_string()
-            .contains("the padding low must be less than the window"),
+        report.to_string().contains("the padding low must be less than the window"),
         "{report}"
     );
     let report = errors(f32([2, 3]), |x| (x.cholesky(), x.flatten().qr()));
     let text = report.to_string();
-    assert!(
-        text.contains("cholesky: expected square matrices, got f32[2,3]"),
-        "{text}"
-    );
+    assert!(text.contains("cholesky: expected square matrices, got f32[2,3]"), "{text}");
     assert!(text.contains("qr: expected a matrix, got f32[6]"), "{text}");
 }
 
@@ -90,10 +71,7 @@ fn systems_are_solved_from_both_sides() {
         let b = constant_of(&f32s(&[2, 1], &[2.0, 5.0]));
         let lower = triangular_solve(a, b, TriangularSolve::lower());
         let upper = triangular_solve(a, b, TriangularSolve::upper());
-        let row = TriangularSolve {
-            left_side: false,
-            ..TriangularSolve::lower()
-        };
+        let row = TriangularSolve { left_side: false, ..TriangularSolve::lower() };
         let row = triangular_solve(a, b.transpose(), row);
         (lower, upper, row, a.cholesky())
     });
@@ -107,11 +85,7 @@ fn systems_are_solved_from_both_sides() {
 #[test]
 fn bits_go_round() {
     let results = run(|| {
-        let x = constant_of(&Array::ints(
-            DType::U8,
-            [3],
-            &[0b1000_0001, 0b0000_0110, 255],
-        ));
+        let x = constant_of(&Array::ints(DType::U8, [3], &[0b1000_0001, 0b0000_0110, 255]));
         let signed = constant_of(&i32s(&[2], &[-2, 1]));
         (
             x.rotate_left(1),
@@ -125,10 +99,7 @@ fn bits_go_round() {
     assert_eq!(ints(&results[0]), [0b0000_0011, 0b0000_1100, 255]);
     assert_eq!(ints(&results[1]), [0b1100_0000, 0b0000_0011, 255]);
     assert_eq!(ints(&results[2]), [0b1000_0001, 0b0000_0110, 255]);
-    assert_eq!(
-        ints(&results[3]),
-        [i128::from(i32::MAX), i128::from(i32::MIN)]
-    );
+    assert_eq!(ints(&results[3]), [i128::from(i32::MAX), i128::from(i32::MIN)]);
     assert_eq!(ints(&results[4]), [0, 5, 0]);
 }
 
@@ -141,15 +112,7 @@ fn sums_in_logarithms() {
         (x.cumlogsumexp(0), logaddexp(x, x), far)
     });
     let two = 2f64.ln();
-    close(
-        &results[0],
-        &[-infinity, 1000.0, 1000.0 + two, 1000.0 + two],
-        1e-6,
-    );
-    close(
-        &results[1],
-        &[-infinity, 1000.0 + two, 1000.0 + two, -infinity],
-        1e-6,
-    );
+    close(&results[0], &[-infinity, 1000.0, 1000.0 + two, 1000.0 + two], 1e-6);
+    close(&results[1], &[-infinity, 1000.0 + two, 1000.0 + two, -infinity], 1e-6);
     close(&results[2], &[0.0, 0.5, 0.5, 0.0], 1e-6);
 }

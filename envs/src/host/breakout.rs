@@ -56,8 +56,7 @@ impl PixelBreakout {
         self.frame.clear();
         for (row, bricks) in WALL.zip(self.bricks) {
             for column in (0..CELLS).filter(|&column| bricks[column]) {
-                self.frame
-                    .paint(row, column, 80 + 30 * (row - WALL.start) as u8);
+                self.frame.paint(row, column, 80 + 30 * (row - WALL.start) as u8);
             }
         }
         self.frame.paint(BOTTOM, self.paddle, 200);
@@ -150,11 +149,7 @@ impl NativeEnvironment for PixelBreakout {
         let (reward, terminated) = self.roll();
         self.paint();
         self.stack.push(&self.frame);
-        Outcome {
-            reward,
-            terminated,
-            truncated: false,
-        }
+        Outcome { reward, terminated, truncated: false }
     }
 
     fn observe(&self, observation: &mut [u8]) {
@@ -164,18 +159,8 @@ impl NativeEnvironment for PixelBreakout {
     fn save(&self, bytes: &mut Vec<u8>) {
         let cells = [self.row, self.column, self.paddle].map(|cell| cell as u8);
         bytes.extend(cells);
-        bytes.extend([
-            u8::from(self.down),
-            u8::from(self.right),
-            self.walls,
-            self.returns,
-        ]);
-        bytes.extend(
-            self.bricks
-                .as_flattened()
-                .iter()
-                .map(|&brick| u8::from(brick)),
-        );
+        bytes.extend([u8::from(self.down), u8::from(self.right), self.walls, self.returns]);
+        bytes.extend(self.bricks.as_flattened().iter().map(|&brick| u8::from(brick)));
         bytes.extend(self.stack.pixels());
     }
 
@@ -183,9 +168,7 @@ impl NativeEnvironment for PixelBreakout {
         let [row, column, paddle, down, right, walls, returns] = take::<7>(bytes)?;
         let cells = [row, column, paddle].map(usize::from);
         if cells.iter().any(|&cell| cell >= CELLS) || cells[2] + 1 >= CELLS {
-            return Err(HostError::Snapshot(format!(
-                "{cells:?} are no cells of Breakout"
-            )));
+            return Err(HostError::Snapshot(format!("{cells:?} are no cells of Breakout")));
         }
         [self.row, self.column, self.paddle] = cells;
         [self.down, self.right] = [down, right].map(|flag| flag != 0);

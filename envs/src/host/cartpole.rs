@@ -20,19 +20,12 @@ impl NativeCartPole {
     /// With episodes of at most `limit` steps.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        NativeCartPole {
-            limit,
-            state: [0.0; 4],
-            time: 0,
-        }
+        NativeCartPole { limit, state: [0.0; 4], time: 0 }
     }
 
     /// The same environment in the DSL, which has the spaces.
     fn described(&self) -> CartPole {
-        CartPole {
-            limit: self.limit,
-            ..CartPole::default()
-        }
+        CartPole { limit: self.limit, ..CartPole::default() }
     }
 }
 
@@ -79,11 +72,7 @@ impl NativeEnvironment for NativeCartPole {
         self.time += 1;
         let terminated =
             self.state[0].abs() > X_LIMIT as f32 || self.state[2].abs() > THETA_LIMIT as f32;
-        Outcome {
-            reward: 1.0,
-            terminated,
-            truncated: !terminated && self.time >= self.limit,
-        }
+        Outcome { reward: 1.0, terminated, truncated: !terminated && self.time >= self.limit }
     }
 
     fn observe(&self, observation: &mut [u8]) {
@@ -91,9 +80,7 @@ impl NativeEnvironment for NativeCartPole {
     }
 
     fn save(&self, bytes: &mut Vec<u8>) {
-        self.state
-            .iter()
-            .for_each(|value| bytes.extend(value.to_le_bytes()));
+        self.state.iter().for_each(|value| bytes.extend(value.to_le_bytes()));
         bytes.extend((self.time as u64).to_le_bytes());
     }
 

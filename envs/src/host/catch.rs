@@ -16,12 +16,7 @@ pub struct PixelCatch {
 
 impl Default for PixelCatch {
     fn default() -> Self {
-        PixelCatch {
-            ball_row: 0,
-            ball_column: 0,
-            paddle: CELLS / 2,
-            frame: Frame::new(),
-        }
+        PixelCatch { ball_row: 0, ball_column: 0, paddle: CELLS / 2, frame: Frame::new() }
     }
 }
 
@@ -41,10 +36,7 @@ impl NativeEnvironment for PixelCatch {
 
     /// Left, stay, right.
     fn action_space(&self) -> Space {
-        let cells = Catch {
-            rows: CELLS,
-            columns: CELLS,
-        };
+        let cells = Catch { rows: CELLS, columns: CELLS };
         cells.action_space()
     }
 
@@ -74,11 +66,7 @@ impl NativeEnvironment for PixelCatch {
             (true, true) => 1.0,
             (true, false) => -1.0,
         };
-        Outcome {
-            reward,
-            terminated,
-            truncated: false,
-        }
+        Outcome { reward, terminated, truncated: false }
     }
 
     fn observe(&self, observation: &mut [u8]) {
@@ -86,19 +74,13 @@ impl NativeEnvironment for PixelCatch {
     }
 
     fn save(&self, bytes: &mut Vec<u8>) {
-        bytes.extend([
-            self.ball_row as u8,
-            self.ball_column as u8,
-            self.paddle as u8,
-        ]);
+        bytes.extend([self.ball_row as u8, self.ball_column as u8, self.paddle as u8]);
     }
 
     fn load(&mut self, bytes: &mut &[u8]) -> Result<(), HostError> {
         let cells: [u8; 3] = take(bytes)?;
         if cells.iter().any(|&cell| usize::from(cell) >= CELLS) {
-            return Err(HostError::Snapshot(format!(
-                "{cells:?} are no cells of Catch"
-            )));
+            return Err(HostError::Snapshot(format!("{cells:?} are no cells of Catch")));
         }
         [self.ball_row, self.ball_column, self.paddle] = cells.map(usize::from);
         self.paint();

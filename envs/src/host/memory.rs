@@ -34,11 +34,7 @@ impl HostStep<'_> {
             ("`truncated`", n, self.truncated.len()),
         ] {
             if expected != got {
-                return Err(HostError::Length {
-                    what,
-                    expected,
-                    got,
-                });
+                return Err(HostError::Length { what, expected, got });
             }
         }
         Ok(())
@@ -48,11 +44,7 @@ impl HostStep<'_> {
     pub(super) fn part(&mut self, environments: std::ops::Range<usize>) -> HostStep<'_> {
         let size = self.observation.len() / self.reward.len();
         let bytes = environments.start * size..environments.end * size;
-        let shown = if self.next_observation.is_empty() {
-            0..0
-        } else {
-            bytes.clone()
-        };
+        let shown = if self.next_observation.is_empty() { 0..0 } else { bytes.clone() };
         HostStep {
             observation: &mut self.observation[bytes],
             next_observation: &mut self.next_observation[shown],
@@ -158,10 +150,7 @@ impl StepMemory {
     /// Whether the episode of an environment terminated, and whether it was truncated; both where its step was none.
     #[must_use]
     pub fn ended(&self, environment: usize) -> (bool, bool) {
-        (
-            self.terminated[environment] != 0,
-            self.truncated[environment] != 0,
-        )
+        (self.terminated[environment] != 0, self.truncated[environment] != 0)
     }
 
     /// The bytes of each leaf of the step as an [`Arrival`](super::Arrival), in its order.
@@ -170,13 +159,8 @@ impl StepMemory {
             bytes.copy_from_slice(&reward.to_le_bytes());
         }
         let shown = (!self.next_observation.is_empty()).then_some(&self.next_observation[..]);
-        [
-            &self.observation[..],
-            &self.reward_bytes,
-            &self.terminated,
-            &self.truncated,
-        ]
-        .into_iter()
-        .chain(shown)
+        [&self.observation[..], &self.reward_bytes, &self.terminated, &self.truncated]
+            .into_iter()
+            .chain(shown)
     }
 }

@@ -85,9 +85,7 @@ pub trait HostEnvironment: Send {
     /// [`HostError::Snapshot`] for bytes that are none of this batch's.
     fn restore(&mut self, snapshot: &[u8]) -> Result<(), HostError> {
         let _ = snapshot;
-        Err(HostError::Snapshot(
-            "these environments cannot be restored".to_owned(),
-        ))
+        Err(HostError::Snapshot("these environments cannot be restored".to_owned()))
     }
 }
 
@@ -151,11 +149,7 @@ impl HostSpec {
     pub fn check_actions(&self, actions: &[u8]) -> Result<(), HostError> {
         let expected = self.action_type().bytes();
         if actions.len() != expected {
-            return Err(HostError::Length {
-                what: "the actions",
-                expected,
-                got: actions.len(),
-            });
+            return Err(HostError::Length { what: "the actions", expected, got: actions.len() });
         }
         if let Space::Discrete { n } = self.action {
             for (environment, action) in actions.chunks_exact(4).map(discrete).enumerate() {

@@ -65,24 +65,11 @@ impl<E: NativeEnvironment> Pool<E> {
         let part = |index: usize| {
             let bound = |part: usize| part * environments / parts;
             let (first, size) = (bound(index), bound(index + 1) - bound(index));
-            let memory = StepMemory::new(&HostSpec {
-                environments: size,
-                ..spec.clone()
-            });
+            let memory = StepMemory::new(&HostSpec { environments: size, ..spec.clone() });
             let lane = |_| (prototype.clone(), Random::from_state(0));
-            Some(Part {
-                first,
-                lanes: (0..size).map(lane).collect(),
-                actions: Vec::new(),
-                memory,
-            })
+            Some(Part { first, lanes: (0..size).map(lane).collect(), actions: Vec::new(), memory })
         };
-        Pool {
-            parts: (0..parts).map(part).collect(),
-            spec,
-            done: unbounded(),
-            under_way: false,
-        }
+        Pool { parts: (0..parts).map(part).collect(), spec, done: unbounded(), under_way: false }
     }
 
     fn expect_rest(&self) -> Result<(), HostError> {
@@ -207,11 +194,7 @@ impl<E: NativeEnvironment> Part<E> {
                 environment = self.first + i;
                 let bytes = i * observations..(i + 1) * observations;
                 let outcome = lane.step(&self.actions[i * size..(i + 1) * size], random);
-                let Outcome {
-                    reward,
-                    terminated,
-                    truncated,
-                } = outcome;
+                let Outcome { reward, terminated, truncated } = outcome;
                 step.reward[i] = reward;
                 step.terminated[i] = u8::from(terminated);
                 step.truncated[i] = u8::from(truncated);
@@ -226,21 +209,14 @@ impl<E: NativeEnvironment> Part<E> {
         }));
         match caught {
             Ok(()) => Ok(self),
-            Err(panic) => Err(HostError::Panicked {
-                environment,
-                message: panic_message(&*panic),
-            }),
+            Err(panic) => Err(HostError::Panicked { environment, message: panic_message(&*panic) }),
         }
     }
 
     fn observe(&mut self) {
         let step = self.memory.step();
         let size = step.observation.len() / self.lanes.len();
-        for ((lane, _), bytes) in self
-            .lanes
-            .iter()
-            .zip(step.observation.chunks_exact_mut(size))
-        {
+        for ((lane, _), bytes) in self.lanes.iter().zip(step.observation.chunks_exact_mut(size)) {
             lane.observe(bytes);
         }
     }

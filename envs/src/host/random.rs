@@ -61,11 +61,7 @@ mod tests {
         let words: Vec<u64> = (0..3).map(|_| random.bits()).collect();
         assert_eq!(
             words,
-            [
-                6_457_827_717_110_365_317,
-                3_203_168_211_198_807_973,
-                9_817_491_932_198_370_423
-            ]
+            [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]
         );
     }
 
@@ -78,10 +74,7 @@ mod tests {
         assert!(mean.abs() < 0.001, "{mean}");
         let mut counts = [0; 5];
         (0..10_000).for_each(|_| counts[random.below(5)] += 1);
-        assert!(
-            counts.iter().all(|count| (1_850..2_150).contains(count)),
-            "{counts:?}"
-        );
+        assert!(counts.iter().all(|count| (1_850..2_150).contains(count)), "{counts:?}");
     }
 
     #[test]

@@ -23,10 +23,7 @@ pub struct Episode {
 
 impl Episode {
     fn empty() -> Self {
-        Episode {
-            episode_return: zeros(F32, []),
-            length: zeros(I32, []),
-        }
+        Episode { episode_return: zeros(F32, []), length: zeros(I32, []) }
     }
 }
 
@@ -84,15 +81,7 @@ impl<E: Environment> Environment for WithStatistics<E> {
         let done = timestep.done();
         let last = tree_select(done, &running, &state.last);
         let finished = state.finished + done.astype(I32);
-        (
-            StatisticsState {
-                environment,
-                running,
-                last,
-                finished,
-            },
-            timestep,
-        )
+        (StatisticsState { environment, running, last, finished }, timestep)
     }
 
     fn observe(&self, state: Self::State) -> E::Observation {
@@ -113,10 +102,6 @@ impl<E: Environment> Environment for WithStatistics<E> {
 
     fn next_episode(&self, finished: Self::State, key: Key) -> Self::State {
         let environment = self.environment.next_episode(finished.environment, key);
-        StatisticsState {
-            environment,
-            running: Episode::empty(),
-            ..finished
-        }
+        StatisticsState { environment, running: Episode::empty(), ..finished }
     }
 }

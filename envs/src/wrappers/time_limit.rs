@@ -38,10 +38,7 @@ impl<E: Environment> Environment for TimeLimit<E> {
     type Observation = E::Observation;
 
     fn initial_state(&self, key: Key) -> Self::State {
-        TimeLimitState {
-            environment: self.environment.initial_state(key),
-            time: zeros(I32, []),
-        }
+        TimeLimitState { environment: self.environment.initial_state(key), time: zeros(I32, []) }
     }
 
     fn step(
@@ -54,10 +51,7 @@ impl<E: Environment> Environment for TimeLimit<E> {
             promised_step(&self.environment, state.environment, action, key);
         let time = state.time + 1;
         let cut_off = time.ge(self.steps) & !timestep.terminated;
-        let timestep = TimeStep {
-            truncated: timestep.truncated | cut_off,
-            ..timestep
-        };
+        let timestep = TimeStep { truncated: timestep.truncated | cut_off, ..timestep };
         (TimeLimitState { environment, time }, timestep)
     }
 

@@ -18,10 +18,7 @@ fn every_environment_and_wrapper_keeps_its_word() {
     }
     check(CartPole::default());
     check(Catch::default());
-    check(Catch {
-        rows: 2,
-        columns: 1,
-    });
+    check(Catch { rows: 2, columns: 1 });
     check(Pendulum::default());
     check(GridWorld::default());
     check(MemoryChain::default());
@@ -46,9 +43,7 @@ impl Environment for Faulty {
     type Observation = Tensor;
 
     fn initial_state(&self, _key: Key) -> State {
-        State {
-            position: zeros(F32, [2]),
-        }
+        State { position: zeros(F32, [2]) }
     }
     fn step(&self, state: State, action: Tensor, _key: Key) -> (State, TimeStep) {
         let position = match self.fault {
@@ -56,16 +51,8 @@ impl Environment for Faulty {
             "trace" => state.position + zeros(F32, [3]),
             _ => state.position + action.astype(F32),
         };
-        let reward = if self.fault == "reward" {
-            state.position
-        } else {
-            state.position.sum()
-        };
-        let terminated = if self.fault == "terminated" {
-            scalar(0)
-        } else {
-            constant(false)
-        };
+        let reward = if self.fault == "reward" { state.position } else { state.position.sum() };
+        let terminated = if self.fault == "terminated" { scalar(0) } else { constant(false) };
         (
             State { position },
             TimeStep {
@@ -80,11 +67,7 @@ impl Environment for Faulty {
         state.position
     }
     fn observation_space(&self) -> Space {
-        if self.fault == "space" {
-            Space::unbounded([3])
-        } else {
-            Space::unbounded([2])
-        }
+        if self.fault == "space" { Space::unbounded([3]) } else { Space::unbounded([2]) }
     }
     fn action_space(&self) -> Space {
         Space::discrete(if self.fault == "action" { 0 } else { 2 })
@@ -96,29 +79,18 @@ impl Environment for Faulty {
 
 #[track_caller]
 fn told(fault: &'static str, expected: &str) {
-    let error = check_environment(&Faulty { fault })
-        .expect_err("it is faulty")
-        .to_string();
+    let error = check_environment(&Faulty { fault }).expect_err("it is faulty").to_string();
     assert!(error.contains(expected), "{error}");
 }
 
 #[test]
 fn a_faulty_environment_is_told_what_is_wrong() {
     check_environment(&Faulty { fault: "none" }).expect("it is right");
-    told(
-        "state",
-        "`state after step.position`: expected f32[2], got f32[]",
-    );
+    told("state", "`state after step.position`: expected f32[2], got f32[]");
     told("reward", "`timestep.reward`: expected f32[], got f32[2]");
-    told(
-        "terminated",
-        "`timestep.terminated`: expected bool[], got i32[]",
-    );
+    told("terminated", "`timestep.terminated`: expected bool[], got i32[]");
     told("space", "expected f32[3], got f32[2]");
-    told(
-        "action",
-        "`action_space`: a discrete space needs at least one value",
-    );
+    told("action", "`action_space`: a discrete space needs at least one value");
     told("trace", "`step` does not trace");
     told("trace", "f32[2] and f32[3] do not broadcast");
 }

@@ -9,11 +9,8 @@ pub fn records(env: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(path).expect("the golden file is checked in");
     let file: Value = serde_json::from_str(&text).expect("it is JSON");
     let records = file["records"].as_array().expect("it has records");
-    let of_env: Vec<Value> = records
-        .iter()
-        .filter(|record| record["env"] == env)
-        .cloned()
-        .collect();
+    let of_env: Vec<Value> =
+        records.iter().filter(|record| record["env"] == env).cloned().collect();
     assert!(!of_env.is_empty(), "{env} has no records");
     of_env
 }
@@ -31,26 +28,17 @@ pub fn array(value: &Value) -> Array {
     match dtype {
         DType::Bool => Array::bools(
             shape,
-            &data
-                .iter()
-                .map(|x| x.as_bool().expect("bool"))
-                .collect::<Vec<_>>(),
+            &data.iter().map(|x| x.as_bool().expect("bool")).collect::<Vec<_>>(),
         ),
         dtype if dtype.is_integer() => Array::ints(
             dtype,
             shape,
-            &data
-                .iter()
-                .map(|x| i128::from(x.as_i64().expect("integer")))
-                .collect::<Vec<_>>(),
+            &data.iter().map(|x| i128::from(x.as_i64().expect("integer"))).collect::<Vec<_>>(),
         ),
         dtype => Array::floats(
             dtype,
             shape,
-            &data
-                .iter()
-                .map(|x| x.as_f64().expect("float"))
-                .collect::<Vec<_>>(),
+            &data.iter().map(|x| x.as_f64().expect("float")).collect::<Vec<_>>(),
         ),
     }
 }

@@ -16,17 +16,7 @@ fn distances_go_around_walls() {
     let distances: Vec<Option<usize>> = (0..9).map(|cell| map.distance(cell)).collect();
     assert_eq!(
         distances,
-        [
-            Some(4),
-            Some(3),
-            Some(2),
-            Some(5),
-            None,
-            Some(1),
-            Some(6),
-            None,
-            Some(0)
-        ]
+        [Some(4), Some(3), Some(2), Some(5), None, Some(1), Some(6), None, Some(0)]
     );
     assert_eq!(map.starts(), [0, 1, 2, 3, 5, 6]);
     assert_eq!(map.mean_distance(), 21.0 / 6.0);
@@ -36,32 +26,12 @@ fn distances_go_around_walls() {
 #[test]
 fn pictures_that_are_no_maps_are_told() {
     let error = |picture: &str| GridMap::parse(picture).unwrap_err();
-    assert_eq!(
-        error("..\n...G"),
-        MapError::Ragged {
-            row: 1,
-            expected: 2,
-            got: 4
-        }
-    );
-    assert_eq!(
-        error("..x\n..G"),
-        MapError::Character {
-            row: 0,
-            column: 2,
-            got: 'x'
-        }
-    );
+    assert_eq!(error("..\n...G"), MapError::Ragged { row: 1, expected: 2, got: 4 });
+    assert_eq!(error("..x\n..G"), MapError::Character { row: 0, column: 2, got: 'x' });
     assert_eq!(error("...\n.#."), MapError::NoGoal);
     assert_eq!(error("##\nG#"), MapError::NoStart);
-    assert_eq!(
-        error("").to_string(),
-        "the map has no goal: mark one with 'G'"
-    );
-    assert_eq!(
-        error(".#G\n.#.").to_string(),
-        "row 0, column 0: no path leads from here to a goal"
-    );
+    assert_eq!(error("").to_string(), "the map has no goal: mark one with 'G'");
+    assert_eq!(error(".#G\n.#.").to_string(), "row 0, column 0: no path leads from here to a goal");
 }
 
 #[test]
@@ -82,36 +52,20 @@ fn moves_stop_at_walls_and_edges() {
             .map(|(row, column)| (row as i32, column as i32))
             .collect::<Vec<_>>()
     };
-    assert_eq!(
-        walk(0, 0, &[0, 3, 1, 1, 1, 2]),
-        [(0, 0), (0, 0), (0, 1), (0, 2), (0, 2), (1, 2)]
-    );
-    assert_eq!(
-        walk(0, 1, &[2, 3, 2, 1, 2, 2]),
-        [(0, 1), (0, 0), (1, 0), (1, 0), (2, 0), (2, 0)]
-    );
+    assert_eq!(walk(0, 0, &[0, 3, 1, 1, 1, 2]), [(0, 0), (0, 0), (0, 1), (0, 2), (0, 2), (1, 2)]);
+    assert_eq!(walk(0, 1, &[2, 3, 2, 1, 2, 2]), [(0, 1), (0, 0), (1, 0), (1, 0), (2, 0), (2, 0)]);
 }
 
 #[test]
 fn the_shortest_way_pays_best() {
     let env = GridWorld::new(SMALL).expect("a map").limit(10);
     let scalar = |value: i32| Array::ints(DType::I32, Vec::new(), &[i128::from(value)]);
-    let result = steps(
-        &env,
-        &[scalar(0), scalar(0), scalar(0)],
-        &ints(&[1, 1, 2, 2]),
-        &keys(4),
-    );
+    let result = steps(&env, &[scalar(0), scalar(0), scalar(0)], &ints(&[1, 1, 2, 2]), &keys(4));
     assert_eq!(result.terminated.to_f64(), [0.0, 0.0, 0.0, 1.0]);
     let total: f64 = result.rewards.to_f64().iter().sum();
     assert!((total - 0.6).abs() < 1e-6, "{total}");
     // Running against a wall until the limit.
-    let result = steps(
-        &env,
-        &[scalar(0), scalar(0), scalar(0)],
-        &ints(&[0; 10]),
-        &keys(10),
-    );
+    let result = steps(&env, &[scalar(0), scalar(0), scalar(0)], &ints(&[0; 10]), &keys(10));
     assert_eq!(result.truncated.to_f64()[9], 1.0);
     assert_eq!(result.truncated.to_f64()[8], 0.0);
     let total: f64 = result.rewards.to_f64().iter().sum();
@@ -130,16 +84,9 @@ fn walking_down_the_distances_is_optimal_from_every_start() {
     let spec = (state_spec(&env), i32([]), key());
     let step = trace(spec, |(state, action, key)| {
         let (state, timestep) = env.step(state, action, key);
-        (
-            state.row,
-            state.column,
-            timestep.terminated,
-            timestep.truncated,
-        )
+        (state.row, state.column, timestep.terminated, timestep.truncated)
     });
-    let step = step
-        .unwrap_or_else(|errors| panic!("{errors}"))
-        .vmap(starts.len());
+    let step = step.unwrap_or_else(|errors| panic!("{errors}")).vmap(starts.len());
     let mut cells = starts.clone();
     let mut lengths = vec![0; starts.len()];
     for time in 0..map.greatest_distance() {
@@ -152,12 +99,9 @@ fn walking_down_the_distances_is_optimal_from_every_start() {
                 (column > 0).then(|| cell - 1),
             ];
             let distance = |next: &Option<usize>| {
-                next.and_then(|next| map.distance(next))
-                    .unwrap_or(usize::MAX)
+                next.and_then(|next| map.distance(next)).unwrap_or(usize::MAX)
             };
-            (0..4)
-                .min_by_key(|&action| distance(&next[action]))
-                .expect("four actions") as i32
+            (0..4).min_by_key(|&action| distance(&next[action])).expect("four actions") as i32
         };
         let of = |f: &dyn Fn(usize) -> usize| {
             ints(&cells.iter().map(|&cell| f(cell) as i32).collect::<Vec<_>>())
@@ -186,10 +130,8 @@ fn walking_down_the_distances_is_optimal_from_every_start() {
             cells[i] = cell;
         }
     }
-    let expected: Vec<usize> = starts
-        .iter()
-        .map(|&cell| map.distance(cell).expect("reachable"))
-        .collect();
+    let expected: Vec<usize> =
+        starts.iter().map(|&cell| map.distance(cell).expect("reachable")).collect();
     assert_eq!(lengths, expected);
 }
 
@@ -204,10 +146,7 @@ fn episodes_start_on_every_free_cell() {
         let draws = 8 * starts.len();
         let traced =
             trace(key(), |key| env.initial_state(key)).unwrap_or_else(|errors| panic!("{errors}"));
-        let results = traced
-            .vmap(draws)
-            .eval(&[keys(draws)])
-            .expect("arguments fit");
+        let results = traced.vmap(draws).eval(&[keys(draws)]).expect("arguments fit");
         let mut seen: Vec<usize> = results[0]
             .to_f64()
             .into_iter()
@@ -216,10 +155,7 @@ fn episodes_start_on_every_free_cell() {
             .collect();
         seen.sort_unstable();
         seen.dedup();
-        assert!(
-            seen.iter().all(|cell| starts.contains(cell)),
-            "only free cells"
-        );
+        assert!(seen.iter().all(|cell| starts.contains(cell)), "only free cells");
         assert!(
             seen.len() as f64 > 0.98 * starts.len() as f64,
             "{} of {}",
@@ -234,13 +170,8 @@ fn the_observation_shows_the_walker() {
     let env = GridWorld::new(SMALL).expect("a map");
     let state = Array::ints(DType::I32, Vec::new(), &[1]);
     let spec = state_spec(&env);
-    let shown = run(spec, &[state.clone(), state.clone(), state], |state| {
-        env.observe(state)
-    })
-    .remove(0);
+    let shown =
+        run(spec, &[state.clone(), state.clone(), state], |state| env.observe(state)).remove(0);
     assert_eq!(shown.ty.shape[..], [3, 3]);
-    assert_eq!(
-        shown.to_f64(),
-        [0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0]
-    );
+    assert_eq!(shown.to_f64(), [0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0]);
 }

@@ -22,11 +22,7 @@ fn done(steps: &Steps) -> Vec<f64> {
         terminated.iter().zip(&truncated).all(|(a, b)| a * b == 0.0),
         "terminated and truncated exclude each other"
     );
-    terminated
-        .iter()
-        .zip(truncated)
-        .map(|(a, b)| a + b)
-        .collect()
+    terminated.iter().zip(truncated).map(|(a, b)| a + b).collect()
 }
 
 fn compare(
@@ -59,11 +55,7 @@ fn compare(
             tolerance,
         );
     }
-    assert_eq!(
-        done(steps),
-        array(&record["dones"]).to_f64(),
-        "{what}: done"
-    );
+    assert_eq!(done(steps), array(&record["dones"]).to_f64(), "{what}: done");
 }
 
 /// Each step alone from the recorded state before it: no error can grow.
@@ -79,34 +71,19 @@ fn single_steps<E: Environment<Observation = Tensor>>(
     let before: Vec<Array> = names
         .iter()
         .map(|name| {
-            let (first, after) = (
-                array(&record["state"][name]),
-                array(&record["states"][name]),
-            );
-            let data: Vec<_> = first
-                .data
-                .iter()
-                .chain(&after.data[..count - 1])
-                .copied()
-                .collect();
+            let (first, after) = (array(&record["state"][name]), array(&record["states"][name]));
+            let data: Vec<_> = first.data.iter().chain(&after.data[..count - 1]).copied().collect();
             Array::new(after.ty, data)
         })
         .collect();
-    let spec = (
-        state_spec(env),
-        Spec::<Tensor>(actions.ty.unstacked()),
-        key(),
-    );
+    let spec = (state_spec(env), Spec::<Tensor>(actions.ty.unstacked()), key());
     let traced = trace(spec, |(state, action, key)| {
         let (state, timestep) = env.step(state, action, key);
         (state.clone(), (env.observe(state), timestep))
     });
     let arguments: Vec<Array> = before.into_iter().chain([actions, keys(count)]).collect();
-    let mut results = traced
-        .expect("step traces")
-        .vmap(count)
-        .eval(&arguments)
-        .expect("arguments fit");
+    let mut results =
+        traced.expect("step traces").vmap(count).eval(&arguments).expect("arguments fit");
     let mut last = results.split_off(names.len()).into_iter();
     let mut next = || last.next().expect("five results");
     let steps = Steps {
@@ -117,18 +94,8 @@ fn single_steps<E: Environment<Observation = Tensor>>(
         terminated: next(),
         truncated: next(),
     };
-    compare(
-        &format!("each step of '{note}'"),
-        record,
-        names,
-        &steps,
-        rewards,
-        2e-6,
-    );
-    assert_eq!(
-        steps.observations, steps.shown,
-        "without a reset both observations are the same"
-    );
+    compare(&format!("each step of '{note}'"), record, names, &steps, rewards, 2e-6);
+    assert_eq!(steps.observations, steps.shown, "without a reset both observations are the same");
 }
 
 fn trajectory<E: Environment<Observation = Tensor>>(
@@ -151,30 +118,19 @@ fn initial_states<E: Environment<Observation = Tensor>>(env: &E, record: &Value,
         let state = env.initial_state(key);
         (state.clone(), env.observe(state))
     });
-    let results = traced
-        .expect("initial_state traces")
-        .vmap(8)
-        .eval(&[keys])
-        .expect("arguments fit");
+    let results =
+        traced.expect("initial_state traces").vmap(8).eval(&[keys]).expect("arguments fit");
     for (name, states) in names.iter().zip(&results) {
         close(name, states, &array(&record["states"][name]).to_f64(), 1e-6);
     }
-    close(
-        "observations",
-        &results[names.len()],
-        &array(&record["observations"]).to_f64(),
-        2e-6,
-    );
+    close("observations", &results[names.len()], &array(&record["observations"]).to_f64(), 2e-6);
 }
 
 fn auto_resets<E: Environment<Observation = Tensor>>(env: E, record: &Value, names: &[&str]) {
     let (actions, keys) = (array(&record["actions"]), array(&record["keys"]));
     let state = leaves(&record["state"], names);
     let steps = steps(&env.auto_reset(), &state, &actions, &keys);
-    assert!(
-        done(&steps).iter().sum::<f64>() >= 2.0,
-        "the record has episodes"
-    );
+    assert!(done(&steps).iter().sum::<f64>() >= 2.0, "the record has episodes");
     compare("auto reset", record, names, &steps, true, 1e-4);
 }
 
@@ -190,11 +146,7 @@ fn all_records<E: Environment<Observation = Tensor>>(name: &str, env: E, names: 
             let rewards = !note.starts_with("goes on after done");
             single_steps(&env, &record, names, rewards);
             // Errors of the last bit grow about e^4 a second while the pole is balanced without being watched.
-            let tolerance = if note.starts_with("a controller") {
-                5e-3
-            } else {
-                1e-4
-            };
+            let tolerance = if note.starts_with("a controller") { 5e-3 } else { 1e-4 };
             trajectory(&env, &record, names, rewards, tolerance);
         }
     }
@@ -204,10 +156,7 @@ fn all_records<E: Environment<Observation = Tensor>>(name: &str, env: E, names: 
 fn cartpole_follows_gymnax() {
     all_records(
         "CartPole-v1",
-        CartPole {
-            trigonometry: Trigonometry::Library,
-            ..CartPole::default()
-        },
+        CartPole { trigonometry: Trigonometry::Library, ..CartPole::default() },
         &CARTPOLE,
     );
 }
@@ -240,10 +189,8 @@ fn cartpole_is_truncated_at_its_limit_and_terminated_at_its_bounds() {
             &actions,
             &keys(actions.ty.shape[0]),
         );
-        let (terminated, truncated) = (
-            steps.terminated.to_f64().contains(&1.0),
-            steps.truncated.to_f64().contains(&1.0),
-        );
+        let (terminated, truncated) =
+            (steps.terminated.to_f64().contains(&1.0), steps.truncated.to_f64().contains(&1.0));
         let note = record["note"].as_str().unwrap_or("");
         if note.starts_with("ends by the time limit") {
             assert!(truncated && !terminated, "{note}");
@@ -255,10 +202,7 @@ fn cartpole_is_truncated_at_its_limit_and_terminated_at_its_bounds() {
 
 #[test]
 fn catch_pays_for_the_paddle_under_the_ball_on_any_board() {
-    let env = Catch {
-        rows: 4,
-        columns: 3,
-    };
+    let env = Catch { rows: 4, columns: 3 };
     let first = initial(&env, &Array::ints(DType::U32, [2], &[0, 7]));
     let ball = first[1].to_f64()[0];
     // The paddle begins in the middle, column 1; one step towards the ball, then stay.

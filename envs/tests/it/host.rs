@@ -9,9 +9,7 @@ use podracer_envs::{CartPole, Environment, Space};
 
 /// Actions that follow from the time and the environment.
 fn actions(time: usize, environments: usize) -> Vec<u8> {
-    (0..environments)
-        .flat_map(|i| (((time + i) / 3 % 2) as i32).to_le_bytes())
-        .collect()
+    (0..environments).flat_map(|i| (((time + i) / 3 % 2) as i32).to_le_bytes()).collect()
 }
 
 /// All that some steps of a batch leave.
@@ -43,16 +41,9 @@ fn it_does_not_matter_how_a_batch_is_spread() {
         assert_eq!(whole.next_observation(), parts[time].next_observation());
         assert_eq!(whole.reward(), parts[time].reward());
         let (left, right) = (&left[time], &right[time]);
-        assert_eq!(
-            whole.observation(),
-            [left.observation(), right.observation()].concat()
-        );
+        assert_eq!(whole.observation(), [left.observation(), right.observation()].concat());
         for i in 0..6 {
-            let spread = if i < 2 {
-                left.ended(i)
-            } else {
-                right.ended(i - 2)
-            };
+            let spread = if i < 2 { left.ended(i) } else { right.ended(i - 2) };
             assert_eq!(whole.ended(i), spread);
             assert_eq!(whole.ended(i), parts[time].ended(i));
             let (terminated, truncated) = whole.ended(i);
@@ -91,10 +82,7 @@ fn the_end_of_an_episode_is_shown_apart_from_the_next_ones_beginning() {
 /// The native CartPole beside the DSL's, step by step from the same states.
 #[test]
 fn native_cartpole_is_cartpole() {
-    let environment = CartPole {
-        limit: 12,
-        ..CartPole::default()
-    };
+    let environment = CartPole { limit: 12, ..CartPole::default() };
     let spec = eval_shape(key(), |key| environment.initial_state(key)).unwrap();
     let step = trace((&spec, i32([]), key()), |(state, action, key)| {
         let (state, timestep) = environment.step(state, action, key);
@@ -114,10 +102,7 @@ fn native_cartpole_is_cartpole() {
             .iter()
             .map(|bytes| f64::from(f32::from_le_bytes(*bytes)))
             .collect();
-        let mut state: Vec<Array> = start
-            .iter()
-            .map(|&x| Array::floats(F32, [], &[x]))
-            .collect();
+        let mut state: Vec<Array> = start.iter().map(|&x| Array::floats(F32, [], &[x])).collect();
         state.push(Array::ints(I32, [], &[0]));
         for time in 0.. {
             // Falling to one side in half of the episodes, balancing for a while in the others.
@@ -171,10 +156,7 @@ fn a_snapshot_is_all_that_the_next_steps_depend_on() {
     other.restore(&snapshot).unwrap();
     assert_eq!(go_on(&mut other, &mut memory), expected);
     let mut larger = cartpoles(6, 1);
-    assert!(matches!(
-        larger.restore(&snapshot),
-        Err(HostError::Snapshot(_))
-    ));
+    assert!(matches!(larger.restore(&snapshot), Err(HostError::Snapshot(_))));
     let mut smaller = cartpoles(4, 1);
     let error = smaller.restore(&snapshot).unwrap_err().to_string();
     assert!(error.contains("bytes too many"), "{error}");
@@ -186,18 +168,9 @@ fn mistakes_of_the_caller_are_errors() {
     let mut memory = StepMemory::new(batch.spec());
     batch.reset(1, 0, &mut memory.step()).unwrap();
     let message = |error: Result<(), HostError>| error.unwrap_err().to_string();
-    assert_eq!(
-        message(batch.receive(&mut memory.step())),
-        "`receive` comes after `send`"
-    );
-    assert_eq!(
-        message(batch.send(&[0; 8])),
-        "the actions must have 12 bytes and has 8"
-    );
-    let wrong: Vec<u8> = [0i32, 2, 0]
-        .iter()
-        .flat_map(|action| action.to_le_bytes())
-        .collect();
+    assert_eq!(message(batch.receive(&mut memory.step())), "`receive` comes after `send`");
+    assert_eq!(message(batch.send(&[0; 8])), "the actions must have 12 bytes and has 8");
+    let wrong: Vec<u8> = [0i32, 2, 0].iter().flat_map(|action| action.to_le_bytes()).collect();
     assert_eq!(
         message(batch.send(&wrong)),
         "environment 1: the action is 2 and must be one of 0..2"
@@ -268,11 +241,6 @@ fn the_spec_says_the_types() {
     );
     let mut memory = StepMemory::new(&spec);
     let bytes: Vec<usize> = memory.leaves().map(<[u8]>::len).collect();
-    let types: Vec<usize> = spec
-        .arrival()
-        .types()
-        .iter()
-        .map(TensorType::bytes)
-        .collect();
+    let types: Vec<usize> = spec.arrival().types().iter().map(TensorType::bytes).collect();
     assert_eq!(bytes, types);
 }

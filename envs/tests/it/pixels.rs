@@ -115,32 +115,22 @@ fn breakout_rewards_who_follows_the_ball() {
     let mut wander = |_: &PixelBreakout, random: &mut Random| random.below(3) as i32;
     let mean = |act: &mut dyn FnMut(&PixelBreakout, &mut Random) -> i32| {
         let mut random = Random::of_environment(3, 0);
-        let episodes: Vec<_> = (0..10)
-            .map(|_| play(&mut PixelBreakout::default(), &mut random, &mut *act))
-            .collect();
-        assert!(
-            episodes
-                .iter()
-                .all(|&(total, _)| (0.0..=72.0).contains(&total))
-        );
+        let episodes: Vec<_> =
+            (0..10).map(|_| play(&mut PixelBreakout::default(), &mut random, &mut *act)).collect();
+        assert!(episodes.iter().all(|&(total, _)| (0.0..=72.0).contains(&total)));
         episodes.iter().map(|(total, _)| total).sum::<f32>() / 10.0
     };
     let (followed, wandered) = (mean(&mut follow), mean(&mut wander));
     assert!(wandered < 3.0, "{wandered}");
-    assert!(
-        followed > 10.0 * wandered.max(0.5),
-        "{followed} and {wandered}"
-    );
+    assert!(followed > 10.0 * wandered.max(0.5), "{followed} and {wandered}");
     // At the beginning: 36 bricks, a ball, and a paddle of two cells, four times.
     let mut environment = PixelBreakout::default();
     environment.reset(&mut random);
     let pixels = shown(&environment);
     check_cells(&pixels, 4);
     for channel in 0..4 {
-        let bricks: usize = [80, 110, 140]
-            .map(|grey| cells(&pixels, 4, channel, grey).len())
-            .iter()
-            .sum();
+        let bricks: usize =
+            [80, 110, 140].map(|grey| cells(&pixels, 4, channel, grey).len()).iter().sum();
         assert_eq!(bricks, 36);
         assert_eq!(cells(&pixels, 4, channel, 255).len(), 1);
         assert_eq!(cells(&pixels, 4, channel, 200).len(), 2);

@@ -23,9 +23,7 @@ pub fn state_spec<E: Environment>(env: &E) -> Spec<E::State> {
 
 /// `n` keys, as raw words.
 pub fn keys(n: usize) -> Array {
-    let words: Vec<i128> = (0..2 * n as i128)
-        .map(|i| (i * 2_654_435_761) % (1 << 32))
-        .collect();
+    let words: Vec<i128> = (0..2 * n as i128).map(|i| (i * 2_654_435_761) % (1 << 32)).collect();
     Array::ints(DType::U32, [n, 2], &words)
 }
 
@@ -34,10 +32,7 @@ pub fn ints(values: &[i32]) -> Array {
     Array::ints(
         DType::I32,
         [values.len()],
-        &values
-            .iter()
-            .map(|&value| i128::from(value))
-            .collect::<Vec<_>>(),
+        &values.iter().map(|&value| i128::from(value)).collect::<Vec<_>>(),
     )
 }
 
@@ -61,21 +56,15 @@ pub fn steps<E: Environment<Observation = Tensor>>(
     actions: &Array,
     keys: &Array,
 ) -> Steps {
-    let spec = (
-        state_spec(env),
-        Spec::<Tensor>(actions.ty.clone()),
-        Spec::<Tensor>(keys.ty.clone()),
-    );
+    let spec =
+        (state_spec(env), Spec::<Tensor>(actions.ty.clone()), Spec::<Tensor>(keys.ty.clone()));
     let arguments: Vec<Array> = state.iter().chain([actions, keys]).cloned().collect();
     let mut results = run(spec, &arguments, |(state, actions, keys)| {
-        let (_, outputs) = scan(
-            state,
-            (actions, Keys::from_words(keys)),
-            |state, (action, key)| {
+        let (_, outputs) =
+            scan(state, (actions, Keys::from_words(keys)), |state, (action, key)| {
                 let (state, timestep) = env.step(state, action, key);
                 (state.clone(), (state.clone(), env.observe(state), timestep))
-            },
-        );
+            });
         outputs
     });
     let mut last = results.split_off(results.len() - 5).into_iter();
@@ -92,9 +81,7 @@ pub fn steps<E: Environment<Observation = Tensor>>(
 
 /// The leaves of the first state of a key.
 pub fn initial<E: Environment>(env: &E, words: &Array) -> Vec<Array> {
-    run(key(), std::slice::from_ref(words), |key| {
-        env.initial_state(key)
-    })
+    run(key(), std::slice::from_ref(words), |key| env.initial_state(key))
 }
 
 /// Asserts that two arrays are equal up to `tolerance`, relative beyond 1.
@@ -104,9 +91,6 @@ pub fn close(what: &str, got: &Array, expected: &[f64], tolerance: f64) {
     assert_eq!(got.len(), expected.len(), "{what}: counts differ");
     for (i, (got, expected)) in got.iter().zip(expected).enumerate() {
         let error = (got - expected).abs() / expected.abs().max(1.0);
-        assert!(
-            error <= tolerance,
-            "{what}[{i}]: got {got}, expected {expected}"
-        );
+        assert!(error <= tolerance, "{what}[{i}]: got {got}, expected {expected}");
     }
 }

@@ -46,33 +46,23 @@ fn begun(options: &ServerOptions) -> (Servers, StepMemory) {
 fn shown(bytes: &[u8]) -> Vec<[f32; 2]> {
     let float = |bytes: &[u8]| f32::from_le_bytes(bytes.try_into().unwrap());
     let rows = bytes.chunks_exact(8);
-    rows.map(|row| [float(&row[..4]), float(&row[4..])])
-        .collect()
+    rows.map(|row| [float(&row[..4]), float(&row[4..])]).collect()
 }
 
 fn actions(time: usize) -> Vec<u8> {
-    (0..5)
-        .flat_map(|i| (((time + i) % 3) as i32).to_le_bytes())
-        .collect()
+    (0..5).flat_map(|i| (((time + i) % 3) as i32).to_le_bytes()).collect()
 }
 
 /// The place of an environment in its server, of which the first has the environments 0 and 1.
 fn place(environment: usize) -> usize {
-    if environment < 2 {
-        environment
-    } else {
-        environment - 2
-    }
+    if environment < 2 { environment } else { environment - 2 }
 }
 
 /// Takes a step, and checks all of it against what `fake_server.py` promises.
 fn step(batch: &mut Servers, memory: &mut StepMemory, time: usize) {
     let before = shown(memory.observation());
     batch.step(&actions(time), &mut memory.step()).unwrap();
-    let (now, last) = (
-        shown(memory.observation()),
-        shown(memory.next_observation()),
-    );
+    let (now, last) = (shown(memory.observation()), shown(memory.next_observation()));
     for i in 0..5 {
         assert_eq!(memory.reward()[i], ((time + i) % 3) as f32 + 0.5);
         let over = before[i][1] as usize + 1 == LENGTH;
@@ -92,10 +82,7 @@ fn step(batch: &mut Servers, memory: &mut StepMemory, time: usize) {
 fn steps_cross_with_ends_and_final_observations() {
     let (mut batch, mut memory) = begun(&fake(&json!({})).servers(2));
     assert_eq!(batch.spec().environments, 5);
-    assert_eq!(
-        batch.spec().observation,
-        Space::bounded([2], 0.0, f64::INFINITY)
-    );
+    assert_eq!(batch.spec().observation, Space::bounded([2], 0.0, f64::INFINITY));
     assert_eq!(batch.spec().action, Space::discrete(3));
     assert_eq!(batch.about().collect::<Vec<_>>(), ["a fake"; 2]);
     assert_eq!(memory.observation(), memory.next_observation());
@@ -105,11 +92,7 @@ fn steps_cross_with_ends_and_final_observations() {
     assert!(batch.snapshot().unwrap().is_none());
     // From the beginning again.
     batch.reset(11, 40, &mut memory.step()).unwrap();
-    assert!(
-        shown(memory.observation())
-            .iter()
-            .all(|&[_, time]| time == 0.0)
-    );
+    assert!(shown(memory.observation()).iter().all(|&[_, time]| time == 0.0));
     step(&mut batch, &mut memory, 0);
     assert_eq!(batch.restarts(), 0);
 }
@@ -138,10 +121,7 @@ fn mistakes_of_the_caller_are_errors() {
     batch.reset(0, 0, &mut memory.step()).unwrap();
     let early = message(batch.receive(&mut memory.step()));
     assert_eq!(early, "`receive` comes after `send`");
-    let wrong: Vec<u8> = [0i32, 3]
-        .iter()
-        .flat_map(|action| action.to_le_bytes())
-        .collect();
+    let wrong: Vec<u8> = [0i32, 3].iter().flat_map(|action| action.to_le_bytes()).collect();
     assert_eq!(
         message(batch.send(&wrong)),
         "environment 1: the action is 3 and must be one of 0..3"
@@ -149,24 +129,15 @@ fn mistakes_of_the_caller_are_errors() {
     batch.send(&[0; 8]).unwrap();
     assert!(message(batch.send(&[0; 8])).contains("a step is under way"));
     batch.receive(&mut memory.step()).unwrap();
-    let error = Servers::start(&fake(&json!({})).servers(3), 2)
-        .err()
-        .unwrap();
-    assert!(
-        error
-            .to_string()
-            .contains("2 environments cannot be spread over 3 servers")
-    );
+    let error = Servers::start(&fake(&json!({})).servers(3), 2).err().unwrap();
+    assert!(error.to_string().contains("2 environments cannot be spread over 3 servers"));
 }
 
 /// The step with a fault: the environments of the server are cut off, those of the other one go on.
 fn step_with_fault(batch: &mut Servers, memory: &mut StepMemory, time: usize) {
     let before = shown(memory.observation());
     batch.step(&actions(time), &mut memory.step()).unwrap();
-    let (now, last) = (
-        shown(memory.observation()),
-        shown(memory.next_observation()),
-    );
+    let (now, last) = (shown(memory.observation()), shown(memory.next_observation()));
     // Both servers have the fault in their third step, and tell by a file that one of them had it.
     let cut_off: Vec<bool> = (0..5).map(|i| memory.ended(i) == (false, true)).collect();
     assert!(
@@ -175,10 +146,7 @@ fn step_with_fault(batch: &mut Servers, memory: &mut StepMemory, time: usize) {
     for i in 0..5 {
         assert!(!memory.ended(i).0);
         if cut_off[i] {
-            assert_eq!(
-                (memory.reward()[i], last[i], now[i][1]),
-                (0.0, before[i], 0.0)
-            );
+            assert_eq!((memory.reward()[i], last[i], now[i][1]), (0.0, before[i], 0.0));
             assert_ne!(now[i][0], before[i][0], "the seed is another");
         } else {
             assert_eq!(memory.reward()[i], ((time + i) % 3) as f32 + 0.5);
@@ -189,24 +157,13 @@ fn step_with_fault(batch: &mut Servers, memory: &mut StepMemory, time: usize) {
 
 #[test]
 fn a_server_with_a_fault_is_restarted_and_the_others_go_on() {
-    for fault in [
-        "die",
-        "leave",
-        "raise",
-        "sleep",
-        "spin",
-        "garbage",
-        "another step",
-        "no end of line",
-    ] {
+    for fault in
+        ["die", "leave", "raise", "sleep", "spin", "garbage", "another step", "no end of line"]
+    {
         let folder = TempDir::new().unwrap();
         let once = folder.path().join("once");
         let options = fake(&json!({"fault": fault, "at": 3, "once": once})).servers(2);
-        let patience = if ["sleep", "spin"].contains(&fault) {
-            1
-        } else {
-            20
-        };
+        let patience = if ["sleep", "spin"].contains(&fault) { 1 } else { 20 };
         let (mut batch, mut memory) = begun(&options.step_timeout(Duration::from_secs(patience)));
         step(&mut batch, &mut memory, 0);
         step(&mut batch, &mut memory, 1);
@@ -242,23 +199,14 @@ fn a_fault_that_stays_is_an_error_with_what_was_printed() {
         ),
         ("raise", "RuntimeError: the pole is broken"),
         ("garbage", "expected text, got `\u{fffd}\u{fffd} nonsense`"),
-        (
-            "another step",
-            "it answers nonsense: expected `done 2`, got `done 99`",
-        ),
-        (
-            "flags",
-            "terminated = 7 and truncated = 0, of which at most one can be 1",
-        ),
+        ("another step", "it answers nonsense: expected `done 2`, got `done 99`"),
+        ("flags", "terminated = 7 and truncated = 0, of which at most one can be 1"),
     ] {
         let options = fake(&json!({"fault": fault, "at": 2})).restarts(2);
         let (mut batch, mut memory) = begun(&options);
         let error = (0..9).find_map(|time| batch.step(&actions(time), &mut memory.step()).err());
         let message = error.expect("the third fault is one").to_string();
-        assert!(
-            message.starts_with("environment server 0 (`python3`): "),
-            "{message}"
-        );
+        assert!(message.starts_with("environment server 0 (`python3`): "), "{message}");
         assert!(message.contains(expected), "{fault}: {message}");
         // What is left says so, and hangs nobody.
         let error = batch.step(&actions(0), &mut memory.step()).unwrap_err();
@@ -274,18 +222,12 @@ fn a_server_that_does_not_start_is_an_error() {
             "leave at the start",
             "it died (exit status: 3); the end of what it printed:\nthe ball is lost",
         ),
-        (
-            "sleep at the start",
-            "it did not answer for 1 s; it printed nothing",
-        ),
+        ("sleep at the start", "it did not answer for 1 s; it printed nothing"),
         (
             "garbage at the start",
             "its first line is wrong (expected value at line 1 column 1): `hello there`",
         ),
-        (
-            "an old protocol",
-            "it speaks protocol 0 where 1 is spoken here",
-        ),
+        ("an old protocol", "it speaks protocol 0 where 1 is spoken here"),
     ] {
         let timeout = Duration::from_secs(if fault.starts_with("sleep") { 1 } else { 20 });
         let message = message(&fake(&json!({"fault": fault})).start_timeout(timeout));
@@ -293,15 +235,9 @@ fn a_server_that_does_not_start_is_an_error() {
     }
     let nowhere = ServerOptions::new("no-such-python", &json!({})).unwrap();
     let error = message(&nowhere);
-    assert!(
-        error.contains("environment server 0 (`no-such-python`): cannot start"),
-        "{error}"
-    );
+    assert!(error.contains("environment server 0 (`no-such-python`): cannot start"), "{error}");
     let error = ServerOptions::new("python3", &3).unwrap_err().to_string();
-    assert_eq!(
-        error,
-        "the configuration of a server must be an object and is 3"
-    );
+    assert_eq!(error, "the configuration of a server must be an object and is 3");
 }
 
 #[test]
@@ -315,10 +251,7 @@ fn a_server_that_comes_back_with_other_spaces_is_an_error() {
     kill(batch.processes().next().unwrap());
     let error = batch.step(&actions(1), &mut memory.step()).unwrap_err();
     let message = error.to_string();
-    assert!(
-        message.contains("it serves other spaces than before"),
-        "{message}"
-    );
+    assert!(message.contains("it serves other spaces than before"), "{message}");
 }
 
 #[test]
@@ -331,29 +264,21 @@ fn what_environments_print_is_in_nobodys_way() {
 }
 
 fn kill(process: u32) {
-    let killed = Command::new("kill")
-        .args(["-9", &process.to_string()])
-        .status();
+    let killed = Command::new("kill").args(["-9", &process.to_string()]).status();
     assert!(killed.unwrap().success());
 }
 
 fn is_running(process: u32) -> bool {
     // Of one that has ended and was not waited for by whoever inherits it, the state is Z.
     let status = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    let state = status
-        .rsplit(") ")
-        .next()
-        .and_then(|rest| rest.chars().next());
+    let state = status.rsplit(") ").next().and_then(|rest| rest.chars().next());
     state.is_some_and(|state| state != 'Z')
 }
 
 fn expect_end(process: u32) {
     let began = Instant::now();
     while is_running(process) {
-        assert!(
-            began.elapsed() < Duration::from_secs(20),
-            "process {process} goes on"
-        );
+        assert!(began.elapsed() < Duration::from_secs(20), "process {process} goes on");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -361,9 +286,7 @@ fn expect_end(process: u32) {
 /// SIGKILL at any moment: while a server waits, steps, answers or starts.
 #[test]
 fn servers_that_are_killed_again_and_again_do_not_end_the_run() {
-    let kills = std::env::var("PODRACER_KILLS")
-        .ok()
-        .and_then(|kills| kills.parse().ok());
+    let kills = std::env::var("PODRACER_KILLS").ok().and_then(|kills| kills.parse().ok());
     let kills: usize = kills.unwrap_or(10);
     let (mut batch, mut memory) = begun(&fake(&json!({})).servers(2).restarts(2 * kills));
     let (mut time, mut cut_off) = (0, 0);
@@ -379,9 +302,7 @@ fn servers_that_are_killed_again_and_again_do_not_end_the_run() {
             batch.step(&actions(time), &mut memory.step()).unwrap();
             time += 1;
         }
-        cut_off += (0..5)
-            .filter(|&i| memory.ended(i).1 && memory.reward()[i] == 0.0)
-            .count();
+        cut_off += (0..5).filter(|&i| memory.ended(i).1 && memory.reward()[i] == 0.0).count();
         killer.join().unwrap();
     }
     assert_eq!(batch.restarts(), kills);
@@ -399,10 +320,7 @@ fn a_batch_that_is_dropped_leaves_no_process() {
     let (server, of_dropped) = (batch.processes().next().unwrap(), worker());
     assert!(is_running(server) && is_running(of_dropped));
     drop(batch);
-    assert!(
-        !Path::new(&format!("/proc/{server}")).exists(),
-        "it was waited for"
-    );
+    assert!(!Path::new(&format!("/proc/{server}")).exists(), "it was waited for");
     expect_end(of_dropped);
 
     // A server that is killed leaves none either.
@@ -421,10 +339,7 @@ fn client_to_be_killed() {
     };
     let (mut batch, mut memory) = begun(&fake(&json!({"fault": fault, "at": 2})).servers(2));
     step(&mut batch, &mut memory, 0);
-    let processes: Vec<String> = batch
-        .processes()
-        .map(|process| process.to_string())
-        .collect();
+    let processes: Vec<String> = batch.processes().map(|process| process.to_string()).collect();
     eprintln!("servers {}", processes.join(" "));
     batch.send(&actions(1)).unwrap();
     std::thread::sleep(Duration::from_secs(60));
@@ -442,15 +357,9 @@ fn a_client_that_is_killed_leaves_no_process() {
             .spawn()
             .unwrap();
         let lines = BufReader::new(client.stderr.take().unwrap()).lines();
-        let line = lines
-            .map_while(Result::ok)
-            .find(|line| line.starts_with("servers "));
+        let line = lines.map_while(Result::ok).find(|line| line.starts_with("servers "));
         let line = line.expect("the client says which its servers are");
-        let servers: Vec<u32> = line
-            .split(' ')
-            .skip(1)
-            .map(|id| id.parse().unwrap())
-            .collect();
+        let servers: Vec<u32> = line.split(' ').skip(1).map(|id| id.parse().unwrap()).collect();
         assert_eq!(servers.len(), 2);
         assert!(servers.iter().all(|&server| is_running(server)));
         std::thread::sleep(Duration::from_millis(100));
@@ -468,12 +377,7 @@ fn batches_that_come_and_go_leave_no_descriptor() {
     // Other tests of this process open some too.
     let least = |count: usize| (0..count).map(|_| (cycle(), open()).1).min().unwrap();
     let before = least(5);
-    let batches = std::env::var("PODRACER_BATCHES")
-        .ok()
-        .and_then(|batches| batches.parse().ok());
+    let batches = std::env::var("PODRACER_BATCHES").ok().and_then(|batches| batches.parse().ok());
     let after = least(batches.unwrap_or(10));
-    assert!(
-        after <= before + 8,
-        "{before} descriptors before, {after} after"
-    );
+    assert!(after <= before + 8, "{before} descriptors before, {after} after");
 }

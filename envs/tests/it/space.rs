@@ -15,24 +15,15 @@ fn values_within_bounds_belong() {
     assert_eq!(space.contains(&floats(&[0.1, 5.0])), Ok(()));
     // The bound itself, rounded to f32, belongs as well.
     assert_eq!(space.contains(&floats(&[-0.1, -0.1])), Ok(()));
-    assert_eq!(
-        Space::unbounded([1]).contains(&floats(&[f64::INFINITY])),
-        Ok(())
-    );
-    assert_eq!(
-        Space::discrete(3).contains(&Array::ints(DType::I32, Vec::new(), &[2])),
-        Ok(())
-    );
+    assert_eq!(Space::unbounded([1]).contains(&floats(&[f64::INFINITY])), Ok(()));
+    assert_eq!(Space::discrete(3).contains(&Array::ints(DType::I32, Vec::new(), &[2])), Ok(()));
 }
 
 #[test]
 fn values_outside_are_told_where() {
     let space = Space::bounded([2], -1.0, 1.0);
     assert_eq!(
-        space
-            .contains(&floats(&[0.0, 1.5]))
-            .unwrap_err()
-            .to_string(),
+        space.contains(&floats(&[0.0, 1.5])).unwrap_err().to_string(),
         "element 1 is 1.5, outside of [-1, 1]"
     );
     assert!(matches!(
@@ -45,10 +36,7 @@ fn values_outside_are_told_where() {
     );
     let action = Array::ints(DType::I32, Vec::new(), &[3]);
     assert_eq!(
-        Space::discrete(3)
-            .contains(&action)
-            .unwrap_err()
-            .to_string(),
+        Space::discrete(3).contains(&action).unwrap_err().to_string(),
         "element 0 is 3, outside of [0, 2]"
     );
 }
@@ -56,20 +44,10 @@ fn values_outside_are_told_where() {
 #[test]
 fn malformed_spaces_are_told() {
     assert_eq!(Space::discrete(0).validate(), Err(SpaceError::Empty));
-    let error = Space::bounded([2, 2], [0.0, 1.0, 2.0], 5.0)
-        .validate()
-        .unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "low: a box of shape [2, 2] needs 4 bounds or one shared, got 3"
-    );
-    let error = Space::bounded([2], [0.0, 3.0], [1.0, 2.0])
-        .validate()
-        .unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "element 1: no value lies between low 3 and high 2"
-    );
+    let error = Space::bounded([2, 2], [0.0, 1.0, 2.0], 5.0).validate().unwrap_err();
+    assert_eq!(error.to_string(), "low: a box of shape [2, 2] needs 4 bounds or one shared, got 3");
+    let error = Space::bounded([2], [0.0, 3.0], [1.0, 2.0]).validate().unwrap_err();
+    assert_eq!(error.to_string(), "element 1: no value lies between low 3 and high 2");
     assert!(Space::bounded([1], f64::NAN, 1.0).validate().is_err());
     assert_eq!(Space::bounded([1], 2.0, 2.0).validate(), Ok(()));
 }
@@ -81,20 +59,12 @@ fn samples_and_clipped_values_belong() {
         Space::bounded([2, 2], [-1.0, 0.0, 3.0, -0.5], [1.0, 0.0, 4.0, 7.0]),
         Space::unbounded([3]),
         Space::pixels([2, 3, 1]),
-        Space::bounded(
-            [3],
-            [0.0, -1.0, f64::NEG_INFINITY],
-            [f64::INFINITY, 1.0, 0.0],
-        ),
+        Space::bounded([3], [0.0, -1.0, f64::NEG_INFINITY], [f64::INFINITY, 1.0, 0.0]),
     ];
     for space in spaces {
         let traced =
             trace(key(), |key| space.sample(key)).unwrap_or_else(|errors| panic!("{errors}"));
-        let samples = traced
-            .vmap(64)
-            .eval(&[keys(64)])
-            .expect("arguments fit")
-            .remove(0);
+        let samples = traced.vmap(64).eval(&[keys(64)]).expect("arguments fit").remove(0);
         for i in 0..64 {
             space
                 .contains(&samples.index_leading(i))
@@ -109,12 +79,7 @@ fn samples_and_clipped_values_belong() {
                 Array::floats(DType::F32, shape.clone(), &vec![99.0; space.elements()])
             }
         };
-        let clipped = run(Spec::<Tensor>(space.ty()), &[far], |value| {
-            space.clip(value)
-        })
-        .remove(0);
-        space
-            .contains(&clipped)
-            .unwrap_or_else(|error| panic!("{space:?}: {error}"));
+        let clipped = run(Spec::<Tensor>(space.ty()), &[far], |value| space.clip(value)).remove(0);
+        space.contains(&clipped).unwrap_or_else(|error| panic!("{space:?}: {error}"));
     }
 }

@@ -21,14 +21,10 @@ impl Environment for Counter {
     type Observation = Tensor;
 
     fn initial_state(&self, key: Key) -> Count {
-        Count {
-            count: key.randint([], 0..self.starts),
-        }
+        Count { count: key.randint([], 0..self.starts) }
     }
     fn step(&self, state: Count, action: Tensor, _key: Key) -> (Count, TimeStep) {
-        let state = Count {
-            count: state.count + 1,
-        };
+        let state = Count { count: state.count + 1 };
         let terminated = state.count.ge(self.end);
         (
             state,
@@ -81,25 +77,16 @@ fn an_end_at_the_time_limit_is_terminated_and_not_truncated() {
 
 #[test]
 fn the_inner_of_two_time_limits_holds() {
-    let steps = follow(
-        &from_zero(9).time_limit(2).time_limit(4).auto_reset(),
-        &[1; 6],
-    );
+    let steps = follow(&from_zero(9).time_limit(2).time_limit(4).auto_reset(), &[1; 6]);
     assert_eq!(steps.truncated.to_f64(), [0.0, 1.0, 0.0, 1.0, 0.0, 1.0]);
 }
 
 #[test]
 fn auto_reset_keeps_the_final_observation_and_shows_the_next_episode() {
     let steps = follow(&from_zero(3).auto_reset(), &[1; 7]);
-    assert_eq!(
-        steps.observations.to_f64(),
-        [1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 1.0]
-    );
+    assert_eq!(steps.observations.to_f64(), [1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 1.0]);
     assert_eq!(steps.shown.to_f64(), [1.0, 2.0, 0.0, 1.0, 2.0, 0.0, 1.0]);
-    assert_eq!(
-        steps.terminated.to_f64(),
-        [0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0]
-    );
+    assert_eq!(steps.terminated.to_f64(), [0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0]);
 }
 
 #[test]
@@ -116,11 +103,7 @@ fn auto_reset_follows_truncation_as_well() {
 
 #[test]
 fn the_next_episode_begins_from_the_second_half_of_the_steps_key() {
-    let env = Counter {
-        end: 1000,
-        starts: 900,
-    }
-    .time_limit(1);
+    let env = Counter { end: 1000, starts: 900 }.time_limit(1);
     let words = Array::ints(DType::U32, [2], &[11, 22]);
     let spec = (crate::run::state_spec(&env), i32([]), key());
     let state = initial(&env, &Array::ints(DType::U32, [2], &[5, 6]));
@@ -139,30 +122,13 @@ fn the_next_episode_begins_from_the_second_half_of_the_steps_key() {
 fn statistics_sum_each_episode_on_its_own() {
     let env = from_zero(3).with_statistics().auto_reset();
     let steps = follow(&env, &[1, 2, 4, 8, 16, 32, 64]);
-    let [
-        _,
-        running_return,
-        running_length,
-        last_return,
-        last_length,
-        finished,
-    ] = &steps.states[..]
+    let [_, running_return, running_length, last_return, last_length, finished] = &steps.states[..]
     else {
         panic!("a count and five statistics");
     };
-    close(
-        "running return",
-        running_return,
-        &[1.0, 3.0, 0.0, 8.0, 24.0, 0.0, 64.0],
-        0.0,
-    );
+    close("running return", running_return, &[1.0, 3.0, 0.0, 8.0, 24.0, 0.0, 64.0], 0.0);
     assert_eq!(running_length.to_f64(), [1.0, 2.0, 0.0, 1.0, 2.0, 0.0, 1.0]);
-    close(
-        "last return",
-        last_return,
-        &[0.0, 0.0, 7.0, 7.0, 7.0, 56.0, 56.0],
-        0.0,
-    );
+    close("last return", last_return, &[0.0, 0.0, 7.0, 7.0, 7.0, 56.0, 56.0], 0.0);
     assert_eq!(last_length.to_f64(), [0.0, 0.0, 3.0, 3.0, 3.0, 3.0, 3.0]);
     assert_eq!(finished.to_f64(), [0.0, 0.0, 1.0, 1.0, 1.0, 2.0, 2.0]);
 }
@@ -176,10 +142,7 @@ fn without_a_reset_the_finished_episode_stays_readable() {
 
 #[test]
 fn statistics_count_truncated_episodes() {
-    let steps = follow(
-        &from_zero(9).time_limit(2).with_statistics().auto_reset(),
-        &[1, 2, 4, 8],
-    );
+    let steps = follow(&from_zero(9).time_limit(2).with_statistics().auto_reset(), &[1, 2, 4, 8]);
     // Leaves: count, time, then the statistics.
     close("last return", &steps.states[4], &[0.0, 3.0, 3.0, 12.0], 0.0);
     assert_eq!(steps.states[6].to_f64(), [0.0, 1.0, 1.0, 2.0]);
@@ -201,17 +164,11 @@ fn environments_of_a_batch_end_on_their_own() {
     let results = run(spec, &state, |(states, key)| {
         let (states, shown) = scan(states, key.split_n(2), |states, key| {
             let keys = key.split_n(3);
-            let (states, timestep) = vmap((states, keys), |(state, key)| {
-                env.step(state, scalar(1), key)
-            });
+            let (states, timestep) =
+                vmap((states, keys), |(state, key)| env.step(state, scalar(1), key));
             (states, (timestep.observation, timestep.terminated))
         });
-        (
-            shown,
-            states.finished,
-            states.last.length,
-            states.running.length,
-        )
+        (shown, states.finished, states.last.length, states.running.length)
     });
     let observations = results[0].to_f64();
     assert_eq!(observations[..3], [1.0, 3.0, 5.0]);

@@ -69,39 +69,23 @@ fn download(spec: &PluginSpec, into: &Path) -> Result<PathBuf, PluginError> {
         version: spec.version,
         problem,
     };
-    let mut download = vec![
-        "-m",
-        "pip",
-        "download",
-        "--quiet",
-        "--disable-pip-version-check",
-    ];
+    let mut download = vec!["-m", "pip", "download", "--quiet", "--disable-pip-version-check"];
     download.extend(["--no-deps", "--only-binary=:all:"]);
     download.extend(spec.pip_tags);
     let wheel = format!("{}=={}", spec.package, spec.version);
     let into_and_wheel = ["--dest".as_ref(), into.as_os_str(), wheel.as_ref()];
     python3(download.iter().map(AsRef::as_ref).chain(into_and_wheel)).map_err(failed)?;
-    let mut entries = fs::read_dir(into)
-        .map_err(PluginError::io("read", into))?
-        .filter_map(Result::ok);
-    let wheel = entries.find(|entry| {
-        entry
-            .path()
-            .extension()
-            .is_some_and(|extension| extension == "whl")
-    });
+    let mut entries =
+        fs::read_dir(into).map_err(PluginError::io("read", into))?.filter_map(Result::ok);
+    let wheel =
+        entries.find(|entry| entry.path().extension().is_some_and(|extension| extension == "whl"));
     wheel
         .map(|entry| entry.path())
         .ok_or_else(|| failed("pip succeeded and left no wheel".to_owned()))
 }
 
 fn unpack(wheel: &Path, into: &Path) -> Result<(), PluginError> {
-    let failed = |source| PluginError::Unpack {
-        wheel: wheel.to_owned(),
-        source,
-    };
+    let failed = |source| PluginError::Unpack { wheel: wheel.to_owned(), source };
     let file = File::open(wheel).map_err(PluginError::io("open", wheel))?;
-    zip::ZipArchive::new(file)
-        .and_then(|mut archive| archive.extract(into))
-        .map_err(failed)
+    zip::ZipArchive::new(file).and_then(|mut archive| archive.extract(into)).map_err(failed)
 }

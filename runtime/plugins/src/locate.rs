@@ -37,12 +37,7 @@ impl Located {
             .parent()
             .map(|folder| folder.join("include/pjrt_c_api.h"))
             .filter(|header| header.is_file());
-        Self {
-            spec,
-            library,
-            header,
-            origin,
-        }
+        Self { spec, library, header, origin }
     }
 }
 
@@ -51,11 +46,8 @@ impl Located {
 /// # Errors
 /// [`PluginError::NoCacheFolder`] where neither variable is an absolute path.
 pub fn cache_folder() -> Result<PathBuf, PluginError> {
-    let absolute = |variable| {
-        env::var_os(variable)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
+    let absolute =
+        |variable| env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     // A relative XDG_CACHE_HOME is to be ignored, says the XDG base directory specification.
     absolute("XDG_CACHE_HOME")
         .or_else(|| absolute("HOME").map(|home| home.join(".cache")))
@@ -96,15 +88,9 @@ pub fn find(name: &str) -> Result<Located, PluginError> {
         return Ok(Located::new(spec, library, Origin::Cache));
     }
     searched.push(library);
-    let searched = searched
-        .iter()
-        .map(|path| format!("`{}`", path.display()))
-        .collect::<Vec<_>>()
-        .join(", ");
-    Err(PluginError::NotInstalled {
-        name: spec.name,
-        searched,
-    })
+    let searched =
+        searched.iter().map(|path| format!("`{}`", path.display())).collect::<Vec<_>>().join(", ");
+    Err(PluginError::NotInstalled { name: spec.name, searched })
 }
 
 /// The newest-known `pjrt_c_api.h` on this machine: that of the `cpu` plugin, which ships it. The bindings are generated from it.
@@ -118,27 +104,22 @@ pub fn header() -> Result<PathBuf, PluginError> {
     // A library set by hand may come without its header; the pinned wheel's serves as well.
     let spec = spec("cpu")?;
     let library = install_folder(spec)?.join(spec.library);
-    Located::new(spec, library.clone(), Origin::Cache)
-        .header
-        .ok_or_else(|| PluginError::NotInstalled {
+    Located::new(spec, library.clone(), Origin::Cache).header.ok_or_else(|| {
+        PluginError::NotInstalled {
             name: spec.name,
             searched: format!("`{}` (for include/pjrt_c_api.h)", library.display()),
-        })
+        }
+    })
 }
 
 fn plugin_path() -> Vec<PathBuf> {
     let value = env::var_os(PLUGIN_PATH_VARIABLE).unwrap_or_default();
-    env::split_paths(&value)
-        .filter(|entry| !entry.as_os_str().is_empty())
-        .collect()
+    env::split_paths(&value).filter(|entry| !entry.as_os_str().is_empty()).collect()
 }
 
 /// The library of `spec` under one entry of `PODRACER_PLUGIN_PATH`.
 fn in_entry(spec: &PluginSpec, entry: &Path) -> Result<Option<PathBuf>, PluginError> {
-    let problem = |problem: String| PluginError::PluginPath {
-        entry: entry.to_owned(),
-        problem,
-    };
+    let problem = |problem: String| PluginError::PluginPath { entry: entry.to_owned(), problem };
     if entry.is_dir() {
         let in_cache_layout = Path::new(&spec.folder()).join(spec.library);
         let candidates = spec
@@ -151,24 +132,16 @@ fn in_entry(spec: &PluginSpec, entry: &Path) -> Result<Option<PathBuf>, PluginEr
             .find(|library| library.is_file()));
     }
     if !entry.exists() {
-        return Err(problem(
-            "which does not exist: correct or unset the variable".to_owned(),
-        ));
+        return Err(problem("which does not exist: correct or unset the variable".to_owned()));
     }
     let owner = PLUGINS.iter().find(|plugin| {
-        plugin
-            .library_names()
-            .iter()
-            .any(|name| entry.file_name() == Some(OsStr::new(name)))
+        plugin.library_names().iter().any(|name| entry.file_name() == Some(OsStr::new(name)))
     });
     match owner {
         Some(owner) => Ok((owner == spec).then(|| entry.to_owned())),
         None => {
-            let names = PLUGINS
-                .iter()
-                .flat_map(PluginSpec::library_names)
-                .collect::<Vec<_>>()
-                .join(", ");
+            let names =
+                PLUGINS.iter().flat_map(PluginSpec::library_names).collect::<Vec<_>>().join(", ");
             Err(problem(format!(
                 "which has no plugin's file name: expected one of {names}, or a folder"
             )))

@@ -25,12 +25,7 @@ fn run(arguments: &[String]) -> Result<ExitCode, Box<dyn Error>> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["install", name] => {
             let plugin = install(name)?;
-            writeln!(
-                io::stdout(),
-                "{} {}",
-                plugin.spec.name,
-                plugin.library.display()
-            )?;
+            writeln!(io::stdout(), "{} {}", plugin.spec.name, plugin.library.display())?;
             Ok(ExitCode::SUCCESS)
         }
         ["environments", name] => {
@@ -49,11 +44,7 @@ fn list(by_hash: bool) -> Result<ExitCode, Box<dyn Error>> {
     let mut code = ExitCode::SUCCESS;
     for spec in &PLUGINS {
         let state = match find(spec.name) {
-            Ok(plugin) => match if by_hash {
-                verify(&plugin)
-            } else {
-                check(&plugin)
-            } {
+            Ok(plugin) => match if by_hash { verify(&plugin) } else { check(&plugin) } {
                 Ok(()) => plugin.library.display().to_string(),
                 Err(error) => {
                     code = ExitCode::FAILURE;
@@ -63,13 +54,7 @@ fn list(by_hash: bool) -> Result<ExitCode, Box<dyn Error>> {
             Err(PluginError::NotInstalled { .. }) => "not installed".to_owned(),
             Err(error) => return Err(error.into()),
         };
-        writeln!(
-            io::stdout(),
-            "{:<7} {} {:<9} {state}",
-            spec.name,
-            spec.package,
-            spec.version
-        )?;
+        writeln!(io::stdout(), "{:<7} {} {:<9} {state}", spec.name, spec.package, spec.version)?;
     }
     Ok(code)
 }

@@ -91,11 +91,7 @@ impl PackageSet {
             Ok(_) => "they are of other versions than this podracer's",
             Err(_) => "they are not installed",
         };
-        Err(PluginError::PackagesMissing {
-            name: self.name,
-            folder,
-            problem,
-        })
+        Err(PluginError::PackagesMissing { name: self.name, folder, problem })
     }
 
     /// Installs the packages with pip, and returns the interpreter that has them. Does nothing, and needs no network, where they are
@@ -114,21 +110,13 @@ impl PackageSet {
         let parent = folder.parent().ok_or(PluginError::NoCacheFolder)?;
         let work = WorkFolder::create(parent, self.name)?;
         let made = work.0.join("made");
-        let failed = |problem| PluginError::Packages {
-            name: self.name,
-            problem,
-        };
+        let failed = |problem| PluginError::Packages { name: self.name, problem };
         // The pip of `python3` installs for it: Debian's `python3` cannot give one of its own to what it makes.
         let venv = ["-m", "venv", "--without-pip"].map(OsStr::new);
         python3(venv.into_iter().chain([made.as_os_str()])).map_err(failed)?;
         let python = made.join("bin/python");
         let pip = ["-m", "pip", "--python"].map(OsStr::new);
-        let install = [
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            "--no-deps",
-        ];
+        let install = ["install", "--quiet", "--disable-pip-version-check", "--no-deps"];
         let install = install.iter().chain(self.packages).map(OsStr::new);
         python3(pip.into_iter().chain([python.as_os_str()]).chain(install)).map_err(failed)?;
         let record = made.join(RECORD);
@@ -146,10 +134,8 @@ impl PackageSet {
 
 /// Runs `python3` with these arguments, or says why that cannot be and what to do.
 pub(crate) fn python3<'a>(arguments: impl Iterator<Item = &'a OsStr>) -> Result<(), String> {
-    let output = Command::new("python3")
-        .args(arguments)
-        .output()
-        .map_err(|error| match error.kind() {
+    let output =
+        Command::new("python3").args(arguments).output().map_err(|error| match error.kind() {
             ErrorKind::NotFound => "`python3` is not in PATH: install Python 3 with pip".to_owned(),
             _ => format!("`python3` cannot be run: {error}"),
         })?;

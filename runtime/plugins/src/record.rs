@@ -25,11 +25,7 @@ impl Record {
     /// Describes `library` as it is now.
     pub(crate) fn of(library: &Path) -> Result<Self, PluginError> {
         let (size, modified_ns) = stamp(library)?;
-        Ok(Self {
-            sha256: sha256(library)?,
-            size,
-            modified_ns,
-        })
+        Ok(Self { sha256: sha256(library)?, size, modified_ns })
     }
 
     /// Writes the record beside `library`.
@@ -44,10 +40,8 @@ impl Record {
 
     fn read(library: &Path) -> Option<Self> {
         let text = fs::read_to_string(record_path(library)).ok()?;
-        let field = |name: &str| {
-            text.lines()
-                .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
-        };
+        let field =
+            |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         Some(Self {
             sha256: field("sha256")?.to_owned(),
             size: field("size")?.parse().ok()?,
@@ -99,36 +93,24 @@ fn compare(plugin: &Located, always_hash: bool) -> Result<(), PluginError> {
                 entry: library.clone(),
                 problem: format!("which is {problem}"),
             }),
-            Origin::Cache => Err(corrupt(
-                "the record of its installation is missing".to_owned(),
-            )),
+            Origin::Cache => Err(corrupt("the record of its installation is missing".to_owned())),
         };
     };
     let (size, modified_ns) = stamp(library)?;
     if size != record.size {
-        return Err(corrupt(format!(
-            "{size} bytes where {} were installed",
-            record.size
-        )));
+        return Err(corrupt(format!("{size} bytes where {} were installed", record.size)));
     }
     if modified_ns == record.modified_ns && !always_hash {
         return Ok(());
     }
     let now = sha256(library)?;
     if now != record.sha256 {
-        return Err(corrupt(format!(
-            "sha256 {now} where {} was installed",
-            record.sha256
-        )));
+        return Err(corrupt(format!("sha256 {now} where {} was installed", record.sha256)));
     }
     if modified_ns != record.modified_ns {
         // The content is right and only the time moved (a copied cache): note it, so that the next check is cheap again. In a
         // read-only cache the next check hashes again, which is slow and not wrong.
-        let _ = Record {
-            modified_ns,
-            ..record
-        }
-        .write(library);
+        let _ = Record { modified_ns, ..record }.write(library);
     }
     Ok(())
 }
@@ -159,22 +141,15 @@ fn check_elf(library: &Path) -> Result<(), String> {
         .map_err(|error| format!("no shared library ({error})"))?;
     if !header.starts_with(b"\x7fELF\x02\x01") {
         return Err(
-            "no shared library (it is not in the format ELF, 64 bits, little-endian)".to_owned(),
+            "no shared library (it is not in the format ELF, 64 bits, little-endian)".to_owned()
         );
     }
     let number = |at: usize, length: usize| {
-        header[at..at + length]
-            .iter()
-            .rev()
-            .fold(0u64, |n, &byte| n << 8 | u64::from(byte))
+        header[at..at + length].iter().rev().fold(0u64, |n, &byte| n << 8 | u64::from(byte))
     };
     // The table of sections stands at the end of the file: e_shoff, e_shentsize, e_shnum.
     let end = number(0x28, 8).saturating_add(number(0x3a, 2) * number(0x3c, 2));
-    if size < end {
-        Err(format!("cut off: it has {size} bytes of {end}"))
-    } else {
-        Ok(())
-    }
+    if size < end { Err(format!("cut off: it has {size} bytes of {end}")) } else { Ok(()) }
 }
 
 fn record_path(library: &Path) -> PathBuf {
@@ -183,13 +158,6 @@ fn record_path(library: &Path) -> PathBuf {
 
 fn stamp(library: &Path) -> Result<(u64, u128), PluginError> {
     let metadata = fs::metadata(library).map_err(PluginError::io("look at", library))?;
-    let modified = metadata
-        .modified()
-        .map_err(PluginError::io("look at", library))?;
-    Ok((
-        metadata.len(),
-        modified
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |age| age.as_nanos()),
-    ))
+    let modified = metadata.modified().map_err(PluginError::io("look at", library))?;
+    Ok((metadata.len(), modified.duration_since(UNIX_EPOCH).map_or(0, |age| age.as_nanos())))
 }

@@ -72,17 +72,10 @@ pub static PLUGINS: [PluginSpec; 3] = [
 /// # Errors
 /// [`PluginError::UnknownName`] lists the known names.
 pub fn spec(name: &str) -> Result<&'static PluginSpec, PluginError> {
-    PLUGINS
-        .iter()
-        .find(|plugin| plugin.name == name)
-        .ok_or_else(|| PluginError::UnknownName {
-            name: name.to_owned(),
-            known: PLUGINS
-                .iter()
-                .map(|plugin| plugin.name)
-                .collect::<Vec<_>>()
-                .join(", "),
-        })
+    PLUGINS.iter().find(|plugin| plugin.name == name).ok_or_else(|| PluginError::UnknownName {
+        name: name.to_owned(),
+        known: PLUGINS.iter().map(|plugin| plugin.name).collect::<Vec<_>>().join(", "),
+    })
 }
 
 impl PluginSpec {

@@ -76,10 +76,8 @@ fn no_pip_is_an_error() {
 #[test]
 fn what_pip_says_is_passed_on() {
     let script = "echo \"ERROR: No matching distribution found\" >&2; exit 1";
-    Machine::new(Some(script)).fails(
-        &["install", "cpu"],
-        &["xla-cpu-pjrt", "No matching distribution"],
-    );
+    Machine::new(Some(script))
+        .fails(&["install", "cpu"], &["xla-cpu-pjrt", "No matching distribution"]);
     Machine::new(Some(TO_DEST)).fails(&["install", "cpu"], &["left no wheel"]);
 }
 
@@ -92,10 +90,7 @@ fn a_wheel_with_another_hash_is_refused() {
 
 #[test]
 fn an_unknown_name_is_an_error() {
-    Machine::new(None).fails(
-        &["install", "gpu"],
-        &["no plugin `gpu`", "cpu, cuda13, tpu"],
-    );
+    Machine::new(None).fails(&["install", "gpu"], &["no plugin `gpu`", "cpu, cuda13, tpu"]);
     Machine::new(None).fails(&["remove", "cpu"], &["usage:"]);
 }
 
@@ -105,10 +100,7 @@ fn packages_that_pip_cannot_install_are_an_error() {
     Machine::new(None).fails(&environments, &["`gymnasium`", "`python3` is not in PATH"]);
     let script =
         "[ $2 = venv ] && exit; echo \"ERROR: No matching distribution found\" >&2; exit 1";
-    let fragments = [
-        "cannot install the Python packages `gymnasium`",
-        "No matching distribution",
-    ];
+    let fragments = ["cannot install the Python packages `gymnasium`", "No matching distribution"];
     Machine::new(Some(script)).fails(&environments, &fragments);
     let unknown = ["no packages `gym`", "gymnasium, atari, mujoco, envpool"];
     Machine::new(None).fails(&["environments", "gym"], &unknown);
@@ -121,10 +113,7 @@ fn packages_are_installed_once_and_again_in_other_versions() {
     let machine = Machine::new(Some(script));
     let environments = ["environments", "atari"];
     let (success, said) = machine.run(&environments);
-    assert!(
-        success && said.starts_with("atari ") && said.contains("atari/bin/python"),
-        "{said}"
-    );
+    assert!(success && said.starts_with("atari ") && said.contains("atari/bin/python"), "{said}");
     let folder = machine.cache().join("podracer/environments");
     let record = folder.join("atari/packages.txt");
     assert!(fs::read_to_string(&record).unwrap().starts_with("ale-py=="));
@@ -134,10 +123,7 @@ fn packages_are_installed_once_and_again_in_other_versions() {
     fs::write(&python, "#!/bin/sh\nexit 1\n").unwrap();
     assert!(machine.run(&environments).0, "nothing is to be done");
     fs::write(&record, "ale-py==0.1\n").unwrap();
-    assert!(
-        !machine.run(&environments).0,
-        "another version is to be installed"
-    );
+    assert!(!machine.run(&environments).0, "another version is to be installed");
     fs::write(&python, working).unwrap();
     assert!(machine.run(&environments).0);
     assert!(fs::read_to_string(&record).unwrap().contains("gymnasium=="));
@@ -149,19 +135,13 @@ fn an_installed_plugin_needs_no_python() {
     let Some(machine) = with_cpu() else { return };
     let (success, said) = machine.run(&["install", "cpu"]);
     assert!(success, "{said}");
-    assert!(
-        said.starts_with("cpu ") && said.contains("xla_cpu_pjrt.so"),
-        "{said}"
-    );
+    assert!(said.starts_with("cpu ") && said.contains("xla_cpu_pjrt.so"), "{said}");
 }
 
 #[test]
 fn a_change_that_keeps_size_and_time_is_found_by_hash() {
     let Some(machine) = with_cpu() else { return };
-    let library = machine
-        .cache()
-        .join("podracer/plugins")
-        .join(spec("cpu").unwrap().folder());
+    let library = machine.cache().join("podracer/plugins").join(spec("cpu").unwrap().folder());
     let library = library.join(spec("cpu").unwrap().library);
     let modified = fs::metadata(&library).unwrap().modified().unwrap();
     // Not through the link that shares the content with the real one.
@@ -182,23 +162,14 @@ fn with_cpu() -> Option<Machine> {
     let machine = Machine::new(None);
     let spec = spec("cpu").unwrap();
     let installed = podracer_plugins::find("cpu").ok()?.library;
-    let library = machine
-        .cache()
-        .join("podracer/plugins")
-        .join(spec.folder())
-        .join(spec.library);
+    let library = machine.cache().join("podracer/plugins").join(spec.folder()).join(spec.library);
     fs::create_dir_all(library.parent().unwrap()).unwrap();
     for extension in ["so", "so.podracer"] {
-        link_or_copy(
-            &installed.with_extension(extension),
-            &library.with_extension(extension),
-        )?;
+        link_or_copy(&installed.with_extension(extension), &library.with_extension(extension))?;
     }
     Some(machine)
 }
 
 fn link_or_copy(from: &Path, to: &Path) -> Option<()> {
-    fs::hard_link(from, to)
-        .or_else(|_| fs::copy(from, to).map(drop))
-        .ok()
+    fs::hard_link(from, to).or_else(|_| fs::copy(from, to).map(drop)).ok()
 }

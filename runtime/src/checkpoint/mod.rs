@@ -46,8 +46,7 @@ impl Checkpoint {
     /// Adds the leaves of a part.
     pub fn insert(&mut self, part: &str, leaves: impl IntoIterator<Item = (String, HostArray)>) {
         let leaves = leaves.into_iter();
-        self.arrays
-            .extend(leaves.map(|(path, array)| (part.to_owned() + &path, array)));
+        self.arrays.extend(leaves.map(|(path, array)| (part.to_owned() + &path, array)));
     }
 
     /// The leaves of a part, in the order of `expected`: as many as there, of these paths and types.
@@ -63,9 +62,7 @@ impl Checkpoint {
             let name = part.to_owned() + path;
             self.array(&name).and_then(|array| {
                 let problem = format!("`{name}` is {} and must be {ty}", array.ty());
-                (array.ty() == ty)
-                    .then_some(array)
-                    .ok_or(CheckpointError::Misfit(problem))
+                (array.ty() == ty).then_some(array).ok_or(CheckpointError::Misfit(problem))
             })
         });
         let leaves = leaves.collect::<Result<_, _>>()?;
@@ -174,10 +171,7 @@ impl Checkpoints {
     /// The checkpoints in `folder`, of which the last `keep` stay, at least one. An older one serves where the youngest is
     /// damaged.
     pub fn new(folder: impl Into<PathBuf>, keep: usize) -> Self {
-        Checkpoints {
-            folder: folder.into(),
-            keep: keep.max(1),
-        }
+        Checkpoints { folder: folder.into(), keep: keep.max(1) }
     }
 
     /// Where they are.
@@ -200,9 +194,7 @@ impl Checkpoints {
             bytes: arrays.len() as u64,
             sha256: sha256(&arrays),
             about: checkpoint.about.clone(),
-            arrays: types
-                .map(|(name, array)| (name.clone(), array.ty().to_string()))
-                .collect(),
+            arrays: types.map(|(name, array)| (name.clone(), array.ty().to_string())).collect(),
         };
         let manifest = serde_json::to_vec_pretty(&manifest)
             .map_err(|error| CheckpointError::Array(error.to_string()))?;
@@ -265,11 +257,7 @@ impl Checkpoints {
             for (_, path) in all.iter().rev() {
                 match read(path) {
                     Ok(checkpoint) => {
-                        return Ok(Found {
-                            checkpoint,
-                            path: path.clone(),
-                            skipped,
-                        });
+                        return Ok(Found { checkpoint, path: path.clone(), skipped });
                     }
                     Err(error @ CheckpointError::Damaged { .. }) => skipped.push(error),
                     Err(error) => return Err(error),
@@ -277,9 +265,7 @@ impl Checkpoints {
             }
             // What is not whole may be on its way out, because there are younger ones by now.
             if self.all()? == all {
-                let none = || CheckpointError::None {
-                    folder: self.folder.clone(),
-                };
+                let none = || CheckpointError::None { folder: self.folder.clone() };
                 return Err(skipped.into_iter().next().unwrap_or_else(none));
             }
         }
@@ -305,10 +291,7 @@ impl Checkpoints {
 }
 
 fn read(path: &Path) -> Result<Checkpoint, CheckpointError> {
-    let damaged = |problem: String| CheckpointError::Damaged {
-        path: path.to_owned(),
-        problem,
-    };
+    let damaged = |problem: String| CheckpointError::Damaged { path: path.to_owned(), problem };
     let file = |name: &str| {
         let file = path.join(name);
         match fs::read(&file) {
@@ -347,15 +330,9 @@ fn read(path: &Path) -> Result<Checkpoint, CheckpointError> {
     let types = |name: &str| arrays.get(name).map(|array| array.ty().to_string());
     let agree = (manifest.arrays.iter()).all(|(name, ty)| types(name).as_ref() == Some(ty));
     if !agree || arrays.len() != manifest.arrays.len() {
-        return Err(damaged(format!(
-            "{MANIFEST} names other arrays than `{ARRAYS}` has"
-        )));
+        return Err(damaged(format!("{MANIFEST} names other arrays than `{ARRAYS}` has")));
     }
-    Ok(Checkpoint {
-        updates: manifest.updates,
-        about: manifest.about,
-        arrays,
-    })
+    Ok(Checkpoint { updates: manifest.updates, about: manifest.about, arrays })
 }
 
 fn sha256(bytes: &[u8]) -> String {

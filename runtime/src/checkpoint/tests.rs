@@ -10,18 +10,14 @@ fn checkpoint(updates: u64) -> Checkpoint {
     };
     let weight = HostArray::from_slice([2], &[updates as f32, f32::NAN]).unwrap();
     checkpoint.insert("state.", [("policy.weight".to_owned(), weight)]);
-    checkpoint.insert(
-        "",
-        [("returns".to_owned(), HostArray::scalar(updates as i32))],
-    );
+    checkpoint.insert("", [("returns".to_owned(), HostArray::scalar(updates as i32))]);
     checkpoint
 }
 
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
-    let mut names: Vec<String> = entries
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }
@@ -35,10 +31,7 @@ fn the_last_ones_are_kept() {
     for updates in [5, 10, 10, 7] {
         let path = checkpoints.save(&checkpoint(updates)).unwrap();
         let found = checkpoints.latest().unwrap();
-        assert_eq!(
-            (&found.checkpoint.about, found.path),
-            (&checkpoint(updates).about, path)
-        );
+        assert_eq!((&found.checkpoint.about, found.path), (&checkpoint(updates).about, path));
         assert_eq!(found.checkpoint.arrays, checkpoint(updates).arrays);
         assert_eq!(found.checkpoint.updates, updates);
     }
@@ -107,10 +100,7 @@ fn another_format_is_not_read() {
     let text = fs::read_to_string(&manifest).unwrap();
     fs::write(&manifest, text.replace("\"format\": 1", "\"format\": 2")).unwrap();
     let error = checkpoints.latest().unwrap_err().to_string();
-    assert!(
-        error.contains("has format 2, and this podracer reads 1"),
-        "{error}"
-    );
+    assert!(error.contains("has format 2, and this podracer reads 1"), "{error}");
 }
 
 /// What cannot be written is named, and what was there stays.
@@ -121,10 +111,7 @@ fn a_checkpoint_that_cannot_be_written_leaves_the_last_one() {
     checkpoints.save(&checkpoint(1)).unwrap();
     fs::write(folder.path().join(UNFINISHED), "in the way").unwrap();
     let error = checkpoints.save(&checkpoint(2)).unwrap_err().to_string();
-    assert!(
-        error.starts_with("cannot remove `") && error.ends_with("/unfinished`"),
-        "{error}"
-    );
+    assert!(error.starts_with("cannot remove `") && error.ends_with("/unfinished`"), "{error}");
     assert_eq!(checkpoints.latest().unwrap().checkpoint.updates, 1);
 }
 
@@ -134,9 +121,7 @@ fn parts_have_the_leaves_that_are_expected() {
     let ty = |text: &str| TensorType::new(podracer_compiler::DType::F32, [text.len()]);
     let leaf = |path: &str, ty: TensorType| (path.to_owned(), ty);
     let two = leaf("policy.weight", ty("xx"));
-    let part = checkpoint
-        .part("state.", std::slice::from_ref(&two))
-        .unwrap();
+    let part = checkpoint.part("state.", std::slice::from_ref(&two)).unwrap();
     assert_eq!(part.len(), 1);
     for (part, expected, problem) in [
         (
@@ -149,11 +134,7 @@ fn parts_have_the_leaves_that_are_expected() {
             vec![two.clone(), leaf("policy.bias", ty("x"))],
             "it has no `state.policy.bias`",
         ),
-        (
-            "state.",
-            vec![],
-            "it has `state.policy.weight`, which there is no place for",
-        ),
+        ("state.", vec![], "it has `state.policy.weight`, which there is no place for"),
         ("learner.", vec![two], "it has no `learner.policy.weight`"),
     ] {
         let error = checkpoint.part(part, &expected).unwrap_err().to_string();

@@ -57,11 +57,7 @@ impl Api {
     ) -> Result<(), RuntimeError> {
         let Some(function) = function else {
             let message = "the plugin does not have this function".to_owned();
-            return Err(RuntimeError::Xla {
-                call: name,
-                code: ErrorCode::Unimplemented,
-                message,
-            });
+            return Err(RuntimeError::Xla { call: name, code: ErrorCode::Unimplemented, message });
         };
         // SAFETY: the caller's promise.
         let error = unsafe { function(args) };
@@ -99,18 +95,10 @@ impl Api {
             }
             // The code is `Internal` on a CPU. (That a TPU's compiler *ran* out of memory says more than this.)
             if let Some((_, what)) = message.split_once("Out of memory ") {
-                let what = what
-                    .lines()
-                    .next()
-                    .unwrap_or_default()
-                    .trim_end_matches('.');
+                let what = what.lines().next().unwrap_or_default().trim_end_matches('.');
                 return Err(RuntimeError::OutOfMemory(format!("{call} failed {what}")));
             }
-            Err(RuntimeError::Xla {
-                call,
-                code: ErrorCode::from_c(code.code),
-                message,
-            })
+            Err(RuntimeError::Xla { call, code: ErrorCode::from_c(code.code), message })
         }
     }
 }

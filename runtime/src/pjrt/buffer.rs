@@ -87,12 +87,7 @@ impl Buffer {
         device: &Device,
         made_by: Option<Arc<Transfers>>,
     ) -> Option<Self> {
-        NonNull::new(raw).map(|raw| Self {
-            raw,
-            ty,
-            device: device.clone(),
-            made_by,
-        })
+        NonNull::new(raw).map(|raw| Self { raw, ty, device: device.clone(), made_by })
     }
 
     /// Element type and shape.
@@ -154,16 +149,9 @@ impl Buffer {
             return Err(RuntimeError::Options(problem));
         }
         // XLA:CPU and others refuse a copy to the device that has the buffer; their memory is what to name then.
-        let raw = if *device == self.device {
-            self.copy_in_place()?
-        } else {
-            self.copy_across(device)?
-        };
-        count(
-            self.made_by.as_deref(),
-            Direction::BetweenDevices,
-            self.ty.bytes(),
-        );
+        let raw =
+            if *device == self.device { self.copy_in_place()? } else { self.copy_across(device)? };
+        count(self.made_by.as_deref(), Direction::BetweenDevices, self.ty.bytes());
         // SAFETY: the new buffer is ours, of the same type.
         unsafe { Self::new(raw, self.ty.clone(), device, None) }
             .ok_or_else(|| no_value("PJRT_Buffer_CopyToDevice"))
@@ -181,10 +169,7 @@ impl Buffer {
     }
 
     fn copy_in_place(&self) -> Result<*mut ffi::PJRT_Buffer, RuntimeError> {
-        let mut memory = ffi::PJRT_Buffer_Memory_Args {
-            buffer: self.raw(),
-            ..rest()
-        };
+        let mut memory = ffi::PJRT_Buffer_Memory_Args { buffer: self.raw(), ..rest() };
         // SAFETY: the buffer is live.
         unsafe { call!(self.api(), PJRT_Buffer_Memory, &mut memory) }?;
         let mut args = ffi::PJRT_Buffer_CopyToMemory_Args {
@@ -203,10 +188,7 @@ impl Buffer {
     /// [`RuntimeError::Deleted`], [`RuntimeError::Xla`].
     pub fn ready(&self) -> Result<Event, RuntimeError> {
         self.expect_live()?;
-        let mut args = ffi::PJRT_Buffer_ReadyEvent_Args {
-            buffer: self.raw(),
-            ..rest()
-        };
+        let mut args = ffi::PJRT_Buffer_ReadyEvent_Args { buffer: self.raw(), ..rest() };
         // SAFETY: the buffer is live, and the event is ours.
         let event = unsafe {
             call!(self.api(), PJRT_Buffer_ReadyEvent, &mut args)?;
@@ -220,10 +202,7 @@ impl Buffer {
     /// # Errors
     /// [`RuntimeError::Xla`].
     pub fn delete(&self) -> Result<(), RuntimeError> {
-        let mut args = ffi::PJRT_Buffer_Delete_Args {
-            buffer: self.raw(),
-            ..rest()
-        };
+        let mut args = ffi::PJRT_Buffer_Delete_Args { buffer: self.raw(), ..rest() };
         // SAFETY: the handle is live; deleting twice is allowed.
         unsafe { call!(self.api(), PJRT_Buffer_Delete, &mut args) }
     }
@@ -233,10 +212,7 @@ impl Buffer {
     /// # Errors
     /// [`RuntimeError::Xla`].
     pub fn is_deleted(&self) -> Result<bool, RuntimeError> {
-        let mut args = ffi::PJRT_Buffer_IsDeleted_Args {
-            buffer: self.raw(),
-            ..rest()
-        };
+        let mut args = ffi::PJRT_Buffer_IsDeleted_Args { buffer: self.raw(), ..rest() };
         // SAFETY: the handle is live.
         unsafe { call!(self.api(), PJRT_Buffer_IsDeleted, &mut args) }?;
         Ok(args.is_deleted)
@@ -248,10 +224,7 @@ impl Buffer {
     /// [`RuntimeError::Deleted`], [`RuntimeError::Xla`].
     pub fn address(&self) -> Result<usize, RuntimeError> {
         self.expect_live()?;
-        let mut args = ffi::PJRT_Buffer_UnsafePointer_Args {
-            buffer: self.raw(),
-            ..rest()
-        };
+        let mut args = ffi::PJRT_Buffer_UnsafePointer_Args { buffer: self.raw(), ..rest() };
         // SAFETY: the handle is live.
         unsafe { call!(self.api(), PJRT_Buffer_UnsafePointer, &mut args) }?;
         Ok(args.buffer_pointer)
@@ -270,20 +243,13 @@ impl Buffer {
     }
 
     fn expect_live(&self) -> Result<(), RuntimeError> {
-        if self.is_deleted()? {
-            Err(RuntimeError::Deleted(self.ty.clone()))
-        } else {
-            Ok(())
-        }
+        if self.is_deleted()? { Err(RuntimeError::Deleted(self.ty.clone())) } else { Ok(()) }
     }
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        let mut args = ffi::PJRT_Buffer_Destroy_Args {
-            buffer: self.raw(),
-            ..rest()
-        };
+        let mut args = ffi::PJRT_Buffer_Destroy_Args { buffer: self.raw(), ..rest() };
         // SAFETY: `self` owned the handle. Computations that still read the memory keep it by themselves.
         let destroyed = unsafe { call!(self.api(), PJRT_Buffer_Destroy, &mut args) };
         if let Err(error) = destroyed {

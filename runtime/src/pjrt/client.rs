@@ -70,10 +70,7 @@ impl Client {
                     "a client needs at least one device and 0 were asked for".to_owned(),
                 ));
             }
-            create.push((
-                "cpu_device_count".to_owned(),
-                NamedValue::Int(devices as i64),
-            ));
+            create.push(("cpu_device_count".to_owned(), NamedValue::Int(devices as i64)));
         } else if let Some(devices) = options.cpu_devices {
             let name = plugin.name();
             return Err(RuntimeError::Options(format!(
@@ -104,9 +101,7 @@ impl Client {
         inner.platform = inner.read_platform()?;
         inner.version = inner.read_version()?;
         inner.devices = inner.read_devices()?;
-        Ok(Self {
-            inner: Arc::new(inner),
-        })
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// The plugin it belongs to.
@@ -130,12 +125,7 @@ impl Client {
     /// The devices of this process, in XLA's order.
     #[must_use]
     pub fn devices(&self) -> Vec<Device> {
-        (0..self.inner.devices.len())
-            .map(|index| Device {
-                client: self.clone(),
-                index,
-            })
-            .collect()
+        (0..self.inner.devices.len()).map(|index| Device { client: self.clone(), index }).collect()
     }
 
     /// The device at `index` of [`Client::devices`].
@@ -147,10 +137,7 @@ impl Client {
         if index >= devices {
             return Err(RuntimeError::NoDevice { index, devices });
         }
-        Ok(Device {
-            client: self.clone(),
-            index,
-        })
+        Ok(Device { client: self.clone(), index })
     }
 
     pub(super) fn api(&self) -> Api {
@@ -164,10 +151,7 @@ impl Client {
 
 impl Inner {
     fn read_platform(&self) -> Result<String, RuntimeError> {
-        let mut args = ffi::PJRT_Client_PlatformName_Args {
-            client: self.raw.as_ptr(),
-            ..rest()
-        };
+        let mut args = ffi::PJRT_Client_PlatformName_Args { client: self.raw.as_ptr(), ..rest() };
         // SAFETY: the client is live, and the name lives as long as it.
         unsafe {
             call!(self.plugin.api(), PJRT_Client_PlatformName, &mut args)?;
@@ -176,10 +160,8 @@ impl Inner {
     }
 
     fn read_version(&self) -> Result<String, RuntimeError> {
-        let mut args = ffi::PJRT_Client_PlatformVersion_Args {
-            client: self.raw.as_ptr(),
-            ..rest()
-        };
+        let mut args =
+            ffi::PJRT_Client_PlatformVersion_Args { client: self.raw.as_ptr(), ..rest() };
         // SAFETY: the client is live, and the version lives as long as it.
         unsafe {
             call!(self.plugin.api(), PJRT_Client_PlatformVersion, &mut args)?;
@@ -189,42 +171,27 @@ impl Inner {
 
     fn read_devices(&self) -> Result<Vec<DeviceData>, RuntimeError> {
         let api = self.plugin.api();
-        let mut args = ffi::PJRT_Client_AddressableDevices_Args {
-            client: self.raw.as_ptr(),
-            ..rest()
-        };
+        let mut args =
+            ffi::PJRT_Client_AddressableDevices_Args { client: self.raw.as_ptr(), ..rest() };
         // SAFETY: the client is live, and the list lives as long as it.
         let devices = unsafe {
             call!(api, PJRT_Client_AddressableDevices, &mut args)?;
             slice(args.addressable_devices, args.num_addressable_devices)
         };
         let describe = |&raw: &*mut ffi::PJRT_Device| {
-            let mut args = ffi::PJRT_Device_GetDescription_Args {
-                device: raw,
-                ..rest()
-            };
+            let mut args = ffi::PJRT_Device_GetDescription_Args { device: raw, ..rest() };
             // SAFETY: the device and its description live as long as the client.
             unsafe { call!(api, PJRT_Device_GetDescription, &mut args) }?;
             let device_description = args.device_description;
-            let mut id = ffi::PJRT_DeviceDescription_Id_Args {
-                device_description,
-                ..rest()
-            };
-            let mut kind = ffi::PJRT_DeviceDescription_Kind_Args {
-                device_description,
-                ..rest()
-            };
+            let mut id = ffi::PJRT_DeviceDescription_Id_Args { device_description, ..rest() };
+            let mut kind = ffi::PJRT_DeviceDescription_Kind_Args { device_description, ..rest() };
             // SAFETY: as above.
             let kind = unsafe {
                 call!(api, PJRT_DeviceDescription_Id, &mut id)?;
                 call!(api, PJRT_DeviceDescription_Kind, &mut kind)?;
                 text(kind.device_kind, kind.device_kind_size)
             };
-            Ok(DeviceData {
-                raw,
-                id: i64::from(id.id),
-                kind,
-            })
+            Ok(DeviceData { raw, id: i64::from(id.id), kind })
         };
         devices.iter().map(describe).collect()
     }
@@ -232,10 +199,7 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        let mut args = ffi::PJRT_Client_Destroy_Args {
-            client: self.raw.as_ptr(),
-            ..rest()
-        };
+        let mut args = ffi::PJRT_Client_Destroy_Args { client: self.raw.as_ptr(), ..rest() };
         // SAFETY: buffers, events and executables each hold the client, so none is left.
         let destroyed = unsafe { call!(self.plugin.api(), PJRT_Client_Destroy, &mut args) };
         if let Err(error) = destroyed {
@@ -246,21 +210,12 @@ impl Drop for Inner {
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "Client({} x {})",
-            self.inner.devices.len(),
-            self.inner.platform
-        )
+        write!(f, "Client({} x {})", self.inner.devices.len(), self.inner.platform)
     }
 }
 
 /// For a call that succeeded and returned no handle.
 pub(super) fn no_value(call: &'static str) -> RuntimeError {
     let message = "it returned neither a value nor an error".to_owned();
-    RuntimeError::Xla {
-        call,
-        code: ErrorCode::Internal,
-        message,
-    }
+    RuntimeError::Xla { call, code: ErrorCode::Internal, message }
 }

@@ -65,11 +65,7 @@ impl Compiled {
         api: Api,
         made_by: Maker,
     ) -> Option<Self> {
-        NonNull::new(raw).map(|raw| Self {
-            raw,
-            api,
-            _made_by: made_by,
-        })
+        NonNull::new(raw).map(|raw| Self { raw, api, _made_by: made_by })
     }
 
     /// The bytes it needs on each device.
@@ -77,10 +73,8 @@ impl Compiled {
     /// # Errors
     /// [`RuntimeError::Xla`].
     pub fn memory_stats(&self) -> Result<MemoryStats, RuntimeError> {
-        let mut args = ffi::PJRT_Executable_GetCompiledMemoryStats_Args {
-            executable: self.raw(),
-            ..rest()
-        };
+        let mut args =
+            ffi::PJRT_Executable_GetCompiledMemoryStats_Args { executable: self.raw(), ..rest() };
         // SAFETY: the executable is live.
         unsafe { call!(self.api, PJRT_Executable_GetCompiledMemoryStats, &mut args) }?;
         Ok(MemoryStats {
@@ -98,10 +92,8 @@ impl Compiled {
     /// # Errors
     /// [`RuntimeError::Xla`].
     pub fn cost_analysis(&self) -> Result<BTreeMap<String, NamedValue>, RuntimeError> {
-        let mut args = ffi::PJRT_Executable_GetCostAnalysis_Args {
-            executable: self.raw(),
-            ..rest()
-        };
+        let mut args =
+            ffi::PJRT_Executable_GetCostAnalysis_Args { executable: self.raw(), ..rest() };
         // SAFETY: the executable is live, and the properties live as long as it.
         unsafe {
             call!(self.api, PJRT_Executable_GetCostAnalysis, &mut args)?;
@@ -114,17 +106,11 @@ impl Compiled {
     /// # Errors
     /// [`RuntimeError::Xla`], for instance where the plugin has no fingerprints.
     pub fn fingerprint(&self) -> Result<String, RuntimeError> {
-        let mut args = ffi::PJRT_Executable_Fingerprint_Args {
-            executable: self.raw(),
-            ..rest()
-        };
+        let mut args = ffi::PJRT_Executable_Fingerprint_Args { executable: self.raw(), ..rest() };
         // SAFETY: the executable is live, and the fingerprint lives as long as it.
         unsafe {
             call!(self.api, PJRT_Executable_Fingerprint, &mut args)?;
-            Ok(text(
-                args.executable_fingerprint,
-                args.executable_fingerprint_size,
-            ))
+            Ok(text(args.executable_fingerprint, args.executable_fingerprint_size))
         }
     }
 
@@ -168,18 +154,12 @@ impl Compiled {
     /// XLA's own serialized form. Reading a damaged one back can end the process: it is wrapped with a checksum before it leaves
     /// this crate.
     pub(super) fn serialize_raw(&self) -> Result<Vec<u8>, RuntimeError> {
-        let mut args = ffi::PJRT_Executable_Serialize_Args {
-            executable: self.raw(),
-            ..rest()
-        };
+        let mut args = ffi::PJRT_Executable_Serialize_Args { executable: self.raw(), ..rest() };
         // SAFETY: the executable is live; the bytes are copied before their owner is freed, once.
         unsafe {
             call!(self.api, PJRT_Executable_Serialize, &mut args)?;
-            let bytes = slice(
-                args.serialized_bytes.cast::<u8>(),
-                args.serialized_bytes_size,
-            )
-            .to_vec();
+            let bytes =
+                slice(args.serialized_bytes.cast::<u8>(), args.serialized_bytes_size).to_vec();
             if let Some(free) = args.serialized_executable_deleter {
                 free(args.serialized_executable);
             }
@@ -193,9 +173,9 @@ impl Compiled {
             compare("result", &module.results, &results)?;
         }
         match self.optimized() {
-            Ok(optimized) => optimized.arguments().map_or(Ok(()), |types| {
-                compare("argument", &module.arguments, &types)
-            }),
+            Ok(optimized) => optimized
+                .arguments()
+                .map_or(Ok(()), |types| compare("argument", &module.arguments, &types)),
             Err(error) => {
                 tracing::warn!(%error, "the argument types of a compiled program cannot be checked");
                 Ok(())
@@ -205,25 +185,17 @@ impl Compiled {
 
     /// The result types, where podracer has them all.
     fn results(&self) -> Result<Option<Vec<TensorType>>, RuntimeError> {
-        let mut elements = ffi::PJRT_Executable_OutputElementTypes_Args {
-            executable: self.raw(),
-            ..rest()
-        };
-        let mut dims = ffi::PJRT_Executable_OutputDimensions_Args {
-            executable: self.raw(),
-            ..rest()
-        };
+        let mut elements =
+            ffi::PJRT_Executable_OutputElementTypes_Args { executable: self.raw(), ..rest() };
+        let mut dims =
+            ffi::PJRT_Executable_OutputDimensions_Args { executable: self.raw(), ..rest() };
         // SAFETY: the executable is live, and the lists live as long as it. `dims` concatenates as many extents as `ranks` sum to.
         let (elements, ranks, mut dims) = unsafe {
             call!(self.api, PJRT_Executable_OutputElementTypes, &mut elements)?;
             call!(self.api, PJRT_Executable_OutputDimensions, &mut dims)?;
             let ranks = slice(dims.dim_sizes, dims.num_outputs);
             let extents = slice(dims.dims, ranks.iter().sum());
-            (
-                slice(elements.output_types, elements.num_output_types),
-                ranks,
-                extents,
-            )
+            (slice(elements.output_types, elements.num_output_types), ranks, extents)
         };
         if elements.len() != ranks.len() {
             return Err(no_value("PJRT_Executable_OutputDimensions"));
@@ -254,11 +226,8 @@ fn compare(what: &str, declared: &[TensorType], actual: &[TensorType]) -> Result
             actual: actual.len().to_string(),
         });
     }
-    let differing = declared
-        .iter()
-        .zip(actual)
-        .enumerate()
-        .find(|(_, (declared, actual))| declared != actual);
+    let differing =
+        declared.iter().zip(actual).enumerate().find(|(_, (declared, actual))| declared != actual);
     differing.map_or(Ok(()), |(index, (declared, actual))| {
         Err(RuntimeError::Signature {
             place: format!("{what} {index}"),
@@ -270,10 +239,7 @@ fn compare(what: &str, declared: &[TensorType], actual: &[TensorType]) -> Result
 
 impl Drop for Compiled {
     fn drop(&mut self) {
-        let mut args = ffi::PJRT_Executable_Destroy_Args {
-            executable: self.raw(),
-            ..rest()
-        };
+        let mut args = ffi::PJRT_Executable_Destroy_Args { executable: self.raw(), ..rest() };
         // SAFETY: `self` owned the handle.
         let destroyed = unsafe { call!(self.api, PJRT_Executable_Destroy, &mut args) };
         if let Err(error) = destroyed {

@@ -22,10 +22,7 @@ impl Event {
     /// # Safety
     /// `raw` is null or an event of this client's plugin that nobody else frees.
     pub(super) unsafe fn new(raw: *mut ffi::PJRT_Event, client: &Client) -> Option<Self> {
-        NonNull::new(raw).map(|raw| Self {
-            raw,
-            client: client.clone(),
-        })
+        NonNull::new(raw).map(|raw| Self { raw, client: client.clone() })
     }
 
     fn api(&self) -> Api {
@@ -37,10 +34,7 @@ impl Event {
     /// # Errors
     /// The error that the work ended in.
     pub fn wait(&self) -> Result<(), RuntimeError> {
-        let mut args = ffi::PJRT_Event_Await_Args {
-            event: self.raw.as_ptr(),
-            ..rest()
-        };
+        let mut args = ffi::PJRT_Event_Await_Args { event: self.raw.as_ptr(), ..rest() };
         // SAFETY: the event lives as long as `self`.
         unsafe { call!(self.api(), PJRT_Event_Await, &mut args) }
     }
@@ -50,10 +44,7 @@ impl Event {
     /// # Errors
     /// The plugin's, of the question and not of the work.
     pub fn is_ready(&self) -> Result<bool, RuntimeError> {
-        let mut args = ffi::PJRT_Event_IsReady_Args {
-            event: self.raw.as_ptr(),
-            ..rest()
-        };
+        let mut args = ffi::PJRT_Event_IsReady_Args { event: self.raw.as_ptr(), ..rest() };
         // SAFETY: the event lives as long as `self`.
         unsafe { call!(self.api(), PJRT_Event_IsReady, &mut args) }?;
         Ok(args.is_ready)
@@ -62,10 +53,7 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        let mut args = ffi::PJRT_Event_Destroy_Args {
-            event: self.raw.as_ptr(),
-            ..rest()
-        };
+        let mut args = ffi::PJRT_Event_Destroy_Args { event: self.raw.as_ptr(), ..rest() };
         // SAFETY: `self` owned the event, and nobody uses it after this.
         let destroyed = unsafe { call!(self.api(), PJRT_Event_Destroy, &mut args) };
         if let Err(error) = destroyed {

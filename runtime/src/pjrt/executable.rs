@@ -47,11 +47,8 @@ impl Client {
     ) -> Result<Executable, RuntimeError> {
         let placement = options.placement(self.inner.devices.len())?;
         module.check_replicas(options.replicas)?;
-        let debug_options = if options.needs_debug_options() {
-            Some(self.debug_options()?)
-        } else {
-            None
-        };
+        let debug_options =
+            if options.needs_debug_options() { Some(self.debug_options()?) } else { None };
         let encoded = options.encode(Some(&self.device_ids(&placement)), debug_options)?;
         let program = program(&module.text);
         let mut args = ffi::PJRT_Client_Compile_Args {
@@ -65,12 +62,7 @@ impl Client {
         unsafe { call!(self.api(), PJRT_Client_Compile, &mut args) }?;
         // SAFETY: the new executable is ours.
         let executable = unsafe {
-            self.loaded(
-                args.executable,
-                &module.arguments,
-                &module.results,
-                &placement,
-            )
+            self.loaded(args.executable, &module.arguments, &module.results, &placement)
         }?;
         executable.compiled.check_signature(module)?;
         Ok(executable)
@@ -103,18 +95,13 @@ impl Client {
         if let Some(options) = self.inner.debug_options.get() {
             return Ok(options.clone());
         }
-        let options = self
-            .compile(&smallest(), &CompileOptions::default())?
-            .compiled
-            .debug_options()?;
+        let options =
+            self.compile(&smallest(), &CompileOptions::default())?.compiled.debug_options()?;
         Ok(self.inner.debug_options.get_or_init(|| options).clone())
     }
 
     fn device_ids(&self, placement: &[usize]) -> Vec<i64> {
-        placement
-            .iter()
-            .map(|&index| self.inner.devices[index].id)
-            .collect()
+        placement.iter().map(|&index| self.inner.devices[index].id).collect()
     }
 
     /// # Safety
@@ -139,10 +126,7 @@ impl Client {
         Ok(Executable {
             raw,
             client: self.clone(),
-            devices: placement
-                .iter()
-                .map(|&index| self.device(index))
-                .collect::<Result<_, _>>()?,
+            devices: placement.iter().map(|&index| self.device(index)).collect::<Result<_, _>>()?,
             arguments: arguments.to_vec(),
             results: results.to_vec(),
             transfers: Arc::default(),
@@ -154,11 +138,7 @@ impl Client {
 
 /// A program that does nothing.
 pub(super) fn smallest() -> Module {
-    Module::new(
-        "module @smallest { func.func public @main() { return } }",
-        vec![],
-        vec![],
-    )
+    Module::new("module @smallest { func.func public @main() { return } }", vec![], vec![])
 }
 
 /// A StableHLO text in the C API's form, which points into `text`.
@@ -225,12 +205,7 @@ impl Executable {
         let (device, expected) = self.argument(replica, index)?;
         if array.ty() != expected {
             let (expected, got) = (expected.clone(), array.ty().clone());
-            return Err(RuntimeError::ArgumentType {
-                replica,
-                index,
-                expected,
-                got,
-            });
+            return Err(RuntimeError::ArgumentType { replica, index, expected, got });
         }
         Buffer::upload(expected, array.bytes(), device, Some(&self.transfers))
     }
@@ -257,17 +232,12 @@ impl Executable {
     ) -> Result<(&Device, &TensorType), RuntimeError> {
         let replicas = self.devices.len();
         let device = self.devices.get(replica);
-        let device = device.ok_or(RuntimeError::ReplicaCount {
-            expected: replicas,
-            got: replica + 1,
-        })?;
+        let device =
+            device.ok_or(RuntimeError::ReplicaCount { expected: replicas, got: replica + 1 })?;
         let count = self.arguments.len();
         let ty = self.arguments.get(index);
-        let ty = ty.ok_or(RuntimeError::ArgumentCount {
-            replica,
-            expected: count,
-            got: index + 1,
-        })?;
+        let ty =
+            ty.ok_or(RuntimeError::ArgumentCount { replica, expected: count, got: index + 1 })?;
         Ok((device, ty))
     }
 
@@ -279,23 +249,15 @@ impl Executable {
         let placement: Vec<usize> = self.devices.iter().map(Device::index).collect();
         let fingerprint = self.client.plugin().fingerprint();
         let payload = self.compiled.serialize_raw()?;
-        Ok(Serialized::new(
-            fingerprint,
-            &self.arguments,
-            &self.results,
-            &placement,
-            payload,
-        )
-        .encode())
+        Ok(Serialized::new(fingerprint, &self.arguments, &self.results, &placement, payload)
+            .encode())
     }
 }
 
 impl Drop for Executable {
     fn drop(&mut self) {
-        let mut args = ffi::PJRT_LoadedExecutable_Destroy_Args {
-            executable: self.raw.as_ptr(),
-            ..rest()
-        };
+        let mut args =
+            ffi::PJRT_LoadedExecutable_Destroy_Args { executable: self.raw.as_ptr(), ..rest() };
         // SAFETY: `self` owned the handle. Running computations keep the program by themselves.
         let destroyed =
             unsafe { call!(self.client.api(), PJRT_LoadedExecutable_Destroy, &mut args) };

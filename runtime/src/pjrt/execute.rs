@@ -83,15 +83,11 @@ impl Executable {
         &self,
         arguments: Vec<Vec<Argument<'_>>>,
     ) -> Result<Vec<Vec<Buffer>>, ExecuteError> {
-        match self
-            .check(&arguments)
-            .and_then(|()| self.launch(&arguments))
-        {
+        match self.check(&arguments).and_then(|()| self.launch(&arguments)) {
             Ok(results) => Ok(results),
-            Err(error) => Err(ExecuteError {
-                error: Box::new(error),
-                donated: survivors(arguments),
-            }),
+            Err(error) => {
+                Err(ExecuteError { error: Box::new(error), donated: survivors(arguments) })
+            }
         }
     }
 
@@ -106,22 +102,13 @@ impl Executable {
         for (replica, (arguments, device)) in arguments.iter().zip(&self.devices).enumerate() {
             let (expected, got) = (self.arguments.len(), arguments.len());
             if expected != got {
-                return Err(RuntimeError::ArgumentCount {
-                    replica,
-                    expected,
-                    got,
-                });
+                return Err(RuntimeError::ArgumentCount { replica, expected, got });
             }
             for (index, (argument, expected)) in arguments.iter().zip(&self.arguments).enumerate() {
                 let buffer = argument.buffer();
                 if buffer.ty() != expected {
                     let (expected, got) = (expected.clone(), buffer.ty().clone());
-                    return Err(RuntimeError::ArgumentType {
-                        replica,
-                        index,
-                        expected,
-                        got,
-                    });
+                    return Err(RuntimeError::ArgumentType { replica, index, expected, got });
                 }
                 if buffer.device() != device {
                     let same_name = buffer.device().to_string() == device.to_string();
@@ -180,11 +167,7 @@ impl Executable {
         };
         let inputs: Vec<Vec<*mut ffi::PJRT_Buffer>> = arguments
             .iter()
-            .map(|list| {
-                list.iter()
-                    .map(|argument| argument.buffer().raw())
-                    .collect()
-            })
+            .map(|list| list.iter().map(|argument| argument.buffer().raw()).collect())
             .collect();
         let input_lists: Vec<*const *mut ffi::PJRT_Buffer> =
             inputs.iter().map(|list| list.as_ptr()).collect();
@@ -193,14 +176,8 @@ impl Executable {
         let output_lists: Vec<*mut *mut ffi::PJRT_Buffer> =
             outputs.iter_mut().map(|list| list.as_mut_ptr()).collect();
         // Without results only these events tell of the end and of errors.
-        let mut events = vec![
-            ptr::null_mut();
-            if self.results.is_empty() {
-                self.devices.len()
-            } else {
-                0
-            }
-        ];
+        let mut events =
+            vec![ptr::null_mut(); if self.results.is_empty() { self.devices.len() } else { 0 }];
         let mut args = ffi::PJRT_LoadedExecutable_Execute_Args {
             executable: self.raw.as_ptr(),
             options: &mut options,
@@ -217,13 +194,8 @@ impl Executable {
         };
         let launched = {
             let replicated = self.devices.len() > 1;
-            let _turn = replicated.then(|| {
-                self.client
-                    .inner
-                    .launch
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-            });
+            let _turn = replicated
+                .then(|| self.client.inner.launch.lock().unwrap_or_else(PoisonError::into_inner));
             // SAFETY: `check` has made sure that there is a live buffer of the right type and device for every argument of every
             // replica; the lists have the sizes given and outlive the call.
             unsafe { call!(self.client.api(), PJRT_LoadedExecutable_Execute, &mut args) }
@@ -231,10 +203,8 @@ impl Executable {
         launched?;
         count_launch(&self.transfers);
         // SAFETY: a successful call fills in the events, and they are ours.
-        let events: Vec<Event> = events
-            .into_iter()
-            .filter_map(|raw| unsafe { Event::new(raw, &self.client) })
-            .collect();
+        let events: Vec<Event> =
+            events.into_iter().filter_map(|raw| unsafe { Event::new(raw, &self.client) }).collect();
         events.iter().try_for_each(Event::wait)?;
         self.results_of(outputs)
     }
@@ -242,15 +212,9 @@ impl Executable {
     /// The arguments that XLA must not reuse. Its list is one for all replicas, so an argument that one replica keeps is kept by
     /// all of them; those that were moved are freed after the launch all the same.
     fn kept(&self, arguments: &[Vec<Argument<'_>>]) -> Vec<i64> {
-        let is_kept = |index: &usize| {
-            arguments
-                .iter()
-                .any(|list| matches!(list[*index], Argument::Kept(_)))
-        };
-        (0..self.arguments.len())
-            .filter(is_kept)
-            .map(|index| index as i64)
-            .collect()
+        let is_kept =
+            |index: &usize| arguments.iter().any(|list| matches!(list[*index], Argument::Kept(_)));
+        (0..self.arguments.len()).filter(is_kept).map(|index| index as i64).collect()
     }
 
     fn results_of(
@@ -292,11 +256,7 @@ fn survivors(arguments: Vec<Vec<Argument<'_>>>) -> Vec<((usize, usize), Buffer)>
 impl fmt::Debug for Executable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |types: &[podracer_compiler::TensorType]| {
-            types
-                .iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
-                .join(", ")
+            types.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
         };
         write!(
             f,

@@ -51,10 +51,7 @@ impl Plugin {
     /// As [`Plugin::load`].
     pub fn open(located: &Located) -> Result<Self, RuntimeError> {
         let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-        let path = located
-            .library
-            .canonicalize()
-            .unwrap_or_else(|_| located.library.clone());
+        let path = located.library.canonicalize().unwrap_or_else(|_| located.library.clone());
         if let Some(&inner) = loaded.get(&path) {
             return Ok(Self { inner });
         }
@@ -121,10 +118,7 @@ impl fmt::Debug for Plugin {
 }
 
 fn initialize(located: &Located) -> Result<&'static Inner, RuntimeError> {
-    let failed = |problem: String| RuntimeError::Load {
-        library: located.library.clone(),
-        problem,
-    };
+    let failed = |problem: String| RuntimeError::Load { library: located.library.clone(), problem };
     // SAFETY: a plugin's initialisers are safe to run; that the file is a plugin is what its name and record say.
     let library =
         unsafe { Library::new(&located.library) }.map_err(|error| failed(error.to_string()))?;
@@ -139,10 +133,7 @@ fn initialize(located: &Located) -> Result<&'static Inner, RuntimeError> {
     }
     .ok_or_else(|| failed("its `GetPjrtApi` returned nothing".to_owned()))?;
 
-    let version = (
-        table.pjrt_api_version.major_version,
-        table.pjrt_api_version.minor_version,
-    );
+    let version = (table.pjrt_api_version.major_version, table.pjrt_api_version.minor_version);
     let header = (ffi::PJRT_API_MAJOR as i32, ffi::PJRT_API_MINOR as i32);
     if version.0 != header.0 || table.struct_size < ffi::PJRT_Api_STRUCT_SIZE as usize {
         let (major, minor) = version;
@@ -175,9 +166,7 @@ fn initialize(located: &Located) -> Result<&'static Inner, RuntimeError> {
 
 /// Without these libtpu asks a metadata server that is not there (29 s a question), and fails where another process has it loaded.
 fn prepare_tpu_environment() {
-    let has_tpu = ["/dev/accel0", "/dev/vfio/0"]
-        .iter()
-        .any(|device| Path::new(device).exists());
+    let has_tpu = ["/dev/accel0", "/dev/vfio/0"].iter().any(|device| Path::new(device).exists());
     if has_tpu {
         return;
     }

@@ -55,13 +55,7 @@ impl Topology {
         unsafe { call!(plugin.api(), PJRT_TopologyDescription_Create, &mut args) }?;
         let raw = NonNull::new(args.topology)
             .ok_or_else(|| no_value("PJRT_TopologyDescription_Create"))?;
-        Ok(Self {
-            inner: Arc::new(Inner {
-                raw,
-                plugin,
-                name: name.to_owned(),
-            }),
-        })
+        Ok(Self { inner: Arc::new(Inner { raw, plugin, name: name.to_owned() }) })
     }
 
     /// The number of devices (cores, where a chip has several that show).
@@ -89,17 +83,11 @@ impl Topology {
     /// # Errors
     /// [`RuntimeError::Xla`].
     pub fn platform(&self) -> Result<String, RuntimeError> {
-        let mut args = ffi::PJRT_TopologyDescription_PlatformName_Args {
-            topology: self.raw(),
-            ..rest()
-        };
+        let mut args =
+            ffi::PJRT_TopologyDescription_PlatformName_Args { topology: self.raw(), ..rest() };
         // SAFETY: the topology is live, and the name lives as long as it.
         unsafe {
-            call!(
-                self.inner.plugin.api(),
-                PJRT_TopologyDescription_PlatformName,
-                &mut args
-            )?;
+            call!(self.inner.plugin.api(), PJRT_TopologyDescription_PlatformName, &mut args)?;
             Ok(text(args.platform_name, args.platform_name_size))
         }
     }
@@ -123,10 +111,7 @@ impl Topology {
         self.check_ring(options.replicas, devices)?;
         module.check_replicas(options.replicas)?;
         let debug_options = if options.needs_debug_options() {
-            Some(
-                self.compile(&smallest(), &CompileOptions::default())?
-                    .debug_options()?,
-            )
+            Some(self.compile(&smallest(), &CompileOptions::default())?.debug_options()?)
         } else {
             None
         };
@@ -173,18 +158,11 @@ impl Topology {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        let mut args = ffi::PJRT_TopologyDescription_Destroy_Args {
-            topology: self.raw.as_ptr(),
-            ..rest()
-        };
+        let mut args =
+            ffi::PJRT_TopologyDescription_Destroy_Args { topology: self.raw.as_ptr(), ..rest() };
         // SAFETY: `self` owned the handle, and programs compiled with it hold it.
-        let destroyed = unsafe {
-            call!(
-                self.plugin.api(),
-                PJRT_TopologyDescription_Destroy,
-                &mut args
-            )
-        };
+        let destroyed =
+            unsafe { call!(self.plugin.api(), PJRT_TopologyDescription_Destroy, &mut args) };
         if let Err(error) = destroyed {
             tracing::warn!(%error, "cannot free a topology");
         }

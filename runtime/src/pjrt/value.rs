@@ -53,11 +53,8 @@ pub(super) unsafe fn read(
 /// Named values in the C API's form, which point into `values`.
 pub(super) fn write(values: &[(String, NamedValue)]) -> Vec<ffi::PJRT_NamedValue> {
     let one = |(name, value): &(String, NamedValue)| {
-        let mut written = ffi::PJRT_NamedValue {
-            name: name.as_ptr().cast(),
-            name_size: name.len(),
-            ..rest()
-        };
+        let mut written =
+            ffi::PJRT_NamedValue { name: name.as_ptr().cast(), name_size: name.len(), ..rest() };
         let member = &mut written.__bindgen_anon_1;
         (written.type_, written.value_size) = match value {
             NamedValue::String(string) => {

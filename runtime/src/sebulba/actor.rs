@@ -73,9 +73,7 @@ impl Actor {
         // Ends with the run: then there are no parameters to act with, or there is nobody to send to.
         for number in first.. {
             seat.begin(Activity::Host, 0);
-            shared
-                .boundaries
-                .add(self.index, self.boundary(number, &acting)?);
+            shared.boundaries.add(self.index, self.boundary(number, &acting)?);
             let Some(trajectory) = self.trajectory(seat, number, &mut acting)? else {
                 break;
             };
@@ -100,9 +98,7 @@ impl Actor {
         let mut number = 0;
         seat.begin(Activity::Environment, 0);
         match self.from.take() {
-            None => self
-                .environment
-                .reset(self.seed, first, &mut memory.step())?,
+            None => self.environment.reset(self.seed, first, &mut memory.step())?,
             Some(from) => {
                 number = from.number;
                 for (&leaf, array) in self.programs.carried.iter().zip(&from.carried) {
@@ -121,12 +117,7 @@ impl Actor {
             }
         }
         seat.begin(Activity::Inference, 0);
-        let acting = Acting {
-            arrival: self.upload(&mut memory)?,
-            memory,
-            state,
-            running,
-        };
+        let acting = Acting { arrival: self.upload(&mut memory)?, memory, state, running };
         Ok((number, acting))
     }
 
@@ -168,8 +159,7 @@ impl Actor {
             seat.begin(Activity::Inference, 0);
             let actions = self.act(nets, acting)?;
             seat.begin(Activity::Environment, 0);
-            self.environment
-                .step(actions.bytes(), &mut acting.memory.step())?;
+            self.environment.step(actions.bytes(), &mut acting.memory.step())?;
             seat.begin(Activity::Inference, 0);
             acting.arrival = self.upload(&mut acting.memory)?;
             seat.begin(Activity::Host, 0);
@@ -178,11 +168,7 @@ impl Actor {
         seat.begin(Activity::Sending, 0);
         self.shared.restarts[self.index].store(self.environment.restarts(), Ordering::Relaxed);
         let packets = self.send(acting)?;
-        Ok(Some(Trajectory {
-            packets,
-            versions,
-            episodes,
-        }))
+        Ok(Some(Trajectory { packets, versions, episodes }))
     }
 
     /// One inference: the actions, on the host.
@@ -219,10 +205,8 @@ impl Actor {
         let act = &self.programs.act;
         // Behind the networks and all results but the actions.
         let first = self.programs.nets + act.results().len() - 1;
-        let uploaded = memory
-            .leaves()
-            .enumerate()
-            .map(|(i, bytes)| act.upload_bytes(0, first + i, bytes));
+        let uploaded =
+            memory.leaves().enumerate().map(|(i, bytes)| act.upload_bytes(0, first + i, bytes));
         Ok(uploaded.collect::<Result<_, _>>()?)
     }
 }
@@ -247,10 +231,7 @@ fn count_episodes(
         episode.length += 1;
         let (terminated, truncated) = memory.ended(i);
         if terminated || truncated {
-            ended.push(Episode {
-                step,
-                ..std::mem::take(episode)
-            });
+            ended.push(Episode { step, ..std::mem::take(episode) });
         }
     }
 }

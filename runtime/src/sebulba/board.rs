@@ -127,10 +127,7 @@ impl Seat {
         let now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         let mut spent = now.spent;
         spent[now.activity as usize] += now.since.elapsed();
-        ThreadTimes {
-            thread: self.name.clone(),
-            spent,
-        }
+        ThreadTimes { thread: self.name.clone(), spent }
     }
 }
 
@@ -188,10 +185,7 @@ mod tests {
         seat.begin(Activity::Ended, 0);
         assert!(seat.doing().is_none());
         let times = seat.times();
-        assert_eq!(
-            times.since(&earlier).of(Activity::Environment),
-            Duration::ZERO
-        );
+        assert_eq!(times.since(&earlier).of(Activity::Environment), Duration::ZERO);
         let unaccounted = began.elapsed().saturating_sub(times.total());
         assert!(unaccounted < Duration::from_millis(10), "{unaccounted:?}");
     }

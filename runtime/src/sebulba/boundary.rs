@@ -40,9 +40,7 @@ impl Boundaries {
     }
 
     pub(super) fn add(&self, thread: usize, boundary: Boundary) {
-        let mut kept = self.threads[thread]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.threads[thread].lock().unwrap_or_else(PoisonError::into_inner);
         kept.push_back(Arc::new(boundary));
         let surplus = kept.len().saturating_sub(self.kept);
         kept.drain(..surplus);
@@ -50,9 +48,7 @@ impl Boundaries {
 
     /// That before a trajectory of this number, or else the last one; none where the thread is not there yet.
     pub(super) fn get(&self, thread: usize, number: Option<u64>) -> Option<Arc<Boundary>> {
-        let kept = self.threads[thread]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let kept = self.threads[thread].lock().unwrap_or_else(PoisonError::into_inner);
         match number {
             None => kept.back().cloned(),
             Some(number) => kept.iter().find(|one| one.number == number).cloned(),
@@ -80,10 +76,7 @@ impl Boundary {
         checkpoint: &mut Checkpoint,
     ) -> Result<(), RuntimeError> {
         let paths = carried.iter().map(|(path, _)| path.clone());
-        checkpoint.insert(
-            &part(thread, "carried."),
-            paths.zip(self.carried.iter().cloned()),
-        );
+        checkpoint.insert(&part(thread, "carried."), paths.zip(self.carried.iter().cloned()));
         let Some(environment) = &self.environment else {
             return Ok(());
         };
@@ -91,19 +84,14 @@ impl Boundary {
         let arrived = memory.leaves().zip(arrival(spec));
         let arrived =
             arrived.map(|(bytes, (path, ty))| Ok((path, HostArray::new(ty, bytes.to_vec())?)));
-        checkpoint.insert(
-            &part(thread, "arrival."),
-            arrived.collect::<Result<Vec<_>, RuntimeError>>()?,
-        );
+        checkpoint
+            .insert(&part(thread, "arrival."), arrived.collect::<Result<Vec<_>, RuntimeError>>()?);
         let returns: Vec<f32> = self.running.iter().map(|one| one.episode_return).collect();
         let lengths: Vec<u32> = self.running.iter().map(|one| one.length).collect();
         for (what, leaf) in [
             (RETURNS, HostArray::from_slice([returns.len()], &returns)?),
             (LENGTHS, HostArray::from_slice([lengths.len()], &lengths)?),
-            (
-                ENVIRONMENT,
-                HostArray::from_slice([environment.len()], environment)?,
-            ),
+            (ENVIRONMENT, HostArray::from_slice([environment.len()], environment)?),
         ] {
             checkpoint.insert("", [(part(thread, what), leaf)]);
         }
@@ -130,9 +118,7 @@ impl Boundary {
         };
         boundary.environment = Some(environment.to_vec()?);
         let arrived = checkpoint.part(&part(thread, "arrival."), &arrival(spec))?;
-        boundary
-            .memory
-            .fill(arrived.iter().map(|array| array.bytes()));
+        boundary.memory.fill(arrived.iter().map(|array| array.bytes()));
         let each = |what, dtype| {
             let ty = TensorType::new(dtype, [spec.environments]);
             let array = checkpoint.part(&part(thread, what), &[(String::new(), ty)])?;

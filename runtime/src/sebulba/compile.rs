@@ -89,15 +89,9 @@ impl Compiler<'_> {
             cache: self.options.cache.clone(),
             ..ProgramOptions::default()
         };
-        let options = if once {
-            quick(&options, self.client.platform())
-        } else {
-            options
-        };
+        let options = if once { quick(&options, self.client.platform()) } else { options };
         let module = &program.lowered.module;
-        let (executable, _) = options
-            .cache
-            .compile(self.client, module, &options.compile)?;
+        let (executable, _) = options.cache.compile(self.client, module, &options.compile)?;
         Ok(executable)
     }
 }

@@ -128,9 +128,8 @@ impl Learner {
             ..UpdateReport::default()
         };
         let state = std::mem::take(&mut self.state).into_iter();
-        let mut arguments: Vec<Vec<Argument<'_>>> = state
-            .map(|leaves| leaves.into_iter().map(Argument::Donated).collect())
-            .collect();
+        let mut arguments: Vec<Vec<Argument<'_>>> =
+            state.map(|leaves| leaves.into_iter().map(Argument::Donated).collect()).collect();
         let mut versions = 0;
         for trajectory in trajectories {
             versions += trajectory.versions;
@@ -144,10 +143,8 @@ impl Learner {
         report.lag = update as f64 - versions as f64 / steps;
 
         let mut results = self.program.execute(arguments)?;
-        let metrics: Vec<Vec<Buffer>> = results
-            .iter_mut()
-            .map(|leaves| leaves.split_off(self.placements.len()))
-            .collect();
+        let metrics: Vec<Vec<Buffer>> =
+            results.iter_mut().map(|leaves| leaves.split_off(self.placements.len())).collect();
         self.state = results;
         for leaf in &metrics[0] {
             report.metrics.push(leaf.to_host()?.item::<f32>()?);

@@ -95,11 +95,7 @@ impl Restored {
         });
         let threads = programs.shape.threads;
         let beyond = part(threads, "");
-        if checkpoint
-            .arrays
-            .keys()
-            .any(|name| name.starts_with(&beyond))
-        {
+        if checkpoint.arrays.keys().any(|name| name.starts_with(&beyond)) {
             let problem = format!("it has the environments of more than {threads} actor thread(s)");
             return Err(CheckpointError::Misfit(problem).into());
         }
@@ -127,10 +123,7 @@ pub(super) fn save(
     versions: &[Arc<Version>],
     boundaries: &[Arc<Boundary>],
 ) -> Result<Checkpoint, SebulbaError> {
-    let mut checkpoint = Checkpoint {
-        updates,
-        ..Checkpoint::default()
-    };
+    let mut checkpoint = Checkpoint { updates, ..Checkpoint::default() };
     checkpoint.insert("", [(SEED.to_owned(), HostArray::scalar(seed))]);
     let paths = programs.state.iter().map(|(path, ..)| path.clone());
     checkpoint.insert(STATE, paths.zip(state));
@@ -161,7 +154,5 @@ pub(super) fn types(
     of: impl Fn(usize) -> TensorType,
 ) -> Vec<(String, TensorType)> {
     let leaves = leaves.iter();
-    leaves
-        .map(|(leaf, path)| (path.clone(), of(*leaf)))
-        .collect()
+    leaves.map(|(leaf, path)| (path.clone(), of(*leaf))).collect()
 }

@@ -114,18 +114,15 @@ impl SebulbaLoop {
             functions.start(Key::from_words(key), first)
         })?;
         let learner: Spec<Placed<F::Learner, F::Experience>> = init.results().clone();
-        let picked = trace((learner.clone(),), |(state,)| {
-            functions.nets(&state.replicated)
-        })?;
+        let picked = trace((learner.clone(),), |(state,)| functions.nets(&state.replicated))?;
         let (nets, actor) = (picked.results().clone(), start.results().clone());
         let carried = trace((actor.clone(),), |(actor,)| functions.carried(&actor))?;
         let arrival = environments.arrival();
         let act = trace((&nets, &actor, &arrival), |(nets, actor, arrival)| {
             functions.act(&nets, actor, arrival)
         })?;
-        let finish = trace((&actor, &arrival), |(actor, arrival)| {
-            functions.finish(actor, arrival)
-        })?;
+        let finish =
+            trace((&actor, &arrival), |(actor, arrival)| functions.finish(actor, arrival))?;
         let (action, acted) = &**act.results();
         expect("`act` gives actions", &environments.action_type(), action)?;
         same("`act` changes the actor's state", &actor, acted)?;
@@ -172,9 +169,7 @@ impl SebulbaLoop {
     pub(super) fn carried_types(&self) -> Vec<(String, TensorType)> {
         let results = &self.start.lowered.module.results;
         let carried = self.carried.iter();
-        carried
-            .map(|(leaf, path)| (path.clone(), results[*leaf].clone()))
-            .collect()
+        carried.map(|(leaf, path)| (path.clone(), results[*leaf].clone())).collect()
     }
 
     /// What makes the learner's state at the start of a run.
@@ -207,11 +202,7 @@ fn lowered<A: Tree, R: Tree>(
 fn placed<L: Tree, E: Tree>(state: &Spec<Placed<L, E>>) -> Vec<(String, TensorType, Placement)> {
     let replicated = state.replicated.leaves().len();
     let leaf = |(index, (path, ty)): (usize, (Path, TensorType))| {
-        let placement = if index < replicated {
-            Placement::Replicated
-        } else {
-            Placement::Sharded
-        };
+        let placement = if index < replicated { Placement::Replicated } else { Placement::Sharded };
         (path.to_string(), ty, placement)
     };
     state.leaves().into_iter().enumerate().map(leaf).collect()
@@ -245,16 +236,12 @@ fn expect(what: &str, expected: &TensorType, got: &TensorType) -> Result<(), Seb
     if expected == got {
         return Ok(());
     }
-    Err(SebulbaError::Options(format!(
-        "{what} {got} and the environments take {expected}"
-    )))
+    Err(SebulbaError::Options(format!("{what} {got} and the environments take {expected}")))
 }
 
 fn same<T: Tree>(problem: &str, one: &Spec<T>, other: &Spec<T>) -> Result<(), SebulbaError> {
     if one == other {
         return Ok(());
     }
-    Err(SebulbaError::Options(format!(
-        "{problem}: {one} and {other}"
-    )))
+    Err(SebulbaError::Options(format!("{problem}: {one} and {other}")))
 }

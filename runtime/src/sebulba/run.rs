@@ -134,11 +134,8 @@ impl SebulbaRun {
         let began = Instant::now();
         let shape = programs.shape;
         let fresh = matches!(origin, Origin::Seed(_));
-        let Programs {
-            init,
-            learn,
-            actors: actor_programs,
-        } = compile(programs, client, options, fresh)?;
+        let Programs { init, learn, actors: actor_programs } =
+            compile(programs, client, options, fresh)?;
         let compile_time = began.elapsed();
 
         let devices = |indices: &[usize]| {
@@ -153,13 +150,7 @@ impl SebulbaRun {
                 Restored::read(programs, options, checkpoint, (&actors, &learners))?
             }
         };
-        let Restored {
-            seed,
-            updates,
-            state,
-            mut versions,
-            boundaries,
-        } = restored;
+        let Restored { seed, updates, state, mut versions, boundaries } = restored;
         versions.push(published(&state[0], &nets, &actors, updates)?);
         // A thread may act `lag` trajectories more than the learner has taken, and leaves a boundary after the last one too.
         let (kept, kept_boundaries) = match options.schedule {
@@ -167,9 +158,7 @@ impl SebulbaRun {
             Schedule::FreeRunning => (1, 1),
         };
         let fresh_episodes = boundaries.iter().flatten();
-        let fresh_episodes = fresh_episodes
-            .filter(|from| from.environment.is_none())
-            .count();
+        let fresh_episodes = fresh_episodes.filter(|from| from.environment.is_none()).count();
         let device_of = |thread: usize| thread % actors.len();
         let mut seats: Vec<Seat> = (0..shape.threads)
             .map(|thread| {
@@ -330,11 +319,7 @@ impl SebulbaRun {
                 tracing::warn!("{name} does not end, and is left behind");
             }
         }
-        let mut failure = self
-            .shared
-            .failure
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut failure = self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.take().unwrap_or(SebulbaError::Over)
     }
 
@@ -378,13 +363,7 @@ impl SebulbaRun {
             }
         }
         let versions = self.shared.parameters.all();
-        save(
-            &self.programs,
-            (self.seed, self.updates),
-            state,
-            &versions,
-            &boundaries,
-        )
+        save(&self.programs, (self.seed, self.updates), state, &versions, &boundaries)
     }
 
     /// How many actor threads have begun fresh episodes although the run goes on from a checkpoint: their environments
@@ -417,10 +396,7 @@ impl SebulbaRun {
     #[must_use]
     pub fn transfers(&self) -> SebulbaTransfers {
         let all = |of: fn(&ActorPrograms) -> &Executable| {
-            let counts = self
-                .actors
-                .iter()
-                .map(|device| of(device).transfers().counts());
+            let counts = self.actors.iter().map(|device| of(device).transfers().counts());
             counts.fold(TransferCounts::default(), |sum, counts| sum + counts)
         };
         SebulbaTransfers {

@@ -8,20 +8,14 @@ use podracer_runtime::{CompileOptions, ExecutableCache, Module, OptionValue};
 use crate::programs::{add, buffer, client, device, kept, values};
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
-    fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect()
+    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
 /// Compiles through the cache, checks that the program works, and says whether the cache had it.
 fn cached(cache: &ExecutableCache, module: &Module, options: &CompileOptions) -> bool {
     let (executable, hit) = cache.compile(client(), module, options).unwrap();
     let x = buffer(&[2, 2], &[1.0f32; 4], &device(0));
-    assert_eq!(
-        values(&executable.execute(vec![kept([&x, &x])]).unwrap()[0][0]),
-        [2.0; 4]
-    );
+    assert_eq!(values(&executable.execute(vec![kept([&x, &x])]).unwrap()[0][0]), [2.0; 4]);
     hit
 }
 
@@ -38,14 +32,8 @@ fn the_second_compilation_is_a_hit() {
     other_text.key_text = Some(add().text);
     assert!(cached(&cache, &other_text, &CompileOptions::default()));
 
-    let width = (
-        "xla_cpu_prefer_vector_width".to_owned(),
-        OptionValue::Int(128),
-    );
-    let options = CompileOptions {
-        xla: vec![width],
-        ..CompileOptions::default()
-    };
+    let width = ("xla_cpu_prefer_vector_width".to_owned(), OptionValue::Int(128));
+    let options = CompileOptions { xla: vec![width], ..CompileOptions::default() };
     assert!(!cached(&cache, &add(), &options));
     assert!(cached(&cache, &add(), &options));
 }
@@ -55,19 +43,12 @@ fn a_damaged_entry_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let cache = ExecutableCache::at(folder.path(), ExecutableCache::LIMIT);
     assert!(!cached(&cache, &add(), &CompileOptions::default()));
-    let [entry] = &entries(folder.path())[..] else {
-        panic!("one entry")
-    };
+    let [entry] = &entries(folder.path())[..] else { panic!("one entry") };
     let intact = fs::read(entry).unwrap();
 
     let mut flipped = intact.clone();
     flipped[intact.len() / 2] ^= 0x40;
-    for damaged in [
-        &intact[..intact.len() / 2],
-        &[],
-        &flipped,
-        b"something else",
-    ] {
+    for damaged in [&intact[..intact.len() / 2], &[], &flipped, b"something else"] {
         fs::write(entry, damaged).unwrap();
         assert!(!cached(&cache, &add(), &CompileOptions::default()));
         assert!(cached(&cache, &add(), &CompileOptions::default()));
@@ -80,21 +61,14 @@ fn a_cache_that_cannot_be_written_is_no_failure() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "in the way").unwrap();
-    for impossible in [
-        file.join("cache"),
-        file.clone(),
-        PathBuf::from("/dev/full"),
-        PathBuf::from("/dev/null/x"),
-    ] {
+    for impossible in
+        [file.join("cache"), file.clone(), PathBuf::from("/dev/full"), PathBuf::from("/dev/null/x")]
+    {
         let cache = ExecutableCache::at(impossible, ExecutableCache::LIMIT);
         assert!(!cached(&cache, &add(), &CompileOptions::default()));
         assert!(!cached(&cache, &add(), &CompileOptions::default()));
     }
-    assert!(!cached(
-        &ExecutableCache::disabled(),
-        &add(),
-        &CompileOptions::default()
-    ));
+    assert!(!cached(&ExecutableCache::disabled(), &add(), &CompileOptions::default()));
 }
 
 #[test]

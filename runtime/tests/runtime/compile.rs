@@ -10,9 +10,7 @@ use crate::programs::{add, buffer, client, compile, device, f32s, kept, step, va
 #[test]
 fn a_bad_module_is_an_error_with_its_place() {
     let module = Module::new("module {\n  func.func @main( {\n}", vec![], vec![]);
-    let error = client()
-        .compile(&module, &CompileOptions::default())
-        .unwrap_err();
+    let error = client().compile(&module, &CompileOptions::default()).unwrap_err();
     assert!(matches!(&error, RuntimeError::Xla { .. }), "{error}");
     assert!(error.to_string().contains("2:19"), "{error}");
 }
@@ -23,9 +21,7 @@ fn an_unknown_custom_call_is_an_error() {
         %0 = stablehlo.custom_call @nobody(%x) {api_version = 4 : i32} : (tensor<f32>) -> tensor<f32>
         return %0 : tensor<f32> } }"#;
     let module = Module::new(text, vec![f32s(&[])], vec![f32s(&[])]);
-    let error = client()
-        .compile(&module, &CompileOptions::default())
-        .unwrap_err();
+    let error = client().compile(&module, &CompileOptions::default()).unwrap_err();
     assert!(error.to_string().contains("nobody"), "{error}");
 }
 
@@ -34,10 +30,7 @@ fn declared_types_are_checked_against_the_compiled_ones() {
     let wrong = |change: fn(&mut Module)| {
         let mut module = add();
         change(&mut module);
-        client()
-            .compile(&module, &CompileOptions::default())
-            .unwrap_err()
-            .to_string()
+        client().compile(&module, &CompileOptions::default()).unwrap_err().to_string()
     };
     assert_eq!(
         wrong(|module| module.arguments[1] = TensorType::new(DType::I32, [2, 2])),
@@ -79,24 +72,15 @@ fn a_compiled_program_tells_what_it_needs() {
     let add = compile(&add()).compiled().optimized().unwrap();
     assert_eq!(add.aliased_arguments(), 0);
     let text = optimized.to_string();
-    assert!(
-        text.contains("ENTRY %") && text.contains("f32[1024] parameter(0)"),
-        "{text}"
-    );
+    assert!(text.contains("ENTRY %") && text.contains("f32[1024] parameter(0)"), "{text}");
 }
 
 #[test]
 fn a_program_traced_for_some_replicas_is_compiled_for_no_others() {
     let traced = trace_replicated(2, f32([3]), |x| all_gather(x, Replicas)).unwrap();
-    assert_eq!(
-        lower("gather", &traced, 2).unwrap().module.results,
-        [f32s(&[2, 3])]
-    );
+    assert_eq!(lower("gather", &traced, 2).unwrap().module.results, [f32s(&[2, 3])]);
     let error = lower("gather", &traced, 3).unwrap_err().to_string();
-    assert_eq!(
-        error,
-        "the program was traced for 2 replica(s) and is to run on 3"
-    );
+    assert_eq!(error, "the program was traced for 2 replica(s) and is to run on 3");
 }
 
 #[test]
@@ -105,10 +89,7 @@ fn a_serialized_program_computes_the_same() {
     let executable = client().load(&bytes).unwrap();
     assert_eq!(executable.arguments(), add().arguments);
     let x = buffer(&[2, 2], &[1.5f32; 4], &device(0));
-    assert_eq!(
-        values(&executable.execute(vec![kept([&x, &x])]).unwrap()[0][0]),
-        [3.0; 4]
-    );
+    assert_eq!(values(&executable.execute(vec![kept([&x, &x])]).unwrap()[0][0]), [3.0; 4]);
 }
 
 #[test]

@@ -1,8 +1,5 @@
 //! The runtime against the installed `cpu` plugin, with StableHLO written by hand.
-#![allow(
-    clippy::print_stdout,
-    reason = "skipped tests and child processes say so"
-)]
+#![allow(clippy::print_stdout, reason = "skipped tests and child processes say so")]
 
 mod cache;
 mod compile;

@@ -13,10 +13,7 @@ const NUMBERS: &str = "func.func public @main() -> tensor<1099511627776xf32> {
 fn launched(text: &str, results: Vec<podracer_compiler::TensorType>) -> String {
     let executable = compile(&Module::new(text, vec![], results));
     let failed = executable.execute(vec![vec![]]).unwrap_err();
-    assert!(
-        matches!(*failed.error, RuntimeError::OutOfMemory(_)),
-        "{failed}"
-    );
+    assert!(matches!(*failed.error, RuntimeError::OutOfMemory(_)), "{failed}");
     failed.to_string()
 }
 

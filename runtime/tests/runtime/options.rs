@@ -8,73 +8,35 @@ use crate::programs::{add, all_reduce, buffer, client, device, kept, values};
 
 #[test]
 fn zero_devices_is_an_error() {
-    let error = Client::cpu(ClientOptions {
-        cpu_devices: Some(0),
-    })
-    .unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "a client needs at least one device and 0 were asked for"
-    );
+    let error = Client::cpu(ClientOptions { cpu_devices: Some(0) }).unwrap_err();
+    assert_eq!(error.to_string(), "a client needs at least one device and 0 were asked for");
 }
 
 #[test]
 fn a_client_has_as_many_devices_as_cores() {
     let client = Client::cpu(ClientOptions::default()).unwrap();
-    assert_eq!(
-        client.devices().len(),
-        std::thread::available_parallelism().unwrap().get()
-    );
+    assert_eq!(client.devices().len(), std::thread::available_parallelism().unwrap().get());
     assert_eq!(client.platform(), "cpu");
-    assert!(matches!(
-        client.device(10_000),
-        Err(RuntimeError::NoDevice { index: 10_000, .. })
-    ));
+    assert!(matches!(client.device(10_000), Err(RuntimeError::NoDevice { index: 10_000, .. })));
 }
 
 #[test]
 fn a_plugin_is_loaded_once() {
     assert_eq!(Plugin::load("cpu").unwrap(), client().plugin());
-    assert!(
-        client()
-            .plugin()
-            .attributes()
-            .contains_key("stablehlo_current_version")
-    );
+    assert!(client().plugin().attributes().contains_key("stablehlo_current_version"));
 }
 
 #[test]
 fn impossible_placements_are_errors() {
     for options in [
-        CompileOptions {
-            replicas: 0,
-            ..CompileOptions::default()
-        },
-        CompileOptions {
-            replicas: 3,
-            ..CompileOptions::default()
-        },
-        CompileOptions {
-            replicas: 2,
-            device_assignment: Some(vec![1]),
-            xla: vec![],
-        },
-        CompileOptions {
-            replicas: 2,
-            device_assignment: Some(vec![1, 1]),
-            xla: vec![],
-        },
-        CompileOptions {
-            replicas: 1,
-            device_assignment: Some(vec![2]),
-            xla: vec![],
-        },
+        CompileOptions { replicas: 0, ..CompileOptions::default() },
+        CompileOptions { replicas: 3, ..CompileOptions::default() },
+        CompileOptions { replicas: 2, device_assignment: Some(vec![1]), xla: vec![] },
+        CompileOptions { replicas: 2, device_assignment: Some(vec![1, 1]), xla: vec![] },
+        CompileOptions { replicas: 1, device_assignment: Some(vec![2]), xla: vec![] },
     ] {
         assert!(
-            matches!(
-                client().compile(&add(), &options),
-                Err(RuntimeError::Options(_))
-            ),
+            matches!(client().compile(&add(), &options), Err(RuntimeError::Options(_))),
             "{options:?}"
         );
     }
@@ -82,9 +44,7 @@ fn impossible_placements_are_errors() {
 
 #[test]
 fn a_module_for_other_replicas_is_an_error() {
-    let error = client()
-        .compile(&all_reduce(2), &CompileOptions::default())
-        .unwrap_err();
+    let error = client().compile(&all_reduce(2), &CompileOptions::default()).unwrap_err();
     let expected = "the module is written for 2 replica(s) and is to be compiled for 1";
     assert_eq!(error.to_string(), expected);
 }
@@ -93,24 +53,13 @@ fn a_module_for_other_replicas_is_an_error() {
 fn unknown_option_names_and_values_are_errors() {
     for (name, value) in [
         ("xla_no_such_option", OptionValue::Bool(true)),
-        (
-            "xla_cpu_prefer_vector_width",
-            OptionValue::String("wide".to_owned()),
-        ),
+        ("xla_cpu_prefer_vector_width", OptionValue::String("wide".to_owned())),
     ] {
-        let options = CompileOptions {
-            xla: vec![(name.to_owned(), value)],
-            ..CompileOptions::default()
-        };
+        let options =
+            CompileOptions { xla: vec![(name.to_owned(), value)], ..CompileOptions::default() };
         let error = client().compile(&add(), &options).unwrap_err();
         assert!(
-            matches!(
-                &error,
-                RuntimeError::Xla {
-                    code: ErrorCode::InvalidArgument,
-                    ..
-                }
-            ),
+            matches!(&error, RuntimeError::Xla { code: ErrorCode::InvalidArgument, .. }),
             "{error}"
         );
         assert!(error.to_string().contains(name), "{error}");
@@ -125,10 +74,7 @@ fn the_options_of_the_rule_are_understood() {
     };
     let executable = client().compile(&add(), &options).unwrap();
     let x = buffer(&[2, 2], &[1.0f32; 4], &device(0));
-    assert_eq!(
-        values(&executable.execute(vec![kept([&x, &x])]).unwrap()[0][0]),
-        [2.0; 4]
-    );
+    assert_eq!(values(&executable.execute(vec![kept([&x, &x])]).unwrap()[0][0]), [2.0; 4]);
 }
 
 #[test]
@@ -136,14 +82,8 @@ fn extra_options_that_end_the_process_are_errors() {
     for value in ["a=1", "xla_cpu_small_while_loop_byte_threshold=many", ""] {
         let value = OptionValue::String(value.to_owned());
         let xla = vec![("xla_backend_extra_options".to_owned(), value)];
-        let options = CompileOptions {
-            xla,
-            ..CompileOptions::default()
-        };
-        assert!(matches!(
-            client().compile(&add(), &options),
-            Err(RuntimeError::Options(_))
-        ));
+        let options = CompileOptions { xla, ..CompileOptions::default() };
+        assert!(matches!(client().compile(&add(), &options), Err(RuntimeError::Options(_))));
     }
 }
 
@@ -176,10 +116,7 @@ module @loop {
         podracer_runtime::Module::new(text, vec![ty.clone()], vec![ty])
     };
     let launched = |extent, xla| {
-        let options = CompileOptions {
-            xla,
-            ..CompileOptions::default()
-        };
+        let options = CompileOptions { xla, ..CompileOptions::default() };
         client()
             .compile(&looped(extent), &options)
             .unwrap()
@@ -190,10 +127,8 @@ module @loop {
     };
     let rule = || XlaOptions::for_platform("cpu");
     for (extent, small) in [(1 << 10, true), (1 << 16, false)] {
-        let (default, whole) = (
-            launched(extent, rule().pairs()),
-            launched(extent, rule().whole_loop().pairs()),
-        );
+        let (default, whole) =
+            (launched(extent, rule().pairs()), launched(extent, rule().whole_loop().pairs()));
         assert_eq!(default == whole, small, "{default}");
     }
 }

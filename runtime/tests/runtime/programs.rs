@@ -11,12 +11,7 @@ use podracer_runtime::{
 /// A client with two devices, whatever the machine. XLA wants few clients per process.
 pub fn client() -> &'static Client {
     static CLIENT: OnceLock<Client> = OnceLock::new();
-    CLIENT.get_or_init(|| {
-        Client::cpu(ClientOptions {
-            cpu_devices: Some(2),
-        })
-        .unwrap()
-    })
+    CLIENT.get_or_init(|| Client::cpu(ClientOptions { cpu_devices: Some(2) }).unwrap())
 }
 
 pub fn device(index: usize) -> Device {
@@ -58,10 +53,7 @@ module @step {
 
 /// The sum of `f32[4]` over the replicas.
 pub fn all_reduce(replicas: usize) -> Module {
-    let group = (0..replicas)
-        .map(|replica| replica.to_string())
-        .collect::<Vec<_>>()
-        .join(", ");
+    let group = (0..replicas).map(|replica| replica.to_string()).collect::<Vec<_>>().join(", ");
     let text = format!(
         r#"
 module @all_reduce attributes {{mhlo.num_replicas = {replicas} : i32}} {{
@@ -82,9 +74,7 @@ module @all_reduce attributes {{mhlo.num_replicas = {replicas} : i32}} {{
 
 /// The module compiled with default options.
 pub fn compile(module: &Module) -> Executable {
-    client()
-        .compile(module, &CompileOptions::default())
-        .unwrap()
+    client().compile(module, &CompileOptions::default()).unwrap()
 }
 
 pub fn buffer<T: Element>(shape: &[usize], values: &[T], device: &Device) -> Buffer {

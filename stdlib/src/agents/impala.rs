@@ -129,11 +129,7 @@ impl<O: Optimizer> Impala<O> {
         let (memories, features) = nets.remember_all(memory, steps.features, begins);
         let (log_prob, entropy, v_tm1) = vmap((features, steps.action), |(features, action)| {
             let policy = nets.policy(features);
-            (
-                policy.log_prob(action),
-                policy.entropy(),
-                nets.value(features),
-            )
+            (policy.log_prob(action), policy.entropy(), nets.value(features))
         });
         let value_after = |(memory, features)| nets.value(nets.remember(memory, features).1);
         // What follows the last step counts if no episode ended there: the memory goes on.
@@ -145,25 +141,11 @@ impl<O: Optimizer> Impala<O> {
             Some(&next) => select(steps.truncated, vmap((memories, next), value_after), v_next),
             None => v_next,
         };
-        let reward = if self.clip_rewards {
-            steps.reward.clamp(-1.0, 1.0)
-        } else {
-            steps.reward
-        };
+        let reward = if self.clip_rewards { steps.reward.clamp(-1.0, 1.0) } else { steps.reward };
         let discount_t = select(steps.terminated, 0.0, reward.full_like(self.discount));
         let rho_tm1 = stop_gradient((log_prob - steps.log_prob).exp());
-        let VtraceOutput {
-            errors,
-            pg_advantage,
-            ..
-        } = self.vtrace.apply(
-            v_tm1,
-            stop_gradient(v_t),
-            reward,
-            discount_t,
-            rho_tm1,
-            ended,
-        );
+        let VtraceOutput { errors, pg_advantage, .. } =
+            self.vtrace.apply(v_tm1, stop_gradient(v_t), reward, discount_t, rho_tm1, ended);
         Terms {
             policy_loss: -log_prob * stop_gradient(pg_advantage),
             value_loss: 0.5 * errors.square(),
@@ -239,12 +221,7 @@ impl<O: Optimizer> Agent for Impala<O> {
         let skipped = trajectory.skipped.iter();
         let weights = skipped.map(|&skipped| step_weights(!skipped)).collect();
         let steps = steps_that_count(&trajectory.skipped, trajectory.reward.elements());
-        let batch = ImpalaBatch {
-            memory,
-            trajectory,
-            steps: psum(steps, Replicas),
-            weights,
-        };
+        let batch = ImpalaBatch { memory, trajectory, steps: psum(steps, Replicas), weights };
         ((), batch)
     }
 
@@ -264,26 +241,15 @@ impl<O: Optimizer> Agent for Impala<O> {
             log_prob: trajectory.output,
         };
         let last = see(trajectory.last_observation);
-        let terms = vmap(
-            (batch.memory.clone(), axis(steps, 1), last),
-            |(memory, steps, last)| self.terms(&nets, memory, steps, last),
-        );
+        let terms = vmap((batch.memory.clone(), axis(steps, 1), last), |(memory, steps, last)| {
+            self.terms(&nets, memory, steps, last)
+        });
         let weights = batch.weights.iter().map(|weights| weights.swap_axes(0, 1));
         let weights: Vec<Tensor> = weights.collect();
-        let Terms {
-            policy_loss,
-            value_loss,
-            entropy,
-            importance,
-        } = tree_map(&terms, |term| weighted(term, &weights).mean());
+        let Terms { policy_loss, value_loss, entropy, importance } =
+            tree_map(&terms, |term| weighted(term, &weights).mean());
         let loss = policy_loss + self.value_cost * value_loss - self.entropy_cost * entropy;
-        let metrics = ImpalaMetrics {
-            loss,
-            policy_loss,
-            value_loss,
-            entropy,
-            importance,
-        };
+        let metrics = ImpalaMetrics { loss, policy_loss, value_loss, entropy, importance };
         // The gradient is averaged over devices: that of a mean times all steps is the sum's.
         (batch.steps * loss, metrics)
     }

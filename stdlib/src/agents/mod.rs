@@ -69,13 +69,7 @@ impl<X: Tree> Trajectory<Tensor, X> {
         let discount_t = select(self.terminated, 0.0, discount) + zeros(F32, value.shape());
         let ended = self.terminated | self.truncated;
         vmap(
-            (
-                self.reward.axis(1),
-                discount_t.axis(1),
-                value.axis(1),
-                v_t.axis(1),
-                ended.axis(1),
-            ),
+            (self.reward.axis(1), discount_t.axis(1), value.axis(1), v_t.axis(1), ended.axis(1)),
             |(r_t, discount_t, v_tm1, v_t, ended)| {
                 gae_with_ends(r_t, discount_t, v_tm1, v_t, ended, lambda)
             },

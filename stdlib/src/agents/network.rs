@@ -32,26 +32,17 @@ pub enum Torso {
 impl Torso {
     /// That of [`ConvNet::impala`].
     pub fn impala() -> Torso {
-        Torso::Conv {
-            convs: ConvNet::IMPALA.to_vec(),
-            features: 256,
-        }
+        Torso::Conv { convs: ConvNet::IMPALA.to_vec(), features: 256 }
     }
 
     /// That of [`ConvNet::dqn`].
     pub fn dqn() -> Torso {
-        Torso::Conv {
-            convs: ConvNet::DQN.to_vec(),
-            features: 512,
-        }
+        Torso::Conv { convs: ConvNet::DQN.to_vec(), features: 512 }
     }
 
     /// That of [`ResidualNet::impala`].
     pub fn impala_deep() -> Torso {
-        Torso::Residual {
-            sections: ResidualNet::IMPALA.to_vec(),
-            features: 256,
-        }
+        Torso::Residual { sections: ResidualNet::IMPALA.to_vec(), features: 256 }
     }
 
     /// Whether it can see such observations.
@@ -145,13 +136,7 @@ impl ActorCritic {
                 *features
             }
             Torso::Residual { sections, features } => {
-                residual.push(ResidualNet::init(
-                    torso_key,
-                    image(),
-                    sections,
-                    *features,
-                    weights,
-                ));
+                residual.push(ResidualNet::init(torso_key, image(), sections, *features, weights));
                 *features
             }
         };
@@ -175,16 +160,8 @@ impl ActorCritic {
         let mlp = |i: usize, outputs: usize, scale: f64| {
             let mut layers = tree_map(&hidden, |x| x.index(i));
             let key = Key::from_words(last.words().index(i));
-            layers.push(Linear::init(
-                key,
-                inputs,
-                outputs,
-                Initializer::orthogonal(scale),
-            ));
-            Mlp {
-                layers,
-                activation: Activation::Tanh,
-            }
+            layers.push(Linear::init(key, inputs, outputs, Initializer::orthogonal(scale)));
+            Mlp { layers, activation: Activation::Tanh }
         };
         ActorCritic {
             conv,

@@ -27,13 +27,7 @@ pub struct Normalized<A> {
 impl<A> Normalized<A> {
     /// Observations and rewards normalised, and cut off at 10, as is common for PPO in MuJoCo's environments.
     pub fn new(agent: A, observation: Space, discount: f64) -> Self {
-        Normalized {
-            agent,
-            observation,
-            observations: true,
-            rewards: Some(discount),
-            limit: 10.0,
-        }
+        Normalized { agent, observation, observations: true, rewards: Some(discount), limit: 10.0 }
     }
 }
 
@@ -66,11 +60,7 @@ impl Moments {
     /// that were `skipped`, as in [`Trajectory`].
     #[track_caller]
     pub fn with(self, numbers: Tensor, skipped: &[Tensor]) -> Moments {
-        let Moments {
-            count,
-            mean,
-            variance,
-        } = self;
+        let Moments { count, mean, variance } = self;
         let each = steps_that_count(skipped, numbers.dim(0) * numbers.dim(1));
         let more = psum(each, Replicas);
         let weights = skipped.iter().map(|&skipped| {
@@ -213,11 +203,9 @@ impl<A: Agent<Observation = Tensor>> Agent for Normalized<A> {
         let observations = nets.observations.iter();
         let observations = observations.map(|of| of.with(shown, skipped)).collect();
         let (mut reward, mut returns, mut carried) = (trajectory.reward, Vec::new(), Vec::new());
-        if let (Some(discount), Some(&before), Some(of)) = (
-            self.rewards,
-            experience.returns.first(),
-            nets.returns.first(),
-        ) {
+        if let (Some(discount), Some(&before), Some(of)) =
+            (self.rewards, experience.returns.first(), nets.returns.first())
+        {
             let ended = trajectory.terminated | trajectory.truncated;
             let steps = (reward, trajectory.terminated, ended);
             let (last, all) = scan(before, steps, |so_far, (reward, terminated, ended)| {
@@ -238,17 +226,9 @@ impl<A: Agent<Observation = Tensor>> Agent for Normalized<A> {
             ..trajectory
         };
         let (experience, batch) =
-            self.agent
-                .update_experience(&nets.nets, experience.experience, actor, trajectory, key);
-        let experience = NormalizedExperience {
-            experience,
-            returns: carried,
-        };
-        let batch = NormalizedBatch {
-            batch,
-            observations,
-            returns,
-        };
+            self.agent.update_experience(&nets.nets, experience.experience, actor, trajectory, key);
+        let experience = NormalizedExperience { experience, returns: carried };
+        let batch = NormalizedBatch { batch, observations, returns };
         (experience, batch)
     }
 
@@ -268,10 +248,7 @@ impl<A: Agent<Observation = Tensor>> Agent for Normalized<A> {
         grads: Self::Nets,
     ) -> (Self::Nets, A::Opt) {
         let (learnt, opt) = self.agent.optimize_from_grads(nets.nets, opt, grads.nets);
-        let nets = NormalizedNets {
-            nets: learnt,
-            ..nets
-        };
+        let nets = NormalizedNets { nets: learnt, ..nets };
         (nets, opt)
     }
 

@@ -167,26 +167,14 @@ impl<O: Optimizer> Agent for OnlineActorCritic<O> {
 
     fn loss(&self, _: ActorCritic, batch: &OnlineBatch, _: Tensor) -> (Tensor, OnlineMetrics) {
         let _scope = scope("OnlineActorCritic::loss");
-        let OnlineOutput {
-            log_prob,
-            entropy,
-            value,
-        } = batch.output;
+        let OnlineOutput { log_prob, entropy, value } = batch.output;
         let target = stop_gradient(value) + batch.advantage;
         let mean = |numbers| weighted(numbers, &batch.weights).mean();
         let policy_loss = -mean(log_prob * batch.advantage);
         let value_loss = 0.5 * mean((value - target).square());
         let entropy = mean(entropy);
         let loss = policy_loss + self.value_cost * value_loss - self.entropy_cost * entropy;
-        (
-            loss,
-            OnlineMetrics {
-                loss,
-                policy_loss,
-                value_loss,
-                entropy,
-            },
-        )
+        (loss, OnlineMetrics { loss, policy_loss, value_loss, entropy })
     }
 
     fn optimize_from_grads(

@@ -178,11 +178,7 @@ impl<O: Optimizer> Agent for Ppo<O> {
         (
             action,
             memory.clone(),
-            PpoOutput {
-                log_prob: policy.log_prob(action),
-                value: nets.value(features),
-                memory,
-            },
+            PpoOutput { log_prob: policy.log_prob(action), value: nets.value(features), memory },
         )
     }
 
@@ -209,11 +205,7 @@ impl<O: Optimizer> Agent for Ppo<O> {
             let (_, features) = nets.see(memory, seen);
             nets.value(features)
         };
-        let PpoOutput {
-            log_prob,
-            value,
-            memory,
-        } = trajectory.output.clone();
+        let PpoOutput { log_prob, value, memory } = trajectory.output.clone();
         let advantage =
             trajectory.advantages(value, memory, value_after, self.discount, self.lambda);
 
@@ -234,11 +226,7 @@ impl<O: Optimizer> Agent for Ppo<O> {
         let epochs = arange(self.epochs) + axis_index(Replicas) * self.epochs as i32;
         let keys = vmap((epochs, whole(key)), |(epoch, key)| key.fold_in(epoch));
         let permutations = map(keys, |key| {
-            if self.exact_shuffle {
-                key.permutation(count)
-            } else {
-                key.feistel_permutation(count)
-            }
+            if self.exact_shuffle { key.permutation(count) } else { key.feistel_permutation(count) }
         });
         let minibatch = if count.is_multiple_of(self.minibatches) {
             permutations.reshape([updates, count / self.minibatches])
@@ -315,13 +303,7 @@ impl<O: Optimizer> Agent for Ppo<O> {
             }
         };
         let steps = vmap(
-            (
-                (seen, action, log_prob),
-                advantage,
-                value_tm1,
-                target,
-                weights.clone(),
-            ),
+            ((seen, action, log_prob), advantage, value_tm1, target, weights.clone()),
             |((seen, action, log_prob), advantage, value_tm1, target, weight)| {
                 let features = match batch.begins[..] {
                     [] => nets.features(seen),
@@ -362,8 +344,6 @@ impl<O: Optimizer> Agent for Ppo<O> {
     }
 
     fn learning(&self) -> Learning {
-        Learning::FromBatch {
-            updates: self.epochs * self.minibatches,
-        }
+        Learning::FromBatch { updates: self.epochs * self.minibatches }
     }
 }

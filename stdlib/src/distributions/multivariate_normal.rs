@@ -21,17 +21,11 @@ impl MultivariateNormalDiag {
     /// From the mean and the logarithm of the standard deviations, which broadcasts to the mean: what a policy learns.
     #[track_caller]
     pub fn from_log_std(loc: Tensor, log_std: Tensor) -> Self {
-        MultivariateNormalDiag {
-            loc,
-            scale: log_std.exp().broadcast_to(loc.shape()),
-        }
+        MultivariateNormalDiag { loc, scale: log_std.exp().broadcast_to(loc.shape()) }
     }
 
     fn elements(&self) -> Normal {
-        Normal {
-            loc: self.loc,
-            scale: self.scale,
-        }
+        Normal { loc: self.loc, scale: self.scale }
     }
 }
 
@@ -63,8 +57,6 @@ impl Distribution for MultivariateNormalDiag {
     /// `f32[..]`.
     #[track_caller]
     fn kl_divergence(&self, other: &Self) -> Tensor {
-        self.elements()
-            .kl_divergence(&other.elements())
-            .sum_axis(-1)
+        self.elements().kl_divergence(&other.elements()).sum_axis(-1)
     }
 }

@@ -20,9 +20,7 @@ fn log_det_jacobian(z: Tensor) -> Tensor {
 impl TanhNormal {
     /// From mean and standard deviation of z, `f32[..]`.
     pub fn new(loc: Tensor, scale: Tensor) -> Self {
-        TanhNormal {
-            normal: Normal::new(loc, scale),
-        }
+        TanhNormal { normal: Normal::new(loc, scale) }
     }
 
     /// `f32[..]` in (-1, 1).

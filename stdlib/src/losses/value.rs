@@ -35,10 +35,7 @@ pub fn clipped_value_loss(
     let _scope = scope("clipped_value_loss");
     let (old_values, targets) = (stop_gradient(old_values), stop_gradient(targets));
     let clipped = old_values + (values - old_values).clamp(-epsilon, epsilon);
-    0.5 * (values - targets)
-        .square()
-        .maximum((clipped - targets).square())
-        .mean()
+    0.5 * (values - targets).square().maximum((clipped - targets).square()).mean()
 }
 
 /// The error of TD(0), Sutton, "Learning to Predict by the Methods of Temporal Differences", 1988:

@@ -48,16 +48,9 @@ impl ConvNet {
             let places = |extent: usize| (extent + stride).saturating_sub(side) / stride.max(1);
             (height, width, channels) = (places(height), places(width), outputs);
         }
-        let dense = Linear::init(
-            keys.at(convs.len()),
-            height * width * channels,
-            features,
-            weights,
-        );
-        ConvNet {
-            convs: layers,
-            dense,
-        }
+        let dense =
+            Linear::init(keys.at(convs.len()), height * width * channels, features, weights);
+        ConvNet { convs: layers, dense }
     }
 
     /// The small network of Espeholt et al., "IMPALA", 2018, fig. 3 (left): 16 and 32 channels, 256 features. The image has

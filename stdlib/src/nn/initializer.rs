@@ -62,56 +62,32 @@ impl Initializer {
 
     /// Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks", 2010, eq. 16.
     pub fn glorot_uniform() -> Self {
-        Initializer::VarianceScaling {
-            scale: 1.0,
-            fan: Fan::Average,
-            law: Law::Uniform,
-        }
+        Initializer::VarianceScaling { scale: 1.0, fan: Fan::Average, law: Law::Uniform }
     }
 
     /// As [`Initializer::glorot_uniform`], truncated normal.
     pub fn glorot_normal() -> Self {
-        Initializer::VarianceScaling {
-            scale: 1.0,
-            fan: Fan::Average,
-            law: Law::TruncatedNormal,
-        }
+        Initializer::VarianceScaling { scale: 1.0, fan: Fan::Average, law: Law::TruncatedNormal }
     }
 
     /// LeCun et al., "Efficient BackProp", 1998, eq. 16, truncated normal. Flax's default for dense layers.
     pub fn lecun_normal() -> Self {
-        Initializer::VarianceScaling {
-            scale: 1.0,
-            fan: Fan::In,
-            law: Law::TruncatedNormal,
-        }
+        Initializer::VarianceScaling { scale: 1.0, fan: Fan::In, law: Law::TruncatedNormal }
     }
 
     /// As [`Initializer::lecun_normal`], uniform.
     pub fn lecun_uniform() -> Self {
-        Initializer::VarianceScaling {
-            scale: 1.0,
-            fan: Fan::In,
-            law: Law::Uniform,
-        }
+        Initializer::VarianceScaling { scale: 1.0, fan: Fan::In, law: Law::Uniform }
     }
 
     /// He et al., "Delving Deep into Rectifiers", 2015, eq. 10, truncated normal.
     pub fn he_normal() -> Self {
-        Initializer::VarianceScaling {
-            scale: 2.0,
-            fan: Fan::In,
-            law: Law::TruncatedNormal,
-        }
+        Initializer::VarianceScaling { scale: 2.0, fan: Fan::In, law: Law::TruncatedNormal }
     }
 
     /// As [`Initializer::he_normal`], uniform.
     pub fn he_uniform() -> Self {
-        Initializer::VarianceScaling {
-            scale: 2.0,
-            fan: Fan::In,
-            law: Law::Uniform,
-        }
+        Initializer::VarianceScaling { scale: 2.0, fan: Fan::In, law: Law::Uniform }
     }
 
     /// f32 weights of a shape.

@@ -16,10 +16,7 @@ impl Linear {
     /// Weights from an initializer, bias 0.
     #[track_caller]
     pub fn init(key: Key, inputs: usize, outputs: usize, weight: Initializer) -> Linear {
-        Linear {
-            weight: weight.init(key, &[inputs, outputs]),
-            bias: zeros(F32, [outputs]),
-        }
+        Linear { weight: weight.init(key, &[inputs, outputs]), bias: zeros(F32, [outputs]) }
     }
 
     /// `f32[in]` to `f32[out]`. The example stands left of the weights, so that a batch of it is one product

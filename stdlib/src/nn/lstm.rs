@@ -33,10 +33,7 @@ impl LstmState {
     /// Nothing remembered: zeros.
     #[track_caller]
     pub fn zeros(size: usize) -> LstmState {
-        LstmState {
-            c: zeros(F32, [size]),
-            h: zeros(F32, [size]),
-        }
+        LstmState { c: zeros(F32, [size]), h: zeros(F32, [size]) }
     }
 }
 
@@ -83,9 +80,6 @@ impl Lstm {
         let gates = (driven + dot(state.h, self.hidden)).split(4, 0);
         let [i, f, g, o] = [0, 1, 2, 3].map(|gate| gates[gate]);
         let c = f.sigmoid() * state.c + i.sigmoid() * g.tanh();
-        LstmState {
-            c,
-            h: o.sigmoid() * c.tanh(),
-        }
+        LstmState { c, h: o.sigmoid() * c.tanh() }
     }
 }

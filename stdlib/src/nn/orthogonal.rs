@@ -22,10 +22,6 @@ pub fn orthogonal(key: Key, shape: &[usize], scale: f64) -> Tensor {
         let (q, r) = normals.qr();
         q * (r * eye(F32, short)).sum_axis(0).sign()
     };
-    let matrix = if outputs >= inputs {
-        columns.transpose()
-    } else {
-        columns
-    };
+    let matrix = if outputs >= inputs { columns.transpose() } else { columns };
     (matrix * scale).reshape(shape)
 }

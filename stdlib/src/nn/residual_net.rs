@@ -72,20 +72,10 @@ impl ResidualNet {
             let conv = |k: usize, inputs: usize| {
                 let (window, strides) = ([3, 3], [1, 1]);
                 let key = keys.at(k);
-                Conv2d::init(
-                    key,
-                    inputs,
-                    outputs,
-                    window,
-                    strides,
-                    Padding::Same,
-                    weights,
-                )
+                Conv2d::init(key, inputs, outputs, window, strides, Padding::Same, weights)
             };
-            let block = |k: usize| ResidualBlock {
-                first: conv(k, outputs),
-                second: conv(k + 1, outputs),
-            };
+            let block =
+                |k: usize| ResidualBlock { first: conv(k, outputs), second: conv(k + 1, outputs) };
             layers.push(ResidualSection {
                 conv: conv(0, channels),
                 blocks: vec![block(1), block(3)],
@@ -108,10 +98,7 @@ impl ResidualNet {
     /// `f32[height, width, channels]` to `f32[features]`, none negative.
     #[track_caller]
     pub fn apply(&self, image: Tensor) -> Tensor {
-        let x = self
-            .sections
-            .iter()
-            .fold(image, |x, section| section.apply(x));
+        let x = self.sections.iter().fold(image, |x, section| section.apply(x));
         self.dense.apply(x.relu().flatten()).relu()
     }
 }

@@ -87,18 +87,12 @@ impl Adam {
 
     /// Sets [`Adam::weight_decay`].
     pub fn weight_decay(self, weight_decay: f64) -> Self {
-        Adam {
-            weight_decay,
-            ..self
-        }
+        Adam { weight_decay, ..self }
     }
 
     /// Turns on [`Adam::nesterov`].
     pub fn nesterov(self) -> Self {
-        Adam {
-            nesterov: true,
-            ..self
-        }
+        Adam { nesterov: true, ..self }
     }
 }
 
@@ -113,24 +107,12 @@ impl Optimizer for Adam {
 
     #[track_caller]
     fn init<P: Tree>(&self, params: &P) -> AdamState<P> {
-        AdamState {
-            count: no_updates(),
-            mu: zeros_like(params),
-            nu: zeros_like(params),
-        }
+        AdamState { count: no_updates(), mu: zeros_like(params), nu: zeros_like(params) }
     }
 
     #[track_caller]
     fn update<P: Tree>(&self, grads: P, state: AdamState<P>, params: &P) -> (P, AdamState<P>) {
-        let &Adam {
-            b1,
-            b2,
-            eps,
-            eps_root,
-            weight_decay,
-            nesterov,
-            ..
-        } = self;
+        let &Adam { b1, b2, eps, eps_root, weight_decay, nesterov, .. } = self;
         let count = state.count + 1;
         let mu = grads.zip_with(&state.mu, |g, mu| (1.0 - b1) * g + b1 * mu);
         let nu = grads.zip_with(&state.nu, |g, nu| (1.0 - b2) * g.square() + b2 * nu);
@@ -153,9 +135,6 @@ impl Optimizer for Adam {
             updates = updates.zip_with(params, |update, param| update + weight_decay * param);
         }
         let learning_rate = self.learning_rate.value(state.count);
-        (
-            tree_map(&updates, |update| times(-learning_rate, update)),
-            AdamState { count, mu, nu },
-        )
+        (tree_map(&updates, |update| times(-learning_rate, update)), AdamState { count, mu, nu })
     }
 }

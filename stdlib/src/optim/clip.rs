@@ -50,9 +50,6 @@ impl Optimizer for Clip {
 
     #[track_caller]
     fn update<P: Tree>(&self, grads: P, _state: (), _params: &P) -> (P, ()) {
-        (
-            tree_map(&grads, |g| g.clamp(-self.max_delta, self.max_delta)),
-            (),
-        )
+        (tree_map(&grads, |g| g.clamp(-self.max_delta, self.max_delta)), ())
     }
 }

@@ -32,21 +32,13 @@ pub struct LionState<P: Tree> {
 
 /// Lion with `b1` 0.9, `b2` 0.99 and a weight decay of 1e-3, optax's defaults.
 pub fn lion(learning_rate: impl Into<Schedule>) -> Lion {
-    Lion {
-        learning_rate: learning_rate.into(),
-        b1: 0.9,
-        b2: 0.99,
-        weight_decay: 1e-3,
-    }
+    Lion { learning_rate: learning_rate.into(), b1: 0.9, b2: 0.99, weight_decay: 1e-3 }
 }
 
 impl Lion {
     /// Sets [`Lion::weight_decay`].
     pub fn weight_decay(self, weight_decay: f64) -> Self {
-        Lion {
-            weight_decay,
-            ..self
-        }
+        Lion { weight_decay, ..self }
     }
 }
 
@@ -55,32 +47,18 @@ impl Optimizer for Lion {
 
     #[track_caller]
     fn init<P: Tree>(&self, params: &P) -> LionState<P> {
-        LionState {
-            count: no_updates(),
-            mu: zeros_like(params),
-        }
+        LionState { count: no_updates(), mu: zeros_like(params) }
     }
 
     #[track_caller]
     fn update<P: Tree>(&self, grads: P, state: LionState<P>, params: &P) -> (P, LionState<P>) {
-        let &Lion {
-            b1,
-            b2,
-            weight_decay,
-            ..
-        } = self;
+        let &Lion { b1, b2, weight_decay, .. } = self;
         let learning_rate = self.learning_rate.value(state.count);
         let direction = grads.zip_with(&state.mu, |g, mu| ((1.0 - b1) * g + b1 * mu).sign());
         let updates = direction.zip_with(params, |direction, param| {
             times(-learning_rate, direction + weight_decay * param)
         });
         let mu = grads.zip_with(&state.mu, |g, mu| (1.0 - b2) * g + b2 * mu);
-        (
-            updates,
-            LionState {
-                count: state.count + 1,
-                mu,
-            },
-        )
+        (updates, LionState { count: state.count + 1, mu })
     }
 }

@@ -59,19 +59,13 @@ pub trait Optimizer: Clone + 'static {
 /// The parameters after an update: leaf by leaf the sum, in the parameters' dtypes.
 #[track_caller]
 pub fn apply_updates<P: Tree>(params: P, updates: P) -> P {
-    params.zip_with(&updates, |param, update| {
-        param + update.astype(param.dtype())
-    })
+    params.zip_with(&updates, |param, update| param + update.astype(param.dtype()))
 }
 
 /// The Euclidean norm over all leaves, `f32[]`.
 #[track_caller]
 pub fn global_norm<P: Tree>(tree: &P) -> Tensor {
-    tree.leaves()
-        .into_iter()
-        .map(|leaf| leaf.square().sum().astype(F32))
-        .sum::<Tensor>()
-        .sqrt()
+    tree.leaves().into_iter().map(|leaf| leaf.square().sum().astype(F32)).sum::<Tensor>().sqrt()
 }
 
 /// `old` moved by `step_size` of the way to `new`: target networks, `old + step_size (new - old)`.

@@ -69,18 +69,12 @@ impl RmsProp {
 
     /// Adds `eps` outside of the root.
     pub fn eps_outside(self) -> Self {
-        RmsProp {
-            eps_in_sqrt: false,
-            ..self
-        }
+        RmsProp { eps_in_sqrt: false, ..self }
     }
 
     /// Turns on [`RmsProp::centered`].
     pub fn centered(self) -> Self {
-        RmsProp {
-            centered: true,
-            ..self
-        }
+        RmsProp { centered: true, ..self }
     }
 
     /// Sets [`RmsProp::momentum`].
@@ -95,11 +89,7 @@ impl Optimizer for RmsProp {
     #[track_caller]
     fn init<P: Tree>(&self, params: &P) -> RmsPropState<P> {
         let maybe = |wanted: bool| {
-            if wanted {
-                vec![zeros_like(params)]
-            } else {
-                Vec::new()
-            }
+            if wanted { vec![zeros_like(params)] } else { Vec::new() }
         };
         let nu = tree_map(params, |param| param.full_like(self.initial_scale));
         RmsPropState {
@@ -117,13 +107,7 @@ impl Optimizer for RmsProp {
         state: RmsPropState<P>,
         _params: &P,
     ) -> (P, RmsPropState<P>) {
-        let &RmsProp {
-            decay,
-            eps,
-            eps_in_sqrt,
-            momentum,
-            ..
-        } = self;
+        let &RmsProp { decay, eps, eps_in_sqrt, momentum, .. } = self;
         let nu = grads.zip_with(&state.nu, |g, nu| (1.0 - decay) * g.square() + decay * nu);
         let mu: Vec<P> = state
             .mu
@@ -136,11 +120,8 @@ impl Optimizer for RmsProp {
         };
         let learning_rate = self.learning_rate.value(state.count);
         let go = grads.zip_with(&square, |g, square| {
-            let step = if eps_in_sqrt {
-                g * (square + eps).rsqrt()
-            } else {
-                g / (square.sqrt() + eps)
-            };
+            let step =
+                if eps_in_sqrt { g * (square + eps).rsqrt() } else { g / (square.sqrt() + eps) };
             times(-learning_rate, step)
         });
         let (go, trace) = match state.trace.first() {
@@ -150,14 +131,6 @@ impl Optimizer for RmsProp {
             }
             None => (go, Vec::new()),
         };
-        (
-            go,
-            RmsPropState {
-                count: state.count + 1,
-                nu,
-                mu,
-                trace,
-            },
-        )
+        (go, RmsPropState { count: state.count + 1, nu, mu, trace })
     }
 }

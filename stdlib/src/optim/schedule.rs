@@ -79,23 +79,12 @@ impl Schedule {
 
     /// [`Schedule::Polynomial`] from the first update on.
     pub fn polynomial(init: f64, end: f64, power: f64, steps: usize) -> Schedule {
-        Schedule::Polynomial {
-            init,
-            end,
-            power,
-            steps,
-            begin: 0,
-        }
+        Schedule::Polynomial { init, end, power, steps, begin: 0 }
     }
 
     /// [`Schedule::Cosine`] down to 0.
     pub fn cosine(init: f64, steps: usize) -> Schedule {
-        Schedule::Cosine {
-            init,
-            steps,
-            alpha: 0.0,
-            exponent: 1.0,
-        }
+        Schedule::Cosine { init, steps, alpha: 0.0, exponent: 1.0 }
     }
 
     /// From `init` to `peak` in a straight line over `warmup` updates, then along half a cosine to `end` at `steps`.
@@ -138,41 +127,20 @@ impl Schedule {
         match self {
             Schedule::Constant(value) => scalar(*value),
             Schedule::Polynomial { init, steps: 0, .. } => scalar(*init),
-            &Schedule::Polynomial {
-                init,
-                end,
-                power,
-                steps,
-                begin,
-            } => {
+            &Schedule::Polynomial { init, end, power, steps, begin } => {
                 let passed = (count - begin).clamp(0, steps).astype(F32);
                 let left = 1.0 - passed / steps as f64;
                 let left = if power == 1.0 { left } else { left.pow(power) };
                 (init - end) * left + end
             }
-            &Schedule::Cosine {
-                init,
-                steps,
-                alpha,
-                exponent,
-            } => {
+            &Schedule::Cosine { init, steps, alpha, exponent } => {
                 let steps = steps.max(1);
                 let passed = count.clamp(0, steps).astype(F32);
                 let cosine = 0.5 * (1.0 + (passed * (PI / steps as f64)).cos());
-                let cosine = if exponent == 1.0 {
-                    cosine
-                } else {
-                    cosine.pow(exponent)
-                };
+                let cosine = if exponent == 1.0 { cosine } else { cosine.pow(exponent) };
                 init * ((1.0 - alpha) * cosine + alpha)
             }
-            &Schedule::Exponential {
-                init,
-                steps,
-                rate,
-                staircase,
-                end,
-            } => {
+            &Schedule::Exponential { init, steps, rate, staircase, end } => {
                 let passed = count.astype(F32) / steps.max(1) as f64;
                 let passed = if staircase { passed.floor() } else { passed };
                 let value = init * (passed * rate.ln()).exp();
@@ -182,14 +150,10 @@ impl Schedule {
                     None => value,
                 }
             }
-            Schedule::Joined {
-                schedules,
-                boundaries,
-            } => {
+            Schedule::Joined { schedules, boundaries } => {
                 let mut pieces = schedules.iter();
-                let mut value = pieces
-                    .next()
-                    .map_or_else(|| scalar(0.0), |first| first.value(count));
+                let mut value =
+                    pieces.next().map_or_else(|| scalar(0.0), |first| first.value(count));
                 for (piece, &boundary) in pieces.zip(boundaries) {
                     value = select(count.lt(boundary), value, piece.value(count - boundary));
                 }
@@ -204,45 +168,27 @@ impl fmt::Debug for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Schedule::Constant(value) => write!(f, "{value}"),
-            Schedule::Polynomial {
-                init,
-                end,
-                power,
-                steps,
-                begin,
-            } => {
+            Schedule::Polynomial { init, end, power, steps, begin } => {
                 write!(
                     f,
                     "polynomial from {init} to {end}, power {power}, over {steps} updates from {begin}"
                 )
             }
-            Schedule::Cosine {
-                init,
-                steps,
-                alpha,
-                exponent,
-            } => {
+            Schedule::Cosine { init, steps, alpha, exponent } => {
                 write!(
                     f,
                     "cosine from {init} over {steps} updates, alpha {alpha}, exponent {exponent}"
                 )
             }
-            Schedule::Exponential {
-                init,
-                steps,
-                rate,
-                staircase,
-                end,
-            } => {
+            Schedule::Exponential { init, steps, rate, staircase, end } => {
                 write!(
                     f,
                     "{init} times {rate} every {steps} updates, staircase {staircase}, end {end:?}"
                 )
             }
-            Schedule::Joined {
-                schedules,
-                boundaries,
-            } => write!(f, "{schedules:?} changing at {boundaries:?}"),
+            Schedule::Joined { schedules, boundaries } => {
+                write!(f, "{schedules:?} changing at {boundaries:?}")
+            }
             Schedule::Custom(_) => write!(f, "custom"),
         }
     }

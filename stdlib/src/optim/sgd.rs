@@ -26,11 +26,7 @@ pub struct SgdState<P: Tree> {
 
 /// Plain descent.
 pub fn sgd(learning_rate: impl Into<Schedule>) -> Sgd {
-    Sgd {
-        learning_rate: learning_rate.into(),
-        momentum: 0.0,
-        nesterov: false,
-    }
+    Sgd { learning_rate: learning_rate.into(), momentum: 0.0, nesterov: false }
 }
 
 impl Sgd {
@@ -41,10 +37,7 @@ impl Sgd {
 
     /// Turns on [`Sgd::nesterov`].
     pub fn nesterov(self) -> Self {
-        Sgd {
-            nesterov: true,
-            ..self
-        }
+        Sgd { nesterov: true, ..self }
     }
 }
 
@@ -65,15 +58,8 @@ impl Optimizer for Sgd {
 
     #[track_caller]
     fn init<P: Tree>(&self, params: &P) -> SgdState<P> {
-        let trace = if self.momentum == 0.0 {
-            Vec::new()
-        } else {
-            vec![zeros_like(params)]
-        };
-        SgdState {
-            count: no_updates(),
-            trace,
-        }
+        let trace = if self.momentum == 0.0 { Vec::new() } else { vec![zeros_like(params)] };
+        SgdState { count: no_updates(), trace }
     }
 
     #[track_caller]
@@ -86,12 +72,6 @@ impl Optimizer for Sgd {
             }
             None => (grads, Vec::new()),
         };
-        (
-            tree_map(&go, |go| times(-learning_rate, go)),
-            SgdState {
-                count: state.count + 1,
-                trace,
-            },
-        )
+        (tree_map(&go, |go| times(-learning_rate, go)), SgdState { count: state.count + 1, trace })
     }
 }

@@ -65,11 +65,5 @@ pub fn truncated_generalized_advantage_estimation(
     values: Tensor,
 ) -> Tensor {
     let _scope = scope("truncated_generalized_advantage_estimation");
-    gae(
-        r_t,
-        discount_t,
-        values.slice(..-1),
-        values.slice(1..),
-        lambda,
-    )
+    gae(r_t, discount_t, values.slice(..-1), values.slice(1..), lambda)
 }

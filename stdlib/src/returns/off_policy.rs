@@ -28,11 +28,7 @@ impl VtraceOutput {
         let targets = (errors + v_tm1).slice(1..);
         let mixed = bootstrap * targets + (1.0 - bootstrap) * v_t.slice(..-1);
         let q_estimate = r_t + discount_t * concatenate(&[mixed, v_t.slice(-1..)], 0);
-        VtraceOutput {
-            errors,
-            pg_advantage: rho * (q_estimate - v_tm1),
-            q_estimate,
-        }
+        VtraceOutput { errors, pg_advantage: rho * (q_estimate - v_tm1), q_estimate }
     }
 }
 
@@ -130,16 +126,7 @@ pub fn vtrace(
     lambda: impl IntoTensor,
     clip_rho_threshold: f64,
 ) -> Tensor {
-    leaky_vtrace(
-        v_tm1,
-        v_t,
-        r_t,
-        discount_t,
-        rho_tm1,
-        1.0,
-        lambda,
-        clip_rho_threshold,
-    )
+    leaky_vtrace(v_tm1, v_t, r_t, discount_t, rho_tm1, 1.0, lambda, clip_rho_threshold)
 }
 
 /// [`vtrace`] that mixes clipped and plain importance weights: `alpha min(clip, rho) + (1 - alpha) rho`, and likewise for
@@ -158,11 +145,7 @@ pub fn leaky_vtrace(
 ) -> Tensor {
     let _scope = scope("vtrace");
     let leaky = |clipped: Tensor| {
-        if alpha == 1.0 {
-            clipped
-        } else {
-            alpha * clipped + (1.0 - alpha) * rho_tm1
-        }
+        if alpha == 1.0 { clipped } else { alpha * clipped + (1.0 - alpha) * rho_tm1 }
     };
     let rho = leaky(rho_tm1.minimum(clip_rho_threshold));
     let c = leaky(rho_tm1.minimum(1.0)) * per_step(lambda, discount_t);
@@ -191,15 +174,7 @@ pub fn vtrace_td_error_and_advantage(
 ) -> VtraceOutput {
     let _scope = scope("vtrace_td_error_and_advantage");
     let lambda_t = per_step(lambda, discount_t);
-    let errors = vtrace(
-        v_tm1,
-        v_t,
-        r_t,
-        discount_t,
-        rho_tm1,
-        lambda_t,
-        clip_rho_threshold,
-    );
+    let errors = vtrace(v_tm1, v_t, r_t, discount_t, rho_tm1, lambda_t, clip_rho_threshold);
     let rho = rho_tm1.minimum(clip_pg_rho_threshold);
     VtraceOutput::new(errors, [v_tm1, v_t, r_t, discount_t], lambda_t, rho)
 }
@@ -224,15 +199,7 @@ pub fn impala_vtrace_td_error_and_advantage(
     clip_pg_rho_threshold: f64,
 ) -> VtraceOutput {
     let _scope = scope("impala_vtrace_td_error_and_advantage");
-    let errors = vtrace(
-        v_tm1,
-        v_t,
-        r_t,
-        discount_t,
-        rho_tm1,
-        lambda,
-        clip_rho_threshold,
-    );
+    let errors = vtrace(v_tm1, v_t, r_t, discount_t, rho_tm1, lambda, clip_rho_threshold);
     let rho = rho_tm1.minimum(clip_pg_rho_threshold);
     let bootstrap = v_t.full_like(1.0);
     VtraceOutput::new(errors, [v_tm1, v_t, r_t, discount_t], bootstrap, rho)

@@ -69,10 +69,8 @@ pub fn n_step_bootstrapped_returns(
     let mut targets = shifted(v_t, n - 1, last);
     for i in (0..n).rev() {
         let (r, v) = (shifted(r_t, i, scalar(0.0)), shifted(v_t, i, last));
-        let (discount, lambda) = (
-            shifted(discount_t, i, scalar(1.0)),
-            shifted(lambda_t, i, scalar(1.0)),
-        );
+        let (discount, lambda) =
+            (shifted(discount_t, i, scalar(1.0)), shifted(lambda_t, i, scalar(1.0)));
         targets = r + discount * ((1.0 - lambda) * v + lambda * targets);
     }
     targets

@@ -44,9 +44,7 @@ impl Tape {
     }
 
     fn ends_as(&self, end: End) -> Tensor {
-        let at: Vec<bool> = (0..self.steps())
-            .map(|time| self.end_at(time) == Some(end))
-            .collect();
+        let at: Vec<bool> = (0..self.steps()).map(|time| self.end_at(time) == Some(end)).collect();
         constant_of(&Array::bools([at.len()], &at))
     }
 }
@@ -56,10 +54,7 @@ impl Environment for Tape {
     type Observation = Tensor;
 
     fn initial_state(&self, _: Key) -> TapeState {
-        TapeState {
-            time: scalar(0),
-            over: scalar(false),
-        }
+        TapeState { time: scalar(0), over: scalar(false) }
     }
 
     fn step(&self, state: TapeState, _: Tensor, _: Key) -> (TapeState, TimeStep) {
@@ -67,19 +62,8 @@ impl Environment for Tape {
         let terminated = self.ends_as(End::Terminated).at(state.time);
         let truncated = self.ends_as(End::Truncated).at(state.time);
         let reward = rewards.at(state.time);
-        let state = TapeState {
-            time: state.time + 1,
-            over: terminated | truncated,
-        };
-        (
-            state,
-            TimeStep {
-                observation: self.observe(state),
-                reward,
-                terminated,
-                truncated,
-            },
-        )
+        let state = TapeState { time: state.time + 1, over: terminated | truncated };
+        (state, TimeStep { observation: self.observe(state), reward, terminated, truncated })
     }
 
     fn observe(&self, state: TapeState) -> Tensor {
@@ -101,10 +85,7 @@ impl Environment for Tape {
 
     /// The tape goes on.
     fn next_episode(&self, finished: TapeState, _: Key) -> TapeState {
-        TapeState {
-            time: finished.time,
-            over: scalar(false),
-        }
+        TapeState { time: finished.time, over: scalar(false) }
     }
 }
 
@@ -136,9 +117,7 @@ impl Cycle {
         let init = trace(key(), |key| agent_loop.init(key)).expect("the beginning traces");
         let state: &Spec<LoopState<E, A>> = init.results();
         let update = trace(state, |state| agent_loop.update(state)).expect("the update traces");
-        let mut state = init
-            .eval(&[Array::ints(U32, [2], &[0, 7])])
-            .expect("a key fits");
+        let mut state = init.eval(&[Array::ints(U32, [2], &[0, 7])]).expect("a key fits");
         let paths = named(&init.result_paths());
         let metric_paths = named(&update.result_paths()[paths.len()..]);
         let cycle = |_| {
@@ -155,9 +134,8 @@ impl Cycle {
     }
 
     pub fn leaf(&self, leaves: &[Array], path: &str) -> Vec<f64> {
-        let found: Vec<usize> = (0..self.paths.len())
-            .filter(|&i| self.paths[i].ends_with(path))
-            .collect();
+        let found: Vec<usize> =
+            (0..self.paths.len()).filter(|&i| self.paths[i].ends_with(path)).collect();
         assert_eq!(found.len(), 1, "{path} among {:?}", self.paths);
         leaves[found[0]].to_f64()
     }
@@ -173,11 +151,7 @@ const DISCOUNT: f64 = 0.5;
 const LAMBDA: f64 = 0.75;
 
 fn ppo(tape: &Tape) -> Ppo<Sgd> {
-    let Ppo {
-        clip,
-        exact_shuffle,
-        ..
-    } = Ppo::new(tape.observation_space(), tape.action_space());
+    let Ppo { clip, exact_shuffle, .. } = Ppo::new(tape.observation_space(), tape.action_space());
     Ppo {
         observation: tape.observation_space(),
         action: tape.action_space(),
@@ -218,14 +192,9 @@ fn values_and_advantages<A: Agent<Observation = Tensor>>(
     let steps = tape.steps();
     let cycle = Cycle::run(&AgentLoop::new(tape.clone(), agent, 1, steps));
     let path = "critic.layers[0].weight";
-    let (before, after) = (
-        cycle.leaf(&cycle.before, path),
-        cycle.leaf(&cycle.after, path),
-    );
+    let (before, after) = (cycle.leaf(&cycle.before, path), cycle.leaf(&cycle.after, path));
     // The loss is the mean of (v_t - stop(v_t + A_t))^2 / 2.
-    let advantages = (0..steps)
-        .map(|t| (after[t] - before[t]) * steps as f64)
-        .collect();
+    let advantages = (0..steps).map(|t| (after[t] - before[t]) * steps as f64).collect();
     (before, advantages)
 }
 
@@ -258,12 +227,7 @@ fn advantages_by_hand(tape: &Tape, values: &[f64]) -> Vec<f64> {
             Some(End::Terminated) => 0.0,
         };
         let delta = tape.rewards[t] + DISCOUNT * bootstrap - values[tape.feature(t, false)];
-        next = delta
-            + if tape.end_at(t).is_none() {
-                DISCOUNT * LAMBDA * next
-            } else {
-                0.0
-            };
+        next = delta + if tape.end_at(t).is_none() { DISCOUNT * LAMBDA * next } else { 0.0 };
         advantages[t] = next;
     }
     advantages
@@ -278,14 +242,8 @@ pub fn tape() -> Tape {
 
 #[test]
 fn advantages_are_those_of_the_recurrence() {
-    let terminated = Tape {
-        ends: vec![(0, End::Terminated), (4, End::Terminated)],
-        ..tape()
-    };
-    let endless = Tape {
-        ends: vec![],
-        ..tape()
-    };
+    let terminated = Tape { ends: vec![(0, End::Terminated), (4, End::Terminated)], ..tape() };
+    let endless = Tape { ends: vec![], ..tape() };
     for tape in [tape(), terminated, endless] {
         let (values, advantages) = both(&tape);
         assert_close(&advantages, &advantages_by_hand(&tape, &values));
@@ -304,11 +262,7 @@ fn nothing_leaks_from_one_episode_into_another() {
         let (_, after) = both(&other);
         for t in 0..before.len() {
             let moved = (after[t] - before[t]).abs() > 1.0;
-            assert_eq!(
-                moved,
-                episode.contains(&t),
-                "step {t}, rewards of {episode:?} changed"
-            );
+            assert_eq!(moved, episode.contains(&t), "step {t}, rewards of {episode:?} changed");
         }
     }
 }
@@ -316,10 +270,7 @@ fn nothing_leaks_from_one_episode_into_another() {
 #[test]
 fn truncation_bootstraps_from_the_final_observation_and_termination_does_not() {
     let advantage_of_the_end = |end: Option<End>| {
-        let tape = Tape {
-            ends: end.map(|end| (2, end)).into_iter().collect(),
-            ..tape()
-        };
+        let tape = Tape { ends: end.map(|end| (2, end)).into_iter().collect(), ..tape() };
         let (values, advantages) = both(&tape);
         (values, advantages[2])
     };
@@ -329,10 +280,7 @@ fn truncation_bootstraps_from_the_final_observation_and_termination_does_not() {
     let (values, truncated) = advantage_of_the_end(Some(End::Truncated));
     let final_value = values[tape().feature(3, true)];
     assert_close(&[truncated], &[here + DISCOUNT * final_value]);
-    assert!(
-        final_value.abs() > 1e-2,
-        "a value of {final_value} shows nothing"
-    );
+    assert!(final_value.abs() > 1e-2, "a value of {final_value} shows nothing");
 }
 
 #[test]
@@ -400,9 +348,6 @@ impl Agent for Counter {
 #[test]
 fn the_actors_state_begins_anew_with_each_episode() {
     let cycle = Cycle::run(&AgentLoop::new(tape(), Counter { steps: 8 }, 1, 8));
-    assert_eq!(
-        cycle.leaf(&cycle.after, "experience"),
-        [0.0, 1.0, 2.0, 0.0, 1.0, 2.0, 0.0, 1.0]
-    );
+    assert_eq!(cycle.leaf(&cycle.after, "experience"), [0.0, 1.0, 2.0, 0.0, 1.0, 2.0, 0.0, 1.0]);
     assert_eq!(cycle.leaf(&cycle.after, "actor"), [2.0]);
 }

@@ -41,36 +41,25 @@ fn normal_is_that_of_distrax() {
     for record in records("normal.kl_divergence") {
         let of = |x: &Named, loc: &str, scale: &str| Normal::new(x.get(loc), x.get(scale));
         record.check(|x| {
-            vec![(
-                "value",
-                of(x, "loc", "scale").kl_divergence(&of(x, "other_loc", "other_scale")),
-            )]
+            vec![("value", of(x, "loc", "scale").kl_divergence(&of(x, "other_loc", "other_scale")))]
         });
     }
     for record in records("normal.cdf") {
         record.check(|x| {
-            vec![(
-                "value",
-                Normal::new(x.get("loc"), x.get("scale")).cdf(x.get("value")),
-            )]
+            vec![("value", Normal::new(x.get("loc"), x.get("scale")).cdf(x.get("value")))]
         });
     }
 }
 
 #[test]
 fn multivariate_normal_is_that_of_distrax() {
-    both("multivariate_normal_diag", |x| {
-        MultivariateNormalDiag::new(x.get("loc"), x.get("scale"))
-    });
+    both("multivariate_normal_diag", |x| MultivariateNormalDiag::new(x.get("loc"), x.get("scale")));
     for record in records("multivariate_normal_diag.kl_divergence") {
         let of = |x: &Named, loc: &str, scale: &str| {
             MultivariateNormalDiag::new(x.get(loc), x.get(scale))
         };
         record.check(|x| {
-            vec![(
-                "value",
-                of(x, "loc", "scale").kl_divergence(&of(x, "other_loc", "other_scale")),
-            )]
+            vec![("value", of(x, "loc", "scale").kl_divergence(&of(x, "other_loc", "other_scale")))]
         });
     }
 }
@@ -79,10 +68,7 @@ fn multivariate_normal_is_that_of_distrax() {
 fn tanh_normal_is_that_of_distrax() {
     for record in records("tanh_normal.log_prob") {
         record.check_of(crate::golden::Of::Sum, 5e-5, |x| {
-            vec![(
-                "value",
-                TanhNormal::new(x.get("loc"), x.get("scale")).log_prob(x.get("value")),
-            )]
+            vec![("value", TanhNormal::new(x.get("loc"), x.get("scale")).log_prob(x.get("value")))]
         });
     }
 }
@@ -96,12 +82,7 @@ fn a_squashed_draw_comes_with_its_density() {
     });
     assert!(results[0].to_f64().iter().all(|x| x.abs() < 1.0));
     close("log_prob", &results[1], &results[2], 1e-4);
-    close(
-        "mode",
-        &results[3],
-        &floats(&[3], &[0.0, 0.5f64.tanh(), (-1f64).tanh()]),
-        1e-6,
-    );
+    close("mode", &results[3], &floats(&[3], &[0.0, 0.5f64.tanh(), (-1f64).tanh()]), 1e-6);
 }
 
 #[test]
@@ -109,17 +90,12 @@ fn an_impossible_action_has_no_gradient_and_no_nan() {
     let logits = floats(&[3], &[0.5, f64::NEG_INFINITY, -1.0]);
     let gradients = run(f32([3]), &[logits], |logits| {
         let entropy = grad(logits, |logits| Categorical::new(logits).entropy());
-        let log_prob = grad(logits, |logits| {
-            Categorical::new(logits).log_prob(scalar(2))
-        });
+        let log_prob = grad(logits, |logits| Categorical::new(logits).log_prob(scalar(2)));
         (entropy, log_prob)
     });
     for gradient in gradients {
         let gradient = gradient.to_f64();
-        assert!(
-            gradient.iter().all(|x| x.is_finite()) && gradient[1] == 0.0,
-            "{gradient:?}"
-        );
+        assert!(gradient.iter().all(|x| x.is_finite()) && gradient[1] == 0.0, "{gradient:?}");
     }
 }
 
@@ -127,19 +103,12 @@ fn an_impossible_action_has_no_gradient_and_no_nan() {
 fn a_batch_of_policies_needs_no_gather() {
     let traced = trace((f32([6, 4]), i32([6])), |(logits, actions)| {
         grad(logits, |logits| {
-            vmap((logits, actions), |(logits, action)| {
-                Categorical::new(logits).log_prob(action)
-            })
-            .sum()
+            vmap((logits, actions), |(logits, action)| Categorical::new(logits).log_prob(action))
+                .sum()
         })
     });
-    let text = traced
-        .unwrap_or_else(|errors| panic!("{errors}"))
-        .to_string();
-    assert!(
-        !text.contains("gather") && !text.contains("scatter"),
-        "{text}"
-    );
+    let text = traced.unwrap_or_else(|errors| panic!("{errors}")).to_string();
+    assert!(!text.contains("gather") && !text.contains("scatter"), "{text}");
 }
 
 #[test]
@@ -149,10 +118,5 @@ fn a_learned_deviation_broadcasts() {
         &[floats(&[2], &[1.0, 2.0]), floats(&[], &[0.0])],
         |(loc, log_std)| MultivariateNormalDiag::from_log_std(loc, log_std).log_prob(loc),
     );
-    close(
-        "log_prob",
-        &results[0],
-        &floats(&[], &[-(2.0 * std::f64::consts::PI).ln()]),
-        1e-6,
-    );
+    close("log_prob", &results[0], &floats(&[], &[-(2.0 * std::f64::consts::PI).ln()]), 1e-6);
 }

@@ -38,12 +38,8 @@ pub fn records(op: &str) -> Vec<Record> {
     let text = std::fs::read_to_string(path).expect("the golden file is checked in");
     let file: Value = serde_json::from_str(&text).expect("it is JSON");
     let records = file["records"].as_array().expect("it has records");
-    let of_op: Vec<Record> = records
-        .iter()
-        .filter(|record| record["op"] == op)
-        .cloned()
-        .map(Record)
-        .collect();
+    let of_op: Vec<Record> =
+        records.iter().filter(|record| record["op"] == op).cloned().map(Record).collect();
     assert!(!of_op.is_empty(), "{op} has no records");
     of_op
 }
@@ -67,18 +63,12 @@ pub fn array(value: &Value) -> Array {
     match dtype {
         DType::Bool => Array::bools(
             shape,
-            &data
-                .iter()
-                .map(|x| x.as_bool().expect("bool"))
-                .collect::<Vec<_>>(),
+            &data.iter().map(|x| x.as_bool().expect("bool")).collect::<Vec<_>>(),
         ),
         dtype if dtype.is_integer() => Array::ints(
             dtype,
             shape,
-            &data
-                .iter()
-                .map(|x| i128::from(x.as_i64().expect("integer")))
-                .collect::<Vec<_>>(),
+            &data.iter().map(|x| i128::from(x.as_i64().expect("integer"))).collect::<Vec<_>>(),
         ),
         dtype => Array::floats(dtype, shape, &data.iter().map(float).collect::<Vec<_>>()),
     }
@@ -143,9 +133,7 @@ impl Record {
         let Some(map) = self.0[field].as_object() else {
             return Vec::new();
         };
-        map.iter()
-            .map(|(name, value)| (name.clone(), array(value)))
-            .collect()
+        map.iter().map(|(name, value)| (name.clone(), array(value))).collect()
     }
 
     fn title(&self) -> String {
@@ -167,32 +155,16 @@ impl Record {
         f: impl Fn(&Named) -> Vec<(&'static str, Tensor)>,
     ) {
         let (names, inputs): (Vec<String>, Vec<Array>) = self.named("inputs").into_iter().unzip();
-        let spec = || {
-            inputs
-                .iter()
-                .map(|array| array.ty.clone())
-                .collect::<Vec<TensorType>>()
-        };
+        let spec = || inputs.iter().map(|array| array.ty.clone()).collect::<Vec<TensorType>>();
         let mut outputs = Vec::new();
         let values = run(spec(), &inputs, |tensors| {
-            let named = f(&Named {
-                names: &names,
-                tensors,
-            });
+            let named = f(&Named { names: &names, tensors });
             outputs = named.iter().map(|(name, _)| *name).collect();
-            named
-                .into_iter()
-                .map(|(_, value)| value)
-                .collect::<Vec<Tensor>>()
+            named.into_iter().map(|(_, value)| value).collect::<Vec<Tensor>>()
         });
         assert!(!outputs.is_empty());
         for (name, value) in outputs.iter().zip(&values) {
-            close(
-                &format!("{}: {name}", self.title()),
-                value,
-                &self.output(name),
-                tolerance,
-            );
+            close(&format!("{}: {name}", self.title()), value, &self.output(name), tolerance);
         }
         let gradients = self.named("gradients");
         if gradients.is_empty() {
@@ -204,38 +176,29 @@ impl Record {
             .collect();
         assert_eq!(positions.len(), gradients.len());
         let found = run(spec(), &inputs, |tensors| {
-            let chosen: Vec<Tensor> = positions
-                .iter()
-                .map(|&position| tensors[position])
-                .collect();
+            let chosen: Vec<Tensor> = positions.iter().map(|&position| tensors[position]).collect();
             grad(chosen, |chosen| {
                 let mut tensors = tensors.clone();
                 for (&position, &tensor) in positions.iter().zip(&chosen) {
                     tensors[position] = tensor;
                 }
-                let outputs = f(&Named {
-                    names: &names,
-                    tensors,
-                });
+                let outputs = f(&Named { names: &names, tensors });
                 outputs
                     .into_iter()
-                    .map(|(_, value)| {
-                        if matches!(of, Of::Squares) {
-                            value.square().sum()
-                        } else {
-                            value.sum()
-                        }
-                    })
+                    .map(
+                        |(_, value)| {
+                            if matches!(of, Of::Squares) {
+                                value.square().sum()
+                            } else {
+                                value.sum()
+                            }
+                        },
+                    )
                     .sum::<Tensor>()
             })
         });
         for ((wrt, expected), found) in gradients.iter().zip(&found) {
-            close(
-                &format!("{}: gradient of {wrt}", self.title()),
-                found,
-                expected,
-                tolerance,
-            );
+            close(&format!("{}: gradient of {wrt}", self.title()), found, expected, tolerance);
         }
     }
 }
@@ -260,10 +223,7 @@ pub fn close(what: &str, got: &Array, expected: &Array, tolerance: f64) {
     for (i, (got, expected)) in got.to_f64().into_iter().zip(expected.to_f64()).enumerate() {
         let same = got == expected || (got.is_nan() && expected.is_nan());
         let error = (got - expected).abs() / expected.abs().max(1.0);
-        assert!(
-            same || error <= tolerance,
-            "{what}[{i}]: got {got}, expected {expected}"
-        );
+        assert!(same || error <= tolerance, "{what}[{i}]: got {got}, expected {expected}");
     }
 }
 

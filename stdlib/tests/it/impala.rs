@@ -11,18 +11,13 @@ use podracer_stdlib::optim::{Sgd, sgd};
 use podracer_stdlib::returns::{PgAdvantage, Vtrace};
 
 fn linear(x: &Named, name: &str) -> Linear {
-    Linear {
-        weight: x.get(&format!("{name}.weight")),
-        bias: x.get(&format!("{name}.bias")),
-    }
+    Linear { weight: x.get(&format!("{name}.weight")), bias: x.get(&format!("{name}.bias")) }
 }
 
 /// The networks of a record, and the memory at the start of its trajectories.
 fn nets(record: &Record, x: &Named) -> (ActorCritic, Vec<LstmState>) {
     let mlp = |name: &str| Mlp {
-        layers: ["hidden", "last"]
-            .map(|layer| linear(x, &format!("{name}.{layer}")))
-            .to_vec(),
+        layers: ["hidden", "last"].map(|layer| linear(x, &format!("{name}.{layer}"))).to_vec(),
         activation: Activation::Tanh,
     };
     let mut nets = ActorCritic {
@@ -41,18 +36,11 @@ fn nets(record: &Record, x: &Named) -> (ActorCritic, Vec<LstmState>) {
             strides: [2, 2],
             padding: Padding::Valid,
         };
-        nets.conv.push(ConvNet {
-            convs: vec![conv],
-            dense: linear(x, "dense"),
-        });
+        nets.conv.push(ConvNet { convs: vec![conv], dense: linear(x, "dense") });
     }
     if record.has("core.input") {
         let [input, hidden, bias] = x.all(["core.input", "core.hidden", "core.bias"]);
-        nets.core.push(Lstm {
-            input,
-            hidden,
-            bias,
-        });
+        nets.core.push(Lstm { input, hidden, bias });
         let [c, h] = x.all(["memory.c", "memory.h"]);
         memory.push(LstmState { c, h });
     }
@@ -169,39 +157,23 @@ fn the_memory_is_there_only_with_a_core() {
 fn the_loss_is_summed_over_the_batch() {
     let tape = tape();
     let moved = |environments: usize| {
-        let agent = Impala {
-            optimizer: sgd(1e-3),
-            ..in_tape(&tape, None)
-        };
+        let agent = Impala { optimizer: sgd(1e-3), ..in_tape(&tape, None) };
         let agent_loop = AgentLoop::new(tape.clone(), agent, environments, 8);
         let cycle = Cycle::run(&agent_loop);
         let path = "critic.layers[0].weight";
-        let (before, after) = (
-            cycle.leaf(&cycle.before, path),
-            cycle.leaf(&cycle.after, path),
-        );
+        let (before, after) = (cycle.leaf(&cycle.before, path), cycle.leaf(&cycle.after, path));
         after[0] - before[0]
     };
     let (one, two) = (moved(1), moved(2));
-    assert!(
-        one.abs() > 1e-4 && (two - 2.0 * one).abs() < 1e-3 * one.abs(),
-        "{one} and {two}"
-    );
+    assert!(one.abs() > 1e-4 && (two - 2.0 * one).abs() < 1e-3 * one.abs(), "{one} and {two}");
 }
 
 /// Every agent sees images through a torso, in steps of 1/255.
 #[test]
 fn torsos_see_images() {
     let image = Space::pixels([12, 12, 2]);
-    let torso = Torso::Conv {
-        convs: vec![(8, 4, 2), (8, 2, 1)],
-        features: 16,
-    };
-    let agent = Ppo {
-        torso,
-        hidden: vec![],
-        ..Ppo::new(image.clone(), Space::discrete(3))
-    };
+    let torso = Torso::Conv { convs: vec![(8, 4, 2), (8, 2, 1)], features: 16 };
+    let agent = Ppo { torso, hidden: vec![], ..Ppo::new(image.clone(), Space::discrete(3)) };
     let pixels = Array::ints(DType::U8, [12, 12, 2], &[255; 288]);
     let results = run(
         (key(), Spec::<Tensor>(image.ty())),
@@ -231,10 +203,7 @@ fn torsos_refuse_what_they_cannot_see() {
         let observation = Space::bounded(shape, 0.0, 1.0);
         let message = torso.check(&observation).unwrap_err();
         assert!(message.contains(expected), "{message}");
-        let agent = Impala {
-            torso,
-            ..Impala::new(observation, Space::discrete(2))
-        };
+        let agent = Impala { torso, ..Impala::new(observation, Space::discrete(2)) };
         let errors = trace(key(), |key| agent.init_nets(key)).err();
         let text = errors.expect("no such network").to_string();
         assert!(text.contains(expected), "{text}");

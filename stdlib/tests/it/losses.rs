@@ -11,12 +11,7 @@ fn policy_losses_are_those_of_rlax() {
         record.check(|x| {
             vec![(
                 "value",
-                policy_gradient_loss(
-                    x.get("logits_t"),
-                    x.get("a_t"),
-                    x.get("adv_t"),
-                    x.get("w_t"),
-                ),
+                policy_gradient_loss(x.get("logits_t"), x.get("a_t"), x.get("adv_t"), x.get("w_t")),
             )]
         });
     }
@@ -37,10 +32,7 @@ fn policy_losses_are_those_of_rlax() {
         record.check(|x| {
             let log_prob = |logits: &str| Categorical::new(x.get(logits)).log_prob(x.get("a_t"));
             let ratio = (log_prob("logits_t") - log_prob("old_logits_t")).exp();
-            vec![(
-                "loss",
-                clipped_surrogate_pg_loss(ratio, x.get("adv_t"), epsilon),
-            )]
+            vec![("loss", clipped_surrogate_pg_loss(ratio, x.get("adv_t"), epsilon))]
         });
     }
 }
@@ -52,12 +44,7 @@ fn the_parts_of_ppo_make_its_loss() {
         record.check(|x| {
             vec![(
                 "loss",
-                clipped_value_loss(
-                    x.get("values"),
-                    x.get("old_values"),
-                    x.get("targets"),
-                    epsilon,
-                ),
+                clipped_value_loss(x.get("values"), x.get("old_values"), x.get("targets"), epsilon),
             )]
         });
     }
@@ -107,12 +94,7 @@ fn errors_of_values_are_those_of_rlax() {
         record.check(|x| {
             vec![(
                 "error",
-                td_learning(
-                    x.get("v_tm1"),
-                    x.get("r_t"),
-                    x.get("discount_t"),
-                    x.get("v_t"),
-                ),
+                td_learning(x.get("v_tm1"), x.get("r_t"), x.get("discount_t"), x.get("v_t")),
             )]
         });
     }
@@ -125,18 +107,9 @@ fn errors_of_values_are_those_of_rlax() {
     }
     for record in records("double_q_learning") {
         record.check(|x| {
-            let [q_tm1, a_tm1, r_t, discount_t, value, selector] = x.all([
-                "q_tm1",
-                "a_tm1",
-                "r_t",
-                "discount_t",
-                "q_t_value",
-                "q_t_selector",
-            ]);
-            vec![(
-                "error",
-                double_q_learning(q_tm1, a_tm1, r_t, discount_t, value, selector),
-            )]
+            let [q_tm1, a_tm1, r_t, discount_t, value, selector] =
+                x.all(["q_tm1", "a_tm1", "r_t", "discount_t", "q_t_value", "q_t_selector"]);
+            vec![("error", double_q_learning(q_tm1, a_tm1, r_t, discount_t, value, selector))]
         });
     }
     for record in records("sarsa") {
@@ -150,10 +123,7 @@ fn errors_of_values_are_those_of_rlax() {
         record.check(|x| {
             let [q_tm1, a_tm1, r_t, discount_t, q_t, probs] =
                 x.all(["q_tm1", "a_tm1", "r_t", "discount_t", "q_t", "probs_a_t"]);
-            vec![(
-                "error",
-                expected_sarsa(q_tm1, a_tm1, r_t, discount_t, q_t, probs),
-            )]
+            vec![("error", expected_sarsa(q_tm1, a_tm1, r_t, discount_t, q_t, probs))]
         });
     }
 }

@@ -52,12 +52,8 @@ fn windows_that_share_nothing_convolve_all_the_same() {
     let explicit = Padding::Explicit(vec![(2, 0), (0, 3)]);
     for padding in [Padding::Valid, Padding::Same, explicit] {
         let (layers, convolves) = of(&|x, kernel| {
-            let layer = Conv2d {
-                kernel,
-                bias: zeros(F32, [5]),
-                strides: [2, 3],
-                padding: padding.clone(),
-            };
+            let layer =
+                Conv2d { kernel, bias: zeros(F32, [5]), strides: [2, 3], padding: padding.clone() };
             layer.apply(x)
         });
         assert_eq!(convolves, matches!(padding, Padding::Explicit(_)));
@@ -98,10 +94,7 @@ fn conv(x: &Named, name: &str, stride: usize, padding: Padding) -> Conv2d {
 }
 
 fn dense(x: &Named) -> Linear {
-    Linear {
-        weight: x.get("dense.kernel"),
-        bias: x.get("dense.bias"),
-    }
+    Linear { weight: x.get("dense.kernel"), bias: x.get("dense.bias") }
 }
 
 #[test]
@@ -127,15 +120,9 @@ fn the_networks_of_impala_are_those_of_flax() {
                     first: conv(&format!("blocks_{k}.first")),
                     second: conv(&format!("blocks_{k}.second")),
                 };
-                ResidualSection {
-                    conv: conv("conv"),
-                    blocks: vec![block(0), block(1)],
-                }
+                ResidualSection { conv: conv("conv"), blocks: vec![block(0), block(1)] }
             };
-            let net = ResidualNet {
-                sections: vec![section(0), section(1)],
-                dense: dense(x),
-            };
+            let net = ResidualNet { sections: vec![section(0), section(1)], dense: dense(x) };
             vec![("value", vmap(x.get("x"), |x| net.apply(x)))]
         });
     }
@@ -155,17 +142,10 @@ fn networks_begin_with_the_sizes_of_their_papers() {
     let types = traced.expect("the network").func().result_types();
     // Mnih et al.: 8 * 8 * 4 * 32 + ..., a last image of 7 by 7.
     let convs = 8 * 8 * 4 * 32 + 32 + 4 * 4 * 32 * 64 + 64 + 3 * 3 * 64 * 64 + 64;
-    assert_eq!(
-        sizes(types[0].clone(), &types[1..]),
-        (vec![512], convs + 7 * 7 * 64 * 512 + 512)
-    );
+    assert_eq!(sizes(types[0].clone(), &types[1..]), (vec![512], convs + 7 * 7 * 64 * 512 + 512));
     let traced = trace((key(), f32([72, 96, 3])), |(key, image)| {
         let net = ResidualNet::impala(key, [72, 96, 3]);
-        let convs: usize = net
-            .sections
-            .iter()
-            .map(|section| 1 + 2 * section.blocks.len())
-            .sum();
+        let convs: usize = net.sections.iter().map(|section| 1 + 2 * section.blocks.len()).sum();
         assert_eq!(convs, 15);
         net.apply(image)
     });
@@ -189,9 +169,7 @@ fn a_recurrent_step_is_that_of_flax() {
     for record in records("lstm_cell") {
         record.check(|x| {
             let lstm = lstm(x);
-            let state = vmap(x.all(["c", "h", "x"]), |[c, h, x]| {
-                lstm.step(LstmState { c, h }, x)
-            });
+            let state = vmap(x.all(["c", "h", "x"]), |[c, h, x]| lstm.step(LstmState { c, h }, x));
             vec![("next.c", state.c), ("next.h", state.h)]
         });
     }
@@ -203,35 +181,18 @@ fn a_recurrent_layer_forgets_where_an_episode_begins() {
         record.check(|x| {
             let [c, h, xs, reset] = x.all(["c", "h", "xs", "reset"]);
             let LstmState { c, h } = lstm(x).unroll(LstmState { c, h }, xs, reset);
-            vec![
-                ("value", h),
-                ("next.c", c.index(-1)),
-                ("next.h", h.index(-1)),
-            ]
+            vec![("value", h), ("next.c", c.index(-1)), ("next.h", h.index(-1))]
         });
     }
-    let result = run(
-        (key(), f32([5, 3])),
-        &[words(1), floats(&[5, 3], &[0.5; 15])],
-        |(key, xs)| {
+    let result =
+        run((key(), f32([5, 3])), &[words(1), floats(&[5, 3], &[0.5; 15])], |(key, xs)| {
             let lstm = Lstm::init(key, 3, 4);
             let reset = constant_of(&Array::bools([5], &[true, false, true, false, true]));
             lstm.unroll(LstmState::zeros(4), xs, reset).h
-        },
-    );
+        });
     let outputs = &result[0];
-    close(
-        "an episode like another",
-        &outputs.index_leading(2),
-        &outputs.index_leading(0),
-        0.0,
-    );
-    close(
-        "and its second step",
-        &outputs.index_leading(3),
-        &outputs.index_leading(1),
-        0.0,
-    );
+    close("an episode like another", &outputs.index_leading(2), &outputs.index_leading(0), 0.0);
+    close("and its second step", &outputs.index_leading(3), &outputs.index_leading(1), 0.0);
     assert_ne!(outputs.index_leading(0), outputs.index_leading(1));
 }
 

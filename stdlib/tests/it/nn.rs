@@ -9,11 +9,7 @@ fn a_dense_layer_is_that_of_flax() {
     for record in records("dense") {
         record.check_of(Of::Squares, 1e-5, |x| {
             let weight = x.get("kernel");
-            let bias = if record.has("bias") {
-                x.get("bias")
-            } else {
-                zeros(F32, [weight.dim(1)])
-            };
+            let bias = if record.has("bias") { x.get("bias") } else { zeros(F32, [weight.dim(1)]) };
             let layer = Linear { weight, bias };
             vec![("value", vmap(x.get("x"), |x| layer.apply(x)))]
         });
@@ -28,10 +24,7 @@ fn a_perceptron_is_that_of_flax() {
                 weight: x.get(&format!("layers_{i}.kernel")),
                 bias: x.get(&format!("layers_{i}.bias")),
             };
-            let mlp = Mlp {
-                layers: (0..3).map(layer).collect(),
-                activation: Activation::Tanh,
-            };
+            let mlp = Mlp { layers: (0..3).map(layer).collect(), activation: Activation::Tanh };
             vec![("value", vmap(x.get("x"), |x| mlp.apply(x)))]
         });
     }
@@ -42,9 +35,7 @@ fn a_batch_through_a_layer_is_one_product_without_transposes() {
     let traced = trace((f32([8, 4]), f32([4, 3]), f32([3])), |(x, weight, bias)| {
         vmap(x, |x| Linear { weight, bias }.apply(x))
     });
-    let text = traced
-        .unwrap_or_else(|errors| panic!("{errors}"))
-        .to_string();
+    let text = traced.unwrap_or_else(|errors| panic!("{errors}")).to_string();
     assert_eq!(text.matches("dot_general").count(), 1, "{text}");
     assert!(!text.contains("transpose"), "{text}");
 }
@@ -64,10 +55,7 @@ fn activations_are_those_of_jax() {
             record.check(|x| vec![("value", activation.apply(x.get("x")))]);
         }
     }
-    for record in records("gelu")
-        .iter()
-        .filter(|record| record.flag("approximate") == Some(true))
-    {
+    for record in records("gelu").iter().filter(|record| record.flag("approximate") == Some(true)) {
         record.check(|x| vec![("value", Activation::Gelu.apply(x.get("x")))]);
     }
 }
@@ -75,10 +63,7 @@ fn activations_are_those_of_jax() {
 fn initializer(record: &Record, initializer: Initializer) {
     let shape = record.shape("shape");
     record.check_of(Of::Sum, 2e-6, |x| {
-        vec![(
-            "value",
-            initializer.init(Key::from_words(x.get("key")), &shape),
-        )]
+        vec![("value", initializer.init(Key::from_words(x.get("key")), &shape))]
     });
 }
 
@@ -93,18 +78,12 @@ fn initializers_are_those_of_jax() {
         ("he_uniform", Initializer::he_uniform()),
     ];
     for (name, of) in names {
-        records(name)
-            .iter()
-            .for_each(|record| initializer(record, of));
+        records(name).iter().for_each(|record| initializer(record, of));
     }
     for record in records("variance_scaling") {
         initializer(
             &record,
-            Initializer::VarianceScaling {
-                scale: 2.0,
-                fan: Fan::Out,
-                law: Law::TruncatedNormal,
-            },
+            Initializer::VarianceScaling { scale: 2.0, fan: Fan::Out, law: Law::TruncatedNormal },
         );
     }
 }
@@ -119,10 +98,7 @@ fn reference(normals: &Array) -> Vec<Vec<f64>> {
         for _ in 0..2 {
             for row in &rows {
                 let along: f64 = row.iter().zip(&vector).map(|(a, b)| a * b).sum();
-                vector
-                    .iter_mut()
-                    .zip(row)
-                    .for_each(|(x, a)| *x -= along * a);
+                vector.iter_mut().zip(row).for_each(|(x, a)| *x -= along * a);
             }
         }
         let norm = vector.iter().map(|x| x * x).sum::<f64>().sqrt();
@@ -138,19 +114,12 @@ fn orthogonal_matrices_are_orthogonal_and_the_unique_factor() {
         let (long, short) = (inputs.max(outputs), inputs.min(outputs));
         let results = run(key(), &[words(9)], |key| {
             let normals = key.again().normal([long, short]);
-            (
-                Initializer::orthogonal(scale).init(key, &[inputs, outputs]),
-                normals,
-            )
+            (Initializer::orthogonal(scale).init(key, &[inputs, outputs]), normals)
         });
         let weights = results[0].to_f64();
         let vector = |i: usize| -> Vec<f64> {
             let element = |j: usize| {
-                if inputs > outputs {
-                    weights[j * outputs + i]
-                } else {
-                    weights[i * outputs + j]
-                }
+                if inputs > outputs { weights[j * outputs + i] } else { weights[i * outputs + j] }
             };
             (0..long).map(element).collect()
         };
@@ -165,10 +134,7 @@ fn orthogonal_matrices_are_orthogonal_and_the_unique_factor() {
                 );
             }
             let got = floats(&[long], &vector(i));
-            let wanted = floats(
-                &[long],
-                &expected.iter().map(|x| scale * x).collect::<Vec<_>>(),
-            );
+            let wanted = floats(&[long], &expected.iter().map(|x| scale * x).collect::<Vec<_>>());
             close("the factor", &got, &wanted, 2e-4);
         }
     }
@@ -186,47 +152,21 @@ fn a_perceptron_begins_as_it_is_told() {
         )
         .layers
     });
-    let shapes: Vec<Vec<usize>> = results
-        .iter()
-        .map(|array| array.ty.shape.to_vec())
-        .collect();
-    assert_eq!(
-        shapes,
-        [
-            vec![6, 8],
-            vec![8],
-            vec![8, 8],
-            vec![8],
-            vec![8, 2],
-            vec![2]
-        ]
-    );
-    assert!(
-        results[1]
-            .to_f64()
-            .iter()
-            .chain(&results[4].to_f64())
-            .all(|&x| x == 0.0)
-    );
+    let shapes: Vec<Vec<usize>> = results.iter().map(|array| array.ty.shape.to_vec()).collect();
+    assert_eq!(shapes, [vec![6, 8], vec![8], vec![8, 8], vec![8], vec![8, 2], vec![2]]);
+    assert!(results[1].to_f64().iter().chain(&results[4].to_f64()).all(|&x| x == 0.0));
     assert_ne!(results[0].to_f64()[..8], results[2].to_f64()[..8]);
 }
 
 #[test]
 fn a_grid_is_flattened_before_the_first_layer() {
-    let results = run(
-        f32([2, 3]),
-        &[floats(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])],
-        |x| {
-            let mlp = Mlp {
-                layers: vec![Linear {
-                    weight: ones(F32, [6, 2]),
-                    bias: constant([0.0, 1.0]),
-                }],
-                activation: Activation::Tanh,
-            };
-            mlp.apply(x)
-        },
-    );
+    let results = run(f32([2, 3]), &[floats(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])], |x| {
+        let mlp = Mlp {
+            layers: vec![Linear { weight: ones(F32, [6, 2]), bias: constant([0.0, 1.0]) }],
+            activation: Activation::Tanh,
+        };
+        mlp.apply(x)
+    });
     close("output", &results[0], &floats(&[2], &[21.0, 22.0]), 0.0);
 }
 
@@ -237,10 +177,7 @@ fn a_wrong_input_is_told_with_both_types() {
     })
     .unwrap_err()
     .to_string();
-    assert!(
-        error.contains("f32[5] and f32[4,3] do not multiply"),
-        "{error}"
-    );
+    assert!(error.contains("f32[5] and f32[4,3] do not multiply"), "{error}");
     assert!(error.contains("nn.rs"), "{error}");
 }
 
@@ -248,10 +185,8 @@ fn a_wrong_input_is_told_with_both_types() {
 fn plain_initializers_do_what_they_say() {
     let results = run(key(), &[words(2)], |key| {
         let [a, b, c] = key.split_into();
-        let constants = (
-            Initializer::Zeros.init(a.again(), &[2, 2]),
-            Initializer::Constant(0.5).init(a, &[2]),
-        );
+        let constants =
+            (Initializer::Zeros.init(a.again(), &[2, 2]), Initializer::Constant(0.5).init(a, &[2]));
         (
             constants,
             Initializer::Uniform(0.25).init(b, &[400]),

@@ -60,35 +60,16 @@ fn an_agent_sees_and_is_paid_in_normalised_numbers() {
         let settled = agent.settle(nets, &batch);
         let seen = batch.batch.trajectory;
         let paid = (seen.reward, settled.returns, experience.returns);
-        (
-            paid,
-            (seen.observation, seen.last_observation),
-            settled.observations,
-        )
+        (paid, (seen.observation, seen.last_observation), settled.observations)
     });
-    let [
-        reward,
-        count,
-        mean,
-        variance,
-        carried,
-        seen,
-        last,
-        rest @ ..,
-    ] = &results[..]
-    else {
+    let [reward, count, mean, variance, carried, seen, last, rest @ ..] = &results[..] else {
         panic!("{} results", results.len());
     };
     let std = 4.736299546635437f64.sqrt();
     let check = |what: &str, got: &Array, shape: &[usize], expected: &[f64]| {
         close(what, got, &floats(shape, expected), 1e-5);
     };
-    check(
-        "rewards",
-        reward,
-        &[5, 2],
-        &rewards.map(|reward| reward / std),
-    );
+    check("rewards", reward, &[5, 2], &rewards.map(|reward| reward / std));
     check("count", count, &[], &[10.0001]);
     check("mean", mean, &[], &[2.4679753202467976]);
     check("variance", variance, &[], &[4.736299546635437]);

@@ -20,33 +20,20 @@ fn ten_steps_of<O: Optimizer>(record: &Record, optimizer: O, tolerance: f64) {
     let results = run(spec, &inputs, |[w, b, grads_w, grads_b]| {
         let params = (w, b);
         let state = optimizer.init(&params);
-        let (_, trace) = scan(
-            (params, state),
-            (grads_w, grads_b),
-            |(params, state), grads| {
-                let (updates, next) = optimizer.update(grads, state, &params);
-                let params = apply_updates(params, updates);
-                ((params, next), (updates, params))
-            },
-        );
+        let (_, trace) = scan((params, state), (grads_w, grads_b), |(params, state), grads| {
+            let (updates, next) = optimizer.update(grads, state, &params);
+            let params = apply_updates(params, updates);
+            ((params, next), (updates, params))
+        });
         trace
     });
-    for (name, result) in ["updates.w", "updates.b", "params.w", "params.b"]
-        .iter()
-        .zip(&results)
-    {
+    for (name, result) in ["updates.w", "updates.b", "params.w", "params.b"].iter().zip(&results) {
         // Updates are small: compare them at the scale of the learning rate.
         let expected = record.output(name);
-        let scale = expected
-            .to_f64()
-            .iter()
-            .fold(0f64, |scale, x| scale.max(x.abs()))
-            .clamp(1e-12, 1.0);
+        let scale =
+            expected.to_f64().iter().fold(0f64, |scale, x| scale.max(x.abs())).clamp(1e-12, 1.0);
         let scaled = |array: &Array| {
-            floats(
-                &array.ty.shape,
-                &array.to_f64().iter().map(|x| x / scale).collect::<Vec<_>>(),
-            )
+            floats(&array.ty.shape, &array.to_f64().iter().map(|x| x / scale).collect::<Vec<_>>())
         };
         close(name, &scaled(result), &scaled(&expected), tolerance);
     }
@@ -69,9 +56,7 @@ fn adam_is_that_of_optax() {
     }
     for record in records("adamw") {
         let optimizer = adamw(learning_rate(&record));
-        let weight_decay = record
-            .number("weight_decay")
-            .unwrap_or(optimizer.weight_decay);
+        let weight_decay = record.number("weight_decay").unwrap_or(optimizer.weight_decay);
         ten_steps(&record, optimizer.weight_decay(weight_decay));
     }
 }
@@ -82,14 +67,7 @@ fn sgd_is_that_of_optax() {
         let optimizer =
             sgd(learning_rate(&record)).momentum(record.number("momentum").unwrap_or(0.0));
         let nesterov = record.flag("nesterov").unwrap_or(false);
-        ten_steps(
-            &record,
-            if nesterov {
-                optimizer.nesterov()
-            } else {
-                optimizer
-            },
-        );
+        ten_steps(&record, if nesterov { optimizer.nesterov() } else { optimizer });
     }
 }
 
@@ -104,11 +82,7 @@ fn rmsprop_is_that_of_optax() {
         optimizer.centered = record.flag("centered").unwrap_or(false);
         optimizer.momentum = record.number("momentum").unwrap_or(0.0);
         // Centered takes the difference of two nearly equal means.
-        ten_steps_within(
-            &record,
-            optimizer.clone(),
-            if optimizer.centered { 1e-4 } else { 2e-5 },
-        );
+        ten_steps_within(&record, optimizer.clone(), if optimizer.centered { 1e-4 } else { 2e-5 });
     }
 }
 
@@ -126,16 +100,10 @@ fn lion_is_that_of_optax() {
 #[test]
 fn clipping_is_that_of_optax() {
     for record in records("clip_by_global_norm") {
-        ten_steps(
-            &record,
-            clip_by_global_norm(record.number("max_norm").expect("max_norm")),
-        );
+        ten_steps(&record, clip_by_global_norm(record.number("max_norm").expect("max_norm")));
     }
     for record in records("clip") {
-        ten_steps(
-            &record,
-            clip(record.number("max_delta").expect("max_delta")),
-        );
+        ten_steps(&record, clip(record.number("max_delta").expect("max_delta")));
     }
 }
 
@@ -144,10 +112,7 @@ fn a_chain_with_a_schedule_is_that_of_optax() {
     for record in records("chain") {
         ten_steps(
             &record,
-            chain(
-                clip_by_global_norm(0.5),
-                adam(Schedule::linear(2.5e-4, 0.0, 8)).eps(1e-5),
-            ),
+            chain(clip_by_global_norm(0.5), adam(Schedule::linear(2.5e-4, 0.0, 8)).eps(1e-5)),
         );
     }
 }
@@ -191,12 +156,7 @@ fn a_step_is_an_update_applied() {
         let (params, state) = optimizer.step(params, optimizer.init(&params), grads);
         optimizer.step(params, state, grads).0
     });
-    close(
-        "params",
-        &results[0],
-        &floats(&[2], &[1.0 - 0.05 - 0.075, -2.0 - 0.025 - 0.0375]),
-        1e-6,
-    );
+    close("params", &results[0], &floats(&[2], &[1.0 - 0.05 - 0.075, -2.0 - 0.025 - 0.0375]), 1e-6);
 }
 
 fn schedule(record: &Record, schedule: Schedule) {
@@ -212,20 +172,14 @@ fn schedules_are_those_of_optax() {
         steps: record.count("transition_steps").expect("transition_steps"),
         begin: record.count("transition_begin").unwrap_or(0),
     };
-    for record in records("linear_schedule")
-        .iter()
-        .chain(&records("polynomial_schedule"))
-    {
+    for record in records("linear_schedule").iter().chain(&records("polynomial_schedule")) {
         schedule(record, polynomial(record));
     }
     for record in records("constant_schedule") {
         let value = record.number("value").expect("value");
         schedule(
             &record,
-            Schedule::Joined {
-                schedules: vec![value.into()],
-                boundaries: Vec::new(),
-            },
+            Schedule::Joined { schedules: vec![value.into()], boundaries: Vec::new() },
         );
         schedule(&record, Schedule::constant(value));
     }
@@ -272,18 +226,8 @@ fn schedules_change_in_pieces_and_by_functions() {
         let custom = Schedule::custom(|count| 1.0 / (count + 1).astype(F32));
         vmap(counts, |count| (pieces.value(count), custom.value(count)))
     });
-    close(
-        "pieces",
-        &values[0],
-        &floats(&[5], &[1.0, 1.0, 0.5, 0.5, 0.05]),
-        1e-6,
-    );
-    close(
-        "custom",
-        &values[1],
-        &floats(&[5], &[1.0, 1.0 / 3.0, 0.25, 1.0 / 7.0, 0.1]),
-        1e-6,
-    );
+    close("pieces", &values[0], &floats(&[5], &[1.0, 1.0, 0.5, 0.5, 0.05]), 1e-6);
+    close("custom", &values[1], &floats(&[5], &[1.0, 1.0 / 3.0, 0.25, 1.0 / 7.0, 0.1]), 1e-6);
 }
 
 #[test]
@@ -294,10 +238,7 @@ fn norms_and_averages_are_those_of_optax() {
     for record in records("incremental_update") {
         let step_size = record.number("step_size").expect("step_size");
         record.check(|x| {
-            vec![(
-                "value",
-                incremental_update(&x.get("new"), &x.get("old"), step_size),
-            )]
+            vec![("value", incremental_update(&x.get("new"), &x.get("old"), step_size))]
         });
     }
 }

@@ -24,9 +24,8 @@ fn agent() -> Ppo {
 }
 
 fn numbers(shape: &[usize], seed: f64) -> Tensor {
-    let numbers: Vec<f64> = (0..shape.iter().product::<usize>())
-        .map(|i| (i as f64 * 2.3 + seed).sin())
-        .collect();
+    let numbers: Vec<f64> =
+        (0..shape.iter().product::<usize>()).map(|i| (i as f64 * 2.3 + seed).sin()).collect();
     constant_of(&Array::floats(F32, shape, &numbers))
 }
 
@@ -49,14 +48,9 @@ fn trajectory(nets: &ActorCritic, key: Key) -> Trajectory<Tensor, PpoOutput> {
     let keys = key.split_n(STEPS);
     let (mut memory, mut acted) = (start(), Vec::new());
     for time in 0..STEPS {
-        let lanes = (
-            memory,
-            observation.index(time as isize),
-            keys.at(time).split_n(4),
-        );
-        let (action, after, output) = vmap(lanes, |(memory, seen, key)| {
-            agent().act(nets, memory, seen, key)
-        });
+        let lanes = (memory, observation.index(time as isize), keys.at(time).split_n(4));
+        let (action, after, output) =
+            vmap(lanes, |(memory, seen, key)| agent().act(nets, memory, seen, key));
         let ended = (terminated | truncated).index(time as isize);
         memory = vmap((ended, after), |(ended, after)| {
             tree_select(ended, &agent().init_actor(), &after)
@@ -129,11 +123,7 @@ fn gone_through(
             let next = at(trajectory.observation, time + 1);
             acting.see(after.clone(), next).1
         };
-        next_values.push(if ended(&TRUNCATED) {
-            v_shown
-        } else {
-            acting.value(follows)
-        });
+        next_values.push(if ended(&TRUNCATED) { v_shown } else { acting.value(follows) });
         (memory, old_memory) = if ended(&TERMINATED) || ended(&TRUNCATED) {
             (agent().init_actor(), agent().init_actor())
         } else {
@@ -144,23 +134,13 @@ fn gone_through(
     let old_value = stack(&old_values, 0);
     let advantage = gae_with_ends(
         of(trajectory.reward),
-        select(
-            terminated,
-            0.0,
-            terminated.astype(F32) * 0.0 + agent().discount,
-        ),
+        select(terminated, 0.0, terminated.astype(F32) * 0.0 + agent().discount),
         old_value,
         stack(&next_values, 0),
         terminated | of(trajectory.truncated),
         agent().lambda,
     );
-    Gone {
-        log_ratio,
-        entropy,
-        value,
-        old_value,
-        advantage,
-    }
+    Gone { log_ratio, entropy, value, old_value, advantage }
 }
 
 /// The loss of a minibatch of these environments, written down once more.
@@ -177,12 +157,7 @@ fn loss_by_hand(
     let ratio = all(&|gone| stack(&gone.log_ratio, 0)).exp();
     let value = all(&|gone| stack(&gone.value, 0));
     let old_value = all(&|gone| gone.old_value);
-    let Ppo {
-        clip,
-        value_cost,
-        entropy_cost,
-        ..
-    } = agent();
+    let Ppo { clip, value_cost, entropy_cost, .. } = agent();
     let value_loss = clipped_value_loss(value, old_value, old_value + advantage, clip);
     let entropy = all(&|gone| stack(&gone.entropy, 0)).mean();
     clipped_surrogate_pg_loss(ratio, normalised, clip) + value_cost * value_loss
@@ -203,9 +178,7 @@ fn the_loss_of_a_minibatch_is_that_of_its_environments_one_after_another() {
         // Of the six pairs of environments, the one that was drawn.
         let pairs: [[isize; 2]; 6] = [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]];
         let by_hand = pairs.map(|lanes| {
-            value_and_grad(nets.clone(), |nets| {
-                loss_by_hand(&nets, &acting, &trajectory, lanes)
-            })
+            value_and_grad(nets.clone(), |nets| loss_by_hand(&nets, &acting, &trajectory, lanes))
         });
         (batch.minibatch, got, by_hand.to_vec())
     });
@@ -217,18 +190,8 @@ fn the_loss_of_a_minibatch_is_that_of_its_environments_one_after_another() {
     }
     let mut drawn = minibatch[8..10].to_vec();
     drawn.sort_by(f64::total_cmp);
-    let pairs = [
-        [0.0, 1.0],
-        [0.0, 2.0],
-        [0.0, 3.0],
-        [1.0, 2.0],
-        [1.0, 3.0],
-        [2.0, 3.0],
-    ];
-    let pair = pairs
-        .iter()
-        .position(|pair| *pair == drawn[..])
-        .expect("a pair");
+    let pairs = [[0.0, 1.0], [0.0, 2.0], [0.0, 3.0], [1.0, 2.0], [1.0, 3.0], [2.0, 3.0]];
+    let pair = pairs.iter().position(|pair| *pair == drawn[..]).expect("a pair");
     let leaves = (results.len() - 1) / 7;
     let (got, by_hand) = results[1..].split_at(leaves);
     for (i, (got, expected)) in got.iter().zip(&by_hand[pair * leaves..]).enumerate() {
@@ -240,10 +203,7 @@ fn the_loss_of_a_minibatch_is_that_of_its_environments_one_after_another() {
 
 #[test]
 fn environments_that_do_not_divide_are_an_error() {
-    let agent = Ppo {
-        minibatches: 3,
-        ..agent()
-    };
+    let agent = Ppo { minibatches: 3, ..agent() };
     let traced = trace(key(), |key| {
         let keys = key.split_n(2);
         let nets = agent.init_nets(keys.at(0));

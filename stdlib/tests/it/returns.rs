@@ -15,10 +15,7 @@ const NAMES: [&str; 5] = ["v_tm1", "v_t", "r_t", "discount_t", "rho_tm1"];
 fn discounted_returns_are_those_of_rlax() {
     for record in records("discounted_returns") {
         record.check(|x| {
-            vec![(
-                "value",
-                discounted_returns(x.get("r_t"), x.get("discount_t"), x.get("v_t")),
-            )]
+            vec![("value", discounted_returns(x.get("r_t"), x.get("discount_t"), x.get("v_t")))]
         });
     }
 }
@@ -105,14 +102,7 @@ fn truncated_episodes_bootstrap_and_do_not_leak() {
             let discount_t = select(terminated, 0.0, gamma);
             vec![(
                 "advantages",
-                gae_with_ends(
-                    r_t,
-                    discount_t,
-                    v_tm1,
-                    v_t,
-                    terminated | truncated,
-                    lambda(&record),
-                ),
+                gae_with_ends(r_t, discount_t, v_tm1, v_t, terminated | truncated, lambda(&record)),
             )]
         });
     }
@@ -147,10 +137,7 @@ fn v_trace_is_that_of_rlax() {
         let clip = record.number("clip_rho_threshold").expect("threshold");
         record.check(|x| {
             let [v_tm1, v_t, r_t, discount_t, rho] = x.all(NAMES);
-            vec![(
-                "errors",
-                vtrace(v_tm1, v_t, r_t, discount_t, rho, lambda(&record), clip),
-            )]
+            vec![("errors", vtrace(v_tm1, v_t, r_t, discount_t, rho, lambda(&record), clip))]
         });
     }
     for record in records("leaky_vtrace") {
@@ -162,16 +149,7 @@ fn v_trace_is_that_of_rlax() {
             let [v_tm1, v_t, r_t, discount_t, rho] = x.all(NAMES);
             vec![(
                 "errors",
-                leaky_vtrace(
-                    v_tm1,
-                    v_t,
-                    r_t,
-                    discount_t,
-                    rho,
-                    alpha,
-                    lambda(&record),
-                    clip,
-                ),
+                leaky_vtrace(v_tm1, v_t, r_t, discount_t, rho, alpha, lambda(&record), clip),
             )]
         });
     }
@@ -212,11 +190,7 @@ fn the_advantage_of_the_paper_bootstraps_from_the_next_target() {
         let steps = errors.len();
         let advantage: Vec<f64> = (0..steps)
             .map(|t| {
-                let next = if t + 1 < steps {
-                    errors[t + 1] + v_tm1[t + 1]
-                } else {
-                    v_t[t]
-                };
+                let next = if t + 1 < steps { errors[t + 1] + v_tm1[t + 1] } else { v_t[t] };
                 rho[t].min(pg) * (r_t[t] + discount_t[t] * next - v_tm1[t])
             })
             .collect();
@@ -230,12 +204,7 @@ fn the_advantage_of_the_paper_bootstraps_from_the_next_target() {
             (output.errors, output.pg_advantage)
         });
         close("errors", &results[0], &record.output("errors"), 1e-5);
-        close(
-            "advantage",
-            &results[1],
-            &floats(&[steps], &advantage),
-            1e-5,
-        );
+        close("advantage", &results[1], &floats(&[steps], &advantage), 1e-5);
     }
 }
 
@@ -244,10 +213,7 @@ fn a_batch_of_trajectories_is_one_scan_over_time() {
     let spec = (f32([4, 3]), f32([4, 3]), f32([4, 3]), f32([4, 3]));
     // [T, B], as a loop over steps leaves them.
     let traced = trace(spec.clone(), |(r, d, v, w)| {
-        vmap(
-            (r.axis(1), d.axis(1), v.axis(1), w.axis(1)),
-            |(r, d, v, w)| gae(r, d, v, w, 0.9),
-        )
+        vmap((r.axis(1), d.axis(1), v.axis(1), w.axis(1)), |(r, d, v, w)| gae(r, d, v, w, 0.9))
     });
     let traced = traced.unwrap_or_else(|errors| panic!("{errors}"));
     let text = traced.to_string();
@@ -257,10 +223,7 @@ fn a_batch_of_trajectories_is_one_scan_over_time() {
         .map(|k| {
             floats(
                 &[4, 3],
-                &values
-                    .iter()
-                    .map(|x| (x + 0.1 * f64::from(k)) % 1.0)
-                    .collect::<Vec<_>>(),
+                &values.iter().map(|x| (x + 0.1 * f64::from(k)) % 1.0).collect::<Vec<_>>(),
             )
         })
         .collect();
@@ -268,19 +231,12 @@ fn a_batch_of_trajectories_is_one_scan_over_time() {
     assert_eq!(batch.ty.shape[..], [3, 4]);
     for b in 0..3 {
         let column = |array: &Array| {
-            floats(
-                &[4],
-                &(0..4)
-                    .map(|t| array.to_f64()[t * 3 + b])
-                    .collect::<Vec<_>>(),
-            )
+            floats(&[4], &(0..4).map(|t| array.to_f64()[t * 3 + b]).collect::<Vec<_>>())
         };
         let single = (f32([4]), f32([4]), f32([4]), f32([4]));
-        let alone = run(
-            single,
-            &inputs.iter().map(column).collect::<Vec<_>>(),
-            |(r, d, v, w)| gae(r, d, v, w, 0.9),
-        )
+        let alone = run(single, &inputs.iter().map(column).collect::<Vec<_>>(), |(r, d, v, w)| {
+            gae(r, d, v, w, 0.9)
+        })
         .remove(0);
         close("trajectory", &batch.index_leading(b), &alone, 1e-6);
     }

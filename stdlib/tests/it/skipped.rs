@@ -24,9 +24,7 @@ fn flags(times: [&[usize]; 2]) -> Tensor {
 /// f32 numbers of about unit size.
 fn numbers(shape: &[usize], seed: f64) -> Tensor {
     let count: usize = shape.iter().product();
-    let numbers: Vec<f64> = (0..count)
-        .map(|i| (i as f64 * 1.7 + seed).sin() * 1.5)
-        .collect();
+    let numbers: Vec<f64> = (0..count).map(|i| (i as f64 * 1.7 + seed).sin() * 1.5).collect();
     constant_of(&Array::floats(F32, shape, &numbers))
 }
 
@@ -59,11 +57,8 @@ fn trajectory<A: Agent<Observation = Tensor>>(
 /// Without the steps that are none.
 fn shortened<X: Tree>(trajectory: Trajectory<Tensor, X>) -> Trajectory<Tensor, X> {
     let last_observation = trajectory.last_observation;
-    let of_steps = Trajectory {
-        skipped: vec![],
-        last_observation: zeros(F32, [STEPS, 2, 3]),
-        ..trajectory
-    };
+    let of_steps =
+        Trajectory { skipped: vec![], last_observation: zeros(F32, [STEPS, 2, 3]), ..trajectory };
     let rows = SKIPPED.map(|skipped| {
         let rows = (0..STEPS).filter(|time| !skipped.contains(time));
         let rows: Vec<i128> = rows.map(|time| time as i128).collect();
@@ -73,10 +68,7 @@ fn shortened<X: Tree>(trajectory: Trajectory<Tensor, X>) -> Trajectory<Tensor, X
         let lanes = [0, 1].map(|i| leaf.index_axis(1, i as isize).take(rows[i], 0));
         stack(&lanes, 1)
     });
-    Trajectory {
-        last_observation,
-        ..kept
-    }
+    Trajectory { last_observation, ..kept }
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -101,10 +93,7 @@ fn learnt<A: Agent<Observation = Tensor>>(agent: &A, kind: Kind) -> Vec<Array> {
             let trajectory = match kind {
                 Kind::Marked => whole,
                 Kind::Shortened => shortened(whole),
-                Kind::Unmarked => Trajectory {
-                    skipped: vec![],
-                    ..whole
-                },
+                Kind::Unmarked => Trajectory { skipped: vec![], ..whole },
             };
             // An episode is under way in the first environment. In the second one begins after a step that is none.
             let remembered = match kind {
@@ -145,22 +134,11 @@ fn spaces() -> (Space, Space) {
 #[test]
 fn ppo_learns_nothing_of_steps_that_are_none() {
     let (observation, action) = spaces();
-    let agent = Ppo {
-        epochs: 1,
-        minibatches: 1,
-        hidden: vec![8],
-        ..Ppo::new(observation, action)
-    };
+    let agent = Ppo { epochs: 1, minibatches: 1, hidden: vec![8], ..Ppo::new(observation, action) };
     check(&agent);
-    let continuous = Ppo {
-        action: Space::unbounded([2]),
-        ..agent.clone()
-    };
+    let continuous = Ppo { action: Space::unbounded([2]), ..agent.clone() };
     check(&continuous);
-    check(&Ppo {
-        lstm: Some(4),
-        ..agent.clone()
-    });
+    check(&Ppo { lstm: Some(4), ..agent.clone() });
     let observation = agent.observation.clone();
     check(&Normalized::new(agent, observation, 0.9));
 }
@@ -180,26 +158,17 @@ fn impala_learns_and_remembers_nothing_of_them() {
 #[test]
 fn neither_does_an_agent_that_learns_through_its_acting() {
     let (observation, action) = spaces();
-    check(&OnlineActorCritic {
-        hidden: vec![8],
-        ..OnlineActorCritic::new(observation, action)
-    });
+    check(&OnlineActorCritic { hidden: vec![8], ..OnlineActorCritic::new(observation, action) });
 }
 
 /// Of the minibatches of several, each is normalised by itself.
 #[test]
 fn weights_are_of_mean_one_where_steps_count() {
     let traced = trace((), |()| {
-        let count = Array::bools(
-            [2, 4],
-            &[true, false, true, true, false, false, false, false],
-        );
+        let count = Array::bools([2, 4], &[true, false, true, true, false, false, false, false]);
         vmap(constant_of(&count), podracer_stdlib::agents::step_weights)
     });
     let weights = traced.expect("it traces").eval(&[]).expect("values");
     let third = f64::from(4.0f32 / 3.0);
-    assert_eq!(
-        weights[0].to_f64(),
-        [third, 0.0, third, third, 0.0, 0.0, 0.0, 0.0]
-    );
+    assert_eq!(weights[0].to_f64(), [third, 0.0, third, third, 0.0, 0.0, 0.0, 0.0]);
 }

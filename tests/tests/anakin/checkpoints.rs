@@ -7,10 +7,7 @@ use podracer_envs::Catch;
 use podracer_runtime::{AnakinState, Checkpoint, Checkpoints, Host, HostArray};
 use podracer_stdlib::optim::adam;
 
-const CATCH: Catch = Catch {
-    rows: 3,
-    columns: 3,
-};
+const CATCH: Catch = Catch { rows: 3, columns: 3 };
 
 fn checkpoint<R: Tree, S: Tree>(state: &AnakinState<R, S>) -> Checkpoint {
     let mut checkpoint = Checkpoint::default();
@@ -30,11 +27,7 @@ fn updates_after_a_checkpoint_are_those_that_would_have_followed() {
     let folder = tempfile::tempdir().expect("a folder");
     let checkpoints = Checkpoints::new(folder.path(), 1);
     let agent = loops::online(&CATCH, adam(1e-2));
-    let size = Size {
-        replicas: 2,
-        environments: 4,
-        ..TINY
-    };
+    let size = Size { replicas: 2, environments: 4, ..TINY };
     let anakin = loops::compiled(&loops::client(2), &CATCH, &agent, size);
     let mut state = anakin.init(3).expect("a seed");
     for _ in 0..3 {
@@ -47,9 +40,7 @@ fn updates_after_a_checkpoint_are_those_that_would_have_followed() {
     // On another client: nothing is left of the first one's memory.
     let anakin = loops::compiled(&loops::client(2), &CATCH, &agent, size);
     let found = checkpoints.latest().expect("it is read");
-    let restored = anakin
-        .restore(&found.checkpoint, "state.")
-        .expect("it fits");
+    let restored = anakin.restore(&found.checkpoint, "state.").expect("it fits");
     assert_eq!(checkpoint(&restored), saved);
     let (again, same) = anakin.run(restored).expect("an update");
     assert_eq!(checkpoint(&again), checkpoint(&state));
@@ -67,31 +58,19 @@ fn checkpoints_of_other_programs_are_refused() {
         error.expect("it does not fit").to_string()
     };
     let mut larger = good.clone();
-    let lanes = larger
-        .arrays
-        .iter_mut()
-        .find(|(name, _)| name.contains("sharded.lanes"));
+    let lanes = larger.arrays.iter_mut().find(|(name, _)| name.contains("sharded.lanes"));
     let (name, lanes) = lanes.expect("environments have states");
     let name = name.clone();
     *lanes = HostArray::from_slice([3], &[0i32; 3]).expect("three");
     let said = refused(&larger);
-    assert!(
-        said.contains(&format!("`{name}` is i32[3] and must be ")),
-        "{said}"
-    );
+    assert!(said.contains(&format!("`{name}` is i32[3] and must be ")), "{said}");
     let mut deeper = good.clone();
-    let weight = good
-        .arrays
-        .iter()
-        .find(|(name, _)| name.contains("layers[1].weight"));
+    let weight = good.arrays.iter().find(|(name, _)| name.contains("layers[1].weight"));
     let (name, weight) = weight.expect("a layer");
     let further = name.replace("layers[1]", "layers[2]");
     deeper.arrays.insert(further.clone(), weight.clone());
     let said = refused(&deeper);
-    assert!(
-        said.contains(&format!("it has `{further}`, which there is no place for")),
-        "{said}"
-    );
+    assert!(said.contains(&format!("it has `{further}`, which there is no place for")), "{said}");
     let mut shallower = good.clone();
     shallower.arrays.remove(name);
     let said = refused(&shallower);

@@ -7,12 +7,7 @@ use podracer_runtime::HostArray;
 use podracer_stdlib::agents::Agent;
 use podracer_stdlib::optim::{adam, chain, clip_by_global_norm};
 
-const SIZE: Size = Size {
-    replicas: 2,
-    environments: 4,
-    unroll: 8,
-    updates: 3,
-};
+const SIZE: Size = Size { replicas: 2, environments: 4, unroll: 8, updates: 3 };
 
 /// All of the state after two calls in a client of its own.
 fn train<E: Environment, A: Agent<Observation = E::Observation>>(
@@ -56,10 +51,7 @@ fn a_seed_decides_the_run() {
 
 #[test]
 fn the_online_agent_too() {
-    let environment = Catch {
-        rows: 4,
-        columns: 3,
-    };
+    let environment = Catch { rows: 4, columns: 3 };
     let agent = loops::online(&environment, adam(1e-3));
     let once = train(&environment, &agent, 5);
     assert_eq!(train(&environment, &agent, 5), once);

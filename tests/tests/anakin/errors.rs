@@ -7,10 +7,7 @@ use podracer_runtime::{AnakinProgram, AnakinState, Buffer, ExecuteError};
 use podracer_stdlib::agents::OnlineActorCritic;
 use podracer_stdlib::optim::{Sgd, sgd};
 
-const CATCH: Catch = Catch {
-    rows: 3,
-    columns: 3,
-};
+const CATCH: Catch = Catch { rows: 3, columns: 3 };
 
 fn agent() -> OnlineActorCritic<Sgd> {
     loops::online(&CATCH, sgd(0.1))
@@ -37,18 +34,8 @@ fn refused<R: Tree, S: Tree, M: Tree, E: Tree>(
 fn states_of_other_programs_are_refused_and_come_back() {
     let client = loops::client(2);
     let compile = |size| loops::compiled(&client, &CATCH, &agent(), size);
-    let (small, large) = (
-        compile(TINY),
-        compile(Size {
-            environments: 6,
-            ..TINY
-        }),
-    );
-    let both = compile(Size {
-        replicas: 2,
-        environments: 4,
-        ..TINY
-    });
+    let (small, large) = (compile(TINY), compile(Size { environments: 6, ..TINY }));
+    let both = compile(Size { replicas: 2, environments: 4, ..TINY });
     let state = |anakin: &Compiled<Catch, OnlineActorCritic<Sgd>>| anakin.init(0).expect("a seed");
 
     // The environments of one device are 2, 6 and 2.
@@ -84,28 +71,12 @@ fn devices_that_do_not_exist() {
     let refusal = |replicas: usize, devices: Option<&[usize]>| {
         let mut options = loops::options(replicas);
         options.compile.device_assignment = devices.map(<[usize]>::to_vec);
-        traced
-            .compile(&client, &options)
-            .err()
-            .expect("a refusal")
-            .to_string()
+        traced.compile(&client, &options).err().expect("a refusal").to_string()
     };
-    assert_eq!(
-        refusal(0, None),
-        "a program needs at least one replica and 0 were asked for"
-    );
-    assert_eq!(
-        refusal(3, None),
-        "3 replicas need as many devices and there are 2"
-    );
-    assert_eq!(
-        refusal(1, Some(&[7])),
-        "replica 0 is to run on device 7 and there are 2 device(s)"
-    );
-    assert_eq!(
-        refusal(2, Some(&[1, 1])),
-        "device 1 is assigned to two replicas"
-    );
+    assert_eq!(refusal(0, None), "a program needs at least one replica and 0 were asked for");
+    assert_eq!(refusal(3, None), "3 replicas need as many devices and there are 2");
+    assert_eq!(refusal(1, Some(&[7])), "replica 0 is to run on device 7 and there are 2 device(s)");
+    assert_eq!(refusal(2, Some(&[1, 1])), "device 1 is assigned to two replicas");
     assert_eq!(
         refusal(2, Some(&[1])),
         "2 replica(s) need as many devices and the device assignment names 1"
@@ -125,14 +96,9 @@ fn a_loop_runs_where_it_is_told_to() {
 
 #[test]
 fn a_client_without_devices() {
-    let options = podracer_runtime::ClientOptions {
-        cpu_devices: Some(0),
-    };
+    let options = podracer_runtime::ClientOptions { cpu_devices: Some(0) };
     let Err(error) = podracer_runtime::Client::cpu(options) else {
         panic!("a client without devices was made");
     };
-    assert_eq!(
-        error.to_string(),
-        "a client needs at least one device and 0 were asked for"
-    );
+    assert_eq!(error.to_string(), "a client needs at least one device and 0 were asked for");
 }

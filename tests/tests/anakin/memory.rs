@@ -23,20 +23,14 @@ fn addresses<T: Tree>(state: &Device<T>) -> BTreeMap<(String, usize), usize> {
 fn a_state_that_is_moved_is_updated_in_place() {
     let environment = CartPole::default();
     let agent = loops::ppo(&environment, adam(1e-3));
-    let size = loops::Size {
-        replicas: 2,
-        environments: 4,
-        ..TINY
-    };
+    let size = loops::Size { replicas: 2, environments: 4, ..TINY };
     let traced = loops::traced(&environment, &agent, size);
     let lowered = traced.lower().expect("it lowers");
     let leaves = traced.traced().arguments().leaves().len();
     assert_eq!(lowered.donated(), (0..leaves).collect::<Vec<_>>());
 
     let client = loops::client(2);
-    let anakin = traced
-        .compile(&client, &loops::options(2))
-        .expect("it compiles");
+    let anakin = traced.compile(&client, &loops::options(2)).expect("it compiles");
     let state = anakin.init(0).expect("a seed");
     let before = addresses(&state);
     assert_eq!(before.len(), 2 * leaves);
@@ -101,14 +95,7 @@ fn a_deleted_leaf_is_named() {
     let Err(ExecuteError { error, donated }) = anakin.run(state) else {
         panic!("a state without one of its leaves was taken");
     };
-    let named = matches!(
-        *error,
-        RuntimeError::ArgumentDeleted {
-            replica: 0,
-            index: 0,
-            ..
-        }
-    );
+    let named = matches!(*error, RuntimeError::ArgumentDeleted { replica: 0, index: 0, .. });
     assert!(named, "{error}");
     assert_eq!(donated.len(), leaves - 1);
 }

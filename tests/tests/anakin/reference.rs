@@ -15,14 +15,9 @@ fn check<E: Environment, A: Agent<Observation = E::Observation>>(
 ) {
     let traced = loops::traced(environment, agent, TINY);
     let client = loops::client(1);
-    let anakin = traced
-        .compile(&client, &loops::options(1))
-        .expect("it compiles");
+    let anakin = traced.compile(&client, &loops::options(1)).expect("it compiles");
     let state = anakin.init(2).expect("a seed");
-    let expected = traced
-        .traced()
-        .eval(&loops::arrays(&state))
-        .expect("the state fits");
+    let expected = traced.traced().eval(&loops::arrays(&state)).expect("the state fits");
     let results = anakin.program().run((state,)).expect("a call");
     let got = loops::named(&results);
     assert_eq!(expected.len(), got.len());
@@ -35,30 +30,21 @@ fn check<E: Environment, A: Agent<Observation = E::Observation>>(
 #[test]
 fn ppo_in_cartpole() {
     let environment = CartPole::default();
-    let agent = loops::ppo(
-        &environment,
-        chain(clip_by_global_norm(0.5), adam(1e-3).eps(1e-5)),
-    );
+    let agent = loops::ppo(&environment, chain(clip_by_global_norm(0.5), adam(1e-3).eps(1e-5)));
     check(&environment, &agent, 1e-4);
 }
 
 #[test]
 fn ppo_with_continuous_actions_in_pendulum() {
     let environment = Pendulum::default();
-    let agent = loops::ppo(
-        &environment,
-        chain(clip_by_global_norm(0.5), adam(1e-3).eps(1e-5)),
-    );
+    let agent = loops::ppo(&environment, chain(clip_by_global_norm(0.5), adam(1e-3).eps(1e-5)));
     check(&environment, &agent, 1e-4);
 }
 
 /// Episodes of 3 steps end within the cycle.
 #[test]
 fn online_in_catch() {
-    let environment = Catch {
-        rows: 4,
-        columns: 3,
-    };
+    let environment = Catch { rows: 4, columns: 3 };
     let agent = loops::online(&environment, adam(1e-3).eps(1e-5));
     check(&environment, &agent, 1e-4);
 }

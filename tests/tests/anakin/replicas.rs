@@ -7,12 +7,7 @@ use podracer_stdlib::agents::{Agent, Ppo};
 use podracer_stdlib::optim::{Optimizer, adam, chain, clip_by_global_norm, sgd};
 use podracer_tests::compare::difference;
 
-const ONE: Size = Size {
-    replicas: 1,
-    environments: 4,
-    unroll: 6,
-    updates: 1,
-};
+const ONE: Size = Size { replicas: 1, environments: 4, unroll: 6, updates: 1 };
 const TWO: Size = Size { replicas: 2, ..ONE };
 const FOUR: Size = Size { replicas: 4, ..ONE };
 
@@ -65,38 +60,20 @@ fn check<E: Environment, A: Agent<Observation = E::Observation>>(
 
 /// PPO with the whole batch in one update.
 fn whole_batch<E: Environment, O: Optimizer>(environment: &E, optimizer: O) -> Ppo<O> {
-    Ppo {
-        epochs: 1,
-        minibatches: 1,
-        ..loops::ppo(environment, optimizer)
-    }
+    Ppo { epochs: 1, minibatches: 1, ..loops::ppo(environment, optimizer) }
 }
 
 /// Episodes are truncated within the cycle, so that all of PPO's bootstrapping takes part.
 #[test]
 fn ppo_learns_the_same_with_the_advantages_of_all_devices() {
-    let environment = CartPole {
-        limit: 4,
-        ..CartPole::default()
-    };
-    check(
-        &environment,
-        &whole_batch(&environment, sgd(1.0)),
-        &[TWO, FOUR],
-    );
+    let environment = CartPole { limit: 4, ..CartPole::default() };
+    check(&environment, &whole_batch(&environment, sgd(1.0)), &[TWO, FOUR]);
 }
 
 #[test]
 fn the_online_agent_learns_the_same() {
-    let environment = Catch {
-        rows: 4,
-        columns: 3,
-    };
-    check(
-        &environment,
-        &loops::online(&environment, sgd(1.0)),
-        &[TWO, FOUR],
-    );
+    let environment = Catch { rows: 4, columns: 3 };
+    check(&environment, &loops::online(&environment, sgd(1.0)), &[TWO, FOUR]);
 }
 
 /// What is replicated stays so by itself: nothing copies it from one device to another.
@@ -104,11 +81,7 @@ fn the_online_agent_learns_the_same() {
 fn replicated_leaves_stay_equal_on_all_devices() {
     let environment = CartPole::default();
     let agent = loops::ppo(&environment, chain(clip_by_global_norm(0.5), adam(1e-2)));
-    let size = Size {
-        unroll: 8,
-        updates: 20,
-        ..FOUR
-    };
+    let size = Size { unroll: 8, updates: 20, ..FOUR };
     let anakin = loops::compiled(&loops::client(4), &environment, &agent, size);
     let mut state = anakin.init(1).expect("a seed");
     let begin = loops::named(&state);

@@ -54,12 +54,8 @@ fn settings(experiment: &str, set: &[&str]) -> Settings {
     load(experiment, &overrides).expect("the settings are good")
 }
 
-const SMALL: &[&str] = &[
-    "anakin.environments=4",
-    "anakin.unroll=8",
-    "anakin.updates_per_call=1",
-    "agent.hidden=[16]",
-];
+const SMALL: &[&str] =
+    &["anakin.environments=4", "anakin.unroll=8", "anakin.updates_per_call=1", "agent.hidden=[16]"];
 
 fn export(experiment: &str, settings: &Settings, client: &Client, folder: &Path) -> Export {
     export_batch(experiment, settings, None, client, folder)
@@ -83,19 +79,12 @@ type Named = BTreeMap<String, HostArray>;
 
 fn key() -> (String, HostArray) {
     let words = [(SEED >> 32) as u32, SEED as u32];
-    (
-        "key".to_owned(),
-        HostArray::from_slice([2], &words).expect("two words"),
-    )
+    ("key".to_owned(), HostArray::from_slice([2], &words).expect("two words"))
 }
 
 fn state_of(results: &Named) -> Named {
-    let state = results
-        .iter()
-        .filter(|(name, _)| name.starts_with("state."));
-    state
-        .map(|(name, array)| (name.clone(), array.clone()))
-        .collect()
+    let state = results.iter().filter(|(name, _)| name.starts_with("state."));
+    state.map(|(name, array)| (name.clone(), array.clone())).collect()
 }
 
 fn complain(what: &str, expected: &HostArray, got: &Array, tolerance: f64) -> Option<String> {
@@ -114,9 +103,7 @@ fn an_export_computes_here_and_in_python_what_training_does() {
     let mut arguments = export.manifest().programs["act"].arguments.iter();
     let observed = arguments.find(|argument| argument.name == "observation");
     let observed = observed.expect("it is an argument").ty().expect("a type");
-    let values: Vec<f32> = (0..observed.elements())
-        .map(|i| 0.1 * (i % 7) as f32)
-        .collect();
+    let values: Vec<f32> = (0..observed.elements()).map(|i| 0.1 * (i % 7) as f32).collect();
     let input = HostArray::from_slice(&observed.shape[..], &values).expect("it fits");
     let input = ("observation".to_owned(), input);
 
@@ -195,13 +182,7 @@ fn a_policy_of_a_batch_does_what_that_of_one_does() {
     let settings = settings("pendulum-ppo", SMALL);
     let folders = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
     let one = export("pendulum-ppo", &settings, &client, folders[0].path());
-    let many = export_batch(
-        "pendulum-ppo",
-        &settings,
-        Some(3),
-        &client,
-        folders[1].path(),
-    );
+    let many = export_batch("pendulum-ppo", &settings, Some(3), &client, folders[1].path());
     let values: Vec<f32> = (0..9).map(|i| 0.3 * i as f32 - 1.0).collect();
     let act = |export: &Export, program: &str, shape: &[usize], values: &[f32]| {
         let seen = HostArray::from_slice(shape, values).expect("it fits");
@@ -214,9 +195,7 @@ fn a_policy_of_a_batch_does_what_that_of_one_does() {
     let (shape, batch) = act(&many, "act_greedily", &[3, 3], &values);
     assert_eq!(shape, [3, 1]);
     let rows = values.chunks(3);
-    let each: Vec<f64> = rows
-        .flat_map(|row| act(&one, "act_greedily", &[3], row).1)
-        .collect();
+    let each: Vec<f64> = rows.flat_map(|row| act(&one, "act_greedily", &[3], row).1).collect();
     let close = |got: &[f64]| {
         let near = got.iter().zip(&each).all(|(x, y)| (x - y).abs() < 1e-5);
         assert!(near && got.len() == 3, "{got:?} and one by one {each:?}");
@@ -241,25 +220,14 @@ fn a_policy_of_a_batch_does_what_that_of_one_does() {
 #[test]
 fn a_learner_of_sebulba_is_exported_for_one_device() {
     let client = client().expect("a client");
-    let settings = settings(
-        "cartpole-sebulba-ppo",
-        &["sebulba.learners=[1,2]", "agent.hidden=[16]"],
-    );
+    let settings =
+        settings("cartpole-sebulba-ppo", &["sebulba.learners=[1,2]", "agent.hidden=[16]"]);
     let folder = tempfile::tempdir().expect("a folder");
     let export = export("sebulba", &settings, &client, folder.path());
     let learn = &export.manifest().programs["learn"];
-    let start = |name: &str| {
-        learn
-            .arguments
-            .iter()
-            .filter(|one| one.name.starts_with(name))
-            .count()
-    };
-    let state = learn
-        .results
-        .iter()
-        .filter(|one| one.name.starts_with("state."))
-        .count();
+    let start =
+        |name: &str| learn.arguments.iter().filter(|one| one.name.starts_with(name)).count();
+    let state = learn.results.iter().filter(|one| one.name.starts_with("state.")).count();
     assert_eq!(start("state."), state);
     assert!(start("packets[0].steps.") > 0 && start("packets[1].steps.") > 0);
     export.compile(&client, "learn").expect("it compiles");
@@ -285,13 +253,8 @@ fn mistakes_with_exports_say_what_is_there() {
         policy.run(&Named::from([key()])).map(|_| ()),
         export.compile(&client, "step").map(|_| ()),
         write(&empty, "cartpole-ppo", &programs, other).map(|_| ()),
-        write(
-            folder.path(),
-            "cartpole-ppo",
-            &programs,
-            Parameters::Trained(Vec::new()),
-        )
-        .map(|_| ()),
+        write(folder.path(), "cartpole-ppo", &programs, Parameters::Trained(Vec::new()))
+            .map(|_| ()),
         Export::open(&empty).map(|_| ()),
     ]
     .map(|result| result.expect_err("a mistake").to_string());
@@ -313,12 +276,6 @@ fn mistakes_with_exports_say_what_is_there() {
     let path = folder.path().join("act_greedily.mlir");
     let text = std::fs::read_to_string(&path).expect("it is there");
     std::fs::write(&path, text.replace("tensor<4xf32>", "tensor<5xf32>")).expect("it is written");
-    let error = export
-        .compile(&client, "act_greedily")
-        .map(|_| ())
-        .expect_err("a mistake");
-    assert!(
-        format!("{error:#}").contains("not those that the manifest says"),
-        "{error:#}"
-    );
+    let error = export.compile(&client, "act_greedily").map(|_| ()).expect_err("a mistake");
+    assert!(format!("{error:#}").contains("not those that the manifest says"), "{error:#}");
 }

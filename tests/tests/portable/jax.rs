@@ -25,18 +25,11 @@ struct Hidden {
 }
 
 fn params() -> Spec<Params> {
-    Spec(ParamsOf {
-        bias: f32([4]),
-        weight: f32([3, 4]),
-    })
+    Spec(ParamsOf { bias: f32([4]), weight: f32([3, 4]) })
 }
 
 fn hidden() -> Spec<Hidden> {
-    Spec(HiddenOf {
-        any: bool([]),
-        hidden: f32([2, 4]),
-        mean: f32([4]),
-    })
+    Spec(HiddenOf { any: bool([]), hidden: f32([2, 4]), mean: f32([4]) })
 }
 
 fn text(module: &str) -> String {
@@ -45,10 +38,7 @@ fn text(module: &str) -> String {
 }
 
 fn options() -> ProgramOptions {
-    ProgramOptions {
-        cache: ExecutableCache::disabled(),
-        ..ProgramOptions::default()
-    }
+    ProgramOptions { cache: ExecutableCache::disabled(), ..ProgramOptions::default() }
 }
 
 /// The arguments and results that jax had.
@@ -67,10 +57,8 @@ fn upload<A: Tree, R: Tree, T: Tree>(
     spec: &Spec<T>,
     inputs: &mut Vec<Array>,
 ) -> Device<T> {
-    let leaves: Vec<HostArray> = inputs
-        .drain(..spec.leaves().len())
-        .map(|array| HostArray::from(&array))
-        .collect();
+    let leaves: Vec<HostArray> =
+        inputs.drain(..spec.leaves().len()).map(|array| HostArray::from(&array)).collect();
     program.upload(spec, &leaves).expect("they fit")
 }
 
@@ -147,10 +135,7 @@ fn what_does_not_fit_the_module_is_refused_before_it_is_compiled() {
         results: Q,
     ) -> String {
         let program = client.load_stablehlo(module, arguments, results, &options());
-        program
-            .map(|_| ())
-            .expect_err("it does not fit")
-            .to_string()
+        program.map(|_| ()).expect_err("it does not fit").to_string()
     }
     let client = client().expect("a client");
     let mlp = text("mlp");
@@ -160,12 +145,7 @@ fn what_does_not_fit_the_module_is_refused_before_it_is_compiled() {
         refused(&client, &mlp, (params(), f32([2, 3]), f32([])), hidden()),
         refused(&client, &mlp, (params(),), hidden()),
         refused(&client, &mlp, (params(), f32([2, 3])), f32([4])),
-        refused(
-            &client,
-            &mlp,
-            (params(), f32([2, 3])),
-            (bool([]), f32([2, 4]), f32([3])),
-        ),
+        refused(&client, &mlp, (params(), f32([2, 3])), (bool([]), f32([2, 4]), f32([3]))),
         refused(&client, &text("dynamic"), (f32([2, 3]),), f32([2, 3])),
         refused(&client, "return x + 1", (f32([]),), f32([])),
     ];

@@ -16,9 +16,7 @@ pub fn resume(
     client: &Client,
     checkpoint: &Checkpoint,
 ) -> anyhow::Result<SebulbaRun> {
-    sebulba.resume(client, &spec(), checkpoint, |_| {
-        Ok(Box::new(cartpoles(ENVIRONMENTS)))
-    })
+    sebulba.resume(client, &spec(), checkpoint, |_| Ok(Box::new(cartpoles(ENVIRONMENTS))))
 }
 
 /// Four threads, by way of a file, at several moments: before the lag is full and after it.
@@ -38,9 +36,7 @@ fn what_follows_a_checkpoint_is_what_would_have_followed() {
         let mut run = start(&sebulba, 4, 7);
         let client = loops::client(4);
         for updates in [0, 1, 2, 3, 1] {
-            let done = checkpoints
-                .latest()
-                .map_or(0, |found| found.checkpoint.updates) as usize;
+            let done = checkpoints.latest().map_or(0, |found| found.checkpoint.updates) as usize;
             let again = run.run(updates).expect("some updates");
             for (again, report) in again.iter().zip(&reports[done..]) {
                 assert_eq!(
@@ -92,13 +88,8 @@ fn environments_that_cannot_be_put_back_begin_fresh_episodes() {
     assert!(!checkpoint.arrays.contains_key("actors[0].environment"));
     let learnt = parameters(&run);
     let resumed = || {
-        let mut run = small()
-            .resume(&client, &spec(), &checkpoint, batch)
-            .expect("it goes on");
-        assert_eq!(
-            (run.fresh_episodes(), parameters(&run)),
-            (2, learnt.clone())
-        );
+        let mut run = small().resume(&client, &spec(), &checkpoint, batch).expect("it goes on");
+        assert_eq!((run.fresh_episodes(), parameters(&run)), (2, learnt.clone()));
         run.run(2).expect("some more");
         parameters(&run)
     };
@@ -111,9 +102,7 @@ fn environments_that_cannot_be_put_back_begin_fresh_episodes() {
 /// The same trajectories, of which each learner device now has more or fewer.
 #[test]
 fn other_learners_go_on() {
-    let before = small()
-        .learners(&[1, 2])
-        .schedule(Schedule::Deterministic { lag: 0 });
+    let before = small().learners(&[1, 2]).schedule(Schedule::Deterministic { lag: 0 });
     let mut run = start(&before, 3, 5);
     run.run(2).expect("some updates");
     let checkpoint = run.checkpoint().expect("a checkpoint");
@@ -123,15 +112,9 @@ fn other_learners_go_on() {
     for learners in [&[1][..], &[0, 1, 2, 3]] {
         let mut run =
             resume(&before.clone().learners(learners), &client, &checkpoint).expect("it goes on");
-        assert_eq!(
-            (run.fresh_episodes(), parameters(&run)),
-            (0, learnt.clone())
-        );
+        assert_eq!((run.fresh_episodes(), parameters(&run)), (0, learnt.clone()));
         let again = run.run(1).expect("an update");
-        assert_eq!(
-            (again[0].update, &again[0].episodes),
-            (2, &reports[0].episodes)
-        );
+        assert_eq!((again[0].update, &again[0].episodes), (2, &reports[0].episodes));
         assert_ne!(parameters(&run), learnt);
     }
 }
@@ -149,27 +132,18 @@ fn a_checkpoint_of_another_run_says_what_does_not_fit() {
     let said = problem(&small().actors(&[0, 2]), &good);
     assert!(said.contains("it has no `actors[2].carried."), "{said}");
     let said = problem(&small().threads(1), &good);
-    assert!(
-        said.contains("it has the environments of more than 1 actor thread(s)"),
-        "{said}"
-    );
+    assert!(said.contains("it has the environments of more than 1 actor thread(s)"), "{said}");
     let said = problem(&small().schedule(Schedule::Deterministic { lag: 2 }), &good);
     assert!(said.contains("it has no `published[0]."), "{said}");
     let mut other = good.clone();
     let weight = other.arrays.keys().find(|name| name.contains("weight"));
     let weight = weight.expect("a weight").clone();
-    other
-        .arrays
-        .insert(weight.clone(), HostArray::scalar(1.0f32));
+    other.arrays.insert(weight.clone(), HostArray::scalar(1.0f32));
     let said = problem(&small(), &other);
-    assert!(
-        said.contains(&format!("`{weight}` is f32[] and must be f32[")),
-        "{said}"
-    );
+    assert!(said.contains(&format!("`{weight}` is f32[] and must be f32[")), "{said}");
     let mut torn = good.clone();
     let environment = HostArray::from_slice([3], &[1u8, 2, 3]).expect("bytes");
-    torn.arrays
-        .insert("actors[1].environment".to_owned(), environment);
+    torn.arrays.insert("actors[1].environment".to_owned(), environment);
     let mut run = resume(&small(), &client, &torn).expect("only its thread reads that");
     let said = run.run(1).expect_err("it cannot be put back").to_string();
     assert!(

@@ -22,9 +22,7 @@ fn anakin<E: Environment, A: Agent<Observation = E::Observation>>(
     size: Size,
 ) -> Vec<(String, HostArray)> {
     let program = loops::compiled(&loops::client(size.replicas), environment, agent, size);
-    let (state, _) = program
-        .run(program.init(SEED).expect("a seed"))
-        .expect("a call");
+    let (state, _) = program.run(program.init(SEED).expect("a seed")).expect("a call");
     state.replicated.nets.named_arrays().expect("on the host")
 }
 
@@ -61,12 +59,7 @@ fn check<E: Environment<Observation = Tensor>, A: Agent<Observation = Tensor>>(
     agent: &A,
     (replicas, threads): (usize, usize),
 ) {
-    let size = Size {
-        replicas,
-        environments: 4,
-        unroll: 6,
-        updates: UPDATES,
-    };
+    let size = Size { replicas, environments: 4, unroll: 6, updates: UPDATES };
     let begun = anakin(environment, agent, Size { updates: 1, ..size });
     let expected = anakin(environment, agent, size);
     let got = sebulba(environment, agent, size, threads);
@@ -84,29 +77,20 @@ fn check<E: Environment<Observation = Tensor>, A: Agent<Observation = Tensor>>(
 /// Episodes are truncated within the trajectories, and minibatches are drawn.
 #[test]
 fn ppo_with_two_threads() {
-    let environment = CartPole {
-        limit: 4,
-        ..CartPole::default()
-    };
+    let environment = CartPole { limit: 4, ..CartPole::default() };
     check(&environment, &loops::ppo(&environment, sgd(0.5)), (1, 2));
 }
 
 #[test]
 fn ppo_with_two_learner_devices() {
-    let environment = CartPole {
-        limit: 4,
-        ..CartPole::default()
-    };
+    let environment = CartPole { limit: 4, ..CartPole::default() };
     check(&environment, &loops::ppo(&environment, sgd(0.5)), (2, 1));
 }
 
 /// The statistics, over all learner devices, are a part of what is equal.
 #[test]
 fn normalised_observations_and_rewards() {
-    let environment = CartPole {
-        limit: 4,
-        ..CartPole::default()
-    };
+    let environment = CartPole { limit: 4, ..CartPole::default() };
     let agent = loops::ppo(&environment, sgd(0.5));
     let agent = Normalized::new(agent, environment.observation_space(), 0.99);
     check(&environment, &agent, (2, 1));
@@ -116,10 +100,7 @@ fn normalised_observations_and_rewards() {
 /// Trajectories begin within episodes, and the memory travels with them.
 #[test]
 fn a_recurrent_agent_with_two_threads() {
-    let environment = CartPole {
-        limit: 4,
-        ..CartPole::default()
-    };
+    let environment = CartPole { limit: 4, ..CartPole::default() };
     let agent = loops::impala(&environment, Some(4), sgd(0.02));
     check(&environment, &agent, (1, 2));
 }
@@ -127,24 +108,14 @@ fn a_recurrent_agent_with_two_threads() {
 /// Minibatches are of whole trajectories: each device draws one of its two at a time.
 #[test]
 fn a_recurrent_agent_that_draws_on_two_learner_devices() {
-    let environment = CartPole {
-        limit: 4,
-        ..CartPole::default()
-    };
-    let agent = Ppo {
-        lstm: Some(4),
-        minibatches: 2,
-        ..loops::ppo(&environment, sgd(0.5))
-    };
+    let environment = CartPole { limit: 4, ..CartPole::default() };
+    let agent = Ppo { lstm: Some(4), minibatches: 2, ..loops::ppo(&environment, sgd(0.5)) };
     check(&environment, &agent, (2, 1));
 }
 
 #[test]
 fn v_trace_with_two_learner_devices() {
-    let environment = CartPole {
-        limit: 4,
-        ..CartPole::default()
-    };
+    let environment = CartPole { limit: 4, ..CartPole::default() };
     let agent = loops::impala(&environment, None, sgd(0.02));
     check(&environment, &agent, (2, 1));
 }
@@ -152,15 +123,8 @@ fn v_trace_with_two_learner_devices() {
 /// Its gradient goes through acting, which the learner does again.
 #[test]
 fn an_agent_that_learns_through_its_acting() {
-    let environment = Catch {
-        rows: 4,
-        columns: 3,
-    };
-    check(
-        &environment,
-        &loops::online(&environment, adam(1e-2)),
-        (1, 2),
-    );
+    let environment = Catch { rows: 4, columns: 3 };
+    check(&environment, &loops::online(&environment, adam(1e-2)), (1, 2));
 }
 
 #[test]
@@ -171,10 +135,5 @@ fn such_an_agent_needs_parameters_that_are_not_old() {
     let batch = compiled_environments(&client, 0, environment, 2, 4).expect("it compiles");
     let refused = Sebulba::new(agent).trace(batch.spec());
     let message = refused.err().map(|error| error.to_string());
-    assert!(
-        message
-            .as_ref()
-            .is_some_and(|text| text.contains("lag = 0")),
-        "{message:?}"
-    );
+    assert!(message.as_ref().is_some_and(|text| text.contains("lag = 0")), "{message:?}");
 }

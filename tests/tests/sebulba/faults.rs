@@ -30,9 +30,7 @@ fn with_trouble(
             if steps == 10 { trouble() } else { Ok(()) }
         })))
     };
-    sebulba
-        .start(&loops::client(2), &spec(), 1, batch)
-        .expect("the run starts")
+    sebulba.start(&loops::client(2), &spec(), 1, batch).expect("the run starts")
 }
 
 /// Trouble that begins when the sender says so, or is dropped.
@@ -69,17 +67,8 @@ fn a_panic_in_an_actor_thread_is_an_error_that_names_it() {
     let learnt = parameters(&run);
     begin.send(()).expect("the thread waits");
     let error = error(&mut run);
-    assert!(matches!(
-        error,
-        SebulbaError::Thread {
-            failure: ThreadFailure::Panicked(_),
-            ..
-        }
-    ));
-    assert_eq!(
-        error.to_string(),
-        "actor thread 1 (cpu:0) panicked: the pole broke"
-    );
+    assert!(matches!(error, SebulbaError::Thread { failure: ThreadFailure::Panicked(_), .. }));
+    assert_eq!(error.to_string(), "actor thread 1 (cpu:0) panicked: the pole broke");
     let mut run = resume(&small(), &loops::client(2), &checkpoint).expect("it goes on");
     assert_eq!(parameters(&run), learnt);
     assert_eq!(run.run(2).expect("some updates")[0].update, 1);
@@ -100,10 +89,7 @@ fn a_watchdog_names_who_waits_for_whom() {
     let ahead = Schedule::Deterministic { lag: 4 };
     for (sebulba, waits_for) in [
         (small(), "parameters 2 of the learner"),
-        (
-            small().schedule(ahead).queue(1),
-            "the learner to take a trajectory, its queue is full",
-        ),
+        (small().schedule(ahead).queue(1), "the learner to take a trajectory, its queue is full"),
     ] {
         let (_keep, trouble) = waits();
         let sebulba = sebulba.patience(Duration::from_secs(2));
@@ -141,9 +127,7 @@ fn what_does_not_fit_into_memory_is_an_error() {
     let started =
         quick(Sebulba::new(agent))
             .unroll(UNROLL)
-            .start(&loops::client(2), &spec(), 1, |_| {
-                Ok(Box::new(cartpoles(ENVIRONMENTS)))
-            });
+            .start(&loops::client(2), &spec(), 1, |_| Ok(Box::new(cartpoles(ENVIRONMENTS))));
     let error = format!("{:#}", started.err().expect("it is too large"));
     assert!(
         error.contains("not enough memory: beside its arguments the program takes "),
@@ -169,17 +153,9 @@ fn what_does_not_fit_is_said_before_anything_starts() {
             && other.contains("environments: 3"),
         "{other}"
     );
-    let none = message(
-        small()
-            .learners(&[1, 5])
-            .start(&client, &spec(), 1, batch(ENVIRONMENTS)),
-    );
+    let none = message(small().learners(&[1, 5]).start(&client, &spec(), 1, batch(ENVIRONMENTS)));
     assert!(none.contains("device 5"), "{none}");
-    let odd = message(
-        small()
-            .learners(&[0, 1, 2])
-            .start(&client, &spec(), 1, batch(ENVIRONMENTS)),
-    );
+    let odd = message(small().learners(&[0, 1, 2]).start(&client, &spec(), 1, batch(ENVIRONMENTS)));
     assert!(
         odd.contains("the 4 environments of a thread do not divide over 3 learner devices"),
         "{odd}"

@@ -22,15 +22,11 @@ fn held() -> Held {
     let number = |name: &str| -> usize {
         let line = status.lines().find_map(|line| line.strip_prefix(name));
         let number = line.and_then(|line| line.split_whitespace().next());
-        number
-            .and_then(|number| number.parse().ok())
-            .expect("a number")
+        number.and_then(|number| number.parse().ok()).expect("a number")
     };
     Held {
         threads: number("Threads:"),
-        descriptors: fs::read_dir("/proc/self/fd")
-            .expect("Linux says it")
-            .count(),
+        descriptors: fs::read_dir("/proc/self/fd").expect("Linux says it").count(),
         bytes: number("VmRSS:") * 1024,
     }
 }
@@ -43,9 +39,7 @@ fn runs_leave_nothing_behind() {
         run_alone("sebulba::leaks::runs_leave_nothing_behind", &allocator);
         return;
     }
-    let starts = std::env::var(STARTS)
-        .ok()
-        .and_then(|starts| starts.parse().ok());
+    let starts = std::env::var(STARTS).ok().and_then(|starts| starts.parse().ok());
     let starts: usize = starts.unwrap_or(24);
     let client = loops::client(2);
     let folder = std::env::temp_dir().join(format!("podracer-leaks-{}", std::process::id()));
@@ -55,9 +49,7 @@ fn runs_leave_nothing_behind() {
     let mut before = None;
     for start in 0..starts {
         let mut run = sebulba
-            .start(&client, &spec(), start as u64, |_| {
-                Ok(Box::new(cartpoles(ENVIRONMENTS)))
-            })
+            .start(&client, &spec(), start as u64, |_| Ok(Box::new(cartpoles(ENVIRONMENTS))))
             .expect("the run starts");
         // Stopped while it acts, while it learns, and before anything.
         run.run(start % 3).expect("some updates");
@@ -68,10 +60,7 @@ fn runs_leave_nothing_behind() {
     }
     let (before, after) = (before.expect("there is a middle"), held());
     fs::remove_dir_all(folder).expect("the cache is there");
-    eprintln!(
-        "after {} starts {before:?}, after {starts} {after:?}",
-        starts.div_ceil(2)
-    );
+    eprintln!("after {} starts {before:?}, after {starts} {after:?}", starts.div_ceil(2));
     assert_eq!(after.threads, before.threads);
     assert_eq!(after.descriptors, before.descriptors);
     let grown = after.bytes.saturating_sub(before.bytes);

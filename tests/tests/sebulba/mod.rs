@@ -40,10 +40,7 @@ fn quick<A: podracer_stdlib::agents::Agent<Observation = podracer_dsl::Tensor>>(
     let mut xla = XlaOptions::for_platform("cpu").pairs();
     let option = "xla_backend_optimization_level".to_owned();
     xla.push((option, OptionValue::Int(0)));
-    sebulba
-        .xla(xla)
-        .cache(ExecutableCache::disabled())
-        .patience(Duration::from_secs(60))
+    sebulba.xla(xla).cache(ExecutableCache::disabled()).patience(Duration::from_secs(60))
 }
 
 /// PPO on device 1, acting on device 0.
@@ -56,9 +53,7 @@ fn small() -> Sebulba<Ppo<Sgd>> {
 fn start(sebulba: &Sebulba<Ppo<Sgd>>, devices: usize, seed: u64) -> SebulbaRun {
     let batch =
         |_| -> anyhow::Result<Box<dyn HostEnvironment>> { Ok(Box::new(cartpoles(ENVIRONMENTS))) };
-    sebulba
-        .start(&loops::client(devices), &spec(), seed, batch)
-        .expect("the run starts")
+    sebulba.start(&loops::client(devices), &spec(), seed, batch).expect("the run starts")
 }
 
 fn parameters(run: &SebulbaRun) -> Vec<(String, HostArray)> {
@@ -72,10 +67,7 @@ struct With<F> {
 }
 
 fn with<F: FnMut() -> Result<(), HostError> + Send>(before_step: F) -> With<F> {
-    With {
-        inner: cartpoles(ENVIRONMENTS),
-        before_step,
-    }
+    With { inner: cartpoles(ENVIRONMENTS), before_step }
 }
 
 impl<F: FnMut() -> Result<(), HostError> + Send> HostEnvironment for With<F> {

@@ -20,9 +20,7 @@ fn hurried(seed: u64) -> Vec<(String, HostArray)> {
             Ok(())
         })))
     };
-    let mut run = sebulba
-        .start(&loops::client(4), &spec(), seed, batch)
-        .expect("the run starts");
+    let mut run = sebulba.start(&loops::client(4), &spec(), seed, batch).expect("the run starts");
     run.run(4).expect("some updates");
     run.run(3).expect("some more");
     parameters(&run)
@@ -45,11 +43,7 @@ fn trajectories_are_acted_with_the_parameters_of_the_lag() {
         let reports = run.run(6).expect("some updates");
         for (update, report) in reports.iter().enumerate() {
             assert_eq!(report.update, update as u64);
-            assert_eq!(
-                report.lag,
-                update.min(lag) as f64,
-                "update {update}, lag {lag}"
-            );
+            assert_eq!(report.lag, update.min(lag) as f64, "update {update}, lag {lag}");
             assert!(report.metrics.iter().all(|metric| metric.is_finite()));
         }
         // Six steps in episodes of at most four: every trajectory sees an end.
@@ -86,14 +80,7 @@ fn free_running_actors_take_the_latest_parameters() {
     assert!(reports[1..].iter().any(|report| report.lag > 0.0));
     let times = run.times();
     let names: Vec<&str> = times.iter().map(|times| times.thread.as_str()).collect();
-    assert_eq!(
-        names,
-        [
-            "actor thread 0 (cpu:0)",
-            "actor thread 1 (cpu:0)",
-            "the learner"
-        ]
-    );
+    assert_eq!(names, ["actor thread 0 (cpu:0)", "actor thread 1 (cpu:0)", "the learner"]);
     for actor in &times[..2] {
         assert!(actor.of(Activity::Inference) > Duration::ZERO);
         assert!(actor.of(Activity::WaitingForRoom) > Duration::from_millis(10));

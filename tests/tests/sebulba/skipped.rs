@@ -33,10 +33,7 @@ impl NextStep {
             (pool, memory, false)
         };
         NextStep {
-            spec: HostSpec {
-                skips: true,
-                ..spec()
-            },
+            spec: HostSpec { skips: true, ..spec() },
             lanes: limits.map(lane).into(),
             actions: Vec::new(),
         }
@@ -140,11 +137,7 @@ fn check<A: Agent<Observation = Tensor>>(agent: A) {
 fn a_run_of_steps_that_are_none_is_that_without_them() {
     let environment = CartPole::default();
     check(loops::impala(&environment, Some(4), sgd(0.02)));
-    let ppo = Ppo::<Sgd> {
-        epochs: 2,
-        minibatches: 1,
-        ..loops::ppo(&environment, sgd(0.1))
-    };
+    let ppo = Ppo::<Sgd> { epochs: 2, minibatches: 1, ..loops::ppo(&environment, sgd(0.1)) };
     check(Normalized::new(ppo, environment.observation_space(), 0.99));
 }
 

@@ -9,10 +9,7 @@ use crate::anakin::{is_child, run_alone};
 #[test]
 fn no_trajectory_passes_through_the_host() {
     if !is_child() {
-        run_alone(
-            "sebulba::transfers::no_trajectory_passes_through_the_host",
-            &[],
-        );
+        run_alone("sebulba::transfers::no_trajectory_passes_through_the_host", &[]);
         return;
     }
     const UPDATES: u64 = 5;
@@ -38,10 +35,8 @@ fn no_trajectory_passes_through_the_host() {
     let acted = steps / UNROLL as u64;
     assert!((acted - threads..=acted).contains(&begun), "{act:?}");
     let each = ENVIRONMENTS as u64;
-    let down = Count {
-        calls: steps + carried * begun,
-        bytes: steps * 4 * each + begun * (8 * each + 4),
-    };
+    let down =
+        Count { calls: steps + carried * begun, bytes: steps * 4 * each + begun * (8 * each + 4) };
     assert_eq!(act.to_host, down);
     // The first observations of each thread were put up before its first step.
     let uploads = act.to_device.calls / arrival.len() as u64;
@@ -57,14 +52,8 @@ fn no_trajectory_passes_through_the_host() {
     assert_eq!(finish.between_devices.calls, across, "{finish:?}");
 
     // The learner: the metrics down, the parameters across.
-    let metrics = Count {
-        calls: metrics * UPDATES,
-        bytes: 4 * metrics * UPDATES,
-    };
-    assert_eq!(
-        (learn.to_host, learn.to_device),
-        (metrics, Count::default())
-    );
+    let metrics = Count { calls: metrics * UPDATES, bytes: 4 * metrics * UPDATES };
+    assert_eq!((learn.to_host, learn.to_device), (metrics, Count::default()));
     assert_eq!(learn.between_devices.calls, parameters * UPDATES);
 
     // Nothing else in this process moved anything to the host but the parameters that were read above, and what the first

@@ -11,14 +11,8 @@ use super::{begun, direct, python, seed};
 
 /// The settings of an experiment's environment, changed.
 fn environment(sets: &[&str]) -> EnvironmentSettings {
-    let set = sets
-        .iter()
-        .map(|&set| format!("environment.{set}"))
-        .collect();
-    let overrides = Overrides {
-        set,
-        ..Overrides::default()
-    };
+    let set = sets.iter().map(|&set| format!("environment.{set}")).collect();
+    let overrides = Overrides { set, ..Overrides::default() };
     load("atari-pong-ppo", &overrides).unwrap().environment
 }
 
@@ -32,14 +26,9 @@ fn a_server_shows_what_ale_py_shows() {
         return;
     };
     // Lives that are lost end episodes of Breakout, and so many frames cut others off.
-    let settings = environment(&[
-        "game=breakout",
-        "most_frames=400",
-        "bootstrap_time_limit=true",
-    ]);
-    let actions: Vec<Vec<usize>> = (0..120)
-        .map(|time| vec![time % 4, 1, 3, time / 7 % 4])
-        .collect();
+    let settings = environment(&["game=breakout", "most_frames=400", "bootstrap_time_limit=true"]);
+    let actions: Vec<Vec<usize>> =
+        (0..120).map(|time| vec![time % 4, 1, 3, time / 7 % 4]).collect();
     let order = json!({
         "game": "breakout",
         "seeds": (0..4).map(|i| seed(9, 2 + i)).collect::<Vec<_>>(),
@@ -56,10 +45,8 @@ fn a_server_shows_what_ale_py_shows() {
     assert_eq!(expected[0][0], digest(memory.observation()));
     let (mut terminated, mut truncated) = (0, 0);
     for (time, actions) in actions.iter().enumerate() {
-        let bytes: Vec<u8> = actions
-            .iter()
-            .flat_map(|&action| (action as i32).to_le_bytes())
-            .collect();
+        let bytes: Vec<u8> =
+            actions.iter().flat_map(|&action| (action as i32).to_le_bytes()).collect();
         batch.step(&bytes, &mut memory.step()).unwrap();
         let ends: Vec<_> = (0..4).map(|i| memory.ended(i)).collect();
         terminated += ends.iter().filter(|end| end.0).count();
@@ -67,20 +54,13 @@ fn a_server_shows_what_ale_py_shows() {
         let step = json!([
             digest(memory.observation()),
             digest(memory.next_observation()),
-            memory
-                .reward()
-                .iter()
-                .map(|&reward| reward as i64)
-                .collect::<Vec<_>>(),
+            memory.reward().iter().map(|&reward| reward as i64).collect::<Vec<_>>(),
             ends.iter().map(|end| end.0).collect::<Vec<_>>(),
             ends.iter().map(|end| end.1).collect::<Vec<_>>(),
         ]);
         assert_eq!(step, expected[1 + time], "step {time}");
     }
-    assert!(
-        terminated > 3 && truncated > 3,
-        "{terminated} terminated, {truncated} truncated"
-    );
+    assert!(terminated > 3 && truncated > 3, "{terminated} terminated, {truncated} truncated");
 }
 
 #[test]
@@ -103,10 +83,7 @@ fn the_preset_of_seed_is_table_9() {
         assert_eq!(seed[key], value, "{key}");
     }
     // Every field can be said otherwise, whatever the preset.
-    assert_eq!(
-        json(&["preset=seed", "clip_rewards=true"])["clip_rewards"],
-        json!(true)
-    );
+    assert_eq!(json(&["preset=seed", "clip_rewards=true"])["clip_rewards"], json!(true));
     let ppo: Value = json(&[]);
     for key in ["clip_rewards", "life_loss_ends", "fire_reset"] {
         assert_eq!(ppo[key], json!(true), "{key}");
@@ -117,10 +94,7 @@ fn the_preset_of_seed_is_table_9() {
     };
     let options =
         ServerOptions::new(python, &environment(&["preset=seed", "game=breakout"])).unwrap();
-    assert_eq!(
-        Servers::start(&options, 1).unwrap().spec().action,
-        Space::discrete(18)
-    );
+    assert_eq!(Servers::start(&options, 1).unwrap().spec().action, Space::discrete(18));
 }
 
 #[test]
@@ -130,8 +104,5 @@ fn a_game_that_there_is_not_is_an_error() {
     };
     let options = ServerOptions::new(python, &environment(&["game=pongs"])).unwrap();
     let error = Servers::start(&options, 1).err().unwrap().to_string();
-    assert!(
-        error.contains("there is no game `pongs`") && error.contains("pong"),
-        "{error}"
-    );
+    assert!(error.contains("there is no game `pongs`") && error.contains("pong"), "{error}");
 }

@@ -20,21 +20,12 @@ fn episodes_end_and_begin_in_one_step() {
     let begins = |state: &[f32]| state.iter().all(|number| number.abs() <= 0.05);
     let states =
         |bytes: &[u8]| -> Vec<Vec<f32>> { floats(bytes).chunks(4).map(<[f32]>::to_vec).collect() };
-    assert!(
-        states(memory.observation())
-            .iter()
-            .all(|state| begins(state))
-    );
+    assert!(states(memory.observation()).iter().all(|state| begins(state)));
     let (mut ended, mut lengths) = ((0, 0), [0; 6]);
     for _ in 0..60 {
         let before = states(memory.observation());
-        batch
-            .step(&[1, 0, 0, 0].repeat(6), &mut memory.step())
-            .unwrap();
-        let (now, last) = (
-            states(memory.observation()),
-            states(memory.next_observation()),
-        );
+        batch.step(&[1, 0, 0, 0].repeat(6), &mut memory.step()).unwrap();
+        let (now, last) = (states(memory.observation()), states(memory.next_observation()));
         for i in 0..6 {
             lengths[i] += 1;
             // The cart moves by its speed, in the step that ends an episode too.
@@ -48,10 +39,7 @@ fn episodes_end_and_begin_in_one_step() {
             } else {
                 assert_eq!(now[i], last[i]);
             }
-            ended = (
-                ended.0 + usize::from(terminated),
-                ended.1 + usize::from(truncated),
-            );
+            ended = (ended.0 + usize::from(terminated), ended.1 + usize::from(truncated));
         }
     }
     assert!(ended.0 > 0 && ended.1 > 0, "{ended:?}");

@@ -37,23 +37,17 @@ fn compare(python: &Path, changes: &Value, actions: &[Vec<Value>]) -> (usize, us
     let expected = direct(python, include_str!("direct.py"), &order);
     let numbers = |value: &Value| -> Vec<f32> {
         let numbers = value.as_array().unwrap().iter();
-        numbers
-            .map(|number| number.as_f64().unwrap() as f32)
-            .collect()
+        numbers.map(|number| number.as_f64().unwrap() as f32).collect()
     };
 
-    let options = ServerOptions::new(python, &configuration)
-        .unwrap()
-        .servers(2);
+    let options = ServerOptions::new(python, &configuration).unwrap().servers(2);
     let batch = Servers::start(&options, ENVIRONMENTS).unwrap();
     let (mut batch, mut memory) = begun(batch, RUN, FIRST);
     assert_eq!(floats(memory.observation()), numbers(&expected["first"]));
     let discrete = matches!(batch.spec().action, Space::Discrete { .. });
     let mut ends = (0, 0);
-    for (time, (actions, expected)) in actions
-        .iter()
-        .zip(expected["steps"].as_array().unwrap())
-        .enumerate()
+    for (time, (actions, expected)) in
+        actions.iter().zip(expected["steps"].as_array().unwrap()).enumerate()
     {
         let flat = actions.iter().flat_map(|action| match action {
             Value::Array(each) => each.clone(),
@@ -66,11 +60,7 @@ fn compare(python: &Path, changes: &Value, actions: &[Vec<Value>]) -> (usize, us
             })
             .collect();
         batch.step(&bytes, &mut memory.step()).unwrap();
-        assert_eq!(
-            floats(memory.observation()),
-            numbers(&expected[0]),
-            "{changes} step {time}"
-        );
+        assert_eq!(floats(memory.observation()), numbers(&expected[0]), "{changes} step {time}");
         assert_eq!(
             floats(memory.next_observation()),
             numbers(&expected[1]),
@@ -94,9 +84,8 @@ fn trajectories_are_those_of_the_environments_in_each_autoreset_mode() {
     };
     // The first environments are pushed to one side, the others kept upright for a while.
     let action = |time: usize, i: usize| json!(if i < 2 { 1 } else { time % 2 });
-    let actions: Vec<Vec<Value>> = (0..STEPS)
-        .map(|time| (0..ENVIRONMENTS).map(|i| action(time, i)).collect())
-        .collect();
+    let actions: Vec<Vec<Value>> =
+        (0..STEPS).map(|time| (0..ENVIRONMENTS).map(|i| action(time, i)).collect()).collect();
     let mut all = Vec::new();
     for vectorization in ["sync", "async"] {
         for autoreset in ["same-step", "next-step", "disabled"] {
@@ -139,12 +128,7 @@ fn native(python: &Path, changes: &Value) -> Vec<Vec<Taken>> {
         for (i, (shown, last)) in before.into_iter().zip(last).enumerate() {
             let (reward, ended) = (memory.reward()[i], memory.ended(i));
             if !memory.skipped(i) {
-                lanes[i].push(Taken {
-                    shown,
-                    reward,
-                    ended,
-                    last,
-                });
+                lanes[i].push(Taken { shown, reward, ended, last });
             }
         }
     }
@@ -168,13 +152,7 @@ fn a_native_batch_has_the_same_episodes_in_each_autoreset_mode() {
     };
     let expected = walks("SameStep");
     assert_eq!(walks("Disabled"), expected);
-    let of = |ended| {
-        expected
-            .iter()
-            .flatten()
-            .filter(|step| step.ended == ended)
-            .count()
-    };
+    let of = |ended| expected.iter().flatten().filter(|step| step.ended == ended).count();
     assert!(of((true, false)) > 2 && of((false, true)) > 2);
     for (expected, got) in expected.iter().zip(walks("NextStep")) {
         assert_eq!(got, expected[..got.len()]);
@@ -197,9 +175,7 @@ fn a_native_batch_that_does_not_show_ends_is_an_error() {
     let batch = Servers::start(&options.restarts(0), 2).unwrap();
     let (mut batch, mut memory) = begun(batch, RUN, FIRST);
     let error = (0..9).find_map(|_| batch.step(&[0; 8], &mut memory.step()).err());
-    let error = error
-        .expect("an episode has at most nine steps")
-        .to_string();
+    let error = error.expect("an episode has at most nine steps").to_string();
     assert!(error.contains("bootstrap_time_limit = false"), "{error}");
 }
 
@@ -210,20 +186,11 @@ fn the_native_cart_poles_of_gymnasium() {
         return;
     };
     let kwargs = json!({"max_episode_steps": 12});
-    let lanes = native(
-        &python,
-        &json!({"vectorization": "native", "kwargs": kwargs}),
-    );
+    let lanes = native(&python, &json!({"vectorization": "native", "kwargs": kwargs}));
     for lane in &lanes {
         assert!(ends(lane) > 2 && lane.len() < STEPS);
         let (mut begins, mut length) = (true, 0);
-        for Taken {
-            shown,
-            reward,
-            ended,
-            last,
-        } in lane
-        {
+        for Taken { shown, reward, ended, last } in lane {
             if begins {
                 assert!(shown.iter().all(|number| number.abs() <= 0.05), "{shown:?}");
                 length = 0;
@@ -243,11 +210,7 @@ fn continuous_actions_are_clipped_to_their_bounds() {
         return;
     };
     let actions: Vec<Vec<Value>> = (0..STEPS)
-        .map(|time| {
-            (0..ENVIRONMENTS)
-                .map(|i| json!([(time + i) as f64 - 5.0]))
-                .collect()
-        })
+        .map(|time| (0..ENVIRONMENTS).map(|i| json!([(time + i) as f64 - 5.0])).collect())
         .collect();
     let changes = json!({"id": "Pendulum-v1"});
     assert_eq!(compare(&python, &changes, &actions), (0, 3 * ENVIRONMENTS));
@@ -259,15 +222,10 @@ fn mujoco_steps_as_it_does_alone() {
         return;
     };
     let action = |time: usize, i: usize| {
-        json!(
-            (0..6)
-                .map(|j| ((time * 7 + i * 3 + j) % 5) as f64 / 2.0 - 1.0)
-                .collect::<Vec<_>>()
-        )
+        json!((0..6).map(|j| ((time * 7 + i * 3 + j) % 5) as f64 / 2.0 - 1.0).collect::<Vec<_>>())
     };
-    let actions: Vec<Vec<Value>> = (0..20)
-        .map(|time| (0..ENVIRONMENTS).map(|i| action(time, i)).collect())
-        .collect();
+    let actions: Vec<Vec<Value>> =
+        (0..20).map(|time| (0..ENVIRONMENTS).map(|i| action(time, i)).collect()).collect();
     let changes = json!({"id": "HalfCheetah-v5"});
     assert_eq!(compare(&python, &changes, &actions), (0, ENVIRONMENTS));
 }
@@ -294,10 +252,7 @@ fn what_cannot_be_served_is_an_error_that_says_why() {
         return;
     };
     for (changes, expected) in [
-        (
-            json!({"id": "CartPole-v9"}),
-            "VersionNotFound: Environment version `v9`",
-        ),
+        (json!({"id": "CartPole-v9"}), "VersionNotFound: Environment version `v9`"),
         (
             json!({"id": "Blackjack-v1", "kwargs": {}}),
             "only Box and Discrete are served. Wrap the environment",
@@ -314,10 +269,7 @@ fn steps_of_another_shape_are_an_error_that_says_which() {
     let Some(python) = python("gymnasium") else {
         return;
     };
-    let server = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../envs/src/host/server/server.py"
-    );
+    let server = concat!(env!("CARGO_MANIFEST_DIR"), "/../envs/src/host/server/server.py");
     for (what, shape, expected) in [
         (
             "observations",
@@ -334,16 +286,8 @@ fn steps_of_another_shape_are_an_error_that_says_which() {
             json!([2, 4]),
             "the observations have the shape (2, 4) and must have (2, 3)",
         ),
-        (
-            "rewards",
-            json!([1]),
-            "rewards have the shape (1,) and must have (2,)",
-        ),
-        (
-            "terminated",
-            json!([]),
-            "terminated have the shape () and must have (2,)",
-        ),
+        ("rewards", json!([1]), "rewards have the shape (1,) and must have (2,)"),
+        ("terminated", json!([]), "terminated have the shape () and must have (2,)"),
     ] {
         let configuration = json!({
             "name": "shapes", "server": server, "bootstrap_time_limit": true, "wrong": { what: shape },

@@ -23,10 +23,7 @@ fn python(packages: &str) -> Option<PathBuf> {
 
 /// What a Python program says of an order, in JSON.
 fn direct(python: &Path, program: &str, order: &Value) -> Value {
-    let output = Command::new(python)
-        .args(["-c", program, &order.to_string()])
-        .output()
-        .unwrap();
+    let output = Command::new(python).args(["-c", program, &order.to_string()]).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
     serde_json::from_slice(&output.stdout).unwrap()

@@ -22,10 +22,7 @@ where
     type Observation = Tensor;
 
     fn initial_state(&self, key: Key) -> Body {
-        Body {
-            position: key.uniform([2]),
-            velocity: scalar(0.0),
-        }
+        Body { position: key.uniform([2]), velocity: scalar(0.0) }
     }
     fn step(&self, state: Body, action: Tensor, key: Key) -> (Body, TimeStep) {
         (self.step)(state, action, key)

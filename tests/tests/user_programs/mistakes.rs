@@ -10,15 +10,9 @@ fn assert_told(errors: Result<Vec<Warning>, TraceErrors>, expected: &[(&str, u32
     let errors = errors.expect_err("a mistake was made");
     let told: Vec<(String, String)> = (errors.errors.iter())
         .map(|error| {
-            let op = if error.op.is_empty() {
-                String::new()
-            } else {
-                format!("{}: ", error.op)
-            };
+            let op = if error.op.is_empty() { String::new() } else { format!("{}: ", error.op) };
             let place = error.loc.to_string();
-            let line = place
-                .rsplit_once(':')
-                .map_or(place.as_str(), |(line, _)| line);
+            let line = place.rsplit_once(':').map_or(place.as_str(), |(line, _)| line);
             (op + &error.message, line.to_owned())
         })
         .collect();
@@ -36,13 +30,7 @@ fn shapes_that_do_not_fit_each_other() {
         let position = state.position + zeros(F32, [3]);
         (Body { position, ..state }, still(state))
     });
-    assert_told(
-        errors,
-        &[(
-            "add: f32[2] and f32[3] do not broadcast (axis 0: 2 against 3)",
-            line,
-        )],
-    );
+    assert_told(errors, &[("add: f32[2] and f32[3] do not broadcast (axis 0: 2 against 3)", line)]);
 }
 
 #[test]
@@ -52,19 +40,13 @@ fn a_state_of_another_type() {
         let velocity = state.velocity.reshape([1]);
         (Body { velocity, ..state }, still(state))
     });
-    assert_told(
-        errors,
-        &[("`step(..).state.velocity` must be f32[], got f32[1]", line)],
-    );
+    assert_told(errors, &[("`step(..).state.velocity` must be f32[], got f32[1]", line)]);
     let line = line!() + 2;
     let errors = looped(|state, action, _| {
         let velocity = action + 1;
         (Body { velocity, ..state }, still(state))
     });
-    assert_told(
-        errors,
-        &[("`step(..).state.velocity` must be f32[], got i32[]", line)],
-    );
+    assert_told(errors, &[("`step(..).state.velocity` must be f32[], got i32[]", line)]);
 }
 
 /// All of them at once.
@@ -104,10 +86,7 @@ fn a_key_used_twice() {
         report.starts_with(&format!("error: key used twice: first at {}", places[0])),
         "{report}"
     );
-    assert!(
-        report.contains(&format!(", again at {}", places[1])),
-        "{report}"
-    );
+    assert!(report.contains(&format!(", again at {}", places[1])), "{report}");
     assert_eq!(report.matches("error:").count(), 1, "{report}");
 }
 
@@ -142,35 +121,19 @@ fn a_panic_in_a_step() {
 fn a_branch_in_a_step_is_a_warning() {
     let line = line!() + 2;
     let loud = looped(|state, _, _| {
-        let velocity = cond(
-            state.velocity.gt(1.0),
-            || scalar(0.0),
-            || state.velocity + 0.1,
-        );
+        let velocity = cond(state.velocity.gt(1.0), || scalar(0.0), || state.velocity + 0.1);
         (Body { velocity, ..state }, still(state))
     });
-    let warnings: Vec<String> = loud
-        .expect("no mistake")
-        .iter()
-        .map(ToString::to_string)
-        .collect();
+    let warnings: Vec<String> = loud.expect("no mistake").iter().map(ToString::to_string).collect();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(
         warnings[0].starts_with("warning: cond under vmap runs every branch and selects"),
         "{}",
         warnings[0]
     );
-    assert!(
-        warnings[0].contains(&format!("{}:{line}:", file!())),
-        "{}",
-        warnings[0]
-    );
+    assert!(warnings[0].contains(&format!("{}:{line}:", file!())), "{}", warnings[0]);
     let quiet = looped(|state, _, _| {
-        let velocity = cond(
-            state.velocity.gt(1.0).both(),
-            || scalar(0.0),
-            || state.velocity + 0.1,
-        );
+        let velocity = cond(state.velocity.gt(1.0).both(), || scalar(0.0), || state.velocity + 0.1);
         (Body { velocity, ..state }, still(state))
     });
     assert_eq!(quiet.expect("no mistake"), []);
@@ -180,61 +143,28 @@ fn a_branch_in_a_step_is_a_warning() {
 #[test]
 fn an_update_that_changes_the_state() {
     let line = line!() + 10;
-    let init = |_: Key| Placed {
-        replicated: zeros(F32, [3]),
-        sharded: zeros(I32, [4]),
-    };
+    let init = |_: Key| Placed { replicated: zeros(F32, [3]), sharded: zeros(I32, [4]) };
     let errors = AnakinLoop::trace("own", 1, 2, init, |state| {
-        let Placed {
-            replicated,
-            sharded,
-        } = state;
+        let Placed { replicated, sharded } = state;
         let sharded = sharded.sum();
-        (
-            Placed {
-                replicated,
-                sharded,
-            },
-            Placed {
-                replicated: replicated.sum(),
-                sharded: (),
-            },
-        )
+        (Placed { replicated, sharded }, Placed { replicated: replicated.sum(), sharded: () })
     });
     let errors = errors.map(|_| Vec::new());
     assert_told(
         errors,
-        &[(
-            "scan: carry changed type at `carry.sharded`: i32[4] going in, i32[] coming out",
-            line,
-        )],
+        &[("scan: carry changed type at `carry.sharded`: i32[4] going in, i32[] coming out", line)],
     );
 }
 
 #[test]
 fn a_mistake_in_the_beginning() {
     let line = line!() + 2;
-    let init = |key: Key| Placed {
-        replicated: key.uniform([2]) + ones(F32, [5]),
-        sharded: (),
-    };
+    let init = |key: Key| Placed { replicated: key.uniform([2]) + ones(F32, [5]), sharded: () };
     let errors = AnakinLoop::trace("own", 1, 2, init, |state| {
-        (
-            state,
-            Placed {
-                replicated: scalar(0.0),
-                sharded: (),
-            },
-        )
+        (state, Placed { replicated: scalar(0.0), sharded: () })
     });
     let errors = errors.map(|_| Vec::new());
-    assert_told(
-        errors,
-        &[(
-            "add: f32[2] and f32[5] do not broadcast (axis 0: 2 against 5)",
-            line,
-        )],
-    );
+    assert_told(errors, &[("add: f32[2] and f32[5] do not broadcast (axis 0: 2 against 5)", line)]);
 }
 
 /// Settings of the agent that contradict each other: 4 environments and 4 steps do not make 3 minibatches.
@@ -242,10 +172,7 @@ fn a_mistake_in_the_beginning() {
 fn minibatches_that_do_not_divide_the_batch() {
     let environment = podracer::envs::Catch::default();
     let spaces = (environment.observation_space(), environment.action_space());
-    let agent = Ppo {
-        minibatches: 3,
-        ..Ppo::new(spaces.0, spaces.1)
-    };
+    let agent = Ppo { minibatches: 3, ..Ppo::new(spaces.0, spaces.1) };
     let anakin = Anakin::new(environment, agent).environments(4).unroll(4);
     let line = line!() + 1;
     let traced = anakin.trace();

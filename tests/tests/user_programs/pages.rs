@@ -37,11 +37,7 @@ impl Environment for Catch {
         let ball_row = state.ball_row + 1;
         let landed = ball_row.eq(self.rows as i32 - 1);
         let reward = select(landed, select(paddle.eq(state.ball_column), 1.0, -1.0), 0.0);
-        let state = State {
-            ball_row,
-            paddle,
-            ..state
-        };
+        let state = State { ball_row, paddle, ..state };
         (
             state,
             TimeStep {
@@ -70,10 +66,7 @@ impl Environment for Catch {
     }
 }
 
-const CATCH: Catch = Catch {
-    rows: 4,
-    columns: 3,
-};
+const CATCH: Catch = Catch { rows: 4, columns: 3 };
 
 #[test]
 fn the_environment_of_the_page_is_catch() {
@@ -90,24 +83,15 @@ fn the_environment_of_the_page_is_catch() {
             let (_, seen) = scan(state, rest.split_n(12), |state, key| {
                 let (state, timestep) = env.step(state, scalar(2), key);
                 // Where ball and paddle meet the page's observation says 2, the library's 1.
-                (
-                    state,
-                    (timestep.observation.flatten().minimum(1.0), timestep.reward),
-                )
+                (state, (timestep.observation.flatten().minimum(1.0), timestep.reward))
             });
             seen
         });
         steps.expect("it traces")
     }
     let ours = play("the page's", steps(CATCH));
-    let library = podracer::envs::Catch {
-        rows: 4,
-        columns: 3,
-    };
-    assert_eq!(
-        differences(&play("the library's", steps(library)), &ours, 0.0),
-        None
-    );
+    let library = podracer::envs::Catch { rows: 4, columns: 3 };
+    assert_eq!(differences(&play("the library's", steps(library)), &ours, 0.0), None);
 }
 
 #[derive(Tree, Clone, Copy)]
@@ -178,11 +162,7 @@ fn the_gradient_flows_through_scan_and_environment() {
         Array::from_fn(ty.clone(), &mut next)
     };
     let types = traced.arguments().types();
-    let arguments = [
-        some(&types[0]),
-        some(&types[1]),
-        Array::ints(U32, [2], &[0, 5]),
-    ];
+    let arguments = [some(&types[0]), some(&types[1]), Array::ints(U32, [2], &[0, 5])];
     let expected = traced.eval(&arguments).expect("arguments fit");
     assert!(expected[4].to_f64().iter().any(|g| g.abs() > 1e-2));
     let got = podracer_tests::xla::run(traced.func(), &arguments).expect("XLA runs it");
@@ -192,15 +172,11 @@ fn the_gradient_flows_through_scan_and_environment() {
 #[test]
 fn what_was_generated_can_be_looked_at() -> anyhow::Result<()> {
     let state = eval_shape(key(), |key| CATCH.initial_state(key))?;
-    let step = trace((&state, i32([]), key()), |(state, action, key)| {
-        CATCH.step(state, action, key)
-    })?;
+    let step =
+        trace((&state, i32([]), key()), |(state, action, key)| CATCH.step(state, action, key))?;
     assert!(step.to_string().starts_with("func main("), "{step}");
     let batched = step.vmap(16);
-    assert_eq!(
-        batched.arguments().to_string().matches("i32[16]").count(),
-        4
-    );
+    assert_eq!(batched.arguments().to_string().matches("i32[16]").count(), 4);
     let stablehlo = lower("step", &batched, 1)?.module.text;
     assert!(stablehlo.contains("tensor<16xi32>"), "{stablehlo}");
     // Every op knows the line that wrote it.
@@ -210,9 +186,7 @@ fn what_was_generated_can_be_looked_at() -> anyhow::Result<()> {
 
 #[test]
 fn the_loop_runs_on_every_device() -> anyhow::Result<()> {
-    let client = Client::cpu(ClientOptions {
-        cpu_devices: Some(2),
-    })?;
+    let client = Client::cpu(ClientOptions { cpu_devices: Some(2) })?;
     let devices = client.devices().len();
     let agent = Ppo {
         hidden: vec![4],

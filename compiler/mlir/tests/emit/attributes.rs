@@ -8,11 +8,8 @@ use podracer_mlir::{ModuleSpec, stablehlo};
 #[test]
 fn plain_kinds() {
     let x = ty(DType::F32, &[]);
-    let func = func(
-        "plain",
-        std::slice::from_ref(&x),
-        std::slice::from_ref(&x),
-        |hlo, inputs, types| {
+    let func =
+        func("plain", std::slice::from_ref(&x), std::slice::from_ref(&x), |hlo, inputs, types| {
             let attributes = vec![
                 ("an_array", HloAttribute::I64Array(vec![0, -1, i64::MAX])),
                 ("no_array", HloAttribute::I64Array(vec![])),
@@ -23,16 +20,8 @@ fn plain_kinds() {
                 ("yes", HloAttribute::Bool(true)),
                 ("no", HloAttribute::Bool(false)),
             ];
-            op(
-                hlo,
-                "stablehlo.everything",
-                inputs,
-                attributes,
-                Vec::new(),
-                types,
-            )
-        },
-    );
+            op(hlo, "stablehlo.everything", inputs, attributes, Vec::new(), types)
+        });
     let parts = [
         "an_array = array<i64: 0, -1, 9223372036854775807>",
         "no_array = array<i64>",
@@ -57,10 +46,7 @@ fn dimension_numbers() {
     let dot = "dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [0], rhs_batching_dimensions = [0], \
                lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [1]>";
     check(&text(&programs::dot_general(), 1), &[dot]);
-    check(
-        &text(&programs::outer_product(), 1),
-        &["dot_dimension_numbers = #stablehlo.dot<>"],
-    );
+    check(&text(&programs::outer_product(), 1), &["dot_dimension_numbers = #stablehlo.dot<>"]);
     check(
         &text(&programs::convolution(), 1),
         &["dimension_numbers = #stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>"],

@@ -9,12 +9,7 @@ const NEGATE: Lower = |hlo, inputs, _| vec![hlo_simple(hlo, "stablehlo.negate", 
 
 fn negate(name: &'static str) -> Arc<Func> {
     let x = ty(DType::F32, &[]);
-    let mut func = func(
-        "negate",
-        std::slice::from_ref(&x),
-        std::slice::from_ref(&x),
-        NEGATE,
-    );
+    let mut func = func("negate", std::slice::from_ref(&x), std::slice::from_ref(&x), NEGATE);
     func.name = name.to_string();
     Arc::new(func)
 }

@@ -9,10 +9,8 @@ use std::sync::Arc;
 
 #[test]
 fn every_dtype_at_its_edges() {
-    let texts: Vec<String> = DType::ALL
-        .iter()
-        .map(|&dtype| module(&programs::constants(dtype)).text)
-        .collect();
+    let texts: Vec<String> =
+        DType::ALL.iter().map(|&dtype| module(&programs::constants(dtype)).text).collect();
     insta::assert_snapshot!(texts.concat());
 }
 
@@ -21,17 +19,9 @@ fn large_bools_are_converted_bytes() {
     let text = module(&programs::large_constants()).text;
     check(
         &text,
-        &[
-            "\"stablehlo.convert\"",
-            "(tensor<3x50xui8>) -> tensor<3x50xi1>",
-            ": tensor<3x50xf32>",
-        ],
+        &["\"stablehlo.convert\"", "(tensor<3x50xui8>) -> tensor<3x50xi1>", ": tensor<3x50xf32>"],
     );
-    assert_eq!(
-        text.matches("stablehlo.convert").count(),
-        1,
-        "only bools are converted"
-    );
+    assert_eq!(text.matches("stablehlo.convert").count(), 1, "only bools are converted");
 }
 
 #[test]
@@ -42,11 +32,7 @@ fn a_large_splat_is_one_value() {
     });
     check(
         &module(&func).text,
-        &[
-            "dense<true> : tensor<i1>",
-            "\"stablehlo.broadcast_in_dim\"",
-            "-> tensor<1000x1000xi1>",
-        ],
+        &["dense<true> : tensor<i1>", "\"stablehlo.broadcast_in_dim\"", "-> tensor<1000x1000xi1>"],
     );
 }
 
@@ -61,13 +47,7 @@ fn lowering_allocates_nothing_by_the_size_of_a_tensor() {
     let mut row = Builder::new();
     let x = row.param(ty(DType::F32, &[HUGE]));
     let body = Arc::new(row.finish("row", vec![x]));
-    let scan = Scan {
-        body,
-        length: 2,
-        reverse: false,
-        consts: 0,
-        carries: 0,
-    };
+    let scan = Scan { body, length: 2, reverse: false, consts: 0, carries: 0 };
     let mut b = Builder::new();
     let x = b.param(big.clone());
     let ones = b.full(&big, 1.0);
@@ -77,10 +57,7 @@ fn lowering_allocates_nothing_by_the_size_of_a_tensor() {
     let ops = b.finish("ops", vec![places, rows]);
     for func in [splat, ops] {
         let text = module(&func).text;
-        check(
-            &text,
-            &["\"stablehlo.broadcast_in_dim\"", &HUGE.to_string()],
-        );
+        check(&text, &["\"stablehlo.broadcast_in_dim\"", &HUGE.to_string()]);
     }
 }
 
@@ -89,17 +66,10 @@ fn equal_constants_of_a_block_are_one() {
     let x = ty(DType::F32, &[2]);
     let func = func("equal", &[], &[x.clone(), x.clone(), x], |hlo, _, types| {
         let zero = hlo_splat(hlo, &types[0], Scalar::Float(0.0));
-        let again = hlo_constant(
-            hlo,
-            Arc::new(Array::splat(types[0].clone(), Scalar::Float(0.0))),
-        );
+        let again = hlo_constant(hlo, Arc::new(Array::splat(types[0].clone(), Scalar::Float(0.0))));
         let negative = hlo_splat(hlo, &types[0], Scalar::Float(-0.0));
         vec![zero, again, negative]
     });
     let text = module(&func).text;
-    assert_eq!(
-        text.matches("stablehlo.constant").count(),
-        2,
-        "0.0 once and -0.0 once, in\n{text}"
-    );
+    assert_eq!(text.matches("stablehlo.constant").count(), 2, "0.0 once and -0.0 once, in\n{text}");
 }

@@ -120,14 +120,7 @@ pub fn func_at(
     let mut b = Builder::new();
     let params: Vec<Var> = params.iter().map(|ty| b.param(ty.clone())).collect();
     b.set_loc(loc);
-    let outputs = b.emit(
-        Double {
-            name,
-            results: results.to_vec(),
-            lower,
-        },
-        &params,
-    );
+    let outputs = b.emit(Double { name, results: results.to_vec(), lower }, &params);
     b.finish(name, outputs)
 }
 
@@ -146,13 +139,7 @@ pub fn op(
     regions: Vec<HloRegion>,
     results: &[TensorType],
 ) -> Vec<HloValue> {
-    hlo.op(HloOp {
-        name,
-        operands,
-        attributes,
-        regions,
-        results,
-    })
+    hlo.op(HloOp { name, operands, attributes, regions, results })
 }
 
 /// A region of two scalars that applies one op to them.

@@ -10,13 +10,8 @@ use std::sync::Arc;
 #[track_caller]
 fn error(lower: Lower) -> MlirError {
     let x = ty(DType::F32, &[2]);
-    let func = func_at(
-        "wrong",
-        Loc::caller(),
-        std::slice::from_ref(&x),
-        std::slice::from_ref(&x),
-        lower,
-    );
+    let func =
+        func_at("wrong", Loc::caller(), std::slice::from_ref(&x), std::slice::from_ref(&x), lower);
     let error =
         stablehlo(&func, &ModuleSpec::new("wrong", &func)).expect_err("the lowering is wrong");
     if let MlirError::Lowering { place, .. } = &error {
@@ -39,10 +34,7 @@ fn a_value_used_outside_its_region() {
         op(hlo, "stablehlo.if", inputs, Vec::new(), vec![region], types);
         vec![hlo_simple(hlo, "stablehlo.negate", &[inner])]
     });
-    check(
-        error,
-        "malformed stablehlo.negate: operand 0 is not visible here",
-    );
+    check(error, "malformed stablehlo.negate: operand 0 is not visible here");
 }
 
 /// The error of a module for two replicas whose function is one collective.
@@ -67,20 +59,9 @@ fn refused(op: impl Op) -> String {
 #[test]
 fn collectives_of_members_that_are_not_there() {
     let axis = || "crew".to_string();
-    let gather = |axis, size| AllGather {
-        axis,
-        size,
-        dimension: 0,
-    };
-    let sum = AllReduce {
-        axis: axis(),
-        computation: Combination::Sum,
-    };
-    for message in [
-        refused(sum),
-        refused(gather(axis(), 2)),
-        refused(AxisIndex { axis: axis() }),
-    ] {
+    let gather = |axis, size| AllGather { axis, size, dimension: 0 };
+    let sum = AllReduce { axis: axis(), computation: Combination::Sum };
+    for message in [refused(sum), refused(gather(axis(), 2)), refused(AxisIndex { axis: axis() })] {
         assert!(
             message.contains("misuse.rs")
                 && message.contains("over the axis `crew` and no vmap of that name is around it"),
@@ -99,19 +80,9 @@ fn a_region_given_twice() {
     let error = error(|hlo, inputs, types| {
         hlo.begin_region(&[]);
         let region = hlo.end_region(inputs);
-        op(
-            hlo,
-            "stablehlo.if",
-            inputs,
-            Vec::new(),
-            vec![region, region],
-            types,
-        )
+        op(hlo, "stablehlo.if", inputs, Vec::new(), vec![region, region], types)
     });
-    check(
-        error,
-        "malformed stablehlo.if: it takes a region that another op has",
-    );
+    check(error, "malformed stablehlo.if: it takes a region that another op has");
 }
 
 #[test]
@@ -152,37 +123,18 @@ fn a_region_closed_too_often() {
 #[test]
 fn a_constant_with_too_few_elements() {
     let error = error(|hlo, _, types| {
-        vec![hlo_constant(
-            hlo,
-            Arc::new(Array {
-                ty: types[0].clone(),
-                data: Vec::new(),
-            }),
-        )]
+        vec![hlo_constant(hlo, Arc::new(Array { ty: types[0].clone(), data: Vec::new() }))]
     });
-    check(
-        error,
-        "malformed stablehlo.constant: a constant of type f32[2] has 0 elements",
-    );
+    check(error, "malformed stablehlo.constant: a constant of type f32[2] has 0 elements");
 }
 
 #[test]
 fn an_attribute_with_too_few_elements() {
     let error = error(|hlo, inputs, types| {
         let groups = HloAttribute::I64Tensor(vec![1, 1000], vec![0]);
-        op(
-            hlo,
-            "stablehlo.all_reduce",
-            inputs,
-            vec![("replica_groups", groups)],
-            Vec::new(),
-            types,
-        )
+        op(hlo, "stablehlo.all_reduce", inputs, vec![("replica_groups", groups)], Vec::new(), types)
     });
-    check(
-        error,
-        "attribute `replica_groups`: a constant of type i64[1,1000] has 1 elements",
-    );
+    check(error, "attribute `replica_groups`: a constant of type i64[1,1000] has 1 elements");
 }
 
 #[test]

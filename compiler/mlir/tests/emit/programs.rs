@@ -9,291 +9,182 @@ use std::sync::Arc;
 /// `while i < 10 { i += 1; x *= x }`.
 pub fn while_loop() -> Func {
     let (i, x) = (ty(DType::I32, &[]), ty(DType::F32, &[4]));
-    func(
-        "loop",
-        &[i.clone(), x.clone()],
-        &[i, x],
-        |hlo, inputs, types| {
-            let arguments = hlo.begin_region(types);
-            let ten = hlo_splat(hlo, &types[0], Scalar::Int(10));
-            let more = hlo_compare(hlo, "LT", arguments[0], ten);
-            let condition = hlo.end_region(&[more]);
-            let arguments = hlo.begin_region(types);
-            let one = hlo_splat(hlo, &types[0], Scalar::Int(1));
-            let next = hlo_simple(hlo, "stablehlo.add", &[arguments[0], one]);
-            let square = hlo_simple(hlo, "stablehlo.multiply", &[arguments[1], arguments[1]]);
-            let body = hlo.end_region(&[next, square]);
-            op(
-                hlo,
-                "stablehlo.while",
-                inputs,
-                Vec::new(),
-                vec![condition, body],
-                types,
-            )
-        },
-    )
+    func("loop", &[i.clone(), x.clone()], &[i, x], |hlo, inputs, types| {
+        let arguments = hlo.begin_region(types);
+        let ten = hlo_splat(hlo, &types[0], Scalar::Int(10));
+        let more = hlo_compare(hlo, "LT", arguments[0], ten);
+        let condition = hlo.end_region(&[more]);
+        let arguments = hlo.begin_region(types);
+        let one = hlo_splat(hlo, &types[0], Scalar::Int(1));
+        let next = hlo_simple(hlo, "stablehlo.add", &[arguments[0], one]);
+        let square = hlo_simple(hlo, "stablehlo.multiply", &[arguments[1], arguments[1]]);
+        let body = hlo.end_region(&[next, square]);
+        op(hlo, "stablehlo.while", inputs, Vec::new(), vec![condition, body], types)
+    })
 }
 
 /// `if p { -x } else { x }`, the branches reading `x` from outside.
 pub fn branches() -> Func {
     let x = ty(DType::F32, &[2]);
-    func(
-        "branches",
-        &[ty(DType::Bool, &[]), x.clone()],
-        &[x],
-        |hlo, inputs, types| {
-            hlo.begin_region(&[]);
-            let negative = hlo_simple(hlo, "stablehlo.negate", &[inputs[1]]);
-            let yes = hlo.end_region(&[negative]);
-            hlo.begin_region(&[]);
-            let no = hlo.end_region(&[inputs[1]]);
-            op(
-                hlo,
-                "stablehlo.if",
-                &inputs[..1],
-                Vec::new(),
-                vec![yes, no],
-                types,
-            )
-        },
-    )
+    func("branches", &[ty(DType::Bool, &[]), x.clone()], &[x], |hlo, inputs, types| {
+        hlo.begin_region(&[]);
+        let negative = hlo_simple(hlo, "stablehlo.negate", &[inputs[1]]);
+        let yes = hlo.end_region(&[negative]);
+        hlo.begin_region(&[]);
+        let no = hlo.end_region(&[inputs[1]]);
+        op(hlo, "stablehlo.if", &inputs[..1], Vec::new(), vec![yes, no], types)
+    })
 }
 
 /// Three branches by index, the last of which branches again.
 pub fn switch() -> Func {
     let x = ty(DType::F32, &[]);
-    func(
-        "switch",
-        &[ty(DType::I32, &[]), x.clone()],
-        &[x],
-        |hlo, inputs, types| {
-            let mut regions = Vec::new();
-            for name in ["stablehlo.sine", "stablehlo.cosine"] {
-                hlo.begin_region(&[]);
-                let value = hlo_simple(hlo, name, &inputs[1..]);
-                regions.push(hlo.end_region(&[value]));
-            }
+    func("switch", &[ty(DType::I32, &[]), x.clone()], &[x], |hlo, inputs, types| {
+        let mut regions = Vec::new();
+        for name in ["stablehlo.sine", "stablehlo.cosine"] {
             hlo.begin_region(&[]);
-            hlo.begin_region(&[]);
-            let inner = hlo.end_region(&inputs[1..]);
-            let value = op(
-                hlo,
-                "stablehlo.case",
-                &inputs[..1],
-                Vec::new(),
-                vec![inner],
-                types,
-            );
-            regions.push(hlo.end_region(&value));
-            op(
-                hlo,
-                "stablehlo.case",
-                &inputs[..1],
-                Vec::new(),
-                regions,
-                types,
-            )
-        },
-    )
+            let value = hlo_simple(hlo, name, &inputs[1..]);
+            regions.push(hlo.end_region(&[value]));
+        }
+        hlo.begin_region(&[]);
+        hlo.begin_region(&[]);
+        let inner = hlo.end_region(&inputs[1..]);
+        let value = op(hlo, "stablehlo.case", &inputs[..1], Vec::new(), vec![inner], types);
+        regions.push(hlo.end_region(&value));
+        op(hlo, "stablehlo.case", &inputs[..1], Vec::new(), regions, types)
+    })
 }
 
 /// The sum over the second axis.
 pub fn reduce() -> Func {
-    func(
-        "reduce",
-        &[ty(DType::F32, &[2, 3])],
-        &[ty(DType::F32, &[2])],
-        |hlo, inputs, types| {
-            let zero = hlo_splat(hlo, &ty(DType::F32, &[]), Scalar::Float(0.0));
-            let body = scalar_region(hlo, "stablehlo.add", DType::F32);
-            op(
-                hlo,
-                "stablehlo.reduce",
-                &[inputs[0], zero],
-                vec![("dimensions", HloAttribute::I64Array(vec![1]))],
-                vec![body],
-                types,
-            )
-        },
-    )
+    func("reduce", &[ty(DType::F32, &[2, 3])], &[ty(DType::F32, &[2])], |hlo, inputs, types| {
+        let zero = hlo_splat(hlo, &ty(DType::F32, &[]), Scalar::Float(0.0));
+        let body = scalar_region(hlo, "stablehlo.add", DType::F32);
+        op(
+            hlo,
+            "stablehlo.reduce",
+            &[inputs[0], zero],
+            vec![("dimensions", HloAttribute::I64Array(vec![1]))],
+            vec![body],
+            types,
+        )
+    })
 }
 
 /// A stable sort by a total order.
 pub fn sort() -> Func {
     let x = ty(DType::F32, &[5]);
-    func(
-        "sort",
-        std::slice::from_ref(&x),
-        std::slice::from_ref(&x),
-        |hlo, inputs, types| {
-            let scalar = ty(DType::F32, &[]);
-            let arguments = hlo.begin_region(&[scalar.clone(), scalar]);
-            let attributes = vec![
-                (
-                    "comparison_direction",
-                    HloAttribute::Enum("comparison_direction", "LT"),
-                ),
-                (
-                    "compare_type",
-                    HloAttribute::Enum("comparison_type", "TOTALORDER"),
-                ),
-            ];
-            let less = op(
-                hlo,
-                "stablehlo.compare",
-                &arguments,
-                attributes,
-                Vec::new(),
-                &[ty(DType::Bool, &[])],
-            );
-            let comparator = hlo.end_region(&less);
-            let attributes = vec![
-                ("dimension", HloAttribute::I64(0)),
-                ("is_stable", HloAttribute::Bool(true)),
-            ];
-            op(
-                hlo,
-                "stablehlo.sort",
-                inputs,
-                attributes,
-                vec![comparator],
-                types,
-            )
-        },
-    )
+    func("sort", std::slice::from_ref(&x), std::slice::from_ref(&x), |hlo, inputs, types| {
+        let scalar = ty(DType::F32, &[]);
+        let arguments = hlo.begin_region(&[scalar.clone(), scalar]);
+        let attributes = vec![
+            ("comparison_direction", HloAttribute::Enum("comparison_direction", "LT")),
+            ("compare_type", HloAttribute::Enum("comparison_type", "TOTALORDER")),
+        ];
+        let less = op(
+            hlo,
+            "stablehlo.compare",
+            &arguments,
+            attributes,
+            Vec::new(),
+            &[ty(DType::Bool, &[])],
+        );
+        let comparator = hlo.end_region(&less);
+        let attributes =
+            vec![("dimension", HloAttribute::I64(0)), ("is_stable", HloAttribute::Bool(true))];
+        op(hlo, "stablehlo.sort", inputs, attributes, vec![comparator], types)
+    })
 }
 
 /// A batched matrix product.
 pub fn dot_general() -> Func {
     let params = [ty(DType::F32, &[7, 2, 3]), ty(DType::F32, &[7, 3, 4])];
-    func(
-        "dot_general",
-        &params,
-        &[ty(DType::F32, &[7, 2, 4])],
-        |hlo, inputs, types| {
-            let dot = HloAttribute::Dot {
-                lhs_batch: vec![0],
-                rhs_batch: vec![0],
-                lhs_contract: vec![2],
-                rhs_contract: vec![1],
-            };
-            op(
-                hlo,
-                "stablehlo.dot_general",
-                inputs,
-                vec![("dot_dimension_numbers", dot)],
-                Vec::new(),
-                types,
-            )
-        },
-    )
+    func("dot_general", &params, &[ty(DType::F32, &[7, 2, 4])], |hlo, inputs, types| {
+        let dot = HloAttribute::Dot {
+            lhs_batch: vec![0],
+            rhs_batch: vec![0],
+            lhs_contract: vec![2],
+            rhs_contract: vec![1],
+        };
+        op(
+            hlo,
+            "stablehlo.dot_general",
+            inputs,
+            vec![("dot_dimension_numbers", dot)],
+            Vec::new(),
+            types,
+        )
+    })
 }
 
 /// An outer product: dimension numbers without a single axis.
 pub fn outer_product() -> Func {
     let params = [ty(DType::F32, &[2]), ty(DType::F32, &[3])];
-    func(
-        "outer_product",
-        &params,
-        &[ty(DType::F32, &[2, 3])],
-        |hlo, inputs, types| {
-            let dot = HloAttribute::Dot {
-                lhs_batch: vec![],
-                rhs_batch: vec![],
-                lhs_contract: vec![],
-                rhs_contract: vec![],
-            };
-            op(
-                hlo,
-                "stablehlo.dot_general",
-                inputs,
-                vec![("dot_dimension_numbers", dot)],
-                Vec::new(),
-                types,
-            )
-        },
-    )
+    func("outer_product", &params, &[ty(DType::F32, &[2, 3])], |hlo, inputs, types| {
+        let dot = HloAttribute::Dot {
+            lhs_batch: vec![],
+            rhs_batch: vec![],
+            lhs_contract: vec![],
+            rhs_contract: vec![],
+        };
+        op(
+            hlo,
+            "stablehlo.dot_general",
+            inputs,
+            vec![("dot_dimension_numbers", dot)],
+            Vec::new(),
+            types,
+        )
+    })
 }
 
 /// An image under a kernel, with every attribute that a convolution has.
 pub fn convolution() -> Func {
     let params = [ty(DType::F32, &[8, 9, 7, 2]), ty(DType::F32, &[3, 3, 2, 4])];
-    func(
-        "convolution",
-        &params,
-        &[ty(DType::F32, &[8, 5, 4, 4])],
-        |hlo, inputs, types| {
-            let dimensions = HloAttribute::Convolution {
-                lhs: vec![0, 3, 1, 2],
-                rhs: vec![3, 2, 0, 1],
-                out: vec![0, 3, 1, 2],
-            };
-            let attributes = vec![
-                ("window_strides", HloAttribute::I64Array(vec![2, 2])),
-                (
-                    "padding",
-                    HloAttribute::I64Tensor(vec![2, 2], vec![1, 1, 1, 1]),
-                ),
-                ("lhs_dilation", HloAttribute::I64Array(vec![1, 1])),
-                ("rhs_dilation", HloAttribute::I64Array(vec![1, 1])),
-                ("dimension_numbers", dimensions),
-                ("feature_group_count", HloAttribute::I64(1)),
-                ("batch_group_count", HloAttribute::I64(1)),
-            ];
-            op(
-                hlo,
-                "stablehlo.convolution",
-                inputs,
-                attributes,
-                Vec::new(),
-                types,
-            )
-        },
-    )
+    func("convolution", &params, &[ty(DType::F32, &[8, 5, 4, 4])], |hlo, inputs, types| {
+        let dimensions = HloAttribute::Convolution {
+            lhs: vec![0, 3, 1, 2],
+            rhs: vec![3, 2, 0, 1],
+            out: vec![0, 3, 1, 2],
+        };
+        let attributes = vec![
+            ("window_strides", HloAttribute::I64Array(vec![2, 2])),
+            ("padding", HloAttribute::I64Tensor(vec![2, 2], vec![1, 1, 1, 1])),
+            ("lhs_dilation", HloAttribute::I64Array(vec![1, 1])),
+            ("rhs_dilation", HloAttribute::I64Array(vec![1, 1])),
+            ("dimension_numbers", dimensions),
+            ("feature_group_count", HloAttribute::I64(1)),
+            ("batch_group_count", HloAttribute::I64(1)),
+        ];
+        op(hlo, "stablehlo.convolution", inputs, attributes, Vec::new(), types)
+    })
 }
 
 /// Rows by index, of a batch of tables.
 pub fn gather() -> Func {
     let params = [ty(DType::F32, &[5, 10, 4]), ty(DType::I32, &[5, 6, 1])];
-    func(
-        "gather",
-        &params,
-        &[ty(DType::F32, &[5, 6, 4])],
-        |hlo, inputs, types| {
-            let numbers = HloAttribute::Gather {
-                offset_dims: vec![2],
-                collapsed_slice_dims: vec![1],
-                operand_batching_dims: vec![0],
-                start_indices_batching_dims: vec![0],
-                start_index_map: vec![1],
-                index_vector_dim: 2,
-            };
-            let attributes = vec![
-                ("dimension_numbers", numbers),
-                ("slice_sizes", HloAttribute::I64Array(vec![1, 1, 4])),
-                ("indices_are_sorted", HloAttribute::Bool(false)),
-            ];
-            op(
-                hlo,
-                "stablehlo.gather",
-                inputs,
-                attributes,
-                Vec::new(),
-                types,
-            )
-        },
-    )
+    func("gather", &params, &[ty(DType::F32, &[5, 6, 4])], |hlo, inputs, types| {
+        let numbers = HloAttribute::Gather {
+            offset_dims: vec![2],
+            collapsed_slice_dims: vec![1],
+            operand_batching_dims: vec![0],
+            start_indices_batching_dims: vec![0],
+            start_index_map: vec![1],
+            index_vector_dim: 2,
+        };
+        let attributes = vec![
+            ("dimension_numbers", numbers),
+            ("slice_sizes", HloAttribute::I64Array(vec![1, 1, 4])),
+            ("indices_are_sorted", HloAttribute::Bool(false)),
+        ];
+        op(hlo, "stablehlo.gather", inputs, attributes, Vec::new(), types)
+    })
 }
 
 /// Rows added at indices, in a batch of tables.
 pub fn scatter() -> Func {
     let table = ty(DType::F32, &[5, 10, 4]);
-    let params = [
-        table.clone(),
-        ty(DType::I32, &[5, 6, 1]),
-        ty(DType::F32, &[5, 6, 4]),
-    ];
+    let params = [table.clone(), ty(DType::I32, &[5, 6, 1]), ty(DType::F32, &[5, 6, 4])];
     func("scatter", &params, &[table], |hlo, inputs, types| {
         let numbers = HloAttribute::Scatter {
             update_window_dims: vec![2],
@@ -318,30 +209,15 @@ pub fn scatter() -> Func {
 /// The sum over two replicas.
 pub fn all_reduce() -> Func {
     let x = ty(DType::F32, &[3]);
-    func(
-        "all_reduce",
-        std::slice::from_ref(&x),
-        std::slice::from_ref(&x),
-        |hlo, inputs, types| {
-            let groups = (0..hlo.replicas() as i64).collect();
-            let body = scalar_region(hlo, "stablehlo.add", DType::F32);
-            let attributes = vec![
-                (
-                    "replica_groups",
-                    HloAttribute::I64Tensor(vec![1, hlo.replicas()], groups),
-                ),
-                ("channel_handle", HloAttribute::Channel(1, 1)),
-            ];
-            op(
-                hlo,
-                "stablehlo.all_reduce",
-                inputs,
-                attributes,
-                vec![body],
-                types,
-            )
-        },
-    )
+    func("all_reduce", std::slice::from_ref(&x), std::slice::from_ref(&x), |hlo, inputs, types| {
+        let groups = (0..hlo.replicas() as i64).collect();
+        let body = scalar_region(hlo, "stablehlo.add", DType::F32);
+        let attributes = vec![
+            ("replica_groups", HloAttribute::I64Tensor(vec![1, hlo.replicas()], groups)),
+            ("channel_handle", HloAttribute::Channel(1, 1)),
+        ];
+        op(hlo, "stablehlo.all_reduce", inputs, attributes, vec![body], types)
+    })
 }
 
 /// A call into XLA by name: the attribute kind that nothing above has.
@@ -352,18 +228,9 @@ pub fn rng() -> Func {
         std::slice::from_ref(&state),
         &[state.clone(), ty(DType::U32, &[3])],
         |hlo, inputs, types| {
-            let attributes = vec![(
-                "rng_algorithm",
-                HloAttribute::Enum("rng_algorithm", "THREE_FRY"),
-            )];
-            op(
-                hlo,
-                "stablehlo.rng_bit_generator",
-                inputs,
-                attributes,
-                Vec::new(),
-                types,
-            )
+            let attributes =
+                vec![("rng_algorithm", HloAttribute::Enum("rng_algorithm", "THREE_FRY"))];
+            op(hlo, "stablehlo.rng_bit_generator", inputs, attributes, Vec::new(), types)
         },
     )
 }
@@ -381,31 +248,19 @@ pub fn constants(dtype: DType) -> Func {
             Array::new(types[2].clone(), vec![at(0)]),
             Array::new(types[3].clone(), Vec::new()),
         ];
-        arrays
-            .into_iter()
-            .map(|array| hlo_constant(hlo, Arc::new(array)))
-            .collect()
+        arrays.into_iter().map(|array| hlo_constant(hlo, Arc::new(array))).collect()
     })
 }
 
 /// A constant of each dtype with more elements than MLIR prints one by one.
 pub fn large_constants() -> Func {
-    let results: Vec<_> = DType::ALL
-        .iter()
-        .map(|&dtype| ty(dtype, &[3, 50]))
-        .collect();
+    let results: Vec<_> = DType::ALL.iter().map(|&dtype| ty(dtype, &[3, 50])).collect();
     func("large_constants", &[], &results, |hlo, _, types| {
         let array = |ty: &podracer_compiler::TensorType| {
             let edges = edge_values(ty.dtype);
-            Array::new(
-                ty.clone(),
-                (0..150).map(|i| edges[i * i % 7 % edges.len()]).collect(),
-            )
+            Array::new(ty.clone(), (0..150).map(|i| edges[i * i % 7 % edges.len()]).collect())
         };
-        types
-            .iter()
-            .map(|ty| hlo_constant(hlo, Arc::new(array(ty))))
-            .collect()
+        types.iter().map(|ty| hlo_constant(hlo, Arc::new(array(ty)))).collect()
     })
 }
 

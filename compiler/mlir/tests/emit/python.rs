@@ -58,18 +58,13 @@ fn stablehlo_verifies_every_program() {
         return;
     };
     // A script that ends early closes its input; its exit status says why.
-    let _ = child
-        .stdin
-        .take()
-        .expect("it is piped")
-        .write_all(input.as_bytes());
+    let _ = child.stdin.take().expect("it is piped").write_all(input.as_bytes());
     let output = child.wait_with_output().expect("the script ends");
     let said = String::from_utf8_lossy(&output.stdout);
     match output.status.code() {
-        Some(77) => eprintln!(
-            "skipped: {}; set PODRACER_PYTHON to a Python with jaxlib",
-            said.trim()
-        ),
+        Some(77) => {
+            eprintln!("skipped: {}; set PODRACER_PYTHON to a Python with jaxlib", said.trim())
+        }
         code => assert_eq!(code, Some(0), "StableHLO refuses a module:\n{said}"),
     }
 }

@@ -8,13 +8,9 @@ use podracer_mlir::{ArgumentSpec, MlirError, ModuleSpec, stablehlo};
 
 fn swap() -> Func {
     let (x, n) = (ty(DType::F32, &[2]), ty(DType::U8, &[]));
-    func_at(
-        "swap",
-        Loc::caller(),
-        &[x.clone(), n.clone()],
-        &[n, x],
-        |hlo, inputs, _| vec![inputs[1], hlo_simple(hlo, "stablehlo.negate", &inputs[..1])],
-    )
+    func_at("swap", Loc::caller(), &[x.clone(), n.clone()], &[n, x], |hlo, inputs, _| {
+        vec![inputs[1], hlo_simple(hlo, "stablehlo.negate", &inputs[..1])]
+    })
 }
 
 fn spec() -> ModuleSpec {
@@ -46,10 +42,7 @@ fn locations_stand_in_one_text_only() {
         panic!("the caller's place is known")
     };
     let module = module(&func);
-    check(
-        &module.text_with_locations,
-        &[&format!("loc({file:?}:{line}:{column})")],
-    );
+    check(&module.text_with_locations, &[&format!("loc({file:?}:{line}:{column})")]);
     assert!(!module.text.contains("loc("), "{}", module.text);
     assert!(!module.text.contains(file), "{}", module.text);
 }
@@ -72,10 +65,7 @@ fn a_module_without_arguments_results_or_name() {
     let func = b.finish("", vec![]);
     check(
         &module(&func).text,
-        &[
-            "module attributes {",
-            "func.func public @main(%arg0: tensor<0xf64>) {",
-        ],
+        &["module attributes {", "func.func public @main(%arg0: tensor<0xf64>) {"],
     );
 }
 
@@ -87,21 +77,12 @@ fn specifications_that_do_not_fit() {
         stablehlo(&swap(), &spec).expect_err("it does not fit")
     };
     let error = fail(|spec| spec.arguments.truncate(1));
-    assert_eq!(
-        error.to_string(),
-        "the specification has 1 arguments, the function has 2"
-    );
+    assert_eq!(error.to_string(), "the specification has 1 arguments, the function has 2");
     let error = fail(|spec| spec.result_names.clear());
-    assert_eq!(
-        error.to_string(),
-        "the specification has 0 results, the function has 2"
-    );
+    assert_eq!(error.to_string(), "the specification has 0 results, the function has 2");
     assert_eq!(fail(|spec| spec.replicas = 0), MlirError::Replicas(0));
     let error = fail(|spec| spec.arguments[0] = ArgumentSpec::into_result("w", 2));
-    assert_eq!(
-        error.to_string(),
-        "argument `w` is donated to result 2, the function has 2"
-    );
+    assert_eq!(error.to_string(), "argument `w` is donated to result 2, the function has 2");
     let error = fail(|spec| spec.arguments[1] = ArgumentSpec::into_result("n", 1));
     assert_eq!(
         error.to_string(),

@@ -27,14 +27,7 @@ impl AllGather {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
         let all = |dimension, x| {
-            Sample::new(
-                AllGather {
-                    axis: REPLICAS.to_string(),
-                    size: 1,
-                    dimension,
-                },
-                vec![x],
-            )
+            Sample::new(AllGather { axis: REPLICAS.to_string(), size: 1, dimension }, vec![x])
         };
         vec![
             all(0, ramp(DType::F32, [2, 3])),
@@ -94,10 +87,8 @@ impl Op for AllGather {
         batched: &[bool],
     ) -> Vec<(Var, bool)> {
         if !self.names_axis(cx) {
-            let op = AllGather {
-                dimension: self.dimension + usize::from(batched[0]),
-                ..self.clone()
-            };
+            let op =
+                AllGather { dimension: self.dimension + usize::from(batched[0]), ..self.clone() };
             return vec![(b.emit1(op, inputs), batched[0])];
         }
         assert_eq!(
@@ -154,12 +145,6 @@ impl Op for AllGather {
             ("all_gather_dim", HloAttribute::I64(self.dimension as i64)),
             ("replica_groups", all_replicas(hlo)),
         ];
-        vec![hlo_op(
-            hlo,
-            "stablehlo.all_gather",
-            &[one],
-            attributes,
-            &results[0],
-        )]
+        vec![hlo_op(hlo, "stablehlo.all_gather", &[one], attributes, &results[0])]
     }
 }

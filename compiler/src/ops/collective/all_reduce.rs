@@ -44,37 +44,21 @@ impl AllReduce {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
         let all = |computation, inputs| {
-            Sample::new(
-                AllReduce {
-                    axis: REPLICAS.to_string(),
-                    computation,
-                },
-                inputs,
-            )
+            Sample::new(AllReduce { axis: REPLICAS.to_string(), computation }, inputs)
         };
         vec![
             all(Combination::Sum, vec![ramp(DType::F32, [2, 3])]),
             all(
                 Combination::Sum,
-                vec![
-                    ramp(DType::F32, [3]),
-                    ramp(DType::F32, []),
-                    ramp(DType::I32, [2]),
-                ],
+                vec![ramp(DType::F32, [3]), ramp(DType::F32, []), ramp(DType::I32, [2])],
             ),
-            all(
-                Combination::Max,
-                vec![ramp(DType::F32, [3]), ramp(DType::F64, [2])],
-            ),
+            all(Combination::Max, vec![ramp(DType::F32, [3]), ramp(DType::F64, [2])]),
             all(Combination::Min, vec![ramp(DType::U8, [3])]),
         ]
     }
 
     fn sum(&self) -> AllReduce {
-        AllReduce {
-            computation: Combination::Sum,
-            ..self.clone()
-        }
+        AllReduce { computation: Combination::Sum, ..self.clone() }
     }
 
     fn region(&self, hlo: &mut dyn Hlo, dtype: DType) -> HloRegion {
@@ -123,11 +107,7 @@ impl Op for AllReduce {
         batched: &[bool],
     ) -> Vec<(Var, bool)> {
         if !self.names_axis(cx) {
-            return b
-                .emit(self.clone(), inputs)
-                .into_iter()
-                .zip(batched.iter().copied())
-                .collect();
+            return b.emit(self.clone(), inputs).into_iter().zip(batched.iter().copied()).collect();
         }
         let combine = |(&x, &is_batched): (&Var, &bool)| {
             let combined = match (self.computation, is_batched) {
@@ -156,9 +136,7 @@ impl Op for AllReduce {
         outputs: &[Var],
         tangents: &[Option<Var>],
     ) -> Rule<Vec<Option<Var>>> {
-        let given: Vec<usize> = (0..tangents.len())
-            .filter(|&i| tangents[i].is_some())
-            .collect();
+        let given: Vec<usize> = (0..tangents.len()).filter(|&i| tangents[i].is_some()).collect();
         let given_tangents: Vec<Var> = tangents.iter().copied().flatten().collect();
         let totals = if self.computation == Combination::Sum {
             b.emit(self.clone(), &given_tangents)
@@ -171,23 +149,13 @@ impl Op for AllReduce {
                 })
                 .collect();
             let counts = b.emit(self.sum(), &shares);
-            let weighted: Vec<Var> = shares
-                .iter()
-                .zip(&given_tangents)
-                .map(|(&share, &t)| b.mul(share, t))
-                .collect();
+            let weighted: Vec<Var> =
+                shares.iter().zip(&given_tangents).map(|(&share, &t)| b.mul(share, t)).collect();
             let totals = b.emit(self.sum(), &weighted);
-            totals
-                .iter()
-                .zip(&counts)
-                .map(|(&total, &count)| b.div(total, count))
-                .collect()
+            totals.iter().zip(&counts).map(|(&total, &count)| b.div(total, count)).collect()
         };
         let mut results = vec![None; tangents.len()];
-        given
-            .iter()
-            .zip(totals)
-            .for_each(|(&i, total)| results[i] = Some(total));
+        given.iter().zip(totals).for_each(|(&i, total)| results[i] = Some(total));
         Rule::Some(results)
     }
 
@@ -207,10 +175,7 @@ impl Op for AllReduce {
         if !wanted.is_empty() {
             let given: Vec<Var> = wanted.iter().filter_map(|&i| cotangents[i]).collect();
             let totals = b.emit(self.clone(), &given);
-            wanted
-                .iter()
-                .zip(totals)
-                .for_each(|(&i, total)| results[i] = Some(total));
+            wanted.iter().zip(totals).for_each(|(&i, total)| results[i] = Some(total));
         }
         Rule::Some(results)
     }
@@ -232,10 +197,8 @@ impl Op for AllReduce {
                 .filter(|&i| results[i].dtype == dtype)
                 .partition(|&i| results[i].elements() <= SMALL);
             let packed = pack(hlo, inputs, &small);
-            let operands: Vec<HloValue> = packed
-                .into_iter()
-                .chain(large.iter().map(|&i| inputs[i]))
-                .collect();
+            let operands: Vec<HloValue> =
+                packed.into_iter().chain(large.iter().map(|&i| inputs[i])).collect();
             if operands.is_empty() {
                 continue;
             }
@@ -250,10 +213,7 @@ impl Op for AllReduce {
                 results: &types,
             });
             let (packed, rest) = combined.split_at(combined.len() - large.len());
-            large
-                .iter()
-                .zip(rest)
-                .for_each(|(&i, &value)| values[i] = value);
+            large.iter().zip(rest).for_each(|(&i, &value)| values[i] = value);
             for &packed in packed {
                 unpack(hlo, packed, &small, &mut values);
             }
@@ -295,11 +255,7 @@ fn unpack(hlo: &mut dyn Hlo, packed: HloValue, indices: &[usize], values: &mut [
         let ty = hlo.ty(values[i]);
         let limit = start + ty.elements();
         let part = TensorType::new(ty.dtype, [ty.elements()]);
-        let slice = Slice {
-            start: vec![start],
-            limit: vec![limit],
-            strides: vec![1],
-        };
+        let slice = Slice { start: vec![start], limit: vec![limit], strides: vec![1] };
         for value in slice.lower(hlo, &[packed], &[part]) {
             values[i] = hlo_reshape(hlo, value, &ty);
         }

@@ -21,12 +21,7 @@ op_struct! {
 impl AxisIndex {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
-        vec![Sample::new(
-            AxisIndex {
-                axis: REPLICAS.to_string(),
-            },
-            vec![],
-        )]
+        vec![Sample::new(AxisIndex { axis: REPLICAS.to_string() }, vec![])]
     }
 }
 
@@ -89,19 +84,8 @@ impl Op for AxisIndex {
         if hlo.replicas() == 1 {
             return vec![hlo_splat(hlo, &results[0], Scalar::Int(0))];
         }
-        let id = hlo_op(
-            hlo,
-            "stablehlo.replica_id",
-            &[],
-            Vec::new(),
-            &TensorType::scalar(DType::U32),
-        );
-        vec![hlo_op(
-            hlo,
-            "stablehlo.convert",
-            &[id],
-            Vec::new(),
-            &results[0],
-        )]
+        let id =
+            hlo_op(hlo, "stablehlo.replica_id", &[], Vec::new(), &TensorType::scalar(DType::U32));
+        vec![hlo_op(hlo, "stablehlo.convert", &[id], Vec::new(), &results[0])]
     }
 }

@@ -26,13 +26,7 @@ impl Builder {
     /// The sums of some tensors over an axis, in one [`AllReduce`].
     #[track_caller]
     pub fn psum(&mut self, operands: &[Var], axis: &str) -> Vec<Var> {
-        self.emit(
-            AllReduce {
-                axis: axis.to_string(),
-                computation: Combination::Sum,
-            },
-            operands,
-        )
+        self.emit(AllReduce { axis: axis.to_string(), computation: Combination::Sum }, operands)
     }
 
     /// Emits [`AllReduce`].
@@ -43,37 +37,19 @@ impl Builder {
         axis: &str,
         computation: Combination,
     ) -> Vec<Var> {
-        self.emit(
-            AllReduce {
-                axis: axis.to_string(),
-                computation,
-            },
-            operands,
-        )
+        self.emit(AllReduce { axis: axis.to_string(), computation }, operands)
     }
 
     /// Emits [`AllGather`].
     #[track_caller]
     pub fn all_gather(&mut self, x: Var, axis: &str, size: usize, dimension: usize) -> Var {
-        self.emit1(
-            AllGather {
-                axis: axis.to_string(),
-                size,
-                dimension,
-            },
-            &[x],
-        )
+        self.emit1(AllGather { axis: axis.to_string(), size, dimension }, &[x])
     }
 
     /// Emits [`AxisIndex`].
     #[track_caller]
     pub fn axis_index(&mut self, axis: &str) -> Var {
-        self.emit1(
-            AxisIndex {
-                axis: axis.to_string(),
-            },
-            &[],
-        )
+        self.emit1(AxisIndex { axis: axis.to_string() }, &[])
     }
 }
 
@@ -94,9 +70,6 @@ fn check_bound(hlo: &mut dyn Hlo, op: &'static str, axis: &str, size: Option<usi
     } else if let Some(size) = size
         && size != replicas
     {
-        hlo.refuse(
-            op,
-            format!("it is over {size} replicas and the module is for {replicas}"),
-        );
+        hlo.refuse(op, format!("it is over {size} replicas and the module is for {replicas}"));
     }
 }

@@ -58,10 +58,7 @@ impl Op for CollectivePermute {
         }
         for (what, members) in [("source", &self.sources), ("target", &self.targets)] {
             if let Some(i) = (0..members.len()).find(|&i| members[..i].contains(&members[i])) {
-                return Err(TypeError::new(format!(
-                    "member {} is a {what} twice",
-                    members[i]
-                )));
+                return Err(TypeError::new(format!("member {} is a {what} twice", members[i])));
             }
         }
         Ok(inputs.to_vec())
@@ -158,9 +155,8 @@ impl Op for CollectivePermute {
             return inputs.to_vec();
         }
         let pairs = self.sources.iter().zip(&self.targets);
-        let pairs: Vec<i64> = pairs
-            .flat_map(|(&source, &target)| [source as i64, target as i64])
-            .collect();
+        let pairs: Vec<i64> =
+            pairs.flat_map(|(&source, &target)| [source as i64, target as i64]).collect();
         let attributes = vec![(
             "source_target_pairs",
             HloAttribute::I64Tensor(vec![self.sources.len(), 2], pairs),

@@ -17,17 +17,8 @@ fn members(body: impl Fn(&mut Builder, Var) -> Vec<Var>) -> Func {
 }
 
 fn together(func: &Func) -> Func {
-    let cx = VmapContext {
-        axis: Some("members".to_string()),
-        ..VmapContext::new(MEMBERS)
-    };
-    vmap(
-        func,
-        &cx,
-        &vec![true; func.params.len()],
-        &vec![true; func.results.len()],
-    )
-    .0
+    let cx = VmapContext { axis: Some("members".to_string()), ..VmapContext::new(MEMBERS) };
+    vmap(func, &cx, &vec![true; func.params.len()], &vec![true; func.results.len()]).0
 }
 
 fn rows() -> Array {
@@ -43,11 +34,8 @@ fn sums_and_extrema_reach_every_member() {
         results.extend(b.all_reduce(&[x], "members", Combination::Min));
         results
     });
-    let results: Vec<Vec<f64>> = together(&func)
-        .eval(&[rows()])
-        .iter()
-        .map(Array::to_f64)
-        .collect();
+    let results: Vec<Vec<f64>> =
+        together(&func).eval(&[rows()]).iter().map(Array::to_f64).collect();
     assert_eq!(results[0], [9.0, 6.0].repeat(MEMBERS));
     assert_eq!(results[1], [3.0, 3.0].repeat(MEMBERS));
     assert_eq!(results[2], [5.0, 4.0].repeat(MEMBERS));
@@ -56,18 +44,11 @@ fn sums_and_extrema_reach_every_member() {
 
 #[test]
 fn every_member_knows_its_place_and_all_rows() {
-    let func = members(|b, x| {
-        vec![
-            b.axis_index("members"),
-            b.all_gather(x, "members", MEMBERS, 1),
-        ]
-    });
+    let func =
+        members(|b, x| vec![b.axis_index("members"), b.all_gather(x, "members", MEMBERS, 1)]);
     let results = together(&func).eval(&[rows()]);
     assert_eq!(results[0].to_f64(), [0.0, 1.0, 2.0]);
-    assert_eq!(
-        results[1].to_f64(),
-        [1.0, 5.0, 3.0, -2.0, 4.0, 4.0].repeat(MEMBERS)
-    );
+    assert_eq!(results[1].to_f64(), [1.0, 5.0, 3.0, -2.0, 4.0, 4.0].repeat(MEMBERS));
 }
 
 #[test]
@@ -103,9 +84,6 @@ fn gradients_cross_the_axis() {
         let residuals = primal.eval(&[rows()]).split_off(1);
         pullback.eval(&[residuals, vec![ones.clone()]].concat())[0].to_f64()
     };
-    assert_eq!(
-        pull(&together(&inside.primal), &together(&inside.pullback)),
-        expected
-    );
+    assert_eq!(pull(&together(&inside.primal), &together(&inside.pullback)), expected);
     assert_eq!(pull(&outside.primal, &outside.pullback), expected);
 }

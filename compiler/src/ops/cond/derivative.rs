@@ -26,18 +26,12 @@ impl Cond {
         // Residuals of the same type share a slot over the branches; a branch fills with zeros what it does not use. A
         // residual that is an operand needs no slot.
         let mut slots: Vec<TensorType> = Vec::new();
-        let places: Vec<Vec<Place>> = branches
-            .iter()
-            .map(|branch| place_residuals(branch, results, &mut slots))
-            .collect();
+        let places: Vec<Vec<Place>> =
+            branches.iter().map(|branch| place_residuals(branch, results, &mut slots)).collect();
         let primal = branches.iter().zip(&places).map(|(branch, places)| {
             let mut body = Builder::new();
-            let arguments: Vec<Var> = branch
-                .primal
-                .param_types()
-                .into_iter()
-                .map(|ty| body.param(ty))
-                .collect();
+            let arguments: Vec<Var> =
+                branch.primal.param_types().into_iter().map(|ty| body.param(ty)).collect();
             let outputs = body.inline(&branch.primal, &arguments);
             let mut filled: Vec<Option<Var>> = vec![None; slots.len()];
             for (place, &var) in places.iter().zip(&outputs[results..]) {
@@ -53,12 +47,7 @@ impl Cond {
             let all = outputs[..results].iter().copied().chain(filled).collect();
             Arc::new(body.finish(branch.primal.name.clone(), all))
         });
-        let outputs = b.emit(
-            Cond {
-                branches: primal.collect(),
-            },
-            inputs,
-        );
+        let outputs = b.emit(Cond { branches: primal.collect() }, inputs);
 
         // The linear branches take all operands, all slots, the tangents.
         let operand_types: Vec<TensorType> = self.branches[0].param_types();
@@ -69,13 +58,8 @@ impl Cond {
             };
             let operands = group(&mut operand_types.iter().cloned());
             let slots = group(&mut slots.iter().cloned());
-            let tangents = group(
-                &mut branch
-                    .linear
-                    .param_types()
-                    .into_iter()
-                    .skip(branch.residuals),
-            );
+            let tangents =
+                group(&mut branch.linear.param_types().into_iter().skip(branch.residuals));
             let arguments = places.iter().map(|place| match place {
                 Place::Operand(i) => operands[*i],
                 Place::Slot(i) => slots[*i],
@@ -90,12 +74,7 @@ impl Cond {
             .copied()
             .chain(tangents.iter().flatten().copied())
             .collect();
-        let slopes = b.emit(
-            Cond {
-                branches: linear.collect(),
-            },
-            &operands,
-        );
+        let slopes = b.emit(Cond { branches: linear.collect() }, &operands);
         Ok((outputs[..results].to_vec(), deal(&marks, slopes)))
     }
 
@@ -107,17 +86,10 @@ impl Cond {
     ) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
         let wrt: Vec<bool> = tangents[1..].iter().map(Option::is_some).collect();
         let (branches, marks) = self.agree(|branch, force| jvp_with(branch, &wrt, force))?;
-        let operands: Vec<Var> = inputs
-            .iter()
-            .copied()
-            .chain(tangents.iter().flatten().copied())
-            .collect();
-        let mut values = b.emit(
-            Cond {
-                branches: branches.into_iter().map(Arc::new).collect(),
-            },
-            &operands,
-        );
+        let operands: Vec<Var> =
+            inputs.iter().copied().chain(tangents.iter().flatten().copied()).collect();
+        let mut values =
+            b.emit(Cond { branches: branches.into_iter().map(Arc::new).collect() }, &operands);
         let slopes = values.split_off(marks.len());
         Ok((values, deal(&marks, slopes)))
     }
@@ -160,13 +132,11 @@ fn place_residuals(branch: &Linearized, results: usize, slots: &mut Vec<TensorTy
             return Place::Operand(i);
         }
         let ty = primal.ty(var);
-        let slot = (0..slots.len())
-            .find(|&i| !taken[i] && slots[i] == *ty)
-            .unwrap_or_else(|| {
-                slots.push(ty.clone());
-                taken.push(false);
-                slots.len() - 1
-            });
+        let slot = (0..slots.len()).find(|&i| !taken[i] && slots[i] == *ty).unwrap_or_else(|| {
+            slots.push(ty.clone());
+            taken.push(false);
+            slots.len() - 1
+        });
         taken[slot] = true;
         Place::Slot(slot)
     };

@@ -48,9 +48,8 @@ impl Cond {
                 .collect::<Result<Vec<_>, _>>()?
                 .into_iter()
                 .unzip();
-            let union: Vec<bool> = (0..force.len())
-                .map(|i| marks.iter().any(|marks| marks[i]))
-                .collect();
+            let union: Vec<bool> =
+                (0..force.len()).map(|i| marks.iter().any(|marks| marks[i])).collect();
             if marks.iter().all(|marks| *marks == union) {
                 return Ok((products, union));
             }
@@ -130,26 +129,15 @@ impl Op for Cond {
         let (branches, marks) = self
             .agree(|branch, force| {
                 let all = vec![true; force.len()];
-                Ok(vmap(
-                    branch,
-                    cx,
-                    &batched[1..],
-                    if batched[0] { &all } else { force },
-                ))
+                Ok(vmap(branch, cx, &batched[1..], if batched[0] { &all } else { force }))
             })
             .expect("vmap has no errors");
         if !batched[0] {
             let branches = branches.into_iter().map(Arc::new).collect();
-            return b
-                .emit(Cond { branches }, inputs)
-                .into_iter()
-                .zip(marks)
-                .collect();
+            return b.emit(Cond { branches }, inputs).into_iter().zip(marks).collect();
         }
-        let results: Vec<Vec<Var>> = branches
-            .iter()
-            .map(|branch| b.inline(branch, &inputs[1..]))
-            .collect();
+        let results: Vec<Vec<Var>> =
+            branches.iter().map(|branch| b.inline(branch, &inputs[1..])).collect();
         let choice = inputs[0];
         let mut chosen = results[0].clone();
         for (number, results) in results.iter().enumerate().skip(1) {
@@ -217,10 +205,7 @@ impl Op for Cond {
         };
         if ty.dtype == DType::Bool {
             // stablehlo.if has the true branch first.
-            let regions = vec![
-                region(hlo, &self.branches[1]),
-                region(hlo, &self.branches[0]),
-            ];
+            let regions = vec![region(hlo, &self.branches[1]), region(hlo, &self.branches[0])];
             return hlo.op(HloOp {
                 name: "stablehlo.if",
                 operands: &[choice],
@@ -237,18 +222,8 @@ impl Op for Cond {
         // stablehlo.case takes the last branch for every index outside of its range.
         let low = hlo_splat(hlo, &ty, Scalar::Int(0));
         let high = hlo_splat(hlo, &ty, Scalar::Int(self.branches.len() as i128 - 1));
-        let choice = hlo_op(
-            hlo,
-            "stablehlo.clamp",
-            &[low, choice, high],
-            Vec::new(),
-            &ty,
-        );
-        let regions = self
-            .branches
-            .iter()
-            .map(|branch| region(hlo, branch))
-            .collect();
+        let choice = hlo_op(hlo, "stablehlo.clamp", &[low, choice, high], Vec::new(), &ty);
+        let regions = self.branches.iter().map(|branch| region(hlo, branch)).collect();
         hlo.op(HloOp {
             name: "stablehlo.case",
             operands: &[choice],
@@ -274,10 +249,8 @@ impl Op for Cond {
             let mut small = (**branch).clone();
             small.results = outputs.iter().map(|&i| branch.results[i]).collect();
             let mut small = crate::transform::dce(&small);
-            small.params = (0..operands)
-                .filter(|&i| keep_operand[i])
-                .map(|i| small.params[i])
-                .collect();
+            small.params =
+                (0..operands).filter(|&i| keep_operand[i]).map(|i| small.params[i]).collect();
             Arc::new(small)
         });
         let branches: Vec<Arc<Func>> = branches.collect();
@@ -287,11 +260,7 @@ impl Op for Cond {
         let inputs = std::iter::once(0)
             .chain((0..operands).filter(|&i| keep_operand[i]).map(|i| i + 1))
             .collect();
-        Some(Pruned {
-            op: OpRef::new(Cond { branches }),
-            inputs,
-            outputs,
-        })
+        Some(Pruned { op: OpRef::new(Cond { branches }), inputs, outputs })
     }
 }
 
@@ -315,11 +284,8 @@ impl Cond {
         ];
         let sample = |choice: Array, branches: usize| {
             let branches = (0..branches).map(branch).collect();
-            Sample::new(
-                Cond { branches },
-                std::iter::once(choice).chain(data.clone()).collect(),
-            )
-            .tolerance(1e-6)
+            Sample::new(Cond { branches }, std::iter::once(choice).chain(data.clone()).collect())
+                .tolerance(1e-6)
         };
         let index = |i: i128| Array::ints(DType::I32, [], &[i]);
         vec![

@@ -79,9 +79,7 @@ impl Convolution {
         let reversed = b.reverse(rhs, &self.rhs_axes[2..]);
         let reversed = regroup(b, reversed, outputs, inputs, groups);
         let [extents, windows, places] = self.extents(lhs, &kernel, b.ty(ct));
-        let low: Vec<i64> = (0..windows.len())
-            .map(|i| windows[i] - 1 - self.low[i])
-            .collect();
+        let low: Vec<i64> = (0..windows.len()).map(|i| windows[i] - 1 - self.low[i]).collect();
         let op = Convolution {
             strides: self.lhs_dilation.clone(),
             high: (0..windows.len())

@@ -89,11 +89,7 @@ impl Convolution {
     fn in_phases(&self, b: &mut Builder, x: Var, kernel: Var, result: &TensorType) -> Var {
         let axes: Vec<Axis> = (0..self.strides.len())
             .map(|i| {
-                let extents = [
-                    b.ty(x).shape[1 + i],
-                    b.ty(kernel).shape[i],
-                    result.shape[1 + i],
-                ];
+                let extents = [b.ty(x).shape[1 + i], b.ty(kernel).shape[i], result.shape[1 + i]];
                 Axis::new(extents, self.lhs_dilation[i], self.low[i])
             })
             .collect();
@@ -146,14 +142,7 @@ impl Convolution {
         let [batch, outputs] = [result.shape[FIRST], result.shape[spatial + 1]];
         let each = |of: fn(&Axis) -> usize| -> Vec<usize> { axes.iter().map(of).collect() };
         let (places, phases) = (each(|axis| axis.places), each(|axis| axis.phases));
-        let split = [
-            &[batch],
-            &places[..],
-            &[groups],
-            &phases,
-            &[outputs / groups],
-        ]
-        .concat();
+        let split = [&[batch], &places[..], &[groups], &phases, &[outputs / groups]].concat();
         let y = b.reshape(y, &split);
         let pairs: Vec<usize> = (1..=spatial).flat_map(|i| [i, spatial + 1 + i]).collect();
         let order = [&[0], &pairs[..], &[spatial + 1, 2 * spatial + 2]].concat();
@@ -185,10 +174,7 @@ mod tests {
                     feature_group_count: 2,
                     ..Convolution::new(1)
                 };
-                let inputs = [
-                    ramp(DType::I32, [2, 3, 2]),
-                    ramp(DType::I32, [window, 1, 4]),
-                ];
+                let inputs = [ramp(DType::I32, [2, 3, 2]), ramp(DType::I32, [window, 1, 4])];
                 let Ok(result) = op.result(&inputs[0].ty, &inputs[1].ty) else {
                     continue;
                 };

@@ -182,11 +182,8 @@ impl Convolution {
                 )));
             }
             let room = covered - dilated(window, self.rhs_dilation[i]);
-            shape[self.out_axes[2 + i]] = if room < 0 || covered == 0 {
-                0
-            } else {
-                room as usize / self.strides[i] + 1
-            };
+            shape[self.out_axes[2 + i]] =
+                if room < 0 || covered == 0 { 0 } else { room as usize / self.strides[i] + 1 };
         }
         Ok(lhs.with_shape(shape))
     }
@@ -241,9 +238,7 @@ impl Op for Convolution {
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let [lhs, rhs] = [&inputs[0], &inputs[1]];
-        let ty = self
-            .result(&lhs.ty, &rhs.ty)
-            .expect("eval is given well-typed operands");
+        let ty = self.result(&lhs.ty, &rhs.ty).expect("eval is given well-typed operands");
         let extents = Self::spatial(&lhs.ty, &self.lhs_axes);
         let windows = Self::spatial(&rhs.ty, &self.rhs_axes);
         let per_group = rhs.ty.shape[self.rhs_axes[SECOND]];
@@ -346,30 +341,15 @@ impl Op for Convolution {
         let padding: Vec<i64> = padding.flat_map(|(&low, &high)| [low, high]).collect();
         let attributes = vec![
             ("window_strides", hlo_axes(&self.strides)),
-            (
-                "padding",
-                HloAttribute::I64Tensor(vec![self.low.len(), 2], padding),
-            ),
+            ("padding", HloAttribute::I64Tensor(vec![self.low.len(), 2], padding)),
             ("lhs_dilation", hlo_axes(&self.lhs_dilation)),
             ("rhs_dilation", hlo_axes(&self.rhs_dilation)),
             ("dimension_numbers", dimensions),
-            (
-                "feature_group_count",
-                HloAttribute::I64(self.feature_group_count as i64),
-            ),
-            (
-                "batch_group_count",
-                HloAttribute::I64(self.batch_group_count as i64),
-            ),
+            ("feature_group_count", HloAttribute::I64(self.feature_group_count as i64)),
+            ("batch_group_count", HloAttribute::I64(self.batch_group_count as i64)),
         ];
         let result = results[0].with_shape(shape);
-        let y = hlo_op(
-            hlo,
-            "stablehlo.convolution",
-            &[lhs, rhs],
-            attributes,
-            &result,
-        );
+        let y = hlo_op(hlo, "stablehlo.convolution", &[lhs, rhs], attributes, &result);
         vec![hlo_transpose(hlo, y, &back)]
     }
 }

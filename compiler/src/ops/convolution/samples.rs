@@ -15,12 +15,7 @@ pub(super) fn samples() -> Vec<Sample> {
     vec![
         f32s(plane(), &[1, 4, 3, 2], &[2, 2, 2, 3]),
         f32s(
-            Convolution {
-                strides: vec![2, 1],
-                low: vec![1, 0],
-                high: vec![1, 2],
-                ..plane()
-            },
+            Convolution { strides: vec![2, 1], low: vec![1, 0], high: vec![1, 2], ..plane() },
             &[2, 4, 3, 2],
             &[3, 2, 2, 1],
         ),
@@ -35,53 +30,25 @@ pub(super) fn samples() -> Vec<Sample> {
             &[2, 5, 2],
             &[3, 2, 2],
         ),
+        f32s(Convolution { low: vec![-1], high: vec![-2], ..line() }, &[1, 7, 1], &[2, 1, 2]),
         f32s(
-            Convolution {
-                low: vec![-1],
-                high: vec![-2],
-                ..line()
-            },
-            &[1, 7, 1],
-            &[2, 1, 2],
-        ),
-        f32s(
-            Convolution {
-                strides: vec![2],
-                low: vec![1],
-                feature_group_count: 2,
-                ..line()
-            },
+            Convolution { strides: vec![2], low: vec![1], feature_group_count: 2, ..line() },
             &[2, 4, 4],
             &[2, 2, 6],
         ),
         f32s(
-            Convolution {
-                strides: vec![2],
-                high: vec![1],
-                batch_group_count: 2,
-                ..line()
-            },
+            Convolution { strides: vec![2], high: vec![1], batch_group_count: 2, ..line() },
             &[4, 4, 3],
             &[2, 3, 2],
         ),
         // Dilated inputs: with and without a remainder, few elements of the kernel, padding of both signs, groups.
         f32s(
-            Convolution {
-                low: vec![1, -2],
-                high: vec![2, 3],
-                lhs_dilation: vec![2, 3],
-                ..plane()
-            },
+            Convolution { low: vec![1, -2], high: vec![2, 3], lhs_dilation: vec![2, 3], ..plane() },
             &[2, 3, 4, 2],
             &[4, 2, 2, 3],
         ),
         f32s(
-            Convolution {
-                low: vec![3, 5],
-                high: vec![-1, 0],
-                lhs_dilation: vec![4, 1],
-                ..plane()
-            },
+            Convolution { low: vec![3, 5], high: vec![-1, 0], lhs_dilation: vec![4, 1], ..plane() },
             &[1, 3, 2, 2],
             &[1, 3, 2, 2],
         ),
@@ -122,21 +89,12 @@ pub(super) fn samples() -> Vec<Sample> {
         f32s(Convolution::new(0), &[2, 3], &[3, 2]),
         f32s(line(), &[1, 2, 1], &[3, 1, 2]),
         f32s(line(), &[0, 4, 1], &[2, 1, 2]),
-        Sample::new(
-            line(),
-            vec![ramp(DType::F64, [2, 4, 2]), ramp(DType::F64, [2, 2, 1])],
-        )
-        .tolerance(1e-12),
-        Sample::new(
-            line(),
-            vec![ramp(DType::BF16, [1, 3, 1]), ramp(DType::BF16, [2, 1, 1])],
-        )
-        .tolerance(5e-2)
-        .not_differentiable(),
-        Sample::new(
-            line(),
-            vec![ramp(DType::I32, [2, 4, 2]), ramp(DType::I32, [2, 2, 1])],
-        ),
+        Sample::new(line(), vec![ramp(DType::F64, [2, 4, 2]), ramp(DType::F64, [2, 2, 1])])
+            .tolerance(1e-12),
+        Sample::new(line(), vec![ramp(DType::BF16, [1, 3, 1]), ramp(DType::BF16, [2, 1, 1])])
+            .tolerance(5e-2)
+            .not_differentiable(),
+        Sample::new(line(), vec![ramp(DType::I32, [2, 4, 2]), ramp(DType::I32, [2, 2, 1])]),
     ]
 }
 

@@ -36,10 +36,7 @@ impl CustomJvp {
     fn for_rule<T: Clone>(&self, given: &[T]) -> Vec<T> {
         let (arguments, captures) = given.split_at(self.arguments());
         let types = self.body.param_types();
-        let slopes = arguments
-            .iter()
-            .zip(&types)
-            .filter(|(_, ty)| ty.dtype.is_float());
+        let slopes = arguments.iter().zip(&types).filter(|(_, ty)| ty.dtype.is_float());
         let slopes: Vec<T> = slopes.map(|(given, _)| given.clone()).collect();
         [arguments, &slopes, captures].concat()
     }
@@ -66,12 +63,8 @@ impl CustomJvp {
         tangents: &[Option<Var>],
     ) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
         let results = self.body.results.len();
-        let float_results: Vec<bool> = self
-            .body
-            .result_types()
-            .iter()
-            .map(|ty| ty.dtype.is_float())
-            .collect();
+        let float_results: Vec<bool> =
+            self.body.result_types().iter().map(|ty| ty.dtype.is_float()).collect();
         if mode == Mode::Forward {
             let operands = self.operands(b, inputs, tangents);
             let mut values = b.inline(&self.rule, &operands);
@@ -83,11 +76,7 @@ impl CustomJvp {
         let arguments = self.arguments();
         let given = (0..inputs.len()).filter(|&i| b.ty(inputs[i]).dtype.is_float());
         let mut wrt = vec![false; arguments];
-        wrt.extend(
-            given
-                .filter(|&i| i < arguments)
-                .map(|i| tangents[i].is_some()),
-        );
+        wrt.extend(given.filter(|&i| i < arguments).map(|i| tangents[i].is_some()));
         wrt.resize(self.rule.params.len(), false);
         let parts = linearize(&self.rule, &wrt)?;
         let mut primal = parts.primal;
@@ -101,10 +90,8 @@ impl CustomJvp {
         let operands = self.operands(b, inputs, &vec![None; inputs.len()]);
         let mut values = b.inline(&primal, &operands);
         let residuals = values.split_off(results);
-        let operands: Vec<Var> = residuals
-            .into_iter()
-            .chain(tangents.iter().flatten().copied())
-            .collect();
+        let operands: Vec<Var> =
+            residuals.into_iter().chain(tangents.iter().flatten().copied()).collect();
         let slopes = b.inline(&parts.linear, &operands);
         let mut slopes = deal(&parts.tangent_results[results..], slopes).into_iter();
         let slope_of = |is: bool| if is { slopes.next().flatten() } else { None };
@@ -123,22 +110,13 @@ impl Op for CustomJvp {
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
-        at_most(
-            "captures",
-            self.captures,
-            "operands",
-            self.body.params.len(),
-        )?;
+        at_most("captures", self.captures, "operands", self.body.params.len())?;
         check("the operands", inputs, &self.body.param_types())?;
         let rule = self.for_rule(inputs);
         check("the operands of the rule", &self.rule.param_types(), &rule)?;
         let results = self.body.result_types();
         let wanted = [results.clone(), floats(&results)].concat();
-        check(
-            "the results of the rule",
-            &self.rule.result_types(),
-            &wanted,
-        )?;
+        check("the results of the rule", &self.rule.result_types(), &wanted)?;
         Ok(results)
     }
 
@@ -164,11 +142,8 @@ impl Op for CustomJvp {
         loop {
             let slopes = (0..results).filter(|&i| types[i].dtype.is_float());
             let of_slopes: Vec<usize> = slopes.collect();
-            let both: Vec<bool> = force
-                .iter()
-                .copied()
-                .chain(of_slopes.iter().map(|&i| force[i]))
-                .collect();
+            let both: Vec<bool> =
+                force.iter().copied().chain(of_slopes.iter().map(|&i| force[i])).collect();
             let (body, mut marks) = vmap(&self.body, cx, batched, &force);
             let (rule, of_rule) = vmap(&self.rule, cx, &self.for_rule(batched), &both);
             (0..results).for_each(|i| marks[i] |= of_rule[i]);
@@ -227,11 +202,7 @@ impl Op for CustomJvp {
     fn with_funcs(&self, mut funcs: Vec<Arc<Func>>) -> Option<OpRef> {
         let rule = funcs.pop()?;
         let body = funcs.pop()?;
-        Some(OpRef::new(CustomJvp {
-            body,
-            rule,
-            captures: self.captures,
-        }))
+        Some(OpRef::new(CustomJvp { body, rule, captures: self.captures }))
     }
 
     fn settled(&self, _: &[TensorType]) -> Option<Func> {
@@ -262,11 +233,7 @@ impl CustomJvp {
             Array::ints(DType::I32, [], &[3]),
             Array::floats(DType::F32, [2], &[1.5, 0.7]),
         ];
-        let op = CustomJvp {
-            body,
-            rule,
-            captures: 1,
-        };
+        let op = CustomJvp { body, rule, captures: 1 };
         // The generic derivative tests differentiate by every operand, captures too.
         vec![Sample::new(op, inputs).tolerance(1e-6).not_differentiable()]
     }

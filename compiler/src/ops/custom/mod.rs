@@ -34,11 +34,7 @@ fn check(what: &str, got: &[TensorType], expected: &[TensorType]) -> Result<(), 
     if got == expected {
         return Ok(());
     }
-    Err(TypeError::new(format!(
-        "{what} must be ({}), got ({})",
-        show(expected),
-        show(got)
-    )))
+    Err(TypeError::new(format!("{what} must be ({}), got ({})", show(expected), show(got))))
 }
 
 /// Checks a count that an op gives of its own operands or results.

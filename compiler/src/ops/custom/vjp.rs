@@ -58,20 +58,16 @@ impl CustomVjp {
         let mut keep = wanted.into_iter();
         backward.results.retain(|_| keep.next().unwrap_or(false));
         backward.params[self.residuals..].rotate_right(captures.len());
-        let pullback = Pullback {
-            backward: Arc::new(backward),
-            known: residuals.len() + captures.len(),
-        };
+        let pullback =
+            Pullback { backward: Arc::new(backward), known: residuals.len() + captures.len() };
         let operands: Vec<Var> = residuals
             .into_iter()
             .chain(captures.iter().copied())
             .chain(tangents.iter().flatten().copied())
             .collect();
         let slopes = b.emit(pullback, &operands);
-        let is_float: Vec<bool> = values
-            .iter()
-            .map(|&value| b.ty(value).dtype.is_float())
-            .collect();
+        let is_float: Vec<bool> =
+            values.iter().map(|&value| b.ty(value).dtype.is_float()).collect();
         (values, deal(&is_float, slopes))
     }
 }
@@ -88,29 +84,16 @@ impl Op for CustomVjp {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let forward = &self.forward;
         at_most("captures", self.captures, "operands", forward.params.len())?;
-        at_most(
-            "residuals",
-            self.residuals,
-            "results",
-            forward.results.len(),
-        )?;
+        at_most("residuals", self.residuals, "results", forward.results.len())?;
         check("the operands", inputs, &self.forward.param_types())?;
         let mut results = self.forward.result_types();
         let residuals = results.split_off(self.results());
         let (arguments, captures) = inputs.split_at(self.arguments());
         let wanted = [residuals, floats(&results), captures.to_vec()].concat();
         let backward = &self.backward;
-        check(
-            "the operands of the pass back",
-            &backward.param_types(),
-            &wanted,
-        )?;
+        check("the operands of the pass back", &backward.param_types(), &wanted)?;
         let wanted = floats(arguments);
-        check(
-            "the results of the pass back",
-            &backward.result_types(),
-            &wanted,
-        )?;
+        check("the results of the pass back", &backward.result_types(), &wanted)?;
         Ok(results)
     }
 
@@ -131,12 +114,8 @@ impl Op for CustomVjp {
         inputs: &[Var],
         batched: &[bool],
     ) -> Vec<(Var, bool)> {
-        let (forward, marks) = vmap(
-            &self.forward,
-            cx,
-            batched,
-            &vec![false; self.forward.results.len()],
-        );
+        let (forward, marks) =
+            vmap(&self.forward, cx, batched, &vec![false; self.forward.results.len()]);
         // A cotangent is batched where its result is; one that goes to an argument that is not is summed over the batch.
         let (results, residuals) = marks.split_at(self.results());
         let (arguments, captures) = batched.split_at(self.arguments());
@@ -155,21 +134,16 @@ impl Op for CustomVjp {
             .collect();
         let (backward, marks_back) = vmap(&self.backward, cx, &flags, &sent);
         let mut body = Builder::new();
-        let operands: Vec<Var> = backward
-            .param_types()
-            .into_iter()
-            .map(|ty| body.param(ty))
-            .collect();
+        let operands: Vec<Var> =
+            backward.param_types().into_iter().map(|ty| body.param(ty)).collect();
         let outputs = body.inline(&backward, &operands);
         let summed = outputs.iter().zip(marks_back.iter().zip(&sent));
         let summed: Vec<Var> = summed
-            .map(|(&var, (&is, &wanted))| {
-                if is && !wanted {
-                    body.reduce_sum(var, &[0])
-                } else {
-                    var
-                }
-            })
+            .map(
+                |(&var, (&is, &wanted))| {
+                    if is && !wanted { body.reduce_sum(var, &[0]) } else { var }
+                },
+            )
             .collect();
         let op = CustomVjp {
             forward: Arc::new(forward),
@@ -223,11 +197,7 @@ impl Op for CustomVjp {
     fn with_funcs(&self, mut funcs: Vec<Arc<Func>>) -> Option<OpRef> {
         let backward = funcs.pop()?;
         let forward = funcs.pop()?;
-        Some(OpRef::new(CustomVjp {
-            forward,
-            backward,
-            ..self.clone()
-        }))
+        Some(OpRef::new(CustomVjp { forward, backward, ..self.clone() }))
     }
 
     fn settled(&self, _: &[TensorType]) -> Option<Func> {
@@ -311,10 +281,7 @@ impl Op for Pullback {
     }
 
     fn with_funcs(&self, mut funcs: Vec<Arc<Func>>) -> Option<OpRef> {
-        Some(OpRef::new(Pullback {
-            backward: funcs.pop()?,
-            known: self.known,
-        }))
+        Some(OpRef::new(Pullback { backward: funcs.pop()?, known: self.known }))
     }
 
     fn transpose_only(&self) -> Option<&'static str> {
@@ -333,11 +300,7 @@ impl CustomVjp {
         let (sine, cosine) = (b.sin(scaled), b.cos(scaled));
         let forward = Arc::new(b.finish("forward", vec![sine, n, cosine]));
         let mut b = Builder::new();
-        let (cosine, ct, c) = (
-            b.param(ty.clone()),
-            b.param(ty.clone()),
-            b.param(ty.clone()),
-        );
+        let (cosine, ct, c) = (b.param(ty.clone()), b.param(ty.clone()), b.param(ty.clone()));
         let slope = b.mul(cosine, c);
         let back = b.mul(slope, ct);
         let backward = Arc::new(b.finish("backward", vec![back]));
@@ -346,12 +309,7 @@ impl CustomVjp {
             Array::ints(DType::I32, [], &[3]),
             Array::floats(DType::F32, [2], &[1.5, 0.7]),
         ];
-        let op = CustomVjp {
-            forward,
-            backward,
-            residuals: 1,
-            captures: 1,
-        };
+        let op = CustomVjp { forward, backward, residuals: 1, captures: 1 };
         vec![Sample::new(op, inputs).tolerance(1e-6).not_differentiable()]
     }
 }

@@ -73,11 +73,7 @@ impl Op for Cholesky {
                 for j in 0..=i {
                     let known: f64 = (0..j).map(|k| factor[i][k] * factor[j][k]).sum();
                     let rest = x.at(&at(i, j)).float() - known;
-                    factor[i][j] = if i == j {
-                        rest.sqrt()
-                    } else {
-                        rest / factor[j][j]
-                    };
+                    factor[i][j] = if i == j { rest.sqrt() } else { rest / factor[j][j] };
                     result.set(&at(i, j), Scalar::Float(factor[i][j]));
                 }
             }
@@ -137,13 +133,7 @@ impl Op for Cholesky {
         let [row, column] = [2, 1].map(|back| {
             let axis = HloAttribute::I64((ty.rank() - back) as i64);
             let attributes = vec![("iota_dimension", axis)];
-            hlo_op(
-                hlo,
-                "stablehlo.iota",
-                &[],
-                attributes,
-                &ty.with_dtype(DType::I32),
-            )
+            hlo_op(hlo, "stablehlo.iota", &[], attributes, &ty.with_dtype(DType::I32))
         });
         let keep = hlo_compare(hlo, "GE", row, column);
         let zeros = hlo_splat(hlo, ty, Scalar::Float(0.0));

@@ -29,29 +29,19 @@ op_struct! {
 impl TriangularSolve {
     /// `a x = b` with the lower triangle of `a`.
     pub fn lower() -> TriangularSolve {
-        TriangularSolve {
-            left_side: true,
-            lower: true,
-            unit_diagonal: false,
-            transpose_a: false,
-        }
+        TriangularSolve { left_side: true, lower: true, unit_diagonal: false, transpose_a: false }
     }
 
     /// `a x = b` with the upper triangle of `a`.
     pub fn upper() -> TriangularSolve {
-        TriangularSolve {
-            lower: false,
-            ..TriangularSolve::lower()
-        }
+        TriangularSolve { lower: false, ..TriangularSolve::lower() }
     }
 
     /// Examples for the generic tests: every choice of attributes, and a batch.
     pub fn samples() -> Vec<Sample> {
         let matrix = |dtype, shape: &[usize]| {
             let count = shape.iter().product::<usize>();
-            let values: Vec<f64> = (0..count)
-                .map(|i| 1.0 + ((5 * i) % 7) as f64 * 0.25)
-                .collect();
+            let values: Vec<f64> = (0..count).map(|i| 1.0 + ((5 * i) % 7) as f64 * 0.25).collect();
             Array::floats(dtype, shape, &values)
         };
         let mut samples = Vec::new();
@@ -66,10 +56,7 @@ impl TriangularSolve {
             let inputs = vec![matrix(DType::F32, &[3, 3]), matrix(DType::F32, &b)];
             samples.push(Sample::new(op, inputs).tolerance(1e-5));
         }
-        let inputs = vec![
-            matrix(DType::F64, &[2, 2, 2]),
-            matrix(DType::F64, &[2, 2, 1]),
-        ];
+        let inputs = vec![matrix(DType::F64, &[2, 2, 2]), matrix(DType::F64, &[2, 2, 1])];
         samples.push(Sample::new(TriangularSolve::lower(), inputs).tolerance(1e-13));
         samples
     }
@@ -89,11 +76,7 @@ impl Op for TriangularSolve {
         let [a, b] = [&inputs[0], &inputs[1]];
         check_square(a)?;
         let n = a.rank() - 2;
-        let (axis, side) = if self.left_side {
-            (n, "rows")
-        } else {
-            (n + 1, "columns")
-        };
+        let (axis, side) = if self.left_side { (n, "rows") } else { (n + 1, "columns") };
         let fits = b.dtype == a.dtype
             && b.rank() == a.rank()
             && b.shape[..n] == a.shape[..n]
@@ -112,11 +95,8 @@ impl Op for TriangularSolve {
         let [a, b] = [&inputs[0], &inputs[1]];
         let rank = b.ty.rank();
         let n = a.ty.shape[rank - 1];
-        let (along, across) = if self.left_side {
-            (rank - 2, rank - 1)
-        } else {
-            (rank - 1, rank - 2)
-        };
+        let (along, across) =
+            if self.left_side { (rank - 2, rank - 1) } else { (rank - 1, rank - 2) };
         // The system of one vector has the matrix op(a), or its transpose where the vector is a row.
         let flipped = self.transpose_a == self.left_side;
         let from_front = self.lower != flipped;
@@ -139,11 +119,7 @@ impl Op for TriangularSolve {
                 let i = if from_front { step } else { n - 1 - step };
                 let known: f64 = solved.iter().map(|&(j, x)| coefficient(i, j) * x).sum();
                 let rest = b.at(&place(i)).float() - known;
-                let x = if self.unit_diagonal {
-                    rest
-                } else {
-                    rest / coefficient(i, i)
-                };
+                let x = if self.unit_diagonal { rest } else { rest / coefficient(i, i) };
                 solved.push((i, x));
                 result.set(&place(i), Scalar::Float(x));
             }
@@ -178,24 +154,14 @@ impl Op for TriangularSolve {
                 (false, true) => Direction::Lt,
             };
             let t = entries(b, t, rows);
-            let t = if self.transpose_a {
-                transposed(b, t)
-            } else {
-                t
-            };
-            if self.left_side {
-                product(b, t, outputs[0])
-            } else {
-                product(b, outputs[0], t)
-            }
+            let t = if self.transpose_a { transposed(b, t) } else { t };
+            if self.left_side { product(b, t, outputs[0]) } else { product(b, outputs[0], t) }
         });
         let right = match (tangents[1], change) {
             (Some(t), Some(change)) => Some(b.sub(t, change)),
             (t, change) => t.or_else(|| change.map(|change| b.neg(change))),
         };
-        Rule::Some(vec![
-            right.map(|right| b.emit1(self.clone(), &[inputs[0], right])),
-        ])
+        Rule::Some(vec![right.map(|right| b.emit1(self.clone(), &[inputs[0], right]))])
     }
 
     fn transpose(
@@ -206,10 +172,7 @@ impl Op for TriangularSolve {
     ) -> Rule<Vec<Option<Var>>> {
         let ct = cotangents[0].expect("transpose is called with a cotangent");
         let a = inputs[0].known().expect("linear in the right side only");
-        let op = TriangularSolve {
-            transpose_a: !self.transpose_a,
-            ..self.clone()
-        };
+        let op = TriangularSolve { transpose_a: !self.transpose_a, ..self.clone() };
         Rule::Some(vec![None, Some(b.emit1(op, &[a, ct]))])
     }
 
@@ -219,24 +182,14 @@ impl Op for TriangularSolve {
         inputs: &[HloValue],
         results: &[TensorType],
     ) -> Vec<HloValue> {
-        let transpose = if self.transpose_a {
-            "TRANSPOSE"
-        } else {
-            "NO_TRANSPOSE"
-        };
+        let transpose = if self.transpose_a { "TRANSPOSE" } else { "NO_TRANSPOSE" };
         let attributes = vec![
             ("left_side", HloAttribute::Bool(self.left_side)),
             ("lower", HloAttribute::Bool(self.lower)),
             ("unit_diagonal", HloAttribute::Bool(self.unit_diagonal)),
             ("transpose_a", HloAttribute::Enum("transpose", transpose)),
         ];
-        vec![hlo_op(
-            hlo,
-            "stablehlo.triangular_solve",
-            inputs,
-            attributes,
-            &results[0],
-        )]
+        vec![hlo_op(hlo, "stablehlo.triangular_solve", inputs, attributes, &results[0])]
     }
 }
 
@@ -244,11 +197,7 @@ impl Builder {
     /// Emits [`TriangularSolve`] with the lower triangle of `a`.
     #[track_caller]
     pub fn triangular_solve(&mut self, a: Var, b: Var, left_side: bool, transpose_a: bool) -> Var {
-        let op = TriangularSolve {
-            left_side,
-            transpose_a,
-            ..TriangularSolve::lower()
-        };
+        let op = TriangularSolve { left_side, transpose_a, ..TriangularSolve::lower() };
         self.emit1(op, &[a, b])
     }
 }

@@ -101,9 +101,7 @@ fn infer(inputs: &[TensorType], axis: usize, dtype: DType) -> Result<Vec<TensorT
         )));
     }
     if !dtype.is_integer() {
-        return Err(TypeError::new(format!(
-            "a position has an integer dtype, got {dtype}"
-        )));
+        return Err(TypeError::new(format!("a position has an integer dtype, got {dtype}")));
     }
     match x.shape.get(axis) {
         None => Err(TypeError::new(format!("axis {axis} is not an axis of {x}"))),
@@ -156,13 +154,7 @@ fn lower<K: Monoid>(
 ) -> HloValue {
     let ty = hlo.ty(x);
     let attributes = vec![("iota_dimension", HloAttribute::I64(axis as i64))];
-    let positions = hlo_op(
-        hlo,
-        "stablehlo.iota",
-        &[],
-        attributes,
-        &ty.with_dtype(result.dtype),
-    );
+    let positions = hlo_op(hlo, "stablehlo.iota", &[], attributes, &ty.with_dtype(result.dtype));
     if ty.shape[axis] <= PAIRS {
         lower_pairs::<K>(hlo, wins, x, positions, axis, result)
     } else {
@@ -183,12 +175,8 @@ fn lower_pairs<K: Monoid>(
     let (value, position) = (TensorType::scalar(dtype), TensorType::scalar(result.dtype));
     let worst = hlo_splat(hlo, &value, K::identity(dtype));
     let first = hlo_splat(hlo, &position, Scalar::Int(0));
-    let arguments = hlo.begin_region(&[
-        value.clone(),
-        position.clone(),
-        value.clone(),
-        position.clone(),
-    ]);
+    let arguments =
+        hlo.begin_region(&[value.clone(), position.clone(), value.clone(), position.clone()]);
     let [x0, i0, x1, i1] = [arguments[0], arguments[1], arguments[2], arguments[3]];
     let flag = TensorType::scalar(DType::Bool);
     let beats = |hlo: &mut dyn Hlo, x: HloValue, y: HloValue| {
@@ -241,11 +229,7 @@ fn lower_two<K: Monoid>(
 }
 
 fn reduce<K: Monoid>(hlo: &mut dyn Hlo, x: HloValue, axis: usize, result: &TensorType) -> HloValue {
-    let identity = hlo_splat(
-        hlo,
-        &TensorType::scalar(result.dtype),
-        K::identity(result.dtype),
-    );
+    let identity = hlo_splat(hlo, &TensorType::scalar(result.dtype), K::identity(result.dtype));
     let region = K::region(hlo, result.dtype);
     hlo.op(HloOp {
         name: "stablehlo.reduce",
@@ -286,11 +270,7 @@ fn samples() -> Vec<(Array, usize, DType)> {
         (ramp(DType::I32, [2, 3]), 1, DType::I64),
         (Array::floats(DType::F32, [5, 3], &rows), 1, DType::I32),
         (Array::floats(DType::F32, [3, 5], &rows), 0, DType::U8),
-        (
-            Array::ints(DType::I32, [4], &[i128::from(i32::MIN); 4]),
-            0,
-            DType::I32,
-        ),
+        (Array::ints(DType::I32, [4], &[i128::from(i32::MIN); 4]), 0, DType::I32),
         (wave(&[3, PAIRS + 6]), 1, DType::I32),
         (wave(&[PAIRS + 6, 2]), 0, DType::I32),
     ]

@@ -99,11 +99,8 @@ fn exclusive_product(b: &mut Builder, x: Var, axis: usize, after: bool) -> Var {
     }
     let product = b.cumprod(x, axis, after);
     let one = b.full(&TensorType::scalar(ty.dtype), 1.0);
-    let by = |sign: i64| {
-        (0..ty.rank())
-            .map(|i| if i == axis { sign } else { 0 })
-            .collect::<Vec<i64>>()
-    };
+    let by =
+        |sign: i64| (0..ty.rank()).map(|i| if i == axis { sign } else { 0 }).collect::<Vec<i64>>();
     let (low, high) = if after { (-1, 1) } else { (1, -1) };
     b.pad(product, one, &by(low), &by(high), &by(0))
 }
@@ -209,11 +206,8 @@ pub(super) fn samples<K: Reduction>() -> Vec<Sample> {
         ];
         let peculiar = Array::floats(DType::F32, [4, 3], &values);
         samples.push(Sample::new(Reduce::<K>::new([1]), vec![peculiar]).not_differentiable());
-        let zeros = Array::floats(
-            DType::F32,
-            [3, 3],
-            &[1.5, 0.0, -2.0, 0.0, 3.0, 0.25, 2.0, 1.25, -1.0],
-        );
+        let zeros =
+            Array::floats(DType::F32, [3, 3], &[1.5, 0.0, -2.0, 0.0, 3.0, 0.25, 2.0, 1.25, -1.0]);
         samples.push(Sample::new(Reduce::<K>::new([0]), vec![zeros]).tolerance(1e-6));
     }
     samples

@@ -88,10 +88,7 @@ pub type ReduceOr = Reduce<Any>;
 impl<K> Reduce<K> {
     /// The reduction over these axes.
     pub fn new(axes: impl Into<Vec<usize>>) -> Self {
-        Reduce {
-            axes: axes.into(),
-            kind: PhantomData,
-        }
+        Reduce { axes: axes.into(), kind: PhantomData }
     }
 }
 
@@ -110,9 +107,7 @@ impl<K> OpStruct for Reduce<K> {
     }
 
     fn parse(attributes: &Attributes) -> Result<Self, String> {
-        Ok(Reduce::new(parse_attribute::<Vec<usize>>(
-            attributes, "axes",
-        )?))
+        Ok(Reduce::new(parse_attribute::<Vec<usize>>(attributes, "axes")?))
     }
 }
 
@@ -129,9 +124,7 @@ impl<K: Reduction> Op for Reduce<K> {
         TypeError::check_arity(inputs, 1)?;
         K::COMBINE.dtype(&[inputs[0].dtype])?;
         check_axes("axes", &self.axes, inputs[0].rank())?;
-        Ok(vec![
-            inputs[0].with_shape(without(&inputs[0].shape, &self.axes)),
-        ])
+        Ok(vec![inputs[0].with_shape(without(&inputs[0].shape, &self.axes))])
     }
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
@@ -164,9 +157,7 @@ impl<K: Reduction> Op for Reduce<K> {
         outputs: &[Var],
         tangents: &[Option<Var>],
     ) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![
-            tangents[0].and_then(|t| K::jvp(b, &self.axes, inputs[0], outputs[0], t)),
-        ])
+        Rule::Some(vec![tangents[0].and_then(|t| K::jvp(b, &self.axes, inputs[0], outputs[0], t))])
     }
 
     fn transpose(
@@ -176,9 +167,7 @@ impl<K: Reduction> Op for Reduce<K> {
         cotangents: &[Option<Var>],
     ) -> Rule<Vec<Option<Var>>> {
         let cotangent = cotangents[0].expect("transpose is called with a cotangent");
-        let ty = inputs[0]
-            .linear()
-            .expect("the only operand of a linear equation is linear");
+        let ty = inputs[0].linear().expect("the only operand of a linear equation is linear");
         K::transpose(b, &self.axes, ty, cotangent).map(|cotangent| vec![Some(cotangent)])
     }
 

@@ -52,10 +52,7 @@ pub type ReduceWindowMin = ReduceWindow<Min>;
 impl<K> ReduceWindow<K> {
     /// The fold under this window.
     pub fn new(window: Window) -> Self {
-        ReduceWindow {
-            window,
-            kind: PhantomData,
-        }
+        ReduceWindow { window, kind: PhantomData }
     }
 }
 
@@ -71,9 +68,7 @@ impl<K: WindowFold> ReduceWindow<K> {
         samples.push(sample(Window::new([2]), ramp(DType::I32, [4])));
         samples.push(sample(Window::new([2]), ramp(DType::F64, [4])).tolerance(1e-13));
         samples.push(
-            sample(Window::new([2]), ramp(DType::BF16, [4]))
-                .tolerance(5e-2)
-                .not_differentiable(),
+            sample(Window::new([2]), ramp(DType::BF16, [4])).tolerance(5e-2).not_differentiable(),
         );
         samples.push(sample(Window::new([2]), ramp(DType::F32, [1])).not_differentiable());
         let peculiar = [1.0, f64::INFINITY, f64::NAN, 2.0, -0.0, f64::NEG_INFINITY];
@@ -89,13 +84,7 @@ impl<K: WindowFold> ReduceWindow<K> {
 fn windows() -> Vec<(Window, Vec<usize>)> {
     vec![
         (Window::new([2]), vec![5]),
-        (
-            Window {
-                strides: vec![2, 3],
-                ..Window::new([2, 2])
-            },
-            vec![4, 6],
-        ),
+        (Window { strides: vec![2, 3], ..Window::new([2, 2]) }, vec![4, 6]),
         (
             Window {
                 strides: vec![2, 1],
@@ -112,9 +101,7 @@ fn windows() -> Vec<(Window, Vec<usize>)> {
 /// Distinct values in no order.
 fn uneven(shape: &[usize]) -> Array {
     let count: usize = shape.iter().product();
-    let values: Vec<f64> = (0..count)
-        .map(|i| ((7 * i + 3) % 29) as f64 * 0.25 - 3.0)
-        .collect();
+    let values: Vec<f64> = (0..count).map(|i| ((7 * i + 3) % 29) as f64 * 0.25 - 3.0).collect();
     Array::floats(DType::F32, shape, &values)
 }
 
@@ -176,9 +163,7 @@ impl<K: WindowFold> Op for ReduceWindow<K> {
         _: &[Var],
         tangents: &[Option<Var>],
     ) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![
-            tangents[0].map(|t| K::jvp(b, &self.window, inputs[0], t)),
-        ])
+        Rule::Some(vec![tangents[0].map(|t| K::jvp(b, &self.window, inputs[0], t))])
     }
 
     fn transpose(
@@ -188,9 +173,7 @@ impl<K: WindowFold> Op for ReduceWindow<K> {
         cotangents: &[Option<Var>],
     ) -> Rule<Vec<Option<Var>>> {
         let cotangent = cotangents[0].expect("transpose is called with a cotangent");
-        let ty = inputs[0]
-            .linear()
-            .expect("the only operand of a linear equation is linear");
+        let ty = inputs[0].linear().expect("the only operand of a linear equation is linear");
         K::transpose(b, &self.window, ty, cotangent).map(|cotangent| vec![Some(cotangent)])
     }
 
@@ -215,13 +198,7 @@ pub(super) fn lower<K: Monoid>(
     let identity = hlo_splat(hlo, &scalar, K::identity(result.dtype));
     let region = K::region(hlo, result.dtype);
     let results = std::slice::from_ref(result);
-    window.lower(
-        hlo,
-        "stablehlo.reduce_window",
-        &[x, identity],
-        vec![region],
-        results,
-    )[0]
+    window.lower(hlo, "stablehlo.reduce_window", &[x, identity], vec![region], results)[0]
 }
 
 impl WindowFold for Sum {

@@ -121,10 +121,7 @@ macro_rules! selection {
             ) -> Vec<(Var, bool)> {
                 let operand = cx.batch(b, inputs[0], batched[0]);
                 let other = cx.batch(b, inputs[1], batched[1]);
-                let wide = $op {
-                    direction: self.direction,
-                    window: self.window.batched(),
-                };
+                let wide = $op { direction: self.direction, window: self.window.batched() };
                 vec![(b.emit1(wide, &[operand, other]), true)]
             }
 
@@ -147,13 +144,9 @@ macro_rules! selection {
                 cotangents: &[Option<Var>],
             ) -> Rule<Vec<Option<Var>>> {
                 let ct = cotangents[0].expect("transpose is called with a cotangent");
-                let operand = inputs[0]
-                    .known()
-                    .expect("linear in the second operand only");
-                let transposed = $transposed {
-                    direction: self.direction,
-                    window: self.window.clone(),
-                };
+                let operand = inputs[0].known().expect("linear in the second operand only");
+                let transposed =
+                    $transposed { direction: self.direction, window: self.window.clone() };
                 Rule::Some(vec![None, Some(b.emit1(transposed, &[operand, ct]))])
             }
 
@@ -179,10 +172,7 @@ impl SelectAndGather {
             let operand = uneven(&shape);
             let mut values = operand.clone();
             values.data.reverse();
-            let op = SelectAndGather {
-                direction: [Direction::Ge, Direction::Le][i % 2],
-                window,
-            };
+            let op = SelectAndGather { direction: [Direction::Ge, Direction::Le][i % 2], window };
             Sample::new(op, vec![operand, values])
         };
         windows().into_iter().enumerate().map(sample).collect()
@@ -223,8 +213,7 @@ impl SelectAndGather {
         let operands = [inputs[0], inputs[1], start[0], start[1]];
         let results = [result.clone(), result.clone()];
         let name = "stablehlo.reduce_window";
-        self.window
-            .lower(hlo, name, &operands, vec![region], &results)[1]
+        self.window.lower(hlo, name, &operands, vec![region], &results)[1]
     }
 }
 
@@ -234,16 +223,10 @@ impl SelectAndScatter {
         let sample = |(i, (window, shape)): (usize, (Window, Vec<usize>))| {
             let operand = uneven(&shape);
             let places = window.places(&operand.ty).expect("the windows fit");
-            let op = SelectAndScatter {
-                direction: [Direction::Le, Direction::Ge][i % 2],
-                window,
-            };
+            let op = SelectAndScatter { direction: [Direction::Le, Direction::Ge][i % 2], window };
             Sample::new(op, vec![operand, uneven(&places.shape)]).tolerance(1e-6)
         };
-        let ties = SelectAndScatter {
-            direction: Direction::Ge,
-            window: Window::new([3]),
-        };
+        let ties = SelectAndScatter { direction: Direction::Ge, window: Window::new([3]) };
         let ties = Sample::new(
             ties,
             vec![
@@ -274,10 +257,7 @@ impl SelectAndScatter {
             let index = index.expect("a window has an element");
             sums[crate::array::ravel(&operand.ty.shape, &index)] += source.at(place).float();
         });
-        Array::new(
-            operand.ty.clone(),
-            sums.into_iter().map(Scalar::Float).collect(),
-        )
+        Array::new(operand.ty.clone(), sums.into_iter().map(Scalar::Float).collect())
     }
 
     fn emit(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], result: &TensorType) -> HloValue {
@@ -288,8 +268,7 @@ impl SelectAndScatter {
         let name = "stablehlo.select_and_scatter";
         let operands = [inputs[0], inputs[1], zero];
         let results = std::slice::from_ref(result);
-        self.window
-            .lower(hlo, name, &operands, vec![select, scatter], results)[0]
+        self.window.lower(hlo, name, &operands, vec![select, scatter], results)[0]
     }
 
     fn select_region(&self, hlo: &mut dyn Hlo, scalar: &TensorType) -> HloRegion {

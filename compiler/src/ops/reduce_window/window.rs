@@ -26,12 +26,7 @@ impl Window {
     pub fn new(dimensions: impl Into<Vec<usize>>) -> Window {
         let dimensions = dimensions.into();
         let rank = dimensions.len();
-        Window {
-            dimensions,
-            strides: vec![1; rank],
-            low: vec![0; rank],
-            high: vec![0; rank],
-        }
+        Window { dimensions, strides: vec![1; rank], low: vec![0; rank], high: vec![0; rank] }
     }
 
     pub(super) fn attributes(&self) -> Attributes {
@@ -87,11 +82,7 @@ impl Window {
             }
         }
         for (name, list) in [("low", &self.low), ("high", &self.high)] {
-            if list
-                .iter()
-                .zip(&self.dimensions)
-                .any(|(pad, extent)| pad >= extent)
-            {
+            if list.iter().zip(&self.dimensions).any(|(pad, extent)| pad >= extent) {
                 return fail(format!(
                     "the padding {name} must be less than the window {:?}, got {list:?}",
                     self.dimensions
@@ -141,10 +132,7 @@ impl Window {
             attributes: vec![
                 ("window_dimensions", hlo_axes(&self.dimensions)),
                 ("window_strides", hlo_axes(&self.strides)),
-                (
-                    "padding",
-                    HloAttribute::I64Tensor(vec![self.low.len(), 2], padding.collect()),
-                ),
+                ("padding", HloAttribute::I64Tensor(vec![self.low.len(), 2], padding.collect())),
             ],
             regions,
             results,

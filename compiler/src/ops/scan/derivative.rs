@@ -42,10 +42,7 @@ fn marked_tangents(
     tangents: &[Option<Var>],
     range: std::ops::Range<usize>,
 ) -> Vec<Var> {
-    range
-        .filter(|&i| marked[i])
-        .map(|i| instantiate(b, tangents[i], inputs[i]))
-        .collect()
+    range.filter(|&i| marked[i]).map(|i| instantiate(b, tangents[i], inputs[i])).collect()
 }
 
 /// Adds a parameter per type.
@@ -55,12 +52,7 @@ fn params(b: &mut Builder, types: &[TensorType]) -> Vec<Var> {
 
 /// Keeps the types whose mark is set.
 fn kept(types: &[TensorType], marked: &[bool]) -> Vec<TensorType> {
-    types
-        .iter()
-        .zip(marked)
-        .filter(|(_, is)| **is)
-        .map(|(ty, _)| ty.clone())
-        .collect()
+    types.iter().zip(marked).filter(|(_, is)| **is).map(|(ty, _)| ty.clone()).collect()
 }
 
 /// Values and tangents in one loop.
@@ -71,9 +63,8 @@ pub(super) fn forward(
     tangents: &[Option<Var>],
 ) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
     let mut marked = given(tangents);
-    let (jvp, results) = fixpoint(scan, &mut marked, |marked, force| {
-        jvp_with(&scan.body, marked, force)
-    })?;
+    let (jvp, results) =
+        fixpoint(scan, &mut marked, |marked, force| jvp_with(&scan.body, marked, force))?;
 
     // The body takes consts, their tangents, carries, theirs, slices, theirs.
     let types = scan.body.param_types();
@@ -88,10 +79,7 @@ pub(super) fn forward(
     let mut counts = Vec::new();
     for group in groups {
         values.extend(params(&mut body, &types[group.clone()]));
-        slopes.extend(params(
-            &mut body,
-            &kept(&types[group.clone()], &marked[group.clone()]),
-        ));
+        slopes.extend(params(&mut body, &kept(&types[group.clone()], &marked[group.clone()])));
         operands.extend_from_slice(&inputs[group.clone()]);
         operands.extend(marked_tangents(b, &marked, inputs, tangents, group));
         counts.push(operands.len());
@@ -116,15 +104,9 @@ pub(super) fn forward(
     let outputs = b.emit(op, &operands);
     let ys = outputs.len() - scan.carries - slopes.len();
     let value_at = |i: usize| {
-        if i < scan.carries {
-            i
-        } else {
-            i + carry_slopes
-        }
+        if i < scan.carries { i } else { i + carry_slopes }
     };
-    let values = (0..scan.carries + ys)
-        .map(|i| outputs[value_at(i)])
-        .collect();
+    let values = (0..scan.carries + ys).map(|i| outputs[value_at(i)]).collect();
     let slopes = outputs[scan.carries..scan.carries + carry_slopes]
         .iter()
         .chain(&outputs[scan.carries + carry_slopes + ys..]);
@@ -155,22 +137,14 @@ pub(super) fn linearized(
             (linearized, results)
         })
     })?;
-    let Linearized {
-        primal,
-        linear,
-        residuals,
-        ..
-    } = linearized;
+    let Linearized { primal, linear, residuals, .. } = linearized;
     let slices_at = scan.consts + scan.carries;
 
     // A residual that depends on loop constants alone is computed once, outside; one that is a slice of an operand is
     // read from that operand; the rest become outputs of the loop.
     let (outputs, residual_vars) = primal.results.split_at(scan.body.results.len());
-    let varies = primal.depends_on(
-        &(0..inputs.len())
-            .map(|i| i >= scan.consts)
-            .collect::<Vec<_>>(),
-    );
+    let varies =
+        primal.depends_on(&(0..inputs.len()).map(|i| i >= scan.consts).collect::<Vec<_>>());
     let mut stacked_vars = Vec::new();
     let mut places = Vec::with_capacity(residuals);
     for &var in residual_vars {
@@ -182,19 +156,11 @@ pub(super) fn linearized(
                 .collect();
             let outside = crate::transform::dce(&primal.subset(&primal.params, wanted, &[var]));
             // Carries and slices are not read: any value of their type serves as their argument.
-            let constants = outside.subset(
-                &outside.params[..scan.consts],
-                &outside.eqns,
-                &outside.results,
-            );
-            places.push(Residual::Constant(
-                b.inline(&constants, &inputs[..scan.consts])[0],
-            ));
-        } else if let Some(i) = primal
-            .params
-            .iter()
-            .position(|&param| param == var)
-            .filter(|&i| i >= slices_at)
+            let constants =
+                outside.subset(&outside.params[..scan.consts], &outside.eqns, &outside.results);
+            places.push(Residual::Constant(b.inline(&constants, &inputs[..scan.consts])[0]));
+        } else if let Some(i) =
+            primal.params.iter().position(|&param| param == var).filter(|&i| i >= slices_at)
         {
             places.push(Residual::Operand(i));
         } else {
@@ -204,13 +170,7 @@ pub(super) fn linearized(
     }
     let body_results: Vec<Var> = outputs.iter().chain(&stacked_vars).copied().collect();
     let body = primal.subset(&primal.params, &primal.eqns, &body_results);
-    let outputs = b.emit(
-        Scan {
-            body: Arc::new(body),
-            ..scan.clone()
-        },
-        inputs,
-    );
+    let outputs = b.emit(Scan { body: Arc::new(body), ..scan.clone() }, inputs);
     let (values, stacks) = outputs.split_at(scan.body.results.len());
 
     // The linear loop: constant residuals and tangents of constants; tangents of carries; stacked residuals and
@@ -236,10 +196,8 @@ pub(super) fn linearized(
                            body: &mut Builder,
                            operands: &mut Vec<Var>,
                            range: std::ops::Range<usize>| {
-        tangent_arguments.extend(params(
-            body,
-            &kept(&types[range.clone()], &marked[range.clone()]),
-        ));
+        tangent_arguments
+            .extend(params(body, &kept(&types[range.clone()], &marked[range.clone()])));
         operands.extend(marked_tangents(b, &marked, inputs, tangents, range));
     };
     take(&mut body, &mut operands, true);
@@ -295,10 +253,8 @@ pub(super) fn transposed(
 
     let mut given = vec![true; scan.carries];
     given.extend(cotangents[scan.carries..].iter().map(Option::is_some));
-    let force: Vec<bool> = (0..inputs.len())
-        .filter(|&i| marked[i])
-        .map(|i| i < slices_at)
-        .collect();
+    let force: Vec<bool> =
+        (0..inputs.len()).filter(|&i| marked[i]).map(|i| i < slices_at).collect();
     let (backward, sent) = transpose(body, &marked, &given, &force)?;
 
     // backward: known consts, known slices, cotangents of carries, of slices
@@ -306,18 +262,10 @@ pub(super) fn transposed(
     let known = |range: std::ops::Range<usize>| range.filter(|&i| !marked[i]).collect::<Vec<_>>();
     let linear = |range: std::ops::Range<usize>| range.filter(|&i| marked[i]).collect::<Vec<_>>();
     let (known_consts, linear_consts) = (known(0..scan.consts), linear(0..scan.consts));
-    let (known_xs, linear_xs) = (
-        known(slices_at..inputs.len()),
-        linear(slices_at..inputs.len()),
-    );
+    let (known_xs, linear_xs) = (known(slices_at..inputs.len()), linear(slices_at..inputs.len()));
     let types = body.param_types();
     let result_types = body.result_types();
-    let of = |indices: &[usize]| {
-        indices
-            .iter()
-            .map(|&i| types[i].clone())
-            .collect::<Vec<_>>()
-    };
+    let of = |indices: &[usize]| indices.iter().map(|&i| types[i].clone()).collect::<Vec<_>>();
     let y_types = kept(&result_types[scan.carries..], &given[scan.carries..]);
 
     let mut loop_body = Builder::new();
@@ -326,26 +274,14 @@ pub(super) fn transposed(
     let sums = params(&mut loop_body, &of(&linear_consts));
     let xs = params(&mut loop_body, &of(&known_xs));
     let y_cts = params(&mut loop_body, &y_types);
-    let arguments: Vec<Var> = consts
-        .into_iter()
-        .chain(xs)
-        .chain(carry_cts)
-        .chain(y_cts)
-        .collect();
+    let arguments: Vec<Var> = consts.into_iter().chain(xs).chain(carry_cts).chain(y_cts).collect();
     let outputs = loop_body.inline(&backward, &arguments);
     let (const_cts, rest) = outputs.split_at(linear_consts.len());
     let (carry_cts, x_cts) = rest.split_at(scan.carries);
-    let sums: Vec<Var> = sums
-        .iter()
-        .zip(const_cts)
-        .map(|(&sum, &ct)| loop_body.add(sum, ct))
-        .collect();
-    let results: Vec<Var> = carry_cts
-        .iter()
-        .copied()
-        .chain(sums)
-        .chain(x_cts.iter().copied())
-        .collect();
+    let sums: Vec<Var> =
+        sums.iter().zip(const_cts).map(|(&sum, &ct)| loop_body.add(sum, ct)).collect();
+    let results: Vec<Var> =
+        carry_cts.iter().copied().chain(sums).chain(x_cts.iter().copied()).collect();
     let loop_body = loop_body.finish(body.name.clone(), results);
 
     let read = |i: &usize| inputs[*i].known().expect("unmarked operands are known");
@@ -377,14 +313,10 @@ pub(super) fn transposed(
     }
     for i in 0..scan.carries {
         // A carry that started from a known value has nobody to send its cotangent to.
-        back[scan.consts + i] = inputs[scan.consts + i]
-            .is_linear()
-            .then(|| carry_outputs[i]);
+        back[scan.consts + i] = inputs[scan.consts + i].is_linear().then(|| carry_outputs[i]);
     }
-    for (&slot, _) in linear_xs
-        .iter()
-        .zip(&sent[linear_consts.len() + scan.carries..])
-        .filter(|(_, sent)| **sent)
+    for (&slot, _) in
+        linear_xs.iter().zip(&sent[linear_consts.len() + scan.carries..]).filter(|(_, sent)| **sent)
     {
         back[slot] = x_outputs.next().copied();
     }

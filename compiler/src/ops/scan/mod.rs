@@ -51,11 +51,7 @@ impl Scan {
 
     /// The positions of the slices in time order.
     fn positions(&self) -> Box<dyn Iterator<Item = usize>> {
-        if self.reverse {
-            Box::new((0..self.length).rev())
-        } else {
-            Box::new(0..self.length)
-        }
+        if self.reverse { Box::new((0..self.length).rev()) } else { Box::new(0..self.length) }
     }
 }
 
@@ -85,11 +81,7 @@ impl Op for Scan {
         }
         let slices = self.consts + self.carries;
         for (i, (param, input)) in body.param_types().iter().zip(inputs).enumerate() {
-            let given = if i < slices {
-                input.clone()
-            } else {
-                input.unstacked()
-            };
+            let given = if i < slices { input.clone() } else { input.unstacked() };
             if *param != given {
                 return Err(TypeError::new(format!(
                     "operand {i} gives the body {given}, which takes {param}"
@@ -105,11 +97,7 @@ impl Op for Scan {
             }
         }
         let (carries, ys) = results.split_at(self.carries);
-        Ok(carries
-            .iter()
-            .cloned()
-            .chain(ys.iter().map(|y| y.stacked(self.length)))
-            .collect())
+        Ok(carries.iter().cloned().chain(ys.iter().map(|y| y.stacked(self.length))).collect())
     }
 
     fn effect(&self) -> Effect {
@@ -123,18 +111,12 @@ impl Op for Scan {
         let mut ys: Vec<Vec<Array>> = vec![Vec::new(); y_types.len()];
         for position in self.positions() {
             let slices = xs.iter().map(|x| x.index_leading(position));
-            let arguments: Vec<Array> = consts
-                .iter()
-                .cloned()
-                .chain(carries)
-                .chain(slices)
-                .collect();
+            let arguments: Vec<Array> =
+                consts.iter().cloned().chain(carries).chain(slices).collect();
             let mut results = self.body.eval(&arguments);
             let outputs = results.split_off(self.carries);
             carries = results;
-            ys.iter_mut()
-                .zip(outputs)
-                .for_each(|(stack, y)| stack.push(y));
+            ys.iter_mut().zip(outputs).for_each(|(stack, y)| stack.push(y));
         }
         let stacked = ys.into_iter().zip(&y_types).map(|(mut stack, ty)| {
             if self.reverse {
@@ -165,34 +147,17 @@ impl Op for Scan {
             }
             flags[slots.clone()].copy_from_slice(&outputs[..self.carries]);
         };
-        let operands = inputs
-            .iter()
-            .enumerate()
-            .map(|(i, &input)| match (batched[i], flags[i]) {
-                (true, _) if i >= slots.end => b.move_axis(input, 1, 0),
-                (false, true) => b.broadcast_leading(input, cx.size),
-                _ => input,
-            });
+        let operands = inputs.iter().enumerate().map(|(i, &input)| match (batched[i], flags[i]) {
+            (true, _) if i >= slots.end => b.move_axis(input, 1, 0),
+            (false, true) => b.broadcast_leading(input, cx.size),
+            _ => input,
+        });
         let operands: Vec<Var> = operands.collect();
-        let scan = Scan {
-            body: Arc::new(body),
-            ..self.clone()
-        };
+        let scan = Scan { body: Arc::new(body), ..self.clone() };
         let results = b.emit(scan, &operands);
-        let results = results
-            .into_iter()
-            .zip(outputs)
-            .enumerate()
-            .map(|(i, (var, is_batched))| {
-                (
-                    if is_batched && i >= self.carries {
-                        b.move_axis(var, 0, 1)
-                    } else {
-                        var
-                    },
-                    is_batched,
-                )
-            });
+        let results = results.into_iter().zip(outputs).enumerate().map(|(i, (var, is_batched))| {
+            (if is_batched && i >= self.carries { b.move_axis(var, 0, 1) } else { var }, is_batched)
+        });
         results.collect()
     }
 
@@ -250,10 +215,8 @@ impl Op for Scan {
             return carries.iter().copied().chain(ys).collect();
         }
         // counter, consts, carries, arrays, outputs
-        let state: Vec<HloValue> = std::iter::once(zero)
-            .chain(inputs.iter().copied())
-            .chain(ys)
-            .collect();
+        let state: Vec<HloValue> =
+            std::iter::once(zero).chain(inputs.iter().copied()).chain(ys).collect();
         let types: Vec<TensorType> = state.iter().map(|&value| hlo.ty(value)).collect();
 
         let arguments = hlo.begin_region(&types);
@@ -273,12 +236,8 @@ impl Op for Scan {
         };
         let (consts, carries, xs) = self.split(operands);
         let slices: Vec<HloValue> = xs.iter().map(|&x| slice_at(hlo, x, position)).collect();
-        let body_inputs: Vec<HloValue> = consts
-            .iter()
-            .chain(carries)
-            .copied()
-            .chain(slices)
-            .collect();
+        let body_inputs: Vec<HloValue> =
+            consts.iter().chain(carries).copied().chain(slices).collect();
         let outputs = lower_func(hlo, &self.body, &body_inputs);
         let (next, slices) = outputs.split_at(self.carries);
         let buffers: Vec<HloValue> = buffers
@@ -304,18 +263,11 @@ impl Op for Scan {
             results: &types,
         });
         let carries = &outputs[1 + self.consts..1 + self.consts + self.carries];
-        carries
-            .iter()
-            .chain(&outputs[1 + inputs.len()..])
-            .copied()
-            .collect()
+        carries.iter().chain(&outputs[1 + inputs.len()..]).copied().collect()
     }
 
     fn with_funcs(&self, mut funcs: Vec<Arc<Func>>) -> Option<OpRef> {
-        Some(OpRef::new(Scan {
-            body: funcs.remove(0),
-            ..self.clone()
-        }))
+        Some(OpRef::new(Scan { body: funcs.remove(0), ..self.clone() }))
     }
 
     fn prune(&self, used: &[bool]) -> Option<Pruned> {
@@ -323,12 +275,8 @@ impl Op for Scan {
         let mut wanted = used.to_vec();
         let (inputs, outputs) = loop {
             let needed = needed(&self.body, &wanted);
-            let inputs: Vec<bool> = self
-                .body
-                .params
-                .iter()
-                .map(|param| needed[param.index()])
-                .collect();
+            let inputs: Vec<bool> =
+                self.body.params.iter().map(|param| needed[param.index()]).collect();
             let carries = &inputs[self.consts..self.consts + self.carries];
             let more = (0..self.carries).any(|i| carries[i] && !wanted[i]);
             (0..self.carries).for_each(|i| wanted[i] |= carries[i]);
@@ -360,11 +308,7 @@ impl Op for Scan {
             body: Arc::new(body),
             ..self.clone()
         };
-        Some(Pruned {
-            op: OpRef::new(op),
-            inputs: keep,
-            outputs: kept_outputs,
-        })
+        Some(Pruned { op: OpRef::new(op), inputs: keep, outputs: kept_outputs })
     }
 
     fn rewrite(
@@ -390,24 +334,15 @@ impl Scan {
 
 /// [`Effect::Collective`] if an equation of the bodies has it.
 pub(crate) fn effect_of(bodies: &[&Arc<Func>]) -> Effect {
-    let any = bodies.iter().any(|body| {
-        body.eqns
-            .iter()
-            .any(|eqn| eqn.op.effect() == Effect::Collective)
-    });
-    if any {
-        Effect::Collective
-    } else {
-        Effect::Pure
-    }
+    let any =
+        bodies.iter().any(|body| body.eqns.iter().any(|eqn| eqn.op.effect() == Effect::Collective));
+    if any { Effect::Collective } else { Effect::Pure }
 }
 
 /// The indices of a slice that starts at `position` of the leading axis.
 fn starts(hlo: &mut dyn Hlo, rank: usize, position: HloValue) -> Vec<HloValue> {
     let zero = hlo_splat(hlo, &TensorType::scalar(DType::I32), Scalar::Int(0));
-    (0..rank)
-        .map(|axis| if axis == 0 { position } else { zero })
-        .collect()
+    (0..rank).map(|axis| if axis == 0 { position } else { zero }).collect()
 }
 
 /// The slice of `x` at `position` of its leading axis, without that axis.
@@ -415,9 +350,8 @@ fn slice_at(hlo: &mut dyn Hlo, x: HloValue, position: HloValue) -> HloValue {
     let ty = hlo.ty(x);
     let mut sizes: Vec<i64> = ty.shape.iter().map(|&n| n as i64).collect();
     sizes[0] = 1;
-    let operands: Vec<HloValue> = std::iter::once(x)
-        .chain(starts(hlo, ty.rank(), position))
-        .collect();
+    let operands: Vec<HloValue> =
+        std::iter::once(x).chain(starts(hlo, ty.rank(), position)).collect();
     let slice = hlo_op(
         hlo,
         "stablehlo.dynamic_slice",
@@ -433,15 +367,7 @@ fn update_at(hlo: &mut dyn Hlo, buffer: HloValue, y: HloValue, position: HloValu
     let ty = hlo.ty(buffer);
     let axes: Vec<usize> = (1..ty.rank()).collect();
     let y = hlo_broadcast(hlo, y, &axes, &ty.unstacked().stacked(1));
-    let operands: Vec<HloValue> = [buffer, y]
-        .into_iter()
-        .chain(starts(hlo, ty.rank(), position))
-        .collect();
-    hlo_op(
-        hlo,
-        "stablehlo.dynamic_update_slice",
-        &operands,
-        Vec::new(),
-        &ty,
-    )
+    let operands: Vec<HloValue> =
+        [buffer, y].into_iter().chain(starts(hlo, ty.rank(), position)).collect();
+    hlo_op(hlo, "stablehlo.dynamic_update_slice", &operands, Vec::new(), &ty)
 }

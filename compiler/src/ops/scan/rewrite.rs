@@ -71,9 +71,7 @@ pub(super) fn slimmer(
         };
     let is_own = |source: &Source| matches!(source, Source::Own);
     add(0..carried.start, &mut inner, is_own);
-    let consts = add(carried.clone(), &mut inner, |source| {
-        matches!(source, Source::Still)
-    });
+    let consts = add(carried.clone(), &mut inner, |source| matches!(source, Source::Still));
     let carries = add(carried.clone(), &mut inner, is_own) - consts;
     add(carried.end..inputs.len(), &mut inner, is_own);
     for (i, source) in sources.iter().enumerate() {
@@ -83,10 +81,8 @@ pub(super) fn slimmer(
             Source::Own | Source::Still => {}
         }
     }
-    let arguments: Vec<Var> = params
-        .into_iter()
-        .map(|param| param.expect("every source gives one"))
-        .collect();
+    let arguments: Vec<Var> =
+        params.into_iter().map(|param| param.expect("every source gives one")).collect();
     let values = inner.inline(body, &arguments);
     // The outputs that stay, and where each result of the old loop is found.
     let mut outputs = Vec::new();

@@ -33,22 +33,8 @@ pub(super) fn samples() -> Vec<Sample> {
             Array::ints(DType::I32, [], &[1]),
             Array::floats(DType::F32, [length, 2], &values),
         ];
-        Sample::new(
-            Scan {
-                body: body.clone(),
-                length,
-                reverse,
-                consts: 1,
-                carries: 2,
-            },
-            inputs,
-        )
-        .tolerance(1e-5)
+        Sample::new(Scan { body: body.clone(), length, reverse, consts: 1, carries: 2 }, inputs)
+            .tolerance(1e-5)
     };
-    vec![
-        scan(4, false),
-        scan(3, true),
-        scan(1, false),
-        scan(0, false),
-    ]
+    vec![scan(4, false), scan(3, true), scan(1, false), scan(0, false)]
 }

@@ -49,15 +49,12 @@ impl Scatter {
             Operand::Linear(ty) => ty.clone(),
         };
         let of_x = |b: &mut Builder, with: Var| {
-            inputs[0]
-                .is_linear()
-                .then(|| b.scatter(ct, indices, with, self.clone()))
+            inputs[0].is_linear().then(|| b.scatter(ct, indices, with, self.clone()))
         };
         match (self.combiner, inputs[2].known()) {
             (Combiner::Add, known) => {
-                let of_updates = known
-                    .is_none()
-                    .then(|| self.read_back(b, ct, indices, &updates.shape));
+                let of_updates =
+                    known.is_none().then(|| self.read_back(b, ct, indices, &updates.shape));
                 Rule::Some(vec![inputs[0].is_linear().then_some(ct), None, of_updates])
             }
             (Combiner::Set, known) => {
@@ -128,10 +125,7 @@ impl Scatter {
         let zeros = b.zeros(&TensorType::new(DType::U32, x));
         let scattered = b.scatter(zeros, indices, numbers, self.with(Combiner::Set));
         let found = self.gather(b, scattered, indices, updates);
-        (
-            b.compare(Direction::Eq, scattered, zeros),
-            b.compare(Direction::Eq, found, numbers),
-        )
+        (b.compare(Direction::Eq, scattered, zeros), b.compare(Direction::Eq, found, numbers))
     }
 
     /// The tangent of `set`.
@@ -196,10 +190,8 @@ impl Scatter {
         let shape = b.ty(inputs[2]).shape.clone();
         let read = self.gather(b, output, inputs[1], &shape);
         let update_attains = b.compare(Direction::Eq, inputs[2], read);
-        let (x_count, update_count) = (
-            b.convert(x_attains, dtype),
-            b.convert(update_attains, dtype),
-        );
+        let (x_count, update_count) =
+            (b.convert(x_attains, dtype), b.convert(update_attains, dtype));
         let count = b.scatter(x_count, inputs[1], update_count, add.clone());
         let mut tangent = |attains: Var, value: Var, tangent: Option<Var>| {
             let zeros = b.full_like(value, 0.0);

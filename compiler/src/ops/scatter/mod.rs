@@ -65,9 +65,7 @@ impl Scatter {
     ) -> Scatter {
         let after = axis + indices_rank;
         Scatter {
-            update_window_dims: (0..axis)
-                .chain(after..after + operand_rank - axis - 1)
-                .collect(),
+            update_window_dims: (0..axis).chain(after..after + operand_rank - axis - 1).collect(),
             inserted_window_dims: vec![axis],
             input_batching_dims: vec![],
             scatter_indices_batching_dims: vec![],
@@ -87,10 +85,7 @@ impl Scatter {
                 "scatter_indices_batching_dims",
                 &self.scatter_indices_batching_dims,
             ),
-            index_map: (
-                "scatter_dims_to_operand_dims",
-                &self.scatter_dims_to_operand_dims,
-            ),
+            index_map: ("scatter_dims_to_operand_dims", &self.scatter_dims_to_operand_dims),
             index_vector_dim: self.index_vector_dim,
         }
     }
@@ -98,11 +93,8 @@ impl Scatter {
     /// The window's extent along each axis of `x`.
     fn window_sizes(&self, x: &[usize], updates: &[usize]) -> Vec<usize> {
         let mut sizes: Vec<usize> = x.iter().map(|&extent| extent.min(1)).collect();
-        for (axis, &dim) in self
-            .windows()
-            .window_axes(x.len())
-            .into_iter()
-            .zip(&self.update_window_dims)
+        for (axis, &dim) in
+            self.windows().window_axes(x.len()).into_iter().zip(&self.update_window_dims)
         {
             sizes[axis] = updates[dim];
         }
@@ -110,10 +102,7 @@ impl Scatter {
     }
 
     fn with(&self, combiner: Combiner) -> Scatter {
-        Scatter {
-            combiner,
-            ..self.clone()
-        }
+        Scatter { combiner, ..self.clone() }
     }
 }
 
@@ -142,29 +131,17 @@ impl Op for Scatter {
         }
         let windows = self.windows();
         windows.check(x, indices, updates.rank())?;
-        if let Some(axis) = self
-            .inserted_window_dims
-            .iter()
-            .find(|&&axis| x.shape[axis] == 0)
-        {
-            return Err(TypeError::new(format!(
-                "axis {axis} of {x} has no element to update"
-            )));
+        if let Some(axis) = self.inserted_window_dims.iter().find(|&&axis| x.shape[axis] == 0) {
+            return Err(TypeError::new(format!("axis {axis} of {x} has no element to update")));
         }
         let batch = windows.batch_shape(indices);
         let axes = windows.window_axes(x.rank());
         let expected_rank = batch.len() + axes.len();
         let fits = updates.rank() == expected_rank && {
-            let window: Vec<usize> = self
-                .update_window_dims
-                .iter()
-                .map(|&dim| updates.shape[dim])
-                .collect();
+            let window: Vec<usize> =
+                self.update_window_dims.iter().map(|&dim| updates.shape[dim]).collect();
             windows.interleave(&batch, &window) == updates.shape[..]
-                && axes
-                    .iter()
-                    .zip(&window)
-                    .all(|(&axis, &size)| size <= x.shape[axis])
+                && axes.iter().zip(&window).all(|(&axis, &size)| size <= x.shape[axis])
         };
         if !fits {
             let window: Vec<usize> = axes.iter().map(|&axis| x.shape[axis]).collect();
@@ -181,11 +158,8 @@ impl Op for Scatter {
         let windows = self.windows();
         let sizes = self.window_sizes(&x.ty.shape, &updates.ty.shape);
         let axes = windows.window_axes(x.ty.rank());
-        let window_shape: Vec<usize> = self
-            .update_window_dims
-            .iter()
-            .map(|&dim| updates.ty.shape[dim])
-            .collect();
+        let window_shape: Vec<usize> =
+            self.update_window_dims.iter().map(|&dim| updates.ty.shape[dim]).collect();
         let mut result = x.clone();
         // Window by window, as XLA does: where windows meet, the later one is the later write.
         for_each_index(&windows.batch_shape(&indices.ty), |batch| {
@@ -202,10 +176,7 @@ impl Op for Scatter {
                 for (&axis, &within) in axes.iter().zip(window) {
                     target[axis] += within;
                 }
-                result.set(
-                    &target,
-                    self.combiner.scalar(result.at(&target), updates.at(&index)),
-                );
+                result.set(&target, self.combiner.scalar(result.at(&target), updates.at(&index)));
             });
         });
         vec![result]
@@ -333,13 +304,7 @@ mod tests {
             ..Scatter::at(1, 0, 0, Combiner::Set)
         };
         let ints = |values: &[i128]| Array::ints(DType::I32, [values.len()], values);
-        assert_eq!(
-            pairs.eval(&[ints(&[1, 2, 3]), ints(&[2]), ints(&[8, 9])]),
-            [ints(&[1, 2, 3])]
-        );
-        assert_eq!(
-            pairs.eval(&[ints(&[1, 2, 3]), ints(&[1]), ints(&[8, 9])]),
-            [ints(&[1, 8, 9])]
-        );
+        assert_eq!(pairs.eval(&[ints(&[1, 2, 3]), ints(&[2]), ints(&[8, 9])]), [ints(&[1, 2, 3])]);
+        assert_eq!(pairs.eval(&[ints(&[1, 2, 3]), ints(&[1]), ints(&[8, 9])]), [ints(&[1, 8, 9])]);
     }
 }

@@ -11,25 +11,14 @@ pub(super) fn samples() -> Vec<Sample> {
     let ints = |shape: &[usize], values: &[i128]| Array::ints(DType::I32, shape, values);
     let f32s = |shape: &[usize]| ramp(DType::F32, shape);
     let sample = |op: &Scatter, x: &Array, indices: &Array, updates: &Array| {
-        Sample::new(
-            op.clone(),
-            vec![x.clone(), indices.clone(), updates.clone()],
-        )
+        Sample::new(op.clone(), vec![x.clone(), indices.clone(), updates.clone()])
     };
     let updates = Array::floats(DType::F32, [4], &[5.0, -3.0, 2.5, 0.75]);
     let mut samples = Vec::new();
     for &combiner in Combiner::ALL {
         let op = Scatter::at(1, 1, 0, combiner);
-        let unique = Scatter {
-            unique_indices: true,
-            ..op.clone()
-        };
-        samples.push(sample(
-            &unique,
-            &f32s(&[5]),
-            &ints(&[4], &[3, 0, 9, 1]),
-            &updates,
-        ));
+        let unique = Scatter { unique_indices: true, ..op.clone() };
+        samples.push(sample(&unique, &f32s(&[5]), &ints(&[4], &[3, 0, 9, 1]), &updates));
         samples.push(sample(
             &op,
             &ramp(DType::I32, [3]),
@@ -37,11 +26,7 @@ pub(super) fn samples() -> Vec<Sample> {
             &ramp(DType::I32, [2]),
         ));
         let met = sample(&op, &f32s(&[3]), &ints(&[4], &[2, 0, -1, 2]), &updates);
-        samples.push(if combiner == Combiner::Multiply {
-            met.not_differentiable()
-        } else {
-            met
-        });
+        samples.push(if combiner == Combiner::Multiply { met.not_differentiable() } else { met });
     }
     for combiner in [Combiner::Set, Combiner::Add] {
         // Rows; windows that meet in part; one that hangs over the edge.
@@ -62,12 +47,7 @@ pub(super) fn samples() -> Vec<Sample> {
             combiner,
             unique_indices: false,
         };
-        samples.push(sample(
-            &pairs,
-            &f32s(&[5]),
-            &ints(&[1, 3], &[1, 2, 4]),
-            &f32s(&[2, 3]),
-        ));
+        samples.push(sample(&pairs, &f32s(&[5]), &ints(&[1, 3], &[1, 2, 4]), &f32s(&[2, 3])));
         // A column of its own for each index, two components.
         let columns = Scatter {
             update_window_dims: vec![1],

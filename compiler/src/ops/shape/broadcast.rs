@@ -28,10 +28,7 @@ impl BroadcastInDim {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
         let sample = |x: Array, shape: &[usize], dims: &[usize]| {
-            let op = BroadcastInDim {
-                shape: shape.to_vec(),
-                broadcast_dimensions: dims.to_vec(),
-            };
+            let op = BroadcastInDim { shape: shape.to_vec(), broadcast_dimensions: dims.to_vec() };
             Sample::new(op, vec![x])
         };
         vec![
@@ -83,15 +80,12 @@ impl Op for BroadcastInDim {
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let x = &inputs[0];
         let mut source = vec![0; x.ty.rank()];
-        vec![Array::from_fn(
-            x.ty.with_shape(self.shape.clone()),
-            |index| {
-                for (axis, &dim) in self.broadcast_dimensions.iter().enumerate() {
-                    source[axis] = if x.ty.shape[axis] == 1 { 0 } else { index[dim] };
-                }
-                x.at(&source)
-            },
-        )]
+        vec![Array::from_fn(x.ty.with_shape(self.shape.clone()), |index| {
+            for (axis, &dim) in self.broadcast_dimensions.iter().enumerate() {
+                source[axis] = if x.ty.shape[axis] == 1 { 0 } else { index[dim] };
+            }
+            x.at(&source)
+        })]
     }
 
     fn vmap(
@@ -103,16 +97,7 @@ impl Op for BroadcastInDim {
     ) -> Vec<(Var, bool)> {
         let shape = prepended(cx.size, &self.shape);
         let broadcast_dimensions = shifted_with_batch(&self.broadcast_dimensions);
-        vec![(
-            b.emit1(
-                BroadcastInDim {
-                    shape,
-                    broadcast_dimensions,
-                },
-                inputs,
-            ),
-            true,
-        )]
+        vec![(b.emit1(BroadcastInDim { shape, broadcast_dimensions }, inputs), true)]
     }
 
     fn jvp(
@@ -141,14 +126,9 @@ impl Op for BroadcastInDim {
                 kept.push((self.broadcast_dimensions[axis], axis));
             }
         }
-        let summed: Vec<usize> = (0..self.shape.len())
-            .filter(|dim| kept.iter().all(|(d, _)| d != dim))
-            .collect();
-        let sum = if summed.is_empty() {
-            ct
-        } else {
-            b.reduce_sum(ct, &summed)
-        };
+        let summed: Vec<usize> =
+            (0..self.shape.len()).filter(|dim| kept.iter().all(|(d, _)| d != dim)).collect();
+        let sum = if summed.is_empty() { ct } else { b.reduce_sum(ct, &summed) };
         let mut order: Vec<usize> = (0..kept.len()).collect();
         order.sort_by_key(|&i| kept[i].0);
         let permutation: Vec<usize> = (0..kept.len())
@@ -168,12 +148,7 @@ impl Op for BroadcastInDim {
         inputs: &[HloValue],
         results: &[TensorType],
     ) -> Vec<HloValue> {
-        vec![hlo_broadcast(
-            hlo,
-            inputs[0],
-            &self.broadcast_dimensions,
-            &results[0],
-        )]
+        vec![hlo_broadcast(hlo, inputs[0], &self.broadcast_dimensions, &results[0])]
     }
 }
 
@@ -185,10 +160,7 @@ impl Builder {
             return x;
         }
         self.emit1(
-            BroadcastInDim {
-                shape: shape.to_vec(),
-                broadcast_dimensions: dims.to_vec(),
-            },
+            BroadcastInDim { shape: shape.to_vec(), broadcast_dimensions: dims.to_vec() },
             &[x],
         )
     }
@@ -197,12 +169,6 @@ impl Builder {
     pub fn broadcast_leading(&mut self, x: Var, size: usize) -> Var {
         let shape = self.ty(x).stacked(size).shape;
         let dims: Vec<usize> = (1..shape.len()).collect();
-        self.emit1(
-            BroadcastInDim {
-                shape: shape.into_vec(),
-                broadcast_dimensions: dims,
-            },
-            &[x],
-        )
+        self.emit1(BroadcastInDim { shape: shape.into_vec(), broadcast_dimensions: dims }, &[x])
     }
 }

@@ -73,10 +73,7 @@ impl Op for Concatenate {
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let types: Vec<TensorType> = inputs.iter().map(|input| input.ty.clone()).collect();
-        let ty = self
-            .infer(&types)
-            .expect("eval is given well-typed operands")
-            .remove(0);
+        let ty = self.infer(&types).expect("eval is given well-typed operands").remove(0);
         vec![Array::from_fn(ty, |index| {
             let mut source = index.to_vec();
             for input in inputs {
@@ -97,20 +94,9 @@ impl Op for Concatenate {
         inputs: &[Var],
         batched: &[bool],
     ) -> Vec<(Var, bool)> {
-        let inputs: Vec<Var> = inputs
-            .iter()
-            .zip(batched)
-            .map(|(&x, &is)| cx.batch(b, x, is))
-            .collect();
-        vec![(
-            b.emit1(
-                Concatenate {
-                    dimension: self.dimension + 1,
-                },
-                &inputs,
-            ),
-            true,
-        )]
+        let inputs: Vec<Var> =
+            inputs.iter().zip(batched).map(|(&x, &is)| cx.batch(b, x, is)).collect();
+        vec![(b.emit1(Concatenate { dimension: self.dimension + 1 }, &inputs), true)]
     }
 
     fn jvp(
@@ -145,11 +131,7 @@ impl Op for Concatenate {
                     Operand::Known(var) => b.ty(*var).shape[self.dimension],
                     Operand::Linear(ty) => ty.shape[self.dimension],
                 };
-            parts.push(
-                input
-                    .is_linear()
-                    .then(|| b.slice_axis(ct, self.dimension, start, limit)),
-            );
+            parts.push(input.is_linear().then(|| b.slice_axis(ct, self.dimension, start, limit)));
             start = limit;
         }
         Rule::Some(parts)
@@ -176,10 +158,6 @@ impl Builder {
     /// `xs` joined along the axis `dimension`; a single one is itself.
     #[track_caller]
     pub fn concatenate(&mut self, xs: &[Var], dimension: usize) -> Var {
-        if let [x] = xs {
-            *x
-        } else {
-            self.emit1(Concatenate { dimension }, xs)
-        }
+        if let [x] = xs { *x } else { self.emit1(Concatenate { dimension }, xs) }
     }
 }

@@ -42,10 +42,7 @@ pub(super) fn check_axes(name: &str, axes: &[usize], rank: usize) -> Result<(), 
         )));
     }
     match (1..axes.len()).find(|&i| axes[..i].contains(&axes[i])) {
-        Some(i) => Err(TypeError::new(format!(
-            "{name} {axes:?} has axis {} twice",
-            axes[i]
-        ))),
+        Some(i) => Err(TypeError::new(format!("{name} {axes:?} has axis {} twice", axes[i]))),
         None => Ok(()),
     }
 }

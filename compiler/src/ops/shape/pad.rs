@@ -31,15 +31,8 @@ impl Pad {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
         let sample = |x: Array, low: &[i64], high: &[i64], interior: &[i64]| {
-            let value = Array::splat(
-                TensorType::scalar(x.ty.dtype),
-                Scalar::number(x.ty.dtype, 9),
-            );
-            let op = Pad {
-                low: low.to_vec(),
-                high: high.to_vec(),
-                interior: interior.to_vec(),
-            };
+            let value = Array::splat(TensorType::scalar(x.ty.dtype), Scalar::number(x.ty.dtype, 9));
+            let op = Pad { low: low.to_vec(), high: high.to_vec(), interior: interior.to_vec() };
             Sample::new(op, vec![x, value])
         };
         vec![
@@ -89,11 +82,9 @@ impl Op for Pad {
                 x.dtype
             )));
         }
-        for (name, amounts) in [
-            ("low", &self.low),
-            ("high", &self.high),
-            ("interior", &self.interior),
-        ] {
+        for (name, amounts) in
+            [("low", &self.low), ("high", &self.high), ("interior", &self.interior)]
+        {
             if amounts.len() != x.rank() {
                 return Err(TypeError::new(format!(
                     "{name} must have one amount for each axis of {x}, got {amounts:?}"
@@ -119,9 +110,8 @@ impl Op for Pad {
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let (x, value) = (&inputs[0], inputs[1].data[0]);
-        let shape: Vec<usize> = (0..x.ty.rank())
-            .map(|axis| self.extent(axis, x.ty.shape[axis]) as usize)
-            .collect();
+        let shape: Vec<usize> =
+            (0..x.ty.rank()).map(|axis| self.extent(axis, x.ty.shape[axis]) as usize).collect();
         let mut result = Array::splat(x.ty.with_shape(&shape), value);
         let mut target = vec![0; shape.len()];
         for_each_index(&x.ty.shape, |index| {
@@ -200,11 +190,8 @@ impl Op for Pad {
             let high: Vec<i64> = self.high.iter().map(|amount| -amount).collect();
             let spread = b.pad(ct, zero, &low, &high, &vec![0; low.len()]);
             let limit = b.ty(spread).shape.clone();
-            let strides: Vec<usize> = self
-                .interior
-                .iter()
-                .map(|&amount| amount as usize + 1)
-                .collect();
+            let strides: Vec<usize> =
+                self.interior.iter().map(|&amount| amount as usize + 1).collect();
             b.slice(spread, &vec![0; limit.len()], &limit, &strides)
         });
         let of_value = inputs[1].is_linear().then(|| {
@@ -213,11 +200,7 @@ impl Op for Pad {
             let zeros = b.full_like(ct, 0.0);
             let padding = b.select(mask, zeros, ct);
             let axes: Vec<usize> = (0..x.rank()).collect();
-            if axes.is_empty() {
-                padding
-            } else {
-                b.reduce_sum(padding, &axes)
-            }
+            if axes.is_empty() { padding } else { b.reduce_sum(padding, &axes) }
         });
         Rule::Some(vec![of_x, of_value])
     }
@@ -230,22 +213,10 @@ impl Op for Pad {
     ) -> Vec<HloValue> {
         let attributes = vec![
             ("edge_padding_low", HloAttribute::I64Array(self.low.clone())),
-            (
-                "edge_padding_high",
-                HloAttribute::I64Array(self.high.clone()),
-            ),
-            (
-                "interior_padding",
-                HloAttribute::I64Array(self.interior.clone()),
-            ),
+            ("edge_padding_high", HloAttribute::I64Array(self.high.clone())),
+            ("interior_padding", HloAttribute::I64Array(self.interior.clone())),
         ];
-        vec![hlo_op(
-            hlo,
-            "stablehlo.pad",
-            inputs,
-            attributes,
-            &results[0],
-        )]
+        vec![hlo_op(hlo, "stablehlo.pad", inputs, attributes, &results[0])]
     }
 }
 
@@ -253,20 +224,11 @@ impl Builder {
     /// `value` around and between the elements of `x`, see [`Pad`]; the same variable where all amounts are zero.
     #[track_caller]
     pub fn pad(&mut self, x: Var, value: Var, low: &[i64], high: &[i64], interior: &[i64]) -> Var {
-        if low
-            .iter()
-            .chain(high)
-            .chain(interior)
-            .all(|&amount| amount == 0)
-        {
+        if low.iter().chain(high).chain(interior).all(|&amount| amount == 0) {
             return x;
         }
         self.emit1(
-            Pad {
-                low: low.to_vec(),
-                high: high.to_vec(),
-                interior: interior.to_vec(),
-            },
+            Pad { low: low.to_vec(), high: high.to_vec(), interior: interior.to_vec() },
             &[x, value],
         )
     }

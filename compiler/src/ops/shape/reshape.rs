@@ -22,14 +22,8 @@ op_struct! {
 impl Reshape {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
-        let sample = |x: Array, shape: &[usize]| {
-            Sample::new(
-                Reshape {
-                    shape: shape.to_vec(),
-                },
-                vec![x],
-            )
-        };
+        let sample =
+            |x: Array, shape: &[usize]| Sample::new(Reshape { shape: shape.to_vec() }, vec![x]);
         vec![
             sample(ramp(DType::F32, [2, 3]), &[3, 2]),
             sample(ramp(DType::F32, [6]), &[1, 2, 3]),
@@ -78,15 +72,7 @@ impl Op for Reshape {
         inputs: &[Var],
         _: &[bool],
     ) -> Vec<(Var, bool)> {
-        vec![(
-            b.emit1(
-                Reshape {
-                    shape: prepended(cx.size, &self.shape),
-                },
-                inputs,
-            ),
-            true,
-        )]
+        vec![(b.emit1(Reshape { shape: prepended(cx.size, &self.shape) }, inputs), true)]
     }
 
     fn jvp(
@@ -132,12 +118,7 @@ impl Builder {
         if self.ty(x).shape[..] == *shape {
             x
         } else {
-            self.emit1(
-                Reshape {
-                    shape: shape.to_vec(),
-                },
-                &[x],
-            )
+            self.emit1(Reshape { shape: shape.to_vec() }, &[x])
         }
     }
 }

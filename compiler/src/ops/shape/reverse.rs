@@ -23,12 +23,7 @@ impl Reverse {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
         let sample = |x: Array, dimensions: &[usize]| {
-            Sample::new(
-                Reverse {
-                    dimensions: dimensions.to_vec(),
-                },
-                vec![x],
-            )
+            Sample::new(Reverse { dimensions: dimensions.to_vec() }, vec![x])
         };
         vec![
             sample(ramp(DType::F32, [3]), &[0]),
@@ -72,15 +67,7 @@ impl Op for Reverse {
         inputs: &[Var],
         _: &[bool],
     ) -> Vec<(Var, bool)> {
-        vec![(
-            b.emit1(
-                Reverse {
-                    dimensions: shifted(&self.dimensions),
-                },
-                inputs,
-            ),
-            true,
-        )]
+        vec![(b.emit1(Reverse { dimensions: shifted(&self.dimensions) }, inputs), true)]
     }
 
     fn jvp(
@@ -123,15 +110,6 @@ impl Builder {
     /// The elements of `x` in opposite order along `dims`; the same variable where there are none.
     #[track_caller]
     pub fn reverse(&mut self, x: Var, dims: &[usize]) -> Var {
-        if dims.is_empty() {
-            x
-        } else {
-            self.emit1(
-                Reverse {
-                    dimensions: dims.to_vec(),
-                },
-                &[x],
-            )
-        }
+        if dims.is_empty() { x } else { self.emit1(Reverse { dimensions: dims.to_vec() }, &[x]) }
     }
 }

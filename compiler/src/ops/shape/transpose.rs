@@ -23,12 +23,7 @@ impl Transpose {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
         let sample = |x: Array, permutation: &[usize]| {
-            Sample::new(
-                Transpose {
-                    permutation: permutation.to_vec(),
-                },
-                vec![x],
-            )
+            Sample::new(Transpose { permutation: permutation.to_vec() }, vec![x])
         };
         vec![
             sample(ramp(DType::F32, [2, 3]), &[1, 0]),
@@ -68,23 +63,12 @@ impl Op for Transpose {
             )));
         }
         check_axes("permutation", permutation, x.rank())?;
-        Ok(vec![
-            x.with_shape(
-                permutation
-                    .iter()
-                    .map(|&axis| x.shape[axis])
-                    .collect::<Vec<_>>(),
-            ),
-        ])
+        Ok(vec![x.with_shape(permutation.iter().map(|&axis| x.shape[axis]).collect::<Vec<_>>())])
     }
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let x = &inputs[0];
-        let shape: Vec<usize> = self
-            .permutation
-            .iter()
-            .map(|&axis| x.ty.shape[axis])
-            .collect();
+        let shape: Vec<usize> = self.permutation.iter().map(|&axis| x.ty.shape[axis]).collect();
         let mut source = vec![0; shape.len()];
         vec![Array::from_fn(x.ty.with_shape(shape), |index| {
             for (&axis, &i) in self.permutation.iter().zip(index) {
@@ -102,12 +86,7 @@ impl Op for Transpose {
         _: &[bool],
     ) -> Vec<(Var, bool)> {
         vec![(
-            b.emit1(
-                Transpose {
-                    permutation: shifted_with_batch(&self.permutation),
-                },
-                inputs,
-            ),
+            b.emit1(Transpose { permutation: shifted_with_batch(&self.permutation) }, inputs),
             true,
         )]
     }
@@ -128,9 +107,7 @@ impl Op for Transpose {
         _: &[Operand],
         cotangents: &[Option<Var>],
     ) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![
-            cotangents[0].map(|ct| b.permute(ct, &inverse(&self.permutation))),
-        ])
+        Rule::Some(vec![cotangents[0].map(|ct| b.permute(ct, &inverse(&self.permutation)))])
     }
 
     fn recompute(&self) -> bool {
@@ -149,12 +126,7 @@ impl Builder {
         if permutation.iter().copied().eq(0..self.ty(x).rank()) {
             return x;
         }
-        self.emit1(
-            Transpose {
-                permutation: permutation.to_vec(),
-            },
-            &[x],
-        )
+        self.emit1(Transpose { permutation: permutation.to_vec() }, &[x])
     }
 
     /// Axis `from` of `x` becomes axis `to`, the others keeping their order.

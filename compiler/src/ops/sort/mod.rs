@@ -37,28 +37,12 @@ impl Sort {
     pub fn samples() -> Vec<Sample> {
         let f32s = |shape: &[usize], values: &[f64]| Array::floats(DType::F32, shape, values);
         let sort = |dimension, stable, num_keys, inputs: Vec<Array>| {
-            Sample::new(
-                Sort {
-                    dimension,
-                    stable,
-                    num_keys,
-                },
-                inputs,
-            )
+            Sample::new(Sort { dimension, stable, num_keys }, inputs)
         };
         let distinct = f32s(&[2, 3], &[3.5, -1.0, 2.0, 0.25, 7.0, -6.0]);
         let peculiar = f32s(
             &[8],
-            &[
-                f64::NAN,
-                0.0,
-                f64::INFINITY,
-                -0.0,
-                -1.0,
-                f64::NAN,
-                f64::NEG_INFINITY,
-                0.0,
-            ],
+            &[f64::NAN, 0.0, f64::INFINITY, -0.0, -1.0, f64::NAN, f64::NEG_INFINITY, 0.0],
         );
         let count = Array::ints(DType::I32, [8], &[0, 1, 2, 3, 4, 5, 6, 7]);
         let ties = Array::ints(DType::I32, [8], &[1, 0, 1, 2, 0, 2, 1, 0]);
@@ -68,11 +52,7 @@ impl Sort {
                 1,
                 true,
                 1,
-                vec![
-                    distinct.clone(),
-                    ramp(DType::F32, [2, 3]),
-                    ramp(DType::I32, [2, 3]),
-                ],
+                vec![distinct.clone(), ramp(DType::F32, [2, 3]), ramp(DType::I32, [2, 3])],
             ),
             sort(1, false, 1, vec![ramp(DType::F64, [2, 3, 2])]),
             sort(0, true, 1, vec![peculiar.clone(), count.clone()]).not_differentiable(),
@@ -88,22 +68,8 @@ impl Sort {
                 ],
             ),
             sort(0, true, 1, vec![ties, count]),
-            sort(
-                0,
-                true,
-                1,
-                vec![ramp(DType::Bool, [5]), ramp(DType::U8, [5])],
-            ),
-            sort(
-                0,
-                true,
-                1,
-                vec![Array::ints(
-                    DType::U32,
-                    [4],
-                    &[0xffff_ffff, 0, 0x8000_0000, 7],
-                )],
-            ),
+            sort(0, true, 1, vec![ramp(DType::Bool, [5]), ramp(DType::U8, [5])]),
+            sort(0, true, 1, vec![Array::ints(DType::U32, [4], &[0xffff_ffff, 0, 0x8000_0000, 7])]),
             sort(0, true, 1, vec![ramp(DType::BF16, [3])]).not_differentiable(),
             sort(0, true, 1, vec![f32s(&[0], &[])]).not_differentiable(),
         ]
@@ -131,10 +97,7 @@ impl Sort {
         positions: Var,
         tangents: &[Option<Var>],
     ) -> Vec<Option<Var>> {
-        tangents
-            .iter()
-            .map(|t| t.map(|t| take_along(b, t, positions, self.dimension)))
-            .collect()
+        tangents.iter().map(|t| t.map(|t| take_along(b, t, positions, self.dimension))).collect()
     }
 }
 
@@ -178,9 +141,7 @@ impl Op for Sort {
             let mut sorted = line.to_vec();
             sorted.sort_by(|x, y| self.compare_keys(inputs, x, y));
             for (result, input) in results.iter_mut().zip(inputs) {
-                line.iter()
-                    .zip(&sorted)
-                    .for_each(|(to, from)| result.set(to, input.at(from)));
+                line.iter().zip(&sorted).for_each(|(to, from)| result.set(to, input.at(from)));
             }
         });
         results
@@ -193,19 +154,10 @@ impl Op for Sort {
         inputs: &[Var],
         batched: &[bool],
     ) -> Vec<(Var, bool)> {
-        let inputs: Vec<Var> = inputs
-            .iter()
-            .zip(batched)
-            .map(|(&x, &is)| cx.batch(b, x, is))
-            .collect();
-        let op = Sort {
-            dimension: self.dimension + 1,
-            ..self.clone()
-        };
-        b.emit(op, &inputs)
-            .into_iter()
-            .map(|var| (var, true))
-            .collect()
+        let inputs: Vec<Var> =
+            inputs.iter().zip(batched).map(|(&x, &is)| cx.batch(b, x, is)).collect();
+        let op = Sort { dimension: self.dimension + 1, ..self.clone() };
+        b.emit(op, &inputs).into_iter().map(|var| (var, true)).collect()
     }
 
     fn jvp(
@@ -292,14 +244,7 @@ impl Builder {
         stable: bool,
         num_keys: usize,
     ) -> Vec<Var> {
-        self.emit(
-            Sort {
-                dimension,
-                stable,
-                num_keys,
-            },
-            operands,
-        )
+        self.emit(Sort { dimension, stable, num_keys }, operands)
     }
 }
 
@@ -343,9 +288,9 @@ fn for_each_line(shape: &[usize], axis: usize, mut f: impl FnMut(&[Vec<usize>]))
 /// The order of [`Sort`]'s keys.
 fn order(x: Scalar, y: Scalar) -> Ordering {
     match (x, y) {
-        (Scalar::Float(x), Scalar::Float(y)) => x
-            .partial_cmp(&y)
-            .unwrap_or_else(|| x.is_nan().cmp(&y.is_nan())),
+        (Scalar::Float(x), Scalar::Float(y)) => {
+            x.partial_cmp(&y).unwrap_or_else(|| x.is_nan().cmp(&y.is_nan()))
+        }
         (x, y) => x.int().cmp(&y.int()),
     }
 }
@@ -370,20 +315,8 @@ fn compare_total(hlo: &mut dyn Hlo, direction: &'static str, x: HloValue, y: Hlo
         return hlo_compare(hlo, direction, x, y);
     }
     let attributes = vec![
-        (
-            "comparison_direction",
-            HloAttribute::Enum("comparison_direction", direction),
-        ),
-        (
-            "compare_type",
-            HloAttribute::Enum("comparison_type", "TOTALORDER"),
-        ),
+        ("comparison_direction", HloAttribute::Enum("comparison_direction", direction)),
+        ("compare_type", HloAttribute::Enum("comparison_type", "TOTALORDER")),
     ];
-    hlo_op(
-        hlo,
-        "stablehlo.compare",
-        &[x, y],
-        attributes,
-        &TensorType::scalar(DType::Bool),
-    )
+    hlo_op(hlo, "stablehlo.compare", &[x, y], attributes, &TensorType::scalar(DType::Bool))
 }

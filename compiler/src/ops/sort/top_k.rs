@@ -24,16 +24,7 @@ op_struct! {
 impl TopK {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
-        let peculiar = [
-            f64::NAN,
-            0.0,
-            f64::INFINITY,
-            -0.0,
-            -1.0,
-            f64::NAN,
-            f64::NEG_INFINITY,
-            0.0,
-        ];
+        let peculiar = [f64::NAN, 0.0, f64::INFINITY, -0.0, -1.0, f64::NAN, f64::NEG_INFINITY, 0.0];
         vec![
             Sample::new(TopK { k: 2 }, vec![ramp(DType::F32, [5])]),
             Sample::new(
@@ -49,11 +40,8 @@ impl TopK {
                 TopK { k: 6 },
                 vec![Array::ints(DType::I32, [8], &[1, 0, 1, 2, 0, 2, 1, 0])],
             ),
-            Sample::new(
-                TopK { k: 8 },
-                vec![Array::floats(DType::F32, [8], &peculiar)],
-            )
-            .not_differentiable(),
+            Sample::new(TopK { k: 8 }, vec![Array::floats(DType::F32, [8], &peculiar)])
+                .not_differentiable(),
             Sample::new(TopK { k: 1 }, vec![ramp(DType::F64, [3])]),
         ]
     }
@@ -84,22 +72,16 @@ impl Op for TopK {
                 )));
             }
             None => {
-                return Err(TypeError::new(format!(
-                    "expected an operand with an axis, got {x}"
-                )));
+                return Err(TypeError::new(format!("expected an operand with an axis, got {x}")));
             }
         }
-        Ok(vec![
-            x.with_shape(&shape),
-            TensorType::new(DType::I32, shape),
-        ])
+        Ok(vec![x.with_shape(&shape), TensorType::new(DType::I32, shape)])
     }
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let x = &inputs[0];
-        let types = self
-            .infer(std::slice::from_ref(&x.ty))
-            .expect("eval is given well-typed operands");
+        let types =
+            self.infer(std::slice::from_ref(&x.ty)).expect("eval is given well-typed operands");
         let last = x.ty.rank() - 1;
         let (mut values, mut positions) = (Vec::new(), Vec::new());
         for_each_line(&x.ty.shape, last, |line| {
@@ -111,10 +93,7 @@ impl Op for TopK {
             }
         });
         let [values_ty, positions_ty] = [types[0].clone(), types[1].clone()];
-        vec![
-            Array::new(values_ty, values),
-            Array::new(positions_ty, positions),
-        ]
+        vec![Array::new(values_ty, values), Array::new(positions_ty, positions)]
     }
 
     fn vmap(
@@ -124,10 +103,7 @@ impl Op for TopK {
         inputs: &[Var],
         _: &[bool],
     ) -> Vec<(Var, bool)> {
-        b.emit(self.clone(), inputs)
-            .into_iter()
-            .map(|var| (var, true))
-            .collect()
+        b.emit(self.clone(), inputs).into_iter().map(|var| (var, true)).collect()
     }
 
     fn jvp(
@@ -138,10 +114,7 @@ impl Op for TopK {
         tangents: &[Option<Var>],
     ) -> Rule<Vec<Option<Var>>> {
         let axis = b.ty(outputs[0]).rank() - 1;
-        Rule::Some(vec![
-            tangents[0].map(|t| take_along(b, t, outputs[1], axis)),
-            None,
-        ])
+        Rule::Some(vec![tangents[0].map(|t| take_along(b, t, outputs[1], axis)), None])
     }
 
     fn transpose(

@@ -51,10 +51,8 @@ impl While {
         tangents: &[Option<Var>],
     ) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
         let (condition_consts, _, carry) = self.split(inputs);
-        let mut marked: Vec<bool> = tangents[self.condition_consts..]
-            .iter()
-            .map(Option::is_some)
-            .collect();
+        let mut marked: Vec<bool> =
+            tangents[self.condition_consts..].iter().map(Option::is_some).collect();
         let body = loop {
             let (body, results) = jvp_with(&self.body, &marked, &marked[self.body_consts..])?;
             if results == marked[self.body_consts..] {
@@ -68,11 +66,7 @@ impl While {
         let (mut values, mut slopes, mut operands) =
             (Vec::new(), Vec::new(), condition_consts.to_vec());
         for range in [0..self.body_consts, self.body_consts..types.len()] {
-            values.extend(
-                types[range.clone()]
-                    .iter()
-                    .map(|ty| inner.param(ty.clone())),
-            );
+            values.extend(types[range.clone()].iter().map(|ty| inner.param(ty.clone())));
             operands.extend(range.clone().map(|i| inputs[self.condition_consts + i]));
             for i in range.filter(|&i| marked[i]) {
                 slopes.push(inner.param(types[i].clone()));
@@ -89,12 +83,8 @@ impl While {
         let body = Arc::new(inner.finish(self.body.name.clone(), results));
 
         let mut inner = Builder::new();
-        let arguments: Vec<Var> = self
-            .condition
-            .param_types()
-            .into_iter()
-            .map(|ty| inner.param(ty))
-            .collect();
+        let arguments: Vec<Var> =
+            self.condition.param_types().into_iter().map(|ty| inner.param(ty)).collect();
         for i in (self.body_consts..types.len()).filter(|&i| marked[i]) {
             inner.param(types[i].clone());
         }
@@ -103,12 +93,7 @@ impl While {
 
         let body_consts = operands.len() - self.condition_consts - carry.len() - carry_slopes;
         let mut outputs = b.emit(
-            While {
-                condition,
-                body,
-                condition_consts: self.condition_consts,
-                body_consts,
-            },
+            While { condition, body, condition_consts: self.condition_consts, body_consts },
             &operands,
         );
         let slopes = outputs.split_off(carry.len());
@@ -174,9 +159,7 @@ impl Op for While {
         match self.condition.result_types().as_slice() {
             [ty] if *ty == TensorType::scalar(DType::Bool) => {}
             [ty] => {
-                return Err(TypeError::new(format!(
-                    "the condition must be bool[], got {ty}"
-                )));
+                return Err(TypeError::new(format!("the condition must be bool[], got {ty}")));
             }
             several => {
                 return Err(TypeError::new(format!(
@@ -231,23 +214,15 @@ impl Op for While {
             consts.iter().chain(carry).copied().collect::<Vec<_>>()
         };
         let (condition, body, lanes_differ) = loop {
-            let (condition, differ) = vmap(
-                &self.condition,
-                cx,
-                &with(condition_flags, &carry_flags),
-                &[false],
-            );
+            let (condition, differ) =
+                vmap(&self.condition, cx, &with(condition_flags, &carry_flags), &[false]);
             if differ[0] && carry_flags.contains(&false) {
                 // Lanes end at different times, so every carry differs.
                 carry_flags.fill(true);
                 continue;
             }
-            let (body, results) = vmap(
-                &self.body,
-                cx,
-                &with(body_flags, &carry_flags),
-                &carry_flags,
-            );
+            let (body, results) =
+                vmap(&self.body, cx, &with(body_flags, &carry_flags), &carry_flags);
             if results == carry_flags {
                 break (condition, body, differ[0]);
             }
@@ -263,22 +238,15 @@ impl Op for While {
         });
         let inputs: Vec<Var> = operands.collect();
         if !lanes_differ {
-            let op = While {
-                condition: Arc::new(condition),
-                body: Arc::new(body),
-                ..self.clone()
-            };
+            let op = While { condition: Arc::new(condition), body: Arc::new(body), ..self.clone() };
             return b.emit(op, &inputs).into_iter().zip(carry_flags).collect();
         }
 
         // Go on while any lane does; a lane that has ended keeps its carry. The body must know which lanes go on, so it
         // reads what the condition reads.
         let mut any = Builder::new();
-        let arguments: Vec<Var> = condition
-            .param_types()
-            .into_iter()
-            .map(|ty| any.param(ty))
-            .collect();
+        let arguments: Vec<Var> =
+            condition.param_types().into_iter().map(|ty| any.param(ty)).collect();
         let lanes = any.inline(&condition, &arguments)[0];
         let going = any.reduce_or(lanes, &[0]);
         let any = any.finish(condition.name.clone(), vec![going]);
@@ -289,11 +257,8 @@ impl Op for While {
             .iter()
             .map(|ty| masked.param(ty.clone()))
             .collect();
-        let arguments: Vec<Var> = body
-            .param_types()
-            .into_iter()
-            .map(|ty| masked.param(ty))
-            .collect();
+        let arguments: Vec<Var> =
+            body.param_types().into_iter().map(|ty| masked.param(ty)).collect();
         let carry = &arguments[self.body_consts..];
         let condition_arguments: Vec<Var> = consts.iter().chain(carry).copied().collect();
         let lanes = masked.inline(&condition, &condition_arguments)[0];
@@ -305,21 +270,15 @@ impl Op for While {
         });
         let kept = kept.collect();
         let masked = masked.finish(body.name.clone(), kept);
-        let operands: Vec<Var> = inputs[..self.condition_consts]
-            .iter()
-            .chain(&inputs)
-            .copied()
-            .collect();
+        let operands: Vec<Var> =
+            inputs[..self.condition_consts].iter().chain(&inputs).copied().collect();
         let op = While {
             condition: Arc::new(any),
             body: Arc::new(masked),
             condition_consts: self.condition_consts,
             body_consts: self.condition_consts + self.body_consts,
         };
-        b.emit(op, &operands)
-            .into_iter()
-            .map(|var| (var, true))
-            .collect()
+        b.emit(op, &operands).into_iter().map(|var| (var, true)).collect()
     }
 
     fn jvp(
@@ -341,10 +300,7 @@ impl Op for While {
         tangents: &[Option<Var>],
     ) -> Rule<(Vec<Var>, Vec<Option<Var>>)> {
         // The condition gives no float: tangents of what only it reads go nowhere.
-        if tangents[self.condition_consts..]
-            .iter()
-            .all(Option::is_none)
-        {
+        if tangents[self.condition_consts..].iter().all(Option::is_none) {
             let outputs = b.emit_ref(this.clone(), inputs);
             let none = vec![None; outputs.len()];
             return Rule::Some((outputs, none));
@@ -377,11 +333,7 @@ impl Op for While {
         let operands: Vec<HloValue> = body_consts.iter().chain(carry).copied().collect();
         let next = lower_func(hlo, &self.body, &operands);
         let first_carry = self.condition_consts + self.body_consts;
-        let state: Vec<HloValue> = arguments[..first_carry]
-            .iter()
-            .copied()
-            .chain(next)
-            .collect();
+        let state: Vec<HloValue> = arguments[..first_carry].iter().copied().chain(next).collect();
         let body = hlo.end_region(&state);
 
         let op = HloOp {
@@ -399,9 +351,8 @@ impl Op for While {
         let tested = needed(&condition, &[true]);
         let (consts, carry) = condition.params.split_at(self.condition_consts);
         // A carry is needed if its final value is, or if the condition or a needed carry reads it.
-        let mut wanted: Vec<bool> = (carry.iter().zip(used))
-            .map(|(param, used)| *used || tested[param.index()])
-            .collect();
+        let mut wanted: Vec<bool> =
+            (carry.iter().zip(used)).map(|(param, used)| *used || tested[param.index()]).collect();
         let read = loop {
             let read = needed(&self.body, &wanted);
             let carry = &self.body.params[self.body_consts..];
@@ -417,17 +368,11 @@ impl Op for While {
         body.results = outputs.iter().map(|&i| body.results[i]).collect();
         let body = dce(&body);
         let kept = |params: &[Var], needed: &[bool]| -> Vec<usize> {
-            (0..params.len())
-                .filter(|&i| needed[params[i].index()])
-                .collect()
+            (0..params.len()).filter(|&i| needed[params[i].index()]).collect()
         };
         let condition_consts = kept(consts, &tested);
         let body_consts = kept(&self.body.params[..self.body_consts], &read);
-        let first = [
-            0,
-            self.condition_consts,
-            self.condition_consts + self.body_consts,
-        ];
+        let first = [0, self.condition_consts, self.condition_consts + self.body_consts];
         let parts = [&condition_consts, &body_consts, &outputs];
         let inputs: Vec<usize> = (parts.iter().zip(first))
             .flat_map(|(part, first)| part.iter().map(move |i| first + i))
@@ -448,21 +393,13 @@ impl Op for While {
             condition_consts: condition_consts.len(),
             body_consts: body_consts.len(),
         };
-        Some(Pruned {
-            op: OpRef::new(op),
-            inputs,
-            outputs,
-        })
+        Some(Pruned { op: OpRef::new(op), inputs, outputs })
     }
 
     fn with_funcs(&self, mut funcs: Vec<Arc<Func>>) -> Option<OpRef> {
         let body = funcs.pop()?;
         let condition = funcs.pop()?;
-        Some(OpRef::new(While {
-            condition,
-            body,
-            ..self.clone()
-        }))
+        Some(OpRef::new(While { condition, body, ..self.clone() }))
     }
 
     fn rewrite(

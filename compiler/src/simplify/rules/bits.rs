@@ -41,11 +41,7 @@ pub(super) const RULES: &[Rule] = &[
         root: |op| is::<Or>(op) || is::<Xor>(op) || is::<And>(op),
         apply: |view, id, op, x, out| {
             let dtype = view.ty(id).dtype;
-            let neutral = if is::<And>(op) {
-                ones(dtype)
-            } else {
-                Scalar::zero(dtype)
-            };
+            let neutral = if is::<And>(op) { ones(dtype) } else { Scalar::zero(dtype) };
             for (kept, other) in [(x[0], x[1]), (x[1], x[0])] {
                 if view.splat(other) == Some(neutral) {
                     out.push(kept.into());
@@ -64,15 +60,9 @@ pub(super) const RULES: &[Rule] = &[
         root: |op| is::<And>(op) || is::<Or>(op),
         apply: |view, id, op, x, out| {
             let dtype = view.ty(id).dtype;
-            let absorbing = if is::<And>(op) {
-                Scalar::zero(dtype)
-            } else {
-                ones(dtype)
-            };
+            let absorbing = if is::<And>(op) { Scalar::zero(dtype) } else { ones(dtype) };
             out.extend(
-                x.iter()
-                    .filter(|&&id| view.splat(id) == Some(absorbing))
-                    .map(|&id| Term::from(id)),
+                x.iter().filter(|&&id| view.splat(id) == Some(absorbing)).map(|&id| Term::from(id)),
             );
         },
         dtypes: BITS,

@@ -44,13 +44,8 @@ pub struct Rule {
 
 /// All rules.
 pub fn all() -> impl Iterator<Item = &'static Rule> {
-    let families: [&'static [Rule]; 5] = [
-        algebra::RULES,
-        bits::RULES,
-        select::RULES,
-        shape::RULES,
-        sink::RULES,
-    ];
+    let families: [&'static [Rule]; 5] =
+        [algebra::RULES, bits::RULES, select::RULES, shape::RULES, sink::RULES];
     families.into_iter().flatten()
 }
 
@@ -64,15 +59,8 @@ fn is<T: Op>(op: &OpRef) -> bool {
     op.downcast::<T>().is_some()
 }
 
-const NUMBERS: &[DType] = &[
-    DType::F32,
-    DType::F64,
-    DType::BF16,
-    DType::I32,
-    DType::U32,
-    DType::I8,
-    DType::U64,
-];
+const NUMBERS: &[DType] =
+    &[DType::F32, DType::F64, DType::BF16, DType::I32, DType::U32, DType::I8, DType::U64];
 const FLOATS: &[DType] = &[DType::F32, DType::F64, DType::BF16];
 const INTEGERS: &[DType] = &[DType::I32, DType::U32, DType::I8, DType::U64];
 const BITS: &[DType] = &[DType::Bool, DType::I32, DType::U32, DType::U8];

@@ -40,10 +40,7 @@ pub(super) const RULES: &[Rule] = &[
         root: is::<Select>,
         apply: |view, _, op, x, out| {
             for (_, p) in view.all::<Not>(x[0]) {
-                out.push(Term::Op(
-                    op.clone(),
-                    vec![p[0].into(), x[2].into(), x[1].into()],
-                ));
+                out.push(Term::Op(op.clone(), vec![p[0].into(), x[2].into(), x[1].into()]));
             }
         },
         dtypes: ALL,
@@ -57,23 +54,11 @@ pub(super) const RULES: &[Rule] = &[
         group: Group::Select,
         root: is::<Select>,
         apply: |view, _, op, x, out| {
-            for (_, y) in view
-                .all::<Select>(x[1])
-                .filter(|(_, y)| view.same(y[0], x[0]))
-            {
-                out.push(Term::Op(
-                    op.clone(),
-                    vec![x[0].into(), y[1].into(), x[2].into()],
-                ));
+            for (_, y) in view.all::<Select>(x[1]).filter(|(_, y)| view.same(y[0], x[0])) {
+                out.push(Term::Op(op.clone(), vec![x[0].into(), y[1].into(), x[2].into()]));
             }
-            for (_, y) in view
-                .all::<Select>(x[2])
-                .filter(|(_, y)| view.same(y[0], x[0]))
-            {
-                out.push(Term::Op(
-                    op.clone(),
-                    vec![x[0].into(), x[1].into(), y[2].into()],
-                ));
+            for (_, y) in view.all::<Select>(x[2]).filter(|(_, y)| view.same(y[0], x[0])) {
+                out.push(Term::Op(op.clone(), vec![x[0].into(), x[1].into(), y[2].into()]));
             }
         },
         dtypes: ALL,
@@ -113,10 +98,8 @@ pub(super) const RULES: &[Rule] = &[
                 return;
             };
             if view.same(x[0], x[1]) && !view.ty(x[0]).dtype.is_float() {
-                let holds = matches!(
-                    compare.direction,
-                    Direction::Eq | Direction::Le | Direction::Ge
-                );
+                let holds =
+                    matches!(compare.direction, Direction::Eq | Direction::Le | Direction::Ge);
                 out.push(Term::Splat(view.ty(id).clone(), Scalar::Bool(holds)));
             }
         },
@@ -131,15 +114,10 @@ pub(super) const RULES: &[Rule] = &[
             let Some(compare) = op.downcast::<Compare>() else {
                 return;
             };
-            for (_, y) in view
-                .all::<Convert>(x[0])
-                .filter(|(_, y)| view.ty(y[0]).dtype == DType::Bool)
+            for (_, y) in
+                view.all::<Convert>(x[0]).filter(|(_, y)| view.ty(y[0]).dtype == DType::Bool)
             {
-                match (
-                    compare.direction,
-                    view.is_number(x[1], 0),
-                    view.is_number(x[1], 1),
-                ) {
+                match (compare.direction, view.is_number(x[1], 0), view.is_number(x[1], 1)) {
                     (Direction::Ne, true, _) | (Direction::Eq, _, true) => out.push(y[0].into()),
                     (Direction::Eq, true, _) | (Direction::Ne, _, true) => {
                         out.push(Term::new(Not {}, [y[0].into()]));

@@ -45,11 +45,7 @@ pub(super) const RULES: &[Rule] = &[
                 out.push(x[0].into());
             } else {
                 let shape = &view.ty(x[0]).shape;
-                if permutation
-                    .iter()
-                    .filter(|&&axis| shape[axis] != 1)
-                    .is_sorted()
-                {
+                if permutation.iter().filter(|&&axis| shape[axis] != 1).is_sorted() {
                     out.push(reshaped(x[0], &view.ty(id).shape));
                 }
             }
@@ -93,11 +89,7 @@ pub(super) const RULES: &[Rule] = &[
                 .filter(|(_, extent)| **extent != 1)
                 .map(|(dim, _)| dim);
             if from.elements() == to.elements() && kept.is_sorted() {
-                out.push(if from == to {
-                    x[0].into()
-                } else {
-                    reshaped(x[0], &to.shape)
-                });
+                out.push(if from == to { x[0].into() } else { reshaped(x[0], &to.shape) });
             }
         },
         dtypes: ALL,
@@ -136,9 +128,7 @@ pub(super) const RULES: &[Rule] = &[
             };
             for (_, y) in view.all::<Reshape>(x[0]) {
                 if let Some(axes) = unit_axes_apart(&view.ty(y[0]).shape, &view.ty(x[0]).shape) {
-                    let axes = axes
-                        .into_iter()
-                        .map(|axis| Some(outer.broadcast_dimensions[axis?]));
+                    let axes = axes.into_iter().map(|axis| Some(outer.broadcast_dimensions[axis?]));
                     if let Some(dims) = axes.collect() {
                         out.push(broadcast(y[0].into(), &outer.shape, dims));
                     }
@@ -210,11 +200,7 @@ pub(super) const RULES: &[Rule] = &[
         },
         dtypes: ALL,
         example: |b, x, _, _| {
-            let all = Slice {
-                start: vec![0, 0],
-                limit: vec![2, 3],
-                strides: vec![1, 1],
-            };
+            let all = Slice { start: vec![0, 0], limit: vec![2, 3], strides: vec![1, 1] };
             b.emit1(all, &[x])
         },
     },
@@ -239,17 +225,9 @@ pub(super) const RULES: &[Rule] = &[
                         _ => inner.strides[axis] * outer.strides[axis],
                     })
                     .collect();
-                let limit = axes
-                    .map(|axis| start[axis] + (shape[axis] - 1) * strides[axis] + 1)
-                    .collect();
-                out.push(Term::new(
-                    Slice {
-                        start,
-                        limit,
-                        strides,
-                    },
-                    [y[0].into()],
-                ));
+                let limit =
+                    axes.map(|axis| start[axis] + (shape[axis] - 1) * strides[axis] + 1).collect();
+                out.push(Term::new(Slice { start, limit, strides }, [y[0].into()]));
             }
         },
         dtypes: ALL,
@@ -267,10 +245,7 @@ pub(super) const RULES: &[Rule] = &[
                 return;
             };
             let shape = &view.ty(id).shape;
-            for (inner, y) in view
-                .all::<BroadcastInDim>(x[0])
-                .filter(|_| !shape.contains(&0))
-            {
+            for (inner, y) in view.all::<BroadcastInDim>(x[0]).filter(|_| !shape.contains(&0)) {
                 let extents = &view.ty(y[0]).shape;
                 let mut part = Slice {
                     start: vec![0; extents.len()],
@@ -346,8 +321,7 @@ pub(super) const RULES: &[Rule] = &[
                             && (&expected.start, &expected.limit, &expected.strides)
                                 == (&next.start, &next.limit, &next.strides)
                     });
-                    next.map(|(next, _)| all.limit[dimension] = next.limit[dimension])
-                        .is_some()
+                    next.map(|(next, _)| all.limit[dimension] = next.limit[dimension]).is_some()
                 };
                 if first.strides[dimension] == 1 && x[1..].iter().all(follows) {
                     out.push(Term::new(all, [y[0].into()]));
@@ -367,10 +341,7 @@ pub(super) const RULES: &[Rule] = &[
         root: is::<Pad>,
         apply: |_, _, op, x, out| {
             let nothing = |pad: &Pad| {
-                [&pad.low, &pad.high, &pad.interior]
-                    .into_iter()
-                    .flatten()
-                    .all(|&n| n == 0)
+                [&pad.low, &pad.high, &pad.interior].into_iter().flatten().all(|&n| n == 0)
             };
             if op.downcast().is_some_and(nothing) {
                 out.push(x[0].into());
@@ -380,14 +351,7 @@ pub(super) const RULES: &[Rule] = &[
         example: |b, x, _, _| {
             let scalar = b.ty(x).with_shape([]);
             let value = b.zeros(&scalar);
-            b.emit1(
-                Pad {
-                    low: vec![0, 0],
-                    high: vec![0, 0],
-                    interior: vec![0, 0],
-                },
-                &[x, value],
-            )
+            b.emit1(Pad { low: vec![0, 0], high: vec![0, 0], interior: vec![0, 0] }, &[x, value])
         },
     },
     Rule {
@@ -403,42 +367,21 @@ pub(super) const RULES: &[Rule] = &[
         },
         dtypes: ALL,
         example: |b, x, _, _| {
-            let turned = b.emit1(
-                Reverse {
-                    dimensions: vec![1],
-                },
-                &[x],
-            );
-            b.emit1(
-                Reverse {
-                    dimensions: vec![1],
-                },
-                &[turned],
-            )
+            let turned = b.emit1(Reverse { dimensions: vec![1] }, &[x]);
+            b.emit1(Reverse { dimensions: vec![1] }, &[turned])
         },
     },
 ];
 
 /// A term under another shape.
 fn reshaped(x: Id, shape: &[usize]) -> Term {
-    Term::new(
-        Reshape {
-            shape: shape.to_vec(),
-        },
-        [x.into()],
-    )
+    Term::new(Reshape { shape: shape.to_vec() }, [x.into()])
 }
 
 /// A term repeated.
 fn broadcast(x: Term, shape: &[usize], broadcast_dimensions: Vec<usize>) -> Term {
     let shape = shape.to_vec();
-    Term::Op(
-        OpRef::new(BroadcastInDim {
-            shape,
-            broadcast_dimensions,
-        }),
-        vec![x],
-    )
+    Term::Op(OpRef::new(BroadcastInDim { shape, broadcast_dimensions }), vec![x])
 }
 
 /// For two shapes that differ in axes of extent 1 alone: the axis of `to` that each axis of `from` is, if there is one.

@@ -42,18 +42,13 @@ fn sink(view: View, id: Id, op: &OpRef, x: &[Id], out: &mut Vec<Term>) {
             view.ops(id).find(alike).map(|(_, y)| Term::from(y[0]))
         };
         let operands: Option<Vec<Term>> = x.iter().map(operand).collect();
-        Some(Term::Op(
-            movement.clone(),
-            vec![Term::Op(op.clone(), operands?)],
-        ))
+        Some(Term::Op(movement.clone(), vec![Term::Op(op.clone(), operands?)]))
     };
     // The first operand that is moved says how; if none is, all are constants or scalars.
     let Some(&first) = (x.iter()).find(|&&id| !is_scalar(id) && view.splat(id).is_none()) else {
         if view.splat(id).is_none() && result.elements() > 1 {
-            let broadcast = BroadcastInDim {
-                shape: result.shape.to_vec(),
-                broadcast_dimensions: Vec::new(),
-            };
+            let broadcast =
+                BroadcastInDim { shape: result.shape.to_vec(), broadcast_dimensions: Vec::new() };
             out.extend(sunk(&OpRef::new(broadcast), &[]));
         }
         return;

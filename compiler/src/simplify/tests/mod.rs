@@ -28,15 +28,7 @@ impl Random {
     /// A value of a dtype: one at its edges, a small one, or any.
     fn scalar(&mut self, dtype: DType) -> Scalar {
         let small = [0.0, -0.0, 1.0, -1.0, 2.0, 0.5, -2.5, 3.0];
-        let edges = [
-            f64::NAN,
-            f64::INFINITY,
-            f64::NEG_INFINITY,
-            3.4e38,
-            -1e-39,
-            5e-324,
-            1e308,
-        ];
+        let edges = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 3.4e38, -1e-39, 5e-324, 1e308];
         match (dtype, self.below(3)) {
             (DType::Bool, _) => Scalar::Bool(self.below(2) == 0),
             (dtype, 0) if dtype.is_float() => Scalar::Float(edges[self.below(edges.len())]),
@@ -65,9 +57,8 @@ fn assert_same(func: &Func, after: &Func, seed: u64) {
     assert_eq!(after.param_types(), func.param_types(), "{func}\n{after}");
     let mut random = Random(seed);
     for _ in 0..8 {
-        let arguments: Vec<Array> = (func.param_types().iter())
-            .map(|ty| random.array(ty))
-            .collect();
+        let arguments: Vec<Array> =
+            (func.param_types().iter()).map(|ty| random.array(ty)).collect();
         let (expected, got) = (func.eval(&arguments), after.eval(&arguments));
         assert_eq!(expected, got, "on {arguments:?}\n{func}\nbecame\n{after}");
     }
@@ -78,10 +69,6 @@ fn check(func: &Func, options: &Options, seed: u64) -> Func {
     let after = simplify(func, options);
     assert_same(func, &after, seed);
     let again = simplify(&after, options);
-    assert_eq!(
-        again.to_string(),
-        after.to_string(),
-        "a second time changes it"
-    );
+    assert_eq!(again.to_string(), after.to_string(), "a second time changes it");
     after
 }

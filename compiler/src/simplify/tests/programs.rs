@@ -47,12 +47,7 @@ fn program(seed: u64, equations: usize) -> Func {
                     None => continue,
                 }
             }
-            10 => b.emit1(
-                Convert {
-                    dtype: dtypes[random.below(4)],
-                },
-                &[x],
-            ),
+            10 => b.emit1(Convert { dtype: dtypes[random.below(4)] }, &[x]),
             11 | 12 => {
                 let number = [0.0, -0.0, 1.0, -1.0, 2.0, 3.5][random.below(6)];
                 b.full(&ty, number)
@@ -76,9 +71,7 @@ fn program(seed: u64, equations: usize) -> Func {
             values.push(value);
         }
     }
-    let results = (0..6)
-        .map(|_| values[values.len() - 1 - random.below(30)])
-        .collect();
+    let results = (0..6).map(|_| values[values.len() - 1 - random.below(30)]).collect();
     b.finish("program", results)
 }
 
@@ -89,11 +82,7 @@ fn random_programs_keep_all_bits() {
         let func = program(seed, 60);
         let after = check(&func, &Options::all(), seed);
         let before = simplify(&func, &Options::default()).eqn_count();
-        assert!(
-            after.eqn_count() <= before + 8,
-            "{before} equations became {}",
-            after.eqn_count()
-        );
+        assert!(after.eqn_count() <= before + 8, "{before} equations became {}", after.eqn_count());
         fewer += usize::from(after.eqn_count() < before);
     }
     assert!(fewer > 200, "of 300 programs, only {fewer} became smaller");
@@ -131,12 +120,7 @@ fn limits_keep_all_bits() {
         let func = program(seed, 60);
         for (iterations, nodes_per_equation, rounds) in [(1, 8, 8), (8, 0, 8), (8, 8, 1), (0, 8, 8)]
         {
-            let options = Options {
-                iterations,
-                nodes_per_equation,
-                rounds,
-                ..Options::all()
-            };
+            let options = Options { iterations, nodes_per_equation, rounds, ..Options::all() };
             assert_same(&func, &simplify(&func, &options), seed);
         }
     }
@@ -165,10 +149,7 @@ fn every_process_gives_the_same_bytes() {
         let name = format!("podracer-simplified-{}-{number}", std::process::id());
         let path = std::env::temp_dir().join(name);
         let status = Command::new(&test)
-            .args([
-                "--exact",
-                "simplify::tests::programs::every_process_gives_the_same_bytes",
-            ])
+            .args(["--exact", "simplify::tests::programs::every_process_gives_the_same_bytes"])
             .env(CHILD, &path)
             .status()
             .expect("the test's file can be run");

@@ -17,14 +17,10 @@ fn ops(func: &Func) -> Vec<&'static str> {
 
 /// The bodies of the first equation that has some.
 fn body(func: &Func) -> Func {
-    let mut bodies = func.eqns.iter().flat_map(|eqn| {
-        eqn.op
-            .attributes()
-            .funcs()
-            .into_iter()
-            .cloned()
-            .collect::<Vec<_>>()
-    });
+    let mut bodies = func
+        .eqns
+        .iter()
+        .flat_map(|eqn| eqn.op.attributes().funcs().into_iter().cloned().collect::<Vec<_>>());
     (*bodies.next().expect("there is a region op")).clone()
 }
 
@@ -40,13 +36,7 @@ fn scan(length: usize, reverse: bool) -> Func {
     let mut b = Builder::new();
     let [w, c, still] = [(); 3].map(|()| b.param(f32s([2])));
     let xs = b.param(f32s([length, 2]));
-    let op = Scan {
-        body,
-        length,
-        reverse,
-        consts: 1,
-        carries: 2,
-    };
+    let op = Scan { body, length, reverse, consts: 1, carries: 2 };
     let results = b.emit(op, &[w, c, still, xs]);
     b.finish("main", results)
 }
@@ -57,11 +47,7 @@ fn a_scan_keeps_only_what_changes() {
         let after = check(&scan(4, reverse), &Options::all(), 1);
         let inner = body(&after);
         // The slices and constants that came out are what went in.
-        assert_eq!(
-            ops(&inner),
-            ["sqrt", "multiply", "add", "multiply"],
-            "{after}"
-        );
+        assert_eq!(ops(&inner), ["sqrt", "multiply", "add", "multiply"], "{after}");
         assert_eq!(inner.results.len(), 2, "{after}");
     }
 }
@@ -80,13 +66,7 @@ fn constants_and_repeated_operands_enter_a_scan_once() {
     let mut b = Builder::new();
     let (a, c, xs) = (b.param(f32s([])), b.param(f32s([])), b.param(f32s([3])));
     let two = b.full(&f32s([]), 2.0);
-    let op = Scan {
-        body: step,
-        length: 3,
-        reverse: false,
-        consts: 2,
-        carries: 2,
-    };
+    let op = Scan { body: step, length: 3, reverse: false, consts: 2, carries: 2 };
     let results = b.emit(op, &[a, two, c, c, xs, xs]);
     let after = check(&b.finish("main", results), &Options::all(), 4);
     let inner = body(&after);
@@ -115,12 +95,7 @@ fn a_while_loop_keeps_only_what_changes() {
     let (limit, n) = (b.param(int.clone()), b.param(int));
     let zero = b.full_like(n, 0.0);
     let n = b.maximum(n, zero);
-    let op = While {
-        condition,
-        body: body_func,
-        condition_consts: 0,
-        body_consts: 0,
-    };
+    let op = While { condition, body: body_func, condition_consts: 0, body_consts: 0 };
     let results = b.emit(op, &[limit, n]);
     let after = check(&b.finish("main", results), &Options::all(), 6);
     assert_eq!(body(&after).params.len(), 2, "{after}");
@@ -132,10 +107,7 @@ fn a_while_loop_keeps_only_what_changes() {
 #[test]
 fn effects_stay_in_order() {
     let reduce = |b: &mut Builder, x: Var, computation| {
-        let op = AllReduce {
-            axis: REPLICAS.to_string(),
-            computation,
-        };
+        let op = AllReduce { axis: REPLICAS.to_string(), computation };
         b.emit(op, &[x])[0]
     };
     let mut b = Builder::new();
@@ -151,10 +123,7 @@ fn effects_stay_in_order() {
     let func = b.finish("main", vec![total]);
     let after = check(&func, &Options::all(), 7);
     let effects = |func: &Func| {
-        let all = func
-            .eqns
-            .iter()
-            .filter(|eqn| eqn.op.effect() != Effect::Pure);
+        let all = func.eqns.iter().filter(|eqn| eqn.op.effect() != Effect::Pure);
         all.map(|eqn| eqn.op.clone()).collect::<Vec<_>>()
     };
     assert_eq!(effects(&after), effects(&func));
@@ -172,18 +141,8 @@ fn bodies_are_simplified() {
     let step = Arc::new(inner.finish("step", vec![next]));
     let mut b = Builder::new();
     let c = b.param(f32s([2]));
-    let op = Scan {
-        body: step,
-        length: 3,
-        reverse: false,
-        consts: 0,
-        carries: 1,
-    };
+    let op = Scan { body: step, length: 3, reverse: false, consts: 0, carries: 1 };
     let results = b.emit(op, &[c]);
-    let after = check(
-        &b.finish("main", results),
-        &Options::default().with(Group::Algebra),
-        8,
-    );
+    let after = check(&b.finish("main", results), &Options::default().with(Group::Algebra), 8);
     assert_eq!(ops(&body(&after)), ["add"]);
 }

@@ -116,11 +116,7 @@ fn what_would_change_a_float_stays() {
 fn ops_that_are_exact_match_xla_to_the_bit_in_all_their_samples() {
     for entry in registry::all() {
         for sample in (entry.samples)() {
-            assert!(
-                !sample.op.exact() || sample.tolerance == 0.0,
-                "{}",
-                entry.mnemonic
-            );
+            assert!(!sample.op.exact() || sample.tolerance == 0.0, "{}", entry.mnemonic);
         }
     }
 }
@@ -136,11 +132,7 @@ fn only_exact_ops_are_folded() {
     let func = b.finish("constants", vec![product, log, doubled]);
     let after = check(&func, &Options::default().with(Group::Fold), 1);
     let ops: Vec<&str> = after.eqns.iter().map(|eqn| eqn.op.mnemonic()).collect();
-    assert_eq!(
-        ops.iter().filter(|op| **op == "multiply").count(),
-        0,
-        "{after}"
-    );
+    assert_eq!(ops.iter().filter(|op| **op == "multiply").count(), 0, "{after}");
     assert_eq!(ops.iter().filter(|op| **op == "log").count(), 1, "{after}");
     assert_eq!(ops.iter().filter(|op| **op == "add").count(), 1, "{after}");
 }

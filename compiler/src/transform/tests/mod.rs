@@ -18,18 +18,13 @@ fn f64s(shape: impl AsRef<[usize]>) -> TensorType {
 
 /// Values without symmetry, so that no permutation of them passes for another.
 fn values(ty: &TensorType, seed: usize) -> Array {
-    let data: Vec<f64> = (0..ty.elements())
-        .map(|i| ((i * 7 + seed * 13 + 3) as f64 * 0.731).sin() * 0.9)
-        .collect();
+    let data: Vec<f64> =
+        (0..ty.elements()).map(|i| ((i * 7 + seed * 13 + 3) as f64 * 0.731).sin() * 0.9).collect();
     Array::floats(ty.dtype, ty.shape.clone(), &data)
 }
 
 fn arguments(func: &Func) -> Vec<Array> {
-    func.param_types()
-        .iter()
-        .enumerate()
-        .map(|(i, ty)| values(ty, i))
-        .collect()
+    func.param_types().iter().enumerate().map(|(i, ty)| values(ty, i)).collect()
 }
 
 fn assert_close(got: &[Array], want: &[Array], tolerance: f64, what: &str) {
@@ -66,11 +61,7 @@ fn recurrence(unrolled: bool, reverse: bool) -> Func {
     let xs = b.param(f64s([T, 3, 3]));
     let (last, ys) = if unrolled {
         let (mut c, mut ys) = (c0, vec![None; T]);
-        let order: Vec<usize> = if reverse {
-            (0..T).rev().collect()
-        } else {
-            (0..T).collect()
-        };
+        let order: Vec<usize> = if reverse { (0..T).rev().collect() } else { (0..T).collect() };
         for t in order {
             let x = b.slice_axis(xs, 0, t, t + 1);
             let x = b.reshape(x, &[3, 3]);
@@ -78,30 +69,16 @@ fn recurrence(unrolled: bool, reverse: bool) -> Func {
             c = next;
             ys[t] = Some(b.reshape(y, &[1]));
         }
-        let ys: Vec<Var> = ys
-            .into_iter()
-            .map(|y| y.expect("every step gives one"))
-            .collect();
+        let ys: Vec<Var> = ys.into_iter().map(|y| y.expect("every step gives one")).collect();
         (c, b.concatenate(&ys, 0))
     } else {
         let mut body = Builder::new();
-        let (w_in, c_in, x_in) = (
-            body.param(f64s([3, 3])),
-            body.param(f64s([3])),
-            body.param(f64s([3, 3])),
-        );
+        let (w_in, c_in, x_in) =
+            (body.param(f64s([3, 3])), body.param(f64s([3])), body.param(f64s([3, 3])));
         let (next, y) = step(&mut body, w_in, c_in, x_in);
         let body = Arc::new(body.finish("step", vec![next, y]));
-        let outputs = b.emit(
-            Scan {
-                body,
-                length: T,
-                reverse,
-                consts: 1,
-                carries: 1,
-            },
-            &[w, c0, xs],
-        );
+        let outputs =
+            b.emit(Scan { body, length: T, reverse, consts: 1, carries: 1 }, &[w, c0, xs]);
         (outputs[0], outputs[1])
     };
     let weights = b.constant(Array::floats(DType::F64, [T], &[1.0, 2.0, 3.0, 4.0, 5.0]));
@@ -112,15 +89,10 @@ fn recurrence(unrolled: bool, reverse: bool) -> Func {
 
 /// A function that gives the gradients of the sum of all float results with respect to all float parameters.
 fn grad(func: &Func) -> Func {
-    let Vjp {
-        primal, pullback, ..
-    } = vjp(func, &vec![true; func.params.len()]).expect("differentiable");
+    let Vjp { primal, pullback, .. } =
+        vjp(func, &vec![true; func.params.len()]).expect("differentiable");
     let mut b = Builder::new();
-    let arguments: Vec<Var> = func
-        .param_types()
-        .into_iter()
-        .map(|ty| b.param(ty))
-        .collect();
+    let arguments: Vec<Var> = func.param_types().into_iter().map(|ty| b.param(ty)).collect();
     let outputs = b.inline(&primal, &arguments);
     let mut inputs = outputs[func.results.len()..].to_vec();
     for &var in &func.results {
@@ -135,11 +107,7 @@ fn grad(func: &Func) -> Func {
 /// The gradients of the sum of all float results by central differences.
 fn numeric_grad(func: &Func, arguments: &[Array]) -> Vec<Array> {
     let total = |arguments: &[Array]| -> f64 {
-        func.eval(arguments)
-            .iter()
-            .filter(|y| y.ty.dtype.is_float())
-            .flat_map(|y| y.to_f64())
-            .sum()
+        func.eval(arguments).iter().filter(|y| y.ty.dtype.is_float()).flat_map(|y| y.to_f64()).sum()
     };
     let h = 1e-6;
     let one = |i: usize| {
@@ -157,20 +125,12 @@ fn numeric_grad(func: &Func, arguments: &[Array]) -> Vec<Array> {
         let slopes: Vec<f64> = (0..base.len()).map(slope).collect();
         Array::floats(DType::F64, arguments[i].ty.shape.clone(), &slopes)
     };
-    (0..arguments.len())
-        .filter(|&i| arguments[i].ty.dtype.is_float())
-        .map(one)
-        .collect()
+    (0..arguments.len()).filter(|&i| arguments[i].ty.dtype.is_float()).map(one).collect()
 }
 
 fn check_grad(func: &Func) {
     let arguments = arguments(func);
-    assert_close(
-        &grad(func).eval(&arguments),
-        &numeric_grad(func, &arguments),
-        1e-6,
-        "gradient",
-    );
+    assert_close(&grad(func).eval(&arguments), &numeric_grad(func, &arguments), 1e-6, "gradient");
 }
 
 #[test]
@@ -178,12 +138,7 @@ fn scan_equals_its_unrolled_loop() {
     for reverse in [false, true] {
         let (looped, unrolled) = (recurrence(false, reverse), recurrence(true, reverse));
         let arguments = arguments(&looped);
-        assert_close(
-            &looped.eval(&arguments),
-            &unrolled.eval(&arguments),
-            1e-14,
-            "values",
-        );
+        assert_close(&looped.eval(&arguments), &unrolled.eval(&arguments), 1e-14, "values");
     }
 }
 
@@ -213,10 +168,7 @@ fn scan_jvp_equals_that_of_the_unrolled_loop() {
 
 #[test]
 fn second_order_through_scan() {
-    let (looped, unrolled) = (
-        grad(&recurrence(false, false)),
-        grad(&recurrence(true, false)),
-    );
+    let (looped, unrolled) = (grad(&recurrence(false, false)), grad(&recurrence(true, false)));
     check_grad(&looped);
     let arguments = arguments(&looped);
     assert_close(
@@ -232,12 +184,7 @@ fn third_order_through_scan() {
     let third = grad(&grad(&grad(&recurrence(false, true))));
     let expected = grad(&grad(&grad(&recurrence(true, true))));
     let arguments = arguments(&third);
-    assert_close(
-        &third.eval(&arguments),
-        &expected.eval(&arguments),
-        1e-9,
-        "third derivative",
-    );
+    assert_close(&third.eval(&arguments), &expected.eval(&arguments), 1e-9, "third derivative");
 }
 
 /// Evaluates `func` for each example and stacks the results: what vmap must equal.
@@ -255,10 +202,7 @@ fn stacked(func: &Func, size: usize, batched: &[bool], arguments: &[Array]) -> V
         .map(|r| {
             Array::stack(
                 &types[r],
-                &results
-                    .iter()
-                    .map(|result| result[r].clone())
-                    .collect::<Vec<_>>(),
+                &results.iter().map(|result| result[r].clone()).collect::<Vec<_>>(),
             )
         })
         .collect()
@@ -270,12 +214,8 @@ fn check_vmap(func: &Func, make: impl Fn(&TensorType, usize) -> Array) {
     for bits in 1..1u32 << func.params.len() {
         let batched: Vec<bool> = (0..func.params.len()).map(|i| bits >> i & 1 == 1).collect();
         let (mapped, _) = vmap(func, &cx, &batched, &vec![true; func.results.len()]);
-        let arguments: Vec<Array> = mapped
-            .param_types()
-            .iter()
-            .enumerate()
-            .map(|(i, ty)| make(ty, i))
-            .collect();
+        let arguments: Vec<Array> =
+            mapped.param_types().iter().enumerate().map(|(i, ty)| make(ty, i)).collect();
         assert_close(
             &mapped.eval(&arguments),
             &stacked(func, size, &batched, &arguments),

@@ -18,10 +18,7 @@ fn check(report: &str, line: u32, expected: &str) {
         let end = start + rest[start..].find('}').expect("a closing brace");
         let (lines, column) = rest[start + 2..end].split_once(':').expect("a column");
         text += &rest[..start];
-        text += &format!(
-            "{FILE}:{}:{column}",
-            line + lines.parse::<u32>().expect("a number")
-        );
+        text += &format!("{FILE}:{}:{column}", line + lines.parse::<u32>().expect("a number"));
         rest = &rest[end + 1..];
     }
     assert_eq!(report, text + rest);
@@ -41,10 +38,7 @@ fn check_report(report: &TraceErrors, file: &str, source: &str, text: &str, at: 
     assert_eq!(found, file, "{report}");
     let line = source.lines().nth(line as usize - 1).unwrap_or_default();
     let found = &line[column as usize - 1..];
-    assert!(
-        found.starts_with(at),
-        "told of `{found}`, not of `{at}`: {report}"
-    );
+    assert!(found.starts_with(at), "told of `{found}`, not of `{at}`: {report}");
 }
 
 /// A test for each line: the types of the arguments and the program; what is told, whole; how the place begins that it is
@@ -95,11 +89,7 @@ fn literals_that_do_not_fit() {
     let report = errors((i32([]), u8([]), bool([])), |(n, small, flag)| {
         (n + 1.5, small + 300, flag + 1, small - -1)
     });
-    let messages: Vec<&str> = report
-        .errors
-        .iter()
-        .map(|error| error.message.as_str())
-        .collect();
+    let messages: Vec<&str> = report.errors.iter().map(|error| error.message.as_str()).collect();
     assert_eq!(
         messages,
         [
@@ -121,10 +111,7 @@ struct Body {
 fn a_carry_that_changes_its_type() {
     let line = line!();
     let report = errors((), |()| {
-        let state = Body {
-            velocity: zeros(F32, []),
-            arms: vec![zeros(F32, [2])],
-        };
+        let state = Body { velocity: zeros(F32, []), arms: vec![zeros(F32, [2])] };
         scan((0, state), 0..3, |(n, state), _| {
             let velocity = state.velocity.reshape([1]);
             ((n, Body { velocity, ..state }), ())
@@ -136,26 +123,18 @@ fn a_carry_that_changes_its_type() {
         "error: scan: carry changed type at `carry.1.velocity`: f32[] going in, f32[1] coming out\n  --> {+7:43} (body), carry began at {+6:9}",
     );
     let report = errors(f32([]), |x| {
-        scan((0, x), 0..3, |(n, x), _| {
-            ((n, x * n.astype(F32) + x.reshape([1])), ())
-        })
+        scan((0, x), 0..3, |(n, x), _| ((n, x * n.astype(F32) + x.reshape([1])), ()))
     });
     assert_eq!(
         report.errors[0].message,
         "carry changed type at `carry.1`: f32[] going in, f32[1] coming out"
     );
     let report = errors((), |()| {
-        let state = Body {
-            velocity: zeros(F32, []),
-            arms: vec![],
-        };
+        let state = Body { velocity: zeros(F32, []), arms: vec![] };
         while_loop(
             state,
             |state| state.velocity.lt(3.0),
-            |state| Body {
-                arms: vec![state.velocity],
-                ..state
-            },
+            |state| Body { arms: vec![state.velocity], ..state },
         )
     });
     assert_eq!(
@@ -166,9 +145,7 @@ fn a_carry_that_changes_its_type() {
 
 #[test]
 fn axes_of_different_length() {
-    let report = errors((f32([3, 2]), f32([4])), |(x, y)| {
-        vmap((x, y), |(x, y)| x + y)
-    });
+    let report = errors((f32([3, 2]), f32([4])), |(x, y)| vmap((x, y), |(x, y)| x + y));
     assert_eq!(
         report.errors[0].to_string().lines().next(),
         Some("error: vmap: lengths differ: `xs.0` has 3, `xs.1` has 4 (f32[4])")
@@ -187,9 +164,7 @@ fn axes_of_different_length() {
 
 #[test]
 fn branches_that_differ() {
-    let report = errors((bool([]), f32([])), |(p, x)| {
-        cond(p, || (x, 1), || (x.reshape([1]), 2))
-    });
+    let report = errors((bool([]), f32([])), |(p, x)| cond(p, || (x, 1), || (x.reshape([1]), 2)));
     assert_eq!(
         report.errors[0].message,
         "branches differ at `result.0`: `true` gives f32[], `false` gives f32[1]"
@@ -210,17 +185,11 @@ fn keys_used_twice() {
         let b = copy.normal([]);
         a + b
     });
-    check(
-        &report.to_string(),
-        line,
-        "error: key used twice: first at {+3:21}, again at {+4:22}",
-    );
+    check(&report.to_string(), line, "error: key used twice: first at {+3:21}, again at {+4:22}");
     let line = line!();
     let report = errors(key(), |key| scan((), 0..3, |(), _| ((), key.uniform([]))));
     assert!(
-        report.errors[0]
-            .message
-            .starts_with("a key from outside is used in the body of `scan`"),
+        report.errors[0].message.starts_with("a key from outside is used in the body of `scan`"),
         "{report}"
     );
     check(
@@ -232,10 +201,7 @@ fn keys_used_twice() {
     let report = errors((key(), bool([])), |(key, p)| {
         vmap(arange(3), |_| cond(p, || key.uniform([]), || scalar(0.0)))
     });
-    assert!(
-        report.errors[0].message.contains("body of `vmap`"),
-        "{report}"
-    );
+    assert!(report.errors[0].message.contains("body of `vmap`"), "{report}");
 }
 
 #[test]
@@ -254,9 +220,7 @@ fn keys_used_once_on_each_path() {
         let third = key.clone();
         let either = cond(p, || key.uniform([]), || copy.normal([]));
         let common = third.again();
-        let same = vmap(arange(3), |i| {
-            common.fold_in(i).uniform([]) + common.again().uniform([])
-        });
+        let same = vmap(arange(3), |i| common.fold_in(i).uniform([]) + common.again().uniform([]));
         (either, same)
     });
     assert!(traced.is_ok(), "{traced:?}");
@@ -312,10 +276,7 @@ fn panics_are_told_unless_a_mistake_came_before() {
         assert!(x.rank() > 1, "rank {}", x.rank());
         x
     });
-    assert_eq!(
-        report.errors[0].message,
-        "the traced function panicked: rank 0"
-    );
+    assert_eq!(report.errors[0].message, "the traced function panicked: rank 0");
     let report = errors((f32([2]), f32([3])), |(x, y)| {
         let sum = x + y;
         sum * sum.shape()[5]
@@ -336,37 +297,21 @@ fn scopes_lead_to_the_caller() {
     let line = line!();
     let report = errors((f32([3, 2]), f32([3])), |(x, y)| library(x, y));
     let text = report.to_string();
-    check(
-        text.split(", ").last().expect("a note"),
-        line,
-        "in `library` called at {+1:59}",
-    );
+    check(text.split(", ").last().expect("a note"), line, "in `library` called at {+1:59}");
 }
 
 #[test]
 fn derivatives_that_do_not_exist() {
     let line = line!();
-    let report = errors(f32([]), |x| {
-        grad(x, |x| while_loop(x, |x| x.lt(10.0), |x| x * 2.0))
-    });
+    let report = errors(f32([]), |x| grad(x, |x| while_loop(x, |x| x.lt(10.0), |x| x * 2.0)));
     let text = report.to_string();
-    assert!(
-        text.contains("cannot be differentiated so") && text.contains("scan"),
-        "{text}"
-    );
-    check(
-        &text.lines().nth(1).expect("a place")[6..],
-        line,
-        "{+2:9}, `while` at {+2:21}",
-    );
+    assert!(text.contains("cannot be differentiated so") && text.contains("scan"), "{text}");
+    check(&text.lines().nth(1).expect("a place")[6..], line, "{+2:9}, `while` at {+2:21}");
     let report = errors((f32([3]), i32([])), |(x, n)| {
         (grad(x, |x| x * 2.0), grad((x, n), |(x, _)| x.sum()))
     });
-    let messages: Vec<String> = report
-        .errors
-        .iter()
-        .map(|error| format!("{}: {}", error.op, error.message))
-        .collect();
+    let messages: Vec<String> =
+        report.errors.iter().map(|error| format!("{}: {}", error.op, error.message)).collect();
     assert_eq!(
         messages,
         [
@@ -388,17 +333,12 @@ fn collectives_without_an_axis() {
 #[test]
 fn a_cond_under_vmap_is_a_warning() {
     let warnings = |traced: &Traced<(Tensor, Tensor), Tensor>| {
-        traced
-            .warnings()
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
+        traced.warnings().iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     let spec = || (bool([3]), f32([3]));
     let line = line!();
-    let loud = trace(spec(), |(p, x)| {
-        vmap_named("environments", (p, x), |(p, x)| cond(p, || x, || -x))
-    });
+    let loud =
+        trace(spec(), |(p, x)| vmap_named("environments", (p, x), |(p, x)| cond(p, || x, || -x)));
     let loud = warnings(&loud.expect("it traces"));
     assert_eq!(loud.len(), 1);
     assert!(
@@ -406,13 +346,7 @@ fn a_cond_under_vmap_is_a_warning() {
         "{}",
         loud[0]
     );
-    check(
-        &loud[0].lines().nth(1).expect("a place")[6..],
-        line,
-        "{+2:53}",
-    );
-    let quiet = trace(spec(), |(p, x)| {
-        vmap((p, x), |(p, x)| cond(p.both(), || x, || -x))
-    });
+    check(&loud[0].lines().nth(1).expect("a place")[6..], line, "{+2:53}");
+    let quiet = trace(spec(), |(p, x)| vmap((p, x), |(p, x)| cond(p.both(), || x, || -x)));
     assert_eq!(warnings(&quiet.expect("it traces")), [] as [&str; 0]);
 }

@@ -5,79 +5,40 @@ use podracer_dsl::prelude::*;
 
 #[test]
 fn higher_orders() {
-    check(
-        "scan_higher_orders",
-        ["x"],
-        &["value", "grad1", "grad2", "grad3"],
-        |[x]| {
-            let f = |x: Tensor| {
-                scan(x, constant([0.1, 0.2, 0.3, 0.4]), |c, t| {
-                    ((c * x).sin() + t, ())
-                })
-                .0
-            };
-            (
-                f(x),
-                grad(x, f),
-                grad(x, |x| grad(x, f)),
-                grad(x, |x| grad(x, |x| grad(x, f))),
-            )
-        },
-    );
+    check("scan_higher_orders", ["x"], &["value", "grad1", "grad2", "grad3"], |[x]| {
+        let f =
+            |x: Tensor| scan(x, constant([0.1, 0.2, 0.3, 0.4]), |c, t| ((c * x).sin() + t, ())).0;
+        (f(x), grad(x, f), grad(x, |x| grad(x, f)), grad(x, |x| grad(x, |x| grad(x, f))))
+    });
     let outputs = ["value", "jvp_grad", "grad_grad", "grad_jvp"];
-    check(
-        "scan_hessian_vector_product",
-        ["w", "v", "xs"],
-        &outputs,
-        |[w, v, xs]| {
-            let f = |w: Tensor| {
-                scan(zeros(F32, [3]), xs, |h, x| ((dot(w, h) + x).tanh(), ()))
-                    .0
-                    .square()
-                    .sum()
+    check("scan_hessian_vector_product", ["w", "v", "xs"], &outputs, |[w, v, xs]| {
+        let f = |w: Tensor| {
+            scan(zeros(F32, [3]), xs, |h, x| ((dot(w, h) + x).tanh(), ())).0.square().sum()
+        };
+        (
+            f(w),
+            jvp(w, v, |w| grad(w, f)).1,
+            grad(w, |w| (grad(w, f) * v).sum()),
+            grad(w, |w| jvp(w, v, f).1),
+        )
+    });
+    check("mlp_hessian", ["flat", "x", "y"], &["loss", "grad", "hessian"], |[flat, x, y]| {
+        let loss = |flat: Tensor| {
+            let part = |from: usize, to: usize, shape: &[usize]| {
+                flat.slice_axis(0, from..to).reshape(shape)
             };
-            (
-                f(w),
-                jvp(w, v, |w| grad(w, f)).1,
-                grad(w, |w| (grad(w, f) * v).sum()),
-                grad(w, |w| jvp(w, v, f).1),
-            )
-        },
-    );
-    check(
-        "mlp_hessian",
-        ["flat", "x", "y"],
-        &["loss", "grad", "hessian"],
-        |[flat, x, y]| {
-            let loss = |flat: Tensor| {
-                let part = |from: usize, to: usize, shape: &[usize]| {
-                    flat.slice_axis(0, from..to).reshape(shape)
-                };
-                let hidden = (dot(x, part(0, 6, &[2, 3])) + part(6, 9, &[3])).tanh();
-                (dot(hidden, part(9, 12, &[3, 1])) + part(12, 13, &[1]) - y)
-                    .square()
-                    .mean()
-            };
-            (loss(flat), grad(flat, loss), hessian(flat, loss))
-        },
-    );
-    check(
-        "jacobians",
-        ["x"],
-        &["value", "jacfwd", "jacrev", "second"],
-        |[x]| {
-            let f = |x: Tensor| {
-                let [a, b, c] = [0, 1, 2].map(|i| x.index(i));
-                stack(&[a * b.sin() + c.powi(3), (a * c).exp() - b], 0)
-            };
-            (
-                f(x),
-                jacfwd(x, f),
-                jacrev(x, f),
-                jacfwd(x, |x| jacrev(x, f)),
-            )
-        },
-    );
+            let hidden = (dot(x, part(0, 6, &[2, 3])) + part(6, 9, &[3])).tanh();
+            (dot(hidden, part(9, 12, &[3, 1])) + part(12, 13, &[1]) - y).square().mean()
+        };
+        (loss(flat), grad(flat, loss), hessian(flat, loss))
+    });
+    check("jacobians", ["x"], &["value", "jacfwd", "jacrev", "second"], |[x]| {
+        let f = |x: Tensor| {
+            let [a, b, c] = [0, 1, 2].map(|i| x.index(i));
+            stack(&[a * b.sin() + c.powi(3), (a * c).exp() - b], 0)
+        };
+        (f(x), jacfwd(x, f), jacrev(x, f), jacfwd(x, |x| jacrev(x, f)))
+    });
     let outputs = ["loss", "grad.theta", "grad.eta", "grad.rate"];
     check(
         "meta_gradient",
@@ -99,26 +60,11 @@ fn higher_orders() {
 
 #[test]
 fn derivatives_of_the_users() {
-    check(
-        "custom_vjp_in_scan",
-        ["x", "w"],
-        &["loss", "grad.x", "grad.w"],
-        |[x, w]| {
-            let clipped =
-                |x: Tensor| custom_vjp(x, |x| (x, ()), |(), ct: Tensor| ct.clamp(-0.5, 0.5));
-            value_and_grad((x, w), |(x, w)| {
-                scan(x, w, |h, w| (clipped(h) * w + 0.1 * h, ())).0.sum()
-            })
-        },
-    );
-    let outputs = [
-        "value",
-        "grad",
-        "jvp_grad",
-        "grad_grad",
-        "grad_jvp",
-        "vmap_grad",
-    ];
+    check("custom_vjp_in_scan", ["x", "w"], &["loss", "grad.x", "grad.w"], |[x, w]| {
+        let clipped = |x: Tensor| custom_vjp(x, |x| (x, ()), |(), ct: Tensor| ct.clamp(-0.5, 0.5));
+        value_and_grad((x, w), |(x, w)| scan(x, w, |h, w| (clipped(h) * w + 0.1 * h, ())).0.sum())
+    });
+    let outputs = ["value", "grad", "jvp_grad", "grad_grad", "grad_jvp", "vmap_grad"];
     check("custom_jvp", ["x"], &outputs, |[x]| {
         let f = |x: Tensor| {
             let f = |x: Tensor| x.exp().log1p();
@@ -191,25 +137,13 @@ fn passes_back_of_the_users() {
             vmap(xs, |x| cond(x.gt(0).both(), || wrong_sine(x, w), || x * w)).sum()
         };
         let of_w = |w: Tensor| grad(w, |w| each(xs, w));
-        let looped = while_loop(
-            (0, xs.index(0)),
-            |(k, _)| k.lt(3),
-            |(k, x)| (k + 1, wrong_sine(x, w)),
-        )
-        .1;
+        let looped =
+            while_loop((0, xs.index(0)), |(k, _)| k.lt(3), |(k, x)| (k + 1, wrong_sine(x, w))).1;
         (
-            (
-                each(xs, w),
-                grad2(xs, w, each),
-                vmap(xs, |x| grad(w, |w| wrong_sine(x, w))),
-            ),
+            (each(xs, w), grad2(xs, w, each), vmap(xs, |x| grad(w, |w| wrong_sine(x, w)))),
             (steps(xs, w), grad2(xs, w, steps)),
             (grad2(xs, w, branch), grad2(xs, w, batched), looped),
-            (
-                jvp(w, 1.0.into_tree(), of_w).1,
-                grad(w, of_w),
-                hessian(xs, |xs| each(xs, w)),
-            ),
+            (jvp(w, 1.0.into_tree(), of_w).1, grad(w, of_w), hessian(xs, |xs| each(xs, w))),
         )
     });
     check("custom_vjp_nested", ["x"], &["grad", "grad_grad"], |[x]| {
@@ -285,15 +219,7 @@ fn something_beside_the_value() {
         (
             (gradient, matrix, fwd, rev),
             (slope, derivative(ones), back(constant([1.0, 1.0]))),
-            (
-                of_jvp,
-                of_linearize,
-                of_vjp,
-                of_grad,
-                of_hessian,
-                of_fwd,
-                of_rev,
-            ),
+            (of_jvp, of_linearize, of_vjp, of_grad, of_hessian, of_fwd, of_rev),
         )
     });
 }
@@ -315,11 +241,7 @@ fn rules_within_combinators() {
             vmap(x, |x| jvp(x, x.ones_like(), looped).1),
             one(&called),
             one(&kept),
-            vmap(x, |x| {
-                hessian(x.expand_dims(0), |x| kept(x.index(0)))
-                    .index(0)
-                    .index(0)
-            }),
+            vmap(x, |x| hessian(x.expand_dims(0), |x| kept(x.index(0))).index(0).index(0)),
             grad(x, |x| fori_loop(0..2, x, |_, x| square(x)).sum()),
         )
     });
@@ -366,30 +288,22 @@ fn jacobians_of_trees() {
         "hessian.b.w",
         "hessian.b.b",
     ];
-    check(
-        "jacobians_of_trees",
-        ["w", "b", "x"],
-        &names,
-        |[w, b, x]| {
-            let f = |affine: Affine| {
-                let hidden = (dot(affine.w, x) + affine.b).tanh();
-                Values {
-                    hidden,
-                    sum: (hidden * affine.b).sum().square(),
-                }
-            };
-            let at = Affine { w, b };
-            let forward = jacfwd(at.clone(), f);
-            let reverse = jacrev(at.clone(), |at| {
-                let Values { hidden, sum } = f(at);
-                (hidden, sum)
-            });
-            let second = hessian(at, |at| f(at).sum);
-            (
-                (forward.hidden.clone(), forward.sum.clone()),
-                reverse,
-                ((second.w.w, second.w.b), [second.b.w, second.b.b]),
-            )
-        },
-    );
+    check("jacobians_of_trees", ["w", "b", "x"], &names, |[w, b, x]| {
+        let f = |affine: Affine| {
+            let hidden = (dot(affine.w, x) + affine.b).tanh();
+            Values { hidden, sum: (hidden * affine.b).sum().square() }
+        };
+        let at = Affine { w, b };
+        let forward = jacfwd(at.clone(), f);
+        let reverse = jacrev(at.clone(), |at| {
+            let Values { hidden, sum } = f(at);
+            (hidden, sum)
+        });
+        let second = hessian(at, |at| f(at).sum);
+        (
+            (forward.hidden.clone(), forward.sum.clone()),
+            reverse,
+            ((second.w.w, second.w.b), [second.b.w, second.b.b]),
+        )
+    });
 }

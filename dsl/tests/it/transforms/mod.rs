@@ -33,11 +33,7 @@ fn check_record<const N: usize, R: IntoTree>(
     let spec = arrays.clone().map(|array| Spec::<Tensor>(array.ty));
     let results = run_on(spec, &arrays, program);
     let what = record["op"].as_str().unwrap_or_default();
-    assert_eq!(
-        results.len(),
-        outputs.len(),
-        "{what}: results and their names"
-    );
+    assert_eq!(results.len(), outputs.len(), "{what}: results and their names");
     for (got, &name) in results.iter().zip(outputs) {
         let wanted = array(&record["outputs"][name]);
         assert_eq!(got.ty, wanted.ty, "{what}: {name}");
@@ -67,11 +63,7 @@ fn grad2(x: Tensor, y: Tensor, f: impl FnOnce(Tensor, Tensor) -> Tensor) -> (Ten
 
 fn linear(a: Tensor, h0: Tensor, w: Tensor, reverse: bool) -> Tensor {
     let step = |h, a| (dot(a, h), ());
-    let last = if reverse {
-        scan_reverse(h0, a, step).0
-    } else {
-        scan(h0, a, step).0
-    };
+    let last = if reverse { scan_reverse(h0, a, step).0 } else { scan(h0, a, step).0 };
     dot(w, last)
 }
 
@@ -80,11 +72,7 @@ fn rnn(a: Tensor, h0: Tensor, xs: Tensor, reverse: bool) -> (Tensor, Tensor) {
         let h = (dot(a.index(0), h) + x).tanh();
         (h, h * h)
     };
-    if reverse {
-        scan_reverse(h0, xs, step)
-    } else {
-        scan(h0, xs, step)
-    }
+    if reverse { scan_reverse(h0, xs, step) } else { scan(h0, xs, step) }
 }
 
 fn rnn_loss(a: Tensor, h0: Tensor, xs: Tensor, c: Tensor, reverse: bool) -> Tensor {
@@ -100,82 +88,42 @@ fn linear_recurrences() {
             value_and_grad((a, h0, w), |(a, h0, w)| linear(a, h0, w, reverse))
         });
     }
-    check(
-        "scan_matrix_product",
-        ["a", "c"],
-        &["loss", "grad.a"],
-        |[a, c]| {
-            value_and_grad(a, |a| {
-                (c * scan(eye(F32, 3), a, |m, a| (dot(a, m), ())).0).sum()
-            })
-        },
-    );
+    check("scan_matrix_product", ["a", "c"], &["loss", "grad.a"], |[a, c]| {
+        value_and_grad(a, |a| (c * scan(eye(F32, 3), a, |m, a| (dot(a, m), ())).0).sum())
+    });
 }
 
 #[test]
 fn recurrent_networks() {
     for (op, reverse) in [("scan_rnn", false), ("scan_rnn_reverse", true)] {
-        let outputs = [
-            "last", "ys", "loss", "grad.a", "grad.h0", "grad.xs", "grad.c",
-        ];
+        let outputs = ["last", "ys", "loss", "grad.a", "grad.h0", "grad.xs", "grad.c"];
         check(op, ["a", "h0", "xs", "c"], &outputs, |[a, h0, xs, c]| {
             let loss = |(a, h0, xs, c)| rnn_loss(a, h0, xs, c, reverse);
-            (
-                rnn(a, h0, xs, reverse),
-                value_and_grad((a, h0, xs, c), loss),
-            )
+            (rnn(a, h0, xs, reverse), value_and_grad((a, h0, xs, c), loss))
         });
     }
     let inputs = ["a", "h0", "xs", "d.a", "d.h0", "d.xs"];
-    check(
-        "scan_rnn_jvp",
-        inputs,
-        &["d.last", "d.ys"],
-        |[a, h0, xs, da, dh0, dxs]| {
-            jvp((a, h0, xs), (da, dh0, dxs), |(a, h0, xs)| {
-                rnn(a, h0, xs, false)
-            })
-            .1
-        },
-    );
-    check(
-        "vmap_grad_scan",
-        ["a", "h0", "xs", "c"],
-        &["loss", "grad.h0"],
-        |[a, h0, xs, c]| {
-            vmap(h0, |h0| {
-                value_and_grad(h0, |h0| rnn_loss(a, h0, xs, c, false))
-            })
-        },
-    );
+    check("scan_rnn_jvp", inputs, &["d.last", "d.ys"], |[a, h0, xs, da, dh0, dxs]| {
+        jvp((a, h0, xs), (da, dh0, dxs), |(a, h0, xs)| rnn(a, h0, xs, false)).1
+    });
+    check("vmap_grad_scan", ["a", "h0", "xs", "c"], &["loss", "grad.h0"], |[a, h0, xs, c]| {
+        vmap(h0, |h0| value_and_grad(h0, |h0| rnn_loss(a, h0, xs, c, false)))
+    });
     let outputs = ["loss", "grad.a", "grad.h0", "grad.xs"];
-    check(
-        "grad_vmap_scan",
-        ["a", "h0", "xs"],
-        &outputs,
-        |[a, h0, xs]| {
-            value_and_grad((a, h0, xs), |(a, h0, xs)| {
-                vmap((h0, xs.axis(1)), |(h0, xs)| {
-                    rnn_loss(a, h0, xs, ones(F32, [5, 3]), false)
-                })
-                .sum()
-            })
-        },
-    );
-    check(
-        "scan_in_scan",
-        ["a", "h0", "xs"],
-        &outputs,
-        |[a, h0, xs]| {
-            value_and_grad((a, h0, xs), |(a, h0, xs)| {
-                let (last, ys) = scan(h0, xs, |h, x| {
-                    let h = scan(h, a, |h, a| (dot(a, h).tanh() + x, ())).0;
-                    (h, h.sum())
-                });
-                last.sum() + dot(ys, constant([1.0, 2.0, 3.0]))
-            })
-        },
-    );
+    check("grad_vmap_scan", ["a", "h0", "xs"], &outputs, |[a, h0, xs]| {
+        value_and_grad((a, h0, xs), |(a, h0, xs)| {
+            vmap((h0, xs.axis(1)), |(h0, xs)| rnn_loss(a, h0, xs, ones(F32, [5, 3]), false)).sum()
+        })
+    });
+    check("scan_in_scan", ["a", "h0", "xs"], &outputs, |[a, h0, xs]| {
+        value_and_grad((a, h0, xs), |(a, h0, xs)| {
+            let (last, ys) = scan(h0, xs, |h, x| {
+                let h = scan(h, a, |h, a| (dot(a, h).tanh() + x, ())).0;
+                (h, h.sum())
+            });
+            last.sum() + dot(ys, constant([1.0, 2.0, 3.0]))
+        })
+    });
     let outputs = ["loss", "steps", "ys", "grad.h0", "grad.xs"];
     check("scan_mixed_carry", ["h0", "xs"], &outputs, |[h0, xs]| {
         let ((loss, (steps, ys)), grads) = value_and_grad((h0, xs), |(h0, xs)| {
@@ -194,47 +142,28 @@ fn recurrent_networks() {
 fn branches() {
     let choose = |x: Tensor, y: Tensor| cond(x.gt(0).both(), || x.square() * y, || x.sin() * y);
     for record in records("cond") {
-        check_record(
-            &record,
-            ["x", "y"],
-            &["value", "grad.x", "grad.y", "second.x"],
-            |[x, y]| {
-                (
-                    choose(x, y),
-                    grad2(x, y, choose),
-                    grad(x, |x| grad(x, |x| choose(x, y))),
-                )
-            },
-        );
+        check_record(&record, ["x", "y"], &["value", "grad.x", "grad.y", "second.x"], |[x, y]| {
+            (choose(x, y), grad2(x, y, choose), grad(x, |x| grad(x, |x| choose(x, y))))
+        });
     }
-    check(
-        "vmap_cond",
-        ["x", "y"],
-        &["value", "grad.x", "grad.y"],
-        |[x, y]| {
-            let each = |x, y| vmap(x, |x| choose(x, y));
-            (each(x, y), grad2(x, y, |x, y| each(x, y).sum()))
-        },
-    );
+    check("vmap_cond", ["x", "y"], &["value", "grad.x", "grad.y"], |[x, y]| {
+        let each = |x, y| vmap(x, |x| choose(x, y));
+        (each(x, y), grad2(x, y, |x, y| each(x, y).sum()))
+    });
     check("cond_guard", ["x"], &["value", "grad"], |[x]| {
         value_and_grad(x, |x| cond(x.gt(0), || x.sqrt(), || -x))
     });
     let outputs = ["loss", "taken", "grad.w", "grad.h0", "grad.xs"];
-    check(
-        "cond_in_scan",
-        ["w", "h0", "xs"],
-        &outputs,
-        |[w, h0, xs]| {
-            let ((loss, taken), grads) = value_and_grad((w, h0, xs), |(w, h0, xs)| {
-                let (last, taken) = scan(h0, xs, |h, x| {
-                    let positive = h.sum().gt(0);
-                    (cond(positive, || dot(w, h) - x, || h * x + 1.0), positive)
-                });
-                (dot(last, constant([1.0, 2.0, 3.0])), taken)
+    check("cond_in_scan", ["w", "h0", "xs"], &outputs, |[w, h0, xs]| {
+        let ((loss, taken), grads) = value_and_grad((w, h0, xs), |(w, h0, xs)| {
+            let (last, taken) = scan(h0, xs, |h, x| {
+                let positive = h.sum().gt(0);
+                (cond(positive, || dot(w, h) - x, || h * x + 1.0), positive)
             });
-            (loss, taken, grads)
-        },
-    );
+            (dot(last, constant([1.0, 2.0, 3.0])), taken)
+        });
+        (loss, taken, grads)
+    });
     let switched = |i: Tensor, x: Tensor| {
         switch(i, 3, |i| match i {
             0 => x.square(),
@@ -255,23 +184,15 @@ fn branches() {
 
 #[test]
 fn named_axes() {
-    check(
-        "named_axis",
-        ["x", "weights"],
-        &["value", "loss", "grad.x"],
-        |[x, weights]| {
-            let normal = |x: Tensor| {
-                vmap_named("batch", x, |row| {
-                    let centred = row - pmean(row, "batch");
-                    centred / (psum(centred.square(), "batch") + 1e-3).sqrt()
-                })
-            };
-            (
-                normal(x),
-                value_and_grad(x, |x| (weights * normal(x)).sum()),
-            )
-        },
-    );
+    check("named_axis", ["x", "weights"], &["value", "loss", "grad.x"], |[x, weights]| {
+        let normal = |x: Tensor| {
+            vmap_named("batch", x, |row| {
+                let centred = row - pmean(row, "batch");
+                centred / (psum(centred.square(), "batch") + 1e-3).sqrt()
+            })
+        };
+        (normal(x), value_and_grad(x, |x| (weights * normal(x)).sum()))
+    });
     check("named_axis_gather", ["x"], &["value", "grad.x"], |[x]| {
         let gathered = |x: Tensor| {
             vmap_named("batch", x, |row| {
@@ -289,11 +210,7 @@ fn named_axes() {
             let all = |x: Tensor| {
                 vmap_named("batch", x, |x| {
                     let index = axis_index("batch").astype(F32);
-                    (
-                        psum(x.square(), "batch") * x,
-                        pmean(x, "batch") * x,
-                        index * x,
-                    )
+                    (psum(x.square(), "batch") * x, pmean(x, "batch") * x, index * x)
                 })
             };
             let slope = grad(x, |x| {
@@ -307,25 +224,13 @@ fn named_axes() {
 
 #[test]
 fn batches() {
-    check(
-        "per_example_gradients",
-        ["w", "x", "y"],
-        &["grad"],
-        |[w, x, y]| {
-            vmap((x, y), |(x, y)| {
-                grad(w, |w| (dot(w, x).tanh() - y).square())
-            })
-        },
-    );
-    check(
-        "vmap_of_vmap",
-        ["a", "b"],
-        &["value", "grad.a"],
-        |[a, b]| {
-            let pairs = |a: Tensor| vmap(a, |a| vmap(b, |b| (a - b).square().sum()));
-            (pairs(a), grad(a, |a| pairs(a).sqrt().sum()))
-        },
-    );
+    check("per_example_gradients", ["w", "x", "y"], &["grad"], |[w, x, y]| {
+        vmap((x, y), |(x, y)| grad(w, |w| (dot(w, x).tanh() - y).square()))
+    });
+    check("vmap_of_vmap", ["a", "b"], &["value", "grad.a"], |[a, b]| {
+        let pairs = |a: Tensor| vmap(a, |a| vmap(b, |b| (a - b).square().sum()));
+        (pairs(a), grad(a, |a| pairs(a).sqrt().sum()))
+    });
     check("vmap_axes", ["a", "b"], &["value"], |[a, b]| {
         out_axis(vmap((a.axis(1), b.axis(2)), |(a, b)| dot(a, b)), 1)
     });
@@ -333,29 +238,19 @@ fn batches() {
 
 #[test]
 fn barriers() {
-    check(
-        "stop_gradient",
-        ["v", "r"],
-        &["loss", "grad.v"],
-        |[v, r]| {
-            value_and_grad(v, |v| {
-                let target = stop_gradient(r.slice_axis(0, ..4) + 0.9 * v.slice_axis(0, 1..));
-                0.5 * (target - v.slice_axis(0, ..4)).square().sum()
-            })
-        },
-    );
-    check(
-        "straight_through",
-        ["l", "w"],
-        &["loss", "grad.l", "grad.w"],
-        |[l, w]| {
-            value_and_grad((l, w), |(l, w)| {
-                let probs = l.softmax(-1);
-                let hard = one_hot(l.argmax(0), 4);
-                (w * (probs + stop_gradient(hard - probs)).square()).sum()
-            })
-        },
-    );
+    check("stop_gradient", ["v", "r"], &["loss", "grad.v"], |[v, r]| {
+        value_and_grad(v, |v| {
+            let target = stop_gradient(r.slice_axis(0, ..4) + 0.9 * v.slice_axis(0, 1..));
+            0.5 * (target - v.slice_axis(0, ..4)).square().sum()
+        })
+    });
+    check("straight_through", ["l", "w"], &["loss", "grad.l", "grad.w"], |[l, w]| {
+        value_and_grad((l, w), |(l, w)| {
+            let probs = l.softmax(-1);
+            let hard = one_hot(l.argmax(0), 4);
+            (w * (probs + stop_gradient(hard - probs)).square()).sum()
+        })
+    });
 }
 
 #[test]
@@ -366,44 +261,30 @@ fn dynamics() {
         ((theta + speed * 0.05, speed), cost)
     };
     let outputs = ["loss", "thetas", "grad.u", "grad.start"];
-    check(
-        "pendulum_gradient",
-        ["u", "start"],
-        &outputs,
-        |[u, start]| {
-            let ((loss, thetas), grads) = value_and_grad((u, start), |(u, start)| {
-                let (_, (costs, thetas)) =
-                    scan((start.index(0), start.index(1)), u, |(theta, speed), u| {
-                        let (next, cost) = step(theta, speed, u);
-                        (next, (cost, next.0))
-                    });
-                (costs.sum(), thetas)
-            });
-            (loss, thetas, grads)
-        },
-    );
+    check("pendulum_gradient", ["u", "start"], &outputs, |[u, start]| {
+        let ((loss, thetas), grads) = value_and_grad((u, start), |(u, start)| {
+            let (_, (costs, thetas)) =
+                scan((start.index(0), start.index(1)), u, |(theta, speed), u| {
+                    let (next, cost) = step(theta, speed, u);
+                    (next, (cost, next.0))
+                });
+            (costs.sum(), thetas)
+        });
+        (loss, thetas, grads)
+    });
     let outputs = ["loss", "grad.w", "hessian.w"];
-    check(
-        "policy_gradient_through_pendulum",
-        ["w", "starts"],
-        &outputs,
-        |[w, starts]| {
-            let loss = |w: Tensor| {
-                let one = |start: Tensor| {
-                    let (_, costs) = scan(
-                        (start.index(0), start.index(1)),
-                        0..10,
-                        |(theta, speed), _| {
-                            let u =
-                                2.0 * dot(w, stack(&[theta.cos(), theta.sin(), speed], 0)).tanh();
-                            step(theta, speed, u)
-                        },
-                    );
-                    costs.mean()
-                };
-                vmap(starts, one).mean()
+    check("policy_gradient_through_pendulum", ["w", "starts"], &outputs, |[w, starts]| {
+        let loss = |w: Tensor| {
+            let one = |start: Tensor| {
+                let (_, costs) =
+                    scan((start.index(0), start.index(1)), 0..10, |(theta, speed), _| {
+                        let u = 2.0 * dot(w, stack(&[theta.cos(), theta.sin(), speed], 0)).tanh();
+                        step(theta, speed, u)
+                    });
+                costs.mean()
             };
-            (loss(w), grad(w, loss), hessian(w, loss))
-        },
-    );
+            vmap(starts, one).mean()
+        };
+        (loss(w), grad(w, loss), hessian(w, loss))
+    });
 }

@@ -22,103 +22,83 @@ fn a_recurrent_network_recomputed_under_vmap() {
 #[test]
 fn a_meta_gradient_through_learning() {
     let inputs = ["w", "rate", "x", "y"];
-    check(
-        "maml",
-        inputs,
-        &["loss", "grad.w", "grad.rate"],
-        |[w, rate, x, y]| {
-            let task_loss = |w, x, y: Tensor| (dot(x, w).tanh() - y).square().mean();
-            value_and_grad((w, rate), |(w, rate)| {
-                let adapted = |(x, y): (Tensor, Tensor)| {
-                    let w = fori_loop(0..3, w, |_, w| {
-                        w - rate * grad(w, |w| task_loss(w, x.index(0), y.index(0)))
-                    });
-                    task_loss(w, x.index(1), y.index(1))
-                };
-                vmap((x, y), adapted).mean()
-            })
-        },
-    );
+    check("maml", inputs, &["loss", "grad.w", "grad.rate"], |[w, rate, x, y]| {
+        let task_loss = |w, x, y: Tensor| (dot(x, w).tanh() - y).square().mean();
+        value_and_grad((w, rate), |(w, rate)| {
+            let adapted = |(x, y): (Tensor, Tensor)| {
+                let w = fori_loop(0..3, w, |_, w| {
+                    w - rate * grad(w, |w| task_loss(w, x.index(0), y.index(0)))
+                });
+                task_loss(w, x.index(1), y.index(1))
+            };
+            vmap((x, y), adapted).mean()
+        })
+    });
 }
 
 #[test]
 fn a_natural_gradient_by_products_of_the_metric() {
     let inputs = ["w", "x", "actions", "advantages"];
-    check(
-        "natural_gradient",
-        inputs,
-        &["s", "residuals"],
-        |[w, x, actions, advantages]| {
-            let objective = |w| {
-                let logp = dot(x, w).log_softmax(-1);
-                let chosen = logp.take_along_axis(actions.expand_dims(1), 1);
-                (chosen.index_axis(1, 0) * advantages).mean()
-            };
-            let product = |v: Tensor| {
-                let (logits, d) = jvp(w, v, |w| dot(x, w));
-                let probs = logits.softmax(-1);
-                let mean = (probs * d).sum_axis(1).expand_dims(1);
-                let metric = (probs * d - probs * mean) / 6.0;
-                vjp(w, |w| dot(x, w)).1(metric) + 0.1 * v
-            };
-            let g = grad(w, objective);
-            let begin = (g.zeros_like(), g, g, g.square().sum());
-            let ((s, ..), residuals) = scan(begin, 0..4, |(s, r, d, rr), _| {
-                let q = product(d);
-                let alpha = rr / (d * q).sum();
-                let (s, r) = (s + alpha * d, r - alpha * q);
-                let after = r.square().sum();
-                ((s, r, r + after / rr * d, after), after)
-            });
-            (s, residuals)
-        },
-    );
+    check("natural_gradient", inputs, &["s", "residuals"], |[w, x, actions, advantages]| {
+        let objective = |w| {
+            let logp = dot(x, w).log_softmax(-1);
+            let chosen = logp.take_along_axis(actions.expand_dims(1), 1);
+            (chosen.index_axis(1, 0) * advantages).mean()
+        };
+        let product = |v: Tensor| {
+            let (logits, d) = jvp(w, v, |w| dot(x, w));
+            let probs = logits.softmax(-1);
+            let mean = (probs * d).sum_axis(1).expand_dims(1);
+            let metric = (probs * d - probs * mean) / 6.0;
+            vjp(w, |w| dot(x, w)).1(metric) + 0.1 * v
+        };
+        let g = grad(w, objective);
+        let begin = (g.zeros_like(), g, g, g.square().sum());
+        let ((s, ..), residuals) = scan(begin, 0..4, |(s, r, d, rr), _| {
+            let q = product(d);
+            let alpha = rr / (d * q).sum();
+            let (s, r) = (s + alpha * d, r - alpha * q);
+            let after = r.square().sum();
+            ((s, r, r + after / rr * d, after), after)
+        });
+        (s, residuals)
+    });
 }
 
 #[test]
 fn evolution_by_ranks() {
-    check(
-        "evolution_strategies",
-        ["theta", "key"],
-        &["theta", "best"],
-        |[theta, key]| {
-            let fitness = |theta: Tensor| {
-                -(theta - arange(5).astype(F32)).square().sum() + 3.0 * (4.0 * theta.index(0)).cos()
-            };
-            scan(theta, Key::from_words(key).split_n(3), |theta, key| {
-                let noise = vmap(key.split_n(8), |key| key.normal([5]));
-                let both = concatenate(&[noise, -noise], 0);
-                let returns = vmap(both, |e| fitness(theta + 0.1 * e));
-                let ranks = returns.argsort(0).argsort(0).astype(F32) / 15.0 - 0.5;
-                (theta + 0.5 * dot(ranks, both) / 1.6, returns.max())
-            })
-        },
-    );
+    check("evolution_strategies", ["theta", "key"], &["theta", "best"], |[theta, key]| {
+        let fitness = |theta: Tensor| {
+            -(theta - arange(5).astype(F32)).square().sum() + 3.0 * (4.0 * theta.index(0)).cos()
+        };
+        scan(theta, Key::from_words(key).split_n(3), |theta, key| {
+            let noise = vmap(key.split_n(8), |key| key.normal([5]));
+            let both = concatenate(&[noise, -noise], 0);
+            let returns = vmap(both, |e| fitness(theta + 0.1 * e));
+            let ranks = returns.argsort(0).argsort(0).astype(F32) / 15.0 - 0.5;
+            (theta + 0.5 * dot(ranks, both) / 1.6, returns.max())
+        })
+    });
 }
 
 #[test]
 fn subsets_by_gumbel_and_top_k() {
     let inputs = ["logits", "value", "key"];
-    check(
-        "gumbel_top_k",
-        inputs,
-        &["loss", "chosen", "grad"],
-        |[logits, value, key]| {
-            let ((loss, chosen), slope) = value_and_grad(logits, |logits| {
-                let keys = Key::from_words(key).split_n(3);
-                let (values, chosen) = vmap((logits, value, keys), |(logits, value, key)| {
-                    let noisy = logits + key.gumbel([7]);
-                    let (_, chosen) = noisy.top_k(3);
-                    let hard = one_hot(chosen, 7).sum_axis(0);
-                    let soft = noisy.softmax(-1);
-                    let through = soft + stop_gradient(hard - soft);
-                    ((through * value).sum(), chosen)
-                });
-                (values.sum(), chosen)
+    check("gumbel_top_k", inputs, &["loss", "chosen", "grad"], |[logits, value, key]| {
+        let ((loss, chosen), slope) = value_and_grad(logits, |logits| {
+            let keys = Key::from_words(key).split_n(3);
+            let (values, chosen) = vmap((logits, value, keys), |(logits, value, key)| {
+                let noisy = logits + key.gumbel([7]);
+                let (_, chosen) = noisy.top_k(3);
+                let hard = one_hot(chosen, 7).sum_axis(0);
+                let soft = noisy.softmax(-1);
+                let through = soft + stop_gradient(hard - soft);
+                ((through * value).sum(), chosen)
             });
-            (loss, chosen, slope)
-        },
-    );
+            (values.sum(), chosen)
+        });
+        (loss, chosen, slope)
+    });
 }
 
 #[test]
@@ -161,12 +141,7 @@ fn a_population_that_trains_and_copies() {
                 let (w, rate) = cond(rank.ge(2).both(), copied, || (w, rate));
                 let neighbour = ppermute(w, "population", &ring);
                 let w = w + 0.1 * (neighbour - w);
-                (
-                    w,
-                    rate,
-                    pmean(loss(w), "population"),
-                    axis_index("population"),
-                )
+                (w, rate, pmean(loss(w), "population"), axis_index("population"))
             });
             ((w, rate), (mean, place))
         })
@@ -209,23 +184,18 @@ fn a_fixed_point_differentiated_implicitly() {
 #[test]
 fn mixed_precision() {
     let inputs = ["w", "v", "x", "y"];
-    check(
-        "mixed_precision",
-        inputs,
-        &["loss", "w", "v"],
-        |[w, v, x, y]| {
-            let half = |x: Tensor| x.astype(BF16);
-            let product = |x: Tensor, y: Tensor| dot(x.astype(F32), y.astype(F32));
-            let loss = |w: Tensor, v: Tensor| {
-                let h = half(maximum(product(half(x), half(w)), 0.0));
-                (product(h, half(v)) - y).square().mean()
-            };
-            let grads = grad((w, v), |(w, v)| 1024.0 * loss(w, v));
-            let finite = grads.0.is_finite().all() & grads.1.is_finite().all();
-            let step = |p: Tensor, g: Tensor| select(finite, p - 0.1 * g / 1024.0, p);
-            (loss(w, v), step(w, grads.0), step(v, grads.1))
-        },
-    );
+    check("mixed_precision", inputs, &["loss", "w", "v"], |[w, v, x, y]| {
+        let half = |x: Tensor| x.astype(BF16);
+        let product = |x: Tensor, y: Tensor| dot(x.astype(F32), y.astype(F32));
+        let loss = |w: Tensor, v: Tensor| {
+            let h = half(maximum(product(half(x), half(w)), 0.0));
+            (product(h, half(v)) - y).square().mean()
+        };
+        let grads = grad((w, v), |(w, v)| 1024.0 * loss(w, v));
+        let finite = grads.0.is_finite().all() & grads.1.is_finite().all();
+        let step = |p: Tensor, g: Tensor| select(finite, p - 0.1 * g / 1024.0, p);
+        (loss(w, v), step(w, grads.0), step(v, grads.1))
+    });
 }
 
 #[test]
@@ -257,9 +227,9 @@ fn integers_and_bits() {
             (8, 0x00FF_00FF),
             (16, 0x0000_FFFF),
         ];
-        let reversed = masks.into_iter().fold(x, |x, (shift, mask)| {
-            ((x >> shift) & mask) | ((x & mask) << shift)
-        });
+        let reversed = masks
+            .into_iter()
+            .fold(x, |x, (shift, mask)| ((x >> shift) & mask) | ((x & mask) << shift));
         let y = x.reverse(0);
         let high = {
             let (a, b, c, d) = (x >> 16, x & 0xFFFF, y >> 16, y & 0xFFFF);
@@ -271,10 +241,7 @@ fn integers_and_bits() {
         let packed = (x.rem(3).eq(0).astype(U32) << places).sum();
         let signed = x.bitcast(I32);
         let guess = (0x5F37_59DF - (a.bitcast(I32) >> 1)).bitcast(F32);
-        let bytes = stack(
-            &[0, 8, 16, 24].map(|shift| ((x >> shift) & 0xFF).astype(U8)),
-            1,
-        );
+        let bytes = stack(&[0, 8, 16, 24].map(|shift| ((x >> shift) & 0xFF).astype(U8)), 1);
         (
             (
                 fori_loop(0..10, x, |_, x| xorshift(x)),
@@ -299,62 +266,46 @@ fn integers_and_bits() {
 #[test]
 fn a_ring_that_is_drawn_from_by_priority() {
     let outputs = ["loss", "drawn", "grad"];
-    check(
-        "prioritized_ring",
-        ["w", "xs", "key"],
-        &outputs,
-        |[w, xs, key]| {
-            let ((loss, drawn), slope) = value_and_grad(w, |w| {
-                let begin = (zeros(F32, [4, 3]), 0);
-                let ((ring, _), ()) = scan(begin, xs, |(ring, place), x| {
-                    ((ring.set(place, x * w), (place + 1) % 4), ())
-                });
-                let priority = stop_gradient(ring).abs().sum_axis(1);
-                let total = priority.sum();
-                let drawn = Key::from_words(key).uniform([6]) * total;
-                // The first place whose sum up to it is not below.
-                let below = priority.cumsum(0).expand_dims(0).lt(drawn.expand_dims(1));
-                let drawn = below.astype(I32).sum_axis(1);
-                let weight = 1.0 / (priority.at(drawn) / total * 4.0);
-                (
-                    (weight.expand_dims(1) * ring.at(drawn).square()).sum(),
-                    drawn,
-                )
-            });
-            (loss, drawn, slope)
-        },
-    );
+    check("prioritized_ring", ["w", "xs", "key"], &outputs, |[w, xs, key]| {
+        let ((loss, drawn), slope) = value_and_grad(w, |w| {
+            let begin = (zeros(F32, [4, 3]), 0);
+            let ((ring, _), ()) =
+                scan(begin, xs, |(ring, place), x| ((ring.set(place, x * w), (place + 1) % 4), ()));
+            let priority = stop_gradient(ring).abs().sum_axis(1);
+            let total = priority.sum();
+            let drawn = Key::from_words(key).uniform([6]) * total;
+            // The first place whose sum up to it is not below.
+            let below = priority.cumsum(0).expand_dims(0).lt(drawn.expand_dims(1));
+            let drawn = below.astype(I32).sum_axis(1);
+            let weight = 1.0 / (priority.at(drawn) / total * 4.0);
+            ((weight.expand_dims(1) * ring.at(drawn).square()).sum(), drawn)
+        });
+        (loss, drawn, slope)
+    });
 }
 
 #[test]
 fn advantages_by_a_scan_of_pairs_and_clipped_gradients() {
     let inputs = ["w", "xs", "rewards", "ends"];
-    check(
-        "gae_clipped",
-        inputs,
-        &["grad", "hessian"],
-        |[w, xs, rewards, ends]| {
-            let advantages = |values: Tensor, rewards: Tensor, ends: Tensor| {
-                let discount = select(ends.slice(..-1), 0.0, 0.99);
-                let deltas =
-                    rewards.slice(..-1) + discount * values.slice(1..) - values.slice(..-1);
-                let join = |(a, later): (Tensor, Tensor), (b, earlier): (Tensor, Tensor)| {
-                    (b * a, earlier + b * later)
-                };
-                associative_scan_reverse((discount * 0.95, deltas), join).1
+    check("gae_clipped", inputs, &["grad", "hessian"], |[w, xs, rewards, ends]| {
+        let advantages = |values: Tensor, rewards: Tensor, ends: Tensor| {
+            let discount = select(ends.slice(..-1), 0.0, 0.99);
+            let deltas = rewards.slice(..-1) + discount * values.slice(1..) - values.slice(..-1);
+            let join = |(a, later): (Tensor, Tensor), (b, earlier): (Tensor, Tensor)| {
+                (b * a, earlier + b * later)
             };
-            let one =
-                |w, xs, rewards, ends| advantages(dot(xs, w).tanh(), rewards, ends).square().mean();
-            let grads = vmap((xs, rewards, ends), |(xs, rewards, ends)| {
-                grad(w, |w| one(w, xs, rewards, ends))
-            });
-            let norms = vmap(grads, |g| g.norm());
-            let clipped = grads * minimum(1.0, 0.5 / norms).expand_dims(1);
-            let first = (xs.index(0), rewards.index(0), ends.index(0));
-            let second = hessian(w, |w| one(w, first.0, first.1, first.2));
-            (clipped.mean_axis(0), second)
-        },
-    );
+            associative_scan_reverse((discount * 0.95, deltas), join).1
+        };
+        let one =
+            |w, xs, rewards, ends| advantages(dot(xs, w).tanh(), rewards, ends).square().mean();
+        let grads =
+            vmap((xs, rewards, ends), |(xs, rewards, ends)| grad(w, |w| one(w, xs, rewards, ends)));
+        let norms = vmap(grads, |g| g.norm());
+        let clipped = grads * minimum(1.0, 0.5 / norms).expand_dims(1);
+        let first = (xs.index(0), rewards.index(0), ends.index(0));
+        let second = hessian(w, |w| one(w, first.0, first.1, first.2));
+        (clipped.mean_axis(0), second)
+    });
 }
 
 #[test]
@@ -363,10 +314,7 @@ fn sums_by_letters() {
         let subscripts = record["attrs"]["program"].as_str().expect("the subscripts");
         let f = |xs: &[Tensor]| einsum(subscripts, xs);
         let all = |xs: Vec<Tensor>| (f(&xs), grad(xs, |xs| f(&xs).sin().sum()));
-        match record["inputs"]
-            .as_object()
-            .map_or(0, |inputs| inputs.len())
-        {
+        match record["inputs"].as_object().map_or(0, |inputs| inputs.len()) {
             1 => {
                 let outputs = ["value", "grad.x0"];
                 check_record(&record, ["x0"], &outputs, |xs| all(xs.to_vec()));

@@ -131,14 +131,8 @@ impl Servers {
         let shards = (0..servers).map(|i| Shard::start(options, i, bound(i)..bound(i + 1)));
         // All are starting before the first is waited for.
         let shards = shards.collect::<Result<Vec<_>, _>>()?;
-        let mut shards = shards
-            .into_iter()
-            .map(Shard::started)
-            .collect::<Result<Vec<_>, _>>()?;
-        let spec = |shard: &Shard| HostSpec {
-            environments,
-            ..shard.spec().clone()
-        };
+        let mut shards = shards.into_iter().map(Shard::started).collect::<Result<Vec<_>, _>>()?;
+        let spec = |shard: &Shard| HostSpec { environments, ..shard.spec().clone() };
         let first = spec(&shards[0]);
         if let Some(other) = shards.iter_mut().find(|shard| spec(shard) != first) {
             return Err(HostError::failed(format!(
@@ -147,11 +141,7 @@ impl Servers {
                 spec(other)
             )));
         }
-        Ok(Servers {
-            spec: first,
-            shards,
-            under_way: false,
-        })
+        Ok(Servers { spec: first, shards, under_way: false })
     }
 
     /// What each server says of itself: packages with their versions, and the environment.
@@ -173,9 +163,7 @@ impl HostEnvironment for Servers {
     fn reset(&mut self, seed: u64, first: usize, step: &mut HostStep<'_>) -> Result<(), HostError> {
         step.check(&self.spec)?;
         if self.under_way {
-            return Err(HostError::Order(
-                "a step is under way: `receive` comes first",
-            ));
+            return Err(HostError::Order("a step is under way: `receive` comes first"));
         }
         for shard in &mut self.shards {
             shard.begin(seed, first);
@@ -189,9 +177,7 @@ impl HostEnvironment for Servers {
 
     fn send(&mut self, actions: &[u8]) -> Result<(), HostError> {
         if self.under_way {
-            return Err(HostError::Order(
-                "a step is under way: `receive` comes first",
-            ));
+            return Err(HostError::Order("a step is under way: `receive` comes first"));
         }
         self.spec.check_actions(actions)?;
         let size = self.spec.action.ty().bytes();

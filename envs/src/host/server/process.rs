@@ -138,10 +138,7 @@ impl Process {
             Err(error) => return Err(shared(error)),
         }
         self.expect("ready", timeout)?;
-        self.memory = Some(Memory {
-            file: File::from(file),
-            layout,
-        });
+        self.memory = Some(Memory { file: File::from(file), layout });
         Ok((spec, about))
     }
 
@@ -163,10 +160,7 @@ impl Process {
         if line == expected {
             return Ok(());
         }
-        Err(Fault::Nonsense(format!(
-            "expected `{expected}`, got {}",
-            shortened(&line)
-        )))
+        Err(Fault::Nonsense(format!("expected `{expected}`, got {}", shortened(&line))))
     }
 
     /// The next line. Meanwhile what the server prints is read, so that it never waits for room to print in.
@@ -174,10 +168,7 @@ impl Process {
         let began = Instant::now();
         let mut searched = 0;
         loop {
-            if let Some(at) = self.heard[searched..]
-                .iter()
-                .position(|&byte| byte == b'\n')
-            {
+            if let Some(at) = self.heard[searched..].iter().position(|&byte| byte == b'\n') {
                 let rest = self.heard.split_off(searched + at + 1);
                 let mut line = std::mem::replace(&mut self.heard, rest);
                 line.pop();
@@ -188,9 +179,7 @@ impl Process {
             }
             searched = self.heard.len();
             if searched > LONGEST_LINE {
-                return Err(Fault::Nonsense(format!(
-                    "a line of more than {LONGEST_LINE} bytes"
-                )));
+                return Err(Fault::Nonsense(format!("a line of more than {LONGEST_LINE} bytes")));
             }
             let left = timeout.saturating_sub(began.elapsed());
             if left.is_zero() {

@@ -29,17 +29,9 @@ struct Hello {
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 enum SpaceMessage {
-    Discrete {
-        n: usize,
-    },
-    Box {
-        shape: Vec<usize>,
-        low: BoundsMessage,
-        high: BoundsMessage,
-    },
-    Pixels {
-        shape: Vec<usize>,
-    },
+    Discrete { n: usize },
+    Box { shape: Vec<usize>, low: BoundsMessage, high: BoundsMessage },
+    Pixels { shape: Vec<usize> },
 }
 
 /// One bound for all elements, or one for each; null is infinite.
@@ -181,11 +173,7 @@ impl Layout {
             terminated: place(n),
             truncated: place(n),
         });
-        Layout {
-            bytes,
-            action,
-            slots,
-        }
+        Layout { bytes, action, slots }
     }
 }
 
@@ -208,10 +196,7 @@ impl Tail {
         let text = String::from_utf8_lossy(&[front, back].concat()).into_owned();
         let cut = self.0.len() == Self::MOST;
         let whole = text.split_once('\n').filter(|_| cut);
-        whole
-            .map_or(text.as_str(), |(_, rest)| rest)
-            .trim_end()
-            .to_owned()
+        whole.map_or(text.as_str(), |(_, rest)| rest).trim_end().to_owned()
     }
 }
 
@@ -244,37 +229,17 @@ mod tests {
     fn nonsense_in_the_first_line_is_named() {
         let pixels = |side: u64| serde_json::json!({"kind": "pixels", "shape": [side, side]});
         for (key, value, expected) in [
-            (
-                "protocol",
-                7.into(),
-                "it speaks protocol 7 where 1 is spoken here",
-            ),
-            (
-                "environments",
-                2.into(),
-                "it has 2 environments where 3 were asked for",
-            ),
+            ("protocol", 7.into(), "it speaks protocol 7 where 1 is spoken here"),
+            ("environments", 2.into(), "it has 2 environments where 3 were asked for"),
             ("truncates", 7.into(), "its first line is wrong"),
-            (
-                "action",
-                serde_json::json!({"kind": "discrete", "n": 0}),
-                "needs at least one value",
-            ),
-            (
-                "action",
-                serde_json::json!({"kind": "text"}),
-                "unknown variant `text`",
-            ),
+            ("action", serde_json::json!({"kind": "discrete", "n": 0}), "needs at least one value"),
+            ("action", serde_json::json!({"kind": "text"}), "unknown variant `text`"),
             (
                 "observation",
                 serde_json::json!({"kind": "box", "shape": [2], "low": [0.0], "high": null}),
                 "needs 2 bounds or one shared, got 1",
             ),
-            (
-                "observation",
-                pixels(1 << 40),
-                "has no elements, or too many",
-            ),
+            ("observation", pixels(1 << 40), "has no elements, or too many"),
             ("observation", pixels(0), "has no elements, or too many"),
         ] {
             let message = hello(|hello| hello[key] = value.clone()).unwrap_err();

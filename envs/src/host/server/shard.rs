@@ -45,12 +45,7 @@ impl Shard {
     ) -> Result<Starting, HostError> {
         let options = options.clone();
         match Process::start(&options, environments.len()) {
-            Ok(process) => Ok(Starting {
-                options,
-                index,
-                environments,
-                process,
-            }),
+            Ok(process) => Ok(Starting { options, index, environments, process }),
             Err(fault) => Err(HostError::Server {
                 server: index,
                 python: options.python,
@@ -60,12 +55,7 @@ impl Shard {
     }
 
     pub(super) fn started(starting: Starting) -> Result<Self, HostError> {
-        let Starting {
-            options,
-            index,
-            environments,
-            mut process,
-        } = starting;
+        let Starting { options, index, environments, mut process } = starting;
         match process.shake_hands(environments.len(), options.start_timeout) {
             Ok((spec, about)) => Ok(Shard {
                 options,
@@ -221,9 +211,7 @@ impl Shard {
 
     /// Checks the ends of a step against what there can be, and which step is none.
     fn take_ends(&mut self, terminated: &[u8], truncated: &[u8]) -> Result<(), Fault> {
-        let HostSpec {
-            truncates, skips, ..
-        } = self.spec;
+        let HostSpec { truncates, skips, .. } = self.spec;
         let mut next = vec![false; self.resting.len()];
         let ends = terminated.iter().zip(truncated);
         for (i, (ends, &resting)) in ends.zip(&self.resting).enumerate() {
@@ -271,10 +259,7 @@ impl Shard {
         let environments = self.environments.len();
         let process = Process::start(&self.options, environments)?;
         let timeout = self.options.start_timeout;
-        let (spec, _) = self
-            .process
-            .insert(process)
-            .shake_hands(environments, timeout)?;
+        let (spec, _) = self.process.insert(process).shake_hands(environments, timeout)?;
         if spec != self.spec {
             return Err(Fault::Nonsense(format!(
                 "it serves other spaces than before: {spec:?} in place of {:?}",
