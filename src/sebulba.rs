@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use podracer_dsl::prelude::{Key, Placed, Tensor};
 use podracer_envs::Environment;
-use podracer_envs::host::{Arrival, HostEnvironment, HostSpec};
+use podracer_envs::host::{HostEnvironment, HostSpec, StepOutcome};
 use podracer_runtime::{
     Checkpoint, Client, CompileOptions, CompiledEnvironments, ExecutableCache, OptionValue, Origin,
     ProgramOptions, Schedule, SebulbaFunctions, SebulbaLoop, SebulbaOptions, SebulbaRun,
@@ -18,7 +18,7 @@ use podracer_runtime::{
 use podracer_stdlib::agents::{Agent, Learning};
 use podracer_stdlib::anakin::Learner;
 use podracer_stdlib::sebulba::{
-    ActorFor, ActorLearner, Carried, HostLoop, LearnerStateFor, PacketFor,
+    ActorCarry, ActorFor, ActorLearner, HostLoop, LearnerStateFor, ShardFor,
 };
 
 use crate::builder::{self, setters};
@@ -327,36 +327,41 @@ struct Functions<A: Agent<Observation = Tensor>> {
 }
 
 impl<A: Agent<Observation = Tensor>> SebulbaFunctions for Functions<A> {
-    type Nets = A::Nets;
-    type Learner = Learner<A::Nets, A::Opt>;
-    type Experience = A::Experience;
+    type Params = A::Nets;
+    type State = Learner<A::Nets, A::Opt>;
+    type Store = A::Experience;
     type Actor = ActorFor<A>;
-    type Carried = Carried<A::Actor>;
-    type Packet = PacketFor<A>;
+    type Carry = ActorCarry<A::Actor>;
+    type Shard = ShardFor<A>;
     type Metrics = A::Metrics;
 
     fn init(&self, key: Key) -> LearnerStateFor<A> {
         self.agent.init(key, self.threads)
     }
-    fn nets(&self, learner: &Self::Learner) -> A::Nets {
+    fn params(&self, learner: &Self::State) -> A::Nets {
         learner.nets.clone()
     }
-    fn carried(&self, actor: &ActorFor<A>) -> Carried<A::Actor> {
+    fn carried(&self, actor: &ActorFor<A>) -> ActorCarry<A::Actor> {
         self.agent.carried(actor)
     }
     fn start(&self, key: Key, first: Tensor) -> ActorFor<A> {
         self.agent.start(key, first)
     }
-    fn act(&self, nets: &A::Nets, actor: ActorFor<A>, arrival: Arrival) -> (Tensor, ActorFor<A>) {
-        self.agent.act(nets, actor, arrival)
+    fn act(
+        &self,
+        nets: &A::Nets,
+        actor: ActorFor<A>,
+        outcome: StepOutcome,
+    ) -> (Tensor, ActorFor<A>) {
+        self.agent.act(nets, actor, outcome)
     }
-    fn finish(&self, actor: ActorFor<A>, arrival: Arrival) -> Vec<PacketFor<A>> {
-        self.agent.finish(actor, arrival)
+    fn finish(&self, actor: ActorFor<A>, outcome: StepOutcome) -> Vec<ShardFor<A>> {
+        self.agent.finish(actor, outcome)
     }
     fn learn(
         &self,
-        state: Placed<Self::Learner, A::Experience>,
-        packets: Vec<PacketFor<A>>,
+        state: Placed<Self::State, A::Experience>,
+        packets: Vec<ShardFor<A>>,
     ) -> (LearnerStateFor<A>, A::Metrics) {
         self.agent.learn(state, packets)
     }

@@ -1,7 +1,7 @@
 //! Environments of the DSL as environments on the host: compiled for a CPU device, stepped by one program.
 
 use podracer_dsl::prelude::{Key, Spec, Tensor, Tree, i32 as i32_spec, trace, u32 as u32_spec};
-use podracer_envs::host::{Arrival, HostEnvironment, HostError, HostSpec, HostStep};
+use podracer_envs::host::{HostEnvironment, HostError, HostSpec, HostStep, StepOutcome};
 
 use crate::{
     Argument, Buffer, Client, Executable, HostArray, ProgramOptions, RuntimeError, SebulbaError,
@@ -32,7 +32,7 @@ impl CompiledEnvironments {
         options: &ProgramOptions,
         spec: HostSpec,
         begin: impl FnOnce(Key, Tensor) -> (S, Tensor),
-        step: impl FnOnce(S, Tensor) -> (S, Arrival),
+        step: impl FnOnce(S, Tensor) -> (S, StepOutcome),
     ) -> Result<Self, SebulbaError> {
         let begin = trace((u32_spec([2]), i32_spec([])), |(key, first)| {
             begin(Key::from_words(key), first)
@@ -40,11 +40,11 @@ impl CompiledEnvironments {
         let (state, observation) = &**begin.results();
         let action = Spec::<Tensor>(spec.action_type());
         let step = trace((state, &action), |(state, action)| step(state, action))?;
-        let (stepped, arrival) = &**step.results();
-        let expected = spec.arrival();
-        if **observation != spec.observation_type() || *arrival != expected || stepped != state {
+        let (stepped, outcome) = &**step.results();
+        let expected = spec.outcome();
+        if **observation != spec.observation_type() || *outcome != expected || stepped != state {
             return Err(SebulbaError::Options(format!(
-                "environments of {spec:?} show {observation}, and step from {state} to {stepped} with {arrival}: \
+                "environments of {spec:?} show {observation}, and step from {state} to {stepped} with {outcome}: \
                  expected {expected}"
             )));
         }
@@ -124,8 +124,8 @@ impl HostEnvironment for CompiledEnvironments {
 
     fn receive(&mut self, step: &mut HostStep<'_>) -> Result<(), HostError> {
         step.check(&self.spec)?;
-        let arrival = self.under_way.take();
-        let arrival = arrival.ok_or(HostError::Order("`receive` comes after `send`"))?;
+        let outcome = self.under_way.take();
+        let outcome = outcome.ok_or(HostError::Order("`receive` comes after `send`"))?;
         let mut rewards = vec![0; 4 * step.reward.len()];
         let into = [
             &mut *step.observation,
@@ -134,7 +134,7 @@ impl HostEnvironment for CompiledEnvironments {
             &mut *step.truncated,
             &mut *step.next_observation,
         ];
-        let mut leaves = arrival.iter();
+        let mut leaves = outcome.iter();
         for into in into {
             fetch(leaves.next(), into)?;
         }

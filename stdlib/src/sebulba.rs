@@ -5,7 +5,7 @@
 use crate::agents::{Agent, Learning, Trajectory};
 use crate::anakin::{KEYS, LearnerFor, cycle, first_learner, lane_keys, run_keys};
 use podracer_dsl::prelude::*;
-use podracer_envs::host::{Arrival, HostSpec};
+use podracer_envs::host::{HostSpec, StepOutcome};
 use podracer_envs::{AutoReset, Environment};
 
 /// What an actor thread keeps on its device, for `N` environments and trajectories of `T` steps.
@@ -23,7 +23,7 @@ pub struct ActorState<A: Tree, X: Tree> {
 
 /// What of an [`ActorState`] the next trajectory depends on.
 #[derive(Tree, Clone)]
-pub struct Carried<A: Tree> {
+pub struct ActorCarry<A: Tree> {
     /// The agent's state in each environment. `[N, ...]`
     pub actor: A,
     /// The last trajectory's keys, from which the next ones come. u32 `[N, 2]`
@@ -57,7 +57,7 @@ pub struct Steps<X: Tree> {
 
 /// What goes from an actor to a learner: its share of a trajectory.
 #[derive(Tree, Clone)]
-pub struct Packet<A: Tree, X: Tree> {
+pub struct TrajectoryShard<A: Tree, X: Tree> {
     /// Agent and keys at the trajectory's start. `[N, ...]`
     pub start: ActorLanes<A>,
     /// What would be acted on next. `[N, ...]`
@@ -88,7 +88,7 @@ pub type LearnerStateFor<A> = Placed<LearnerFor<A>, <A as Agent>::Experience>;
 /// The state of an actor thread.
 pub type ActorFor<A> = ActorState<<A as Agent>::Actor, <A as Agent>::Output>;
 /// What an actor thread sends.
-pub type PacketFor<A> = Packet<<A as Agent>::Actor, <A as Agent>::Output>;
+pub type ShardFor<A> = TrajectoryShard<<A as Agent>::Actor, <A as Agent>::Output>;
 
 impl<A: Agent<Observation = Tensor>> ActorLearner<A> {
     /// The learner at the start of a run of `threads` actor threads.
@@ -145,22 +145,22 @@ impl<A: Agent<Observation = Tensor>> ActorLearner<A> {
         &self,
         nets: &A::Nets,
         state: ActorFor<A>,
-        arrival: Arrival,
+        outcome: StepOutcome,
     ) -> (Tensor, ActorFor<A>) {
         // At a trajectory's first step there is no outcome to take up. What is written then is overwritten by the next.
-        let steps = close(state.steps, state.time - 1, &arrival);
+        let steps = close(state.steps, state.time - 1, &outcome);
         let over = state.time.ge(self.unroll);
         let time = select(over, 0, state.time);
-        let actor = self.reset(arrival.terminated | arrival.truncated, state.actor);
+        let actor = self.reset(outcome.terminated | outcome.truncated, state.actor);
         let next_keys = vmap(Keys::from_words(state.start.keys), |key| next_key(&key).words());
         let start = ActorLanes {
             actor: tree_select(time.eq(0), &actor, &state.start.actor),
             keys: select(over, next_keys, state.start.keys),
         };
         let lanes = ActorLanes { actor, keys: start.keys };
-        let (action, actor, output) = self.act_once(nets, lanes, arrival.observation, time);
+        let (action, actor, output) = self.act_once(nets, lanes, outcome.observation, time);
         let steps = Steps {
-            observation: put(steps.observation, arrival.observation, time),
+            observation: put(steps.observation, outcome.observation, time),
             action: put(steps.action, action, time),
             output: put_tree(&steps.output, &output, time),
             ..steps
@@ -171,17 +171,17 @@ impl<A: Agent<Observation = Tensor>> ActorLearner<A> {
     }
 
     /// What of an actor's state, after a trajectory's last step, the next one depends on.
-    pub fn carried(&self, state: &ActorFor<A>) -> Carried<A::Actor> {
-        Carried { actor: state.actor.clone(), keys: state.start.keys, time: state.time }
+    pub fn carried(&self, state: &ActorFor<A>) -> ActorCarry<A::Actor> {
+        ActorCarry { actor: state.actor.clone(), keys: state.start.keys, time: state.time }
     }
 
     /// The trajectory, after its last step's outcome has arrived: a share of its environments for each learner.
     #[track_caller]
-    pub fn finish(&self, state: ActorFor<A>, arrival: Arrival) -> Vec<PacketFor<A>> {
-        let packet = Packet {
+    pub fn finish(&self, state: ActorFor<A>, outcome: StepOutcome) -> Vec<ShardFor<A>> {
+        let packet = TrajectoryShard {
             start: state.start,
-            last_observation: arrival.observation,
-            steps: close(state.steps, scalar(self.unroll as i32 - 1), &arrival),
+            last_observation: outcome.observation,
+            steps: close(state.steps, scalar(self.unroll as i32 - 1), &outcome),
         };
         let share = self.environments.environments / self.learners;
         (0..self.learners)
@@ -197,7 +197,7 @@ impl<A: Agent<Observation = Tensor>> ActorLearner<A> {
     pub fn learn(
         &self,
         state: LearnerStateFor<A>,
-        packets: Vec<PacketFor<A>>,
+        packets: Vec<ShardFor<A>>,
     ) -> (LearnerStateFor<A>, A::Metrics) {
         let packet = together(packets);
         let state = (state.replicated, state.sharded);
@@ -224,7 +224,7 @@ impl<A: Agent<Observation = Tensor>> ActorLearner<A> {
     fn learn_from(
         &self,
         (learner, experience): (LearnerFor<A>, A::Experience),
-        packet: PacketFor<A>,
+        packet: ShardFor<A>,
     ) -> ((LearnerFor<A>, A::Experience), A::Metrics) {
         let (learner, experience, metrics, ()) = cycle(&self.agent, learner, experience, |nets| {
             let Steps {
@@ -301,10 +301,10 @@ fn step_key(key: &Key, time: Tensor, which: usize) -> Key {
     key.fold_in(time * KEYS as i32 + (1 + which as i32))
 }
 
-impl<A: Tree, X: Tree> Packet<A, X> {
+impl<A: Tree, X: Tree> TrajectoryShard<A, X> {
     /// The packet with `f` of each leaf and its axis of environments.
     fn along_environments(&self, mut f: impl FnMut(Tensor, isize) -> Tensor) -> Self {
-        Packet {
+        TrajectoryShard {
             start: tree_map(&self.start, |leaf| f(leaf, 0)),
             last_observation: f(self.last_observation, 0),
             steps: tree_map(&self.steps, |leaf| f(leaf, 1)),
@@ -313,7 +313,7 @@ impl<A: Tree, X: Tree> Packet<A, X> {
 }
 
 /// The packets of all threads as one, in order.
-fn together<A: Tree, X: Tree>(packets: Vec<Packet<A, X>>) -> Packet<A, X> {
+fn together<A: Tree, X: Tree>(packets: Vec<TrajectoryShard<A, X>>) -> TrajectoryShard<A, X> {
     let leaves: Vec<Vec<Tensor>> = packets.iter().map(Tree::leaves).collect();
     let mut index = 0..;
     packets[0].along_environments(|leaf, axis| match (&leaves[..], index.next()) {
@@ -326,12 +326,12 @@ fn together<A: Tree, X: Tree>(packets: Vec<Packet<A, X>>) -> Packet<A, X> {
 }
 
 /// Writes what a step brought. A time below 0 is taken for 0.
-fn close<X: Tree>(steps: Steps<X>, time: Tensor, arrival: &Arrival) -> Steps<X> {
+fn close<X: Tree>(steps: Steps<X>, time: Tensor, outcome: &StepOutcome) -> Steps<X> {
     Steps {
-        reward: put(steps.reward, arrival.reward, time),
-        terminated: put(steps.terminated, arrival.terminated, time),
-        truncated: put(steps.truncated, arrival.truncated, time),
-        next_observation: put_tree(&steps.next_observation, &arrival.next_observation, time),
+        reward: put(steps.reward, outcome.reward, time),
+        terminated: put(steps.terminated, outcome.terminated, time),
+        truncated: put(steps.truncated, outcome.truncated, time),
+        next_observation: put_tree(&steps.next_observation, &outcome.next_observation, time),
         ..steps
     }
 }
@@ -403,16 +403,16 @@ impl<E: Environment<Observation = Tensor>> HostLoop<E> {
         &self,
         lanes: HostLanes<E::State>,
         action: Tensor,
-    ) -> (HostLanes<E::State>, Arrival) {
+    ) -> (HostLanes<E::State>, StepOutcome) {
         let HostLanes { environment, keys, time } = lanes;
         let last = time.eq(self.unroll as i32 - 1);
         let lanes = (environment, Keys::from_words(keys), action);
-        let (environment, keys, arrival) = vmap(lanes, |(state, key, action)| {
+        let (environment, keys, outcome) = vmap(lanes, |(state, key, action)| {
             let [step_key, reset_key] = [1, 2].map(|which| step_key(&key, time, which));
             let (state, timestep) =
                 self.environment.step_with_keys(state, action, step_key, reset_key);
             let shown = self.environment.truncates().then_some(timestep.observation);
-            let arrival = Arrival {
+            let outcome = StepOutcome {
                 observation: self.environment.observe(state.clone()),
                 reward: timestep.reward,
                 terminated: timestep.terminated,
@@ -420,9 +420,9 @@ impl<E: Environment<Observation = Tensor>> HostLoop<E> {
                 next_observation: shown.into_iter().collect(),
             };
             let keys = select(last, next_key(&key).words(), key.words());
-            (state, keys, arrival)
+            (state, keys, outcome)
         });
         let lanes = HostLanes { environment, keys, time: select(last, 0, time + 1) };
-        (lanes, arrival)
+        (lanes, outcome)
     }
 }

@@ -153,7 +153,7 @@ impl StepMemory {
         (self.terminated[environment] != 0, self.truncated[environment] != 0)
     }
 
-    /// The bytes of each leaf of the step as an [`Arrival`](super::Arrival), in its order.
+    /// The bytes of each leaf of the step as an [`StepOutcome`](super::StepOutcome), in its order.
     pub fn leaves(&mut self) -> impl Iterator<Item = &[u8]> {
         for (bytes, reward) in self.reward_bytes.chunks_exact_mut(4).zip(&self.reward) {
             bytes.copy_from_slice(&reward.to_le_bytes());

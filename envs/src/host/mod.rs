@@ -167,10 +167,10 @@ impl HostSpec {
 
     /// The types of a step as tensors.
     #[must_use]
-    pub fn arrival(&self) -> Spec<Arrival> {
+    pub fn outcome(&self) -> Spec<StepOutcome> {
         let each = |dtype| TensorType::new(dtype, [self.environments]);
         let shown = if self.truncates { 1 } else { 0 };
-        Spec(ArrivalOf {
+        Spec(StepOutcomeOf {
             observation: Spec(self.observation_type()),
             reward: Spec(each(DType::F32)),
             terminated: Spec(each(DType::Bool)),
@@ -182,7 +182,7 @@ impl HostSpec {
 
 /// A step of a batch as tensors: what comes up to a device.
 #[derive(Tree, Clone)]
-pub struct Arrival {
+pub struct StepOutcome {
     /// What to act on next. `[N, ...]`
     pub observation: Tensor,
     /// f32 `[N]`

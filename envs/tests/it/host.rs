@@ -236,11 +236,11 @@ fn the_spec_says_the_types() {
     let spec: HostSpec = cartpoles(3, 1).spec().clone();
     assert_eq!(spec.action_type().to_string(), "i32[3]");
     assert_eq!(
-        spec.arrival().to_string(),
+        spec.outcome().to_string(),
         "{observation: f32[3,4], reward: f32[3], terminated: bool[3], truncated: bool[3], next_observation[0]: f32[3,4]}"
     );
     let mut memory = StepMemory::new(&spec);
     let bytes: Vec<usize> = memory.leaves().map(<[u8]>::len).collect();
-    let types: Vec<usize> = spec.arrival().types().iter().map(TensorType::bytes).collect();
+    let types: Vec<usize> = spec.outcome().types().iter().map(TensorType::bytes).collect();
     assert_eq!(bytes, types);
 }

@@ -58,7 +58,7 @@ pub(super) struct Actor {
 struct Acting {
     memory: StepMemory,
     /// The last step, on the device.
-    arrival: Vec<Buffer>,
+    outcome: Vec<Buffer>,
     /// The actor's state, on the device.
     state: Vec<Buffer>,
     running: Vec<Episode>,
@@ -117,7 +117,7 @@ impl Actor {
             }
         }
         seat.begin(Activity::Inference, 0);
-        let acting = Acting { arrival: self.upload(&mut memory)?, memory, state, running };
+        let acting = Acting { outcome: self.upload(&mut memory)?, memory, state, running };
         Ok((number, acting))
     }
 
@@ -161,7 +161,7 @@ impl Actor {
             seat.begin(Activity::Environment, 0);
             self.environment.step(actions.bytes(), &mut acting.memory.step())?;
             seat.begin(Activity::Inference, 0);
-            acting.arrival = self.upload(&mut acting.memory)?;
+            acting.outcome = self.upload(&mut acting.memory)?;
             seat.begin(Activity::Host, 0);
             count_episodes(&acting.memory, step, &mut acting.running, &mut episodes);
         }
@@ -177,7 +177,7 @@ impl Actor {
         let state = std::mem::take(&mut acting.state);
         let arguments = kept
             .chain(state.into_iter().map(Argument::Donated))
-            .chain(acting.arrival.iter().map(Argument::Kept));
+            .chain(acting.outcome.iter().map(Argument::Kept));
         let mut results = only(self.programs.act.execute(vec![arguments.collect()])?).into_iter();
         let actions = results.next();
         acting.state = results.collect();
@@ -187,7 +187,7 @@ impl Actor {
 
     /// Splits the trajectory and copies each part to its learner.
     fn send(&self, acting: &Acting) -> Result<Vec<Vec<Buffer>>, ThreadFailure> {
-        let arguments = acting.state.iter().chain(&acting.arrival);
+        let arguments = acting.state.iter().chain(&acting.outcome);
         let arguments = arguments.map(Argument::Kept).collect();
         let leaves = only(self.programs.finish.execute(vec![arguments])?);
         let each = leaves.len() / self.learners.len();

@@ -81,11 +81,11 @@ impl Boundary {
             return Ok(());
         };
         let mut memory = self.memory.clone();
-        let arrived = memory.leaves().zip(arrival(spec));
+        let arrived = memory.leaves().zip(outcome(spec));
         let arrived =
             arrived.map(|(bytes, (path, ty))| Ok((path, HostArray::new(ty, bytes.to_vec())?)));
         checkpoint
-            .insert(&part(thread, "arrival."), arrived.collect::<Result<Vec<_>, RuntimeError>>()?);
+            .insert(&part(thread, "outcome."), arrived.collect::<Result<Vec<_>, RuntimeError>>()?);
         let returns: Vec<f32> = self.running.iter().map(|one| one.episode_return).collect();
         let lengths: Vec<u32> = self.running.iter().map(|one| one.length).collect();
         for (what, leaf) in [
@@ -117,7 +117,7 @@ impl Boundary {
             return Ok(boundary);
         };
         boundary.environment = Some(environment.to_vec()?);
-        let arrived = checkpoint.part(&part(thread, "arrival."), &arrival(spec))?;
+        let arrived = checkpoint.part(&part(thread, "outcome."), &outcome(spec))?;
         boundary.memory.fill(arrived.iter().map(|array| array.bytes()));
         let each = |what, dtype| {
             let ty = TensorType::new(dtype, [spec.environments]);
@@ -139,7 +139,7 @@ impl Boundary {
 }
 
 /// Paths and types of a step.
-fn arrival(spec: &HostSpec) -> Vec<(String, TensorType)> {
+fn outcome(spec: &HostSpec) -> Vec<(String, TensorType)> {
     let leaf = |(path, ty): (Path, TensorType)| (path.to_string(), ty);
-    spec.arrival().leaves().into_iter().map(leaf).collect()
+    spec.outcome().leaves().into_iter().map(leaf).collect()
 }

@@ -6,7 +6,7 @@ use podracer_dsl::prelude::{
     trace, u32 as u32_spec,
 };
 use podracer_dsl::trace_replicated;
-use podracer_envs::host::{Arrival, HostSpec};
+use podracer_envs::host::{HostSpec, StepOutcome};
 
 use super::SebulbaError;
 use crate::program::{Lowered, lower};
@@ -15,40 +15,44 @@ use crate::{Placement, RuntimeError};
 /// What Sebulba schedules: functions of the DSL, each a program.
 pub trait SebulbaFunctions {
     /// What is acted with: a part of the learner's state.
-    type Nets: Tree;
+    type Params: Tree;
     /// The learner's state that is equal on all learner devices.
-    type Learner: Tree;
+    type State: Tree;
     /// The learner's state of which each learner device has its own.
-    type Experience: Tree;
+    type Store: Tree;
     /// What an actor thread keeps on its device.
     type Actor: Tree;
     /// What of it the next trajectory depends on.
-    type Carried: Tree;
+    type Carry: Tree;
     /// What an actor thread sends to a learner device.
-    type Packet: Tree;
+    type Shard: Tree;
     /// Scalars of an update, f32 `[]`.
     type Metrics: Tree;
 
     /// The learner at the start of a run, from the run's key.
-    fn init(&self, key: Key) -> Placed<Self::Learner, Self::Experience>;
+    fn init(&self, key: Key) -> Placed<Self::State, Self::Store>;
     /// The leaves of the learner's state that are acted with, as they are.
-    fn nets(&self, learner: &Self::Learner) -> Self::Nets;
+    fn params(&self, learner: &Self::State) -> Self::Params;
     /// An actor thread at the start of a run, from the run's key and the global index of its first environment. i32 `[]`
     fn start(&self, key: Key, first: Tensor) -> Self::Actor;
     /// The leaves of an actor's state that the next trajectory depends on, as they are, before its first step.
-    fn carried(&self, actor: &Self::Actor) -> Self::Carried;
+    fn carried(&self, actor: &Self::Actor) -> Self::Carry;
     /// One inference: the outcome of the last step goes in, the actions of the next come out.
-    fn act(&self, nets: &Self::Nets, actor: Self::Actor, arrival: Arrival)
-    -> (Tensor, Self::Actor);
+    fn act(
+        &self,
+        nets: &Self::Params,
+        actor: Self::Actor,
+        outcome: StepOutcome,
+    ) -> (Tensor, Self::Actor);
     /// The trajectory after its last outcome: a share for each learner device.
-    fn finish(&self, actor: Self::Actor, arrival: Arrival) -> Vec<Self::Packet>;
+    fn finish(&self, actor: Self::Actor, outcome: StepOutcome) -> Vec<Self::Shard>;
     /// One cycle: learns from one packet of every actor thread, in their order. What is averaged over learner devices is
     /// averaged here, but for the metrics.
     fn learn(
         &self,
-        state: Placed<Self::Learner, Self::Experience>,
-        packets: Vec<Self::Packet>,
-    ) -> (Placed<Self::Learner, Self::Experience>, Self::Metrics);
+        state: Placed<Self::State, Self::Store>,
+        packets: Vec<Self::Shard>,
+    ) -> (Placed<Self::State, Self::Store>, Self::Metrics);
 }
 
 /// The sizes of a run.
@@ -113,16 +117,16 @@ impl SebulbaLoop {
         let start = trace((key(), i32_spec([])), |(key, first)| {
             functions.start(Key::from_words(key), first)
         })?;
-        let learner: Spec<Placed<F::Learner, F::Experience>> = init.results().clone();
-        let picked = trace((learner.clone(),), |(state,)| functions.nets(&state.replicated))?;
+        let learner: Spec<Placed<F::State, F::Store>> = init.results().clone();
+        let picked = trace((learner.clone(),), |(state,)| functions.params(&state.replicated))?;
         let (nets, actor) = (picked.results().clone(), start.results().clone());
         let carried = trace((actor.clone(),), |(actor,)| functions.carried(&actor))?;
-        let arrival = environments.arrival();
-        let act = trace((&nets, &actor, &arrival), |(nets, actor, arrival)| {
-            functions.act(&nets, actor, arrival)
+        let outcome = environments.outcome();
+        let act = trace((&nets, &actor, &outcome), |(nets, actor, outcome)| {
+            functions.act(&nets, actor, outcome)
         })?;
         let finish =
-            trace((&actor, &arrival), |(actor, arrival)| functions.finish(actor, arrival))?;
+            trace((&actor, &outcome), |(actor, outcome)| functions.finish(actor, outcome))?;
         let (action, acted) = &**act.results();
         expect("`act` gives actions", &environments.action_type(), action)?;
         same("`act` changes the actor's state", &actor, acted)?;

@@ -26,8 +26,8 @@ fn no_trajectory_passes_through_the_host() {
 
     // Per step: one copy of each leaf up, the actions down. Before each trajectory but the first: what it depends on, which
     // are the keys and the time.
-    let arrival = spec().arrival().types();
-    let bytes: u64 = arrival.iter().map(|ty| ty.bytes() as u64).sum();
+    let outcome = spec().outcome().types();
+    let bytes: u64 = outcome.iter().map(|ty| ty.bytes() as u64).sum();
     let steps = act.launches;
     assert!(steps >= UPDATES * threads * UNROLL as u64, "{act:?}");
     let carried = 2;
@@ -39,7 +39,7 @@ fn no_trajectory_passes_through_the_host() {
         Count { calls: steps + carried * begun, bytes: steps * 4 * each + begun * (8 * each + 4) };
     assert_eq!(act.to_host, down);
     // The first observations of each thread were put up before its first step.
-    let uploads = act.to_device.calls / arrival.len() as u64;
+    let uploads = act.to_device.calls / outcome.len() as u64;
     assert!((steps..=steps + threads).contains(&uploads), "{act:?}");
     assert_eq!(act.to_device.bytes, uploads * bytes);
     assert_eq!(act.between_devices, Count::default());
