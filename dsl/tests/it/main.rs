@@ -9,6 +9,7 @@ mod division;
 mod golden;
 mod helpers;
 mod mistakes;
+mod structures;
 mod tensors;
 mod transforms;
 mod trees;
