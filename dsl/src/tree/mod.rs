@@ -6,6 +6,7 @@
 //! - A tree's structure (the lengths of its `Vec`s, the variants of its `Option`s, its fixed fields) comes from a value of
 //!   it in some kind. Converting between kinds keeps it.
 
+mod any;
 mod expect;
 mod impls;
 mod kind;
@@ -14,6 +15,7 @@ mod path;
 mod spec;
 mod structure;
 
+pub use any::{AnyTree, AnyTreeOf};
 pub use expect::expect_types;
 pub use kind::{Kind, Types};
 pub use over::{

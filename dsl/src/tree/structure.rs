@@ -3,6 +3,7 @@
 use super::{Path, Tree};
 use crate::trace::{TraceError, state};
 use podracer_compiler::{Loc, TensorType};
+use std::any::TypeId;
 use std::fmt;
 
 /// What a tree of several possible structures is, where its paths alone would not tell: trees of two variants may have
@@ -11,12 +12,14 @@ use std::fmt;
 pub enum Choice {
     /// The variant of an `Option`.
     Variant(&'static str),
+    /// The type of the tree in an [`AnyTree`](super::AnyTree), and its name.
+    Type(TypeId, &'static str),
 }
 
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Choice::Variant(name) => f.write_str(name),
+            Choice::Variant(name) | Choice::Type(_, name) => f.write_str(name),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Tests of what users write. One binary; a module for each topic.
 
+mod any_tree;
 mod catch;
 mod checkpoint;
 mod combinators;
