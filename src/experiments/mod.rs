@@ -89,14 +89,14 @@ pub fn build(settings: &Settings) -> Result<Box<dyn Training>> {
         (EnvironmentSettings::Atari(env), _) => on_servers(settings, "atari", &env.server),
         (EnvironmentSettings::Envpool(env), _) => on_servers(settings, "envpool", &env.server),
         (EnvironmentSettings::Gymnasium(env), _) => {
-            on_servers(settings, &env.packages, &env.server)
+            on_servers(settings, env.packages.name(), &env.server)
         }
         (EnvironmentSettings::Cartpole(env), Some(shape)) => {
             let native = NativeCartPole::new(env.time_limit);
             with_agent(settings, Hosts::native(native, shape))
         }
         (EnvironmentSettings::Cartpole(env), None) => {
-            in_dsl(settings, CartPole { limit: env.time_limit, ..CartPole::default() })
+            in_dsl(settings, CartPole { time_limit: env.time_limit, ..CartPole::default() })
         }
         (EnvironmentSettings::Catch(env), _) => {
             in_dsl(settings, Catch { rows: env.rows, columns: env.columns })
@@ -104,7 +104,7 @@ pub fn build(settings: &Settings) -> Result<Box<dyn Training>> {
         (EnvironmentSettings::Gridworld(env), _) => {
             let grid = GridWorld::new(&env.layout.join("\n"))
                 .map_err(|error| UsageError::new(format!("environment.layout: {error}")))?;
-            let environment = grid.limit(env.time_limit);
+            let environment = GridWorld { time_limit: env.time_limit, ..grid };
             let grid = Some(environment.clone());
             with_agent(settings, InDsl { environment, grid })
         }
@@ -112,7 +112,7 @@ pub fn build(settings: &Settings) -> Result<Box<dyn Training>> {
             in_dsl(settings, MemoryChain { length: env.length })
         }
         (EnvironmentSettings::Pendulum(env), _) => {
-            in_dsl(settings, Pendulum { limit: env.time_limit })
+            in_dsl(settings, Pendulum { time_limit: env.time_limit })
         }
         (EnvironmentSettings::PixelBreakout, _) => {
             let native = PixelBreakout::default();

@@ -18,9 +18,9 @@ pub fn shortest_paths<A: Agent<Observation = Tensor>>(
     client: &Client,
     nets: &Device<A::Nets>,
 ) -> Result<Vec<(String, f64)>> {
-    let starts = grid.map().starts();
-    let columns = grid.map().columns();
-    let limit = grid.map().greatest_distance() + 1;
+    let starts = grid.layout.starts();
+    let columns = grid.layout.columns();
+    let limit = grid.layout.greatest_distance() + 1;
     let places = |of: &dyn Fn(usize) -> usize| {
         let values: Vec<i128> = starts.iter().map(|&cell| of(cell) as i128).collect();
         Array::ints(DType::I32, [starts.len()], &values)
@@ -52,8 +52,9 @@ pub fn shortest_paths<A: Agent<Observation = Tensor>>(
     )?;
     let (arrived, steps) = &*program.run((nets,))?.to_host()?;
     let (arrived, steps) = (arrived.to_vec::<bool>()?, steps.to_vec::<i32>()?);
-    let shortest =
-        |&i: &usize| arrived[i] && grid.map().distance(starts[i]) == usize::try_from(steps[i]).ok();
+    let shortest = |&i: &usize| {
+        arrived[i] && grid.layout.distance(starts[i]) == usize::try_from(steps[i]).ok()
+    };
     let count = (0..starts.len()).filter(shortest).count();
     Ok(vec![
         ("starts".to_owned(), starts.len() as f64),

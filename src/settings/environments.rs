@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::problems::Problems;
-use super::servers::{Atari, EnvPool, Gymnasium, ServerSettings};
+use super::servers::{Atari, EnvPool, Gymnasium, ServerSettings, check_atari, check_server};
 
 /// What is learnt.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -98,7 +98,7 @@ impl EnvironmentSettings {
             "envpool" => Self::Envpool(EnvPool::default()),
             "gymnasium" => Self::Gymnasium(Gymnasium::default()),
             "gridworld" => Self::Gridworld(GridWorld {
-                layout: picture(podracer_envs::GridWorld::default().map()),
+                layout: podracer_envs::GridWorld::default().layout.into(),
                 time_limit: 100,
             }),
             "memory-chain" => Self::MemoryChain(MemoryChain { length: 10 }),
@@ -168,20 +168,10 @@ impl EnvironmentSettings {
                 problems.at_least_one("environment.length", *length);
             }
             Self::PixelBreakout | Self::PixelCatch => {}
-            Self::Atari(atari) => atari.check(problems),
-            Self::Envpool(envpool) => envpool.server.check(problems),
-            Self::Gymnasium(gymnasium) => gymnasium.check(problems),
+            Self::Atari(atari) => check_atari(atari, problems),
+            Self::Envpool(EnvPool { server, .. }) | Self::Gymnasium(Gymnasium { server, .. }) => {
+                check_server(server, problems);
+            }
         }
     }
-}
-
-/// The rows of a map, as a file would have them.
-fn picture(map: &podracer_envs::GridMap) -> Vec<String> {
-    let cell = |index| match index {
-        _ if map.is_wall(index) => '#',
-        _ if map.is_goal(index) => 'G',
-        _ => '.',
-    };
-    let row = |row: usize| (row * map.columns()..(row + 1) * map.columns()).map(cell);
-    (0..map.rows()).map(|number| row(number).collect()).collect()
 }

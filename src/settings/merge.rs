@@ -3,7 +3,8 @@
 use toml::{Table, Value};
 
 use super::problems::{Problems, suggestion};
-use super::{AgentSettings, AtariProcessing, EnvironmentSettings, SebulbaSettings, devices};
+use super::servers::Preset;
+use super::{AgentSettings, EnvironmentSettings, SebulbaSettings, devices};
 
 /// The tables that an experiment consists of.
 const SECTIONS: [&str; 6] = ["train", "anakin", "sebulba", "agent", "environment", "xla"];
@@ -58,10 +59,10 @@ fn merge_section(
         return;
     };
     // A preset decides what nothing else is said of.
-    if let ("environment", Some(Value::String(preset))) = (section, changes.get("preset"))
-        && base.get("preset").is_some_and(|had| had.as_str() != Some(preset))
-        && let Some(processing) = AtariProcessing::preset(preset)
-        && let Ok(Value::Table(processing)) = Value::try_from(processing)
+    if let ("environment", Some(preset)) = (section, changes.get("preset"))
+        && base.get("preset").is_some_and(|had| had != preset)
+        && let Ok(preset) = preset.clone().try_into::<Preset>()
+        && let Ok(Value::Table(processing)) = Value::try_from(preset.processing())
     {
         base.extend(processing);
     }
@@ -72,7 +73,15 @@ fn merge_section(
             _ if name == "train.devices" => devices::Devices::from_value(value)
                 .map(|devices| devices.to_value())
                 .ok_or_else(|| format!("must be {}", devices::EXPECTED)),
-            Some(like) => convert(value, like),
+            Some(like) => {
+                if let (Some(values), Value::String(text)) = (values_of(&name), value)
+                    && !values.contains(&text.as_str())
+                {
+                    problems.one_of(&name, text, values);
+                    continue;
+                }
+                convert(value, like)
+            }
             None => {
                 let names: Vec<&str> = base.keys().map(String::as_str).collect();
                 problems.add(format!(
@@ -91,6 +100,17 @@ fn merge_section(
                 problems.add(format!("{source}: `{name}` {expected} and is {}", describe(value)))
             }
         }
+    }
+}
+
+/// The values of an enumerated setting.
+fn values_of(name: &str) -> Option<&'static [&'static str]> {
+    match name {
+        "environment.autoreset" => Some(&["same-step", "next-step", "disabled"]),
+        "environment.packages" => Some(&["gymnasium", "mujoco"]),
+        "environment.preset" => Some(&["ppo", "seed"]),
+        "environment.vectorization" => Some(&["sync", "async", "native"]),
+        _ => None,
     }
 }
 

@@ -180,7 +180,7 @@ impl Settings {
         if let Some(sebulba) = &self.sebulba {
             sebulba.check(&mut problems);
             if let Some(server) = self.environment.server() {
-                server.check_with(sebulba.environments, sebulba.patience, &mut problems);
+                servers::check_with(server, sebulba.environments, sebulba.patience, &mut problems);
             }
         }
         let (environments, unroll, updates_per_call) = self.shape();
