@@ -66,17 +66,28 @@ impl Attribute {
 }
 
 /// A Rust value that an op holds and that has a form as an attribute.
-pub trait AttributeValue: Sized {
+pub trait AttributeValue: Clone {
     /// The attribute that stands for this value.
     fn to_attribute(&self) -> Attribute;
     /// The value that the attribute stands for, if it is of the right kind.
     fn from_attribute(attribute: &Attribute) -> Option<Self>;
-    /// What the right kind is, for errors: `an integer`.
+    /// The right kind in words, for errors: `an integer`.
     fn expected() -> String;
+
+    /// The bodies that the value is or has.
+    fn funcs(&self) -> &[Arc<Func>] {
+        &[]
+    }
+
+    /// The value with other bodies, as many as it has, from the front of `funcs`.
+    fn with_funcs(&self, funcs: &mut std::vec::IntoIter<Arc<Func>>) -> Self {
+        let _ = funcs;
+        self.clone()
+    }
 }
 
 macro_rules! attribute_value {
-    ($type:ty, $variant:ident, $expected:literal, $self:ident => $to:expr, $value:ident => $from:expr) => {
+    ($type:ty, $variant:ident, $expected:literal, $self:ident => $to:expr, $value:ident => $from:expr $(; $($bodies:tt)*)?) => {
         impl AttributeValue for $type {
             fn to_attribute(&$self) -> Attribute {
                 Attribute::$variant($to)
@@ -90,6 +101,7 @@ macro_rules! attribute_value {
             fn expected() -> String {
                 $expected.to_string()
             }
+            $($($bodies)*)?
         }
         impl From<$type> for Attribute {
             fn from(value: $type) -> Attribute {
@@ -126,12 +138,24 @@ attribute_value!(
 attribute_value!(
     Arc<Func>, Func, "a function",
     self => self.clone(),
-    value => Some(value.clone())
+    value => Some(value.clone());
+    fn funcs(&self) -> &[Arc<Func>] {
+        std::slice::from_ref(self)
+    }
+    fn with_funcs(&self, funcs: &mut std::vec::IntoIter<Arc<Func>>) -> Self {
+        funcs.next().expect("a body for each that the op has")
+    }
 );
 attribute_value!(
     Vec<Arc<Func>>, Funcs, "a list of functions in braces",
     self => self.clone(),
-    value => Some(value.clone())
+    value => Some(value.clone());
+    fn funcs(&self) -> &[Arc<Func>] {
+        self
+    }
+    fn with_funcs(&self, funcs: &mut std::vec::IntoIter<Arc<Func>>) -> Self {
+        funcs.take(self.len()).collect()
+    }
 );
 
 /// Declares a fieldless enum that stands as a word in the IR's text.
@@ -170,26 +194,67 @@ macro_rules! words {
     };
 }
 
-/// Declares an op's struct together with `attributes` and `parse`: each field is an attribute of the same name.
+/// Declares an op: its struct, each field an attribute of the same name, and from it the op's name, its attributes and
+/// back, and its bodies. `Name = "mnemonic" { fields }`, or `Name<K: Kind> { fields }` for a family of ops that differ by
+/// `K`, which has the `MNEMONIC`.
 #[macro_export]
 macro_rules! op_struct {
-    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $field:ident : $type:ty),* $(,)? }) => {
-        $(#[$meta])*
-        #[derive(Clone, Debug)]
-        pub struct $name { $($(#[$doc])* pub $field: $type),* }
+    (@rules [$($generics:tt)*] $op:ty, $mnemonic:expr, [$($rest:tt)*] $($field:ident),*) => {
+        // An op that is not in the registry is never parsed.
+        #[allow(dead_code)]
+        impl<$($generics)*> $op {
+            /// The name in the IR's text.
+            pub const MNEMONIC: &'static str = $mnemonic;
+            /// The names of the attributes, in printing order.
+            pub const ATTRIBUTES: &'static [&'static str] = &[$(stringify!($field)),*];
 
-        impl $crate::ops::OpStruct for $name {
-            const ATTRIBUTES: &'static [&'static str] = &[$(stringify!($field)),*];
+            /// The op from its attributes, or an error that says which one is missing or wrong.
+            pub fn parse(attributes: &$crate::Attributes) -> Result<Self, String> {
+                let _ = attributes;
+                Ok(Self { $($field: $crate::ops::parse_attribute(attributes, stringify!($field))?,)* $($rest)* })
+            }
+        }
 
-            fn struct_attributes(&self) -> $crate::Attributes {
+        impl<$($generics)*> $crate::ops::OpStruct for $op {
+            fn mnemonic(&self) -> &'static str {
+                Self::MNEMONIC
+            }
+            fn attributes(&self) -> $crate::Attributes {
                 $crate::Attributes(vec![
                     $((stringify!($field), $crate::attributes::AttributeValue::to_attribute(&self.$field))),*
                 ])
             }
-            fn parse(attributes: &$crate::Attributes) -> Result<Self, String> {
-                let _ = attributes;
-                Ok($name { $($field: $crate::ops::parse_attribute(attributes, stringify!($field))?),* })
+            fn funcs(&self) -> Vec<&std::sync::Arc<$crate::Func>> {
+                let bodies: &[&[std::sync::Arc<$crate::Func>]] =
+                    &[$($crate::attributes::AttributeValue::funcs(&self.$field)),*];
+                bodies.iter().copied().flatten().collect()
             }
+            fn with_funcs(&self, funcs: Vec<std::sync::Arc<$crate::Func>>) -> Option<$crate::OpRef> {
+                if self.funcs().is_empty() {
+                    return None;
+                }
+                let mut funcs = funcs.into_iter();
+                let _ = &mut funcs;
+                Some($crate::OpRef::new(Self {
+                    $($field: $crate::attributes::AttributeValue::with_funcs(&self.$field, &mut funcs),)* $($rest)*
+                }))
+            }
+        }
+    };
+    ($(#[$meta:meta])* $name:ident = $mnemonic:literal { $($(#[$doc:meta])* $field:ident : $type:ty),* $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug)]
+        pub struct $name { $($(#[$doc])* pub $field: $type),* }
+
+        $crate::op_struct! { @rules [] $name, $mnemonic, [] $($field),* }
+    };
+    ($(#[$meta:meta])* $name:ident<$kind:ident: $bound:path> { $($(#[$doc:meta])* $field:ident : $type:ty),* $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug)]
+        pub struct $name<$kind> { $($(#[$doc])* pub $field: $type,)* kind: std::marker::PhantomData<$kind> }
+
+        $crate::op_struct! {
+            @rules [$kind: $bound] $name<$kind>, $kind::MNEMONIC, [kind: std::marker::PhantomData] $($field),*
         }
     };
 }

@@ -154,9 +154,7 @@ impl Func {
 
     /// The number of equations, those of bodies included.
     pub fn eqn_count(&self) -> usize {
-        let inner = |eqn: &Eqn| {
-            eqn.op.attributes().funcs().iter().map(|func| func.eqn_count()).sum::<usize>()
-        };
+        let inner = |eqn: &Eqn| eqn.op.funcs().iter().map(|func| func.eqn_count()).sum::<usize>();
         self.eqns.iter().map(|eqn| 1 + inner(eqn)).sum()
     }
 }

@@ -1,11 +1,9 @@
 //! `call`: a function that is emitted once and called many times.
 
+use super::TypeError;
 use super::once::Once;
-use super::op::{Op, OpRef, OpStruct, Operand, Pruned, Rule, Sample};
-use super::scan::effect_of;
-use super::{Effect, TypeError};
+use super::op::{Op, OpRef, Operand, Pruned, Rule, Sample};
 use crate::array::Array;
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Func, Var};
 use crate::lower::{Hlo, HloValue};
 use crate::op_struct;
@@ -15,7 +13,7 @@ use std::sync::Arc;
 
 op_struct! {
     /// Runs `body` once on the operands. Calls of equal bodies share one function in the emitted module.
-    Call {
+    Call = "call" {
         /// What is called.
         body: Arc<Func>,
     }
@@ -52,20 +50,8 @@ impl Call {
 }
 
 impl Op for Call {
-    fn mnemonic(&self) -> &'static str {
-        "call"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         self.infer_once(inputs)
-    }
-
-    fn effect(&self) -> Effect {
-        effect_of(&[&self.body])
     }
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
@@ -117,10 +103,6 @@ impl Op for Call {
 
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> Vec<HloValue> {
         hlo.call(&self.body, inputs)
-    }
-
-    fn with_funcs(&self, mut funcs: Vec<Arc<Func>>) -> Option<OpRef> {
-        Some(OpRef::new(Call { body: funcs.remove(0) }))
     }
 
     fn prune(&self, used: &[bool]) -> Option<Pruned> {

@@ -1,13 +1,12 @@
 //! `checkpoint`: a function whose pass back computes again what it needs, save what a policy keeps; and the names that
 //! policies know values by.
 
+use super::TypeError;
 use super::once::Once;
-use super::op::{Op, OpRef, OpStruct, Operand, Pruned, Rule, Sample};
+use super::op::{Op, OpRef, Operand, Pruned, Rule, Sample};
 use super::samples::ramp;
-use super::scan::effect_of;
-use super::{Effect, TypeError};
 use crate::array::Array;
-use crate::attributes::{Attribute, AttributeValue, Attributes};
+use crate::attributes::{Attribute, AttributeValue};
 use crate::ir::{Builder, Eqn, Func, Var};
 use crate::lower::{Hlo, HloValue, lower_func};
 use crate::op_struct;
@@ -61,7 +60,7 @@ op_struct! {
     /// what it reads again.
     ///
     /// Chen et al. 2016, "Training deep nets with sublinear memory cost".
-    Checkpoint {
+    Checkpoint = "checkpoint" {
         /// What is run.
         body: Arc<Func>,
         /// What is kept.
@@ -153,20 +152,8 @@ struct Plan<'a> {
 }
 
 impl Op for Checkpoint {
-    fn mnemonic(&self) -> &'static str {
-        "checkpoint"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         self.infer_once(inputs)
-    }
-
-    fn effect(&self) -> Effect {
-        effect_of(&[&self.body])
     }
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
@@ -218,10 +205,6 @@ impl Op for Checkpoint {
 
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> Vec<HloValue> {
         lower_func(hlo, &self.with_barrier(), inputs)
-    }
-
-    fn with_funcs(&self, mut funcs: Vec<Arc<Func>>) -> Option<OpRef> {
-        Some(OpRef::new(Checkpoint { body: funcs.pop()?, ..self.clone() }))
     }
 
     fn prune(&self, used: &[bool]) -> Option<Pruned> {
@@ -277,7 +260,7 @@ impl Checkpoint {
 
 op_struct! {
     /// Its operand, which [`Save::Names`] knows by this name.
-    Named {
+    Named = "named" {
         /// The name.
         name: String,
     }
@@ -292,14 +275,6 @@ impl Named {
 }
 
 impl Op for Named {
-    fn mnemonic(&self) -> &'static str {
-        "named"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 1)?;
         Ok(inputs.to_vec())

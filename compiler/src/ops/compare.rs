@@ -2,9 +2,8 @@
 
 use super::elementwise::{elementwise, integer_samples, peculiar_floats, same_dtype, sum_of};
 use super::samples::ramp;
-use super::{Elementwise, Op, OpStruct, Operand, Rule, Sample, TypeError};
+use super::{Elementwise, Op, Operand, Rule, Sample, TypeError};
 use crate::array::{Array, Scalar};
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloValue, hlo_compare, hlo_op, hlo_select};
 use crate::transform::VmapContext;
@@ -32,7 +31,7 @@ words! {
 op_struct! {
     /// Compares two tensors of one type, element by element, into bools. `false < true`; -0 equals +0; NaN differs from
     /// everything, itself included, and is neither less nor greater.
-    Compare {
+    Compare = "compare" {
         /// What is asked.
         direction: Direction,
     }
@@ -54,7 +53,6 @@ impl Compare {
 }
 
 impl Elementwise for Compare {
-    const MNEMONIC: &'static str = "compare";
     const HLO: &'static str = "stablehlo.compare";
     const ARITY: usize = 2;
 
@@ -89,7 +87,7 @@ impl Elementwise for Compare {
 op_struct! {
     /// `select(p, on_true, on_false)` takes each element from `on_true` where `p` holds and from `on_false` elsewhere. `p`
     /// is of bools, of the branches' shape or a scalar; the branches have one type.
-    Select {}
+    Select = "select" {}
 }
 
 impl Select {
@@ -120,14 +118,6 @@ impl Select {
 }
 
 impl Op for Select {
-    fn mnemonic(&self) -> &'static str {
-        "select"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 3)?;
         let [predicate, on_true, on_false] = [&inputs[0], &inputs[1], &inputs[2]];
@@ -216,7 +206,7 @@ impl Op for Select {
 op_struct! {
     /// `clamp(low, x, high)` is `minimum(maximum(low, x), high)`: `x` brought into the range. The bounds have the type of
     /// `x` or are scalars of its dtype. The derivative goes to `x` strictly inside the range, else to the bound in force.
-    Clamp {}
+    Clamp = "clamp" {}
 }
 
 impl Clamp {
@@ -258,14 +248,6 @@ impl Clamp {
 }
 
 impl Op for Clamp {
-    fn mnemonic(&self) -> &'static str {
-        "clamp"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 3)?;
         let x = &inputs[1];

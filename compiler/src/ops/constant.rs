@@ -1,9 +1,8 @@
 //! Values without operands: constants and index ramps.
 
-use super::op::{Op, OpStruct, Operand, Rule, Sample};
+use super::op::{Op, Operand, Rule, Sample};
 use super::{OpRef, TypeError};
 use crate::array::{Array, Scalar};
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloAttribute, HloValue, hlo_constant, hlo_op};
 use crate::op_struct;
@@ -15,7 +14,7 @@ op_struct! {
     /// A value known at compile time.
     ///
     /// No operands; the result has the value's type.
-    Constant {
+    Constant = "constant" {
         /// The value.
         value: Arc<Array>,
     }
@@ -41,14 +40,6 @@ impl Constant {
 }
 
 impl Op for Constant {
-    fn mnemonic(&self) -> &'static str {
-        "constant"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 0)?;
         Ok(vec![self.value.ty.clone()])
@@ -94,7 +85,7 @@ op_struct! {
     /// The index along one axis: the element at `i` is `i[dimension]`, brought into the dtype.
     ///
     /// No operands; the result is of `dtype`, which is not bool, and `shape`.
-    Iota {
+    Iota = "iota" {
         /// The result's element type.
         dtype: DType,
         /// The result's shape.
@@ -120,14 +111,6 @@ impl Iota {
 }
 
 impl Op for Iota {
-    fn mnemonic(&self) -> &'static str {
-        "iota"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 0)?;
         let ty = TensorType::new(self.dtype, &self.shape);

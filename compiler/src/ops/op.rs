@@ -145,19 +145,13 @@ impl Sample {
 /// An op with its attributes: type rule, reference semantics, derivatives, batching, lowering.
 ///
 /// Rules emit into a [`Builder`]; they may use any op.
-pub trait Op: Any + fmt::Debug + Send + Sync {
-    /// The name in the IR's text: StableHLO's where there is one.
-    fn mnemonic(&self) -> &'static str;
-
-    /// The attributes in printing order. With the mnemonic they are the op's identity.
-    fn attributes(&self) -> Attributes;
-
+pub trait Op: OpStruct {
     /// The types of the results, or why these operands do not fit.
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError>;
 
-    /// What the op does besides computing its results.
+    /// What the op does besides computing its results; by default what its bodies do.
     fn effect(&self) -> Effect {
-        Effect::Pure
+        effect_of(&self.funcs())
     }
 
     /// Reference semantics: plain loops in the op's dtype; integers wrap; floats in f64 rounded after each op.
@@ -175,10 +169,7 @@ pub trait Op: Any + fmt::Debug + Send + Sync {
 
     /// Whether the op (or a body of it) names the axis of this vmap, as a collective may.
     fn names_axis(&self, cx: &VmapContext) -> bool {
-        self.attributes()
-            .funcs()
-            .iter()
-            .any(|func| func.eqns.iter().any(|eqn| eqn.op.names_axis(cx)))
+        self.funcs().iter().any(|func| func.eqns.iter().any(|eqn| eqn.op.names_axis(cx)))
     }
 
     /// The tangents of the results, linear in `tangents`; `None` is a zero. `outputs` are the op's own results.
@@ -221,12 +212,6 @@ pub trait Op: Any + fmt::Debug + Send + Sync {
         inputs: &[HloValue],
         results: &[TensorType],
     ) -> Vec<HloValue>;
-
-    /// The op with other bodies of the same types, in the order of [`Attributes::funcs`]; `None` where it has none.
-    fn with_funcs(&self, funcs: Vec<Arc<Func>>) -> Option<OpRef> {
-        let _ = funcs;
-        None
-    }
 
     /// The op without what is not needed for the results marked `used`; `None` if it is all needed.
     fn prune(&self, used: &[bool]) -> Option<Pruned> {
@@ -285,14 +270,31 @@ pub trait Op: Any + fmt::Debug + Send + Sync {
     }
 }
 
-/// The part of an op that `op_struct!` writes: attributes from fields and back.
-pub trait OpStruct: Sized {
-    /// The names of the attributes, in printing order.
-    const ATTRIBUTES: &'static [&'static str];
-    /// The fields as attributes.
-    fn struct_attributes(&self) -> Attributes;
-    /// The op from its attributes, or what is missing or wrong.
-    fn parse(attributes: &Attributes) -> Result<Self, String>;
+/// [`Effect::Collective`] if an equation of the bodies has it.
+pub(super) fn effect_of(bodies: &[&Arc<Func>]) -> Effect {
+    let any =
+        bodies.iter().any(|body| body.eqns.iter().any(|eqn| eqn.op.effect() == Effect::Collective));
+    if any { Effect::Collective } else { Effect::Pure }
+}
+
+/// The part of an op that [`op_struct!`](crate::op_struct) writes from its fields.
+pub trait OpStruct: Any + fmt::Debug + Send + Sync {
+    /// The name in the IR's text: StableHLO's where there is one.
+    fn mnemonic(&self) -> &'static str;
+
+    /// The attributes in printing order. With the mnemonic they are the op's identity.
+    fn attributes(&self) -> Attributes;
+
+    /// The bodies among the attributes, in order.
+    fn funcs(&self) -> Vec<&Arc<Func>> {
+        Vec::new()
+    }
+
+    /// The op with other bodies of the same types, in the order of [`Self::funcs`]; `None` if it has no bodies.
+    fn with_funcs(&self, funcs: Vec<Arc<Func>>) -> Option<OpRef> {
+        let _ = funcs;
+        None
+    }
 }
 
 /// Reads one attribute of an op, with an error that names it.

@@ -1,11 +1,10 @@
 //! `slice`: a box of a tensor at places known at compile time.
 
 use super::TypeError;
-use super::op::{Op, OpStruct, Operand, Rule, Sample};
+use super::op::{Op, Operand, Rule, Sample};
 use super::samples::ramp;
 use super::shape::prepended;
 use crate::array::Array;
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloValue, hlo_axes, hlo_op};
 use crate::op_struct;
@@ -14,7 +13,7 @@ use crate::types::{DType, TensorType};
 
 op_struct! {
     /// Along each axis the elements at `start`, `start + stride`, ... below `limit`.
-    Slice {
+    Slice = "slice" {
         /// The first element along each axis.
         start: Vec<usize>,
         /// The end along each axis, itself outside; at least `start` and at most the extent.
@@ -51,14 +50,6 @@ impl Slice {
 }
 
 impl Op for Slice {
-    fn mnemonic(&self) -> &'static str {
-        "slice"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 1)?;
         let x = &inputs[0];

@@ -2,19 +2,18 @@
 
 use super::{CAPTURED, at_most, check, floats};
 use crate::array::Array;
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Func, Var};
 use crate::lower::{Hlo, HloValue, lower_func};
 use crate::op_struct;
-use crate::ops::scan::effect_of;
-use crate::ops::{Effect, Op, OpRef, OpStruct, Operand, Rule, Sample, TypeError};
+use crate::ops::op::effect_of;
+use crate::ops::{Effect, Op, OpRef, Operand, Rule, Sample, TypeError};
 use crate::transform::{Mode, TransformError, VmapContext, deal, instantiate, linearize, vmap};
 use crate::types::{DType, TensorType};
 use std::sync::Arc;
 
 op_struct! {
     /// Runs `body`; its derivative is `rule`, which is linear in the tangents.
-    CustomJvp {
+    CustomJvp = "custom_jvp" {
         /// arguments ++ captures -> results.
         body: Arc<Func>,
         /// arguments ++ tangents of the float arguments ++ captures -> results ++ tangents of the float results.
@@ -101,14 +100,6 @@ impl CustomJvp {
 }
 
 impl Op for CustomJvp {
-    fn mnemonic(&self) -> &'static str {
-        "custom_jvp"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         at_most("captures", self.captures, "operands", self.body.params.len())?;
         check("the operands", inputs, &self.body.param_types())?;
@@ -197,12 +188,6 @@ impl Op for CustomJvp {
 
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> Vec<HloValue> {
         lower_func(hlo, &self.body, inputs)
-    }
-
-    fn with_funcs(&self, mut funcs: Vec<Arc<Func>>) -> Option<OpRef> {
-        let rule = funcs.pop()?;
-        let body = funcs.pop()?;
-        Some(OpRef::new(CustomJvp { body, rule, captures: self.captures }))
     }
 
     fn settled(&self, _: &[TensorType]) -> Option<Func> {

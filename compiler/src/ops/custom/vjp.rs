@@ -2,19 +2,18 @@
 
 use super::{CAPTURED, at_most, check, first_results, floats};
 use crate::array::Array;
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Func, Var};
 use crate::lower::{Hlo, HloValue, lower_func};
 use crate::op_struct;
-use crate::ops::scan::effect_of;
-use crate::ops::{Effect, Op, OpRef, OpStruct, Operand, Rule, Sample, TypeError};
+use crate::ops::op::effect_of;
+use crate::ops::{Effect, Op, OpRef, Operand, Rule, Sample, TypeError};
 use crate::transform::{Mode, VmapContext, deal, vmap};
 use crate::types::{DType, TensorType};
 use std::sync::Arc;
 
 op_struct! {
     /// Gives the results of `forward` that are no residuals; its reverse derivative is `backward`, which reads those.
-    CustomVjp {
+    CustomVjp = "custom_vjp" {
         /// arguments ++ captures -> results ++ residuals.
         forward: Arc<Func>,
         /// residuals ++ cotangents of the float results ++ captures -> cotangents of the float arguments.
@@ -73,14 +72,6 @@ impl CustomVjp {
 }
 
 impl Op for CustomVjp {
-    fn mnemonic(&self) -> &'static str {
-        "custom_vjp"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let forward = &self.forward;
         at_most("captures", self.captures, "operands", forward.params.len())?;
@@ -194,12 +185,6 @@ impl Op for CustomVjp {
         lower_func(hlo, &first_results(&self.forward, self.results()), inputs)
     }
 
-    fn with_funcs(&self, mut funcs: Vec<Arc<Func>>) -> Option<OpRef> {
-        let backward = funcs.pop()?;
-        let forward = funcs.pop()?;
-        Some(OpRef::new(CustomVjp { forward, backward, ..self.clone() }))
-    }
-
     fn settled(&self, _: &[TensorType]) -> Option<Func> {
         Some(first_results(&self.forward, self.results()))
     }
@@ -208,7 +193,7 @@ impl Op for CustomVjp {
 op_struct! {
     /// The linear function whose transpose is `backward`. It stands between `linearize` and `transpose` only: nobody wrote
     /// what it does forward.
-    Pullback {
+    Pullback = "custom_vjp" {
         /// known operands ++ cotangents of the results -> cotangents of the other operands.
         backward: Arc<Func>,
         /// The number of known operands.
@@ -217,24 +202,12 @@ op_struct! {
 }
 
 impl Op for Pullback {
-    fn mnemonic(&self) -> &'static str {
-        "custom_vjp"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let mut params = self.backward.param_types();
         let results = params.split_off(self.known);
         let wanted = [params, self.backward.result_types()].concat();
         check("the operands", inputs, &wanted)?;
         Ok(results)
-    }
-
-    fn effect(&self) -> Effect {
-        effect_of(&[&self.backward])
     }
 
     fn eval(&self, _: &[Array]) -> Vec<Array> {
@@ -273,15 +246,11 @@ impl Op for Pullback {
     }
 
     fn lower(&self, hlo: &mut dyn Hlo, _: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
-        hlo.refuse(self.mnemonic(), NO_FORWARD.to_string());
+        hlo.refuse(Self::MNEMONIC, NO_FORWARD.to_string());
         let zero = |ty: &TensorType| {
             crate::lower::hlo_splat(hlo, ty, crate::array::Scalar::zero(ty.dtype))
         };
         results.iter().map(zero).collect()
-    }
-
-    fn with_funcs(&self, mut funcs: Vec<Arc<Func>>) -> Option<OpRef> {
-        Some(OpRef::new(Pullback { backward: funcs.pop()?, known: self.known }))
     }
 
     fn transpose_only(&self) -> Option<&'static str> {

@@ -2,7 +2,6 @@
 
 use super::without;
 use crate::array::{Array, Scalar, for_each_index};
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{
     Hlo, HloAttribute, HloOp, HloValue, hlo_axes, hlo_broadcast, hlo_compare, hlo_op, hlo_select,
@@ -11,7 +10,7 @@ use crate::lower::{
 use crate::op_struct;
 use crate::ops::reduce::{Max, Min, Monoid};
 use crate::ops::samples::ramp;
-use crate::ops::{Op, OpStruct, Operand, Rule, Sample, TypeError};
+use crate::ops::{Op, Operand, Rule, Sample, TypeError};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
@@ -23,7 +22,7 @@ macro_rules! arg_op {
     ($(#[$meta:meta])* $name:ident, $mnemonic:literal, $monoid:ident, $wins:literal, $method:ident) => {
         op_struct! {
             $(#[$meta])*
-            $name {
+            $name = $mnemonic {
                 /// The axis that is searched and that the result leaves out.
                 axis: usize,
                 /// The result's dtype, an integer's.
@@ -39,14 +38,6 @@ macro_rules! arg_op {
         }
 
         impl Op for $name {
-            fn mnemonic(&self) -> &'static str {
-                $mnemonic
-            }
-
-            fn attributes(&self) -> Attributes {
-                self.struct_attributes()
-            }
-
             fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
                 infer(inputs, self.axis, self.dtype)
             }

@@ -77,17 +77,12 @@ fn places(
 
 macro_rules! selection {
     ($op:ident, $mnemonic:literal, $transposed:ident) => {
-        impl OpStruct for $op {
-            const ATTRIBUTES: &'static [&'static str] =
+        impl $op {
+            pub(in crate::ops) const MNEMONIC: &'static str = $mnemonic;
+            pub(in crate::ops) const ATTRIBUTES: &'static [&'static str] =
                 &["direction", "dimensions", "strides", "low", "high"];
 
-            fn struct_attributes(&self) -> Attributes {
-                let Attributes(mut attributes) = self.window.attributes();
-                attributes.insert(0, ("direction", self.direction.to_attribute()));
-                Attributes(attributes)
-            }
-
-            fn parse(attributes: &Attributes) -> Result<Self, String> {
+            pub(in crate::ops) fn parse(attributes: &Attributes) -> Result<Self, String> {
                 Ok($op {
                     direction: parse_attribute(attributes, "direction")?,
                     window: Window::parse(attributes)?,
@@ -95,15 +90,19 @@ macro_rules! selection {
             }
         }
 
-        impl Op for $op {
+        impl OpStruct for $op {
             fn mnemonic(&self) -> &'static str {
-                $mnemonic
+                Self::MNEMONIC
             }
 
             fn attributes(&self) -> Attributes {
-                self.struct_attributes()
+                let Attributes(mut attributes) = self.window.attributes();
+                attributes.insert(0, ("direction", self.direction.to_attribute()));
+                Attributes(attributes)
             }
+        }
 
+        impl Op for $op {
             fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
                 Ok(vec![self.result(inputs)?])
             }

@@ -1,18 +1,17 @@
 //! `concatenate`: tensors joined along an axis.
 
 use crate::array::Array;
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloAttribute, HloValue, hlo_op};
 use crate::op_struct;
 use crate::ops::samples::ramp;
-use crate::ops::{Op, OpStruct, Operand, Rule, Sample, TypeError};
+use crate::ops::{Op, Operand, Rule, Sample, TypeError};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
 op_struct! {
     /// One or more tensors joined along the axis `dimension`, in order. They agree in dtype and in their other axes.
-    Concatenate {
+    Concatenate = "concatenate" {
         /// The axis along which they join.
         dimension: usize,
     }
@@ -34,14 +33,6 @@ impl Concatenate {
 }
 
 impl Op for Concatenate {
-    fn mnemonic(&self) -> &'static str {
-        "concatenate"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let Some(first) = inputs.first() else {
             return Err(TypeError::new("expected at least one operand, got none"));

@@ -2,12 +2,11 @@
 
 use super::prepended;
 use crate::array::{Array, Scalar, for_each_index};
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloAttribute, HloValue, hlo_op};
 use crate::op_struct;
 use crate::ops::samples::ramp;
-use crate::ops::{Op, OpStruct, Operand, Rule, Sample, TypeError};
+use crate::ops::{Op, Operand, Rule, Sample, TypeError};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
@@ -17,7 +16,7 @@ op_struct! {
     ///
     /// Operands: `x`, and the scalar padding value of its dtype. Axis `i` of the result has extent
     /// `low[i] + n + max(n - 1, 0) * interior[i] + high[i]`, `n` being that of `x`, which must not be negative.
-    Pad {
+    Pad = "pad" {
         /// The amount in front of each axis.
         low: Vec<i64>,
         /// The amount behind each axis.
@@ -65,14 +64,6 @@ impl Pad {
 }
 
 impl Op for Pad {
-    fn mnemonic(&self) -> &'static str {
-        "pad"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 2)?;
         let (x, value) = (&inputs[0], &inputs[1]);

@@ -2,18 +2,17 @@
 
 use super::prepended;
 use crate::array::Array;
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloValue, hlo_reshape};
 use crate::op_struct;
 use crate::ops::samples::ramp;
-use crate::ops::{Op, OpStruct, Operand, Rule, Sample, TypeError};
+use crate::ops::{Op, Operand, Rule, Sample, TypeError};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
 op_struct! {
     /// The same elements in row-major order under another shape of as many elements.
-    Reshape {
+    Reshape = "reshape" {
         /// The result's shape.
         shape: Vec<usize>,
     }
@@ -36,14 +35,6 @@ impl Reshape {
 }
 
 impl Op for Reshape {
-    fn mnemonic(&self) -> &'static str {
-        "reshape"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 1)?;
         let result = inputs[0].with_shape(self.shape.clone());

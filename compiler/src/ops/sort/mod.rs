@@ -6,9 +6,8 @@ pub use top_k::TopK;
 
 use super::gather::Gather;
 use super::samples::ramp;
-use super::{Op, OpRef, OpStruct, Operand, Rule, Sample, TypeError};
+use super::{Op, OpRef, Operand, Rule, Sample, TypeError};
 use crate::array::{Array, Scalar, for_each_index};
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{
     Hlo, HloAttribute, HloOp, HloValue, hlo_compare, hlo_op, hlo_select, hlo_splat,
@@ -22,7 +21,7 @@ op_struct! {
     /// Sorts several tensors of one shape together along an axis. The first `num_keys` of them are the keys, compared one
     /// after the other; the least comes first. `false` is less than `true`, -0 equals 0, and NaN is greater than all else
     /// and equal to itself.
-    Sort {
+    Sort = "sort" {
         /// The axis along which elements move.
         dimension: usize,
         /// Whether elements with equal keys keep their order.
@@ -102,14 +101,6 @@ impl Sort {
 }
 
 impl Op for Sort {
-    fn mnemonic(&self) -> &'static str {
-        "sort"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let Some(first) = inputs.first() else {
             return Err(TypeError::new("expected at least one operand, got none"));

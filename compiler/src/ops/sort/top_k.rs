@@ -2,12 +2,11 @@
 
 use super::{for_each_line, order, take_along};
 use crate::array::{Array, Scalar};
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloAttribute, HloOp, HloValue};
 use crate::op_struct;
 use crate::ops::samples::ramp;
-use crate::ops::{Op, OpStruct, Operand, Rule, Sample, TypeError};
+use crate::ops::{Op, Operand, Rule, Sample, TypeError};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 use std::cmp::Ordering;
@@ -15,7 +14,7 @@ use std::cmp::Ordering;
 op_struct! {
     /// The `k` greatest elements along the last axis, the greatest first, and their positions as `i32`. Of equal elements
     /// the first comes first. NaN counts as greatest, and 0 as greater than -0.
-    TopK {
+    TopK = "top_k" {
         /// How many.
         k: usize,
     }
@@ -48,14 +47,6 @@ impl TopK {
 }
 
 impl Op for TopK {
-    fn mnemonic(&self) -> &'static str {
-        "top_k"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 1)?;
         let x = &inputs[0];

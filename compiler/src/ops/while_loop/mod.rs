@@ -2,11 +2,9 @@
 
 mod sample;
 
-use super::op::{Op, OpRef, OpStruct, Operand, Pruned, Rule};
-use super::scan::effect_of;
-use super::{Effect, TypeError};
+use super::TypeError;
+use super::op::{Op, OpRef, Operand, Pruned, Rule};
 use crate::array::{Array, Scalar};
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Func, Var};
 use crate::lower::{Hlo, HloOp, HloValue, lower_func};
 use crate::op_struct;
@@ -22,7 +20,7 @@ op_struct! {
     ///
     /// Operands: what the condition reads beside the carry, what the body reads beside it, the initial carry. The results
     /// are the final carry. Has a forward derivative only: how many steps a reverse pass would have to save is unknown.
-    While {
+    While = "while" {
         /// condition consts ++ carry -> bool[].
         condition: Arc<Func>,
         /// body consts ++ carry -> carry.
@@ -135,14 +133,6 @@ impl While {
 }
 
 impl Op for While {
-    fn mnemonic(&self) -> &'static str {
-        "while"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         if inputs.len() < self.condition_consts + self.body_consts {
             return Err(TypeError::new("fewer operands than consts"));
@@ -183,10 +173,6 @@ impl Op for While {
             ))),
             None => Ok(results),
         }
-    }
-
-    fn effect(&self) -> Effect {
-        effect_of(&[&self.condition, &self.body])
     }
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
@@ -394,12 +380,6 @@ impl Op for While {
             body_consts: body_consts.len(),
         };
         Some(Pruned { op: OpRef::new(op), inputs, outputs })
-    }
-
-    fn with_funcs(&self, mut funcs: Vec<Arc<Func>>) -> Option<OpRef> {
-        let body = funcs.pop()?;
-        let condition = funcs.pop()?;
-        Some(OpRef::new(While { condition, body, ..self.clone() }))
     }
 
     fn rewrite(
