@@ -2,15 +2,17 @@
 //! policies know values by.
 
 use super::TypeError;
-use super::once::Once;
-use super::op::{Op, OpRef, Operand, Pruned, Rule, Sample};
+use super::once::{Once, once_rules};
+use super::op::{Op, OpRef, Operand, Rule, Sample};
 use super::samples::ramp;
 use crate::array::Array;
 use crate::attributes::{Attribute, AttributeValue};
 use crate::ir::{Builder, Eqn, Func, Var};
 use crate::lower::{Hlo, HloValue, lower_func};
 use crate::op_struct;
-use crate::transform::{Linearized, Mode, TransformError, VmapContext, deal, linearize};
+use crate::transform::{
+    Linearized, TransformError, VmapContext, deal, given, linearize, with_given,
+};
 use crate::types::{DType, TensorType};
 use std::sync::Arc;
 
@@ -89,8 +91,8 @@ impl Checkpoint {
         inputs: &[Var],
         tangents: &[Option<Var>],
     ) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
-        let wrt: Vec<bool> = tangents.iter().map(Option::is_some).collect();
-        let Linearized { primal, linear, tangent_results, .. } = linearize(&self.body, &wrt)?;
+        let Linearized { primal, linear, tangent_results, .. } =
+            linearize(&self.body, &given(tangents))?;
         let (results, residuals) = primal.results.split_at(self.body.results.len());
         let Plan { saved, again } = self.plan(&primal, residuals);
 
@@ -103,21 +105,16 @@ impl Checkpoint {
         let params: Vec<Var> = primal.params.iter().chain(&saved).copied().collect();
         let again = primal.subset(&params, again, residuals);
         let mut body = Builder::new();
-        let arguments: Vec<Var> =
-            again.param_types().into_iter().map(|ty| body.param(ty)).collect();
+        let arguments = body.add_params(again.param_types());
         let mut operands = body.inline(&again, &arguments);
-        for ty in &linear.param_types()[operands.len()..] {
-            operands.push(body.param(ty.clone()));
-        }
+        operands.extend(body.add_params(linear.param_types().split_off(operands.len())));
         let slopes = body.inline(&linear, &operands);
         let op = Checkpoint {
             body: Arc::new(body.finish(self.body.name.clone(), slopes)),
             save: self.save.clone(),
             again: true,
         };
-        let operands: Vec<Var> =
-            inputs.iter().copied().chain(kept).chain(tangents.iter().flatten().copied()).collect();
-        let slopes = b.emit(op, &operands);
+        let slopes = b.emit(op, &with_given(inputs.iter().copied().chain(kept), tangents));
         Ok((values, deal(&tangent_results, slopes)))
     }
 
@@ -152,63 +149,10 @@ struct Plan<'a> {
 }
 
 impl Op for Checkpoint {
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
-        self.infer_once(inputs)
-    }
-
-    fn eval(&self, inputs: &[Array]) -> Vec<Array> {
-        self.body.eval(inputs)
-    }
-
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
-        self.vmap_once(b, cx, inputs, batched)
-    }
-
-    fn jvp(
-        &self,
-        _: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::TOGETHER
-    }
-
-    fn differentiate(
-        &self,
-        _: &OpRef,
-        b: &mut Builder,
-        mode: Mode,
-        inputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<(Vec<Var>, Vec<Option<Var>>)> {
-        match mode {
-            Mode::Forward => self.forward_once(b, inputs, tangents).into(),
-            Mode::Linearize => self.linearized(b, inputs, tangents).into(),
-        }
-    }
-
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        self.transpose_once(b, inputs, cotangents).into()
-    }
+    once_rules! {}
 
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> Vec<HloValue> {
         lower_func(hlo, &self.with_barrier(), inputs)
-    }
-
-    fn prune(&self, used: &[bool]) -> Option<Pruned> {
-        self.prune_once(used)
     }
 
     fn settled(&self, _: &[TensorType]) -> Option<Func> {
@@ -224,8 +168,7 @@ impl Checkpoint {
             return (*self.body).clone();
         }
         let mut b = Builder::new();
-        let operands: Vec<Var> =
-            self.body.param_types().into_iter().map(|ty| b.param(ty)).collect();
+        let operands = b.add_params(self.body.param_types());
         let operands = b.optimization_barrier(&operands);
         let results = b.inline(&self.body, &operands);
         b.finish(self.body.name.clone(), results)

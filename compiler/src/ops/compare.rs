@@ -6,6 +6,7 @@ use super::{Elementwise, Op, Operand, Rule, Sample, TypeError};
 use crate::array::{Array, Scalar};
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloValue, hlo_compare, hlo_op, hlo_select};
+use crate::ops::rules::no_transpose;
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 use crate::{op_struct, words};
@@ -328,14 +329,7 @@ impl Op for Clamp {
         Rule::Some(vec![total])
     }
 
-    fn transpose(
-        &self,
-        _: &mut Builder,
-        _: &[Operand],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::None("it is not linear in any operand")
-    }
+    no_transpose! { "it is not linear in any operand" }
 
     fn pointwise(&self) -> bool {
         true

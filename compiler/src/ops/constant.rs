@@ -1,11 +1,12 @@
 //! Values without operands: constants and index ramps.
 
-use super::op::{Op, Operand, Rule, Sample};
+use super::op::{Op, Sample};
 use super::{OpRef, TypeError};
 use crate::array::{Array, Scalar};
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloAttribute, HloValue, hlo_constant, hlo_op};
 use crate::op_struct;
+use crate::ops::rules::nullary_derivative;
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 use std::sync::Arc;
@@ -53,24 +54,7 @@ impl Op for Constant {
         vec![(b.emit1(self.clone(), &[]), false)]
     }
 
-    fn jvp(
-        &self,
-        _: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![None])
-    }
-
-    fn transpose(
-        &self,
-        _: &mut Builder,
-        _: &[Operand],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![])
-    }
+    nullary_derivative! {}
 
     fn recompute(&self) -> bool {
         true
@@ -138,24 +122,7 @@ impl Op for Iota {
         vec![(b.emit1(self.clone(), &[]), false)]
     }
 
-    fn jvp(
-        &self,
-        _: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![None])
-    }
-
-    fn transpose(
-        &self,
-        _: &mut Builder,
-        _: &[Operand],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![])
-    }
+    nullary_derivative! {}
 
     fn recompute(&self) -> bool {
         true

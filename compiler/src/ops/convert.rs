@@ -6,6 +6,7 @@ use crate::array::{Array, Scalar};
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloValue, hlo_op};
 use crate::op_struct;
+use crate::ops::rules::{no_tangent, no_transpose};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
@@ -181,24 +182,9 @@ impl Op for BitcastConvert {
         vec![(b.emit1(self.clone(), inputs), true)]
     }
 
-    fn jvp(
-        &self,
-        _: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![None])
-    }
+    no_tangent! {}
 
-    fn transpose(
-        &self,
-        _: &mut Builder,
-        _: &[Operand],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::None("the bits of a number are not linear in it")
-    }
+    no_transpose! { "the bits of a number are not linear in it" }
 
     fn lower(
         &self,

@@ -352,10 +352,7 @@ impl Op for DynamicUpdateSlice {
             return Rule::Some(result);
         };
         let starts = known_starts(&inputs[2..]);
-        let update = match &inputs[1] {
-            Operand::Known(var) => b.ty(*var).clone(),
-            Operand::Linear(ty) => ty.clone(),
-        };
+        let update = inputs[1].ty(b).clone();
         if inputs[0].is_linear() {
             let zeros = b.zeros(&update);
             result[0] = Some(b.dynamic_update_slice(ct, zeros, &starts));

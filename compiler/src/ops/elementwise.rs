@@ -74,8 +74,7 @@ impl<T: Elementwise> Op for T {
         inputs: &[Var],
         batched: &[bool],
     ) -> Vec<(Var, bool)> {
-        let inputs: Vec<Var> =
-            inputs.iter().zip(batched).map(|(&x, &is)| cx.batch(b, x, is)).collect();
+        let inputs = cx.batch_all(b, inputs, batched);
         vec![(b.emit_ref(OpRef::new(self.clone()), &inputs)[0], true)]
     }
 

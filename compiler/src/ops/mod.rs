@@ -28,6 +28,7 @@ mod op;
 mod reduce;
 mod reduce_window;
 pub mod registry;
+mod rules;
 mod samples;
 mod scan;
 mod scatter;

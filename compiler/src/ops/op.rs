@@ -25,10 +25,6 @@ pub enum Rule<T> {
 }
 
 impl<T> Rule<T> {
-    /// What `jvp` of an op says that gives values and tangents at once.
-    pub const TOGETHER: Self =
-        Rule::None("values and tangents are built together by `differentiate`");
-
     /// Maps the result.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Rule<U> {
         match self {
@@ -100,6 +96,14 @@ impl Operand {
         match self {
             Operand::Known(_) => None,
             Operand::Linear(ty) => Some(ty),
+        }
+    }
+
+    /// The operand's type.
+    pub fn ty<'a>(&'a self, b: &'a Builder) -> &'a TensorType {
+        match self {
+            Operand::Known(var) => b.ty(*var),
+            Operand::Linear(ty) => ty,
         }
     }
 

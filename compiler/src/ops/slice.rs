@@ -8,6 +8,7 @@ use crate::array::Array;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloValue, hlo_axes, hlo_op};
 use crate::op_struct;
+use crate::ops::rules::linear_jvp;
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
@@ -104,15 +105,7 @@ impl Op for Slice {
         vec![(b.emit1(op, inputs), true)]
     }
 
-    fn jvp(
-        &self,
-        b: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![tangents[0].map(|t| b.emit1(self.clone(), &[t]))])
-    }
+    linear_jvp! {}
 
     fn transpose(
         &self,

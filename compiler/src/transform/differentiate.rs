@@ -114,6 +114,19 @@ pub(crate) fn instantiate(b: &mut Builder, tangent: Option<Var>, value: Var) -> 
     })
 }
 
+/// For each tangent or cotangent, whether it is there: the others are zero.
+pub(crate) fn given(tangents: &[Option<Var>]) -> Vec<bool> {
+    tangents.iter().map(Option::is_some).collect()
+}
+
+/// `vars`, then the tangents or cotangents that are there.
+pub(crate) fn with_given(
+    vars: impl IntoIterator<Item = Var>,
+    tangents: &[Option<Var>],
+) -> Vec<Var> {
+    vars.into_iter().chain(tangents.iter().flatten().copied()).collect()
+}
+
 /// Deals `vars` out to the positions marked.
 pub(crate) fn deal(marked: &[bool], vars: impl IntoIterator<Item = Var>) -> Vec<Option<Var>> {
     let mut vars = vars.into_iter();
@@ -132,7 +145,7 @@ fn joint(func: &Func, mode: Mode, wrt: &[bool], force: &[bool]) -> Result<Joint,
     assert_eq!(func.params.len(), wrt.len(), "one flag per parameter");
     assert_eq!(func.results.len(), force.len(), "one flag per result");
     let mut b = Builder::new();
-    let arguments: Vec<Var> = func.param_types().into_iter().map(|ty| b.param(ty)).collect();
+    let arguments = b.add_params(func.param_types());
     let wrt: Vec<bool> = func
         .params
         .iter()

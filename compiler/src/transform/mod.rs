@@ -15,7 +15,7 @@ pub(crate) use dce::needed;
 pub use differentiate::{
     Linearized, Mode, TransformError, Vjp, jvp, jvp_with, linearize, linearize_with, vjp,
 };
-pub(crate) use differentiate::{deal, instantiate};
+pub(crate) use differentiate::{deal, given, instantiate, with_given};
 pub use inline::{inline_calls, runs, settle};
 pub use transpose::transpose;
 pub use vmap::{VmapContext, vmap};

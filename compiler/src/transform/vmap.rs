@@ -32,6 +32,11 @@ impl VmapContext {
     pub fn batch(&self, b: &mut Builder, var: Var, batched: bool) -> Var {
         if batched { var } else { b.broadcast_leading(var, self.size) }
     }
+
+    /// [`Self::batch`] of each of `vars`.
+    pub fn batch_all(&self, b: &mut Builder, vars: &[Var], batched: &[bool]) -> Vec<Var> {
+        vars.iter().zip(batched).map(|(&var, &is)| self.batch(b, var, is)).collect()
+    }
 }
 
 /// The function over a batch. Parameter `i` gets a leading axis of extent `cx.size` if `batched[i]`. Gives the function

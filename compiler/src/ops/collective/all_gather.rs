@@ -5,6 +5,7 @@ use crate::array::Array;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloAttribute, HloValue, hlo_op, hlo_reshape};
 use crate::op_struct;
+use crate::ops::rules::linear_jvp;
 use crate::ops::samples::ramp;
 use crate::ops::{Effect, Op, Operand, Rule, Sample, TypeError};
 use crate::transform::VmapContext;
@@ -95,15 +96,7 @@ impl Op for AllGather {
         cx.axis.as_ref() == Some(&self.axis)
     }
 
-    fn jvp(
-        &self,
-        b: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![tangents[0].map(|t| b.emit1(self.clone(), &[t]))])
-    }
+    linear_jvp! {}
 
     /// Every member's cotangent of what this one gave, added up.
     fn transpose(

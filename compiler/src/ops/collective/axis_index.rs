@@ -5,7 +5,8 @@ use crate::array::{Array, Scalar};
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloValue, hlo_op, hlo_splat};
 use crate::op_struct;
-use crate::ops::{Effect, Op, Operand, Rule, Sample, TypeError};
+use crate::ops::rules::nullary_derivative;
+use crate::ops::{Effect, Op, Sample, TypeError};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
@@ -51,24 +52,7 @@ impl Op for AxisIndex {
         cx.axis.as_ref() == Some(&self.axis)
     }
 
-    fn jvp(
-        &self,
-        _: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![None])
-    }
-
-    fn transpose(
-        &self,
-        _: &mut Builder,
-        _: &[Operand],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![])
-    }
+    nullary_derivative! {}
 
     fn lower(&self, hlo: &mut dyn Hlo, _: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
         check_bound(hlo, Self::MNEMONIC, &self.axis, None);

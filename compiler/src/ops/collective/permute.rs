@@ -5,6 +5,7 @@ use crate::array::{Array, Scalar};
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloAttribute, HloValue, hlo_op, hlo_splat};
 use crate::op_struct;
+use crate::ops::rules::linear_jvp;
 use crate::ops::samples::ramp;
 use crate::ops::{Effect, Op, Operand, Rule, Sample, TypeError};
 use crate::transform::VmapContext;
@@ -100,15 +101,7 @@ impl Op for CollectivePermute {
         cx.axis.as_ref() == Some(&self.axis)
     }
 
-    fn jvp(
-        &self,
-        b: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![tangents[0].map(|t| b.emit1(self.clone(), &[t]))])
-    }
+    linear_jvp! {}
 
     /// What was sent comes back.
     fn transpose(

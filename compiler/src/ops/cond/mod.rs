@@ -3,13 +3,14 @@
 mod derivative;
 
 use super::TypeError;
-use super::op::{Op, OpRef, Operand, Pruned, Rule, Sample};
+use super::op::{Op, OpRef, Pruned, Sample};
 use crate::array::{Array, Scalar};
 use crate::ir::{Builder, Func, Var};
 use crate::lower::{Hlo, HloOp, HloValue, hlo_op, hlo_splat, lower_func};
 use crate::op_struct;
 use crate::ops::Direction;
-use crate::transform::{Mode, TransformError, VmapContext, needed, vmap};
+use crate::ops::rules::region_derivative;
+use crate::transform::{TransformError, VmapContext, needed, vmap};
 use crate::types::{DType, TensorType};
 use std::sync::Arc;
 
@@ -143,38 +144,7 @@ impl Op for Cond {
         chosen.into_iter().map(|var| (var, true)).collect()
     }
 
-    fn jvp(
-        &self,
-        _: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::TOGETHER
-    }
-
-    fn differentiate(
-        &self,
-        _: &OpRef,
-        b: &mut Builder,
-        mode: Mode,
-        inputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<(Vec<Var>, Vec<Option<Var>>)> {
-        match mode {
-            Mode::Forward => self.forward(b, inputs, tangents).into(),
-            Mode::Linearize => self.linearized(b, inputs, tangents).into(),
-        }
-    }
-
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        self.transposed(b, inputs, cotangents).into()
-    }
+    region_derivative! { Self::forward, Self::linearized, Self::transposed }
 
     fn lower(
         &self,

@@ -6,8 +6,11 @@ use crate::ir::{Builder, Func, Var};
 use crate::lower::{Hlo, HloValue, lower_func};
 use crate::op_struct;
 use crate::ops::op::effect_of;
-use crate::ops::{Effect, Op, OpRef, Operand, Rule, Sample, TypeError};
-use crate::transform::{Mode, TransformError, VmapContext, deal, instantiate, linearize, vmap};
+use crate::ops::rules::{no_jvp, no_transpose};
+use crate::ops::{Effect, Op, OpRef, Rule, Sample, TypeError};
+use crate::transform::{
+    Mode, TransformError, VmapContext, deal, instantiate, linearize, vmap, with_given,
+};
 use crate::types::{DType, TensorType};
 use std::sync::Arc;
 
@@ -89,9 +92,7 @@ impl CustomJvp {
         let operands = self.operands(b, inputs, &vec![None; inputs.len()]);
         let mut values = b.inline(&primal, &operands);
         let residuals = values.split_off(results);
-        let operands: Vec<Var> =
-            residuals.into_iter().chain(tangents.iter().flatten().copied()).collect();
-        let slopes = b.inline(&parts.linear, &operands);
+        let slopes = b.inline(&parts.linear, &with_given(residuals, tangents));
         let mut slopes = deal(&parts.tangent_results[results..], slopes).into_iter();
         let slope_of = |is: bool| if is { slopes.next().flatten() } else { None };
         let slopes = float_results.into_iter().map(slope_of).collect();
@@ -153,15 +154,7 @@ impl Op for CustomJvp {
         }
     }
 
-    fn jvp(
-        &self,
-        _: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::TOGETHER
-    }
+    no_jvp! {}
 
     fn differentiate(
         &self,
@@ -177,14 +170,7 @@ impl Op for CustomJvp {
         self.derivative(this, b, mode, inputs, tangents).into()
     }
 
-    fn transpose(
-        &self,
-        _: &mut Builder,
-        _: &[Operand],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::None("it is not linear: only its derivative is")
-    }
+    no_transpose! { "it is not linear: only its derivative is" }
 
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> Vec<HloValue> {
         lower_func(hlo, &self.body, inputs)

@@ -6,8 +6,9 @@ use crate::ir::{Builder, Func, Var};
 use crate::lower::{Hlo, HloValue, lower_func};
 use crate::op_struct;
 use crate::ops::op::effect_of;
+use crate::ops::rules::{no_jvp, no_transpose};
 use crate::ops::{Effect, Op, OpRef, Operand, Rule, Sample, TypeError};
-use crate::transform::{Mode, VmapContext, deal, vmap};
+use crate::transform::{Mode, VmapContext, deal, vmap, with_given};
 use crate::types::{DType, TensorType};
 use std::sync::Arc;
 
@@ -59,11 +60,8 @@ impl CustomVjp {
         backward.params[self.residuals..].rotate_right(captures.len());
         let pullback =
             Pullback { backward: Arc::new(backward), known: residuals.len() + captures.len() };
-        let operands: Vec<Var> = residuals
-            .into_iter()
-            .chain(captures.iter().copied())
-            .chain(tangents.iter().flatten().copied())
-            .collect();
+        let known = residuals.into_iter().chain(captures.iter().copied());
+        let operands = with_given(known, tangents);
         let slopes = b.emit(pullback, &operands);
         let is_float: Vec<bool> =
             values.iter().map(|&value| b.ty(value).dtype.is_float()).collect();
@@ -125,8 +123,7 @@ impl Op for CustomVjp {
             .collect();
         let (backward, marks_back) = vmap(&self.backward, cx, &flags, &sent);
         let mut body = Builder::new();
-        let operands: Vec<Var> =
-            backward.param_types().into_iter().map(|ty| body.param(ty)).collect();
+        let operands = body.add_params(backward.param_types());
         let outputs = body.inline(&backward, &operands);
         let summed = outputs.iter().zip(marks_back.iter().zip(&sent));
         let summed: Vec<Var> = summed
@@ -145,15 +142,7 @@ impl Op for CustomVjp {
         b.emit(op, inputs).into_iter().zip(results).collect()
     }
 
-    fn jvp(
-        &self,
-        _: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::None(NO_FORWARD)
-    }
+    no_jvp! { NO_FORWARD }
 
     fn differentiate(
         &self,
@@ -172,14 +161,7 @@ impl Op for CustomVjp {
         }
     }
 
-    fn transpose(
-        &self,
-        _: &mut Builder,
-        _: &[Operand],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::None("it is not linear: only its derivative is")
-    }
+    no_transpose! { "it is not linear: only its derivative is" }
 
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> Vec<HloValue> {
         lower_func(hlo, &first_results(&self.forward, self.results()), inputs)
@@ -218,15 +200,7 @@ impl Op for Pullback {
         unreachable!("{NO_FORWARD}")
     }
 
-    fn jvp(
-        &self,
-        _: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::None(NO_FORWARD)
-    }
+    no_jvp! { NO_FORWARD }
 
     fn transpose(
         &self,

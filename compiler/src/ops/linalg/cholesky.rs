@@ -5,7 +5,8 @@ use crate::array::{Array, Scalar, for_each_index};
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloAttribute, HloValue, hlo_compare, hlo_op, hlo_select, hlo_splat};
 use crate::op_struct;
-use crate::ops::{Direction, Op, Operand, Rule, Sample, TypeError};
+use crate::ops::rules::no_transpose;
+use crate::ops::{Direction, Op, Rule, Sample, TypeError};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
@@ -102,14 +103,7 @@ impl Op for Cholesky {
         Rule::Some(vec![tangent])
     }
 
-    fn transpose(
-        &self,
-        _: &mut Builder,
-        _: &[Operand],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::None("it is not linear in its operand")
-    }
+    no_transpose! { "it is not linear in its operand" }
 
     /// What StableHLO's op leaves above the diagonal is not said; zeros are put there.
     fn lower(

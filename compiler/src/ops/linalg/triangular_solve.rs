@@ -125,7 +125,7 @@ impl Op for TriangularSolve {
         inputs: &[Var],
         batched: &[bool],
     ) -> Vec<(Var, bool)> {
-        let operands = [0, 1].map(|i| cx.batch(b, inputs[i], batched[i]));
+        let operands = cx.batch_all(b, inputs, batched);
         vec![(b.emit1(self.clone(), &operands), true)]
     }
 

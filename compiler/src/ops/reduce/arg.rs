@@ -9,8 +9,9 @@ use crate::lower::{
 };
 use crate::op_struct;
 use crate::ops::reduce::{Max, Min, Monoid};
+use crate::ops::rules::{no_tangent, no_transpose};
 use crate::ops::samples::ramp;
-use crate::ops::{Op, Operand, Rule, Sample, TypeError};
+use crate::ops::{Op, Sample, TypeError};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
@@ -50,13 +51,9 @@ macro_rules! arg_op {
                 vec![(b.$method(inputs[0], self.axis + 1, self.dtype), true)]
             }
 
-            fn jvp(&self, _: &mut Builder, _: &[Var], _: &[Var], _: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
-                Rule::Some(vec![None])
-            }
+            no_tangent! {}
 
-            fn transpose(&self, _: &mut Builder, _: &[Operand], _: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
-                Rule::None("a position is not linear in the values")
-            }
+            no_transpose! { "a position is not linear in the values" }
 
             fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
                 vec![lower::<$monoid>(hlo, $wins, inputs[0], self.axis, &results[0])]

@@ -5,7 +5,7 @@ mod rewrite;
 mod sample;
 
 use super::TypeError;
-use super::op::{Op, OpRef, Operand, Pruned, Rule, Sample};
+use super::op::{Op, OpRef, Pruned, Sample};
 use crate::array::{Array, Scalar};
 use crate::ir::{Builder, Func, Var};
 use crate::lower::HloAttribute;
@@ -14,8 +14,9 @@ use crate::lower::{
     lower_func,
 };
 use crate::op_struct;
+use crate::ops::rules::region_derivative;
 use crate::simplify::Group;
-use crate::transform::{Mode, VmapContext, needed, vmap};
+use crate::transform::{VmapContext, needed, vmap};
 use crate::types::{DType, TensorType};
 use std::sync::Arc;
 
@@ -148,38 +149,7 @@ impl Op for Scan {
         results.collect()
     }
 
-    fn jvp(
-        &self,
-        _: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::TOGETHER
-    }
-
-    fn differentiate(
-        &self,
-        _: &OpRef,
-        b: &mut Builder,
-        mode: Mode,
-        inputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<(Vec<Var>, Vec<Option<Var>>)> {
-        match mode {
-            Mode::Forward => derivative::forward(self, b, inputs, tangents).into(),
-            Mode::Linearize => derivative::linearized(self, b, inputs, tangents).into(),
-        }
-    }
-
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        derivative::transposed(self, b, inputs, cotangents).into()
-    }
+    region_derivative! { derivative::forward, derivative::linearized, derivative::transposed }
 
     fn lower(
         &self,

@@ -5,6 +5,7 @@ use crate::array::Array;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloValue, hlo_broadcast};
 use crate::op_struct;
+use crate::ops::rules::linear_jvp;
 use crate::ops::samples::ramp;
 use crate::ops::{Op, Operand, Rule, Sample, TypeError};
 use crate::transform::VmapContext;
@@ -91,15 +92,7 @@ impl Op for BroadcastInDim {
         vec![(b.emit1(BroadcastInDim { shape, broadcast_dimensions }, inputs), true)]
     }
 
-    fn jvp(
-        &self,
-        b: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![tangents[0].map(|t| b.emit1(self.clone(), &[t]))])
-    }
+    linear_jvp! {}
 
     fn transpose(
         &self,

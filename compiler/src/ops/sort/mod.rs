@@ -6,13 +6,14 @@ pub use top_k::TopK;
 
 use super::gather::Gather;
 use super::samples::ramp;
-use super::{Op, OpRef, Operand, Rule, Sample, TypeError};
+use super::{Op, OpRef, Rule, Sample, TypeError};
 use crate::array::{Array, Scalar, for_each_index};
 use crate::ir::{Builder, Var};
 use crate::lower::{
     Hlo, HloAttribute, HloOp, HloValue, hlo_compare, hlo_op, hlo_select, hlo_splat,
 };
 use crate::op_struct;
+use crate::ops::rules::no_transpose;
 use crate::transform::{Mode, VmapContext};
 use crate::types::{DType, TensorType};
 use std::cmp::Ordering;
@@ -145,8 +146,7 @@ impl Op for Sort {
         inputs: &[Var],
         batched: &[bool],
     ) -> Vec<(Var, bool)> {
-        let inputs: Vec<Var> =
-            inputs.iter().zip(batched).map(|(&x, &is)| cx.batch(b, x, is)).collect();
+        let inputs = cx.batch_all(b, inputs, batched);
         let op = Sort { dimension: self.dimension + 1, ..self.clone() };
         b.emit(op, &inputs).into_iter().map(|var| (var, true)).collect()
     }
@@ -176,14 +176,7 @@ impl Op for Sort {
         Rule::Some((results, tangents))
     }
 
-    fn transpose(
-        &self,
-        _: &mut Builder,
-        _: &[Operand],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::None("it is not linear in its operands")
-    }
+    no_transpose! { "it is not linear in its operands" }
 
     fn lower(
         &self,

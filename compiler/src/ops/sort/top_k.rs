@@ -5,8 +5,9 @@ use crate::array::{Array, Scalar};
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloAttribute, HloOp, HloValue};
 use crate::op_struct;
+use crate::ops::rules::no_transpose;
 use crate::ops::samples::ramp;
-use crate::ops::{Op, Operand, Rule, Sample, TypeError};
+use crate::ops::{Op, Rule, Sample, TypeError};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 use std::cmp::Ordering;
@@ -108,14 +109,7 @@ impl Op for TopK {
         Rule::Some(vec![tangents[0].map(|t| take_along(b, t, outputs[1], axis)), None])
     }
 
-    fn transpose(
-        &self,
-        _: &mut Builder,
-        _: &[Operand],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::None("it is not linear in its operand")
-    }
+    no_transpose! { "it is not linear in its operand" }
 
     fn lower(
         &self,
