@@ -48,6 +48,13 @@ impl Attributes {
         self.0.iter().find(|(key, _)| *key == name).map(|(_, value)| value)
     }
 
+    /// The value of the attribute with this name, or an error that names it.
+    pub fn parse<T: AttributeValue>(&self, name: &str) -> Result<T, String> {
+        let attribute = self.get(name).ok_or_else(|| format!("attribute `{name}` is missing"))?;
+        T::from_attribute(attribute)
+            .ok_or_else(|| format!("attribute `{name}` must be {}", T::expected()))
+    }
+
     /// The bodies among the attributes, in order.
     pub fn funcs(&self) -> Vec<&Arc<Func>> {
         self.0.iter().flat_map(|(_, value)| value.funcs()).collect()
@@ -190,71 +197,6 @@ macro_rules! words {
                 let words: Vec<&str> = $name::ALL.iter().map(|value| value.word()).collect();
                 format!("one of {}", words.join(", "))
             }
-        }
-    };
-}
-
-/// Declares an op: its struct, each field an attribute of the same name, and from it the op's name, its attributes and
-/// back, and its bodies. `Name = "mnemonic" { fields }`, or `Name<K: Kind> { fields }` for a family of ops that differ by
-/// `K`, which has the `MNEMONIC`.
-#[macro_export]
-macro_rules! op_struct {
-    (@rules [$($generics:tt)*] $op:ty, $mnemonic:expr, [$($rest:tt)*] $($field:ident),*) => {
-        // An op that is not in the registry is never parsed.
-        #[allow(dead_code)]
-        impl<$($generics)*> $op {
-            /// The name in the IR's text.
-            pub const MNEMONIC: &'static str = $mnemonic;
-            /// The names of the attributes, in printing order.
-            pub const ATTRIBUTES: &'static [&'static str] = &[$(stringify!($field)),*];
-
-            /// The op from its attributes, or an error that says which one is missing or wrong.
-            pub fn parse(attributes: &$crate::Attributes) -> Result<Self, String> {
-                let _ = attributes;
-                Ok(Self { $($field: $crate::ops::parse_attribute(attributes, stringify!($field))?,)* $($rest)* })
-            }
-        }
-
-        impl<$($generics)*> $crate::ops::OpStruct for $op {
-            fn mnemonic(&self) -> &'static str {
-                Self::MNEMONIC
-            }
-            fn attributes(&self) -> $crate::Attributes {
-                $crate::Attributes(vec![
-                    $((stringify!($field), $crate::attributes::AttributeValue::to_attribute(&self.$field))),*
-                ])
-            }
-            fn funcs(&self) -> Vec<&std::sync::Arc<$crate::Func>> {
-                let bodies: &[&[std::sync::Arc<$crate::Func>]] =
-                    &[$($crate::attributes::AttributeValue::funcs(&self.$field)),*];
-                bodies.iter().copied().flatten().collect()
-            }
-            fn with_funcs(&self, funcs: Vec<std::sync::Arc<$crate::Func>>) -> Option<$crate::OpRef> {
-                if self.funcs().is_empty() {
-                    return None;
-                }
-                let mut funcs = funcs.into_iter();
-                let _ = &mut funcs;
-                Some($crate::OpRef::new(Self {
-                    $($field: $crate::attributes::AttributeValue::with_funcs(&self.$field, &mut funcs),)* $($rest)*
-                }))
-            }
-        }
-    };
-    ($(#[$meta:meta])* $name:ident = $mnemonic:literal { $($(#[$doc:meta])* $field:ident : $type:ty),* $(,)? }) => {
-        $(#[$meta])*
-        #[derive(Clone, Debug)]
-        pub struct $name { $($(#[$doc])* pub $field: $type),* }
-
-        $crate::op_struct! { @rules [] $name, $mnemonic, [] $($field),* }
-    };
-    ($(#[$meta:meta])* $name:ident<$kind:ident: $bound:path> { $($(#[$doc:meta])* $field:ident : $type:ty),* $(,)? }) => {
-        $(#[$meta])*
-        #[derive(Clone, Debug)]
-        pub struct $name<$kind> { $($(#[$doc])* pub $field: $type,)* kind: std::marker::PhantomData<$kind> }
-
-        $crate::op_struct! {
-            @rules [$kind: $bound] $name<$kind>, $kind::MNEMONIC, [kind: std::marker::PhantomData] $($field),*
         }
     };
 }

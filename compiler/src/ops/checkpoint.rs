@@ -5,8 +5,8 @@ use super::TypeError;
 use super::once::{Once, once_rules};
 use super::op::{Op, OpRef, Operand, Rule, Sample};
 use super::samples::ramp;
+use super::save::Save;
 use crate::array::Array;
-use crate::attributes::{Attribute, AttributeValue};
 use crate::ir::{Builder, Eqn, Func, Var};
 use crate::lower::{Hlo, HloValue, lower_func};
 use crate::op_struct;
@@ -15,47 +15,6 @@ use crate::transform::{
 };
 use crate::types::{DType, TensorType};
 use std::sync::Arc;
-
-/// What a checkpointed function keeps for its pass back. Its arguments it has in any case.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Save {
-    /// All that the pass back reads, as without `checkpoint`.
-    Everything,
-    /// Nothing: all is computed again.
-    Nothing,
-    /// The results of `dot_general`: the rest is cheap to compute from them.
-    Dots,
-    /// What was given one of these names.
-    Names(Vec<String>),
-}
-
-impl AttributeValue for Save {
-    fn to_attribute(&self) -> Attribute {
-        Attribute::Word(match self {
-            Save::Everything => "everything".to_string(),
-            Save::Nothing => "nothing".to_string(),
-            Save::Dots => "dots".to_string(),
-            Save::Names(names) => format!("names:{}", names.join(":")),
-        })
-    }
-
-    fn from_attribute(attribute: &Attribute) -> Option<Self> {
-        let Attribute::Word(word) = attribute else {
-            return None;
-        };
-        match (word.as_str(), word.strip_prefix("names:")) {
-            ("everything", _) => Some(Save::Everything),
-            ("nothing", _) => Some(Save::Nothing),
-            ("dots", _) => Some(Save::Dots),
-            (_, Some(names)) => Some(Save::Names(names.split(':').map(str::to_string).collect())),
-            _ => None,
-        }
-    }
-
-    fn expected() -> String {
-        "`everything`, `nothing`, `dots` or `names:a:b`".to_string()
-    }
-}
 
 op_struct! {
     /// Runs `body` once on the operands. Its derivative keeps for the pass back what `save` says and computes the rest of

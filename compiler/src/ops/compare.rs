@@ -2,32 +2,14 @@
 
 use super::elementwise::{elementwise, integer_samples, peculiar_floats, same_dtype, sum_of};
 use super::samples::ramp;
-use super::{Elementwise, Op, Operand, Rule, Sample, TypeError};
+use super::{Direction, Elementwise, Op, Operand, Rule, Sample, TypeError};
 use crate::array::{Array, Scalar};
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloValue, hlo_compare, hlo_op, hlo_select};
+use crate::op_struct;
 use crate::ops::rules::no_transpose;
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
-use crate::{op_struct, words};
-
-words! {
-    /// What [`Compare`] asks.
-    Direction {
-        /// Whether both are equal.
-        Eq = "EQ",
-        /// Whether they differ.
-        Ne = "NE",
-        /// Whether the first is less.
-        Lt = "LT",
-        /// Whether the first is less or equal.
-        Le = "LE",
-        /// Whether the first is greater.
-        Gt = "GT",
-        /// Whether the first is greater or equal.
-        Ge = "GE",
-    }
-}
 
 op_struct! {
     /// Compares two tensors of one type, element by element, into bools. `false < true`; -0 equals +0; NaN differs from

@@ -2,7 +2,8 @@
 //! An op gives its scalar function, its derivative and its dtypes; the rest is here. Ops without attributes are
 //! declared with the macro `elementwise!`.
 
-use super::op::{Op, OpStruct, Operand, Rule, Sample};
+use super::op::{Op, Operand, Rule, Sample};
+use super::op_struct::OpStruct;
 use super::{OpRef, TypeError};
 use crate::array::{Array, Scalar};
 use crate::ir::{Builder, Var};

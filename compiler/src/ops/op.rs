@@ -1,8 +1,9 @@
 //! The trait that holds all that is known of an op.
 
-use super::{Save, TypeError};
+use super::error::TypeError;
+use super::op_struct::OpStruct;
+use super::save::Save;
 use crate::array::{Array, Scalar};
-use crate::attributes::{Attribute, AttributeValue, Attributes};
 use crate::ir::{Builder, Func, Loc, Var};
 use crate::lower::{Hlo, HloValue};
 use crate::simplify::Group;
@@ -279,37 +280,6 @@ pub(super) fn effect_of(bodies: &[&Arc<Func>]) -> Effect {
     let any =
         bodies.iter().any(|body| body.eqns.iter().any(|eqn| eqn.op.effect() == Effect::Collective));
     if any { Effect::Collective } else { Effect::Pure }
-}
-
-/// The part of an op that [`op_struct!`](crate::op_struct) writes from its fields.
-pub trait OpStruct: Any + fmt::Debug + Send + Sync {
-    /// The name in the IR's text: StableHLO's where there is one.
-    fn mnemonic(&self) -> &'static str;
-
-    /// The attributes in printing order. With the mnemonic they are the op's identity.
-    fn attributes(&self) -> Attributes;
-
-    /// The bodies among the attributes, in order.
-    fn funcs(&self) -> Vec<&Arc<Func>> {
-        Vec::new()
-    }
-
-    /// The op with other bodies of the same types, in the order of [`Self::funcs`]; `None` if it has no bodies.
-    fn with_funcs(&self, funcs: Vec<Arc<Func>>) -> Option<OpRef> {
-        let _ = funcs;
-        None
-    }
-}
-
-/// Reads one attribute of an op, with an error that names it.
-pub fn parse_attribute<T: AttributeValue>(
-    attributes: &Attributes,
-    name: &str,
-) -> Result<T, String> {
-    let attribute: &Attribute =
-        attributes.get(name).ok_or_else(|| format!("attribute `{name}` is missing"))?;
-    T::from_attribute(attribute)
-        .ok_or_else(|| format!("attribute `{name}` must be {}", T::expected()))
 }
 
 /// A shared op. Equal if mnemonic and attributes are.

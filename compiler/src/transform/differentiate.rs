@@ -4,39 +4,10 @@
 //! function; `linearize` splits them into a function that computes the values with what the derivative needs of them
 //! (the residuals), and one that is linear in the tangents.
 
-use super::dce;
+use super::context::{Mode, TransformError};
+use super::dce::dce;
 use super::transpose::transpose;
-use crate::ir::{Builder, Eqn, Func, Loc, Var};
-use std::fmt;
-
-/// What an op's derivative is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// Values and tangents side by side: a region op stays one op.
-    Forward,
-    /// Values and tangents apart: a region op becomes one op for the values, which also gives the residuals, and one
-    /// that is linear in the tangents.
-    Linearize,
-}
-
-/// An op that has no rule for what was asked of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TransformError {
-    /// The op's mnemonic.
-    pub op: &'static str,
-    /// Where the user wrote it.
-    pub loc: Loc,
-    /// Why there is no rule, and what to use in its place.
-    pub reason: &'static str,
-}
-
-impl fmt::Display for TransformError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} cannot be differentiated so: {}", self.op, self.reason)
-    }
-}
-
-impl std::error::Error for TransformError {}
+use crate::ir::{Builder, Eqn, Func, Var};
 
 /// A function split into values and derivative.
 #[derive(Clone, Debug)]

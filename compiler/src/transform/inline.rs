@@ -1,6 +1,6 @@
 //! Inlining: an op that runs its body once is replaced by the body's equations.
 
-use super::TransformError;
+use super::context::TransformError;
 use super::cse::map_bodies;
 use crate::ir::{Builder, Eqn, Func, Var};
 use crate::ops::OpRef;

@@ -7,7 +7,7 @@ use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloRegion, HloValue, hlo_compare, hlo_select, hlo_splat};
 use crate::ops::elementwise::floats;
 use crate::ops::reduce::{Max, Min, Monoid, Sum};
-use crate::ops::{Direction, Op, OpStruct, Operand, Rule, Sample, TypeError, parse_attribute};
+use crate::ops::{Direction, Op, OpStruct, Operand, Rule, Sample, TypeError};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
@@ -84,7 +84,7 @@ macro_rules! selection {
 
             pub(in crate::ops) fn parse(attributes: &Attributes) -> Result<Self, String> {
                 Ok($op {
-                    direction: parse_attribute(attributes, "direction")?,
+                    direction: attributes.parse("direction")?,
                     window: Window::parse(attributes)?,
                 })
             }
