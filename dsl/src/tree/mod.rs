@@ -17,12 +17,12 @@ mod structure;
 
 pub use any::{AnyTree, AnyTreeOf};
 pub use expect::expect_types;
-pub use kind::{Kind, Types};
+pub use kind::Kind;
 pub use over::{
     Axis, Items, Over, Rev, Sources, Whole, axis, out_axis, rev, tree_item, tree_sources, whole,
 };
 pub use path::{Path, Step};
-pub use spec::{ArgumentSpec, Spec, dtype_specs, key};
+pub use spec::{ArgumentSpec, Spec, Types, dtype_specs};
 pub use structure::Choice;
 
 pub(crate) use structure::{changed_choice, choice_difference, difference, typed_paths};
