@@ -85,7 +85,7 @@ fn another_number_of_devices_goes_on() {
         let anakin = Anakin::new(CATCH, agent.clone())
             .environments(4)
             .unroll(4)
-            .updates_per_call(1)
+            .iterations_per_call(1)
             .devices(devices);
         let anakin = anakin.compile_with(&loops::client(devices), &loops::options(devices));
         anakin.expect("the loop compiles")
@@ -103,7 +103,7 @@ fn another_number_of_devices_goes_on() {
     assert!(same.ended().eq(metrics.ended()));
     let learnt = |checkpoint: Checkpoint| {
         let arrays = checkpoint.arrays.into_iter();
-        let nets = arrays.filter(|(name, _)| name.contains(".nets."));
+        let nets = arrays.filter(|(name, _)| name.contains(".agent.params."));
         let values = nets.flat_map(|(_, array)| array.to_vec::<f32>().expect("floats"));
         values.collect::<Vec<f32>>()
     };

@@ -120,10 +120,8 @@ fn a_pause_within_the_patience_is_none_of_the_watchdogs_business() {
 /// Networks of terabytes: nothing is begun, and nothing is left running.
 #[test]
 fn what_does_not_fit_into_memory_is_an_error() {
-    let agent = Ppo {
-        hidden: vec![1 << 20, 1 << 20],
-        ..loops::ppo(&podracer_envs::CartPole::default(), sgd(0.1))
-    };
+    let mut agent = loops::ppo(&podracer_envs::CartPole::default(), sgd(0.1));
+    agent.settings.networks.hidden = vec![1 << 20, 1 << 20];
     let started =
         quick(Sebulba::new(agent))
             .unroll(UNROLL)

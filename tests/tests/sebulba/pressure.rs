@@ -8,7 +8,7 @@ use podracer_stdlib::agents::Ppo;
 use podracer_stdlib::optim::Sgd;
 
 use super::checkpoints::resume;
-use super::{UNROLL, parameters, small, start};
+use super::{UNROLL, parameters, quick, small, start};
 use crate::loops;
 
 /// Actors that may be further ahead than their queues have room for.
@@ -81,7 +81,13 @@ fn a_run_whose_queues_are_full_is_saved_and_stopped() {
 /// An update of seconds: a device that does not come back looks the same.
 #[test]
 fn a_watchdog_names_a_learner_that_is_stuck() {
-    let stuck = ahead(1).repeats(30_000).patience(Duration::from_secs(1));
+    let mut agent = ahead(1).agent().clone();
+    agent.settings.epochs = 60_000;
+    let stuck = quick(Sebulba::new(agent))
+        .unroll(UNROLL)
+        .schedule(Schedule::Deterministic { lag: 6 })
+        .queue(1)
+        .patience(Duration::from_secs(1));
     let mut run = start(&stuck, 2, 3);
     let error = run.run(1).expect_err("it is given up").to_string();
     for expected in [
