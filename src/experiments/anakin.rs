@@ -11,7 +11,7 @@ use podracer_runtime::{
     Checkpoint, Client, CompileOptions, Device, ExecutableCache, HostArray, OptionValue,
     ProgramOptions, simplify,
 };
-use podracer_stdlib::agents::Agent;
+use podracer_stdlib::agents::Learn;
 
 use super::recent::RecentReturns;
 use crate::anakin::{Anakin, CompiledAnakin, TrainingState};
@@ -22,17 +22,17 @@ use crate::training::{CallMetrics, LoopModule, Run, Stage, Training};
 
 /// What an experiment measures of the trained networks: names and values.
 pub type Evaluation<A> =
-    Rc<dyn Fn(&Client, &Device<<A as Agent>::Nets>) -> Result<Vec<(String, f64)>>>;
+    Rc<dyn Fn(&Client, &Device<<A as Learn>::State>) -> Result<Vec<(String, f64)>>>;
 
 /// An agent in an environment, and what is measured of it.
-pub struct AnakinTraining<E, A: Agent> {
+pub struct AnakinTraining<E, A: Learn> {
     /// What is trained.
     pub anakin: Anakin<E, A>,
     /// What is measured at the end.
     pub evaluation: Option<Evaluation<A>>,
 }
 
-impl<E: Environment<Observation = Tensor>, A: Agent<Observation = Tensor>> Training
+impl<E: Environment<Observation = Tensor>, A: Learn<Observation = Tensor>> Training
     for AnakinTraining<E, A>
 {
     fn emit(&self, stage: Stage, replicas: usize) -> Result<String> {
@@ -114,7 +114,7 @@ impl<E: Environment<Observation = Tensor>, A: Agent<Observation = Tensor>> Train
 }
 
 /// A loop on its devices.
-struct AnakinRun<E: Environment, A: Agent<Observation = E::Observation>> {
+struct AnakinRun<E: Environment, A: Learn<Observation = E::Observation>> {
     anakin: CompiledAnakin<E, A>,
     client: Client,
     evaluation: Option<Evaluation<A>>,
@@ -125,14 +125,14 @@ struct AnakinRun<E: Environment, A: Agent<Observation = E::Observation>> {
     recent: RecentReturns,
 }
 
-impl<E: Environment, A: Agent<Observation = E::Observation>> AnakinRun<E, A> {
+impl<E: Environment, A: Learn<Observation = E::Observation>> AnakinRun<E, A> {
     fn state(&self) -> Result<&TrainingState<E, A>> {
         let state = self.state.as_ref();
         state.context("the run ended with an error before")
     }
 }
 
-impl<E: Environment, A: Agent<Observation = E::Observation>> Run for AnakinRun<E, A> {
+impl<E: Environment, A: Learn<Observation = E::Observation>> Run for AnakinRun<E, A> {
     fn compile_seconds(&self) -> f64 {
         self.compile_seconds
     }
@@ -141,10 +141,10 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Run for AnakinRun<E
         let state = self.state.take().context("the run ended with an error before")?;
         let (state, metrics) = self.anakin.run(state)?;
         self.state = Some(state);
-        self.updates += self.anakin.updates_per_call() as u64;
+        self.updates += self.anakin.iterations_per_call() as u64;
         Ok(CallMetrics {
             env_steps: self.anakin.steps_per_call(),
-            updates: self.anakin.updates_per_call() as u64,
+            updates: self.anakin.iterations_per_call() as u64,
             per_update: metrics.per_update()?,
             recent: self.recent.with(metrics.ended()),
             episodes: metrics.episodes,
@@ -159,12 +159,12 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Run for AnakinRun<E
     }
 
     fn parameters(&self) -> Result<Vec<(String, HostArray)>> {
-        Ok(self.state()?.replicated.nets.named_arrays()?)
+        Ok(self.anakin.parameters(self.state()?)?)
     }
 
     fn evaluate(&mut self) -> Result<Vec<(String, f64)>> {
         match (&self.evaluation, &self.state) {
-            (Some(evaluation), Some(state)) => evaluation(&self.client, &state.replicated.nets),
+            (Some(evaluation), Some(state)) => evaluation(&self.client, &state.replicated.agent),
             _ => Ok(Vec::new()),
         }
     }

@@ -12,15 +12,13 @@ use anyhow::Result;
 use podracer_dsl::Tensor;
 use podracer_envs::host::{NativeCartPole, PixelBreakout, PixelCatch};
 use podracer_envs::{CartPole, Catch, Environment, GridWorld, MemoryChain, Pendulum, Space};
-use podracer_stdlib::agents::{Agent, Impala, Normalized, OnlineActorCritic, Ppo};
-use podracer_stdlib::optim::{
-    Flatten, Optimizer, Schedule, adam, chain, clip_by_global_norm, flatten, rmsprop,
+use podracer_stdlib::agents::{
+    self, AnyAgent, ImpalaSettings, Learn, OnlineSettings, PpoSettings, Task,
 };
-use podracer_stdlib::returns::{PgAdvantage, Vtrace};
 
 use crate::anakin::Anakin;
 use crate::settings::{
-    self, AgentSettings, EnvironmentSettings, SebulbaSettings, ServerSettings, Settings, UsageError,
+    AgentSettings, EnvironmentSettings, SebulbaSettings, ServerSettings, Settings, UsageError,
 };
 use crate::training::Training;
 
@@ -66,7 +64,7 @@ trait World {
     fn spaces(&self) -> (Space, Space);
 
     /// The training loop of an agent for these spaces.
-    fn training<A: Agent<Observation = Tensor>>(
+    fn training<A: Learn<Observation = Tensor>>(
         self,
         settings: &Settings,
         agent: A,
@@ -155,117 +153,21 @@ fn in_dsl<E: Environment<Observation = Tensor>>(
 
 fn with_agent(settings: &Settings, world: impl World) -> Result<Box<dyn Training>> {
     let (observation, action) = world.spaces();
-    let networks = settings.agent.networks();
-    let (torso, hidden) = (networks.torso(), networks.hidden.clone());
-    torso
-        .check(&observation)
-        .map_err(|error| UsageError::new(format!("agent.torso = {}: {error}", networks.torso)))?;
-    let cycles = settings.plan().updates as usize;
-    // The learning rate by the optimizer's step, of which there are `updates` in each cycle.
-    let rate = |rate: f64, anneal: bool, updates: usize| {
-        if anneal {
-            Schedule::linear(rate, 0.0, cycles.saturating_mul(updates))
-        } else {
-            Schedule::constant(rate)
-        }
+    let task = Task { observation, action, iterations: settings.plan().updates as usize };
+    let agent = match &settings.agent {
+        AgentSettings::Ppo(ppo) => made::<PpoSettings>(ppo, &task)?,
+        AgentSettings::Online(online) => made::<OnlineSettings>(online, &task)?,
+        AgentSettings::Impala(impala) => made::<ImpalaSettings>(impala, &task)?,
     };
-    match &settings.agent {
-        AgentSettings::Ppo(ppo) => {
-            let rate =
-                rate(ppo.learning_rate, ppo.anneal_learning_rate, ppo.epochs * ppo.minibatches);
-            let agent = Ppo {
-                torso,
-                hidden,
-                optimizer: flatten(chain(
-                    clip_by_global_norm(ppo.max_gradient_norm),
-                    adam(rate).eps(ppo.adam_epsilon),
-                )),
-                epochs: ppo.epochs,
-                minibatches: ppo.minibatches,
-                discount: ppo.discount,
-                lambda: ppo.lambda,
-                clip: ppo.clip,
-                entropy_cost: ppo.entropy_cost,
-                value_cost: ppo.value_cost,
-                lstm: (ppo.lstm > 0).then_some(ppo.lstm),
-                exact_shuffle: ppo.exact_shuffle,
-                ..Ppo::new(observation.clone(), action)
-            };
-            if !(ppo.normalize_observations || ppo.normalize_rewards) {
-                return Ok(world.training(settings, agent));
-            }
-            let agent = Normalized {
-                observations: ppo.normalize_observations,
-                rewards: ppo.normalize_rewards.then_some(ppo.discount),
-                ..Normalized::new(agent, observation, ppo.discount)
-            };
-            Ok(world.training(settings, agent))
-        }
-        AgentSettings::Online(online) => {
-            let rate = rate(online.learning_rate, online.anneal_learning_rate, 1);
-            let agent = OnlineActorCritic {
-                torso,
-                hidden,
-                optimizer: flatten(chain(
-                    clip_by_global_norm(online.max_gradient_norm),
-                    adam(rate).eps(online.adam_epsilon),
-                )),
-                discount: online.discount,
-                lambda: online.lambda,
-                entropy_cost: online.entropy_cost,
-                value_cost: online.value_cost,
-                ..OnlineActorCritic::new(observation, action)
-            };
-            Ok(world.training(settings, agent))
-        }
-        AgentSettings::Impala(impala) => {
-            let rate = rate(impala.learning_rate, impala.anneal_learning_rate, 1);
-            let norm = clip_by_global_norm(impala.max_gradient_norm);
-            match impala.optimizer.as_str() {
-                "adam" => {
-                    let optimizer = adam(rate).eps(impala.epsilon);
-                    let agent = vtrace_agent(impala, observation, action, chain(norm, optimizer));
-                    Ok(world.training(settings, agent))
-                }
-                _ => {
-                    let optimizer = rmsprop(rate).decay(impala.rmsprop_decay);
-                    let optimizer = chain(norm, optimizer.eps(impala.epsilon));
-                    let agent = vtrace_agent(impala, observation, action, optimizer);
-                    Ok(world.training(settings, agent))
-                }
-            }
-        }
-    }
+    Ok(world.training(settings, agent))
 }
 
-fn vtrace_agent<O: Optimizer>(
-    impala: &settings::Impala,
-    observation: Space,
-    action: Space,
-    optimizer: O,
-) -> Impala<Flatten<O>> {
-    Impala {
-        observation,
-        action,
-        torso: impala.networks.torso(),
-        lstm: (impala.lstm > 0).then_some(impala.lstm),
-        hidden: impala.networks.hidden.clone(),
-        optimizer: flatten(optimizer),
-        discount: impala.discount,
-        vtrace: Vtrace {
-            lambda: impala.lambda,
-            clip_rho: impala.clip_rho,
-            clip_c: impala.clip_c,
-            clip_pg_rho: impala.clip_pg_rho,
-            advantage: match impala.advantage.as_str() {
-                "rlax" => PgAdvantage::Rlax,
-                _ => PgAdvantage::Impala,
-            },
-        },
-        entropy_cost: impala.entropy_cost,
-        value_cost: impala.value_cost,
-        clip_rewards: impala.reward_clipping == "abs_one",
-    }
+fn made<S: agents::AgentSettings>(
+    settings: &impl serde::Serialize,
+    task: &Task,
+) -> Result<AnyAgent> {
+    let settings: S = toml::Value::try_from(settings)?.try_into()?;
+    Ok(settings.agent(task).map_err(UsageError::new)?)
 }
 
 impl<E: Environment<Observation = Tensor>> World for InDsl<E> {
@@ -274,7 +176,7 @@ impl<E: Environment<Observation = Tensor>> World for InDsl<E> {
         (environment.observation_space(), environment.action_space())
     }
 
-    fn training<A: Agent<Observation = Tensor>>(
+    fn training<A: Learn<Observation = Tensor>>(
         self,
         settings: &Settings,
         agent: A,
@@ -285,7 +187,7 @@ impl<E: Environment<Observation = Tensor>> World for InDsl<E> {
         let evaluation = self.grid.map(|grid| {
             let agent = agent.clone();
             let walk: Evaluation<A> =
-                Rc::new(move |client, nets| shortest_paths(&agent, &grid, client, nets));
+                Rc::new(move |client, state| shortest_paths(&agent, &grid, client, state));
             walk
         });
         let shape = &settings.anakin;
@@ -294,7 +196,7 @@ impl<E: Environment<Observation = Tensor>> World for InDsl<E> {
                 .named(&settings.experiment)
                 .environments(shape.environments)
                 .unroll(shape.unroll)
-                .updates_per_call(shape.updates_per_call),
+                .iterations_per_call(shape.updates_per_call),
             evaluation,
         })
     }

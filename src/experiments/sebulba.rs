@@ -14,13 +14,14 @@ use podracer_runtime::{
     Activity, Checkpoint, Client, ClientOptions, HostArray, OptionValue, Origin, Schedule,
     SebulbaLoop, SebulbaRun, ThreadTimes, UpdateReport, simplify,
 };
-use podracer_stdlib::agents::Agent;
+use podracer_stdlib::agents::Learn;
 use podracer_stdlib::sebulba::HostLoop;
 
 use super::World;
 use super::recent::RecentReturns;
 use crate::evaluation::{Play, Played, play};
 use crate::export::{ArgumentKind, Portable, policy};
+use crate::parameters;
 use crate::sebulba::{Sebulba, compiled_environments};
 use crate::settings::{SebulbaSettings, Settings};
 use crate::training::{CallMetrics, Ended, LoopModule, Run, Stage, Training};
@@ -70,7 +71,7 @@ impl World for Hosts {
     }
 
     /// Who acts and learns is decided already.
-    fn training<A: Agent<Observation = Tensor>>(
+    fn training<A: Learn<Observation = Tensor>>(
         self,
         settings: &Settings,
         agent: A,
@@ -93,8 +94,6 @@ impl World for Hosts {
             .unroll(shape.unroll)
             .schedule(schedule)
             .queue(shape.queue)
-            .splits(shape.splits)
-            .repeats(shape.repeats)
             .patience(Duration::from_secs(shape.patience as u64));
         Box::new(SebulbaTraining {
             sebulba,
@@ -105,19 +104,19 @@ impl World for Hosts {
 }
 
 /// An agent, its environments, and who acts and learns.
-struct SebulbaTraining<A: Agent<Observation = Tensor>> {
+struct SebulbaTraining<A: Learn<Observation = Tensor>> {
     sebulba: Sebulba<A>,
     hosts: Hosts,
     frames_per_step: usize,
 }
 
-impl<A: Agent<Observation = Tensor>> SebulbaTraining<A> {
+impl<A: Learn<Observation = Tensor>> SebulbaTraining<A> {
     fn trace(&self) -> Result<SebulbaLoop> {
         self.sebulba.trace(&self.hosts.spec)
     }
 }
 
-impl<A: Agent<Observation = Tensor>> Training for SebulbaTraining<A> {
+impl<A: Learn<Observation = Tensor>> Training for SebulbaTraining<A> {
     /// The programs that run over and over, one after another.
     fn emit(&self, stage: Stage, _: usize) -> Result<String> {
         let mut text = String::new();
@@ -169,7 +168,8 @@ impl<A: Agent<Observation = Tensor>> Training for SebulbaTraining<A> {
             traced.init().lowered.clone(),
             &[("key", ArgumentKind::Key)],
             &["state"],
-        );
+        )
+        .with_parameters(parameters::positions(one.agent())?);
         let learn = Portable::new(
             "learn",
             about,
@@ -178,7 +178,8 @@ impl<A: Agent<Observation = Tensor>> Training for SebulbaTraining<A> {
             &["state", "metrics"],
         );
         let observation = spec.observation.ty().into_spec();
-        let [act, greedily] = policy("sebulba", one.agent(), &observation, batch)?;
+        let [act, greedily] =
+            policy("sebulba", one.agent(), (&observation, &spec.action.ty()), batch)?;
         Ok(vec![init, learn, act, greedily])
     }
 

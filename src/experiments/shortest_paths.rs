@@ -5,18 +5,19 @@ use podracer_dsl::prelude::*;
 use podracer_envs::grid_world::State;
 use podracer_envs::{Environment, GridWorld};
 use podracer_runtime::{Client, Device, Placement, Program, ProgramOptions};
-use podracer_stdlib::agents::Agent;
+use podracer_stdlib::agents::{LaneId, Learn, Mode};
+use podracer_stdlib::anakin::Feedback;
 
 /// Walks greedily from every start at once, on the first device. Gives `starts` and `shortest_paths`: from how many of
 /// them the goal was reached in as few steps as there can be.
 ///
 /// # Errors
 /// What the runtime reports.
-pub fn shortest_paths<A: Agent<Observation = Tensor>>(
+pub fn shortest_paths<A: Learn<Observation = Tensor>>(
     agent: &A,
     grid: &GridWorld,
     client: &Client,
-    nets: &Device<A::Nets>,
+    state: &Device<A::State>,
 ) -> Result<Vec<(String, f64)>> {
     let starts = grid.layout.starts();
     let columns = grid.layout.columns();
@@ -26,18 +27,24 @@ pub fn shortest_paths<A: Agent<Observation = Tensor>>(
         Array::ints(DType::I32, [starts.len()], &values)
     };
     let (rows, columns) = (places(&|cell| cell / columns), places(&|cell| cell % columns));
-    let spec = eval_shape((key(),), |(key,)| agent.init_nets(key))?;
-    let traced = trace((spec,), |(nets,)| {
+    let spec = eval_shape((key(),), |(key,)| agent.init(key))?;
+    let action = grid.action_space().ty();
+    let traced = trace((&spec,), |(state,)| {
+        let params = agent.params(&state);
         vmap((constant_of(&rows), constant_of(&columns)), |(row, column)| {
             let state = State { row, column, time: scalar(0) };
-            let first = (state, agent.init_actor(), scalar(false), scalar(0));
-            let (_, _, arrived, steps) =
-                fori_loop(0..limit, first, |_, (state, actor, arrived, steps)| {
-                    let (action, actor) = agent.act_greedily(&nets, actor, grid.observe(state));
-                    // The walk itself draws nothing.
-                    let (next, step) = grid.step(state, action, Key::new(0u32));
+            let memory = agent.init_memory(LaneId { index: scalar(0), lanes: 1 });
+            let first = (state, memory, Feedback::begin(&action), scalar(false), scalar(0));
+            let (.., arrived, steps) =
+                fori_loop(0..limit, first, |_, (state, memory, feedback, arrived, steps)| {
+                    let input = feedback.input(grid.observe(state), None);
+                    // A greedy agent and the walk itself draw nothing.
+                    let act = agent.act(&params, memory, input, Mode::Greedy, Key::new(0u32));
+                    let (next, step) = grid.step(state, act.action, Key::new(1u32));
                     let steps = steps + (!arrived).astype(I32);
-                    (tree_select(arrived, &state, &next), actor, arrived | step.terminated, steps)
+                    let feedback = Feedback::after(act.action, step.reward, scalar(false));
+                    let state = tree_select(arrived, &state, &next);
+                    (state, act.memory, feedback, arrived | step.terminated, steps)
                 });
             (arrived, steps)
         })
@@ -50,7 +57,10 @@ pub fn shortest_paths<A: Agent<Observation = Tensor>>(
         placements,
         &ProgramOptions::default(),
     )?;
-    let (arrived, steps) = &*program.run((nets,))?.to_host()?;
+    // The state may be on several devices; the walk is on one.
+    let leaves = state.named_arrays()?.into_iter().map(|(_, leaf)| leaf).collect::<Vec<_>>();
+    let state = program.upload(&spec, &leaves)?;
+    let (arrived, steps) = &*program.run((state,))?.to_host()?;
     let (arrived, steps) = (arrived.to_vec::<bool>()?, steps.to_vec::<i32>()?);
     let shortest = |&i: &usize| {
         arrived[i] && grid.layout.distance(starts[i]) == usize::try_from(steps[i]).ok()

@@ -86,7 +86,7 @@ pub struct Feedback {
 impl Feedback {
     /// Before a lane's first step, with actions of this type.
     #[track_caller]
-    pub(crate) fn begin(action: &TensorType) -> Feedback {
+    pub fn begin(action: &TensorType) -> Feedback {
         Feedback {
             last_action: zeros(action.dtype, action.shape.clone()),
             last_reward: scalar(0.0),
@@ -96,7 +96,7 @@ impl Feedback {
 
     /// After a step of one lane.
     #[track_caller]
-    pub(crate) fn after(action: Tensor, reward: Tensor, done: Tensor) -> Feedback {
+    pub fn after(action: Tensor, reward: Tensor, done: Tensor) -> Feedback {
         Feedback {
             last_action: select(done, action.zeros_like(), action),
             last_reward: select(done, 0.0, reward),
@@ -105,7 +105,7 @@ impl Feedback {
     }
 
     /// The input of the next step.
-    pub(crate) fn input<O: Tree>(self, observation: O, legal_actions: Option<Tensor>) -> Input<O> {
+    pub fn input<O: Tree>(self, observation: O, legal_actions: Option<Tensor>) -> Input<O> {
         let Feedback { last_action, last_reward, first } = self;
         Input { observation, legal_actions, last_action, last_reward, first }
     }
