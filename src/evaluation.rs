@@ -6,7 +6,8 @@ use anyhow::Result;
 use podracer_dsl::prelude::*;
 use podracer_envs::host::{HostEnvironment, StepMemory};
 use podracer_runtime::{
-    Checkpoint, Client, CompileOptions, HostArray, Placement, Program, ProgramOptions, XlaOptions,
+    ArraySource, Checkpoint, Client, CompileOptions, HostArray, Placement, Program, ProgramOptions,
+    XlaOptions,
 };
 use podracer_stdlib::agents::Agent;
 
@@ -87,7 +88,8 @@ pub fn play<A: Agent<Observation = Tensor>>(
 
     let paths = nets.leaves().into_iter();
     let expected: Vec<_> = paths.map(|(path, ty)| (path.to_string(), ty)).collect();
-    let found: Vec<HostArray> = (checkpoint.part(NETS, &expected)?.into_iter()).cloned().collect();
+    let found = checkpoint.part(NETS, &expected)?.into_iter().map(ArraySource::to_host);
+    let found = found.collect::<Result<Vec<_>, _>>()?;
     let nets = program.upload(&nets, &found)?;
     let zeros: Vec<HostArray> = actor.types().into_iter().map(HostArray::zeros).collect();
     let mut actor = program.upload(&actor, &zeros)?;

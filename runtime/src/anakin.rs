@@ -193,7 +193,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinProgram<R, S, M, E> {
     /// [`CheckpointError::Misfit`], [`CheckpointError::Runtime`].
     pub fn restore(
         &self,
-        checkpoint: &Checkpoint,
+        checkpoint: &Checkpoint<'_>,
         part: &str,
     ) -> Result<AnakinState<R, S>, CheckpointError> {
         self.init.restore(checkpoint, part)

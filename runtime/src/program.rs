@@ -239,7 +239,7 @@ impl<A: Tree, R: Tree> Program<A, R> {
         let devices = self.executable.devices();
         let leaves = leaves
             .iter()
-            .map(|leaf| DeviceArray::from_host(leaf, leaf.ty(), Placement::Replicated, devices))
+            .map(|leaf| DeviceArray::replicate(leaf, devices))
             .collect::<Result<Vec<_>, RuntimeError>>()?;
         Ok(tree::from_leaves::<T, OnDevice>(spec, leaves))
     }
@@ -251,7 +251,7 @@ impl<A: Tree, R: Tree> Program<A, R> {
     /// [`CheckpointError::Misfit`] for another tree or other types; [`CheckpointError::Runtime`].
     pub fn restore(
         &self,
-        checkpoint: &Checkpoint,
+        checkpoint: &Checkpoint<'_>,
         part: &str,
     ) -> Result<Device<R>, CheckpointError> {
         let devices = self.executable.devices();
@@ -259,9 +259,9 @@ impl<A: Tree, R: Tree> Program<A, R> {
         let whole = leaves()
             .map(|((path, ty), placement)| (path.to_string(), placement.global(ty, devices.len())));
         let arrays = checkpoint.part(part, &whole.collect::<Vec<_>>())?;
-        let leaves = leaves().zip(arrays).map(|(((_, ty), &placement), array)| {
-            DeviceArray::from_host(array, &ty, placement, devices)
-        });
+        let leaves = leaves()
+            .zip(arrays)
+            .map(|(((_, ty), &placement), array)| array.upload(&ty, placement, devices));
         let leaves = leaves.collect::<Result<Vec<_>, _>>()?;
         Ok(tree::from_leaves::<R, OnDevice>(&self.results, leaves))
     }

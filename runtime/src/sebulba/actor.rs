@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crossbeam_channel::Sender;
+use podracer_compiler::{DType, TensorType};
 use podracer_envs::host::{HostEnvironment, StepMemory};
 
 use super::board::{Activity, Seat};
@@ -105,7 +106,7 @@ impl Actor {
                     state[leaf] = Buffer::from_host(array, state[leaf].device())?;
                 }
                 if let Some(snapshot) = &from.environment {
-                    self.environment.restore(snapshot)?;
+                    self.environment.restore(snapshot.bytes())?;
                     memory = from.memory;
                     running = from.running;
                 } else {
@@ -123,14 +124,15 @@ impl Actor {
 
     /// What the trajectory that is about to begin depends on.
     fn boundary(&self, number: u64, acting: &Acting) -> Result<Boundary, ThreadFailure> {
-        let leaves = self.programs.carried.iter();
-        let carried = leaves.map(|&leaf| acting.state[leaf].to_host());
+        let carried = self.programs.carried.iter().map(|&leaf| acting.state[leaf].to_host());
+        let array =
+            |bytes: Vec<u8>| HostArray::new(TensorType::new(DType::U8, [bytes.len()]), bytes);
         Ok(Boundary {
             number,
             carried: carried.collect::<Result<_, _>>()?,
             memory: acting.memory.clone(),
             running: acting.running.clone(),
-            environment: self.environment.snapshot()?,
+            environment: self.environment.snapshot()?.map(array).transpose()?,
         })
     }
 

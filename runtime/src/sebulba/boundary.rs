@@ -11,7 +11,7 @@ use podracer_dsl::prelude::{DType, Path, TensorType};
 use podracer_envs::host::{HostSpec, StepMemory};
 
 use super::learner::Episode;
-use crate::{Checkpoint, CheckpointError, HostArray, RuntimeError};
+use crate::{ArraySource, Checkpoint, CheckpointError, HostArray, RuntimeError};
 
 /// An actor thread between two trajectories.
 pub(super) struct Boundary {
@@ -23,8 +23,8 @@ pub(super) struct Boundary {
     pub(super) memory: StepMemory,
     /// The episodes under way.
     pub(super) running: Vec<Episode>,
-    /// The environments, where they can be put back.
-    pub(super) environment: Option<Vec<u8>>,
+    /// The snapshot of the environments, if they have any. u8 `[bytes]`
+    pub(super) environment: Option<HostArray>,
 }
 
 /// The last boundaries of every actor thread.
@@ -68,15 +68,15 @@ pub(super) fn part(thread: usize, what: &str) -> String {
 
 impl Boundary {
     /// Adds it to a checkpoint. `carried` are the paths of what is carried.
-    pub(super) fn save(
-        &self,
+    pub(super) fn save<'a>(
+        &'a self,
         thread: usize,
         carried: &[(String, TensorType)],
         spec: &HostSpec,
-        checkpoint: &mut Checkpoint,
+        checkpoint: &mut Checkpoint<'a>,
     ) -> Result<(), RuntimeError> {
         let paths = carried.iter().map(|(path, _)| path.clone());
-        checkpoint.insert(&part(thread, "carried."), paths.zip(self.carried.iter().cloned()));
+        checkpoint.insert(&part(thread, "carried."), paths.zip(&self.carried));
         let Some(environment) = &self.environment else {
             return Ok(());
         };
@@ -89,9 +89,9 @@ impl Boundary {
         let returns: Vec<f32> = self.running.iter().map(|one| one.episode_return).collect();
         let lengths: Vec<u32> = self.running.iter().map(|one| one.length).collect();
         for (what, leaf) in [
-            (RETURNS, HostArray::from_slice([returns.len()], &returns)?),
-            (LENGTHS, HostArray::from_slice([lengths.len()], &lengths)?),
-            (ENVIRONMENT, HostArray::from_slice([environment.len()], environment)?),
+            (RETURNS, ArraySource::from(HostArray::from_slice([returns.len()], &returns)?)),
+            (LENGTHS, HostArray::from_slice([lengths.len()], &lengths)?.into()),
+            (ENVIRONMENT, environment.into()),
         ] {
             checkpoint.insert("", [(part(thread, what), leaf)]);
         }
@@ -100,7 +100,7 @@ impl Boundary {
 
     /// Reads it from a checkpoint: that before the trajectory of the next update.
     pub(super) fn read(
-        checkpoint: &Checkpoint,
+        checkpoint: &Checkpoint<'_>,
         thread: usize,
         carried: &[(String, TensorType)],
         spec: &HostSpec,
@@ -108,7 +108,7 @@ impl Boundary {
         let carried = checkpoint.part(&part(thread, "carried."), carried)?;
         let mut boundary = Boundary {
             number: checkpoint.updates,
-            carried: carried.into_iter().cloned().collect(),
+            carried: carried.into_iter().map(ArraySource::to_host).collect::<Result<_, _>>()?,
             memory: StepMemory::new(spec),
             running: Vec::new(),
             environment: None,
@@ -116,13 +116,14 @@ impl Boundary {
         let Some(environment) = checkpoint.arrays.get(&part(thread, ENVIRONMENT)) else {
             return Ok(boundary);
         };
-        boundary.environment = Some(environment.to_vec()?);
+        boundary.environment = Some(environment.to_host()?);
         let arrived = checkpoint.part(&part(thread, "outcome."), &outcome(spec))?;
+        let arrived = arrived.into_iter().map(ArraySource::to_host);
+        let arrived = arrived.collect::<Result<Vec<_>, _>>()?;
         boundary.memory.fill(arrived.iter().map(|array| array.bytes()));
         let each = |what, dtype| {
             let ty = TensorType::new(dtype, [spec.environments]);
-            let array = checkpoint.part(&part(thread, what), &[(String::new(), ty)])?;
-            Ok::<_, CheckpointError>(array[0])
+            checkpoint.part(&part(thread, what), &[(String::new(), ty)])?[0].to_host()
         };
         let returns = each(RETURNS, DType::F32)?.to_vec()?;
         let lengths = each(LENGTHS, DType::U32)?.to_vec()?;

@@ -10,8 +10,7 @@ use super::parameters::Version;
 use super::run::Shared;
 use super::{SebulbaShape, ThreadFailure};
 use crate::pjrt::Device;
-use crate::tree::gather;
-use crate::{Argument, Buffer, Executable, HostArray, Placement, RuntimeError};
+use crate::{Argument, Buffer, Executable, Placement, RuntimeError};
 
 /// An episode that ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -39,21 +38,24 @@ pub struct UpdateReport {
     pub queued: usize,
 }
 
-/// What the learner is to do.
-pub(super) enum Order {
-    /// So many updates.
+/// The leaves of the learner's state, on each learner device.
+pub(super) type LearnerState = Vec<Vec<Buffer>>;
+
+/// A request of the run to its learner thread.
+pub(super) enum LearnerCommand {
+    /// Do so many updates.
     Update(u64),
-    /// Give the leaves of its state.
-    Show(Sender<Result<Vec<HostArray>, RuntimeError>>),
+    /// Lend the state, until the next command.
+    Lend(Sender<Arc<LearnerState>>),
 }
 
 /// What the learner thread is made of.
 pub(super) struct Learner {
     pub(super) shared: Arc<Shared>,
     pub(super) program: Arc<Executable>,
-    /// The leaves of the state on each learner device.
-    pub(super) state: Vec<Vec<Buffer>>,
-    /// How they are placed; the metrics come after them.
+    /// Lent to the run between two updates, and then donated to the next one.
+    pub(super) state: Arc<LearnerState>,
+    /// How the leaves are placed; the metrics come after them.
     pub(super) placements: Vec<Placement>,
     /// Which of the leaves are published.
     pub(super) nets: Vec<usize>,
@@ -63,28 +65,27 @@ pub(super) struct Learner {
     pub(super) queues: Vec<Receiver<Trajectory>>,
     /// The updates that made its state.
     pub(super) updates: u64,
-    pub(super) orders: Receiver<Order>,
+    pub(super) commands: Receiver<LearnerCommand>,
     pub(super) reports: Sender<UpdateReport>,
 }
 
 impl Learner {
-    /// Updates as ordered, until there is nobody to order or a thread has ended.
+    /// Follows commands until the run or a thread ends.
     pub(super) fn run(mut self) -> Result<(), ThreadFailure> {
         let shared = Arc::clone(&self.shared);
         let seat = &shared.seats[self.shape.threads];
         loop {
             seat.begin(Activity::Idle, 0);
-            let ordered = match self.orders.recv() {
-                Ok(Order::Update(ordered)) => ordered,
-                Ok(Order::Show(to)) => {
-                    seat.begin(Activity::Host, 0);
-                    // Who has asked may be gone.
-                    let _ = to.send(self.show());
+            let updates = match self.commands.recv() {
+                Ok(LearnerCommand::Update(updates)) => updates,
+                Ok(LearnerCommand::Lend(to)) => {
+                    // The run may have given up waiting.
+                    let _ = to.send(Arc::clone(&self.state));
                     continue;
                 }
                 Err(_) => return Ok(()),
             };
-            for _ in 0..ordered {
+            for _ in 0..updates {
                 if shared.is_closed() {
                     return Ok(());
                 }
@@ -98,15 +99,6 @@ impl Learner {
                 }
             }
         }
-    }
-
-    /// The leaves of the state, those of all devices together.
-    fn show(&self) -> Result<Vec<HostArray>, RuntimeError> {
-        let leaves = self.placements.iter().enumerate();
-        let leaves = leaves.map(|(leaf, &placement)| {
-            gather(self.state.iter().map(|leaves| &leaves[leaf]), placement)
-        });
-        leaves.collect()
     }
 
     /// One update, with one trajectory of every actor thread; none where one of them has ended.
@@ -127,9 +119,12 @@ impl Learner {
             queued: queued.saturating_sub(trajectories.len()),
             ..UpdateReport::default()
         };
-        let state = std::mem::take(&mut self.state).into_iter();
-        let mut arguments: Vec<Vec<Argument<'_>>> =
-            state.map(|leaves| leaves.into_iter().map(Argument::Donated).collect()).collect();
+        let state = Arc::into_inner(std::mem::take(&mut self.state))
+            .expect("the run gives the state back before it asks for updates");
+        let mut arguments: Vec<Vec<Argument<'_>>> = state
+            .into_iter()
+            .map(|leaves| leaves.into_iter().map(Argument::Donated).collect())
+            .collect();
         let mut versions = 0;
         for trajectory in trajectories {
             versions += trajectory.versions;
@@ -145,12 +140,12 @@ impl Learner {
         let mut results = self.program.execute(arguments)?;
         let metrics: Vec<Vec<Buffer>> =
             results.iter_mut().map(|leaves| leaves.split_off(self.placements.len())).collect();
-        self.state = results;
+        self.state = Arc::new(results);
         for leaf in &metrics[0] {
             report.metrics.push(leaf.to_host()?.item::<f32>()?);
         }
         // The other devices' results are there when any of them is.
-        for leaves in &self.state {
+        for leaves in self.state.iter() {
             leaves.first().map_or(Ok(()), |leaf| leaf.ready()?.wait())?;
         }
         seat.begin(Activity::Publishing, update + 1);

@@ -13,8 +13,8 @@ use super::actor::{Actor, ActorPrograms};
 use super::board::{Activity, Seat, ThreadTimes};
 use super::boundary::Boundaries;
 use super::compile::{Programs, compile};
-use super::learner::{Learner, Order, UpdateReport, published};
-use super::origin::{Origin, Restored, named, save};
+use super::learner::{Learner, LearnerCommand, UpdateReport, published};
+use super::origin::{Origin, Restored, Snapshot, named};
 use super::parameters::Parameters;
 use super::{SebulbaError, SebulbaLoop, ThreadFailure};
 use crate::{
@@ -91,7 +91,9 @@ pub struct SebulbaRun {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     /// Dropped to end the learner.
-    orders: Option<Sender<Order>>,
+    commands: Option<Sender<LearnerCommand>>,
+    /// What the last checkpoint borrows, until the learner needs it.
+    snapshot: Option<Snapshot>,
     reports: Receiver<UpdateReport>,
     patience: Duration,
     programs: SebulbaLoop,
@@ -176,13 +178,14 @@ impl SebulbaRun {
             failure: Mutex::new(None),
         });
 
-        let (orders, taken) = unbounded();
+        let (commands, received) = unbounded();
         let (sent, reports) = unbounded();
         let learner_devices: Arc<[_]> = learners.into();
         let mut run = SebulbaRun {
             shared: Arc::clone(&shared),
             threads: Vec::new(),
-            orders: Some(orders),
+            commands: Some(commands),
+            snapshot: None,
             reports,
             patience: options.patience,
             programs: programs.clone(),
@@ -219,14 +222,14 @@ impl SebulbaRun {
         let learner = Learner {
             shared: Arc::clone(&shared),
             program: learn,
-            state,
+            state: Arc::new(state),
             placements: programs.state.iter().map(|leaf| leaf.2).collect(),
             updates,
             nets,
             actors,
             shape,
             queues,
-            orders: taken,
+            commands: received,
             reports: sent,
         };
         run.spawn(shape.threads, move || learner.run())?;
@@ -268,9 +271,10 @@ impl SebulbaRun {
     /// [`SebulbaError::Thread`] names the thread that failed, [`SebulbaError::Stalled`] who waits for whom where nothing
     /// happens any more. The run is over then: later calls give [`SebulbaError::Over`].
     pub fn run(&mut self, updates: usize) -> Result<Vec<UpdateReport>, SebulbaError> {
-        let orders = self.orders.as_ref().ok_or(SebulbaError::Over)?;
+        self.snapshot = None;
+        let commands = self.commands.as_ref().ok_or(SebulbaError::Over)?;
         // Where the learner has ended, the reports say so.
-        let _ = orders.send(Order::Update(updates as u64));
+        let _ = commands.send(LearnerCommand::Update(updates as u64));
         let mut reports = Vec::with_capacity(updates);
         while reports.len() < updates {
             match self.reports.recv_timeout(self.patience.min(LOOK)) {
@@ -301,7 +305,7 @@ impl SebulbaRun {
 
     /// Ends the threads, waiting for each up to `patience`, and gives the failure.
     fn end(&mut self, patience: Duration) -> SebulbaError {
-        self.orders = None;
+        self.commands = None;
         self.shared.close();
         // The learner may be about to report; nobody is there to take it.
         let (_, nobody) = bounded(0);
@@ -335,16 +339,24 @@ impl SebulbaRun {
     /// All that the next updates depend on, after those that were done: [`SebulbaRun::start`] goes on from it. With a
     /// deterministic schedule, and environments that can be put back, what follows is what would have followed, to the bit.
     ///
+    /// The learner's state stays on its devices, and no update can be asked for until the checkpoint is written and dropped.
+    ///
     /// # Errors
     /// As [`SebulbaRun::run`].
-    pub fn checkpoint(&mut self) -> Result<Checkpoint, SebulbaError> {
-        let orders = self.orders.as_ref().ok_or(SebulbaError::Over)?;
-        let (to, shown) = bounded(1);
-        // Where the learner has ended, nothing is shown.
-        let _ = orders.send(Order::Show(to));
+    pub fn checkpoint(&mut self) -> Result<Checkpoint<'_>, SebulbaError> {
+        let snapshot = self.take_snapshot()?;
+        let snapshot = self.snapshot.insert(snapshot);
+        Ok(snapshot.checkpoint(&self.programs, (self.seed, self.updates))?)
+    }
+
+    fn take_snapshot(&mut self) -> Result<Snapshot, SebulbaError> {
+        let commands = self.commands.as_ref().ok_or(SebulbaError::Over)?;
+        let (to, lent) = bounded(1);
+        // Where the learner has ended, nothing is lent.
+        let _ = commands.send(LearnerCommand::Lend(to));
         let state = loop {
-            match shown.recv_timeout(self.patience.min(LOOK)) {
-                Ok(state) => break state?,
+            match lent.recv_timeout(self.patience.min(LOOK)) {
+                Ok(state) => break state,
                 Err(RecvTimeoutError::Timeout) => self.expect_motion()?,
                 Err(RecvTimeoutError::Disconnected) => return Err(self.end(self.patience)),
             }
@@ -362,8 +374,7 @@ impl SebulbaRun {
                 }
             }
         }
-        let versions = self.shared.parameters.all();
-        save(&self.programs, (self.seed, self.updates), state, &versions, &boundaries)
+        Ok(Snapshot { state, versions: self.shared.parameters.all(), boundaries })
     }
 
     /// How many actor threads have begun fresh episodes although the run goes on from a checkpoint: their environments
