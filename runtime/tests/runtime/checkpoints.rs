@@ -32,14 +32,10 @@ fn store(bytes: usize) -> Store {
             replicated: scalar(0),
             sharded: arange(numbers) + axis_index(Replicas) * numbers as i32,
         },
-        |state| {
-            let changed = state.replicated.clone().reshape([1]);
-            let sharded =
-                dynamic_update_slice(&state.sharded, &changed, [state.replicated.clone()]);
-            (
-                Placed { replicated: state.replicated + 1, sharded },
-                Placed { replicated: (), sharded: () },
-            )
+        |Placed { replicated, sharded }| {
+            let sharded = dynamic_update_slice(sharded, replicated.reshape([1]), &[replicated]);
+            let metrics = Placed { replicated: (), sharded: () };
+            (Placed { replicated: replicated + 1, sharded }, metrics)
         },
     );
     let client = Client::cpu(ClientOptions { cpu_devices: Some(2) }).unwrap();
