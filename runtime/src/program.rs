@@ -13,7 +13,7 @@ use podracer_mlir::{ArgumentSpec, Donation, ModuleSpec};
 use crate::tree::{self, Device, DeviceArray, Host, OnDevice, Placement};
 use crate::{
     Argument, Checkpoint, CheckpointError, Client, CompileOptions, Executable, ExecutableCache,
-    ExecuteError, HostArray, Module, RuntimeError, Transfers,
+    ExecuteError, HostArray, Module, OptionValue, RuntimeError, Transfers,
 };
 
 /// How a program is compiled.
@@ -35,6 +35,22 @@ impl Default for ProgramOptions {
             simplify: passes::Options::default(),
         }
     }
+}
+
+/// The options for the program that makes the first state. It runs once, so on a CPU, where optimising takes longer than
+/// running, LLVM leaves its code as it is, which is emitted without MLIR.
+pub(crate) fn quick(options: &ProgramOptions, platform: &str) -> ProgramOptions {
+    let mut options = options.clone();
+    let xla = &mut options.compile.xla;
+    for (name, value) in [
+        ("xla_backend_optimization_level", OptionValue::Int(0)),
+        ("xla_cpu_use_fusion_emitters", OptionValue::Bool(false)),
+    ] {
+        if platform == "cpu" && xla.iter().all(|(given, _)| given != name) {
+            xla.push((name.to_owned(), value));
+        }
+    }
+    options
 }
 
 /// The passes between a traced function and what is lowered.

@@ -1,4 +1,4 @@
-//! Where actor threads can go on: what each had before its last trajectories.
+//! Boundaries: what every actor thread had before each of its last trajectories, to go on from.
 //!
 //! An actor is ahead of the learner, by how much depends on the moment. So each thread leaves what a trajectory begins with
 //! before it acts it, and a checkpoint takes the trajectory that the learner's next update is of. What was acted beyond is
@@ -10,16 +10,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use podracer_dsl::prelude::{DType, Path, TensorType};
 use podracer_envs::host::{HostSpec, StepMemory};
 
-use super::learner::Episode;
+use super::trajectory::Episode;
 use crate::{ArraySource, Checkpoint, CheckpointError, HostArray, RuntimeError};
 
 /// An actor thread between two trajectories.
 pub(super) struct Boundary {
-    /// The number of the trajectory that begins.
+    /// Number of the trajectory that begins.
     pub(super) number: u64,
-    /// The leaves of its state that are carried.
+    /// Leaves of the actor state that are carried from trajectory to trajectory.
     pub(super) carried: Vec<HostArray>,
-    /// The last step.
+    /// Outcome of the last step.
     pub(super) memory: StepMemory,
     /// The episodes under way.
     pub(super) running: Vec<Episode>,
@@ -46,7 +46,8 @@ impl Boundaries {
         kept.drain(..surplus);
     }
 
-    /// That before a trajectory of this number, or else the last one; none where the thread is not there yet.
+    /// The boundary before the trajectory of this number, or the last one without a number; `None` if the thread has not
+    /// reached it.
     pub(super) fn get(&self, thread: usize, number: Option<u64>) -> Option<Arc<Boundary>> {
         let kept = self.threads[thread].lock().unwrap_or_else(PoisonError::into_inner);
         match number {
@@ -61,13 +62,13 @@ const RETURNS: &str = "returns";
 const LENGTHS: &str = "lengths";
 const ENVIRONMENT: &str = "environment";
 
-/// How the parts of an actor thread are called in a checkpoint.
+/// The name of a part of an actor thread in a checkpoint.
 pub(super) fn part(thread: usize, what: &str) -> String {
     format!("actors[{thread}].{what}")
 }
 
 impl Boundary {
-    /// Adds it to a checkpoint. `carried` are the paths of what is carried.
+    /// Adds the boundary to a checkpoint. `carried` are paths and types of the leaves that are carried.
     pub(super) fn save<'a>(
         &'a self,
         thread: usize,
@@ -98,7 +99,7 @@ impl Boundary {
         Ok(())
     }
 
-    /// Reads it from a checkpoint: that before the trajectory of the next update.
+    /// Reads from a checkpoint the boundary before the trajectory of the next update.
     pub(super) fn read(
         checkpoint: &Checkpoint<'_>,
         thread: usize,
@@ -139,7 +140,7 @@ impl Boundary {
     }
 }
 
-/// Paths and types of a step.
+/// Paths and types of a step's outcome.
 fn outcome(spec: &HostSpec) -> Vec<(String, TensorType)> {
     let leaf = |(path, ty): (Path, TensorType)| (path.to_string(), ty);
     spec.outcome().leaves().into_iter().map(leaf).collect()

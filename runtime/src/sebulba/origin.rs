@@ -1,45 +1,47 @@
-//! Where a run begins: with a seed, or with what a checkpoint has of one.
+//! The start of a run: from a seed, or from a checkpoint.
 
 use std::sync::Arc;
 
 use podracer_dsl::prelude::TensorType;
 
 use super::boundary::{Boundary, part};
+use super::error::SebulbaError;
 use super::learner::LearnerState;
+use super::options::{Schedule, SebulbaOptions};
 use super::parameters::Version;
-use super::{Schedule, SebulbaError, SebulbaLoop, SebulbaOptions};
+use super::programs::SebulbaLoop;
 use crate::tree::Placement;
 use crate::{
     ArraySource, Buffer, Checkpoint, CheckpointError, Executable, HostArray, RuntimeError, pjrt,
 };
 
-/// Where a run begins.
+/// The start of a run.
 #[derive(Clone, Copy, Debug)]
 pub enum Origin<'a> {
-    /// At the beginning, from which all randomness comes.
+    /// A new run; all its randomness comes from this seed.
     Seed(u64),
-    /// Where [`SebulbaRun::checkpoint`](super::SebulbaRun::checkpoint) was called.
+    /// A run that goes on after [`SebulbaRun::checkpoint`](super::SebulbaRun::checkpoint).
     Checkpoint(&'a Checkpoint<'a>),
 }
 
-/// The part of a checkpoint that the learner's state is.
+/// The part of a checkpoint with the learner's state.
 const STATE: &str = "state.";
-/// The run's seed: what cannot be put back begins anew with it.
+/// The run's seed. Environments without a snapshot begin anew with it.
 const SEED: &str = "seed";
 
-/// The part that the parameters after so many updates are.
+/// The part of a checkpoint with the parameters after so many updates.
 fn version(number: u64) -> String {
     format!("published[{number}].")
 }
 
-/// What the threads of a run begin with.
+/// The data that the threads of a run begin with.
 pub(super) struct Restored {
     pub(super) seed: u64,
-    /// The updates that were done.
+    /// Number of updates that were done.
     pub(super) updates: u64,
-    /// The learner's, on each of its devices.
+    /// Leaves of the learner's state on each learner device.
     pub(super) state: Vec<Vec<Buffer>>,
-    /// What actors act with besides the learner's present parameters, the oldest first.
+    /// Older parameters that the schedule lets actors act with, the oldest first.
     pub(super) versions: Vec<Version>,
     /// Of each actor thread.
     pub(super) boundaries: Vec<Option<Boundary>>,
