@@ -122,7 +122,7 @@ impl Run for FakeRun {
         })
     }
 
-    fn checkpoint(&mut self) -> Result<Checkpoint> {
+    fn checkpoint(&mut self) -> Result<Checkpoint<'_>> {
         let mut checkpoint = Checkpoint {
             updates: self.calls * self.fake.settings.anakin.updates_per_call as u64,
             ..Checkpoint::default()

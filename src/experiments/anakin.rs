@@ -152,7 +152,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Run for AnakinRun<E
         })
     }
 
-    fn checkpoint(&mut self) -> Result<Checkpoint> {
+    fn checkpoint(&mut self) -> Result<Checkpoint<'_>> {
         let mut checkpoint = self.anakin.checkpoint(self.state()?, self.updates)?;
         self.recent.save(&mut checkpoint)?;
         Ok(checkpoint)

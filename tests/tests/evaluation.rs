@@ -14,7 +14,7 @@ use crate::loops;
 use crate::sebulba::skipped::NextStep;
 
 /// Networks that push to one side, whatever they see, by a logit of this size.
-fn pushing(logit: f32) -> Checkpoint {
+fn pushing(logit: f32) -> Checkpoint<'static> {
     let agent = loops::ppo(&CartPole::default(), sgd(0.1));
     let state = eval_shape((key(),), |(key,)| agent.init(key)).expect("it traces");
     let mut checkpoint = Checkpoint::default();

@@ -9,7 +9,7 @@ use podracer_runtime::{Schedule, SebulbaError, SebulbaRun, ThreadFailure};
 use podracer_stdlib::agents::Ppo;
 use podracer_stdlib::optim::{Sgd, sgd};
 
-use super::checkpoints::resume;
+use super::checkpoints::{resume, saved};
 use super::{ENVIRONMENTS, UNROLL, cartpoles, parameters, quick, small, spec, with};
 use crate::loops;
 
@@ -63,7 +63,7 @@ fn a_panic_in_an_actor_thread_is_an_error_that_names_it() {
     };
     let mut run = with_trouble(&small(), trouble);
     run.run(1).expect("an update");
-    let checkpoint = run.checkpoint().expect("a checkpoint");
+    let checkpoint = saved(&mut run);
     let learnt = parameters(&run);
     begin.send(()).expect("the thread waits");
     let error = error(&mut run);
