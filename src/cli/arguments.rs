@@ -104,7 +104,7 @@ pub(super) enum Command {
         /// Where an untrained agent's parameters come from
         #[arg(long)]
         seed: Option<u64>,
-        /// Change a setting, such as anakin.updates_per_call=1 [repeatable]
+        /// Change a setting, such as anakin.iterations_per_call=1 [repeatable]
         #[arg(long, value_name = "TABLE.KEY=VALUE")]
         set: Vec<String>,
     },
@@ -159,7 +159,15 @@ pub(super) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// List the built-in experiments
+    /// Print every setting of an agent, environment, loop or experiment: type, range, default and documentation
+    Describe {
+        /// An agent, an environment or an experiment (see `podracer list`), or `train`, `anakin` or `sebulba`
+        name: String,
+        /// Print one JSON object or list
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the experiments, agents and environments
     List,
     /// List or install the PJRT plugins through which XLA drives devices
     Plugins {

@@ -19,8 +19,9 @@ use podracer_stdlib::optim::{
 use podracer_stdlib::returns::{PgAdvantage, Vtrace};
 
 use crate::anakin::Anakin;
+use crate::registry::Registry;
 use crate::settings::{
-    self, AgentSettings, EnvironmentSettings, SebulbaSettings, ServerSettings, Settings, UsageError,
+    self, SebulbaSettings, ServerSettings, Settings, UsageError,
 };
 use crate::training::Training;
 
@@ -28,37 +29,31 @@ use anakin::{AnakinTraining, Evaluation};
 use sebulba::Hosts;
 use shortest_paths::shortest_paths;
 
-/// An experiment that comes with the program.
-#[derive(Debug)]
-pub struct BuiltIn {
-    /// What `podracer train` calls it.
-    pub name: &'static str,
-    /// Its settings, as a file of one's own would have them.
-    pub text: &'static str,
+/// The names and texts of the built-in experiments.
+macro_rules! texts {
+    ($($name:literal),* $(,)?) => { [$(($name, include_str!(concat!($name, ".toml")))),*] };
 }
 
-macro_rules! built_in {
-    ($($name:literal),* $(,)?) => {
-        [$(BuiltIn { name: $name, text: include_str!(concat!($name, ".toml")) }),*]
-    };
+/// Registers the built-in experiments.
+pub(crate) fn register(registry: &mut Registry) {
+    for (name, text) in texts![
+        "cartpole-ppo",
+        "cartpole-sebulba-ppo",
+        "catch-ppo",
+        "catch-online",
+        "catch-impala",
+        "breakout-impala",
+        "memory-impala",
+        "memory-ppo",
+        "gridworld-ppo",
+        "pendulum-ppo",
+        "atari-pong-ppo",
+        "atari-breakout-impala",
+        "halfcheetah-ppo",
+    ] {
+        registry.add_experiment(name, text);
+    }
 }
-
-/// Every built-in experiment.
-pub static BUILT_IN: [BuiltIn; 13] = built_in![
-    "cartpole-ppo",
-    "cartpole-sebulba-ppo",
-    "catch-ppo",
-    "catch-online",
-    "catch-impala",
-    "breakout-impala",
-    "memory-impala",
-    "memory-ppo",
-    "gridworld-ppo",
-    "pendulum-ppo",
-    "atari-pong-ppo",
-    "atari-breakout-impala",
-    "halfcheetah-ppo",
-];
 
 /// What an agent learns in. Its spaces are known before the agent is made.
 trait World {
@@ -84,45 +79,51 @@ struct InDsl<E> {
 ///
 /// # Errors
 /// [`crate::settings::UsageError`] where the environment's settings do not make one, or not one in this loop.
-pub fn build(settings: &Settings) -> Result<Box<dyn Training>> {
-    match (&settings.environment, &settings.sebulba) {
-        (EnvironmentSettings::Atari(env), _) => on_servers(settings, "atari", &env.server),
-        (EnvironmentSettings::Envpool(env), _) => on_servers(settings, "envpool", &env.server),
-        (EnvironmentSettings::Gymnasium(env), _) => {
-            on_servers(settings, &env.packages, &env.server)
+pub fn build(_registry: &Registry, settings: &Settings) -> Result<Box<dyn Training>> {
+    let table = &settings.environment;
+    match settings.environment_name() {
+        "atari" => on_servers(settings, "atari", &part::<settings::Atari>(table)?.server),
+        "envpool" => on_servers(settings, "envpool", &part::<settings::EnvPool>(table)?.server),
+        "gymnasium" => {
+            let environment: settings::Gymnasium = part(table)?;
+            on_servers(settings, &environment.packages, &environment.server)
         }
-        (EnvironmentSettings::Cartpole(env), Some(shape)) => {
-            let native = NativeCartPole::new(env.time_limit);
-            with_agent(settings, Hosts::native(native, shape))
+        "cartpole" => {
+            let limit = part::<settings::CartPole>(table)?.time_limit;
+            match &settings.sebulba {
+                Some(shape) => {
+                    with_agent(settings, Hosts::native(NativeCartPole::new(limit), shape))
+                }
+                None => in_dsl(settings, CartPole { limit, ..CartPole::default() }),
+            }
         }
-        (EnvironmentSettings::Cartpole(env), None) => {
-            in_dsl(settings, CartPole { limit: env.time_limit, ..CartPole::default() })
+        "catch" => {
+            let settings::Catch { rows, columns } = part(table)?;
+            in_dsl(settings, Catch { rows, columns })
         }
-        (EnvironmentSettings::Catch(env), _) => {
-            in_dsl(settings, Catch { rows: env.rows, columns: env.columns })
-        }
-        (EnvironmentSettings::Gridworld(env), _) => {
-            let grid = GridWorld::new(&env.layout.join("\n"))
+        "gridworld" => {
+            let environment: settings::GridWorld = part(table)?;
+            let grid = GridWorld::new(&environment.layout.0.join("\n"))
                 .map_err(|error| UsageError::new(format!("environment.layout: {error}")))?;
-            let environment = grid.limit(env.time_limit);
+            let environment = grid.limit(environment.time_limit);
             let grid = Some(environment.clone());
             with_agent(settings, InDsl { environment, grid })
         }
-        (EnvironmentSettings::MemoryChain(env), _) => {
-            in_dsl(settings, MemoryChain { length: env.length })
+        "memory-chain" => {
+            in_dsl(settings, MemoryChain { length: part::<settings::MemoryChain>(table)?.length })
         }
-        (EnvironmentSettings::Pendulum(env), _) => {
-            in_dsl(settings, Pendulum { limit: env.time_limit })
+        "pendulum" => {
+            in_dsl(settings, Pendulum { limit: part::<settings::Pendulum>(table)?.time_limit })
         }
-        (EnvironmentSettings::PixelBreakout, _) => {
-            let native = PixelBreakout::default();
-            with_agent(settings, Hosts::native(native, on_host(settings)?))
+        "pixel-breakout" => {
+            with_agent(settings, Hosts::native(PixelBreakout::default(), on_host(settings)?))
         }
-        (EnvironmentSettings::PixelCatch, _) => {
-            let native = PixelCatch::default();
-            with_agent(settings, Hosts::native(native, on_host(settings)?))
-        }
+        _ => with_agent(settings, Hosts::native(PixelCatch::default(), on_host(settings)?)),
     }
+}
+
+fn part<T: serde::de::DeserializeOwned>(table: &toml::Table) -> Result<T> {
+    Ok(table.clone().try_into()?)
 }
 
 /// The shape of the loop for an environment that there is on the host only.
@@ -131,7 +132,7 @@ fn on_host(settings: &Settings) -> Result<&SebulbaSettings, UsageError> {
         UsageError::new(format!(
             "environment.name = {} steps on the host, which [anakin] cannot: give the experiment a [sebulba], such as by \
              `--set sebulba.environments=32`",
-            settings.environment.name()
+            settings.environment_name()
         ))
     })
 }
@@ -155,12 +156,13 @@ fn in_dsl<E: Environment<Observation = Tensor>>(
 
 fn with_agent(settings: &Settings, world: impl World) -> Result<Box<dyn Training>> {
     let (observation, action) = world.spaces();
-    let networks = settings.agent.networks();
+    let networks: settings::Networks = part(&settings.agent)?;
+    let networks = &networks;
     let (torso, hidden) = (networks.torso(), networks.hidden.clone());
     torso
         .check(&observation)
         .map_err(|error| UsageError::new(format!("agent.torso = {}: {error}", networks.torso)))?;
-    let cycles = settings.plan().updates as usize;
+    let cycles = settings.plan().iterations as usize;
     // The learning rate by the optimizer's step, of which there are `updates` in each cycle.
     let rate = |rate: f64, anneal: bool, updates: usize| {
         if anneal {
@@ -169,8 +171,9 @@ fn with_agent(settings: &Settings, world: impl World) -> Result<Box<dyn Training
             Schedule::constant(rate)
         }
     };
-    match &settings.agent {
-        AgentSettings::Ppo(ppo) => {
+    match settings.agent_kind() {
+        "ppo" => {
+            let ppo: settings::Ppo = part(&settings.agent)?;
             let rate =
                 rate(ppo.learning_rate, ppo.anneal_learning_rate, ppo.epochs * ppo.minibatches);
             let agent = Ppo {
@@ -201,7 +204,8 @@ fn with_agent(settings: &Settings, world: impl World) -> Result<Box<dyn Training
             };
             Ok(world.training(settings, agent))
         }
-        AgentSettings::Online(online) => {
+        "online" => {
+            let online: settings::Online = part(&settings.agent)?;
             let rate = rate(online.learning_rate, online.anneal_learning_rate, 1);
             let agent = OnlineActorCritic {
                 torso,
@@ -218,7 +222,9 @@ fn with_agent(settings: &Settings, world: impl World) -> Result<Box<dyn Training
             };
             Ok(world.training(settings, agent))
         }
-        AgentSettings::Impala(impala) => {
+        _ => {
+            let impala: settings::Impala = part(&settings.agent)?;
+            let impala = &impala;
             let rate = rate(impala.learning_rate, impala.anneal_learning_rate, 1);
             let norm = clip_by_global_norm(impala.max_gradient_norm);
             match impala.optimizer.as_str() {
@@ -294,7 +300,7 @@ impl<E: Environment<Observation = Tensor>> World for InDsl<E> {
                 .named(&settings.experiment)
                 .environments(shape.environments)
                 .unroll(shape.unroll)
-                .updates_per_call(shape.updates_per_call),
+                .updates_per_call(shape.iterations_per_call),
             evaluation,
         })
     }

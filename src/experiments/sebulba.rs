@@ -22,7 +22,7 @@ use super::recent::RecentReturns;
 use crate::evaluation::{Play, Played, play};
 use crate::export::{ArgumentKind, Portable, policy};
 use crate::sebulba::{Sebulba, compiled_environments};
-use crate::settings::{SebulbaSettings, Settings};
+use crate::settings::{self, SebulbaSettings, Settings};
 use crate::training::{CallMetrics, Ended, LoopModule, Run, Stage, Training};
 
 /// Environments on the host, for the actor threads of a run: what a batch of them is, and how one is made.
@@ -76,9 +76,9 @@ impl World for Hosts {
         agent: A,
     ) -> Box<dyn Training> {
         let shape = &self.shape;
-        let schedule = match shape.schedule.as_str() {
-            "free-running" => Schedule::FreeRunning,
-            _ => Schedule::Deterministic { lag: shape.lag },
+        let schedule = match shape.schedule {
+            settings::Schedule::FreeRunning => Schedule::FreeRunning,
+            settings::Schedule::Deterministic => Schedule::Deterministic { lag: shape.lag },
         };
         // Before that the programs can be looked at, for one device each.
         let or = |named: &[usize], one: usize| match named {
@@ -93,12 +93,10 @@ impl World for Hosts {
             .unroll(shape.unroll)
             .schedule(schedule)
             .queue(shape.queue)
-            .splits(shape.splits)
-            .repeats(shape.repeats)
             .patience(Duration::from_secs(shape.patience as u64));
         Box::new(SebulbaTraining {
             sebulba,
-            frames_per_step: settings.environment.frames_per_step(),
+            frames_per_step: settings.environment.get("action_repeat").and_then(toml::Value::as_integer).map_or(1, |n| n as usize),
             hosts: self,
         })
     }
@@ -207,7 +205,7 @@ impl<A: Agent<Observation = Tensor>> Training for SebulbaTraining<A> {
             restarts: 0,
             run,
             steps_per_update: (steps * self.sebulba.steps()) as u64,
-            updates: self.hosts.shape.updates_per_call,
+            updates: self.hosts.shape.iterations_per_call,
             frames_per_step: self.frames_per_step,
             recent: RecentReturns::restored(from)?,
         }))

@@ -1,36 +1,29 @@
-//! The settings of each agent: `[agent]`, with `kind` saying which.
+//! The settings of the built-in agents: `[agent]`, with `kind` saying which.
 
 use podracer_stdlib::agents::Torso;
 use podracer_stdlib::nn::{ConvNet, ResidualNet};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::problems::Problems;
-
-/// Which agent learns, and how.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(tag = "kind", rename_all = "lowercase")]
-pub enum AgentSettings {
-    /// Proximal policy optimization.
-    Ppo(Ppo),
-    /// The online actor-critic whose gradient goes through the whole agent-environment loop.
-    Online(Online),
-    /// The V-trace actor-critic.
-    Impala(Impala),
-}
-
 /// The networks of an agent.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
 pub struct Networks {
     /// What sees the observations, for policy and value alike: `none`, or for images `conv` (layers of convolutions) or
     /// `residual` (sections of residual blocks).
+    #[schemars(extend("enum" = Networks::TORSOS))]
     pub torso: String,
     /// Channels, side of the window and stride of each layer of `conv`.
+    #[schemars(length(min = 1), inner(length(min = 3, max = 3), inner(range(min = 1))), extend("x-must" = "have the channels, the side of the window and the stride of each layer, all at least 1, such as [[16, 8, 4], [32, 4, 2]]"))]
     pub convs: Vec<Vec<usize>>,
     /// Channels of each section of `residual`.
+    #[schemars(length(min = 1), inner(range(min = 1)), extend("x-must" = "name sections of at least 1 channel each"))]
     pub sections: Vec<usize>,
     /// Units of the dense layer that ends a torso.
+    #[schemars(range(min = 1))]
     pub features: usize,
     /// Units of each hidden layer after it, of policy and value alike.
+    #[schemars(inner(range(min = 1)), extend("x-must" = "name layers of at least 1 unit each"))]
     pub hidden: Vec<usize>,
 }
 
@@ -68,50 +61,43 @@ impl Networks {
             _ => Torso::None,
         }
     }
-
-    fn check(&self, problems: &mut Problems) {
-        problems.one_of("agent.torso", &self.torso, &Self::TORSOS);
-        let whole = |layer: &Vec<usize>| layer.len() == 3 && !layer.contains(&0);
-        if self.convs.is_empty() || !self.convs.iter().all(whole) {
-            problems.add(
-                "agent.convs must have the channels, the side of the window and the stride of each layer, all at least 1, such \
-                 as [[16, 8, 4], [32, 4, 2]]",
-            );
-        }
-        if self.sections.is_empty() || self.sections.contains(&0) {
-            problems.add("agent.sections must name sections of at least 1 channel each");
-        }
-        problems.at_least_one("agent.features", self.features);
-        if self.hidden.contains(&0) {
-            problems.add("agent.hidden must name layers of at least 1 unit each");
-        }
-    }
 }
 
 /// Proximal policy optimization (Schulman et al. 2017). The defaults are those of CleanRL's and PureJaxRL's CartPole.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
 pub struct Ppo {
     /// Adam's step size.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub learning_rate: f64,
     /// Whether the learning rate falls linearly to zero over the run.
     pub anneal_learning_rate: bool,
     /// Adam's epsilon.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub adam_epsilon: f64,
     /// Gradients of a greater global norm are scaled down to it.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub max_gradient_norm: f64,
     /// Passes over each batch.
+    #[schemars(range(min = 1))]
     pub epochs: usize,
     /// Minibatches per pass: of steps, or with an LSTM of environments with all of their steps.
+    #[schemars(range(min = 1))]
     pub minibatches: usize,
     /// The discount of future rewards.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub discount: f64,
     /// The lambda of generalized advantage estimation.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub lambda: f64,
     /// How far the probability ratio and the value may move.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub clip: f64,
     /// The weight of the entropy bonus.
+    #[schemars(range(min = 0.0))]
     pub entropy_cost: f64,
     /// The weight of the value loss.
+    #[schemars(range(min = 0.0))]
     pub value_cost: f64,
     /// Units of an LSTM between torso and hidden layers; 0 for none.
     pub lstm: usize,
@@ -150,23 +136,31 @@ impl Default for Ppo {
 }
 
 /// The online actor-critic of Podracer's minimal unit (Hessel et al. 2021).
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
 pub struct Online {
     /// Adam's step size.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub learning_rate: f64,
     /// Whether the learning rate falls linearly to zero over the run.
     pub anneal_learning_rate: bool,
     /// Adam's epsilon.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub adam_epsilon: f64,
     /// Gradients of a greater global norm are scaled down to it.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub max_gradient_norm: f64,
     /// The discount of future rewards.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub discount: f64,
     /// The lambda of the lambda return.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub lambda: f64,
     /// The weight of the entropy bonus.
+    #[schemars(range(min = 0.0))]
     pub entropy_cost: f64,
     /// The weight of the value loss.
+    #[schemars(range(min = 0.0))]
     pub value_cost: f64,
     /// Its networks.
     #[serde(flatten)]
@@ -191,38 +185,53 @@ impl Default for Online {
 
 /// The V-trace actor-critic of IMPALA (Espeholt et al. 2018). The loss is summed over the batch, as there, and the defaults
 /// are the paper's for Atari; rewards are not clipped.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
 pub struct Impala {
     /// `rmsprop` or `adam`.
+    #[schemars(extend("enum" = ["rmsprop", "adam"]))]
     pub optimizer: String,
     /// The optimizer's step size.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub learning_rate: f64,
     /// Whether the learning rate falls linearly to zero over the run.
     pub anneal_learning_rate: bool,
     /// The optimizer's epsilon: RMSProp's is inside of the root, Adam's outside.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub epsilon: f64,
     /// The decay of RMSProp's mean.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub rmsprop_decay: f64,
     /// Gradients of a greater global norm are scaled down to it.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub max_gradient_norm: f64,
     /// The discount of future rewards.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub discount: f64,
     /// The lambda of V-trace.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub lambda: f64,
     /// The most an importance weight counts in a temporal difference.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub clip_rho: f64,
     /// The most it counts in a trace.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub clip_c: f64,
     /// The most it counts in the policy gradient.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub clip_pg_rho: f64,
     /// The advantage of the policy gradient: `impala` (from the next target) or `rlax` (from targets and values, mixed by
     /// lambda).
+    #[schemars(extend("enum" = ["impala", "rlax"]))]
     pub advantage: String,
     /// Rewards to learn from: `none` (as they come) or `abs_one` (clipped to [-1, 1]).
+    #[schemars(extend("enum" = ["none", "abs_one"]))]
     pub reward_clipping: String,
     /// The weight of the entropy bonus.
+    #[schemars(range(min = 0.0))]
     pub entropy_cost: f64,
     /// The weight of the value loss.
+    #[schemars(range(min = 0.0))]
     pub value_cost: f64,
     /// Units of an LSTM between torso and hidden layers; 0 for none.
     pub lstm: usize,
@@ -234,7 +243,7 @@ pub struct Impala {
 impl Default for Impala {
     fn default() -> Self {
         Self {
-            optimizer: Self::OPTIMIZERS[0].to_owned(),
+            optimizer: "rmsprop".to_owned(),
             learning_rate: 6e-4,
             anneal_learning_rate: true,
             epsilon: 0.01,
@@ -245,120 +254,12 @@ impl Default for Impala {
             clip_rho: 1.0,
             clip_c: 1.0,
             clip_pg_rho: 1.0,
-            advantage: Self::ADVANTAGES[0].to_owned(),
-            reward_clipping: Self::REWARD_CLIPPINGS[0].to_owned(),
+            advantage: "impala".to_owned(),
+            reward_clipping: "none".to_owned(),
             entropy_cost: 0.01,
             value_cost: 0.5,
             lstm: 0,
             networks: Networks::default(),
-        }
-    }
-}
-
-impl Impala {
-    /// The values of `optimizer`.
-    pub const OPTIMIZERS: [&'static str; 2] = ["rmsprop", "adam"];
-    /// The values of `advantage`.
-    pub const ADVANTAGES: [&'static str; 2] = ["impala", "rlax"];
-    /// The values of `reward_clipping`.
-    pub const REWARD_CLIPPINGS: [&'static str; 2] = ["none", "abs_one"];
-
-    fn check(&self, problems: &mut Problems) {
-        problems.one_of("agent.optimizer", &self.optimizer, &Self::OPTIMIZERS);
-        problems.one_of("agent.advantage", &self.advantage, &Self::ADVANTAGES);
-        let clipping = &self.reward_clipping;
-        problems.one_of("agent.reward_clipping", clipping, &Self::REWARD_CLIPPINGS);
-        problems.positive("agent.epsilon", self.epsilon);
-        problems.fraction("agent.rmsprop_decay", self.rmsprop_decay);
-        problems.positive("agent.clip_rho", self.clip_rho);
-        problems.positive("agent.clip_c", self.clip_c);
-        problems.positive("agent.clip_pg_rho", self.clip_pg_rho);
-    }
-}
-
-/// What every agent has.
-struct Common<'a> {
-    learning_rate: f64,
-    max_gradient_norm: f64,
-    discount: f64,
-    lambda: f64,
-    entropy_cost: f64,
-    value_cost: f64,
-    networks: &'a Networks,
-}
-
-impl AgentSettings {
-    /// The values of `agent.kind`.
-    pub const KINDS: [&'static str; 3] = ["ppo", "online", "impala"];
-
-    /// The agent of this kind with its default settings.
-    #[must_use]
-    pub fn of_kind(kind: &str) -> Option<Self> {
-        match kind {
-            "ppo" => Some(Self::Ppo(Ppo::default())),
-            "online" => Some(Self::Online(Online::default())),
-            "impala" => Some(Self::Impala(Impala::default())),
-            _ => None,
-        }
-    }
-
-    /// The value of `agent.kind`.
-    #[must_use]
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Ppo(_) => "ppo",
-            Self::Online(_) => "online",
-            Self::Impala(_) => "impala",
-        }
-    }
-
-    /// Its networks.
-    #[must_use]
-    pub fn networks(&self) -> &Networks {
-        self.common().networks
-    }
-
-    fn common(&self) -> Common<'_> {
-        macro_rules! common {
-            ($agent:expr) => {
-                Common {
-                    learning_rate: $agent.learning_rate,
-                    max_gradient_norm: $agent.max_gradient_norm,
-                    discount: $agent.discount,
-                    lambda: $agent.lambda,
-                    entropy_cost: $agent.entropy_cost,
-                    value_cost: $agent.value_cost,
-                    networks: &$agent.networks,
-                }
-            };
-        }
-        match self {
-            Self::Ppo(ppo) => common!(ppo),
-            Self::Online(online) => common!(online),
-            Self::Impala(impala) => common!(impala),
-        }
-    }
-
-    pub(super) fn check(&self, problems: &mut Problems) {
-        let common = self.common();
-        problems.positive("agent.learning_rate", common.learning_rate);
-        problems.positive("agent.max_gradient_norm", common.max_gradient_norm);
-        problems.fraction("agent.discount", common.discount);
-        problems.fraction("agent.lambda", common.lambda);
-        problems.not_negative("agent.entropy_cost", common.entropy_cost);
-        problems.not_negative("agent.value_cost", common.value_cost);
-        common.networks.check(problems);
-        match self {
-            Self::Ppo(ppo) => {
-                problems.positive("agent.adam_epsilon", ppo.adam_epsilon);
-                problems.positive("agent.clip", ppo.clip);
-                problems.at_least_one("agent.epochs", ppo.epochs);
-                problems.at_least_one("agent.minibatches", ppo.minibatches);
-            }
-            Self::Online(online) => {
-                problems.positive("agent.adam_epsilon", online.adam_epsilon);
-            }
-            Self::Impala(impala) => impala.check(problems),
         }
     }
 }

@@ -1,177 +1,104 @@
 //! The settings of each environment: `[environment]`, with `name` saying which.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::problems::Problems;
-use super::servers::{Atari, EnvPool, Gymnasium, ServerSettings};
-
-/// What is learnt.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(tag = "name", rename_all = "lowercase")]
-pub enum EnvironmentSettings {
-    /// An Atari game of ale-py; on the host only.
-    Atari(Atari),
-    /// Balance a pole on a cart.
-    Cartpole(CartPole),
-    /// Catch the falling ball.
-    Catch(Catch),
-    /// An environment of EnvPool; on the host only.
-    Envpool(EnvPool),
-    /// Find the goal among walls.
-    Gridworld(GridWorld),
-    /// An environment of Gymnasium; on the host only.
-    Gymnasium(Gymnasium),
-    /// Remember a cue.
-    #[serde(rename = "memory-chain")]
-    MemoryChain(MemoryChain),
-    /// Swing a pendulum up, with a continuous torque.
-    Pendulum(Pendulum),
-    /// Hit bricks with a ball, seen in pixels; on the host only.
-    #[serde(rename = "pixel-breakout")]
-    PixelBreakout,
-    /// Catch the falling ball, seen in pixels; on the host only.
-    #[serde(rename = "pixel-catch")]
-    PixelCatch,
-}
-
 /// CartPole (Barto, Sutton and Anderson 1983; the `v1` rules).
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
 pub struct CartPole {
     /// Steps after which an episode is cut off.
+    #[schemars(range(min = 1))]
     pub time_limit: usize,
 }
 
 /// Catch (bsuite, Osband et al. 2020).
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
 pub struct Catch {
     /// Rows the ball falls through.
+    #[schemars(range(min = 2))]
     pub rows: usize,
     /// Columns to catch it in.
+    #[schemars(range(min = 1))]
     pub columns: usize,
 }
 
 /// A grid with walls and goals.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
 pub struct GridWorld {
     /// One string per row: `#` a wall, `G` a goal, `.` a free cell.
-    pub layout: Vec<String>,
+    #[schemars(with = "Vec<String>")]
+    pub layout: Layout,
     /// Steps after which an episode is cut off.
+    #[schemars(range(min = 1))]
     pub time_limit: usize,
 }
 
 /// The memory chain (bsuite, Osband et al. 2020).
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
 pub struct MemoryChain {
     /// Steps from the cue to the answer.
+    #[schemars(range(min = 1))]
     pub length: usize,
 }
 
 /// Pendulum (the `v1` rules).
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
 pub struct Pendulum {
     /// Steps after which an episode is cut off.
+    #[schemars(range(min = 1))]
     pub time_limit: usize,
 }
 
-impl EnvironmentSettings {
-    /// The values of `environment.name`.
-    pub const NAMES: [&'static str; 10] = [
-        "atari",
-        "cartpole",
-        "catch",
-        "envpool",
-        "gridworld",
-        "gymnasium",
-        "memory-chain",
-        "pendulum",
-        "pixel-breakout",
-        "pixel-catch",
-    ];
-
-    /// The environment of this name with its default settings.
-    #[must_use]
-    pub fn of_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "atari" => Self::Atari(Atari::default()),
-            "cartpole" => Self::Cartpole(CartPole { time_limit: 500 }),
-            "catch" => Self::Catch(Catch { rows: 10, columns: 5 }),
-            "envpool" => Self::Envpool(EnvPool::default()),
-            "gymnasium" => Self::Gymnasium(Gymnasium::default()),
-            "gridworld" => Self::Gridworld(GridWorld {
-                layout: picture(podracer_envs::GridWorld::default().map()),
-                time_limit: 100,
-            }),
-            "memory-chain" => Self::MemoryChain(MemoryChain { length: 10 }),
-            "pendulum" => Self::Pendulum(Pendulum { time_limit: 200 }),
-            "pixel-breakout" => Self::PixelBreakout,
-            "pixel-catch" => Self::PixelCatch,
-            _ => return None,
-        })
+impl Default for CartPole {
+    fn default() -> Self {
+        CartPole { time_limit: 500 }
     }
+}
 
-    /// The value of `environment.name`.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Atari(_) => "atari",
-            Self::Cartpole(_) => "cartpole",
-            Self::Catch(_) => "catch",
-            Self::Envpool(_) => "envpool",
-            Self::Gridworld(_) => "gridworld",
-            Self::Gymnasium(_) => "gymnasium",
-            Self::MemoryChain(_) => "memory-chain",
-            Self::Pendulum(_) => "pendulum",
-            Self::PixelBreakout => "pixel-breakout",
-            Self::PixelCatch => "pixel-catch",
-        }
+impl Default for Catch {
+    fn default() -> Self {
+        Catch { rows: 10, columns: 5 }
     }
+}
 
-    /// What serves it, where that is a process of its own.
-    #[must_use]
-    pub fn server(&self) -> Option<&ServerSettings> {
-        match self {
-            Self::Atari(Atari { server, .. })
-            | Self::Envpool(EnvPool { server, .. })
-            | Self::Gymnasium(Gymnasium { server, .. }) => Some(server),
-            _ => None,
-        }
+impl Default for GridWorld {
+    fn default() -> Self {
+        let layout = Layout(picture(podracer_envs::GridWorld::default().map()));
+        GridWorld { layout, time_limit: 100 }
     }
+}
 
-    /// Frames of a game in an environment step; 1 where that is all there is.
-    #[must_use]
-    pub fn frames_per_step(&self) -> usize {
-        match self {
-            Self::Atari(game) => game.processing.action_repeat,
-            _ => 1,
-        }
+impl Default for MemoryChain {
+    fn default() -> Self {
+        MemoryChain { length: 10 }
     }
+}
 
-    pub(super) fn check(&self, problems: &mut Problems) {
-        match self {
-            Self::Cartpole(CartPole { time_limit }) | Self::Pendulum(Pendulum { time_limit }) => {
-                problems.at_least_one("environment.time_limit", *time_limit);
-            }
-            Self::Catch(Catch { rows, columns }) => {
-                if *rows < 2 {
-                    problems
-                        .add("environment.rows must be at least 2: the ball needs a row to fall");
-                }
-                problems.at_least_one("environment.columns", *columns);
-            }
-            Self::Gridworld(grid) => {
-                problems.at_least_one("environment.time_limit", grid.time_limit);
-                if let Err(error) = podracer_envs::GridMap::parse(&grid.layout.join("\n")) {
-                    problems.add(format!("environment.layout: {error}"));
-                }
-            }
-            Self::MemoryChain(MemoryChain { length }) => {
-                problems.at_least_one("environment.length", *length);
-            }
-            Self::PixelBreakout | Self::PixelCatch => {}
-            Self::Atari(atari) => atari.check(problems),
-            Self::Envpool(envpool) => envpool.server.check(problems),
-            Self::Gymnasium(gymnasium) => gymnasium.check(problems),
-        }
+impl Default for Pendulum {
+    fn default() -> Self {
+        Pendulum { time_limit: 200 }
+    }
+}
+
+/// No settings.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+pub struct Nothing {}
+
+/// The rows of a map.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(try_from = "Vec<String>")]
+pub struct Layout(pub Vec<String>);
+
+impl TryFrom<Vec<String>> for Layout {
+    type Error = podracer_envs::MapError;
+
+    fn try_from(rows: Vec<String>) -> Result<Self, Self::Error> {
+        podracer_envs::GridMap::parse(&rows.join("\n")).map(|_| Layout(rows))
     }
 }
 

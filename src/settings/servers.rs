@@ -1,26 +1,32 @@
 //! The settings of environments that servers have: `[environment]` with the names `gymnasium`, `atari` and `envpool`. A
 //! server reads them by the names that they have here.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::problems::Problems;
 
 /// Environments of Gymnasium, MuJoCo's among them.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
 pub struct Gymnasium {
     /// Which: what `gymnasium.make` calls it, such as `CartPole-v1`, or `package:Name-v0` for one of another package's.
     pub id: String,
     /// What `gymnasium.make` is given besides.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub kwargs: toml::Table,
     /// `sync`, one after another; `async`, in a process each; or `native`, as the package batches them itself.
+    #[schemars(extend("enum" = Gymnasium::VECTORIZATIONS))]
     pub vectorization: String,
     /// How Gymnasium resets: `same-step`, `next-step` or `disabled`. All come to the same here. A native batch has its own,
     /// and with `next-step` the step after an end is none: nothing is learnt from it, and no episode has it.
+    #[schemars(extend("enum" = Gymnasium::AUTORESETS))]
     pub autoreset: String,
     /// Whether the last observation of an episode that is cut off is kept, to bootstrap from; otherwise being cut off is an
     /// end like any other.
     pub bootstrap_time_limit: bool,
     /// The packages that `podracer envs install` made: `gymnasium` or `mujoco`.
+    #[schemars(extend("enum" = Gymnasium::PACKAGES))]
     pub packages: String,
     /// What serves them.
     #[serde(flatten)]
@@ -48,26 +54,16 @@ impl Gymnasium {
     pub const AUTORESETS: [&'static str; 3] = ["same-step", "next-step", "disabled"];
     /// The values of `packages`.
     pub const PACKAGES: [&'static str; 2] = ["gymnasium", "mujoco"];
-
-    pub(super) fn check(&self, problems: &mut Problems) {
-        let one_of = [
-            ("vectorization", &self.vectorization, &Self::VECTORIZATIONS[..]),
-            ("autoreset", &self.autoreset, &Self::AUTORESETS),
-            ("packages", &self.packages, &Self::PACKAGES),
-        ];
-        for (name, value, values) in one_of {
-            problems.one_of(&format!("environment.{name}"), value, values);
-        }
-        self.server.check(problems);
-    }
 }
 
 /// Environments of EnvPool.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
 pub struct EnvPool {
     /// Which, such as `Pong-v5`.
     pub id: String,
     /// What `envpool.make_gymnasium` is given besides.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub kwargs: toml::Table,
     /// Threads of each server; 0 for as many as cores.
     pub threads: usize,
@@ -91,11 +87,13 @@ impl Default for EnvPool {
 }
 
 /// Atari games of ale-py.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
 pub struct Atari {
     /// Which, in ale-py's spelling: `pong`, `space_invaders`.
     pub game: String,
     /// Where the settings of [`AtariProcessing`] come from that nothing else is said of: `ppo` or `seed`.
+    #[schemars(extend("enum" = AtariProcessing::PRESETS))]
     pub preset: String,
     /// What is made of the game.
     #[serde(flatten)]
@@ -120,16 +118,27 @@ impl Default for Atari {
     }
 }
 
+impl Default for AtariProcessing {
+    fn default() -> Self {
+        Self::ppo()
+    }
+}
+
 /// What is made of an Atari game. Frames are grey, and resized as ale-py does it: by the mean over the area of each pixel.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
 pub struct AtariProcessing {
     /// Pixels of an observation, from top to bottom.
+    #[schemars(range(min = 1))]
     pub height: usize,
     /// Pixels of an observation, from left to right.
+    #[schemars(range(min = 1))]
     pub width: usize,
     /// How many frames an observation has, the latest last.
+    #[schemars(range(min = 1))]
     pub stack: usize,
     /// Frames of the game for each action.
+    #[schemars(range(min = 1))]
     pub action_repeat: usize,
     /// Whether a frame is the greatest of the last two of the game, pixel by pixel: some games draw by turns.
     pub pool: bool,
@@ -145,8 +154,10 @@ pub struct AtariProcessing {
     /// Whether all 18 actions are there, or those that do something in this game.
     pub full_actions: bool,
     /// How likely the action before is taken in place of the one chosen.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub sticky_actions: f64,
     /// Frames of the game after which an episode is cut off.
+    #[schemars(range(min = 1))]
     pub most_frames: usize,
     /// As [`Gymnasium::bootstrap_time_limit`].
     pub bootstrap_time_limit: bool,
@@ -200,34 +211,20 @@ impl AtariProcessing {
     }
 }
 
-impl Atari {
-    pub(super) fn check(&self, problems: &mut Problems) {
-        let processing = &self.processing;
-        problems.one_of("environment.preset", &self.preset, &AtariProcessing::PRESETS);
-        for (name, value) in [
-            ("height", processing.height),
-            ("width", processing.width),
-            ("stack", processing.stack),
-            ("action_repeat", processing.action_repeat),
-            ("most_frames", processing.most_frames),
-        ] {
-            problems.at_least_one(&format!("environment.{name}"), value);
-        }
-        problems.fraction("environment.sticky_actions", processing.sticky_actions);
-        self.server.check(problems);
-    }
-}
-
 /// The processes that have environments, and what happens when one does not do its part.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
 pub struct ServerSettings {
     /// Servers of each actor thread.
+    #[schemars(range(min = 1))]
     pub servers: usize,
     /// How often a server that dies, hangs or answers nonsense is restarted before that is an error; 0 for never.
     pub restarts: usize,
     /// How many seconds a server may take to start, and again to begin its first episodes.
+    #[schemars(range(min = 1))]
     pub start_seconds: usize,
     /// How many seconds a server may take for a step.
+    #[schemars(range(min = 1))]
     pub step_seconds: usize,
     /// A Python interpreter that has the packages; empty for that of `podracer envs install`.
     pub python: String,
@@ -246,16 +243,6 @@ impl Default for ServerSettings {
 }
 
 impl ServerSettings {
-    pub(super) fn check(&self, problems: &mut Problems) {
-        for (name, value) in [
-            ("servers", self.servers),
-            ("start_seconds", self.start_seconds),
-            ("step_seconds", self.step_seconds),
-        ] {
-            problems.at_least_one(&format!("environment.{name}"), value);
-        }
-    }
-
     /// That a run has the patience for a restart, and each server an environment.
     pub(super) fn check_with(&self, environments: usize, patience: usize, problems: &mut Problems) {
         let longest = (self.start_seconds.saturating_mul(2)).saturating_add(self.step_seconds);
