@@ -2,8 +2,12 @@
 
 use std::process::ExitCode;
 
+use podracer_dsl::Tensor;
+use podracer_envs::Environment;
+use podracer_envs::host::NativeEnvironment;
+use podracer_stdlib::agents::AgentSettings;
+
 use crate::cli;
-use crate::experiments::build;
 use crate::registry::{AgentEntry, Configuration, EnvironmentEntry, Registry};
 
 /// A program with the command line of podracer: `train`, `resume`, `eval`, `export`, `emit`, `check`, `tune`, `describe`,
@@ -32,6 +36,43 @@ impl App {
         App { registry: Registry::built_in() }
     }
 
+    /// Adds an environment of the DSL. Experiments choose it by `[environment] name`, and the other keys of that table are
+    /// the struct's fields, with the defaults of its `Default`.
+    ///
+    /// A struct without defaults is a compile error:
+    /// ```compile_fail,E0277
+    /// # use podracer::prelude::*;
+    /// # use podracer::stdlib::agents::{AgentSettings, AnyAgent, Task};
+    /// #[derive(Clone, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+    /// struct Reinforce { learning_rate: f64 }
+    ///
+    /// impl AgentSettings for Reinforce {
+    ///     fn agent(&self, task: &Task) -> Result<AnyAgent, String> { todo!() }
+    /// }
+    /// podracer::App::new().agent::<Reinforce>("reinforce");
+    /// ```
+    pub fn environment<E>(mut self, name: &str) -> Self
+    where
+        E: Environment<Observation = Tensor> + Configuration,
+    {
+        self.registry.add_environment(EnvironmentEntry::dsl::<E>(name));
+        self
+    }
+
+    /// Adds an environment in plain Rust, for experiments with `[sebulba]`. Its fields are settings, as those of
+    /// [`App::environment`].
+    pub fn native_environment<E: NativeEnvironment + Configuration>(mut self, name: &str) -> Self {
+        self.registry.add_environment(EnvironmentEntry::native::<E>(name));
+        self
+    }
+
+    /// Adds an agent. Experiments choose it by `[agent] kind`, and the other keys of that table are the struct's fields, with
+    /// the defaults of its `Default`.
+    pub fn agent<A: AgentSettings>(mut self, name: &str) -> Self {
+        self.registry.add_agent(AgentEntry::new::<A>(name));
+        self
+    }
+
     /// Adds an experiment: a TOML file's text, which names it by `experiment = "..."`.
     pub fn experiment(mut self, text: &str) -> Self {
         self.registry.add_named_experiment(text);
@@ -43,6 +84,6 @@ impl App {
     #[must_use]
     pub fn run(self) -> ExitCode {
         let registry = &self.registry;
-        cli::main(cli::Program { registry, build: &|settings| build(registry, settings) })
+        cli::main(cli::Program { registry, build: &|settings| registry.build(settings) })
     }
 }

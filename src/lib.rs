@@ -53,8 +53,10 @@ pub mod prelude {
         AnakinLoop, AnakinState, Checkpoint, CheckpointError, Checkpoints, Client, ClientOptions,
         CompileOptions, Device, Host, HostArray, ProgramOptions, RuntimeError, XlaOptions,
     };
+    pub use podracer_stdlib::Number;
     pub use podracer_stdlib::agents::{
-        ActorCritic, Agent, Learning, OnlineActorCritic, Policy, Ppo, Trajectory,
+        Act, ActorCritic, Agent, Axes, Cx, Impala, Input, LaneId, Learn, Mode, OnlineActorCritic,
+        Optimized, Policy, Ppo, Rollout, scan_mean,
     };
     pub use podracer_stdlib::anakin::{AgentLoop, Episodes};
 }

@@ -27,8 +27,8 @@ pub use crate::tensor::{
 pub use crate::trace::{TraceError, TraceErrors, Traced, Warning, eval_shape, scope, trace};
 pub use crate::tree::dtype_specs::*;
 pub use crate::tree::{
-    ArgumentSpec, IntoTree, Kind, Over, Path, Spec, Step, Tree, Types, axis, expect_types, key,
-    out_axis, rev, tree_map, tree_select, whole,
+    AnyTree, ArgumentSpec, IntoTree, Kind, Over, Path, Spec, Step, Tree, Types, axis, expect_types,
+    key, out_axis, rev, tree_map, tree_select, whole,
 };
 pub use podracer_compiler::ops::Save;
 pub use podracer_compiler::ops::{Convolution, TriangularSolve};

@@ -7,6 +7,8 @@
 use crate::environment::{Environment, TimeStep};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 
 /// m/s^2.
@@ -29,33 +31,38 @@ pub(crate) const X_LIMIT: f64 = 2.4;
 pub(crate) const THETA_LIMIT: f64 = 12.0 * 2.0 * PI / 360.0;
 
 /// CartPole. Each step pays 1. The episode is terminated where the cart leaves +-2.4 m or the pole leaves +-12 degrees,
-/// and truncated after `limit` steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// and truncated after `time_limit` steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(inline)]
 pub struct CartPole {
     /// Steps after which an episode is truncated.
-    pub limit: usize,
-    /// How sine and cosine of the pole's angle are computed.
+    #[schemars(range(min = 1))]
+    pub time_limit: usize,
+    /// Sine and cosine of the pole's angle: an approximation or the device's functions. Set in code only.
+    #[serde(skip)]
     pub trigonometry: Trigonometry,
 }
 
 /// `CartPole-v1`: 500 steps, polynomials.
 impl Default for CartPole {
     fn default() -> Self {
-        CartPole { limit: 500, trigonometry: Trigonometry::Polynomial }
+        CartPole { time_limit: 500, trigonometry: Trigonometry::default() }
     }
 }
 
-/// How sine and cosine of the pole's angle are computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Ways to compute sine and cosine of the pole's angle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trigonometry {
     /// Taylor polynomials of degree 7 and 6. A step begins within 12 degrees, and there their error is below 1e-10, less
     /// than f32 resolves; within 0.5 rad it is below 1e-7. Twice as fast a step as the library's functions on a CPU.
+    #[default]
     Polynomial,
     /// The device's sine and cosine, right at every angle: for states set by hand.
     Library,
 }
 
-/// Where cart and pole are.
+/// The positions and speeds of cart and pole.
 #[derive(Tree, Clone, Copy)]
 pub struct State {
     /// `f32[]`, m.
@@ -116,7 +123,7 @@ impl Environment for CartPole {
             time: state.time + 1,
         };
         let terminated = state.x.abs().gt(X_LIMIT) | state.theta.abs().gt(THETA_LIMIT);
-        let truncated = state.time.ge(self.limit) & !terminated;
+        let truncated = state.time.ge(self.time_limit) & !terminated;
         (
             state,
             TimeStep {

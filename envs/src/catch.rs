@@ -6,14 +6,19 @@
 use crate::environment::{Environment, TimeStep};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-/// Catch on a board of `rows` by `columns`, both at least 1. Each episode lasts `rows - 1` steps and pays 1 or -1 at its
-/// end, where it is terminated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Catch on a board of `rows` by `columns`. Each episode lasts `rows - 1` steps and pays 1 or -1 at its end, where it is
+/// terminated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct Catch {
-    /// Height of the board; the paddle moves in the last row.
+    /// Rows of the board: the ball falls one in each step, and the paddle moves in the last.
+    #[schemars(range(min = 2), extend("x-reason" = "the ball needs a row to fall"))]
     pub rows: usize,
-    /// Width of the board.
+    /// Columns of the board.
+    #[schemars(range(min = 1))]
     pub columns: usize,
 }
 

@@ -2,8 +2,11 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 /// A rectangle of cells: walls, goals and free ones. Every free cell can reach a goal.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<String>", into = "Vec<String>")]
 pub struct GridMap {
     rows: usize,
     columns: usize,
@@ -58,6 +61,33 @@ pub enum MapError {
         /// Its column.
         column: usize,
     },
+}
+
+impl TryFrom<Vec<String>> for GridMap {
+    type Error = MapError;
+
+    fn try_from(rows: Vec<String>) -> Result<Self, MapError> {
+        GridMap::parse(&rows.join("\n"))
+    }
+}
+
+impl From<GridMap> for Vec<String> {
+    fn from(map: GridMap) -> Self {
+        map.cells
+            .chunks_exact(map.columns)
+            .map(|row| row.iter().map(Cell::char).collect())
+            .collect()
+    }
+}
+
+impl Cell {
+    fn char(&self) -> char {
+        match self {
+            Cell::Wall => '#',
+            Cell::Free => '.',
+            Cell::Goal => 'G',
+        }
+    }
 }
 
 impl GridMap {

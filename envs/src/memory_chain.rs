@@ -5,12 +5,16 @@
 use crate::environment::{Environment, TimeStep};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-/// The cue is seen in the first step only. `length` steps later, at least 1, the action is the answer: the episode is
-/// terminated, and pays 1 if it names the cue and -1 otherwise. Who remembers nothing gets 0 on average.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The cue is seen in the first step only. `length` steps later the action is the answer: the episode is terminated, and
+/// pays 1 if the action names the cue and -1 otherwise. An agent without memory gets 0 on average.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct MemoryChain {
     /// Steps from the cue to the answer.
+    #[schemars(range(min = 1))]
     pub length: usize,
 }
 

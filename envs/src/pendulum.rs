@@ -6,6 +6,8 @@
 use crate::environment::{Environment, TimeStep};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 
 /// rad/s.
@@ -22,17 +24,19 @@ const MASS: f64 = 1.0;
 const LENGTH: f64 = 1.0;
 
 /// Pendulum. A step pays -(angle^2 + 0.1 speed^2 + 0.001 torque^2), between about -16.3 and 0. Episodes never
-/// terminate; they are truncated after `limit` steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// terminate; they are truncated after `time_limit` steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct Pendulum {
     /// Steps after which an episode is truncated.
-    pub limit: usize,
+    #[schemars(range(min = 1))]
+    pub time_limit: usize,
 }
 
 /// `Pendulum-v1`: 200 steps.
 impl Default for Pendulum {
     fn default() -> Self {
-        Pendulum { limit: 200 }
+        Pendulum { time_limit: 200 }
     }
 }
 
@@ -66,7 +70,7 @@ impl Environment for Pendulum {
             + 3.0 / (MASS * LENGTH * LENGTH) * torque;
         let theta_dot = (state.theta_dot + acceleration * DT).clamp(-MAX_SPEED, MAX_SPEED);
         let state = State { theta: state.theta + theta_dot * DT, theta_dot, time: state.time + 1 };
-        let truncated = state.time.ge(self.limit);
+        let truncated = state.time.ge(self.time_limit);
         (
             state,
             TimeStep {

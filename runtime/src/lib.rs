@@ -30,6 +30,7 @@ mod options;
 #[allow(unsafe_code)]
 pub mod pjrt;
 mod program;
+mod projection;
 mod proto;
 mod sebulba;
 mod serialized;
@@ -54,6 +55,7 @@ pub use pjrt::{
 };
 pub use podracer_mlir::{Donation, ModuleSpec};
 pub use program::{Arguments, Lowered, Pass, Program, ProgramOptions, lower, lower_kept, simplify};
+pub use projection::{ProjectionError, projection};
 pub use sebulba::{
     Activity, Episode, Origin, Schedule, SebulbaError, SebulbaFunctions, SebulbaLoop,
     SebulbaOptions, SebulbaProgram, SebulbaRun, SebulbaShape, SebulbaTransfers, ThreadFailure,

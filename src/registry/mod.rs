@@ -6,7 +6,11 @@
 //! - A name is registered once. Mistakes of registration are collected, and reported before a command runs.
 
 mod agents;
+mod any_environment;
+mod batches;
 mod environments;
+mod served;
+mod shortest_paths;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,7 +23,10 @@ use crate::settings::{
 };
 
 pub use agents::AgentEntry;
+pub use any_environment::AnyEnvironment;
+pub use batches::Batches;
 pub use environments::EnvironmentEntry;
+pub(crate) use environments::Evaluation;
 
 /// The agents, environments and experiments of a program.
 #[derive(Clone, Debug)]

@@ -4,34 +4,29 @@
 //! - Settings in hand are complete and valid: every key has a value, and [`Settings::check`] found nothing.
 //! - What [`Settings::to_toml`] writes reads back as the same settings: a run's `config.toml` is an experiment.
 
-mod agents;
 mod devices;
 mod division;
-mod environments;
 mod load;
 mod merge;
 mod problems;
 mod schema;
 mod sebulba;
-mod servers;
 
 use std::collections::BTreeMap;
 
+use podracer_envs::host::server::ServerSettings;
 use podracer_runtime::OptionValue;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-pub use agents::{Impala, Networks, Online, Ppo};
 pub use devices::Devices;
-pub use environments::{CartPole, Catch, GridWorld, MemoryChain, Nothing, Pendulum};
 pub(crate) use load::parse_sets;
 pub use load::{Overrides, load};
 pub use problems::UsageError;
 pub(crate) use problems::suggestion;
 pub use schema::{Key, Kind, Range, Schema};
 pub use sebulba::{Schedule, SebulbaSettings};
-pub use servers::{Atari, AtariProcessing, EnvPool, Gymnasium, ServerSettings};
 
 use crate::registry::Registry;
 use problems::Problems;
@@ -204,7 +199,7 @@ impl Settings {
         if let Some(sebulba) = &self.sebulba {
             sebulba.check(&mut problems);
             if let Some(server) = environment.and_then(|one| one.server(&self.environment)) {
-                server.check_with(sebulba.environments, sebulba.patience, &mut problems);
+                check_server(&server, sebulba, &mut problems);
             }
         }
         let (lanes, unroll, iterations) = self.shape();
@@ -224,6 +219,24 @@ impl Settings {
             problems.add(problem);
         }
         problems.into_result()
+    }
+}
+
+/// Checks that a run has the patience for a server's restart, and each server an environment.
+fn check_server(server: &ServerSettings, sebulba: &SebulbaSettings, problems: &mut Problems) {
+    let &ServerSettings { servers, restarts, start_seconds, step_seconds, .. } = server;
+    let &SebulbaSettings { environments, patience, .. } = sebulba;
+    let longest = start_seconds.saturating_mul(2).saturating_add(step_seconds);
+    if restarts > 0 && longest >= patience {
+        problems.add(format!(
+            "sebulba.patience is {patience} and must be more than {longest}: a server may take environment.step_seconds = \
+             {step_seconds} to be found hanging, and twice environment.start_seconds = {start_seconds} to be there again"
+        ));
+    }
+    if servers > environments {
+        problems.add(format!(
+            "environment.servers is {servers} and must be at most sebulba.environments = {environments}"
+        ));
     }
 }
 

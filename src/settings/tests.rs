@@ -279,7 +279,7 @@ fn servers_have_settings_of_their_own() {
     let EnvironmentSettings::Gymnasium(environment) = &settings.environment else {
         panic!("{:?}", settings.environment)
     };
-    assert_eq!(environment.kwargs["gravity"].as_float(), Some(1.6));
+    assert_eq!(environment.kwargs["gravity"].as_f64(), Some(1.6));
     assert_eq!(environment.server.servers, 2);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.toml");

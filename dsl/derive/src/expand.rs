@@ -221,6 +221,10 @@ fn tree_impl(input: &DeriveInput, parts: &[Part]) -> TokenStream {
         ),
         false,
     );
+    let choices = parts.iter().filter(|part| !part.fixed).map(|part| {
+        let (member, ty, step) = (&part.member, &part.ty, step(part));
+        quote!(__path.within(#step, |__path| <#ty as #tree>::choices(&self.#member, __path, __f));)
+    });
     let to_kind = construct(
         quote!(#of),
         each(
@@ -277,6 +281,9 @@ fn tree_impl(input: &DeriveInput, parts: &[Part]) -> TokenStream {
             }
             fn map(&self, __f: &mut dyn FnMut(#tensor) -> #tensor) -> Self {
                 #map
+            }
+            fn choices(&self, __path: &mut #path, __f: &mut dyn FnMut(&#path, ::podracer_dsl::tree::Choice)) {
+                #(#choices)*
             }
             fn to_kind<__K: #kind_trait>(&self, __f: &mut dyn FnMut(#tensor) -> __K::Leaf) -> #of_k {
                 #to_kind

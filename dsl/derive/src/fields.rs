@@ -1,7 +1,10 @@
 //! Reading the struct: its fields, which of them are fixed, and mistakes that are better told here than by rustc.
 
 use syn::spanned::Spanned;
-use syn::{Data, DeriveInput, Error, Field, Fields, Index, Member, Result, Token, Type};
+use syn::{
+    Data, DeriveInput, Error, Field, Fields, GenericArgument, Index, Member, PathArguments, Result,
+    Token, Type,
+};
 
 /// A field of the struct.
 pub struct Part {
@@ -92,7 +95,17 @@ fn plain(ty: &Type) -> Option<String> {
             let last = path.path.segments.last()?;
             let name = last.ident.to_string();
             match name.as_str() {
-                "Option" => Some("an `Option`".to_string()),
+                "Option" => match &last.arguments {
+                    PathArguments::AngleBracketed(inner) => {
+                        inner.args.iter().find_map(|inner| match inner {
+                            GenericArgument::Type(inner) => {
+                                plain(inner).map(|inner| format!("an `Option` of {inner}"))
+                            }
+                            _ => None,
+                        })
+                    }
+                    _ => None,
+                },
                 "PhantomData" => Some("a `PhantomData`".to_string()),
                 "HashMap" | "BTreeMap" => Some(format!("a `{name}`")),
                 _ => PLAIN.contains(&name.as_str()).then(|| format!("a plain `{name}`")),

@@ -5,7 +5,7 @@ use super::vectorize::vmap_func;
 use crate::tensor::{Tensor, concatenate, report, stack};
 use crate::trace::TraceError;
 use crate::trace::state::{self, FrameKind};
-use crate::tree::{IntoTree, Path, Sources, Tree, difference};
+use crate::tree::{IntoTree, Path, Sources, Tree, changed_choice, difference};
 use podracer_compiler::transform::VmapContext;
 use podracer_compiler::{Func, Loc, TensorType};
 
@@ -68,7 +68,8 @@ fn prefixes<X: Tree, Y: IntoTree<Tree = X>>(
         f(elements.with_leaves(first), elements.with_leaves(second))
     })
     .without_log();
-    let differs = difference("element", &before, &body.typed());
+    let other_choice = changed_choice("element", &elements, &body.tree);
+    let differs = other_choice.or_else(|| difference("element", &before, &body.typed()));
     if let Some((leaf, message)) = &differs
         && !body.broken
     {

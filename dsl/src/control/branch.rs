@@ -5,7 +5,7 @@ use crate::debug::Entry;
 use crate::tensor::{Tensor, fail, report};
 use crate::trace::TraceError;
 use crate::trace::state;
-use crate::tree::{IntoTree, Tree, difference};
+use crate::tree::{IntoTree, Tree, choice_difference, difference};
 use podracer_compiler::ops::Cond;
 use podracer_compiler::{Builder, DType, Func, Loc, OpRef, TensorType, Var};
 use std::collections::BTreeMap;
@@ -146,8 +146,17 @@ fn finish<Y: Tree>(
 ) -> Y {
     let mut broken = bodies.iter().any(|(_, body)| body.broken);
     let expected = bodies[bodies.len() - 1].1.typed();
-    let last = bodies[bodies.len() - 1].0;
+    let (last, tree) = (bodies[bodies.len() - 1].0, bodies[bodies.len() - 1].1.tree.clone());
     for (name, body) in &bodies[..bodies.len() - 1] {
+        if let Some((path, wanted, got)) = choice_difference(&tree, &body.tree) {
+            let path = path.under("result");
+            let message = format!(
+                "branches differ at `{path}`: `{last}` gives `{wanted}`, `{name}` gives `{got}`"
+            );
+            state::with(|trace| trace.error(TraceError::new(op, message, loc)));
+            broken = true;
+            continue;
+        }
         if let Some((leaf, _)) = difference("result", &expected, &body.typed()) {
             let show = |leaves: &[(crate::tree::Path, TensorType)]| {
                 leaves.get(leaf).map_or("nothing".to_string(), |(_, ty)| ty.to_string())

@@ -63,8 +63,7 @@ pub fn while_loop<C: IntoTree>(
     let step = trace_body("body", FrameKind::Repeats("while_loop"), None, params(), |items| {
         f(carry.with_leaves(items))
     });
-    let after = step.tree.paths();
-    let mut fits = check_carry("while_loop", &before, &after, &step, loc);
+    let mut fits = check_carry("while_loop", (&carry, &before), &step.tree, &step, loc);
     let test_type = TensorType::scalar(DType::Bool);
     if !test.broken && test.results[0].ty != test_type {
         fits = false;

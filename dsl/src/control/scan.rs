@@ -5,7 +5,9 @@ use super::vectorize::vmap_func;
 use crate::tensor::{Tensor, concatenate, report};
 use crate::trace::TraceError;
 use crate::trace::state::{self, FrameKind};
-use crate::tree::{IntoTree, Items, Over, Path, Sources, Tree, difference, typed_paths};
+use crate::tree::{
+    IntoTree, Items, Over, Path, Sources, Tree, changed_choice, difference, typed_paths,
+};
 use podracer_compiler::ops::Scan;
 use podracer_compiler::transform::VmapContext;
 use podracer_compiler::{Loc, OpRef, TensorType};
@@ -182,14 +184,11 @@ pub(super) fn run<C: Tree, X: Over, Y: IntoTree>(
         let (next, y) = f(carry.with_leaves(carry_items), xs.item(&mut Items::new(items)));
         (next, y.into_tree())
     });
-    let after = body.tree.0.paths();
-    let fits = check_carry(op, &before, &after, &body, loc);
+    let after = body.tree.0.paths().len();
+    let fits = check_carry(op, (&carry, &before), &body.tree.0, &body, loc);
     let steps = length.unwrap_or(1);
-    let y_types: Vec<TensorType> = body.types()[after.len()..]
-        .iter()
-        .chain(&body.log_types())
-        .map(|ty| ty.stacked(steps))
-        .collect();
+    let y_types: Vec<TensorType> =
+        body.types()[after..].iter().chain(&body.log_types()).map(|ty| ty.stacked(steps)).collect();
     let guess: Vec<TensorType> = before.iter().map(|(_, ty)| ty.clone()).chain(y_types).collect();
     let results = if !fits || body.broken || length.is_none() {
         body.poisoned(guess)
@@ -214,23 +213,25 @@ pub(super) fn run<C: Tree, X: Over, Y: IntoTree>(
 
 /// Whether a loop's carry comes out as it went in; if not, that is an error at the place that made it differ. The
 /// carry's leaves are the first of the body's results.
-pub(super) fn check_carry<Y: Tree>(
+pub(super) fn check_carry<C: Tree, Y: Tree>(
     op: &str,
-    before: &[(Path, TensorType)],
-    after: &[Path],
+    (carry, before): (&C, &[(Path, TensorType)]),
+    next: &C,
     body: &Body<Y>,
     began: Loc,
 ) -> bool {
-    let typed: Vec<(Path, TensorType)> = after.iter().cloned().zip(body.types()).collect();
-    let Some((leaf, message)) = difference("carry", before, &typed) else {
+    let typed: Vec<(Path, TensorType)> = next.paths().into_iter().zip(body.types()).collect();
+    let results = &body.results[..typed.len()];
+    let other_choice = changed_choice("carry", carry, next);
+    let Some((leaf, message)) = other_choice.or_else(|| difference("carry", before, &typed)) else {
         return true;
     };
-    let made = body.results[..after.len()].get(leaf).map_or(began, |leaf| leaf.made);
+    let made = results.get(leaf).map_or(began, |leaf| leaf.made);
     let error = TraceError::new(op, format!("carry {message}"), made)
         .label("body")
         .note("carry began at", began);
     state::with(|trace| {
-        if body.results[..after.len()].get(leaf).is_none_or(|leaf| !leaf.poison) {
+        if results.get(leaf).is_none_or(|leaf| !leaf.poison) {
             trace.error(error);
         }
     });

@@ -1,6 +1,6 @@
 //! What a library expects of the functions that its users write.
 
-use super::{Spec, Tree, Types, typed_paths};
+use super::{Spec, Tree, Types, choice_difference, typed_paths};
 use crate::tensor::poison;
 use crate::trace::{TraceError, state};
 use podracer_compiler::Loc;
@@ -19,12 +19,18 @@ use podracer_compiler::Loc;
 #[track_caller]
 pub fn expect_types<T: Tree>(root: &str, tree: T, expected: &Spec<T>) -> T {
     let (leaves, got, wanted) = (tree.leaves(), typed_paths(&tree), expected.leaves());
-    if got == wanted {
+    let other_choice = choice_difference(&expected.skeleton(), &tree);
+    if got == wanted && other_choice.is_none() {
         return tree;
     }
     let complain = |message: String, loc: Loc| {
         state::with(|trace| trace.error(TraceError::new("", message, loc)));
     };
+    if let Some((path, wanted, got)) = other_choice {
+        let message = format!("`{}` must be `{wanted}`, got `{got}`", path.under(root));
+        complain(message, Loc::caller());
+        return T::from_kind::<Types>(&expected.0, &mut |ty| poison(ty.clone()));
+    }
     if got.len() != wanted.len() || got.iter().zip(&wanted).any(|(got, wanted)| got.0 != wanted.0) {
         let message = format!("`{root}` must be {expected}, got {}", tree.spec());
         complain(message, Loc::caller());

@@ -1,6 +1,6 @@
-//! Trees of the language: the tensor itself, tuples, arrays, `Vec`.
+//! Trees of the language: the tensor itself, tuples, arrays, `Vec`, `Option`.
 
-use super::{IntoTree, Items, Kind, Over, Path, Sources, Step, Tree};
+use super::{Choice, IntoTree, Items, Kind, Over, Path, Sources, Step, Tree};
 use crate::tensor::{IntoTensor, Tensor};
 
 impl Over for Tensor {
@@ -100,6 +100,9 @@ macro_rules! tuple_trees {
             fn map(&self, f: &mut dyn FnMut(Tensor) -> Tensor) -> Self {
                 ($(self.$position.map(f),)*)
             }
+            fn choices(&self, path: &mut Path, f: &mut dyn FnMut(&Path, Choice)) {
+                $(path.within(Step::Position($position), |path| self.$position.choices(path, f));)*
+            }
             fn to_kind<K: Kind>(&self, f: &mut dyn FnMut(Tensor) -> K::Leaf) -> Self::Of<K> {
                 ($(K::wrap::<$name>(self.$position.to_kind::<K>(f)),)*)
             }
@@ -137,126 +140,76 @@ tuple_trees!(A 0, B 1, C 2, D 3, E 4, F 5);
 tuple_trees!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
 tuple_trees!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
 
-impl<T: Over, const N: usize> Over for [T; N] {
-    type Item = [T::Item; N];
-    #[track_caller]
-    fn sources(&self, sources: &mut Sources) {
-        for (i, part) in self.iter().enumerate() {
-            sources.enter(Step::Index(i));
-            part.sources(sources);
-            sources.leave();
+/// Arrays, `Vec` and `Option`: elements of one type, known by their index. `$each` gives the elements by reference and
+/// `$own` by value, `$back` makes the collection of what `map` leaves.
+macro_rules! element_trees {
+    ($whole:ident $(<_, $n:ident>)?, each: $each:ident $(, own: $own:ident)? $(, back: $back:ident)?, choice: $choice:expr) => {
+        impl<T: Over $(, const $n: usize)?> Over for $whole<T $(, $n)?> {
+            type Item = $whole<T::Item $(, $n)?>;
+            #[track_caller]
+            fn sources(&self, sources: &mut Sources) {
+                for (i, part) in self.iter().enumerate() {
+                    sources.enter(Step::Index(i));
+                    part.sources(sources);
+                    sources.leave();
+                }
+            }
+            fn item(self, items: &mut Items<'_>) -> Self::Item {
+                self$(.$own())?.map(|part| part.item(items))$(.$back())?
+            }
         }
-    }
-    fn item(self, items: &mut Items<'_>) -> Self::Item {
-        self.map(|part| part.item(items))
-    }
+
+        impl<T: Tree $(, const $n: usize)?> Tree for $whole<T $(, $n)?> {
+            type Of<K: Kind> = $whole<K::View<T> $(, $n)?>;
+
+            fn visit(&self, path: &mut Path, f: &mut dyn FnMut(&Path, Tensor)) {
+                for (i, part) in self.iter().enumerate() {
+                    path.within(Step::Index(i), |path| part.visit(path, f));
+                }
+            }
+            fn map(&self, f: &mut dyn FnMut(Tensor) -> Tensor) -> Self {
+                self.$each().map(|part| part.map(f))$(.$back())?
+            }
+            fn choices(&self, path: &mut Path, f: &mut dyn FnMut(&Path, Choice)) {
+                let choice: fn(&Self) -> Option<Choice> = $choice;
+                if let Some(choice) = choice(self) {
+                    f(path, choice);
+                }
+                for (i, part) in self.iter().enumerate() {
+                    path.within(Step::Index(i), |path| part.choices(path, f));
+                }
+            }
+            fn to_kind<K: Kind>(&self, f: &mut dyn FnMut(Tensor) -> K::Leaf) -> Self::Of<K> {
+                self.$each().map(|part| K::wrap::<T>(part.to_kind::<K>(f)))$(.$back())?
+            }
+            fn from_kind<K: Kind>(of: &Self::Of<K>, f: &mut dyn FnMut(&K::Leaf) -> Tensor) -> Self {
+                of.$each().map(|part| T::from_kind::<K>(K::peek::<T>(part), f))$(.$back())?
+            }
+            fn convert<J: Kind, K: Kind>(of: &Self::Of<J>, f: &mut dyn FnMut(&J::Leaf) -> K::Leaf) -> Self::Of<K> {
+                of.$each().map(|part| K::wrap::<T>(T::convert::<J, K>(J::peek::<T>(part), f)))$(.$back())?
+            }
+            fn visit_kind<'a, K: Kind>(of: &'a Self::Of<K>, path: &mut Path, f: &mut dyn FnMut(&Path, &'a K::Leaf)) {
+                for (i, part) in of.iter().enumerate() {
+                    path.within(Step::Index(i), |path| T::visit_kind::<K>(K::peek::<T>(part), path, f));
+                }
+            }
+            fn into_leaves<K: Kind>(of: Self::Of<K>, leaves: &mut Vec<K::Leaf>) {
+                of.into_iter().for_each(|part| T::into_leaves::<K>(K::unwrap::<T>(part), leaves));
+            }
+        }
+
+        impl<T: IntoTree $(, const $n: usize)?> IntoTree for $whole<T $(, $n)?> {
+            type Tree = $whole<T::Tree $(, $n)?>;
+            #[track_caller]
+            fn into_tree(self) -> Self::Tree {
+                self$(.$own())?.map(IntoTree::into_tree)$(.$back())?
+            }
+        }
+    };
 }
-
-impl<T: Tree, const N: usize> Tree for [T; N] {
-    type Of<K: Kind> = [K::View<T>; N];
-
-    fn visit(&self, path: &mut Path, f: &mut dyn FnMut(&Path, Tensor)) {
-        for (i, part) in self.iter().enumerate() {
-            path.within(Step::Index(i), |path| part.visit(path, f));
-        }
-    }
-    fn map(&self, f: &mut dyn FnMut(Tensor) -> Tensor) -> Self {
-        std::array::from_fn(|i| self[i].map(f))
-    }
-    fn to_kind<K: Kind>(&self, f: &mut dyn FnMut(Tensor) -> K::Leaf) -> Self::Of<K> {
-        std::array::from_fn(|i| K::wrap::<T>(self[i].to_kind::<K>(f)))
-    }
-    fn from_kind<K: Kind>(of: &Self::Of<K>, f: &mut dyn FnMut(&K::Leaf) -> Tensor) -> Self {
-        std::array::from_fn(|i| T::from_kind::<K>(K::peek::<T>(&of[i]), f))
-    }
-    fn convert<J: Kind, K: Kind>(
-        of: &Self::Of<J>,
-        f: &mut dyn FnMut(&J::Leaf) -> K::Leaf,
-    ) -> Self::Of<K> {
-        std::array::from_fn(|i| K::wrap::<T>(T::convert::<J, K>(J::peek::<T>(&of[i]), f)))
-    }
-    fn visit_kind<'a, K: Kind>(
-        of: &'a Self::Of<K>,
-        path: &mut Path,
-        f: &mut dyn FnMut(&Path, &'a K::Leaf),
-    ) {
-        for (i, part) in of.iter().enumerate() {
-            path.within(Step::Index(i), |path| T::visit_kind::<K>(K::peek::<T>(part), path, f));
-        }
-    }
-    fn into_leaves<K: Kind>(of: Self::Of<K>, leaves: &mut Vec<K::Leaf>) {
-        for part in of {
-            T::into_leaves::<K>(K::unwrap::<T>(part), leaves);
-        }
-    }
-}
-
-impl<T: IntoTree, const N: usize> IntoTree for [T; N] {
-    type Tree = [T::Tree; N];
-    #[track_caller]
-    fn into_tree(self) -> Self::Tree {
-        self.map(IntoTree::into_tree)
-    }
-}
-
-impl<T: Over> Over for Vec<T> {
-    type Item = Vec<T::Item>;
-    #[track_caller]
-    fn sources(&self, sources: &mut Sources) {
-        for (i, part) in self.iter().enumerate() {
-            sources.enter(Step::Index(i));
-            part.sources(sources);
-            sources.leave();
-        }
-    }
-    fn item(self, items: &mut Items<'_>) -> Self::Item {
-        self.into_iter().map(|part| part.item(items)).collect()
-    }
-}
-
-impl<T: Tree> Tree for Vec<T> {
-    type Of<K: Kind> = Vec<K::View<T>>;
-
-    fn visit(&self, path: &mut Path, f: &mut dyn FnMut(&Path, Tensor)) {
-        for (i, part) in self.iter().enumerate() {
-            path.within(Step::Index(i), |path| part.visit(path, f));
-        }
-    }
-    fn map(&self, f: &mut dyn FnMut(Tensor) -> Tensor) -> Self {
-        self.iter().map(|part| part.map(f)).collect()
-    }
-    fn to_kind<K: Kind>(&self, f: &mut dyn FnMut(Tensor) -> K::Leaf) -> Self::Of<K> {
-        self.iter().map(|part| K::wrap::<T>(part.to_kind::<K>(f))).collect()
-    }
-    fn from_kind<K: Kind>(of: &Self::Of<K>, f: &mut dyn FnMut(&K::Leaf) -> Tensor) -> Self {
-        of.iter().map(|part| T::from_kind::<K>(K::peek::<T>(part), f)).collect()
-    }
-    fn convert<J: Kind, K: Kind>(
-        of: &Self::Of<J>,
-        f: &mut dyn FnMut(&J::Leaf) -> K::Leaf,
-    ) -> Self::Of<K> {
-        of.iter().map(|part| K::wrap::<T>(T::convert::<J, K>(J::peek::<T>(part), f))).collect()
-    }
-    fn visit_kind<'a, K: Kind>(
-        of: &'a Self::Of<K>,
-        path: &mut Path,
-        f: &mut dyn FnMut(&Path, &'a K::Leaf),
-    ) {
-        for (i, part) in of.iter().enumerate() {
-            path.within(Step::Index(i), |path| T::visit_kind::<K>(K::peek::<T>(part), path, f));
-        }
-    }
-    fn into_leaves<K: Kind>(of: Self::Of<K>, leaves: &mut Vec<K::Leaf>) {
-        for part in of {
-            T::into_leaves::<K>(K::unwrap::<T>(part), leaves);
-        }
-    }
-}
-
-impl<T: IntoTree> IntoTree for Vec<T> {
-    type Tree = Vec<T::Tree>;
-    #[track_caller]
-    fn into_tree(self) -> Self::Tree {
-        self.into_iter().map(IntoTree::into_tree).collect()
-    }
-}
+type Array<T, const N: usize> = [T; N];
+element_trees!(Array<_, N>, each: each_ref, choice: |_| None);
+element_trees!(Vec, each: iter, own: into_iter, back: collect, choice: |_| None);
+element_trees!(Option, each: as_ref, choice: |option| {
+    Some(Choice::Variant(if option.is_some() { "Some" } else { "None" }))
+});

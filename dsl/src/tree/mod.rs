@@ -1,17 +1,21 @@
-//! Trees: structs, tuples, arrays and `Vec`s of tensors, with one form for each place where their leaves may live.
+//! Trees: structs, tuples, arrays, `Vec`s and `Option`s of tensors, with one form for each place where their leaves may
+//! live.
 //!
 //! # Invariants
 //! - Every method visits the leaves in the same order: fields as declared, elements by index.
-//! - A tree's structure (the lengths of its `Vec`s, its fixed fields) comes from a value of it in some kind. Converting
-//!   between kinds keeps it.
+//! - A tree's structure (the lengths of its `Vec`s, the variants of its `Option`s, its fixed fields) comes from a value of
+//!   it in some kind. Converting between kinds keeps it.
 
+mod any;
 mod expect;
 mod impls;
 mod kind;
 mod over;
 mod path;
 mod spec;
+mod structure;
 
+pub use any::{AnyTree, AnyTreeOf};
 pub use expect::expect_types;
 pub use kind::{Kind, Types};
 pub use over::{
@@ -19,9 +23,12 @@ pub use over::{
 };
 pub use path::{Path, Step};
 pub use spec::{ArgumentSpec, Spec, dtype_specs, key};
+pub use structure::Choice;
 
-use crate::tensor::Tensor;
-use podracer_compiler::TensorType;
+pub(crate) use structure::{changed_choice, choice_difference, difference, typed_paths};
+
+use crate::tensor::{Tensor, poison, select};
+use structure::{check_count, check_structures};
 
 /// A tree of tensors. Derive it:
 ///
@@ -33,10 +40,15 @@ use podracer_compiler::TensorType;
 /// ```
 ///
 /// A field is a tree itself, or marked `#[tree(fixed)]`: then it is part of the structure, the same in all forms.
+///
+/// `Option<T>` is a tree: which variant it is belongs to the structure and is known while tracing, as the length of a
+/// `Vec` is. The leaves inside of `Some` have the key path `field[0]`, that of a `Vec` with one element, so that files
+/// which name parameters by their paths can still be read after a `Vec` that meant "one or none" became an `Option`.
+///
 /// The derive also makes `StateOf<K>`, the form in the kind `K`, whose fields are `K::View<Tensor>` and so on.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tree of tensors",
-    label = "expected `Tensor`, `Key`, a tuple, array or `Vec` of trees, or a struct with `#[derive(Tree)]`",
+    label = "expected `Tensor`, `Key`, a tuple, array, `Vec` or `Option` of trees, or a struct with `#[derive(Tree)]`",
     note = "add `#[derive(Tree, Clone)]` to the struct, or mark a field that holds no tensor with `#[tree(fixed)]`",
     note = "a number becomes a tensor with `scalar(..)`"
 )]
@@ -49,6 +61,11 @@ pub trait Tree: Clone + 'static + Over<Item = Self> + IntoTree<Tree = Self> {
 
     /// The same structure with other leaves.
     fn map(&self, f: &mut dyn FnMut(Tensor) -> Tensor) -> Self;
+
+    /// Visits the [`Choice`]s of the structure with their paths, which begin with `path`. Trees without any keep this.
+    fn choices(&self, path: &mut Path, f: &mut dyn FnMut(&Path, Choice)) {
+        let _ = (path, f);
+    }
 
     /// The tree in a kind, its leaves made of tensors.
     fn to_kind<K: Kind>(&self, f: &mut dyn FnMut(Tensor) -> K::Leaf) -> Self::Of<K>;
@@ -94,24 +111,69 @@ pub trait Tree: Clone + 'static + Over<Item = Self> + IntoTree<Tree = Self> {
         Spec(self.to_kind::<Types>(&mut |leaf| leaf.ty()))
     }
 
-    /// The same structure with these leaves, one for each of [`Tree::leaves`]; a missing one stays.
+    /// The same structure with these leaves, one for each of [`Tree::leaves`]. Another number of them is an error.
+    #[track_caller]
     fn with_leaves(&self, leaves: &[Tensor]) -> Self
     where
         Self: Sized,
     {
-        let mut next = leaves.iter();
-        self.map(&mut |old| next.next().copied().unwrap_or(old))
+        let (mut next, mut count) = (leaves.iter(), 0);
+        let tree = self.map(&mut |old| {
+            count += 1;
+            next.next().copied().unwrap_or(old)
+        });
+        check_count(count, leaves.len());
+        tree
     }
 
-    /// Combines the leaves of two trees pairwise. Where the second has fewer leaves, the first one's stay.
+    /// Combines the leaves of two trees of one structure pairwise. Another structure is an error that names the path.
+    #[track_caller]
     fn zip_with(&self, other: &Self, mut f: impl FnMut(Tensor, Tensor) -> Tensor) -> Self
     where
         Self: Sized,
     {
-        let others = other.leaves();
-        let mut next = others.iter();
-        self.map(&mut |leaf| next.next().map_or(leaf, |&other| f(leaf, other)))
+        zip("zip_with", self, &[other], |leaves| f(leaves[0], leaves[1]))
     }
+
+    /// Combines the leaves of several trees of one structure: `f` gets the leaves that stand at one path, first this
+    /// tree's and then those of `others` in order. Another structure is an error that names the path.
+    ///
+    /// ```
+    /// # use podracer_dsl::prelude::*;
+    /// # trace([(f32([2]), i32([3])), (f32([4]), i32([1]))], |shards| {
+    /// let [first, second] = &shards;
+    /// let joined = first.zip_all([second], |leaves| concatenate(leaves, 0));
+    /// # joined })?;
+    /// # Ok::<(), TraceErrors>(())
+    /// ```
+    #[track_caller]
+    fn zip_all<'a>(
+        &'a self,
+        others: impl IntoIterator<Item = &'a Self>,
+        f: impl FnMut(&[Tensor]) -> Tensor,
+    ) -> Self
+    where
+        Self: Sized,
+    {
+        let others: Vec<&Self> = others.into_iter().collect();
+        zip("zip_all", self, &others, f)
+    }
+}
+
+/// The first tree's structure, with `f` of the leaves of all trees at each path.
+#[track_caller]
+fn zip<T: Tree>(op: &str, first: &T, others: &[&T], mut f: impl FnMut(&[Tensor]) -> Tensor) -> T {
+    if !check_structures(op, first, others) {
+        return T::from_kind::<Types>(&first.spec().0, &mut |ty| poison(ty.clone()));
+    }
+    let others: Vec<Vec<Tensor>> = others.iter().map(|other| other.leaves()).collect();
+    let mut at = 0;
+    first.map(&mut |leaf| {
+        let leaves: Vec<Tensor> =
+            std::iter::once(leaf).chain(others.iter().map(|other| other[at])).collect();
+        at += 1;
+        f(&leaves)
+    })
 }
 
 /// What becomes a tree: trees, and numbers where a tensor is meant. A carry may be written `(0.0, state)`.
@@ -138,58 +200,11 @@ pub fn tree_map<T: Tree>(tree: &T, mut f: impl FnMut(Tensor) -> Tensor) -> T {
 /// `select` leaf by leaf: the tree `a` where `p` is true, else `b`. `p` is a bool scalar, or broadcasts to every leaf.
 #[track_caller]
 pub fn tree_select<T: Tree>(p: Tensor, a: &T, b: &T) -> T {
-    let (others, mut results) = (b.leaves(), Vec::new());
-    for (i, leaf) in a.leaves().into_iter().enumerate() {
-        match others.get(i) {
-            Some(&other) => results.push(crate::tensor::select(p, leaf, other)),
-            None => {
-                crate::tensor::report("tree_select", "the two trees have different structures", &[])
-            }
+    let mut results = Vec::new();
+    if check_structures("tree_select", a, &[b]) {
+        for (leaf, other) in a.leaves().into_iter().zip(b.leaves()) {
+            results.push(select(p, leaf, other));
         }
     }
     a.with_leaves(&results)
-}
-
-/// Where two trees differ in structure or type: path and both types, `None` if they are alike. The paths begin with
-/// `root`.
-pub(crate) fn difference(
-    root: &str,
-    before: &[(Path, TensorType)],
-    after: &[(Path, TensorType)],
-) -> Option<(usize, String)> {
-    for (i, ((path, old), (new_path, new))) in before.iter().zip(after).enumerate() {
-        if path != new_path {
-            return Some((
-                i,
-                format!(
-                    "changed structure: `{}` going in, `{}` coming out",
-                    path.under(root),
-                    new_path.under(root)
-                ),
-            ));
-        }
-        if old != new {
-            return Some((
-                i,
-                format!("changed type at `{}`: {old} going in, {new} coming out", path.under(root)),
-            ));
-        }
-    }
-    if before.len() != after.len() {
-        let i = before.len().min(after.len());
-        return Some((
-            i,
-            format!(
-                "changed structure: {} leaves going in, {} coming out",
-                before.len(),
-                after.len()
-            ),
-        ));
-    }
-    None
-}
-
-/// Paths and types of the leaves.
-pub(crate) fn typed_paths<T: Tree>(tree: &T) -> Vec<(Path, TensorType)> {
-    tree.paths().into_iter().zip(tree.leaves()).map(|(path, leaf)| (path, leaf.ty())).collect()
 }

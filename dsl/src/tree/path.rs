@@ -31,6 +31,15 @@ impl Path {
         result
     }
 
+    /// Runs `f` at `below`, a path from here.
+    pub fn through<R>(&mut self, below: &Path, f: impl FnOnce(&mut Path) -> R) -> R {
+        let here = self.0.len();
+        self.0.extend(&below.0);
+        let result = f(self);
+        self.0.truncate(here);
+        result
+    }
+
     /// The path with the name of the whole before it: `carry.0.velocity`.
     pub fn under(&self, root: &str) -> String {
         match self.0.first() {

@@ -1,9 +1,10 @@
 //! Specs: trees whose leaves are types. They decide the types of a traced function's arguments.
 
+use super::structure::choices;
 use super::{Kind, Path, Tree, Types};
 use crate::key::Key;
 use crate::tensor::{Shape, Tensor};
-use podracer_compiler::{DType, TensorType};
+use podracer_compiler::{DType, Loc, TensorType};
 use std::fmt;
 use std::ops::Deref;
 
@@ -30,6 +31,11 @@ impl<T: Tree> Spec<T> {
         K::wrap::<T>(T::convert::<Types, K>(&self.0, f))
     }
 
+    /// A tree of this structure, whose leaves are no tensors of any trace.
+    pub(super) fn skeleton(&self) -> T {
+        T::from_kind::<Types>(&self.0, &mut |_| Tensor::dead(Loc::NONE))
+    }
+
     /// The spec of `size` such trees, stacked along a new leading axis.
     pub fn stacked(&self, size: usize) -> Spec<T> {
         Spec(T::convert::<Types, Types>(&self.0, &mut |ty| ty.stacked(size)))
@@ -52,7 +58,8 @@ impl<T: Tree> Clone for Spec<T> {
 
 impl<T: Tree> PartialEq for Spec<T> {
     fn eq(&self, other: &Self) -> bool {
-        self.leaves() == other.leaves()
+        let alike = choices(&self.skeleton()) == choices(&other.skeleton());
+        alike && self.leaves() == other.leaves()
     }
 }
 
@@ -79,7 +86,8 @@ impl<T: Tree> fmt::Display for Spec<T> {
     }
 }
 
-/// What says the types of arguments: specs by value or reference, and tuples, arrays and `Vec`s of them.
+/// What says the types of arguments: specs by value or reference, and tuples, arrays, `Vec`s and `Option`s of
+/// them.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a spec of arguments",
     label = "expected `Spec<T>`, `&Spec<T>`, `f32([..])`, `key()`, or a tuple of them"
@@ -117,6 +125,13 @@ impl<S: ArgumentSpec> ArgumentSpec for Vec<S> {
     type Tree = Vec<S::Tree>;
     fn into_spec(self) -> Spec<Self::Tree> {
         Spec(self.into_iter().map(ArgumentSpec::into_spec).collect())
+    }
+}
+
+impl<S: ArgumentSpec> ArgumentSpec for Option<S> {
+    type Tree = Option<S::Tree>;
+    fn into_spec(self) -> Spec<Self::Tree> {
+        Spec(self.map(ArgumentSpec::into_spec))
     }
 }
 

@@ -52,7 +52,7 @@ fn outside_of_collect_nothing_is_left() {
 
 #[test]
 fn a_check_names_its_line_value_and_place() {
-    let line = line!() + 5;
+    let line = line!() + 2;
     let found = reports(f32([3, 2]), &[f32s(&[3, 2], &[1., 1., 1., 5., 7., 1.])], |x| {
         let body = |x: Tensor| vmap(x, |x| check(x.lt(2.0), "{} is not below {}", (x, 2)));
         collect(|| scan((), x, |(), x| ((), body(x)))).1
@@ -229,7 +229,7 @@ fn the_first_nan_is_named_by_its_line() {
 
 #[test]
 fn a_nan_of_the_pass_back_is_named_by_the_line_that_is_differentiated() {
-    let line = line!() + 2;
+    let line = line!() + 1;
     let traced = trace(f32([2]), |x| grad(x, |x| select(x.gt(0), x.sqrt(), 0.0).sum()));
     let traced = traced.expect("no mistake");
     let origin = traced.first_nan(&[f32s(&[2], &[4.0, 0.0])]).expect("arguments fit");

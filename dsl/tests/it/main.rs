@@ -1,5 +1,6 @@
 //! Tests of what users write. One binary; a module for each topic.
 
+mod any_tree;
 mod catch;
 mod checkpoint;
 mod combinators;
@@ -9,6 +10,7 @@ mod division;
 mod golden;
 mod helpers;
 mod mistakes;
+mod structures;
 mod tensors;
 mod transforms;
 mod trees;

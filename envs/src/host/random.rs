@@ -1,7 +1,9 @@
 //! Random numbers of native environments.
 
+use serde::{Deserialize, Serialize};
+
 /// SplitMix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014): eight bytes of state.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Random(u64);
 
 impl Random {
@@ -37,13 +39,7 @@ impl Random {
         ((u128::from(self.bits()) * n as u128) >> 64) as usize
     }
 
-    /// The state, for a snapshot.
-    #[must_use]
-    pub fn state(&self) -> u64 {
-        self.0
-    }
-
-    /// From a snapshot.
+    /// The generator with a state, which is all that its draws depend on.
     #[must_use]
     pub fn from_state(state: u64) -> Self {
         Random(state)

@@ -8,5 +8,6 @@ mod host;
 mod pixels;
 mod run;
 mod servers;
+mod settings;
 mod space;
 mod wrappers;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use podracer_dsl::prelude::TraceErrors;
 use podracer_envs::host::HostError;
 
-use crate::{CheckpointError, RuntimeError};
+use crate::{CheckpointError, ProjectionError, RuntimeError};
 
 /// Why a run of Sebulba does not start, or ended.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +19,9 @@ pub enum SebulbaError {
     /// A checkpoint that is of another run.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
+    /// Parameters or a carry that are no part of the state.
+    #[error(transparent)]
+    Projection(#[from] ProjectionError),
     /// Sizes, devices or environments that do not fit together.
     #[error("{0}")]
     Options(String),

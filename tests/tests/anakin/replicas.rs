@@ -66,7 +66,7 @@ fn whole_batch<E: Environment, O: Optimizer>(environment: &E, optimizer: O) -> P
 /// Episodes are truncated within the cycle, so that all of PPO's bootstrapping takes part.
 #[test]
 fn ppo_learns_the_same_with_the_advantages_of_all_devices() {
-    let environment = CartPole { limit: 4, ..CartPole::default() };
+    let environment = CartPole { time_limit: 4, ..CartPole::default() };
     check(&environment, &whole_batch(&environment, sgd(1.0)), &[TWO, FOUR]);
 }
 

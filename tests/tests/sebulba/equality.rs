@@ -77,20 +77,20 @@ fn check<E: Environment<Observation = Tensor>, A: Agent<Observation = Tensor>>(
 /// Episodes are truncated within the trajectories, and minibatches are drawn.
 #[test]
 fn ppo_with_two_threads() {
-    let environment = CartPole { limit: 4, ..CartPole::default() };
+    let environment = CartPole { time_limit: 4, ..CartPole::default() };
     check(&environment, &loops::ppo(&environment, sgd(0.5)), (1, 2));
 }
 
 #[test]
 fn ppo_with_two_learner_devices() {
-    let environment = CartPole { limit: 4, ..CartPole::default() };
+    let environment = CartPole { time_limit: 4, ..CartPole::default() };
     check(&environment, &loops::ppo(&environment, sgd(0.5)), (2, 1));
 }
 
 /// The statistics, over all learner devices, are a part of what is equal.
 #[test]
 fn normalised_observations_and_rewards() {
-    let environment = CartPole { limit: 4, ..CartPole::default() };
+    let environment = CartPole { time_limit: 4, ..CartPole::default() };
     let agent = loops::ppo(&environment, sgd(0.5));
     let agent = Normalized::new(agent, environment.observation_space(), 0.99);
     check(&environment, &agent, (2, 1));
@@ -100,7 +100,7 @@ fn normalised_observations_and_rewards() {
 /// Trajectories begin within episodes, and the memory travels with them.
 #[test]
 fn a_recurrent_agent_with_two_threads() {
-    let environment = CartPole { limit: 4, ..CartPole::default() };
+    let environment = CartPole { time_limit: 4, ..CartPole::default() };
     let agent = loops::impala(&environment, Some(4), sgd(0.02));
     check(&environment, &agent, (1, 2));
 }
@@ -108,14 +108,14 @@ fn a_recurrent_agent_with_two_threads() {
 /// Minibatches are of whole trajectories: each device draws one of its two at a time.
 #[test]
 fn a_recurrent_agent_that_draws_on_two_learner_devices() {
-    let environment = CartPole { limit: 4, ..CartPole::default() };
+    let environment = CartPole { time_limit: 4, ..CartPole::default() };
     let agent = Ppo { lstm: Some(4), minibatches: 2, ..loops::ppo(&environment, sgd(0.5)) };
     check(&environment, &agent, (2, 1));
 }
 
 #[test]
 fn v_trace_with_two_learner_devices() {
-    let environment = CartPole { limit: 4, ..CartPole::default() };
+    let environment = CartPole { time_limit: 4, ..CartPole::default() };
     let agent = loops::impala(&environment, None, sgd(0.02));
     check(&environment, &agent, (2, 1));
 }

@@ -120,7 +120,7 @@ fn a_carry_that_changes_its_type() {
     check(
         &report.to_string(),
         line,
-        "error: scan: carry changed type at `carry.1.velocity`: f32[] going in, f32[1] coming out\n  --> {+7:43} (body), carry began at {+6:9}",
+        "error: scan: carry changed type at `carry.1.velocity`: f32[] going in, f32[1] coming out\n  --> {+4:43} (body), carry began at {+3:9}",
     );
     let report = errors(f32([]), |x| {
         scan((0, x), 0..3, |(n, x), _| ((n, x * n.astype(F32) + x.reshape([1])), ()))
@@ -306,7 +306,7 @@ fn derivatives_that_do_not_exist() {
     let report = errors(f32([]), |x| grad(x, |x| while_loop(x, |x| x.lt(10.0), |x| x * 2.0)));
     let text = report.to_string();
     assert!(text.contains("cannot be differentiated so") && text.contains("scan"), "{text}");
-    check(&text.lines().nth(1).expect("a place")[6..], line, "{+2:9}, `while` at {+2:21}");
+    check(&text.lines().nth(1).expect("a place")[6..], line, "{+1:38}, `while` at {+1:50}");
     let report = errors((f32([3]), i32([])), |(x, n)| {
         (grad(x, |x| x * 2.0), grad((x, n), |(x, _)| x.sum()))
     });
@@ -346,7 +346,7 @@ fn a_cond_under_vmap_is_a_warning() {
         "{}",
         loud[0]
     );
-    check(&loud[0].lines().nth(1).expect("a place")[6..], line, "{+2:53}");
+    check(&loud[0].lines().nth(1).expect("a place")[6..], line, "{+2:76}");
     let quiet = trace(spec(), |(p, x)| vmap((p, x), |(p, x)| cond(p.both(), || x, || -x)));
     assert_eq!(warnings(&quiet.expect("it traces")), [] as [&str; 0]);
 }

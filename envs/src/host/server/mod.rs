@@ -13,6 +13,7 @@
 
 mod process;
 mod protocol;
+mod settings;
 mod shard;
 
 use std::path::PathBuf;
@@ -21,6 +22,10 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{HostEnvironment, HostError, HostSpec, HostStep};
+pub use settings::{
+    Atari, AtariProcessing, Autoreset, EnvPool, Gymnasium, Packages, Preset, ServerSettings,
+    Vectorization,
+};
 use shard::Shard;
 
 /// The server that comes with the program.

@@ -1,0 +1,165 @@
+//! [`AnyTree`]: a tree whose Rust type is known only while tracing.
+
+use super::structure::choices;
+use super::{Choice, IntoTree, Items, Kind, Over, Path, Sources, Tree, tree_item, tree_sources};
+use crate::tensor::Tensor;
+use crate::trace::{TraceError, state};
+use podracer_compiler::Loc;
+use std::any::{Any, TypeId, type_name};
+use std::panic::resume_unwind;
+use std::sync::Arc;
+
+/// A tree of any type, with the leaves, key paths and order of the tree that it was made of: a program that is traced
+/// through it is the program of the concrete tree.
+///
+/// Code that is generic over a tree is compiled again for each tree. A trait whose methods take and return `AnyTree`s can
+/// be an object, and what is generic over implementors of it is compiled once. Scans, branches and batches take it as
+/// they take every tree; one that is of another type in the carry than before is an error.
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// #[derive(Tree, Clone)]
+/// struct Ball { position: Tensor, velocity: Tensor }
+///
+/// fn step(state: AnyTree) -> AnyTree {
+///     let ball: Ball = state.get();
+///     AnyTree::new(Ball { position: ball.position + ball.velocity, ..ball })
+/// }
+/// let program = trace((f32([]), f32([])), |(position, velocity)| {
+///     scan(AnyTree::new(Ball { position, velocity }), 0..10, |state, _| (step(state), ())).0
+/// })?;
+/// assert_eq!(program.results().to_string(), "{position: f32[], velocity: f32[]}");
+/// # Ok::<(), TraceErrors>(())
+/// ```
+#[derive(Clone)]
+pub struct AnyTree {
+    structure: Arc<Structure>,
+    leaves: Vec<Tensor>,
+}
+
+/// [`AnyTree`] with its leaves in the kind `K`.
+pub struct AnyTreeOf<K: Kind> {
+    structure: Arc<Structure>,
+    leaves: Vec<K::Leaf>,
+}
+
+/// The type and structure of the concrete tree, shared by all trees that come of one.
+struct Structure {
+    /// The concrete tree, of which only the structure counts: its leaves are those that it happened to have.
+    tree: Box<dyn Any + Send + Sync>,
+    /// What tells it from a tree of another type.
+    choice: Choice,
+    paths: Vec<Path>,
+    choices: Vec<(Path, Choice)>,
+}
+
+impl AnyTree {
+    /// Forgets the type of a tree. The tree is shared between threads with the specs that are made of it.
+    pub fn new<T: Tree + Send + Sync>(tree: T) -> AnyTree {
+        let (leaves, paths, choices) = (tree.leaves(), tree.paths(), choices(&tree));
+        let choice = Choice::Type(TypeId::of::<T>(), type_name::<T>());
+        AnyTree {
+            structure: Arc::new(Structure { tree: Box::new(tree), choice, paths, choices }),
+            leaves,
+        }
+    }
+
+    /// The tree as the type that it was made of; `None` if that is not `T`.
+    pub fn downcast<T: Tree>(&self) -> Option<T> {
+        self.structure.tree.downcast_ref::<T>().map(|tree| tree.with_leaves(&self.leaves))
+    }
+
+    /// The tree as the type that it was made of. `T` is another type: the trace ends there with an error at the caller's
+    /// line, as there is no `T` to go on with.
+    ///
+    /// # Panics
+    /// If it is called with another type outside of a trace.
+    #[track_caller]
+    pub fn get<T: Tree>(&self) -> T {
+        self.downcast().unwrap_or_else(|| self.other_type(type_name::<T>(), Loc::caller()))
+    }
+
+    fn other_type(&self, wanted: &str, loc: Loc) -> ! {
+        let message =
+            format!("the tree is of the type `{}`, not `{wanted}`", self.structure.choice);
+        let error = TraceError::new("AnyTree::get", message.clone(), loc);
+        match state::with(|trace| trace.error(error)) {
+            // `trace` catches it and tells the error that was just recorded.
+            Some(()) => resume_unwind(Box::new(message)),
+            None => panic!("{message}"),
+        }
+    }
+}
+
+impl Structure {
+    fn visit<L>(
+        &self,
+        leaves: impl Iterator<Item = L>,
+        path: &mut Path,
+        f: &mut dyn FnMut(&Path, L),
+    ) {
+        for (below, leaf) in self.paths.iter().zip(leaves) {
+            path.through(below, |path| f(path, leaf));
+        }
+    }
+}
+
+impl Over for AnyTree {
+    type Item = AnyTree;
+    fn sources(&self, sources: &mut Sources) {
+        tree_sources(self, sources);
+    }
+    fn item(self, items: &mut Items<'_>) -> AnyTree {
+        tree_item(&self, items)
+    }
+}
+
+impl IntoTree for AnyTree {
+    type Tree = AnyTree;
+    fn into_tree(self) -> AnyTree {
+        self
+    }
+}
+
+impl Tree for AnyTree {
+    type Of<K: Kind> = AnyTreeOf<K>;
+
+    fn visit(&self, path: &mut Path, f: &mut dyn FnMut(&Path, Tensor)) {
+        self.structure.visit(self.leaves.iter().copied(), path, f);
+    }
+    fn map(&self, f: &mut dyn FnMut(Tensor) -> Tensor) -> AnyTree {
+        let leaves = self.leaves.iter().map(|&leaf| f(leaf)).collect();
+        AnyTree { structure: Arc::clone(&self.structure), leaves }
+    }
+    fn choices(&self, path: &mut Path, f: &mut dyn FnMut(&Path, Choice)) {
+        f(path, self.structure.choice);
+        for (below, choice) in &self.structure.choices {
+            path.through(below, |path| f(path, *choice));
+        }
+    }
+    fn to_kind<K: Kind>(&self, f: &mut dyn FnMut(Tensor) -> K::Leaf) -> AnyTreeOf<K> {
+        let leaves = self.leaves.iter().map(|&leaf| f(leaf)).collect();
+        AnyTreeOf { structure: Arc::clone(&self.structure), leaves }
+    }
+    fn from_kind<K: Kind>(of: &AnyTreeOf<K>, f: &mut dyn FnMut(&K::Leaf) -> Tensor) -> AnyTree {
+        let leaves = of.leaves.iter().map(f).collect();
+        AnyTree { structure: Arc::clone(&of.structure), leaves }
+    }
+    fn convert<J: Kind, K: Kind>(
+        of: &AnyTreeOf<J>,
+        f: &mut dyn FnMut(&J::Leaf) -> K::Leaf,
+    ) -> AnyTreeOf<K> {
+        let leaves = of.leaves.iter().map(f).collect();
+        AnyTreeOf { structure: Arc::clone(&of.structure), leaves }
+    }
+    fn visit_kind<'a, K: Kind>(
+        of: &'a AnyTreeOf<K>,
+        path: &mut Path,
+        f: &mut dyn FnMut(&Path, &'a K::Leaf),
+    ) {
+        of.structure.visit(of.leaves.iter(), path, f);
+    }
+    fn into_leaves<K: Kind>(of: AnyTreeOf<K>, leaves: &mut Vec<K::Leaf>) {
+        leaves.extend(of.leaves);
+    }
+}
