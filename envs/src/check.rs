@@ -51,13 +51,20 @@ fn same<T: Tree>(what: &str, expected: &Spec<T>, got: &Spec<T>) -> Result<(), En
     }
 }
 
-fn wrong(what: String, expected: &TensorType, got: &TensorType) -> EnvironmentError {
-    EnvironmentError::Type { what, expected: expected.to_string(), got: got.to_string() }
+fn wrong(what: impl Into<String>, expected: &TensorType, got: &TensorType) -> EnvironmentError {
+    EnvironmentError::Type {
+        what: what.into(),
+        expected: expected.to_string(),
+        got: got.to_string(),
+    }
 }
 
 /// Checks that an environment's functions trace, that `step` gives back the type of state that it got, that observation,
-/// reward, `terminated` and `truncated` have the types that they should, and that the spaces are well formed. Traces
-/// only: nothing runs.
+/// reward, `terminated`, `truncated` and the mask of legal actions have the types that they should, and that the spaces
+/// are well formed. Traces only: nothing runs.
+///
+/// # Errors
+/// The first mistake that it finds.
 pub fn check_environment<E: Environment>(env: &E) -> Result<(), EnvironmentError> {
     let (observations, actions) = (env.observation_space(), env.action_space());
     for (what, space) in [("observation_space", &observations), ("action_space", &actions)] {
@@ -86,7 +93,26 @@ pub fn check_environment<E: Environment>(env: &E) -> Result<(), EnvironmentError
             return Err(wrong(format!("timestep.{what}"), &expected, got));
         }
     }
+    let mask =
+        eval_shape(&state, |state| env.legal_actions(&state).into_iter().collect::<Vec<_>>())
+            .map_err(traced("legal_actions"))?;
+    check_legal_actions(&actions, &mask)?;
     check_observation(&observations, &observation)
+}
+
+fn check_legal_actions(space: &Space, mask: &Spec<Vec<Tensor>>) -> Result<(), EnvironmentError> {
+    let Some((_, got)) = mask.leaves().into_iter().next() else { return Ok(()) };
+    match space {
+        Space::Discrete { n } => {
+            let expected = TensorType::new(BOOL, [*n]);
+            if got == expected { Ok(()) } else { Err(wrong("legal_actions", &expected, &got)) }
+        }
+        _ => Err(EnvironmentError::Type {
+            what: "legal_actions".to_owned(),
+            expected: "None, as the actions are not discrete".to_owned(),
+            got: got.to_string(),
+        }),
+    }
 }
 
 fn check_observation<O: Tree>(

@@ -71,6 +71,14 @@ pub trait Environment: Clone + 'static {
     /// The type and bounds of the action.
     fn action_space(&self) -> Space;
 
+    /// The actions that are allowed in a state: bool `[n]`, true where allowed, for a discrete action space of `n`
+    /// values. At least one is true wherever an episode goes on. `None` if every action of the space is always allowed;
+    /// whether there is a mask must not depend on the state.
+    fn legal_actions(&self, state: &Self::State) -> Option<Tensor> {
+        let _ = state;
+        None
+    }
+
     /// Whether `truncated` can ever be true. An environment that says it cannot spares agents the last observations of
     /// episodes, from which they would bootstrap.
     fn truncates(&self) -> bool {

@@ -3,7 +3,7 @@
 //! Every environment has its own key, folded from the run's key and the environment's *global* index, so that `n`
 //! devices with `N / n` environments each see what one device with `N` sees.
 
-use crate::agents::{Act, Agent, Axes, Input, LaneId, Learn, Mode, Rollout};
+use crate::agents::{Act, Agent, Axes, Input, LaneId, Learn, Mode, Rollout, RolloutOf};
 pub use crate::lanes::{Feedback, Learner};
 use crate::lanes::{KEYS, first_store, lane_keys, run_keys};
 use podracer_dsl::prelude::*;
@@ -171,7 +171,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
         });
         let lanes = Lane { feedback, ..lanes };
         let Step { input, action, reward, terminated, truncated, next_observation, extras } = steps;
-        let rollout = Rollout {
+        let rollout = RolloutOf {
             input,
             action,
             reward,

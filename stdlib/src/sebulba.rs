@@ -6,7 +6,7 @@
 //! - Every lane has its own time, from 0 to `T` within a rollout, and its own key: an inference may be of all lanes or of
 //!   any of them, in any order, and acts the same.
 
-use crate::agents::{Act, Agent, Axes, Input, LaneId, Learn, Mode, Rollout};
+use crate::agents::{Act, Agent, Axes, Input, LaneId, Learn, Mode, Rollout, RolloutOf};
 use crate::lanes::{
     Feedback, KEYS, Learner, first_store, lane_keys, run_keys,
 };
@@ -257,7 +257,7 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
             concatenate(&[first.expand_dims(0), rest.slice_axis(0, 0..self.unroll - 1)], 0)
         });
         let next = tree_map(&after, |leaf| leaf.index(-1));
-        Rollout {
+        RolloutOf {
             input: shifted.input(observation, None),
             action,
             reward,
@@ -313,15 +313,20 @@ impl<M: Tree, X: Tree> TrajectoryShard<M, X> {
 
 /// The shards of all threads as one, in order.
 fn together<M: Tree, X: Tree>(shards: &[TrajectoryShard<M, X>]) -> TrajectoryShard<M, X> {
-    let leaves: Vec<Vec<Tensor>> = shards.iter().map(Tree::leaves).collect();
-    let mut index = 0..;
-    shards[0].along_lanes(|leaf, axis| match (&leaves[..], index.next()) {
-        ([_], _) | (_, None) => leaf,
-        (all, Some(i)) => {
-            let each: Vec<Tensor> = all.iter().map(|leaves| leaves[i]).collect();
-            concatenate(&each, axis)
-        }
-    })
+    let [first, rest @ ..] = shards else {
+        unreachable!("a run has at least one actor thread");
+    };
+    let joined = |axis| move |leaves: &[Tensor]| match leaves {
+        [one] => *one,
+        several => concatenate(several, axis),
+    };
+    TrajectoryShard {
+        start: first.start.zip_all(rest.iter().map(|shard| &shard.start), joined(0)),
+        last_observation: first
+            .last_observation
+            .zip_all(rest.iter().map(|shard| &shard.last_observation), joined(0)),
+        steps: first.steps.zip_all(rest.iter().map(|shard| &shard.steps), joined(1)),
+    }
 }
 
 /// Writes the outcomes of steps. A time below 0 is taken for 0.
@@ -432,7 +437,7 @@ impl<E: Environment<Observation = Tensor>> HostLoop<E> {
                 reward: timestep.reward,
                 terminated: timestep.terminated,
                 truncated: timestep.truncated,
-                next_observation: shown.into_iter().collect(),
+                next_observation: shown,
             };
             let keys = select(last, next_key(&key).words(), key.words());
             (state, keys, outcome)

@@ -84,7 +84,7 @@ fn bounds(input: &DeriveInput, parts: &[Part]) -> Vec<WherePredicate> {
     for part in parts.iter().filter(|part| mentions(&part.ty, &parameters)) {
         let ty = &part.ty;
         predicates.push(if part.fixed {
-            parse_quote!(#ty: ::core::clone::Clone + 'static)
+            parse_quote!(#ty: ::core::clone::Clone + ::core::marker::Send + ::core::marker::Sync + 'static)
         } else {
             parse_quote!(#ty: ::podracer_dsl::tree::Tree)
         });
@@ -150,9 +150,9 @@ fn tree_impl(input: &DeriveInput, parts: &[Part]) -> TokenStream {
     let (name, of) = (&input.ident, of_name(input));
     let (impl_generics, type_generics, _) = input.generics.split_for_impl();
     let mut predicates = bounds(input, parts);
-    // `Tree` asks for `Clone + 'static`, which for a generic struct hangs on its parameters.
+    // `Tree` asks for `Clone + Send + Sync + 'static`, which for a generic struct hangs on its parameters.
     if input.generics.params.iter().next().is_some() {
-        predicates.push(parse_quote!(Self: ::core::clone::Clone + 'static));
+        predicates.push(parse_quote!(Self: ::core::clone::Clone + ::core::marker::Send + ::core::marker::Sync + 'static));
     }
     let where_clause = (!predicates.is_empty()).then(|| quote!(where #(#predicates),*));
     let with_kind = with_kind(&input.generics);

@@ -14,7 +14,7 @@ use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};
 
 /// Derives `Tree`. A field is a tree, or marked `#[tree(fixed)]`: then it is the same in all forms, and must be
-/// `Clone + 'static`.
+/// `Clone + Send + Sync + 'static`.
 #[proc_macro_derive(Tree, attributes(tree))]
 pub fn derive_tree(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

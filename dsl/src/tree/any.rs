@@ -55,7 +55,7 @@ struct Structure {
 
 impl AnyTree {
     /// Forgets the type of a tree. The tree is shared between threads with the specs that are made of it.
-    pub fn new<T: Tree + Send + Sync>(tree: T) -> AnyTree {
+    pub fn new<T: Tree>(tree: T) -> AnyTree {
         let (leaves, paths, choices) = (tree.leaves(), tree.paths(), choices(&tree));
         let choice = Choice::Type(TypeId::of::<T>(), type_name::<T>());
         AnyTree {

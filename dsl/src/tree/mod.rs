@@ -52,7 +52,7 @@ use structure::{check_count, check_structures};
     note = "add `#[derive(Tree, Clone)]` to the struct, or mark a field that holds no tensor with `#[tree(fixed)]`",
     note = "a number becomes a tensor with `scalar(..)`"
 )]
-pub trait Tree: Clone + 'static + Over<Item = Self> + IntoTree<Tree = Self> {
+pub trait Tree: Clone + Send + Sync + 'static + Over<Item = Self> + IntoTree<Tree = Self> {
     /// The same tree with its leaves elsewhere: types on paper, buffers on a device, arrays on the host.
     type Of<K: Kind>: 'static;
 

@@ -169,13 +169,12 @@ impl HostSpec {
     #[must_use]
     pub fn outcome(&self) -> Spec<StepOutcome> {
         let each = |dtype| TensorType::new(dtype, [self.environments]);
-        let shown = if self.truncates { 1 } else { 0 };
         Spec(StepOutcomeOf {
             observation: Spec(self.observation_type()),
             reward: Spec(each(DType::F32)),
             terminated: Spec(each(DType::Bool)),
             truncated: Spec(each(DType::Bool)),
-            next_observation: Spec(vec![Spec(self.observation_type()); shown]),
+            next_observation: Spec(self.truncates.then(|| Spec(self.observation_type()))),
         })
     }
 }
@@ -193,7 +192,7 @@ pub struct StepOutcome {
     pub truncated: Tensor,
     /// What the step showed, an episode's last observation included, `[N, ...]`; none where the environment never
     /// truncates.
-    pub next_observation: Vec<Tensor>,
+    pub next_observation: Option<Tensor>,
 }
 
 /// Why a batch of environments does not go on.

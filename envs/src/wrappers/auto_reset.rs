@@ -71,6 +71,10 @@ impl<E: Environment> Environment for AutoReset<E> {
         self.environment.action_space()
     }
 
+    fn legal_actions(&self, state: &E::State) -> Option<Tensor> {
+        self.environment.legal_actions(state)
+    }
+
     fn truncates(&self) -> bool {
         self.environment.truncates()
     }

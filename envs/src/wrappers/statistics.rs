@@ -96,6 +96,10 @@ impl<E: Environment> Environment for WithStatistics<E> {
         self.environment.action_space()
     }
 
+    fn legal_actions(&self, state: &Self::State) -> Option<Tensor> {
+        self.environment.legal_actions(&state.environment)
+    }
+
     fn truncates(&self) -> bool {
         self.environment.truncates()
     }

@@ -67,6 +67,10 @@ impl<E: Environment> Environment for TimeLimit<E> {
         self.environment.action_space()
     }
 
+    fn legal_actions(&self, state: &Self::State) -> Option<Tensor> {
+        self.environment.legal_actions(&state.environment)
+    }
+
     fn next_episode(&self, finished: Self::State, key: Key) -> Self::State {
         TimeLimitState {
             environment: self.environment.next_episode(finished.environment, key),

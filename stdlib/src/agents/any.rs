@@ -1,6 +1,6 @@
 //! Agents whose types are known only while tracing.
 
-use super::{Act, Agent, Cx, Input, Iterated, LaneId, Learn, Mode, Rollout};
+use super::{Act, Agent, Cx, Input, Iterated, LaneId, Learn, Mode, Rollout, RolloutOf};
 use podracer_dsl::prelude::*;
 use podracer_dsl::tree::AnyTree;
 use std::rc::Rc;
@@ -55,7 +55,7 @@ trait Erased {
 
 /// The rollout of the agent inside.
 fn typed<A: Agent<Observation = Tensor>>(rollout: Rollout<AnyAgent>) -> Rollout<A> {
-    Rollout {
+    RolloutOf {
         input: rollout.input,
         action: rollout.action,
         reward: rollout.reward,
@@ -106,7 +106,7 @@ impl<A: Learn<Observation = Tensor>> Erased for A {
         cx: Cx,
     ) -> (AnyTree, AnyTree, AnyTree) {
         let (state, store, metrics) =
-            Learn::learn(self, state.get(), store.get(), typed(rollout), cx);
+            Learn::learn(self, state.get(), store.get(), typed::<A>(rollout), cx);
         (AnyTree::new(state), AnyTree::new(store), AnyTree::new(metrics))
     }
     fn iterate(
@@ -118,7 +118,7 @@ impl<A: Learn<Observation = Tensor>> Erased for A {
     ) -> Iterated<AnyAgent, AnyTree> {
         let act = |params: &A::Params| {
             let (rollout, with) = act(&AnyTree::new(params.clone()));
-            (typed(rollout), with)
+            (typed::<A>(rollout), with)
         };
         let (state, store, metrics, with) =
             Learn::iterate(self, state.get(), store.get(), act, cx);

@@ -7,11 +7,15 @@ use crate::ravel::{ravel, unravel};
 use podracer_dsl::prelude::*;
 use std::ops::Deref;
 
-/// What `T` steps of `N` lanes left.
+/// What `T` steps of an agent's `N` lanes left.
+pub type Rollout<A> =
+    RolloutOf<<A as Agent>::Observation, <A as Agent>::Memory, <A as Agent>::Extras>;
+
+/// A [`Rollout`] of observations `O`, memories `M` and extras `X`.
 #[derive(Tree, Clone)]
-pub struct Rollout<A: Agent> {
+pub struct RolloutOf<O: Tree, M: Tree, X: Tree> {
     /// What the agent acted on at each step. `[T, N, ..]`
-    pub input: Input<A::Observation>,
+    pub input: Input<O>,
     /// Its actions. `[T, N, ..]`
     pub action: Tensor,
     /// Rewards of the actions. f32 `[T, N]`
@@ -22,20 +26,20 @@ pub struct Rollout<A: Agent> {
     pub truncated: Tensor,
     /// Reset-only steps, which environments of some packages have at the start of an episode, bool `[T, N]`; `None` where
     /// the environment has none. `terminated` and `truncated` are both set there, so that nothing flows along the rollout
-    /// across them; no loss, statistic or memory may depend on the rest. [`step_weights`] are for means.
+    /// across them; no loss, statistic or memory may depend on the rest. [`step_weights`](super::step_weights) are for means.
     pub skipped: Option<Tensor>,
     /// What the environment showed after each step, `[T, N, ..]`, an episode's last observation included; `None` where the
     /// environment never truncates. Elsewhere it is the next step's observation.
-    pub next_observation: Option<A::Observation>,
+    pub next_observation: Option<O>,
     /// What the agent acts on next. `[N, ..]`
-    pub next_input: Input<A::Observation>,
+    pub next_input: Input<O>,
     /// The memory before the first step. `[N, ..]`
-    pub memory: A::Memory,
+    pub memory: M,
     /// What [`Agent::act`] left. `[T, N, ..]`
-    pub extras: A::Extras,
+    pub extras: X,
 }
 
-impl<A: Agent> Rollout<A> {
+impl<O: Tree, M: Tree, X: Tree> RolloutOf<O, M, X> {
     /// Whether the episode is over after the step, one way or the other. bool `[T, N]`
     #[track_caller]
     pub fn done(&self) -> Tensor {
@@ -45,7 +49,7 @@ impl<A: Agent> Rollout<A> {
     /// The observation after each step, `[T, N, ..]`: at an episode's end its own last one where the environment truncates,
     /// else the next episode's first, from which nothing is bootstrapped.
     #[track_caller]
-    pub fn observations_after(&self) -> A::Observation {
+    pub fn observations_after(&self) -> O {
         self.next_observation.clone().unwrap_or_else(|| {
             let last = tree_map(&self.next_input.observation, |leaf| leaf.expand_dims(0));
             self.input.observation.zip_with(&last, |all, last| {

@@ -6,7 +6,7 @@
 //! own rollout, on all devices, has been added to.
 
 use super::steps::weighted;
-use super::{Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Rollout, step_weights};
+use super::{Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Rollout, RolloutOf, step_weights};
 use crate::Number;
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
@@ -62,10 +62,10 @@ impl Moments {
     /// The moments with more numbers, f32 `[T, N, ...]` on each member of the axes, by the update of Chan et al. (1979);
     /// without those of `rollout`'s steps that were skipped.
     #[track_caller]
-    pub fn with<A: Agent<Observation = Tensor>>(
+    pub fn with<M: Tree, X: Tree>(
         self,
         numbers: Tensor,
-        rollout: &Rollout<A>,
+        rollout: &RolloutOf<Tensor, M, X>,
         axes: &Axes,
     ) -> Moments {
         let Moments { count, mean, variance } = self;
@@ -216,7 +216,7 @@ impl<A: Learn<Observation = Tensor>> Learn for Normalized<A> {
             reward = (reward / (of.variance + EPSILON).sqrt()).clamp(-self.limit, self.limit);
             (returns, returns_so_far) = (Some(of), Some(last));
         }
-        let rollout = Rollout {
+        let rollout = RolloutOf {
             input: self.seen(seen, rollout.input),
             action: rollout.action,
             reward,

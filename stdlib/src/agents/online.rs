@@ -5,7 +5,8 @@
 use super::steps::weighted;
 use super::{
     Act, ActorCritic, ActorCriticOptimizer, ActorCriticShape, Agent, AgentSettings, AnyAgent, Axes,
-    Cx, Input, Iterated, LaneId, Learn, Mode, Networks, Optimized, Rollout, Task, step_weights,
+    Cx, Input, Iterated, LaneId, Learn, Mode, Networks, Optimized, Rollout, RolloutOf,
+    Task, step_weights,
 };
 use crate::Number;
 use crate::nn::Initializer;
@@ -239,7 +240,7 @@ impl<O: Optimizer> Learn for OnlineActorCritic<O> {
                     Self::extras(&params, &input, |_| action).1
                 })
             });
-            self.loss(&params, &Rollout { extras, ..rollout }, &cx.axes)
+            self.loss(&params, &RolloutOf { extras, ..rollout }, &cx.axes)
         });
         (state, (), metrics)
     }

@@ -1,24 +1,24 @@
 //! Steps of rollouts that agents share: values and advantages, and which steps count.
 
-use super::{Agent, Axes, Input, Rollout};
+use super::{Axes, Input, RolloutOf};
 use crate::Number;
 use crate::returns::gae_with_ends;
 use podracer_dsl::prelude::*;
 
-impl<A: Agent<Observation = Tensor>> Rollout<A> {
+impl<M: Tree, X: Tree> RolloutOf<Tensor, M, X> {
     /// Generalized advantages, f32 `[T, N]`. `value` are the values of the inputs, f32 `[T, N]`. `value_after` gives the
     /// value of another input of one lane, with `memory` the memory before it (`[T, N, ..]` after each step): where an
     /// episode was cut off, what follows is the value of its own last observation, not of the next episode's first.
     #[track_caller]
-    pub(super) fn advantages<M: Tree>(
+    pub(super) fn advantages<N: Tree>(
         &self,
         value: Tensor,
-        memory: M,
-        value_after: impl Fn((M, Input)) -> Tensor,
+        memory: N,
+        value_after: impl Fn((N, Input)) -> Tensor,
         discount: Number,
         lambda: Number,
     ) -> Tensor {
-        let values = |after: (M, Input)| vmap(after, &value_after);
+        let values = |after: (N, Input)| vmap(after, &value_after);
         let memory_at_end = tree_map(&memory, |leaf| leaf.index(-1));
         let v_last = values((memory_at_end, self.next_input.clone())).expand_dims(0);
         let v_next = concatenate(&[value.slice_axis(0, 1..value.dim(0)), v_last], 0);

@@ -8,7 +8,7 @@ use podracer_dsl::prelude::*;
 use podracer_envs::{Environment, Space, TimeStep};
 use podracer_stdlib::agents::{
     Act, Agent, Cx, Input, LaneId, Learn, Mode, Networks, OnlineActorCritic, OnlineSettings, Ppo,
-    PpoSettings, Rollout,
+    PpoSettings, Rollout, RolloutOf,
 };
 use podracer_stdlib::anakin::{AgentLoop, LoopState};
 use podracer_stdlib::optim::{Sgd, sgd};
@@ -475,7 +475,7 @@ fn learning_through_acting_is_learning_from_the_rollout() {
             rollout: Rollout<Self>,
             cx: Cx,
         ) -> (Self::State, (), Self::Metrics) {
-            let rollout = Rollout {
+            let rollout = RolloutOf {
                 input: rollout.input,
                 action: rollout.action,
                 reward: rollout.reward,

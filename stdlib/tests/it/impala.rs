@@ -6,7 +6,7 @@ use podracer_dsl::prelude::*;
 use podracer_envs::{Environment, Space};
 use podracer_stdlib::agents::{
     ActorCritic, ActorCriticShape, Axes, Impala, ImpalaSettings, Input, Memory, RewardClipping,
-    Rollout, Torso,
+    Rollout, RolloutOf, Torso,
 };
 use podracer_stdlib::anakin::AgentLoop;
 use podracer_stdlib::nn::{Activation, Conv2d, ConvNet, Initializer, Linear, Lstm, LstmState, Mlp};
@@ -91,7 +91,7 @@ fn input(observation: Tensor, axes: usize) -> Input {
 fn the_loss_and_its_gradient_are_those_of_one_episode_at_a_time() {
     let parts = |record: &Record, x: &Named| {
         let (nets, memory) = nets(record, x);
-        let rollout = Rollout {
+        let rollout = RolloutOf {
             input: input(x.get("observation"), 2),
             action: x.get("action"),
             reward: x.get("reward"),

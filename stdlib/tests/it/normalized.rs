@@ -4,7 +4,7 @@ use crate::golden::{close, floats, run, words};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 use podracer_stdlib::agents::{
-    Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Moments, Normalized, Rollout,
+    Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Moments, Normalized, Rollout, RolloutOf,
 };
 
 /// An agent whose metrics are the rollout that it is given.
@@ -55,7 +55,7 @@ fn input(observation: Tensor) -> Input {
 
 fn rollout(observation: Tensor, last: Tensor, reward: Tensor, ends: [Tensor; 2]) -> Rollout<Normalized<Seen>> {
     let [terminated, truncated] = ends;
-    Rollout {
+    RolloutOf {
         input: input(observation),
         action: zeros(I32, reward.shape()),
         reward,

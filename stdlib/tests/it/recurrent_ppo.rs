@@ -5,7 +5,7 @@ use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 use podracer_stdlib::agents::{
     Act, ActorCritic, Agent, Axes, Cx, Input, LaneId, Learn, Memory, Mode, Networks, Ppo,
-    PpoSettings, Rollout,
+    PpoSettings, Rollout, RolloutOf,
 };
 use podracer_stdlib::losses::{clipped_surrogate_pg_loss, clipped_value_loss};
 use podracer_stdlib::optim::{Sgd, sgd};
@@ -94,7 +94,7 @@ fn rollout(params: &ActorCritic, key: Key) -> Rollout<Ppo<Sgd>> {
     };
     let stacked: Vec<Tensor> = (0..leaves[0].len()).map(stacked).collect();
     let (action, extras) = acted[0].with_leaves(&stacked);
-    Rollout {
+    RolloutOf {
         input,
         action,
         reward: numbers(&[STEPS, ENVIRONMENTS], 2.0),

@@ -6,7 +6,7 @@ use podracer_envs::Space;
 use podracer_stdlib::Number;
 use podracer_stdlib::agents::{
     Act, Agent, Axes, Cx, Impala, ImpalaSettings, Input, LaneId, Learn, Mode, Networks,
-    Normalized, OnlineOnlineSettings, Ppo, PpoSettings, Rollout,
+    Normalized, OnlineOnlineSettings, Ppo, PpoSettings, Rollout, RolloutOf,
 };
 use podracer_stdlib::optim::{Sgd, sgd};
 
@@ -62,7 +62,7 @@ fn rollout<A: Agent<Observation = Tensor>>(
     let (action, extras) =
         tree_map(&acted, |leaf| leaf.reshape([&[STEPS, 2], &leaf.shape()[1..]].concat()));
     let skipped = flags(SKIPPED);
-    Rollout {
+    RolloutOf {
         input,
         action,
         reward: numbers(&[STEPS, 2], 2.0),
@@ -87,7 +87,7 @@ fn shortened<A: Agent<Observation = Tensor>>(rollout: Rollout<A>) -> Rollout<A> 
         let lanes = [0, 1].map(|i| leaf.index_axis(1, i as isize).take(rows[i], 0));
         stack(&lanes, 1)
     };
-    Rollout {
+    RolloutOf {
         input: tree_map(&rollout.input, kept),
         action: kept(rollout.action),
         reward: kept(rollout.reward),
@@ -133,7 +133,7 @@ fn learnt<A: Learn<Observation = Tensor>>(
         let rollout = match kind {
             Kind::Marked => whole,
             Kind::Shortened => shortened(whole),
-            Kind::Unmarked => Rollout { skipped: None, ..whole },
+            Kind::Unmarked => RolloutOf { skipped: None, ..whole },
         };
         let cx = Cx { key: keys.at(2), iteration: scalar(0), axes: Axes::replicas() };
         agent.learn(state, agent.init_store(2), rollout, cx)
