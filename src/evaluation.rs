@@ -58,8 +58,9 @@ pub fn play<A: Learn<Observation = Tensor>>(
     let action = TensorType::new(spec.action_type().dtype, action);
     let state = eval_shape((key(),), |(key,)| agent.init(key))?;
     // Before the first step every lane begins an episode.
-    let first = trace((), |()| {
-        vmap(0..n, |index| {
+    let indices: Spec<Tensor> = Spec(TensorType::new(DType::I32, [n]));
+    let first = trace((&indices,), |(indices,)| {
+        vmap(indices, |index| {
             let memory = agent.init_memory(LaneId { index, lanes: n });
             (memory, Feedback::begin(&action).last_action)
         })
@@ -102,7 +103,9 @@ pub fn play<A: Learn<Observation = Tensor>>(
     let state = program.upload(&state, &found)?;
     let placements = vec![Placement::Replicated; lanes.leaves().len()];
     let first = Program::compile(client, "play_first", &first, placements, &options)?;
-    let mut lanes = first.run(())?;
+    let numbers = (0..n as i32).collect::<Vec<_>>();
+    let numbers = first.upload(&indices, &[HostArray::from_slice([n], &numbers)?])?;
+    let mut lanes = first.run((numbers,))?;
 
     // Apart from the training's seeds, whichever it has.
     let seed = play.seed ^ u64::from_le_bytes(*b"evaluate");

@@ -18,8 +18,8 @@ use toml::Value;
 use super::{Console, FAILURE, INTERRUPTED, signals};
 use crate::files::write_whole;
 use crate::format::count;
-use crate::run_directory::METRICS;
 use crate::registry::Registry;
+use crate::run_directory::METRICS;
 use crate::settings::{Overrides, Settings, UsageError, parse_sets};
 
 /// What to try, and for how long.

@@ -65,11 +65,18 @@ impl Registry {
         let table = &settings.environment;
         if let Some(shape) = &settings.sebulba {
             let batches = environment.batches(table, shape.environments, shape.unroll)?;
-            let (observation, action) = (batches.spec.observation.clone(), batches.spec.action.clone());
+            let (observation, action) =
+                (batches.spec.observation.clone(), batches.spec.action.clone());
             let agent = agent.agent(&settings.agent, &Task { observation, action, iterations })?;
             let frames_per_step = environment.frames_per_step(table);
             let name = &settings.experiment;
-            return Ok(Box::new(SebulbaTraining::new(name, agent, batches, shape, frames_per_step)));
+            return Ok(Box::new(SebulbaTraining::new(
+                name,
+                agent,
+                batches,
+                shape,
+                frames_per_step,
+            )));
         }
         let in_dsl = environment.in_dsl(table)?;
         let (observation, action) = (in_dsl.observation_space(), in_dsl.action_space());

@@ -125,7 +125,8 @@ impl Training for SebulbaTraining {
             &["state", "metrics"],
         );
         let observation = spec.observation.ty().into_spec();
-        let [act, greedily] = policy("sebulba", one.agent(), (&observation, &spec.action.ty()), batch)?;
+        let [act, greedily] =
+            policy("sebulba", one.agent(), (&observation, &spec.action.ty()), batch)?;
         Ok(vec![init, learn, act, greedily])
     }
 

@@ -122,20 +122,21 @@ pub(crate) fn policy<A: Learn>(
         }
     };
     type Acted<A> = (Tensor, <A as Agent>::Memory);
-    let act = |mode: Mode, params: A::Params, memory, seen, key: Option<Key>, feedback| -> Acted<A> {
-        let one = |(memory, seen, key, feedback): (_, _, Option<Key>, Option<Feedback>)| {
-            let key = key.unwrap_or_else(|| Key::new(0u32));
-            let input = feedback.unwrap_or_else(|| Feedback::begin(action)).input(seen, None);
-            let Act { action, memory, .. } = agent.act(&params, memory, input, mode, key);
-            (action, memory)
+    let act =
+        |mode: Mode, params: A::Params, memory, seen, key: Option<Key>, feedback| -> Acted<A> {
+            let one = |(memory, seen, key, feedback): (_, _, Option<Key>, Option<Feedback>)| {
+                let key = key.unwrap_or_else(|| Key::new(0u32));
+                let input = feedback.unwrap_or_else(|| Feedback::begin(action)).input(seen, None);
+                let Act { action, memory, .. } = agent.act(&params, memory, input, mode, key);
+                (action, memory)
+            };
+            match batch {
+                None => one((memory, seen, key, feedback)),
+                Some(n) => {
+                    vmap((memory, seen, key.map(|key| key.split_n(n)), feedback), |lane| one(lane))
+                }
+            }
         };
-        match batch {
-            None => one((memory, seen, key, feedback)),
-            Some(n) => vmap((memory, seen, key.map(|key| key.split_n(n)), feedback), |lane| {
-                one(lane)
-            }),
-        }
-    };
     let program = |program: &'static str, about: String, mode: Mode| -> Result<Portable> {
         let all = (&params, &memory, &observation, key(), &feedback);
         let whole = trace(all, |(p, m, o, k, f)| act(mode, p, m, o, Some(k), Some(f)))?;
@@ -146,7 +147,9 @@ pub(crate) fn policy<A: Learn>(
         let name = format!("{name}_{program}");
         let (p, m, o) = (&params, &memory, &observation);
         let (lowered, taken): (_, &[_]) = match (key_is_read, feedback_is_read) {
-            (true, true) => (lower_kept(&name, &whole)?, &[PARAMETERS, MEMORY, SEEN, KEY, FEEDBACK]),
+            (true, true) => {
+                (lower_kept(&name, &whole)?, &[PARAMETERS, MEMORY, SEEN, KEY, FEEDBACK])
+            }
             (true, false) => {
                 let traced =
                     trace((p, m, o, key()), |(p, m, o, k)| act(mode, p, m, o, Some(k), None))?;

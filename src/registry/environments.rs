@@ -38,12 +38,8 @@ pub(super) fn register(registry: &mut Registry) {
 }
 
 /// Measures an agent's trained state at the end of a run: names and values.
-pub(crate) type Evaluation = fn(
-    &Table,
-    &AnyAgent,
-    &Client,
-    &Device<AnyTree>,
-) -> Result<Vec<(String, f64)>>;
+pub(crate) type Evaluation =
+    fn(&Table, &AnyAgent, &Client, &Device<AnyTree>) -> Result<Vec<(String, f64)>>;
 
 /// An environment of the registry. Its functions take the complete table `[environment]`.
 #[derive(Clone, Debug)]
@@ -54,7 +50,7 @@ pub struct EnvironmentEntry {
     dsl: Option<fn(&Table) -> Result<AnyEnvironment, String>>,
     batches: fn(&Table, usize, usize) -> Result<Batches>,
     evaluation: Option<Evaluation>,
-    pub(super) preset: fn(Value) -> Option<Table>,
+    preset: fn(Value) -> Option<Table>,
     server: fn(&Table) -> Option<ServerSettings>,
     frames_per_step: fn(&Table) -> usize,
 }
@@ -84,7 +80,8 @@ impl EnvironmentEntry {
         E: Environment<Observation = Tensor> + Configuration,
     {
         let batches = |table: &Table, lanes, unroll| {
-            let environment = AnyEnvironment::new(parse::<E>(table, "environment").map_err(UsageError::new)?);
+            let environment =
+                AnyEnvironment::new(parse::<E>(table, "environment").map_err(UsageError::new)?);
             Ok(Batches::compiled(environment, lanes, unroll))
         };
         let entry = EnvironmentEntry::new::<E>(name, batches)?;
@@ -108,6 +105,11 @@ impl EnvironmentEntry {
             },
             ..entry
         })
+    }
+
+    /// With settings whose defaults depend on another one, `preset`: their values for one of its values.
+    pub(super) fn with_preset(self, preset: fn(Value) -> Option<Table>) -> Self {
+        EnvironmentEntry { preset, ..self }
     }
 
     /// Its name: the value of `environment.name`.

@@ -50,7 +50,10 @@ pub struct Experiment {
 }
 
 /// The struct of an agent's or environment's settings: what can be registered.
-pub trait Configuration: Clone + Default + Serialize + DeserializeOwned + JsonSchema + 'static {}
+pub trait Configuration:
+    Clone + Default + Serialize + DeserializeOwned + JsonSchema + 'static
+{
+}
 
 impl<T: Clone + Default + Serialize + DeserializeOwned + JsonSchema + 'static> Configuration for T {}
 
@@ -65,7 +68,11 @@ pub(crate) fn parse<T: DeserializeOwned>(table: &Table, section: &str) -> Result
     serde_path_to_error::deserialize(Value::Table(table)).map_err(|error| {
         let path = error.path().to_string();
         let message = error.inner().message();
-        if path == "." { format!("{section}: {message}") } else { format!("{section}.{path}: {message}") }
+        if path == "." {
+            format!("{section}: {message}")
+        } else {
+            format!("{section}.{path}: {message}")
+        }
     })
 }
 
@@ -136,7 +143,8 @@ impl Registry {
     }
 
     fn twice(&mut self, what: &str, name: &str) {
-        self.mistakes.push(format!("there are two {what}s of the name `{name}`: give one another name"));
+        self.mistakes
+            .push(format!("there are two {what}s of the name `{name}`: give one another name"));
     }
 
     /// That everything is registered as it must be, and every experiment of the program is one.
@@ -226,3 +234,6 @@ fn schema<T: Configuration>(mistakes: &mut Vec<String>) -> Schema {
         Schema { doc: String::new(), keys: Vec::new(), defaults: Table::new() }
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use podracer_envs::host::server::{
 };
 use podracer_envs::host::{HostEnvironment, HostSpec};
 use serde::Deserialize;
-use toml::Table;
+use toml::{Table, Value};
 
 use super::batches::Batches;
 use super::{Configuration, EnvironmentEntry, Registry, parse};
@@ -19,8 +19,9 @@ pub(super) fn register(registry: &mut Registry) {
     registry.add_environment(EnvironmentEntry::served::<Gymnasium>("gymnasium"));
     registry.add_environment(EnvironmentEntry::served::<EnvPool>("envpool"));
     registry.add_environment(EnvironmentEntry::served::<Atari>("atari").map(|atari| {
-        let preset = |table| Table::try_from(Preset::deserialize(table).ok()?.processing()).ok();
-        EnvironmentEntry { preset, ..atari }
+        let preset =
+            |name: Value| Table::try_from(Preset::deserialize(name).ok()?.processing()).ok();
+        atari.with_preset(preset)
     }));
 }
 

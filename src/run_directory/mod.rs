@@ -87,11 +87,7 @@ impl RunDirectory {
     ///
     /// # Errors
     /// [`UsageError`] for a folder without a run; those of [`Registry::load`].
-    pub fn settings(
-        path: &Path,
-        overrides: &Overrides,
-        registry: &Registry,
-    ) -> Result<Settings> {
+    pub fn settings(path: &Path, overrides: &Overrides, registry: &Registry) -> Result<Settings> {
         let config = path.join(CONFIG);
         if !config.is_file() {
             let path = path.display();

@@ -46,10 +46,14 @@ impl Overrides {
             ("devices", self.devices.as_ref().map(Devices::to_value)),
         ]);
         let named = |devices: &Option<Vec<usize>>| devices.as_ref().map(list).map(Value::Array);
-        let sebulba =
-            table([("actors", named(&self.actors)), ("learners", named(&self.learners)), ("", None)]);
+        let sebulba = table([
+            ("actors", named(&self.actors)),
+            ("learners", named(&self.learners)),
+            ("", None),
+        ]);
         let sections = [("train", train), ("sebulba", sebulba)].into_iter();
-        let given = sections.filter(|(_, table)| table.as_table().is_some_and(|table| !table.is_empty()));
+        let given =
+            sections.filter(|(_, table)| table.as_table().is_some_and(|table| !table.is_empty()));
         given.map(|(name, table)| (name.to_owned(), table)).collect()
     }
 }
@@ -155,9 +159,12 @@ impl Registry {
 
     /// The settings of an experiment that says nothing. Agent and environment have no defaults.
     fn defaults(&self) -> Table {
-        let sections =
-            [("train", &self.train.defaults), ("anakin", &self.anakin.defaults), ("xla", &Table::new())]
-                .map(|(name, table)| (name.to_owned(), Value::Table(table.clone())));
+        let sections = [
+            ("train", &self.train.defaults),
+            ("anakin", &self.anakin.defaults),
+            ("xla", &Table::new()),
+        ]
+        .map(|(name, table)| (name.to_owned(), Value::Table(table.clone())));
         sections.into_iter().collect()
     }
 

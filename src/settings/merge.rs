@@ -81,8 +81,8 @@ impl Layer<'_> {
         if section == "environment"
             && let Some(preset) = changes.get("preset")
             && base.get("preset") != Some(preset)
-            && let Some(defaults) = chosen
-                .and_then(|name| self.registry.environment(name)?.preset(preset))
+            && let Some(defaults) =
+                chosen.and_then(|name| self.registry.environment(name)?.preset(preset))
         {
             base.extend(defaults);
         }

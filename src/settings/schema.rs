@@ -89,8 +89,9 @@ impl Schema {
     /// Defaults that are no TOML table, and types that are no struct of named fields.
     pub fn of<T: Default + Serialize + JsonSchema>() -> Result<Self, String> {
         let name = std::any::type_name::<T>();
-        let defaults = Table::try_from(T::default())
-            .map_err(|error| format!("the defaults of `{name}` cannot be written as TOML: {error}"))?;
+        let defaults = Table::try_from(T::default()).map_err(|error| {
+            format!("the defaults of `{name}` cannot be written as TOML: {error}")
+        })?;
         let schema = Json::from(SchemaGenerator::default().into_root_schema_for::<T>());
         let reader = Reader { definitions: schema.get("$defs").unwrap_or(&Json::Null) };
         let mut keys = Vec::new();
@@ -119,7 +120,9 @@ impl Reader<'_> {
     /// The properties of a struct, those of flattened fields included.
     fn keys(&self, schema: &Json, keys: &mut Vec<Key>) {
         let schema = self.resolved(schema);
-        for (name, schema) in schema.get("properties").and_then(Json::as_object).into_iter().flatten() {
+        for (name, schema) in
+            schema.get("properties").and_then(Json::as_object).into_iter().flatten()
+        {
             let own = self.resolved(schema);
             let text = match doc(schema) {
                 text if text.is_empty() => doc(own),
@@ -186,8 +189,12 @@ impl Reader<'_> {
             Some("array") => {
                 let items = own.get("items").or_else(|| own.get("prefixItems")?.get(0));
                 let element = Box::new(items.map_or(Kind::Table, |items| self.kind(items)));
-                let length = |key, otherwise| number(key).map_or(otherwise, |length| length as usize);
-                Kind::List { element, length: (length("minItems", 0), length("maxItems", usize::MAX)) }
+                let length =
+                    |key, otherwise| number(key).map_or(otherwise, |length| length as usize);
+                Kind::List {
+                    element,
+                    length: (length("minItems", 0), length("maxItems", usize::MAX)),
+                }
             }
             _ => Kind::Table,
         }
@@ -197,7 +204,10 @@ impl Reader<'_> {
 /// The strings of an enum, each with its documentation.
 fn names(schema: &Json) -> Option<Vec<(String, String)>> {
     if let Some(values) = schema.get("enum").and_then(Json::as_array) {
-        return values.iter().map(|value| Some((value.as_str()?.to_owned(), String::new()))).collect();
+        return values
+            .iter()
+            .map(|value| Some((value.as_str()?.to_owned(), String::new())))
+            .collect();
     }
     let one = |schema: &Json| Some((schema.get("const")?.as_str()?.to_owned(), doc(schema)));
     let Some(variants) = schema.get("oneOf").and_then(Json::as_array) else {
@@ -222,9 +232,9 @@ impl fmt::Display for Kind {
             Kind::Integer { range, .. } => write!(f, "integer{range}"),
             Kind::Number(range) => write!(f, "number{range}"),
             Kind::Text => f.write_str("string"),
-            Kind::OneOf(names) => {
-                f.write_str(&names.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" | "))
-            }
+            Kind::OneOf(names) => f.write_str(
+                &names.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" | "),
+            ),
             Kind::List { element, length } => match length {
                 (0, usize::MAX) => write!(f, "list of ({element})"),
                 (least, most) if least == most => write!(f, "list of {least} ({element})"),
@@ -292,7 +302,9 @@ impl Kind {
             (Kind::Table, _) => must("a table"),
             (Kind::Boolean, _) => must("true or false"),
             (Kind::Text, _) => must("a string"),
-            (Kind::Integer { unsigned: true, .. }, Value::Integer(..0)) => must("an integer of at least 0"),
+            (Kind::Integer { unsigned: true, .. }, Value::Integer(..0)) => {
+                must("an integer of at least 0")
+            }
             (Kind::Integer { range, .. }, Value::Integer(number)) => {
                 range.check(*number as f64, "").map(|()| value.clone())
             }
@@ -304,13 +316,17 @@ impl Kind {
                 range.check(*number, "a number ").map(|()| value.clone())
             }
             (Kind::Number(_), _) => must("a number"),
-            (Kind::OneOf(names), Value::String(name)) => match names.iter().any(|(one, _)| one == name) {
+            (Kind::OneOf(names), Value::String(name)) => match names
+                .iter()
+                .any(|(one, _)| one == name)
+            {
                 true => Ok(value.clone()),
                 false => Err(Mistake::Name(names.iter().map(|(name, _)| name.clone()).collect())),
             },
             (Kind::OneOf(_), _) => must("a string"),
             (Kind::List { element, length }, Value::Array(values)) => {
-                let values = values.iter().map(|value| element.check(value)).collect::<Result<_, _>>();
+                let values =
+                    values.iter().map(|value| element.check(value)).collect::<Result<_, _>>();
                 let values: Vec<Value> = values.map_err(of_elements)?;
                 match *length {
                     (least, most) if least == most && values.len() != most => {
@@ -345,9 +361,15 @@ impl Kind {
 /// The mistake of a list from that of one of its elements.
 fn of_elements(mistake: Mistake) -> Mistake {
     match mistake {
-        Mistake::Type(must) => Mistake::Type(format!("must be a list, and each of its elements {must},")),
-        Mistake::Range(must) => Mistake::Range(format!("must be a list, and each of its elements {must},")),
-        Mistake::Name(names) => Mistake::Range(format!("must be a list of these: {},", names.join(", "))),
+        Mistake::Type(must) => {
+            Mistake::Type(format!("must be a list, and each of its elements {must},"))
+        }
+        Mistake::Range(must) => {
+            Mistake::Range(format!("must be a list, and each of its elements {must},"))
+        }
+        Mistake::Name(names) => {
+            Mistake::Range(format!("must be a list of these: {},", names.join(", ")))
+        }
     }
 }
 
@@ -363,12 +385,15 @@ impl Range {
                 (!(number.is_finite() && number >= least)).then(|| format!("{noun}{of} {least}"))
             }
             Range { above: Some(above), most, .. } => {
-                let wrong = !(number.is_finite() && number > above) || most.is_some_and(|most| number > most);
+                let wrong = !(number.is_finite() && number > above)
+                    || most.is_some_and(|most| number > most);
                 let most = most.map_or_else(String::new, |most| format!(" and at most {most}"));
                 wrong.then(|| format!("{noun}above {above}{most}"))
             }
             Range { most: Some(most), .. } => {
-                (!(number.is_finite() && number <= most)).then(|| format!("{noun}{}at most {most}", if noun.is_empty() { "" } else { "of " }))
+                (!(number.is_finite() && number <= most)).then(|| {
+                    format!("{noun}{}at most {most}", if noun.is_empty() { "" } else { "of " })
+                })
             }
             Range { .. } => None,
         };

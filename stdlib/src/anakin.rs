@@ -163,9 +163,8 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
         // From the last step and not from the carry, which XLA drops where the agent does not look at it.
         let last = (steps.action.index(-1), steps.reward.index(-1));
         let done = steps.terminated.index(-1) | steps.truncated.index(-1);
-        let feedback = vmap((last, done), |((action, reward), done)| {
-            Feedback::after(action, reward, done)
-        });
+        let feedback =
+            vmap((last, done), |((action, reward), done)| Feedback::after(action, reward, done));
         let next_input = vmap((lanes.environment.clone(), feedback), |(state, feedback)| {
             self.input(state, feedback)
         });
@@ -205,8 +204,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
         let done = timestep.done();
         let memory = tree_select(done, &self.agent.begin_episode(memory.clone()), &memory);
         let next_observation = self.environment.truncates().then_some(observation);
-        let step =
-            Step { input, action, reward, terminated, truncated, next_observation, extras };
+        let step = Step { input, action, reward, terminated, truncated, next_observation, extras };
         let feedback = Feedback::after(action, reward, done);
         (Lane { memory, environment, feedback, key: lane.key }, step)
     }

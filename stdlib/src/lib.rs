@@ -16,8 +16,8 @@ pub mod nn;
 mod number;
 pub mod optim;
 mod ravel;
-pub mod returns;
 pub mod replay;
+pub mod returns;
 pub mod sebulba;
 
 pub use number::Number;

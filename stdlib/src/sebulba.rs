@@ -7,9 +7,7 @@
 //!   any of them, in any order, and acts the same.
 
 use crate::agents::{Act, Agent, Axes, Input, LaneId, Learn, Mode, Rollout, RolloutOf};
-use crate::lanes::{
-    Feedback, KEYS, Learner, first_store, lane_keys, run_keys,
-};
+use crate::lanes::{Feedback, KEYS, Learner, first_store, lane_keys, run_keys};
 use podracer_dsl::prelude::*;
 use podracer_envs::host::{HostSpec, StepOutcome};
 use podracer_envs::{AutoReset, Environment};
@@ -177,7 +175,8 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
         let (start, keys) = vmap((ended, rollout), |(ended, (over, keys, time, start))| {
             let (memory, last_action, reward, first) = ended;
             let memory = tree_select(first, &self.agent.begin_episode(memory.clone()), &memory);
-            let now = RolloutStart { memory, feedback: Feedback::after(last_action, reward, first) };
+            let now =
+                RolloutStart { memory, feedback: Feedback::after(last_action, reward, first) };
             let next = next_key(&Key::from_words(keys)).words();
             ((tree_select(time.eq(0), &now, &start), now), select(over, next, keys))
         });
@@ -241,15 +240,8 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
     /// A shard as an agent learns from it.
     fn rollout(&self, shard: ShardFor<A>) -> Rollout<A> {
         let TrajectoryShard { start, last_observation, steps } = shard;
-        let Steps {
-            observation,
-            action,
-            reward,
-            terminated,
-            truncated,
-            next_observation,
-            extras,
-        } = steps;
+        let Steps { observation, action, reward, terminated, truncated, next_observation, extras } =
+            steps;
         let after = vmap((action, reward, terminated | truncated), |step| {
             vmap(step, |(action, reward, done)| Feedback::after(action, reward, done))
         });
@@ -316,9 +308,11 @@ fn together<M: Tree, X: Tree>(shards: &[TrajectoryShard<M, X>]) -> TrajectorySha
     let [first, rest @ ..] = shards else {
         unreachable!("a run has at least one actor thread");
     };
-    let joined = |axis| move |leaves: &[Tensor]| match leaves {
-        [one] => *one,
-        several => concatenate(several, axis),
+    let joined = |axis| {
+        move |leaves: &[Tensor]| match leaves {
+            [one] => *one,
+            several => concatenate(several, axis),
+        }
     };
     TrajectoryShard {
         start: first.start.zip_all(rest.iter().map(|shard| &shard.start), joined(0)),
@@ -340,12 +334,7 @@ fn close<X: Tree>(
         reward: put(steps.reward, outcome.reward, time, lanes),
         terminated: put(steps.terminated, outcome.terminated, time, lanes),
         truncated: put(steps.truncated, outcome.truncated, time, lanes),
-        next_observation: put_tree(
-            &steps.next_observation,
-            &outcome.next_observation,
-            time,
-            lanes,
-        ),
+        next_observation: put_tree(&steps.next_observation, &outcome.next_observation, time, lanes),
         ..steps
     }
 }

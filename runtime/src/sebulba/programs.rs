@@ -2,8 +2,8 @@
 
 use podracer_compiler::Func;
 use podracer_dsl::prelude::{
-    Key, Path, Placed, Replicas, Spec, Tensor, TensorType, Traced, Tree, i32 as i32_spec, pmean,
-    eval_shape, trace, u32 as u32_spec,
+    Key, Path, Placed, Replicas, Spec, Tensor, TensorType, Traced, Tree, eval_shape,
+    i32 as i32_spec, pmean, trace, u32 as u32_spec,
 };
 use podracer_dsl::trace_replicated;
 use podracer_envs::host::{HostSpec, StepOutcome};

@@ -120,8 +120,7 @@ impl<A: Learn<Observation = Tensor>> Erased for A {
             let (rollout, with) = act(&AnyTree::new(params.clone()));
             (typed::<A>(rollout), with)
         };
-        let (state, store, metrics, with) =
-            Learn::iterate(self, state.get(), store.get(), act, cx);
+        let (state, store, metrics, with) = Learn::iterate(self, state.get(), store.get(), act, cx);
         (AnyTree::new(state), AnyTree::new(store), AnyTree::new(metrics), with)
     }
     fn is_on_policy(&self) -> bool {

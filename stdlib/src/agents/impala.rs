@@ -306,8 +306,7 @@ impl<O: Optimizer> Impala<O> {
         };
         let last = see(rollout.next_input.clone());
         let lanes = (rollout.memory, axis(steps, 1), last);
-        let terms =
-            vmap(lanes, |(memory, steps, last)| self.terms(&params, memory, steps, last));
+        let terms = vmap(lanes, |(memory, steps, last)| self.terms(&params, memory, steps, last));
         let weights = weights.map(|weights| weights.swap_axes(0, 1));
         let Terms { policy_loss, value_loss, entropy, importance } =
             tree_map(&terms, |term| weighted(term, weights).mean());

@@ -18,7 +18,9 @@ mod steps;
 pub use agent::{Act, Agent, Input, LaneId, Mode};
 pub use any::AnyAgent;
 pub use axes::Axes;
-pub use impala::{Impala, ImpalaMetrics, ImpalaOptimizer, ImpalaSettings, OptimizerKind, RewardClipping};
+pub use impala::{
+    Impala, ImpalaMetrics, ImpalaOptimizer, ImpalaSettings, OptimizerKind, RewardClipping,
+};
 pub use learn::{Cx, Iterated, Learn, Optimized, Rollout, RolloutOf, scan_mean};
 pub use network::{ActorCritic, ActorCriticShape, Memory, Policy, Torso};
 pub use normalized::{Moments, Normalized, NormalizedParams, NormalizedState, NormalizedStore};

@@ -5,8 +5,8 @@
 use super::steps::weighted;
 use super::{
     Act, ActorCritic, ActorCriticOptimizer, ActorCriticShape, Agent, AgentSettings, AnyAgent, Axes,
-    Cx, Input, Iterated, LaneId, Learn, Mode, Networks, Optimized, Rollout, RolloutOf,
-    Task, step_weights,
+    Cx, Input, Iterated, LaneId, Learn, Mode, Networks, Optimized, Rollout, RolloutOf, Task,
+    step_weights,
 };
 use crate::Number;
 use crate::nn::Initializer;
@@ -169,11 +169,9 @@ impl<O: Optimizer> OnlineActorCritic<O> {
         let _scope = scope("OnlineActorCritic::loss");
         let &OnlineSettings { discount, lambda, value_cost, entropy_cost, .. } = &self.settings;
         let OnlineExtras { log_prob, entropy, value } = rollout.extras;
-        let value_after =
-            |((), input)| stop_gradient(params.value(params.features(&input)));
+        let value_after = |((), input)| stop_gradient(params.value(params.features(&input)));
         let held = stop_gradient(value);
-        let advantage =
-            stop_gradient(rollout.advantages(held, (), value_after, discount, lambda));
+        let advantage = stop_gradient(rollout.advantages(held, (), value_after, discount, lambda));
         let weights = rollout.skipped.map(|skipped| step_weights(!skipped, axes));
         let target = stop_gradient(value) + advantage;
         let mean = |numbers| weighted(numbers, weights).mean();
@@ -253,12 +251,11 @@ impl<O: Optimizer> Learn for OnlineActorCritic<O> {
         act: impl FnOnce(&ActorCritic) -> (Rollout<Self>, W),
         cx: Cx,
     ) -> Iterated<Self, W> {
-        let (state, (metrics, with)) =
-            state.gradient_step(&self.optimizer, &cx.axes, |params| {
-                let (rollout, with) = act(&params);
-                let (loss, metrics) = self.loss(&params, &rollout, &cx.axes);
-                (loss, (metrics, with))
-            });
+        let (state, (metrics, with)) = state.gradient_step(&self.optimizer, &cx.axes, |params| {
+            let (rollout, with) = act(&params);
+            let (loss, metrics) = self.loss(&params, &rollout, &cx.axes);
+            (loss, (metrics, with))
+        });
         (state, (), metrics, with)
     }
 

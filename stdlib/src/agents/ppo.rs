@@ -351,7 +351,12 @@ impl<O: Optimizer> Ppo<O> {
         };
         let terms = vmap(
             ((input, features, legal), (action, log_prob), (advantage, value_tm1, target), weights),
-            |((input, features, legal), (action, log_prob), (advantage, value_tm1, target), weight)| {
+            |(
+                (input, features, legal),
+                (action, log_prob),
+                (advantage, value_tm1, target),
+                weight,
+            )| {
                 let features = features.or_else(|| Some(params.features(&input?)));
                 let features = features.expect("a step is an input or features");
                 let policy = params.policy(features, legal);

@@ -1,7 +1,7 @@
 //! Losses of policies.
 
-use crate::distributions::{Categorical, Distribution};
 use crate::Number;
+use crate::distributions::{Categorical, Distribution};
 use podracer_dsl::prelude::*;
 
 /// The policy gradient as a loss, Williams, "Simple Statistical Gradient-Following Algorithms", 1992:
@@ -40,7 +40,11 @@ pub fn entropy_loss(logits_t: Tensor, w_t: impl IntoTensor) -> Tensor {
 /// `prob_ratios_t` is pi(a_t) / pi_old(a_t), `exp(log_prob - old_log_prob)`; both are `f32[T]`. No gradient flows into
 /// `adv_t`.
 #[track_caller]
-pub fn clipped_surrogate_pg_loss(prob_ratios_t: Tensor, adv_t: Tensor, epsilon: impl Into<Number>) -> Tensor {
+pub fn clipped_surrogate_pg_loss(
+    prob_ratios_t: Tensor,
+    adv_t: Tensor,
+    epsilon: impl Into<Number>,
+) -> Tensor {
     let _scope = scope("clipped_surrogate_pg_loss");
     let (adv_t, epsilon) = (stop_gradient(adv_t), epsilon.into());
     let clipped = prob_ratios_t.clamp(1.0 - epsilon, 1.0 + epsilon);

@@ -1,7 +1,7 @@
 //! Adam, and Adam with decoupled weight decay.
 
-use crate::Number;
 use super::{Optimizer, Schedule, no_updates, times, zeros_like};
+use crate::Number;
 use podracer_dsl::prelude::*;
 
 /// Kingma and Ba, "Adam: A Method for Stochastic Optimization", 2015, algorithm 1:

@@ -1,7 +1,7 @@
 //! Gradients kept small.
 
-use crate::Number;
 use super::{Optimizer, global_norm, times};
+use crate::Number;
 use podracer_dsl::prelude::*;
 
 /// Scales all gradients together so that their global norm is at most `max_norm`: Pascanu, Mikolov and Bengio, "On the

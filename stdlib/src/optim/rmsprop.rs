@@ -107,8 +107,7 @@ impl Optimizer for RmsProp {
     ) -> (P, RmsPropState<P>) {
         let &RmsProp { decay, eps, eps_in_sqrt, momentum, .. } = self;
         let nu = grads.zip_with(&state.nu, |g, nu| (1.0 - decay) * g.square() + decay * nu);
-        let mu =
-            state.mu.map(|mu| grads.zip_with(&mu, |g, mu| (1.0 - decay) * g + decay * mu));
+        let mu = state.mu.map(|mu| grads.zip_with(&mu, |g, mu| (1.0 - decay) * g + decay * mu));
         let square = match &mu {
             Some(mu) => nu.zip_with(mu, |nu, mu| nu - mu.square()),
             None => nu.clone(),

@@ -36,9 +36,7 @@ impl VtraceOutput {
 }
 
 /// What the advantage of the policy gradient bootstraps from.
-#[derive(
-    Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq, Serialize,
-)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PgAdvantage {
     /// The next target, whatever lambda is: the paper's, [`impala_vtrace_td_error_and_advantage`].

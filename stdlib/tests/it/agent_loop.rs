@@ -200,7 +200,8 @@ fn values_and_advantages<A: Learn<Observation = Tensor>>(
     let steps = tape.steps();
     let iteration = Iteration::run(&AgentLoop::new(tape.clone(), agent, 1, steps));
     let path = "critic.layers[0].weight";
-    let (before, after) = (iteration.leaf(&iteration.before, path), iteration.leaf(&iteration.after, path));
+    let (before, after) =
+        (iteration.leaf(&iteration.before, path), iteration.leaf(&iteration.after, path));
     // The loss is the mean of (v_t - stop(v_t + A_t))^2 / 2.
     let advantages = (0..steps).map(|t| (after[t] - before[t]) * steps as f64).collect();
     (before, advantages)
@@ -423,7 +424,8 @@ fn acting_is_given_the_last_action_and_reward() {
             };
             let (actions, rewards) = (all("last_action"), all("last_reward"));
             let steps = actions.into_iter().zip(rewards).zip(all("first"));
-            let steps: Vec<_> = steps.map(|((action, reward), first)| (action, reward, first)).collect();
+            let steps: Vec<_> =
+                steps.map(|((action, reward), first)| (action, reward, first)).collect();
             assert_eq!(steps, expected, "unroll {unroll}, {part}");
         }
         for (number, one) in iterations.iter().enumerate() {

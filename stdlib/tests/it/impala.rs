@@ -174,7 +174,8 @@ fn the_loss_is_summed_over_the_batch() {
         let agent_loop = AgentLoop::new(tape.clone(), agent, environments, 8);
         let iteration = Iteration::run(&agent_loop);
         let path = "critic.layers[0].weight";
-        let (before, after) = (iteration.leaf(&iteration.before, path), iteration.leaf(&iteration.after, path));
+        let (before, after) =
+            (iteration.leaf(&iteration.before, path), iteration.leaf(&iteration.after, path));
         after[0] - before[0]
     };
     let (one, two) = (moved(1), moved(2));

@@ -53,7 +53,12 @@ fn input(observation: Tensor) -> Input {
     }
 }
 
-fn rollout(observation: Tensor, last: Tensor, reward: Tensor, ends: [Tensor; 2]) -> Rollout<Normalized<Seen>> {
+fn rollout(
+    observation: Tensor,
+    last: Tensor,
+    reward: Tensor,
+    ends: [Tensor; 2],
+) -> Rollout<Normalized<Seen>> {
     let [terminated, truncated] = ends;
     RolloutOf {
         input: input(observation),
@@ -77,8 +82,7 @@ fn moments_are_those_of_all_numbers() {
     let spec = (f32([2, 3, 2]), f32([2, 3, 2]));
     let results = run(spec, &given, |(squares, sines)| {
         let none = zeros(BOOL, [2, 3]);
-        let steps =
-            rollout(squares, squares.index(0), zeros(F32, [2, 3]), [none, none]);
+        let steps = rollout(squares, squares.index(0), zeros(F32, [2, 3]), [none, none]);
         let axes = Axes::none();
         Moments::first(&[2]).with(squares, &steps, &axes).with(sines, &steps, &axes)
     });

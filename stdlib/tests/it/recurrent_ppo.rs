@@ -223,9 +223,10 @@ fn a_gradient_step_is_that_of_its_lanes_one_after_another() {
     let leaves = results.len() / 7;
     let (got, by_hand) = results.split_at(leaves);
     let distance = |expected: &[Array]| {
-        let pairs = got.iter().zip(expected).flat_map(|(got, expected)| {
-            got.to_f64().into_iter().zip(expected.to_f64())
-        });
+        let pairs = got
+            .iter()
+            .zip(expected)
+            .flat_map(|(got, expected)| got.to_f64().into_iter().zip(expected.to_f64()));
         pairs.map(|(got, expected)| (got - expected).abs()).fold(0.0, f64::max)
     };
     let mut distances: Vec<f64> = by_hand.chunks(leaves).map(distance).collect();

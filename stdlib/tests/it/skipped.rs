@@ -5,8 +5,8 @@ use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 use podracer_stdlib::Number;
 use podracer_stdlib::agents::{
-    Act, Agent, Axes, Cx, Impala, ImpalaSettings, Input, LaneId, Learn, Mode, Networks,
-    Normalized, OnlineOnlineSettings, Ppo, PpoSettings, Rollout, RolloutOf,
+    Act, Agent, Axes, Cx, Impala, ImpalaSettings, Input, LaneId, Learn, Mode, Networks, Normalized,
+    OnlineOnlineSettings, Ppo, PpoSettings, Rollout, RolloutOf,
 };
 use podracer_stdlib::optim::{Sgd, sgd};
 
