@@ -58,9 +58,8 @@ pub fn play<A: Learn<Observation = Tensor>>(
     let action = TensorType::new(spec.action_type().dtype, action);
     let state = eval_shape((key(),), |(key,)| agent.init(key))?;
     // Before the first step every lane begins an episode.
-    let indices: Spec<Tensor> = Spec(TensorType::new(DType::I32, [n]));
-    let first = trace((&indices,), |(indices,)| {
-        vmap(indices, |index| {
+    let first = trace((&state,), |(_,)| {
+        vmap(0..n, |index| {
             let memory = agent.init_memory(LaneId { index, lanes: n });
             (memory, Feedback::begin(&action).last_action)
         })
@@ -103,9 +102,7 @@ pub fn play<A: Learn<Observation = Tensor>>(
     let state = program.upload(&state, &found)?;
     let placements = vec![Placement::Replicated; lanes.leaves().len()];
     let first = Program::compile(client, "play_first", &first, placements, &options)?;
-    let numbers = (0..n as i32).collect::<Vec<_>>();
-    let numbers = first.upload(&indices, &[HostArray::from_slice([n], &numbers)?])?;
-    let mut lanes = first.run((numbers,))?;
+    let mut lanes = first.run((&state,))?;
 
     // Apart from the training's seeds, whichever it has.
     let seed = play.seed ^ u64::from_le_bytes(*b"evaluate");

@@ -8,6 +8,7 @@
 
 use crate::diff::stop_gradient;
 use crate::tensor::{Tensor, create, report, select};
+use crate::trace::entry::{Entry, Site};
 use crate::trace::state;
 use crate::tree::{IntoTree, Spec, Tree};
 use podracer_compiler::{Array, DType, Loc, Scalar};
@@ -19,27 +20,6 @@ use std::fmt;
 #[derive(Tree, Clone)]
 pub struct Log {
     entries: Vec<Entry>,
-}
-
-/// What one place logged.
-#[derive(Tree, Clone)]
-pub(crate) struct Entry {
-    #[tree(fixed)]
-    pub site: Site,
-    /// How often it happened: i32. For a print one for each round, along its leading axes.
-    pub count: Tensor,
-    /// Where a check failed first, in the loops and batches around, the outermost first: i32 each.
-    pub at: Vec<Tensor>,
-    /// What was to be shown.
-    pub values: Vec<Tensor>,
-}
-
-/// A place that logs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Site {
-    is_check: bool,
-    message: &'static str,
-    loc: Loc,
 }
 
 /// Logs an error where `holds` is false; a bool tensor of any shape must hold everywhere. Each `{}` of the message stands

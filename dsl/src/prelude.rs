@@ -14,7 +14,7 @@ pub use crate::diff::{
     linearize, linearize_with_aux, stop_gradient, value_and_grad, vjp, vjp_with_aux,
 };
 pub use crate::dtype::*;
-pub use crate::key::{Key, Keys};
+pub use crate::key::{Key, Keys, key};
 pub use crate::placed::Placed;
 pub use crate::tensor::create::{
     arange, constant, constant_of, eye, full, iota, linspace, one_hot, ones, scalar, zeros,
@@ -28,7 +28,7 @@ pub use crate::trace::{TraceError, TraceErrors, Traced, Warning, eval_shape, sco
 pub use crate::tree::dtype_specs::*;
 pub use crate::tree::{
     AnyTree, ArgumentSpec, IntoTree, Kind, Over, Path, Spec, Step, Tree, Types, axis, expect_types,
-    key, out_axis, rev, tree_map, tree_select, whole,
+    out_axis, rev, tree_map, tree_select, whole,
 };
 pub use podracer_compiler::ops::Save;
 pub use podracer_compiler::ops::{Convolution, TriangularSolve};

@@ -94,13 +94,12 @@ pub fn check_environment<E: Environment>(env: &E) -> Result<(), EnvironmentError
         }
     }
     let mask =
-        eval_shape(&state, |state| env.legal_actions(&state).into_iter().collect::<Vec<_>>())
-            .map_err(traced("legal_actions"))?;
+        eval_shape(&state, |state| env.legal_actions(&state)).map_err(traced("legal_actions"))?;
     check_legal_actions(&actions, &mask)?;
     check_observation(&observations, &observation)
 }
 
-fn check_legal_actions(space: &Space, mask: &Spec<Vec<Tensor>>) -> Result<(), EnvironmentError> {
+fn check_legal_actions(space: &Space, mask: &Spec<Option<Tensor>>) -> Result<(), EnvironmentError> {
     let Some((_, got)) = mask.leaves().into_iter().next() else { return Ok(()) };
     match space {
         Space::Discrete { n } => {

@@ -27,6 +27,7 @@
 //! - Nothing here knows agents, networks or devices.
 #![forbid(unsafe_code)]
 
+mod any;
 pub mod cartpole;
 pub mod catch;
 mod check;
@@ -40,6 +41,7 @@ mod promise;
 mod space;
 pub mod wrappers;
 
+pub use any::AnyEnvironment;
 pub use cartpole::CartPole;
 pub use catch::Catch;
 pub use check::{EnvironmentError, check_environment};

@@ -29,7 +29,7 @@ pub(super) fn shortest_paths(
     };
     let (rows, columns) = (places(&|cell| cell / columns), places(&|cell| cell % columns));
     let spec = eval_shape((key(),), |(key,)| agent.init(key))?;
-    let traced = trace((spec,), |(state,)| {
+    let traced = trace((&spec,), |(state,)| {
         let params = agent.params(&state);
         let indices = arange(starts.len());
         vmap((indices, constant_of(&rows), constant_of(&columns)), |(index, row, column)| {
@@ -57,6 +57,9 @@ pub(super) fn shortest_paths(
     let placements = vec![Placement::Replicated; 2];
     let options = ProgramOptions::default();
     let program = Program::compile(client, "shortest_paths", &traced, placements, &options)?;
+    // The state may be on several devices; the walk is on one.
+    let leaves = state.named_arrays()?.into_iter().map(|(_, leaf)| leaf).collect::<Vec<_>>();
+    let state = program.upload(&spec, &leaves)?;
     let (arrived, steps) = &*program.run((state,))?.to_host()?;
     let (arrived, steps) = (arrived.to_vec::<bool>()?, steps.to_vec::<i32>()?);
     let shortest = |&i: &usize| {

@@ -1,20 +1,20 @@
 //! `slice`: a box of a tensor at places known at compile time.
 
 use super::TypeError;
-use super::op::{Op, OpStruct, Operand, Rule, Sample};
+use super::op::{Op, Operand, Rule, Sample};
 use super::samples::ramp;
 use super::shape::prepended;
 use crate::array::Array;
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloValue, hlo_axes, hlo_op};
 use crate::op_struct;
+use crate::ops::rules::linear_jvp;
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
 op_struct! {
     /// Along each axis the elements at `start`, `start + stride`, ... below `limit`.
-    Slice {
+    Slice = "slice" {
         /// The first element along each axis.
         start: Vec<usize>,
         /// The end along each axis, itself outside; at least `start` and at most the extent.
@@ -51,14 +51,6 @@ impl Slice {
 }
 
 impl Op for Slice {
-    fn mnemonic(&self) -> &'static str {
-        "slice"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 1)?;
         let x = &inputs[0];
@@ -113,15 +105,7 @@ impl Op for Slice {
         vec![(b.emit1(op, inputs), true)]
     }
 
-    fn jvp(
-        &self,
-        b: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![tangents[0].map(|t| b.emit1(self.clone(), &[t]))])
-    }
+    linear_jvp! {}
 
     fn transpose(
         &self,

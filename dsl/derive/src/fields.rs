@@ -1,15 +1,42 @@
-//! Reading the struct: its fields, which of them are fixed, and mistakes that are better told here than by rustc.
+//! Reading the struct or enum: its fields, which of them are fixed, and mistakes that are better told here than by rustc.
 
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{
-    Data, DeriveInput, Error, Field, Fields, GenericArgument, Index, Member, PathArguments, Result,
-    Token, Type,
+    Attribute, Data, DeriveInput, Error, Field, Fields, GenericArgument, Ident, Index, Member,
+    PathArguments, Result, Token, Type,
 };
 
-/// A field of the struct.
+/// A variant of an enum, or the whole of a struct.
+pub struct Variant {
+    /// Its name; a struct has none.
+    pub ident: Option<Ident>,
+    /// How its fields are written.
+    pub form: Form,
+    /// Its fields.
+    pub parts: Vec<Part>,
+    /// Its documentation goes to the form in a kind.
+    pub attrs: Vec<Attribute>,
+}
+
+/// How fields are written.
+pub enum Form {
+    /// `{ velocity: Tensor }`.
+    Named,
+    /// `(Tensor)`.
+    Tuple,
+    /// Without any.
+    Unit,
+}
+
+/// A field.
 pub struct Part {
     /// `velocity`, or `0`.
     pub member: Member,
+    /// The variable that holds it in an arm of a `match`.
+    pub binding: Ident,
     /// Its type.
     pub ty: Type,
     /// The same in all forms.
@@ -18,22 +45,63 @@ pub struct Part {
     pub field: Field,
 }
 
-/// The fields, or why there is no tree.
-pub fn parts(input: &DeriveInput) -> Result<Vec<Part>> {
-    let fields = match &input.data {
-        Data::Struct(data) => &data.fields,
-        Data::Enum(_) => {
-            let message = "an enum is not a tree: which variant it is would be known only when the program runs, but shapes are fixed while tracing. \
-                           Use a struct with an integer tensor for the choice, and `switch` or `select` on it";
-            return Err(Error::new(input.ident.span(), message));
+impl Variant {
+    /// `Name::Variant`, or `Name` for a struct.
+    pub fn path(&self, name: &Ident) -> TokenStream {
+        match &self.ident {
+            Some(ident) => quote!(#name::#ident),
+            None => quote!(#name),
         }
+    }
+}
+
+impl Part {
+    /// The step of a key path.
+    pub fn step(&self) -> TokenStream {
+        match &self.member {
+            Member::Named(ident) => {
+                let text = ident.unraw().to_string();
+                quote!(::podracer_dsl::tree::Step::Field(#text))
+            }
+            Member::Unnamed(index) => {
+                let index = index.index as usize;
+                quote!(::podracer_dsl::tree::Step::Position(#index))
+            }
+        }
+    }
+}
+
+/// The variants, or why there is no tree.
+pub fn variants(input: &DeriveInput) -> Result<Vec<Variant>> {
+    let mut errors = Vec::new();
+    let variants: Vec<Variant> = match &input.data {
+        Data::Struct(data) => vec![variant(None, &data.fields, &[], &mut errors)],
+        Data::Enum(data) => data
+            .variants
+            .iter()
+            .map(|one| variant(Some(one.ident.clone()), &one.fields, &one.attrs, &mut errors))
+            .collect(),
         Data::Union(_) => return Err(Error::new(input.ident.span(), "a union is not a tree")),
     };
-    let mut errors: Option<Error> = None;
-    let mut fail = |error: Error| match &mut errors {
-        Some(errors) => errors.combine(error),
-        None => errors = Some(error),
-    };
+    if variants.is_empty() {
+        let message = "an enum without variants is not a tree: it has no value";
+        errors.push(Error::new(input.ident.span(), message));
+    }
+    match errors.into_iter().reduce(|mut errors, error| {
+        errors.combine(error);
+        errors
+    }) {
+        Some(error) => Err(error),
+        None => Ok(variants),
+    }
+}
+
+fn variant(
+    ident: Option<Ident>,
+    fields: &Fields,
+    attrs: &[Attribute],
+    errors: &mut Vec<Error>,
+) -> Variant {
     let mut parts = Vec::new();
     for (i, field) in fields.iter().enumerate() {
         let member = match &field.ident {
@@ -43,7 +111,7 @@ pub fn parts(input: &DeriveInput) -> Result<Vec<Part>> {
         let fixed = match is_fixed(field) {
             Ok(fixed) => fixed,
             Err(error) => {
-                fail(error);
+                errors.push(error);
                 continue;
             }
         };
@@ -54,19 +122,17 @@ pub fn parts(input: &DeriveInput) -> Result<Vec<Part>> {
                 _ => "mark it `#[tree(fixed)]` if it is known while tracing, or make it a `Tensor`",
             };
             let message = format!("`{name}` is {problem}, not a tensor: {advice}");
-            fail(Error::new(field.ty.span(), message));
+            errors.push(Error::new(field.ty.span(), message));
         }
-        parts.push(Part { member, ty: field.ty.clone(), fixed, field: field.clone() });
+        let binding = format_ident!("__{i}");
+        parts.push(Part { member, binding, ty: field.ty.clone(), fixed, field: field.clone() });
     }
-    match errors {
-        Some(error) => Err(error),
-        None => Ok(parts),
-    }
-}
-
-/// Whether the struct's fields have names.
-pub fn is_named(input: &DeriveInput) -> bool {
-    matches!(&input.data, Data::Struct(data) if matches!(data.fields, Fields::Named(_)))
+    let form = match fields {
+        Fields::Named(_) => Form::Named,
+        Fields::Unnamed(_) => Form::Tuple,
+        Fields::Unit => Form::Unit,
+    };
+    Variant { ident, form, parts, attrs: attrs.to_vec() }
 }
 
 fn is_fixed(field: &Field) -> Result<bool> {

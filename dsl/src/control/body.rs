@@ -1,7 +1,7 @@
 //! Closures become functions here: one frame for each, closed with what it captured.
 
-use crate::debug::Entry;
 use crate::tensor::Tensor;
+use crate::trace::entry::Entry;
 use crate::trace::state::{self, FrameKind};
 use crate::tree::{IntoTree, Path, Tree, typed_paths};
 use podracer_compiler::{Builder, Func, Loc, OpRef, TensorType, Var};

@@ -1,9 +1,9 @@
 //! Branches: `cond` and `switch`.
 
 use super::body::{Body, chain, emit_at, relog, share_captures, trace_once};
-use crate::debug::Entry;
 use crate::tensor::{Tensor, fail, report};
 use crate::trace::TraceError;
+use crate::trace::entry::Entry;
 use crate::trace::state;
 use crate::tree::{IntoTree, Tree, choice_difference, difference};
 use podracer_compiler::ops::Cond;

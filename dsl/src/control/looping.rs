@@ -2,9 +2,9 @@
 
 use super::body::{Body, Param, captures_first, chain, emit_at, inline_at, trace_body};
 use super::scan::{check_carry, run};
-use crate::debug::Entry;
 use crate::tensor::{Tensor, create};
 use crate::trace::TraceError;
+use crate::trace::entry::Entry;
 use crate::trace::state::{self, FrameKind};
 use crate::tree::{IntoTree, Over, Tree, typed_paths};
 use podracer_compiler::ops::While;

@@ -16,7 +16,9 @@ mod threefry;
 
 use crate::tensor::{IntoTensor, Operand, Tensor, create, report, stack};
 use crate::trace::state;
-use crate::tree::{IntoTree, Items, Kind, Over, Path, Sources, Tree, tree_item, tree_sources};
+use crate::tree::{
+    IntoTree, Items, Kind, Over, Path, Sources, Spec, Tree, tree_item, tree_sources,
+};
 use podracer_compiler::{DType, Loc, TensorType};
 use threefry::{halves_split, threefry2x32};
 
@@ -31,6 +33,11 @@ pub struct Key {
     /// The two words, where they were computed one by one. Taking them out of `words` again would leave a concatenation
     /// and slices in every loop that splits keys, and XLA fuses neither with what computes the words.
     halves: Option<(Tensor, Tensor)>,
+}
+
+/// The spec of a random key: u32 `[2]`.
+pub fn key() -> Spec<Key> {
+    Spec(TensorType::new(DType::U32, [2]))
 }
 
 /// Several keys, to go over in `vmap`, `scan` or `map`: a `u32[n, 2]`.

@@ -10,6 +10,7 @@ mod convolution;
 pub mod create;
 mod einsum;
 mod elementwise;
+pub(crate) mod handle;
 mod indexing;
 mod linalg;
 mod literal;
@@ -23,6 +24,7 @@ pub use axes::{Axes, Shape};
 pub use convolution::{Padding, avg_pool, conv_general_dilated, conv2d, max_pool};
 pub use einsum::einsum;
 pub use elementwise::{atan2, clamp, logaddexp, maximum, minimum, pow, select};
+pub use handle::Tensor;
 pub use indexing::{
     AtIndex, Position, SliceRange, SliceRanges, dynamic_slice, dynamic_update_slice,
 };
@@ -39,45 +41,8 @@ pub(crate) use literal::{align, literal_pair, materialize};
 use crate::trace::state;
 use crate::trace::{TraceError, state::Trace};
 use podracer_compiler::{DType, Loc, Op, OpRef, TensorType};
-use std::fmt;
-
-/// A tensor of the program being traced. `Copy`: it is a name for a value that will exist when the program runs.
-///
-/// It has neither `PartialEq` nor `PartialOrd`: `x == y` and `if x < y` cannot know the values, and fail to compile.
-/// Use [`Tensor::eq`], [`select`] and [`cond`](crate::cond).
-///
-/// A handle belongs to the trace that made it. Used elsewhere it is an error that says where it was made.
-#[derive(Clone, Copy)]
-#[must_use = "a tensor that is not used computes nothing"]
-pub struct Tensor {
-    trace: u32,
-    slot: u32,
-    made: Loc,
-}
 
 impl Tensor {
-    pub(crate) fn of(trace: u32, slot: u32, made: Loc) -> Tensor {
-        Tensor { trace, slot, made }
-    }
-
-    /// A handle made outside of any trace: using it in one is an error that names this place.
-    pub(crate) fn dead(made: Loc) -> Tensor {
-        Tensor { trace: 0, slot: 0, made }
-    }
-
-    pub(crate) fn trace(self) -> u32 {
-        self.trace
-    }
-
-    pub(crate) fn slot(self) -> u32 {
-        self.slot
-    }
-
-    /// Where in the user's source it was made.
-    pub(crate) fn made(self) -> Loc {
-        self.made
-    }
-
     /// Element type and shape.
     pub fn ty(self) -> TensorType {
         state::with(|trace| trace.ty(self)).unwrap_or(TensorType::scalar(DType::F32))
@@ -118,12 +83,6 @@ impl Tensor {
     #[allow(clippy::len_without_is_empty, reason = "the extent of an axis is not a collection's")]
     pub fn len(self) -> usize {
         self.dim(0)
-    }
-}
-
-impl fmt::Debug for Tensor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Tensor made at {}", self.made)
     }
 }
 

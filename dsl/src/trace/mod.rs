@@ -1,5 +1,6 @@
 //! Tracing: a Rust function of tensors runs once and leaves a program.
 
+pub(crate) mod entry;
 mod error;
 mod scope;
 pub(crate) mod state;

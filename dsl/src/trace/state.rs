@@ -6,9 +6,9 @@
 //!   closes. So closures capture freely and region ops capture nothing.
 //! - No borrow of the thread's state is held while the user's code runs.
 
+use super::entry::Entry;
 use super::error::{Note, TraceError, Warning};
-use crate::debug::Entry;
-use crate::tensor::Tensor;
+use crate::tensor::handle::Tensor;
 use podracer_compiler::ops::REPLICAS;
 use podracer_compiler::{Builder, DType, Func, Loc, OpRef, TensorType, Var};
 use std::cell::RefCell;

@@ -1,7 +1,6 @@
 //! Kinds: the places where the leaves of a tree may live.
 
-use super::{Spec, Tree};
-use podracer_compiler::TensorType;
+use super::Tree;
 
 /// A place for leaves. Other crates add theirs: a kind has a leaf type, and a newtype over `T::Of<Self>` that derefs to
 /// it, so that a field of a viewed struct is a view again (`&state.params` is a `&Device<Params>`):
@@ -23,23 +22,4 @@ pub trait Kind: Sized + 'static {
     fn unwrap<T: Tree>(view: Self::View<T>) -> T::Of<Self>;
     /// Inside the newtype.
     fn peek<T: Tree>(view: &Self::View<T>) -> &T::Of<Self>;
-}
-
-/// Leaves that are types: a tree on paper, [`Spec`].
-#[derive(Clone, Copy, Debug)]
-pub enum Types {}
-
-impl Kind for Types {
-    type Leaf = TensorType;
-    type View<T: Tree> = Spec<T>;
-
-    fn wrap<T: Tree>(of: T::Of<Self>) -> Spec<T> {
-        Spec(of)
-    }
-    fn unwrap<T: Tree>(view: Spec<T>) -> T::Of<Self> {
-        view.0
-    }
-    fn peek<T: Tree>(view: &Spec<T>) -> &T::Of<Self> {
-        &view.0
-    }
 }

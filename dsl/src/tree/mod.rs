@@ -1,10 +1,10 @@
-//! Trees: structs, tuples, arrays, `Vec`s and `Option`s of tensors, with one form for each place where their leaves may
-//! live.
+//! Trees: structs, enums, tuples, arrays, `Vec`s and `Option`s of tensors, with one form for each place where their
+//! leaves may live.
 //!
 //! # Invariants
 //! - Every method visits the leaves in the same order: fields as declared, elements by index.
-//! - A tree's structure (the lengths of its `Vec`s, the variants of its `Option`s, its fixed fields) comes from a value of
-//!   it in some kind. Converting between kinds keeps it.
+//! - A tree's structure (the lengths of its `Vec`s, the variants of its enums, its fixed fields) comes from a value of it
+//!   in some kind. Converting between kinds keeps it.
 
 mod any;
 mod expect;
@@ -17,12 +17,12 @@ mod structure;
 
 pub use any::{AnyTree, AnyTreeOf};
 pub use expect::expect_types;
-pub use kind::{Kind, Types};
+pub use kind::Kind;
 pub use over::{
     Axis, Items, Over, Rev, Sources, Whole, axis, out_axis, rev, tree_item, tree_sources, whole,
 };
 pub use path::{Path, Step};
-pub use spec::{ArgumentSpec, Spec, dtype_specs, key};
+pub use spec::{ArgumentSpec, Spec, Types, dtype_specs};
 pub use structure::Choice;
 
 pub(crate) use structure::{changed_choice, choice_difference, difference, typed_paths};
@@ -41,15 +41,30 @@ use structure::{check_count, check_structures};
 ///
 /// A field is a tree itself, or marked `#[tree(fixed)]`: then it is part of the structure, the same in all forms.
 ///
+/// The variant of an enum is structure too: known while tracing, and the same before and after a round of a loop and in
+/// all branches of a `cond`. For a choice that is known only when the program runs, use an integer tensor with `switch` or
+/// `select`. The variant is no step of a key path, its fields are:
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// #[derive(Tree, Clone)]
+/// enum Statistics { Nothing, Momentum(Tensor), Moments { mu: Tensor, nu: Tensor } }
+///
+/// let spec = eval_shape(f32([2]), |x| (Statistics::Moments { mu: x, nu: x }, Statistics::Momentum(x), Statistics::Nothing))?;
+/// assert_eq!(spec.to_string(), "{0.mu: f32[2], 0.nu: f32[2], 1.0: f32[2]}");
+/// # Ok::<(), TraceErrors>(())
+/// ```
+///
 /// `Option<T>` is a tree: which variant it is belongs to the structure and is known while tracing, as the length of a
 /// `Vec` is. The leaves inside of `Some` have the key path `field[0]`, that of a `Vec` with one element, so that files
 /// which name parameters by their paths can still be read after a `Vec` that meant "one or none" became an `Option`.
 ///
-/// The derive also makes `StateOf<K>`, the form in the kind `K`, whose fields are `K::View<Tensor>` and so on.
+/// The derive also makes `StateOf<K>`, the struct or enum in the kind `K`, whose fields are `K::View<Tensor>` and so on. An
+/// enum that has no tree in any variant is the same in all kinds: there is no such type for it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tree of tensors",
-    label = "expected `Tensor`, `Key`, a tuple, array, `Vec` or `Option` of trees, or a struct with `#[derive(Tree)]`",
-    note = "add `#[derive(Tree, Clone)]` to the struct, or mark a field that holds no tensor with `#[tree(fixed)]`",
+    label = "expected `Tensor`, `Key`, a tuple, array, `Vec` or `Option` of trees, or a struct or enum with `#[derive(Tree)]`",
+    note = "add `#[derive(Tree, Clone)]` to the type, or mark a field that holds no tensor with `#[tree(fixed)]`",
     note = "a number becomes a tensor with `scalar(..)`"
 )]
 pub trait Tree: Clone + Send + Sync + 'static + Over<Item = Self> + IntoTree<Tree = Self> {
@@ -180,7 +195,7 @@ fn zip<T: Tree>(op: &str, first: &T, others: &[&T], mut f: impl FnMut(&[Tensor])
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tree of tensors",
     label = "expected a tree, a number, or a tuple of them",
-    note = "add `#[derive(Tree, Clone)]` to the struct"
+    note = "add `#[derive(Tree, Clone)]` to the type"
 )]
 pub trait IntoTree {
     /// The tree.

@@ -1,12 +1,30 @@
 //! Specs: trees whose leaves are types. They decide the types of a traced function's arguments.
 
 use super::structure::choices;
-use super::{Kind, Path, Tree, Types};
-use crate::key::Key;
+use super::{Kind, Path, Tree};
 use crate::tensor::{Shape, Tensor};
 use podracer_compiler::{DType, Loc, TensorType};
 use std::fmt;
 use std::ops::Deref;
+
+/// Leaves that are types: a tree on paper, [`Spec`].
+#[derive(Clone, Copy, Debug)]
+pub enum Types {}
+
+impl Kind for Types {
+    type Leaf = TensorType;
+    type View<T: Tree> = Spec<T>;
+
+    fn wrap<T: Tree>(of: T::Of<Self>) -> Spec<T> {
+        Spec(of)
+    }
+    fn unwrap<T: Tree>(view: Spec<T>) -> T::Of<Self> {
+        view.0
+    }
+    fn peek<T: Tree>(view: &Spec<T>) -> &T::Of<Self> {
+        &view.0
+    }
+}
 
 /// A tree on paper: `Spec<State>` derefs to `StateOf<Types>`, whose leaves are [`TensorType`]s.
 pub struct Spec<T: Tree>(pub T::Of<Types>);
@@ -177,9 +195,4 @@ pub mod dtype_specs {
         )*};
     }
     dtype_specs!(bool: Bool, i8: I8, i16: I16, i32: I32, i64: I64, u8: U8, u16: U16, u32: U32, u64: U64, f16: F16, bf16: BF16, f32: F32, f64: F64);
-}
-
-/// The spec of a random key.
-pub fn key() -> Spec<Key> {
-    Spec(TensorType::new(DType::U32, [2]))
 }

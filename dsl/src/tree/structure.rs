@@ -10,7 +10,7 @@ use std::fmt;
 /// leaves of the same paths and types, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// The variant of an `Option`.
+    /// The variant of an `Option` or another enum.
     Variant(&'static str),
     /// The type of the tree in an [`AnyTree`](super::AnyTree), and its name.
     Type(TypeId, &'static str),

@@ -7,6 +7,7 @@ mod combinators;
 mod debug;
 mod derivatives;
 mod division;
+mod enums;
 mod golden;
 mod helpers;
 mod mistakes;

@@ -1,5 +1,6 @@
 //! Environments, run by the reference semantics.
 
+mod any;
 mod check;
 mod golden;
 mod grid_world;

@@ -364,7 +364,7 @@ impl Learn for Counter {
         let counted = Counted { of_episode: each(I32), of_lane: each(I32) };
         let (last_action, last_reward, first) = (each(I32), each(F32), each(BOOL));
         let given = Given { counted, last_action, last_reward, first };
-        let observation = zeros(F32, [self.steps, lanes, 2 * (self.steps + 1)]);
+        let observation = zeros(F32, [self.steps, lanes, 2 * (tape().steps() + 1)]);
         (given, Input { observation, legal_actions: None, last_action, last_reward, first })
     }
     fn params(&self, _: &Tensor) {}
@@ -510,7 +510,7 @@ fn learning_through_acting_is_learning_from_the_rollout() {
 #[test]
 fn a_scalar_in_a_store_is_an_error() {
     #[derive(Clone)]
-    struct Scalar(Counter);
+    struct Scalar;
     impl Agent for Scalar {
         type Observation = Tensor;
         type Params = ();
@@ -535,7 +535,7 @@ fn a_scalar_in_a_store_is_an_error() {
             ((), store, ())
         }
     }
-    let agent_loop = AgentLoop::new(tape(), Scalar(Counter { steps: 1 }), 1, 1);
+    let agent_loop = AgentLoop::new(tape(), Scalar, 1, 1);
     let errors = trace(key(), |key| agent_loop.init(key)).err().expect("a scalar has no axis");
     let text = errors.to_string();
     assert!(text.contains("`store.of_lane` is a scalar, i32[]"), "{text}");

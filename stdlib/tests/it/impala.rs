@@ -6,7 +6,7 @@ use podracer_dsl::prelude::*;
 use podracer_envs::{Environment, Space};
 use podracer_stdlib::agents::{
     ActorCritic, ActorCriticShape, Axes, Impala, ImpalaSettings, Input, Memory, RewardClipping,
-    Rollout, RolloutOf, Torso,
+    RolloutOf, Torso,
 };
 use podracer_stdlib::anakin::AgentLoop;
 use podracer_stdlib::nn::{Activation, Conv2d, ConvNet, Initializer, Linear, Lstm, LstmState, Mlp};

@@ -6,7 +6,7 @@ use podracer_envs::Space;
 use podracer_stdlib::Number;
 use podracer_stdlib::agents::{
     Act, Agent, Axes, Cx, Impala, ImpalaSettings, Input, LaneId, Learn, Mode, Networks, Normalized,
-    OnlineOnlineSettings, Ppo, PpoSettings, Rollout, RolloutOf,
+    OnlineActorCritic, OnlineSettings, Ppo, PpoSettings, Rollout, RolloutOf,
 };
 use podracer_stdlib::optim::{Sgd, sgd};
 
@@ -132,7 +132,7 @@ fn learnt<A: Learn<Observation = Tensor>>(
         let whole = rollout(agent, &acting, memory, keys.at(1));
         let rollout = match kind {
             Kind::Marked => whole,
-            Kind::Shortened => shortened(whole),
+            Kind::Shortened => shortened::<A>(whole),
             Kind::Unmarked => RolloutOf { skipped: None, ..whole },
         };
         let cx = Cx { key: keys.at(2), iteration: scalar(0), axes: Axes::replicas() };

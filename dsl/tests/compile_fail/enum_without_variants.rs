@@ -1,9 +1,6 @@
 use podracer_dsl::prelude::*;
 
 #[derive(Tree, Clone)]
-enum Phase {
-    Running(Tensor),
-    Over,
-}
+enum Never {}
 
 fn main() {}

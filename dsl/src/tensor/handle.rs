@@ -1,0 +1,48 @@
+//! The handle itself, which the trace knows too: it has no methods that need one.
+
+use podracer_compiler::Loc;
+use std::fmt;
+
+/// A tensor of the program being traced. `Copy`: it is a name for a value that will exist when the program runs.
+///
+/// It has neither `PartialEq` nor `PartialOrd`: `x == y` and `if x < y` cannot know the values, and fail to compile.
+/// Use [`Tensor::eq`], [`select`](super::select) and [`cond`](crate::cond).
+///
+/// A handle belongs to the trace that made it. Used elsewhere it is an error that says where it was made.
+#[derive(Clone, Copy)]
+#[must_use = "a tensor that is not used computes nothing"]
+pub struct Tensor {
+    trace: u32,
+    slot: u32,
+    made: Loc,
+}
+
+impl Tensor {
+    pub(crate) fn of(trace: u32, slot: u32, made: Loc) -> Tensor {
+        Tensor { trace, slot, made }
+    }
+
+    /// A handle made outside of any trace: using it in one is an error that names this place.
+    pub(crate) fn dead(made: Loc) -> Tensor {
+        Tensor { trace: 0, slot: 0, made }
+    }
+
+    pub(crate) fn trace(self) -> u32 {
+        self.trace
+    }
+
+    pub(crate) fn slot(self) -> u32 {
+        self.slot
+    }
+
+    /// Where in the user's source it was made.
+    pub(crate) fn made(self) -> Loc {
+        self.made
+    }
+}
+
+impl fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tensor made at {}", self.made)
+    }
+}
