@@ -123,6 +123,23 @@ impl AgentSettings for PpoSettings {
             ..Normalized::new(agent, task.observation.clone(), self.discount)
         }))
     }
+
+    fn check_rollout(&self, lanes: usize, steps: usize) -> Result<(), String> {
+        let (minibatches, lstm, batch) = (self.minibatches, self.lstm, lanes * steps);
+        if lstm > 0 && !lanes.is_multiple_of(minibatches) {
+            return Err(format!(
+                "{lanes} environments per device do not divide into agent.minibatches = {minibatches}: with agent.lstm = {lstm} \
+                 each minibatch has whole trajectories"
+            ));
+        }
+        if !batch.is_multiple_of(minibatches) {
+            return Err(format!(
+                "a batch of {batch} steps per device ({lanes} environments, unroll {steps}) does not divide into \
+                 agent.minibatches = {minibatches}"
+            ));
+        }
+        Ok(())
+    }
 }
 
 /// Adam on gradients of a bounded norm, with all parameters as one vector.

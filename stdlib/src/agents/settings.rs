@@ -45,6 +45,15 @@ pub trait AgentSettings:
     /// # Errors
     /// What does not fit the task, or each other, as a sentence that names the settings.
     fn agent(&self, task: &Task) -> Result<AnyAgent, String>;
+
+    /// Checks that the agent can learn from `steps` steps of so many lanes: those of one device.
+    ///
+    /// # Errors
+    /// What does not divide, as a sentence that names the settings.
+    fn check_rollout(&self, lanes: usize, steps: usize) -> Result<(), String> {
+        let _ = (lanes, steps);
+        Ok(())
+    }
 }
 
 /// Which torso sees observations.
@@ -69,15 +78,17 @@ pub struct Networks {
     pub torso: TorsoKind,
     /// Channels, side of the window and stride of each layer of `conv`.
     #[schemars(length(min = 1), inner(inner(range(min = 1))))]
+    #[schemars(extend("x-must" = "have the channels, the side of the window and the stride of each layer, all at least 1, such as [[16, 8, 4], [32, 4, 2]]"))]
     pub convs: Vec<[usize; 3]>,
     /// Channels of each section of `residual`.
     #[schemars(length(min = 1), inner(range(min = 1)))]
+    #[schemars(extend("x-must" = "name sections of at least 1 channel each"))]
     pub sections: Vec<usize>,
     /// Units of the dense layer that ends a torso.
     #[schemars(range(min = 1))]
     pub features: usize,
     /// Units of each hidden layer after it, of policy and value alike.
-    #[schemars(inner(range(min = 1)))]
+    #[schemars(inner(range(min = 1)), extend("x-must" = "name layers of at least 1 unit each"))]
     pub hidden: Vec<usize>,
 }
 

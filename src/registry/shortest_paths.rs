@@ -1,23 +1,24 @@
-//! Whether a policy walks the shortest path from every start of a grid.
+//! Counts the starts of a grid from which a policy walks a shortest path.
 
 use anyhow::Result;
 use podracer_dsl::prelude::*;
+use podracer_dsl::tree::AnyTree;
 use podracer_envs::grid_world::State;
 use podracer_envs::{Environment, GridWorld};
 use podracer_runtime::{Client, Device, Placement, Program, ProgramOptions};
-use podracer_stdlib::agents::{LaneId, Learn, Mode};
+use podracer_stdlib::agents::{Act, Agent, AnyAgent, LaneId, Learn, Mode};
 use podracer_stdlib::anakin::Feedback;
 
-/// Walks greedily from every start at once, on the first device. Gives `starts` and `shortest_paths`: from how many of
-/// them the goal was reached in as few steps as there can be.
+/// Walks greedily from every start at once, on the first device. Returns `starts`, and `shortest_paths`: the number of starts
+/// from which the goal was reached in as few steps as possible.
 ///
 /// # Errors
 /// What the runtime reports.
-pub fn shortest_paths<A: Learn<Observation = Tensor>>(
-    agent: &A,
+pub(super) fn shortest_paths(
+    agent: &AnyAgent,
     grid: &GridWorld,
     client: &Client,
-    state: &Device<A::State>,
+    state: &Device<AnyTree>,
 ) -> Result<Vec<(String, f64)>> {
     let starts = grid.layout.starts();
     let columns = grid.layout.columns();
@@ -28,35 +29,34 @@ pub fn shortest_paths<A: Learn<Observation = Tensor>>(
     };
     let (rows, columns) = (places(&|cell| cell / columns), places(&|cell| cell % columns));
     let spec = eval_shape((key(),), |(key,)| agent.init(key))?;
-    let action = grid.action_space().ty();
     let traced = trace((&spec,), |(state,)| {
         let params = agent.params(&state);
-        vmap((constant_of(&rows), constant_of(&columns)), |(row, column)| {
+        let indices = arange(starts.len());
+        vmap((indices, constant_of(&rows), constant_of(&columns)), |(index, row, column)| {
+            let memory = agent.init_memory(LaneId { index, lanes: starts.len() });
+            let memory = agent.begin_episode(memory);
+            let feedback = Feedback::begin(&grid.action_space().ty());
             let state = State { row, column, time: scalar(0) };
-            let memory = agent.init_memory(LaneId { index: scalar(0), lanes: 1 });
-            let first = (state, memory, Feedback::begin(&action), scalar(false), scalar(0));
-            let (.., arrived, steps) =
+            let first = (state, memory, feedback, scalar(false), scalar(0));
+            let (_, _, _, arrived, steps) =
                 fori_loop(0..limit, first, |_, (state, memory, feedback, arrived, steps)| {
                     let input = feedback.input(grid.observe(state), None);
-                    // A greedy agent and the walk itself draw nothing.
-                    let act = agent.act(&params, memory, input, Mode::Greedy, Key::new(0u32));
-                    let (next, step) = grid.step(state, act.action, Key::new(1u32));
+                    // The walk itself draws nothing.
+                    let key = Key::new(0u32);
+                    let Act { action, memory, .. } =
+                        agent.act(&params, memory, input, Mode::Greedy, key);
+                    let (next, step) = grid.step(state, action, Key::new(0u32));
+                    let feedback = Feedback::after(action, step.reward, step.done());
                     let steps = steps + (!arrived).astype(I32);
-                    let feedback = Feedback::after(act.action, step.reward, scalar(false));
                     let state = tree_select(arrived, &state, &next);
-                    (state, act.memory, feedback, arrived | step.terminated, steps)
+                    (state, memory, feedback, arrived | step.terminated, steps)
                 });
             (arrived, steps)
         })
     })?;
     let placements = vec![Placement::Replicated; 2];
-    let program = Program::compile(
-        client,
-        "shortest_paths",
-        &traced,
-        placements,
-        &ProgramOptions::default(),
-    )?;
+    let options = ProgramOptions::default();
+    let program = Program::compile(client, "shortest_paths", &traced, placements, &options)?;
     // The state may be on several devices; the walk is on one.
     let leaves = state.named_arrays()?.into_iter().map(|(_, leaf)| leaf).collect::<Vec<_>>();
     let state = program.upload(&spec, &leaves)?;
