@@ -318,13 +318,13 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> CompiledAnakin<E, A
     ///
     /// # Errors
     /// What the runtime reports.
-    pub fn checkpoint(
+    pub fn checkpoint<'a>(
         &self,
-        state: &TrainingState<E, A>,
+        state: &'a TrainingState<E, A>,
         updates: u64,
-    ) -> Result<Checkpoint, RuntimeError> {
+    ) -> Result<Checkpoint<'a>, RuntimeError> {
         let mut checkpoint = Checkpoint { updates, ..Checkpoint::default() };
-        checkpoint.insert(STATE, state.named_arrays()?);
+        checkpoint.insert(STATE, state.named_sources());
         Ok(checkpoint)
     }
 
@@ -335,7 +335,10 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> CompiledAnakin<E, A
     /// # Errors
     /// [`CheckpointError::Misfit`] for a checkpoint of another agent or environment, or of a store that does not divide
     /// over these devices; [`CheckpointError::Runtime`].
-    pub fn restore(&self, checkpoint: &Checkpoint) -> Result<TrainingState<E, A>, CheckpointError> {
+    pub fn restore(
+        &self,
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<TrainingState<E, A>, CheckpointError> {
         self.program.restore(checkpoint, STATE)
     }
 

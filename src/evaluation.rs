@@ -6,7 +6,8 @@ use anyhow::Result;
 use podracer_dsl::prelude::*;
 use podracer_envs::host::{HostEnvironment, StepMemory};
 use podracer_runtime::{
-    Checkpoint, Client, CompileOptions, HostArray, Placement, Program, ProgramOptions, XlaOptions,
+    ArraySource, Checkpoint, Client, CompileOptions, HostArray, Placement, Program, ProgramOptions,
+    XlaOptions,
 };
 use podracer_stdlib::agents::{Act, LaneId, Learn, Mode};
 use podracer_stdlib::anakin::Feedback;
@@ -98,7 +99,8 @@ pub fn play<A: Learn<Observation = Tensor>>(
 
     let paths = state.leaves().into_iter();
     let expected: Vec<_> = paths.map(|(path, ty)| (path.to_string(), ty)).collect();
-    let found = checkpoint.part(AGENT, &expected)?.into_iter().cloned().collect::<Vec<_>>();
+    let found = checkpoint.part(AGENT, &expected)?.into_iter().map(ArraySource::to_host);
+    let found = found.collect::<Result<Vec<_>, _>>()?;
     let state = program.upload(&state, &found)?;
     let placements = vec![Placement::Replicated; lanes.leaves().len()];
     let first = Program::compile(client, "play_first", &first, placements, &options)?;

@@ -1,32 +1,32 @@
-//! Whether an environment keeps its word.
+//! Checks of an environment against its spaces and its state's types.
 
 use crate::environment::Environment;
 use crate::space::{Space, SpaceError};
 use podracer_dsl::prelude::*;
 
-/// What is wrong with an environment.
+/// Mistakes of an environment that [`check_environment`] finds.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum EnvironmentError {
-    /// A function of it does not trace.
+    /// A function of the environment does not trace.
     #[error("`{function}` does not trace:\n{errors}")]
     Trace {
-        /// Which one.
+        /// Name of the function.
         function: &'static str,
-        /// The mistakes.
+        /// Mistakes that tracing found.
         errors: TraceErrors,
     },
     /// A space is malformed, or does not fit.
     #[error("`{what}`: {error}")]
     Space {
-        /// Which space, or what stands beside it.
+        /// Name of the space, or of the value that does not fit it.
         what: &'static str,
-        /// What is wrong.
+        /// The mistake.
         error: SpaceError,
     },
-    /// Something has another type than it should.
+    /// A value has another type than the environment promises.
     #[error("`{what}`: expected {expected}, got {got}")]
     Type {
-        /// What it is.
+        /// Name of the value, with its path in a tree.
         what: String,
         /// The type that it should have.
         expected: String,

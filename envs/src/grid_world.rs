@@ -1,7 +1,7 @@
-//! A grid with walls: find the way to the goal from anywhere.
+//! Grid world: find the way to the goal among walls, from any cell.
 //!
-//! The four-rooms task of Sutton, Precup and Singh, "Between MDPs and semi-MDPs", 1999, without its noise; any other map
-//! can be drawn.
+//! The four-rooms task of Sutton, Precup and Singh, "Between MDPs and semi-MDPs", 1999, without its noise; other maps
+//! are read from text.
 
 use crate::environment::{Environment, TimeStep};
 use crate::grid_map::{GridMap, MapError};
@@ -25,7 +25,8 @@ const FOUR_ROOMS: &str = "
     .....#....G
 ";
 
-/// A walk on a [`GridMap`]. Actions 0 to 3 go up, right, down, left; into a wall or over the edge one stays.
+/// A walk on a [`GridMap`]. Actions 0 to 3 go up, right, down, left; the walker stays where a wall or the edge is in the
+/// way.
 ///
 /// An episode starts on any free cell, each as likely. A step costs `1 / time_limit`, and reaching a goal pays 1 and
 /// terminates. So the undiscounted return is `1 - steps / time_limit`, or -1 for an episode truncated after `time_limit`
@@ -48,14 +49,14 @@ impl Default for GridWorld {
     }
 }
 
-/// Where the walker is.
+/// Position of the walker, and the time.
 #[derive(Tree, Clone, Copy)]
 pub struct State {
-    /// `i32[]`, in `0..rows`.
+    /// Row of the walker, in `0..rows`. `i32[]`
     pub row: Tensor,
-    /// `i32[]`, in `0..columns`.
+    /// Column of the walker, in `0..columns`. `i32[]`
     pub column: Tensor,
-    /// `i32[]`: steps since the episode began.
+    /// Steps since the episode began. `i32[]`
     pub time: Tensor,
 }
 
@@ -76,8 +77,8 @@ impl GridWorld {
         1.0 - self.layout.mean_distance() / self.time_limit as f64
     }
 
-    /// `bool[]`: whether `cell` is in the set, which is known while tracing: a comparison for each member if they are few,
-    /// else words of 32 cells, a select for each and a shift. Neither needs a gather.
+    /// True if `cell` is in the set, which is known while tracing: a comparison for each member if they are few, else words
+    /// of 32 cells, a select for each and a shift. Neither needs a gather. `bool[]`
     #[track_caller]
     fn is_in(&self, cell: Tensor, set: impl Fn(usize) -> bool) -> Tensor {
         let members: Vec<usize> = (0..self.layout.cells()).filter(|&cell| set(cell)).collect();
@@ -140,7 +141,7 @@ impl Environment for GridWorld {
         (state, TimeStep { observation: self.observe(state), reward, terminated, truncated })
     }
 
-    /// `f32[rows, columns]`: 1 where the walker is.
+    /// The map, `f32[rows, columns]`: 1 at the walker, 0 elsewhere.
     fn observe(&self, state: State) -> Tensor {
         let cell = state.row * self.layout.columns() + state.column;
         arange(self.layout.cells())

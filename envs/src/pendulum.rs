@@ -10,17 +10,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 
-/// rad/s.
+/// Greatest angular speed, rad/s.
 const MAX_SPEED: f64 = 8.0;
-/// N m.
+/// Greatest torque, N m.
 const MAX_TORQUE: f64 = 2.0;
-/// s.
+/// Duration of a step, s.
 const DT: f64 = 0.05;
-/// m/s^2.
+/// Gravitational acceleration, m/s^2.
 const GRAVITY: f64 = 10.0;
-/// kg.
+/// Mass of the pendulum, kg.
 const MASS: f64 = 1.0;
-/// m.
+/// Length of the pendulum, m.
 const LENGTH: f64 = 1.0;
 
 /// Pendulum. A step pays -(angle^2 + 0.1 speed^2 + 0.001 torque^2), between about -16.3 and 0. Episodes never
@@ -40,14 +40,14 @@ impl Default for Pendulum {
     }
 }
 
-/// Where the pendulum is.
+/// Angle and speed of the pendulum, and the time.
 #[derive(Tree, Clone, Copy)]
 pub struct State {
-    /// `f32[]`, rad, 0 upright; not wrapped.
+    /// Angle, rad, 0 upright; not wrapped. `f32[]`
     pub theta: Tensor,
-    /// `f32[]`, rad/s, in [-8, 8].
+    /// Angular speed, rad/s, in [-8, 8]. `f32[]`
     pub theta_dot: Tensor,
-    /// `i32[]`: steps since the episode began.
+    /// Steps since the episode began. `i32[]`
     pub time: Tensor,
 }
 
@@ -55,13 +55,13 @@ impl Environment for Pendulum {
     type State = State;
     type Observation = Tensor;
 
-    /// The angle uniform on [-pi, pi), the speed on [-1, 1).
+    /// Draws the angle uniformly from [-pi, pi) and the speed from [-1, 1).
     fn initial_state(&self, key: Key) -> State {
         let start = key.uniform_range([2], -1.0, 1.0);
         State { theta: start.index(0) * PI, theta_dot: start.index(1), time: zeros(I32, []) }
     }
 
-    /// `action` is `f32[1]` or [], N m; beyond +-2 it counts as +-2.
+    /// `action` is the torque in N m, `f32[1]` or `f32[]`, clipped to [-2, 2].
     fn step(&self, state: State, action: Tensor, _key: Key) -> (State, TimeStep) {
         let torque = action.reshape([]).clamp(-MAX_TORQUE, MAX_TORQUE);
         let angle = (state.theta + PI).modulo(2.0 * PI) - PI;
@@ -82,7 +82,7 @@ impl Environment for Pendulum {
         )
     }
 
-    /// `f32[3]`: cosine and sine of the angle, and the speed.
+    /// The vector (cosine of the angle, its sine, speed), `f32[3]`.
     fn observe(&self, state: State) -> Tensor {
         stack(&[state.theta.cos(), state.theta.sin(), state.theta_dot], 0)
     }
@@ -93,7 +93,7 @@ impl Environment for Pendulum {
             .described("cos(theta), sin(theta), theta_dot (rad/s)")
     }
 
-    /// `f32[1]`, the torque.
+    /// The torque, `f32[1]`.
     fn action_space(&self) -> Space {
         Space::bounded([1], -MAX_TORQUE, MAX_TORQUE).described("torque (N m)")
     }

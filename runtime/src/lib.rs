@@ -42,7 +42,8 @@ pub use anakin::{AnakinLoop, AnakinProgram, AnakinState, RunError};
 pub use array::{Element, HostArray};
 pub use cache::ExecutableCache;
 pub use checkpoint::{
-    Checkpoint, CheckpointError, Checkpoints, Found, NamedArrays, from_safetensors, to_safetensors,
+    ArraySource, Checkpoint, CheckpointError, Checkpoints, Found, NamedArrays, from_safetensors,
+    to_safetensors,
 };
 pub use compiled_environments::CompiledEnvironments;
 pub use error::{ErrorCode, RuntimeError};

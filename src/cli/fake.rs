@@ -123,7 +123,7 @@ impl Run for FakeRun {
         })
     }
 
-    fn checkpoint(&mut self) -> Result<Checkpoint> {
+    fn checkpoint(&mut self) -> Result<Checkpoint<'_>> {
         let mut checkpoint = Checkpoint {
             updates: self.calls * self.fake.settings.anakin.iterations_per_call as u64,
             ..Checkpoint::default()

@@ -156,7 +156,7 @@ pub(super) struct Session {
     /// How far it is.
     pub(super) counters: Counters,
     pub(super) points: Vec<Point>,
-    pub(super) from: Option<Checkpoint>,
+    pub(super) from: Option<Checkpoint<'static>>,
     pub(super) json: bool,
     /// When the process began.
     pub(super) started: Instant,

@@ -144,7 +144,7 @@ impl Run for AnakinRun {
         })
     }
 
-    fn checkpoint(&mut self) -> Result<Checkpoint> {
+    fn checkpoint(&mut self) -> Result<Checkpoint<'_>> {
         let mut checkpoint = self.anakin.checkpoint(self.state()?, self.iterations)?;
         self.recent.save(&mut checkpoint)?;
         Ok(checkpoint)

@@ -230,7 +230,7 @@ impl Run for TrainingRun {
         })
     }
 
-    fn checkpoint(&mut self) -> Result<Checkpoint> {
+    fn checkpoint(&mut self) -> Result<Checkpoint<'_>> {
         let mut checkpoint = self.run.checkpoint()?;
         self.recent.save(&mut checkpoint)?;
         Ok(checkpoint)

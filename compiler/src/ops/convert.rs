@@ -6,8 +6,7 @@ use crate::array::{Array, Scalar};
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloValue, hlo_op};
 use crate::op_struct;
-use crate::ops::rules::{no_tangent, no_transpose};
-use crate::transform::VmapContext;
+use crate::ops::rules::{batched_as, no_tangent, no_transpose};
 use crate::types::{DType, TensorType};
 
 op_struct! {
@@ -172,15 +171,7 @@ impl Op for BitcastConvert {
         vec![Array::from_bytes(ty, &inputs[0].to_bytes())]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        _: &VmapContext,
-        inputs: &[Var],
-        _: &[bool],
-    ) -> Vec<(Var, bool)> {
-        vec![(b.emit1(self.clone(), inputs), true)]
-    }
+    batched_as! { |op, _cx| op.clone() }
 
     no_tangent! {}
 

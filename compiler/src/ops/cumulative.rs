@@ -24,7 +24,7 @@ use crate::array::{Array, Scalar, for_each_index};
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloAttribute, HloValue, hlo_op, hlo_splat};
 use crate::op_struct;
-use crate::transform::VmapContext;
+use crate::ops::rules::batched_as;
 use crate::types::{DType, TensorType};
 use std::marker::PhantomData;
 
@@ -167,15 +167,7 @@ impl<K: Cumulation> Op for Cumulative<K> {
         vec![result]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        _: &VmapContext,
-        inputs: &[Var],
-        _: &[bool],
-    ) -> Vec<(Var, bool)> {
-        vec![(b.emit1(Cumulative::<K>::new(self.axis + 1, self.reverse), inputs), true)]
-    }
+    batched_as! { |op, _cx| Cumulative::<K>::new(op.axis + 1, op.reverse) }
 
     fn jvp(
         &self,

@@ -1,5 +1,21 @@
 //! Rules that ops share word for word: each macro puts them into an `impl Op`.
 
+/// `vmap` of an op of one operand: an op of the same kind over the batch, made of the op and the context.
+macro_rules! batched_as {
+    (|$op:ident, $cx:ident| $wide:expr) => {
+        fn vmap(
+            &self,
+            b: &mut $crate::Builder,
+            $cx: &$crate::transform::VmapContext,
+            inputs: &[$crate::Var],
+            _: &[bool],
+        ) -> Vec<($crate::Var, bool)> {
+            let $op = self;
+            vec![(b.emit1($wide, inputs), true)]
+        }
+    };
+}
+
 /// `jvp` of an op that is linear: of its one operand, it is the op of the tangent; with `(all)`, of all operands
 /// together, it is the op of the tangents, where one that is not given is zeros.
 macro_rules! linear_jvp {
@@ -123,5 +139,5 @@ macro_rules! region_derivative {
 }
 
 pub(super) use {
-    linear_jvp, no_jvp, no_tangent, no_transpose, nullary_derivative, region_derivative,
+    batched_as, linear_jvp, no_jvp, no_tangent, no_transpose, nullary_derivative, region_derivative,
 };

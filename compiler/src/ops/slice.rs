@@ -8,8 +8,7 @@ use crate::array::Array;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloValue, hlo_axes, hlo_op};
 use crate::op_struct;
-use crate::ops::rules::linear_jvp;
-use crate::transform::VmapContext;
+use crate::ops::rules::{batched_as, linear_jvp};
 use crate::types::{DType, TensorType};
 
 op_struct! {
@@ -90,20 +89,11 @@ impl Op for Slice {
         })]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        _: &[bool],
-    ) -> Vec<(Var, bool)> {
-        let op = Slice {
-            start: prepended(0, &self.start),
-            limit: prepended(cx.size, &self.limit),
-            strides: prepended(1, &self.strides),
-        };
-        vec![(b.emit1(op, inputs), true)]
-    }
+    batched_as! { |op, cx| Slice {
+        start: prepended(0, &op.start),
+        limit: prepended(cx.size, &op.limit),
+        strides: prepended(1, &op.strides),
+    } }
 
     linear_jvp! {}
 

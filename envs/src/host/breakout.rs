@@ -9,15 +9,15 @@ use super::pixels::{CELLS, FrameStack, PIXELS, SIDE, paint};
 use super::{NativeEnvironment, Outcome, Random};
 use crate::Space;
 
-/// The rows of the wall.
+/// Rows of the wall.
 const WALL: std::ops::Range<usize> = 2..5;
 /// All bricks of the wall.
 const FULL_WALL: Bricks = [[true; CELLS]; WALL.end - WALL.start];
-/// The row of the paddle, which is two cells wide.
+/// Row of the paddle, which is two cells wide.
 const BOTTOM: usize = CELLS - 1;
 /// Walls of an episode: 72 points in all, one for each brick.
 const WALLS: u8 = 2;
-/// How often the ball may come back without hitting a brick. More of it ends the episode: no game lasts for ever.
+/// Times that the ball may come back without hitting a brick; one more ends the episode, so that every game ends.
 const MOST_RETURNS: u8 = 60;
 
 /// True where a brick stands, by row of the wall and column.

@@ -50,7 +50,7 @@ pub trait NativeEnvironment: Clone + Send + 'static {
     /// One step. `action` has the bytes of one action; a discrete one is within its space.
     fn step(&self, state: &mut Self::State, action: &[u8], random: &mut Random) -> Outcome;
 
-    /// Writes the observation of a state, as many bytes as the observation space's type has.
+    /// Writes the observation of a state: all bytes of the observation space's type, little-endian.
     fn observe(&self, state: &Self::State, observation: &mut [u8]);
 
     /// Checks a state that was read from a snapshot: `step` and `observe` may rely on it.

@@ -14,13 +14,13 @@ use super::{
 /// the threads of rayon's global pool step; smaller ones step where [`HostEnvironment::receive`] is called.
 pub struct Pool<E: NativeEnvironment> {
     spec: HostSpec,
-    /// The parts, in order; a part that is on its way is absent.
+    /// The parts, in order; `None` while a part is stepped by the thread pool.
     parts: Vec<Option<Part<E>>>,
     done: (Sender<Stepped<E>>, Receiver<Stepped<E>>),
     under_way: bool,
 }
 
-/// What comes back of a part: itself, or the panic of one of its environments.
+/// Index of a part and the part after its step, or the panic of one of its environments.
 type Stepped<E> = (usize, Result<Part<E>, HostError>);
 
 /// One episode and the random numbers of its environment.
@@ -30,9 +30,9 @@ struct Lane<S> {
     state: S,
 }
 
-/// Environments that step together, with memory of their own: it travels to a thread and back.
+/// Environments that step together, with memory of their own: the part is sent to a thread and back.
 struct Part<E: NativeEnvironment> {
-    /// The index of the first one in the batch.
+    /// Index of the first environment in the batch.
     first: usize,
     environment: E,
     lanes: Vec<Lane<E::State>>,
@@ -41,10 +41,10 @@ struct Part<E: NativeEnvironment> {
 }
 
 impl<E: NativeEnvironment> Pool<E> {
-    /// So many environments like `prototype`; at least one.
+    /// A batch of `environments` copies of `prototype`, at least one.
     ///
     /// # Panics
-    /// Without environments.
+    /// If `environments` is 0.
     #[must_use]
     pub fn new(prototype: &E, environments: usize) -> Self {
         assert!(environments > 0, "a batch has at least one environment");
@@ -53,10 +53,10 @@ impl<E: NativeEnvironment> Pool<E> {
         Self::in_parts(prototype, environments, parts)
     }
 
-    /// As [`Pool::new`], in so many parts: with more than one, all are stepped by the pool's threads.
+    /// Like [`Pool::new`], in a given number of parts. More than one are stepped by the pool's threads.
     ///
     /// # Panics
-    /// With no parts, or fewer environments than parts.
+    /// If there are no parts, or fewer environments than parts.
     #[must_use]
     pub fn in_parts(prototype: &E, environments: usize, parts: usize) -> Self {
         assert!(
@@ -98,7 +98,7 @@ impl<E: NativeEnvironment> Pool<E> {
         Ok(())
     }
 
-    /// The parts, of a batch that is not stepping.
+    /// The parts of a batch that is not stepping.
     fn at_rest(&mut self) -> Result<impl Iterator<Item = &mut Part<E>>, HostError> {
         self.expect_rest()?;
         Ok(self.parts.iter_mut().flatten())
@@ -151,7 +151,7 @@ impl<E: NativeEnvironment> HostEnvironment for Pool<E> {
         }
         step.check(&self.spec)?;
         let mut failed = Ok(());
-        // Which are here and which on their way is settled before any comes back, which they do in any order.
+        // Take all parts that are here before any comes back from the pool: they come in any order.
         let here: Vec<_> = self.parts.iter_mut().map(Option::take).collect();
         for (index, part) in here.into_iter().enumerate() {
             let (index, part) = match part {
@@ -250,7 +250,7 @@ impl<E: NativeEnvironment> Part<E> {
         }
     }
 
-    /// Copies the step to its place in the batch's.
+    /// Copies the part's step into the step of the batch.
     fn copy_to(&self, step: &mut HostStep<'_>) {
         let size = self.memory.observation().len() / self.lanes.len();
         let bytes = self.first * size..(self.first + self.lanes.len()) * size;
@@ -267,7 +267,7 @@ impl<E: NativeEnvironment> Part<E> {
     }
 }
 
-/// What a panic says.
+/// The message of a panic.
 #[must_use]
 pub fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());

@@ -54,12 +54,11 @@ fn it_does_not_matter_how_a_batch_is_spread() {
     assert!(ends >= 12, "{ends}");
 }
 
-/// Where an episode ended, what is acted on is the next one's beginning, and what was shown is the end of the last.
+/// A step that ends an episode has the next one's first observation apart from the last one's final observation.
 #[test]
 fn the_end_of_an_episode_is_shown_apart_from_the_next_ones_beginning() {
     let floats = |bytes: &[u8]| -> Vec<f32> {
-        let chunks = bytes.as_chunks::<4>().0.iter();
-        chunks.map(|bytes| f32::from_le_bytes(*bytes)).collect()
+        bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
     };
     let steps = play(cartpoles(3, 1), 0, 30);
     let mut ends = 0;

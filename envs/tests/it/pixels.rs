@@ -28,7 +28,7 @@ fn cells(pixels: &[u8], channels: usize, channel: usize, grey: u8) -> Vec<(usize
     found
 }
 
-/// That every cell is of one grey.
+/// Asserts that every cell has one grey.
 fn check_cells(pixels: &[u8], channels: usize) {
     for (i, pixel) in pixels.iter().enumerate() {
         let (row, rest) = (i / (SIDE * channels), i % (SIDE * channels));

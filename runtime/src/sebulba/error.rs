@@ -1,4 +1,4 @@
-//! What ends a Sebulba run, and who.
+//! Errors of a Sebulba run and of its threads.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ pub enum SebulbaError {
     /// The mistakes of the trace, with the user's lines.
     #[error(transparent)]
     Trace(#[from] TraceErrors),
-    /// What the runtime says, outside of the threads.
+    /// An error of the runtime, outside of the threads.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
-    /// A checkpoint that is of another run.
+    /// A checkpoint of another run, or one that cannot be read.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
     /// Parameters or a carry that are no part of the state.
@@ -28,17 +28,17 @@ pub enum SebulbaError {
     /// A thread ended.
     #[error("{thread} {failure}")]
     Thread {
-        /// Its name.
+        /// The name of the thread.
         thread: String,
-        /// Why.
+        /// The reason.
         failure: ThreadFailure,
     },
     /// No thread did anything for too long.
     #[error("nothing happened for {} s, the run's `patience`: {}", after.as_secs_f64(), doing.join("; "))]
     Stalled {
-        /// For how long.
+        /// The time without any activity.
         after: Duration,
-        /// What each thread is doing, and since when.
+        /// For each thread a sentence about its activity.
         doing: Vec<String>,
     },
     /// The run ended with an error before.

@@ -8,7 +8,7 @@ use podracer_dsl::prelude::{
 use podracer_dsl::trace_replicated;
 use podracer_envs::host::{HostSpec, StepOutcome};
 
-use super::SebulbaError;
+use super::error::SebulbaError;
 use crate::program::{Lowered, lower};
 use crate::{Placement, RuntimeError, projection};
 

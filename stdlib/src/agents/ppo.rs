@@ -187,25 +187,25 @@ pub struct PpoExtras {
 /// A rollout as minibatches draw from it; `B = T N` steps in the order of the rollout, `U` gradient steps of `M` steps each.
 /// With a core the unit that is drawn is not a step of `B` but a lane of `N`, with its `T` steps.
 #[derive(Tree, Clone)]
-struct Batch {
-    /// `[B, ..]`, or `[N, T, ..]`
-    input: Input,
-    /// `[B, ..]`, or `[N, T, ..]`
-    action: Tensor,
+pub struct PpoBatch {
+    /// The inputs. `[B, ..]`, or `[N, T, ..]`
+    pub input: Input,
+    /// The actions. `[B, ..]`, or `[N, T, ..]`
+    pub action: Tensor,
     /// The memory at the rollout's start, `[N, ..]`.
-    memory: Memory,
+    pub memory: Memory,
     /// Whether a step begins an episode within the rollout, bool `[N, T]`; `None` without a core.
-    begins: Option<Tensor>,
+    pub begins: Option<Tensor>,
     /// The steps of each gradient step, i32 `[U, M]`, or the lanes, `[U, M / T]`.
-    minibatch: Tensor,
+    pub minibatch: Tensor,
     /// Log probability, value and advantage of each of them. f32 `[U, M, 3]`
-    drawn: Tensor,
+    pub drawn: Tensor,
     /// The mean advantage of each minibatch, over all devices. f32 `[U]`
-    advantage_mean: Tensor,
+    pub advantage_mean: Tensor,
     /// Its standard deviation. f32 `[U]`
-    advantage_std: Tensor,
+    pub advantage_std: Tensor,
     /// The weight of each step of a minibatch, f32 `[U, M]`; `None` where all count alike.
-    weights: Option<Tensor>,
+    pub weights: Option<Tensor>,
 }
 
 /// Means over the minibatches of an iteration.
@@ -243,7 +243,14 @@ impl<O: Optimizer> Ppo<O> {
     }
 
     /// Prepares what the gradient steps of an iteration read.
-    fn batch(&self, params: &ActorCritic, rollout: Rollout<Self>, key: Key, axes: &Axes) -> Batch {
+    #[track_caller]
+    pub fn batch(
+        &self,
+        params: &ActorCritic,
+        rollout: Rollout<Self>,
+        key: Key,
+        axes: &Axes,
+    ) -> PpoBatch {
         let _scope = scope("Ppo::batch");
         let &PpoSettings { epochs, minibatches, discount, lambda, lstm, exact_shuffle, .. } =
             &self.settings;
@@ -310,7 +317,7 @@ impl<O: Optimizer> Ppo<O> {
             let rest = ended.slice_axis(0, 0..ended.dim(0) - 1);
             units(concatenate(&[first, rest], 0))
         });
-        Batch {
+        PpoBatch {
             input: tree_map(&rollout.input, units),
             action: units(rollout.action),
             memory: rollout.memory,
@@ -324,7 +331,13 @@ impl<O: Optimizer> Ppo<O> {
     }
 
     /// The loss of gradient step number `update` (i32 `[]`) of an iteration: f32 `[]`, a mean over this device's data.
-    fn loss(&self, params: ActorCritic, batch: &Batch, update: Tensor) -> (Tensor, PpoMetrics) {
+    #[track_caller]
+    pub fn loss(
+        &self,
+        params: ActorCritic,
+        batch: &PpoBatch,
+        update: Tensor,
+    ) -> (Tensor, PpoMetrics) {
         let _scope = scope("Ppo::loss");
         let &PpoSettings { clip, entropy_cost, value_cost, .. } = &self.settings;
         let rows = batch.minibatch.at(update);

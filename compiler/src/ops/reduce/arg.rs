@@ -9,10 +9,9 @@ use crate::lower::{
 };
 use crate::op_struct;
 use crate::ops::reduce::{Max, Min, Monoid};
-use crate::ops::rules::{no_tangent, no_transpose};
+use crate::ops::rules::{batched_as, no_tangent, no_transpose};
 use crate::ops::samples::ramp;
 use crate::ops::{Op, Sample, TypeError};
-use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
 /// Up to this extent XLA:CPU is fastest with one reduction of pairs; beyond, with two reductions that it vectorizes (an
@@ -47,9 +46,7 @@ macro_rules! arg_op {
                 vec![eval::<$monoid>(&inputs[0], self.axis, self.dtype)]
             }
 
-            fn vmap(&self, b: &mut Builder, _: &VmapContext, inputs: &[Var], _: &[bool]) -> Vec<(Var, bool)> {
-                vec![(b.$method(inputs[0], self.axis + 1, self.dtype), true)]
-            }
+            batched_as! { |op, _cx| $name { axis: op.axis + 1, dtype: op.dtype } }
 
             no_tangent! {}
 

@@ -15,7 +15,7 @@ use crate::array::{Array, Scalar, for_each_index, ravel};
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloOp, HloRegion, HloValue, hlo_axes, hlo_splat};
 use crate::op_struct;
-use crate::transform::VmapContext;
+use crate::ops::rules::batched_as;
 use crate::types::{DType, TensorType};
 use std::fmt::Debug;
 use std::marker::PhantomData;
@@ -120,15 +120,7 @@ impl<K: Reduction> Op for Reduce<K> {
         vec![Array::new(ty, data)]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        _: &VmapContext,
-        inputs: &[Var],
-        _: &[bool],
-    ) -> Vec<(Var, bool)> {
-        vec![(b.emit1(Reduce::<K>::new(shifted(&self.axes)), inputs), true)]
-    }
+    batched_as! { |op, _cx| Reduce::<K>::new(shifted(&op.axes)) }
 
     fn jvp(
         &self,

@@ -14,7 +14,7 @@ use crate::array::Array;
 use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloValue, hlo_splat};
-use crate::transform::VmapContext;
+use crate::ops::rules::batched_as;
 use crate::types::{DType, TensorType};
 use std::marker::PhantomData;
 
@@ -145,16 +145,7 @@ impl<K: WindowFold> Op for ReduceWindow<K> {
         })]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        _: &VmapContext,
-        inputs: &[Var],
-        _: &[bool],
-    ) -> Vec<(Var, bool)> {
-        let wide = ReduceWindow::<K>::new(self.window.batched());
-        vec![(b.emit1(wide, inputs), true)]
-    }
+    batched_as! { |op, _cx| ReduceWindow::<K>::new(op.window.batched()) }
 
     fn jvp(
         &self,

@@ -5,10 +5,9 @@ use crate::array::Array;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloValue, hlo_broadcast};
 use crate::op_struct;
-use crate::ops::rules::linear_jvp;
+use crate::ops::rules::{batched_as, linear_jvp};
 use crate::ops::samples::ramp;
 use crate::ops::{Op, Operand, Rule, Sample, TypeError};
-use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
 op_struct! {
@@ -80,17 +79,10 @@ impl Op for BroadcastInDim {
         })]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        _: &[bool],
-    ) -> Vec<(Var, bool)> {
-        let shape = prepended(cx.size, &self.shape);
-        let broadcast_dimensions = shifted_with_batch(&self.broadcast_dimensions);
-        vec![(b.emit1(BroadcastInDim { shape, broadcast_dimensions }, inputs), true)]
-    }
+    batched_as! { |op, cx| BroadcastInDim {
+        shape: prepended(cx.size, &op.shape),
+        broadcast_dimensions: shifted_with_batch(&op.broadcast_dimensions),
+    } }
 
     linear_jvp! {}
 

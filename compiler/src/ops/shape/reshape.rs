@@ -5,10 +5,9 @@ use crate::array::Array;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloValue, hlo_reshape};
 use crate::op_struct;
-use crate::ops::rules::linear_jvp;
+use crate::ops::rules::{batched_as, linear_jvp};
 use crate::ops::samples::ramp;
 use crate::ops::{Op, Operand, Rule, Sample, TypeError};
-use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
 op_struct! {
@@ -57,15 +56,7 @@ impl Op for Reshape {
         }]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        _: &[bool],
-    ) -> Vec<(Var, bool)> {
-        vec![(b.emit1(Reshape { shape: prepended(cx.size, &self.shape) }, inputs), true)]
-    }
+    batched_as! { |op, cx| Reshape { shape: prepended(cx.size, &op.shape) } }
 
     linear_jvp! {}
 

@@ -5,10 +5,9 @@ use crate::array::Array;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloValue, hlo_axes, hlo_op};
 use crate::op_struct;
-use crate::ops::rules::linear_jvp;
+use crate::ops::rules::{batched_as, linear_jvp};
 use crate::ops::samples::ramp;
 use crate::ops::{Op, Operand, Rule, Sample, TypeError};
-use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
 op_struct! {
@@ -52,15 +51,7 @@ impl Op for Reverse {
         })]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        _: &VmapContext,
-        inputs: &[Var],
-        _: &[bool],
-    ) -> Vec<(Var, bool)> {
-        vec![(b.emit1(Reverse { dimensions: shifted(&self.dimensions) }, inputs), true)]
-    }
+    batched_as! { |op, _cx| Reverse { dimensions: shifted(&op.dimensions) } }
 
     linear_jvp! {}
 

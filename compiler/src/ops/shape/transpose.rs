@@ -5,10 +5,9 @@ use crate::array::Array;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloValue, hlo_transpose};
 use crate::op_struct;
-use crate::ops::rules::linear_jvp;
+use crate::ops::rules::{batched_as, linear_jvp};
 use crate::ops::samples::ramp;
 use crate::ops::{Op, Operand, Rule, Sample, TypeError};
-use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
 op_struct! {
@@ -70,18 +69,7 @@ impl Op for Transpose {
         })]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        _: &VmapContext,
-        inputs: &[Var],
-        _: &[bool],
-    ) -> Vec<(Var, bool)> {
-        vec![(
-            b.emit1(Transpose { permutation: shifted_with_batch(&self.permutation) }, inputs),
-            true,
-        )]
-    }
+    batched_as! { |op, _cx| Transpose { permutation: shifted_with_batch(&op.permutation) } }
 
     linear_jvp! {}
 

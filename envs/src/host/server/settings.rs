@@ -1,4 +1,4 @@
-//! Settings of environments that servers have. A server reads them as JSON, by the names that they have here.
+//! Settings of the environments in server processes. A server reads them as JSON, by the names that they have here.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ pub enum Vectorization {
     Sync,
     /// Each in a process of its own.
     Async,
-    /// By the package's own batched implementation.
+    /// In a batched implementation of the package itself.
     Native,
 }
 
@@ -68,7 +68,7 @@ pub enum Autoreset {
     SameStep,
     /// In the step after it, which ignores its action.
     NextStep,
-    /// By the server.
+    /// Not by Gymnasium: the server resets them itself.
     Disabled,
 }
 
