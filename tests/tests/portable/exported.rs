@@ -54,8 +54,12 @@ fn settings(experiment: &str, set: &[&str]) -> Settings {
     load(experiment, &overrides).expect("the settings are good")
 }
 
-const SMALL: &[&str] =
-    &["anakin.environments=4", "anakin.unroll=8", "anakin.iterations_per_call=1", "agent.hidden=[16]"];
+const SMALL: &[&str] = &[
+    "anakin.environments=4",
+    "anakin.unroll=8",
+    "anakin.iterations_per_call=1",
+    "agent.hidden=[16]",
+];
 
 fn export(experiment: &str, settings: &Settings, client: &Client, folder: &Path) -> Export {
     export_batch(experiment, settings, None, client, folder)
