@@ -17,10 +17,10 @@ use podracer_runtime::{
 use podracer_stdlib::agents::{Agent, Axes, Learn};
 use podracer_stdlib::anakin::{Actors, AgentLoop, Episodes, Learner};
 
+use crate::UsageError;
 use crate::builder::{self, setters};
 use crate::export::{ArgumentKind, Portable, policy};
 use crate::parameters;
-use crate::settings::UsageError;
 use crate::training::Ended;
 
 /// The part of a checkpoint that the state is.

@@ -18,27 +18,37 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod anakin;
+#[cfg(feature = "cli")]
 mod app;
 mod builder;
+#[cfg(feature = "cli")]
 pub mod cli;
 pub mod evaluation;
+#[cfg(feature = "cli")]
 pub mod experiments;
 pub mod export;
 mod files;
+#[cfg(feature = "cli")]
 mod format;
 pub mod parameters;
+#[cfg(feature = "cli")]
 pub mod registry;
+#[cfg(feature = "cli")]
 pub mod run_directory;
 pub mod sebulba;
+#[cfg(feature = "cli")]
 pub mod settings;
 pub mod training;
+mod usage;
 
+#[cfg(feature = "cli")]
 pub use app::App;
 pub use podracer_compiler as compiler;
 pub use podracer_dsl as dsl;
 pub use podracer_envs as envs;
 pub use podracer_runtime as runtime;
 pub use podracer_stdlib as stdlib;
+pub use usage::UsageError;
 
 /// What a program of one's own imports: `use podracer::prelude::*;`.
 pub mod prelude {

@@ -9,8 +9,8 @@ use podracer_runtime::{HostArray, NamedArrays, from_safetensors, projection, to_
 use podracer_stdlib::agents::Learn;
 use sha2::{Digest, Sha256};
 
+use crate::UsageError;
 use crate::files::write_whole;
-use crate::settings::UsageError;
 
 /// The name of such a file in a run directory, and in an export.
 pub const FILE: &str = "parameters.safetensors";

@@ -21,8 +21,8 @@ use podracer_stdlib::sebulba::{
     ActorCarry, ActorFor, ActorLearner, HostLoop, LearnerStateFor, ShardFor,
 };
 
+use crate::UsageError;
 use crate::builder::{self, setters};
-use crate::settings::UsageError;
 
 /// An agent, and the shape of its acting and learning.
 ///

@@ -8,21 +8,21 @@ use std::iter::Sum;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
-use clap::ValueEnum;
 use podracer_runtime::{Checkpoint, Client, HostArray, Module, OptionValue};
 
 use crate::evaluation::{Play, Played};
 use crate::export::Portable;
 
 /// How far a program has come on its way from the user's source to the device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Stage {
     /// The IR, as traced.
     Trace,
     /// The IR after all passes.
     Simplified,
     /// The StableHLO module that XLA is given.
-    #[value(name = "stablehlo")]
+    #[cfg_attr(feature = "cli", value(name = "stablehlo"))]
     StableHlo,
     /// What XLA makes of it for this machine.
     Hlo,

@@ -78,7 +78,7 @@ impl Ours {
     fn sets(&self, shape: Shape) -> Vec<String> {
         let shaped = [
             format!("anakin.environments={}", shape.environments),
-            format!("anakin.updates_per_call={}", shape.updates_per_call),
+            format!("anakin.iterations_per_call={}", shape.updates_per_call),
             format!("train.devices={}", shape.devices),
             // The first call is not timed.
             format!("train.steps={}", shape.steps + shape.steps_per_call()),

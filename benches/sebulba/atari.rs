@@ -6,7 +6,7 @@ use std::thread;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use podracer::settings::{EnvironmentSettings, Settings};
+use podracer::settings::Settings;
 use podracer_envs::Space;
 use podracer_envs::host::server::{ServerOptions, Servers};
 use podracer_envs::host::{HostEnvironment, HostSpec, Random, StepMemory};
@@ -37,10 +37,12 @@ pub struct AtariOptions {
 
 pub fn run(options: &AtariOptions, rounds: usize) -> Result<()> {
     let experiment = Experiment::load(&options.game, 1, &options.game_set)?;
-    let frames = match &experiment.settings.environment {
-        EnvironmentSettings::Atari(game) => game.processing.action_repeat,
-        other => bail!("{} is not a game of ale-py", other.name()),
-    };
+    let settings = &experiment.settings;
+    if settings.environment_name() != "atari" {
+        bail!("{} is not a game of ale-py", settings.environment_name());
+    }
+    let frames = settings.environment.get("action_repeat").and_then(toml::Value::as_integer);
+    let frames = frames.context("games have action_repeat")? as usize;
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let (acted, learnt) = experiment.steps();
     let mut ratios = Figures::default();

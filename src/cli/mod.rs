@@ -30,7 +30,9 @@ mod tune;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::num::NonZero;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
@@ -62,11 +64,23 @@ const FAILURE: u8 = 1;
 const USAGE: u8 = 2;
 const INTERRUPTED: u8 = 130;
 
+/// The name by which the process was started: what messages tell the user to type.
+static NAME: OnceLock<String> = OnceLock::new();
+
+/// The name of the program in messages: `podracer`, or that of a user's own program.
+pub(crate) fn program_name() -> &'static str {
+    NAME.get().map_or("podracer", String::as_str)
+}
+
 /// Runs the command of the process's arguments.
 #[must_use]
 pub(crate) fn main(program: Program<'_>) -> ExitCode {
     static INTERRUPT: AtomicBool = AtomicBool::new(false);
     let started = Instant::now();
+    let path = std::env::args_os().next().map(PathBuf::from);
+    if let Some(name) = path.as_deref().and_then(Path::file_name) {
+        let _ = NAME.set(name.to_string_lossy().into_owned());
+    }
     let terminal = io::stderr().is_terminal();
     let (mut out, mut err) = (io::stdout(), io::stderr());
     let mut console = Console { out: &mut out, err: &mut err, terminal };

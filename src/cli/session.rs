@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::progress::Progress;
 use super::summary::summary;
 use super::tally::Tally;
-use super::{Console, INTERRUPTED, Program, decide, open, signals};
+use super::{Console, INTERRUPTED, Program, decide, open, program_name, signals};
 use crate::evaluation::{Play, Played};
 use crate::parameters::sha256;
 use crate::run_directory::{Counters, Point, Recorded, RunDirectory, Standing};
@@ -249,9 +249,10 @@ impl Session {
         directory.write_result(&outcome)?;
         if interrupted {
             console.say(&format!(
-                "stopped after {} of {} calls; the parameters and the result are in {run}, and `podracer resume {run}` goes on",
+                "stopped after {} of {} calls; the parameters and the result are in {run}, and `{program} resume {run}` goes on",
                 counters.calls,
                 plan.calls,
+                program = program_name(),
                 run = outcome.run_dir
             ));
         }

@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::Value as Json;
 use toml::Value;
 
-use super::{Console, FAILURE, INTERRUPTED, signals};
+use super::{Console, FAILURE, INTERRUPTED, program_name, signals};
 use crate::files::write_whole;
 use crate::format::count;
 use crate::registry::Registry;
@@ -251,7 +251,8 @@ fn table(trials: &[Trial], best: Option<&Trial>, args: &TuneArgs<'_>) -> String 
     if let Some(best) = best {
         let sets = args.set.iter().chain(&best.settings);
         let sets: Vec<String> = sets.map(|set| format!(" --set {set}")).collect();
-        text += &format!("fastest: podracer train {}{}\n", args.experiment, sets.concat());
+        text +=
+            &format!("fastest: {} train {}{}\n", program_name(), args.experiment, sets.concat());
         text += "Batches of another size learn differently: compare the learning curves too.\n";
     }
     text

@@ -13,8 +13,8 @@ use podracer_runtime::{
 
 use super::manifest::FORMAT;
 use super::{MANIFEST, Manifest, ProgramManifest};
+use crate::UsageError;
 use crate::parameters;
-use crate::settings::UsageError;
 
 /// A folder that `podracer export` wrote.
 ///

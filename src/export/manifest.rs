@@ -8,7 +8,7 @@ use podracer_runtime::HostArray;
 use serde::{Deserialize, Serialize};
 
 use super::Portable;
-use crate::settings::UsageError;
+use crate::UsageError;
 
 /// The version of the form that a folder has.
 pub(super) const FORMAT: u32 = 1;

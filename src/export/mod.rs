@@ -22,9 +22,9 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use podracer_runtime::{Client, HostArray};
 
+use crate::UsageError;
 use crate::files::write_whole;
 use crate::parameters;
-use crate::settings::UsageError;
 
 pub use load::{Export, ExportedProgram};
 pub use manifest::{ArgumentKind, ArgumentManifest, Manifest, ProgramManifest, ResultManifest};

@@ -12,8 +12,10 @@ use toml::{Table, Value};
 
 use super::any_environment::AnyEnvironment;
 use super::batches::Batches;
+#[cfg(feature = "servers")]
+use super::served;
 use super::shortest_paths::shortest_paths;
-use super::{Configuration, Registry, parse, served};
+use super::{Configuration, Registry, parse};
 use crate::settings::{Schema, UsageError};
 
 /// Registers the built-in environments.
@@ -34,6 +36,7 @@ pub(super) fn register(registry: &mut Registry) {
     registry.add_environment(EnvironmentEntry::dsl::<Pendulum>("pendulum"));
     registry.add_environment(EnvironmentEntry::native::<PixelBreakout>("pixel-breakout"));
     registry.add_environment(EnvironmentEntry::native::<PixelCatch>("pixel-catch"));
+    #[cfg(feature = "servers")]
     served::register(registry);
 }
 
@@ -95,6 +98,7 @@ impl EnvironmentEntry {
     }
 
     /// An environment that servers have.
+    #[cfg(feature = "servers")]
     pub(super) fn served<E: served::Served>(name: &str) -> Result<Self, String> {
         let entry =
             EnvironmentEntry::new::<E>(name, |table, lanes, _| served::batches::<E>(table, lanes))?;
@@ -107,6 +111,7 @@ impl EnvironmentEntry {
         })
     }
 
+    #[cfg(feature = "servers")]
     /// With settings whose defaults depend on another one, `preset`: their values for one of its values.
     pub(super) fn with_preset(self, preset: fn(Value) -> Option<Table>) -> Self {
         EnvironmentEntry { preset, ..self }

@@ -9,6 +9,7 @@ mod agents;
 mod any_environment;
 mod batches;
 mod environments;
+#[cfg(feature = "servers")]
 mod served;
 mod shortest_paths;
 

@@ -2,11 +2,9 @@
 
 use std::ops::Range;
 
+use super::Point;
 use anyhow::{Result, anyhow};
 use plotters::prelude::{ChartBuilder, IntoDrawingArea, LineSeries, RGBColor, SVGBackend, WHITE};
-
-/// A point of the learning curve: environment steps, and the mean return of the last 100 episodes or more then.
-pub type Point = (u64, f64);
 
 const SIZE: (u32, u32) = (720, 440);
 const LINE: RGBColor = RGBColor(31, 119, 180);

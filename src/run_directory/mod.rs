@@ -8,6 +8,7 @@
 //! - `config.toml` is written before anything is compiled, so that a folder which cannot be written costs no time.
 //! - Files that are written once appear whole or not at all. Those that grow end in whole lines or records after every call.
 
+#[cfg(feature = "plots")]
 mod curve;
 mod events;
 mod metrics;
@@ -20,9 +21,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-pub use curve::Point;
 pub use standing::{Counters, Files, Standing};
 
+use crate::cli::program_name;
 use crate::files::write_whole;
 use crate::parameters;
 use crate::registry::Registry;
@@ -35,6 +36,9 @@ use podracer_runtime::{Checkpoint, CheckpointError, Checkpoints, Found, HostArra
 const CONFIG: &str = "config.toml";
 pub(crate) const METRICS: &str = "metrics.jsonl";
 const CHECKPOINTS: &str = "checkpoints";
+
+/// A point of the learning curve: environment steps, and the mean return of the last 100 episodes or more then.
+pub type Point = (u64, f64);
 
 /// The folder of a run under way.
 pub struct RunDirectory {
@@ -107,7 +111,8 @@ impl RunDirectory {
         let found = checkpoints(path, settings).latest();
         found.map_err(|error| match error {
             CheckpointError::None { .. } => UsageError::new(format!(
-                "{error}: the run in `{path}` was stopped before its first one; `podracer train {path}/{CONFIG}` begins it anew",
+                "{error}: the run in `{path}` was stopped before its first one; `{program} train {path}/{CONFIG}` begins it anew",
+                program = program_name(),
                 path = path.display()
             ))
             .into(),
@@ -182,7 +187,8 @@ impl RunDirectory {
         match &self.last {
             None => "there is no checkpoint to go on from yet".to_owned(),
             Some((path, updates)) => format!(
-                "`podracer resume {run}` goes on after {updates} updates, from `{}`",
+                "`{} resume {run}` goes on after {updates} updates, from `{}`",
+                program_name(),
                 path.display()
             ),
         }
@@ -204,14 +210,20 @@ impl RunDirectory {
         self.events.write(call, before, seconds)
     }
 
-    /// Writes `learning_curve.svg`.
+    /// Writes `learning_curve.svg`, if the program has the feature `plots`.
     ///
     /// # Errors
     /// Where the folder cannot be written.
     pub fn write_curve(&self, settings: &Settings, points: &[Point]) -> Result<()> {
-        let caption = format!("{}, seed {}", settings.experiment, settings.train.seed);
-        let svg = curve::svg(&caption, points)?;
-        write_whole(&self.path.join("learning_curve.svg"), svg.as_bytes())
+        #[cfg(feature = "plots")]
+        {
+            let caption = format!("{}, seed {}", settings.experiment, settings.train.seed);
+            let svg = curve::svg(&caption, points)?;
+            write_whole(&self.path.join("learning_curve.svg"), svg.as_bytes())?;
+        }
+        #[cfg(not(feature = "plots"))]
+        let _ = (settings, points);
+        Ok(())
     }
 
     /// Writes `parameters.safetensors`.
@@ -238,7 +250,8 @@ fn write_settings(path: &Path, settings: &Settings, recorded: &Recorded) -> Resu
         recorded: &'a Recorded,
     }
     let text = format!(
-        "# The settings of a run, complete: `podracer train` takes this file as an experiment.\n{}\n{}",
+        "# The settings of a run, complete: `{} train` takes this file as an experiment.\n{}\n{}",
+        program_name(),
         settings.to_toml()?,
         toml::to_string(&Table { recorded })?
     );

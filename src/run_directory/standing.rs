@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Recorded;
+use crate::cli::program_name;
 use crate::settings::{Settings, UsageError};
 
 /// How far a run is.
@@ -101,8 +102,9 @@ impl Standing {
         if !different.is_empty() {
             return Err(UsageError::new(format!(
                 "the checkpoint `{path}` is of other settings than config.toml: {}; set them back, or begin a run of the new \
-                 ones with `podracer train`",
-                different.join(", ")
+                 ones with `{program} train`",
+                different.join(", "),
+                program = program_name()
             ))
             .into());
         }
@@ -114,7 +116,8 @@ impl Standing {
             let [before, now] = actors.map(Option::unwrap_or_default);
             return Err(UsageError::new(format!(
                 "the checkpoint `{path}` has the environments of the threads of {before} actor device(s), and the run is to go on with \
-                 {now}: name as many with --actors, or begin a run with `podracer train`"
+                 {now}: name as many with --actors, or begin a run with `{} train`",
+                program_name()
             ))
             .into());
         }

@@ -20,10 +20,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+pub use crate::UsageError;
 pub use devices::Devices;
 pub(crate) use load::parse_sets;
 pub use load::{Overrides, load};
-pub use problems::UsageError;
 pub(crate) use problems::suggestion;
 pub use schema::{Key, Kind, Range, Schema};
 pub use sebulba::{Schedule, SebulbaSettings};

@@ -1,26 +1,6 @@
 //! Mistakes in settings: collected, so that all of a file's are reported at once.
 
-use std::fmt;
-
-/// A mistake of the user's that a correction of the command or of a file repairs: exit code 2.
-#[derive(Debug)]
-pub struct UsageError(String);
-
-impl UsageError {
-    /// With what is wrong and what would be right.
-    #[must_use]
-    pub fn new(message: impl Into<String>) -> Self {
-        Self(message.into())
-    }
-}
-
-impl fmt::Display for UsageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for UsageError {}
+use crate::UsageError;
 
 /// The mistakes found so far.
 #[derive(Default)]

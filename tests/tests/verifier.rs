@@ -3,7 +3,8 @@
 //!
 //! A part of the modules without `PODRACER_VERIFY=all`, which `scripts/verify-stablehlo` sets.
 
-use podracer::experiments::{BUILT_IN, build};
+use podracer::experiments::build;
+use podracer::registry::Registry;
 use podracer::settings::{Overrides, load};
 use podracer::training::Stage;
 use podracer_compiler::{Array, DType, Func, Sample};
@@ -114,7 +115,9 @@ fn of_random_programs(count: usize) -> Vec<String> {
 #[test]
 fn the_verifier_takes_every_module_and_the_interpreter_agrees() {
     let all = std::env::var("PODRACER_VERIFY").is_ok_and(|what| what == "all");
-    let experiments: Vec<&str> = BUILT_IN.iter().map(|one| one.name).collect();
+    let registry = Registry::built_in();
+    let experiments = registry.experiments().iter().map(|one| one.name.as_str());
+    let experiments: Vec<&str> = experiments.collect();
     let (experiments, random) = match all {
         true => (&experiments[..], 500),
         false => (&["catch-online"][..], 10),

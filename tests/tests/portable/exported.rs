@@ -54,8 +54,12 @@ fn settings(experiment: &str, set: &[&str]) -> Settings {
     load(experiment, &overrides).expect("the settings are good")
 }
 
-const SMALL: &[&str] =
-    &["anakin.environments=4", "anakin.unroll=8", "anakin.updates_per_call=1", "agent.hidden=[16]"];
+const SMALL: &[&str] = &[
+    "anakin.environments=4",
+    "anakin.unroll=8",
+    "anakin.iterations_per_call=1",
+    "agent.hidden=[16]",
+];
 
 fn export(experiment: &str, settings: &Settings, client: &Client, folder: &Path) -> Export {
     export_batch(experiment, settings, None, client, folder)
@@ -229,7 +233,7 @@ fn a_learner_of_sebulba_is_exported_for_one_device() {
         |name: &str| learn.arguments.iter().filter(|one| one.name.starts_with(name)).count();
     let state = learn.results.iter().filter(|one| one.name.starts_with("state.")).count();
     assert_eq!(start("state."), state);
-    assert!(start("packets[0].steps.") > 0 && start("packets[1].steps.") > 0);
+    assert!(start("shards[0].steps.") > 0 && start("shards[1].steps.") > 0);
     export.compile(&client, "learn").expect("it compiles");
 }
 

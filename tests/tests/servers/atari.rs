@@ -1,6 +1,6 @@
 //! Atari games: a server shows what ale-py shows, with channels last.
 
-use podracer::settings::{EnvironmentSettings, Overrides, load};
+use podracer::settings::{Overrides, load};
 use podracer_envs::Space;
 use podracer_envs::host::HostEnvironment;
 use podracer_envs::host::server::{ServerOptions, Servers};
@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::{begun, direct, python, seed};
 
 /// The settings of an experiment's environment, changed.
-fn environment(sets: &[&str]) -> EnvironmentSettings {
+fn environment(sets: &[&str]) -> toml::Table {
     let set = sets.iter().map(|&set| format!("environment.{set}")).collect();
     let overrides = Overrides { set, ..Overrides::default() };
     load("atari-pong-ppo", &overrides).unwrap().environment
