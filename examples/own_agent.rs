@@ -6,7 +6,7 @@ use podracer::envs::Catch;
 use podracer::prelude::*;
 use podracer::stdlib::distributions::{Categorical, Distribution};
 use podracer::stdlib::nn::{Activation, Initializer, Mlp};
-use podracer::stdlib::optim::{Adam, AdamState, Optimizer, adam};
+use podracer::stdlib::optim::{Adam, AdamState, adam};
 use podracer::stdlib::returns::discounted_returns;
 
 /// The agent and its hyper-parameters.
@@ -18,97 +18,71 @@ struct Reinforce {
     discount: f64,
 }
 
-/// f32 `[T, N]`, both.
-#[derive(Tree, Clone, Copy)]
-struct Batch {
-    log_prob: Tensor,
-    advantage: Tensor,
-}
-
-#[derive(Tree, Clone, Copy)]
-struct Metrics {
-    loss: Tensor,
-}
-
 impl Agent for Reinforce {
     type Observation = Tensor;
-    /// Nothing is remembered from step to step.
-    type Actor = ();
-    type Nets = Mlp;
-    type Opt = AdamState<Mlp>;
-    /// Nothing outlives a cycle.
-    type Experience = ();
-    /// The log-probability of the action.
-    type Output = Tensor;
-    type Batch = Batch;
-    type Metrics = Metrics;
+    type Params = Mlp;
+    type Memory = (); // nothing is remembered from step to step
+    type Extras = (); // nothing of acting is left for learning
 
-    fn init_nets(&self, key: Key) -> Mlp {
+    fn init_memory(&self, _lane: LaneId) {}
+
+    fn begin_episode(&self, (): ()) {}
+
+    fn act(&self, net: &Mlp, (): (), input: Input, mode: Mode, key: Key) -> Act<(), ()> {
+        let policy = Categorical::new(net.apply(input.observation));
+        let action = match mode {
+            Mode::Explore => policy.sample(key),
+            Mode::Greedy => policy.mode(),
+        };
+        Act { action, memory: (), extras: () }
+    }
+}
+
+impl Learn for Reinforce {
+    type State = Optimized<Mlp, AdamState<Mlp>>;
+    type Store = (); // nothing outlives an iteration but the state
+    type Metrics = Tensor; // the loss
+
+    fn init(&self, key: Key) -> Self::State {
         let actions = match self.action {
             Space::Discrete { n } => n,
             Space::Box { .. } | Space::Pixels { .. } => self.action.elements(),
         };
         let sizes = [self.observation.elements(), 64, actions];
         let (hidden, last) = (Initializer::lecun_normal(), Initializer::orthogonal(0.01));
-        Mlp::init(key, &sizes, Activation::Tanh, hidden, last)
+        let net = Mlp::init(key, &sizes, Activation::Tanh, hidden, last);
+        Optimized::new(&self.optimizer, net)
     }
 
-    fn init_opt(&self, nets: &Mlp) -> AdamState<Mlp> {
-        self.optimizer.init(nets)
+    fn init_store(&self, _lanes: usize) {}
+
+    fn params(&self, state: &Self::State) -> Mlp {
+        state.params.clone()
     }
 
-    fn init_actor(&self) {}
-
-    fn init_experience(&self, _environments: usize) {}
-
-    fn act(&self, nets: &Mlp, (): (), observation: Tensor, key: Key) -> (Tensor, (), Tensor) {
-        let policy = Categorical::new(nets.apply(observation));
-        let action = policy.sample(key);
-        (action, (), policy.log_prob(action))
-    }
-
-    fn act_greedily(&self, nets: &Mlp, (): (), observation: Tensor) -> (Tensor, ()) {
-        (Categorical::new(nets.apply(observation)).mode(), ())
-    }
-
-    /// Returns of one trajectory, batched over the environments: `axis(1)` of `[T, N]`.
-    fn update_experience(
+    fn learn(
         &self,
-        _nets: &Mlp,
+        state: Self::State,
         (): (),
-        (): (),
-        trajectory: Trajectory<Tensor, Tensor>,
-        _key: Key,
-    ) -> ((), Batch) {
-        let ended = trajectory.terminated | trajectory.truncated;
-        let discount = select(ended, 0.0, self.discount);
-        let returns = vmap((trajectory.reward.axis(1), discount.axis(1)), |(r_t, discount_t)| {
+        rollout: Rollout<Self>,
+        cx: Cx,
+    ) -> (Self::State, (), Tensor) {
+        // Returns of one lane's rollout, batched over the lanes: `axis(1)` of `[T, N]`.
+        let discount = select(rollout.done(), 0.0, self.discount);
+        let returns = vmap((rollout.reward.axis(1), discount.axis(1)), |(r_t, discount_t)| {
             discounted_returns(r_t, discount_t, 0.0)
         });
         let returns = returns.swap_axes(0, 1);
-        let baseline = pmean(returns.mean(), Replicas);
-        let advantage = stop_gradient(returns - baseline);
-        let log_prob = trajectory.output;
-        ((), Batch { log_prob, advantage })
-    }
-
-    fn loss(&self, _nets: Mlp, batch: &Batch, _update: Tensor) -> (Tensor, Metrics) {
-        let loss = -(batch.log_prob * batch.advantage).mean();
-        (loss, Metrics { loss })
-    }
-
-    fn optimize_from_grads(
-        &self,
-        nets: Mlp,
-        opt: AdamState<Mlp>,
-        grads: Mlp,
-    ) -> (Mlp, AdamState<Mlp>) {
-        self.optimizer.step(nets, opt, grads)
-    }
-
-    /// The gradient flows through the log-probabilities of the loop itself: acting is the forward pass.
-    fn learning(&self) -> Learning {
-        Learning::ThroughLoop
+        let advantage = returns - cx.mean(returns.mean());
+        let steps = (rollout.input.observation, rollout.action);
+        let (state, loss) = state.gradient_step(&self.optimizer, &cx, |net| {
+            let log_prob = vmap(steps, |step| {
+                vmap(step, |(seen, action)| Categorical::new(net.apply(seen)).log_prob(action))
+            });
+            let loss = -(log_prob * advantage).mean();
+            (loss, loss)
+        });
+        (state, (), loss)
     }
 }
 
@@ -120,8 +94,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         optimizer: adam(3e-3),
         discount: 0.99,
     };
-    // Episodes of Catch have nine steps: a cycle is four of them.
-    let reinforce = Anakin::new(environment, agent).unroll(36).updates_per_call(20);
+    // Episodes of Catch have nine steps: an iteration is four of them.
+    let reinforce = Anakin::new(environment, agent).unroll(36).iterations_per_call(20);
     let reinforce = reinforce.compile(&Client::cpu(ClientOptions::default())?)?;
     let mut state = reinforce.init(0)?;
     for call in 1..=10 {

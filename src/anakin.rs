@@ -12,9 +12,9 @@ use podracer_dsl::{Tree, called_from};
 use podracer_envs::Environment;
 use podracer_runtime::{
     AnakinLoop, AnakinProgram, AnakinState, Checkpoint, CheckpointError, Client, CompileOptions,
-    Host, OptionValue, ProgramOptions, RuntimeError, lower_kept,
+    Host, HostArray, OptionValue, ProgramOptions, RuntimeError, lower_kept,
 };
-use podracer_stdlib::agents::Agent;
+use podracer_stdlib::agents::{Agent, Axes, Learn};
 use podracer_stdlib::anakin::{Actors, AgentLoop, Episodes, Learner};
 
 use crate::builder::{self, setters};
@@ -26,20 +26,19 @@ use crate::training::Ended;
 /// The part of a checkpoint that the state is.
 const STATE: &str = "state.";
 
-type Replicated<A> = Learner<<A as Agent>::Nets, <A as Agent>::Opt>;
-type Sharded<E, A> =
-    Actors<<A as Agent>::Actor, <E as Environment>::State, <A as Agent>::Experience>;
+type Replicated<A> = Learner<<A as Learn>::State>;
+type Sharded<E, A> = Actors<<A as Agent>::Memory, <E as Environment>::State, <A as Learn>::Store>;
 /// The loop of an agent in an environment, traced.
 pub type TracedAnakin<E, A> =
-    AnakinLoop<Replicated<A>, Sharded<E, A>, <A as Agent>::Metrics, Episodes>;
+    AnakinLoop<Replicated<A>, Sharded<E, A>, <A as Learn>::Metrics, Episodes>;
 /// The same, compiled.
 pub type Program<E, A> =
-    AnakinProgram<Replicated<A>, Sharded<E, A>, <A as Agent>::Metrics, Episodes>;
+    AnakinProgram<Replicated<A>, Sharded<E, A>, <A as Learn>::Metrics, Episodes>;
 /// The state of a training on its devices.
 pub type TrainingState<E, A> = AnakinState<Replicated<A>, Sharded<E, A>>;
 
 /// A training's state after a call, and what the call reports.
-pub type Called<E, A> = (TrainingState<E, A>, TrainingMetrics<<A as Agent>::Metrics>);
+pub type Called<E, A> = (TrainingState<E, A>, TrainingMetrics<<A as Learn>::Metrics>);
 
 /// An agent in an environment, and the shape of their loop.
 ///
@@ -52,7 +51,7 @@ pub type Called<E, A> = (TrainingState<E, A>, TrainingMetrics<<A as Agent>::Metr
 /// let anakin = Anakin::new(environment, agent)
 ///     .environments(256)
 ///     .unroll(32)
-///     .updates_per_call(16)
+///     .iterations_per_call(16)
 ///     .compile(&Client::cpu(ClientOptions::default())?)?;
 /// let mut state = anakin.init(0)?;
 /// for _ in 0..10 {
@@ -71,12 +70,12 @@ pub struct Anakin<E, A> {
     name: String,
     environments: usize,
     unroll: usize,
-    updates_per_call: usize,
+    iterations_per_call: usize,
     devices: usize,
 }
 
-impl<E: Environment, A: Agent<Observation = E::Observation>> Anakin<E, A> {
-    /// 64 environments, 32 steps a cycle, 10 cycles a call, on one device.
+impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
+    /// 64 environments, 32 steps an iteration, 10 iterations a call, on one device.
     pub fn new(environment: E, agent: A) -> Self {
         Anakin {
             environment,
@@ -84,7 +83,7 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Anakin<E, A> {
             name: "anakin".to_owned(),
             environments: 64,
             unroll: 32,
-            updates_per_call: 10,
+            iterations_per_call: 10,
             devices: 1,
         }
     }
@@ -92,10 +91,10 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Anakin<E, A> {
     setters! {
         /// Environments in all, over all devices.
         environments: usize;
-        /// Steps of each environment in a cycle: what the agent learns from at once.
+        /// Steps of each environment in an iteration.
         unroll: usize;
-        /// Cycles in one call of the compiled program.
-        updates_per_call: usize;
+        /// Iterations in one call of the compiled program.
+        iterations_per_call: usize;
         /// How many devices share the environments.
         devices: usize;
     }
@@ -133,7 +132,7 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Anakin<E, A> {
         for (what, count) in [
             ("environments", self.environments),
             ("unroll", self.unroll),
-            ("updates_per_call", self.updates_per_call),
+            ("iterations_per_call", self.iterations_per_call),
             ("devices", self.devices),
         ] {
             if count == 0 {
@@ -152,16 +151,17 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Anakin<E, A> {
             self.agent.clone(),
             environments / devices,
             self.unroll,
-        );
+        )
+        .spread(Axes::replicas(), devices);
         let init = |key| {
             let _scope = called_from("Anakin", here);
             agent_loop.init(key)
         };
-        let update = |state| {
+        let iterate = |state| {
             let _scope = called_from("Anakin", here);
-            agent_loop.update(state)
+            agent_loop.iterate(state)
         };
-        Ok(AnakinLoop::trace(&self.name, devices, self.updates_per_call, init, update)?)
+        Ok(AnakinLoop::trace(&self.name, devices, self.iterations_per_call, init, iterate)?)
     }
 
     /// The programs to run elsewhere, on one device: `init` gives the state at the start of a run, `train` is one call of
@@ -174,8 +174,8 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Anakin<E, A> {
     pub fn programs(&self, batch: Option<usize>) -> Result<Vec<Portable>> {
         let traced = self.clone().devices(1).trace()?;
         let about = format!(
-            "{} update(s), each from {} steps of {} environments; metrics are stacked over the updates",
-            self.updates_per_call, self.unroll, self.environments
+            "{} iteration(s), each from {} steps of {} environments; metrics are stacked over the iterations",
+            self.iterations_per_call, self.unroll, self.environments
         );
         let init = Portable::new(
             "init",
@@ -183,7 +183,8 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Anakin<E, A> {
             lower_kept(&format!("{}_init", self.name), traced.traced_init())?,
             &[("key", ArgumentKind::Key)],
             &["state"],
-        );
+        )
+        .with_parameters(parameters::positions(&self.agent)?);
         let train = Portable::new(
             "train",
             about,
@@ -195,7 +196,8 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Anakin<E, A> {
             let state = self.environment.initial_state(key);
             self.environment.observe(state)
         })?;
-        let [act, greedily] = policy(&self.name, &self.agent, &observation, batch)?;
+        let action = self.environment.action_space().ty();
+        let [act, greedily] = policy(&self.name, &self.agent, (&observation, &action), batch)?;
         Ok(vec![init, train, act, greedily])
     }
 
@@ -227,20 +229,23 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Anakin<E, A> {
             self.trace()?.compile(client, options).context("cannot compile the training loop")?;
         Ok(CompiledAnakin {
             program,
-            steps_per_call: (self.environments * self.unroll * self.updates_per_call) as u64,
-            updates_per_call: self.updates_per_call,
+            parameters: parameters::positions(&self.agent)?,
+            steps_per_call: (self.environments * self.unroll * self.iterations_per_call) as u64,
+            iterations_per_call: self.iterations_per_call,
         })
     }
 }
 
 /// A training loop for its devices.
-pub struct CompiledAnakin<E: Environment, A: Agent<Observation = E::Observation>> {
+pub struct CompiledAnakin<E: Environment, A: Learn<Observation = E::Observation>> {
     program: Program<E, A>,
+    /// The parameters among the leaves of the agent's state: position and path.
+    parameters: Vec<(usize, String)>,
     steps_per_call: u64,
-    updates_per_call: usize,
+    iterations_per_call: usize,
 }
 
-impl<E: Environment, A: Agent<Observation = E::Observation>> CompiledAnakin<E, A> {
+impl<E: Environment, A: Learn<Observation = E::Observation>> CompiledAnakin<E, A> {
     /// The state at the start of a run: the same for the same seed, devices and options.
     ///
     /// # Errors
@@ -249,7 +254,7 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> CompiledAnakin<E, A
         self.program.init(seed)
     }
 
-    /// Runs the updates of one call: one dispatch on all devices. The state is moved, and so given to the devices for the
+    /// Runs the iterations of one call: one dispatch on all devices. The state is moved, and so given to the devices for the
     /// next one.
     ///
     /// # Errors
@@ -257,7 +262,7 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> CompiledAnakin<E, A
     /// was launched.
     pub fn run(&self, state: TrainingState<E, A>) -> Result<Called<E, A>> {
         let (state, metrics) = self.program.run(state)?;
-        let episodes = EpisodeSeries::read(&metrics.sharded, self.updates_per_call)?;
+        let episodes = EpisodeSeries::read(&metrics.sharded, self.iterations_per_call)?;
         let all: Ended = episodes.ended.iter().copied().sum();
         let metrics = TrainingMetrics {
             agent: metrics.replicated.clone(),
@@ -275,10 +280,10 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> CompiledAnakin<E, A
         self.steps_per_call
     }
 
-    /// Cycles of a call.
+    /// Iterations of a call.
     #[must_use]
-    pub fn updates_per_call(&self) -> usize {
-        self.updates_per_call
+    pub fn iterations_per_call(&self) -> usize {
+        self.iterations_per_call
     }
 
     /// The loop below, which counts what crosses between host and devices.
@@ -287,7 +292,7 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> CompiledAnakin<E, A
         &self.program
     }
 
-    /// All of a training's state after so many updates, for [`Checkpoints`](podracer_runtime::Checkpoints) to keep.
+    /// All of a training's state after so many iterations, for [`Checkpoints`](podracer_runtime::Checkpoints) to keep.
     ///
     /// ```no_run
     /// # use podracer::prelude::*;
@@ -304,7 +309,7 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> CompiledAnakin<E, A
     /// };
     /// while updates < 1_000 {
     ///     (state, _) = anakin.run(state)?;
-    ///     updates += anakin.updates_per_call() as u64;
+    ///     updates += anakin.iterations_per_call() as u64;
     ///     checkpoints.save(&anakin.checkpoint(&state, updates)?)?;
     /// }
     /// # Ok(())
@@ -313,13 +318,13 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> CompiledAnakin<E, A
     ///
     /// # Errors
     /// What the runtime reports.
-    pub fn checkpoint(
+    pub fn checkpoint<'a>(
         &self,
-        state: &TrainingState<E, A>,
+        state: &'a TrainingState<E, A>,
         updates: u64,
-    ) -> Result<Checkpoint, RuntimeError> {
+    ) -> Result<Checkpoint<'a>, RuntimeError> {
         let mut checkpoint = Checkpoint { updates, ..Checkpoint::default() };
-        checkpoint.insert(STATE, state.named_arrays()?);
+        checkpoint.insert(STATE, state.named_sources());
         Ok(checkpoint)
     }
 
@@ -328,13 +333,29 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> CompiledAnakin<E, A
     /// not the same.
     ///
     /// # Errors
-    /// [`CheckpointError::Misfit`] for a checkpoint of another agent or environment, or of an experience that does not divide
+    /// [`CheckpointError::Misfit`] for a checkpoint of another agent or environment, or of a store that does not divide
     /// over these devices; [`CheckpointError::Runtime`].
-    pub fn restore(&self, checkpoint: &Checkpoint) -> Result<TrainingState<E, A>, CheckpointError> {
+    pub fn restore(
+        &self,
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<TrainingState<E, A>, CheckpointError> {
         self.program.restore(checkpoint, STATE)
     }
 
-    /// Writes the networks' parameters as safetensors, with key paths as names.
+    /// The parameters that acting reads, by key path (`policy.layers[0].weight`).
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    pub fn parameters(
+        &self,
+        state: &TrainingState<E, A>,
+    ) -> Result<Vec<(String, HostArray)>, RuntimeError> {
+        let leaves = state.replicated.agent.named_arrays()?;
+        let picked = self.parameters.iter();
+        Ok(picked.map(|(leaf, path)| (path.clone(), leaves[*leaf].1.clone())).collect())
+    }
+
+    /// Writes the parameters as safetensors, with key paths as names.
     ///
     /// # Errors
     /// What the runtime reports, and where the file cannot be written.
@@ -343,14 +364,14 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> CompiledAnakin<E, A
         state: &TrainingState<E, A>,
         path: impl AsRef<Path>,
     ) -> Result<()> {
-        parameters::save(&state.replicated.nets.named_arrays()?, path.as_ref())
+        parameters::save(&self.parameters(state)?, path.as_ref())
     }
 }
 
 /// What the updates of one call report.
 #[derive(Clone, Debug)]
 pub struct TrainingMetrics<M: Tree> {
-    /// The agent's metrics, each f32 `[updates_per_call]`.
+    /// The agent's metrics, each f32 `[iterations_per_call]`.
     pub agent: Host<M>,
     /// The mean return of the episodes that ended in this call; NaN if none did.
     pub episode_return: f64,

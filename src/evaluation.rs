@@ -6,12 +6,14 @@ use anyhow::Result;
 use podracer_dsl::prelude::*;
 use podracer_envs::host::{HostEnvironment, StepMemory};
 use podracer_runtime::{
-    Checkpoint, Client, CompileOptions, HostArray, Placement, Program, ProgramOptions, XlaOptions,
+    ArraySource, Checkpoint, Client, CompileOptions, HostArray, Placement, Program, ProgramOptions,
+    XlaOptions,
 };
-use podracer_stdlib::agents::Agent;
+use podracer_stdlib::agents::{Act, LaneId, Learn, Mode};
+use podracer_stdlib::anakin::Feedback;
 
-/// The part of a checkpoint that an agent's networks are, in Anakin and in Sebulba.
-const NETS: &str = "state.replicated.nets.";
+/// The part of a checkpoint that an agent's state is, in Anakin and in Sebulba.
+const AGENT: &str = "state.replicated.agent.";
 
 /// Which episodes to play.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +35,7 @@ pub struct Played {
     pub length: u32,
 }
 
-/// Plays episodes with the networks of a checkpoint, on a device by its index in [`Client::devices`].
+/// Plays episodes with the parameters of a checkpoint, on a device by its index in [`Client::devices`].
 ///
 /// Every environment of the batch plays as many episodes as any other, or one more: its first ones. So short episodes count
 /// no more than long ones. None of them is one of the training's, even with its seed. It ends early when `interrupt` is set;
@@ -41,8 +43,8 @@ pub struct Played {
 ///
 /// # Errors
 /// The mistakes of the agent, with the user's lines; [`CheckpointError`](podracer_runtime::CheckpointError) for a
-/// checkpoint of other networks; what the environments and the runtime report.
-pub fn play<A: Agent<Observation = Tensor>>(
+/// checkpoint of another agent; what the environments and the runtime report.
+pub fn play<A: Learn<Observation = Tensor>>(
     agent: &A,
     checkpoint: &Checkpoint,
     environments: &mut dyn HostEnvironment,
@@ -52,25 +54,35 @@ pub fn play<A: Agent<Observation = Tensor>>(
 ) -> Result<Vec<Played>> {
     let spec = environments.spec().clone();
     let n = spec.environments;
-    let nets = eval_shape((key(),), |(key,)| agent.init_nets(key))?;
-    let actor = eval_shape((), |()| agent.init_actor())?.stacked(n);
-    let each = TensorType::new(DType::Bool, [n]);
-    let seen: Spec<(Tensor, Tensor, Tensor)> = Spec((
-        Spec(spec.observation_type()),
-        Spec(each.clone()),
-        Spec(TensorType::new(DType::U32, [2])),
-    ));
-    let traced = trace((&nets, &actor, &seen), |(nets, actor, (observation, done, words))| {
-        let words = whole(Key::from_words(words));
-        let lanes = (arange(n), words, actor, observation, done);
-        vmap(lanes, |(index, key, actor, observation, done)| {
-            let actor = tree_select(done, &agent.init_actor(), &actor);
-            if play.sampled {
-                let (action, actor, _) = agent.act(&nets, actor, observation, key.fold_in(index));
-                (action, actor)
-            } else {
-                agent.act_greedily(&nets, actor, observation)
-            }
+    let mode = if play.sampled { Mode::Explore } else { Mode::Greedy };
+    let action = spec.action_type().shape[1..].to_vec();
+    let action = TensorType::new(spec.action_type().dtype, action);
+    let state = eval_shape((key(),), |(key,)| agent.init(key))?;
+    // Before the first step every lane begins an episode.
+    let first = trace((&state,), |(_,)| {
+        vmap(0..n, |index| {
+            let memory = agent.init_memory(LaneId { index, lanes: n });
+            (memory, Feedback::begin(&action).last_action)
+        })
+    })?;
+    let lanes = first.results().clone();
+    let each = |dtype| Spec(TensorType::new(dtype, [n]));
+    let words = Spec(TensorType::new(DType::U32, [2]));
+    let outcome = (Spec(spec.observation_type()), each(DType::F32), each(DType::Bool));
+    let seen: Spec<(Tensor, Tensor, Tensor, Tensor)> =
+        Spec((outcome.0, outcome.1, outcome.2, words));
+    let traced = trace((&state, &lanes, &seen), |(state, lanes, seen)| {
+        let ((memory, last_action), (observation, reward, done, words)) = (lanes, seen);
+        let params = agent.params(&state);
+        let lanes = (arange(n), whole(Key::from_words(words)), memory, last_action);
+        let outcome = (observation, reward, done);
+        vmap((lanes, outcome), |((index, key, memory, last_action), outcome)| {
+            let (observation, reward, done) = outcome;
+            let memory = tree_select(done, &agent.begin_episode(memory.clone()), &memory);
+            let input = Feedback::after(last_action, reward, done).input(observation, None);
+            let Act { action, memory, .. } =
+                agent.act(&params, memory, input, mode, key.fold_in(index));
+            (action, (memory, action))
         })
     })?;
     let results = traced.results().leaves().len();
@@ -85,30 +97,32 @@ pub fn play<A: Agent<Observation = Tensor>>(
     let placements = vec![Placement::Replicated; results];
     let program = Program::compile(client, "play", &traced, placements, &options)?;
 
-    let paths = nets.leaves().into_iter();
+    let paths = state.leaves().into_iter();
     let expected: Vec<_> = paths.map(|(path, ty)| (path.to_string(), ty)).collect();
-    let found: Vec<HostArray> = (checkpoint.part(NETS, &expected)?.into_iter()).cloned().collect();
-    let nets = program.upload(&nets, &found)?;
-    let zeros: Vec<HostArray> = actor.types().into_iter().map(HostArray::zeros).collect();
-    let mut actor = program.upload(&actor, &zeros)?;
+    let found = checkpoint.part(AGENT, &expected)?.into_iter().map(ArraySource::to_host);
+    let found = found.collect::<Result<Vec<_>, _>>()?;
+    let state = program.upload(&state, &found)?;
+    let placements = vec![Placement::Replicated; lanes.leaves().len()];
+    let first = Program::compile(client, "play_first", &first, placements, &options)?;
+    let mut lanes = first.run((&state,))?;
 
     // Apart from the training's seeds, whichever it has.
     let seed = play.seed ^ u64::from_le_bytes(*b"evaluate");
     let mut memory = StepMemory::new(&spec);
     environments.reset(seed, 0, &mut memory.step())?;
     let mut record = Record::new(play.episodes, n);
-    // Before the first step every agent begins an episode.
     let mut done = vec![true; n];
     let mut draws = podracer_envs::host::Random::from_state(seed);
     while record.is_wanting() && !interrupt.load(Ordering::Relaxed) {
         let arrays = [
             HostArray::new(spec.observation_type(), memory.observation().to_vec())?,
+            HostArray::from_slice([n], memory.reward())?,
             HostArray::from_slice([n], &done)?,
             HostArray::key(draws.bits()),
         ];
         let seen = program.upload(&seen, &arrays)?;
-        let (action, next) = program.run((&nets, actor, seen))?.split();
-        actor = next;
+        let (action, next) = program.run((&state, lanes, seen))?.split();
+        lanes = next;
         environments.step(action.to_host()?.bytes(), &mut memory.step())?;
         done = (0..n).map(|i| record.step(&memory, i)).collect();
     }

@@ -18,6 +18,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod anakin;
+mod app;
 mod builder;
 pub mod cli;
 pub mod evaluation;
@@ -26,11 +27,13 @@ pub mod export;
 mod files;
 mod format;
 pub mod parameters;
+pub mod registry;
 pub mod run_directory;
 pub mod sebulba;
 pub mod settings;
 pub mod training;
 
+pub use app::App;
 pub use podracer_compiler as compiler;
 pub use podracer_dsl as dsl;
 pub use podracer_envs as envs;
@@ -50,8 +53,10 @@ pub mod prelude {
         AnakinLoop, AnakinState, Checkpoint, CheckpointError, Checkpoints, Client, ClientOptions,
         CompileOptions, Device, Host, HostArray, ProgramOptions, RuntimeError, XlaOptions,
     };
+    pub use podracer_stdlib::Number;
     pub use podracer_stdlib::agents::{
-        ActorCritic, Agent, Learning, OnlineActorCritic, Policy, Ppo, Trajectory,
+        Act, ActorCritic, Agent, Axes, Cx, Impala, Input, LaneId, Learn, Mode, OnlineActorCritic,
+        Optimized, Policy, Ppo, Rollout, scan_mean,
     };
     pub use podracer_stdlib::anakin::{AgentLoop, Episodes};
 }

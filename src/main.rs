@@ -10,5 +10,5 @@ use mimalloc::MiMalloc;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
-    podracer::cli::main(&podracer::experiments::build)
+    podracer::App::built_in().run()
 }

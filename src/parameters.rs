@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Error, Result, ensure};
-use podracer_runtime::{HostArray, NamedArrays, from_safetensors, to_safetensors};
+use podracer_dsl::prelude::{eval_shape, key};
+use podracer_runtime::{HostArray, NamedArrays, from_safetensors, projection, to_safetensors};
+use podracer_stdlib::agents::Learn;
 use sha2::{Digest, Sha256};
 
 use crate::files::write_whole;
@@ -27,6 +29,16 @@ pub fn save(parameters: &[(String, HostArray)], path: &Path) -> Result<()> {
     }
     let bytes = to_safetensors(&arrays).map_err(Error::msg);
     write_whole(path, &bytes.context("the parameters cannot be written")?)
+}
+
+/// The parameters among the leaves of an agent's state: position and path of each.
+///
+/// # Errors
+/// The mistakes of the agent, with the user's lines; parameters that are no part of the state.
+#[track_caller]
+pub fn positions<A: Learn>(agent: &A) -> Result<Vec<(usize, String)>> {
+    let state = eval_shape((key(),), |(key,)| agent.init(key))?;
+    Ok(projection("params", &state, |state| agent.params(&state))?)
 }
 
 /// Reads what [`save`] wrote: arrays by key path, in the order of their names.

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use podracer_dsl::prelude::{Key, Placed, Tensor};
+use podracer_dsl::prelude::{Key, Tensor};
 use podracer_envs::Environment;
 use podracer_envs::host::{HostEnvironment, HostSpec, StepOutcome};
 use podracer_runtime::{
@@ -15,7 +15,7 @@ use podracer_runtime::{
     ProgramOptions, Schedule, SebulbaFunctions, SebulbaLoop, SebulbaOptions, SebulbaRun,
     SebulbaShape, XlaOptions,
 };
-use podracer_stdlib::agents::{Agent, Learning};
+use podracer_stdlib::agents::Learn;
 use podracer_stdlib::anakin::Learner;
 use podracer_stdlib::sebulba::{
     ActorCarry, ActorFor, ActorLearner, HostLoop, LearnerStateFor, ShardFor,
@@ -54,8 +54,6 @@ pub struct Sebulba<A> {
     learners: Vec<usize>,
     threads: usize,
     unroll: usize,
-    splits: usize,
-    repeats: usize,
     schedule: Schedule,
     queue: usize,
     patience: Duration,
@@ -63,7 +61,7 @@ pub struct Sebulba<A> {
     cache: Option<ExecutableCache>,
 }
 
-impl<A: Agent<Observation = Tensor>> Sebulba<A> {
+impl<A: Learn<Observation = Tensor>> Sebulba<A> {
     /// Two threads act on device 0, device 1 learns; trajectories of 32 steps; parameters one update old.
     pub fn new(agent: A) -> Self {
         Sebulba {
@@ -73,8 +71,6 @@ impl<A: Agent<Observation = Tensor>> Sebulba<A> {
             learners: vec![1],
             threads: 2,
             unroll: 32,
-            splits: 1,
-            repeats: 1,
             schedule: Schedule::Deterministic { lag: 1 },
             queue: 2,
             patience: Duration::from_secs(120),
@@ -90,12 +86,8 @@ impl<A: Agent<Observation = Tensor>> Sebulba<A> {
         learners: &[usize];
         /// Actor threads on each actor device, each with a batch of environments of its own.
         threads: usize;
-        /// Steps of a trajectory.
+        /// Steps of a rollout.
         unroll: usize;
-        /// Into how many successive updates a cycle's batch is split.
-        splits: usize;
-        /// How often a cycle's batch is learnt from.
-        repeats: usize;
         /// Which parameters a trajectory is acted with.
         schedule: Schedule;
         /// How many trajectories of each thread may wait for the learner.
@@ -120,7 +112,7 @@ impl<A: Agent<Observation = Tensor>> Sebulba<A> {
         &self.agent
     }
 
-    /// Steps of a trajectory.
+    /// Steps of a rollout.
     #[must_use]
     pub fn steps(&self) -> usize {
         self.unroll
@@ -150,18 +142,14 @@ impl<A: Agent<Observation = Tensor>> Sebulba<A> {
             learners: self.learners.len(),
             unroll: self.unroll,
         };
-        let functions = Functions {
+        let functions = ActorLearner {
+            agent: self.agent.clone(),
+            environments: environments.clone(),
             threads: shape.threads,
-            agent: ActorLearner {
-                agent: self.agent.clone(),
-                environments: environments.clone(),
-                unroll: self.unroll,
-                learners: shape.learners,
-                splits: self.splits,
-                repeats: self.repeats,
-            },
+            unroll: self.unroll,
+            learners: shape.learners,
         };
-        Ok(SebulbaLoop::trace(&self.name, shape, environments, &functions)?)
+        Ok(SebulbaLoop::trace(&self.name, shape, environments, &Functions(functions))?)
     }
 
     /// Compiles the programs and starts the threads, each with the batch of environments that `make` gives for its number.
@@ -255,8 +243,6 @@ impl<A: Agent<Observation = Tensor>> Sebulba<A> {
         for (what, count) in [
             ("threads", self.threads),
             ("unroll", self.unroll),
-            ("splits", self.splits),
-            ("repeats", self.repeats),
             ("queue", self.queue),
             ("the number of actor devices", self.actors.len()),
             ("the number of learner devices", self.learners.len()),
@@ -273,19 +259,10 @@ impl<A: Agent<Observation = Tensor>> Sebulba<A> {
                  of {learners}"
             ));
         }
-        let batch = self.actor_threads() * n / learners;
-        if !batch.is_multiple_of(self.splits) {
-            return problem(format!(
-                "the trajectories of {batch} environments on each learner device do not split into {} updates",
-                self.splits
-            ));
-        }
         let on_policy = self.schedule == Schedule::Deterministic { lag: 0 };
-        if self.agent.learning() == Learning::ThroughLoop
-            && !(on_policy && self.splits * self.repeats == 1)
-        {
+        if self.agent.is_on_policy() && !on_policy {
             return problem(
-                "this agent learns by the gradient of its own acting: it needs lag = 0, splits = 1 and repeats = 1".to_owned(),
+                "this agent learns by the gradient of its own acting: it needs lag = 0".to_owned(),
             );
         }
         Ok(())
@@ -321,48 +298,45 @@ pub fn compiled_environments<E: Environment<Observation = Tensor>>(
 }
 
 /// An agent as what the runtime schedules.
-struct Functions<A: Agent<Observation = Tensor>> {
-    agent: ActorLearner<A>,
-    threads: usize,
-}
+struct Functions<A: Learn<Observation = Tensor>>(ActorLearner<A>);
 
-impl<A: Agent<Observation = Tensor>> SebulbaFunctions for Functions<A> {
-    type Params = A::Nets;
-    type State = Learner<A::Nets, A::Opt>;
-    type Store = A::Experience;
+impl<A: Learn<Observation = Tensor>> SebulbaFunctions for Functions<A> {
+    type Params = A::Params;
+    type State = Learner<A::State>;
+    type Store = A::Store;
     type Actor = ActorFor<A>;
-    type Carry = ActorCarry<A::Actor>;
+    type Carry = ActorCarry<A::Memory>;
     type Shard = ShardFor<A>;
     type Metrics = A::Metrics;
 
     fn init(&self, key: Key) -> LearnerStateFor<A> {
-        self.agent.init(key, self.threads)
+        self.0.init(key)
     }
-    fn params(&self, learner: &Self::State) -> A::Nets {
-        learner.nets.clone()
+    fn params(&self, learner: &Self::State) -> A::Params {
+        self.0.agent.params(&learner.agent)
     }
-    fn carried(&self, actor: &ActorFor<A>) -> ActorCarry<A::Actor> {
-        self.agent.carried(actor)
+    fn carried(&self, actor: &ActorFor<A>) -> Self::Carry {
+        actor.carry.clone()
     }
     fn start(&self, key: Key, first: Tensor) -> ActorFor<A> {
-        self.agent.start(key, first)
+        self.0.start(key, first)
     }
     fn act(
         &self,
-        nets: &A::Nets,
+        params: &A::Params,
         actor: ActorFor<A>,
         outcome: StepOutcome,
     ) -> (Tensor, ActorFor<A>) {
-        self.agent.act(nets, actor, outcome)
+        self.0.act(params, actor, outcome, None)
     }
     fn finish(&self, actor: ActorFor<A>, outcome: StepOutcome) -> Vec<ShardFor<A>> {
-        self.agent.finish(actor, outcome)
+        self.0.finish(actor, outcome)
     }
     fn learn(
         &self,
-        state: Placed<Self::State, A::Experience>,
-        packets: Vec<ShardFor<A>>,
+        state: LearnerStateFor<A>,
+        shards: Vec<ShardFor<A>>,
     ) -> (LearnerStateFor<A>, A::Metrics) {
-        self.agent.learn(state, packets)
+        self.0.learn(state, shards)
     }
 }

@@ -112,7 +112,7 @@ pub trait Run {
     ///
     /// # Errors
     /// What the runtime reports.
-    fn checkpoint(&mut self) -> Result<Checkpoint>;
+    fn checkpoint(&mut self) -> Result<Checkpoint<'_>>;
 
     /// What the run does not go on with as it was when its checkpoint was taken, in a sentence.
     fn caveat(&self) -> Option<String> {

@@ -93,12 +93,9 @@ fn measure(
     let batch = || Pool::new(&NativeCartPole::new(500), environments);
     let spec = batch().spec().clone();
     // As little learning as there can be: it shares the cores.
-    let agent = Ppo {
-        hidden: vec![options.hidden; 2],
-        epochs: 1,
-        minibatches: 1,
-        ..Ppo::new(spec.observation.clone(), spec.action.clone())
-    };
+    let mut agent = Ppo::new(spec.observation.clone(), spec.action.clone());
+    agent.settings.networks.hidden = vec![options.hidden; 2];
+    (agent.settings.epochs, agent.settings.minibatches) = (1, 1);
     let mut run = Sebulba::new(agent)
         .threads(threads)
         .unroll(options.unroll)

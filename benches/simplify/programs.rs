@@ -11,7 +11,7 @@ use podracer_envs::{CartPole, Catch, Environment, MemoryChain, Space, TimeStep};
 use podracer_runtime::{
     AnakinLoop, Client, CompileOptions, ExecutableCache, ProgramOptions, XlaOptions,
 };
-use podracer_stdlib::agents::{Agent, Impala, OnlineActorCritic, Ppo, Torso};
+use podracer_stdlib::agents::{Impala, Learn, OnlineActorCritic, Ppo, TorsoKind};
 use podracer_stdlib::anakin::AgentLoop;
 
 /// What one compiling and its runs took.
@@ -116,7 +116,7 @@ pub fn find(name: &str) -> Result<Box<dyn Program>> {
             let (observation, action) =
                 (environment.observation_space(), environment.action_space());
             let mut agent = Impala::new(observation, action);
-            agent.lstm = Some(64);
+            agent.settings.lstm = 64;
             traced(name, 16, environment, agent, [64, 32])
         }
         "conv" => {
@@ -124,13 +124,15 @@ pub fn find(name: &str) -> Result<Box<dyn Program>> {
             let (observation, action) =
                 (environment.observation_space(), environment.action_space());
             let mut agent = Impala::new(observation, action);
-            agent.torso = Torso::Conv { convs: vec![(16, 3, 1), (16, 3, 1)], features: 64 };
+            let networks = &mut agent.settings.networks;
+            networks.torso = TorsoKind::Conv;
+            (networks.convs, networks.features) = (vec![[16, 3, 1], [16, 3, 1]], 64);
             traced(name, 4, environment, agent, [32, 16])
         }
         "vmapped" => {
             let agent_loop = AgentLoop::new(environment, Ppo::new(spaces.0, spaces.1), 8, 32);
             let init = |key: Key| vmap(key.split_n(8), |key| agent_loop.init(key));
-            let update = |state: Placed<_, _>| vmap(state, |state| agent_loop.update(state));
+            let update = |state: Placed<_, _>| vmap(state, |state| agent_loop.iterate(state));
             Ok(Box::new(AnakinLoop::trace(name, 1, 16, init, update)?))
         }
         _ => bail!("no program `{name}`: there are {}", NAMES.join(", ")),
@@ -138,7 +140,7 @@ pub fn find(name: &str) -> Result<Box<dyn Program>> {
 }
 
 /// An agent's training loop, of some environments and steps of an update.
-fn traced<E: Environment, A: Agent<Observation = E::Observation>>(
+fn traced<E: Environment, A: Learn<Observation = E::Observation>>(
     name: &str,
     updates: usize,
     environment: E,
@@ -147,7 +149,7 @@ fn traced<E: Environment, A: Agent<Observation = E::Observation>>(
 ) -> Result<Box<dyn Program>> {
     let agent_loop = AgentLoop::new(environment, agent, environments, unroll);
     let init = |key| agent_loop.init(key);
-    let update = |state| agent_loop.update(state);
+    let update = |state| agent_loop.iterate(state);
     Ok(Box::new(AnakinLoop::trace(name, 1, updates, init, update)?))
 }
 

@@ -96,7 +96,7 @@ fn main() -> Result<()> {
         let state = traced.results().clone();
         stages.time(
             "trace an update, its gradient included",
-            || Ok(trace((state,), |(state,)| agent_loop.update(state))?),
+            || Ok(trace((state,), |(state,)| agent_loop.iterate(state))?),
             |traced| equations(traced.func()),
         )?;
         let whole = stages.time(
@@ -107,7 +107,7 @@ fn main() -> Result<()> {
                     options.devices,
                     UPDATES_PER_CALL,
                     init,
-                    |state| agent_loop.update(state),
+                    |state| agent_loop.iterate(state),
                 )?)
             },
             |whole| equations(whole.traced().func()),

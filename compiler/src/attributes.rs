@@ -48,6 +48,13 @@ impl Attributes {
         self.0.iter().find(|(key, _)| *key == name).map(|(_, value)| value)
     }
 
+    /// The value of the attribute with this name, or an error that names it.
+    pub fn parse<T: AttributeValue>(&self, name: &str) -> Result<T, String> {
+        let attribute = self.get(name).ok_or_else(|| format!("attribute `{name}` is missing"))?;
+        T::from_attribute(attribute)
+            .ok_or_else(|| format!("attribute `{name}` must be {}", T::expected()))
+    }
+
     /// The bodies among the attributes, in order.
     pub fn funcs(&self) -> Vec<&Arc<Func>> {
         self.0.iter().flat_map(|(_, value)| value.funcs()).collect()
@@ -66,17 +73,28 @@ impl Attribute {
 }
 
 /// A Rust value that an op holds and that has a form as an attribute.
-pub trait AttributeValue: Sized {
+pub trait AttributeValue: Clone {
     /// The attribute that stands for this value.
     fn to_attribute(&self) -> Attribute;
     /// The value that the attribute stands for, if it is of the right kind.
     fn from_attribute(attribute: &Attribute) -> Option<Self>;
-    /// What the right kind is, for errors: `an integer`.
+    /// The right kind in words, for errors: `an integer`.
     fn expected() -> String;
+
+    /// The bodies that the value is or has.
+    fn funcs(&self) -> &[Arc<Func>] {
+        &[]
+    }
+
+    /// The value with other bodies, as many as it has, from the front of `funcs`.
+    fn with_funcs(&self, funcs: &mut std::vec::IntoIter<Arc<Func>>) -> Self {
+        let _ = funcs;
+        self.clone()
+    }
 }
 
 macro_rules! attribute_value {
-    ($type:ty, $variant:ident, $expected:literal, $self:ident => $to:expr, $value:ident => $from:expr) => {
+    ($type:ty, $variant:ident, $expected:literal, $self:ident => $to:expr, $value:ident => $from:expr $(; $($bodies:tt)*)?) => {
         impl AttributeValue for $type {
             fn to_attribute(&$self) -> Attribute {
                 Attribute::$variant($to)
@@ -90,6 +108,7 @@ macro_rules! attribute_value {
             fn expected() -> String {
                 $expected.to_string()
             }
+            $($($bodies)*)?
         }
         impl From<$type> for Attribute {
             fn from(value: $type) -> Attribute {
@@ -126,12 +145,24 @@ attribute_value!(
 attribute_value!(
     Arc<Func>, Func, "a function",
     self => self.clone(),
-    value => Some(value.clone())
+    value => Some(value.clone());
+    fn funcs(&self) -> &[Arc<Func>] {
+        std::slice::from_ref(self)
+    }
+    fn with_funcs(&self, funcs: &mut std::vec::IntoIter<Arc<Func>>) -> Self {
+        funcs.next().expect("a body for each that the op has")
+    }
 );
 attribute_value!(
     Vec<Arc<Func>>, Funcs, "a list of functions in braces",
     self => self.clone(),
-    value => Some(value.clone())
+    value => Some(value.clone());
+    fn funcs(&self) -> &[Arc<Func>] {
+        self
+    }
+    fn with_funcs(&self, funcs: &mut std::vec::IntoIter<Arc<Func>>) -> Self {
+        funcs.take(self.len()).collect()
+    }
 );
 
 /// Declares a fieldless enum that stands as a word in the IR's text.
@@ -165,30 +196,6 @@ macro_rules! words {
             fn expected() -> String {
                 let words: Vec<&str> = $name::ALL.iter().map(|value| value.word()).collect();
                 format!("one of {}", words.join(", "))
-            }
-        }
-    };
-}
-
-/// Declares an op's struct together with `attributes` and `parse`: each field is an attribute of the same name.
-#[macro_export]
-macro_rules! op_struct {
-    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $field:ident : $type:ty),* $(,)? }) => {
-        $(#[$meta])*
-        #[derive(Clone, Debug)]
-        pub struct $name { $($(#[$doc])* pub $field: $type),* }
-
-        impl $crate::ops::OpStruct for $name {
-            const ATTRIBUTES: &'static [&'static str] = &[$(stringify!($field)),*];
-
-            fn struct_attributes(&self) -> $crate::Attributes {
-                $crate::Attributes(vec![
-                    $((stringify!($field), $crate::attributes::AttributeValue::to_attribute(&self.$field))),*
-                ])
-            }
-            fn parse(attributes: &$crate::Attributes) -> Result<Self, String> {
-                let _ = attributes;
-                Ok($name { $($field: $crate::ops::parse_attribute(attributes, stringify!($field))?),* })
             }
         }
     };

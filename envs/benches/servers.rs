@@ -73,7 +73,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Frames.
+/// Frames per second of wall-clock time and of processor time.
 #[derive(Clone, Copy)]
 struct Rates {
     by_second: f64,

@@ -6,32 +6,37 @@
 use crate::environment::{Environment, TimeStep};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-/// Catch on a board of `rows` by `columns`, both at least 1. Each episode lasts `rows - 1` steps and pays 1 or -1 at its
-/// end, where it is terminated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Catch on a board of `rows` by `columns`. Each episode lasts `rows - 1` steps and pays 1 or -1 at its end, where it is
+/// terminated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct Catch {
-    /// Height of the board; the paddle moves in the last row.
+    /// Rows of the board: the ball falls one in each step, and the paddle moves in the last.
+    #[schemars(range(min = 2), extend("x-reason" = "the ball needs a row to fall"))]
     pub rows: usize,
-    /// Width of the board.
+    /// Columns of the board.
+    #[schemars(range(min = 1))]
     pub columns: usize,
 }
 
-/// 10 by 5, as in bsuite.
+/// A board of 10 rows by 5 columns, as in bsuite.
 impl Default for Catch {
     fn default() -> Self {
         Catch { rows: 10, columns: 5 }
     }
 }
 
-/// Where things are, in cells.
+/// Positions of ball and paddle, in cells.
 #[derive(Tree, Clone, Copy)]
 pub struct State {
-    /// `i32[]`, from 0 at the top to `rows - 1`.
+    /// Row of the ball, from 0 at the top to `rows - 1`. `i32[]`
     pub ball_row: Tensor,
-    /// `i32[]`, in `0..columns`.
+    /// Column of the ball, in `0..columns`. `i32[]`
     pub ball_column: Tensor,
-    /// `i32[]`: the paddle's column.
+    /// Column of the paddle, in `0..columns`. `i32[]`
     pub paddle: Tensor,
 }
 
@@ -61,7 +66,7 @@ impl Environment for Catch {
         )
     }
 
-    /// `f32[rows, columns]`: 1 where the ball is and where the paddle is.
+    /// The board, `f32[rows, columns]`: 1 at the ball and at the paddle, 0 elsewhere.
     fn observe(&self, state: State) -> Tensor {
         let cells = arange(self.rows * self.columns);
         let ball = cells.eq(state.ball_row * self.columns + state.ball_column);

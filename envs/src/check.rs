@@ -1,32 +1,32 @@
-//! Whether an environment keeps its word.
+//! Checks of an environment against its spaces and its state's types.
 
 use crate::environment::Environment;
 use crate::space::{Space, SpaceError};
 use podracer_dsl::prelude::*;
 
-/// What is wrong with an environment.
+/// Mistakes of an environment that [`check_environment`] finds.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum EnvironmentError {
-    /// A function of it does not trace.
+    /// A function of the environment does not trace.
     #[error("`{function}` does not trace:\n{errors}")]
     Trace {
-        /// Which one.
+        /// Name of the function.
         function: &'static str,
-        /// The mistakes.
+        /// Mistakes that tracing found.
         errors: TraceErrors,
     },
     /// A space is malformed, or does not fit.
     #[error("`{what}`: {error}")]
     Space {
-        /// Which space, or what stands beside it.
+        /// Name of the space, or of the value that does not fit it.
         what: &'static str,
-        /// What is wrong.
+        /// The mistake.
         error: SpaceError,
     },
-    /// Something has another type than it should.
+    /// A value has another type than the environment promises.
     #[error("`{what}`: expected {expected}, got {got}")]
     Type {
-        /// What it is.
+        /// Name of the value, with its path in a tree.
         what: String,
         /// The type that it should have.
         expected: String,
@@ -51,13 +51,20 @@ fn same<T: Tree>(what: &str, expected: &Spec<T>, got: &Spec<T>) -> Result<(), En
     }
 }
 
-fn wrong(what: String, expected: &TensorType, got: &TensorType) -> EnvironmentError {
-    EnvironmentError::Type { what, expected: expected.to_string(), got: got.to_string() }
+fn wrong(what: impl Into<String>, expected: &TensorType, got: &TensorType) -> EnvironmentError {
+    EnvironmentError::Type {
+        what: what.into(),
+        expected: expected.to_string(),
+        got: got.to_string(),
+    }
 }
 
 /// Checks that an environment's functions trace, that `step` gives back the type of state that it got, that observation,
-/// reward, `terminated` and `truncated` have the types that they should, and that the spaces are well formed. Traces
-/// only: nothing runs.
+/// reward, `terminated`, `truncated` and the mask of legal actions have the types that they should, and that the spaces
+/// are well formed. Traces only: nothing runs.
+///
+/// # Errors
+/// The first mistake that it finds.
 pub fn check_environment<E: Environment>(env: &E) -> Result<(), EnvironmentError> {
     let (observations, actions) = (env.observation_space(), env.action_space());
     for (what, space) in [("observation_space", &observations), ("action_space", &actions)] {
@@ -86,7 +93,25 @@ pub fn check_environment<E: Environment>(env: &E) -> Result<(), EnvironmentError
             return Err(wrong(format!("timestep.{what}"), &expected, got));
         }
     }
+    let mask =
+        eval_shape(&state, |state| env.legal_actions(&state)).map_err(traced("legal_actions"))?;
+    check_legal_actions(&actions, &mask)?;
     check_observation(&observations, &observation)
+}
+
+fn check_legal_actions(space: &Space, mask: &Spec<Option<Tensor>>) -> Result<(), EnvironmentError> {
+    let Some((_, got)) = mask.leaves().into_iter().next() else { return Ok(()) };
+    match space {
+        Space::Discrete { n } => {
+            let expected = TensorType::new(BOOL, [*n]);
+            if got == expected { Ok(()) } else { Err(wrong("legal_actions", &expected, &got)) }
+        }
+        _ => Err(EnvironmentError::Type {
+            what: "legal_actions".to_owned(),
+            expected: "None, as the actions are not discrete".to_owned(),
+            got: got.to_string(),
+        }),
+    }
 }
 
 fn check_observation<O: Tree>(

@@ -1,60 +1,60 @@
-//! What an environment is.
+//! The trait of environments, and the results of their steps.
 
 use crate::space::Space;
 use crate::wrappers::{AutoReset, TimeLimit, WithStatistics};
 use podracer_dsl::prelude::*;
 
-/// What a step gives.
+/// Result of a step beside the next state.
 #[derive(Tree, Clone, Copy)]
 pub struct TimeStep<O: Tree = Tensor> {
-    /// What the environment shows after the step; at an episode's end the final one, before any reset.
+    /// Observation after the step; at an episode's end that of the final state, before any reset.
     pub observation: O,
-    /// `f32[]`.
+    /// Reward of the step. `f32[]`
     pub reward: Tensor,
-    /// `bool[]`: the episode ended by itself. Nothing follows, so its value is 0.
+    /// True if the episode ended by itself. No step follows, so the value of `observation` counts as 0. `bool[]`
     pub terminated: Tensor,
-    /// `bool[]`: the episode was cut off from outside, by a time limit. What would have followed has a value, that of
-    /// `observation`. Never true together with `terminated`.
+    /// True if the episode was cut off from outside, by a time limit. The steps that would have followed have a value, that
+    /// of `observation`. Never true together with `terminated`. `bool[]`
     pub truncated: Tensor,
 }
 
 impl<O: Tree> TimeStep<O> {
-    /// A step of an environment that cuts no episode off by itself.
+    /// A step of an environment that never truncates.
     #[track_caller]
     pub fn new(observation: O, reward: Tensor, terminated: Tensor) -> Self {
         TimeStep { observation, reward, terminated, truncated: constant(false) }
     }
 
-    /// `bool[]`: whether the episode is over, one way or the other.
+    /// True if the episode is over, terminated or truncated. `bool[]`
     #[track_caller]
     pub fn done(&self) -> Tensor {
         self.terminated | self.truncated
     }
 
-    /// `f32[]`: what the value of `observation` counts: `gamma`, and 0 where terminated. A truncated episode goes on in
-    /// expectation, so there it is `gamma`.
+    /// Discount of the value of `observation`: 0 if terminated, `gamma` otherwise, also for a truncated episode, as its
+    /// value is that of going on. `f32[]`
     #[track_caller]
     pub fn discount(&self, gamma: f64) -> Tensor {
         select(self.terminated, 0.0, gamma)
     }
 }
 
-/// An environment, one at a time: `vmap` makes batches.
+/// An environment written in the DSL, one at a time: `vmap` makes batches.
 ///
 /// Act on [`observe`](Environment::observe) of the state, learn from the [`TimeStep`]: under
-/// [`auto_reset`](Environment::auto_reset) the former already shows the next episode while the latter still shows the
-/// end of the last one.
+/// [`auto_reset`](Environment::auto_reset) the state is already that of the next episode while the time step still has
+/// the end of the last one.
 pub trait Environment: Clone + 'static {
-    /// All that the next step depends on. Scalar fields batch best.
+    /// Everything that the next step depends on. Scalar fields batch best.
     type State: Tree;
 
-    /// What the agent sees.
+    /// Input of the agent.
     type Observation: Tree;
 
     /// The first state of an episode.
     fn initial_state(&self, key: Key) -> Self::State;
 
-    /// One step. `action` has the type that [`action_space`](Environment::action_space) says.
+    /// Takes one step. `action` has the type of [`action_space`](Environment::action_space).
     fn step(
         &self,
         state: Self::State,
@@ -62,7 +62,7 @@ pub trait Environment: Clone + 'static {
         key: Key,
     ) -> (Self::State, TimeStep<Self::Observation>);
 
-    /// What the agent sees in a state.
+    /// The observation of a state.
     fn observe(&self, state: Self::State) -> Self::Observation;
 
     /// The type and bounds of the observation; of its first leaf, if it is a tree of several.
@@ -71,14 +71,22 @@ pub trait Environment: Clone + 'static {
     /// The type and bounds of the action.
     fn action_space(&self) -> Space;
 
-    /// Whether `truncated` can ever be true. An environment that says it cannot spares agents the last observations of
-    /// episodes, from which they would bootstrap.
+    /// The actions that are allowed in a state: bool `[n]`, true where allowed, for a discrete action space of `n`
+    /// values. At least one is true wherever an episode goes on. `None` if every action of the space is always allowed;
+    /// whether there is a mask must not depend on the state.
+    fn legal_actions(&self, state: &Self::State) -> Option<Tensor> {
+        let _ = state;
+        None
+    }
+
+    /// False if `truncated` is never true. Agents then need not keep the last observations of episodes, from which they
+    /// would bootstrap.
     fn truncates(&self) -> bool {
         true
     }
 
-    /// The first state of the episode after `finished`. [`AutoReset`] calls it. Something that outlives episodes, such
-    /// as statistics, goes on from `finished` here; an environment has nothing of the kind.
+    /// The first state of the episode after `finished`, for [`AutoReset`]. A wrapper keeps here the part of its state that
+    /// outlives episodes, such as statistics; environments themselves have no such part.
     fn next_episode(&self, finished: Self::State, key: Key) -> Self::State {
         let _ = finished;
         self.initial_state(key)
@@ -100,7 +108,7 @@ pub trait Environment: Clone + 'static {
         WithStatistics::new(self)
     }
 
-    /// Begins the next episode in the step that ends one. State and observation types stay the same.
+    /// Begins the next episode in the step that ends one. The types of state and observation stay the same.
     fn auto_reset(self) -> AutoReset<Self>
     where
         Self: Sized,

@@ -1,9 +1,12 @@
-//! Maps of grid worlds, on the host: read from pictures, searched for shortest paths.
+//! Maps of grid worlds, on the host: read from text, searched for shortest paths.
 
 use std::collections::VecDeque;
 
-/// A rectangle of cells: walls, goals and free ones. Every free cell can reach a goal.
-#[derive(Clone, Debug, PartialEq, Eq)]
+use serde::{Deserialize, Serialize};
+
+/// A rectangle of cells: walls, goals and free cells. From every free cell a path leads to a goal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<String>", into = "Vec<String>")]
 pub struct GridMap {
     rows: usize,
     columns: usize,
@@ -19,52 +22,83 @@ enum Cell {
     Goal,
 }
 
-/// Why a picture is no map. Rows and columns count from 0.
+/// Mistakes in the text of a map. Rows and columns count from 0.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MapError {
-    /// A character without a meaning.
+    /// A character other than `#`, `.` and `G`.
     #[error(
         "row {row}, column {column}: expected '#' (wall), '.' (free) or 'G' (goal), got {got:?}"
     )]
     Character {
-        /// Its row.
+        /// Row of the cell.
         row: usize,
-        /// Its column.
+        /// Column of the cell.
         column: usize,
-        /// What stands there.
+        /// The character.
         got: char,
     },
     /// Rows of different lengths.
     #[error("row {row} has {got} cells, row 0 has {expected}")]
     Ragged {
-        /// The row.
+        /// The row that differs.
         row: usize,
-        /// The cells of the first row.
+        /// Number of cells in the first row.
         expected: usize,
-        /// The cells of this one.
+        /// Number of cells in this row.
         got: usize,
     },
-    /// No 'G'.
+    /// A map without a goal.
     #[error("the map has no goal: mark one with 'G'")]
     NoGoal,
-    /// Nowhere to start.
+    /// A map without a free cell.
     #[error("the map has no free cell to start from: mark some with '.'")]
     NoStart,
-    /// A start from which no path leads to a goal.
+    /// A free cell from which no path leads to a goal.
     #[error("row {row}, column {column}: no path leads from here to a goal")]
     Unreachable {
-        /// Its row.
+        /// Row of the cell.
         row: usize,
-        /// Its column.
+        /// Column of the cell.
         column: usize,
     },
 }
 
+impl TryFrom<Vec<String>> for GridMap {
+    type Error = MapError;
+
+    fn try_from(rows: Vec<String>) -> Result<Self, MapError> {
+        GridMap::parse(&rows.join("\n"))
+    }
+}
+
+impl From<GridMap> for Vec<String> {
+    fn from(map: GridMap) -> Self {
+        map.cells
+            .chunks_exact(map.columns)
+            .map(|row| row.iter().map(Cell::char).collect())
+            .collect()
+    }
+}
+
+impl Cell {
+    fn char(&self) -> char {
+        match self {
+            Cell::Wall => '#',
+            Cell::Free => '.',
+            Cell::Goal => 'G',
+        }
+    }
+}
+
 impl GridMap {
-    /// Reads a picture: a line a row, `#` wall, `.` free, `G` goal. Spaces around lines and empty lines do not count.
-    pub fn parse(picture: &str) -> Result<GridMap, MapError> {
+    /// Reads a map from text, one line for each row: `#` is a wall, `.` a free cell, `G` a goal. Spaces around lines and
+    /// empty lines do not count.
+    ///
+    /// # Errors
+    /// [`MapError`] says where the text is no map.
+    pub fn parse(text: &str) -> Result<GridMap, MapError> {
         let lines: Vec<&str> =
-            picture.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+            text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         let columns = lines.first().map_or(0, |line| line.chars().count());
         let mut cells = Vec::with_capacity(lines.len() * columns);
         for (row, line) in lines.iter().enumerate() {
@@ -99,7 +133,7 @@ impl GridMap {
         }
     }
 
-    /// Breadth-first from the goals.
+    /// The distances of all cells, searched breadth-first from the goals.
     fn search(&self) -> Vec<Option<usize>> {
         let mut distances = vec![None; self.cells.len()];
         let mut queue = VecDeque::new();
@@ -129,49 +163,49 @@ impl GridMap {
         [up, right, down, left].into_iter().flatten()
     }
 
-    /// Height.
+    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Width.
+    /// Number of columns.
     pub fn columns(&self) -> usize {
         self.columns
     }
 
-    /// How many cells there are.
+    /// Number of cells, `rows * columns`.
     pub fn cells(&self) -> usize {
         self.cells.len()
     }
 
-    /// Whether nothing can stand in a row-major cell.
+    /// True for walls and cells outside of the map; `cell` is a row-major index.
     pub fn is_wall(&self, cell: usize) -> bool {
         self.cells.get(cell).is_none_or(|&cell| cell == Cell::Wall)
     }
 
-    /// Whether an episode ends in a row-major cell.
+    /// True for goals, where episodes end; `cell` is a row-major index.
     pub fn is_goal(&self, cell: usize) -> bool {
         self.cells.get(cell) == Some(&Cell::Goal)
     }
 
-    /// The cells where episodes start, in row-major order: the free ones.
+    /// The row-major indices of the free cells, where episodes start, in order.
     pub fn starts(&self) -> Vec<usize> {
         (0..self.cells.len()).filter(|&cell| self.cells[cell] == Cell::Free).collect()
     }
 
-    /// Steps from a row-major cell to the nearest goal; none from a wall.
+    /// Steps from a cell, by its row-major index, to the nearest goal; `None` for a wall.
     pub fn distance(&self, cell: usize) -> Option<usize> {
         self.distances.get(cell).copied().flatten()
     }
 
-    /// The mean of [`GridMap::distance`] over all starts: the length of an episode played perfectly.
+    /// The mean of [`GridMap::distance`] over all starts: the mean length of a shortest episode.
     pub fn mean_distance(&self) -> f64 {
         let starts = self.starts();
         let total: usize = starts.iter().filter_map(|&cell| self.distance(cell)).sum();
         total as f64 / starts.len() as f64
     }
 
-    /// The greatest distance of a start.
+    /// The greatest distance of any cell to its nearest goal.
     pub fn greatest_distance(&self) -> usize {
         self.distances.iter().flatten().copied().max().unwrap_or(0)
     }

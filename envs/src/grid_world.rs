@@ -1,12 +1,14 @@
-//! A grid with walls: find the way to the goal from anywhere.
+//! Grid world: find the way to the goal among walls, from any cell.
 //!
-//! The four-rooms task of Sutton, Precup and Singh, "Between MDPs and semi-MDPs", 1999, without its noise; any other map
-//! can be drawn.
+//! The four-rooms task of Sutton, Precup and Singh, "Between MDPs and semi-MDPs", 1999, without its noise; other maps
+//! are read from text.
 
 use crate::environment::{Environment, TimeStep};
 use crate::grid_map::{GridMap, MapError};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Four rooms with narrow doors and the goal in a far corner.
 const FOUR_ROOMS: &str = "
@@ -23,15 +25,21 @@ const FOUR_ROOMS: &str = "
     .....#....G
 ";
 
-/// A walk on a [`GridMap`]. Actions 0 to 3 go up, right, down, left; into a wall or over the edge one stays.
+/// A walk on a [`GridMap`]. Actions 0 to 3 go up, right, down, left; the walker stays where a wall or the edge is in the
+/// way.
 ///
-/// An episode starts on any free cell, each as likely. A step costs `1 / limit`, and reaching a goal pays 1 and
-/// terminates. So the undiscounted return is `1 - steps / limit`, or -1 for an episode truncated after `limit` steps,
-/// and the shortest path is the best one under every discount.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// An episode starts on any free cell, each as likely. A step costs `1 / time_limit`, and reaching a goal pays 1 and
+/// terminates. So the undiscounted return is `1 - steps / time_limit`, or -1 for an episode truncated after `time_limit`
+/// steps, and the shortest path is the best one under every discount.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct GridWorld {
-    map: GridMap,
-    limit: usize,
+    /// Map of the world, one string for each row: `#` is a wall, `G` a goal, `.` a free cell.
+    #[schemars(with = "Vec<String>")]
+    pub layout: GridMap,
+    /// Steps after which an episode is truncated.
+    #[schemars(range(min = 1))]
+    pub time_limit: usize,
 }
 
 /// Four rooms, 11 by 11 cells, 100 steps.
@@ -41,52 +49,44 @@ impl Default for GridWorld {
     }
 }
 
-/// Where the walker is.
+/// Position of the walker, and the time.
 #[derive(Tree, Clone, Copy)]
 pub struct State {
-    /// `i32[]`, in `0..rows`.
+    /// Row of the walker, in `0..rows`. `i32[]`
     pub row: Tensor,
-    /// `i32[]`, in `0..columns`.
+    /// Column of the walker, in `0..columns`. `i32[]`
     pub column: Tensor,
-    /// `i32[]`: steps since the episode began.
+    /// Steps since the episode began. `i32[]`
     pub time: Tensor,
 }
 
 impl GridWorld {
-    /// The world of a picture, see [`GridMap::parse`]; truncated after 100 steps, or after four times the greatest
-    /// distance if that is more.
-    pub fn new(picture: &str) -> Result<GridWorld, MapError> {
-        let map = GridMap::parse(picture)?;
-        let limit = (4 * map.greatest_distance()).max(100);
-        Ok(GridWorld { map, limit })
+    /// Reads the map from text, see [`GridMap::parse`]. Episodes are truncated after 100 steps, or after four times the
+    /// greatest distance to a goal if that is more.
+    ///
+    /// # Errors
+    /// [`MapError`] where the text is no map.
+    pub fn new(text: &str) -> Result<GridWorld, MapError> {
+        let layout = GridMap::parse(text)?;
+        let time_limit = (4 * layout.greatest_distance()).max(100);
+        Ok(GridWorld { layout, time_limit })
     }
 
-    /// Another number of steps after which episodes are truncated; at least 1.
-    pub fn limit(mut self, steps: usize) -> GridWorld {
-        self.limit = steps.max(1);
-        self
-    }
-
-    /// The map, with the shortest distances.
-    pub fn map(&self) -> &GridMap {
-        &self.map
-    }
-
-    /// The return of a perfect walker, averaged over the starts: what a learner can reach at most.
+    /// The mean return of the shortest paths from all starts: no agent can have a greater mean return.
     pub fn optimal_return(&self) -> f64 {
-        1.0 - self.map.mean_distance() / self.limit as f64
+        1.0 - self.layout.mean_distance() / self.time_limit as f64
     }
 
-    /// `bool[]`: whether `cell` is in the set, which is known while tracing: a comparison for each member if they are few,
-    /// else words of 32 cells, a select for each and a shift. Neither needs a gather.
+    /// True if `cell` is in the set, which is known while tracing: a comparison for each member if they are few, else words
+    /// of 32 cells, a select for each and a shift. Neither needs a gather. `bool[]`
     #[track_caller]
     fn is_in(&self, cell: Tensor, set: impl Fn(usize) -> bool) -> Tensor {
-        let members: Vec<usize> = (0..self.map.cells()).filter(|&cell| set(cell)).collect();
+        let members: Vec<usize> = (0..self.layout.cells()).filter(|&cell| set(cell)).collect();
         if members.len() <= 4 {
             let equal = members.iter().map(|&member| cell.eq(member));
             return equal.reduce(|a, b| a | b).unwrap_or_else(|| constant(false));
         }
-        let mut words = vec![0u32; self.map.cells().div_ceil(32)];
+        let mut words = vec![0u32; self.layout.cells().div_ceil(32)];
         for member in members {
             words[member / 32] |= 1 << (member % 32);
         }
@@ -104,51 +104,55 @@ impl Environment for GridWorld {
     type Observation = Tensor;
 
     fn initial_state(&self, key: Key) -> State {
-        let starts = self.map.starts();
+        let starts = self.layout.starts();
         let chosen = key.randint([], 0..starts.len() as i32);
         // The k-th start is k plus the number of other cells before it. The j-th other cell stands before the k-th start
         // if it has at most k starts before itself: a comparison with constants instead of a table.
-        let others: Vec<i32> = (0..self.map.cells())
+        let others: Vec<i32> = (0..self.layout.cells())
             .filter(|cell| !starts.contains(cell))
             .map(|cell| starts.partition_point(|&start| start < cell) as i32)
             .collect();
         let before = chosen.ge(others).astype(I32).sum();
         let cell = chosen + before;
         State {
-            row: cell / self.map.columns(),
-            column: cell % self.map.columns(),
+            row: cell / self.layout.columns(),
+            column: cell % self.layout.columns(),
             time: zeros(I32, []),
         }
     }
 
     fn step(&self, state: State, action: Tensor, _key: Key) -> (State, TimeStep) {
-        let (rows, columns) = (self.map.rows() as i32, self.map.columns() as i32);
+        let (rows, columns) = (self.layout.rows() as i32, self.layout.columns() as i32);
         let down = action.eq(2).astype(I32) - action.eq(0).astype(I32);
         let right = action.eq(1).astype(I32) - action.eq(3).astype(I32);
         let row = (state.row + down).clamp(0, rows - 1);
         let column = (state.column + right).clamp(0, columns - 1);
-        let blocked = self.is_in(row * columns + column, |cell| self.map.is_wall(cell));
+        let blocked = self.is_in(row * columns + column, |cell| self.layout.is_wall(cell));
         let state = State {
             row: select(blocked, state.row, row),
             column: select(blocked, state.column, column),
             time: state.time + 1,
         };
         let cell = state.row * columns + state.column;
-        let terminated = self.is_in(cell, |cell| self.map.is_goal(cell));
-        let truncated = state.time.ge(self.limit) & !terminated;
-        let cost = 1.0 / self.limit as f64;
+        let terminated = self.is_in(cell, |cell| self.layout.is_goal(cell));
+        let truncated = state.time.ge(self.time_limit) & !terminated;
+        let cost = 1.0 / self.time_limit as f64;
         let reward = select(terminated, 1.0 - cost, -cost);
         (state, TimeStep { observation: self.observe(state), reward, terminated, truncated })
     }
 
-    /// `f32[rows, columns]`: 1 where the walker is.
+    /// The map, `f32[rows, columns]`: 1 at the walker, 0 elsewhere.
     fn observe(&self, state: State) -> Tensor {
-        let cell = state.row * self.map.columns() + state.column;
-        arange(self.map.cells()).eq(cell).astype(F32).reshape([self.map.rows(), self.map.columns()])
+        let cell = state.row * self.layout.columns() + state.column;
+        arange(self.layout.cells())
+            .eq(cell)
+            .astype(F32)
+            .reshape([self.layout.rows(), self.layout.columns()])
     }
 
     fn observation_space(&self) -> Space {
-        Space::bounded([self.map.rows(), self.map.columns()], 0.0, 1.0).described("1 at the walker")
+        Space::bounded([self.layout.rows(), self.layout.columns()], 0.0, 1.0)
+            .described("1 at the walker")
     }
 
     /// Up, right, down, left.

@@ -20,26 +20,28 @@
 //! ```
 //!
 //! # Invariants
-//! - An environment is one environment: batching is `vmap`'s business. State fields are scalars where they can be, so
-//!   that a batch is a structure of arrays.
-//! - Everything random comes from the key. The same state, action and key give the same step on every device.
-//! - `terminated` and `truncated` are never both true.
+//! - An environment is written for one lane; `vmap` makes batches. State fields are scalars where possible, so that a
+//!   batch is a structure of arrays.
+//! - All randomness comes from the key: the same state, action and key give the same step on every device.
+//! - At most one of `terminated` and `truncated` is true.
 //! - Nothing here knows agents, networks or devices.
 #![forbid(unsafe_code)]
 
+mod any;
 pub mod cartpole;
 pub mod catch;
 mod check;
+mod checked;
 mod environment;
 pub mod grid_map;
 pub mod grid_world;
 pub mod host;
 pub mod memory_chain;
 pub mod pendulum;
-mod promise;
 mod space;
 pub mod wrappers;
 
+pub use any::AnyEnvironment;
 pub use cartpole::CartPole;
 pub use catch::Catch;
 pub use check::{EnvironmentError, check_environment};

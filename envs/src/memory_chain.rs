@@ -1,32 +1,36 @@
-//! The memory chain: a cue at the beginning of an episode says which answer is right at its end.
+//! The memory chain: a cue at the beginning of an episode is the right answer at its end.
 //!
 //! Osband et al., "Behaviour Suite for Reinforcement Learning", ICLR 2020, "memory length", with one bit to remember.
 
 use crate::environment::{Environment, TimeStep};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-/// The cue is seen in the first step only. `length` steps later, at least 1, the action is the answer: the episode is
-/// terminated, and pays 1 if it names the cue and -1 otherwise. Who remembers nothing gets 0 on average.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The cue is seen in the first step only. `length` steps later the action is the answer: the episode is terminated, and
+/// pays 1 if the action names the cue and -1 otherwise. An agent without memory gets 0 on average.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct MemoryChain {
     /// Steps from the cue to the answer.
+    #[schemars(range(min = 1))]
     pub length: usize,
 }
 
-/// Ten steps.
+/// A length of ten steps.
 impl Default for MemoryChain {
     fn default() -> Self {
         MemoryChain { length: 10 }
     }
 }
 
-/// What is to be remembered, and when.
+/// The cue and the time.
 #[derive(Tree, Clone, Copy)]
 pub struct State {
-    /// `i32[]`: 0 or 1.
+    /// The right answer, 0 or 1. `i32[]`
     pub cue: Tensor,
-    /// `i32[]`, steps since it was seen.
+    /// Steps since the cue was seen. `i32[]`
     pub time: Tensor,
 }
 
@@ -46,7 +50,7 @@ impl Environment for MemoryChain {
         (state, TimeStep::new(self.observe(state), reward, terminated))
     }
 
-    /// `f32[2]`: the part of the time that is left, and the cue, -1 or 1 in the first step and 0 later.
+    /// The fraction of time that is left, and the cue: -1 or 1 in the first step, 0 later. `f32[2]`
     fn observe(&self, state: State) -> Tensor {
         let left = 1.0 - state.time.astype(F32) / self.length as f64;
         let cue = select(state.time.eq(0), (2 * state.cue - 1).astype(F32), 0.0);
@@ -58,7 +62,7 @@ impl Environment for MemoryChain {
         Space::bounded([2], [beyond, -1.0], [1.0, 1.0]).described("time left, cue")
     }
 
-    /// The answer, 0 or 1; of no account before the last step.
+    /// The answer, 0 or 1; ignored before the last step.
     fn action_space(&self) -> Space {
         Space::discrete(2)
     }

@@ -6,44 +6,48 @@
 use crate::environment::{Environment, TimeStep};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 
-/// rad/s.
+/// Greatest angular speed, rad/s.
 const MAX_SPEED: f64 = 8.0;
-/// N m.
+/// Greatest torque, N m.
 const MAX_TORQUE: f64 = 2.0;
-/// s.
+/// Duration of a step, s.
 const DT: f64 = 0.05;
-/// m/s^2.
+/// Gravitational acceleration, m/s^2.
 const GRAVITY: f64 = 10.0;
-/// kg.
+/// Mass of the pendulum, kg.
 const MASS: f64 = 1.0;
-/// m.
+/// Length of the pendulum, m.
 const LENGTH: f64 = 1.0;
 
 /// Pendulum. A step pays -(angle^2 + 0.1 speed^2 + 0.001 torque^2), between about -16.3 and 0. Episodes never
-/// terminate; they are truncated after `limit` steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// terminate; they are truncated after `time_limit` steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct Pendulum {
     /// Steps after which an episode is truncated.
-    pub limit: usize,
+    #[schemars(range(min = 1))]
+    pub time_limit: usize,
 }
 
 /// `Pendulum-v1`: 200 steps.
 impl Default for Pendulum {
     fn default() -> Self {
-        Pendulum { limit: 200 }
+        Pendulum { time_limit: 200 }
     }
 }
 
-/// Where the pendulum is.
+/// Angle and speed of the pendulum, and the time.
 #[derive(Tree, Clone, Copy)]
 pub struct State {
-    /// `f32[]`, rad, 0 upright; not wrapped.
+    /// Angle, rad, 0 upright; not wrapped. `f32[]`
     pub theta: Tensor,
-    /// `f32[]`, rad/s, in [-8, 8].
+    /// Angular speed, rad/s, in [-8, 8]. `f32[]`
     pub theta_dot: Tensor,
-    /// `i32[]`: steps since the episode began.
+    /// Steps since the episode began. `i32[]`
     pub time: Tensor,
 }
 
@@ -51,13 +55,13 @@ impl Environment for Pendulum {
     type State = State;
     type Observation = Tensor;
 
-    /// The angle uniform on [-pi, pi), the speed on [-1, 1).
+    /// Draws the angle uniformly from [-pi, pi) and the speed from [-1, 1).
     fn initial_state(&self, key: Key) -> State {
         let start = key.uniform_range([2], -1.0, 1.0);
         State { theta: start.index(0) * PI, theta_dot: start.index(1), time: zeros(I32, []) }
     }
 
-    /// `action` is `f32[1]` or [], N m; beyond +-2 it counts as +-2.
+    /// `action` is the torque in N m, `f32[1]` or `f32[]`, clipped to [-2, 2].
     fn step(&self, state: State, action: Tensor, _key: Key) -> (State, TimeStep) {
         let torque = action.reshape([]).clamp(-MAX_TORQUE, MAX_TORQUE);
         let angle = (state.theta + PI).modulo(2.0 * PI) - PI;
@@ -66,7 +70,7 @@ impl Environment for Pendulum {
             + 3.0 / (MASS * LENGTH * LENGTH) * torque;
         let theta_dot = (state.theta_dot + acceleration * DT).clamp(-MAX_SPEED, MAX_SPEED);
         let state = State { theta: state.theta + theta_dot * DT, theta_dot, time: state.time + 1 };
-        let truncated = state.time.ge(self.limit);
+        let truncated = state.time.ge(self.time_limit);
         (
             state,
             TimeStep {
@@ -78,7 +82,7 @@ impl Environment for Pendulum {
         )
     }
 
-    /// `f32[3]`: cosine and sine of the angle, and the speed.
+    /// The vector (cosine of the angle, its sine, speed), `f32[3]`.
     fn observe(&self, state: State) -> Tensor {
         stack(&[state.theta.cos(), state.theta.sin(), state.theta_dot], 0)
     }
@@ -89,7 +93,7 @@ impl Environment for Pendulum {
             .described("cos(theta), sin(theta), theta_dot (rad/s)")
     }
 
-    /// `f32[1]`, the torque.
+    /// The torque, `f32[1]`.
     fn action_space(&self) -> Space {
         Space::bounded([1], -MAX_TORQUE, MAX_TORQUE).described("torque (N m)")
     }

@@ -1,27 +1,27 @@
-//! Spaces: the types and bounds of observations and actions.
+//! Spaces: types and bounds of observations and actions.
 
 use podracer_dsl::prelude::*;
 
-/// What values an observation or an action may take.
+/// Set of the values that an observation or an action may take.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Space {
-    /// `i32[]`: one of `0..n`.
+    /// One of `0..n`, `i32[]`.
     Discrete {
-        /// How many there are; at least 1.
+        /// Number of values, at least 1.
         n: usize,
     },
-    /// f32 of a shape, each element within its bounds, which may be infinite.
+    /// An f32 array, each element within its bounds, which may be infinite.
     Box {
-        /// The extents.
+        /// Shape of the array.
         shape: Vec<usize>,
-        /// The least values.
+        /// Least values of the elements.
         low: Bounds,
-        /// The greatest values.
+        /// Greatest values of the elements.
         high: Bounds,
-        /// What the elements are, with their units: `"torque (N m)"`.
+        /// Names of the elements with their units: `"torque (N m)"`.
         description: String,
     },
-    /// u8 of a shape, grey or colour values from 0 to 255: an image, its channels last.
+    /// An image: a u8 array of grey or colour values from 0 to 255, its channels last.
     Pixels {
         /// Height, width, channels.
         shape: Vec<usize>,
@@ -31,9 +31,9 @@ pub enum Space {
 /// One bound for all elements, or one for each in row-major order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Bounds {
-    /// The same for all.
+    /// The same bound for all elements.
     Shared(f64),
-    /// One for each element.
+    /// One bound for each element.
     Each(Vec<f64>),
 }
 
@@ -56,7 +56,7 @@ impl From<Vec<f64>> for Bounds {
 }
 
 impl Bounds {
-    /// The bound of the element at a row-major position.
+    /// The bound of an element, by its row-major index.
     pub fn of(&self, element: usize) -> f64 {
         match self {
             Bounds::Shared(bound) => *bound,
@@ -65,33 +65,33 @@ impl Bounds {
     }
 }
 
-/// What is wrong with a space, or with a value beside it.
+/// Mistakes in a space, or in a value that should be in it.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SpaceError {
     /// A discrete space without elements.
     #[error("a discrete space needs at least one value, got n = 0")]
     Empty,
-    /// As many bounds as elements are needed.
+    /// The number of bounds is neither one nor the number of elements.
     #[error("{which}: a box of shape {shape:?} needs {} bounds or one shared, got {got}", shape.iter().product::<usize>())]
     BoundCount {
         /// `low` or `high`.
         which: &'static str,
         /// The box's shape.
         shape: Vec<usize>,
-        /// The bounds given.
+        /// Number of bounds given.
         got: usize,
     },
-    /// Bounds that nothing lies between.
+    /// A lower bound above its upper bound.
     #[error("element {element}: no value lies between low {low} and high {high}")]
     Crossed {
-        /// Row-major position.
+        /// Row-major index of the element.
         element: usize,
         /// The lower bound.
         low: f64,
         /// The upper bound.
         high: f64,
     },
-    /// A value of another type.
+    /// A value of another type than the space's.
     #[error("expected {expected}, got {got}")]
     Type {
         /// The space's type.
@@ -102,9 +102,9 @@ pub enum SpaceError {
     /// A value out of bounds.
     #[error("element {element} is {value}, outside of [{low}, {high}]")]
     Outside {
-        /// Row-major position.
+        /// Row-major index of the element.
         element: usize,
-        /// The value there.
+        /// Value of the element.
         value: f64,
         /// The lower bound.
         low: f64,
@@ -114,7 +114,7 @@ pub enum SpaceError {
 }
 
 impl Space {
-    /// One of `0..n`.
+    /// The space of `0..n`.
     pub fn discrete(n: usize) -> Space {
         Space::Discrete { n }
     }
@@ -143,7 +143,7 @@ impl Space {
         Space::Pixels { shape: shape.into() }
     }
 
-    /// Says what the elements of a box are, with their units.
+    /// Names the elements of a box, with their units.
     pub fn described(mut self, text: &str) -> Space {
         if let Space::Box { description, .. } = &mut self {
             *description = text.to_string();
@@ -160,7 +160,7 @@ impl Space {
         }
     }
 
-    /// The extents of a value.
+    /// The shape of a value.
     pub fn shape(&self) -> &[usize] {
         match self {
             Space::Discrete { .. } => &[],
@@ -168,12 +168,12 @@ impl Space {
         }
     }
 
-    /// How many elements a value has.
+    /// Number of elements of a value.
     pub fn elements(&self) -> usize {
         self.shape().iter().product()
     }
 
-    /// Least and greatest value of an element, by row-major position.
+    /// Least and greatest value of an element, by its row-major index.
     pub fn bounds(&self, element: usize) -> (f64, f64) {
         match self {
             Space::Discrete { n } => (0.0, *n as f64 - 1.0),
@@ -182,7 +182,10 @@ impl Space {
         }
     }
 
-    /// Whether the space is well formed.
+    /// Checks that the space has values, and bounds that fit its shape.
+    ///
+    /// # Errors
+    /// The first mistake.
     pub fn validate(&self) -> Result<(), SpaceError> {
         match self {
             Space::Discrete { n: 0 } => Err(SpaceError::Empty),
@@ -215,13 +218,19 @@ impl Space {
         }
     }
 
-    /// Whether a value of type `ty` can be one of this space.
+    /// Checks that `ty` is the type of this space's values.
+    ///
+    /// # Errors
+    /// [`SpaceError::Type`].
     pub fn check_type(&self, ty: &TensorType) -> Result<(), SpaceError> {
         let expected = self.ty();
         if expected == *ty { Ok(()) } else { Err(SpaceError::Type { expected, got: ty.clone() }) }
     }
 
-    /// Whether a value is of this space. NaN is of none.
+    /// Checks that a value is in this space. NaN is in no space.
+    ///
+    /// # Errors
+    /// [`SpaceError::Type`], [`SpaceError::Outside`].
     pub fn contains(&self, value: &Array) -> Result<(), SpaceError> {
         self.check_type(&value.ty)?;
         for (element, scalar) in value.data.iter().enumerate() {
@@ -250,14 +259,14 @@ impl Space {
         }
     }
 
-    /// The nearest value of the space.
+    /// The value of the space that is nearest to `value`.
     #[track_caller]
     pub fn clip(&self, value: Tensor) -> Tensor {
         let (low, high) = self.bound_tensors();
         clamp(value, low, high)
     }
 
-    /// A random value: uniform; an element without a finite bound on each side is standard normal, clipped.
+    /// A random value: elements with two finite bounds are uniform between them, others are standard normal, clipped.
     #[track_caller]
     pub fn sample(&self, key: Key) -> Tensor {
         let shape = self.shape().to_vec();

@@ -12,11 +12,11 @@ use podracer_dsl::prelude::{
 };
 use podracer_dsl::trace_replicated;
 
-use crate::program::{Lowered, Program, ProgramOptions, lower, lower_with};
+use crate::program::{Lowered, Program, ProgramOptions, lower, lower_with, quick};
 use crate::tree::{Device, Host, Placement};
 use crate::{
-    Checkpoint, CheckpointError, Client, CompileOptions, ExecuteError, HostArray, OptionValue,
-    RuntimeError, Transfers, XlaOptions,
+    Checkpoint, CheckpointError, Client, CompileOptions, ExecuteError, HostArray, RuntimeError,
+    Transfers, XlaOptions,
 };
 
 /// What the loop's program takes.
@@ -146,22 +146,6 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
     }
 }
 
-/// The options for the program that makes the first state. It runs once, so on a CPU, where optimising takes longer than
-/// running, LLVM leaves its code as it is, which is emitted without MLIR.
-pub(crate) fn quick(options: &ProgramOptions, platform: &str) -> ProgramOptions {
-    let mut options = options.clone();
-    let xla = &mut options.compile.xla;
-    for (name, value) in [
-        ("xla_backend_optimization_level", OptionValue::Int(0)),
-        ("xla_cpu_use_fusion_emitters", OptionValue::Bool(false)),
-    ] {
-        if platform == "cpu" && xla.iter().all(|(given, _)| given != name) {
-            xla.push((name.to_owned(), value));
-        }
-    }
-    options
-}
-
 /// The compiled loop.
 pub struct AnakinProgram<R: Tree, S: Tree, M: Tree, E: Tree> {
     init: Program<(Tensor,), Placed<R, S>>,
@@ -193,7 +177,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinProgram<R, S, M, E> {
     /// [`CheckpointError::Misfit`], [`CheckpointError::Runtime`].
     pub fn restore(
         &self,
-        checkpoint: &Checkpoint,
+        checkpoint: &Checkpoint<'_>,
         part: &str,
     ) -> Result<AnakinState<R, S>, CheckpointError> {
         self.init.restore(checkpoint, part)

@@ -30,6 +30,7 @@ mod options;
 #[allow(unsafe_code)]
 pub mod pjrt;
 mod program;
+mod projection;
 mod proto;
 mod sebulba;
 mod serialized;
@@ -41,7 +42,8 @@ pub use anakin::{AnakinLoop, AnakinProgram, AnakinState, RunError};
 pub use array::{Element, HostArray};
 pub use cache::ExecutableCache;
 pub use checkpoint::{
-    Checkpoint, CheckpointError, Checkpoints, Found, NamedArrays, from_safetensors, to_safetensors,
+    ArraySource, Checkpoint, CheckpointError, Checkpoints, Found, NamedArrays, from_safetensors,
+    to_safetensors,
 };
 pub use compiled_environments::CompiledEnvironments;
 pub use error::{ErrorCode, RuntimeError};
@@ -54,6 +56,7 @@ pub use pjrt::{
 };
 pub use podracer_mlir::{Donation, ModuleSpec};
 pub use program::{Arguments, Lowered, Pass, Program, ProgramOptions, lower, lower_kept, simplify};
+pub use projection::{ProjectionError, projection};
 pub use sebulba::{
     Activity, Episode, Origin, Schedule, SebulbaError, SebulbaFunctions, SebulbaLoop,
     SebulbaOptions, SebulbaProgram, SebulbaRun, SebulbaShape, SebulbaTransfers, ThreadFailure,

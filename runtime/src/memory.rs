@@ -40,12 +40,18 @@ fn number_after(text: &str, name: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// So many zeros, or an error where Rust would end the process.
-pub(crate) fn zeros(what: &str, bytes: usize) -> Result<Vec<u8>, RuntimeError> {
-    let mut zeros = Vec::new();
-    zeros.try_reserve_exact(bytes).map_err(|_| {
+/// An empty vector with room for so many bytes, or an error where Rust would end the process.
+pub(crate) fn room(what: &str, bytes: usize) -> Result<Vec<u8>, RuntimeError> {
+    let mut room = Vec::new();
+    room.try_reserve_exact(bytes).map_err(|_| {
         RuntimeError::OutOfMemory(format!("{what} takes {} on the host", size(bytes as u64)))
     })?;
+    Ok(room)
+}
+
+/// So many zeros, or an error where Rust would end the process.
+pub(crate) fn zeros(what: &str, bytes: usize) -> Result<Vec<u8>, RuntimeError> {
+    let mut zeros = room(what, bytes)?;
     zeros.resize(bytes, 0);
     Ok(zeros)
 }

@@ -13,7 +13,7 @@ use podracer_mlir::{ArgumentSpec, Donation, ModuleSpec};
 use crate::tree::{self, Device, DeviceArray, Host, OnDevice, Placement};
 use crate::{
     Argument, Checkpoint, CheckpointError, Client, CompileOptions, Executable, ExecutableCache,
-    ExecuteError, HostArray, Module, RuntimeError, Transfers,
+    ExecuteError, HostArray, Module, OptionValue, RuntimeError, Transfers,
 };
 
 /// How a program is compiled.
@@ -35,6 +35,22 @@ impl Default for ProgramOptions {
             simplify: passes::Options::default(),
         }
     }
+}
+
+/// The options for the program that makes the first state. It runs once, so on a CPU, where optimising takes longer than
+/// running, LLVM leaves its code as it is, which is emitted without MLIR.
+pub(crate) fn quick(options: &ProgramOptions, platform: &str) -> ProgramOptions {
+    let mut options = options.clone();
+    let xla = &mut options.compile.xla;
+    for (name, value) in [
+        ("xla_backend_optimization_level", OptionValue::Int(0)),
+        ("xla_cpu_use_fusion_emitters", OptionValue::Bool(false)),
+    ] {
+        if platform == "cpu" && xla.iter().all(|(given, _)| given != name) {
+            xla.push((name.to_owned(), value));
+        }
+    }
+    options
 }
 
 /// The passes between a traced function and what is lowered.
@@ -239,7 +255,7 @@ impl<A: Tree, R: Tree> Program<A, R> {
         let devices = self.executable.devices();
         let leaves = leaves
             .iter()
-            .map(|leaf| DeviceArray::from_host(leaf, leaf.ty(), Placement::Replicated, devices))
+            .map(|leaf| DeviceArray::replicate(leaf, devices))
             .collect::<Result<Vec<_>, RuntimeError>>()?;
         Ok(tree::from_leaves::<T, OnDevice>(spec, leaves))
     }
@@ -251,7 +267,7 @@ impl<A: Tree, R: Tree> Program<A, R> {
     /// [`CheckpointError::Misfit`] for another tree or other types; [`CheckpointError::Runtime`].
     pub fn restore(
         &self,
-        checkpoint: &Checkpoint,
+        checkpoint: &Checkpoint<'_>,
         part: &str,
     ) -> Result<Device<R>, CheckpointError> {
         let devices = self.executable.devices();
@@ -259,9 +275,9 @@ impl<A: Tree, R: Tree> Program<A, R> {
         let whole = leaves()
             .map(|((path, ty), placement)| (path.to_string(), placement.global(ty, devices.len())));
         let arrays = checkpoint.part(part, &whole.collect::<Vec<_>>())?;
-        let leaves = leaves().zip(arrays).map(|(((_, ty), &placement), array)| {
-            DeviceArray::from_host(array, &ty, placement, devices)
-        });
+        let leaves = leaves()
+            .zip(arrays)
+            .map(|(((_, ty), &placement), array)| array.upload(&ty, placement, devices));
         let leaves = leaves.collect::<Result<Vec<_>, _>>()?;
         Ok(tree::from_leaves::<R, OnDevice>(&self.results, leaves))
     }

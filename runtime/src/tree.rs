@@ -19,6 +19,14 @@ pub enum Placement {
 }
 
 impl Placement {
+    /// On how many of so many devices lie the parts that make the whole.
+    pub(crate) fn parts(self, devices: usize) -> usize {
+        match self {
+            Placement::Replicated => 1,
+            Placement::Sharded => devices,
+        }
+    }
+
     /// The type of a leaf as a whole, of which every one of so many devices has `ty`. A scalar becomes an element of a
     /// vector.
     pub(crate) fn global(self, mut ty: TensorType, devices: usize) -> TensorType {
@@ -57,45 +65,26 @@ impl DeviceArray {
     /// # Errors
     /// [`RuntimeError::Xla`] where the computation of it failed.
     pub fn to_host(&self) -> Result<HostArray, RuntimeError> {
-        gather(self.buffers.iter(), self.placement)
+        let count = self.placement.parts(self.buffers.len());
+        let mut parts = self.buffers.iter().take(count).map(Buffer::to_host);
+        let first = parts.next().expect("a leaf has a buffer on every device")?;
+        let (ty, mut bytes) = first.into_parts();
+        for part in parts {
+            bytes.extend(part?.bytes());
+        }
+        // The parts have one type: the program was compiled for it.
+        HostArray::new(self.placement.global(ty, count), bytes)
     }
 
-    /// Puts on the devices what [`DeviceArray::to_host`] gave of as many; each one's part is `ty`.
-    pub(crate) fn from_host(
+    /// Puts a whole array on each of the devices.
+    pub(crate) fn replicate(
         array: &HostArray,
-        ty: &TensorType,
-        placement: Placement,
         devices: &[crate::pjrt::Device],
     ) -> Result<Self, RuntimeError> {
-        let buffers = devices.iter().enumerate().map(|(index, device)| {
-            let start = match placement {
-                Placement::Replicated => 0,
-                Placement::Sharded => index * ty.bytes(),
-            };
-            let part = array.bytes()[start..start + ty.bytes()].to_vec();
-            Buffer::from_host(&HostArray::new(ty.clone(), part)?, device)
-        });
-        Ok(DeviceArray { buffers: buffers.collect::<Result<_, _>>()?, placement })
+        let buffers = devices.iter().map(|device| Buffer::from_host(array, device));
+        let buffers = buffers.collect::<Result<_, _>>()?;
+        Ok(DeviceArray { buffers, placement: Placement::Replicated })
     }
-}
-
-/// What the devices have of a leaf, as a whole on the host.
-pub(crate) fn gather<'a>(
-    parts: impl ExactSizeIterator<Item = &'a Buffer>,
-    placement: Placement,
-) -> Result<HostArray, RuntimeError> {
-    let count = match placement {
-        Placement::Replicated => 1,
-        Placement::Sharded => parts.len(),
-    };
-    let mut parts = parts.take(count).map(Buffer::to_host);
-    let first = parts.next().expect("a leaf has a buffer on every device")?;
-    let (ty, mut bytes) = first.into_parts();
-    for part in parts {
-        bytes.extend(part?.bytes());
-    }
-    // The parts have one type: the program was compiled for it.
-    HostArray::new(placement.global(ty, count), bytes)
 }
 
 /// The kind of leaves that are buffers on devices.

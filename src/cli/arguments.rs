@@ -3,6 +3,7 @@
 use std::num::NonZero;
 use std::path::PathBuf;
 
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand};
 
 use super::opt;
@@ -17,6 +18,11 @@ pub(super) struct Arguments {
     pub(super) command: Command,
 }
 
+/// The numbers that TOML can write.
+fn number() -> RangedU64ValueParser<u64> {
+    RangedU64ValueParser::new().range(..=i64::MAX as u64)
+}
+
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Train an agent, and leave a run directory behind
@@ -24,10 +30,10 @@ pub(super) enum Command {
         #[command(flatten)]
         experiment: ExperimentArguments,
         /// Where all randomness comes from
-        #[arg(long, allow_negative_numbers = true)]
+        #[arg(long, allow_negative_numbers = true, value_parser = number())]
         seed: Option<u64>,
         /// Environment steps in all
-        #[arg(long, allow_negative_numbers = true)]
+        #[arg(long, allow_negative_numbers = true, value_parser = number())]
         steps: Option<u64>,
         /// With [sebulba]: the devices that act (`0`, `0,1`) [default: a quarter of the devices]
         #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
@@ -48,7 +54,7 @@ pub(super) enum Command {
         run: PathBuf,
         /// Environment steps in all, those already done included [default: as before]; a learning rate that is annealed
         /// goes on by the schedule of the new total
-        #[arg(long)]
+        #[arg(long, value_parser = number())]
         steps: Option<u64>,
         /// The devices [default: as before; with another number of them what follows is another run than without the stop]
         #[arg(long, value_parser = Devices::parse, allow_negative_numbers = true)]
@@ -102,9 +108,9 @@ pub(super) enum Command {
         #[arg(long, value_name = "N")]
         batch: Option<NonZero<usize>>,
         /// Where an untrained agent's parameters come from
-        #[arg(long)]
+        #[arg(long, value_parser = number())]
         seed: Option<u64>,
-        /// Change a setting, such as anakin.updates_per_call=1 [repeatable]
+        /// Change a setting, such as anakin.iterations_per_call=1 [repeatable]
         #[arg(long, value_name = "TABLE.KEY=VALUE")]
         set: Vec<String>,
     },
@@ -159,7 +165,15 @@ pub(super) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// List the built-in experiments
+    /// Print every setting of an agent, environment, loop or experiment: type, range, default and documentation
+    Describe {
+        /// An agent, an environment or an experiment (see `podracer list`), or `train`, `anakin` or `sebulba`
+        name: String,
+        /// Print one JSON object or list
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the experiments, agents and environments
     List,
     /// List or install the PJRT plugins through which XLA drives devices
     Plugins {

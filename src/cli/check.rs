@@ -8,9 +8,9 @@ use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use super::target::Target;
-use super::{Build, Console, decide};
+use super::{Console, Program, decide};
 use crate::format::{bytes, plural};
-use crate::settings::{Overrides, Settings, load};
+use crate::settings::{Overrides, Settings};
 use crate::training::LoopModule;
 
 /// What is known of a compiled loop without the machine.
@@ -27,9 +27,9 @@ struct Report {
     modules: usize,
     /// The program, where there is one.
     #[serde(flatten)]
-    one: Option<Program>,
+    one: Option<Compiled>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    programs: Vec<Program>,
+    programs: Vec<Compiled>,
 }
 
 #[derive(Debug, Serialize)]
@@ -40,7 +40,7 @@ struct Split {
 
 /// One of its programs.
 #[derive(Debug, Serialize)]
-struct Program {
+struct Compiled {
     program: &'static str,
     /// On how many devices it runs at once.
     replicas: usize,
@@ -80,18 +80,18 @@ pub(super) fn check(
     target: &str,
     json: bool,
     console: &mut Console<'_>,
-    build: Build<'_>,
+    program: Program<'_>,
 ) -> Result<u8> {
     let machine = Target::parse(target)?;
-    let mut settings = load(experiment, overrides)?;
+    let mut settings = program.registry.load(experiment, overrides)?;
     let topology = machine.open()?;
     let devices = topology.devices()?;
     match &settings.sebulba {
         Some(sebulba) => sebulba.check_named(devices, target)?,
         None => spread(&mut settings.anakin.environments, devices, console),
     }
-    decide(&mut settings, &mut Vec::from_iter(0..devices), console)?;
-    let training = build(&settings)?;
+    decide(&mut settings, &mut Vec::from_iter(0..devices), program.registry, console)?;
+    let training = (program.build)(&settings)?;
     let xla = settings.xla_options(training.xla_options("tpu", devices));
     let mut programs = Vec::new();
     for module in training.modules(devices)? {
@@ -127,7 +127,7 @@ fn compiled(
     topology: &Topology,
     module: &LoopModule,
     xla: &[(String, OptionValue)],
-) -> Result<Program, RuntimeError> {
+) -> Result<Compiled, RuntimeError> {
     let began = Instant::now();
     let options =
         CompileOptions { replicas: module.replicas, device_assignment: None, xla: xla.to_vec() };
@@ -141,7 +141,7 @@ fn compiled(
     let memory = compiled.memory_stats()?;
     let peak_bytes =
         if memory.peak > 0 { memory.peak } else { memory.arguments + memory.beside_arguments() };
-    Ok(Program {
+    Ok(Compiled {
         program: module.name,
         replicas: module.replicas,
         host_transfers: optimized.host_transfers().len(),

@@ -3,8 +3,8 @@
 use anyhow::{Context, Result};
 use podracer_runtime::CompileOptions;
 
-use super::{Build, Console, decide, open};
-use crate::settings::{Devices, Overrides, load};
+use super::{Console, Program, decide, open};
+use crate::settings::{Devices, Overrides};
 use crate::training::Stage;
 
 pub(super) fn emit(
@@ -12,9 +12,9 @@ pub(super) fn emit(
     overrides: &Overrides,
     stage: Stage,
     console: &mut Console<'_>,
-    build: Build<'_>,
+    program: Program<'_>,
 ) -> Result<u8> {
-    let mut settings = load(experiment, overrides)?;
+    let mut settings = program.registry.load(experiment, overrides)?;
     // Only what XLA compiles for this machine, and "all its devices", ask for the machine.
     let wanted = &settings.train.devices;
     let client =
@@ -25,8 +25,8 @@ pub(super) fn emit(
         (None, Devices::List(list)) => list.clone(),
         (None, Devices::All) => vec![0],
     };
-    decide(&mut settings, &mut devices, console)?;
-    let training = build(&settings)?;
+    decide(&mut settings, &mut devices, program.registry, console)?;
+    let training = (program.build)(&settings)?;
     let mut text = match (stage, client) {
         (Stage::Hlo, Some(client)) => {
             let rule = training.xla_options(client.platform(), devices.len());

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use super::session::Reopened;
-use super::{Build, Console, INTERRUPTED};
+use super::{Console, INTERRUPTED, Program};
 use crate::evaluation::{Play, Played};
 use crate::format::plural;
 use crate::settings::Overrides;
@@ -68,11 +68,12 @@ pub(super) fn eval(
     play: &Play,
     json: bool,
     console: &mut Console<'_>,
-    build: Build<'_>,
+    program: Program<'_>,
     interrupt: &AtomicBool,
 ) -> Result<u8> {
     // Last bits that another machine computes differently are nothing to warn of here.
-    let Reopened { ready, found, .. } = Reopened::open(run, &Overrides::default(), console, build)?;
+    let Reopened { ready, found, .. } =
+        Reopened::open(run, &Overrides::default(), console, program)?;
     let played = ready.play(&found.checkpoint, play, interrupt);
     let played = played.with_context(|| format!("cannot play {}", ready.settings.experiment))?;
     let spread = |of: fn(&Played) -> f64| Spread::of(&played.iter().map(of).collect::<Vec<_>>());

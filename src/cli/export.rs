@@ -5,10 +5,10 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::{Build, Console, open};
+use super::{Console, Program, open};
 use crate::export::{self, Parameters};
 use crate::parameters;
-use crate::settings::{Overrides, load};
+use crate::settings::Overrides;
 
 pub(super) fn export(
     experiment: &str,
@@ -17,10 +17,10 @@ pub(super) fn export(
     run: Option<&Path>,
     batch: Option<NonZero<usize>>,
     console: &mut Console<'_>,
-    build: Build<'_>,
+    program: Program<'_>,
 ) -> Result<u8> {
-    let settings = load(experiment, overrides)?;
-    let programs = build(&settings)?.programs(batch.map(NonZero::get))?;
+    let settings = program.registry.load(experiment, overrides)?;
+    let programs = (program.build)(&settings)?.programs(batch.map(NonZero::get))?;
     let client;
     let parameters = match run {
         Some(run) => Parameters::Trained(parameters::read(&run.join(parameters::FILE))?),

@@ -10,9 +10,10 @@ use podracer_compiler::{DType, TensorType};
 use podracer_runtime::{Checkpoint, Client, HostArray, Module, OptionValue};
 use serde_json::Value;
 
-use super::{Console, run};
+use super::{Console, Program, run};
 use crate::evaluation::{Play, Played};
 use crate::export::Portable;
+use crate::registry::Registry;
 use crate::settings::Settings;
 use crate::training::{CallMetrics, Ended, LoopModule, Run, Stage, Training};
 
@@ -110,10 +111,10 @@ impl Run for FakeRun {
         {
             flag.store(true, Ordering::Relaxed);
         }
-        let updates = self.fake.settings.anakin.updates_per_call;
+        let updates = self.fake.settings.anakin.iterations_per_call;
         let loss: Vec<f32> = (0..updates).map(|update| update as f32).collect();
         Ok(CallMetrics {
-            env_steps: self.fake.settings.plan().steps_per_update * updates as u64,
+            env_steps: self.fake.settings.plan().steps_per_iteration * updates as u64,
             updates: updates as u64,
             per_update: vec![("loss".to_owned(), loss)],
             recent: Ended { episodes: 100, return_sum: 100.0 * self.calls as f64 },
@@ -122,9 +123,9 @@ impl Run for FakeRun {
         })
     }
 
-    fn checkpoint(&mut self) -> Result<Checkpoint> {
+    fn checkpoint(&mut self) -> Result<Checkpoint<'_>> {
         let mut checkpoint = Checkpoint {
-            updates: self.calls * self.fake.settings.anakin.updates_per_call as u64,
+            updates: self.calls * self.fake.settings.anakin.iterations_per_call as u64,
             ..Checkpoint::default()
         };
         checkpoint.insert("", [("calls".to_owned(), HostArray::scalar(self.calls))]);
@@ -166,7 +167,9 @@ pub(super) fn with(arguments: &[&str], fails: Option<u64>, interrupted: Option<u
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let mut console = Console { out: &mut out, err: &mut err, terminal: false };
     let arguments = ["podracer"].iter().chain(arguments).map(Into::into);
-    let code = run(arguments, &mut console, &build, &flag, Instant::now());
+    let registry = Registry::built_in();
+    let program = Program { registry: &registry, build: &build };
+    let code = run(arguments, &mut console, program, &flag, Instant::now());
     Printed { code, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
 }
 

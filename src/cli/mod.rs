@@ -1,14 +1,15 @@
-//! The command line: `podracer train|resume|eval|emit|export|check|opt|diff|tune|list|plugins|envs`.
+//! The command line: `podracer train|resume|eval|emit|export|check|opt|diff|tune|describe|list|plugins|envs`.
 //!
 //! # Invariants
 //! - Standard output has what was asked for and nothing else; progress, logs and errors go to standard error.
 //! - Exit codes: 0 success, 1 a failure, 2 a mistake in the command, a file or the settings, 130 stopped by a signal.
-//! - Commands write through [`Console`] and reach experiments through [`Build`], so that tests see all they print and need no
+//! - Commands write through [`Console`] and reach experiments through [`Program`], so that tests see all they print and need no
 //!   training.
 
 mod arguments;
 mod check;
 mod console;
+mod describe;
 mod emit;
 mod envs;
 mod eval;
@@ -39,6 +40,7 @@ use podracer_runtime::{Client, ClientOptions, Plugin};
 use tracing_subscriber::EnvFilter;
 
 use crate::evaluation::Play;
+use crate::registry::Registry;
 use crate::settings::{Overrides, Settings, UsageError};
 use crate::training::Training;
 
@@ -47,25 +49,34 @@ pub use console::Console;
 use arguments::{Arguments, Command, EnvsCommand, PluginsCommand};
 use console::OutputError;
 
-/// How settings become a training loop.
-pub type Build<'a> = &'a dyn Fn(&Settings) -> Result<Box<dyn Training>>;
+/// The program whose command line this is: its agents, environments and experiments, and what makes settings a training.
+#[derive(Clone, Copy)]
+pub struct Program<'a> {
+    /// The agents, environments and experiments.
+    pub registry: &'a Registry,
+    /// Makes the training loop of settings.
+    pub build: &'a dyn Fn(&Settings) -> Result<Box<dyn Training>>,
+}
 
 const FAILURE: u8 = 1;
 const USAGE: u8 = 2;
 const INTERRUPTED: u8 = 130;
 
-/// The whole program, with experiments of one's own: `fn main() -> ExitCode { podracer::cli::main(&build) }`.
+/// Runs the command of the process's arguments.
 #[must_use]
-pub fn main(build: Build<'_>) -> ExitCode {
+pub(crate) fn main(program: Program<'_>) -> ExitCode {
     static INTERRUPT: AtomicBool = AtomicBool::new(false);
     let started = Instant::now();
     let terminal = io::stderr().is_terminal();
     let (mut out, mut err) = (io::stdout(), io::stderr());
     let mut console = Console { out: &mut out, err: &mut err, terminal };
-    if let Err(error) = signals::listen(&INTERRUPT).and_then(|()| log(terminal)) {
+    let ready = signals::listen(&INTERRUPT)
+        .and_then(|()| log(terminal))
+        .and_then(|()| Ok(program.registry.check()?));
+    if let Err(error) = ready {
         return report(&error, &mut console).into();
     }
-    run(std::env::args_os(), &mut console, build, &INTERRUPT, started).into()
+    run(std::env::args_os(), &mut console, program, &INTERRUPT, started).into()
 }
 
 /// Runs the command `arguments` (the program's name first), which stops early when `interrupt` is set, and returns its exit code.
@@ -73,7 +84,7 @@ pub fn main(build: Build<'_>) -> ExitCode {
 pub fn run(
     arguments: impl IntoIterator<Item = OsString>,
     console: &mut Console<'_>,
-    build: Build<'_>,
+    program: Program<'_>,
     interrupt: &AtomicBool,
     started: Instant,
 ) -> u8 {
@@ -95,23 +106,23 @@ pub fn run(
                 devices: experiment.devices,
                 set: experiment.set,
             };
-            let order = train::Order {
+            let args = train::TrainArgs {
                 experiment: &experiment.experiment,
                 overrides: &overrides,
                 run_dir: run_dir.as_deref(),
                 json,
                 started,
             };
-            train::train(&order, console, build, interrupt)
+            train::train(&args, console, program, interrupt)
         }
         Command::Resume { run, steps, devices, actors, learners, json } => {
             let overrides = Overrides { steps, devices, actors, learners, ..Overrides::default() };
-            let order = resume::Order { run: &run, overrides: &overrides, json, started };
-            resume::resume(&order, console, build, interrupt)
+            let args = resume::ResumeArgs { run: &run, overrides: &overrides, json, started };
+            resume::resume(&args, console, program, interrupt)
         }
         Command::Eval { run, episodes, seed, sample, json } => {
             let play = Play { episodes: episodes.get(), seed, sampled: sample };
-            eval::eval(&run, &play, json, console, build, interrupt)
+            eval::eval(&run, &play, json, console, program, interrupt)
         }
         Command::Emit { experiment, stage } => {
             let overrides = Overrides {
@@ -119,16 +130,16 @@ pub fn run(
                 set: experiment.set,
                 ..Overrides::default()
             };
-            emit::emit(&experiment.experiment, &overrides, stage, console, build)
+            emit::emit(&experiment.experiment, &overrides, stage, console, program)
         }
         Command::Export { experiment, output, run, batch, seed, set } => {
             let overrides = Overrides { seed, set, ..Overrides::default() };
             let run = run.as_deref();
-            export::export(&experiment, &overrides, &output, run, batch, console, build)
+            export::export(&experiment, &overrides, &output, run, batch, console, program)
         }
         Command::Check { experiment, target, set, json } => {
             let overrides = Overrides { set, ..Overrides::default() };
-            check::check(&experiment, &overrides, &target, json, console, build)
+            check::check(&experiment, &overrides, &target, json, console, program)
         }
         Command::Opt { file, pass, print } => opt::opt(&file, &pass, print, console),
         Command::Diff { left, right } => opt::diff(&left, &right, console),
@@ -137,7 +148,8 @@ pub fn run(
             let mut set: Vec<String> =
                 devices.map(|devices| format!("train.devices={}", devices.to_value())).collect();
             set.extend(experiment.set);
-            let order = tune::Order {
+            let args = tune::TuneArgs {
+                registry: program.registry,
                 experiment: &experiment.experiment,
                 set: &set,
                 tries: &tries,
@@ -145,9 +157,12 @@ pub fn run(
                 output: output.as_deref(),
                 json,
             };
-            tune::tune(&order, console, interrupt)
+            tune::tune(&args, console, interrupt)
         }
-        Command::List => list::list(console),
+        Command::Describe { name, json } => {
+            describe::describe(&name, json, program.registry, console)
+        }
+        Command::List => list::list(program.registry, console),
         Command::Plugins { command } => match command {
             PluginsCommand::List => plugins::list(console),
             PluginsCommand::Install { name } => plugins::install(&name, console),
@@ -187,17 +202,18 @@ fn open(settings: &Settings) -> Result<Client> {
     Ok(Client::new(plugin, ClientOptions { cpu_devices })?)
 }
 
-/// Decides who acts and who learns, with warnings, and checks that all divides over them. `devices` are those that there
-/// are, and then those of the run.
+/// Picks the devices that act and learn, with warnings, and checks that the lanes divide over them. `devices` are those of
+/// the machine, and afterwards those of the run.
 fn decide(
     settings: &mut Settings,
     devices: &mut Vec<usize>,
+    registry: &Registry,
     console: &mut Console<'_>,
 ) -> Result<(), UsageError> {
-    for warning in settings.decide(devices)? {
+    for warning in settings.decide(devices, registry)? {
         console.warn(&warning);
     }
-    settings.check_division(devices.len())
+    settings.check_division(devices.len(), registry)
 }
 
 /// Logs to standard error, as `PODRACER_LOG` or else `RUST_LOG` says; warnings where neither says anything.

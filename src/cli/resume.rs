@@ -7,12 +7,12 @@ use std::time::Instant;
 use anyhow::Result;
 
 use super::session::{Reopened, Session};
-use super::{Build, Console};
+use super::{Console, Program};
 use crate::run_directory::RunDirectory;
 use crate::settings::{Overrides, UsageError};
 
 /// Which run to go on with, and how to say what came of it.
-pub(super) struct Order<'a> {
+pub(super) struct ResumeArgs<'a> {
     pub(super) run: &'a Path,
     /// Environment steps in all and devices, where there are to be others than before.
     pub(super) overrides: &'a Overrides,
@@ -21,19 +21,19 @@ pub(super) struct Order<'a> {
 }
 
 pub(super) fn resume(
-    order: &Order<'_>,
+    args: &ResumeArgs<'_>,
     console: &mut Console<'_>,
-    build: Build<'_>,
+    program: Program<'_>,
     interrupt: &AtomicBool,
 ) -> Result<u8> {
     let Reopened { ready, found, standing, warning } =
-        Reopened::open(order.run, order.overrides, console, build)?;
+        Reopened::open(args.run, args.overrides, console, program)?;
     if let Some(warning) = warning {
         console.warn(&warning);
     }
     let counters = standing.counters;
     let plan = ready.settings.plan();
-    if order.overrides.steps.is_some() && plan.calls < counters.calls {
+    if args.overrides.steps.is_some() && plan.calls < counters.calls {
         return Err(UsageError::new(format!(
             "--steps asks for {} calls of the training loop and {} are done, with {} steps: ask for more steps",
             plan.calls, counters.calls, counters.env_steps
@@ -41,7 +41,7 @@ pub(super) fn resume(
         .into());
     }
     let (directory, points) =
-        RunDirectory::resume(order.run, &ready.settings, &ready.recorded, &found, &standing.files)?;
+        RunDirectory::resume(args.run, &ready.settings, &ready.recorded, &found, &standing.files)?;
     console.say(&format!(
         "going on after {} updates, from {}",
         counters.updates,
@@ -53,8 +53,8 @@ pub(super) fn resume(
         counters,
         points,
         from: Some(found.checkpoint),
-        json: order.json,
-        started: order.started,
+        json: args.json,
+        started: args.started,
     };
     session.run(console, interrupt)
 }

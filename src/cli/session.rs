@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::progress::Progress;
 use super::summary::summary;
 use super::tally::Tally;
-use super::{Build, Console, INTERRUPTED, decide, open, signals};
+use super::{Console, INTERRUPTED, Program, decide, open, signals};
 use crate::evaluation::{Play, Played};
 use crate::parameters::sha256;
 use crate::run_directory::{Counters, Point, Recorded, RunDirectory, Standing};
@@ -36,13 +36,13 @@ impl Ready {
     pub(super) fn new(
         mut settings: Settings,
         console: &mut Console<'_>,
-        build: Build<'_>,
+        program: Program<'_>,
     ) -> Result<Self> {
         let client = open(&settings)?;
         let platform = client.platform().to_owned();
         let mut devices = settings.train.devices.resolve(client.devices().len(), &platform)?;
-        decide(&mut settings, &mut devices, console)?;
-        let training = build(&settings)?;
+        decide(&mut settings, &mut devices, program.registry, console)?;
+        let training = (program.build)(&settings)?;
         let xla = settings.xla_options(training.xla_options(&platform, devices.len()));
         settings.xla = xla.iter().map(|(name, value)| (name.clone(), value.into())).collect();
         Ok(Ready {
@@ -86,15 +86,15 @@ impl Reopened {
         run: &Path,
         overrides: &Overrides,
         console: &mut Console<'_>,
-        build: Build<'_>,
+        program: Program<'_>,
     ) -> Result<Self> {
-        let settings = RunDirectory::settings(run, overrides)?;
+        let settings = RunDirectory::settings(run, overrides, program.registry)?;
         let found = RunDirectory::latest(run, &settings)?;
         for skipped in &found.skipped {
             console.warn(&format!("{skipped}; the one before it is taken"));
         }
         let standing = Standing::of(&found)?;
-        let ready = Ready::new(settings, console, build)?;
+        let ready = Ready::new(settings, console, program)?;
         let warning = standing.check(&found.path, &ready.settings, &ready.recorded)?;
         Ok(Reopened { ready, found, standing, warning })
     }
@@ -156,7 +156,7 @@ pub(super) struct Session {
     /// How far it is.
     pub(super) counters: Counters,
     pub(super) points: Vec<Point>,
-    pub(super) from: Option<Checkpoint>,
+    pub(super) from: Option<Checkpoint<'static>>,
     pub(super) json: bool,
     /// When the process began.
     pub(super) started: Instant,
@@ -167,7 +167,7 @@ impl Session {
     pub(super) fn run(mut self, console: &mut Console<'_>, interrupt: &AtomicBool) -> Result<u8> {
         let settings = &self.ready.settings;
         let plan = settings.plan();
-        let total = plan.calls * plan.steps_per_update * settings.shape().2 as u64;
+        let total = plan.calls * plan.steps_per_iteration * settings.shape().2 as u64;
         let resumed = self.from.as_ref().map(|checkpoint| checkpoint.updates);
         let mut progress = Progress::new(console, total);
         signals::leaves(self.directory.way_back());

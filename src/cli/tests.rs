@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::fake::{podracer, short, with};
-use crate::experiments::BUILT_IN;
+use crate::registry::Registry;
 
 fn files(folder: &Path) -> BTreeSet<String> {
     let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
@@ -228,12 +228,48 @@ fn check_reports_on_a_machine_that_is_not_there() {
 }
 
 #[test]
-fn list_names_every_experiment() {
+fn list_names_every_experiment_agent_and_environment() {
     let printed = podracer(&["list"]);
     assert_eq!(printed.code, 0);
-    assert_eq!(printed.out.lines().count(), BUILT_IN.len());
+    let registry = Registry::built_in();
+    let names = registry.experiments().iter().map(|one| one.name.as_str());
+    for name in names.chain(registry.names("agent")).chain(registry.names("environment")) {
+        let named = |line: &str| line.trim_start().starts_with(&format!("{name} "));
+        assert!(printed.out.lines().any(named), "{name}: {}", printed.out);
+    }
     let printed = podracer(&["plugins", "list"]);
     assert!(printed.out.lines().any(|line| line.starts_with("cpu ")), "{}", printed.out);
+}
+
+#[test]
+fn describe_says_all_of_a_setting() {
+    let printed = podracer(&["describe", "ppo"]);
+    assert_eq!(printed.code, 0, "{}", printed.err);
+    for part in [
+        "# Proximal policy optimization (Schulman et al. 2017).",
+        "[agent]\nkind = \"ppo\"",
+        "learning_rate = 0.00025  # number, above 0\n    # Adam's step size.",
+        "torso = \"none\"  # none | conv | residual",
+        "    # conv: Layers of convolutions, for images.",
+    ] {
+        assert!(printed.out.contains(part), "{part}: {}", printed.out);
+    }
+    // What is printed is an experiment's table.
+    toml::from_str::<toml::Table>(&printed.out).unwrap();
+    let json = podracer(&["describe", "sebulba", "--json"]).json();
+    let schedule = json[0]["settings"].as_array().unwrap();
+    let schedule = schedule.iter().find(|setting| setting["key"] == "schedule").unwrap();
+    assert_eq!(schedule["default"], "deterministic");
+    assert!(schedule["values"]["free-running"].as_str().is_some_and(|doc| !doc.is_empty()));
+    let printed = podracer(&["describe", "gridworld-ppo"]);
+    assert!(
+        printed.out.contains("discount = 0.97  # number, 0 to 1; default 0.99"),
+        "{}",
+        printed.out
+    );
+    let printed = podracer(&["describe", "pppo"]);
+    assert_eq!(printed.code, 2);
+    assert!(printed.err.contains("experiment `pppo`; did you mean `ppo`"), "{}", printed.err);
 }
 
 #[test]

@@ -7,12 +7,12 @@ use std::time::Instant;
 use anyhow::Result;
 
 use super::session::{Ready, Session};
-use super::{Build, Console};
+use super::{Console, Program};
 use crate::run_directory::{Counters, RunDirectory};
-use crate::settings::{Overrides, load};
+use crate::settings::Overrides;
 
 /// What to train, and how to say what came of it.
-pub(super) struct Order<'a> {
+pub(super) struct TrainArgs<'a> {
     pub(super) experiment: &'a str,
     pub(super) overrides: &'a Overrides,
     pub(super) run_dir: Option<&'a Path>,
@@ -21,22 +21,22 @@ pub(super) struct Order<'a> {
 }
 
 pub(super) fn train(
-    order: &Order<'_>,
+    args: &TrainArgs<'_>,
     console: &mut Console<'_>,
-    build: Build<'_>,
+    program: Program<'_>,
     interrupt: &AtomicBool,
 ) -> Result<u8> {
-    let settings = load(order.experiment, order.overrides)?;
-    let ready = Ready::new(settings, console, build)?;
-    let directory = RunDirectory::create(order.run_dir, &ready.settings, &ready.recorded)?;
+    let settings = program.registry.load(args.experiment, args.overrides)?;
+    let ready = Ready::new(settings, console, program)?;
+    let directory = RunDirectory::create(args.run_dir, &ready.settings, &ready.recorded)?;
     let session = Session {
         ready,
         directory,
         counters: Counters::default(),
         points: Vec::new(),
         from: None,
-        json: order.json,
-        started: order.started,
+        json: args.json,
+        started: args.started,
     };
     session.run(console, interrupt)
 }

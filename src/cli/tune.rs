@@ -18,11 +18,13 @@ use toml::Value;
 use super::{Console, FAILURE, INTERRUPTED, signals};
 use crate::files::write_whole;
 use crate::format::count;
+use crate::registry::Registry;
 use crate::run_directory::METRICS;
-use crate::settings::{Overrides, Settings, UsageError, load, parse_sets};
+use crate::settings::{Overrides, Settings, UsageError, parse_sets};
 
 /// What to try, and for how long.
-pub(super) struct Order<'a> {
+pub(super) struct TuneArgs<'a> {
+    pub(super) registry: &'a Registry,
     pub(super) experiment: &'a str,
     /// `KEY=VALUE`, of every trial.
     pub(super) set: &'a [String],
@@ -51,24 +53,24 @@ struct Trial {
 const PATIENCE: Duration = Duration::from_secs(300);
 /// How often a trial is looked at.
 const LOOK: Duration = Duration::from_millis(50);
-/// A trial is stopped; so many updates it never reaches, and schedules can count to.
-const UPDATES: u64 = 1_000_000;
+/// Iterations of a trial: more than it reaches before it is stopped, and few enough for schedules to count to.
+const ITERATIONS: u64 = 1_000_000;
 
 pub(super) fn tune(
-    order: &Order<'_>,
+    args: &TuneArgs<'_>,
     console: &mut Console<'_>,
     interrupt: &AtomicBool,
 ) -> Result<u8> {
-    let settings = with(order, &[])?;
-    let axes = if order.tries.is_empty() {
+    let settings = with(args, &[])?;
+    let axes = if args.tries.is_empty() {
         usual(&settings)
     } else {
-        let parsed = order.tries.iter().map(|text| axis(text));
+        let parsed = args.tries.iter().map(|text| axis(text));
         parsed.collect::<Result<Vec<_>>>()?
     };
     let combinations = combinations(&axes);
     // Some may not fit together; where none does, the mistake is in what was asked for.
-    let mistakes = combinations.iter().map(|chosen| with(order, chosen).err());
+    let mistakes = combinations.iter().map(|chosen| with(args, chosen).err());
     if let Some(mistakes) = mistakes.collect::<Option<Vec<_>>>()
         && let Some(mistake) = mistakes.into_iter().next()
     {
@@ -78,7 +80,7 @@ pub(super) fn tune(
     let folder = tempfile::tempdir().context("cannot make a folder for the trials")?;
     let mut trials = Vec::new();
     for (number, chosen) in combinations.iter().enumerate() {
-        let tried = trial(order, chosen, &folder.path().join(number.to_string()), interrupt);
+        let tried = trial(args, chosen, &folder.path().join(number.to_string()), interrupt);
         if interrupt.load(Ordering::Relaxed) {
             console.say("stopped; nothing is written");
             return Ok(INTERRUPTED);
@@ -93,10 +95,10 @@ pub(super) fn tune(
     let speed = |trial: &Trial| trial.env_steps_per_second.unwrap_or(f64::NEG_INFINITY);
     trials.sort_by(|a, b| speed(b).total_cmp(&speed(a)));
     let best = trials.first().filter(|trial| trial.error.is_none());
-    if let (Some(best), Some(path)) = (best, order.output) {
-        write_whole(path, experiment(order, best)?.as_bytes())?;
+    if let (Some(best), Some(path)) = (best, args.output) {
+        write_whole(path, experiment(args, best)?.as_bytes())?;
     }
-    console.print(&if order.json {
+    console.print(&if args.json {
         let report = serde_json::json!({
             "experiment": settings.experiment,
             "trials": trials,
@@ -104,15 +106,15 @@ pub(super) fn tune(
         });
         report.to_string() + "\n"
     } else {
-        table(&trials, best, order)
+        table(&trials, best, args)
     })?;
     Ok(if best.is_some() { 0 } else { FAILURE })
 }
 
 /// The experiment as a trial has it.
-fn with(order: &Order<'_>, chosen: &[String]) -> Result<Settings> {
-    let overrides = Overrides { set: [order.set, chosen].concat(), ..Overrides::default() };
-    load(order.experiment, &overrides)
+fn with(args: &TuneArgs<'_>, chosen: &[String]) -> Result<Settings> {
+    let overrides = Overrides { set: [args.set, chosen].concat(), ..Overrides::default() };
+    args.registry.load(args.experiment, &overrides)
 }
 
 /// What is tried where nothing is said: the sizes of a run on the host, and otherwise how many environments and devices.
@@ -126,7 +128,6 @@ fn usual(settings: &Settings) -> Vec<Axis> {
         return vec![
             axis("sebulba.environments", &[environments, 2 * environments]),
             axis("sebulba.threads", &[1, 2, 4]),
-            axis("sebulba.splits", &[1, 2]),
             axis("sebulba.unroll", &[unroll.div_ceil(2), unroll]),
         ];
     }
@@ -169,18 +170,18 @@ fn combinations(axes: &[Axis]) -> Vec<Vec<String>> {
 
 /// Trains for a while, and gives the steps per second.
 fn trial(
-    order: &Order<'_>,
+    args: &TuneArgs<'_>,
     chosen: &[String],
     folder: &Path,
     interrupt: &AtomicBool,
 ) -> Result<f64> {
-    let plan = with(order, chosen)?.plan();
-    let steps = plan.steps_per_update.saturating_mul(UPDATES);
+    let plan = with(args, chosen)?.plan();
+    let steps = plan.steps_per_iteration.saturating_mul(ITERATIONS);
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(["train", order.experiment, "--json"]);
+    command.args(["train", args.experiment, "--json"]);
     command.args(["--steps", &steps.to_string()]);
     command.arg("--run-dir").arg(folder);
-    for set in order.set.iter().chain(chosen) {
+    for set in args.set.iter().chain(chosen) {
         command.args(["--set", set]);
     }
     let [out, err] = ["out", "err"].map(|name| folder.with_extension(name));
@@ -190,7 +191,7 @@ fn trial(
         .stdout(File::create(&out)?)
         .stderr(File::create(&err)?);
     let mut child = command.spawn().context("cannot start a trial")?;
-    let ended = watch(&mut child, folder, order.seconds, interrupt);
+    let ended = watch(&mut child, folder, args.seconds, interrupt);
     if ended.is_err() {
         let _ = child.kill();
     }
@@ -232,15 +233,15 @@ fn watch(child: &mut Child, folder: &Path, seconds: f64, interrupt: &AtomicBool)
 }
 
 /// An experiment with the settings of a trial.
-fn experiment(order: &Order<'_>, best: &Trial) -> Result<String> {
-    let mut table = parse_sets(&[order.set, &best.settings].concat())?;
-    let base = Value::String(order.experiment.to_owned());
+fn experiment(args: &TuneArgs<'_>, best: &Trial) -> Result<String> {
+    let mut table = parse_sets(&[args.set, &best.settings].concat())?;
+    let base = Value::String(args.experiment.to_owned());
     table.insert("base".to_owned(), base);
     Ok(toml::to_string(&table)?)
 }
 
 /// Fastest first, and how to train with the first.
-fn table(trials: &[Trial], best: Option<&Trial>, order: &Order<'_>) -> String {
+fn table(trials: &[Trial], best: Option<&Trial>, args: &TuneArgs<'_>) -> String {
     let mut text = String::new();
     for trial in trials {
         let speed = trial.env_steps_per_second;
@@ -248,9 +249,9 @@ fn table(trials: &[Trial], best: Option<&Trial>, order: &Order<'_>) -> String {
         text += &format!("{result:>8} steps/s  {}\n", trial.settings.join(" "));
     }
     if let Some(best) = best {
-        let sets = order.set.iter().chain(&best.settings);
+        let sets = args.set.iter().chain(&best.settings);
         let sets: Vec<String> = sets.map(|set| format!(" --set {set}")).collect();
-        text += &format!("fastest: podracer train {}{}\n", order.experiment, sets.concat());
+        text += &format!("fastest: podracer train {}{}\n", args.experiment, sets.concat());
         text += "Batches of another size learn differently: compare the learning curves too.\n";
     }
     text

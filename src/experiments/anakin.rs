@@ -1,40 +1,32 @@
 //! An agent in an environment as a training loop for the command line.
 
-use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use podracer_dsl::Tensor;
-use podracer_envs::Environment;
 use podracer_runtime::{
-    Checkpoint, Client, CompileOptions, Device, ExecutableCache, HostArray, OptionValue,
-    ProgramOptions, simplify,
+    Checkpoint, Client, CompileOptions, ExecutableCache, HostArray, OptionValue, ProgramOptions,
+    simplify,
 };
-use podracer_stdlib::agents::Agent;
+use podracer_stdlib::agents::AnyAgent;
+use toml::Table;
 
 use super::recent::RecentReturns;
 use crate::anakin::{Anakin, CompiledAnakin, TrainingState};
 use crate::evaluation::{Play, Played, play};
 use crate::export::Portable;
+use crate::registry::{AnyEnvironment, Evaluation};
 use crate::sebulba::compiled_environments;
 use crate::training::{CallMetrics, LoopModule, Run, Stage, Training};
 
-/// What an experiment measures of the trained networks: names and values.
-pub type Evaluation<A> =
-    Rc<dyn Fn(&Client, &Device<<A as Agent>::Nets>) -> Result<Vec<(String, f64)>>>;
-
-/// An agent in an environment, and what is measured of it.
-pub struct AnakinTraining<E, A: Agent> {
-    /// What is trained.
-    pub anakin: Anakin<E, A>,
-    /// What is measured at the end.
-    pub evaluation: Option<Evaluation<A>>,
+/// An agent in an environment, and what is measured at the end.
+pub(super) struct AnakinTraining {
+    pub(super) anakin: Anakin<AnyEnvironment, AnyAgent>,
+    /// The environment's measure of a trained agent, and the environment's settings.
+    pub(super) evaluation: Option<(Evaluation, Table)>,
 }
 
-impl<E: Environment<Observation = Tensor>, A: Agent<Observation = Tensor>> Training
-    for AnakinTraining<E, A>
-{
+impl Training for AnakinTraining {
     fn emit(&self, stage: Stage, replicas: usize) -> Result<String> {
         let traced = self.anakin.clone().devices(replicas).trace()?;
         Ok(match stage {
@@ -79,20 +71,20 @@ impl<E: Environment<Observation = Tensor>, A: Agent<Observation = Tensor>> Train
         };
         let options =
             ProgramOptions { compile, cache: ExecutableCache::user(), ..ProgramOptions::default() };
-        let anakin = self.anakin.clone().devices(devices.len());
-        let anakin = anakin.compile_with(client, &options)?;
+        let anakin = self.anakin.clone().devices(devices.len()).compile_with(client, &options)?;
         let compile_seconds = start.elapsed().as_secs_f64();
         let state = match from {
             Some(checkpoint) => anakin.restore(checkpoint)?,
             None => anakin.init(seed)?,
         };
-        Ok(Box::new(AnakinRun::<E, A> {
+        Ok(Box::new(AnakinRun {
             anakin,
+            agent: self.anakin.agent().clone(),
             client: client.clone(),
             evaluation: self.evaluation.clone(),
             state: Some(state),
             compile_seconds,
-            updates: from.map_or(0, |checkpoint| checkpoint.updates),
+            iterations: from.map_or(0, |checkpoint| checkpoint.updates),
             recent: RecentReturns::restored(from)?,
         }))
     }
@@ -101,38 +93,38 @@ impl<E: Environment<Observation = Tensor>, A: Agent<Observation = Tensor>> Train
         &self,
         (client, device): (&Client, usize),
         checkpoint: &Checkpoint,
-        order: &Play,
+        episodes: &Play,
         interrupt: &AtomicBool,
     ) -> Result<Vec<Played>> {
         let (environment, most) = self.anakin.environment();
-        let number = order.episodes.clamp(1, most);
+        let number = episodes.episodes.clamp(1, most);
         let mut environments =
             compiled_environments(client, device, environment.clone(), number, 1)?;
         let agent = self.anakin.agent();
-        play(agent, checkpoint, &mut environments, order, (client, device), interrupt)
+        play(agent, checkpoint, &mut environments, episodes, (client, device), interrupt)
     }
 }
 
 /// A loop on its devices.
-struct AnakinRun<E: Environment, A: Agent<Observation = E::Observation>> {
-    anakin: CompiledAnakin<E, A>,
+struct AnakinRun {
+    anakin: CompiledAnakin<AnyEnvironment, AnyAgent>,
+    agent: AnyAgent,
     client: Client,
-    evaluation: Option<Evaluation<A>>,
+    evaluation: Option<(Evaluation, Table)>,
     /// Absent only after a call that failed.
-    state: Option<TrainingState<E, A>>,
+    state: Option<TrainingState<AnyEnvironment, AnyAgent>>,
     compile_seconds: f64,
-    updates: u64,
+    iterations: u64,
     recent: RecentReturns,
 }
 
-impl<E: Environment, A: Agent<Observation = E::Observation>> AnakinRun<E, A> {
-    fn state(&self) -> Result<&TrainingState<E, A>> {
-        let state = self.state.as_ref();
-        state.context("the run ended with an error before")
+impl AnakinRun {
+    fn state(&self) -> Result<&TrainingState<AnyEnvironment, AnyAgent>> {
+        self.state.as_ref().context("the run ended with an error before")
     }
 }
 
-impl<E: Environment, A: Agent<Observation = E::Observation>> Run for AnakinRun<E, A> {
+impl Run for AnakinRun {
     fn compile_seconds(&self) -> f64 {
         self.compile_seconds
     }
@@ -141,10 +133,10 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Run for AnakinRun<E
         let state = self.state.take().context("the run ended with an error before")?;
         let (state, metrics) = self.anakin.run(state)?;
         self.state = Some(state);
-        self.updates += self.anakin.updates_per_call() as u64;
+        self.iterations += self.anakin.iterations_per_call() as u64;
         Ok(CallMetrics {
             env_steps: self.anakin.steps_per_call(),
-            updates: self.anakin.updates_per_call() as u64,
+            updates: self.anakin.iterations_per_call() as u64,
             per_update: metrics.per_update()?,
             recent: self.recent.with(metrics.ended()),
             episodes: metrics.episodes,
@@ -152,19 +144,21 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> Run for AnakinRun<E
         })
     }
 
-    fn checkpoint(&mut self) -> Result<Checkpoint> {
-        let mut checkpoint = self.anakin.checkpoint(self.state()?, self.updates)?;
+    fn checkpoint(&mut self) -> Result<Checkpoint<'_>> {
+        let mut checkpoint = self.anakin.checkpoint(self.state()?, self.iterations)?;
         self.recent.save(&mut checkpoint)?;
         Ok(checkpoint)
     }
 
     fn parameters(&self) -> Result<Vec<(String, HostArray)>> {
-        Ok(self.state()?.replicated.nets.named_arrays()?)
+        Ok(self.anakin.parameters(self.state()?)?)
     }
 
     fn evaluate(&mut self) -> Result<Vec<(String, f64)>> {
         match (&self.evaluation, &self.state) {
-            (Some(evaluation), Some(state)) => evaluation(&self.client, &state.replicated.nets),
+            (Some((evaluation, table)), Some(state)) => {
+                evaluation(table, &self.agent, &self.client, &state.replicated.agent)
+            }
             _ => Ok(Vec::new()),
         }
     }

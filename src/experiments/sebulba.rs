@@ -1,123 +1,69 @@
 //! An agent in environments on the host as a training loop for the command line.
 
 use std::fmt::Write;
-use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use podracer_dsl::Tensor;
 use podracer_dsl::prelude::{ArgumentSpec, TensorType};
-use podracer_envs::host::{HostEnvironment, HostSpec, NativeEnvironment, Pool};
-use podracer_envs::{Environment, Space};
 use podracer_runtime::{
-    Activity, Checkpoint, Client, ClientOptions, HostArray, OptionValue, Origin, Schedule,
-    SebulbaLoop, SebulbaRun, ThreadTimes, UpdateReport, simplify,
+    Activity, Checkpoint, Client, HostArray, OptionValue, Origin, Schedule, SebulbaLoop,
+    SebulbaRun, ThreadTimes, UpdateReport, simplify,
 };
-use podracer_stdlib::agents::Agent;
-use podracer_stdlib::sebulba::HostLoop;
+use podracer_stdlib::agents::AnyAgent;
 
-use super::World;
 use super::recent::RecentReturns;
 use crate::evaluation::{Play, Played, play};
 use crate::export::{ArgumentKind, Portable, policy};
-use crate::sebulba::{Sebulba, compiled_environments};
-use crate::settings::{SebulbaSettings, Settings};
+use crate::parameters;
+use crate::registry::Batches;
+use crate::sebulba::Sebulba;
+use crate::settings::{self, SebulbaSettings};
 use crate::training::{CallMetrics, Ended, LoopModule, Run, Stage, Training};
 
-/// Environments on the host, for the actor threads of a run: what a batch of them is, and how one is made.
-pub struct Hosts {
+/// An agent, the batches of environments of its actor threads, and the shape of the loop.
+pub(super) struct SebulbaTraining {
+    sebulba: Sebulba<AnyAgent>,
+    batches: Batches,
     shape: SebulbaSettings,
-    spec: HostSpec,
-    make: Rc<dyn Fn() -> Result<Box<dyn HostEnvironment>>>,
+    frames_per_step: usize,
 }
 
-impl Hosts {
-    /// Batches of `spec`, which `make` gives one after another, for a run of this shape.
-    pub fn new<H: HostEnvironment + 'static>(
+impl SebulbaTraining {
+    pub(super) fn new(
+        experiment: &str,
+        agent: AnyAgent,
+        batches: Batches,
         shape: &SebulbaSettings,
-        spec: HostSpec,
-        make: impl Fn() -> Result<H> + 'static,
+        frames_per_step: usize,
     ) -> Self {
-        Hosts { shape: shape.clone(), spec, make: Rc::new(move || Ok(Box::new(make()?))) }
-    }
-
-    /// Environments in plain Rust.
-    pub fn native(prototype: impl NativeEnvironment, shape: &SebulbaSettings) -> Self {
-        let environments = shape.environments;
-        let spec = Pool::new(&prototype, environments).spec().clone();
-        Hosts::new(shape, spec, move || Ok(Pool::new(&prototype, environments)))
-    }
-
-    /// Environments of the DSL, compiled for the host.
-    pub fn compiled<E: Environment<Observation = Tensor>>(
-        environment: E,
-        shape: &SebulbaSettings,
-    ) -> Self {
-        let (environments, unroll) = (shape.environments, shape.unroll);
-        let spec = HostLoop::new(environment.clone(), environments, unroll).spec();
-        Hosts::new(shape, spec, move || {
-            // A client of its own: what its threads do takes no turn on the devices that act and learn.
-            let host = Client::cpu(ClientOptions { cpu_devices: Some(1) })?;
-            compiled_environments(&host, 0, environment.clone(), environments, unroll)
-        })
-    }
-}
-
-impl World for Hosts {
-    fn spaces(&self) -> (Space, Space) {
-        (self.spec.observation.clone(), self.spec.action.clone())
-    }
-
-    /// Who acts and learns is decided already.
-    fn training<A: Agent<Observation = Tensor>>(
-        self,
-        settings: &Settings,
-        agent: A,
-    ) -> Box<dyn Training> {
-        let shape = &self.shape;
-        let schedule = match shape.schedule.as_str() {
-            "free-running" => Schedule::FreeRunning,
-            _ => Schedule::Deterministic { lag: shape.lag },
+        let schedule = match shape.schedule {
+            settings::Schedule::FreeRunning => Schedule::FreeRunning,
+            settings::Schedule::Deterministic => Schedule::Deterministic { lag: shape.lag },
         };
-        // Before that the programs can be looked at, for one device each.
+        // Before devices are picked the programs can be looked at, for one device each.
         let or = |named: &[usize], one: usize| match named {
             [] => vec![one],
             named => named.to_vec(),
         };
         let sebulba = Sebulba::new(agent)
-            .named(&settings.experiment)
+            .named(experiment)
             .actors(&or(&shape.actors, 0))
             .learners(&or(&shape.learners, 1))
             .threads(shape.threads)
             .unroll(shape.unroll)
             .schedule(schedule)
             .queue(shape.queue)
-            .splits(shape.splits)
-            .repeats(shape.repeats)
             .patience(Duration::from_secs(shape.patience as u64));
-        Box::new(SebulbaTraining {
-            sebulba,
-            frames_per_step: settings.environment.frames_per_step(),
-            hosts: self,
-        })
+        SebulbaTraining { sebulba, batches, shape: shape.clone(), frames_per_step }
     }
-}
 
-/// An agent, its environments, and who acts and learns.
-struct SebulbaTraining<A: Agent<Observation = Tensor>> {
-    sebulba: Sebulba<A>,
-    hosts: Hosts,
-    frames_per_step: usize,
-}
-
-impl<A: Agent<Observation = Tensor>> SebulbaTraining<A> {
     fn trace(&self) -> Result<SebulbaLoop> {
-        self.sebulba.trace(&self.hosts.spec)
+        self.sebulba.trace(&self.batches.spec)
     }
 }
 
-impl<A: Agent<Observation = Tensor>> Training for SebulbaTraining<A> {
+impl Training for SebulbaTraining {
     /// The programs that run over and over, one after another.
     fn emit(&self, stage: Stage, _: usize) -> Result<String> {
         let mut text = String::new();
@@ -135,7 +81,7 @@ impl<A: Agent<Observation = Tensor>> Training for SebulbaTraining<A> {
     /// Those that run over and over. How many devices there are was decided before.
     fn modules(&self, _: usize) -> Result<Vec<LoopModule>> {
         let traced = self.trace()?;
-        let shape = &self.hosts.shape;
+        let shape = &self.shape;
         let [mut act, mut finish, mut learn] = traced.programs().map(|program| LoopModule {
             name: program.name,
             replicas: 1,
@@ -147,18 +93,18 @@ impl<A: Agent<Observation = Tensor>> Training for SebulbaTraining<A> {
         learn.replicas = traced.shape().learners;
         // What is not the state is a trajectory of every thread, of which more may wait.
         let bytes = |types: &[TensorType]| types.iter().map(TensorType::bytes).sum::<usize>();
-        let packets = bytes(&learn.module.arguments).saturating_sub(bytes(&learn.module.results));
-        learn.waiting_bytes = packets * shape.queue;
+        let shards = bytes(&learn.module.arguments).saturating_sub(bytes(&learn.module.results));
+        learn.waiting_bytes = shards * shape.queue;
         Ok(vec![act, finish, learn])
     }
 
     fn programs(&self, batch: Option<usize>) -> Result<Vec<Portable>> {
-        let spec = &self.hosts.spec;
+        let spec = &self.batches.spec;
         let one = self.sebulba.clone().learners(&[1]);
         let traced = one.trace(spec)?;
         let [_, _, learn] = traced.programs();
         let about = format!(
-            "one update from the packets of {} actor threads, each with {} steps of {} environments",
+            "one iteration from the shards of {} actor threads, each with {} steps of {} environments",
             one.actor_threads(),
             one.steps(),
             spec.environments
@@ -169,21 +115,23 @@ impl<A: Agent<Observation = Tensor>> Training for SebulbaTraining<A> {
             traced.init().lowered.clone(),
             &[("key", ArgumentKind::Key)],
             &["state"],
-        );
+        )
+        .with_parameters(parameters::positions(one.agent())?);
         let learn = Portable::new(
             "learn",
             about,
             learn.lowered.clone(),
-            &[("state", ArgumentKind::State), ("packets", ArgumentKind::Input)],
+            &[("state", ArgumentKind::State), ("shards", ArgumentKind::Input)],
             &["state", "metrics"],
         );
         let observation = spec.observation.ty().into_spec();
-        let [act, greedily] = policy("sebulba", one.agent(), &observation, batch)?;
+        let [act, greedily] =
+            policy("sebulba", one.agent(), (&observation, &spec.action.ty()), batch)?;
         Ok(vec![init, learn, act, greedily])
     }
 
     fn xla_options(&self, platform: &str, _: usize) -> Vec<(String, OptionValue)> {
-        self.sebulba.xla_options(platform, self.hosts.spec.environments)
+        self.sebulba.xla_options(platform, self.batches.spec.environments)
     }
 
     fn start(
@@ -197,17 +145,17 @@ impl<A: Agent<Observation = Tensor>> Training for SebulbaTraining<A> {
         let origin = from.map_or(Origin::Seed(seed), Origin::Checkpoint);
         let run = self.sebulba.clone().xla(xla.to_vec()).begin(
             client,
-            &self.hosts.spec,
+            &self.batches.spec,
             origin,
-            |_thread| (self.hosts.make)(),
+            |_thread| self.batches.make(),
         )?;
-        let steps = self.sebulba.actor_threads() * self.hosts.spec.environments;
+        let steps = self.sebulba.actor_threads() * self.batches.spec.environments;
         Ok(Box::new(TrainingRun {
             times: run.times(),
             restarts: 0,
             run,
-            steps_per_update: (steps * self.sebulba.steps()) as u64,
-            updates: self.hosts.shape.updates_per_call,
+            steps_per_iteration: (steps * self.sebulba.steps()) as u64,
+            iterations: self.shape.iterations_per_call,
             frames_per_step: self.frames_per_step,
             recent: RecentReturns::restored(from)?,
         }))
@@ -217,12 +165,12 @@ impl<A: Agent<Observation = Tensor>> Training for SebulbaTraining<A> {
         &self,
         device: (&Client, usize),
         checkpoint: &Checkpoint,
-        order: &Play,
+        episodes: &Play,
         interrupt: &AtomicBool,
     ) -> Result<Vec<Played>> {
-        let mut environments = (self.hosts.make)()?;
+        let mut environments = self.batches.make()?;
         let agent = self.sebulba.agent();
-        play(agent, checkpoint, &mut environments, order, device, interrupt)
+        play(agent, checkpoint, &mut environments, episodes, device, interrupt)
     }
 }
 
@@ -233,9 +181,9 @@ struct TrainingRun {
     times: Vec<ThreadTimes>,
     /// As of the last call.
     restarts: usize,
-    steps_per_update: u64,
-    /// Of a call.
-    updates: usize,
+    steps_per_iteration: u64,
+    /// Iterations of a call.
+    iterations: usize,
     frames_per_step: usize,
     recent: RecentReturns,
 }
@@ -247,7 +195,7 @@ impl Run for TrainingRun {
 
     fn advance(&mut self) -> Result<CallMetrics> {
         let began = Instant::now();
-        let reports = self.run.run(self.updates)?;
+        let reports = self.run.run(self.iterations)?;
         let seconds = began.elapsed().as_secs_f64().max(f64::MIN_POSITIVE);
         let times = self.run.times();
         let spent: Vec<ThreadTimes> =
@@ -258,7 +206,7 @@ impl Run for TrainingRun {
         let restarts = self.restarts - before;
         per_call.push(("environment_restarts".to_owned(), restarts as f64));
         let episodes = reports.iter().flat_map(|report| &report.episodes);
-        let env_steps = self.steps_per_update * reports.len() as u64;
+        let env_steps = self.steps_per_iteration * reports.len() as u64;
         let mut note = note(&spent, &reports);
         if self.frames_per_step > 1 {
             let frames = (env_steps * self.frames_per_step as u64) as f64 / seconds;
@@ -282,7 +230,7 @@ impl Run for TrainingRun {
         })
     }
 
-    fn checkpoint(&mut self) -> Result<Checkpoint> {
+    fn checkpoint(&mut self) -> Result<Checkpoint<'_>> {
         let mut checkpoint = self.run.checkpoint()?;
         self.recent.save(&mut checkpoint)?;
         Ok(checkpoint)

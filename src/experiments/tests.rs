@@ -1,6 +1,7 @@
 //! What settings become.
 
-use crate::experiments::{BUILT_IN, build};
+use crate::experiments::build;
+use crate::registry::Registry;
 use crate::settings::{Overrides, UsageError, load};
 use crate::training::{Stage, Training};
 
@@ -42,7 +43,8 @@ fn experiments_trace() {
     let mut of_online = pixels.clone();
     of_online.push("sebulba.lag=0".to_owned());
     // Those of packages that are not installed here say so.
-    let built = BUILT_IN.iter().map(|one| built_with(one.name, &[]));
+    let registry = Registry::built_in();
+    let built = registry.experiments().iter().map(|one| built_with(&one.name, &[]));
     let built = built.filter(|built| {
         let missing = built.as_ref().err().map(ToString::to_string).unwrap_or_default();
         !missing.contains("run `podracer envs install")

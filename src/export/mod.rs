@@ -94,11 +94,12 @@ fn initial(programs: &[Portable], client: &Client, seed: u64) -> Result<Vec<(Str
     let compiled = ExportedProgram::compile(client, "init", &init.manifest(), init.text(), &[])?;
     let key = HostArray::key(seed);
     let state = compiled.run(&BTreeMap::from([("key".to_owned(), key)]))?;
-    let nets = |(name, array): (String, HostArray)| {
-        let name = name.strip_prefix("state.replicated.nets.")?;
-        Some((name.to_owned(), array))
+    let results = init.manifest().results;
+    let parameter = |(leaf, path): &(usize, String)| {
+        let name = &results.get(*leaf)?.name;
+        Some((path.clone(), state.iter().find(|(given, _)| *given == name)?.1.clone()))
     };
-    let parameters: Vec<_> = state.into_iter().filter_map(nets).collect();
+    let parameters: Vec<_> = init.parameters().iter().filter_map(parameter).collect();
     ensure!(!parameters.is_empty(), "`init` gives no parameters");
     Ok(parameters)
 }

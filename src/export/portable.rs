@@ -1,10 +1,11 @@
 //! A program that is to be exported: lowered, with a name for all that goes in and comes out.
 
 use anyhow::Result;
-use podracer_compiler::TensorType;
-use podracer_dsl::prelude::{Spec, eval_shape, key, trace, vmap};
-use podracer_runtime::{Donation, Lowered, lower_kept};
-use podracer_stdlib::agents::Agent;
+use podracer_compiler::{Func, TensorType};
+use podracer_dsl::prelude::{Key, Spec, Tensor, eval_shape, key, scalar, trace, vmap};
+use podracer_runtime::{Donation, Lowered, lower_kept, simplify};
+use podracer_stdlib::agents::{Act, Agent, LaneId, Learn, Mode};
+use podracer_stdlib::anakin::Feedback;
 
 use super::{ArgumentKind, ArgumentManifest, ProgramManifest, ResultManifest};
 
@@ -17,6 +18,7 @@ pub struct Portable {
     lowered: Lowered,
     arguments: &'static [(&'static str, ArgumentKind)],
     results: &'static [&'static str],
+    parameters: Vec<(usize, String)>,
 }
 
 impl Portable {
@@ -29,7 +31,17 @@ impl Portable {
         arguments: &'static [(&'static str, ArgumentKind)],
         results: &'static [&'static str],
     ) -> Self {
-        Portable { name, about: about.into(), lowered, arguments, results }
+        Portable { name, about: about.into(), lowered, arguments, results, parameters: Vec::new() }
+    }
+
+    /// Says which results are the agent's parameters: position and path of each.
+    pub(crate) fn with_parameters(self, parameters: Vec<(usize, String)>) -> Self {
+        Portable { parameters, ..self }
+    }
+
+    /// The results that are the agent's parameters: position and path of each.
+    pub(crate) fn parameters(&self) -> &[(usize, String)] {
+        &self.parameters
     }
 
     /// The StableHLO module, without locations.
@@ -88,52 +100,88 @@ fn position(path: &str) -> Option<(usize, &str)> {
     Some((digits.parse().ok()?, rest))
 }
 
-use ArgumentKind::{Input, Key, Parameter, State};
-
 /// An agent's policy, for one observation or a batch of so many: `act`, which draws actions as in training, and
-/// `act_greedily`.
+/// `act_greedily`. They take the last action and reward only where the agent looks at them.
 #[track_caller]
-pub(crate) fn policy<A: Agent>(
+pub(crate) fn policy<A: Learn>(
     name: &str,
     agent: &A,
-    observation: &Spec<A::Observation>,
+    (observation, action): (&Spec<A::Observation>, &TensorType),
     batch: Option<usize>,
 ) -> Result<[Portable; 2]> {
-    let nets = eval_shape((key(),), |(key,)| agent.init_nets(key))?;
-    let actor = eval_shape((), |()| agent.init_actor())?;
-    let (actor, observation, of) = match batch {
-        None => (actor, observation.clone(), "one observation".to_owned()),
+    let params = eval_shape((key(),), |(key,)| agent.params(&agent.init(key)))?;
+    let memory = eval_shape((), |()| {
+        agent.init_memory(LaneId { index: scalar(0), lanes: batch.unwrap_or(1) })
+    })?;
+    let feedback = eval_shape((), |()| Feedback::begin(action))?;
+    let (memory, observation, feedback, of) = match batch {
+        None => (memory, observation.clone(), feedback, "one observation".to_owned()),
         Some(n) => {
             let of = format!("{n} observations");
-            (actor.stacked(n), observation.stacked(n), of)
+            (memory.stacked(n), observation.stacked(n), feedback.stacked(n), of)
         }
     };
-    let act = trace((&nets, &actor, &observation, key()), |(nets, actor, seen, key)| {
-        let one = |(actor, seen, key)| {
-            let (action, actor, _) = agent.act(&nets, actor, seen, key);
-            (action, actor)
+    type Acted<A> = (Tensor, <A as Agent>::Memory);
+    let act =
+        |mode: Mode, params: A::Params, memory, seen, key: Option<Key>, feedback| -> Acted<A> {
+            let one = |(memory, seen, key, feedback): (_, _, Option<Key>, Option<Feedback>)| {
+                let key = key.unwrap_or_else(|| Key::new(0u32));
+                let input = feedback.unwrap_or_else(|| Feedback::begin(action)).input(seen, None);
+                let Act { action, memory, .. } = agent.act(&params, memory, input, mode, key);
+                (action, memory)
+            };
+            match batch {
+                None => one((memory, seen, key, feedback)),
+                Some(n) => {
+                    vmap((memory, seen, key.map(|key| key.split_n(n)), feedback), |lane| one(lane))
+                }
+            }
         };
-        match batch {
-            None => one((actor, seen, key)),
-            Some(n) => vmap((actor, seen, key.split_n(n)), one),
-        }
-    })?;
-    let greedily = trace((&nets, &actor, &observation), |(nets, actor, seen)| {
-        let one = |(actor, seen)| agent.act_greedily(&nets, actor, seen);
-        match batch {
-            None => one((actor, seen)),
-            Some(_) => vmap((actor, seen), one),
-        }
-    })?;
-    let act = lower_kept(&format!("{name}_act"), &act)?;
-    let greedily = lower_kept(&format!("{name}_act_greedily"), &greedily)?;
-    let taken =
-        &[("parameters", Parameter), ("actor", State), ("observation", Input), ("key", Key)];
-    let given = &["action", "actor"];
+    let program = |program: &'static str, about: String, mode: Mode| -> Result<Portable> {
+        let all = (&params, &memory, &observation, key(), &feedback);
+        let whole = trace(all, |(p, m, o, k, f)| act(mode, p, m, o, Some(k), Some(f)))?;
+        let first = params.leaves().len() + memory.leaves().len() + observation.leaves().len();
+        let read = read(&simplify(whole.func()));
+        let (key_is_read, feedback_is_read) =
+            (read[first], read[first + 1..].iter().any(|&read| read));
+        let name = format!("{name}_{program}");
+        let (p, m, o) = (&params, &memory, &observation);
+        let (lowered, taken): (_, &[_]) = match (key_is_read, feedback_is_read) {
+            (true, true) => {
+                (lower_kept(&name, &whole)?, &[PARAMETERS, MEMORY, SEEN, KEY, FEEDBACK])
+            }
+            (true, false) => {
+                let traced =
+                    trace((p, m, o, key()), |(p, m, o, k)| act(mode, p, m, o, Some(k), None))?;
+                (lower_kept(&name, &traced)?, &[PARAMETERS, MEMORY, SEEN, KEY])
+            }
+            (false, true) => {
+                let traced =
+                    trace((p, m, o, &feedback), |(p, m, o, f)| act(mode, p, m, o, None, Some(f)))?;
+                (lower_kept(&name, &traced)?, &[PARAMETERS, MEMORY, SEEN, FEEDBACK])
+            }
+            (false, false) => {
+                let traced = trace((p, m, o), |(p, m, o)| act(mode, p, m, o, None, None))?;
+                (lower_kept(&name, &traced)?, &[PARAMETERS, MEMORY, SEEN])
+            }
+        };
+        Ok(Portable::new(program, about, lowered, taken, &["action", "memory"]))
+    };
     let drawn = format!("an action drawn from the policy, for {of}");
     let best = format!("the action that the policy takes to be best, for {of}");
-    Ok([
-        Portable::new("act", drawn, act, taken, given),
-        Portable::new("act_greedily", best, greedily, &taken[..3], given),
-    ])
+    Ok([program("act", drawn, Mode::Explore)?, program("act_greedily", best, Mode::Greedy)?])
+}
+
+const PARAMETERS: (&str, ArgumentKind) = ("parameters", ArgumentKind::Parameter);
+const MEMORY: (&str, ArgumentKind) = ("memory", ArgumentKind::State);
+const SEEN: (&str, ArgumentKind) = ("observation", ArgumentKind::Input);
+const KEY: (&str, ArgumentKind) = ("key", ArgumentKind::Key);
+const FEEDBACK: (&str, ArgumentKind) = ("feedback", ArgumentKind::Input);
+
+/// Which parameters of a function anything in it reads.
+fn read(func: &Func) -> Vec<bool> {
+    let reads = |param| {
+        func.eqns.iter().any(|eqn| eqn.inputs.contains(param)) || func.results.contains(param)
+    };
+    func.params.iter().map(reads).collect()
 }

@@ -25,7 +25,8 @@ pub use standing::{Counters, Files, Standing};
 
 use crate::files::write_whole;
 use crate::parameters;
-use crate::settings::{Overrides, Settings, UsageError, load};
+use crate::registry::Registry;
+use crate::settings::{Overrides, Settings, UsageError};
 use crate::training::CallMetrics;
 use events::Events;
 use metrics::Metrics;
@@ -85,8 +86,8 @@ impl RunDirectory {
     /// The settings of the run in a folder, with `overrides`.
     ///
     /// # Errors
-    /// [`UsageError`] for a folder without a run; those of [`load`].
-    pub fn settings(path: &Path, overrides: &Overrides) -> Result<Settings> {
+    /// [`UsageError`] for a folder without a run; those of [`Registry::load`].
+    pub fn settings(path: &Path, overrides: &Overrides, registry: &Registry) -> Result<Settings> {
         let config = path.join(CONFIG);
         if !config.is_file() {
             let path = path.display();
@@ -95,7 +96,7 @@ impl RunDirectory {
             );
             return Err(UsageError::new(problem).into());
         }
-        load(&config.to_string_lossy(), overrides)
+        registry.load(&config.to_string_lossy(), overrides)
     }
 
     /// The youngest checkpoint of the run in a folder that is whole.

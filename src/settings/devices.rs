@@ -1,5 +1,8 @@
 //! Which devices a run uses: `2` (the first two), `"all"`, or `[0, 3]` (those).
 
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, SchemaGenerator, json_schema};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -121,6 +124,27 @@ pub(super) fn up_to<'a>(indices: impl IntoIterator<Item = &'a usize>) -> usize {
 impl Serialize for Devices {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.to_value().serialize(serializer)
+    }
+}
+
+impl JsonSchema for Devices {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Devices".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> schemars::Schema {
+        json_schema!({
+            "x-expected": EXPECTED,
+            "anyOf": [
+                { "type": "integer", "minimum": 1 },
+                { "type": "string", "const": "all" },
+                { "type": "array", "items": { "type": "integer", "minimum": 0 }, "minItems": 1 },
+            ],
+        })
     }
 }
 

@@ -6,11 +6,10 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use toml::{Table, Value};
 
-use super::AnakinSettings;
-use super::merge::merge;
+use super::merge::Layer;
 use super::problems::Problems;
-use super::{Devices, Settings, TrainSettings, UsageError, suggestion};
-use crate::experiments::BUILT_IN;
+use super::{Devices, Settings, UsageError, suggestion};
+use crate::registry::Registry;
 
 /// How many files may be based on one another.
 const DEEPEST_BASE: usize = 8;
@@ -32,136 +31,161 @@ pub struct Overrides {
     pub set: Vec<String>,
 }
 
-/// The settings of `experiment` (a built-in name, or the path of a TOML file) with `overrides`.
+impl Overrides {
+    /// The flags as a layer of settings.
+    fn flags(&self) -> Table {
+        let integer = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
+        let list = |named: &Vec<usize>| named.iter().map(|&index| integer(index as u64)).collect();
+        let table = |flags: [(&str, Option<Value>); 3]| {
+            let given = flags.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+            Value::Table(given.collect())
+        };
+        let train = table([
+            ("seed", self.seed.map(integer)),
+            ("steps", self.steps.map(integer)),
+            ("devices", self.devices.as_ref().map(Devices::to_value)),
+        ]);
+        let named = |devices: &Option<Vec<usize>>| devices.as_ref().map(list).map(Value::Array);
+        let sebulba = table([
+            ("actors", named(&self.actors)),
+            ("learners", named(&self.learners)),
+            ("", None),
+        ]);
+        let sections = [("train", train), ("sebulba", sebulba)].into_iter();
+        let given =
+            sections.filter(|(_, table)| table.as_table().is_some_and(|table| !table.is_empty()));
+        given.map(|(name, table)| (name.to_owned(), table)).collect()
+    }
+}
+
+/// The settings of a built-in experiment, or of a TOML file by its path, with `overrides`: [`Registry::load`] of the
+/// program `podracer`.
 ///
 /// # Errors
-/// [`UsageError`] with all that is wrong in the layer where something is; another error where a file cannot be read.
+/// As there.
 pub fn load(experiment: &str, overrides: &Overrides) -> Result<Settings> {
-    let mut table = complete(experiment, 0)?;
-    let mut problems = Problems::default();
-    merge(&mut table, &parse_sets(&overrides.set)?, "--set", &mut problems);
-    problems.into_result()?;
-    let mut settings: Settings = Value::Table(table)
-        .try_into()
-        .map_err(|error| UsageError::new(format!("{experiment}: {error}")))?;
-    if let Some(seed) = overrides.seed {
-        settings.train.seed = seed;
-    }
-    if let Some(steps) = overrides.steps {
-        settings.train.steps = steps;
-    }
-    if let Some(devices) = &overrides.devices {
-        settings.train.devices = devices.clone();
-    }
-    for (flag, named) in [("actors", &overrides.actors), ("learners", &overrides.learners)] {
-        let Some(named) = named else { continue };
-        let Some(sebulba) = &mut settings.sebulba else {
+    Registry::built_in().load(experiment, overrides)
+}
+
+impl Registry {
+    /// The settings of an experiment of the program, or of a TOML file by its path, with `overrides`.
+    ///
+    /// # Errors
+    /// [`UsageError`] with all mistakes of a layer; another error where a file cannot be read.
+    pub fn load(&self, experiment: &str, overrides: &Overrides) -> Result<Settings> {
+        let mut table = self.complete(experiment, 0)?;
+        self.put(&mut table, &parse_sets(&overrides.set)?, "--set")?;
+        let flags = overrides.flags();
+        if flags.contains_key("sebulba") && !table.contains_key("sebulba") {
+            let flag = if overrides.actors.is_some() { "actors" } else { "learners" };
             return Err(UsageError::new(format!(
                 "--{flag} is for experiments with [sebulba], and {experiment} has [anakin]: --devices names its devices"
             ))
             .into());
+        }
+        self.put(&mut table, &flags, "the command line")?;
+        let settings: Settings = Value::Table(table)
+            .try_into()
+            .map_err(|error| UsageError::new(format!("{experiment}: {error}")))?;
+        settings.check(self)?;
+        Ok(settings)
+    }
+
+    /// Puts a layer over a complete table.
+    fn put(&self, table: &mut Table, changes: &Table, source: &str) -> Result<(), UsageError> {
+        let mut problems = Problems::default();
+        Layer { registry: self, source, problems: &mut problems }.merge(table, changes);
+        problems.into_result()
+    }
+
+    /// The complete table of an experiment.
+    fn complete(&self, experiment: &str, depth: usize) -> Result<Table> {
+        let known = self.experiment(experiment);
+        let path = Path::new(experiment);
+        let is_path = path.extension().is_some_and(|extension| extension == "toml")
+            || path.components().count() > 1
+            || path.is_file();
+        let (text, source) = match known {
+            Some(one) => (one.text.clone(), format!("experiment {experiment}")),
+            None if is_path => {
+                let text = fs::read_to_string(path)
+                    .with_context(|| format!("cannot read the experiment `{}`", path.display()))?;
+                (text, path.display().to_string())
+            }
+            None => return Err(self.unknown(experiment).into()),
         };
-        match flag {
-            "actors" => sebulba.actors.clone_from(named),
-            _ => sebulba.learners.clone_from(named),
+        let changes: Table =
+            toml::from_str(&text).map_err(|error| UsageError::new(format!("{source}: {error}")))?;
+
+        let mut table = match changes.get("base") {
+            None => self.defaults(),
+            Some(Value::String(base)) if depth < DEEPEST_BASE => {
+                let base = self.beside(path, base);
+                let base = self.complete(&base, depth + 1);
+                base.with_context(|| format!("in the base of {source}"))?
+            }
+            Some(Value::String(_)) => {
+                let problem =
+                    format!("{source}: more than {DEEPEST_BASE} files are based on one another");
+                return Err(UsageError::new(problem).into());
+            }
+            Some(_) => {
+                let problem = format!("{source}: `base` must name an experiment or a file");
+                return Err(UsageError::new(problem).into());
+            }
+        };
+        // A file is its own experiment, whatever it is based on.
+        let stem = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        let name = known.map_or(stem, |one| one.name.clone());
+        table.insert("experiment".to_owned(), Value::String(name));
+        table.remove("description");
+
+        let mut problems = Problems::default();
+        Layer { registry: self, source: &source, problems: &mut problems }
+            .merge(&mut table, &changes);
+        for section in ["agent", "environment"] {
+            if !table.contains_key(section) && !changes.contains_key(section) {
+                problems.add(format!("{source}: it has neither a `base` nor [{section}]"));
+            }
+        }
+        if let Some(Value::String(name)) = table.get("experiment")
+            && (name.is_empty() || name.contains(['/', '\0']) || name.starts_with('.'))
+        {
+            problems.add(format!("{source}: `experiment` names folders and cannot be `{name}`"));
+        }
+        problems.into_result()?;
+        Ok(table)
+    }
+
+    /// The settings of an experiment that says nothing. Agent and environment have no defaults.
+    fn defaults(&self) -> Table {
+        let sections = [
+            ("train", &self.train.defaults),
+            ("anakin", &self.anakin.defaults),
+            ("xla", &Table::new()),
+        ]
+        .map(|(name, table)| (name.to_owned(), Value::Table(table.clone())));
+        sections.into_iter().collect()
+    }
+
+    /// A base that is a file is named relative to the file that names it.
+    fn beside(&self, path: &Path, base: &str) -> String {
+        let file = path.with_file_name(base);
+        if self.experiment(base).is_some() || !file.exists() {
+            base.to_owned()
+        } else {
+            file.display().to_string()
         }
     }
-    settings.check()?;
-    Ok(settings)
-}
 
-/// The complete table of an experiment.
-fn complete(experiment: &str, depth: usize) -> Result<Table> {
-    let built_in = BUILT_IN.iter().find(|one| one.name == experiment);
-    let path = Path::new(experiment);
-    let is_path = path.extension().is_some_and(|extension| extension == "toml")
-        || path.components().count() > 1
-        || path.is_file();
-    let (text, source) = match built_in {
-        Some(one) => (one.text.to_owned(), format!("experiment {experiment}")),
-        None if is_path => {
-            let text = fs::read_to_string(path)
-                .with_context(|| format!("cannot read the experiment `{}`", path.display()))?;
-            (text, path.display().to_string())
-        }
-        None => return Err(unknown(experiment).into()),
-    };
-    let changes: Table =
-        toml::from_str(&text).map_err(|error| UsageError::new(format!("{source}: {error}")))?;
-
-    let mut table = match changes.get("base") {
-        None => general()?,
-        Some(Value::String(base)) if depth < DEEPEST_BASE => {
-            complete(&beside(path, base), depth + 1)
-                .with_context(|| format!("in the base of {source}"))?
-        }
-        Some(Value::String(_)) => {
-            let problem =
-                format!("{source}: more than {DEEPEST_BASE} files are based on one another");
-            return Err(UsageError::new(problem).into());
-        }
-        Some(_) => {
-            let problem = format!("{source}: `base` must name an experiment or a file");
-            return Err(UsageError::new(problem).into());
-        }
-    };
-    // A file is its own experiment, whatever it is based on.
-    let name = path.file_stem().unwrap_or(path.as_os_str());
-    let name =
-        built_in.map_or_else(|| name.to_string_lossy().into_owned(), |one| one.name.to_owned());
-    table.insert("experiment".to_owned(), Value::String(name));
-    table.remove("description");
-
-    let mut problems = Problems::default();
-    merge(&mut table, &changes, &source, &mut problems);
-    for section in ["agent", "environment"] {
-        if !table.contains_key(section) && !changes.contains_key(section) {
-            problems.add(format!("{source}: it has neither a `base` nor [{section}]"));
-        }
+    fn unknown(&self, experiment: &str) -> UsageError {
+        let names: Vec<&str> = self.experiments().iter().map(|one| one.name.as_str()).collect();
+        UsageError::new(format!(
+            "there is no experiment `{experiment}`{}; the built-in ones are {}, and a path to a TOML file names another",
+            suggestion(experiment, names.iter().copied()),
+            names.join(", ")
+        ))
     }
-    if let Some(Value::String(name)) = table.get("experiment")
-        && (name.is_empty() || name.contains(['/', '\0']) || name.starts_with('.'))
-    {
-        problems.add(format!("{source}: `experiment` names folders and cannot be `{name}`"));
-    }
-    problems.into_result()?;
-    Ok(table)
-}
-
-/// A base that is a file is named relative to the file that names it.
-fn beside(path: &Path, base: &str) -> String {
-    let file = path.with_file_name(base);
-    if BUILT_IN.iter().any(|one| one.name == base) || !file.exists() {
-        base.to_owned()
-    } else {
-        file.display().to_string()
-    }
-}
-
-/// What holds where nothing is said. Agent and environment have to be.
-fn general() -> Result<Table> {
-    let mut table = Table::new();
-    let train = TrainSettings {
-        seed: 0,
-        steps: 1_000_000,
-        platform: "cpu".to_owned(),
-        devices: Devices::Count(1),
-        checkpoint_every: 1_000,
-        checkpoints_kept: 2,
-    };
-    table.insert("train".to_owned(), Value::try_from(train)?);
-    table.insert("anakin".to_owned(), Value::try_from(AnakinSettings::default())?);
-    table.insert("xla".to_owned(), Value::Table(Table::new()));
-    Ok(table)
-}
-
-fn unknown(experiment: &str) -> UsageError {
-    let names = || BUILT_IN.iter().map(|one| one.name);
-    UsageError::new(format!(
-        "there is no experiment `{experiment}`{}; the built-in ones are {}, and a path to a TOML file names another",
-        suggestion(experiment, names()),
-        names().collect::<Vec<_>>().join(", ")
-    ))
 }
 
 /// `["agent.clip=0.1"]` as the table it abbreviates. The last of several for one key holds.

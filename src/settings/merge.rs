@@ -1,203 +1,189 @@
-//! Putting a table of changes over a complete one, key by key: what is there decides what may be written, and of which type.
+//! Puts a layer of settings (a file, its base, `--set`, the flags) over those below it, and finds all that is wrong in it.
+//!
+//! Why not `figment` or another crate of layers: they stop at the first value of a wrong type, know nothing of ranges, and a
+//! table whose keys depend on one of its values (`[agent] kind`) has to be built around them. What is left is this file.
 
 use toml::{Table, Value};
 
 use super::problems::{Problems, suggestion};
-use super::{AgentSettings, AtariProcessing, EnvironmentSettings, SebulbaSettings, devices};
+use super::schema::{Key, Mistake, Schema};
+use crate::registry::Registry;
 
 /// The tables that an experiment consists of.
 const SECTIONS: [&str; 6] = ["train", "anakin", "sebulba", "agent", "environment", "xla"];
-/// What else may stand at the top of a file. `recorded` is what a run adds to its copy of the settings, for readers.
+/// The other keys at the top of a file. A run adds `recorded` to its copy of the settings, for readers.
 const TOP: [&str; 4] = ["base", "experiment", "description", "recorded"];
+/// Keys that have another name now.
+const RENAMED: [(&str, &str); 2] = [
+    ("anakin.updates_per_call", "iterations_per_call"),
+    ("sebulba.updates_per_call", "iterations_per_call"),
+];
 
-/// Changes `base` to what `changes` says; `source` is named in messages.
-pub(super) fn merge(base: &mut Table, changes: &Table, source: &str, problems: &mut Problems) {
-    for (key, value) in changes {
-        match (key.as_str(), value) {
-            ("base" | "recorded", _) => {}
-            ("experiment" | "description", Value::String(_)) => {
-                base.insert(key.clone(), value.clone());
-            }
-            ("experiment" | "description", _) => problems
-                .add(format!("{source}: `{key}` must be a string and is {}", describe(value))),
-            (section, Value::Table(changes)) if SECTIONS.contains(&section) => {
-                merge_section(base, section, changes, source, problems);
-            }
-            (section, _) if SECTIONS.contains(&section) => problems
-                .add(format!("{source}: `{key}` must be a table and is {}", describe(value))),
-            _ => problems.add(format!(
-                "{source}: `{key}` is not a setting{}; the tables are {}",
-                suggestion(key, SECTIONS.into_iter().chain(TOP)),
-                SECTIONS.map(|name| format!("[{name}]")).join(", ")
-            )),
-        }
-    }
+/// A layer that is put over others.
+pub(super) struct Layer<'a> {
+    pub(super) registry: &'a Registry,
+    /// The layer's name in messages: a file, an experiment, `--set`.
+    pub(super) source: &'a str,
+    pub(super) problems: &'a mut Problems,
 }
 
-fn merge_section(
-    base: &mut Table,
-    section: &str,
-    changes: &Table,
-    source: &str,
-    problems: &mut Problems,
-) {
-    if let Some(chooser) = chooser(section)
-        && !choose(base, section, chooser, changes, source, problems)
-    {
-        return;
-    }
-    // One shape of the loop takes the place of the other.
-    if section == "sebulba"
-        && base.remove("anakin").is_some()
-        && let Ok(defaults) = Value::try_from(SebulbaSettings::default())
-    {
-        base.insert(section.to_owned(), defaults);
-    }
-    let Some(Value::Table(base)) = base.get_mut(section) else {
-        problems.add(format!("{source}: [{section}] and [sebulba] exclude each other"));
-        return;
-    };
-    // A preset decides what nothing else is said of.
-    if let ("environment", Some(Value::String(preset))) = (section, changes.get("preset"))
-        && base.get("preset").is_some_and(|had| had.as_str() != Some(preset))
-        && let Some(processing) = AtariProcessing::preset(preset)
-        && let Ok(Value::Table(processing)) = Value::try_from(processing)
-    {
-        base.extend(processing);
-    }
-    for (key, value) in changes {
-        let name = format!("{section}.{key}");
-        let converted = match base.get(key) {
-            _ if section == "xla" => xla_value(key, value),
-            _ if name == "train.devices" => devices::Devices::from_value(value)
-                .map(|devices| devices.to_value())
-                .ok_or_else(|| format!("must be {}", devices::EXPECTED)),
-            Some(like) => convert(value, like),
-            None => {
-                let names: Vec<&str> = base.keys().map(String::as_str).collect();
-                problems.add(format!(
-                    "{source}: `{name}` is not a setting{}; [{section}] takes {}",
-                    suggestion(key, names.iter().copied()),
-                    names.join(", ")
-                ));
-                continue;
+impl Layer<'_> {
+    /// Changes the complete table `base` to what `changes` says.
+    pub(super) fn merge(&mut self, base: &mut Table, changes: &Table) {
+        for (key, value) in changes {
+            match (key.as_str(), value) {
+                ("base" | "recorded", _) => {}
+                ("experiment" | "description", Value::String(_)) => {
+                    base.insert(key.clone(), value.clone());
+                }
+                ("experiment" | "description", _) => {
+                    self.add(format!("`{key}` must be a string and is {}", describe(value)));
+                }
+                ("xla", Value::Table(changes)) => self.merge_xla(base, changes),
+                (section, Value::Table(changes)) if SECTIONS.contains(&section) => {
+                    self.merge_section(base, section, changes);
+                }
+                (section, _) if SECTIONS.contains(&section) => {
+                    self.add(format!("`{key}` must be a table and is {}", describe(value)));
+                }
+                _ => self.add(format!(
+                    "`{key}` is not a setting{}; the tables are {}",
+                    suggestion(key, SECTIONS.into_iter().chain(TOP)),
+                    SECTIONS.map(|name| format!("[{name}]")).join(", ")
+                )),
             }
+        }
+    }
+
+    fn add(&mut self, problem: String) {
+        self.problems.add(format!("{}: {problem}", self.source));
+    }
+
+    fn merge_section(&mut self, base: &mut Table, section: &str, changes: &Table) {
+        let chooser = Registry::chooser(section);
+        if chooser.is_some_and(|chooser| !self.choose(base, section, chooser, changes)) {
+            return;
+        }
+        // One loop takes the place of the other.
+        if section == "sebulba" && base.remove("anakin").is_some() {
+            let defaults = self.registry.sebulba.defaults.clone();
+            base.insert(section.to_owned(), Value::Table(defaults));
+        }
+        let Some(Value::Table(base)) = base.get_mut(section) else {
+            self.add(format!("[{section}] and [sebulba] exclude each other"));
+            return;
         };
-        match converted {
-            Ok(value) => {
-                base.insert(key.clone(), value);
+        let chosen = chooser.and_then(|chooser| base.get(chooser)).and_then(Value::as_str);
+        let Some(schema) = self.registry.schema(section, chosen) else {
+            return;
+        };
+        // A preset changes the defaults of other settings.
+        if section == "environment"
+            && let Some(preset) = changes.get("preset")
+            && base.get("preset") != Some(preset)
+            && let Some(defaults) =
+                chosen.and_then(|name| self.registry.environment(name)?.preset(preset))
+        {
+            base.extend(defaults);
+        }
+        for (key, value) in changes.iter().filter(|(key, _)| chooser != Some(key)) {
+            match schema.key(key) {
+                Some(known) => match known.kind.check(value) {
+                    Ok(value) => {
+                        base.insert(key.clone(), value);
+                    }
+                    Err(mistake) => self.add(explain(section, known, value, mistake)),
+                },
+                None => self.add(unknown(section, key, chooser, schema)),
             }
-            Err(expected) => {
-                problems.add(format!("{source}: `{name}` {expected} and is {}", describe(value)))
-            }
+        }
+    }
+
+    /// Gives the table the defaults of the agent or environment that is chosen, if it has those of another. False if none is.
+    fn choose(&mut self, base: &mut Table, section: &str, chooser: &str, changes: &Table) -> bool {
+        let had = base.get(section).and_then(|table| table.get(chooser));
+        let chosen = match (changes.get(chooser), had) {
+            (None, Some(_)) => return true,
+            (Some(chosen), Some(had)) if chosen == had => return true,
+            (chosen, _) => chosen,
+        };
+        let names = self.registry.names(section);
+        let one_of = format!("one of: {}", names.join(", "));
+        let Some(chosen) = chosen else {
+            self.add(format!("[{section}] must have a `{chooser}`, {one_of}"));
+            return false;
+        };
+        let name = chosen.as_str().unwrap_or_default();
+        let Some(schema) = self.registry.schema(section, Some(name)) else {
+            let near = suggestion(name, names);
+            let chosen = describe(chosen);
+            self.add(format!("`{section}.{chooser}` is {chosen} and must be {one_of}{near}"));
+            return false;
+        };
+        let mut table = Table::from_iter([(chooser.to_owned(), chosen.clone())]);
+        table.extend(schema.defaults.clone());
+        base.insert(section.to_owned(), Value::Table(table));
+        true
+    }
+
+    /// XLA's options have no schema here: XLA knows them.
+    fn merge_xla(&mut self, base: &mut Table, changes: &Table) {
+        let Some(Value::Table(base)) = base.get_mut("xla") else { return };
+        for (key, value) in changes {
+            let must = match value {
+                _ if !key.starts_with("xla_") => {
+                    "be an option of XLA, whose names begin with `xla_`,"
+                }
+                Value::Array(_) | Value::Table(_) | Value::Datetime(_) => {
+                    "be a number, a string, true or false"
+                }
+                _ => {
+                    base.insert(key.clone(), value.clone());
+                    continue;
+                }
+            };
+            self.add(format!("`xla.{key}` must {must} and is {}", describe(value)));
         }
     }
 }
 
-/// The key whose value decides which other keys a table has, with the tables it can choose between.
-struct Chooser {
-    key: &'static str,
-    names: &'static [&'static str],
-    defaults: fn(&str) -> Option<Value>,
-}
-
-fn chooser(section: &str) -> Option<Chooser> {
-    match section {
-        "agent" => Some(Chooser {
-            key: "kind",
-            names: &AgentSettings::KINDS,
-            defaults: |kind| Value::try_from(AgentSettings::of_kind(kind)?).ok(),
-        }),
-        "environment" => Some(Chooser {
-            key: "name",
-            names: &EnvironmentSettings::NAMES,
-            defaults: |name| Value::try_from(EnvironmentSettings::of_name(name)?).ok(),
-        }),
-        _ => None,
+/// A key that the table does not have.
+fn unknown(section: &str, key: &str, chooser: Option<&str>, schema: &Schema) -> String {
+    let name = format!("{section}.{key}");
+    if let Some((_, new)) = RENAMED.iter().find(|(old, _)| *old == name) {
+        return format!("`{name}` is called `{section}.{new}` now");
     }
+    let known = schema.keys.iter().map(|key| key.name.as_str());
+    let mut names: Vec<&str> = known.chain(chooser).collect();
+    names.sort_unstable();
+    let near = suggestion(key, names.iter().copied());
+    format!("`{name}` is not a setting{near}; [{section}] takes {}", names.join(", "))
 }
 
-/// Gives the table the defaults of the agent or environment chosen, where that is not the one it had. False: nothing is chosen.
-fn choose(
-    base: &mut Table,
-    section: &str,
-    chooser: Chooser,
-    changes: &Table,
-    source: &str,
-    problems: &mut Problems,
-) -> bool {
-    let had = base.get(section).and_then(|table| table.get(chooser.key));
-    let chosen = match (changes.get(chooser.key), had) {
-        (None, Some(_)) => return true,
-        (Some(chosen), Some(had)) if chosen == had => return true,
-        (chosen, _) => chosen,
-    };
-    let one_of = format!("one of: {}", chooser.names.join(", "));
-    let name = format!("{section}.{}", chooser.key);
-    let Some(chosen) = chosen else {
-        problems.add(format!("{source}: [{section}] must have a `{}`, {one_of}", chooser.key));
-        return false;
-    };
-    match chosen.as_str().and_then(chooser.defaults) {
-        Some(defaults) => {
-            base.insert(section.to_owned(), defaults);
-            true
-        }
-        None => {
-            let near =
-                suggestion(chosen.as_str().unwrap_or_default(), chooser.names.iter().copied());
-            problems.add(format!(
-                "{source}: `{name}` is {} and must be {one_of}{near}",
-                describe(chosen)
-            ));
-            false
+/// A value that its key does not take.
+fn explain(section: &str, key: &Key, value: &Value, mistake: Mistake) -> String {
+    let name = format!("{section}.{}", key.name);
+    match (mistake, &key.must) {
+        (Mistake::Type(must), _) => format!("`{name}` {must} and is {}", describe(value)),
+        (Mistake::Range(_), Some(must)) => format!("{name} must {must}"),
+        (Mistake::Range(must), None) => format!("{name} {must} and is {}", plain(value)),
+        (Mistake::Name(names), _) => {
+            let near = suggestion(&plain(value), names.iter().map(String::as_str));
+            format!("{name} is `{}` and must be one of: {}{near}", plain(value), names.join(", "))
         }
     }
 }
 
-/// `value` as the type of `like`, or what it must be.
-fn convert(value: &Value, like: &Value) -> Result<Value, String> {
-    let must = |what: &str| Err(format!("must be {what}"));
-    match (like, value) {
-        (Value::Integer(_), Value::Integer(number)) if *number >= 0 => Ok(value.clone()),
-        (Value::Integer(_), _) => must("an integer of at least 0"),
-        (Value::Float(_), Value::Float(_)) => Ok(value.clone()),
-        #[allow(clippy::cast_precision_loss, reason = "a setting of 2^53 is none")]
-        (Value::Float(_), Value::Integer(number)) => Ok(Value::Float(*number as f64)),
-        (Value::Float(_), _) => must("a number"),
-        (Value::Boolean(_), Value::Boolean(_)) | (Value::String(_), Value::String(_)) => {
-            Ok(value.clone())
-        }
-        (Value::Boolean(_), _) => must("true or false"),
-        (Value::String(_), _) => must("a string"),
-        (Value::Array(likes), Value::Array(values)) => {
-            let like = likes.first().unwrap_or(&Value::Integer(0));
-            let converted: Result<Vec<Value>, String> =
-                values.iter().map(|value| convert(value, like)).collect();
-            converted
-                .map(Value::Array)
-                .map_err(|expected| format!("must be a list, and each of its elements {expected},"))
-        }
-        (Value::Array(_), _) => must("a list"),
-        (Value::Table(_), Value::Table(_)) => Ok(value.clone()),
-        (Value::Table(_), _) => must("a table"),
-        (Value::Datetime(_), _) => must("left out"),
-    }
-}
-
-fn xla_value(key: &str, value: &Value) -> Result<Value, String> {
-    if !key.starts_with("xla_") {
-        return Err("must be an option of XLA, whose names begin with `xla_`,".to_owned());
-    }
+/// A value without its type: `1e-3` is 0.001, and a string has no quotes.
+fn plain(value: &Value) -> String {
     match value {
-        Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::String(_) => {
-            Ok(value.clone())
-        }
-        _ => Err("must be a number, a string, true or false".to_owned()),
+        Value::Float(number) => number.to_string(),
+        Value::String(text) => text.clone(),
+        value => value.to_string(),
     }
 }
 
-/// A value as messages name it.
+/// A value with its type, for messages.
 fn describe(value: &Value) -> String {
     match value {
         Value::String(text) => format!("the string \"{text}\""),

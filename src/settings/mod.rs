@@ -4,31 +4,31 @@
 //! - Settings in hand are complete and valid: every key has a value, and [`Settings::check`] found nothing.
 //! - What [`Settings::to_toml`] writes reads back as the same settings: a run's `config.toml` is an experiment.
 
-mod agents;
 mod devices;
 mod division;
-mod environments;
 mod load;
 mod merge;
 mod problems;
+mod schema;
 mod sebulba;
-mod servers;
 
 use std::collections::BTreeMap;
 
+use podracer_envs::host::server::ServerSettings;
 use podracer_runtime::OptionValue;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
 
-pub use agents::{AgentSettings, Impala, Networks, Online, Ppo};
 pub use devices::Devices;
-pub use environments::{CartPole, Catch, EnvironmentSettings, GridWorld, MemoryChain, Pendulum};
 pub(crate) use load::parse_sets;
 pub use load::{Overrides, load};
 pub use problems::UsageError;
 pub(crate) use problems::suggestion;
-pub use sebulba::SebulbaSettings;
-pub use servers::{Atari, AtariProcessing, EnvPool, Gymnasium, ServerSettings};
+pub use schema::{Key, Kind, Range, Schema};
+pub use sebulba::{Schedule, SebulbaSettings};
 
+use crate::registry::Registry;
 use problems::Problems;
 
 /// An experiment: all that a run depends on but the machine.
@@ -47,47 +47,68 @@ pub struct Settings {
     /// `[sebulba]`: in place of `[anakin]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sebulba: Option<SebulbaSettings>,
-    /// `[agent]`
-    pub agent: AgentSettings,
-    /// `[environment]`
-    pub environment: EnvironmentSettings,
+    /// `[agent]`, complete: the agent's name as `kind`, and its settings.
+    pub agent: Table,
+    /// `[environment]`, complete: the environment's name as `name`, and its settings.
+    pub environment: Table,
     /// `[xla]`: options for XLA by name, besides and instead of those that podracer's rule gives.
     #[serde(default)]
     pub xla: BTreeMap<String, XlaValue>,
 }
 
-/// How long to train, and on what.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+/// How long a run trains, on which devices, and how often it is checkpointed.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
 pub struct TrainSettings {
-    /// Where all randomness comes from.
+    /// Seed of all randomness.
     pub seed: u64,
-    /// Environment steps in all.
+    /// Environment steps of the whole run.
+    #[schemars(range(min = 1))]
     pub steps: u64,
-    /// `cpu`, `cuda13` or `tpu`.
+    /// XLA's platform.
+    #[schemars(extend("enum" = podracer_plugins::PLUGINS.each_ref().map(|plugin| plugin.name)))]
     pub platform: String,
-    /// Which devices.
+    /// Devices of the run.
     pub devices: Devices,
-    /// Updates between two checkpoints, at the end of the call in which they are done; 0 for none but the one at the end,
-    /// or when the run is stopped.
+    /// Iterations between two checkpoints, which are written at the end of a call; 0 for a checkpoint at the end of the run,
+    /// or when it is stopped, only.
     pub checkpoint_every: u64,
-    /// How many checkpoints are kept: an older one serves where the last is damaged.
+    /// Checkpoints that are kept: an older one serves where the last is damaged.
+    #[schemars(range(min = 1))]
     pub checkpoints_kept: usize,
 }
 
-/// The shape of the loop.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+impl Default for TrainSettings {
+    fn default() -> Self {
+        TrainSettings {
+            seed: 0,
+            steps: 1_000_000,
+            platform: "cpu".to_owned(),
+            devices: Devices::Count(1),
+            checkpoint_every: 1_000,
+            checkpoints_kept: 2,
+        }
+    }
+}
+
+/// The loop that is one program: agent and environment on the same devices.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
 pub struct AnakinSettings {
-    /// Environments in all, over all devices.
+    /// Lanes in all, over all devices.
+    #[schemars(range(min = 1))]
     pub environments: usize,
-    /// Steps of each environment per update.
+    /// Steps of each lane in an iteration.
+    #[schemars(range(min = 1))]
     pub unroll: usize,
-    /// Updates per call of the compiled program.
-    pub updates_per_call: usize,
+    /// Iterations in one call of the compiled program.
+    #[schemars(range(min = 1))]
+    pub iterations_per_call: usize,
 }
 
 impl Default for AnakinSettings {
     fn default() -> Self {
-        AnakinSettings { environments: 64, unroll: 32, updates_per_call: 16 }
+        AnakinSettings { environments: 64, unroll: 32, iterations_per_call: 16 }
     }
 }
 
@@ -102,35 +123,48 @@ pub enum XlaValue {
     String(String),
 }
 
-/// How often the compiled program is called.
+/// Iterations and calls of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Environment steps per update.
-    pub steps_per_update: u64,
-    /// Updates that the steps asked for allow, at least 1: what schedules count to.
-    pub updates: u64,
-    /// Calls of the compiled program. Where `updates_per_call` does not divide the updates, the last call goes beyond them.
+    /// Environment steps of an iteration, over all lanes.
+    pub steps_per_iteration: u64,
+    /// Iterations in the steps that were asked for, at least 1: what schedules count to.
+    pub iterations: u64,
+    /// Calls of the compiled program. If `iterations_per_call` does not divide the iterations, the last call goes beyond
+    /// them.
     pub calls: u64,
 }
 
 impl Settings {
-    /// How the steps asked for become updates and calls.
+    /// The name of the agent: `agent.kind`.
     #[must_use]
-    pub fn plan(&self) -> Plan {
-        let (environments, unroll, updates_per_call) = self.shape();
-        let steps_per_update = (environments as u64).saturating_mul(unroll as u64).max(1);
-        let updates = (self.train.steps / steps_per_update).max(1);
-        let calls = updates.div_ceil(updates_per_call.max(1) as u64);
-        Plan { steps_per_update, updates, calls }
+    pub fn agent_kind(&self) -> &str {
+        self.agent.get("kind").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Environments in all, steps of each per update, updates per call.
+    /// The name of the environment: `environment.name`.
+    #[must_use]
+    pub fn environment_name(&self) -> &str {
+        self.environment.get("name").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The iterations and calls of the steps that were asked for.
+    #[must_use]
+    pub fn plan(&self) -> Plan {
+        let (lanes, unroll, iterations_per_call) = self.shape();
+        let steps_per_iteration = (lanes as u64).saturating_mul(unroll as u64).max(1);
+        let iterations = (self.train.steps / steps_per_iteration).max(1);
+        let calls = iterations.div_ceil(iterations_per_call.max(1) as u64);
+        Plan { steps_per_iteration, iterations, calls }
+    }
+
+    /// Lanes in all, steps of each in an iteration, iterations in a call.
     #[must_use]
     pub fn shape(&self) -> (usize, usize, usize) {
-        match &self.sebulba {
-            Some(sebulba) => (sebulba.all_environments(), sebulba.unroll, sebulba.updates_per_call),
-            None => (self.anakin.environments, self.anakin.unroll, self.anakin.updates_per_call),
-        }
+        let AnakinSettings { environments, unroll, iterations_per_call } = self.anakin;
+        self.sebulba.as_ref().map_or((environments, unroll, iterations_per_call), |sebulba| {
+            (sebulba.all_environments(), sebulba.unroll, sebulba.iterations_per_call)
+        })
     }
 
     /// `rule`, changed and extended by `[xla]`.
@@ -149,52 +183,60 @@ impl Settings {
         if self.sebulba.is_none() {
             return Ok(toml::to_string(self)?);
         }
-        let mut table = toml::Table::try_from(self)?;
+        let mut table = Table::try_from(self)?;
         table.remove("anakin");
         Ok(toml::to_string(&table)?)
     }
 
-    /// That every value is one the loop can be built with, as far as that is known without the machine.
+    /// That the settings fit together, as far as that is known without the machine. Types and ranges are checked when a
+    /// layer is read.
     ///
     /// # Errors
-    /// All that is wrong.
-    pub fn check(&self) -> Result<(), UsageError> {
+    /// All mistakes.
+    fn check(&self, registry: &Registry) -> Result<(), UsageError> {
         let mut problems = Problems::default();
-        if self.train.steps == 0 {
-            problems.add("train.steps must be at least 1 and is 0");
-        }
-        let platforms = podracer_plugins::PLUGINS.each_ref().map(|plugin| plugin.name);
-        problems.one_of("train.platform", &self.train.platform, &platforms);
-        problems.at_least_one("train.checkpoints_kept", self.train.checkpoints_kept);
-        match &self.train.devices {
-            Devices::Count(0) => problems.add("train.devices must be at least 1 and is 0"),
-            Devices::List(list) if list.is_empty() => {
-                problems.add("train.devices must name at least one device");
-            }
-            _ => {}
-        }
-        let AnakinSettings { environments, unroll, updates_per_call } = self.anakin;
-        problems.at_least_one("anakin.environments", environments);
-        problems.at_least_one("anakin.unroll", unroll);
-        problems.at_least_one("anakin.updates_per_call", updates_per_call);
+        let environment = registry.environment(self.environment_name());
         if let Some(sebulba) = &self.sebulba {
             sebulba.check(&mut problems);
-            if let Some(server) = self.environment.server() {
-                server.check_with(sebulba.environments, sebulba.patience, &mut problems);
+            if let Some(server) = environment.and_then(|one| one.server(&self.environment)) {
+                check_server(&server, sebulba, &mut problems);
             }
         }
-        let (environments, unroll, updates_per_call) = self.shape();
-        let in_a_call =
-            environments.checked_mul(unroll).and_then(|steps| steps.checked_mul(updates_per_call));
+        let (lanes, unroll, iterations) = self.shape();
+        let in_a_call = lanes.checked_mul(unroll).and_then(|steps| steps.checked_mul(iterations));
         let section = if self.sebulba.is_some() { "sebulba" } else { "anakin" };
         if in_a_call.is_none_or(|steps| steps > u32::MAX as usize * 1024) {
             problems.add(format!(
-                "{section}.environments, unroll and updates_per_call multiply to more steps than one call can take"
+                "{section}.environments, unroll and iterations_per_call multiply to more steps than one call can take"
             ));
         }
-        self.agent.check(&mut problems);
-        self.environment.check(&mut problems);
+        let agent = registry.agent(self.agent_kind());
+        let checked = [
+            agent.map(|agent| agent.check(&self.agent)),
+            environment.map(|environment| environment.check(&self.environment)),
+        ];
+        for problem in checked.into_iter().flatten().filter_map(Result::err) {
+            problems.add(problem);
+        }
         problems.into_result()
+    }
+}
+
+/// Checks that a run has the patience for a server's restart, and each server an environment.
+fn check_server(server: &ServerSettings, sebulba: &SebulbaSettings, problems: &mut Problems) {
+    let &ServerSettings { servers, restarts, start_seconds, step_seconds, .. } = server;
+    let &SebulbaSettings { environments, patience, .. } = sebulba;
+    let longest = start_seconds.saturating_mul(2).saturating_add(step_seconds);
+    if restarts > 0 && longest >= patience {
+        problems.add(format!(
+            "sebulba.patience is {patience} and must be more than {longest}: a server may take environment.step_seconds = \
+             {step_seconds} to be found hanging, and twice environment.start_seconds = {start_seconds} to be there again"
+        ));
+    }
+    if servers > environments {
+        problems.add(format!(
+            "environment.servers is {servers} and must be at most sebulba.environments = {environments}"
+        ));
     }
 }
 

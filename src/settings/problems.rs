@@ -31,36 +31,6 @@ impl Problems {
         self.0.push(problem.into());
     }
 
-    pub(super) fn at_least_one(&mut self, name: &str, value: usize) {
-        if value == 0 {
-            self.add(format!("{name} must be at least 1 and is 0"));
-        }
-    }
-
-    pub(super) fn positive(&mut self, name: &str, value: f64) {
-        if !(value.is_finite() && value > 0.0) {
-            self.add(format!("{name} must be a number above 0 and is {value}"));
-        }
-    }
-
-    pub(super) fn not_negative(&mut self, name: &str, value: f64) {
-        if !(value.is_finite() && value >= 0.0) {
-            self.add(format!("{name} must be a number of at least 0 and is {value}"));
-        }
-    }
-
-    pub(super) fn fraction(&mut self, name: &str, value: f64) {
-        if !(0.0..=1.0).contains(&value) {
-            self.add(format!("{name} must be between 0 and 1 and is {value}"));
-        }
-    }
-
-    pub(super) fn one_of(&mut self, name: &str, value: &str, names: &[&str]) {
-        if !names.contains(&value) {
-            self.add(format!("{name} is `{value}` and must be one of: {}", names.join(", ")));
-        }
-    }
-
     /// Success, where there were none.
     pub(super) fn into_result(self) -> Result<(), UsageError> {
         match self.0.as_slice() {

@@ -1,40 +1,54 @@
 //! `[sebulba]`: the shape of a run whose actors and learners are on different devices. An experiment that has it has no
 //! `[anakin]`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::UsageError;
 use super::devices::up_to;
 use super::problems::Problems;
 
-/// Who acts, who learns, and how much at a time.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+/// The loop whose actors and learners are on different devices, with environments on the host.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
 pub struct SebulbaSettings {
-    /// The devices that act, by index. Empty: the first quarter of `train.devices`, at least one.
+    /// Devices that act, by index. Empty: the first quarter of `train.devices`, at least one.
     pub actors: Vec<usize>,
-    /// The devices that learn, by index. Empty: those of `train.devices` that do not act, as many as the environments divide
-    /// over.
+    /// Devices that learn, by index. Empty: those of `train.devices` that do not act, as many as the lanes divide over.
     pub learners: Vec<usize>,
     /// Actor threads on each actor device.
+    #[schemars(range(min = 1))]
     pub threads: usize,
-    /// Environments of each actor thread.
+    /// Lanes of each actor thread.
+    #[schemars(range(min = 1))]
     pub environments: usize,
-    /// Steps of each environment in a trajectory.
+    /// Steps of each lane in an iteration.
+    #[schemars(range(min = 1))]
     pub unroll: usize,
-    /// `deterministic` or `free-running`.
-    pub schedule: String,
-    /// How many updates behind the parameters are that the deterministic schedule acts with.
+    /// The rule by which actors take new parameters.
+    pub schedule: Schedule,
+    /// Iterations by which the parameters of the deterministic schedule are behind.
     pub lag: usize,
-    /// How many trajectories of each actor thread may wait for the learner.
+    /// Rollouts of each actor thread that may wait for the learner.
+    #[schemars(range(min = 1))]
     pub queue: usize,
-    /// Into how many successive updates a cycle's batch is split.
-    pub splits: usize,
-    /// How often a cycle's batch is learnt from.
-    pub repeats: usize,
-    /// Cycles between two reports.
-    pub updates_per_call: usize,
-    /// After how many seconds in which no thread does anything the run is given up.
+    /// Iterations between two reports.
+    #[schemars(range(min = 1))]
+    pub iterations_per_call: usize,
+    /// Seconds without progress in any thread after which the run is given up.
+    #[schemars(range(min = 1))]
     pub patience: usize,
+}
+
+/// When actors take new parameters.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Schedule {
+    /// Every rollout is acted with the parameters of a fixed number of iterations before: runs repeat to the bit.
+    #[default]
+    Deterministic,
+    /// Every rollout is acted with the newest parameters.
+    FreeRunning,
 }
 
 impl Default for SebulbaSettings {
@@ -45,21 +59,16 @@ impl Default for SebulbaSettings {
             threads: 2,
             environments: 32,
             unroll: 32,
-            schedule: Self::SCHEDULES[0].to_owned(),
+            schedule: Schedule::default(),
             lag: 1,
             queue: 2,
-            splits: 1,
-            repeats: 1,
-            updates_per_call: 16,
+            iterations_per_call: 16,
             patience: 120,
         }
     }
 }
 
 impl SebulbaSettings {
-    /// The values of `schedule`.
-    pub const SCHEDULES: [&'static str; 2] = ["deterministic", "free-running"];
-
     /// Environments in all; on one actor device where the devices are not decided yet.
     #[must_use]
     pub fn all_environments(&self) -> usize {
@@ -131,19 +140,6 @@ impl SebulbaSettings {
     }
 
     pub(super) fn check(&self, problems: &mut Problems) {
-        for (name, value) in [
-            ("threads", self.threads),
-            ("environments", self.environments),
-            ("unroll", self.unroll),
-            ("queue", self.queue),
-            ("splits", self.splits),
-            ("repeats", self.repeats),
-            ("updates_per_call", self.updates_per_call),
-            ("patience", self.patience),
-        ] {
-            problems.at_least_one(&format!("sebulba.{name}"), value);
-        }
-        problems.one_of("sebulba.schedule", &self.schedule, &Self::SCHEDULES);
         for (role, named) in [("actors", &self.actors), ("learners", &self.learners)] {
             let twice = |position: usize| named[..position].contains(&named[position]);
             if let Some(position) = (0..named.len()).find(|&position| twice(position)) {

@@ -2,10 +2,11 @@
 
 use std::fs;
 
-use crate::experiments::BUILT_IN;
-use crate::settings::{
-    AgentSettings, Devices, EnvironmentSettings, Overrides, Plan, Settings, UsageError, load,
-};
+use podracer_envs::host::server::{Atari, Gymnasium};
+use podracer_stdlib::agents::{OnlineSettings, PpoSettings};
+
+use crate::registry::{Registry, parse};
+use crate::settings::{Devices, Overrides, Plan, Settings, UsageError, load};
 
 fn set(experiment: &str, sets: &[&str]) -> anyhow::Result<Settings> {
     let set = sets.iter().map(|&one| one.to_owned()).collect();
@@ -21,11 +22,13 @@ fn mistake(result: anyhow::Result<Settings>) -> String {
 
 #[test]
 fn every_built_in_experiment_is_complete_and_divides() {
-    for one in &BUILT_IN {
-        let settings = load(one.name, &Overrides::default()).unwrap();
+    let registry = Registry::built_in();
+    registry.check().unwrap();
+    for one in registry.experiments() {
+        let settings = registry.load(&one.name, &Overrides::default()).unwrap();
         assert_eq!(settings.experiment, one.name);
         assert!(!settings.description.is_empty());
-        settings.check_division(1).unwrap();
+        settings.check_division(1, &registry).unwrap();
         let devices = match settings.sebulba {
             // Who acts and who learns need devices of their own.
             Some(_) => Devices::All,
@@ -38,10 +41,10 @@ fn every_built_in_experiment_is_complete_and_divides() {
 #[test]
 fn cartpole_is_as_published() {
     let settings = load("cartpole-ppo", &Overrides::default()).unwrap();
-    let plan = Plan { steps_per_update: 512, updates: 976, calls: 61 };
+    let plan = Plan { steps_per_iteration: 512, iterations: 976, calls: 61 };
     assert_eq!(settings.plan(), plan);
-    let AgentSettings::Ppo(ppo) = &settings.agent else { panic!("{:?}", settings.agent) };
-    assert_eq!((ppo.learning_rate, ppo.epochs, ppo.minibatches), (2.5e-4, 4, 4));
+    let ppo: PpoSettings = parse(&settings.agent, "agent").unwrap();
+    assert_eq!((ppo.learning_rate, ppo.epochs, ppo.minibatches), (2.5e-4.into(), 4, 4));
     assert_eq!(ppo.networks.hidden, [64, 64]);
 }
 
@@ -64,8 +67,8 @@ fn a_file_changes_its_base() {
     fs::write(&middle, "base = 'cartpole-ppo'\n[agent]\nclip = 0.1\nlearning_rate = 1\n").unwrap();
     fs::write(&mine, "base = 'middle.toml'\n[anakin]\nenvironments = 8\n").unwrap();
     let settings = set(mine.to_str().unwrap(), &["agent.epochs=2"]).unwrap();
-    let AgentSettings::Ppo(ppo) = &settings.agent else { panic!("{:?}", settings.agent) };
-    assert_eq!((ppo.clip, ppo.learning_rate, ppo.epochs), (0.1, 1.0, 2));
+    let ppo: PpoSettings = parse(&settings.agent, "agent").unwrap();
+    assert_eq!((ppo.clip, ppo.learning_rate, ppo.epochs), (0.1.into(), 1.0.into(), 2));
     assert_eq!((settings.anakin.environments, settings.anakin.unroll), (8, 128));
     assert_eq!(settings.experiment, "mine");
 
@@ -76,12 +79,12 @@ fn a_file_changes_its_base() {
 #[test]
 fn another_agent_comes_with_its_own_defaults() {
     let settings = set("catch-ppo", &["agent.kind=online", "agent.discount=0.5"]).unwrap();
-    let AgentSettings::Online(online) = &settings.agent else { panic!("{:?}", settings.agent) };
-    assert_eq!(online.discount, 0.5);
+    let online: OnlineSettings = parse(&settings.agent, "agent").unwrap();
+    assert_eq!(online.discount, 0.5.into());
     let text = mistake(set("catch-ppo", &["agent.kind=online", "agent.clip=0.5"]));
     assert!(text.contains("`agent.clip` is not a setting; [agent] takes adam_epsilon"), "{text}");
     let settings = set("catch-ppo", &["environment.name=cartpole"]).unwrap();
-    assert!(matches!(settings.environment, EnvironmentSettings::Cartpole(_)));
+    assert_eq!(settings.environment_name(), "cartpole");
 }
 
 #[test]
@@ -126,6 +129,7 @@ fn mistakes_say_what_is_allowed() {
         ("environment.rows=1", "environment.rows must be at least 2"),
         ("environment.row=1", "[environment] takes "),
         ("optimizer.name=sgd", "`optimizer` is not a setting; the tables are [train]"),
+        ("anakin.updates_per_call=1", "is called `anakin.iterations_per_call` now"),
         ("xla.vector_width=1", "names begin with `xla_`"),
         ("agent", "--set takes `table.key=value`"),
         ("clip=1", "--set takes `table.key=value`"),
@@ -251,9 +255,8 @@ fn sebulba_takes_the_place_of_anakin() {
 
 #[test]
 fn a_preset_decides_what_nothing_else_is_said_of() {
-    let atari = |sets: &[&str]| match set("atari-pong-ppo", sets).unwrap().environment {
-        EnvironmentSettings::Atari(atari) => atari,
-        other => panic!("{other:?}"),
+    let atari = |sets: &[&str]| -> Atari {
+        parse(&set("atari-pong-ppo", sets).unwrap().environment, "environment").unwrap()
     };
     assert!(atari(&[]).processing.clip_rewards);
     let seed = atari(&["environment.preset=seed"]);
@@ -276,10 +279,8 @@ fn servers_have_settings_of_their_own() {
         set("cartpole-sebulba-ppo", &[&name, sets].concat())
     };
     let settings = gymnasium(&["environment.servers=2"]).unwrap();
-    let EnvironmentSettings::Gymnasium(environment) = &settings.environment else {
-        panic!("{:?}", settings.environment)
-    };
-    assert_eq!(environment.kwargs["gravity"].as_float(), Some(1.6));
+    let environment: Gymnasium = parse(&settings.environment, "environment").unwrap();
+    assert_eq!(environment.kwargs["gravity"].as_f64(), Some(1.6));
     assert_eq!(environment.server.servers, 2);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.toml");

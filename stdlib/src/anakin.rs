@@ -3,46 +3,38 @@
 //! Every environment has its own key, folded from the run's key and the environment's *global* index, so that `n`
 //! devices with `N / n` environments each see what one device with `N` sees.
 
-use crate::agents::{Agent, Learning, Trajectory};
-use crate::ravel::{ravel, unravel};
+use crate::agents::{Act, Agent, Axes, Input, LaneId, Learn, Mode, Rollout, RolloutOf};
+pub use crate::lanes::{Feedback, Learner};
+use crate::lanes::{KEYS, first_store, lane_keys, run_keys};
 use podracer_dsl::prelude::*;
 use podracer_envs::{
-    AutoReset, Environment, WithStatistics,
+    AutoReset, Environment, TimeStep, WithStatistics,
     wrappers::{Episode, StatisticsState},
 };
 
-/// The replicated part of a run's state: equal on all devices.
+/// The part of a run's state that belongs to single lanes, `[N / n, ...]` on each of `n` devices.
 #[derive(Tree, Clone)]
-pub struct Learner<N: Tree, O: Tree> {
-    /// The networks.
-    pub nets: N,
-    /// The optimizer's state.
-    pub opt: O,
-    /// What the next cycle's draws of the learner come from.
-    pub key: Key,
+pub struct Actors<M: Tree, S: Tree, X: Tree> {
+    /// Environments, with what acts in them.
+    pub lanes: Lane<M, S>,
+    /// What the agent keeps from iteration to iteration.
+    pub store: X,
 }
 
-/// The sharded part: what belongs to single environments, `[N / n, ...]` on each of `n` devices.
+/// One environment, with what acts in it.
 #[derive(Tree, Clone)]
-pub struct Actors<A: Tree, S: Tree, X: Tree> {
-    /// The agent's state in each environment, the environment, its key.
-    pub lanes: Lane<A, S>,
-    /// What the agent keeps from cycle to cycle.
-    pub experience: X,
-}
-
-/// One environment and who acts in it.
-#[derive(Tree, Clone)]
-pub struct Lane<A: Tree, S: Tree> {
-    /// The agent's state in it.
-    pub actor: A,
+pub struct Lane<M: Tree, S: Tree> {
+    /// The agent's memory.
+    pub memory: M,
     /// The environment.
     pub environment: StatisticsState<S>,
-    /// What its next draws come from.
+    /// The outcome of the last step.
+    pub feedback: Feedback,
+    /// The key of all steps to come.
     pub key: Key,
 }
 
-/// The episodes that ended in one update, on each device.
+/// The episodes that ended in one iteration, on each device.
 #[derive(Tree, Clone)]
 pub struct Episodes {
     /// How many. i32 `[1]`
@@ -53,169 +45,105 @@ pub struct Episodes {
     pub length_sum: Tensor,
 }
 
-/// What one step of one environment leaves.
+/// What one step of one lane leaves, as in [`Rollout`].
 #[derive(Tree, Clone)]
 struct Step<O: Tree, X: Tree> {
-    observation: O,
+    input: Input<O>,
     action: Tensor,
     reward: Tensor,
     terminated: Tensor,
     truncated: Tensor,
-    next_observation: Vec<O>,
-    output: X,
+    next_observation: Option<O>,
+    extras: X,
 }
-
-/// The keys of a step: to act, to step, to begin the next episode. A lane's key of a cycle is split into the next cycle's
-/// and those of each step.
-pub(crate) const KEYS: usize = 3;
 
 /// An agent in an environment.
 #[derive(Clone)]
-pub struct AgentLoop<E: Environment, A: Agent<Observation = E::Observation>> {
+pub struct AgentLoop<E: Environment, A: Learn<Observation = E::Observation>> {
     environment: AutoReset<WithStatistics<E>>,
     agent: A,
-    /// Environments of one device.
-    environments: usize,
-    /// Steps of a cycle.
+    /// Lanes of one device.
+    lanes: usize,
+    /// Steps of an iteration.
     unroll: usize,
+    axes: Axes,
+    /// Members of the axes.
+    members: usize,
 }
 
 /// The state of a device's part of a run.
 pub type LoopState<E, A> = Placed<
-    Learner<<A as Agent>::Nets, <A as Agent>::Opt>,
-    Actors<<A as Agent>::Actor, <E as Environment>::State, <A as Agent>::Experience>,
+    Learner<<A as Learn>::State>,
+    Actors<<A as Agent>::Memory, <E as Environment>::State, <A as Learn>::Store>,
 >;
 
-type Lanes<E, A> = Lane<<A as Agent>::Actor, <E as Environment>::State>;
-type Steps<A> = Step<<A as Agent>::Observation, <A as Agent>::Output>;
-/// The trajectory of an agent.
-pub(crate) type CycleFor<A> = Trajectory<<A as Agent>::Observation, <A as Agent>::Output>;
-/// The learner of an agent.
-pub(crate) type LearnerFor<A> = Learner<<A as Agent>::Nets, <A as Agent>::Opt>;
+type Lanes<E, A> = Lane<<A as Agent>::Memory, <E as Environment>::State>;
+type Steps<A> = Step<<A as Agent>::Observation, <A as Agent>::Extras>;
 
-/// The learner at the start of a run.
-#[track_caller]
-pub(crate) fn first_learner<A: Agent>(agent: &A, nets_key: Key, learner_key: Key) -> LearnerFor<A> {
-    let nets = agent.init_nets(nets_key);
-    let opt = agent.init_opt(&nets);
-    Learner { nets, opt, key: learner_key }
-}
-
-/// The keys of a run: of its networks, its learner, its environments.
-#[track_caller]
-pub(crate) fn run_keys(key: Key) -> [Key; 3] {
-    let keys = key.split_n(3);
-    [0, 1, 2].map(|i| keys.at(i))
-}
-
-/// The keys of the environment with a global index: for its first state, and for all of its steps.
-#[track_caller]
-pub(crate) fn lane_keys(lanes_key: Key, index: Tensor) -> [Key; 2] {
-    let keys = lanes_key.fold_in(index).split_n(2);
-    [0, 1].map(|i| keys.at(i))
-}
-
-/// One cycle of learning. `rollout` gives what was acted by these networks, the agent's state in each environment before
-/// it, and what else is to come out; an agent that learns [`Learning::ThroughLoop`] is differentiated through it.
-#[track_caller]
-pub(crate) fn cycle<A: Agent, W: Tree>(
-    agent: &A,
-    learner: LearnerFor<A>,
-    experience: A::Experience,
-    rollout: impl FnOnce(&A::Nets) -> (A::Actor, CycleFor<A>, W),
-) -> (LearnerFor<A>, A::Experience, A::Metrics, W) {
-    let Learner { nets, opt, key } = learner;
-    let [key, cycle_key] = key.split_into();
-    let (nets, opt, experience, metrics, with) = match agent.learning() {
-        Learning::ThroughLoop => {
-            let ((_, (experience, metrics, with)), grads) = value_and_grad(nets.clone(), |nets| {
-                let (actor, trajectory, with) = rollout(&nets);
-                let (experience, batch) =
-                    agent.update_experience(&nets, experience, actor, trajectory, cycle_key);
-                let (loss, metrics) = agent.loss(nets, &batch, scalar(0));
-                (loss, (experience, metrics, with))
-            });
-            let (nets, opt) = agent.optimize_from_grads(nets, opt, pmean(grads, Replicas));
-            (nets, opt, experience, metrics, with)
-        }
-        Learning::FromBatch { updates } => {
-            let (actor, trajectory, with) = rollout(&nets);
-            let (experience, batch) =
-                agent.update_experience(&nets, experience, actor, trajectory, cycle_key);
-            let mut spec = None;
-            let ((nets, opt), metrics) = scan((nets, opt), 0..updates, |(nets, opt), update| {
-                let ((_, metrics), grads) =
-                    value_and_grad(nets.clone(), |nets| agent.loss(nets, &batch, update));
-                let stepped = agent.optimize_from_grads(nets, opt, pmean(grads, Replicas));
-                spec = Some(metrics.spec());
-                (stepped, ravel(&metrics))
-            });
-            let metrics = tree_map(&metrics, |metrics| metrics.mean_axis(0));
-            let metrics = unravel(&metrics, &spec.expect("the loop's body is traced"));
-            let nets = agent.settle(nets, &batch);
-            (nets, opt, experience, metrics, with)
-        }
-    };
-    (Learner { nets, opt, key }, experience, metrics, with)
-}
-
-impl<E: Environment, A: Agent<Observation = E::Observation>> AgentLoop<E, A> {
-    /// `environments` on each device, stepped `unroll` times a cycle.
-    pub fn new(environment: E, agent: A, environments: usize, unroll: usize) -> Self {
+impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
+    /// `lanes` on each device, stepped `unroll` times an iteration. The devices are the replicas of the program, of which
+    /// there is one unless [`AgentLoop::spread`] says more.
+    pub fn new(environment: E, agent: A, lanes: usize, unroll: usize) -> Self {
         AgentLoop {
             environment: environment.with_statistics().auto_reset(),
             agent,
-            environments,
+            lanes,
             unroll,
+            axes: Axes::replicas(),
+            members: 1,
         }
     }
 
-    /// The agent.
-    pub fn agent(&self) -> &A {
-        &self.agent
+    /// Spreads the run over axes of so many members, each of which has `lanes` of its own.
+    #[must_use]
+    pub fn spread(self, axes: Axes, members: usize) -> Self {
+        AgentLoop { axes, members, ..self }
     }
 
-    /// The state of one device at the start of a run.
+    /// The start of a run: from its key to its state.
     #[track_caller]
     pub fn init(&self, key: Key) -> LoopState<E, A> {
-        let [nets_key, learner_key, lanes_key] = run_keys(key);
-        let learner = first_learner(&self.agent, nets_key, learner_key);
-        let first = axis_index(Replicas) * self.environments as i32;
-        let indices = arange(self.environments) + first;
+        let [params_key, learner_key, lanes_key] = run_keys(key);
+        let learner = Learner::new(&self.agent, params_key, learner_key);
+        let indices = arange(self.lanes) + self.axes.index() * self.lanes as i32;
+        let action = self.environment.action_space().ty();
         let lanes = vmap((indices, whole(lanes_key)), |(index, key)| {
             let [environment_key, key] = lane_keys(key, index);
+            let id = LaneId { index, lanes: self.lanes * self.members };
             Lane {
-                actor: self.agent.init_actor(),
+                memory: self.agent.init_memory(id),
                 environment: self.environment.initial_state(environment_key),
+                feedback: Feedback::begin(&action),
                 key,
             }
         });
-        let experience = self.agent.init_experience(self.environments);
-        Placed { replicated: learner, sharded: Actors { lanes, experience } }
+        let store = first_store(&self.agent, self.lanes);
+        Placed { replicated: learner, sharded: Actors { lanes, store } }
     }
 
-    /// One cycle: act for `unroll` steps, learn from them. Gives the metrics, averaged over the cycle's updates, and the
-    /// episodes that ended.
+    /// One iteration: act for `unroll` steps, learn from them. Gives the agent's metrics, and the episodes that ended.
     #[track_caller]
-    pub fn update(
+    pub fn iterate(
         &self,
         state: LoopState<E, A>,
     ) -> (LoopState<E, A>, Placed<A::Metrics, Episodes>) {
-        let Placed { replicated: learner, sharded: Actors { lanes, experience } } = state;
-        let (learner, experience, metrics, (lanes, episodes)) =
-            cycle(&self.agent, learner, experience, |nets| {
-                let actor = lanes.actor.clone();
-                let (lanes, trajectory, episodes) = self.rollout(nets, lanes);
-                (actor, trajectory, (lanes, episodes))
+        let Placed { replicated: learner, sharded: Actors { lanes, store } } = state;
+        let (learner, store, metrics, (lanes, episodes)) =
+            learner.iterate::<A, _>(store, &self.axes, |state, store, cx| {
+                self.agent.iterate(state, store, |params| self.rollout(params, lanes), cx)
             });
-        let state = Placed { replicated: learner, sharded: Actors { lanes, experience } };
-        let metrics = Placed { replicated: metrics, sharded: episodes };
-        (state, metrics)
+        let state = Placed { replicated: learner, sharded: Actors { lanes, store } };
+        (state, Placed { replicated: metrics, sharded: episodes })
     }
 
-    /// Acts for `unroll` steps in every environment.
-    fn rollout(&self, nets: &A::Nets, lanes: Lanes<E, A>) -> (Lanes<E, A>, CycleFor<A>, Episodes) {
-        // All keys of the cycle at once: XLA would compute a key that is drawn in the loop again for every field of the
+    /// Acts for `unroll` steps in every lane.
+    fn rollout(
+        &self,
+        params: &A::Params,
+        lanes: Lanes<E, A>,
+    ) -> (Rollout<A>, (Lanes<E, A>, Episodes)) {
+        let memory = lanes.memory.clone();
+        // All keys of the iteration at once: XLA would compute a key that is drawn in the loop again for every field of the
         // state that reads it.
         let (next, keys) = vmap(lanes.key, |key| {
             let words = key.split_n(1 + KEYS * self.unroll).words();
@@ -223,53 +151,62 @@ impl<E: Environment, A: Agent<Observation = E::Observation>> AgentLoop<E, A> {
             (words.index(0), rest.reshape([self.unroll, KEYS, 2]))
         });
         let lanes = Lane { key: vmap(next, Key::from_words), ..lanes };
-        let none = Episodes::none(self.environments);
+        let none = Episodes::none(self.lanes);
         let ((lanes, ended), steps) = scan((lanes, none), keys.axis(1), |(lanes, ended), keys| {
             vmap((lanes, ended, keys), |(lane, ended, keys)| {
-                let (lane, step) = self.step(nets, lane, keys);
+                let (lane, step) = self.step(params, lane, keys);
                 let done = step.terminated | step.truncated;
                 let ended = ended.and(done, lane.environment.last);
                 ((lane, ended), step)
             })
         });
-        let last_observation =
-            vmap(lanes.environment.clone(), |environment| self.environment.observe(environment));
-        let trajectory = Trajectory {
-            observation: steps.observation,
-            action: steps.action,
-            reward: steps.reward,
-            terminated: steps.terminated,
-            truncated: steps.truncated,
-            skipped: Vec::new(),
-            next_observation: steps.next_observation,
-            last_observation,
-            output: steps.output,
+        // From the last step and not from the carry, which XLA drops where the agent does not look at it.
+        let last = (steps.action.index(-1), steps.reward.index(-1));
+        let done = steps.terminated.index(-1) | steps.truncated.index(-1);
+        let feedback =
+            vmap((last, done), |((action, reward), done)| Feedback::after(action, reward, done));
+        let next_input = vmap((lanes.environment.clone(), feedback), |(state, feedback)| {
+            self.input(state, feedback)
+        });
+        let lanes = Lane { feedback, ..lanes };
+        let Step { input, action, reward, terminated, truncated, next_observation, extras } = steps;
+        let rollout = RolloutOf {
+            input,
+            action,
+            reward,
+            terminated,
+            truncated,
+            skipped: None,
+            next_observation,
+            next_input,
+            memory,
+            extras,
         };
         let episodes = tree_map(&ended, |each| each.sum().reshape([1]));
-        (lanes, trajectory, episodes)
+        (rollout, (lanes, episodes))
     }
 
-    /// One step of one environment. `keys` are u32 `[KEYS, 2]`.
-    fn step(&self, nets: &A::Nets, lane: Lanes<E, A>, keys: Tensor) -> (Lanes<E, A>, Steps<A>) {
+    /// What the agent acts on in a state.
+    fn input(&self, state: StatisticsState<E::State>, feedback: Feedback) -> Input<E::Observation> {
+        let legal = self.environment.legal_actions(&state);
+        feedback.input(self.environment.observe(state), legal)
+    }
+
+    /// One step of one lane. `keys` are u32 `[KEYS, 2]`.
+    fn step(&self, params: &A::Params, lane: Lanes<E, A>, keys: Tensor) -> (Lanes<E, A>, Steps<A>) {
         let [act_key, step_key, reset_key] = [0, 1, 2].map(|i| Key::from_words(keys.index(i)));
-        let observation = self.environment.observe(lane.environment.clone());
-        let (action, actor, output) =
-            self.agent.act(nets, lane.actor, observation.clone(), act_key);
+        let input = self.input(lane.environment.clone(), lane.feedback);
+        let Act { action, memory, extras } =
+            self.agent.act(params, lane.memory, input.clone(), Mode::Explore, act_key);
         let (environment, timestep) =
             self.environment.step_with_keys(lane.environment, action, step_key, reset_key);
-        let actor = tree_select(timestep.done(), &self.agent.init_actor(), &actor);
-        let next_observation =
-            if self.environment.truncates() { vec![timestep.observation] } else { Vec::new() };
-        let step = Step {
-            observation,
-            action,
-            reward: timestep.reward,
-            terminated: timestep.terminated,
-            truncated: timestep.truncated,
-            next_observation,
-            output,
-        };
-        (Lane { actor, environment, key: lane.key }, step)
+        let TimeStep { observation, reward, terminated, truncated } = timestep.clone();
+        let done = timestep.done();
+        let memory = tree_select(done, &self.agent.begin_episode(memory.clone()), &memory);
+        let next_observation = self.environment.truncates().then_some(observation);
+        let step = Step { input, action, reward, terminated, truncated, next_observation, extras };
+        let feedback = Feedback::after(action, reward, done);
+        (Lane { memory, environment, feedback, key: lane.key }, step)
     }
 }
 

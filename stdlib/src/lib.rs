@@ -10,9 +10,14 @@
 pub mod agents;
 pub mod anakin;
 pub mod distributions;
+mod lanes;
 pub mod losses;
 pub mod nn;
+mod number;
 pub mod optim;
 mod ravel;
+pub mod replay;
 pub mod returns;
 pub mod sebulba;
+
+pub use number::Number;

@@ -1,309 +1,300 @@
 //! An agent that acts and learns on different devices, in environments on the host: the functions that Sebulba
-//! schedules. Everything random is drawn as [`crate::anakin`] draws it, and the learning is the same code: a cycle whose
-//! trajectories were acted with the parameters of its beginning is Anakin's.
+//! schedules. Everything random is drawn as [`crate::anakin`] draws it, and the learning is the same code: an iteration
+//! whose rollouts were acted with the parameters of its beginning is Anakin's.
+//!
+//! # Invariants
+//! - Every lane has its own time, from 0 to `T` within a rollout, and its own key: an inference may be of all lanes or of
+//!   any of them, in any order, and acts the same.
 
-use crate::agents::{Agent, Learning, Trajectory};
-use crate::anakin::{KEYS, LearnerFor, cycle, first_learner, lane_keys, run_keys};
+use crate::agents::{Act, Agent, Axes, Input, LaneId, Learn, Mode, Rollout, RolloutOf};
+use crate::lanes::{Feedback, KEYS, Learner, first_store, lane_keys, run_keys};
 use podracer_dsl::prelude::*;
 use podracer_envs::host::{HostSpec, StepOutcome};
 use podracer_envs::{AutoReset, Environment};
 
-/// What an actor thread keeps on its device, for `N` environments and trajectories of `T` steps.
+/// What an actor thread keeps on its device, for `N` lanes and rollouts of `T` steps.
 #[derive(Tree, Clone)]
-pub struct ActorState<A: Tree, X: Tree> {
-    /// The agent's state in each environment. `[N, ...]`
-    pub actor: A,
-    /// The same at the start of the trajectory, and the trajectory's keys.
-    pub start: ActorLanes<A>,
-    /// The trajectory so far.
+pub struct ActorState<M: Tree, X: Tree> {
+    /// What the next rollout goes on from.
+    pub carry: ActorCarry<M>,
+    /// The start of the present rollout.
+    pub start: RolloutStart<M>,
+    /// The rollout so far.
     pub steps: Steps<X>,
-    /// How many of its steps were acted; the outcome of the last one is not in yet. i32 `[]`, from 0 to `T`
+}
+
+/// The part of an [`ActorState`] that the next rollout depends on.
+#[derive(Tree, Clone)]
+pub struct ActorCarry<M: Tree> {
+    /// The agent's memory after the last step. `[N, ..]`
+    pub memory: M,
+    /// The last actions. `[N, ..]`
+    pub last_action: Tensor,
+    /// The words of the keys that all keys of the present rollout come from. u32 `[N, 2]`
+    pub keys: Tensor,
+    /// Steps acted of the present rollout; the outcome of the last one is not in yet. 0 only before a lane's first step.
+    /// i32 `[N]`, from 0 to `T`
     pub time: Tensor,
 }
 
-/// What of an [`ActorState`] the next trajectory depends on.
+/// What a lane's rollout begins with. `[N, ..]`
 #[derive(Tree, Clone)]
-pub struct ActorCarry<A: Tree> {
-    /// The agent's state in each environment. `[N, ...]`
-    pub actor: A,
-    /// The last trajectory's keys, from which the next ones come. u32 `[N, 2]`
-    pub keys: Tensor,
-    /// Whether there was one: `T`, and 0 otherwise. i32 `[]`
-    pub time: Tensor,
+pub struct RolloutStart<M: Tree> {
+    /// The agent's memory before the first step.
+    pub memory: M,
+    /// The outcome of the step before it.
+    pub feedback: Feedback,
 }
 
-/// The agent's state in each environment at the start of a trajectory, and the key that all of the trajectory's are drawn
-/// from.
+/// The steps of a rollout, as in [`Rollout`]: `[T, N, ..]`.
 #[derive(Tree, Clone)]
-pub struct ActorLanes<A: Tree> {
-    /// The agent's. `[N, ...]`
-    pub actor: A,
-    /// The keys' words. u32 `[N, 2]`
-    pub keys: Tensor,
-}
-
-/// The steps of a trajectory, as in [`Trajectory`]: `[T, N, ...]`.
-#[derive(Tree, Clone)]
-#[allow(missing_docs, reason = "the names are the trajectory's")]
+#[allow(missing_docs, reason = "the names are the rollout's")]
 pub struct Steps<X: Tree> {
     pub observation: Tensor,
     pub action: Tensor,
     pub reward: Tensor,
     pub terminated: Tensor,
     pub truncated: Tensor,
-    pub next_observation: Vec<Tensor>,
-    pub output: X,
+    pub next_observation: Option<Tensor>,
+    pub extras: X,
 }
 
-/// What goes from an actor to a learner: its share of a trajectory.
+/// What goes from an actor to a learner device: that device's share of a rollout.
 #[derive(Tree, Clone)]
-pub struct TrajectoryShard<A: Tree, X: Tree> {
-    /// Agent and keys at the trajectory's start. `[N, ...]`
-    pub start: ActorLanes<A>,
-    /// What would be acted on next. `[N, ...]`
+pub struct TrajectoryShard<M: Tree, X: Tree> {
+    /// The start of the rollout. `[N, ..]`
+    pub start: RolloutStart<M>,
+    /// The observation to act on next. `[N, ..]`
     pub last_observation: Tensor,
-    /// `[T, N, ...]`
+    /// `[T, N, ..]`
     pub steps: Steps<X>,
 }
 
 /// An agent, split into acting and learning.
 #[derive(Clone)]
-pub struct ActorLearner<A: Agent<Observation = Tensor>> {
+pub struct ActorLearner<A: Learn<Observation = Tensor>> {
     /// The agent.
     pub agent: A,
     /// The environments of one actor thread.
     pub environments: HostSpec,
-    /// Steps of a trajectory.
+    /// Actor threads of the run.
+    pub threads: usize,
+    /// Steps of a rollout.
     pub unroll: usize,
-    /// Devices that learn; they divide the environments of a thread.
+    /// Devices that learn; they divide the lanes of a thread.
     pub learners: usize,
-    /// Into how many successive updates a cycle's batch is split along its environments.
-    pub splits: usize,
-    /// How often a cycle's batch is learnt from.
-    pub repeats: usize,
 }
 
-/// The state of the learning devices.
-pub type LearnerStateFor<A> = Placed<LearnerFor<A>, <A as Agent>::Experience>;
+/// The state of the learner devices.
+pub type LearnerStateFor<A> = Placed<Learner<<A as Learn>::State>, <A as Learn>::Store>;
 /// The state of an actor thread.
-pub type ActorFor<A> = ActorState<<A as Agent>::Actor, <A as Agent>::Output>;
-/// What an actor thread sends.
-pub type ShardFor<A> = TrajectoryShard<<A as Agent>::Actor, <A as Agent>::Output>;
+pub type ActorFor<A> = ActorState<<A as Agent>::Memory, <A as Agent>::Extras>;
+/// What an actor thread sends to a learner device.
+pub type ShardFor<A> = TrajectoryShard<<A as Agent>::Memory, <A as Agent>::Extras>;
 
-impl<A: Agent<Observation = Tensor>> ActorLearner<A> {
-    /// The learner at the start of a run of `threads` actor threads.
+impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
+    /// Lanes of one actor thread.
+    fn lanes(&self) -> usize {
+        self.environments.environments
+    }
+
+    /// The learner at the start of a run.
     #[track_caller]
-    pub fn init(&self, key: Key, threads: usize) -> LearnerStateFor<A> {
-        let [nets_key, learner_key, _] = run_keys(key);
-        let environments = threads * self.environments.environments;
+    pub fn init(&self, key: Key) -> LearnerStateFor<A> {
+        let [params_key, learner_key, _] = run_keys(key);
         Placed {
-            replicated: first_learner(&self.agent, nets_key, learner_key),
-            sharded: self.agent.init_experience(environments / self.learners / self.splits),
+            replicated: Learner::new(&self.agent, params_key, learner_key),
+            sharded: first_store(&self.agent, self.threads * self.lanes() / self.learners),
         }
     }
 
-    /// An actor thread at the start of a run; `first` is the global index of its first environment. i32 `[]`
+    /// An actor thread at the start of a run; `first` is the global index of its first lane. i32 `[]`
     #[track_caller]
     pub fn start(&self, key: Key, first: Tensor) -> ActorFor<A> {
-        let [nets_key, _, lanes_key] = run_keys(key);
-        let environments = self.environments.environments;
-        let indices = arange(environments) + first;
-        let lanes = vmap((indices, whole(lanes_key)), |(index, key)| {
+        let [params_key, _, lanes_key] = run_keys(key);
+        let indices = arange(self.lanes()) + first;
+        let action = self.environments.action.ty();
+        let (memory, feedback, keys) = vmap((indices, whole(lanes_key)), |(index, key)| {
+            let id = LaneId { index, lanes: self.threads * self.lanes() };
             let [_, key] = lane_keys(key, index);
-            ActorLanes { actor: self.agent.init_actor(), keys: key.words() }
+            (self.agent.init_memory(id), Feedback::begin(&action), key.words())
         });
+        let carry = ActorCarry {
+            memory: memory.clone(),
+            last_action: feedback.last_action,
+            keys,
+            time: zeros(I32, [self.lanes()]),
+        };
         // Only the types of what acting gives are needed: no network is left in the program.
-        let nets = self.agent.init_nets(nets_key);
+        let params = self.agent.params(&self.agent.init(params_key));
         let shown = self.environments.observation_type();
         let observation = zeros(shown.dtype, shown.shape.clone());
-        let (action, _, output) = self.act_once(&nets, lanes.clone(), observation, scalar(0));
-        let each = |dtype| zeros(dtype, [environments]);
+        let input = feedback.input(observation, None);
+        let Act { action, extras, .. } =
+            self.act_once(&params, memory.clone(), input, carry.keys, carry.time);
+        let each = |dtype| zeros(dtype, [self.lanes()]);
         let steps = Steps {
             observation,
             action,
             reward: each(F32),
             terminated: each(BOOL),
             truncated: each(BOOL),
-            next_observation: self
-                .environments
-                .truncates
-                .then_some(observation)
-                .into_iter()
-                .collect(),
-            output,
+            next_observation: self.environments.truncates.then_some(observation),
+            extras,
         };
         let steps = tree_map(&steps, |leaf| {
             zeros(leaf.dtype(), [&[self.unroll], &leaf.shape()[..]].concat())
         });
-        ActorState { actor: lanes.actor.clone(), start: lanes, steps, time: scalar(0) }
+        ActorState { carry, start: RolloutStart { memory, feedback }, steps }
     }
 
-    /// One inference: takes up the outcome of the last step, and acts on what it shows. After the last step of a
-    /// trajectory the next one begins.
+    /// One inference, for `B` lanes: takes up the outcomes of their last steps, and acts on what they show. After the last
+    /// step of a lane's rollout its next one begins. `lanes` are i32 `[B]`, all different; `None` are all lanes, at the
+    /// same time of their rollouts, which needs no gather and no scatter.
     #[track_caller]
     pub fn act(
         &self,
-        nets: &A::Nets,
+        params: &A::Params,
         state: ActorFor<A>,
         outcome: StepOutcome,
+        lanes: Option<Tensor>,
     ) -> (Tensor, ActorFor<A>) {
-        // At a trajectory's first step there is no outcome to take up. What is written then is overwritten by the next.
-        let steps = close(state.steps, state.time - 1, &outcome);
-        let over = state.time.ge(self.unroll);
-        let time = select(over, 0, state.time);
-        let actor = self.reset(outcome.terminated | outcome.truncated, state.actor);
-        let next_keys = vmap(Keys::from_words(state.start.keys), |key| next_key(&key).words());
-        let start = ActorLanes {
-            actor: tree_select(time.eq(0), &actor, &state.start.actor),
-            keys: select(over, next_keys, state.start.keys),
+        let of = |all: Tensor| match lanes {
+            Some(lanes) => all.take(lanes, 0),
+            None => all,
         };
-        let lanes = ActorLanes { actor, keys: start.keys };
-        let (action, actor, output) = self.act_once(nets, lanes, outcome.observation, time);
+        let ActorCarry { memory, last_action, keys, time } = tree_map(&state.carry, of);
+        // At a lane's first step there is no outcome to take up. What is written then is overwritten by the next.
+        let steps = close(state.steps, time - 1, &outcome, lanes);
+        let over = time.ge(self.unroll);
+        let first = outcome.terminated | outcome.truncated | time.eq(0);
+        let time = select(over, 0, time);
+        let start = tree_map(&state.start, of);
+        let ended = (memory, last_action, outcome.reward, first);
+        let rollout = (over, keys, time, start);
+        let (start, keys) = vmap((ended, rollout), |(ended, (over, keys, time, start))| {
+            let (memory, last_action, reward, first) = ended;
+            let memory = tree_select(first, &self.agent.begin_episode(memory.clone()), &memory);
+            let now =
+                RolloutStart { memory, feedback: Feedback::after(last_action, reward, first) };
+            let next = next_key(&Key::from_words(keys)).words();
+            ((tree_select(time.eq(0), &now, &start), now), select(over, next, keys))
+        });
+        let (start, RolloutStart { memory, feedback }) = start;
+        let input = feedback.input(outcome.observation, None);
+        let Act { action, memory, extras } = self.act_once(params, memory, input, keys, time);
         let steps = Steps {
-            observation: put(steps.observation, outcome.observation, time),
-            action: put(steps.action, action, time),
-            output: put_tree(&steps.output, &output, time),
+            observation: put(steps.observation, outcome.observation, time, lanes),
+            action: put(steps.action, action, time, lanes),
+            extras: put_tree(&steps.extras, &extras, time, lanes),
             ..steps
         };
-        let time = time + 1;
-        let state = ActorState { actor, start, steps, time };
+        let carry = ActorCarry { memory, last_action: action, keys, time: time + 1 };
+        let back = |all: Tensor, some: Tensor| match lanes {
+            Some(lanes) => all.set(lanes, some),
+            None => some,
+        };
+        let state = ActorState {
+            carry: state.carry.zip_with(&carry, back),
+            start: state.start.zip_with(&start, back),
+            steps,
+        };
         (action, state)
     }
 
-    /// What of an actor's state, after a trajectory's last step, the next one depends on.
-    pub fn carried(&self, state: &ActorFor<A>) -> ActorCarry<A::Actor> {
-        ActorCarry { actor: state.actor.clone(), keys: state.start.keys, time: state.time }
-    }
-
-    /// The trajectory, after its last step's outcome has arrived: a share of its environments for each learner.
+    /// The rollout, after the outcomes of all lanes' last steps have arrived: a share of its lanes for each learner device.
     #[track_caller]
     pub fn finish(&self, state: ActorFor<A>, outcome: StepOutcome) -> Vec<ShardFor<A>> {
-        let packet = TrajectoryShard {
+        let last = full([self.lanes()], self.unroll as i32 - 1);
+        let shard = TrajectoryShard {
             start: state.start,
             last_observation: outcome.observation,
-            steps: close(state.steps, scalar(self.unroll as i32 - 1), &outcome),
+            steps: close(state.steps, last, &outcome, None),
         };
-        let share = self.environments.environments / self.learners;
+        let share = self.lanes() / self.learners;
         (0..self.learners)
             .map(|learner| {
                 let range = learner * share..(learner + 1) * share;
-                packet.along_environments(|leaf, axis| leaf.slice_axis(axis, range.clone()))
+                shard.along_lanes(|leaf, axis| leaf.slice_axis(axis, range.clone()))
             })
             .collect()
     }
 
-    /// One cycle: learns from one trajectory of every actor thread. Gives the metrics, averaged over the cycle's updates.
+    /// One iteration: learns from one rollout of every actor thread, this device's shard of each.
     #[track_caller]
     pub fn learn(
         &self,
         state: LearnerStateFor<A>,
-        packets: Vec<ShardFor<A>>,
+        shards: Vec<ShardFor<A>>,
     ) -> (LearnerStateFor<A>, A::Metrics) {
-        let packet = together(packets);
-        let state = (state.replicated, state.sharded);
-        let ((learner, experience), metrics) = if self.splits * self.repeats == 1 {
-            self.learn_from(state, packet)
-        } else {
-            let parts = packet.along_environments(|leaf, axis| {
-                let mut shape = leaf.shape();
-                let at = axis as usize;
-                shape[at] /= self.splits;
-                shape.insert(at, self.splits);
-                leaf.reshape(shape).move_axis(axis, 0)
+        let rollout = self.rollout(together(&shards));
+        let Placed { replicated, sharded } = state;
+        let (replicated, sharded, metrics, ()) =
+            replicated.iterate::<A, _>(sharded, &Axes::replicas(), |state, store, cx| {
+                let (state, store, metrics) = self.agent.learn(state, store, rollout, cx);
+                (state, store, metrics, ())
             });
-            let (state, metrics) = scan(state, 0..self.repeats, |state, _| {
-                scan(state, parts, |state, part| self.learn_from(state, part))
-            });
-            let mean = |metric: Tensor| metric.mean_axis([0, 1]);
-            (state, tree_map(&metrics, mean))
-        };
-        let state = Placed { replicated: learner, sharded: experience };
-        (state, metrics)
+        (Placed { replicated, sharded }, metrics)
     }
 
-    fn learn_from(
-        &self,
-        (learner, experience): (LearnerFor<A>, A::Experience),
-        packet: ShardFor<A>,
-    ) -> ((LearnerFor<A>, A::Experience), A::Metrics) {
-        let (learner, experience, metrics, ()) = cycle(&self.agent, learner, experience, |nets| {
-            let Steps {
-                observation,
-                action,
-                reward,
-                terminated,
-                truncated,
-                next_observation,
-                output,
-            } = packet.steps;
-            let actor = packet.start.actor.clone();
-            let output = match self.agent.learning() {
-                Learning::FromBatch { .. } => output,
-                // The loss is differentiated through acting: with the same networks and keys, the same acting again.
-                Learning::ThroughLoop => {
-                    let ActorLanes { actor, keys } = packet.start;
-                    let steps = (arange(self.unroll), observation, terminated | truncated);
-                    let (_, outputs) = scan(actor, steps, |actor, (time, seen, done)| {
-                        let lanes = ActorLanes { actor, keys };
-                        let (_, actor, output) = self.act_once(nets, lanes, seen, time);
-                        (self.reset(done, actor), output)
-                    });
-                    outputs
-                }
-            };
-            let skipped = (self.environments.skips).then(|| terminated & truncated);
-            let trajectory = Trajectory {
-                observation,
-                action,
-                reward,
-                terminated,
-                truncated,
-                skipped: skipped.into_iter().collect(),
-                next_observation,
-                last_observation: packet.last_observation,
-                output,
-            };
-            (actor, trajectory, ())
+    /// A shard as an agent learns from it.
+    fn rollout(&self, shard: ShardFor<A>) -> Rollout<A> {
+        let TrajectoryShard { start, last_observation, steps } = shard;
+        let Steps { observation, action, reward, terminated, truncated, next_observation, extras } =
+            steps;
+        let after = vmap((action, reward, terminated | truncated), |step| {
+            vmap(step, |(action, reward, done)| Feedback::after(action, reward, done))
         });
-        ((learner, experience), metrics)
+        let shifted = start.feedback.zip_with(&after, |first, rest| {
+            concatenate(&[first.expand_dims(0), rest.slice_axis(0, 0..self.unroll - 1)], 0)
+        });
+        let next = tree_map(&after, |leaf| leaf.index(-1));
+        RolloutOf {
+            input: shifted.input(observation, None),
+            action,
+            reward,
+            terminated,
+            truncated,
+            skipped: self.environments.skips.then(|| terminated & truncated),
+            next_observation,
+            next_input: next.input(last_observation, None),
+            memory: start.memory,
+            extras,
+        }
     }
 
-    /// Acts in every environment at a step of a trajectory: actions, the agent's next states, what is left for learning.
+    /// Acts in lanes at their steps of a rollout. `keys` are u32 `[B, 2]`, `time` i32 `[B]`.
     fn act_once(
         &self,
-        nets: &A::Nets,
-        lanes: ActorLanes<A::Actor>,
-        observation: Tensor,
+        params: &A::Params,
+        memory: A::Memory,
+        input: Input,
+        keys: Tensor,
         time: Tensor,
-    ) -> (Tensor, A::Actor, A::Output) {
-        let keys = Keys::from_words(lanes.keys);
-        vmap((lanes.actor, keys, observation), |(actor, key, seen)| {
-            self.agent.act(nets, actor, seen, step_key(&key, time, 0))
+    ) -> Act<A::Memory, A::Extras> {
+        let lanes = (memory, input, Keys::from_words(keys), time);
+        vmap(lanes, |(memory, input, key, time)| {
+            self.agent.act(params, memory, input, Mode::Explore, step_key(&key, time, 0))
         })
-    }
-
-    /// The agent's state in each environment, at the beginning of an episode where the last one is done.
-    fn reset(&self, done: Tensor, actor: A::Actor) -> A::Actor {
-        vmap((done, actor), |(done, actor)| tree_select(done, &self.agent.init_actor(), &actor))
     }
 }
 
-/// The key of the trajectory after that of `key`: the first of those that [`crate::anakin`] splits a cycle's key into.
+/// The key of the rollout after that of `key`: the first of those that [`crate::anakin`] splits an iteration's key into.
 #[track_caller]
 fn next_key(key: &Key) -> Key {
     key.fold_in(0)
 }
 
-/// One of a step's keys (0 to act, 1 to step, 2 to begin an episode): the others of them. Each is computed by itself,
-/// where the step is.
+/// One of a step's keys (0 to act, 1 to step, 2 to begin an episode): the others of those that [`crate::anakin`] splits an
+/// iteration's key into. Each is computed by itself, where the step is.
 #[track_caller]
 fn step_key(key: &Key, time: Tensor, which: usize) -> Key {
     key.fold_in(time * KEYS as i32 + (1 + which as i32))
 }
 
-impl<A: Tree, X: Tree> TrajectoryShard<A, X> {
-    /// The packet with `f` of each leaf and its axis of environments.
-    fn along_environments(&self, mut f: impl FnMut(Tensor, isize) -> Tensor) -> Self {
+impl<M: Tree, X: Tree> TrajectoryShard<M, X> {
+    /// The shard with `f` of each leaf and its axis of lanes.
+    fn along_lanes(&self, mut f: impl FnMut(Tensor, isize) -> Tensor) -> Self {
         TrajectoryShard {
             start: tree_map(&self.start, |leaf| f(leaf, 0)),
             last_observation: f(self.last_observation, 0),
@@ -312,39 +303,57 @@ impl<A: Tree, X: Tree> TrajectoryShard<A, X> {
     }
 }
 
-/// The packets of all threads as one, in order.
-fn together<A: Tree, X: Tree>(packets: Vec<TrajectoryShard<A, X>>) -> TrajectoryShard<A, X> {
-    let leaves: Vec<Vec<Tensor>> = packets.iter().map(Tree::leaves).collect();
-    let mut index = 0..;
-    packets[0].along_environments(|leaf, axis| match (&leaves[..], index.next()) {
-        ([_], _) | (_, None) => leaf,
-        (all, Some(i)) => {
-            let each: Vec<Tensor> = all.iter().map(|leaves| leaves[i]).collect();
-            concatenate(&each, axis)
+/// The shards of all threads as one, in order.
+fn together<M: Tree, X: Tree>(shards: &[TrajectoryShard<M, X>]) -> TrajectoryShard<M, X> {
+    let [first, rest @ ..] = shards else {
+        unreachable!("a run has at least one actor thread");
+    };
+    let joined = |axis| {
+        move |leaves: &[Tensor]| match leaves {
+            [one] => *one,
+            several => concatenate(several, axis),
         }
-    })
+    };
+    TrajectoryShard {
+        start: first.start.zip_all(rest.iter().map(|shard| &shard.start), joined(0)),
+        last_observation: first
+            .last_observation
+            .zip_all(rest.iter().map(|shard| &shard.last_observation), joined(0)),
+        steps: first.steps.zip_all(rest.iter().map(|shard| &shard.steps), joined(1)),
+    }
 }
 
-/// Writes what a step brought. A time below 0 is taken for 0.
-fn close<X: Tree>(steps: Steps<X>, time: Tensor, outcome: &StepOutcome) -> Steps<X> {
+/// Writes the outcomes of steps. A time below 0 is taken for 0.
+fn close<X: Tree>(
+    steps: Steps<X>,
+    time: Tensor,
+    outcome: &StepOutcome,
+    lanes: Option<Tensor>,
+) -> Steps<X> {
     Steps {
-        reward: put(steps.reward, outcome.reward, time),
-        terminated: put(steps.terminated, outcome.terminated, time),
-        truncated: put(steps.truncated, outcome.truncated, time),
-        next_observation: put_tree(&steps.next_observation, &outcome.next_observation, time),
+        reward: put(steps.reward, outcome.reward, time, lanes),
+        terminated: put(steps.terminated, outcome.terminated, time, lanes),
+        truncated: put(steps.truncated, outcome.truncated, time, lanes),
+        next_observation: put_tree(&steps.next_observation, &outcome.next_observation, time, lanes),
         ..steps
     }
 }
 
-fn put_tree<X: Tree>(steps: &X, step: &X, time: Tensor) -> X {
-    steps.zip_with(step, |steps, step| put(steps, step, time))
+fn put_tree<X: Tree>(steps: &X, step: &X, time: Tensor, lanes: Option<Tensor>) -> X {
+    steps.zip_with(step, |steps, step| put(steps, step, time, lanes))
 }
 
-/// `steps` with `step` at a time.
-fn put(steps: Tensor, step: Tensor, time: Tensor) -> Tensor {
-    let mut at = vec![scalar(0); steps.rank()];
-    at[0] = time;
-    dynamic_update_slice(steps, step.expand_dims(0), &at)
+/// `steps` `[T, N, ..]` with `step` `[B, ..]` of `lanes` at `time` i32 `[B]`.
+fn put(steps: Tensor, step: Tensor, time: Tensor, lanes: Option<Tensor>) -> Tensor {
+    let Some(lanes) = lanes else {
+        // All lanes are at the same time: one slice of memory is written.
+        let mut at = vec![scalar(0); steps.rank()];
+        at[0] = time.index(0);
+        return dynamic_update_slice(steps, step.expand_dims(0), &at);
+    };
+    let shape = steps.shape();
+    let rows = steps.reshape([&[shape[0] * shape[1]], &shape[2..]].concat());
+    rows.set(time.maximum(0) * shape[1] as i32 + lanes, step).reshape(shape)
 }
 
 /// A batch of environments of the DSL, for a program that steps them on the host.
@@ -417,7 +426,7 @@ impl<E: Environment<Observation = Tensor>> HostLoop<E> {
                 reward: timestep.reward,
                 terminated: timestep.terminated,
                 truncated: timestep.truncated,
-                next_observation: shown.into_iter().collect(),
+                next_observation: shown,
             };
             let keys = select(last, next_key(&key).words(), key.words());
             (state, keys, outcome)

@@ -119,7 +119,7 @@ fn sebulba_trains_on_the_devices_that_are_named() {
             "--set=agent.hidden=[8]",
             "--set=sebulba.environments=4",
             "--set=sebulba.unroll=8",
-            "--set=sebulba.updates_per_call=2",
+            "--set=sebulba.iterations_per_call=2",
             "--json",
         ])
         .args(["--run-dir", run])
@@ -169,7 +169,7 @@ fn one_device_acts_and_learns_with_a_warning() {
         "--devices=1",
         "--set=agent.hidden=[8]",
         "--set=sebulba.unroll=4",
-        "--set=sebulba.updates_per_call=1",
+        "--set=sebulba.iterations_per_call=1",
     ])
     .current_dir(&folder)
     .assert()

@@ -50,7 +50,7 @@ fn of_anakin() {
         "--steps=147456",
         "--set=anakin.environments=1024",
         "--set=anakin.unroll=48",
-        "--set=anakin.updates_per_call=1",
+        "--set=anakin.iterations_per_call=1",
     ]);
 }
 
@@ -64,6 +64,6 @@ fn of_sebulba() {
         "--learners=1",
         "--set=sebulba.environments=512",
         "--set=sebulba.unroll=48",
-        "--set=sebulba.updates_per_call=1",
+        "--set=sebulba.iterations_per_call=1",
     ]);
 }

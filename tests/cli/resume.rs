@@ -139,7 +139,7 @@ const SEBULBA: [&str; 7] = [
     "--set=agent.hidden=[8]",
     "--set=sebulba.environments=4",
     "--set=sebulba.unroll=8",
-    "--set=sebulba.updates_per_call=1",
+    "--set=sebulba.iterations_per_call=1",
 ];
 
 #[test]
@@ -149,7 +149,7 @@ fn anakin_goes_on_to_the_bit() {
         "--steps=100000",
         "--devices=2",
         "--set=agent.hidden=[8]",
-        "--set=anakin.updates_per_call=1",
+        "--set=anakin.iterations_per_call=1",
         "--set=train.checkpoint_every=5",
     ]);
 }
@@ -171,7 +171,7 @@ fn sebulba_without_lag_goes_on_to_the_bit() {
         "--set=sebulba.environments=4",
         "--set=sebulba.unroll=8",
         "--set=sebulba.lag=0",
-        "--set=sebulba.updates_per_call=1",
+        "--set=sebulba.iterations_per_call=1",
         "--set=train.checkpoint_every=1",
     ]);
 }

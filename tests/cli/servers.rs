@@ -46,7 +46,7 @@ fn train(folder: &Path, python: &Path, steps: &str, more: &[&str]) -> std::proce
     train.args([
         "--set=sebulba.environments=4",
         "--set=sebulba.unroll=16",
-        "--set=sebulba.updates_per_call=1",
+        "--set=sebulba.iterations_per_call=1",
         "--set=agent.hidden=[8]",
         "--set=agent.epochs=1",
         "--set=agent.minibatches=1",

@@ -135,7 +135,7 @@ fn while_it_acts_learns_and_evaluates() {
         "cartpole-sebulba-ppo",
         "--steps=1000000000",
         "--set=agent.hidden=[8]",
-        "--set=sebulba.updates_per_call=1",
+        "--set=sebulba.iterations_per_call=1",
         "--json",
         "--run-dir",
     ];

@@ -7,25 +7,25 @@ use podracer_dsl::prelude::{eval_shape, key};
 use podracer_envs::CartPole;
 use podracer_envs::host::{HostEnvironment, HostError, HostSpec, HostStep, NativeCartPole, Pool};
 use podracer_runtime::{Checkpoint, HostArray};
-use podracer_stdlib::agents::Agent;
+use podracer_stdlib::agents::Learn;
 use podracer_stdlib::optim::sgd;
 
 use crate::loops;
 use crate::sebulba::skipped::NextStep;
 
 /// Networks that push to one side, whatever they see, by a logit of this size.
-fn pushing(logit: f32) -> Checkpoint {
+fn pushing(logit: f32) -> Checkpoint<'static> {
     let agent = loops::ppo(&CartPole::default(), sgd(0.1));
-    let nets = eval_shape((key(),), |(key,)| agent.init_nets(key)).expect("it traces");
+    let state = eval_shape((key(),), |(key,)| agent.init(key)).expect("it traces");
     let mut checkpoint = Checkpoint::default();
-    for (path, ty) in nets.leaves() {
+    for (path, ty) in state.leaves() {
         let path = path.to_string();
-        let array = if path == "actor.layers[1].bias" {
+        let array = if path == "params.actor.layers[1].bias" {
             HostArray::from_slice([2], &[logit, 0.0]).expect("two actions")
         } else {
             HostArray::zeros(ty)
         };
-        checkpoint.insert("state.replicated.nets.", [(path, array)]);
+        checkpoint.insert("state.replicated.agent.", [(path, array)]);
     }
     checkpoint
 }

@@ -4,7 +4,10 @@ use crate::loops::{self, Size};
 use podracer_compiler::{Array, DType, Scalar, TensorType};
 use podracer_dsl::prelude::*;
 use podracer_envs::{Catch, Environment, Space, TimeStep};
-use podracer_stdlib::agents::{ActorCritic, Agent, OnlineActorCritic, Ppo, PpoBatch};
+use podracer_stdlib::agents::{
+    ActorCritic, Input, Learn, Networks, OnlineActorCritic, OnlineSettings, Ppo, PpoBatch,
+    PpoSettings,
+};
 use podracer_stdlib::optim::{Optimizer, sgd};
 
 /// Numbers between -1 and 1 that look random and are the same everywhere.
@@ -64,13 +67,14 @@ fn assert_close(got: &[f64], expected: &[f64], tolerance: f64, what: &str) {
 fn check_ppo(action: &Space) {
     const STEPS: usize = 12;
     let observation = Space::unbounded([3]);
-    let agent = Ppo {
-        hidden: vec![4],
+    let settings = PpoSettings {
+        networks: Networks { hidden: vec![4], ..Networks::default() },
         epochs: 1,
         minibatches: 2,
-        ..Ppo::new(observation.clone(), action.clone())
+        ..PpoSettings::default()
     };
-    let nets = trace(key(), |key| agent.init_nets(key)).expect("networks");
+    let agent = Ppo::with(settings, observation, action.clone());
+    let nets = trace(key(), |key| agent.init(key).params).expect("networks");
     let nets: Spec<ActorCritic> = in_f64(nets.results());
     let per_step = |ty: TensorType| Spec::<Tensor>(ty.stacked(STEPS));
     let action_ty = match action.ty() {
@@ -82,15 +86,21 @@ fn check_ppo(action: &Space) {
         let [log_prob, value, advantage] = [0, 1, 2].map(|i| drawn.index_axis(1, i));
         let columns = [-1.0 + log_prob * 0.5, value, advantage];
         let batch = PpoBatch {
-            observation,
+            input: Input {
+                observation,
+                legal_actions: None,
+                last_action: zeros(I32, [STEPS]),
+                last_reward: zeros(F32, [STEPS]),
+                first: zeros(BOOL, [STEPS]),
+            },
             action,
-            memory: vec![],
-            begins: vec![],
+            memory: None,
+            begins: None,
             minibatch: arange(STEPS).reshape([2, STEPS / 2]),
             drawn: stack(&columns, 1).reshape([2, STEPS / 2, 3]),
             advantage_mean: full([2], 0.1).astype(F64),
             advantage_std: full([2], 0.7).astype(F64),
-            weights: vec![],
+            weights: None,
         };
         value_and_grad(nets, |nets| agent.loss(nets, &batch, scalar(1)).0)
     });
@@ -120,6 +130,11 @@ fn ppo_with_discrete_actions_against_differences() {
 #[test]
 fn ppo_with_continuous_actions_against_differences() {
     check_ppo(&Space::bounded([2], -1.0, 1.0));
+}
+
+/// The value of a constant hyper-parameter.
+fn of(number: podracer_stdlib::Number) -> f64 {
+    number.constant().expect("a constant")
 }
 
 /// Writes down what happens in an environment, in its own state.
@@ -245,20 +260,20 @@ fn gradient_by_hand(
         let mut advantage = 0.0;
         for t in (0..life.reward.len()).rev() {
             let x = &life.observation[t];
-            let follows = if life.terminated[t] { 0.0 } else { agent.discount };
+            let follows = if life.terminated[t] { 0.0 } else { of(agent.settings.discount) };
             let delta =
                 life.reward[t] + follows * nets.value(&life.next_observation[t]) - nets.value(x);
-            advantage = delta + follows * agent.lambda * advantage;
+            advantage = delta + follows * of(agent.settings.lambda) * advantage;
             let (probs, log_probs, entropy) = nets.policy(x);
             // The derivative of the loss by each logit and by the value.
             let by_logit = |a: usize| {
                 let chosen = f64::from(a == life.action[t]);
                 let by_log_prob = -advantage * (chosen - probs[a]);
                 let by_entropy = -probs[a] * (log_probs[a] + entropy);
-                (by_log_prob - agent.entropy_cost * by_entropy) / samples
+                (by_log_prob - of(agent.settings.entropy_cost) * by_entropy) / samples
             };
             let by_logits: Vec<f64> = (0..actions).map(by_logit).collect();
-            let by_value = -agent.value_cost * advantage / samples;
+            let by_value = -of(agent.settings.value_cost) * advantage / samples;
             for (i, &x) in x.iter().enumerate() {
                 (0..actions).for_each(|a| grad.weight[i][a] += x * by_logits[a]);
                 grad.value_weight[i] += x * by_value;
@@ -277,8 +292,11 @@ fn the_online_agents_gradient_through_the_loop_is_the_policy_gradient_by_hand() 
     const ENVIRONMENTS: usize = 2;
     let environment = Recorded { environment: Catch { rows: 4, columns: 3 }, steps: STEPS };
     let agent = OnlineActorCritic {
-        hidden: vec![],
-        entropy_cost: 0.1,
+        settings: OnlineSettings {
+            networks: Networks { hidden: vec![], ..Networks::default() },
+            entropy_cost: 0.1.into(),
+            ..OnlineSettings::default()
+        },
         ..loops::online(&environment, sgd(1.0))
     };
     let size = Size { replicas: 1, environments: ENVIRONMENTS, unroll: STEPS, updates: 1 };

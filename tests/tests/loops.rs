@@ -7,15 +7,18 @@ use podracer_runtime::{
     AnakinLoop, AnakinProgram, Client, ClientOptions, CompileOptions, Device, ExecutableCache,
     HostArray, OptionValue, Placement, ProgramOptions, XlaOptions,
 };
-use podracer_stdlib::agents::{Agent, Impala, OnlineActorCritic, Ppo};
+use podracer_stdlib::agents::{
+    Agent, Axes, Impala, ImpalaSettings, Learn, Networks, OnlineActorCritic, OnlineSettings, Ppo,
+    PpoSettings,
+};
 use podracer_stdlib::anakin::{Actors, AgentLoop, Episodes, Learner};
 use podracer_stdlib::optim::Optimizer;
 
-pub type Nets<A> = Learner<<A as Agent>::Nets, <A as Agent>::Opt>;
-pub type Lanes<E, A> =
-    Actors<<A as Agent>::Actor, <E as Environment>::State, <A as Agent>::Experience>;
-pub type Loop<E, A> = AnakinLoop<Nets<A>, Lanes<E, A>, <A as Agent>::Metrics, Episodes>;
-pub type Compiled<E, A> = AnakinProgram<Nets<A>, Lanes<E, A>, <A as Agent>::Metrics, Episodes>;
+pub type Replicated<A> = Learner<<A as Learn>::State>;
+pub type Lanes<E, A> = Actors<<A as Agent>::Memory, <E as Environment>::State, <A as Learn>::Store>;
+pub type Loop<E, A> = AnakinLoop<Replicated<A>, Lanes<E, A>, <A as Learn>::Metrics, Episodes>;
+pub type Compiled<E, A> =
+    AnakinProgram<Replicated<A>, Lanes<E, A>, <A as Learn>::Metrics, Episodes>;
 
 /// How large a loop is.
 #[derive(Clone, Copy, Debug)]
@@ -24,9 +27,9 @@ pub struct Size {
     pub replicas: usize,
     /// Of all devices together.
     pub environments: usize,
-    /// Steps of a cycle.
+    /// Steps of an iteration.
     pub unroll: usize,
-    /// Cycles of a call.
+    /// Iterations of a call.
     pub updates: usize,
 }
 
@@ -35,15 +38,16 @@ pub const TINY: Size = Size { replicas: 1, environments: 2, unroll: 4, updates: 
 
 /// The loop before it is compiled.
 #[track_caller]
-pub fn traced<E: Environment, A: Agent<Observation = E::Observation>>(
+pub fn traced<E: Environment, A: Learn<Observation = E::Observation>>(
     environment: &E,
     agent: &A,
     size: Size,
 ) -> Loop<E, A> {
     let environments = size.environments / size.replicas;
-    let agent_loop = AgentLoop::new(environment.clone(), agent.clone(), environments, size.unroll);
+    let agent_loop = AgentLoop::new(environment.clone(), agent.clone(), environments, size.unroll)
+        .spread(Axes::replicas(), size.replicas);
     let init = |key| agent_loop.init(key);
-    let update = |state| agent_loop.update(state);
+    let update = |state| agent_loop.iterate(state);
     AnakinLoop::trace("loop", size.replicas, size.updates, init, update).expect("the loop traces")
 }
 
@@ -57,7 +61,7 @@ pub fn options(replicas: usize) -> ProgramOptions {
 
 /// The compiled loop.
 #[track_caller]
-pub fn compiled<E: Environment, A: Agent<Observation = E::Observation>>(
+pub fn compiled<E: Environment, A: Learn<Observation = E::Observation>>(
     client: &Client,
     environment: &E,
     agent: &A,
@@ -73,63 +77,41 @@ pub fn client(devices: usize) -> Client {
     Client::cpu(options).expect("the CPU plugin is installed")
 }
 
+fn networks() -> Networks {
+    Networks { hidden: vec![8], ..Networks::default() }
+}
+
 /// PPO with one layer of 8 units, which optimizes as told and remembers nothing.
 pub fn ppo<E: Environment, O: Optimizer>(environment: &E, optimizer: O) -> Ppo<O> {
-    let defaults = Ppo::new(environment.observation_space(), environment.action_space());
     Ppo {
-        observation: defaults.observation,
-        action: defaults.action,
-        torso: defaults.torso,
-        lstm: None,
-        hidden: vec![8],
+        observation: environment.observation_space(),
+        action: environment.action_space(),
         optimizer,
-        epochs: defaults.epochs,
-        minibatches: defaults.minibatches,
-        discount: defaults.discount,
-        lambda: defaults.lambda,
-        clip: defaults.clip,
-        entropy_cost: defaults.entropy_cost,
-        value_cost: defaults.value_cost,
-        exact_shuffle: defaults.exact_shuffle,
+        settings: PpoSettings { networks: networks(), ..PpoSettings::default() },
     }
 }
 
 /// The online actor-critic with one layer of 8 units, which optimizes as told.
 pub fn online<E: Environment, O: Optimizer>(environment: &E, optimizer: O) -> OnlineActorCritic<O> {
-    let defaults =
-        OnlineActorCritic::new(environment.observation_space(), environment.action_space());
     OnlineActorCritic {
-        observation: defaults.observation,
-        action: defaults.action,
-        torso: defaults.torso,
-        hidden: vec![8],
+        observation: environment.observation_space(),
+        action: environment.action_space(),
         optimizer,
-        discount: defaults.discount,
-        lambda: defaults.lambda,
-        entropy_cost: defaults.entropy_cost,
-        value_cost: defaults.value_cost,
+        settings: OnlineSettings { networks: networks(), ..OnlineSettings::default() },
     }
 }
 
 /// IMPALA with one layer of 8 units after an LSTM of `lstm` units, if that is any, which optimizes as told.
 pub fn impala<E: Environment, O: Optimizer>(
     environment: &E,
-    lstm: Option<usize>,
+    lstm: usize,
     optimizer: O,
 ) -> Impala<O> {
-    let defaults = Impala::new(environment.observation_space(), environment.action_space());
     Impala {
-        observation: defaults.observation,
-        action: defaults.action,
-        torso: defaults.torso,
-        lstm,
-        hidden: vec![8],
+        observation: environment.observation_space(),
+        action: environment.action_space(),
         optimizer,
-        discount: defaults.discount,
-        vtrace: defaults.vtrace,
-        entropy_cost: defaults.entropy_cost,
-        value_cost: defaults.value_cost,
-        clip_rewards: defaults.clip_rewards,
+        settings: ImpalaSettings { lstm, networks: networks(), ..ImpalaSettings::default() },
     }
 }
 

@@ -8,7 +8,6 @@ use insta::assert_snapshot;
 use podracer_dsl::prelude::*;
 use podracer_envs::{Catch, Environment, Space, TimeStep};
 use podracer_runtime::{AnakinLoop, lower, simplify};
-use podracer_stdlib::agents::OnlineActorCritic;
 use podracer_stdlib::distributions::{Categorical, Distribution};
 use podracer_stdlib::losses::clipped_surrogate_pg_loss;
 use podracer_stdlib::nn::{Activation, Initializer, Mlp};
@@ -138,7 +137,8 @@ impl Environment for Corridor {
 /// The standard library's loop: the online agent, two environments on each of two devices.
 #[test]
 fn an_agent_loop() {
-    let agent = OnlineActorCritic { hidden: vec![], ..loops::online(&Corridor, sgd(0.1)) };
+    let mut agent = loops::online(&Corridor, sgd(0.1));
+    agent.settings.networks.hidden = vec![];
     let size = Size { replicas: 2, environments: 4, unroll: 3, updates: 5 };
     let traced = loops::traced(&Corridor, &agent, size);
     assert_snapshot!("agent_loop_ir", simplify(traced.traced().func()));

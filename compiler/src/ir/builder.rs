@@ -36,6 +36,11 @@ impl Builder {
         var
     }
 
+    /// Adds a parameter of each of these types.
+    pub fn add_params(&mut self, types: impl IntoIterator<Item = TensorType>) -> Vec<Var> {
+        types.into_iter().map(|ty| self.param(ty)).collect()
+    }
+
     /// The type of a variable.
     pub fn ty(&self, var: Var) -> &TensorType {
         &self.types[var.index()]

@@ -1,6 +1,7 @@
 //! Functions, equations and variables.
 
 use super::Loc;
+use super::watch::{self, NanOrigin};
 use crate::array::Array;
 use crate::ops::OpRef;
 use crate::types::TensorType;
@@ -81,7 +82,7 @@ impl Func {
         for eqn in &self.eqns {
             let inputs: Vec<Array> = eqn.inputs.iter().map(|&var| read(&values, var)).collect();
             let outputs = eqn.op.eval(&inputs);
-            super::watch::look(eqn, &inputs, &outputs);
+            watch::look(eqn.op.mnemonic(), eqn.loc, &inputs, &outputs);
             debug_assert_eq!(outputs.len(), eqn.outputs.len());
             for (&var, value) in eqn.outputs.iter().zip(outputs) {
                 debug_assert_eq!(
@@ -94,6 +95,12 @@ impl Func {
             }
         }
         self.results.iter().map(|&var| read(&values, var)).collect()
+    }
+
+    /// [`Func::eval`], and where the first NaN came from, if there is one that was not in the arguments. An equation in
+    /// the body of a loop is found in the iteration in which it gives a NaN.
+    pub fn eval_to_nan(&self, arguments: &[Array]) -> (Vec<Array>, Option<NanOrigin>) {
+        watch::watched(|| self.eval(arguments))
     }
 
     /// The function of `params` that `eqns`, some of this one's equations in order, compute; variables are renumbered.
@@ -154,9 +161,7 @@ impl Func {
 
     /// The number of equations, those of bodies included.
     pub fn eqn_count(&self) -> usize {
-        let inner = |eqn: &Eqn| {
-            eqn.op.attributes().funcs().iter().map(|func| func.eqn_count()).sum::<usize>()
-        };
+        let inner = |eqn: &Eqn| eqn.op.funcs().iter().map(|func| func.eqn_count()).sum::<usize>();
         self.eqns.iter().map(|eqn| 1 + inner(eqn)).sum()
     }
 }

@@ -1,6 +1,6 @@
 //! Where a NaN comes from: the reference semantics run with an eye on every equation, those of bodies too.
 
-use super::{Eqn, Func, Loc};
+use super::Loc;
 use crate::array::Array;
 use crate::types::TensorType;
 use std::cell::RefCell;
@@ -38,19 +38,15 @@ thread_local! {
     static FOUND: RefCell<Option<Option<NanOrigin>>> = const { RefCell::new(None) };
 }
 
-impl Func {
-    /// [`Func::eval`], and where the first NaN came from, if there is one that was not in the arguments. An equation in
-    /// the body of a loop is found in the iteration in which it gives a NaN.
-    pub fn eval_to_nan(&self, arguments: &[Array]) -> (Vec<Array>, Option<NanOrigin>) {
-        let outer = FOUND.replace(Some(None));
-        let results = self.eval(arguments);
-        let found = FOUND.replace(outer).flatten();
-        (results, found)
-    }
+/// Runs `eval`, and gives with its result the first NaN that [`look`] saw meanwhile.
+pub(super) fn watched<T>(eval: impl FnOnce() -> T) -> (T, Option<NanOrigin>) {
+    let outer = FOUND.replace(Some(None));
+    let result = eval();
+    (result, FOUND.replace(outer).flatten())
 }
 
-/// Looks at an equation that has been evaluated.
-pub(super) fn look(eqn: &Eqn, inputs: &[Array], outputs: &[Array]) {
+/// Looks for a NaN in the results of an op that has been evaluated.
+pub(super) fn look(op: &'static str, loc: Loc, inputs: &[Array], outputs: &[Array]) {
     FOUND.with_borrow_mut(|found| {
         let Some(found @ None) = found else {
             return;
@@ -82,8 +78,8 @@ pub(super) fn look(eqn: &Eqn, inputs: &[Array], outputs: &[Array]) {
             .collect();
         index.reverse();
         *found = Some(NanOrigin {
-            op: eqn.op.mnemonic(),
-            loc: eqn.loc,
+            op,
+            loc,
             operands: inputs.iter().map(|input| input.ty.clone()).collect(),
             index,
         });

@@ -1,9 +1,8 @@
 //! `optimization_barrier`.
 
 use super::samples::ramp;
-use super::{Op, OpStruct, Operand, Rule, Sample, TypeError};
+use super::{Op, Operand, Rule, Sample, TypeError};
 use crate::array::Array;
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloOp, HloValue};
 use crate::op_struct;
@@ -13,7 +12,7 @@ use crate::types::{DType, TensorType};
 op_struct! {
     /// Gives its operands back, of any types, and keeps XLA from moving work across it: nothing that reads a result is
     /// done before all operands are there. Linear in every operand.
-    OptimizationBarrier {
+    OptimizationBarrier = "optimization_barrier" {
         /// How many there are.
         operands: usize,
     }
@@ -31,14 +30,6 @@ impl OptimizationBarrier {
 }
 
 impl Op for OptimizationBarrier {
-    fn mnemonic(&self) -> &'static str {
-        "optimization_barrier"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, self.operands)?;
         Ok(inputs.to_vec())

@@ -1,21 +1,18 @@
 //! `call`: a function that is emitted once and called many times.
 
-use super::once::Once;
-use super::op::{Op, OpRef, OpStruct, Operand, Pruned, Rule, Sample};
-use super::scan::effect_of;
-use super::{Effect, TypeError};
+use super::once::{Once, once_rules};
+use super::op::{Op, OpRef, Sample};
 use crate::array::Array;
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Func, Var};
 use crate::lower::{Hlo, HloValue};
 use crate::op_struct;
-use crate::transform::{Mode, TransformError, VmapContext, deal, linearize};
+use crate::transform::{TransformError, deal, given, linearize, with_given};
 use crate::types::{DType, TensorType};
 use std::sync::Arc;
 
 op_struct! {
     /// Runs `body` once on the operands. Calls of equal bodies share one function in the emitted module.
-    Call {
+    Call = "call" {
         /// What is called.
         body: Arc<Func>,
     }
@@ -38,93 +35,19 @@ impl Call {
         inputs: &[Var],
         tangents: &[Option<Var>],
     ) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
-        let wrt: Vec<bool> = tangents.iter().map(Option::is_some).collect();
-        let split = linearize(&self.body, &wrt)?;
+        let split = linearize(&self.body, &given(tangents))?;
         let mut values = b.emit_ref(self.around(split.primal), inputs);
-        let operands: Vec<Var> = values
-            .split_off(self.body.results.len())
-            .into_iter()
-            .chain(tangents.iter().flatten().copied())
-            .collect();
-        let slopes = b.emit_ref(self.around(split.linear), &operands);
+        let residuals = values.split_off(self.body.results.len());
+        let slopes = b.emit_ref(self.around(split.linear), &with_given(residuals, tangents));
         Ok((values, deal(&split.tangent_results, slopes)))
     }
 }
 
 impl Op for Call {
-    fn mnemonic(&self) -> &'static str {
-        "call"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
-        self.infer_once(inputs)
-    }
-
-    fn effect(&self) -> Effect {
-        effect_of(&[&self.body])
-    }
-
-    fn eval(&self, inputs: &[Array]) -> Vec<Array> {
-        self.body.eval(inputs)
-    }
-
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
-        self.vmap_once(b, cx, inputs, batched)
-    }
-
-    fn jvp(
-        &self,
-        _: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::TOGETHER
-    }
-
-    fn differentiate(
-        &self,
-        _: &OpRef,
-        b: &mut Builder,
-        mode: Mode,
-        inputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<(Vec<Var>, Vec<Option<Var>>)> {
-        match mode {
-            Mode::Forward => self.forward_once(b, inputs, tangents).into(),
-            Mode::Linearize => self.linearized(b, inputs, tangents).into(),
-        }
-    }
-
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        self.transpose_once(b, inputs, cotangents).into()
-    }
+    once_rules! {}
 
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> Vec<HloValue> {
         hlo.call(&self.body, inputs)
-    }
-
-    fn with_funcs(&self, mut funcs: Vec<Arc<Func>>) -> Option<OpRef> {
-        Some(OpRef::new(Call { body: funcs.remove(0) }))
-    }
-
-    fn prune(&self, used: &[bool]) -> Option<Pruned> {
-        self.prune_once(used)
     }
 
     fn inline_body(&self) -> Option<Arc<Func>> {

@@ -1,67 +1,27 @@
 //! `checkpoint`: a function whose pass back computes again what it needs, save what a policy keeps; and the names that
 //! policies know values by.
 
-use super::once::Once;
-use super::op::{Op, OpRef, OpStruct, Operand, Pruned, Rule, Sample};
+use super::TypeError;
+use super::once::{Once, once_rules};
+use super::op::{Op, OpRef, Operand, Rule, Sample};
 use super::samples::ramp;
-use super::scan::effect_of;
-use super::{Effect, TypeError};
+use super::save::Save;
 use crate::array::Array;
-use crate::attributes::{Attribute, AttributeValue, Attributes};
 use crate::ir::{Builder, Eqn, Func, Var};
 use crate::lower::{Hlo, HloValue, lower_func};
 use crate::op_struct;
-use crate::transform::{Linearized, Mode, TransformError, VmapContext, deal, linearize};
+use crate::transform::{
+    Linearized, TransformError, VmapContext, deal, given, linearize, with_given,
+};
 use crate::types::{DType, TensorType};
 use std::sync::Arc;
-
-/// What a checkpointed function keeps for its pass back. Its arguments it has in any case.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Save {
-    /// All that the pass back reads, as without `checkpoint`.
-    Everything,
-    /// Nothing: all is computed again.
-    Nothing,
-    /// The results of `dot_general`: the rest is cheap to compute from them.
-    Dots,
-    /// What was given one of these names.
-    Names(Vec<String>),
-}
-
-impl AttributeValue for Save {
-    fn to_attribute(&self) -> Attribute {
-        Attribute::Word(match self {
-            Save::Everything => "everything".to_string(),
-            Save::Nothing => "nothing".to_string(),
-            Save::Dots => "dots".to_string(),
-            Save::Names(names) => format!("names:{}", names.join(":")),
-        })
-    }
-
-    fn from_attribute(attribute: &Attribute) -> Option<Self> {
-        let Attribute::Word(word) = attribute else {
-            return None;
-        };
-        match (word.as_str(), word.strip_prefix("names:")) {
-            ("everything", _) => Some(Save::Everything),
-            ("nothing", _) => Some(Save::Nothing),
-            ("dots", _) => Some(Save::Dots),
-            (_, Some(names)) => Some(Save::Names(names.split(':').map(str::to_string).collect())),
-            _ => None,
-        }
-    }
-
-    fn expected() -> String {
-        "`everything`, `nothing`, `dots` or `names:a:b`".to_string()
-    }
-}
 
 op_struct! {
     /// Runs `body` once on the operands. Its derivative keeps for the pass back what `save` says and computes the rest of
     /// what it reads again.
     ///
     /// Chen et al. 2016, "Training deep nets with sublinear memory cost".
-    Checkpoint {
+    Checkpoint = "checkpoint" {
         /// What is run.
         body: Arc<Func>,
         /// What is kept.
@@ -90,8 +50,8 @@ impl Checkpoint {
         inputs: &[Var],
         tangents: &[Option<Var>],
     ) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
-        let wrt: Vec<bool> = tangents.iter().map(Option::is_some).collect();
-        let Linearized { primal, linear, tangent_results, .. } = linearize(&self.body, &wrt)?;
+        let Linearized { primal, linear, tangent_results, .. } =
+            linearize(&self.body, &given(tangents))?;
         let (results, residuals) = primal.results.split_at(self.body.results.len());
         let Plan { saved, again } = self.plan(&primal, residuals);
 
@@ -104,21 +64,16 @@ impl Checkpoint {
         let params: Vec<Var> = primal.params.iter().chain(&saved).copied().collect();
         let again = primal.subset(&params, again, residuals);
         let mut body = Builder::new();
-        let arguments: Vec<Var> =
-            again.param_types().into_iter().map(|ty| body.param(ty)).collect();
+        let arguments = body.add_params(again.param_types());
         let mut operands = body.inline(&again, &arguments);
-        for ty in &linear.param_types()[operands.len()..] {
-            operands.push(body.param(ty.clone()));
-        }
+        operands.extend(body.add_params(linear.param_types().split_off(operands.len())));
         let slopes = body.inline(&linear, &operands);
         let op = Checkpoint {
             body: Arc::new(body.finish(self.body.name.clone(), slopes)),
             save: self.save.clone(),
             again: true,
         };
-        let operands: Vec<Var> =
-            inputs.iter().copied().chain(kept).chain(tangents.iter().flatten().copied()).collect();
-        let slopes = b.emit(op, &operands);
+        let slopes = b.emit(op, &with_given(inputs.iter().copied().chain(kept), tangents));
         Ok((values, deal(&tangent_results, slopes)))
     }
 
@@ -153,79 +108,10 @@ struct Plan<'a> {
 }
 
 impl Op for Checkpoint {
-    fn mnemonic(&self) -> &'static str {
-        "checkpoint"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
-    fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
-        self.infer_once(inputs)
-    }
-
-    fn effect(&self) -> Effect {
-        effect_of(&[&self.body])
-    }
-
-    fn eval(&self, inputs: &[Array]) -> Vec<Array> {
-        self.body.eval(inputs)
-    }
-
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
-        self.vmap_once(b, cx, inputs, batched)
-    }
-
-    fn jvp(
-        &self,
-        _: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::TOGETHER
-    }
-
-    fn differentiate(
-        &self,
-        _: &OpRef,
-        b: &mut Builder,
-        mode: Mode,
-        inputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<(Vec<Var>, Vec<Option<Var>>)> {
-        match mode {
-            Mode::Forward => self.forward_once(b, inputs, tangents).into(),
-            Mode::Linearize => self.linearized(b, inputs, tangents).into(),
-        }
-    }
-
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        self.transpose_once(b, inputs, cotangents).into()
-    }
+    once_rules! {}
 
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> Vec<HloValue> {
         lower_func(hlo, &self.with_barrier(), inputs)
-    }
-
-    fn with_funcs(&self, mut funcs: Vec<Arc<Func>>) -> Option<OpRef> {
-        Some(OpRef::new(Checkpoint { body: funcs.pop()?, ..self.clone() }))
-    }
-
-    fn prune(&self, used: &[bool]) -> Option<Pruned> {
-        self.prune_once(used)
     }
 
     fn settled(&self, _: &[TensorType]) -> Option<Func> {
@@ -241,8 +127,7 @@ impl Checkpoint {
             return (*self.body).clone();
         }
         let mut b = Builder::new();
-        let operands: Vec<Var> =
-            self.body.param_types().into_iter().map(|ty| b.param(ty)).collect();
+        let operands = b.add_params(self.body.param_types());
         let operands = b.optimization_barrier(&operands);
         let results = b.inline(&self.body, &operands);
         b.finish(self.body.name.clone(), results)
@@ -277,7 +162,7 @@ impl Checkpoint {
 
 op_struct! {
     /// Its operand, which [`Save::Names`] knows by this name.
-    Named {
+    Named = "named" {
         /// The name.
         name: String,
     }
@@ -292,14 +177,6 @@ impl Named {
 }
 
 impl Op for Named {
-    fn mnemonic(&self) -> &'static str {
-        "named"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 1)?;
         Ok(inputs.to_vec())

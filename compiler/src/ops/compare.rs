@@ -2,37 +2,19 @@
 
 use super::elementwise::{elementwise, integer_samples, peculiar_floats, same_dtype, sum_of};
 use super::samples::ramp;
-use super::{Elementwise, Op, OpStruct, Operand, Rule, Sample, TypeError};
+use super::{Direction, Elementwise, Op, Operand, Rule, Sample, TypeError};
 use crate::array::{Array, Scalar};
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloValue, hlo_compare, hlo_op, hlo_select};
+use crate::op_struct;
+use crate::ops::rules::no_transpose;
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
-use crate::{op_struct, words};
-
-words! {
-    /// What [`Compare`] asks.
-    Direction {
-        /// Whether both are equal.
-        Eq = "EQ",
-        /// Whether they differ.
-        Ne = "NE",
-        /// Whether the first is less.
-        Lt = "LT",
-        /// Whether the first is less or equal.
-        Le = "LE",
-        /// Whether the first is greater.
-        Gt = "GT",
-        /// Whether the first is greater or equal.
-        Ge = "GE",
-    }
-}
 
 op_struct! {
     /// Compares two tensors of one type, element by element, into bools. `false < true`; -0 equals +0; NaN differs from
     /// everything, itself included, and is neither less nor greater.
-    Compare {
+    Compare = "compare" {
         /// What is asked.
         direction: Direction,
     }
@@ -54,7 +36,6 @@ impl Compare {
 }
 
 impl Elementwise for Compare {
-    const MNEMONIC: &'static str = "compare";
     const HLO: &'static str = "stablehlo.compare";
     const ARITY: usize = 2;
 
@@ -89,7 +70,7 @@ impl Elementwise for Compare {
 op_struct! {
     /// `select(p, on_true, on_false)` takes each element from `on_true` where `p` holds and from `on_false` elsewhere. `p`
     /// is of bools, of the branches' shape or a scalar; the branches have one type.
-    Select {}
+    Select = "select" {}
 }
 
 impl Select {
@@ -120,14 +101,6 @@ impl Select {
 }
 
 impl Op for Select {
-    fn mnemonic(&self) -> &'static str {
-        "select"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 3)?;
         let [predicate, on_true, on_false] = [&inputs[0], &inputs[1], &inputs[2]];
@@ -216,7 +189,7 @@ impl Op for Select {
 op_struct! {
     /// `clamp(low, x, high)` is `minimum(maximum(low, x), high)`: `x` brought into the range. The bounds have the type of
     /// `x` or are scalars of its dtype. The derivative goes to `x` strictly inside the range, else to the bound in force.
-    Clamp {}
+    Clamp = "clamp" {}
 }
 
 impl Clamp {
@@ -258,14 +231,6 @@ impl Clamp {
 }
 
 impl Op for Clamp {
-    fn mnemonic(&self) -> &'static str {
-        "clamp"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 3)?;
         let x = &inputs[1];
@@ -346,14 +311,7 @@ impl Op for Clamp {
         Rule::Some(vec![total])
     }
 
-    fn transpose(
-        &self,
-        _: &mut Builder,
-        _: &[Operand],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::None("it is not linear in any operand")
-    }
+    no_transpose! { "it is not linear in any operand" }
 
     fn pointwise(&self) -> bool {
         true

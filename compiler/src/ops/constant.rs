@@ -1,12 +1,12 @@
 //! Values without operands: constants and index ramps.
 
-use super::op::{Op, OpStruct, Operand, Rule, Sample};
+use super::op::{Op, Sample};
 use super::{OpRef, TypeError};
 use crate::array::{Array, Scalar};
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloAttribute, HloValue, hlo_constant, hlo_op};
 use crate::op_struct;
+use crate::ops::rules::nullary_derivative;
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ op_struct! {
     /// A value known at compile time.
     ///
     /// No operands; the result has the value's type.
-    Constant {
+    Constant = "constant" {
         /// The value.
         value: Arc<Array>,
     }
@@ -41,14 +41,6 @@ impl Constant {
 }
 
 impl Op for Constant {
-    fn mnemonic(&self) -> &'static str {
-        "constant"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 0)?;
         Ok(vec![self.value.ty.clone()])
@@ -62,24 +54,7 @@ impl Op for Constant {
         vec![(b.emit1(self.clone(), &[]), false)]
     }
 
-    fn jvp(
-        &self,
-        _: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![None])
-    }
-
-    fn transpose(
-        &self,
-        _: &mut Builder,
-        _: &[Operand],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![])
-    }
+    nullary_derivative! {}
 
     fn recompute(&self) -> bool {
         true
@@ -94,7 +69,7 @@ op_struct! {
     /// The index along one axis: the element at `i` is `i[dimension]`, brought into the dtype.
     ///
     /// No operands; the result is of `dtype`, which is not bool, and `shape`.
-    Iota {
+    Iota = "iota" {
         /// The result's element type.
         dtype: DType,
         /// The result's shape.
@@ -120,14 +95,6 @@ impl Iota {
 }
 
 impl Op for Iota {
-    fn mnemonic(&self) -> &'static str {
-        "iota"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 0)?;
         let ty = TensorType::new(self.dtype, &self.shape);
@@ -155,24 +122,7 @@ impl Op for Iota {
         vec![(b.emit1(self.clone(), &[]), false)]
     }
 
-    fn jvp(
-        &self,
-        _: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![None])
-    }
-
-    fn transpose(
-        &self,
-        _: &mut Builder,
-        _: &[Operand],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![])
-    }
+    nullary_derivative! {}
 
     fn recompute(&self) -> bool {
         true

@@ -1,20 +1,19 @@
 //! Changing the element type: by value (`convert`) and by bits (`bitcast_convert`).
 
 use super::samples::ramp;
-use super::{Elementwise, Op, OpStruct, Operand, Rule, Sample, TypeError};
+use super::{Elementwise, Op, Operand, Rule, Sample, TypeError};
 use crate::array::{Array, Scalar};
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloValue, hlo_op};
 use crate::op_struct;
-use crate::transform::VmapContext;
+use crate::ops::rules::{batched_as, no_tangent, no_transpose};
 use crate::types::{DType, TensorType};
 
 op_struct! {
     /// The same values in another dtype. A float becomes the nearest float, or the integer that it is truncated to, within
     /// the integer's range (NaN becomes 0). Integers wrap; an integer becomes the nearest float. Anything but 0 becomes
     /// `true`, which becomes 1.
-    Convert {
+    Convert = "convert" {
         /// The result's dtype.
         dtype: DType,
     }
@@ -67,7 +66,6 @@ impl Convert {
 }
 
 impl Elementwise for Convert {
-    const MNEMONIC: &'static str = "convert";
     const HLO: &'static str = "stablehlo.convert";
     const ARITY: usize = 1;
 
@@ -115,7 +113,7 @@ op_struct! {
     /// The same bits in another dtype. Between dtypes of one width the shape stays; a wider dtype takes the last axis, whose
     /// extent is the ratio of the widths, into its elements; a narrower one adds such an axis. The least significant part
     /// comes first. Bools have no bits to speak of.
-    BitcastConvert {
+    BitcastConvert = "bitcast_convert" {
         /// The result's dtype.
         dtype: DType,
     }
@@ -144,14 +142,6 @@ impl BitcastConvert {
 }
 
 impl Op for BitcastConvert {
-    fn mnemonic(&self) -> &'static str {
-        "bitcast_convert"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 1)?;
         let (x, dtype) = (&inputs[0], self.dtype);
@@ -181,34 +171,11 @@ impl Op for BitcastConvert {
         vec![Array::from_bytes(ty, &inputs[0].to_bytes())]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        _: &VmapContext,
-        inputs: &[Var],
-        _: &[bool],
-    ) -> Vec<(Var, bool)> {
-        vec![(b.emit1(self.clone(), inputs), true)]
-    }
+    batched_as! { |op, _cx| op.clone() }
 
-    fn jvp(
-        &self,
-        _: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![None])
-    }
+    no_tangent! {}
 
-    fn transpose(
-        &self,
-        _: &mut Builder,
-        _: &[Operand],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::None("the bits of a number are not linear in it")
-    }
+    no_transpose! { "the bits of a number are not linear in it" }
 
     fn lower(
         &self,

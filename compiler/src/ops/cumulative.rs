@@ -19,14 +19,12 @@
 use super::reduce::{LogSumExp, Max, Min, Monoid, Prod, Sum};
 use super::reduce_window::{self, Window};
 use super::samples::ramp;
-use super::{
-    Direction, Elementwise, Op, OpStruct, Operand, Rule, Sample, TypeError, parse_attribute,
-};
+use super::{Direction, Elementwise, Op, Operand, Rule, Sample, TypeError};
 use crate::array::{Array, Scalar, for_each_index};
-use crate::attributes::{AttributeValue, Attributes};
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloAttribute, HloValue, hlo_op, hlo_splat};
-use crate::transform::VmapContext;
+use crate::op_struct;
+use crate::ops::rules::batched_as;
 use crate::types::{DType, TensorType};
 use std::marker::PhantomData;
 
@@ -45,15 +43,15 @@ pub trait Cumulation: Monoid {
     }
 }
 
-/// Along one axis, combines each element with all before it (with all after it, if `reverse`) by the [`Monoid`] `K`.
-/// Floats may be combined in any order.
-#[derive(Clone, Debug)]
-pub struct Cumulative<K> {
-    /// The axis along which elements accumulate.
-    pub axis: usize,
-    /// Whether they accumulate from the end to the beginning.
-    pub reverse: bool,
-    kind: PhantomData<K>,
+op_struct! {
+    /// Along one axis, combines each element with all before it (with all after it, if `reverse`) by the [`Monoid`] `K`.
+    /// Floats may be combined in any order.
+    Cumulative<K: Cumulation> {
+        /// The axis along which elements accumulate.
+        axis: usize,
+        /// Whether they accumulate from the end to the beginning.
+        reverse: bool,
+    }
 }
 
 /// Running sums.
@@ -138,33 +136,7 @@ impl<K: Cumulation> Cumulative<K> {
     }
 }
 
-impl<K> OpStruct for Cumulative<K> {
-    const ATTRIBUTES: &'static [&'static str] = &["axis", "reverse"];
-
-    fn struct_attributes(&self) -> Attributes {
-        Attributes(vec![
-            ("axis", self.axis.to_attribute()),
-            ("reverse", self.reverse.to_attribute()),
-        ])
-    }
-
-    fn parse(attributes: &Attributes) -> Result<Self, String> {
-        Ok(Cumulative::new(
-            parse_attribute(attributes, "axis")?,
-            parse_attribute(attributes, "reverse")?,
-        ))
-    }
-}
-
 impl<K: Cumulation> Op for Cumulative<K> {
-    fn mnemonic(&self) -> &'static str {
-        K::MNEMONIC
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 1)?;
         K::COMBINE.dtype(&[inputs[0].dtype])?;
@@ -195,15 +167,7 @@ impl<K: Cumulation> Op for Cumulative<K> {
         vec![result]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        _: &VmapContext,
-        inputs: &[Var],
-        _: &[bool],
-    ) -> Vec<(Var, bool)> {
-        vec![(b.emit1(Cumulative::<K>::new(self.axis + 1, self.reverse), inputs), true)]
-    }
+    batched_as! { |op, _cx| Cumulative::<K>::new(op.axis + 1, op.reverse) }
 
     fn jvp(
         &self,

@@ -3,9 +3,8 @@
 use super::reduce::other_axes;
 use super::samples::ramp;
 use super::shape::{check_axes, shifted, shifted_with_batch};
-use super::{Elementwise, Op, OpStruct, Operand, Rule, Sample, Save, TypeError};
+use super::{Elementwise, Op, Operand, Rule, Sample, Save, TypeError};
 use crate::array::{Array, Scalar, for_each_index};
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloAttribute, HloValue, hlo_op};
 use crate::op_struct;
@@ -18,7 +17,7 @@ op_struct! {
     ///
     /// `[m, k]` by `[k, n]` is `lhs_contract = [1], rhs_contract = [0]`. Integers wrap. XLA chooses the order of the sum, and
     /// on accelerators multiplies f32 in a faster, coarser way unless told otherwise.
-    DotGeneral {
+    DotGeneral = "dot_general" {
         /// Batch axes of the left operand.
         lhs_batch: Vec<usize>,
         /// Batch axes of the right operand, each of the extent of the one it runs with.
@@ -146,16 +145,8 @@ impl DotGeneral {
 }
 
 impl Op for DotGeneral {
-    fn mnemonic(&self) -> &'static str {
-        "dot_general"
-    }
-
     fn saved_by(&self, policy: &Save) -> bool {
         matches!(policy, Save::Everything | Save::Dots)
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
     }
 
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {

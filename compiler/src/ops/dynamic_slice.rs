@@ -1,13 +1,12 @@
 //! `dynamic_slice` and `dynamic_update_slice`: a box of a tensor, of known size, at a place that is computed.
 
 use super::TypeError;
-use super::op::{Op, OpStruct, Operand, Rule, Sample};
+use super::op::{Op, Operand, Rule, Sample};
 use super::samples::ramp;
 use super::shape::{prepended, shifted};
 use super::windows::clamp_to;
 use super::{Combiner, Gather, Scatter};
 use crate::array::{Array, for_each_index};
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloValue, hlo_axes, hlo_op};
 use crate::op_struct;
@@ -19,7 +18,7 @@ op_struct! {
     ///
     /// Operands: `x`, then for each of its axes the scalar index of the first element, all of one integer dtype. A start
     /// is brought into range first, so that the box always lies inside `x`.
-    DynamicSlice {
+    DynamicSlice = "dynamic_slice" {
         /// The result's shape; nowhere larger than `x`.
         sizes: Vec<usize>,
     }
@@ -30,7 +29,7 @@ op_struct! {
     ///
     /// Operands: `x`, the update, which has its dtype and is nowhere larger, then for each axis the scalar index of the
     /// first element, all of one integer dtype. A start is brought into range first, so that the whole update is written.
-    DynamicUpdateSlice {}
+    DynamicUpdateSlice = "dynamic_update_slice" {}
 }
 
 /// Scalar indices of one dtype.
@@ -138,14 +137,6 @@ fn starts_with_batch(b: &mut Builder, starts: &[Var]) -> Vec<Var> {
 }
 
 impl Op for DynamicSlice {
-    fn mnemonic(&self) -> &'static str {
-        "dynamic_slice"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let Some((x, starts)) = inputs.split_first() else {
             return Err(TypeError::new("expected an operand, got none"));
@@ -262,14 +253,6 @@ fn known_starts(starts: &[Operand]) -> Vec<Var> {
 }
 
 impl Op for DynamicUpdateSlice {
-    fn mnemonic(&self) -> &'static str {
-        "dynamic_update_slice"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let [x, update, starts @ ..] = inputs else {
             return Err(TypeError::new(format!(
@@ -369,10 +352,7 @@ impl Op for DynamicUpdateSlice {
             return Rule::Some(result);
         };
         let starts = known_starts(&inputs[2..]);
-        let update = match &inputs[1] {
-            Operand::Known(var) => b.ty(*var).clone(),
-            Operand::Linear(ty) => ty.clone(),
-        };
+        let update = inputs[1].ty(b).clone();
         if inputs[0].is_linear() {
             let zeros = b.zeros(&update);
             result[0] = Some(b.dynamic_update_slice(ct, zeros, &starts));

@@ -2,20 +2,17 @@
 //! An op gives its scalar function, its derivative and its dtypes; the rest is here. Ops without attributes are
 //! declared with the macro `elementwise!`.
 
-use super::op::{Op, OpStruct, Operand, Rule, Sample};
+use super::op::{Op, Operand, Rule, Sample};
+use super::op_struct::OpStruct;
 use super::{OpRef, TypeError};
 use crate::array::{Array, Scalar};
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloValue, hlo_op};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
-use std::fmt::Debug;
 
 /// An op that applies one scalar function at every element.
-pub trait Elementwise: OpStruct + Clone + Debug + Send + Sync + 'static {
-    /// The name in the IR's text.
-    const MNEMONIC: &'static str;
+pub trait Elementwise: OpStruct + Clone {
     /// The StableHLO op that does it.
     const HLO: &'static str;
     /// The number of operands.
@@ -46,14 +43,6 @@ pub trait Elementwise: OpStruct + Clone + Debug + Send + Sync + 'static {
 }
 
 impl<T: Elementwise> Op for T {
-    fn mnemonic(&self) -> &'static str {
-        T::MNEMONIC
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, T::ARITY)?;
         if let Some(other) = inputs.iter().find(|input| input.shape != inputs[0].shape) {
@@ -86,8 +75,7 @@ impl<T: Elementwise> Op for T {
         inputs: &[Var],
         batched: &[bool],
     ) -> Vec<(Var, bool)> {
-        let inputs: Vec<Var> =
-            inputs.iter().zip(batched).map(|(&x, &is)| cx.batch(b, x, is)).collect();
+        let inputs = cx.batch_all(b, inputs, batched);
         vec![(b.emit_ref(OpRef::new(self.clone()), &inputs)[0], true)]
     }
 
@@ -269,7 +257,7 @@ macro_rules! elementwise {
     ) => {
         $crate::op_struct! {
             $(#[$meta])*
-            $name {}
+            $name = $mnemonic {}
         }
 
         impl $name {
@@ -281,7 +269,6 @@ macro_rules! elementwise {
         }
 
         impl $crate::ops::Elementwise for $name {
-            const MNEMONIC: &'static str = $mnemonic;
             const HLO: &'static str = concat!("stablehlo.", $mnemonic);
             const ARITY: usize = $arity;
             $(const EXACT: bool = $exact;)?

@@ -43,7 +43,7 @@ elementwise! {
 op_struct! {
     /// The derivative of [`Digamma`] of some order, `(-1)^(n+1) n! zeta(n + 1, x)`, of positive numbers. XLA's is within
     /// 1e-5 of it in f32, relative to the greater of 1 and the value. What it gives of 0 and of negative numbers is not said.
-    Polygamma {
+    Polygamma = "polygamma" {
         /// The order, at least 1: the trigamma function.
         order: usize,
     }
@@ -60,7 +60,6 @@ impl Polygamma {
 }
 
 impl Elementwise for Polygamma {
-    const MNEMONIC: &'static str = "polygamma";
     const EXACT: bool = false;
     const HLO: &'static str = "chlo.polygamma";
     const ARITY: usize = 1;

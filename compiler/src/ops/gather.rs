@@ -1,13 +1,12 @@
 //! `gather`: windows of a tensor at computed places, one for each index.
 
 use super::TypeError;
-use super::op::{Op, OpStruct, Operand, Rule, Sample};
+use super::op::{Op, Operand, Rule, Sample};
 use super::samples::ramp;
 use super::shape::{shifted, shifted_with_batch};
 use super::windows::{Windows, clamp_to};
 use super::{Combiner, Scatter};
 use crate::array::Array;
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloAttribute, HloValue, hlo_axes, hlo_op};
 use crate::op_struct;
@@ -20,7 +19,7 @@ op_struct! {
     /// Operands: `x`, and the integer start indices. One axis of the indices, `index_vector_dim`, holds the components of
     /// an index; the result has the others, in order, with the axes of the window in between at `offset_dims`. A start is
     /// brought into range first, so that every window lies inside `x`.
-    Gather {
+    Gather = "gather" {
         /// Axes of the result that come from the window, rising.
         offset_dims: Vec<usize>,
         /// Axes of `x`, of window size 1, that the result leaves out, rising.
@@ -131,14 +130,6 @@ impl Gather {
 }
 
 impl Op for Gather {
-    fn mnemonic(&self) -> &'static str {
-        "gather"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 2)?;
         let (x, indices, sizes) = (&inputs[0], &inputs[1], &self.slice_sizes);

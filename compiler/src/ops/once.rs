@@ -3,7 +3,9 @@
 use super::TypeError;
 use super::op::{OpRef, Operand, Pruned};
 use crate::ir::{Builder, Func, Var};
-use crate::transform::{TransformError, VmapContext, deal, jvp, needed, transpose, vmap};
+use crate::transform::{
+    TransformError, VmapContext, deal, given, jvp, needed, transpose, vmap, with_given,
+};
 use crate::types::TensorType;
 
 /// An op that runs a body once on its operands.
@@ -48,10 +50,8 @@ pub(super) trait Once {
         inputs: &[Var],
         tangents: &[Option<Var>],
     ) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
-        let wrt: Vec<bool> = tangents.iter().map(Option::is_some).collect();
-        let (body, marks) = jvp(self.body(), &wrt)?;
-        let operands: Vec<Var> =
-            inputs.iter().copied().chain(tangents.iter().flatten().copied()).collect();
+        let (body, marks) = jvp(self.body(), &given(tangents))?;
+        let operands = with_given(inputs.iter().copied(), tangents);
         let mut values = b.emit_ref(self.around(body), &operands);
         let slopes = values.split_off(self.body().results.len());
         Ok((values, deal(&marks, slopes)))
@@ -65,14 +65,9 @@ pub(super) trait Once {
         cotangents: &[Option<Var>],
     ) -> Result<Vec<Option<Var>>, TransformError> {
         let marked: Vec<bool> = inputs.iter().map(Operand::is_linear).collect();
-        let given: Vec<bool> = cotangents.iter().map(Option::is_some).collect();
         let force = vec![false; marked.iter().filter(|is| **is).count()];
-        let (body, sent) = transpose(self.body(), &marked, &given, &force)?;
-        let operands: Vec<Var> = inputs
-            .iter()
-            .filter_map(Operand::known)
-            .chain(cotangents.iter().flatten().copied())
-            .collect();
+        let (body, sent) = transpose(self.body(), &marked, &given(cotangents), &force)?;
+        let operands = with_given(inputs.iter().filter_map(Operand::known), cotangents);
         let mut values = b.emit_ref(self.around(body), &operands).into_iter();
         let mut sent = sent.into_iter();
         let mut take = |is: bool| {
@@ -98,3 +93,38 @@ pub(super) trait Once {
         Some(Pruned { op: self.around(body), inputs, outputs })
     }
 }
+
+/// The rules of an op that is [`Once`] and has a method `linearized`.
+macro_rules! once_rules {
+    () => {
+        fn infer(
+            &self,
+            inputs: &[$crate::TensorType],
+        ) -> Result<Vec<$crate::TensorType>, $crate::TypeError> {
+            self.infer_once(inputs)
+        }
+
+        fn eval(&self, inputs: &[$crate::Array]) -> Vec<$crate::Array> {
+            self.body.eval(inputs)
+        }
+
+        fn vmap(
+            &self,
+            b: &mut $crate::Builder,
+            cx: &$crate::transform::VmapContext,
+            inputs: &[$crate::Var],
+            batched: &[bool],
+        ) -> Vec<($crate::Var, bool)> {
+            self.vmap_once(b, cx, inputs, batched)
+        }
+
+        fn prune(&self, used: &[bool]) -> Option<$crate::ops::Pruned> {
+            self.prune_once(used)
+        }
+
+        $crate::ops::rules::region_derivative! {
+            Self::forward_once, Self::linearized, Self::transpose_once
+        }
+    };
+}
+pub(super) use once_rules;

@@ -1,8 +1,9 @@
 //! The trait that holds all that is known of an op.
 
-use super::{Save, TypeError};
+use super::error::TypeError;
+use super::op_struct::OpStruct;
+use super::save::Save;
 use crate::array::{Array, Scalar};
-use crate::attributes::{Attribute, AttributeValue, Attributes};
 use crate::ir::{Builder, Func, Loc, Var};
 use crate::lower::{Hlo, HloValue};
 use crate::simplify::Group;
@@ -25,10 +26,6 @@ pub enum Rule<T> {
 }
 
 impl<T> Rule<T> {
-    /// What `jvp` of an op says that gives values and tangents at once.
-    pub const TOGETHER: Self =
-        Rule::None("values and tangents are built together by `differentiate`");
-
     /// Maps the result.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Rule<U> {
         match self {
@@ -103,6 +100,14 @@ impl Operand {
         }
     }
 
+    /// The operand's type.
+    pub fn ty<'a>(&'a self, b: &'a Builder) -> &'a TensorType {
+        match self {
+            Operand::Known(var) => b.ty(*var),
+            Operand::Linear(ty) => ty,
+        }
+    }
+
     /// Whether the equation is linear in this operand.
     pub fn is_linear(&self) -> bool {
         matches!(self, Operand::Linear(_))
@@ -145,19 +150,13 @@ impl Sample {
 /// An op with its attributes: type rule, reference semantics, derivatives, batching, lowering.
 ///
 /// Rules emit into a [`Builder`]; they may use any op.
-pub trait Op: Any + fmt::Debug + Send + Sync {
-    /// The name in the IR's text: StableHLO's where there is one.
-    fn mnemonic(&self) -> &'static str;
-
-    /// The attributes in printing order. With the mnemonic they are the op's identity.
-    fn attributes(&self) -> Attributes;
-
+pub trait Op: OpStruct {
     /// The types of the results, or why these operands do not fit.
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError>;
 
-    /// What the op does besides computing its results.
+    /// What the op does besides computing its results; by default what its bodies do.
     fn effect(&self) -> Effect {
-        Effect::Pure
+        effect_of(&self.funcs())
     }
 
     /// Reference semantics: plain loops in the op's dtype; integers wrap; floats in f64 rounded after each op.
@@ -175,10 +174,7 @@ pub trait Op: Any + fmt::Debug + Send + Sync {
 
     /// Whether the op (or a body of it) names the axis of this vmap, as a collective may.
     fn names_axis(&self, cx: &VmapContext) -> bool {
-        self.attributes()
-            .funcs()
-            .iter()
-            .any(|func| func.eqns.iter().any(|eqn| eqn.op.names_axis(cx)))
+        self.funcs().iter().any(|func| func.eqns.iter().any(|eqn| eqn.op.names_axis(cx)))
     }
 
     /// The tangents of the results, linear in `tangents`; `None` is a zero. `outputs` are the op's own results.
@@ -221,12 +217,6 @@ pub trait Op: Any + fmt::Debug + Send + Sync {
         inputs: &[HloValue],
         results: &[TensorType],
     ) -> Vec<HloValue>;
-
-    /// The op with other bodies of the same types, in the order of [`Attributes::funcs`]; `None` where it has none.
-    fn with_funcs(&self, funcs: Vec<Arc<Func>>) -> Option<OpRef> {
-        let _ = funcs;
-        None
-    }
 
     /// The op without what is not needed for the results marked `used`; `None` if it is all needed.
     fn prune(&self, used: &[bool]) -> Option<Pruned> {
@@ -285,25 +275,11 @@ pub trait Op: Any + fmt::Debug + Send + Sync {
     }
 }
 
-/// The part of an op that `op_struct!` writes: attributes from fields and back.
-pub trait OpStruct: Sized {
-    /// The names of the attributes, in printing order.
-    const ATTRIBUTES: &'static [&'static str];
-    /// The fields as attributes.
-    fn struct_attributes(&self) -> Attributes;
-    /// The op from its attributes, or what is missing or wrong.
-    fn parse(attributes: &Attributes) -> Result<Self, String>;
-}
-
-/// Reads one attribute of an op, with an error that names it.
-pub fn parse_attribute<T: AttributeValue>(
-    attributes: &Attributes,
-    name: &str,
-) -> Result<T, String> {
-    let attribute: &Attribute =
-        attributes.get(name).ok_or_else(|| format!("attribute `{name}` is missing"))?;
-    T::from_attribute(attribute)
-        .ok_or_else(|| format!("attribute `{name}` must be {}", T::expected()))
+/// [`Effect::Collective`] if an equation of the bodies has it.
+pub(super) fn effect_of(bodies: &[&Arc<Func>]) -> Effect {
+    let any =
+        bodies.iter().any(|body| body.eqns.iter().any(|eqn| eqn.op.effect() == Effect::Collective));
+    if any { Effect::Collective } else { Effect::Pure }
 }
 
 /// A shared op. Equal if mnemonic and attributes are.

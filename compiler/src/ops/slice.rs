@@ -1,20 +1,19 @@
 //! `slice`: a box of a tensor at places known at compile time.
 
 use super::TypeError;
-use super::op::{Op, OpStruct, Operand, Rule, Sample};
+use super::op::{Op, Operand, Rule, Sample};
 use super::samples::ramp;
 use super::shape::prepended;
 use crate::array::Array;
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloValue, hlo_axes, hlo_op};
 use crate::op_struct;
-use crate::transform::VmapContext;
+use crate::ops::rules::{batched_as, linear_jvp};
 use crate::types::{DType, TensorType};
 
 op_struct! {
     /// Along each axis the elements at `start`, `start + stride`, ... below `limit`.
-    Slice {
+    Slice = "slice" {
         /// The first element along each axis.
         start: Vec<usize>,
         /// The end along each axis, itself outside; at least `start` and at most the extent.
@@ -51,14 +50,6 @@ impl Slice {
 }
 
 impl Op for Slice {
-    fn mnemonic(&self) -> &'static str {
-        "slice"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 1)?;
         let x = &inputs[0];
@@ -98,30 +89,13 @@ impl Op for Slice {
         })]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        _: &[bool],
-    ) -> Vec<(Var, bool)> {
-        let op = Slice {
-            start: prepended(0, &self.start),
-            limit: prepended(cx.size, &self.limit),
-            strides: prepended(1, &self.strides),
-        };
-        vec![(b.emit1(op, inputs), true)]
-    }
+    batched_as! { |op, cx| Slice {
+        start: prepended(0, &op.start),
+        limit: prepended(cx.size, &op.limit),
+        strides: prepended(1, &op.strides),
+    } }
 
-    fn jvp(
-        &self,
-        b: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![tangents[0].map(|t| b.emit1(self.clone(), &[t]))])
-    }
+    linear_jvp! {}
 
     fn transpose(
         &self,

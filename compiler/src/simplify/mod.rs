@@ -17,6 +17,7 @@
 mod cost;
 mod extract;
 mod graph;
+mod group;
 mod region;
 pub mod rules;
 #[cfg(test)]
@@ -26,31 +27,9 @@ use crate::array::{Array, Scalar};
 use crate::ir::{Builder, Func, Var};
 use crate::ops::{Constant, OpRef};
 use crate::transform::{cse, dce, map_bodies};
-use crate::words;
 use std::sync::Arc;
 
-words! {
-    /// Rewrites that are switched on and off together.
-    Group {
-        /// Arithmetic with neutral elements, inverses and, for integers, constants that meet.
-        Algebra = "algebra",
-        /// Choices that are known or made twice; comparisons and their negations.
-        Select = "select",
-        /// Reshapes, transposes, broadcasts, slices that undo or follow one another.
-        Shape = "shape",
-        /// Values that are known at compile time.
-        Fold = "fold",
-        /// Functions of repeated elements, computed before they are repeated.
-        Sink = "sink",
-        /// Loops: operands that are constants or given twice, carries and outputs that never change.
-        Loops = "loops",
-    }
-}
-
-impl Group {
-    /// The groups whose rewrites stand with region ops.
-    const OF_REGIONS: [Group; 1] = [Group::Loops];
-}
+pub use group::Group;
 
 /// What [`simplify`] does and how far it goes.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -36,9 +36,7 @@ pub(super) fn applies(func: &Func, rule: &'static Rule) -> bool {
 
 /// Whether the equation is a node like any other. Others are kept as they are: their results are nodes of their own.
 fn is_node(eqn: &Eqn) -> bool {
-    eqn.outputs.len() == 1
-        && eqn.op.effect() == Effect::Pure
-        && eqn.op.attributes().funcs().is_empty()
+    eqn.outputs.len() == 1 && eqn.op.effect() == Effect::Pure && eqn.op.funcs().is_empty()
 }
 
 struct Region<'a> {

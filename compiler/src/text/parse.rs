@@ -3,7 +3,6 @@
 
 use super::error::{ParseError, Problem, nearest};
 use super::grammar::{Grammar, Rule};
-use super::values::MOST_SPLATS;
 use crate::attributes::{Attribute, Attributes};
 use crate::ir::{Builder, Func, Loc, Var};
 use crate::ops::{OpRef, registry};
@@ -17,6 +16,9 @@ use std::sync::Arc;
 /// How deep braces may be nested: recursion stays within a thread's two megabytes in debug builds, too.
 const MOST_NESTED: usize = 64;
 
+/// The most elements that all arrays of one value have together, which the text's length does not bound.
+const MOST_SPLATS: usize = 1 << 26;
+
 pub(super) type Result<T> = std::result::Result<T, ParseError>;
 
 /// Reads a function from its text: the reverse of its `Display`.
@@ -27,8 +29,7 @@ pub fn parse(text: &str) -> Result<Func> {
     let mut pairs =
         Grammar::parse(Rule::program, text).map_err(|error| ParseError::of_syntax(text, &error))?;
     let function = pairs.next().expect("a program is a function");
-    let splats = MOST_SPLATS;
-    Reader { text, splats }.function(function)
+    Reader { text, splats: MOST_SPLATS }.function(function)
 }
 
 impl FromStr for Func {

@@ -12,9 +12,6 @@ use pest::iterators::Pair;
 /// sizes in bytes, stay far from overflow, and no memory holds them.
 const MOST_ELEMENTS: usize = 1 << 40;
 
-/// The most elements that all arrays of one value have together, which the text's length does not bound.
-pub(super) const MOST_SPLATS: usize = 1 << 26;
-
 impl Reader<'_> {
     pub(super) fn tensor(&self, pair: Pair<'_, Rule>) -> Result<TensorType> {
         let start = pair.as_span().start();

@@ -31,11 +31,6 @@ pub fn cse(func: &Func) -> Func {
 
 /// The op with each of its bodies passed through `pass`, which keeps their types.
 pub(crate) fn map_bodies(op: &OpRef, pass: impl Fn(&Func) -> Func) -> OpRef {
-    let attributes = op.attributes();
-    let bodies = attributes.funcs();
-    if bodies.is_empty() {
-        return op.clone();
-    }
-    op.with_funcs(bodies.into_iter().map(|body| Arc::new(pass(body))).collect())
-        .unwrap_or_else(|| op.clone())
+    let bodies = op.funcs().into_iter().map(|body| Arc::new(pass(body))).collect();
+    op.with_funcs(bodies).unwrap_or_else(|| op.clone())
 }

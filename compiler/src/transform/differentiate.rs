@@ -4,39 +4,10 @@
 //! function; `linearize` splits them into a function that computes the values with what the derivative needs of them
 //! (the residuals), and one that is linear in the tangents.
 
-use super::dce;
+use super::context::{Mode, TransformError};
+use super::dce::dce;
 use super::transpose::transpose;
-use crate::ir::{Builder, Eqn, Func, Loc, Var};
-use std::fmt;
-
-/// What an op's derivative is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// Values and tangents side by side: a region op stays one op.
-    Forward,
-    /// Values and tangents apart: a region op becomes one op for the values, which also gives the residuals, and one
-    /// that is linear in the tangents.
-    Linearize,
-}
-
-/// An op that has no rule for what was asked of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TransformError {
-    /// The op's mnemonic.
-    pub op: &'static str,
-    /// Where the user wrote it.
-    pub loc: Loc,
-    /// Why there is no rule, and what to use in its place.
-    pub reason: &'static str,
-}
-
-impl fmt::Display for TransformError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} cannot be differentiated so: {}", self.op, self.reason)
-    }
-}
-
-impl std::error::Error for TransformError {}
+use crate::ir::{Builder, Eqn, Func, Var};
 
 /// A function split into values and derivative.
 #[derive(Clone, Debug)]
@@ -114,6 +85,19 @@ pub(crate) fn instantiate(b: &mut Builder, tangent: Option<Var>, value: Var) -> 
     })
 }
 
+/// For each tangent or cotangent, whether it is there: the others are zero.
+pub(crate) fn given(tangents: &[Option<Var>]) -> Vec<bool> {
+    tangents.iter().map(Option::is_some).collect()
+}
+
+/// `vars`, then the tangents or cotangents that are there.
+pub(crate) fn with_given(
+    vars: impl IntoIterator<Item = Var>,
+    tangents: &[Option<Var>],
+) -> Vec<Var> {
+    vars.into_iter().chain(tangents.iter().flatten().copied()).collect()
+}
+
 /// Deals `vars` out to the positions marked.
 pub(crate) fn deal(marked: &[bool], vars: impl IntoIterator<Item = Var>) -> Vec<Option<Var>> {
     let mut vars = vars.into_iter();
@@ -132,7 +116,7 @@ fn joint(func: &Func, mode: Mode, wrt: &[bool], force: &[bool]) -> Result<Joint,
     assert_eq!(func.params.len(), wrt.len(), "one flag per parameter");
     assert_eq!(func.results.len(), force.len(), "one flag per result");
     let mut b = Builder::new();
-    let arguments: Vec<Var> = func.param_types().into_iter().map(|ty| b.param(ty)).collect();
+    let arguments = b.add_params(func.param_types());
     let wrt: Vec<bool> = func
         .params
         .iter()

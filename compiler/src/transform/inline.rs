@@ -1,6 +1,6 @@
 //! Inlining: an op that runs its body once is replaced by the body's equations.
 
-use super::TransformError;
+use super::context::TransformError;
 use super::cse::map_bodies;
 use crate::ir::{Builder, Eqn, Func, Var};
 use crate::ops::OpRef;
@@ -27,7 +27,7 @@ pub fn runs(func: &Func) -> Result<(), TransformError> {
         if let Some(reason) = eqn.op.transpose_only() {
             return Err(TransformError { op: eqn.op.mnemonic(), loc: eqn.loc, reason });
         }
-        for body in eqn.op.attributes().funcs() {
+        for body in eqn.op.funcs() {
             runs(body)?;
         }
     }
@@ -37,10 +37,7 @@ pub fn runs(func: &Func) -> Result<(), TransformError> {
 fn unsettled(func: &Func) -> bool {
     let is = |eqn: &Eqn| {
         let types: Vec<TensorType> = eqn.inputs.iter().map(|&var| func.ty(var).clone()).collect();
-        eqn.op.settled(&types).is_some() || {
-            let attributes = eqn.op.attributes();
-            attributes.funcs().iter().any(|body| unsettled(body))
-        }
+        eqn.op.settled(&types).is_some() || eqn.op.funcs().iter().any(|body| unsettled(body))
     };
     func.eqns.iter().any(is)
 }

@@ -1,6 +1,6 @@
 //! Transposition: a function linear in some parameters becomes the function that carries cotangents back.
 
-use super::TransformError;
+use super::context::TransformError;
 use crate::ir::{Builder, Func, Var};
 use crate::ops::Operand;
 

@@ -1,38 +1,7 @@
 //! `vmap`: a function of one example becomes a function of a batch. The batch is always the leading axis.
 
-use crate::ir::{Builder, Func, Loc, Var};
-use std::cell::RefCell;
-
-/// What an op's vmap rule knows of the batch.
-#[derive(Clone, Debug, Default)]
-pub struct VmapContext {
-    /// The extent of the batch axis.
-    pub size: usize,
-    /// The name by which collectives inside the function can mean this axis.
-    pub axis: Option<String>,
-    /// What the user should know of the result, and the line that it is about.
-    pub warnings: RefCell<Vec<(Loc, &'static str)>>,
-}
-
-impl VmapContext {
-    /// A batch of `size` along an axis without a name.
-    pub fn new(size: usize) -> Self {
-        VmapContext { size, ..VmapContext::default() }
-    }
-
-    /// Adds a warning, once per line.
-    pub fn warn(&self, loc: Loc, message: &'static str) {
-        let mut warnings = self.warnings.borrow_mut();
-        if !warnings.contains(&(loc, message)) {
-            warnings.push((loc, message));
-        }
-    }
-
-    /// `var` with the batch as its leading axis: broadcast where it has none.
-    pub fn batch(&self, b: &mut Builder, var: Var, batched: bool) -> Var {
-        if batched { var } else { b.broadcast_leading(var, self.size) }
-    }
-}
+use super::context::VmapContext;
+use crate::ir::{Builder, Func, Var};
 
 /// The function over a batch. Parameter `i` gets a leading axis of extent `cx.size` if `batched[i]`. Gives the function
 /// and, for each result, whether it has the axis: a result that depends on no batched parameter does not, unless

@@ -6,7 +6,7 @@ use super::{cases, check_all, close, types_of};
 fn an_op_with_its_own_bodies_is_itself() {
     check_all(cases(), |case| {
         let op = &case.sample.op;
-        let funcs: Vec<_> = op.attributes().funcs().into_iter().cloned().collect();
+        let funcs: Vec<_> = op.funcs().into_iter().cloned().collect();
         match (funcs.is_empty(), op.with_funcs(funcs)) {
             (true, None) => Ok(()),
             (true, Some(other)) => Err(format!("has no bodies, yet takes others: {other:?}")),

@@ -79,7 +79,7 @@ fn bounds(input: &DeriveInput, variants: &[Variant]) -> Vec<WherePredicate> {
     for part in parts.filter(|part| mentions(&part.ty, &parameters)) {
         let ty = &part.ty;
         predicates.push(if part.fixed {
-            parse_quote!(#ty: ::core::clone::Clone + 'static)
+            parse_quote!(#ty: ::core::clone::Clone + ::core::marker::Send + ::core::marker::Sync + 'static)
         } else {
             parse_quote!(#ty: ::podracer_dsl::tree::Tree)
         });
@@ -224,9 +224,9 @@ impl<'a> Derive<'a> {
         let name = &self.input.ident;
         let (impl_generics, type_generics, _) = self.input.generics.split_for_impl();
         let mut predicates = self.bounds.clone();
-        // `Tree` asks for `Clone + 'static`, which for a generic type hangs on its parameters.
+        // `Tree` asks for `Clone + Send + Sync + 'static`, which for a generic type hangs on its parameters.
         if !self.input.generics.params.is_empty() {
-            predicates.push(parse_quote!(Self: ::core::clone::Clone + 'static));
+            predicates.push(parse_quote!(Self: ::core::clone::Clone + ::core::marker::Send + ::core::marker::Sync + 'static));
         }
         let where_clause = (!predicates.is_empty()).then(|| quote!(where #(#predicates),*));
 

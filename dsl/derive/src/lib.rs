@@ -17,7 +17,8 @@ use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};
 
 /// Derives `Tree` for a struct or an enum. A field is a tree, or marked `#[tree(fixed)]`: then it is the same in all
-/// forms, and must be `Clone + 'static`. The variant of an enum is structure, known while tracing, and no step of a key path.
+/// forms, and must be `Clone + Send + Sync + 'static`. The variant of an enum is structure, known while tracing, and no
+/// step of a key path.
 #[proc_macro_derive(Tree, attributes(tree))]
 pub fn derive_tree(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

@@ -54,9 +54,8 @@ struct Structure {
 }
 
 impl AnyTree {
-    /// Forgets the type of a tree. Specs and host trees that come of it share its structure between threads: hence the
-    /// bounds.
-    pub fn new<T: Tree + Send + Sync>(tree: T) -> AnyTree {
+    /// Forgets the type of a tree. Specs and host trees that come of it share its structure, between threads too.
+    pub fn new<T: Tree>(tree: T) -> AnyTree {
         let (leaves, paths, choices) = (tree.leaves(), tree.paths(), choices(&tree));
         let choice = Choice::Type(TypeId::of::<T>(), type_name::<T>());
         AnyTree {

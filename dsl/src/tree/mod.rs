@@ -67,7 +67,7 @@ use structure::{check_count, check_structures};
     note = "add `#[derive(Tree, Clone)]` to the type, or mark a field that holds no tensor with `#[tree(fixed)]`",
     note = "a number becomes a tensor with `scalar(..)`"
 )]
-pub trait Tree: Clone + 'static + Over<Item = Self> + IntoTree<Tree = Self> {
+pub trait Tree: Clone + Send + Sync + 'static + Over<Item = Self> + IntoTree<Tree = Self> {
     /// The tree in the kind `K`, with leaves of type `K::Leaf`: types, buffers on a device, arrays on the host.
     type Of<K: Kind>: 'static;
 

@@ -1,70 +1,71 @@
 //! Breakout in pixels: a game of our own after Atari's, on 12 by 12 cells, shown as the last four frames of 84 by 84 grey
 //! pixels. The ball moves one cell diagonally in each step, as in MinAtar (Young and Tian 2019).
 
-use super::native::{discrete, take};
-use super::pixels::{CELLS, Frame, SIDE, Stack};
-use super::{HostError, NativeEnvironment, Outcome, Random};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::native::discrete;
+use super::pixels::{CELLS, FrameStack, PIXELS, SIDE, paint};
+use super::{NativeEnvironment, Outcome, Random};
 use crate::Space;
 
-/// The rows of the wall.
+/// Rows of the wall.
 const WALL: std::ops::Range<usize> = 2..5;
-/// The row of the paddle, which is two cells wide.
+/// All bricks of the wall.
+const FULL_WALL: Bricks = [[true; CELLS]; WALL.end - WALL.start];
+/// Row of the paddle, which is two cells wide.
 const BOTTOM: usize = CELLS - 1;
 /// Walls of an episode: 72 points in all, one for each brick.
 const WALLS: u8 = 2;
-/// How often the ball may come back without hitting a brick. More of it ends the episode: no game lasts for ever.
+/// Times that the ball may come back without hitting a brick; one more ends the episode, so that every game ends.
 const MOST_RETURNS: u8 = 60;
+
+/// True where a brick stands, by row of the wall and column.
+type Bricks = [[bool; CELLS]; WALL.end - WALL.start];
 
 /// Hit bricks with the ball, and do not let it fall. Each brick pays 1. The episode is terminated where the ball falls
 /// past the paddle, both walls are gone, or the ball has come back 60 times without hitting a brick. Where on the
-/// paddle the ball lands decides whether it goes left or right.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PixelBreakout {
+/// paddle the ball lands decides whether it goes left or right. It has no settings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct PixelBreakout {}
+
+/// Ball, paddle, bricks and the last four frames.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    /// The ball's row, 0 at the top.
     row: usize,
+    /// The ball's column.
     column: usize,
-    /// Whether it goes down, and whether it goes right.
+    /// True if the ball moves down.
     down: bool,
+    /// True if the ball moves right.
     right: bool,
-    /// The left one of its cells.
+    /// The column of the paddle's left cell.
     paddle: usize,
-    bricks: [[bool; CELLS]; WALL.end - WALL.start],
+    bricks: Bricks,
+    /// Walls built so far, the present one included.
     walls: u8,
+    /// Times the ball came back to the paddle since it last hit a brick.
     returns: u8,
-    frame: Frame,
-    stack: Stack,
+    frames: FrameStack,
 }
 
-impl Default for PixelBreakout {
-    fn default() -> Self {
-        PixelBreakout {
-            row: WALL.end,
-            column: 0,
-            down: true,
-            right: true,
-            paddle: CELLS / 2 - 1,
-            bricks: [[true; CELLS]; WALL.end - WALL.start],
-            walls: 1,
-            returns: 0,
-            frame: Frame::new(),
-            stack: Stack::new(),
-        }
-    }
-}
-
-impl PixelBreakout {
-    fn paint(&mut self) {
-        self.frame.clear();
+impl State {
+    fn frame(&self) -> [u8; PIXELS] {
+        let mut frame = [0; PIXELS];
         for (row, bricks) in WALL.zip(self.bricks) {
             for column in (0..CELLS).filter(|&column| bricks[column]) {
-                self.frame.paint(row, column, 80 + 30 * (row - WALL.start) as u8);
+                paint(&mut frame, row, column, 80 + 30 * (row - WALL.start) as u8);
             }
         }
-        self.frame.paint(BOTTOM, self.paddle, 200);
-        self.frame.paint(BOTTOM, self.paddle + 1, 200);
-        self.frame.paint(self.row, self.column, 255);
+        paint(&mut frame, BOTTOM, self.paddle, 200);
+        paint(&mut frame, BOTTOM, self.paddle + 1, 200);
+        paint(&mut frame, self.row, self.column, 255);
+        frame
     }
 
-    /// Where the ball goes next, reflected by the sides and the top.
+    /// The next (row, column) of the ball, reflected by the sides and the top.
     fn next_cell(&mut self) -> (usize, usize) {
         if self.column == 0 {
             self.right = true;
@@ -78,7 +79,7 @@ impl PixelBreakout {
         (next(self.row, self.down), next(self.column, self.right))
     }
 
-    /// Moves the ball. The reward, and whether the ball or all bricks are gone.
+    /// Moves the ball. Returns the reward, and true if the episode is over.
     fn roll(&mut self) -> (f32, bool) {
         let (row, column) = self.next_cell();
         if WALL.contains(&row) && self.bricks[row - WALL.start][column] {
@@ -97,7 +98,7 @@ impl PixelBreakout {
             }
             // The next wall is there when the ball is at the paddle, far from the bricks.
             if self.bricks.as_flattened().iter().all(|brick| !brick) {
-                self.bricks = [[true; CELLS]; WALL.end - WALL.start];
+                self.bricks = FULL_WALL;
                 self.walls += 1;
             }
             self.returns += 1;
@@ -112,6 +113,8 @@ impl PixelBreakout {
 }
 
 impl NativeEnvironment for PixelBreakout {
+    type State = State;
+
     /// u8 `[84, 84, 4]`: the last four frames, the latest last.
     fn observation_space(&self) -> Space {
         Space::pixels([SIDE, SIDE, 4])
@@ -126,63 +129,53 @@ impl NativeEnvironment for PixelBreakout {
         false
     }
 
-    fn worth_a_thread(&self) -> usize {
+    fn min_per_thread(&self) -> usize {
         8
     }
 
-    fn reset(&mut self, random: &mut Random) {
-        let (frame, stack) = (self.frame.clone(), self.stack.clone());
-        *self = PixelBreakout {
+    fn initial_state(&self, random: &mut Random) -> State {
+        let mut state = State {
+            row: WALL.end,
             column: random.below(CELLS),
+            down: true,
             right: random.below(2) == 1,
-            frame,
-            stack,
-            ..PixelBreakout::default()
+            paddle: CELLS / 2 - 1,
+            bricks: FULL_WALL,
+            walls: 1,
+            returns: 0,
+            frames: FrameStack::default(),
         };
-        self.paint();
-        self.stack.fill(&self.frame);
+        state.frames = FrameStack::new(&state.frame());
+        state
     }
 
-    fn step(&mut self, action: &[u8], _: &mut Random) -> Outcome {
-        let moved = self.paddle as i32 + discrete(action) - 1;
-        self.paddle = moved.clamp(0, CELLS as i32 - 2) as usize;
-        let (reward, terminated) = self.roll();
-        self.paint();
-        self.stack.push(&self.frame);
+    fn step(&self, state: &mut State, action: &[u8], _: &mut Random) -> Outcome {
+        let moved = state.paddle as i32 + discrete(action) - 1;
+        state.paddle = moved.clamp(0, CELLS as i32 - 2) as usize;
+        let (reward, terminated) = state.roll();
+        let frame = state.frame();
+        state.frames.push(&frame);
         Outcome { reward, terminated, truncated: false }
     }
 
-    fn observe(&self, observation: &mut [u8]) {
-        observation.copy_from_slice(self.stack.pixels());
+    fn observe(&self, state: &State, observation: &mut [u8]) {
+        observation.copy_from_slice(state.frames.pixels());
     }
 
-    fn save(&self, bytes: &mut Vec<u8>) {
-        let cells = [self.row, self.column, self.paddle].map(|cell| cell as u8);
-        bytes.extend(cells);
-        bytes.extend([u8::from(self.down), u8::from(self.right), self.walls, self.returns]);
-        bytes.extend(self.bricks.as_flattened().iter().map(|&brick| u8::from(brick)));
-        bytes.extend(self.stack.pixels());
-    }
-
-    fn load(&mut self, bytes: &mut &[u8]) -> Result<(), HostError> {
-        let [row, column, paddle, down, right, walls, returns] = take::<7>(bytes)?;
-        let cells = [row, column, paddle].map(usize::from);
-        if cells.iter().any(|&cell| cell >= CELLS) || cells[2] + 1 >= CELLS {
-            return Err(HostError::Snapshot(format!("{cells:?} are no cells of Breakout")));
+    fn check(&self, state: &State) -> Result<(), String> {
+        let State { row, column, paddle, walls, returns, .. } = *state;
+        // The ball is above the paddle while an episode goes on, and the paddle is two cells wide.
+        let cells = row < BOTTOM && column < CELLS && paddle < CELLS - 1;
+        if cells && (1..=WALLS).contains(&walls) && returns <= MOST_RETURNS {
+            let (bytes, expected) = (state.frames.pixels().len(), 4 * PIXELS);
+            return if bytes == expected {
+                Ok(())
+            } else {
+                Err(format!("the frames of Breakout have {expected} bytes, and these {bytes}"))
+            };
         }
-        [self.row, self.column, self.paddle] = cells;
-        [self.down, self.right] = [down, right].map(|flag| flag != 0);
-        [self.walls, self.returns] = [walls, returns];
-        for brick in self.bricks.as_flattened_mut() {
-            let [flag] = take(bytes)?;
-            *brick = flag != 0;
-        }
-        let pixels = self.stack.pixels_mut();
-        let (front, rest) = bytes
-            .split_at_checked(pixels.len())
-            .ok_or_else(|| HostError::Snapshot("it is too short".to_owned()))?;
-        pixels.copy_from_slice(front);
-        *bytes = rest;
-        Ok(())
+        Err(format!(
+            "row {row}, column {column}, paddle {paddle}, walls {walls}, returns {returns} is no state of Breakout"
+        ))
     }
 }

@@ -1,58 +1,63 @@
 //! CartPole in plain Rust: the environment of [`crate::CartPole`], on the host.
 
-use super::native::{discrete, take, write_floats};
-use super::{HostError, NativeEnvironment, Outcome, Random};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::native::{discrete, write_floats};
+use super::{NativeEnvironment, Outcome, Random};
 use crate::cartpole::{
     FORCE, GRAVITY, LENGTH, MASS_POLE, POLE_MASS_LENGTH, TAU, THETA_LIMIT, TOTAL_MASS, X_LIMIT,
 };
 use crate::{CartPole, Environment, Space};
 
-/// One CartPole. Observations, rewards and ends are those of [`CartPole`], in f32.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NativeCartPole {
-    limit: usize,
-    /// x (m), x_dot (m/s), theta (rad), theta_dot (rad/s).
-    state: [f32; 4],
-    time: usize,
-}
+/// CartPole on the host, with the settings of [`CartPole`]. Observations, rewards and ends are those of the DSL's
+/// environment, in f32; sine and cosine are the host's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct NativeCartPole(pub CartPole);
 
 impl NativeCartPole {
-    /// With episodes of at most `limit` steps.
+    /// CartPole with episodes of at most `time_limit` steps.
     #[must_use]
-    pub fn new(limit: usize) -> Self {
-        NativeCartPole { limit, state: [0.0; 4], time: 0 }
+    pub fn new(time_limit: usize) -> Self {
+        NativeCartPole(CartPole { time_limit, ..CartPole::default() })
     }
+}
 
-    /// The same environment in the DSL, which has the spaces.
-    fn described(&self) -> CartPole {
-        CartPole { limit: self.limit, ..CartPole::default() }
-    }
+/// The positions and speeds of cart and pole, and the time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    /// The observation: x (m), x_dot (m/s), theta (rad), theta_dot (rad/s).
+    pub observation: [f32; 4],
+    /// Steps since the episode began.
+    pub time: usize,
 }
 
 impl NativeEnvironment for NativeCartPole {
+    type State = State;
+
     fn observation_space(&self) -> Space {
-        self.described().observation_space()
+        self.0.observation_space()
     }
 
     fn action_space(&self) -> Space {
-        self.described().action_space()
+        self.0.action_space()
     }
 
     fn truncates(&self) -> bool {
         true
     }
 
-    fn worth_a_thread(&self) -> usize {
+    fn min_per_thread(&self) -> usize {
         512
     }
 
-    fn reset(&mut self, random: &mut Random) {
-        self.state = std::array::from_fn(|_| random.range(-0.05, 0.05));
-        self.time = 0;
+    fn initial_state(&self, random: &mut Random) -> State {
+        State { observation: std::array::from_fn(|_| random.range(-0.05, 0.05)), time: 0 }
     }
 
-    fn step(&mut self, action: &[u8], _: &mut Random) -> Outcome {
-        let [x, x_dot, theta, theta_dot] = self.state;
+    fn step(&self, state: &mut State, action: &[u8], _: &mut Random) -> Outcome {
+        let [x, x_dot, theta, theta_dot] = state.observation;
         let force = if discrete(action) == 1 { FORCE } else { -FORCE } as f32;
         let (sin, cos) = theta.sin_cos();
         let push = (force + POLE_MASS_LENGTH as f32 * theta_dot * theta_dot * sin)
@@ -63,32 +68,19 @@ impl NativeEnvironment for NativeCartPole {
         let x_acceleration =
             push - (POLE_MASS_LENGTH / TOTAL_MASS) as f32 * theta_acceleration * cos;
         let tau = TAU as f32;
-        self.state = [
-            x + tau * x_dot,
-            x_dot + tau * x_acceleration,
-            theta + tau * theta_dot,
-            theta_dot + tau * theta_acceleration,
-        ];
-        self.time += 1;
-        let terminated =
-            self.state[0].abs() > X_LIMIT as f32 || self.state[2].abs() > THETA_LIMIT as f32;
-        Outcome { reward: 1.0, terminated, truncated: !terminated && self.time >= self.limit }
-    }
-
-    fn observe(&self, observation: &mut [u8]) {
-        write_floats(observation, &self.state);
-    }
-
-    fn save(&self, bytes: &mut Vec<u8>) {
-        self.state.iter().for_each(|value| bytes.extend(value.to_le_bytes()));
-        bytes.extend((self.time as u64).to_le_bytes());
-    }
-
-    fn load(&mut self, bytes: &mut &[u8]) -> Result<(), HostError> {
-        for value in &mut self.state {
-            *value = f32::from_le_bytes(take(bytes)?);
+        let [x, theta] = [x + tau * x_dot, theta + tau * theta_dot];
+        state.observation =
+            [x, x_dot + tau * x_acceleration, theta, theta_dot + tau * theta_acceleration];
+        state.time += 1;
+        let terminated = x.abs() > X_LIMIT as f32 || theta.abs() > THETA_LIMIT as f32;
+        Outcome {
+            reward: 1.0,
+            terminated,
+            truncated: !terminated && state.time >= self.0.time_limit,
         }
-        self.time = u64::from_le_bytes(take(bytes)?) as usize;
-        Ok(())
+    }
+
+    fn observe(&self, state: &State, observation: &mut [u8]) {
+        write_floats(observation, &state.observation);
     }
 }

@@ -1,24 +1,25 @@
-//! The memory that steps are written into.
+//! Memory that steps are written into.
 
 use super::{HostError, HostSpec};
 
-/// Where a batch writes a step: memory of the caller's, of the sizes that the [`HostSpec`] says.
+/// The caller's memory for one step of a batch, of the sizes that the [`HostSpec`] gives.
 #[derive(Debug)]
 pub struct HostStep<'a> {
-    /// What to act on next, little-endian. `[N, ...]`
+    /// Observations to act on next, little-endian. `[N, ...]`
     pub observation: &'a mut [u8],
-    /// What the step showed, an episode's last observation included. Empty where the environment never truncates.
+    /// Observations after the step and before any reset, an episode's last one included. Empty if the environment never
+    /// truncates.
     pub next_observation: &'a mut [u8],
-    /// `[N]`
+    /// Rewards of the step. `[N]`
     pub reward: &'a mut [f32],
-    /// 0 or 1, `[N]`: the episode ended by itself.
+    /// 1 if the episode ended by itself, else 0. `[N]`
     pub terminated: &'a mut [u8],
-    /// 0 or 1, `[N]`: the episode was cut off. Together with `terminated`: the step was none, an episode begins.
+    /// 1 if the episode was cut off, else 0; 1 together with `terminated` in a reset-only step. `[N]`
     pub truncated: &'a mut [u8],
 }
 
 impl HostStep<'_> {
-    /// That all of the memory has the sizes of `spec`.
+    /// Checks that all of the memory has the sizes of `spec`.
     ///
     /// # Errors
     /// [`HostError::Length`].
@@ -54,7 +55,7 @@ impl HostStep<'_> {
         }
     }
 
-    /// Sets what a reset says: no rewards, no ends, and the observations shown.
+    /// Completes a reset after `observation` is written: no rewards, no ends, and the same `next_observation`.
     pub fn begin(&mut self) {
         self.reward.fill(0.0);
         self.terminated.fill(0);
@@ -65,7 +66,7 @@ impl HostStep<'_> {
     }
 }
 
-/// Memory for the steps of a batch, owned.
+/// Owned memory for one step of a batch.
 #[derive(Clone, Debug)]
 pub struct StepMemory {
     observation: Vec<u8>,
@@ -77,7 +78,7 @@ pub struct StepMemory {
 }
 
 impl StepMemory {
-    /// For a batch of this spec; all zeros.
+    /// Memory of zeros for a batch of this spec.
     #[must_use]
     pub fn new(spec: &HostSpec) -> Self {
         let (n, observation) = (spec.environments, spec.observation_type().bytes());
@@ -91,7 +92,7 @@ impl StepMemory {
         }
     }
 
-    /// The memory as what a batch writes into.
+    /// The memory in the form that a batch writes into.
     pub fn step(&mut self) -> HostStep<'_> {
         HostStep {
             observation: &mut self.observation,
@@ -102,10 +103,10 @@ impl StepMemory {
         }
     }
 
-    /// Writes what [`StepMemory::leaves`] gave of memory for the same spec.
+    /// Writes the bytes that [`StepMemory::leaves`] gave for the same spec.
     ///
     /// # Panics
-    /// Where the lengths are others.
+    /// If the lengths differ.
     pub fn fill<'a>(&mut self, leaves: impl IntoIterator<Item = &'a [u8]>) {
         let into = [
             &mut self.observation,
@@ -123,37 +124,37 @@ impl StepMemory {
         }
     }
 
-    /// The observations' bytes.
+    /// Bytes of the observations to act on next, `[N, ...]`.
     #[must_use]
     pub fn observation(&self) -> &[u8] {
         &self.observation
     }
 
-    /// The bytes of what the step showed.
+    /// Bytes of the observations before any reset, `[N, ...]`; empty if the environment never truncates.
     #[must_use]
     pub fn next_observation(&self) -> &[u8] {
         &self.next_observation
     }
 
-    /// The rewards.
+    /// Rewards of the step, `[N]`.
     #[must_use]
     pub fn reward(&self) -> &[f32] {
         &self.reward
     }
 
-    /// Whether the step of an environment was none ([`HostSpec::skips`]).
+    /// True if the step of an environment was reset-only ([`HostSpec::skips`]).
     #[must_use]
     pub fn skipped(&self, environment: usize) -> bool {
         self.ended(environment) == (true, true)
     }
 
-    /// Whether the episode of an environment terminated, and whether it was truncated; both where its step was none.
+    /// The flags (`terminated`, `truncated`) of an environment; both are true in a reset-only step.
     #[must_use]
     pub fn ended(&self, environment: usize) -> (bool, bool) {
         (self.terminated[environment] != 0, self.truncated[environment] != 0)
     }
 
-    /// The bytes of each leaf of the step as an [`StepOutcome`](super::StepOutcome), in its order.
+    /// Bytes of each leaf of [`StepOutcome`](super::StepOutcome), in its order.
     pub fn leaves(&mut self) -> impl Iterator<Item = &[u8]> {
         for (bytes, reward) in self.reward_bytes.chunks_exact_mut(4).zip(&self.reward) {
             bytes.copy_from_slice(&reward.to_le_bytes());

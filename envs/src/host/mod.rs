@@ -1,10 +1,10 @@
-//! Environments on the host: batches that step outside of any device, in memory of the caller's.
+//! Environments on the host: batches that step outside of any device, and write into the caller's memory.
 //!
 //! # Invariants
-//! - A batch resets by itself: the step that ends an episode already shows the next one's first observation, and the end
-//!   of the last one apart from it, where the environment truncates.
-//! - `terminated` and `truncated` are never both set in a step that is one. Some batches begin an episode in a step of its
-//!   own, whose action counts for nothing ([`HostSpec::skips`]): there both are set, and nothing is learnt from it.
+//! - A batch resets by itself: the step that ends an episode has the next episode's first observation in `observation`. If
+//!   the environment truncates, `next_observation` has the last observation of the episode that ended.
+//! - At most one of `terminated` and `truncated` is set. Exception: a reset-only step ([`HostSpec::skips`]), whose action
+//!   is ignored, sets both; learners must mask it.
 //! - All randomness comes from the run's seed and an environment's *global* index, so that it does not matter how the
 //!   environments are spread over batches and threads.
 
@@ -32,57 +32,59 @@ use crate::Space;
 use native::discrete;
 use podracer_dsl::prelude::*;
 
-/// A batch of environments on the host. One thread at a time uses it, and it may be handed from thread to thread.
+/// A batch of environments on the host. One thread uses it at a time, and threads may hand it on.
 pub trait HostEnvironment: Send {
-    /// What the batch is: it never changes.
+    /// Number and spaces of the environments. It never changes.
     fn spec(&self) -> &HostSpec;
 
-    /// Begins an episode in every environment; `first` is the global index of the batch's first one. The step has the
-    /// first observations, no rewards and no ends.
+    /// Begins an episode in every environment and writes the first observations, zero rewards and no ends. `first` is the
+    /// global index of the batch's first environment.
     ///
     /// # Errors
-    /// Whatever keeps an environment from it.
+    /// [`HostError`] of an environment that cannot reset.
     fn reset(&mut self, seed: u64, first: usize, step: &mut HostStep<'_>) -> Result<(), HostError>;
 
-    /// Sends the actions of a step, the bytes of [`HostSpec::action_type`], and returns: environments may step meanwhile.
+    /// Begins a step with these actions, the bytes of [`HostSpec::action_type`], and returns: the environments may step
+    /// while the caller does something else.
     ///
     /// # Errors
-    /// [`HostError::Order`] before `receive` has taken the last step; actions of another length or out of their space.
+    /// [`HostError::Order`] before `receive` has taken the last step; [`HostError::Length`] and [`HostError::Action`] for
+    /// wrong actions.
     fn send(&mut self, actions: &[u8]) -> Result<(), HostError>;
 
-    /// Waits for the step that was sent, and writes it into the caller's memory.
+    /// Waits for the step that `send` began, and writes it into the caller's memory.
     ///
     /// # Errors
-    /// [`HostError::Order`] without `send`; whatever went wrong in an environment.
+    /// [`HostError::Order`] without `send`; [`HostError`] of an environment that failed.
     fn receive(&mut self, step: &mut HostStep<'_>) -> Result<(), HostError>;
 
-    /// `send` and `receive`.
+    /// Takes one step: `send`, then `receive`.
     ///
     /// # Errors
-    /// Theirs.
+    /// The errors of both.
     fn step(&mut self, actions: &[u8], step: &mut HostStep<'_>) -> Result<(), HostError> {
         self.send(actions)?;
         self.receive(step)
     }
 
-    /// How often a part of the batch was started again after a fault, with fresh episodes.
+    /// Number of times that a part of the batch was started again after a fault, with fresh episodes.
     fn restarts(&self) -> usize {
         0
     }
 
-    /// All that the next steps depend on, for [`HostEnvironment::restore`] of a batch of the same spec; `None` from
-    /// environments that cannot.
+    /// Everything that the next steps depend on, for [`HostEnvironment::restore`] of a batch of the same spec; `None` if
+    /// these environments cannot be restored.
     ///
     /// # Errors
-    /// [`HostError::Order`] while a step is under way.
+    /// [`HostError::Order`] between `send` and `receive`.
     fn snapshot(&self) -> Result<Option<Vec<u8>>, HostError> {
         Ok(None)
     }
 
-    /// Goes on from a snapshot.
+    /// Puts the batch into the state of a snapshot.
     ///
     /// # Errors
-    /// [`HostError::Snapshot`] for bytes that are none of this batch's.
+    /// [`HostError::Snapshot`] for bytes that are no snapshot of such a batch.
     fn restore(&mut self, snapshot: &[u8]) -> Result<(), HostError> {
         let _ = snapshot;
         Err(HostError::Snapshot("these environments cannot be restored".to_owned()))
@@ -113,19 +115,19 @@ impl<H: HostEnvironment + ?Sized> HostEnvironment for Box<H> {
     }
 }
 
-/// What a batch of environments takes and gives.
+/// Number and spaces of a batch's environments.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostSpec {
-    /// How many there are.
+    /// Number of environments, `N`.
     pub environments: usize,
-    /// What each shows.
+    /// Observation space of each environment.
     pub observation: Space,
-    /// What each takes.
+    /// Action space of each environment.
     pub action: Space,
-    /// Whether an episode can ever be cut off. Where it cannot, no final observations are kept.
+    /// False if no episode is ever truncated; steps then have no `next_observation`.
     pub truncates: bool,
-    /// Whether an episode begins in a step of its own, which is none, after the one that ended the last episode and showed its
-    /// last observation. It counts among the steps of a run, and is of no episode.
+    /// True if episodes begin in a reset-only step, after the step that ended the last episode and has its last
+    /// observation. A reset-only step counts among the steps of a run, and belongs to no episode.
     pub skips: bool,
 }
 
@@ -142,7 +144,7 @@ impl HostSpec {
         self.observation.ty().stacked(self.environments)
     }
 
-    /// That these are the bytes of a batch of actions, and discrete ones within their space.
+    /// Checks that these are the bytes of a batch of actions, and that discrete actions are within their space.
     ///
     /// # Errors
     /// [`HostError::Length`], [`HostError::Action`].
@@ -165,91 +167,90 @@ impl HostSpec {
         Ok(())
     }
 
-    /// The types of a step as tensors.
+    /// Types of the tensors of a step.
     #[must_use]
     pub fn outcome(&self) -> Spec<StepOutcome> {
         let each = |dtype| TensorType::new(dtype, [self.environments]);
-        let shown = if self.truncates { 1 } else { 0 };
         Spec(StepOutcomeOf {
             observation: Spec(self.observation_type()),
             reward: Spec(each(DType::F32)),
             terminated: Spec(each(DType::Bool)),
             truncated: Spec(each(DType::Bool)),
-            next_observation: Spec(vec![Spec(self.observation_type()); shown]),
+            next_observation: Spec(self.truncates.then(|| Spec(self.observation_type()))),
         })
     }
 }
 
-/// A step of a batch as tensors: what comes up to a device.
+/// Result of a batch's step, as tensors that are moved to a device.
 #[derive(Tree, Clone)]
 pub struct StepOutcome {
-    /// What to act on next. `[N, ...]`
+    /// Observations to act on next. `[N, ...]`
     pub observation: Tensor,
-    /// f32 `[N]`
+    /// Rewards of the step. f32 `[N]`
     pub reward: Tensor,
-    /// bool `[N]`
+    /// True if the episode ended by itself. bool `[N]`
     pub terminated: Tensor,
-    /// bool `[N]`; together with `terminated`: the step was none.
+    /// True if the episode was cut off; set together with `terminated` in a reset-only step. bool `[N]`
     pub truncated: Tensor,
-    /// What the step showed, an episode's last observation included, `[N, ...]`; none where the environment never
-    /// truncates.
-    pub next_observation: Vec<Tensor>,
+    /// Observations after the step and before any reset, an episode's last one included, `[N, ...]`; `None` if the
+    /// environment never truncates.
+    pub next_observation: Option<Tensor>,
 }
 
-/// Why a batch of environments does not go on.
+/// Failures of a batch of environments.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
-    /// Memory of another size than the spec says.
+    /// Memory of another size than that of the spec.
     #[error("{what} must have {expected} bytes and has {got}")]
     Length {
-        /// Which memory.
+        /// Name of the memory.
         what: &'static str,
-        /// What the spec says.
+        /// Size by the spec, in bytes.
         expected: usize,
-        /// What came.
+        /// Size of the memory given, in bytes.
         got: usize,
     },
-    /// An action that there is not.
+    /// A discrete action out of its space.
     #[error("environment {environment}: the action is {action} and must be one of 0..{actions}")]
     Action {
         /// The environment's index in its batch.
         environment: usize,
-        /// What came.
+        /// The action given.
         action: i64,
-        /// How many there are.
+        /// Number of actions in the space.
         actions: usize,
     },
-    /// Calls out of order.
+    /// A call at the wrong time, such as `receive` before `send`.
     #[error("{0}")]
     Order(&'static str),
-    /// Code of an environment panicked.
+    /// A panic in the code of an environment.
     #[error("environment {environment} panicked: {message}")]
     Panicked {
         /// The environment's index in its batch, or the first of those that stepped together.
         environment: usize,
-        /// What the panic says.
+        /// Message of the panic.
         message: String,
     },
-    /// A process that has environments does not do its part.
+    /// A fault of a server, the process that has the environments.
     #[error("environment server {server} (`{}`): {problem}", python.display())]
     Server {
-        /// Which of the batch's.
+        /// Index of the server in the batch.
         server: usize,
-        /// The interpreter that runs it.
+        /// The interpreter that runs the server.
         python: PathBuf,
-        /// What is wrong, and the end of what it printed.
+        /// The fault, and the end of the server's output.
         problem: String,
     },
-    /// Bytes that are no snapshot of these environments.
+    /// Bytes that are no snapshot of such a batch.
     #[error("the snapshot cannot be restored: {0}")]
     Snapshot(String),
-    /// What else an environment reports.
+    /// Any other error of an environment.
     #[error(transparent)]
     Failed(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl HostError {
-    /// From anything that an environment's own code complains about.
+    /// Wraps an error of an environment's own code.
     pub fn failed(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Failed(cause.into())
     }

@@ -1,58 +1,66 @@
-//! What an environment written in plain Rust is, one at a time.
+//! The trait of environments in plain Rust, one environment at a time.
 
-use super::{HostError, Random};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::Random;
 use crate::Space;
 
-/// What a step of one environment says beside its observation.
+/// Reward and end flags of one environment's step.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// The reward.
+    /// The reward of the step.
     pub reward: f32,
-    /// The episode ended by itself.
+    /// True if the episode ended by itself.
     pub terminated: bool,
-    /// The episode was cut off.
+    /// True if the episode was cut off.
     pub truncated: bool,
 }
 
 impl Outcome {
-    /// Whether the episode is over.
+    /// True if the episode is over: terminated or truncated.
     #[must_use]
     pub fn done(self) -> bool {
         self.terminated || self.truncated
     }
 }
 
-/// An environment in plain Rust. A [`Pool`](super::Pool) makes batches of them, and resets them.
+/// An environment in plain Rust: the implementing type has the settings, [`NativeEnvironment::State`] one episode. A
+/// [`Pool`](super::Pool) makes batches of them, and resets them.
 pub trait NativeEnvironment: Clone + Send + 'static {
-    /// What it shows.
+    /// All that the next steps depend on, random numbers apart. Snapshots save it by serde, to the bit.
+    type State: Serialize + DeserializeOwned + Send;
+
+    /// The type and bounds of the observation.
     fn observation_space(&self) -> Space;
 
-    /// What it takes.
+    /// The type and bounds of the action.
     fn action_space(&self) -> Space;
 
-    /// Whether it ever truncates.
+    /// False if no step of this environment is ever truncated.
     fn truncates(&self) -> bool;
 
-    /// How many environments make a thread's while: about 20 us of steps. Batches of fewer step on the caller's thread.
-    fn worth_a_thread(&self) -> usize;
+    /// The least number of environments to hand to a thread: about 20 us of steps. Smaller batches are stepped by the
+    /// caller's thread.
+    fn min_per_thread(&self) -> usize;
 
-    /// Begins an episode.
-    fn reset(&mut self, random: &mut Random);
+    /// The first state of an episode.
+    fn initial_state(&self, random: &mut Random) -> Self::State;
 
-    /// One step. `action` has the bytes of one action, which is within its space where that is discrete.
-    fn step(&mut self, action: &[u8], random: &mut Random) -> Outcome;
+    /// One step. `action` has the bytes of one action; a discrete one is within its space.
+    fn step(&self, state: &mut Self::State, action: &[u8], random: &mut Random) -> Outcome;
 
-    /// Writes what it shows, as many bytes as the observation space's type has.
-    fn observe(&self, observation: &mut [u8]);
+    /// Writes the observation of a state: all bytes of the observation space's type, little-endian.
+    fn observe(&self, state: &Self::State, observation: &mut [u8]);
 
-    /// Appends all that the next steps depend on, random numbers apart: always as many bytes.
-    fn save(&self, bytes: &mut Vec<u8>);
-
-    /// Goes on from what [`NativeEnvironment::save`] wrote, and takes it off the front of `bytes`.
+    /// Checks a state that was read from a snapshot: `step` and `observe` may rely on it.
     ///
     /// # Errors
-    /// [`HostError::Snapshot`] where the bytes are too few.
-    fn load(&mut self, bytes: &mut &[u8]) -> Result<(), HostError>;
+    /// A sentence that says what in the state is impossible.
+    fn check(&self, state: &Self::State) -> Result<(), String> {
+        let _ = state;
+        Ok(())
+    }
 }
 
 /// The discrete action in its bytes.
@@ -65,13 +73,4 @@ pub(super) fn write_floats(observation: &mut [u8], values: &[f32]) {
     for (bytes, value) in observation.chunks_exact_mut(4).zip(values) {
         bytes.copy_from_slice(&value.to_le_bytes());
     }
-}
-
-/// Takes so many bytes off the front of a snapshot.
-pub(super) fn take<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], HostError> {
-    let (front, rest) = bytes
-        .split_first_chunk::<N>()
-        .ok_or_else(|| HostError::Snapshot("it is too short".to_owned()))?;
-    *bytes = rest;
-    Ok(*front)
 }

@@ -1,67 +1,43 @@
-//! Frames of 84 by 84 pixels, painted in cells: what the environments with pixels show.
+//! Frames of 84 by 84 grey pixels, painted in 12 by 12 cells: the observations of the pixel environments.
 
-/// Pixels along each side.
+use serde::{Deserialize, Serialize};
+
+/// Pixels along each side of a frame.
 pub(super) const SIDE: usize = 84;
-/// Cells along each side.
+/// Pixels of a frame.
+pub(super) const PIXELS: usize = SIDE * SIDE;
+/// Cells along each side of a frame.
 pub(super) const CELLS: usize = 12;
 /// Pixels along each side of a cell.
 const CELL: usize = SIDE / CELLS;
 
-/// One grey frame, row by row.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Frame(Vec<u8>);
-
-impl Frame {
-    /// All black.
-    pub(super) fn new() -> Self {
-        Frame(vec![0; SIDE * SIDE])
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.0.fill(0);
-    }
-
-    /// Paints a cell.
-    pub(super) fn paint(&mut self, row: usize, column: usize, grey: u8) {
-        for line in self.0.chunks_exact_mut(SIDE).skip(row * CELL).take(CELL) {
-            line[column * CELL..(column + 1) * CELL].fill(grey);
-        }
-    }
-
-    pub(super) fn pixels(&self) -> &[u8] {
-        &self.0
+/// Paints a cell of a frame, which is u8 `[84, 84]` row by row.
+pub(super) fn paint(frame: &mut [u8], row: usize, column: usize, grey: u8) {
+    for line in frame.chunks_exact_mut(SIDE).skip(row * CELL).take(CELL) {
+        line[column * CELL..(column + 1) * CELL].fill(grey);
     }
 }
 
-/// The last four frames, `[84, 84, 4]`, the latest in the last channel.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Stack(Vec<[u8; 4]>);
+/// The last four frames, u8 `[84, 84, 4]`, the latest in the last channel.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct FrameStack(Vec<[u8; 4]>);
 
-impl Stack {
-    pub(super) fn new() -> Self {
-        Stack(vec![[0; 4]; SIDE * SIDE])
-    }
-
+impl FrameStack {
     /// Four times the same frame, with which an episode begins.
-    pub(super) fn fill(&mut self, frame: &Frame) {
-        for (channels, &pixel) in self.0.iter_mut().zip(frame.pixels()) {
-            *channels = [pixel; 4];
-        }
+    pub(super) fn new(frame: &[u8; PIXELS]) -> Self {
+        FrameStack(frame.iter().map(|&pixel| [pixel; 4]).collect())
     }
 
-    /// Takes up a frame, and drops the oldest.
-    pub(super) fn push(&mut self, frame: &Frame) {
-        for (channels, &pixel) in self.0.iter_mut().zip(frame.pixels()) {
+    /// Adds a frame and drops the oldest.
+    pub(super) fn push(&mut self, frame: &[u8; PIXELS]) {
+        for (channels, &pixel) in self.0.iter_mut().zip(frame) {
             let [_, b, c, d] = *channels;
             *channels = [b, c, d, pixel];
         }
     }
 
+    /// The bytes of the observation: `4 * PIXELS` of them, except in a stack read from wrong bytes.
     pub(super) fn pixels(&self) -> &[u8] {
         self.0.as_flattened()
-    }
-
-    pub(super) fn pixels_mut(&mut self) -> &mut [u8] {
-        self.0.as_flattened_mut()
     }
 }

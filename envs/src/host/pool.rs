@@ -4,51 +4,59 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
+use serde::{Deserialize, Serialize};
 
-use super::native::take;
 use super::{
     HostEnvironment, HostError, HostSpec, HostStep, NativeEnvironment, Outcome, Random, StepMemory,
 };
 
-/// A batch of native environments. Batches that are [worth it](NativeEnvironment::worth_a_thread) are cut into parts,
-/// which the threads of rayon's global pool step; smaller ones step where [`HostEnvironment::receive`] is called.
+/// A batch of native environments. Batches of more than [`NativeEnvironment::min_per_thread`] are cut into parts, which
+/// the threads of rayon's global pool step; smaller ones step where [`HostEnvironment::receive`] is called.
 pub struct Pool<E: NativeEnvironment> {
     spec: HostSpec,
-    /// The parts, in order; a part that is on its way is absent.
+    /// The parts, in order; `None` while a part is stepped by the thread pool.
     parts: Vec<Option<Part<E>>>,
     done: (Sender<Stepped<E>>, Receiver<Stepped<E>>),
     under_way: bool,
 }
 
-/// What comes back of a part: itself, or the panic of one of its environments.
+/// Index of a part and the part after its step, or the panic of one of its environments.
 type Stepped<E> = (usize, Result<Part<E>, HostError>);
 
-/// Environments that step together, with memory of their own: it travels to a thread and back.
-struct Part<E> {
-    /// The index of the first one in the batch.
+/// One episode and the random numbers of its environment.
+#[derive(Serialize, Deserialize)]
+struct Lane<S> {
+    random: Random,
+    state: S,
+}
+
+/// Environments that step together, with memory of their own: the part is sent to a thread and back.
+struct Part<E: NativeEnvironment> {
+    /// Index of the first environment in the batch.
     first: usize,
-    lanes: Vec<(E, Random)>,
+    environment: E,
+    lanes: Vec<Lane<E::State>>,
     actions: Vec<u8>,
     memory: StepMemory,
 }
 
 impl<E: NativeEnvironment> Pool<E> {
-    /// So many environments like `prototype`; at least one.
+    /// A batch of `environments` copies of `prototype`, at least one.
     ///
     /// # Panics
-    /// Without environments.
+    /// If `environments` is 0.
     #[must_use]
     pub fn new(prototype: &E, environments: usize) -> Self {
         assert!(environments > 0, "a batch has at least one environment");
         let threads = rayon::current_num_threads();
-        let parts = (environments / prototype.worth_a_thread().max(1)).clamp(1, threads);
+        let parts = (environments / prototype.min_per_thread().max(1)).clamp(1, threads);
         Self::in_parts(prototype, environments, parts)
     }
 
-    /// As [`Pool::new`], in so many parts: with more than one, all are stepped by the pool's threads.
+    /// Like [`Pool::new`], in a given number of parts. More than one are stepped by the pool's threads.
     ///
     /// # Panics
-    /// With no parts, or fewer environments than parts.
+    /// If there are no parts, or fewer environments than parts.
     #[must_use]
     pub fn in_parts(prototype: &E, environments: usize, parts: usize) -> Self {
         assert!(
@@ -66,8 +74,17 @@ impl<E: NativeEnvironment> Pool<E> {
             let bound = |part: usize| part * environments / parts;
             let (first, size) = (bound(index), bound(index + 1) - bound(index));
             let memory = StepMemory::new(&HostSpec { environments: size, ..spec.clone() });
-            let lane = |_| (prototype.clone(), Random::from_state(0));
-            Some(Part { first, lanes: (0..size).map(lane).collect(), actions: Vec::new(), memory })
+            let lane = |_| {
+                let mut random = Random::from_state(0);
+                Lane { state: prototype.initial_state(&mut random), random }
+            };
+            Some(Part {
+                first,
+                environment: prototype.clone(),
+                lanes: (0..size).map(lane).collect(),
+                actions: Vec::new(),
+                memory,
+            })
         };
         Pool { parts: (0..parts).map(part).collect(), spec, done: unbounded(), under_way: false }
     }
@@ -81,7 +98,7 @@ impl<E: NativeEnvironment> Pool<E> {
         Ok(())
     }
 
-    /// The parts, of a batch that is not stepping.
+    /// The parts of a batch that is not stepping.
     fn at_rest(&mut self) -> Result<impl Iterator<Item = &mut Part<E>>, HostError> {
         self.expect_rest()?;
         Ok(self.parts.iter_mut().flatten())
@@ -96,9 +113,9 @@ impl<E: NativeEnvironment> HostEnvironment for Pool<E> {
     fn reset(&mut self, seed: u64, first: usize, step: &mut HostStep<'_>) -> Result<(), HostError> {
         step.check(&self.spec)?;
         for part in self.at_rest()? {
-            for (i, (environment, random)) in part.lanes.iter_mut().enumerate() {
-                *random = Random::of_environment(seed, first + part.first + i);
-                environment.reset(random);
+            for (i, lane) in part.lanes.iter_mut().enumerate() {
+                lane.random = Random::of_environment(seed, first + part.first + i);
+                lane.state = part.environment.initial_state(&mut lane.random);
             }
             part.observe();
             part.copy_to(step);
@@ -134,7 +151,7 @@ impl<E: NativeEnvironment> HostEnvironment for Pool<E> {
         }
         step.check(&self.spec)?;
         let mut failed = Ok(());
-        // Which are here and which on their way is settled before any comes back, which they do in any order.
+        // Take all parts that are here before any comes back from the pool: they come in any order.
         let here: Vec<_> = self.parts.iter_mut().map(Option::take).collect();
         for (index, part) in here.into_iter().enumerate() {
             let (index, part) = match part {
@@ -155,73 +172,85 @@ impl<E: NativeEnvironment> HostEnvironment for Pool<E> {
 
     fn snapshot(&self) -> Result<Option<Vec<u8>>, HostError> {
         self.expect_rest()?;
-        let mut bytes = Vec::new();
-        for (environment, random) in self.parts.iter().flatten().flat_map(|part| &part.lanes) {
-            bytes.extend(random.state().to_le_bytes());
-            environment.save(&mut bytes);
-        }
-        Ok(Some(bytes))
+        let lanes: Vec<&Lane<E::State>> =
+            self.parts.iter().flatten().flat_map(|part| &part.lanes).collect();
+        postcard::to_stdvec(&lanes).map(Some).map_err(HostError::failed)
     }
 
     fn restore(&mut self, snapshot: &[u8]) -> Result<(), HostError> {
-        let mut rest = snapshot;
+        self.expect_rest()?;
+        let (lanes, rest): (Vec<Lane<E::State>>, _) = postcard::take_from_bytes(snapshot)
+            .map_err(|error| HostError::Snapshot(error.to_string()))?;
+        let environments = self.spec.environments;
+        if lanes.len() != environments {
+            return Err(HostError::Snapshot(format!(
+                "it is of a batch of {} environments, and this one has {environments}",
+                lanes.len()
+            )));
+        }
+        if !rest.is_empty() {
+            return Err(HostError::Snapshot(format!(
+                "it has {} bytes too many: it is of another batch",
+                rest.len()
+            )));
+        }
+        let mut lanes = lanes.into_iter().enumerate();
         for part in self.at_rest()? {
-            for (environment, random) in &mut part.lanes {
-                *random = Random::from_state(u64::from_le_bytes(take(&mut rest)?));
-                environment.load(&mut rest)?;
+            for (lane, (environment, saved)) in part.lanes.iter_mut().zip(lanes.by_ref()) {
+                part.environment.check(&saved.state).map_err(|problem| {
+                    HostError::Snapshot(format!("environment {environment}: {problem}"))
+                })?;
+                *lane = saved;
             }
         }
-        if rest.is_empty() {
-            return Ok(());
-        }
-        Err(HostError::Snapshot(format!(
-            "it has {} bytes too many: it is of another batch",
-            rest.len()
-        )))
+        Ok(())
     }
 }
 
 impl<E: NativeEnvironment> Part<E> {
     /// Steps every environment, and resets those whose episode ended.
     fn stepped(mut self) -> Result<Self, HostError> {
-        let mut environment = self.first;
+        let mut index = self.first;
         // A panic must neither end the process (as it would on a thread of the pool) nor the other batches.
         let caught = catch_unwind(AssertUnwindSafe(|| {
             let size = self.actions.len() / self.lanes.len();
             let step = self.memory.step();
             let observations = step.observation.len() / self.lanes.len();
-            for (i, (lane, random)) in self.lanes.iter_mut().enumerate() {
-                environment = self.first + i;
+            for (i, Lane { random, state }) in self.lanes.iter_mut().enumerate() {
+                index = self.first + i;
                 let bytes = i * observations..(i + 1) * observations;
-                let outcome = lane.step(&self.actions[i * size..(i + 1) * size], random);
+                let action = &self.actions[i * size..(i + 1) * size];
+                let outcome = self.environment.step(state, action, random);
                 let Outcome { reward, terminated, truncated } = outcome;
                 step.reward[i] = reward;
                 step.terminated[i] = u8::from(terminated);
                 step.truncated[i] = u8::from(truncated);
                 if !step.next_observation.is_empty() {
-                    lane.observe(&mut step.next_observation[bytes.clone()]);
+                    self.environment.observe(state, &mut step.next_observation[bytes.clone()]);
                 }
                 if outcome.done() {
-                    lane.reset(random);
+                    *state = self.environment.initial_state(random);
                 }
-                lane.observe(&mut step.observation[bytes]);
+                self.environment.observe(state, &mut step.observation[bytes]);
             }
         }));
         match caught {
             Ok(()) => Ok(self),
-            Err(panic) => Err(HostError::Panicked { environment, message: panic_message(&*panic) }),
+            Err(panic) => {
+                Err(HostError::Panicked { environment: index, message: panic_message(&*panic) })
+            }
         }
     }
 
     fn observe(&mut self) {
         let step = self.memory.step();
         let size = step.observation.len() / self.lanes.len();
-        for ((lane, _), bytes) in self.lanes.iter().zip(step.observation.chunks_exact_mut(size)) {
-            lane.observe(bytes);
+        for (lane, bytes) in self.lanes.iter().zip(step.observation.chunks_exact_mut(size)) {
+            self.environment.observe(&lane.state, bytes);
         }
     }
 
-    /// Copies the step to its place in the batch's.
+    /// Copies the part's step into the step of the batch.
     fn copy_to(&self, step: &mut HostStep<'_>) {
         let size = self.memory.observation().len() / self.lanes.len();
         let bytes = self.first * size..(self.first + self.lanes.len()) * size;
@@ -238,7 +267,7 @@ impl<E: NativeEnvironment> Part<E> {
     }
 }
 
-/// What a panic says.
+/// The message of a panic.
 #[must_use]
 pub fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());

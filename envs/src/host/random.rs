@@ -1,11 +1,13 @@
-//! Random numbers of native environments.
+//! The random number generator of native environments.
+
+use serde::{Deserialize, Serialize};
 
 /// SplitMix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014): eight bytes of state.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Random(u64);
 
 impl Random {
-    /// The generator of the environment with a global index in the run of a seed.
+    /// The generator of an environment, by the run's seed and the environment's global index.
     #[must_use]
     pub fn of_environment(seed: u64, index: usize) -> Self {
         // A draw between the two keeps neighbouring seeds and indices apart.
@@ -13,7 +15,7 @@ impl Random {
         Random(of_run.bits() ^ (index as u64).wrapping_mul(0xd134_2543_de82_ef95))
     }
 
-    /// 64 random bits.
+    /// Draws 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -22,28 +24,22 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Uniform on [0, 1), in steps of 2^-24.
+    /// Draws uniformly from [0, 1), in steps of 2^-24.
     pub fn uniform(&mut self) -> f32 {
         (self.bits() >> 40) as f32 / (1u64 << 24) as f32
     }
 
-    /// Uniform on `low..high`.
+    /// Draws uniformly from `low..high`.
     pub fn range(&mut self, low: f32, high: f32) -> f32 {
         low + (high - low) * self.uniform()
     }
 
-    /// One of `0..n`, by multiplication: the bias is below `n` / 2^64. 0 where `n` is 0.
+    /// Draws one of `0..n` by multiplication, with a bias below `n` / 2^64. Gives 0 if `n` is 0.
     pub fn below(&mut self, n: usize) -> usize {
         ((u128::from(self.bits()) * n as u128) >> 64) as usize
     }
 
-    /// The state, for a snapshot.
-    #[must_use]
-    pub fn state(&self) -> u64 {
-        self.0
-    }
-
-    /// From a snapshot.
+    /// The generator with a state, which is all that its draws depend on.
     #[must_use]
     pub fn from_state(state: u64) -> Self {
         Random(state)

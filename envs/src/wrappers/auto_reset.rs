@@ -1,7 +1,7 @@
-//! The next episode begins in the step that ends one.
+//! Automatic resets: the next episode begins in the step that ends one.
 
+use crate::checked::{checked_next_episode, checked_step};
 use crate::environment::{Environment, TimeStep};
-use crate::promise::{promised_episode, promised_step};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 
@@ -21,12 +21,12 @@ impl<E: Environment> AutoReset<E> {
         AutoReset { environment }
     }
 
-    /// The environment inside.
+    /// The wrapped environment.
     pub fn inner(&self) -> &E {
         &self.environment
     }
 
-    /// [`step`](Environment::step) where the caller has drawn both keys: ahead of time for many steps, say.
+    /// [`step`](Environment::step) with both keys drawn by the caller, such as for many steps at once.
     #[track_caller]
     pub fn step_with_keys(
         &self,
@@ -35,8 +35,8 @@ impl<E: Environment> AutoReset<E> {
         step_key: Key,
         reset_key: Key,
     ) -> (E::State, TimeStep<E::Observation>) {
-        let (state, timestep) = promised_step(&self.environment, state, action, step_key);
-        let first = promised_episode(&self.environment, state.clone(), reset_key);
+        let (state, timestep) = checked_step(&self.environment, state, action, step_key);
+        let first = checked_next_episode(&self.environment, state.clone(), reset_key);
         (tree_select(timestep.done(), &first, &state), timestep)
     }
 }
@@ -69,6 +69,10 @@ impl<E: Environment> Environment for AutoReset<E> {
 
     fn action_space(&self) -> Space {
         self.environment.action_space()
+    }
+
+    fn legal_actions(&self, state: &E::State) -> Option<Tensor> {
+        self.environment.legal_actions(state)
     }
 
     fn truncates(&self) -> bool {

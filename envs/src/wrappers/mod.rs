@@ -1,5 +1,5 @@
 //! Wrappers: environments around environments. They chain: `env.time_limit(500).with_statistics().auto_reset()`.
-//! [`AutoReset`] goes outermost: what is around it would not see where one episode ends and the next begins.
+//! [`AutoReset`] goes outermost: a wrapper around it would not see where one episode ends and the next begins.
 
 mod auto_reset;
 mod statistics;

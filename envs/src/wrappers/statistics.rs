@@ -1,7 +1,7 @@
-//! Returns and lengths of episodes.
+//! Statistics of episodes: their returns and lengths.
 
+use crate::checked::checked_step;
 use crate::environment::{Environment, TimeStep};
-use crate::promise::promised_step;
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 
@@ -12,12 +12,12 @@ pub struct WithStatistics<E> {
     environment: E,
 }
 
-/// What is known of an episode.
+/// Return and length of an episode.
 #[derive(Tree, Clone, Copy)]
 pub struct Episode {
-    /// `f32[]`: the sum of its rewards, not discounted.
+    /// Sum of the rewards, not discounted. `f32[]`
     pub episode_return: Tensor,
-    /// `i32[]`: its number of steps.
+    /// Number of steps. `i32[]`
     pub length: Tensor,
 }
 
@@ -30,13 +30,13 @@ impl Episode {
 /// The state of [`WithStatistics`].
 #[derive(Tree, Clone, Copy)]
 pub struct StatisticsState<S: Tree> {
-    /// The state inside.
+    /// State of the wrapped environment.
     pub environment: S,
-    /// The episode so far.
+    /// The running episode so far.
     pub running: Episode,
     /// The last finished episode; zeros before the first has finished.
     pub last: Episode,
-    /// `i32[]`: how many episodes have finished; `last` means something where it is not 0.
+    /// Number of finished episodes; `last` is meaningless while it is 0. `i32[]`
     pub finished: Tensor,
 }
 
@@ -46,7 +46,7 @@ impl<E: Environment> WithStatistics<E> {
         WithStatistics { environment }
     }
 
-    /// The environment inside.
+    /// The wrapped environment.
     pub fn inner(&self) -> &E {
         &self.environment
     }
@@ -73,7 +73,7 @@ impl<E: Environment> Environment for WithStatistics<E> {
         key: Key,
     ) -> (Self::State, TimeStep<E::Observation>) {
         let (environment, timestep) =
-            promised_step(&self.environment, state.environment, action, key);
+            checked_step(&self.environment, state.environment, action, key);
         let running = Episode {
             episode_return: state.running.episode_return + timestep.reward,
             length: state.running.length + 1,
@@ -94,6 +94,10 @@ impl<E: Environment> Environment for WithStatistics<E> {
 
     fn action_space(&self) -> Space {
         self.environment.action_space()
+    }
+
+    fn legal_actions(&self, state: &Self::State) -> Option<Tensor> {
+        self.environment.legal_actions(&state.environment)
     }
 
     fn truncates(&self) -> bool {

@@ -1,7 +1,7 @@
-//! Episodes of bounded length.
+//! Time limits: episodes of bounded length.
 
+use crate::checked::checked_step;
 use crate::environment::{Environment, TimeStep};
-use crate::promise::promised_step;
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 
@@ -15,9 +15,9 @@ pub struct TimeLimit<E> {
 /// The state of a [`TimeLimit`].
 #[derive(Tree, Clone, Copy)]
 pub struct TimeLimitState<S: Tree> {
-    /// The state inside.
+    /// State of the wrapped environment.
     pub environment: S,
-    /// `i32[]`: steps since the episode began.
+    /// Steps since the episode began. `i32[]`
     pub time: Tensor,
 }
 
@@ -27,7 +27,7 @@ impl<E: Environment> TimeLimit<E> {
         TimeLimit { environment, steps }
     }
 
-    /// The environment inside.
+    /// The wrapped environment.
     pub fn inner(&self) -> &E {
         &self.environment
     }
@@ -48,7 +48,7 @@ impl<E: Environment> Environment for TimeLimit<E> {
         key: Key,
     ) -> (Self::State, TimeStep<E::Observation>) {
         let (environment, timestep) =
-            promised_step(&self.environment, state.environment, action, key);
+            checked_step(&self.environment, state.environment, action, key);
         let time = state.time + 1;
         let cut_off = time.ge(self.steps) & !timestep.terminated;
         let timestep = TimeStep { truncated: timestep.truncated | cut_off, ..timestep };
@@ -65,6 +65,10 @@ impl<E: Environment> Environment for TimeLimit<E> {
 
     fn action_space(&self) -> Space {
         self.environment.action_space()
+    }
+
+    fn legal_actions(&self, state: &Self::State) -> Option<Tensor> {
+        self.environment.legal_actions(&state.environment)
     }
 
     fn next_episode(&self, finished: Self::State, key: Key) -> Self::State {

@@ -72,6 +72,14 @@ impl Environment for Faulty {
     fn action_space(&self) -> Space {
         Space::discrete(if self.fault == "action" { 0 } else { 2 })
     }
+    fn legal_actions(&self, state: &State) -> Option<Tensor> {
+        match self.fault {
+            "mask size" => Some(state.position.gt(0.0).index(0).reshape([1])),
+            "mask type" => Some(state.position),
+            "mask trace" => Some((state.position + zeros(F32, [3])).gt(0.0)),
+            _ => Some(state.position.gt(0.0)),
+        }
+    }
     fn truncates(&self) -> bool {
         false
     }
@@ -91,6 +99,9 @@ fn a_faulty_environment_is_told_what_is_wrong() {
     told("terminated", "`timestep.terminated`: expected bool[], got i32[]");
     told("space", "expected f32[3], got f32[2]");
     told("action", "`action_space`: a discrete space needs at least one value");
+    told("mask size", "`legal_actions`: expected bool[2], got bool[1]");
+    told("mask type", "`legal_actions`: expected bool[2], got f32[2]");
+    told("mask trace", "`legal_actions` does not trace");
     told("trace", "`step` does not trace");
     told("trace", "f32[2] and f32[3] do not broadcast");
 }

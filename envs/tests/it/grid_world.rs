@@ -58,7 +58,7 @@ fn moves_stop_at_walls_and_edges() {
 
 #[test]
 fn the_shortest_way_pays_best() {
-    let env = GridWorld::new(SMALL).expect("a map").limit(10);
+    let env = GridWorld { time_limit: 10, ..GridWorld::new(SMALL).expect("a map") };
     let scalar = |value: i32| Array::ints(DType::I32, Vec::new(), &[i128::from(value)]);
     let result = steps(&env, &[scalar(0), scalar(0), scalar(0)], &ints(&[1, 1, 2, 2]), &keys(4));
     assert_eq!(result.terminated.to_f64(), [0.0, 0.0, 0.0, 1.0]);
@@ -77,7 +77,7 @@ fn the_shortest_way_pays_best() {
 #[test]
 fn walking_down_the_distances_is_optimal_from_every_start() {
     let env = GridWorld::default();
-    let map = env.map();
+    let map = &env.layout;
     let columns = map.columns();
     let starts = map.starts();
     assert!(map.greatest_distance() >= 15, "the way is not trivial");
@@ -142,7 +142,7 @@ fn episodes_start_on_every_free_cell() {
         GridWorld::new(SMALL).expect("a map"),
         GridWorld::new("G.").expect("a map"),
     ] {
-        let starts = env.map().starts();
+        let starts = env.layout.starts();
         let draws = 8 * starts.len();
         let traced =
             trace(key(), |key| env.initial_state(key)).unwrap_or_else(|errors| panic!("{errors}"));
@@ -151,7 +151,7 @@ fn episodes_start_on_every_free_cell() {
             .to_f64()
             .into_iter()
             .zip(results[1].to_f64())
-            .map(|(row, column)| row as usize * env.map().columns() + column as usize)
+            .map(|(row, column)| row as usize * env.layout.columns() + column as usize)
             .collect();
         seen.sort_unstable();
         seen.dedup();

@@ -54,12 +54,11 @@ fn it_does_not_matter_how_a_batch_is_spread() {
     assert!(ends >= 12, "{ends}");
 }
 
-/// Where an episode ended, what is acted on is the next one's beginning, and what was shown is the end of the last.
+/// A step that ends an episode has the next one's first observation apart from the last one's final observation.
 #[test]
 fn the_end_of_an_episode_is_shown_apart_from_the_next_ones_beginning() {
     let floats = |bytes: &[u8]| -> Vec<f32> {
-        let chunks = bytes.as_chunks::<4>().0.iter();
-        chunks.map(|bytes| f32::from_le_bytes(*bytes)).collect()
+        bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
     };
     let steps = play(cartpoles(3, 1), 0, 30);
     let mut ends = 0;
@@ -82,26 +81,19 @@ fn the_end_of_an_episode_is_shown_apart_from_the_next_ones_beginning() {
 /// The native CartPole beside the DSL's, step by step from the same states.
 #[test]
 fn native_cartpole_is_cartpole() {
-    let environment = CartPole { limit: 12, ..CartPole::default() };
+    let environment = CartPole { time_limit: 12, ..CartPole::default() };
     let spec = eval_shape(key(), |key| environment.initial_state(key)).unwrap();
     let step = trace((&spec, i32([]), key()), |(state, action, key)| {
         let (state, timestep) = environment.step(state, action, key);
         (state, timestep)
     })
     .unwrap();
-    let mut native = NativeCartPole::new(12);
+    let native = NativeCartPole::new(12);
     let mut random = Random::of_environment(3, 0);
     let mut seen = [0; 3];
     for episode in 0..6 {
-        native.reset(&mut random);
-        let mut bytes = Vec::new();
-        native.save(&mut bytes);
-        let start: Vec<f64> = bytes[..16]
-            .as_chunks::<4>()
-            .0
-            .iter()
-            .map(|bytes| f64::from(f32::from_le_bytes(*bytes)))
-            .collect();
+        let mut native_state = native.initial_state(&mut random);
+        let start = native_state.observation.map(f64::from);
         let mut state: Vec<Array> = start.iter().map(|&x| Array::floats(F32, [], &[x])).collect();
         state.push(Array::ints(I32, [], &[0]));
         for time in 0.. {
@@ -111,9 +103,10 @@ fn native_cartpole_is_cartpole() {
             arguments.push(Array::ints(I32, [], &[action]));
             arguments.push(Array::ints(U32, [2], &[0, 0]));
             let results = step.eval(&arguments).unwrap();
-            let outcome = native.step(&(action as i32).to_le_bytes(), &mut random);
+            let outcome =
+                native.step(&mut native_state, &(action as i32).to_le_bytes(), &mut random);
             let mut observation = [0; 16];
-            native.observe(&mut observation);
+            native.observe(&native_state, &mut observation);
             let expected: Vec<f64> = results[5].data.iter().map(|value| value.float()).collect();
             for (bytes, expected) in observation.as_chunks::<4>().0.iter().zip(expected) {
                 let got = f64::from(f32::from_le_bytes(*bytes));
@@ -155,11 +148,22 @@ fn a_snapshot_is_all_that_the_next_steps_depend_on() {
     let mut other = cartpoles(5, 3);
     other.restore(&snapshot).unwrap();
     assert_eq!(go_on(&mut other, &mut memory), expected);
-    let mut larger = cartpoles(6, 1);
-    assert!(matches!(larger.restore(&snapshot), Err(HostError::Snapshot(_))));
-    let mut smaller = cartpoles(4, 1);
-    let error = smaller.restore(&snapshot).unwrap_err().to_string();
-    assert!(error.contains("bytes too many"), "{error}");
+    for environments in [4, 6] {
+        let message =
+            format!("it is of a batch of 5 environments, and this one has {environments}");
+        refused(cartpoles(environments, 1).restore(&snapshot), &message);
+    }
+    refused(other.restore(&snapshot[..snapshot.len() - 1]), "expected more data");
+    refused(other.restore(&[]), "expected more data");
+    refused(other.restore(&[&snapshot[..], &[0]].concat()), "it has 1 bytes too many");
+    assert_eq!(other.snapshot().unwrap().unwrap(), batch.snapshot().unwrap().unwrap());
+}
+
+#[track_caller]
+fn refused(restored: Result<(), HostError>, message: &str) {
+    let error = restored.unwrap_err();
+    assert!(matches!(error, HostError::Snapshot(_)), "{error:?}");
+    assert!(error.to_string().contains(message), "{error}");
 }
 
 #[test]
@@ -185,11 +189,56 @@ fn mistakes_of_the_caller_are_errors() {
     batch.receive(&mut memory.step()).unwrap();
 }
 
+/// An environment whose state is any four floats, and stays.
+#[derive(Clone)]
+struct AnyFloats;
+
+impl NativeEnvironment for AnyFloats {
+    type State = [f32; 4];
+
+    fn observation_space(&self) -> Space {
+        Space::unbounded([4])
+    }
+    fn action_space(&self) -> Space {
+        Space::discrete(1)
+    }
+    fn truncates(&self) -> bool {
+        false
+    }
+    fn min_per_thread(&self) -> usize {
+        1
+    }
+    fn initial_state(&self, random: &mut Random) -> [f32; 4] {
+        [f32::from_bits(random.bits() as u32), f32::from_bits(0xffc0_1234), -0.0, 1e-45]
+    }
+    fn step(&self, _: &mut [f32; 4], _: &[u8], _: &mut Random) -> Outcome {
+        Outcome::default()
+    }
+    fn observe(&self, state: &[f32; 4], observation: &mut [u8]) {
+        observation.copy_from_slice(&state.map(f32::to_le_bytes).concat());
+    }
+}
+
+#[test]
+fn a_snapshot_keeps_every_bit_of_a_float() {
+    let mut batch = Pool::in_parts(&AnyFloats, 100, 3);
+    let mut memory = StepMemory::new(batch.spec());
+    batch.reset(1, 0, &mut memory.step()).unwrap();
+    let (snapshot, shown) = (batch.snapshot().unwrap().unwrap(), memory.observation().to_vec());
+    batch.reset(2, 0, &mut memory.step()).unwrap();
+    assert_ne!(memory.observation(), shown);
+    batch.restore(&snapshot).unwrap();
+    batch.step(&[0; 400], &mut memory.step()).unwrap();
+    assert_eq!(memory.observation(), shown);
+}
+
 /// An environment that panics when it is told to.
 #[derive(Clone)]
 struct Fragile;
 
 impl NativeEnvironment for Fragile {
+    type State = ();
+
     fn observation_space(&self) -> Space {
         Space::unbounded([1])
     }
@@ -199,19 +248,15 @@ impl NativeEnvironment for Fragile {
     fn truncates(&self) -> bool {
         false
     }
-    fn worth_a_thread(&self) -> usize {
+    fn min_per_thread(&self) -> usize {
         1
     }
-    fn reset(&mut self, _: &mut Random) {}
-    fn step(&mut self, action: &[u8], _: &mut Random) -> Outcome {
+    fn initial_state(&self, _: &mut Random) {}
+    fn step(&self, (): &mut (), action: &[u8], _: &mut Random) -> Outcome {
         assert!(action[0] == 0, "it broke");
         Outcome::default()
     }
-    fn observe(&self, _: &mut [u8]) {}
-    fn save(&self, _: &mut Vec<u8>) {}
-    fn load(&mut self, _: &mut &[u8]) -> Result<(), HostError> {
-        Ok(())
-    }
+    fn observe(&self, (): &(), _: &mut [u8]) {}
 }
 
 #[test]

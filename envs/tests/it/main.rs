@@ -1,5 +1,6 @@
 //! Environments, run by the reference semantics.
 
+mod any;
 mod check;
 mod golden;
 mod grid_world;
@@ -8,5 +9,6 @@ mod host;
 mod pixels;
 mod run;
 mod servers;
+mod settings;
 mod space;
 mod wrappers;

@@ -1,14 +1,16 @@
 //! Catch and Breakout in pixels, played from what they show.
 
-use podracer_envs::Space;
-use podracer_envs::host::{NativeEnvironment, Outcome, PixelBreakout, PixelCatch, Random};
+use podracer_envs::host::{
+    HostEnvironment, HostError, NativeEnvironment, PixelBreakout, PixelCatch, Pool, Random,
+    StepMemory,
+};
 
 const SIDE: usize = 84;
 const CELL: usize = 7;
 
-fn shown(environment: &impl NativeEnvironment) -> Vec<u8> {
+fn shown<E: NativeEnvironment>(environment: &E, state: &E::State) -> Vec<u8> {
     let mut pixels = vec![0; environment.observation_space().elements()];
-    environment.observe(&mut pixels);
+    environment.observe(state, &mut pixels);
     pixels
 }
 
@@ -26,7 +28,7 @@ fn cells(pixels: &[u8], channels: usize, channel: usize, grey: u8) -> Vec<(usize
     found
 }
 
-/// That every cell is of one grey.
+/// Asserts that every cell has one grey.
 fn check_cells(pixels: &[u8], channels: usize) {
     for (i, pixel) in pixels.iter().enumerate() {
         let (row, rest) = (i / (SIDE * channels), i % (SIDE * channels));
@@ -35,21 +37,21 @@ fn check_cells(pixels: &[u8], channels: usize) {
     }
 }
 
-/// Plays an episode: its return and length.
+/// Plays an episode with actions by the pixels shown. Returns its return, its length and its last pixels.
 fn play<E: NativeEnvironment>(
-    environment: &mut E,
+    environment: &E,
     random: &mut Random,
-    mut act: impl FnMut(&E, &mut Random) -> i32,
-) -> (f32, usize) {
-    environment.reset(random);
+    mut act: impl FnMut(&[u8], &mut Random) -> i32,
+) -> (f32, usize, Vec<u8>) {
+    let mut state = environment.initial_state(random);
     let mut total = 0.0;
     for length in 1.. {
-        let action = act(environment, random);
-        let outcome = environment.step(&action.to_le_bytes(), random);
+        let action = act(&shown(environment, &state), random);
+        let outcome = environment.step(&mut state, &action.to_le_bytes(), random);
         total += outcome.reward;
         assert!(!outcome.truncated);
         if outcome.terminated {
-            return (total, length);
+            return (total, length, shown(environment, &state));
         }
     }
     unreachable!("episodes end")
@@ -67,9 +69,8 @@ fn towards(column: usize, paddle: usize) -> i32 {
 #[test]
 fn catch_is_won_by_going_under_the_ball() {
     let mut random = Random::of_environment(1, 0);
-    let follow = |environment: &PixelCatch, _: &mut Random| {
-        let pixels = shown(environment);
-        let lit = cells(&pixels, 1, 0, 255);
+    let follow = |pixels: &[u8], _: &mut Random| {
+        let lit = cells(pixels, 1, 0, 255);
         assert_eq!(lit.len(), 2);
         let (ball, paddle) = (lit[0], lit[1]);
         assert!(ball.0 < paddle.0 && paddle.0 == 11);
@@ -77,26 +78,26 @@ fn catch_is_won_by_going_under_the_ball() {
     };
     let mut columns = Vec::new();
     for _ in 0..40 {
-        let mut environment = PixelCatch::default();
-        assert_eq!(play(&mut environment, &mut random, follow), (1.0, 11));
-        check_cells(&shown(&environment), 1);
-        columns.push(cells(&shown(&environment), 1, 0, 255)[0].1);
+        let (total, length, pixels) = play(&PixelCatch {}, &mut random, follow);
+        assert_eq!((total, length), (1.0, 11));
+        check_cells(&pixels, 1);
+        columns.push(cells(&pixels, 1, 0, 255)[0].1);
     }
     columns.sort_unstable();
     columns.dedup();
     assert!(columns.len() >= 8, "{columns:?}");
-    let stay = |_: &PixelCatch, _: &mut Random| 1;
-    let missed =
-        (0..40).filter(|_| play(&mut PixelCatch::default(), &mut random, stay) == (-1.0, 11));
+    let missed = (0..40).filter(|_| {
+        let (total, length, _) = play(&PixelCatch {}, &mut random, |_, _| 1);
+        (total, length) == (-1.0, 11)
+    });
     assert!(missed.count() > 30);
 }
 
 #[test]
 fn breakout_rewards_who_follows_the_ball() {
     let mut random = Random::of_environment(2, 0);
-    let mut follow = |environment: &PixelBreakout, random: &mut Random| {
-        let pixels = shown(environment);
-        let [before, ball] = [2, 3].map(|channel| cells(&pixels, 4, channel, 255)[0]);
+    let mut follow = |pixels: &[u8], random: &mut Random| {
+        let [before, ball] = [2, 3].map(|channel| cells(pixels, 4, channel, 255)[0]);
         // Where it lands if nothing but the sides is in its way.
         let mut landing = ball.1 as i32;
         let mut by = landing - before.1 as i32;
@@ -106,27 +107,26 @@ fn breakout_rewards_who_follows_the_ball() {
             }
             landing += by;
         }
-        let paddle = cells(&pixels, 4, 3, 200);
+        let paddle = cells(pixels, 4, 3, 200);
         // With the left or the right half of the paddle, by chance.
         let half = usize::from(random.below(4) == 0);
         let left = paddle.iter().map(|cell| cell.1).min().unwrap_or(0);
         towards(landing as usize, left + half)
     };
-    let mut wander = |_: &PixelBreakout, random: &mut Random| random.below(3) as i32;
-    let mean = |act: &mut dyn FnMut(&PixelBreakout, &mut Random) -> i32| {
+    let mut wander = |_: &[u8], random: &mut Random| random.below(3) as i32;
+    let mean = |act: &mut dyn FnMut(&[u8], &mut Random) -> i32| {
         let mut random = Random::of_environment(3, 0);
         let episodes: Vec<_> =
-            (0..10).map(|_| play(&mut PixelBreakout::default(), &mut random, &mut *act)).collect();
-        assert!(episodes.iter().all(|&(total, _)| (0.0..=72.0).contains(&total)));
-        episodes.iter().map(|(total, _)| total).sum::<f32>() / 10.0
+            (0..10).map(|_| play(&PixelBreakout {}, &mut random, &mut *act)).collect();
+        assert!(episodes.iter().all(|&(total, ..)| (0.0..=72.0).contains(&total)));
+        episodes.iter().map(|(total, ..)| total).sum::<f32>() / 10.0
     };
     let (followed, wandered) = (mean(&mut follow), mean(&mut wander));
     assert!(wandered < 3.0, "{wandered}");
     assert!(followed > 10.0 * wandered.max(0.5), "{followed} and {wandered}");
     // At the beginning: 36 bricks, a ball, and a paddle of two cells, four times.
-    let mut environment = PixelBreakout::default();
-    environment.reset(&mut random);
-    let pixels = shown(&environment);
+    let environment = PixelBreakout {};
+    let pixels = shown(&environment, &environment.initial_state(&mut random));
     check_cells(&pixels, 4);
     for channel in 0..4 {
         let bricks: usize =
@@ -141,12 +141,12 @@ fn breakout_rewards_who_follows_the_ball() {
 #[test]
 fn breakout_shows_its_last_four_frames() {
     let mut random = Random::of_environment(4, 0);
-    let mut environment = PixelBreakout::default();
-    environment.reset(&mut random);
-    let mut before = shown(&environment);
+    let environment = PixelBreakout {};
+    let mut state = environment.initial_state(&mut random);
+    let mut before = shown(&environment, &state);
     for _ in 0..5 {
-        environment.step(&2i32.to_le_bytes(), &mut random);
-        let now = shown(&environment);
+        environment.step(&mut state, &2i32.to_le_bytes(), &mut random);
+        let now = shown(&environment, &state);
         for (before, now) in before.as_chunks::<4>().0.iter().zip(now.as_chunks::<4>().0) {
             assert_eq!(before[1..], now[..3]);
         }
@@ -156,26 +156,59 @@ fn breakout_shows_its_last_four_frames() {
     }
 }
 
+/// Snapshots with one byte changed are refused, or restore states that play on.
+#[test]
+fn changed_snapshots_are_refused_or_play_on() {
+    fn check<E: NativeEnvironment + Default>(bytes: usize) {
+        let mut batch = Pool::new(&E::default(), 1);
+        let mut memory = StepMemory::new(batch.spec());
+        batch.reset(5, 0, &mut memory.step()).unwrap();
+        batch.step(&2i32.to_le_bytes(), &mut memory.step()).unwrap();
+        let snapshot = batch.snapshot().unwrap().unwrap();
+        let (mut refused, mut restored) = (0, 0);
+        for position in 0..bytes.min(snapshot.len()) {
+            for byte in [0, 1, 7, 11, 12, 61, 127, 128, 255] {
+                let mut changed = snapshot.clone();
+                changed[position] = byte;
+                match batch.restore(&changed) {
+                    Err(HostError::Snapshot(_)) => refused += 1,
+                    Err(error) => panic!("{error}"),
+                    Ok(()) => {
+                        restored += 1;
+                        for _ in 0..20 {
+                            batch.step(&0i32.to_le_bytes(), &mut memory.step()).unwrap();
+                        }
+                    }
+                }
+            }
+        }
+        assert!(refused > 10 && restored > 10, "{refused} and {restored}");
+    }
+    check::<PixelCatch>(usize::MAX);
+    check::<PixelBreakout>(80);
+}
+
 #[test]
 fn what_was_saved_goes_on_the_same() {
-    fn check<E: NativeEnvironment>(mut environment: E) {
-        let mut random = Random::of_environment(5, 0);
-        environment.reset(&mut random);
-        environment.step(&2i32.to_le_bytes(), &mut random);
-        let mut saved = Vec::new();
-        environment.save(&mut saved);
-        let mut other = environment.clone();
-        other.reset(&mut random);
-        other.load(&mut &saved[..]).unwrap();
-        for _ in 0..8 {
-            let outcomes: [Outcome; 2] = [&mut environment, &mut other]
-                .map(|one| one.step(&0i32.to_le_bytes(), &mut random.clone()));
-            assert_eq!(outcomes[0], outcomes[1]);
-            assert_eq!(shown(&environment), shown(&other));
-        }
-        assert!(other.load(&mut &saved[1..]).is_err());
-        assert!(matches!(other.observation_space(), Space::Pixels { .. }));
+    fn check<E: NativeEnvironment + Default>() {
+        let mut batch = Pool::new(&E::default(), 3);
+        let mut memory = StepMemory::new(batch.spec());
+        batch.reset(5, 0, &mut memory.step()).unwrap();
+        let actions = [2i32, 0, 1].map(i32::to_le_bytes).concat();
+        let mut play = |batch: &mut Pool<E>| -> Vec<(Vec<u8>, Vec<f32>)> {
+            let mut steps = Vec::new();
+            for _ in 0..30 {
+                batch.step(&actions, &mut memory.step()).unwrap();
+                steps.push((memory.observation().to_vec(), memory.reward().to_vec()));
+            }
+            steps
+        };
+        play(&mut batch);
+        let snapshot = batch.snapshot().unwrap().unwrap();
+        let mut other = Pool::new(&E::default(), 3);
+        other.restore(&snapshot).unwrap();
+        assert_eq!(play(&mut batch), play(&mut other));
     }
-    check(PixelCatch::default());
-    check(PixelBreakout::default());
+    check::<PixelCatch>();
+    check::<PixelBreakout>();
 }

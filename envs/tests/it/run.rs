@@ -27,7 +27,7 @@ pub fn keys(n: usize) -> Array {
     Array::ints(DType::U32, [n, 2], &words)
 }
 
-/// i32 values.
+/// An i32 vector.
 pub fn ints(values: &[i32]) -> Array {
     Array::ints(
         DType::I32,
@@ -36,11 +36,11 @@ pub fn ints(values: &[i32]) -> Array {
     )
 }
 
-/// What one step after another gives from a state.
+/// Results of consecutive steps from a state.
 pub struct Steps {
     /// Leaves of the state after each step, `[T, ..]`.
     pub states: Vec<Array>,
-    /// What `observe` shows of these states.
+    /// The observations of these states.
     pub shown: Array,
     /// The observation of the time step.
     pub observations: Array,

@@ -42,7 +42,7 @@ fn begun(options: &ServerOptions) -> (Servers, StepMemory) {
     (batch, memory)
 }
 
-/// What each environment shows.
+/// The observation of each environment.
 fn shown(bytes: &[u8]) -> Vec<[f32; 2]> {
     let float = |bytes: &[u8]| f32::from_le_bytes(bytes.try_into().unwrap());
     let rows = bytes.chunks_exact(8);

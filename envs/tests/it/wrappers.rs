@@ -45,6 +45,9 @@ impl Environment for Counter {
     fn action_space(&self) -> Space {
         Space::discrete(100)
     }
+    fn legal_actions(&self, state: &Count) -> Option<Tensor> {
+        Some(arange(100).lt(state.count))
+    }
     fn truncates(&self) -> bool {
         false
     }
@@ -196,4 +199,22 @@ fn the_discount_is_zero_only_where_terminated() {
     assert_eq!(discounts(1, 5), (0.0, 1.0));
     assert_eq!(discounts(5, 1), (0.9, 1.0));
     assert_eq!(discounts(5, 5), (0.9, 0.0));
+}
+
+#[test]
+fn wrappers_forward_the_legal_actions() {
+    let env = from_zero(9).time_limit(5).with_statistics().auto_reset();
+    let mask = |state: Vec<Array>| {
+        let spec = crate::run::state_spec(&env);
+        run(spec, &state, |state| env.legal_actions(&state).expect("a mask")).remove(0).to_f64()
+    };
+    let mut state = initial(&env, &Array::ints(DType::U32, [2], &[0, 3]));
+    assert_eq!(mask(state.clone()), [0.0; 100]);
+    state[0] = Array::ints(DType::I32, [], &[2]);
+    assert_eq!(mask(state)[..4], [1.0, 1.0, 0.0, 0.0]);
+    let without = podracer_envs::Catch::default().auto_reset();
+    eval_shape(key(), |key| {
+        assert!(without.legal_actions(&without.initial_state(key)).is_none());
+    })
+    .expect("it traces");
 }

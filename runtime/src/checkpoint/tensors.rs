@@ -1,16 +1,18 @@
 //! Arrays as safetensors.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 
 use podracer_compiler::{DType, TensorType};
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorInfo};
 
 use crate::HostArray;
 
 /// Arrays by name: key paths for the most part.
 pub type NamedArrays = BTreeMap<String, HostArray>;
 
-/// The types of safetensors and ours.
+/// Element types of podracer and of safetensors.
 const DTYPES: [(DType, Dtype); 13] = [
     (DType::Bool, Dtype::BOOL),
     (DType::I8, Dtype::I8),
@@ -27,21 +29,82 @@ const DTYPES: [(DType, Dtype); 13] = [
     (DType::F64, Dtype::F64),
 ];
 
+/// The header of a safetensors file, and the names of its arrays in the order of their bytes. Larger element types come
+/// first, so that every array lies aligned; then names decide.
+///
+/// # Errors
+/// A sentence about the array that cannot be written.
+pub(super) fn header<'a>(
+    types: impl IntoIterator<Item = (&'a str, &'a TensorType)>,
+) -> Result<(Vec<u8>, Vec<&'a str>), String> {
+    let mut tensors = Vec::new();
+    for (name, ty) in types {
+        let dtype = DTYPES.iter().find(|(ours, _)| *ours == ty.dtype);
+        let (_, dtype) = dtype.ok_or_else(|| format!("`{name}` is {ty}"))?;
+        tensors.push((*dtype, name, ty));
+    }
+    tensors.sort_by(|one, other| other.0.cmp(&one.0).then(one.1.cmp(other.1)));
+    let mut end = 0;
+    let infos = tensors.iter().map(|&(dtype, name, ty)| {
+        let start = end;
+        end += ty.bytes();
+        let shape = ty.shape.to_vec();
+        (name.to_owned(), TensorInfo { dtype, shape, data_offsets: (start, end) })
+    });
+    let metadata = Metadata::new(None, infos.collect()).map_err(|error| error.to_string())?;
+    let mut json = serde_json::to_vec(&metadata).map_err(|error| error.to_string())?;
+    json.resize(json.len().next_multiple_of(8), b' ');
+    let mut header = (json.len() as u64).to_le_bytes().to_vec();
+    header.append(&mut json);
+    Ok((header, tensors.into_iter().map(|(_, name, _)| name).collect()))
+}
+
+/// Name, type and first byte of every array of a safetensors file of so many bytes.
+///
+/// # Errors
+/// A sentence about the first mistake in the header.
+pub(super) fn read_header(
+    file: &File,
+    bytes: u64,
+) -> Result<Vec<(String, TensorType, u64)>, String> {
+    let mut size = [0; 8];
+    file.read_exact_at(&mut size, 0).map_err(|error| error.to_string())?;
+    let size = u64::from_le_bytes(size);
+    let start = size.checked_add(8).filter(|&start| start <= bytes);
+    let start = start.ok_or_else(|| format!("its header has {size} bytes"))?;
+    let mut json = vec![0; size as usize];
+    file.read_exact_at(&mut json, 8).map_err(|error| error.to_string())?;
+    // It checks that the arrays follow each other, each with as many bytes as its type has.
+    let metadata: Metadata = serde_json::from_slice(&json).map_err(|error| error.to_string())?;
+    if start + metadata.data_len() as u64 != bytes {
+        return Err("its header is of another number of bytes".to_owned());
+    }
+    let mut tensors = Vec::new();
+    for name in metadata.offset_keys() {
+        if let Some(info) = metadata.info(&name) {
+            let ty = tensor_type(&name, info.dtype, &info.shape)?;
+            tensors.push((name, ty, start + info.data_offsets.0 as u64));
+        }
+    }
+    Ok(tensors)
+}
+
+fn tensor_type(name: &str, dtype: Dtype, shape: &[usize]) -> Result<TensorType, String> {
+    let ours = DTYPES.iter().find(|(_, theirs)| *theirs == dtype);
+    let (ours, _) =
+        ours.ok_or_else(|| format!("`{name}` is of {dtype:?}, which is no type here"))?;
+    Ok(TensorType::new(*ours, shape))
+}
+
 /// The bytes of a safetensors file. The same arrays give the same bytes.
 ///
 /// # Errors
 /// A sentence about the array that cannot be written.
 pub fn to_safetensors(arrays: &NamedArrays) -> Result<Vec<u8>, String> {
-    let mut tensors = BTreeMap::new();
-    for (name, array) in arrays {
-        let ty = array.ty();
-        let dtype = DTYPES.iter().find(|(ours, _)| *ours == ty.dtype);
-        let (_, dtype) = dtype.ok_or_else(|| format!("`{name}` is {ty}"))?;
-        let view = TensorView::new(*dtype, ty.shape.to_vec(), array.bytes());
-        let view = view.map_err(|error| format!("`{name}` is {ty}: {error}"))?;
-        tensors.insert(name.as_str(), view);
-    }
-    safetensors::serialize(tensors, None).map_err(|error| error.to_string())
+    let types = arrays.iter().map(|(name, array)| (name.as_str(), array.ty()));
+    let (mut bytes, order) = header(types)?;
+    order.into_iter().for_each(|name| bytes.extend(arrays[name].bytes()));
+    Ok(bytes)
 }
 
 /// The arrays of a safetensors file.
@@ -52,10 +115,7 @@ pub fn from_safetensors(bytes: &[u8]) -> Result<NamedArrays, String> {
     let tensors = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
     let mut arrays = NamedArrays::new();
     for (name, view) in tensors.iter() {
-        let dtype = DTYPES.iter().find(|(_, theirs)| *theirs == view.dtype());
-        let (dtype, _) = dtype
-            .ok_or_else(|| format!("`{name}` is of {:?}, which is no type here", view.dtype()))?;
-        let ty = TensorType::new(*dtype, view.shape());
+        let ty = tensor_type(name, view.dtype(), view.shape())?;
         let array = HostArray::new(ty, view.data().to_vec());
         let array = array.map_err(|error| format!("`{name}`: {error}"))?;
         arrays.insert(name.to_owned(), array);

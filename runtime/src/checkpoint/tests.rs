@@ -1,8 +1,12 @@
 //! What is written is read, and what is damaged is not.
 
+use std::fs::{self, File};
+use std::path::Path;
+
+use super::folder::{ARRAYS, MANIFEST, UNFINISHED};
 use super::*;
 
-fn checkpoint(updates: u64) -> Checkpoint {
+fn checkpoint(updates: u64) -> Checkpoint<'static> {
     let mut checkpoint = Checkpoint {
         updates,
         about: serde_json::json!({"experiment": "catch"}),
@@ -32,7 +36,7 @@ fn the_last_ones_are_kept() {
         let path = checkpoints.save(&checkpoint(updates)).unwrap();
         let found = checkpoints.latest().unwrap();
         assert_eq!((&found.checkpoint.about, found.path), (&checkpoint(updates).about, path));
-        assert_eq!(found.checkpoint.arrays, checkpoint(updates).arrays);
+        assert_eq!(found.checkpoint.to_host().unwrap(), checkpoint(updates).to_host().unwrap());
         assert_eq!(found.checkpoint.updates, updates);
     }
     assert_eq!(names(checkpoints.folder()), ["3-10", "4-7"]);

@@ -234,15 +234,20 @@ impl Buffer {
         self.raw.as_ptr()
     }
 
-    fn client(&self) -> &Client {
+    pub(super) fn client(&self) -> &Client {
         self.device.client()
     }
 
-    fn api(&self) -> Api {
+    pub(super) fn api(&self) -> Api {
         self.client().api()
     }
 
-    fn expect_live(&self) -> Result<(), RuntimeError> {
+    /// Whose fetches are counted beside the process's.
+    pub(super) fn made_by(&self) -> Option<&Transfers> {
+        self.made_by.as_deref()
+    }
+
+    pub(super) fn expect_live(&self) -> Result<(), RuntimeError> {
         if self.is_deleted()? { Err(RuntimeError::Deleted(self.ty.clone())) } else { Ok(()) }
     }
 }

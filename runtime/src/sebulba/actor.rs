@@ -3,15 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crossbeam_channel::Sender;
+use podracer_compiler::{DType, TensorType};
 use podracer_envs::host::{HostEnvironment, StepMemory};
 
-use super::board::{Activity, Seat};
 use super::boundary::Boundary;
-use super::learner::Episode;
+use super::error::ThreadFailure;
+use super::options::Schedule;
 use super::parameters::Version;
-use super::run::{Schedule, Shared};
-use super::{SebulbaShape, ThreadFailure};
+use super::programs::SebulbaShape;
+use super::shared::Shared;
+use super::thread_status::{Activity, ThreadStatus};
+use super::trajectory::{Episode, Trajectory};
 use crate::pjrt::Device;
 use crate::{Argument, Buffer, Executable, HostArray};
 
@@ -20,41 +22,30 @@ pub(super) struct ActorPrograms {
     pub(super) start: Executable,
     pub(super) act: Executable,
     pub(super) finish: Executable,
-    /// How many leaves the published parameters have.
+    /// Number of leaves of the published parameters.
     pub(super) nets: usize,
-    /// Which leaves of an actor's state the next trajectory depends on.
+    /// Indices of the leaves of an actor's state that the next trajectory depends on.
     pub(super) carried: Vec<usize>,
 }
 
-/// A trajectory on its way to the learner: handles, and what the host has seen of it.
-pub(super) struct Trajectory {
-    /// The leaves of the packet on each learner device.
-    pub(super) packets: Vec<Vec<Buffer>>,
-    /// The versions of the parameters that its steps were acted with, added up.
-    pub(super) versions: u64,
-    /// The episodes that ended in it, in order.
-    pub(super) episodes: Vec<Episode>,
-}
-
-/// What an actor thread is made of.
+/// An actor thread.
 pub(super) struct Actor {
     pub(super) shared: Arc<Shared>,
     pub(super) programs: Arc<ActorPrograms>,
     pub(super) environment: Box<dyn HostEnvironment>,
-    /// Its number, and that of its seat.
+    /// The thread's number.
     pub(super) index: usize,
-    /// Which of the actor devices is its.
+    /// Index of the thread's device among the actor devices.
     pub(super) device: usize,
     pub(super) learners: Arc<[Device]>,
     pub(super) shape: SebulbaShape,
     pub(super) schedule: Schedule,
     pub(super) seed: u64,
-    /// Where it goes on.
+    /// The boundary of a checkpoint to go on from.
     pub(super) from: Option<Boundary>,
-    pub(super) queue: Sender<Trajectory>,
 }
 
-/// What an actor has between two steps.
+/// An actor between two steps.
 struct Acting {
     memory: StepMemory,
     /// The last step, on the device.
@@ -68,25 +59,24 @@ impl Actor {
     /// Acts until the run is over.
     pub(super) fn run(mut self) -> Result<(), ThreadFailure> {
         let shared = Arc::clone(&self.shared);
-        let seat = &shared.seats[self.index];
-        let (first, mut acting) = self.begin(seat)?;
-        // Ends with the run: then there are no parameters to act with, or there is nobody to send to.
+        let status = &shared.statuses[self.index];
+        let (first, mut acting) = self.begin(status)?;
+        // Ends with the run: then there are no parameters to act with, or the supply is closed.
         for number in first.. {
-            seat.begin(Activity::Host, 0);
+            status.begin(Activity::Host, 0);
             shared.boundaries.add(self.index, self.boundary(number, &acting)?);
-            let Some(trajectory) = self.trajectory(seat, number, &mut acting)? else {
+            let Some(trajectory) = self.trajectory(status, number, &mut acting)? else {
                 break;
             };
-            seat.begin(Activity::WaitingForRoom, 0);
-            if self.queue.send(trajectory).is_err() {
+            if shared.supply.put(self.index, trajectory, status)?.is_break() {
                 break;
             }
         }
         Ok(())
     }
 
-    /// The number of the first trajectory, and what it begins with.
-    fn begin(&mut self, seat: &Seat) -> Result<(u64, Acting), ThreadFailure> {
+    /// The number of the first trajectory, and the actor before its first step.
+    fn begin(&mut self, status: &ThreadStatus) -> Result<(u64, Acting), ThreadFailure> {
         let environments = self.environment.spec().environments;
         let first = self.index * environments;
         let start = &self.programs.start;
@@ -96,7 +86,7 @@ impl Actor {
         let mut memory = StepMemory::new(self.environment.spec());
         let mut running = vec![Episode::default(); environments];
         let mut number = 0;
-        seat.begin(Activity::Environment, 0);
+        status.begin(Activity::Environment, 0);
         match self.from.take() {
             None => self.environment.reset(self.seed, first, &mut memory.step())?,
             Some(from) => {
@@ -105,7 +95,7 @@ impl Actor {
                     state[leaf] = Buffer::from_host(array, state[leaf].device())?;
                 }
                 if let Some(snapshot) = &from.environment {
-                    self.environment.restore(snapshot)?;
+                    self.environment.restore(snapshot.bytes())?;
                     memory = from.memory;
                     running = from.running;
                 } else {
@@ -116,35 +106,36 @@ impl Actor {
                 }
             }
         }
-        seat.begin(Activity::Inference, 0);
+        status.begin(Activity::Inference, 0);
         let acting = Acting { outcome: self.upload(&mut memory)?, memory, state, running };
         Ok((number, acting))
     }
 
-    /// What the trajectory that is about to begin depends on.
+    /// All that the trajectory of this number depends on, before its first step.
     fn boundary(&self, number: u64, acting: &Acting) -> Result<Boundary, ThreadFailure> {
-        let leaves = self.programs.carried.iter();
-        let carried = leaves.map(|&leaf| acting.state[leaf].to_host());
+        let carried = self.programs.carried.iter().map(|&leaf| acting.state[leaf].to_host());
+        let array =
+            |bytes: Vec<u8>| HostArray::new(TensorType::new(DType::U8, [bytes.len()]), bytes);
         Ok(Boundary {
             number,
             carried: carried.collect::<Result<_, _>>()?,
             memory: acting.memory.clone(),
             running: acting.running.clone(),
-            environment: self.environment.snapshot()?,
+            environment: self.environment.snapshot()?.map(array).transpose()?,
         })
     }
 
-    /// Acts one trajectory; none where the run is over.
+    /// Acts one trajectory; `None` once the run is over.
     fn trajectory(
         &mut self,
-        seat: &Seat,
+        status: &ThreadStatus,
         number: u64,
         acting: &mut Acting,
     ) -> Result<Option<Trajectory>, ThreadFailure> {
         let mut nets = None;
         if let Schedule::Deterministic { lag } = self.schedule {
             let wanted = number.saturating_sub(lag as u64);
-            seat.begin(Activity::WaitingForParameters, wanted);
+            status.begin(Activity::WaitingForParameters, wanted);
             nets = self.shared.parameters.exactly(wanted);
         }
         let (mut versions, mut episodes) = (0, Vec::new());
@@ -156,19 +147,19 @@ impl Actor {
                 return Ok(None);
             };
             versions += nets.number;
-            seat.begin(Activity::Inference, 0);
+            status.begin(Activity::Inference, 0);
             let actions = self.act(nets, acting)?;
-            seat.begin(Activity::Environment, 0);
+            status.begin(Activity::Environment, 0);
             self.environment.step(actions.bytes(), &mut acting.memory.step())?;
-            seat.begin(Activity::Inference, 0);
+            status.begin(Activity::Inference, 0);
             acting.outcome = self.upload(&mut acting.memory)?;
-            seat.begin(Activity::Host, 0);
+            status.begin(Activity::Host, 0);
             count_episodes(&acting.memory, step, &mut acting.running, &mut episodes);
         }
-        seat.begin(Activity::Sending, 0);
+        status.begin(Activity::Sending, 0);
         self.shared.restarts[self.index].store(self.environment.restarts(), Ordering::Relaxed);
-        let packets = self.send(acting)?;
-        Ok(Some(Trajectory { packets, versions, episodes }))
+        let shards = self.send(acting)?;
+        Ok(Some(Trajectory { shards, steps: self.shape.unroll, versions, episodes }))
     }
 
     /// One inference: the actions, on the host.

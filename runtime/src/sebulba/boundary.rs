@@ -1,4 +1,4 @@
-//! Where actor threads can go on: what each had before its last trajectories.
+//! Boundaries: what every actor thread had before each of its last trajectories, to go on from.
 //!
 //! An actor is ahead of the learner, by how much depends on the moment. So each thread leaves what a trajectory begins with
 //! before it acts it, and a checkpoint takes the trajectory that the learner's next update is of. What was acted beyond is
@@ -10,21 +10,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use podracer_dsl::prelude::{DType, Path, TensorType};
 use podracer_envs::host::{HostSpec, StepMemory};
 
-use super::learner::Episode;
-use crate::{Checkpoint, CheckpointError, HostArray, RuntimeError};
+use super::trajectory::Episode;
+use crate::{ArraySource, Checkpoint, CheckpointError, HostArray, RuntimeError};
 
 /// An actor thread between two trajectories.
 pub(super) struct Boundary {
-    /// The number of the trajectory that begins.
+    /// Number of the trajectory that begins.
     pub(super) number: u64,
-    /// The leaves of its state that are carried.
+    /// Leaves of the actor state that are carried from trajectory to trajectory.
     pub(super) carried: Vec<HostArray>,
-    /// The last step.
+    /// Outcome of the last step.
     pub(super) memory: StepMemory,
     /// The episodes under way.
     pub(super) running: Vec<Episode>,
-    /// The environments, where they can be put back.
-    pub(super) environment: Option<Vec<u8>>,
+    /// The snapshot of the environments, if they have any. u8 `[bytes]`
+    pub(super) environment: Option<HostArray>,
 }
 
 /// The last boundaries of every actor thread.
@@ -46,7 +46,8 @@ impl Boundaries {
         kept.drain(..surplus);
     }
 
-    /// That before a trajectory of this number, or else the last one; none where the thread is not there yet.
+    /// The boundary before the trajectory of this number, or the last one without a number; `None` if the thread has not
+    /// reached it.
     pub(super) fn get(&self, thread: usize, number: Option<u64>) -> Option<Arc<Boundary>> {
         let kept = self.threads[thread].lock().unwrap_or_else(PoisonError::into_inner);
         match number {
@@ -61,22 +62,22 @@ const RETURNS: &str = "returns";
 const LENGTHS: &str = "lengths";
 const ENVIRONMENT: &str = "environment";
 
-/// How the parts of an actor thread are called in a checkpoint.
+/// The name of a part of an actor thread in a checkpoint.
 pub(super) fn part(thread: usize, what: &str) -> String {
     format!("actors[{thread}].{what}")
 }
 
 impl Boundary {
-    /// Adds it to a checkpoint. `carried` are the paths of what is carried.
-    pub(super) fn save(
-        &self,
+    /// Adds the boundary to a checkpoint. `carried` are paths and types of the leaves that are carried.
+    pub(super) fn save<'a>(
+        &'a self,
         thread: usize,
         carried: &[(String, TensorType)],
         spec: &HostSpec,
-        checkpoint: &mut Checkpoint,
+        checkpoint: &mut Checkpoint<'a>,
     ) -> Result<(), RuntimeError> {
         let paths = carried.iter().map(|(path, _)| path.clone());
-        checkpoint.insert(&part(thread, "carried."), paths.zip(self.carried.iter().cloned()));
+        checkpoint.insert(&part(thread, "carried."), paths.zip(&self.carried));
         let Some(environment) = &self.environment else {
             return Ok(());
         };
@@ -89,18 +90,18 @@ impl Boundary {
         let returns: Vec<f32> = self.running.iter().map(|one| one.episode_return).collect();
         let lengths: Vec<u32> = self.running.iter().map(|one| one.length).collect();
         for (what, leaf) in [
-            (RETURNS, HostArray::from_slice([returns.len()], &returns)?),
-            (LENGTHS, HostArray::from_slice([lengths.len()], &lengths)?),
-            (ENVIRONMENT, HostArray::from_slice([environment.len()], environment)?),
+            (RETURNS, ArraySource::from(HostArray::from_slice([returns.len()], &returns)?)),
+            (LENGTHS, HostArray::from_slice([lengths.len()], &lengths)?.into()),
+            (ENVIRONMENT, environment.into()),
         ] {
             checkpoint.insert("", [(part(thread, what), leaf)]);
         }
         Ok(())
     }
 
-    /// Reads it from a checkpoint: that before the trajectory of the next update.
+    /// Reads from a checkpoint the boundary before the trajectory of the next update.
     pub(super) fn read(
-        checkpoint: &Checkpoint,
+        checkpoint: &Checkpoint<'_>,
         thread: usize,
         carried: &[(String, TensorType)],
         spec: &HostSpec,
@@ -108,7 +109,7 @@ impl Boundary {
         let carried = checkpoint.part(&part(thread, "carried."), carried)?;
         let mut boundary = Boundary {
             number: checkpoint.updates,
-            carried: carried.into_iter().cloned().collect(),
+            carried: carried.into_iter().map(ArraySource::to_host).collect::<Result<_, _>>()?,
             memory: StepMemory::new(spec),
             running: Vec::new(),
             environment: None,
@@ -116,13 +117,14 @@ impl Boundary {
         let Some(environment) = checkpoint.arrays.get(&part(thread, ENVIRONMENT)) else {
             return Ok(boundary);
         };
-        boundary.environment = Some(environment.to_vec()?);
+        boundary.environment = Some(environment.to_host()?);
         let arrived = checkpoint.part(&part(thread, "outcome."), &outcome(spec))?;
+        let arrived = arrived.into_iter().map(ArraySource::to_host);
+        let arrived = arrived.collect::<Result<Vec<_>, _>>()?;
         boundary.memory.fill(arrived.iter().map(|array| array.bytes()));
         let each = |what, dtype| {
             let ty = TensorType::new(dtype, [spec.environments]);
-            let array = checkpoint.part(&part(thread, what), &[(String::new(), ty)])?;
-            Ok::<_, CheckpointError>(array[0])
+            checkpoint.part(&part(thread, what), &[(String::new(), ty)])?[0].to_host()
         };
         let returns = each(RETURNS, DType::F32)?.to_vec()?;
         let lengths = each(LENGTHS, DType::U32)?.to_vec()?;
@@ -138,7 +140,7 @@ impl Boundary {
     }
 }
 
-/// Paths and types of a step.
+/// Paths and types of a step's outcome.
 fn outcome(spec: &HostSpec) -> Vec<(String, TensorType)> {
     let leaf = |(path, ty): (Path, TensorType)| (path.to_string(), ty);
     spec.outcome().leaves().into_iter().map(leaf).collect()

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::thread::{self, ScopedJoinHandle};
 
 use super::actor::ActorPrograms;
-use super::programs::SebulbaProgram;
-use super::{SebulbaLoop, SebulbaOptions};
-use crate::anakin::quick;
+use super::options::SebulbaOptions;
+use super::programs::{SebulbaLoop, SebulbaProgram};
+use crate::program::quick;
 use crate::{Client, CompileOptions, Executable, ProgramOptions, RuntimeError};
 
-/// The programs of a run.
+/// The compiled programs of a run.
 pub(super) struct Programs {
-    /// Where the learner's state is to be made.
+    /// Makes the learner's state; only for a run that begins with a seed.
     pub(super) init: Option<Executable>,
     pub(super) learn: Arc<Executable>,
     /// Of each actor device.

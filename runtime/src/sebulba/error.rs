@@ -1,11 +1,11 @@
-//! What ends a Sebulba run, and who.
+//! Errors of a Sebulba run and of its threads.
 
 use std::time::Duration;
 
 use podracer_dsl::prelude::TraceErrors;
 use podracer_envs::host::HostError;
 
-use crate::{CheckpointError, RuntimeError};
+use crate::{CheckpointError, ProjectionError, RuntimeError};
 
 /// Why a run of Sebulba does not start, or ended.
 #[derive(Debug, thiserror::Error)]
@@ -13,29 +13,32 @@ pub enum SebulbaError {
     /// The mistakes of the trace, with the user's lines.
     #[error(transparent)]
     Trace(#[from] TraceErrors),
-    /// What the runtime says, outside of the threads.
+    /// An error of the runtime, outside of the threads.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
-    /// A checkpoint that is of another run.
+    /// A checkpoint of another run, or one that cannot be read.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
+    /// Parameters or a carry that are no part of the state.
+    #[error(transparent)]
+    Projection(#[from] ProjectionError),
     /// Sizes, devices or environments that do not fit together.
     #[error("{0}")]
     Options(String),
     /// A thread ended.
     #[error("{thread} {failure}")]
     Thread {
-        /// Its name.
+        /// The name of the thread.
         thread: String,
-        /// Why.
+        /// The reason.
         failure: ThreadFailure,
     },
     /// No thread did anything for too long.
     #[error("nothing happened for {} s, the run's `patience`: {}", after.as_secs_f64(), doing.join("; "))]
     Stalled {
-        /// For how long.
+        /// The time without any activity.
         after: Duration,
-        /// What each thread is doing, and since when.
+        /// For each thread a sentence about its activity.
         doing: Vec<String>,
     },
     /// The run ended with an error before.

@@ -4,94 +4,84 @@ use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
 
-use super::actor::Trajectory;
-use super::board::Activity;
+use super::error::ThreadFailure;
 use super::parameters::Version;
-use super::run::Shared;
-use super::{SebulbaShape, ThreadFailure};
+use super::programs::SebulbaShape;
+use super::shared::Shared;
+use super::thread_status::Activity;
+use super::trajectory::Episode;
 use crate::pjrt::Device;
-use crate::tree::gather;
-use crate::{Argument, Buffer, Executable, HostArray, Placement, RuntimeError};
+use crate::{Argument, Buffer, Executable, Placement};
 
-/// An episode that ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Episode {
-    /// The step of its trajectory at which it ended.
-    pub step: usize,
-    /// The sum of its rewards.
-    pub episode_return: f32,
-    /// Its number of steps.
-    pub length: u32,
-}
-
-/// What came of an update.
+/// Counters and metrics of one update.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct UpdateReport {
-    /// Its number, from 0.
+    /// The update's number, from 0.
     pub update: u64,
-    /// Names and values of the metrics.
+    /// Values of the metrics, in the order of [`SebulbaRun::metric_names`](super::SebulbaRun::metric_names).
     pub metrics: Vec<f32>,
-    /// The episodes that ended in its trajectories, in the order of their steps, then of the threads.
+    /// Episodes that ended in its trajectories, in the order of their steps, then of the threads.
     pub episodes: Vec<Episode>,
-    /// How many updates older than the learner's the parameters were that its trajectories were acted with: the mean.
+    /// Age of the parameters that its trajectories were acted with, in updates: the mean over their steps.
     pub lag: f64,
-    /// How many trajectories more were waiting when it began.
+    /// Number of trajectories that were waiting beside its own when it began.
     pub queued: usize,
 }
 
-/// What the learner is to do.
-pub(super) enum Order {
-    /// So many updates.
+/// The leaves of the learner's state, on each learner device.
+pub(super) type LearnerState = Vec<Vec<Buffer>>;
+
+/// A request of the run to its learner thread.
+pub(super) enum LearnerCommand {
+    /// Do so many updates.
     Update(u64),
-    /// Give the leaves of its state.
-    Show(Sender<Result<Vec<HostArray>, RuntimeError>>),
+    /// Lend the state, until the next command.
+    Lend(Sender<Arc<LearnerState>>),
 }
 
-/// What the learner thread is made of.
+/// The learner thread.
 pub(super) struct Learner {
     pub(super) shared: Arc<Shared>,
     pub(super) program: Arc<Executable>,
-    /// The leaves of the state on each learner device.
-    pub(super) state: Vec<Vec<Buffer>>,
-    /// How they are placed; the metrics come after them.
+    /// Lent to the run between two updates, and then donated to the next one.
+    pub(super) state: Arc<LearnerState>,
+    /// How the leaves are placed; the metrics come after them.
     pub(super) placements: Vec<Placement>,
-    /// Which of the leaves are published.
+    /// Number of metrics.
+    pub(super) metrics: usize,
+    /// Indices of the leaves that are published.
     pub(super) nets: Vec<usize>,
     pub(super) actors: Vec<Device>,
     pub(super) shape: SebulbaShape,
-    /// One for each actor thread.
-    pub(super) queues: Vec<Receiver<Trajectory>>,
     /// The updates that made its state.
     pub(super) updates: u64,
-    pub(super) orders: Receiver<Order>,
+    pub(super) commands: Receiver<LearnerCommand>,
     pub(super) reports: Sender<UpdateReport>,
 }
 
 impl Learner {
-    /// Updates as ordered, until there is nobody to order or a thread has ended.
+    /// Follows commands until the run or a thread ends.
     pub(super) fn run(mut self) -> Result<(), ThreadFailure> {
         let shared = Arc::clone(&self.shared);
-        let seat = &shared.seats[self.shape.threads];
+        let status = &shared.statuses[self.shape.threads];
         loop {
-            seat.begin(Activity::Idle, 0);
-            let ordered = match self.orders.recv() {
-                Ok(Order::Update(ordered)) => ordered,
-                Ok(Order::Show(to)) => {
-                    seat.begin(Activity::Host, 0);
-                    // Who has asked may be gone.
-                    let _ = to.send(self.show());
+            status.begin(Activity::Idle, 0);
+            let updates = match self.commands.recv() {
+                Ok(LearnerCommand::Update(updates)) => updates,
+                Ok(LearnerCommand::Lend(to)) => {
+                    // The run may have given up waiting.
+                    let _ = to.send(Arc::clone(&self.state));
                     continue;
                 }
                 Err(_) => return Ok(()),
             };
-            for _ in 0..ordered {
+            for _ in 0..updates {
                 if shared.is_closed() {
                     return Ok(());
                 }
-                let Some(mut report) = self.update(self.updates)? else {
+                let Some(report) = self.update(self.updates)? else {
                     return Ok(());
                 };
-                report.update = self.updates;
                 self.updates += 1;
                 if self.reports.send(report).is_err() {
                     return Ok(());
@@ -100,81 +90,44 @@ impl Learner {
         }
     }
 
-    /// The leaves of the state, those of all devices together.
-    fn show(&self) -> Result<Vec<HostArray>, RuntimeError> {
-        let leaves = self.placements.iter().enumerate();
-        let leaves = leaves.map(|(leaf, &placement)| {
-            gather(self.state.iter().map(|leaves| &leaves[leaf]), placement)
-        });
-        leaves.collect()
-    }
-
-    /// One update, with one trajectory of every actor thread; none where one of them has ended.
+    /// Does one update with the data of the supply; `None` once the supply is closed.
     fn update(&mut self, update: u64) -> Result<Option<UpdateReport>, ThreadFailure> {
         let shared = Arc::clone(&self.shared);
-        let seat = &shared.seats[self.shape.threads];
-        let queued: usize = self.queues.iter().map(Receiver::len).sum();
-        let mut trajectories = Vec::with_capacity(self.queues.len());
-        for (thread, queue) in self.queues.iter().enumerate() {
-            seat.begin(Activity::WaitingForTrajectory, thread as u64);
-            match queue.recv() {
-                Ok(trajectory) => trajectories.push(trajectory),
-                Err(_) => return Ok(None),
-            }
-        }
-        seat.begin(Activity::Update, update);
-        let mut report = UpdateReport {
-            queued: queued.saturating_sub(trajectories.len()),
-            ..UpdateReport::default()
+        let status = &shared.statuses[self.shape.threads];
+        let Some(batch) = shared.supply.take(status)? else {
+            return Ok(None);
         };
-        let state = std::mem::take(&mut self.state).into_iter();
-        let mut arguments: Vec<Vec<Argument<'_>>> =
-            state.map(|leaves| leaves.into_iter().map(Argument::Donated).collect()).collect();
-        let mut versions = 0;
-        for trajectory in trajectories {
-            versions += trajectory.versions;
-            report.episodes.extend(trajectory.episodes);
-            for (list, packet) in arguments.iter_mut().zip(trajectory.packets) {
-                list.extend(packet.into_iter().map(Argument::Donated));
-            }
+        status.begin(Activity::Update, update);
+        let state = Arc::into_inner(std::mem::take(&mut self.state))
+            .expect("the run gives the state back before it asks for updates");
+        let arguments = state.into_iter().zip(batch.shards).map(|(state, shards)| {
+            state.into_iter().chain(shards).map(Argument::Donated).collect()
+        });
+        let mut results = self.program.execute(arguments.collect())?;
+        let (mut metrics, mut feedback) = (Vec::new(), Vec::new());
+        for leaves in &mut results {
+            let mut rest = leaves.split_off(self.placements.len());
+            feedback.push(rest.split_off(self.metrics));
+            metrics.push(rest);
         }
-        report.episodes.sort_by_key(|episode| episode.step);
-        let steps = (self.shape.threads * self.shape.unroll) as f64;
-        report.lag = update as f64 - versions as f64 / steps;
-
-        let mut results = self.program.execute(arguments)?;
-        let metrics: Vec<Vec<Buffer>> =
-            results.iter_mut().map(|leaves| leaves.split_off(self.placements.len())).collect();
-        self.state = results;
-        for leaf in &metrics[0] {
-            report.metrics.push(leaf.to_host()?.item::<f32>()?);
-        }
+        self.state = Arc::new(results);
+        let values = metrics[0].iter().map(|leaf| leaf.to_host()?.item::<f32>());
+        let metrics = values.collect::<Result<_, _>>()?;
         // The other devices' results are there when any of them is.
-        for leaves in &self.state {
+        for leaves in self.state.iter() {
             leaves.first().map_or(Ok(()), |leaf| leaf.ready()?.wait())?;
         }
-        seat.begin(Activity::Publishing, update + 1);
-        let version = published(&self.state[0], &self.nets, &self.actors, update + 1)?;
-        self.shared.parameters.publish(version);
-        seat.begin(Activity::Host, 0);
-        Ok(Some(report))
+        shared.supply.feedback(&batch.items, feedback)?;
+        status.begin(Activity::Publishing, update + 1);
+        let version = Version::copied(&self.state[0], &self.nets, &self.actors, update + 1)?;
+        shared.parameters.publish(version);
+        status.begin(Activity::Host, 0);
+        Ok(Some(UpdateReport {
+            update,
+            metrics,
+            episodes: batch.episodes,
+            lag: update as f64 - batch.versions as f64 / batch.steps as f64,
+            queued: batch.queued,
+        }))
     }
-}
-
-/// Copies what is published to the actor devices, and waits for the copies: the learner's own will be donated.
-pub(super) fn published(
-    state: &[Buffer],
-    nets: &[usize],
-    actors: &[Device],
-    number: u64,
-) -> Result<Version, RuntimeError> {
-    let copy = |device: &Device| {
-        let copies = nets.iter().map(|&leaf| state[leaf].copy_to(device));
-        copies.collect::<Result<Vec<_>, _>>()
-    };
-    let leaves = actors.iter().map(copy).collect::<Result<Vec<_>, _>>()?;
-    for leaf in leaves.iter().flatten() {
-        leaf.ready()?.wait()?;
-    }
-    Ok(Version { number, leaves })
 }

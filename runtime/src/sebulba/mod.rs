@@ -7,26 +7,33 @@
 //!
 //! # Invariants
 //! - No thread donates a buffer that another thread may use. What is published is a copy.
-//! - A trajectory never passes through the host. Queues carry handles.
-//! - Threads wait for each other only on channels and in [`parameters`], which all close when one thread ends: no failure
-//!   of a thread leaves another one waiting.
+//! - Between actors and learner stands a [`supply`]: neither knows more of the other. The queues there carry handles, and no
+//!   trajectory passes through the host.
+//! - Threads wait for each other only in [`supply`], in [`parameters`] and for the run's commands, which all close when one
+//!   thread ends: no failure of a thread leaves another one waiting.
 //! - A checkpoint is of the moment between two updates, wherever the actors are: see [`boundary`].
 //! - Each thread is at any moment in one [`Activity`], and the time in all of them adds up to its life.
 
 mod actor;
-mod board;
 mod boundary;
 mod compile;
 mod error;
 mod learner;
+mod options;
 mod origin;
 mod parameters;
 mod programs;
 mod run;
+mod shared;
+mod supply;
+mod thread_status;
+mod trajectory;
 
-pub use board::{Activity, ThreadTimes};
 pub use error::{SebulbaError, ThreadFailure};
-pub use learner::{Episode, UpdateReport};
+pub use learner::UpdateReport;
+pub use options::{Schedule, SebulbaOptions};
 pub use origin::Origin;
 pub use programs::{SebulbaFunctions, SebulbaLoop, SebulbaProgram, SebulbaShape};
-pub use run::{Schedule, SebulbaOptions, SebulbaRun, SebulbaTransfers};
+pub use run::{SebulbaRun, SebulbaTransfers};
+pub use thread_status::{Activity, ThreadTimes};
+pub use trajectory::Episode;

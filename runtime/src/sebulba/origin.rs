@@ -1,42 +1,47 @@
-//! Where a run begins: with a seed, or with what a checkpoint has of one.
+//! The start of a run: from a seed, or from a checkpoint.
 
 use std::sync::Arc;
 
 use podracer_dsl::prelude::TensorType;
 
 use super::boundary::{Boundary, part};
+use super::error::SebulbaError;
+use super::learner::LearnerState;
+use super::options::{Schedule, SebulbaOptions};
 use super::parameters::Version;
-use super::{Schedule, SebulbaError, SebulbaLoop, SebulbaOptions};
-use crate::tree::DeviceArray;
-use crate::{Buffer, Checkpoint, CheckpointError, Executable, HostArray, RuntimeError, pjrt};
+use super::programs::SebulbaLoop;
+use crate::tree::Placement;
+use crate::{
+    ArraySource, Buffer, Checkpoint, CheckpointError, Executable, HostArray, RuntimeError, pjrt,
+};
 
-/// Where a run begins.
+/// The start of a run.
 #[derive(Clone, Copy, Debug)]
 pub enum Origin<'a> {
-    /// At the beginning, from which all randomness comes.
+    /// A new run; all its randomness comes from this seed.
     Seed(u64),
-    /// Where [`SebulbaRun::checkpoint`](super::SebulbaRun::checkpoint) was called.
-    Checkpoint(&'a Checkpoint),
+    /// A run that goes on after [`SebulbaRun::checkpoint`](super::SebulbaRun::checkpoint).
+    Checkpoint(&'a Checkpoint<'a>),
 }
 
-/// The part of a checkpoint that the learner's state is.
+/// The part of a checkpoint with the learner's state.
 const STATE: &str = "state.";
-/// The run's seed: what cannot be put back begins anew with it.
+/// The run's seed. Environments without a snapshot begin anew with it.
 const SEED: &str = "seed";
 
-/// The part that the parameters after so many updates are.
+/// The part of a checkpoint with the parameters after so many updates.
 fn version(number: u64) -> String {
     format!("published[{number}].")
 }
 
-/// What the threads of a run begin with.
+/// The data that the threads of a run begin with.
 pub(super) struct Restored {
     pub(super) seed: u64,
-    /// The updates that were done.
+    /// Number of updates that were done.
     pub(super) updates: u64,
-    /// The learner's, on each of its devices.
+    /// Leaves of the learner's state on each learner device.
     pub(super) state: Vec<Vec<Buffer>>,
-    /// What actors act with besides the learner's present parameters, the oldest first.
+    /// Older parameters that the schedule lets actors act with, the oldest first.
     pub(super) versions: Vec<Version>,
     /// Of each actor thread.
     pub(super) boundaries: Vec<Option<Boundary>>,
@@ -64,7 +69,7 @@ impl Restored {
     pub(super) fn read(
         programs: &SebulbaLoop,
         options: &SebulbaOptions,
-        checkpoint: &Checkpoint,
+        checkpoint: &Checkpoint<'_>,
         (actors, learners): (&[pjrt::Device], &[pjrt::Device]),
     ) -> Result<Self, SebulbaError> {
         let whole = programs.state.iter().map(|(path, ty, placement)| {
@@ -73,7 +78,7 @@ impl Restored {
         let arrays = checkpoint.part(STATE, &whole.collect::<Vec<_>>())?;
         let mut state: Vec<Vec<Buffer>> = learners.iter().map(|_| Vec::new()).collect();
         for (array, (_, ty, placement)) in arrays.into_iter().zip(&programs.state) {
-            let leaf = DeviceArray::from_host(array, ty, *placement, learners)?;
+            let leaf = array.upload(ty, *placement, learners)?;
             for (leaves, buffer) in state.iter_mut().zip(leaf.buffers) {
                 leaves.push(buffer);
             }
@@ -85,12 +90,13 @@ impl Restored {
         };
         let nets = types(&programs.nets, |leaf| programs.state[leaf].1.clone());
         let versions = (oldest..updates).map(|number| {
-            let arrays = checkpoint.part(&version(number), &nets)?;
-            let on = |device| {
-                let leaves = arrays.iter().map(|array| Buffer::from_host(array, device));
-                leaves.collect::<Result<Vec<_>, _>>()
-            };
-            let leaves = actors.iter().map(on).collect::<Result<_, _>>()?;
+            let mut leaves: Vec<Vec<Buffer>> = actors.iter().map(|_| Vec::new()).collect();
+            for array in checkpoint.part(&version(number), &nets)? {
+                let leaf = array.upload(array.ty(), Placement::Replicated, actors)?;
+                for (leaves, buffer) in leaves.iter_mut().zip(leaf.buffers) {
+                    leaves.push(buffer);
+                }
+            }
             Ok(Version { number, leaves })
         });
         let threads = programs.shape.threads;
@@ -115,27 +121,42 @@ impl Restored {
     }
 }
 
-/// What [`Restored::read`] reads.
-pub(super) fn save(
-    programs: &SebulbaLoop,
-    (seed, updates): (u64, u64),
-    state: Vec<HostArray>,
-    versions: &[Arc<Version>],
-    boundaries: &[Arc<Boundary>],
-) -> Result<Checkpoint, SebulbaError> {
-    let mut checkpoint = Checkpoint { updates, ..Checkpoint::default() };
-    checkpoint.insert("", [(SEED.to_owned(), HostArray::scalar(seed))]);
-    let paths = programs.state.iter().map(|(path, ..)| path.clone());
-    checkpoint.insert(STATE, paths.zip(state));
-    // The last version is the learner's.
-    for old in versions.iter().filter(|old| old.number < updates) {
-        checkpoint.insert(&version(old.number), named(&programs.nets, &old.leaves[0])?);
+/// A run between two updates: handles of all that [`Restored::read`] reads.
+pub(super) struct Snapshot {
+    pub(super) state: Arc<LearnerState>,
+    /// The published parameters that are kept, the latest at the end.
+    pub(super) versions: Vec<Arc<Version>>,
+    /// Of each actor thread.
+    pub(super) boundaries: Vec<Arc<Boundary>>,
+}
+
+impl Snapshot {
+    pub(super) fn checkpoint(
+        &self,
+        programs: &SebulbaLoop,
+        (seed, updates): (u64, u64),
+    ) -> Result<Checkpoint<'_>, RuntimeError> {
+        let mut checkpoint = Checkpoint { updates, ..Checkpoint::default() };
+        checkpoint.insert("", [(SEED.to_owned(), HostArray::scalar(seed))]);
+        let state = programs.state.iter().enumerate().map(|(leaf, (path, _, placement))| {
+            let buffers = self.state.iter().map(|leaves| &leaves[leaf]);
+            (path.clone(), ArraySource::of_devices(buffers, *placement))
+        });
+        checkpoint.insert(STATE, state);
+        // The last version is the learner's.
+        for old in self.versions.iter().filter(|old| old.number < updates) {
+            let leaves = programs.nets.iter().zip(&old.leaves[0]).map(|((_, path), leaf)| {
+                let leaf = [leaf].into_iter();
+                (path.clone(), ArraySource::of_devices(leaf, Placement::Replicated))
+            });
+            checkpoint.insert(&version(old.number), leaves);
+        }
+        let carried = programs.carried_types();
+        for (thread, boundary) in self.boundaries.iter().enumerate() {
+            boundary.save(thread, &carried, &programs.environments, &mut checkpoint)?;
+        }
+        Ok(checkpoint)
     }
-    let carried = programs.carried_types();
-    for (thread, boundary) in boundaries.iter().enumerate() {
-        boundary.save(thread, &carried, &programs.environments, &mut checkpoint)?;
-    }
-    Ok(checkpoint)
 }
 
 /// Buffers on the host, by the names of their leaves.

@@ -1,9 +1,10 @@
-//! The parameters that actors act with: published by the learner, numbered by how many updates made them.
+//! The parameters that actors act with: published by the learner, numbered by the updates that made them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::Buffer;
+use crate::pjrt::Device;
+use crate::{Buffer, RuntimeError};
 
 /// The parameters after `number` updates.
 pub(super) struct Version {
@@ -12,11 +13,32 @@ pub(super) struct Version {
     pub(super) leaves: Vec<Vec<Buffer>>,
 }
 
+impl Version {
+    /// Copies the parameters among the leaves of a learner's state to the actor devices, and waits for the copies: the
+    /// learner's own will be donated.
+    pub(super) fn copied(
+        state: &[Buffer],
+        nets: &[usize],
+        actors: &[Device],
+        number: u64,
+    ) -> Result<Self, RuntimeError> {
+        let copy = |device: &Device| {
+            let copies = nets.iter().map(|&leaf| state[leaf].copy_to(device));
+            copies.collect::<Result<Vec<_>, _>>()
+        };
+        let leaves = actors.iter().map(copy).collect::<Result<Vec<_>, _>>()?;
+        for leaf in leaves.iter().flatten() {
+            leaf.ready()?.wait()?;
+        }
+        Ok(Version { number, leaves })
+    }
+}
+
 /// The latest versions. A version's memory is freed when the last actor that acts with it has another.
 pub(super) struct Parameters {
     versions: Mutex<Versions>,
     changed: Condvar,
-    /// How many are kept.
+    /// Number of versions that are kept.
     kept: usize,
 }
 
@@ -26,7 +48,7 @@ struct Versions {
 }
 
 impl Parameters {
-    /// These, the latest at the end, and of all that are published so many.
+    /// Begins with these versions, the latest at the end; the last `kept` of all that are published stay.
     pub(super) fn new(versions: impl IntoIterator<Item = Version>, kept: usize) -> Self {
         Parameters {
             versions: Mutex::new(Versions {
@@ -49,15 +71,15 @@ impl Parameters {
         drop(old);
     }
 
-    /// The latest version; none after [`Parameters::close`].
+    /// The latest version; `None` after [`Parameters::close`].
     pub(super) fn latest(&self) -> Option<Arc<Version>> {
         let versions = self.lock();
         let latest = versions.latest.back().filter(|_| !versions.closed);
         latest.cloned()
     }
 
-    /// The version of a number, waited for; none after [`Parameters::close`]. Versions that are asked for are kept by the
-    /// schedule: an actor is at most as far behind as versions are kept.
+    /// Waits for the version of a number; `None` after [`Parameters::close`]. A version is kept as long as the schedule lets an
+    /// actor ask for it.
     pub(super) fn exactly(&self, number: u64) -> Option<Arc<Version>> {
         let mut versions = self.lock();
         loop {
@@ -78,7 +100,7 @@ impl Parameters {
         self.lock().latest.back().cloned()
     }
 
-    /// All that are kept, the latest at the end.
+    /// All versions that are kept, the latest at the end.
     pub(super) fn all(&self) -> Vec<Arc<Version>> {
         self.lock().latest.iter().cloned().collect()
     }

@@ -2,15 +2,15 @@
 
 use podracer_compiler::Func;
 use podracer_dsl::prelude::{
-    Key, Path, Placed, Replicas, Spec, Tensor, TensorType, Traced, Tree, i32 as i32_spec, pmean,
-    trace, u32 as u32_spec,
+    Key, Path, Placed, Replicas, Spec, Tensor, TensorType, Traced, Tree, eval_shape,
+    i32 as i32_spec, pmean, trace, u32 as u32_spec,
 };
 use podracer_dsl::trace_replicated;
 use podracer_envs::host::{HostSpec, StepOutcome};
 
-use super::SebulbaError;
+use super::error::SebulbaError;
 use crate::program::{Lowered, lower};
-use crate::{Placement, RuntimeError};
+use crate::{Placement, RuntimeError, projection};
 
 /// What Sebulba schedules: functions of the DSL, each a program.
 pub trait SebulbaFunctions {
@@ -118,9 +118,11 @@ impl SebulbaLoop {
             functions.start(Key::from_words(key), first)
         })?;
         let learner: Spec<Placed<F::State, F::Store>> = init.results().clone();
-        let picked = trace((learner.clone(),), |(state,)| functions.params(&state.replicated))?;
-        let (nets, actor) = (picked.results().clone(), start.results().clone());
-        let carried = trace((actor.clone(),), |(actor,)| functions.carried(&actor))?;
+        let params = |state: Placed<F::State, F::Store>| functions.params(&state.replicated);
+        let published = projection("params", &learner, params)?;
+        let actor = start.results().clone();
+        let carried = projection("carried", &actor, |actor| functions.carried(&actor))?;
+        let nets = eval_shape((&learner,), |(state,)| params(state))?;
         let outcome = environments.outcome();
         let act = trace((&nets, &actor, &outcome), |(nets, actor, outcome)| {
             functions.act(&nets, actor, outcome)
@@ -149,8 +151,8 @@ impl SebulbaLoop {
         let (learnt, metrics) = &**learn.results();
         same("`learn` changes the learner's state", &learner, learnt)?;
         Ok(SebulbaLoop {
-            nets: positions("nets", &picked)?,
-            carried: positions("carried", &carried)?,
+            nets: published,
+            carried,
             state: placed(&learner),
             metrics: names(metrics),
             init: lowered(name, "init", shape.learners, &init)?,
@@ -210,25 +212,6 @@ fn placed<L: Tree, E: Tree>(state: &Spec<Placed<L, E>>) -> Vec<(String, TensorTy
         (path.to_string(), ty, placement)
     };
     state.leaves().into_iter().enumerate().map(leaf).collect()
-}
-
-/// Which of the arguments are the results of the function of this name.
-fn positions<A: Tree, N: Tree>(
-    function: &str,
-    picked: &Traced<A, N>,
-) -> Result<Vec<(usize, String)>, SebulbaError> {
-    let func = picked.func();
-    let results = func.results.iter().zip(names(picked.results()));
-    results
-        .map(|(result, name)| {
-            let leaf = func.params.iter().position(|param| param == result);
-            leaf.map(|leaf| (leaf, name.clone())).ok_or_else(|| {
-                SebulbaError::Options(format!(
-                    "`{function}` must give leaves of the state as they are, and `{name}` is computed"
-                ))
-            })
-        })
-        .collect()
 }
 
 fn names<T: Tree>(spec: &Spec<T>) -> Vec<String> {

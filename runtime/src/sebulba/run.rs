@@ -1,8 +1,8 @@
 //! A run: its threads begin, work and end.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -10,80 +10,18 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use podracer_envs::host::{HostEnvironment, panic_message};
 
 use super::actor::{Actor, ActorPrograms};
-use super::board::{Activity, Seat, ThreadTimes};
-use super::boundary::Boundaries;
+use super::boundary::{Boundaries, Boundary};
 use super::compile::{Programs, compile};
-use super::learner::{Learner, Order, UpdateReport, published};
-use super::origin::{Origin, Restored, named, save};
-use super::parameters::Parameters;
-use super::{SebulbaError, SebulbaLoop, ThreadFailure};
-use crate::{
-    Checkpoint, Client, Executable, ExecutableCache, HostArray, OptionValue, TransferCounts,
-};
-
-/// Which parameters a trajectory is acted with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Schedule {
-    /// Update `k` learns from trajectories that were acted wholly with the parameters after `k - lag` updates (the first
-    /// ones with the initial parameters). With lag 0 learning is on-policy and nothing overlaps; with lag 1 actors act
-    /// while the learner learns. The same seed, devices and options give the same parameters, to the bit.
-    Deterministic {
-        /// How many updates behind.
-        lag: usize,
-    },
-    /// Actors take the latest parameters before each inference, within a trajectory too.
-    FreeRunning,
-}
-
-/// Where and how a run runs.
-#[derive(Clone, Debug)]
-pub struct SebulbaOptions {
-    /// The actor devices; actor threads are dealt to them in turn.
-    pub actors: Vec<usize>,
-    /// The learner devices.
-    pub learners: Vec<usize>,
-    /// Which parameters a trajectory is acted with.
-    pub schedule: Schedule,
-    /// How many trajectories of each actor thread may wait for the learner.
-    pub queue: usize,
-    /// For how long nothing may happen at all before the run is given up.
-    pub patience: Duration,
-    /// Options for XLA, by name.
-    pub xla: Vec<(String, OptionValue)>,
-    /// Where compiled programs are kept.
-    pub cache: ExecutableCache,
-}
-
-/// What all threads of a run share.
-pub(super) struct Shared {
-    /// Those of the actor threads, and then the learner's.
-    pub(super) seats: Vec<Seat>,
-    pub(super) parameters: Parameters,
-    pub(super) boundaries: Boundaries,
-    /// Of each actor thread's environments.
-    pub(super) restarts: Vec<AtomicUsize>,
-    closed: AtomicBool,
-    /// The first failure.
-    failure: Mutex<Option<SebulbaError>>,
-}
-
-impl Shared {
-    pub(super) fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Relaxed)
-    }
-
-    /// Ends all threads: the actors when they look, or wait for parameters; the learner when an actor's queue is gone.
-    fn close(&self) {
-        self.closed.store(true, Ordering::Relaxed);
-        self.parameters.close();
-    }
-
-    /// Keeps the failure if it is the first.
-    fn fail(&self, error: SebulbaError) {
-        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        failure.get_or_insert(error);
-    }
-}
+use super::error::{SebulbaError, ThreadFailure};
+use super::learner::{Learner, LearnerCommand, UpdateReport};
+use super::options::{Schedule, SebulbaOptions};
+use super::origin::{Origin, Restored, Snapshot, named};
+use super::parameters::{Parameters, Version};
+use super::programs::SebulbaLoop;
+use super::shared::Shared;
+use super::supply::TrajectoryQueues;
+use super::thread_status::{Activity, ThreadStatus, ThreadTimes};
+use crate::{Checkpoint, Client, Executable, HostArray, TransferCounts};
 
 /// A run of Sebulba, under way: its actor threads act whenever the schedule and their queues let them, and its learner
 /// thread learns while [`SebulbaRun::run`] asks for it. Dropping it ends the threads.
@@ -91,7 +29,9 @@ pub struct SebulbaRun {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     /// Dropped to end the learner.
-    orders: Option<Sender<Order>>,
+    commands: Option<Sender<LearnerCommand>>,
+    /// What the last checkpoint borrows, until the learner needs it.
+    snapshot: Option<Snapshot>,
     reports: Receiver<UpdateReport>,
     patience: Duration,
     programs: SebulbaLoop,
@@ -130,7 +70,7 @@ impl SebulbaRun {
         environments: Vec<Box<dyn HostEnvironment>>,
         origin: Origin<'_>,
     ) -> Result<Self, SebulbaError> {
-        check(programs, options, &environments)?;
+        options.check(programs, &environments)?;
         let began = Instant::now();
         let shape = programs.shape;
         let fresh = matches!(origin, Origin::Seed(_));
@@ -138,9 +78,8 @@ impl SebulbaRun {
             compile(programs, client, options, fresh)?;
         let compile_time = began.elapsed();
 
-        let devices = |indices: &[usize]| {
-            let devices = indices.iter().map(|&index| client.device(index));
-            devices.collect::<Result<Vec<_>, _>>()
+        let devices = |indices: &[usize]| -> Result<Vec<_>, _> {
+            indices.iter().map(|&index| client.device(index)).collect()
         };
         let (actors, learners) = (devices(&options.actors)?, devices(&options.learners)?);
         let nets: Vec<usize> = programs.nets.iter().map(|(leaf, _)| *leaf).collect();
@@ -151,38 +90,36 @@ impl SebulbaRun {
             }
         };
         let Restored { seed, updates, state, mut versions, boundaries } = restored;
-        versions.push(published(&state[0], &nets, &actors, updates)?);
+        versions.push(Version::copied(&state[0], &nets, &actors, updates)?);
         // A thread may act `lag` trajectories more than the learner has taken, and leaves a boundary after the last one too.
         let (kept, kept_boundaries) = match options.schedule {
             Schedule::Deterministic { lag } => (lag + 1, lag + 2),
             Schedule::FreeRunning => (1, 1),
         };
-        let fresh_episodes = boundaries.iter().flatten();
-        let fresh_episodes = fresh_episodes.filter(|from| from.environment.is_none()).count();
+        let fresh = |from: &&Boundary| from.environment.is_none();
+        let fresh_episodes = boundaries.iter().flatten().filter(fresh).count();
         let device_of = |thread: usize| thread % actors.len();
-        let mut seats: Vec<Seat> = (0..shape.threads)
-            .map(|thread| {
-                let device = &actors[device_of(thread)];
-                Seat::new(format!("actor thread {thread} ({device})"))
-            })
-            .collect();
-        seats.push(Seat::new("the learner".to_owned()));
-        let shared = Arc::new(Shared {
-            seats,
-            parameters: Parameters::new(versions, kept),
-            boundaries: Boundaries::new(shape.threads, kept_boundaries),
-            restarts: (0..shape.threads).map(|_| AtomicUsize::new(0)).collect(),
-            closed: AtomicBool::new(false),
-            failure: Mutex::new(None),
-        });
+        let names = (0..shape.threads)
+            .map(|thread| format!("actor thread {thread} ({})", actors[device_of(thread)]))
+            .chain(["the learner".to_owned()]);
+        let shared = Arc::new(Shared::new(
+            names.collect(),
+            Parameters::new(versions, kept),
+            Box::new(TrajectoryQueues::new(shape.threads, options.queue)),
+            Boundaries::new(shape.threads, kept_boundaries),
+        ));
+        if let Origin::Checkpoint(checkpoint) = origin {
+            shared.supply.restore(checkpoint)?;
+        }
 
-        let (orders, taken) = unbounded();
+        let (commands, received) = unbounded();
         let (sent, reports) = unbounded();
         let learner_devices: Arc<[_]> = learners.into();
         let mut run = SebulbaRun {
             shared: Arc::clone(&shared),
             threads: Vec::new(),
-            orders: Some(orders),
+            commands: Some(commands),
+            snapshot: None,
             reports,
             patience: options.patience,
             programs: programs.clone(),
@@ -194,12 +131,9 @@ impl SebulbaRun {
             learn: Arc::clone(&learn),
             compile_time,
         };
-        let mut queues = Vec::new();
         // A thread that cannot be started ends those that were: `run` is dropped.
         let threads = environments.into_iter().zip(boundaries).enumerate();
         for (index, (environment, from)) in threads {
-            let (queue, received) = bounded(options.queue);
-            queues.push(received);
             let device = device_of(index);
             let actor = Actor {
                 shared: Arc::clone(&shared),
@@ -212,21 +146,20 @@ impl SebulbaRun {
                 schedule: options.schedule,
                 seed,
                 from,
-                queue,
             };
             run.spawn(index, move || actor.run())?;
         }
         let learner = Learner {
             shared: Arc::clone(&shared),
             program: learn,
-            state,
+            state: Arc::new(state),
             placements: programs.state.iter().map(|leaf| leaf.2).collect(),
+            metrics: programs.metrics.len(),
             updates,
             nets,
             actors,
             shape,
-            queues,
-            orders: taken,
+            commands: received,
             reports: sent,
         };
         run.spawn(shape.threads, move || learner.run())?;
@@ -235,11 +168,11 @@ impl SebulbaRun {
 
     fn spawn(
         &mut self,
-        seat: usize,
+        index: usize,
         body: impl FnOnce() -> Result<(), ThreadFailure> + Send + 'static,
     ) -> Result<(), SebulbaError> {
         let shared = Arc::clone(&self.shared);
-        let name = self.shared.seats[seat].name().to_owned();
+        let name = self.shared.statuses[index].name().to_owned();
         let thread = thread::Builder::new().name(name.clone());
         let spawned = thread.spawn(move || {
             let ended = catch_unwind(AssertUnwindSafe(body));
@@ -248,11 +181,12 @@ impl SebulbaRun {
                 Ok(Err(failure)) => Some(failure),
                 Err(panic) => Some(ThreadFailure::Panicked(panic_message(&*panic))),
             };
-            let thread = shared.seats[seat].name().to_owned();
+            let status = &shared.statuses[index];
+            let thread = status.name().to_owned();
             if let Some(failure) = failure {
                 shared.fail(SebulbaError::Thread { thread, failure });
             }
-            shared.seats[seat].begin(Activity::Ended, 0);
+            status.begin(Activity::Ended, 0);
             shared.close();
         });
         let spawned = spawned.map_err(|error| {
@@ -268,9 +202,10 @@ impl SebulbaRun {
     /// [`SebulbaError::Thread`] names the thread that failed, [`SebulbaError::Stalled`] who waits for whom where nothing
     /// happens any more. The run is over then: later calls give [`SebulbaError::Over`].
     pub fn run(&mut self, updates: usize) -> Result<Vec<UpdateReport>, SebulbaError> {
-        let orders = self.orders.as_ref().ok_or(SebulbaError::Over)?;
+        self.snapshot = None;
+        let commands = self.commands.as_ref().ok_or(SebulbaError::Over)?;
         // Where the learner has ended, the reports say so.
-        let _ = orders.send(Order::Update(updates as u64));
+        let _ = commands.send(LearnerCommand::Update(updates as u64));
         let mut reports = Vec::with_capacity(updates);
         while reports.len() < updates {
             match self.reports.recv_timeout(self.patience.min(LOOK)) {
@@ -287,7 +222,7 @@ impl SebulbaRun {
 
     /// Ends the run where no thread has begun anything new for too long.
     fn expect_motion(&mut self) -> Result<(), SebulbaError> {
-        let doing: Vec<_> = self.shared.seats.iter().filter_map(Seat::doing).collect();
+        let doing: Vec<_> = self.shared.statuses.iter().filter_map(ThreadStatus::doing).collect();
         let latest = doing.iter().map(|(since, _)| *since).max();
         if latest.is_none_or(|latest| latest.elapsed() <= self.patience) {
             return Ok(());
@@ -301,7 +236,7 @@ impl SebulbaRun {
 
     /// Ends the threads, waiting for each up to `patience`, and gives the failure.
     fn end(&mut self, patience: Duration) -> SebulbaError {
-        self.orders = None;
+        self.commands = None;
         self.shared.close();
         // The learner may be about to report; nobody is there to take it.
         let (_, nobody) = bounded(0);
@@ -319,8 +254,7 @@ impl SebulbaRun {
                 tracing::warn!("{name} does not end, and is left behind");
             }
         }
-        let mut failure = self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        failure.take().unwrap_or(SebulbaError::Over)
+        self.shared.take_failure().unwrap_or(SebulbaError::Over)
     }
 
     /// The parameters after the updates so far, by their paths.
@@ -335,16 +269,26 @@ impl SebulbaRun {
     /// All that the next updates depend on, after those that were done: [`SebulbaRun::start`] goes on from it. With a
     /// deterministic schedule, and environments that can be put back, what follows is what would have followed, to the bit.
     ///
+    /// The learner's state stays on its devices, and no update can be asked for until the checkpoint is written and dropped.
+    ///
     /// # Errors
     /// As [`SebulbaRun::run`].
-    pub fn checkpoint(&mut self) -> Result<Checkpoint, SebulbaError> {
-        let orders = self.orders.as_ref().ok_or(SebulbaError::Over)?;
-        let (to, shown) = bounded(1);
-        // Where the learner has ended, nothing is shown.
-        let _ = orders.send(Order::Show(to));
+    pub fn checkpoint(&mut self) -> Result<Checkpoint<'_>, SebulbaError> {
+        let snapshot = self.take_snapshot()?;
+        let snapshot = self.snapshot.insert(snapshot);
+        let mut checkpoint = snapshot.checkpoint(&self.programs, (self.seed, self.updates))?;
+        self.shared.supply.save(&mut checkpoint)?;
+        Ok(checkpoint)
+    }
+
+    fn take_snapshot(&mut self) -> Result<Snapshot, SebulbaError> {
+        let commands = self.commands.as_ref().ok_or(SebulbaError::Over)?;
+        let (to, lent) = bounded(1);
+        // Where the learner has ended, nothing is lent.
+        let _ = commands.send(LearnerCommand::Lend(to));
         let state = loop {
-            match shown.recv_timeout(self.patience.min(LOOK)) {
-                Ok(state) => break state?,
+            match lent.recv_timeout(self.patience.min(LOOK)) {
+                Ok(state) => break state,
                 Err(RecvTimeoutError::Timeout) => self.expect_motion()?,
                 Err(RecvTimeoutError::Disconnected) => return Err(self.end(self.patience)),
             }
@@ -362,8 +306,7 @@ impl SebulbaRun {
                 }
             }
         }
-        let versions = self.shared.parameters.all();
-        save(&self.programs, (self.seed, self.updates), state, &versions, &boundaries)
+        Ok(Snapshot { state, versions: self.shared.parameters.all(), boundaries })
     }
 
     /// How many actor threads have begun fresh episodes although the run goes on from a checkpoint: their environments
@@ -376,8 +319,7 @@ impl SebulbaRun {
     /// How often environments were started again after a fault, in all threads.
     #[must_use]
     pub fn restarts(&self) -> usize {
-        let restarts = self.shared.restarts.iter();
-        restarts.map(|one| one.load(Ordering::Relaxed)).sum()
+        self.shared.restarts.iter().map(|one| one.load(Ordering::Relaxed)).sum()
     }
 
     /// The names of [`UpdateReport::metrics`].
@@ -389,7 +331,7 @@ impl SebulbaRun {
     /// Where the time of each thread went: those of the actor threads, and then the learner's.
     #[must_use]
     pub fn times(&self) -> Vec<ThreadTimes> {
-        self.shared.seats.iter().map(Seat::times).collect()
+        self.shared.statuses.iter().map(ThreadStatus::times).collect()
     }
 
     /// What the programs have transferred so far.
@@ -430,43 +372,5 @@ const LOOK: Duration = Duration::from_secs(1);
 impl Drop for SebulbaRun {
     fn drop(&mut self) {
         self.end(self.patience);
-    }
-}
-
-/// What does not fit.
-fn check(
-    programs: &SebulbaLoop,
-    options: &SebulbaOptions,
-    environments: &[Box<dyn HostEnvironment>],
-) -> Result<(), SebulbaError> {
-    let shape = programs.shape;
-    let wrong = |problem: String| Err(SebulbaError::Options(problem));
-    if options.actors.is_empty() {
-        return wrong("a run needs at least one actor device".to_owned());
-    }
-    if options.learners.len() != shape.learners {
-        return wrong(format!(
-            "the programs are for {} learner device(s) and {} are named",
-            shape.learners,
-            options.learners.len()
-        ));
-    }
-    if environments.len() != shape.threads {
-        return wrong(format!(
-            "the programs are for {} actor thread(s) and there are {} batches of environments",
-            shape.threads,
-            environments.len()
-        ));
-    }
-    if options.queue == 0 {
-        return wrong("a queue needs room for at least one trajectory".to_owned());
-    }
-    let expected = &programs.environments;
-    match environments.iter().position(|one| one.spec() != expected) {
-        Some(thread) => wrong(format!(
-            "the environments of actor thread {thread} are {:?} and the programs are for {expected:?}",
-            environments[thread].spec()
-        )),
-        None => Ok(()),
     }
 }

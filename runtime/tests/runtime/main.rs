@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, reason = "skipped tests and child processes say so")]
 
 mod cache;
+mod checkpoints;
 mod compile;
 mod execute;
 mod memory;

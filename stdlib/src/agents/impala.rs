@@ -8,79 +8,192 @@
 //! sum_t(-log pi(a_t) A_t + value_cost (vs_t - v_t)^2 / 2 - entropy_cost entropy_t)
 //! ```
 //!
-//! Unlike there, the recurrent core sees features of the observation alone, and not the last action and reward.
+//! A recurrent core sees the last action (one-hot) and the last reward (clipped to [-1, 1]) beside the features of the
+//! observation, as published.
 
-use super::network::no_memory;
+use super::steps::weighted;
 use super::{
-    ActorCritic, Agent, Learning, Memory, Torso, Trajectory, step_weights, steps_that_count,
-    weighted,
+    Act, ActorCritic, ActorCriticShape, Agent, AgentSettings, AnyAgent, Axes, Cx, Input, LaneId,
+    Learn, Memory, Mode, Networks, Optimized, Rollout, Task, scan_mean, step_weights,
 };
+use crate::Number;
 use crate::nn::Initializer;
-use crate::optim::{Chain, ClipByGlobalNorm, Flatten, Optimizer, RmsProp};
-use crate::optim::{chain, clip_by_global_norm, flatten, rmsprop};
-use crate::returns::{Vtrace, VtraceOutput};
+use crate::optim::{
+    Chain, ClipByGlobalNorm, Flatten, Optimizer, RmsProp, Schedule, adam, chain,
+    clip_by_global_norm, flatten, rmsprop,
+};
+use crate::returns::{PgAdvantage, Vtrace, VtraceOutput};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-/// The agent and its hyper-parameters.
-#[derive(Clone, Debug)]
-pub struct Impala<O: Optimizer = Flatten<Chain<ClipByGlobalNorm, RmsProp>>> {
-    /// What it observes.
-    pub observation: Space,
-    /// What it can do.
-    pub action: Space,
-    /// What sees the observations, for policy and value alike.
-    pub torso: Torso,
-    /// Units of the recurrent core after it; none for a network that remembers nothing.
-    pub lstm: Option<usize>,
-    /// Units of each hidden layer after that, of policy and value alike.
-    pub hidden: Vec<usize>,
-    /// How gradients become updates.
-    pub optimizer: O,
-    /// The discount of future rewards.
-    pub discount: f64,
-    /// Targets and advantages.
-    pub vtrace: Vtrace,
-    /// The weight of the entropy bonus.
-    pub entropy_cost: f64,
-    /// The weight of the value loss.
-    pub value_cost: f64,
-    /// Whether what is learnt from is rewards clipped to [-1, 1].
-    pub clip_rewards: bool,
+/// Which optimizer moves the parameters.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OptimizerKind {
+    /// RMSProp, as in the paper.
+    #[default]
+    Rmsprop,
+    /// Adam.
+    Adam,
 }
 
-impl Impala {
-    /// The agent for these spaces, with the paper's hyper-parameters for Atari (table G.1) and two hidden layers. An image
-    /// wants a torso.
-    pub fn new(observation: Space, action: Space) -> Impala {
-        let optimizer = rmsprop(6e-4).decay(0.99).eps(0.01);
-        Impala {
-            observation,
-            action,
-            torso: Torso::None,
-            lstm: None,
-            hidden: vec![64, 64],
-            optimizer: flatten(chain(clip_by_global_norm(40.0), optimizer)),
-            discount: 0.99,
-            vtrace: Vtrace::default(),
-            entropy_cost: 0.01,
-            value_cost: 0.5,
-            clip_rewards: false,
+/// What becomes of rewards before learning.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RewardClipping {
+    /// They stay as they are.
+    #[default]
+    None,
+    /// Clipped to [-1, 1].
+    AbsOne,
+}
+
+/// The V-trace actor-critic of IMPALA (Espeholt et al. 2018). The loss is summed over the batch, as there, and the defaults
+/// are the paper's for Atari (table G.1); rewards are not clipped.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
+pub struct ImpalaSettings {
+    /// The optimizer: `rmsprop` or `adam`.
+    pub optimizer: OptimizerKind,
+    /// The optimizer's step size.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub learning_rate: Number,
+    /// Whether the learning rate falls linearly to zero over the run.
+    pub anneal_learning_rate: bool,
+    /// The optimizer's epsilon: RMSProp's is inside of the root, Adam's outside.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub epsilon: Number,
+    /// Decay of RMSProp's mean.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub rmsprop_decay: Number,
+    /// Gradients of a greater global norm are scaled down to it.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub max_gradient_norm: Number,
+    /// Discount of future rewards.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub discount: Number,
+    /// Lambda of V-trace.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub lambda: Number,
+    /// Greatest weight of importance in a temporal difference.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub clip_rho: Number,
+    /// Greatest weight of importance in a trace.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub clip_c: Number,
+    /// Greatest weight of importance in the policy gradient.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub clip_pg_rho: Number,
+    /// Advantage of the policy gradient: `impala` (from the next target) or `rlax` (from targets and values, mixed by
+    /// lambda).
+    pub advantage: PgAdvantage,
+    /// Rewards to learn from: `none` (as they come) or `abs_one` (clipped to [-1, 1]).
+    pub reward_clipping: RewardClipping,
+    /// Weight of the entropy bonus.
+    #[schemars(range(min = 0.0))]
+    pub entropy_cost: Number,
+    /// Weight of the value loss.
+    #[schemars(range(min = 0.0))]
+    pub value_cost: Number,
+    /// Units of an LSTM between torso and hidden layers; 0 for none.
+    pub lstm: usize,
+    /// The networks of policy and value.
+    #[serde(flatten)]
+    pub networks: Networks,
+}
+
+impl Default for ImpalaSettings {
+    fn default() -> Self {
+        let Vtrace { lambda, clip_rho, clip_c, clip_pg_rho, advantage } = Vtrace::default();
+        ImpalaSettings {
+            optimizer: OptimizerKind::Rmsprop,
+            learning_rate: 6e-4.into(),
+            anneal_learning_rate: true,
+            epsilon: 0.01.into(),
+            rmsprop_decay: 0.99.into(),
+            max_gradient_norm: 40.0.into(),
+            discount: 0.99.into(),
+            lambda,
+            clip_rho,
+            clip_c,
+            clip_pg_rho,
+            advantage,
+            reward_clipping: RewardClipping::None,
+            entropy_cost: 0.01.into(),
+            value_cost: 0.5.into(),
+            lstm: 0,
+            networks: Networks::default(),
         }
     }
 }
 
-/// What the loss reads.
-#[derive(Tree, Clone)]
-pub struct ImpalaBatch {
-    /// The memory at the trajectory's start. `[N, ..]`
-    pub memory: Memory,
-    /// The trajectory; acting left the logarithm of the action's probability, f32 `[T, N]`.
-    pub trajectory: Trajectory<Tensor, Tensor>,
-    /// Steps of the batch that count, of all devices. f32 `[]`
-    pub steps: Tensor,
-    /// What each counts for, f32 `[T, N]`; none where all count alike.
-    pub weights: Vec<Tensor>,
+impl ImpalaSettings {
+    /// Targets and advantages.
+    #[must_use]
+    pub fn vtrace(&self) -> Vtrace {
+        let &ImpalaSettings { lambda, clip_rho, clip_c, clip_pg_rho, advantage, .. } = self;
+        Vtrace { lambda, clip_rho, clip_c, clip_pg_rho, advantage }
+    }
+
+    /// RMSProp on gradients of a bounded norm, with all parameters as one vector.
+    #[must_use]
+    pub fn rmsprop(&self, learning_rate: impl Into<Schedule>) -> ImpalaOptimizer {
+        let rmsprop = rmsprop(learning_rate).decay(self.rmsprop_decay).eps(self.epsilon);
+        flatten(chain(clip_by_global_norm(self.max_gradient_norm), rmsprop))
+    }
+}
+
+impl AgentSettings for ImpalaSettings {
+    fn agent(&self, task: &Task) -> Result<AnyAgent, String> {
+        self.networks.check(&task.observation)?;
+        let rate = task.learning_rate(self.learning_rate, self.anneal_learning_rate, 1);
+        Ok(match self.optimizer {
+            OptimizerKind::Rmsprop => AnyAgent::new(self.with(self.rmsprop(rate), task)),
+            OptimizerKind::Adam => {
+                let norm = clip_by_global_norm(self.max_gradient_norm);
+                let optimizer = flatten(chain(norm, adam(rate).eps(self.epsilon)));
+                AnyAgent::new(self.with(optimizer, task))
+            }
+        })
+    }
+}
+
+impl ImpalaSettings {
+    fn with<O: Optimizer>(&self, optimizer: O, task: &Task) -> Impala<O> {
+        let (observation, action) = (task.observation.clone(), task.action.clone());
+        Impala { observation, action, optimizer, settings: self.clone() }
+    }
+}
+
+/// RMSProp on gradients of a bounded norm, with all parameters as one vector.
+pub type ImpalaOptimizer = Flatten<Chain<ClipByGlobalNorm, RmsProp>>;
+
+/// The agent.
+#[derive(Clone, Debug)]
+pub struct Impala<O: Optimizer = ImpalaOptimizer> {
+    /// The observations that it sees.
+    pub observation: Space,
+    /// The actions that it chooses from.
+    pub action: Space,
+    /// The optimizer of all parameters.
+    pub optimizer: O,
+    /// Everything else; [`AgentSettings::agent`] has made the optimizer of what they say of it.
+    pub settings: ImpalaSettings,
+}
+
+impl Impala {
+    /// The agent for these spaces, with the default settings and a constant learning rate. An image wants a torso.
+    pub fn new(observation: Space, action: Space) -> Impala {
+        Impala::with(ImpalaSettings::default(), observation, action)
+    }
+
+    /// The agent for these spaces, with RMSProp and a constant learning rate.
+    pub fn with(settings: ImpalaSettings, observation: Space, action: Space) -> Impala {
+        let optimizer = settings.rmsprop(settings.learning_rate);
+        Impala { observation, action, optimizer, settings }
+    }
 }
 
 /// Means over the steps of a batch.
@@ -92,26 +205,28 @@ pub struct ImpalaMetrics {
     pub policy_loss: Tensor,
     /// Half of the squared error against the V-trace target.
     pub value_loss: Tensor,
-    /// In nats.
+    /// The policy's entropy, in nats.
     pub entropy: Tensor,
     /// How much likelier the policy that learns takes the actions than the one that acted: 1 where they are the same.
     pub importance: Tensor,
 }
 
-/// The steps of one environment's trajectory, `[T, ..]`, with features in place of observations.
+/// The steps of one lane's rollout, `[T, ..]`, with features in place of inputs.
 #[derive(Tree, Clone)]
 struct Steps {
     features: Tensor,
+    legal_actions: Option<Tensor>,
     action: Tensor,
     reward: Tensor,
     terminated: Tensor,
     truncated: Tensor,
-    next_features: Vec<Tensor>,
+    /// Features of what the agent would have acted on after each step if no episode had ended.
+    features_after: Option<Tensor>,
     /// Of the policy that acted.
     log_prob: Tensor,
 }
 
-/// What each step adds to the loss, f32 `[T]`.
+/// The terms of the loss by step, f32 `[T]`.
 #[derive(Tree, Clone, Copy)]
 struct Terms {
     policy_loss: Tensor,
@@ -121,31 +236,42 @@ struct Terms {
 }
 
 impl<O: Optimizer> Impala<O> {
-    /// Goes through one environment's trajectory as acting went; `last` are the features of its last observation.
-    fn terms(&self, nets: &ActorCritic, memory: Memory, steps: Steps, last: Tensor) -> Terms {
+    fn shape(&self) -> ActorCriticShape {
+        let ImpalaSettings { networks, lstm, .. } = &self.settings;
+        networks.shape(Initializer::lecun_normal(), *lstm, true)
+    }
+
+    /// Goes through one lane's rollout as acting went; `last` are the features of what comes after it.
+    fn terms(&self, params: &ActorCritic, memory: Memory, steps: Steps, last: Tensor) -> Terms {
         let ended = steps.terminated | steps.truncated;
-        // Who acted has begun the memory anew already where the first step begins an episode.
+        // Acting has begun the memory anew already where the first step begins an episode.
         let begins = concatenate(&[scalar(false).expand_dims(0), ended.slice(..-1)], 0);
-        let (memories, features) = nets.remember_all(memory, steps.features, begins);
-        let (log_prob, entropy, v_tm1) = vmap((features, steps.action), |(features, action)| {
-            let policy = nets.policy(features);
-            (policy.log_prob(action), policy.entropy(), nets.value(features))
+        let (memories, features) = params.remember_all(memory, steps.features, begins);
+        let acted = (features, steps.legal_actions, steps.action);
+        let (log_prob, entropy, v_tm1) = vmap(acted, |(features, legal, action)| {
+            let policy = params.policy(features, legal);
+            (policy.log_prob(action), policy.entropy(), params.value(features))
         });
-        let value_after = |(memory, features)| nets.value(nets.remember(memory, features).1);
-        // What follows the last step counts if no episode ended there: the memory goes on.
+        let value_after = |(memory, features)| params.value(params.remember(memory, features).1);
+        // The value after the last step counts if no episode ended there: the memory goes on.
         let memory = tree_map(&memories, |leaf| leaf.index(-1));
         let v_last = value_after((memory, last)).expand_dims(0);
         let v_next = concatenate(&[v_tm1.slice(1..), v_last], 0);
         // Where an episode was cut off, it is the value of its own last observation.
-        let v_t = match steps.next_features.first() {
-            Some(&next) => select(steps.truncated, vmap((memories, next), value_after), v_next),
+        let v_t = match steps.features_after {
+            Some(after) => select(steps.truncated, vmap((memories, after), value_after), v_next),
             None => v_next,
         };
-        let reward = if self.clip_rewards { steps.reward.clamp(-1.0, 1.0) } else { steps.reward };
-        let discount_t = select(steps.terminated, 0.0, reward.full_like(self.discount));
+        let reward = match self.settings.reward_clipping {
+            RewardClipping::AbsOne => steps.reward.clamp(-1.0, 1.0),
+            RewardClipping::None => steps.reward,
+        };
+        let discount = self.settings.discount.into_tensor().broadcast_to(reward.shape());
+        let discount_t = select(steps.terminated, 0.0, discount);
         let rho_tm1 = stop_gradient((log_prob - steps.log_prob).exp());
+        let v_t = stop_gradient(v_t);
         let VtraceOutput { errors, pg_advantage, .. } =
-            self.vtrace.apply(v_tm1, stop_gradient(v_t), reward, discount_t, rho_tm1, ended);
+            self.settings.vtrace().apply(v_tm1, v_t, reward, discount_t, rho_tm1, ended);
         Terms {
             policy_loss: -log_prob * stop_gradient(pg_advantage),
             value_loss: 0.5 * errors.square(),
@@ -153,117 +279,100 @@ impl<O: Optimizer> Impala<O> {
             importance: rho_tm1,
         }
     }
+
+    /// The loss, f32 `[]`: this device's mean times the steps of all devices, whose mean over devices is the sum over all
+    /// steps.
+    #[track_caller]
+    pub fn loss(
+        &self,
+        params: ActorCritic,
+        rollout: &Rollout<Self>,
+        axes: &Axes,
+    ) -> (Tensor, ImpalaMetrics) {
+        let _scope = scope("Impala::loss");
+        let weights = rollout.skipped.map(|skipped| step_weights(!skipped, axes));
+        let steps_of_all = axes.sum(rollout.steps_that_count());
+        let see = |inputs: Input| vmap(inputs, |input| params.features(&input));
+        let see_all = |inputs: Input| vmap(inputs, see);
+        let steps = Steps {
+            features: see_all(rollout.input.clone()),
+            legal_actions: rollout.input.legal_actions,
+            action: rollout.action,
+            reward: rollout.reward,
+            terminated: rollout.terminated,
+            truncated: rollout.truncated,
+            features_after: rollout.inputs_after().map(see_all),
+            log_prob: rollout.extras,
+        };
+        let last = see(rollout.next_input.clone());
+        let lanes = (rollout.memory, axis(steps, 1), last);
+        let terms = vmap(lanes, |(memory, steps, last)| self.terms(&params, memory, steps, last));
+        let weights = weights.map(|weights| weights.swap_axes(0, 1));
+        let Terms { policy_loss, value_loss, entropy, importance } =
+            tree_map(&terms, |term| weighted(term, weights).mean());
+        let &ImpalaSettings { value_cost, entropy_cost, .. } = &self.settings;
+        let loss = policy_loss + value_cost * value_loss - entropy_cost * entropy;
+        let metrics = ImpalaMetrics { loss, policy_loss, value_loss, entropy, importance };
+        (steps_of_all * loss, metrics)
+    }
 }
 
 impl<O: Optimizer> Agent for Impala<O> {
     type Observation = Tensor;
-    type Actor = Memory;
-    type Nets = ActorCritic;
-    type Opt = O::State<ActorCritic>;
-    type Experience = ();
-    type Output = Tensor;
-    type Batch = ImpalaBatch;
-    type Metrics = ImpalaMetrics;
+    type Params = ActorCritic;
+    type Memory = Memory;
+    /// The logarithm of the action's probability. f32 `[]`
+    type Extras = Tensor;
 
-    fn init_nets(&self, key: Key) -> ActorCritic {
-        ActorCritic::init(
-            key,
-            &self.observation,
-            &self.action,
-            &self.torso,
-            Initializer::lecun_normal(),
-            self.lstm,
-            &self.hidden,
-        )
+    fn init_memory(&self, _: LaneId) -> Memory {
+        ActorCritic::no_memory(self.shape().lstm)
     }
 
-    fn init_opt(&self, nets: &ActorCritic) -> Self::Opt {
-        self.optimizer.init(nets)
+    fn begin_episode(&self, _: Memory) -> Memory {
+        ActorCritic::no_memory(self.shape().lstm)
     }
-
-    fn init_actor(&self) -> Memory {
-        no_memory(self.lstm)
-    }
-
-    fn init_experience(&self, _: usize) {}
 
     fn act(
         &self,
-        nets: &ActorCritic,
+        params: &ActorCritic,
         memory: Memory,
-        observation: Tensor,
+        input: Input,
+        mode: Mode,
         key: Key,
-    ) -> (Tensor, Memory, Tensor) {
-        let (memory, features) = nets.see(memory, observation);
-        let policy = nets.policy(features);
-        let action = policy.sample(key);
-        (action, memory, policy.log_prob(action))
+    ) -> Act<Memory, Tensor> {
+        let (memory, features) = params.see(memory, &input);
+        let policy = params.policy(features, input.legal_actions);
+        let action = policy.choose(mode, key);
+        Act { action, memory, extras: policy.log_prob(action) }
+    }
+}
+
+impl<O: Optimizer> Learn for Impala<O> {
+    type State = Optimized<ActorCritic, O::State<ActorCritic>>;
+    type Store = ();
+    type Metrics = ImpalaMetrics;
+
+    fn init(&self, key: Key) -> Self::State {
+        let params = ActorCritic::init(key, &self.observation, &self.action, &self.shape());
+        Optimized::new(&self.optimizer, params)
     }
 
-    fn act_greedily(
-        &self,
-        nets: &ActorCritic,
-        memory: Memory,
-        observation: Tensor,
-    ) -> (Tensor, Memory) {
-        let (memory, features) = nets.see(memory, observation);
-        (nets.policy(features).mode(), memory)
+    fn init_store(&self, _: usize) {}
+
+    fn params(&self, state: &Self::State) -> ActorCritic {
+        state.params.clone()
     }
 
-    fn update_experience(
+    fn learn(
         &self,
-        _: &ActorCritic,
+        state: Self::State,
         (): (),
-        memory: Memory,
-        trajectory: Trajectory<Tensor, Tensor>,
-        _: Key,
-    ) -> ((), ImpalaBatch) {
-        let skipped = trajectory.skipped.iter();
-        let weights = skipped.map(|&skipped| step_weights(!skipped)).collect();
-        let steps = steps_that_count(&trajectory.skipped, trajectory.reward.elements());
-        let batch = ImpalaBatch { memory, trajectory, steps: psum(steps, Replicas), weights };
-        ((), batch)
-    }
-
-    fn loss(&self, nets: ActorCritic, batch: &ImpalaBatch, _: Tensor) -> (Tensor, ImpalaMetrics) {
-        let _scope = scope("Impala::loss");
-        let trajectory = &batch.trajectory;
-        let see = |observations: Tensor| vmap(observations, |seen| nets.features(seen));
-        let see_all = |observations: Tensor| vmap(observations, see);
-        let next = trajectory.next_observation.iter();
-        let steps = Steps {
-            features: see_all(trajectory.observation),
-            action: trajectory.action,
-            reward: trajectory.reward,
-            terminated: trajectory.terminated,
-            truncated: trajectory.truncated,
-            next_features: next.map(|&next| see_all(next)).collect(),
-            log_prob: trajectory.output,
-        };
-        let last = see(trajectory.last_observation);
-        let terms = vmap((batch.memory.clone(), axis(steps, 1), last), |(memory, steps, last)| {
-            self.terms(&nets, memory, steps, last)
+        rollout: Rollout<Self>,
+        cx: Cx,
+    ) -> (Self::State, (), ImpalaMetrics) {
+        let (state, metrics) = scan_mean(state, 1, |state, _| {
+            state.gradient_step(&self.optimizer, &cx, |params| self.loss(params, &rollout, &cx))
         });
-        let weights = batch.weights.iter().map(|weights| weights.swap_axes(0, 1));
-        let weights: Vec<Tensor> = weights.collect();
-        let Terms { policy_loss, value_loss, entropy, importance } =
-            tree_map(&terms, |term| weighted(term, &weights).mean());
-        let loss = policy_loss + self.value_cost * value_loss - self.entropy_cost * entropy;
-        let metrics = ImpalaMetrics { loss, policy_loss, value_loss, entropy, importance };
-        // The gradient is averaged over devices: that of a mean times all steps is the sum's.
-        (batch.steps * loss, metrics)
-    }
-
-    fn optimize_from_grads(
-        &self,
-        nets: ActorCritic,
-        opt: Self::Opt,
-        grads: ActorCritic,
-    ) -> (ActorCritic, Self::Opt) {
-        self.optimizer.step(nets, opt, grads)
-    }
-
-    fn learning(&self) -> Learning {
-        Learning::FromBatch { updates: 1 }
+        (state, (), metrics)
     }
 }

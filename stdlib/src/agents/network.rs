@@ -1,5 +1,6 @@
 //! The actor-critic network that the agents share: what sees the observation, what remembers, a policy and a value.
 
+use super::{Input, Mode};
 use crate::distributions::{Categorical, Distribution, MultivariateNormalDiag};
 use crate::nn::{Activation, ConvNet, Initializer, Linear, Lstm, LstmState, Mlp, ResidualNet};
 use podracer_dsl::fail;
@@ -74,77 +75,88 @@ impl Torso {
     }
 }
 
-/// What a recurrent network remembers of an environment's episode: one state, or none where it has no core.
-pub type Memory = Vec<LstmState>;
-
-/// The memory at the start of an episode, for a core of so many units.
-#[track_caller]
-pub fn no_memory(lstm: Option<usize>) -> Memory {
-    lstm.map(LstmState::zeros).into_iter().collect()
-}
+/// A recurrent network's memory of an episode; `None` where it has no core.
+pub type Memory = Option<LstmState>;
 
 /// Policy and value networks: observation to features (the torso), features and memory to features (the core), features
 /// to policy and to value.
 #[derive(Tree, Clone)]
 pub struct ActorCritic {
-    /// The torso, if it is of this kind: one or none.
-    pub conv: Vec<ConvNet>,
-    /// The torso, if it is of this kind: one or none.
-    pub residual: Vec<ResidualNet>,
-    /// The core: one or none.
-    pub core: Vec<Lstm>,
+    /// The torso, if it is a [`Torso::Conv`].
+    pub conv: Option<ConvNet>,
+    /// The torso, if it is a [`Torso::Residual`].
+    pub residual: Option<ResidualNet>,
+    /// The recurrent core, if there is one.
+    pub core: Option<Lstm>,
+    /// The action space, if the core sees the last action and reward beside the features.
+    #[tree(fixed)]
+    pub feedback: Option<Space>,
     /// Features to the logits of the actions, or to the mean of a Gaussian.
     pub actor: Mlp,
     /// Features to one value.
     pub critic: Mlp,
-    /// The logarithm of the Gaussian's standard deviation, f32 `[A]`; none for discrete actions.
-    pub log_std: Vec<Tensor>,
+    /// The logarithm of the Gaussian's standard deviation, f32 `[A]`; `None` for discrete actions.
+    pub log_std: Option<Tensor>,
+}
+
+/// The parts of an [`ActorCritic`].
+#[derive(Clone, Debug)]
+pub struct ActorCriticShape {
+    /// What sees the observations.
+    pub torso: Torso,
+    /// How the torso's weights begin.
+    pub weights: Initializer,
+    /// Units of the recurrent core after it; `None` for a network that remembers nothing.
+    pub lstm: Option<usize>,
+    /// Whether the core sees the last action (one-hot if discrete) and the last reward, clipped to [-1, 1].
+    pub feedback: bool,
+    /// Units of the hidden layers that policy and value each have after that.
+    pub hidden: Vec<usize>,
 }
 
 impl ActorCritic {
-    /// `hidden` are the units of the layers that policy and value each have between features and output. Their weights are
-    /// orthogonal: of scale sqrt(2) in the hidden layers, 0.01 in the policy's last, 1 in the value's last, as in "What
-    /// Matters In On-Policy Reinforcement Learning?" (Andrychowicz et al. 2021). Those of the torso begin as `weights` says.
-    /// `lstm` are the units of the core. An error, where the torso cannot see such observations.
+    /// New networks for these spaces. The weights of policy and value are orthogonal: of scale sqrt(2) in the hidden layers,
+    /// 0.01 in the policy's last, 1 in the value's last, as in "What Matters In On-Policy Reinforcement Learning?"
+    /// (Andrychowicz et al. 2021). A torso that cannot see such observations is an error.
     #[track_caller]
     pub fn init(
         key: Key,
         observation: &Space,
         action: &Space,
-        torso: &Torso,
-        weights: Initializer,
-        lstm: Option<usize>,
-        hidden: &[usize],
+        shape: &ActorCriticShape,
     ) -> ActorCritic {
+        let ActorCriticShape { torso, weights, lstm, feedback, hidden } = shape;
         if let Err(message) = torso.check(observation) {
             let _ = fail("ActorCritic::init", message, &[], observation.ty());
         }
         let (outputs, log_std) = match action {
-            Space::Discrete { n } => (*n, Vec::new()),
+            Space::Discrete { n } => (*n, None),
             Space::Box { .. } | Space::Pixels { .. } => {
-                (action.elements(), vec![zeros(F32, [action.elements()])])
+                (action.elements(), Some(zeros(F32, [action.elements()])))
             }
         };
         // The first two keys are those of policy and value.
         let [torso_key, core_key] = [2, 3].map(|i| key.fold_in(i));
         let image = || <[usize; 3]>::try_from(observation.shape()).unwrap_or([1; 3]);
-        let (mut conv, mut residual) = (Vec::new(), Vec::new());
+        let (mut conv, mut residual) = (None, None);
         let mut features = match torso {
             Torso::None => observation.elements(),
             Torso::Conv { convs, features } => {
-                conv.push(ConvNet::init(torso_key, image(), convs, *features, weights));
+                conv = Some(ConvNet::init(torso_key, image(), convs, *features, *weights));
                 *features
             }
             Torso::Residual { sections, features } => {
-                residual.push(ResidualNet::init(torso_key, image(), sections, *features, weights));
+                let net = ResidualNet::init(torso_key, image(), sections, *features, *weights);
+                residual = Some(net);
                 *features
             }
         };
-        let mut core = Vec::new();
-        if let Some(units) = lstm {
-            core.push(Lstm::init(core_key, features, units));
+        let feedback = (*feedback && lstm.is_some()).then(|| action.clone());
+        let core = lstm.map(|units| {
+            let seen = features + feedback.as_ref().map_or(0, |_| 1 + outputs);
             features = units;
-        }
+            Lstm::init(core_key, seen, units)
+        });
         let mut sizes = vec![features];
         sizes.extend(hidden);
         // The hidden layers of both networks are alike: as a batch they are half as much to compile.
@@ -167,46 +179,67 @@ impl ActorCritic {
             conv,
             residual,
             core,
+            feedback,
             actor: mlp(0, outputs, 0.01),
             critic: mlp(1, 1, 1.0),
             log_std,
         }
     }
 
-    /// What the torso makes of an observation, f32 `[F]`; u8 is scaled to at most 1.
+    /// The memory at the start of an episode.
     #[track_caller]
-    pub fn features(&self, observation: Tensor) -> Tensor {
-        let seen = match observation.dtype() {
-            U8 => observation.astype(F32) / 255.0,
-            _ => observation,
+    pub fn no_memory(lstm: Option<usize>) -> Memory {
+        lstm.map(LstmState::zeros)
+    }
+
+    /// The features of one step's input, f32 `[F]`: those of the torso, and the last action and reward if the core sees
+    /// them. A u8 observation is scaled to at most 1.
+    #[track_caller]
+    pub fn features(&self, input: &Input) -> Tensor {
+        let observation = match input.observation.dtype() {
+            U8 => input.observation.astype(F32) / 255.0,
+            _ => input.observation,
         };
-        match (self.conv.first(), self.residual.first()) {
-            (Some(net), _) => net.apply(seen),
-            (None, Some(net)) => net.apply(seen),
-            (None, None) => seen.flatten(),
-        }
+        let features = match (&self.conv, &self.residual) {
+            (Some(net), _) => net.apply(observation),
+            (None, Some(net)) => net.apply(observation),
+            (None, None) => observation.flatten(),
+        };
+        let Some(action) = &self.feedback else {
+            return features;
+        };
+        let reward = input.last_reward.clamp(-1.0, 1.0).expand_dims(0);
+        let action = match action {
+            Space::Discrete { n } => {
+                // The first step of an episode has no last action.
+                let taken = arange(*n).eq(input.last_action) & !input.first;
+                taken.astype(F32)
+            }
+            Space::Box { .. } | Space::Pixels { .. } => input.last_action.astype(F32).flatten(),
+        };
+        concatenate(&[features, reward, action], 0)
     }
 
     /// A step of the core, if there is one: the memory after it, and features that depend on it. f32 `[F]`
     #[track_caller]
     pub fn remember(&self, memory: Memory, features: Tensor) -> (Memory, Tensor) {
-        match (self.core.first(), memory.first()) {
-            (Some(core), Some(&state)) => {
+        match (&self.core, memory) {
+            (Some(core), Some(state)) => {
                 let state = core.step(state, features);
-                (vec![state], state.h)
+                (Some(state), state.h)
             }
-            _ => (memory, features),
+            (_, memory) => (memory, features),
         }
     }
 
-    /// Torso and core: the memory after an observation, and the features that policy and value are of, f32 `[F]`.
+    /// Torso and core: the memory after a step's input, and the features that policy and value are of, f32 `[F]`.
     #[track_caller]
-    pub fn see(&self, memory: Memory, observation: Tensor) -> (Memory, Tensor) {
-        self.remember(memory, self.features(observation))
+    pub fn see(&self, memory: Memory, input: &Input) -> (Memory, Tensor) {
+        self.remember(memory, self.features(input))
     }
 
-    /// [`ActorCritic::remember`] along a trajectory: the memory after each of its steps, `[T, ..]`, and features f32
-    /// `[T, F]`. `begins` is `bool[T]`, whether a step begins an episode, before which nothing is remembered.
+    /// [`ActorCritic::remember`] along a rollout of one lane: the memory after each of its steps, `[T, ..]`, and features f32
+    /// `[T, F]`. `begins` is bool `[T]`, whether a step begins an episode, before which nothing is remembered.
     #[track_caller]
     pub fn remember_all(
         &self,
@@ -214,23 +247,26 @@ impl ActorCritic {
         features: Tensor,
         begins: Tensor,
     ) -> (Memory, Tensor) {
-        match (self.core.first(), memory.first()) {
-            (Some(core), Some(&state)) => {
+        match (&self.core, memory) {
+            (Some(core), Some(state)) => {
                 let states = core.unroll(state, features, begins);
-                (vec![states], states.h)
+                (Some(states), states.h)
             }
-            _ => (memory, features),
+            (_, memory) => (memory, features),
         }
     }
 
-    /// The policy, of features.
+    /// The policy, of features. Actions that are not legal (bool `[A]`, for discrete ones) have probability 0.
     #[track_caller]
-    pub fn policy(&self, features: Tensor) -> Policy {
+    pub fn policy(&self, features: Tensor, legal: Option<Tensor>) -> Policy {
         let output = self.actor.apply(features);
-        match self.log_std.first() {
-            None => Policy::Discrete(Categorical::new(output)),
+        match self.log_std {
+            None => Policy::Discrete(Categorical::new(match legal {
+                Some(legal) => select(legal, output, f64::NEG_INFINITY),
+                None => output,
+            })),
             Some(log_std) => {
-                Policy::Gaussian(MultivariateNormalDiag::from_log_std(output, *log_std))
+                Policy::Gaussian(MultivariateNormalDiag::from_log_std(output, log_std))
             }
         }
     }
@@ -242,7 +278,7 @@ impl ActorCritic {
     }
 }
 
-/// What the policy says of one observation.
+/// The distribution of actions in one step.
 pub enum Policy {
     /// Of discrete actions.
     Discrete(Categorical),
@@ -251,6 +287,15 @@ pub enum Policy {
 }
 
 impl Policy {
+    /// A drawn action, or the most probable one.
+    #[track_caller]
+    pub fn choose(&self, mode: Mode, key: Key) -> Tensor {
+        match mode {
+            Mode::Explore => self.sample(key),
+            Mode::Greedy => self.mode(),
+        }
+    }
+
     /// Draws an action.
     #[track_caller]
     pub fn sample(&self, key: Key) -> Tensor {

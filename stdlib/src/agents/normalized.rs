@@ -1,44 +1,47 @@
-//! Observations and rewards of about unit size, for any agent that learns from a batch: what MuJoCo's environments show
-//! differs by orders of magnitude. The statistics are those of Gymnasium's `NormalizeObservation` and `NormalizeReward`.
+//! Observations and rewards of about unit size, for any agent: what MuJoCo's environments show differs by orders of
+//! magnitude. The statistics are those of Gymnasium's `NormalizeObservation` and `NormalizeReward`.
 //!
-//! They are beside the networks: published, checkpointed and exported with them, and never changed by acting, so that an
-//! evaluation sees what training saw. A cycle normalises with the statistics that it was acted with, and leaves those
-//! that its own trajectory, on all devices, has been added to.
+//! They are published, checkpointed and exported with the parameters, and never changed by acting, so that an evaluation
+//! sees what training saw. An iteration normalises with the statistics that it was acted with, and leaves those that its
+//! own rollout, on all devices, has been added to.
 
-use super::{Agent, Learning, Trajectory, step_weights, steps_that_count, weighted};
+use super::steps::weighted;
+use super::{Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Rollout, RolloutOf, step_weights};
+use crate::Number;
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 
-/// An agent that sees and is paid in normalised numbers.
+/// An agent that sees normalised observations and learns from normalised rewards.
 #[derive(Clone, Debug)]
 pub struct Normalized<A> {
-    /// The agent.
+    /// The agent inside.
     pub agent: A,
-    /// What it observes.
+    /// The observations before normalisation.
     pub observation: Space,
     /// Whether observations become `(x - mean) / std`, element by element.
     pub observations: bool,
-    /// Whether rewards are divided by the standard deviation of the return so far, discounted so; none leaves them.
-    pub rewards: Option<f64>,
+    /// The discount of the return whose standard deviation divides rewards; `None` leaves rewards as they are.
+    pub rewards: Option<Number>,
     /// Normalised numbers are cut off at this and at minus this.
     pub limit: f64,
 }
 
 impl<A> Normalized<A> {
     /// Observations and rewards normalised, and cut off at 10, as is common for PPO in MuJoCo's environments.
-    pub fn new(agent: A, observation: Space, discount: f64) -> Self {
-        Normalized { agent, observation, observations: true, rewards: Some(discount), limit: 10.0 }
+    pub fn new(agent: A, observation: Space, discount: impl Into<Number>) -> Self {
+        let rewards = Some(discount.into());
+        Normalized { agent, observation, observations: true, rewards, limit: 10.0 }
     }
 }
 
 /// Running mean and variance.
 #[derive(Tree, Clone, Copy, Debug)]
 pub struct Moments {
-    /// How many numbers they are of. f32 `[]`
+    /// How many numbers were seen. f32 `[]`
     pub count: Tensor,
-    /// f32 `[...]`
+    /// Their mean. f32 `[...]`
     pub mean: Tensor,
-    /// f32 `[...]`
+    /// Their variance. f32 `[...]`
     pub variance: Tensor,
 }
 
@@ -56,21 +59,23 @@ impl Moments {
         }
     }
 
-    /// With more numbers, f32 `[T, N, ...]` on each device, by the update of Chan et al. (1979); without those of the steps
-    /// that were `skipped`, as in [`Trajectory`].
+    /// The moments with more numbers, f32 `[T, N, ...]` on each member of the axes, by the update of Chan et al. (1979);
+    /// without those of `rollout`'s steps that were skipped.
     #[track_caller]
-    pub fn with(self, numbers: Tensor, skipped: &[Tensor]) -> Moments {
+    pub fn with<M: Tree, X: Tree>(
+        self,
+        numbers: Tensor,
+        rollout: &RolloutOf<Tensor, M, X>,
+        axes: &Axes,
+    ) -> Moments {
         let Moments { count, mean, variance } = self;
-        let each = steps_that_count(skipped, numbers.dim(0) * numbers.dim(1));
-        let more = psum(each, Replicas);
-        let weights = skipped.iter().map(|&skipped| {
+        let more = axes.sum(rollout.steps_that_count());
+        let weights = rollout.skipped.map(|skipped| {
             let mut shape = vec![1; numbers.rank()];
             shape[..2].copy_from_slice(&skipped.shape());
-            let weights = step_weights(!skipped).reshape(shape);
-            weights.broadcast_to(numbers.shape())
+            step_weights(!skipped, axes).reshape(shape).broadcast_to(numbers.shape())
         });
-        let weights: Vec<Tensor> = weights.collect();
-        let mean_of = |numbers| pmean(weighted(numbers, &weights).mean_axis([0, 1]), Replicas);
+        let mean_of = |numbers| axes.mean(weighted(numbers, weights).mean_axis([0, 1]));
         let its_mean = mean_of(numbers);
         let its_variance = mean_of((numbers - its_mean).square());
         let total = count + more;
@@ -85,42 +90,48 @@ impl Moments {
     }
 }
 
-/// The networks, and what is known of the numbers that they see.
+/// What acting reads.
 #[derive(Tree, Clone)]
-pub struct NormalizedNets<N: Tree> {
-    /// The agent's.
-    pub nets: N,
-    /// Of observations: one or none.
-    pub observations: Vec<Moments>,
-    /// Of discounted returns: one or none.
-    pub returns: Vec<Moments>,
+pub struct NormalizedParams<P: Tree> {
+    /// The agent's parameters.
+    pub nets: P,
+    /// Moments of observations, if they are normalised.
+    pub observations: Option<Moments>,
+    /// Moments of discounted returns, if rewards are normalised.
+    pub returns: Option<Moments>,
 }
 
-/// What outlives a cycle.
+/// The learner's state.
 #[derive(Tree, Clone)]
-pub struct NormalizedExperience<X: Tree> {
-    /// The agent's.
-    pub experience: X,
-    /// The discounted return so far of each environment's episode: one or none. f32 `[N]`
-    pub returns: Vec<Tensor>,
+pub struct NormalizedState<S: Tree> {
+    /// The agent's state.
+    pub agent: S,
+    /// Moments of observations, if they are normalised.
+    pub observations: Option<Moments>,
+    /// Moments of discounted returns, if rewards are normalised.
+    pub returns: Option<Moments>,
 }
 
-/// What the updates of a cycle read.
+/// What belongs to lanes.
 #[derive(Tree, Clone)]
-pub struct NormalizedBatch<B: Tree> {
-    /// The agent's.
-    pub batch: B,
-    /// With the cycle's trajectory.
-    pub observations: Vec<Moments>,
-    /// With the cycle's trajectory.
-    pub returns: Vec<Moments>,
+pub struct NormalizedStore<X: Tree> {
+    /// The agent's store.
+    pub store: X,
+    /// The discounted return so far of each lane's episode, if rewards are normalised. f32 `[N]`
+    pub returns: Option<Tensor>,
 }
 
 impl<A: Agent<Observation = Tensor>> Normalized<A> {
-    /// What the agent is shown of observations `[..., S]`.
+    /// The input with its observation `[.., S]` normalised.
     #[track_caller]
-    fn seen(&self, nets: &NormalizedNets<A::Nets>, observation: Tensor) -> Tensor {
-        match nets.observations.first() {
+    fn seen(&self, moments: Option<Moments>, input: Input) -> Input {
+        Input { observation: self.normal(moments, input.observation), ..input }
+    }
+
+    /// Observations `[.., S]`, normalised.
+    #[track_caller]
+    fn normal(&self, moments: Option<Moments>, observation: Tensor) -> Tensor {
+        match moments {
             None => observation,
             Some(of) => {
                 let scaled = (observation.astype(F32) - of.mean) / (of.variance + EPSILON).sqrt();
@@ -132,135 +143,98 @@ impl<A: Agent<Observation = Tensor>> Normalized<A> {
 
 impl<A: Agent<Observation = Tensor>> Agent for Normalized<A> {
     type Observation = Tensor;
-    type Actor = A::Actor;
-    type Nets = NormalizedNets<A::Nets>;
-    type Opt = A::Opt;
-    type Experience = NormalizedExperience<A::Experience>;
-    type Output = A::Output;
-    type Batch = NormalizedBatch<A::Batch>;
-    type Metrics = A::Metrics;
+    type Params = NormalizedParams<A::Params>;
+    type Memory = A::Memory;
+    type Extras = A::Extras;
 
-    fn init_nets(&self, key: Key) -> Self::Nets {
-        let of = |wanted: bool, shape: &[usize]| {
-            let moments = wanted.then(|| Moments::first(shape));
-            moments.into_iter().collect()
-        };
-        NormalizedNets {
-            nets: self.agent.init_nets(key),
-            observations: of(self.observations, self.observation.shape()),
-            returns: of(self.rewards.is_some(), &[]),
-        }
+    fn init_memory(&self, lane: LaneId) -> A::Memory {
+        self.agent.init_memory(lane)
     }
 
-    fn init_opt(&self, nets: &Self::Nets) -> A::Opt {
-        self.agent.init_opt(&nets.nets)
-    }
-
-    fn init_actor(&self) -> A::Actor {
-        self.agent.init_actor()
-    }
-
-    fn init_experience(&self, environments: usize) -> Self::Experience {
-        let returns = self.rewards.map(|_| zeros(F32, [environments]));
-        NormalizedExperience {
-            experience: self.agent.init_experience(environments),
-            returns: returns.into_iter().collect(),
-        }
+    fn begin_episode(&self, memory: A::Memory) -> A::Memory {
+        self.agent.begin_episode(memory)
     }
 
     fn act(
         &self,
-        nets: &Self::Nets,
-        actor: A::Actor,
-        observation: Tensor,
+        params: &Self::Params,
+        memory: A::Memory,
+        input: Input,
+        mode: Mode,
         key: Key,
-    ) -> (Tensor, A::Actor, A::Output) {
-        let seen = self.seen(nets, observation);
-        self.agent.act(&nets.nets, actor, seen, key)
+    ) -> Act<A::Memory, A::Extras> {
+        let input = self.seen(params.observations, input);
+        self.agent.act(&params.nets, memory, input, mode, key)
+    }
+}
+
+impl<A: Learn<Observation = Tensor>> Learn for Normalized<A> {
+    type State = NormalizedState<A::State>;
+    type Store = NormalizedStore<A::Store>;
+    type Metrics = A::Metrics;
+
+    fn init(&self, key: Key) -> Self::State {
+        let shape = self.observation.shape();
+        NormalizedState {
+            agent: self.agent.init(key),
+            observations: self.observations.then(|| Moments::first(shape)),
+            returns: self.rewards.map(|_| Moments::first(&[])),
+        }
     }
 
-    fn act_greedily(
-        &self,
-        nets: &Self::Nets,
-        actor: A::Actor,
-        observation: Tensor,
-    ) -> (Tensor, A::Actor) {
-        let seen = self.seen(nets, observation);
-        self.agent.act_greedily(&nets.nets, actor, seen)
+    fn init_store(&self, lanes: usize) -> Self::Store {
+        let returns = self.rewards.map(|_| zeros(F32, [lanes]));
+        NormalizedStore { store: self.agent.init_store(lanes), returns }
     }
 
-    fn update_experience(
+    fn params(&self, state: &Self::State) -> Self::Params {
+        let &NormalizedState { ref agent, observations, returns } = state;
+        NormalizedParams { nets: self.agent.params(agent), observations, returns }
+    }
+
+    fn learn(
         &self,
-        nets: &Self::Nets,
-        experience: Self::Experience,
-        actor: A::Actor,
-        trajectory: Trajectory<Tensor, A::Output>,
-        key: Key,
-    ) -> (Self::Experience, Self::Batch) {
-        let _scope = scope("Normalized::update_experience");
-        let shown = trajectory.observation.astype(F32);
-        let skipped = &trajectory.skipped;
-        let observations = nets.observations.iter();
-        let observations = observations.map(|of| of.with(shown, skipped)).collect();
-        let (mut reward, mut returns, mut carried) = (trajectory.reward, Vec::new(), Vec::new());
-        if let (Some(discount), Some(&before), Some(of)) =
-            (self.rewards, experience.returns.first(), nets.returns.first())
+        state: Self::State,
+        store: Self::Store,
+        rollout: Rollout<Self>,
+        cx: Cx,
+    ) -> (Self::State, Self::Store, Self::Metrics) {
+        let scope = scope("Normalized::learn");
+        let seen = state.observations;
+        let shown = rollout.input.observation.astype(F32);
+        let observations = seen.map(|of| of.with(shown, &rollout, &cx.axes));
+        let (mut reward, mut returns, mut returns_so_far) = (rollout.reward, None, None);
+        if let (Some(discount), Some(before), Some(of)) =
+            (self.rewards, store.returns, state.returns)
         {
-            let ended = trajectory.terminated | trajectory.truncated;
-            let steps = (reward, trajectory.terminated, ended);
+            let steps = (reward, rollout.terminated, rollout.done());
             let (last, all) = scan(before, steps, |so_far, (reward, terminated, ended)| {
                 let so_far = so_far * select(terminated, 0.0, discount) + reward;
                 (select(ended, 0.0, so_far), so_far)
             });
-            let of = of.with(all, skipped);
+            let of = of.with(all, &rollout, &cx.axes);
             reward = (reward / (of.variance + EPSILON).sqrt()).clamp(-self.limit, self.limit);
-            returns.push(of);
-            carried.push(last);
+            (returns, returns_so_far) = (Some(of), Some(last));
         }
-        let next = trajectory.next_observation.iter();
-        let trajectory = Trajectory {
-            observation: self.seen(nets, trajectory.observation),
+        let rollout = RolloutOf {
+            input: self.seen(seen, rollout.input),
+            action: rollout.action,
             reward,
-            next_observation: next.map(|&next| self.seen(nets, next)).collect(),
-            last_observation: self.seen(nets, trajectory.last_observation),
-            ..trajectory
+            terminated: rollout.terminated,
+            truncated: rollout.truncated,
+            skipped: rollout.skipped,
+            next_observation: rollout.next_observation.map(|next| self.normal(seen, next)),
+            next_input: self.seen(seen, rollout.next_input),
+            memory: rollout.memory,
+            extras: rollout.extras,
         };
-        let (experience, batch) =
-            self.agent.update_experience(&nets.nets, experience.experience, actor, trajectory, key);
-        let experience = NormalizedExperience { experience, returns: carried };
-        let batch = NormalizedBatch { batch, observations, returns };
-        (experience, batch)
+        drop(scope);
+        let (agent, store, metrics) = self.agent.learn(state.agent, store.store, rollout, cx);
+        let state = NormalizedState { agent, observations, returns };
+        (state, NormalizedStore { store, returns: returns_so_far }, metrics)
     }
 
-    fn loss(
-        &self,
-        nets: Self::Nets,
-        batch: &Self::Batch,
-        update: Tensor,
-    ) -> (Tensor, Self::Metrics) {
-        self.agent.loss(nets.nets, &batch.batch, update)
-    }
-
-    fn optimize_from_grads(
-        &self,
-        nets: Self::Nets,
-        opt: A::Opt,
-        grads: Self::Nets,
-    ) -> (Self::Nets, A::Opt) {
-        let (learnt, opt) = self.agent.optimize_from_grads(nets.nets, opt, grads.nets);
-        let nets = NormalizedNets { nets: learnt, ..nets };
-        (nets, opt)
-    }
-
-    fn settle(&self, nets: Self::Nets, batch: &Self::Batch) -> Self::Nets {
-        NormalizedNets {
-            nets: self.agent.settle(nets.nets, &batch.batch),
-            observations: batch.observations.clone(),
-            returns: batch.returns.clone(),
-        }
-    }
-
-    fn learning(&self) -> Learning {
-        self.agent.learning()
+    fn is_on_policy(&self) -> bool {
+        self.agent.is_on_policy()
     }
 }

@@ -2,77 +2,128 @@
 //! objective follows, and the gradient flows back through the whole loop, so that the update reuses the forward pass by
 //! which the agent acted.
 
-use super::{ActorCritic, Agent, Learning, Torso, Trajectory, step_weights, weighted};
-use crate::nn::Initializer;
-use crate::optim::{
-    Adam, Chain, ClipByGlobalNorm, Flatten, Optimizer, adam, chain, clip_by_global_norm, flatten,
+use super::steps::weighted;
+use super::{
+    Act, ActorCritic, ActorCriticOptimizer, ActorCriticShape, Agent, AgentSettings, AnyAgent, Axes,
+    Cx, Input, Iterated, LaneId, Learn, Mode, Networks, Optimized, Rollout, RolloutOf, Task,
+    step_weights,
 };
+use crate::Number;
+use crate::nn::Initializer;
+use crate::optim::{Optimizer, Schedule, adam, chain, clip_by_global_norm, flatten};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-/// The agent and its hyper-parameters.
+/// The online actor-critic of Podracer's minimal unit (Hessel et al. 2021).
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
+pub struct OnlineSettings {
+    /// Adam's step size.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub learning_rate: Number,
+    /// Whether the learning rate falls linearly to zero over the run.
+    pub anneal_learning_rate: bool,
+    /// Adam's epsilon.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub adam_epsilon: Number,
+    /// Gradients of a greater global norm are scaled down to it.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub max_gradient_norm: Number,
+    /// Discount of future rewards.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub discount: Number,
+    /// Lambda of the lambda return.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub lambda: Number,
+    /// Weight of the entropy bonus.
+    #[schemars(range(min = 0.0))]
+    pub entropy_cost: Number,
+    /// Weight of the value loss.
+    #[schemars(range(min = 0.0))]
+    pub value_cost: Number,
+    /// The networks of policy and value.
+    #[serde(flatten)]
+    pub networks: Networks,
+}
+
+impl Default for OnlineSettings {
+    fn default() -> Self {
+        OnlineSettings {
+            learning_rate: 1e-3.into(),
+            anneal_learning_rate: false,
+            adam_epsilon: 1e-5.into(),
+            max_gradient_norm: 0.5.into(),
+            discount: 0.99.into(),
+            lambda: 0.95.into(),
+            entropy_cost: 0.01.into(),
+            value_cost: 0.5.into(),
+            networks: Networks::default(),
+        }
+    }
+}
+
+impl OnlineSettings {
+    /// Adam on gradients of a bounded norm, with all parameters as one vector.
+    #[must_use]
+    pub fn optimizer(&self, learning_rate: impl Into<Schedule>) -> ActorCriticOptimizer {
+        let adam = adam(learning_rate).eps(self.adam_epsilon);
+        flatten(chain(clip_by_global_norm(self.max_gradient_norm), adam))
+    }
+}
+
+impl AgentSettings for OnlineSettings {
+    fn agent(&self, task: &Task) -> Result<AnyAgent, String> {
+        self.networks.check(&task.observation)?;
+        let rate = task.learning_rate(self.learning_rate, self.anneal_learning_rate, 1);
+        Ok(AnyAgent::new(OnlineActorCritic {
+            observation: task.observation.clone(),
+            action: task.action.clone(),
+            optimizer: self.optimizer(rate),
+            settings: self.clone(),
+        }))
+    }
+}
+
+/// The agent.
 #[derive(Clone, Debug)]
-pub struct OnlineActorCritic<O: Optimizer = Flatten<Chain<ClipByGlobalNorm, Adam>>> {
-    /// What it observes.
+pub struct OnlineActorCritic<O: Optimizer = ActorCriticOptimizer> {
+    /// The observations that it sees.
     pub observation: Space,
-    /// What it can do.
+    /// The actions that it chooses from.
     pub action: Space,
-    /// What sees the observations, for policy and value alike.
-    pub torso: Torso,
-    /// Units of each hidden layer after it, of policy and value alike.
-    pub hidden: Vec<usize>,
-    /// How gradients become updates.
+    /// The optimizer of all parameters.
     pub optimizer: O,
-    /// The discount of future rewards.
-    pub discount: f64,
-    /// The lambda of the lambda return.
-    pub lambda: f64,
-    /// The weight of the entropy bonus.
-    pub entropy_cost: f64,
-    /// The weight of the value loss.
-    pub value_cost: f64,
+    /// Everything else; [`AgentSettings::agent`] has made the optimizer of what they say of it.
+    pub settings: OnlineSettings,
 }
 
 impl OnlineActorCritic {
-    /// The agent for these spaces.
+    /// The agent for these spaces, with the default settings.
     pub fn new(observation: Space, action: Space) -> OnlineActorCritic {
-        OnlineActorCritic {
-            observation,
-            action,
-            torso: Torso::None,
-            hidden: vec![64, 64],
-            optimizer: flatten(chain(clip_by_global_norm(0.5), adam(1e-3).eps(1e-5))),
-            discount: 0.99,
-            lambda: 0.95,
-            entropy_cost: 0.01,
-            value_cost: 0.5,
-        }
+        OnlineActorCritic::with(OnlineSettings::default(), observation, action)
+    }
+
+    /// The agent for these spaces, with a constant learning rate.
+    pub fn with(settings: OnlineSettings, observation: Space, action: Space) -> OnlineActorCritic {
+        let optimizer = settings.optimizer(settings.learning_rate);
+        OnlineActorCritic { observation, action, optimizer, settings }
     }
 }
 
 /// What acting computes and the loss reads: the gradient flows through it.
 #[derive(Tree, Clone, Copy)]
-pub struct OnlineOutput {
+pub struct OnlineExtras {
     /// The logarithm of the action's probability. f32 `[]`
     pub log_prob: Tensor,
     /// The policy's entropy, in nats. f32 `[]`
     pub entropy: Tensor,
-    /// The value of the observation. f32 `[]`
+    /// The value of the input. f32 `[]`
     pub value: Tensor,
 }
 
-/// What the loss reads, f32 `[T, N]`.
-#[derive(Tree, Clone)]
-pub struct OnlineBatch {
-    /// What acting computed.
-    pub output: OnlineOutput,
-    /// Generalized advantages; no gradient flows through them.
-    pub advantage: Tensor,
-    /// What each step counts for; none where all count alike.
-    pub weights: Vec<Tensor>,
-}
-
-/// Means over a cycle.
+/// Means over an iteration.
 #[derive(Tree, Clone, Copy)]
 pub struct OnlineMetrics {
     /// The sum of the three.
@@ -81,112 +132,134 @@ pub struct OnlineMetrics {
     pub policy_loss: Tensor,
     /// Half of the squared error against the lambda return.
     pub value_loss: Tensor,
-    /// In nats.
+    /// The policy's entropy, in nats.
     pub entropy: Tensor,
+}
+
+impl<O: Optimizer> OnlineActorCritic<O> {
+    fn shape(&self) -> ActorCriticShape {
+        self.settings.networks.shape(Initializer::lecun_normal(), 0, false)
+    }
+
+    /// What the loss reads of a step in which `choose` gives the action.
+    fn extras(
+        params: &ActorCritic,
+        input: &Input,
+        choose: impl FnOnce(&super::Policy) -> Tensor,
+    ) -> (Tensor, OnlineExtras) {
+        let features = params.features(input);
+        let policy = params.policy(features, input.legal_actions);
+        // The score-function estimator: the gradient goes through the probability of the action, not through the draw.
+        let action = stop_gradient(choose(&policy));
+        let extras = OnlineExtras {
+            log_prob: policy.log_prob(action),
+            entropy: policy.entropy(),
+            value: params.value(features),
+        };
+        (action, extras)
+    }
+
+    /// The loss of a rollout whose extras these parameters computed: f32 `[]`, a mean over this device's steps.
+    fn loss(
+        &self,
+        params: &ActorCritic,
+        rollout: &Rollout<Self>,
+        axes: &Axes,
+    ) -> (Tensor, OnlineMetrics) {
+        let _scope = scope("OnlineActorCritic::loss");
+        let &OnlineSettings { discount, lambda, value_cost, entropy_cost, .. } = &self.settings;
+        let OnlineExtras { log_prob, entropy, value } = rollout.extras;
+        let value_after = |((), input)| stop_gradient(params.value(params.features(&input)));
+        let held = stop_gradient(value);
+        let advantage = stop_gradient(rollout.advantages(held, (), value_after, discount, lambda));
+        let weights = rollout.skipped.map(|skipped| step_weights(!skipped, axes));
+        let target = stop_gradient(value) + advantage;
+        let mean = |numbers| weighted(numbers, weights).mean();
+        let policy_loss = -mean(log_prob * advantage);
+        let value_loss = 0.5 * mean((value - target).square());
+        let entropy = mean(entropy);
+        let loss = policy_loss + value_cost * value_loss - entropy_cost * entropy;
+        (loss, OnlineMetrics { loss, policy_loss, value_loss, entropy })
+    }
 }
 
 impl<O: Optimizer> Agent for OnlineActorCritic<O> {
     type Observation = Tensor;
-    type Actor = ();
-    type Nets = ActorCritic;
-    type Opt = O::State<ActorCritic>;
-    type Experience = ();
-    type Output = OnlineOutput;
-    type Batch = OnlineBatch;
-    type Metrics = OnlineMetrics;
+    type Params = ActorCritic;
+    type Memory = ();
+    type Extras = OnlineExtras;
 
-    fn init_nets(&self, key: Key) -> ActorCritic {
-        ActorCritic::init(
-            key,
-            &self.observation,
-            &self.action,
-            &self.torso,
-            Initializer::lecun_normal(),
-            None,
-            &self.hidden,
-        )
-    }
+    fn init_memory(&self, _: LaneId) {}
 
-    fn init_opt(&self, nets: &ActorCritic) -> Self::Opt {
-        self.optimizer.init(nets)
-    }
-
-    fn init_actor(&self) {}
-
-    fn init_experience(&self, _: usize) {}
+    fn begin_episode(&self, (): ()) {}
 
     fn act(
         &self,
-        nets: &ActorCritic,
+        params: &ActorCritic,
         (): (),
-        observation: Tensor,
+        input: Input,
+        mode: Mode,
         key: Key,
-    ) -> (Tensor, (), OnlineOutput) {
-        let features = nets.features(observation);
-        let policy = nets.policy(features);
-        // The score-function estimator: the gradient goes through the probability of the action, not through the draw.
-        let action = stop_gradient(policy.sample(key));
-        (
-            action,
-            (),
-            OnlineOutput {
-                log_prob: policy.log_prob(action),
-                entropy: policy.entropy(),
-                value: nets.value(features),
-            },
-        )
+    ) -> Act<(), OnlineExtras> {
+        let choose = |policy: &super::Policy| policy.choose(mode, key);
+        let (action, extras) = Self::extras(params, &input, choose);
+        Act { action, memory: (), extras }
+    }
+}
+
+impl<O: Optimizer> Learn for OnlineActorCritic<O> {
+    type State = Optimized<ActorCritic, O::State<ActorCritic>>;
+    type Store = ();
+    type Metrics = OnlineMetrics;
+
+    fn init(&self, key: Key) -> Self::State {
+        let params = ActorCritic::init(key, &self.observation, &self.action, &self.shape());
+        Optimized::new(&self.optimizer, params)
     }
 
-    fn act_greedily(&self, nets: &ActorCritic, (): (), observation: Tensor) -> (Tensor, ()) {
-        (nets.policy(nets.features(observation)).mode(), ())
+    fn init_store(&self, _: usize) {}
+
+    fn params(&self, state: &Self::State) -> ActorCritic {
+        state.params.clone()
     }
 
-    fn update_experience(
+    /// Goes through the rollout's steps once more, for the gradient to flow through them.
+    fn learn(
         &self,
-        nets: &ActorCritic,
+        state: Self::State,
         (): (),
-        (): (),
-        trajectory: Trajectory<Tensor, OnlineOutput>,
-        _: Key,
-    ) -> ((), OnlineBatch) {
-        let _scope = scope("OnlineActorCritic::update_experience");
-        let value_after = |((), seen)| stop_gradient(nets.value(nets.features(seen)));
-        let value = stop_gradient(trajectory.output.value);
-        let advantage = trajectory.advantages(value, (), value_after, self.discount, self.lambda);
-        (
-            (),
-            OnlineBatch {
-                output: trajectory.output,
-                advantage: stop_gradient(advantage),
-                weights: (trajectory.skipped.iter())
-                    .map(|&skipped| step_weights(!skipped))
-                    .collect(),
-            },
-        )
+        rollout: Rollout<Self>,
+        cx: Cx,
+    ) -> (Self::State, (), OnlineMetrics) {
+        let (state, metrics) = state.gradient_step(&self.optimizer, &cx.axes, |params| {
+            let steps = (rollout.input.clone(), rollout.action);
+            let extras = vmap(steps, |step| {
+                vmap(step, |(input, action): (Input, Tensor)| {
+                    Self::extras(&params, &input, |_| action).1
+                })
+            });
+            self.loss(&params, &RolloutOf { extras, ..rollout }, &cx.axes)
+        });
+        (state, (), metrics)
     }
 
-    fn loss(&self, _: ActorCritic, batch: &OnlineBatch, _: Tensor) -> (Tensor, OnlineMetrics) {
-        let _scope = scope("OnlineActorCritic::loss");
-        let OnlineOutput { log_prob, entropy, value } = batch.output;
-        let target = stop_gradient(value) + batch.advantage;
-        let mean = |numbers| weighted(numbers, &batch.weights).mean();
-        let policy_loss = -mean(log_prob * batch.advantage);
-        let value_loss = 0.5 * mean((value - target).square());
-        let entropy = mean(entropy);
-        let loss = policy_loss + self.value_cost * value_loss - self.entropy_cost * entropy;
-        (loss, OnlineMetrics { loss, policy_loss, value_loss, entropy })
-    }
-
-    fn optimize_from_grads(
+    /// Acting is the forward pass.
+    fn iterate<W: Tree>(
         &self,
-        nets: ActorCritic,
-        opt: Self::Opt,
-        grads: ActorCritic,
-    ) -> (ActorCritic, Self::Opt) {
-        self.optimizer.step(nets, opt, grads)
+        state: Self::State,
+        (): (),
+        act: impl FnOnce(&ActorCritic) -> (Rollout<Self>, W),
+        cx: Cx,
+    ) -> Iterated<Self, W> {
+        let (state, (metrics, with)) = state.gradient_step(&self.optimizer, &cx.axes, |params| {
+            let (rollout, with) = act(&params);
+            let (loss, metrics) = self.loss(&params, &rollout, &cx.axes);
+            (loss, (metrics, with))
+        });
+        (state, (), metrics, with)
     }
 
-    fn learning(&self) -> Learning {
-        Learning::ThroughLoop
+    fn is_on_policy(&self) -> bool {
+        true
     }
 }

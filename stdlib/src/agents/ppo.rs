@@ -4,96 +4,199 @@
 //! With a recurrent core a minibatch is of whole trajectories, each gone through from the memory that acting had at its
 //! start, as in CleanRL's `ppo_atari_lstm` and PureJaxRL's `ppo_rnn`: which environments it takes is drawn, not which steps.
 
-use super::network::no_memory;
-use super::{ActorCritic, Agent, Learning, Memory, Torso, Trajectory, step_weights, weighted};
+use super::steps::weighted;
+use super::{
+    Act, ActorCritic, ActorCriticShape, Agent, AgentSettings, AnyAgent, Axes, Cx, Input, LaneId,
+    Learn, Memory, Mode, Networks, Normalized, Optimized, Rollout, Task, scan_mean, step_weights,
+};
+use crate::Number;
 use crate::losses::{clipped_surrogate_pg_loss, clipped_value_loss};
 use crate::nn::Initializer;
 use crate::optim::{
-    Adam, Chain, ClipByGlobalNorm, Flatten, Optimizer, adam, chain, clip_by_global_norm, flatten,
+    Adam, Chain, ClipByGlobalNorm, Flatten, Optimizer, Schedule, adam, chain, clip_by_global_norm,
+    flatten,
 };
 use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-/// The agent and its hyper-parameters.
-#[derive(Clone, Debug)]
-pub struct Ppo<O: Optimizer = Flatten<Chain<ClipByGlobalNorm, Adam>>> {
-    /// What it observes.
-    pub observation: Space,
-    /// What it can do.
-    pub action: Space,
-    /// What sees the observations, for policy and value alike.
-    pub torso: Torso,
-    /// Units of the recurrent core after it; none for a network that remembers nothing.
-    pub lstm: Option<usize>,
-    /// Units of each hidden layer after that, of policy and value alike.
-    pub hidden: Vec<usize>,
-    /// How gradients become updates.
-    pub optimizer: O,
-    /// Passes over each batch.
+/// Proximal policy optimization (Schulman et al. 2017). The defaults are those of CleanRL's and PureJaxRL's CartPole.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
+pub struct PpoSettings {
+    /// Adam's step size.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub learning_rate: Number,
+    /// Whether the learning rate falls linearly to zero over the run.
+    pub anneal_learning_rate: bool,
+    /// Adam's epsilon.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub adam_epsilon: Number,
+    /// Gradients of a greater global norm are scaled down to it.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub max_gradient_norm: Number,
+    /// Passes over each rollout.
+    #[schemars(range(min = 1))]
     pub epochs: usize,
-    /// Minibatches of each pass; they divide the steps of a batch, and with a core its environments.
+    /// Minibatches per pass: of steps, or with an LSTM of lanes with all of their steps.
+    #[schemars(range(min = 1))]
     pub minibatches: usize,
-    /// The discount of future rewards.
-    pub discount: f64,
-    /// The lambda of generalized advantage estimation.
-    pub lambda: f64,
+    /// Discount of future rewards.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub discount: Number,
+    /// Lambda of generalized advantage estimation.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub lambda: Number,
     /// How far the probability ratio and the value may move.
-    pub clip: f64,
-    /// The weight of the entropy bonus.
-    pub entropy_cost: f64,
-    /// The weight of the value loss.
-    pub value_cost: f64,
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub clip: Number,
+    /// Weight of the entropy bonus.
+    #[schemars(range(min = 0.0))]
+    pub entropy_cost: Number,
+    /// Weight of the value loss.
+    #[schemars(range(min = 0.0))]
+    pub value_cost: Number,
+    /// Units of an LSTM between torso and hidden layers; 0 for none.
+    pub lstm: usize,
+    /// The networks of policy and value.
+    #[serde(flatten)]
+    pub networks: Networks,
     /// Whether minibatches are drawn by an exactly uniform permutation, which sorts, in place of a Feistel bijection.
     pub exact_shuffle: bool,
+    /// Whether observations are normalised by their running mean and variance.
+    pub normalize_observations: bool,
+    /// Whether rewards are divided by the running standard deviation of the discounted return.
+    pub normalize_rewards: bool,
 }
 
-impl Ppo {
-    /// PPO for these spaces, with the hyper-parameters that CleanRL and PureJaxRL use for CartPole.
-    pub fn new(observation: Space, action: Space) -> Ppo {
-        Ppo {
-            observation,
-            action,
-            torso: Torso::None,
-            lstm: None,
-            hidden: vec![64, 64],
-            optimizer: flatten(chain(clip_by_global_norm(0.5), adam(2.5e-4).eps(1e-5))),
+impl Default for PpoSettings {
+    fn default() -> Self {
+        PpoSettings {
+            learning_rate: 2.5e-4.into(),
+            anneal_learning_rate: true,
+            adam_epsilon: 1e-5.into(),
+            max_gradient_norm: 0.5.into(),
             epochs: 4,
             minibatches: 4,
-            discount: 0.99,
-            lambda: 0.95,
-            clip: 0.2,
-            entropy_cost: 0.01,
-            value_cost: 0.5,
+            discount: 0.99.into(),
+            lambda: 0.95.into(),
+            clip: 0.2.into(),
+            entropy_cost: 0.01.into(),
+            value_cost: 0.5.into(),
+            lstm: 0,
+            networks: Networks::default(),
             exact_shuffle: false,
+            normalize_observations: false,
+            normalize_rewards: false,
         }
     }
 }
 
-/// What [`Ppo`] keeps of an action.
+impl PpoSettings {
+    /// Adam on gradients of a bounded norm, with all parameters as one vector.
+    #[must_use]
+    pub fn optimizer(&self, learning_rate: impl Into<Schedule>) -> ActorCriticOptimizer {
+        let adam = adam(learning_rate).eps(self.adam_epsilon);
+        flatten(chain(clip_by_global_norm(self.max_gradient_norm), adam))
+    }
+}
+
+impl AgentSettings for PpoSettings {
+    fn agent(&self, task: &Task) -> Result<AnyAgent, String> {
+        self.networks.check(&task.observation)?;
+        let steps = self.epochs * self.minibatches;
+        let rate = task.learning_rate(self.learning_rate, self.anneal_learning_rate, steps);
+        let agent = Ppo {
+            observation: task.observation.clone(),
+            action: task.action.clone(),
+            optimizer: self.optimizer(rate),
+            settings: self.clone(),
+        };
+        if !(self.normalize_observations || self.normalize_rewards) {
+            return Ok(AnyAgent::new(agent));
+        }
+        Ok(AnyAgent::new(Normalized {
+            observations: self.normalize_observations,
+            rewards: self.normalize_rewards.then_some(self.discount),
+            ..Normalized::new(agent, task.observation.clone(), self.discount)
+        }))
+    }
+
+    fn check_rollout(&self, lanes: usize, steps: usize) -> Result<(), String> {
+        let (minibatches, lstm, batch) = (self.minibatches, self.lstm, lanes * steps);
+        if lstm > 0 && !lanes.is_multiple_of(minibatches) {
+            return Err(format!(
+                "{lanes} environments per device do not divide into agent.minibatches = {minibatches}: with agent.lstm = {lstm} \
+                 each minibatch has whole trajectories"
+            ));
+        }
+        if !batch.is_multiple_of(minibatches) {
+            return Err(format!(
+                "a batch of {batch} steps per device ({lanes} environments, unroll {steps}) does not divide into \
+                 agent.minibatches = {minibatches}"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Adam on gradients of a bounded norm, with all parameters as one vector.
+pub type ActorCriticOptimizer = Flatten<Chain<ClipByGlobalNorm, Adam>>;
+
+/// The agent.
+#[derive(Clone, Debug)]
+pub struct Ppo<O: Optimizer = ActorCriticOptimizer> {
+    /// The observations that it sees.
+    pub observation: Space,
+    /// The actions that it chooses from.
+    pub action: Space,
+    /// The optimizer of all parameters.
+    pub optimizer: O,
+    /// Everything else. What the settings say of the optimizer and of normalisation is not looked at here:
+    /// [`AgentSettings::agent`] has made the optimizer of it, and puts [`Normalized`] around the agent.
+    pub settings: PpoSettings,
+}
+
+impl Ppo {
+    /// PPO for these spaces, with the hyper-parameters that CleanRL and PureJaxRL use for CartPole and a constant learning
+    /// rate.
+    pub fn new(observation: Space, action: Space) -> Ppo {
+        Ppo::with(PpoSettings::default(), observation, action)
+    }
+
+    /// PPO for these spaces, with a constant learning rate.
+    pub fn with(settings: PpoSettings, observation: Space, action: Space) -> Ppo {
+        let optimizer = settings.optimizer(settings.learning_rate);
+        Ppo { observation, action, optimizer, settings }
+    }
+}
+
+/// What [`Ppo`] leaves of an action for learning.
 #[derive(Tree, Clone)]
-pub struct PpoOutput {
-    /// The logarithm of its probability when it was drawn. f32 `[]`
+pub struct PpoExtras {
+    /// The logarithm of the action's probability when it was drawn. f32 `[]`
     pub log_prob: Tensor,
-    /// The value of the observation then. f32 `[]`
+    /// The value of the input then. f32 `[]`
     pub value: Tensor,
-    /// What is remembered after it.
+    /// The memory after the step.
     pub memory: Memory,
 }
 
-/// What the updates of a cycle read; `B = T N` steps in the order of the trajectory, `U` updates of `M` steps each. With a
-/// core what is drawn is not a step of `B` but an environment of `N`, with the `T` steps of its trajectory.
+/// A rollout as minibatches draw from it; `B = T N` steps in the order of the rollout, `U` gradient steps of `M` steps each.
+/// With a core the unit that is drawn is not a step of `B` but a lane of `N`, with its `T` steps.
 #[derive(Tree, Clone)]
 pub struct PpoBatch {
-    /// f32 `[B, ...]`, or `[N, T, ...]`
-    pub observation: Tensor,
-    /// `[B, ...]`, or `[N, T, ...]`
+    /// The inputs. `[B, ..]`, or `[N, T, ..]`
+    pub input: Input,
+    /// The actions. `[B, ..]`, or `[N, T, ..]`
     pub action: Tensor,
-    /// The memory at the trajectory's start. `[N, ..]`
+    /// The memory at the rollout's start, `[N, ..]`.
     pub memory: Memory,
-    /// Whether a step begins an episode, bool `[N, T]`; none without a core.
-    pub begins: Vec<Tensor>,
-    /// Which steps each update takes, i32 `[U, M]`, or which environments, `[U, M / T]`.
+    /// Whether a step begins an episode within the rollout, bool `[N, T]`; `None` without a core.
+    pub begins: Option<Tensor>,
+    /// The steps of each gradient step, i32 `[U, M]`, or the lanes, `[U, M / T]`.
     pub minibatch: Tensor,
     /// Log probability, value and advantage of each of them. f32 `[U, M, 3]`
     pub drawn: Tensor,
@@ -101,11 +204,11 @@ pub struct PpoBatch {
     pub advantage_mean: Tensor,
     /// Its standard deviation. f32 `[U]`
     pub advantage_std: Tensor,
-    /// What each step of a minibatch counts for, f32 `[U, M]`; none where all count alike.
-    pub weights: Vec<Tensor>,
+    /// The weight of each step of a minibatch, f32 `[U, M]`; `None` where all count alike.
+    pub weights: Option<Tensor>,
 }
 
-/// Means over a minibatch.
+/// Means over the minibatches of an iteration.
 #[derive(Tree, Clone, Copy)]
 pub struct PpoMetrics {
     /// The sum of the three.
@@ -114,7 +217,7 @@ pub struct PpoMetrics {
     pub policy_loss: Tensor,
     /// Half of the clipped squared error.
     pub value_loss: Tensor,
-    /// In nats.
+    /// The policy's entropy, in nats.
     pub entropy: Tensor,
     /// An estimate of the divergence from the policy that acted: mean of (ratio - 1) - log ratio.
     pub approximate_kl: Tensor,
@@ -127,111 +230,61 @@ fn merged(x: Tensor) -> Tensor {
     x.reshape([&[shape[0] * shape[1]], &shape[2..]].concat())
 }
 
-/// Of what each step adds, f32 `[B]`: one reduction, and not one for each.
+/// The means of each step's terms, f32 `[B]`: one reduction, and not one for each.
 fn means(steps: &PpoMetrics) -> PpoMetrics {
     let means = stop_gradient(stack(&steps.leaves(), 0)).mean_axis(1);
     steps.with_leaves(&means.unstack())
 }
 
-impl<O: Optimizer> Agent for Ppo<O> {
-    type Observation = Tensor;
-    type Actor = Memory;
-    type Nets = ActorCritic;
-    type Opt = O::State<ActorCritic>;
-    type Experience = ();
-    type Output = PpoOutput;
-    type Batch = PpoBatch;
-    type Metrics = PpoMetrics;
-
-    fn init_nets(&self, key: Key) -> ActorCritic {
-        ActorCritic::init(
-            key,
-            &self.observation,
-            &self.action,
-            &self.torso,
-            Initializer::orthogonal(2f64.sqrt()),
-            self.lstm,
-            &self.hidden,
-        )
+impl<O: Optimizer> Ppo<O> {
+    fn shape(&self) -> ActorCriticShape {
+        let PpoSettings { networks, lstm, .. } = &self.settings;
+        networks.shape(Initializer::orthogonal(2f64.sqrt()), *lstm, false)
     }
 
-    fn init_opt(&self, nets: &ActorCritic) -> Self::Opt {
-        self.optimizer.init(nets)
-    }
-
-    fn init_actor(&self) -> Memory {
-        no_memory(self.lstm)
-    }
-
-    fn init_experience(&self, _: usize) {}
-
-    fn act(
+    /// Prepares what the gradient steps of an iteration read.
+    #[track_caller]
+    pub fn batch(
         &self,
-        nets: &ActorCritic,
-        memory: Memory,
-        observation: Tensor,
+        params: &ActorCritic,
+        rollout: Rollout<Self>,
         key: Key,
-    ) -> (Tensor, Memory, PpoOutput) {
-        let (memory, features) = nets.see(memory, observation);
-        let policy = nets.policy(features);
-        let action = policy.sample(key);
-        (
-            action,
-            memory.clone(),
-            PpoOutput { log_prob: policy.log_prob(action), value: nets.value(features), memory },
-        )
-    }
-
-    fn act_greedily(
-        &self,
-        nets: &ActorCritic,
-        memory: Memory,
-        observation: Tensor,
-    ) -> (Tensor, Memory) {
-        let (memory, features) = nets.see(memory, observation);
-        (nets.policy(features).mode(), memory)
-    }
-
-    fn update_experience(
-        &self,
-        nets: &ActorCritic,
-        (): (),
-        start: Memory,
-        trajectory: Trajectory<Tensor, PpoOutput>,
-        key: Key,
-    ) -> ((), PpoBatch) {
-        let _scope = scope("Ppo::update_experience");
-        let value_after = |(memory, seen)| {
-            let (_, features) = nets.see(memory, seen);
-            nets.value(features)
+        axes: &Axes,
+    ) -> PpoBatch {
+        let _scope = scope("Ppo::batch");
+        let &PpoSettings { epochs, minibatches, discount, lambda, lstm, exact_shuffle, .. } =
+            &self.settings;
+        let value_after = |(memory, input): (Memory, Input)| {
+            let (_, features) = params.see(memory, &input);
+            params.value(features)
         };
-        let PpoOutput { log_prob, value, memory } = trajectory.output.clone();
-        let advantage =
-            trajectory.advantages(value, memory, value_after, self.discount, self.lambda);
+        let PpoExtras { log_prob, value, memory } = rollout.extras.clone();
+        let advantage = rollout.advantages(value, memory, value_after, discount, lambda);
 
-        // What minibatches are drawn from: steps, or environments with all of theirs.
-        let whole_trajectories = self.lstm.is_some();
-        let units = |x: Tensor| match whole_trajectories {
+        // What minibatches are drawn from: steps, or lanes with all of theirs.
+        let whole_lanes = lstm > 0;
+        let units = |x: Tensor| match whole_lanes {
             true => x.swap_axes(0, 1),
             false => merged(x),
         };
-        let steps_of = |drawn: Tensor| match whole_trajectories {
+        let steps_of = |drawn: Tensor| match whole_lanes {
             true => vmap(drawn, merged),
             false => drawn,
         };
         let advantage = units(advantage);
         let count = advantage.dim(0);
-        let updates = self.epochs * self.minibatches;
+        let updates = epochs * minibatches;
         // Each device shuffles its own. A loop again, or XLA would draw the key for each element of the permutation.
-        let epochs = arange(self.epochs) + axis_index(Replicas) * self.epochs as i32;
+        let epochs = arange(epochs) + axes.index() * epochs as i32;
         let keys = vmap((epochs, whole(key)), |(epoch, key)| key.fold_in(epoch));
-        let permutations = map(keys, |key| {
-            if self.exact_shuffle { key.permutation(count) } else { key.feistel_permutation(count) }
+        let permutations = map(keys, |key| match exact_shuffle {
+            true => key.permutation(count),
+            false => key.feistel_permutation(count),
         });
-        let minibatch = if count.is_multiple_of(self.minibatches) {
-            permutations.reshape([updates, count / self.minibatches])
+        let minibatch = if count.is_multiple_of(minibatches) {
+            permutations.reshape([updates, count / minibatches])
         } else {
-            let what = match whole_trajectories {
+            let what = match whole_lanes {
                 true => {
                     format!("the trajectories of {count} environments, each whole for the core,")
                 }
@@ -241,46 +294,52 @@ impl<O: Optimizer> Agent for Ppo<O> {
                     value.dim(1)
                 ),
             };
-            let message = format!("{what} do not divide into {} minibatches", self.minibatches);
-            let guess = TensorType::new(I32, [updates, count / self.minibatches.max(1)]);
+            let message = format!("{what} do not divide into {minibatches} minibatches");
+            let guess = TensorType::new(I32, [updates, count / minibatches.max(1)]);
             fail("Ppo", message, &[advantage], guess)
         };
         let steps = stack(&[units(log_prob), units(value), advantage], -1);
         let drawn = steps_of(steps.take(minibatch, 0));
-        let of_minibatches = |&skipped: &Tensor| {
+        let weights = rollout.skipped.map(|skipped| {
             let skipped = steps_of(units(skipped).take(minibatch, 0));
-            vmap(!skipped, step_weights)
-        };
-        let weights: Vec<Tensor> = trajectory.skipped.iter().map(of_minibatches).collect();
+            vmap(!skipped, |counts| step_weights(counts, axes))
+        });
         // Each statistic of all minibatches passes one collective.
         let advantage = drawn.index_axis(2, 2);
-        let mean = |numbers| pmean(weighted(numbers, &weights).mean_axis(1), Replicas);
+        let mean = |numbers| axes.mean(weighted(numbers, weights).mean_axis(1));
         let advantage_mean = mean(advantage);
         let variance = (advantage - advantage_mean.expand_dims(1)).square();
         let advantage_std = mean(variance).sqrt();
-        // Who acted has begun the memory anew already where the first step begins an episode.
-        let begins = whole_trajectories.then(|| {
-            let ended = trajectory.terminated | trajectory.truncated;
+        // Acting has begun the memory anew already where the first step begins an episode.
+        let begins = whole_lanes.then(|| {
+            let ended = rollout.done();
             let first = zeros(BOOL, [1, ended.dim(1)]);
             let rest = ended.slice_axis(0, 0..ended.dim(0) - 1);
             units(concatenate(&[first, rest], 0))
         });
-        let batch = PpoBatch {
-            observation: units(trajectory.observation),
-            action: units(trajectory.action),
-            memory: start,
-            begins: begins.into_iter().collect(),
+        PpoBatch {
+            input: tree_map(&rollout.input, units),
+            action: units(rollout.action),
+            memory: rollout.memory,
+            begins,
             minibatch,
             drawn,
             advantage_mean,
             advantage_std,
             weights,
-        };
-        ((), batch)
+        }
     }
 
-    fn loss(&self, nets: ActorCritic, batch: &PpoBatch, update: Tensor) -> (Tensor, PpoMetrics) {
+    /// The loss of gradient step number `update` (i32 `[]`) of an iteration: f32 `[]`, a mean over this device's data.
+    #[track_caller]
+    pub fn loss(
+        &self,
+        params: ActorCritic,
+        batch: &PpoBatch,
+        update: Tensor,
+    ) -> (Tensor, PpoMetrics) {
         let _scope = scope("Ppo::loss");
+        let &PpoSettings { clip, entropy_cost, value_cost, .. } = &self.settings;
         let rows = batch.minibatch.at(update);
         let drawn = batch.drawn.at(update);
         let [log_prob, value_tm1, advantage] = [0, 1, 2].map(|i| drawn.index_axis(1, i));
@@ -288,41 +347,45 @@ impl<O: Optimizer> Agent for Ppo<O> {
         let advantage =
             (advantage - batch.advantage_mean.at(update)) / (batch.advantage_std.at(update) + 1e-8);
         let of = |x: Tensor| x.take(rows, 0);
-        let weights = batch.weights.iter().map(|weights| weights.at(update));
-        let weights: Vec<Tensor> = weights.collect();
-        let (seen, action) = match batch.begins.first() {
-            None => (of(batch.observation), of(batch.action)),
-            Some(&begins) => {
+        let weights = batch.weights.map(|weights| weights.at(update));
+        let legal = batch.input.legal_actions.map(of);
+        // What each step is seen as: an input, or already the features of a core.
+        let (input, features, action, legal) = match batch.begins {
+            None => (Some(tree_map(&batch.input, of)), None, of(batch.action), legal),
+            Some(begins) => {
                 let memory = tree_map(&batch.memory, of);
-                let trajectories = (memory, of(batch.observation), of(begins));
-                let features = vmap(trajectories, |(memory, seen, begins)| {
-                    let features = vmap(seen, |seen| nets.features(seen));
-                    nets.remember_all(memory, features, begins).1
+                let lanes = (memory, tree_map(&batch.input, of), of(begins));
+                let features = vmap(lanes, |(memory, input, begins)| {
+                    let features = vmap(input, |input| params.features(&input));
+                    params.remember_all(memory, features, begins).1
                 });
-                (merged(features), merged(of(batch.action)))
+                (None, Some(merged(features)), merged(of(batch.action)), legal.map(merged))
             }
         };
-        let steps = vmap(
-            ((seen, action, log_prob), advantage, value_tm1, target, weights.clone()),
-            |((seen, action, log_prob), advantage, value_tm1, target, weight)| {
-                let features = match batch.begins[..] {
-                    [] => nets.features(seen),
-                    _ => seen,
-                };
-                let policy = nets.policy(features);
+        let terms = vmap(
+            ((input, features, legal), (action, log_prob), (advantage, value_tm1, target), weights),
+            |(
+                (input, features, legal),
+                (action, log_prob),
+                (advantage, value_tm1, target),
+                weight,
+            )| {
+                let features = features.or_else(|| Some(params.features(&input?)));
+                let features = features.expect("a step is an input or features");
+                let policy = params.policy(features, legal);
                 // Of a step that does not count the ratio may be infinite, and its slope times 0 no number.
                 let log_ratio = policy.log_prob(action) - log_prob;
-                let log_ratio = match weight.first() {
+                let log_ratio = match weight {
                     Some(weight) => select(weight.eq(0.0), 0.0, log_ratio),
                     None => log_ratio,
                 };
                 let ratio = log_ratio.exp();
-                let policy_loss = clipped_surrogate_pg_loss(ratio, advantage, self.clip);
-                let value = nets.value(features);
-                let value_loss = clipped_value_loss(value, value_tm1, target, self.clip);
+                let policy_loss = clipped_surrogate_pg_loss(ratio, advantage, clip);
+                let value = params.value(features);
+                let value_loss = clipped_value_loss(value, value_tm1, target, clip);
                 let entropy = policy.entropy();
                 PpoMetrics {
-                    loss: policy_loss + self.value_cost * value_loss - self.entropy_cost * entropy,
+                    loss: policy_loss + value_cost * value_loss - entropy_cost * entropy,
                     policy_loss,
                     value_loss,
                     entropy,
@@ -330,20 +393,71 @@ impl<O: Optimizer> Agent for Ppo<O> {
                 }
             },
         );
-        let steps = tree_map(&steps, |term| weighted(term, &weights));
-        (steps.loss.mean(), means(&steps))
+        let terms = tree_map(&terms, |term| weighted(term, weights));
+        (terms.loss.mean(), means(&terms))
+    }
+}
+
+impl<O: Optimizer> Agent for Ppo<O> {
+    type Observation = Tensor;
+    type Params = ActorCritic;
+    type Memory = Memory;
+    type Extras = PpoExtras;
+
+    fn init_memory(&self, _: LaneId) -> Memory {
+        ActorCritic::no_memory(self.shape().lstm)
     }
 
-    fn optimize_from_grads(
+    fn begin_episode(&self, _: Memory) -> Memory {
+        ActorCritic::no_memory(self.shape().lstm)
+    }
+
+    fn act(
         &self,
-        nets: ActorCritic,
-        opt: Self::Opt,
-        grads: ActorCritic,
-    ) -> (ActorCritic, Self::Opt) {
-        self.optimizer.step(nets, opt, grads)
+        params: &ActorCritic,
+        memory: Memory,
+        input: Input,
+        mode: Mode,
+        key: Key,
+    ) -> Act<Memory, PpoExtras> {
+        let (memory, features) = params.see(memory, &input);
+        let policy = params.policy(features, input.legal_actions);
+        let action = policy.choose(mode, key);
+        let log_prob = policy.log_prob(action);
+        let extras = PpoExtras { log_prob, value: params.value(features), memory };
+        Act { action, memory, extras }
+    }
+}
+
+impl<O: Optimizer> Learn for Ppo<O> {
+    type State = Optimized<ActorCritic, O::State<ActorCritic>>;
+    type Store = ();
+    type Metrics = PpoMetrics;
+
+    fn init(&self, key: Key) -> Self::State {
+        let params = ActorCritic::init(key, &self.observation, &self.action, &self.shape());
+        Optimized::new(&self.optimizer, params)
     }
 
-    fn learning(&self) -> Learning {
-        Learning::FromBatch { updates: self.epochs * self.minibatches }
+    fn init_store(&self, _: usize) {}
+
+    fn params(&self, state: &Self::State) -> ActorCritic {
+        state.params.clone()
+    }
+
+    fn learn(
+        &self,
+        state: Self::State,
+        (): (),
+        rollout: Rollout<Self>,
+        cx: Cx,
+    ) -> (Self::State, (), PpoMetrics) {
+        let Cx { key, axes, .. } = cx;
+        let batch = self.batch(&state.params, rollout, key, &axes);
+        let updates = self.settings.epochs * self.settings.minibatches;
+        let (state, metrics) = scan_mean(state, updates, |state, update| {
+            state.gradient_step(&self.optimizer, &axes, |params| self.loss(params, &batch, update))
+        });
+        (state, (), metrics)
     }
 }

@@ -1,5 +1,6 @@
 //! Losses of policies.
 
+use crate::Number;
 use crate::distributions::{Categorical, Distribution};
 use podracer_dsl::prelude::*;
 
@@ -39,9 +40,13 @@ pub fn entropy_loss(logits_t: Tensor, w_t: impl IntoTensor) -> Tensor {
 /// `prob_ratios_t` is pi(a_t) / pi_old(a_t), `exp(log_prob - old_log_prob)`; both are `f32[T]`. No gradient flows into
 /// `adv_t`.
 #[track_caller]
-pub fn clipped_surrogate_pg_loss(prob_ratios_t: Tensor, adv_t: Tensor, epsilon: f64) -> Tensor {
+pub fn clipped_surrogate_pg_loss(
+    prob_ratios_t: Tensor,
+    adv_t: Tensor,
+    epsilon: impl Into<Number>,
+) -> Tensor {
     let _scope = scope("clipped_surrogate_pg_loss");
-    let adv_t = stop_gradient(adv_t);
+    let (adv_t, epsilon) = (stop_gradient(adv_t), epsilon.into());
     let clipped = prob_ratios_t.clamp(1.0 - epsilon, 1.0 + epsilon);
     -(prob_ratios_t * adv_t).minimum(clipped * adv_t).mean()
 }

@@ -1,6 +1,7 @@
 //! Losses and errors of values.
 
 use super::pick;
+use crate::Number;
 use podracer_dsl::prelude::*;
 
 /// `x^2 / 2`, element by element.
@@ -12,8 +13,8 @@ pub fn l2_loss(x: Tensor) -> Tensor {
 /// `x^2 / 2` up to `delta`, and linear beyond with the slope there: Huber, "Robust Estimation of a Location Parameter",
 /// 1964.
 #[track_caller]
-pub fn huber_loss(x: Tensor, delta: f64) -> Tensor {
-    let size = x.abs();
+pub fn huber_loss(x: Tensor, delta: impl Into<Number>) -> Tensor {
+    let (size, delta) = (x.abs(), delta.into());
     let quadratic = size.minimum(delta);
     0.5 * quadratic.square() + delta * (size - quadratic)
 }
@@ -30,10 +31,11 @@ pub fn clipped_value_loss(
     values: Tensor,
     old_values: Tensor,
     targets: Tensor,
-    epsilon: f64,
+    epsilon: impl Into<Number>,
 ) -> Tensor {
     let _scope = scope("clipped_value_loss");
     let (old_values, targets) = (stop_gradient(old_values), stop_gradient(targets));
+    let epsilon = epsilon.into();
     let clipped = old_values + (values - old_values).clamp(-epsilon, epsilon);
     0.5 * (values - targets).square().maximum((clipped - targets).square()).mean()
 }

@@ -1,6 +1,7 @@
 //! Adam, and Adam with decoupled weight decay.
 
 use super::{Optimizer, Schedule, no_updates, times, zeros_like};
+use crate::Number;
 use podracer_dsl::prelude::*;
 
 /// Kingma and Ba, "Adam: A Method for Stochastic Optimization", 2015, algorithm 1:
@@ -17,15 +18,15 @@ pub struct Adam {
     /// Evaluated at the count of updates made before.
     pub learning_rate: Schedule,
     /// Decay of the mean of the gradients.
-    pub b1: f64,
+    pub b1: Number,
     /// Decay of the mean of their squares.
-    pub b2: f64,
+    pub b2: Number,
     /// Added to the root.
-    pub eps: f64,
+    pub eps: Number,
     /// Added inside of the root; above 0 if one differentiates through the optimizer.
-    pub eps_root: f64,
+    pub eps_root: Number,
     /// Part of the parameters taken away in each update, times the learning rate.
-    pub weight_decay: f64,
+    pub weight_decay: Number,
     /// Nesterov's momentum: Dozat, "Incorporating Nesterov Momentum into Adam", 2016.
     pub nesterov: bool,
 }
@@ -56,38 +57,38 @@ impl Adam {
     pub fn new(learning_rate: impl Into<Schedule>) -> Adam {
         Adam {
             learning_rate: learning_rate.into(),
-            b1: 0.9,
-            b2: 0.999,
-            eps: 1e-8,
-            eps_root: 0.0,
-            weight_decay: 0.0,
+            b1: 0.9.into(),
+            b2: 0.999.into(),
+            eps: 1e-8.into(),
+            eps_root: 0.0.into(),
+            weight_decay: 0.0.into(),
             nesterov: false,
         }
     }
 
     /// Sets [`Adam::b1`].
-    pub fn b1(self, b1: f64) -> Self {
-        Adam { b1, ..self }
+    pub fn b1(self, b1: impl Into<Number>) -> Self {
+        Adam { b1: b1.into(), ..self }
     }
 
     /// Sets [`Adam::b2`].
-    pub fn b2(self, b2: f64) -> Self {
-        Adam { b2, ..self }
+    pub fn b2(self, b2: impl Into<Number>) -> Self {
+        Adam { b2: b2.into(), ..self }
     }
 
     /// Sets [`Adam::eps`].
-    pub fn eps(self, eps: f64) -> Self {
-        Adam { eps, ..self }
+    pub fn eps(self, eps: impl Into<Number>) -> Self {
+        Adam { eps: eps.into(), ..self }
     }
 
     /// Sets [`Adam::eps_root`].
-    pub fn eps_root(self, eps_root: f64) -> Self {
-        Adam { eps_root, ..self }
+    pub fn eps_root(self, eps_root: impl Into<Number>) -> Self {
+        Adam { eps_root: eps_root.into(), ..self }
     }
 
     /// Sets [`Adam::weight_decay`].
-    pub fn weight_decay(self, weight_decay: f64) -> Self {
-        Adam { weight_decay, ..self }
+    pub fn weight_decay(self, weight_decay: impl Into<Number>) -> Self {
+        Adam { weight_decay: weight_decay.into(), ..self }
     }
 
     /// Turns on [`Adam::nesterov`].
@@ -98,8 +99,8 @@ impl Adam {
 
 /// `1 - decay^count`, `f32[]`: what the mean of `count` numbers that began at 0 falls short by.
 #[track_caller]
-fn bias_correction(decay: f64, count: Tensor) -> Tensor {
-    1.0 - pow(scalar(decay), count.astype(F32))
+fn bias_correction(decay: Number, count: Tensor) -> Tensor {
+    1.0 - pow(decay.into_tensor(), count.astype(F32))
 }
 
 impl Optimizer for Adam {
@@ -131,7 +132,7 @@ impl Optimizer for Adam {
             let correction = correction.astype(nu.dtype());
             mean / ((nu / correction + eps_root).sqrt() + eps)
         });
-        if weight_decay != 0.0 {
+        if !weight_decay.is(0.0) {
             updates = updates.zip_with(params, |update, param| update + weight_decay * param);
         }
         let learning_rate = self.learning_rate.value(state.count);

@@ -1,6 +1,7 @@
 //! Gradients kept small.
 
 use super::{Optimizer, global_norm, times};
+use crate::Number;
 use podracer_dsl::prelude::*;
 
 /// Scales all gradients together so that their global norm is at most `max_norm`: Pascanu, Mikolov and Bengio, "On the
@@ -8,24 +9,24 @@ use podracer_dsl::prelude::*;
 #[derive(Clone, Copy, Debug)]
 pub struct ClipByGlobalNorm {
     /// The greatest norm that passes unchanged.
-    pub max_norm: f64,
+    pub max_norm: Number,
 }
 
 /// Keeps each element of the gradients in `[-max_delta, max_delta]`.
 #[derive(Clone, Copy, Debug)]
 pub struct Clip {
     /// The greatest magnitude.
-    pub max_delta: f64,
+    pub max_delta: Number,
 }
 
 /// [`ClipByGlobalNorm`].
-pub fn clip_by_global_norm(max_norm: f64) -> ClipByGlobalNorm {
-    ClipByGlobalNorm { max_norm }
+pub fn clip_by_global_norm(max_norm: impl Into<Number>) -> ClipByGlobalNorm {
+    ClipByGlobalNorm { max_norm: max_norm.into() }
 }
 
 /// [`Clip`].
-pub fn clip(max_delta: f64) -> Clip {
-    Clip { max_delta }
+pub fn clip(max_delta: impl Into<Number>) -> Clip {
+    Clip { max_delta: max_delta.into() }
 }
 
 impl Optimizer for ClipByGlobalNorm {

@@ -35,6 +35,7 @@ pub use rmsprop::{RmsProp, RmsPropState, rmsprop};
 pub use schedule::Schedule;
 pub use sgd::{Sgd, SgdState, sgd};
 
+use crate::Number;
 use podracer_dsl::prelude::*;
 
 /// A step of gradient descent, or a part of one.
@@ -70,8 +71,15 @@ pub fn global_norm<P: Tree>(tree: &P) -> Tensor {
 
 /// `old` moved by `step_size` of the way to `new`: target networks, `old + step_size (new - old)`.
 #[track_caller]
-pub fn incremental_update<P: Tree>(new: &P, old: &P, step_size: f64) -> P {
+pub fn incremental_update<P: Tree>(new: &P, old: &P, step_size: impl Into<Number>) -> P {
+    let step_size = step_size.into();
     new.zip_with(old, |new, old| step_size * new + (1.0 - step_size) * old)
+}
+
+/// `new` where `steps` (i32 `[]`) is a multiple of `period`, else `old`: target networks that jump.
+#[track_caller]
+pub fn periodic_update<P: Tree>(new: &P, old: &P, steps: Tensor, period: usize) -> P {
+    tree_select(steps.rem(period as i32).eq(0), new, old)
 }
 
 /// Zeros in the shape of the parameters.

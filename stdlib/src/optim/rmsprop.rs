@@ -2,6 +2,7 @@
 
 use super::sgd::follow;
 use super::{Optimizer, Schedule, no_updates, times, zeros_like};
+use crate::Number;
 use podracer_dsl::prelude::*;
 
 /// Tieleman and Hinton, "Lecture 6.5", 2012; `centered` as Graves, "Generating Sequences With Recurrent Neural Networks",
@@ -17,9 +18,9 @@ pub struct RmsProp {
     /// Evaluated at the count of updates made before.
     pub learning_rate: Schedule,
     /// Decay of the means.
-    pub decay: f64,
+    pub decay: Number,
     /// Added to `nu_t`, or to its root.
-    pub eps: f64,
+    pub eps: Number,
     /// Where `eps` is added: inside of the root (optax, the original code of Atari agents), or outside (PyTorch).
     pub eps_in_sqrt: bool,
     /// `nu_0`.
@@ -27,7 +28,7 @@ pub struct RmsProp {
     /// Divide by the deviation instead of the root mean square.
     pub centered: bool,
     /// Part of the last step that goes on; 0 for none.
-    pub momentum: f64,
+    pub momentum: Number,
 }
 
 /// The means, and the trace of steps.
@@ -37,34 +38,34 @@ pub struct RmsPropState<P: Tree> {
     pub count: Tensor,
     /// Of the squared gradients.
     pub nu: P,
-    /// Of the gradients: one if centered, else none.
-    pub mu: Vec<P>,
-    /// One with momentum, none without.
-    pub trace: Vec<P>,
+    /// Mean of the gradients, if centered.
+    pub mu: Option<P>,
+    /// Trace of steps, with momentum.
+    pub trace: Option<P>,
 }
 
 /// RMSProp with `decay` 0.9, `eps` 1e-8 inside of the root.
 pub fn rmsprop(learning_rate: impl Into<Schedule>) -> RmsProp {
     RmsProp {
         learning_rate: learning_rate.into(),
-        decay: 0.9,
-        eps: 1e-8,
+        decay: 0.9.into(),
+        eps: 1e-8.into(),
         eps_in_sqrt: true,
         initial_scale: 0.0,
         centered: false,
-        momentum: 0.0,
+        momentum: 0.0.into(),
     }
 }
 
 impl RmsProp {
     /// Sets [`RmsProp::decay`].
-    pub fn decay(self, decay: f64) -> Self {
-        RmsProp { decay, ..self }
+    pub fn decay(self, decay: impl Into<Number>) -> Self {
+        RmsProp { decay: decay.into(), ..self }
     }
 
     /// Sets [`RmsProp::eps`].
-    pub fn eps(self, eps: f64) -> Self {
-        RmsProp { eps, ..self }
+    pub fn eps(self, eps: impl Into<Number>) -> Self {
+        RmsProp { eps: eps.into(), ..self }
     }
 
     /// Adds `eps` outside of the root.
@@ -78,8 +79,8 @@ impl RmsProp {
     }
 
     /// Sets [`RmsProp::momentum`].
-    pub fn momentum(self, momentum: f64) -> Self {
-        RmsProp { momentum, ..self }
+    pub fn momentum(self, momentum: impl Into<Number>) -> Self {
+        RmsProp { momentum: momentum.into(), ..self }
     }
 }
 
@@ -88,15 +89,12 @@ impl Optimizer for RmsProp {
 
     #[track_caller]
     fn init<P: Tree>(&self, params: &P) -> RmsPropState<P> {
-        let maybe = |wanted: bool| {
-            if wanted { vec![zeros_like(params)] } else { Vec::new() }
-        };
         let nu = tree_map(params, |param| param.full_like(self.initial_scale));
         RmsPropState {
             count: no_updates(),
             nu,
-            mu: maybe(self.centered),
-            trace: maybe(self.momentum != 0.0),
+            mu: self.centered.then(|| zeros_like(params)),
+            trace: (!self.momentum.is(0.0)).then(|| zeros_like(params)),
         }
     }
 
@@ -109,12 +107,8 @@ impl Optimizer for RmsProp {
     ) -> (P, RmsPropState<P>) {
         let &RmsProp { decay, eps, eps_in_sqrt, momentum, .. } = self;
         let nu = grads.zip_with(&state.nu, |g, nu| (1.0 - decay) * g.square() + decay * nu);
-        let mu: Vec<P> = state
-            .mu
-            .iter()
-            .map(|mu| grads.zip_with(mu, |g, mu| (1.0 - decay) * g + decay * mu))
-            .collect();
-        let square = match mu.first() {
+        let mu = state.mu.map(|mu| grads.zip_with(&mu, |g, mu| (1.0 - decay) * g + decay * mu));
+        let square = match &mu {
             Some(mu) => nu.zip_with(mu, |nu, mu| nu - mu.square()),
             None => nu.clone(),
         };
@@ -124,12 +118,12 @@ impl Optimizer for RmsProp {
                 if eps_in_sqrt { g * (square + eps).rsqrt() } else { g / (square.sqrt() + eps) };
             times(-learning_rate, step)
         });
-        let (go, trace) = match state.trace.first() {
+        let (go, trace) = match &state.trace {
             Some(trace) => {
                 let (go, next) = follow(go, trace, momentum, false);
-                (go, vec![next])
+                (go, Some(next))
             }
-            None => (go, Vec::new()),
+            None => (go, None),
         };
         (go, RmsPropState { count: state.count + 1, nu, mu, trace })
     }

@@ -1,5 +1,6 @@
 //! Learning rates that change over the updates.
 
+use crate::Number;
 use podracer_dsl::prelude::*;
 use std::f64::consts::PI;
 use std::fmt;
@@ -9,14 +10,14 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub enum Schedule {
     /// The same at all times.
-    Constant(f64),
+    Constant(Number),
     /// `(init - end) (1 - fraction)^power + end`, where `fraction` goes from 0 at `begin` to 1 at `begin + steps` and
     /// stays there.
     Polynomial {
         /// Value until `begin`.
-        init: f64,
+        init: Number,
         /// Value from `begin + steps` on.
-        end: f64,
+        end: Number,
         /// 1 is linear.
         power: f64,
         /// Updates from one to the other; with 0 the value stays `init`.
@@ -60,26 +61,31 @@ pub enum Schedule {
     Custom(Arc<dyn Fn(Tensor) -> Tensor + Send + Sync>),
 }
 
-impl From<f64> for Schedule {
-    fn from(value: f64) -> Self {
-        Schedule::Constant(value)
+impl<N: Into<Number>> From<N> for Schedule {
+    fn from(value: N) -> Self {
+        Schedule::Constant(value.into())
     }
 }
 
 impl Schedule {
     /// The same at all times; a plain `f64` does as well.
-    pub fn constant(value: f64) -> Schedule {
-        Schedule::Constant(value)
+    pub fn constant(value: impl Into<Number>) -> Schedule {
+        Schedule::Constant(value.into())
     }
 
     /// From `init` to `end` in a straight line over `steps` updates.
-    pub fn linear(init: f64, end: f64, steps: usize) -> Schedule {
+    pub fn linear(init: impl Into<Number>, end: impl Into<Number>, steps: usize) -> Schedule {
         Schedule::polynomial(init, end, 1.0, steps)
     }
 
     /// [`Schedule::Polynomial`] from the first update on.
-    pub fn polynomial(init: f64, end: f64, power: f64, steps: usize) -> Schedule {
-        Schedule::Polynomial { init, end, power, steps, begin: 0 }
+    pub fn polynomial(
+        init: impl Into<Number>,
+        end: impl Into<Number>,
+        power: f64,
+        steps: usize,
+    ) -> Schedule {
+        Schedule::Polynomial { init: init.into(), end: end.into(), power, steps, begin: 0 }
     }
 
     /// [`Schedule::Cosine`] down to 0.
@@ -105,10 +111,10 @@ impl Schedule {
     /// `init`, multiplied at each boundary by its factor and from then on.
     pub fn piecewise_constant(init: f64, factors: &[(usize, f64)]) -> Schedule {
         let mut value = init;
-        let mut schedules = vec![Schedule::Constant(init)];
+        let mut schedules = vec![Schedule::constant(init)];
         for &(_, factor) in factors {
             value *= factor;
-            schedules.push(Schedule::Constant(value));
+            schedules.push(Schedule::constant(value));
         }
         Schedule::Joined {
             schedules,
@@ -125,8 +131,8 @@ impl Schedule {
     #[track_caller]
     pub fn value(&self, count: Tensor) -> Tensor {
         match self {
-            Schedule::Constant(value) => scalar(*value),
-            Schedule::Polynomial { init, steps: 0, .. } => scalar(*init),
+            Schedule::Constant(value) => value.into_tensor(),
+            Schedule::Polynomial { init, steps: 0, .. } => init.into_tensor(),
             &Schedule::Polynomial { init, end, power, steps, begin } => {
                 let passed = (count - begin).clamp(0, steps).astype(F32);
                 let left = 1.0 - passed / steps as f64;

@@ -1,6 +1,7 @@
 //! Stochastic gradient descent.
 
 use super::{Optimizer, Schedule, no_updates, times, zeros_like};
+use crate::Number;
 use podracer_dsl::prelude::*;
 
 /// `update_t = -learning_rate m_t` with `m_t = g_t + momentum m_{t-1}`, or Nesterov's `g_t + momentum m_t`: Sutskever et
@@ -10,29 +11,29 @@ pub struct Sgd {
     /// Evaluated at the count of updates made before.
     pub learning_rate: Schedule,
     /// Part of the last step that goes on; 0 for plain descent.
-    pub momentum: f64,
+    pub momentum: Number,
     /// Nesterov's form.
     pub nesterov: bool,
 }
 
-/// The trace of gradients. Empty without momentum.
+/// The count of updates, and the trace of gradients.
 #[derive(Tree, Clone)]
 pub struct SgdState<P: Tree> {
     /// `i32[]`: updates made.
     pub count: Tensor,
-    /// One with momentum, none without.
-    pub trace: Vec<P>,
+    /// Trace of gradients, with momentum.
+    pub trace: Option<P>,
 }
 
 /// Plain descent.
 pub fn sgd(learning_rate: impl Into<Schedule>) -> Sgd {
-    Sgd { learning_rate: learning_rate.into(), momentum: 0.0, nesterov: false }
+    Sgd { learning_rate: learning_rate.into(), momentum: 0.0.into(), nesterov: false }
 }
 
 impl Sgd {
     /// Sets [`Sgd::momentum`].
-    pub fn momentum(self, momentum: f64) -> Self {
-        Sgd { momentum, ..self }
+    pub fn momentum(self, momentum: impl Into<Number>) -> Self {
+        Sgd { momentum: momentum.into(), ..self }
     }
 
     /// Turns on [`Sgd::nesterov`].
@@ -43,7 +44,7 @@ impl Sgd {
 
 /// One step of a momentum: the direction to go, and the next trace.
 #[track_caller]
-pub(super) fn follow<P: Tree>(direction: P, trace: &P, momentum: f64, nesterov: bool) -> (P, P) {
+pub(super) fn follow<P: Tree>(direction: P, trace: &P, momentum: Number, nesterov: bool) -> (P, P) {
     let next = direction.zip_with(trace, |d, trace| d + momentum * trace);
     let go = if nesterov {
         direction.zip_with(&next, |d, next| d + momentum * next)
@@ -58,19 +59,19 @@ impl Optimizer for Sgd {
 
     #[track_caller]
     fn init<P: Tree>(&self, params: &P) -> SgdState<P> {
-        let trace = if self.momentum == 0.0 { Vec::new() } else { vec![zeros_like(params)] };
+        let trace = (!self.momentum.is(0.0)).then(|| zeros_like(params));
         SgdState { count: no_updates(), trace }
     }
 
     #[track_caller]
     fn update<P: Tree>(&self, grads: P, state: SgdState<P>, _params: &P) -> (P, SgdState<P>) {
         let learning_rate = self.learning_rate.value(state.count);
-        let (go, trace) = match state.trace.first() {
+        let (go, trace) = match &state.trace {
             Some(trace) => {
                 let (go, next) = follow(grads, trace, self.momentum, self.nesterov);
-                (go, vec![next])
+                (go, Some(next))
             }
-            None => (grads, Vec::new()),
+            None => (grads, None),
         };
         (tree_map(&go, |go| times(-learning_rate, go)), SgdState { count: state.count + 1, trace })
     }

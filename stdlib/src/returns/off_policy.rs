@@ -1,7 +1,10 @@
 //! V-trace: returns of one policy from the trajectories of another.
 
 use super::{linear_recurrence, per_step};
+use crate::Number;
 use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// What [`vtrace_td_error_and_advantage`] and [`impala_vtrace_td_error_and_advantage`] give, all `f32[T]`.
 #[derive(Tree, Clone, Copy)]
@@ -33,7 +36,8 @@ impl VtraceOutput {
 }
 
 /// What the advantage of the policy gradient bootstraps from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum PgAdvantage {
     /// The next target, whatever lambda is: the paper's, [`impala_vtrace_td_error_and_advantage`].
     #[default]
@@ -46,13 +50,13 @@ pub enum PgAdvantage {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Vtrace {
     /// How far the traces reach.
-    pub lambda: f64,
+    pub lambda: Number,
     /// The most an importance weight counts in an error.
-    pub clip_rho: f64,
+    pub clip_rho: Number,
     /// The most it counts in a trace.
-    pub clip_c: f64,
+    pub clip_c: Number,
     /// The most it counts in the advantage of the policy gradient.
-    pub clip_pg_rho: f64,
+    pub clip_pg_rho: Number,
     /// Which advantage that is.
     pub advantage: PgAdvantage,
 }
@@ -61,10 +65,10 @@ pub struct Vtrace {
 impl Default for Vtrace {
     fn default() -> Self {
         Vtrace {
-            lambda: 1.0,
-            clip_rho: 1.0,
-            clip_c: 1.0,
-            clip_pg_rho: 1.0,
+            lambda: 1.0.into(),
+            clip_rho: 1.0.into(),
+            clip_c: 1.0.into(),
+            clip_pg_rho: 1.0.into(),
             advantage: PgAdvantage::Impala,
         }
     }
@@ -124,7 +128,7 @@ pub fn vtrace(
     discount_t: Tensor,
     rho_tm1: Tensor,
     lambda: impl IntoTensor,
-    clip_rho_threshold: f64,
+    clip_rho_threshold: impl IntoTensor,
 ) -> Tensor {
     leaky_vtrace(v_tm1, v_t, r_t, discount_t, rho_tm1, 1.0, lambda, clip_rho_threshold)
 }
@@ -141,7 +145,7 @@ pub fn leaky_vtrace(
     rho_tm1: Tensor,
     alpha: f64,
     lambda: impl IntoTensor,
-    clip_rho_threshold: f64,
+    clip_rho_threshold: impl IntoTensor,
 ) -> Tensor {
     let _scope = scope("vtrace");
     let leaky = |clipped: Tensor| {
@@ -169,8 +173,8 @@ pub fn vtrace_td_error_and_advantage(
     discount_t: Tensor,
     rho_tm1: Tensor,
     lambda: impl IntoTensor,
-    clip_rho_threshold: f64,
-    clip_pg_rho_threshold: f64,
+    clip_rho_threshold: impl IntoTensor,
+    clip_pg_rho_threshold: impl IntoTensor,
 ) -> VtraceOutput {
     let _scope = scope("vtrace_td_error_and_advantage");
     let lambda_t = per_step(lambda, discount_t);
@@ -195,8 +199,8 @@ pub fn impala_vtrace_td_error_and_advantage(
     discount_t: Tensor,
     rho_tm1: Tensor,
     lambda: impl IntoTensor,
-    clip_rho_threshold: f64,
-    clip_pg_rho_threshold: f64,
+    clip_rho_threshold: impl IntoTensor,
+    clip_pg_rho_threshold: impl IntoTensor,
 ) -> VtraceOutput {
     let _scope = scope("impala_vtrace_td_error_and_advantage");
     let errors = vtrace(v_tm1, v_t, r_t, discount_t, rho_tm1, lambda, clip_rho_threshold);

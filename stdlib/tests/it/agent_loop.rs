@@ -6,7 +6,10 @@
 
 use podracer_dsl::prelude::*;
 use podracer_envs::{Environment, Space, TimeStep};
-use podracer_stdlib::agents::{Agent, Learning, OnlineActorCritic, Ppo, Torso, Trajectory};
+use podracer_stdlib::agents::{
+    Act, Agent, Cx, Input, LaneId, Learn, Mode, Networks, OnlineActorCritic, OnlineSettings, Ppo,
+    PpoSettings, Rollout, RolloutOf,
+};
 use podracer_stdlib::anakin::{AgentLoop, LoopState};
 use podracer_stdlib::optim::{Sgd, sgd};
 
@@ -89,8 +92,8 @@ impl Environment for Tape {
     }
 }
 
-/// One cycle of a loop: the leaves of the state before and after, and those of the metrics.
-pub struct Cycle {
+/// One iteration of a loop: the leaves of the state before and after, and those of the metrics.
+pub struct Iteration {
     pub paths: Vec<String>,
     pub before: Vec<Array>,
     pub after: Vec<Array>,
@@ -101,36 +104,36 @@ fn named(paths: &[Path]) -> Vec<String> {
     paths.iter().map(ToString::to_string).collect()
 }
 
-impl Cycle {
-    pub fn run<E: Environment, A: Agent<Observation = E::Observation>>(
+impl Iteration {
+    pub fn run<E: Environment, A: Learn<Observation = E::Observation>>(
         agent_loop: &AgentLoop<E, A>,
-    ) -> Cycle {
-        let mut cycles = Cycle::several(agent_loop, 1);
-        cycles.remove(0)
+    ) -> Iteration {
+        let mut iterations = Iteration::several(agent_loop, 1);
+        iterations.remove(0)
     }
 
-    /// Cycles in a row.
-    pub fn several<E: Environment, A: Agent<Observation = E::Observation>>(
+    /// Iterations in a row.
+    pub fn several<E: Environment, A: Learn<Observation = E::Observation>>(
         agent_loop: &AgentLoop<E, A>,
-        cycles: usize,
-    ) -> Vec<Cycle> {
+        iterations: usize,
+    ) -> Vec<Iteration> {
         let init = trace(key(), |key| agent_loop.init(key)).expect("the beginning traces");
         let state: &Spec<LoopState<E, A>> = init.results();
-        let update = trace(state, |state| agent_loop.update(state)).expect("the update traces");
+        let update = trace(state, |state| agent_loop.iterate(state)).expect("the update traces");
         let mut state = init.eval(&[Array::ints(U32, [2], &[0, 7])]).expect("a key fits");
         let paths = named(&init.result_paths());
         let metric_paths = named(&update.result_paths()[paths.len()..]);
-        let cycle = |_| {
+        let iteration = |_| {
             let mut after = update.eval(&state).expect("the state fits");
             let metrics = after.split_off(paths.len());
-            Cycle {
+            Iteration {
                 paths: paths.clone(),
                 before: std::mem::replace(&mut state, after.clone()),
                 after,
                 metrics: metric_paths.iter().cloned().zip(metrics).collect(),
             }
         };
-        (0..cycles).map(cycle).collect()
+        (0..iterations).map(iteration).collect()
     }
 
     pub fn leaf(&self, leaves: &[Array], path: &str) -> Vec<f64> {
@@ -150,23 +153,26 @@ impl Cycle {
 const DISCOUNT: f64 = 0.5;
 const LAMBDA: f64 = 0.75;
 
+/// Policy and value are linear.
+pub fn linear() -> Networks {
+    Networks { hidden: vec![], ..Networks::default() }
+}
+
 fn ppo(tape: &Tape) -> Ppo<Sgd> {
-    let Ppo { clip, exact_shuffle, .. } = Ppo::new(tape.observation_space(), tape.action_space());
     Ppo {
         observation: tape.observation_space(),
         action: tape.action_space(),
-        torso: Torso::None,
-        lstm: None,
-        hidden: vec![],
         optimizer: sgd(1.0),
-        epochs: 1,
-        minibatches: 1,
-        discount: DISCOUNT,
-        lambda: LAMBDA,
-        clip,
-        entropy_cost: 0.0,
-        value_cost: 1.0,
-        exact_shuffle,
+        settings: PpoSettings {
+            networks: linear(),
+            epochs: 1,
+            minibatches: 1,
+            discount: DISCOUNT.into(),
+            lambda: LAMBDA.into(),
+            entropy_cost: 0.0.into(),
+            value_cost: 1.0.into(),
+            ..PpoSettings::default()
+        },
     }
 }
 
@@ -174,25 +180,28 @@ fn online(tape: &Tape) -> OnlineActorCritic<Sgd> {
     OnlineActorCritic {
         observation: tape.observation_space(),
         action: tape.action_space(),
-        torso: Torso::None,
-        hidden: vec![],
         optimizer: sgd(1.0),
-        discount: DISCOUNT,
-        lambda: LAMBDA,
-        entropy_cost: 0.0,
-        value_cost: 1.0,
+        settings: OnlineSettings {
+            networks: linear(),
+            discount: DISCOUNT.into(),
+            lambda: LAMBDA.into(),
+            entropy_cost: 0.0.into(),
+            value_cost: 1.0.into(),
+            ..OnlineSettings::default()
+        },
     }
 }
 
 /// The values of the features at the beginning, and the advantages of the steps, read off the value's gradient.
-fn values_and_advantages<A: Agent<Observation = Tensor>>(
+fn values_and_advantages<A: Learn<Observation = Tensor>>(
     tape: &Tape,
     agent: A,
 ) -> (Vec<f64>, Vec<f64>) {
     let steps = tape.steps();
-    let cycle = Cycle::run(&AgentLoop::new(tape.clone(), agent, 1, steps));
+    let iteration = Iteration::run(&AgentLoop::new(tape.clone(), agent, 1, steps));
     let path = "critic.layers[0].weight";
-    let (before, after) = (cycle.leaf(&cycle.before, path), cycle.leaf(&cycle.after, path));
+    let (before, after) =
+        (iteration.leaf(&iteration.before, path), iteration.leaf(&iteration.after, path));
     // The loss is the mean of (v_t - stop(v_t + A_t))^2 / 2.
     let advantages = (0..steps).map(|t| (after[t] - before[t]) * steps as f64).collect();
     (before, advantages)
@@ -285,69 +294,249 @@ fn truncation_bootstraps_from_the_final_observation_and_termination_does_not() {
 
 #[test]
 fn finished_episodes_are_reported() {
-    let cycle = Cycle::run(&AgentLoop::new(tape(), ppo(&tape()), 2, 8));
+    let iteration = Iteration::run(&AgentLoop::new(tape(), ppo(&tape()), 2, 8));
     // Both environments play the same tape: two episodes of three steps end in each.
-    assert_eq!(cycle.metric("count"), [4.0]);
-    assert_eq!(cycle.metric("return_sum"), [2.0 * (-0.5 + 4.5)]);
-    assert_eq!(cycle.metric("length_sum"), [12.0]);
+    assert_eq!(iteration.metric("count"), [4.0]);
+    assert_eq!(iteration.metric("return_sum"), [2.0 * (-0.5 + 4.5)]);
+    assert_eq!(iteration.metric("length_sum"), [12.0]);
 }
 
-/// An agent that only counts the steps of its episodes, and keeps what it counted.
+/// An agent that counts the steps of its episodes and of its lane, and keeps what acting was given.
 #[derive(Clone)]
 struct Counter {
     steps: usize,
 }
 
+#[derive(Tree, Clone)]
+struct Counted {
+    of_episode: Tensor,
+    of_lane: Tensor,
+}
+
+#[derive(Tree, Clone)]
+struct Given {
+    counted: Counted,
+    last_action: Tensor,
+    last_reward: Tensor,
+    first: Tensor,
+}
+
 impl Agent for Counter {
     type Observation = Tensor;
-    type Actor = Tensor;
-    type Nets = Tensor;
-    type Opt = ();
-    type Experience = Tensor;
-    type Output = Tensor;
-    type Batch = ();
+    type Params = ();
+    type Memory = Counted;
+    type Extras = Given;
+
+    fn init_memory(&self, lane: LaneId) -> Counted {
+        Counted { of_episode: scalar(0), of_lane: 100 * lane.index + lane.lanes as i32 }
+    }
+    fn begin_episode(&self, memory: Counted) -> Counted {
+        Counted { of_episode: scalar(0), ..memory }
+    }
+    fn act(
+        &self,
+        (): &(),
+        memory: Counted,
+        input: Input,
+        mode: Mode,
+        _: Key,
+    ) -> Act<Counted, Given> {
+        assert_eq!(mode, Mode::Explore);
+        let Input { last_action, last_reward, first, .. } = input;
+        let extras = Given { counted: memory.clone(), last_action, last_reward, first };
+        let action = memory.of_episode.rem(2);
+        let Counted { of_episode, of_lane } = memory;
+        let memory = Counted { of_episode: of_episode + 1, of_lane: of_lane + 1 };
+        Act { action, memory, extras }
+    }
+}
+
+impl Learn for Counter {
+    type State = Tensor;
+    type Store = (Given, Input);
     type Metrics = Tensor;
 
-    fn init_nets(&self, _: Key) -> Tensor {
+    fn init(&self, _: Key) -> Tensor {
         scalar(0.0)
     }
-    fn init_opt(&self, _: &Tensor) {}
-    fn init_actor(&self) -> Tensor {
-        scalar(0)
+    fn init_store(&self, lanes: usize) -> (Given, Input) {
+        let each = |dtype| zeros(dtype, [self.steps, lanes]);
+        let counted = Counted { of_episode: each(I32), of_lane: each(I32) };
+        let (last_action, last_reward, first) = (each(I32), each(F32), each(BOOL));
+        let given = Given { counted, last_action, last_reward, first };
+        let observation = zeros(F32, [self.steps, lanes, 2 * (tape().steps() + 1)]);
+        (given, Input { observation, legal_actions: None, last_action, last_reward, first })
     }
-    fn init_experience(&self, environments: usize) -> Tensor {
-        zeros(I32, [self.steps, environments])
-    }
-    fn act(&self, _: &Tensor, actor: Tensor, _: Tensor, _: Key) -> (Tensor, Tensor, Tensor) {
-        (scalar(0), actor + 1, actor)
-    }
-    fn act_greedily(&self, _: &Tensor, actor: Tensor, _: Tensor) -> (Tensor, Tensor) {
-        (scalar(0), actor)
-    }
-    fn update_experience(
+    fn params(&self, _: &Tensor) {}
+    fn learn(
         &self,
-        _: &Tensor,
-        _: Tensor,
-        _: Tensor,
-        trajectory: Trajectory<Tensor, Tensor>,
-        _: Key,
-    ) -> (Tensor, ()) {
-        (trajectory.output, ())
-    }
-    fn loss(&self, nets: Tensor, (): &(), _: Tensor) -> (Tensor, Tensor) {
-        (nets, nets)
-    }
-    fn optimize_from_grads(&self, nets: Tensor, (): (), _: Tensor) -> (Tensor, ()) {
-        (nets, ())
-    }
-    fn learning(&self) -> Learning {
-        Learning::FromBatch { updates: 1 }
+        state: Tensor,
+        _: (Given, Input),
+        rollout: Rollout<Self>,
+        cx: Cx,
+    ) -> (Tensor, (Given, Input), Tensor) {
+        (state, (rollout.extras, rollout.input), cx.iteration.astype(F32))
     }
 }
 
 #[test]
-fn the_actors_state_begins_anew_with_each_episode() {
-    let cycle = Cycle::run(&AgentLoop::new(tape(), Counter { steps: 8 }, 1, 8));
-    assert_eq!(cycle.leaf(&cycle.after, "experience"), [0.0, 1.0, 2.0, 0.0, 1.0, 2.0, 0.0, 1.0]);
-    assert_eq!(cycle.leaf(&cycle.after, "actor"), [2.0]);
+fn the_memory_begins_anew_with_each_episode_where_the_agent_says_so() {
+    let agent_loop = AgentLoop::new(tape(), Counter { steps: 8 }, 1, 8);
+    let one = Iteration::run(&agent_loop);
+    let of_episode = one.leaf(&one.after, "store.0.counted.of_episode");
+    assert_eq!(of_episode, [0.0, 1.0, 2.0, 0.0, 1.0, 2.0, 0.0, 1.0]);
+    assert_eq!(one.leaf(&one.after, "lanes.memory.of_episode"), [2.0]);
+    // What belongs to the lane goes on; it began with the number of lanes.
+    assert_eq!(one.leaf(&one.after, "lanes.memory.of_lane"), [9.0]);
+}
+
+#[test]
+fn lanes_know_their_numbers() {
+    let agent_loop = AgentLoop::new(tape(), Counter { steps: 1 }, 3, 1);
+    let one = Iteration::run(&agent_loop);
+    assert_eq!(one.leaf(&one.before, "lanes.memory.of_lane"), [3.0, 103.0, 203.0]);
+}
+
+/// In one rollout and over several: the input of a step is the outcome of the one before it, and of none at an episode's
+/// first step.
+#[test]
+fn acting_is_given_the_last_action_and_reward() {
+    let tape = tape();
+    let mut expected = Vec::new();
+    let (mut of_episode, mut last) = (0, None);
+    for time in 0..tape.steps() {
+        let (action, reward) = last.unwrap_or((0.0, 0.0));
+        expected.push((action, reward, f64::from(u8::from(last.is_none()))));
+        last = Some((f64::from(of_episode % 2), tape.rewards[time]));
+        of_episode += 1;
+        if tape.end_at(time).is_some() {
+            (of_episode, last) = (0, None);
+        }
+    }
+    for unroll in [1, 2, 8] {
+        let agent_loop = AgentLoop::new(tape.clone(), Counter { steps: unroll }, 1, unroll);
+        let iterations = Iteration::several(&agent_loop, tape.steps() / unroll);
+        for part in ["store.0.", "store.1."] {
+            let all = |name: &str| -> Vec<f64> {
+                let path = format!("{part}{name}");
+                let of = |one: &Iteration| one.leaf(&one.after, &path);
+                iterations.iter().flat_map(of).collect()
+            };
+            let (actions, rewards) = (all("last_action"), all("last_reward"));
+            let steps = actions.into_iter().zip(rewards).zip(all("first"));
+            let steps: Vec<_> =
+                steps.map(|((action, reward), first)| (action, reward, first)).collect();
+            assert_eq!(steps, expected, "unroll {unroll}, {part}");
+        }
+        for (number, one) in iterations.iter().enumerate() {
+            assert_eq!(one.leaf(&one.before, "replicated.iteration"), [number as f64]);
+        }
+    }
+}
+
+/// Acting is the forward pass of the one; the other goes through the rollout's steps once more.
+#[test]
+fn learning_through_acting_is_learning_from_the_rollout() {
+    /// The online actor-critic with the default of [`Learn::iterate`].
+    #[derive(Clone)]
+    struct FromRollout(OnlineActorCritic<Sgd>);
+
+    impl Agent for FromRollout {
+        type Observation = Tensor;
+        type Params = <OnlineActorCritic<Sgd> as Agent>::Params;
+        type Memory = ();
+        type Extras = <OnlineActorCritic<Sgd> as Agent>::Extras;
+        fn init_memory(&self, _: LaneId) {}
+        fn begin_episode(&self, (): ()) {}
+        fn act(
+            &self,
+            params: &Self::Params,
+            (): (),
+            input: Input,
+            mode: Mode,
+            key: Key,
+        ) -> Act<(), Self::Extras> {
+            self.0.act(params, (), input, mode, key)
+        }
+    }
+    impl Learn for FromRollout {
+        type State = <OnlineActorCritic<Sgd> as Learn>::State;
+        type Store = ();
+        type Metrics = <OnlineActorCritic<Sgd> as Learn>::Metrics;
+        fn init(&self, key: Key) -> Self::State {
+            self.0.init(key)
+        }
+        fn init_store(&self, _: usize) {}
+        fn params(&self, state: &Self::State) -> Self::Params {
+            self.0.params(state)
+        }
+        fn learn(
+            &self,
+            state: Self::State,
+            (): (),
+            rollout: Rollout<Self>,
+            cx: Cx,
+        ) -> (Self::State, (), Self::Metrics) {
+            let rollout = RolloutOf {
+                input: rollout.input,
+                action: rollout.action,
+                reward: rollout.reward,
+                terminated: rollout.terminated,
+                truncated: rollout.truncated,
+                skipped: rollout.skipped,
+                next_observation: rollout.next_observation,
+                next_input: rollout.next_input,
+                memory: rollout.memory,
+                extras: rollout.extras,
+            };
+            self.0.learn(state, (), rollout, cx)
+        }
+    }
+
+    let mut agent = online(&tape());
+    agent.settings.entropy_cost = 0.1.into();
+    agent.settings.networks.hidden = vec![5];
+    let through = Iteration::several(&AgentLoop::new(tape(), agent.clone(), 3, 4), 2);
+    let from = Iteration::several(&AgentLoop::new(tape(), FromRollout(agent), 3, 4), 2);
+    for (through, from) in through.iter().zip(&from) {
+        assert_eq!(through.paths, from.paths);
+        for ((path, got), expected) in through.paths.iter().zip(&through.after).zip(&from.after) {
+            crate::golden::close(path, got, expected, 1e-5);
+        }
+        assert_close(&through.metric("loss"), &from.metric("loss"));
+    }
+}
+
+#[test]
+fn a_scalar_in_a_store_is_an_error() {
+    #[derive(Clone)]
+    struct Scalar;
+    impl Agent for Scalar {
+        type Observation = Tensor;
+        type Params = ();
+        type Memory = ();
+        type Extras = ();
+        fn init_memory(&self, _: LaneId) {}
+        fn begin_episode(&self, (): ()) {}
+        fn act(&self, (): &(), (): (), _: Input, _: Mode, _: Key) -> Act<(), ()> {
+            Act { action: scalar(0), memory: (), extras: () }
+        }
+    }
+    impl Learn for Scalar {
+        type State = ();
+        type Store = Counted;
+        type Metrics = ();
+        fn init(&self, _: Key) {}
+        fn init_store(&self, lanes: usize) -> Counted {
+            Counted { of_episode: zeros(I32, [lanes]), of_lane: scalar(0) }
+        }
+        fn params(&self, (): &()) {}
+        fn learn(&self, (): (), store: Counted, _: Rollout<Self>, _: Cx) -> ((), Counted, ()) {
+            ((), store, ())
+        }
+    }
+    let agent_loop = AgentLoop::new(tape(), Scalar, 1, 1);
+    let errors = trace(key(), |key| agent_loop.init(key)).err().expect("a scalar has no axis");
+    let text = errors.to_string();
+    assert!(text.contains("`store.of_lane` is a scalar, i32[]"), "{text}");
 }

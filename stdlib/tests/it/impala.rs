@@ -1,34 +1,38 @@
 //! IMPALA: its loss against jax, and that learning goes through a trajectory as acting went.
 
-use crate::agent_loop::{Cycle, Tape, tape};
+use crate::agent_loop::{Iteration, Tape, linear as linear_networks, tape};
 use crate::golden::{Named, Of, Record, records, run};
 use podracer_dsl::prelude::*;
 use podracer_envs::{Environment, Space};
-use podracer_stdlib::agents::{ActorCritic, Agent, Impala, Ppo, Torso, Trajectory};
+use podracer_stdlib::agents::{
+    ActorCritic, ActorCriticShape, Axes, Impala, ImpalaSettings, Input, Memory, RewardClipping,
+    RolloutOf, Torso,
+};
 use podracer_stdlib::anakin::AgentLoop;
-use podracer_stdlib::nn::{Activation, Conv2d, ConvNet, Linear, Lstm, LstmState, Mlp};
+use podracer_stdlib::nn::{Activation, Conv2d, ConvNet, Initializer, Linear, Lstm, LstmState, Mlp};
 use podracer_stdlib::optim::{Sgd, sgd};
-use podracer_stdlib::returns::{PgAdvantage, Vtrace};
+use podracer_stdlib::returns::PgAdvantage;
 
 fn linear(x: &Named, name: &str) -> Linear {
     Linear { weight: x.get(&format!("{name}.weight")), bias: x.get(&format!("{name}.bias")) }
 }
 
 /// The networks of a record, and the memory at the start of its trajectories.
-fn nets(record: &Record, x: &Named) -> (ActorCritic, Vec<LstmState>) {
+fn nets(record: &Record, x: &Named) -> (ActorCritic, Memory) {
     let mlp = |name: &str| Mlp {
         layers: ["hidden", "last"].map(|layer| linear(x, &format!("{name}.{layer}"))).to_vec(),
         activation: Activation::Tanh,
     };
     let mut nets = ActorCritic {
-        conv: Vec::new(),
-        residual: Vec::new(),
-        core: Vec::new(),
+        conv: None,
+        residual: None,
+        core: None,
+        feedback: None,
         actor: mlp("actor"),
         critic: mlp("critic"),
-        log_std: Vec::new(),
+        log_std: None,
     };
-    let mut memory = Vec::new();
+    let mut memory = None;
     if record.has("conv.kernel") {
         let conv = Conv2d {
             kernel: x.get("conv.kernel"),
@@ -36,36 +40,49 @@ fn nets(record: &Record, x: &Named) -> (ActorCritic, Vec<LstmState>) {
             strides: [2, 2],
             padding: Padding::Valid,
         };
-        nets.conv.push(ConvNet { convs: vec![conv], dense: linear(x, "dense") });
+        nets.conv = Some(ConvNet { convs: vec![conv], dense: linear(x, "dense") });
     }
     if record.has("core.input") {
         let [input, hidden, bias] = x.all(["core.input", "core.hidden", "core.bias"]);
-        nets.core.push(Lstm { input, hidden, bias });
+        nets.core = Some(Lstm { input, hidden, bias });
         let [c, h] = x.all(["memory.c", "memory.h"]);
-        memory.push(LstmState { c, h });
+        memory = Some(LstmState { c, h });
     }
     (nets, memory)
 }
 
 /// The agent of a record. What its networks are made of is in the record itself.
 fn agent(record: &Record) -> Impala {
-    let number = |name: &str| record.number(name).expect("a coefficient");
-    Impala {
+    let number = |name: &str| record.number(name).expect("a coefficient").into();
+    let settings = ImpalaSettings {
         discount: number("discount"),
-        vtrace: Vtrace {
-            lambda: number("lambda"),
-            clip_rho: number("clip_rho"),
-            clip_c: number("clip_c"),
-            clip_pg_rho: number("clip_pg_rho"),
-            advantage: match record.word("advantage").as_deref() {
-                Some("rlax") => PgAdvantage::Rlax,
-                _ => PgAdvantage::Impala,
-            },
+        lambda: number("lambda"),
+        clip_rho: number("clip_rho"),
+        clip_c: number("clip_c"),
+        clip_pg_rho: number("clip_pg_rho"),
+        advantage: match record.word("advantage").as_deref() {
+            Some("rlax") => PgAdvantage::Rlax,
+            _ => PgAdvantage::Impala,
         },
         entropy_cost: number("entropy_cost"),
         value_cost: number("value_cost"),
-        clip_rewards: record.flag("clip_rewards").expect("a switch"),
-        ..Impala::new(Space::unbounded([3]), Space::discrete(3))
+        reward_clipping: match record.flag("clip_rewards").expect("a switch") {
+            true => RewardClipping::AbsOne,
+            false => RewardClipping::None,
+        },
+        ..ImpalaSettings::default()
+    };
+    Impala::with(settings, Space::unbounded([3]), Space::discrete(3))
+}
+
+fn input(observation: Tensor, axes: usize) -> Input {
+    let shape = &observation.shape()[..axes];
+    Input {
+        observation,
+        legal_actions: None,
+        last_action: zeros(I32, shape),
+        last_reward: zeros(F32, shape),
+        first: zeros(BOOL, shape),
     }
 }
 
@@ -74,21 +91,19 @@ fn agent(record: &Record) -> Impala {
 fn the_loss_and_its_gradient_are_those_of_one_episode_at_a_time() {
     let parts = |record: &Record, x: &Named| {
         let (nets, memory) = nets(record, x);
-        let trajectory = Trajectory {
-            observation: x.get("observation"),
+        let rollout = RolloutOf {
+            input: input(x.get("observation"), 2),
             action: x.get("action"),
             reward: x.get("reward"),
             terminated: x.get("terminated"),
             truncated: x.get("truncated"),
-            skipped: vec![],
-            next_observation: vec![x.get("next_observation")],
-            last_observation: x.get("last_observation"),
-            output: x.get("log_prob"),
+            skipped: None,
+            next_observation: Some(x.get("next_observation")),
+            next_input: input(x.get("last_observation"), 1),
+            memory,
+            extras: x.get("log_prob"),
         };
-        let agent = agent(record);
-        let key = Key::new(0u32);
-        let ((), batch) = agent.update_experience(&nets, (), memory, trajectory, key);
-        agent.loss(nets, &batch, scalar(0))
+        agent(record).loss(nets, &rollout, &Axes::none())
     };
     for record in records("impala_loss") {
         record.check_of(Of::Sum, 2e-5, |x| vec![("loss", parts(&record, x).0)]);
@@ -106,20 +121,18 @@ fn the_loss_and_its_gradient_are_those_of_one_episode_at_a_time() {
     }
 }
 
-fn in_tape(tape: &Tape, lstm: Option<usize>) -> Impala<Sgd> {
-    let defaults = Impala::new(tape.observation_space(), tape.action_space());
+fn in_tape(tape: &Tape, lstm: usize) -> Impala<Sgd> {
     Impala {
-        observation: defaults.observation,
-        action: defaults.action,
-        torso: Torso::None,
-        lstm,
-        hidden: vec![],
+        observation: tape.observation_space(),
+        action: tape.action_space(),
         optimizer: sgd(0.0),
-        discount: 0.9,
-        vtrace: Vtrace::default(),
-        entropy_cost: 0.0,
-        value_cost: 0.5,
-        clip_rewards: false,
+        settings: ImpalaSettings {
+            networks: linear_networks(),
+            lstm,
+            discount: 0.9.into(),
+            entropy_cost: 0.0.into(),
+            ..ImpalaSettings::default()
+        },
     }
 }
 
@@ -129,9 +142,9 @@ fn in_tape(tape: &Tape, lstm: Option<usize>) -> Impala<Sgd> {
 fn learning_remembers_what_acting_remembered() {
     let tape = tape();
     for unroll in [1, 2, 3, 8] {
-        let agent_loop = AgentLoop::new(tape.clone(), in_tape(&tape, Some(4)), 2, unroll);
-        for cycle in Cycle::several(&agent_loop, tape.steps() / unroll) {
-            let importance = cycle.metric("importance")[0];
+        let agent_loop = AgentLoop::new(tape.clone(), in_tape(&tape, 4), 2, unroll);
+        for iteration in Iteration::several(&agent_loop, tape.steps() / unroll) {
+            let importance = iteration.metric("importance")[0];
             assert!(
                 (importance - 1.0).abs() < 1e-5,
                 "trajectories of {unroll} steps: {importance}"
@@ -143,12 +156,12 @@ fn learning_remembers_what_acting_remembered() {
 #[test]
 fn the_memory_is_there_only_with_a_core() {
     let tape = tape();
-    for (lstm, leaves) in [(None, 0), (Some(4), 2)] {
+    for (lstm, leaves) in [(0, 0), (4, 2)] {
         let agent_loop = AgentLoop::new(tape.clone(), in_tape(&tape, lstm), 3, 2);
-        let cycle = Cycle::run(&agent_loop);
-        let of_memory = |path: &&String| path.contains(".actor[0].");
-        let memory: Vec<_> = cycle.paths.iter().filter(of_memory).collect();
-        assert_eq!(memory.len(), leaves, "{:?}", cycle.paths);
+        let iteration = Iteration::run(&agent_loop);
+        let of_memory = |path: &&String| path.contains(".memory[0].");
+        let memory: Vec<_> = iteration.paths.iter().filter(of_memory).collect();
+        assert_eq!(memory.len(), leaves, "{:?}", iteration.paths);
     }
 }
 
@@ -157,11 +170,12 @@ fn the_memory_is_there_only_with_a_core() {
 fn the_loss_is_summed_over_the_batch() {
     let tape = tape();
     let moved = |environments: usize| {
-        let agent = Impala { optimizer: sgd(1e-3), ..in_tape(&tape, None) };
+        let agent = Impala { optimizer: sgd(1e-3), ..in_tape(&tape, 0) };
         let agent_loop = AgentLoop::new(tape.clone(), agent, environments, 8);
-        let cycle = Cycle::run(&agent_loop);
+        let iteration = Iteration::run(&agent_loop);
         let path = "critic.layers[0].weight";
-        let (before, after) = (cycle.leaf(&cycle.before, path), cycle.leaf(&cycle.after, path));
+        let (before, after) =
+            (iteration.leaf(&iteration.before, path), iteration.leaf(&iteration.after, path));
         after[0] - before[0]
     };
     let (one, two) = (moved(1), moved(2));
@@ -173,15 +187,21 @@ fn the_loss_is_summed_over_the_batch() {
 fn torsos_see_images() {
     let image = Space::pixels([12, 12, 2]);
     let torso = Torso::Conv { convs: vec![(8, 4, 2), (8, 2, 1)], features: 16 };
-    let agent = Ppo { torso, hidden: vec![], ..Ppo::new(image.clone(), Space::discrete(3)) };
+    let shape = ActorCriticShape {
+        torso,
+        weights: Initializer::lecun_normal(),
+        lstm: None,
+        feedback: false,
+        hidden: vec![],
+    };
     let pixels = Array::ints(DType::U8, [12, 12, 2], &[255; 288]);
     let results = run(
         (key(), Spec::<Tensor>(image.ty())),
         &[crate::golden::words(3), pixels],
         |(key, pixels)| {
-            let nets = agent.init_nets(key);
-            let of_floats = nets.features(ones(F32, [12, 12, 2]));
-            (nets.features(pixels), of_floats)
+            let nets = ActorCritic::init(key, &image, &Space::discrete(3), &shape);
+            let of_floats = nets.features(&input(ones(F32, [12, 12, 2]), 0));
+            (nets.features(&input(pixels, 0)), of_floats)
         },
     );
     assert_eq!(results[0].ty.shape[..], [16]);
@@ -203,11 +223,50 @@ fn torsos_refuse_what_they_cannot_see() {
         let observation = Space::bounded(shape, 0.0, 1.0);
         let message = torso.check(&observation).unwrap_err();
         assert!(message.contains(expected), "{message}");
-        let agent = Impala { torso, ..Impala::new(observation, Space::discrete(2)) };
-        let errors = trace(key(), |key| agent.init_nets(key)).err();
+        let shape = ActorCriticShape {
+            torso,
+            weights: Initializer::lecun_normal(),
+            lstm: None,
+            feedback: false,
+            hidden: vec![],
+        };
+        let action = Space::discrete(2);
+        let errors =
+            trace(key(), |key| ActorCritic::init(key, &observation, &action, &shape)).err();
         let text = errors.expect("no such network").to_string();
         assert!(text.contains(expected), "{text}");
     }
     assert_eq!(Torso::dqn().check(&Space::pixels([36, 36, 1])), Ok(()));
     assert_eq!(Torso::None.check(&Space::unbounded([3])), Ok(()));
+}
+
+/// The last action is one-hot, and nothing at an episode's first step; rewards are clipped.
+#[test]
+fn the_core_sees_the_last_action_and_reward() {
+    let shape = ActorCriticShape {
+        torso: Torso::None,
+        weights: Initializer::lecun_normal(),
+        lstm: Some(4),
+        feedback: true,
+        hidden: vec![],
+    };
+    let features = run((key(),), &[crate::golden::words(3)], |(key,)| {
+        let (seen, action) = (Space::unbounded([2]), Space::discrete(3));
+        let nets = ActorCritic::init(key, &seen, &action, &shape);
+        let step = |action: i32, reward: f64, first: bool| Input {
+            observation: constant([0.5, -0.5]),
+            legal_actions: None,
+            last_action: scalar(action),
+            last_reward: scalar(reward),
+            first: scalar(first),
+        };
+        let core = nets.core.expect("a core");
+        let features = [step(2, -3.0, false), step(0, 0.25, false), step(0, 0.0, true)]
+            .map(|input| nets.features(&input));
+        (features, core.input)
+    });
+    assert_eq!(features[0].to_f64(), [0.5, -0.5, -1.0, 0.0, 0.0, 1.0]);
+    assert_eq!(features[1].to_f64(), [0.5, -0.5, 0.25, 1.0, 0.0, 0.0]);
+    assert_eq!(features[2].to_f64(), [0.5, -0.5, 0.0, 0.0, 0.0, 0.0]);
+    assert_eq!(features[3].ty.shape[..], [6, 16]);
 }

@@ -3,7 +3,76 @@
 use crate::golden::{close, floats, run, words};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
-use podracer_stdlib::agents::{Agent, Impala, Moments, Normalized, Trajectory};
+use podracer_stdlib::agents::{
+    Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Moments, Normalized, Rollout, RolloutOf,
+};
+
+/// An agent whose metrics are the rollout that it is given.
+#[derive(Clone)]
+struct Seen;
+
+impl Agent for Seen {
+    type Observation = Tensor;
+    type Params = ();
+    type Memory = ();
+    type Extras = ();
+    fn init_memory(&self, _: LaneId) {}
+    fn begin_episode(&self, (): ()) {}
+    fn act(&self, (): &(), (): (), _: Input, _: Mode, _: Key) -> Act<(), ()> {
+        Act { action: scalar(0), memory: (), extras: () }
+    }
+}
+
+impl Learn for Seen {
+    type State = ();
+    type Store = ();
+    type Metrics = (Tensor, Tensor, Tensor);
+    fn init(&self, _: Key) {}
+    fn init_store(&self, _: usize) {}
+    fn params(&self, (): &()) {}
+    fn learn(
+        &self,
+        (): (),
+        (): (),
+        rollout: Rollout<Self>,
+        _: Cx,
+    ) -> ((), (), (Tensor, Tensor, Tensor)) {
+        let seen = (rollout.input.observation, rollout.next_input.observation);
+        ((), (), (rollout.reward, seen.0, seen.1))
+    }
+}
+
+fn input(observation: Tensor) -> Input {
+    let shape = &observation.shape()[..observation.rank() - 1];
+    Input {
+        observation,
+        legal_actions: None,
+        last_action: zeros(I32, shape),
+        last_reward: zeros(F32, shape),
+        first: zeros(BOOL, shape),
+    }
+}
+
+fn rollout(
+    observation: Tensor,
+    last: Tensor,
+    reward: Tensor,
+    ends: [Tensor; 2],
+) -> Rollout<Normalized<Seen>> {
+    let [terminated, truncated] = ends;
+    RolloutOf {
+        input: input(observation),
+        action: zeros(I32, reward.shape()),
+        reward,
+        terminated,
+        truncated,
+        skipped: None,
+        next_observation: Some(observation),
+        next_input: input(last),
+        memory: (),
+        extras: (),
+    }
+}
 
 #[test]
 fn moments_are_those_of_all_numbers() {
@@ -12,7 +81,10 @@ fn moments_are_those_of_all_numbers() {
     let given = [squares, sines].map(|values| floats(&[2, 3, 2], &values));
     let spec = (f32([2, 3, 2]), f32([2, 3, 2]));
     let results = run(spec, &given, |(squares, sines)| {
-        Moments::first(&[2]).with(squares, &[]).with(sines, &[])
+        let none = zeros(BOOL, [2, 3]);
+        let steps = rollout(squares, squares.index(0), zeros(F32, [2, 3]), [none, none]);
+        let axes = Axes::none();
+        Moments::first(&[2]).with(squares, &steps, &axes).with(sines, &steps, &axes)
     });
     let expected = [
         ("count", floats(&[], &[12.0001])),
@@ -25,9 +97,9 @@ fn moments_are_those_of_all_numbers() {
     }
 }
 
-/// Five steps of two environments: one episode is cut off, one ends.
+/// Five steps of two lanes: one episode is cut off, one ends.
 #[test]
-fn an_agent_sees_and_is_paid_in_normalised_numbers() {
+fn an_agent_sees_normalised_observations_and_rewards() {
     let rewards = [1.0, 2.0, 3.0, -1.0, 2.0, 2.0, 0.5, 1.0, 1.0, 4.0];
     let shown: Vec<f64> = (0..10).map(|i| f64::from(i) - 3.0).collect();
     let at = |at: usize| {
@@ -35,32 +107,18 @@ fn an_agent_sees_and_is_paid_in_normalised_numbers() {
         constant_of(&Array::bools([5, 2], &flags))
     };
     let space = Space::unbounded([1]);
-    let agent = Impala::new(space.clone(), Space::discrete(2));
-    let agent = Normalized::new(agent, space, 0.9);
+    let agent = Normalized::new(Seen, space, 0.9);
     let given = |shape: &[usize], values: &[f64]| constant_of(&floats(shape, values));
     let results = run(key(), &[words(7)], |key| {
-        let [nets, key] = key.split_into();
-        let nets = agent.init_nets(nets);
+        let (init, key) = key.split();
+        let state = agent.init(init);
         let observation = given(&[5, 2, 1], &shown);
-        let trajectory = Trajectory {
-            observation,
-            action: zeros(I32, [5, 2]),
-            reward: given(&[5, 2], &rewards),
-            terminated: at(3),
-            truncated: at(4),
-            skipped: vec![],
-            next_observation: vec![observation],
-            last_observation: given(&[2, 1], &[-20.0, 0.5]),
-            output: zeros(F32, [5, 2]),
-        };
-        let memory = vmap(zeros(F32, [2]), |_| agent.init_actor());
-        let experience = agent.init_experience(2);
-        let (experience, batch) =
-            agent.update_experience(&nets, experience, memory, trajectory, key);
-        let settled = agent.settle(nets, &batch);
-        let seen = batch.batch.trajectory;
-        let paid = (seen.reward, settled.returns, experience.returns);
-        (paid, (seen.observation, seen.last_observation), settled.observations)
+        let last = given(&[2, 1], &[-20.0, 0.5]);
+        let steps = rollout(observation, last, given(&[5, 2], &rewards), [at(3), at(4)]);
+        let cx = Cx { key, iteration: scalar(0), axes: Axes::replicas() };
+        let (state, store, (reward, seen, last)) =
+            agent.learn(state, agent.init_store(2), steps, cx);
+        ((reward, state.returns, store.returns), (seen, last), state.observations)
     });
     let [reward, count, mean, variance, carried, seen, last, rest @ ..] = &results[..] else {
         panic!("{} results", results.len());

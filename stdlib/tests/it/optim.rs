@@ -2,6 +2,7 @@
 
 use crate::golden::{Record, close, floats, records, run};
 use podracer_dsl::prelude::*;
+use podracer_stdlib::Number;
 use podracer_stdlib::optim::*;
 
 /// Ten steps in a scan, as they run in a training loop, against the recorded updates and parameters.
@@ -47,16 +48,17 @@ fn learning_rate(record: &Record) -> f64 {
 fn adam_is_that_of_optax() {
     for record in records("adam") {
         let mut optimizer = adam(learning_rate(&record));
-        optimizer.b1 = record.number("b1").unwrap_or(optimizer.b1);
-        optimizer.b2 = record.number("b2").unwrap_or(optimizer.b2);
-        optimizer.eps = record.number("eps").unwrap_or(optimizer.eps);
-        optimizer.eps_root = record.number("eps_root").unwrap_or(optimizer.eps_root);
+        optimizer.b1 = record.number("b1").map_or(optimizer.b1, Number::from);
+        optimizer.b2 = record.number("b2").map_or(optimizer.b2, Number::from);
+        optimizer.eps = record.number("eps").map_or(optimizer.eps, Number::from);
+        optimizer.eps_root = record.number("eps_root").map_or(optimizer.eps_root, Number::from);
         optimizer.nesterov = record.flag("nesterov").unwrap_or(false);
         ten_steps(&record, optimizer);
     }
     for record in records("adamw") {
         let optimizer = adamw(learning_rate(&record));
-        let weight_decay = record.number("weight_decay").unwrap_or(optimizer.weight_decay);
+        let weight_decay =
+            record.number("weight_decay").map_or(optimizer.weight_decay, Number::from);
         ten_steps(&record, optimizer.weight_decay(weight_decay));
     }
 }
@@ -75,12 +77,12 @@ fn sgd_is_that_of_optax() {
 fn rmsprop_is_that_of_optax() {
     for record in records("rmsprop") {
         let mut optimizer = rmsprop(learning_rate(&record));
-        optimizer.decay = record.number("decay").unwrap_or(optimizer.decay);
-        optimizer.eps = record.number("eps").unwrap_or(optimizer.eps);
+        optimizer.decay = record.number("decay").map_or(optimizer.decay, Number::from);
+        optimizer.eps = record.number("eps").map_or(optimizer.eps, Number::from);
         optimizer.eps_in_sqrt = record.flag("eps_in_sqrt").unwrap_or(true);
         optimizer.initial_scale = record.number("initial_scale").unwrap_or(0.0);
         optimizer.centered = record.flag("centered").unwrap_or(false);
-        optimizer.momentum = record.number("momentum").unwrap_or(0.0);
+        optimizer.momentum = record.number("momentum").unwrap_or(0.0).into();
         // Centered takes the difference of two nearly equal means.
         ten_steps_within(&record, optimizer.clone(), if optimizer.centered { 1e-4 } else { 2e-5 });
     }
@@ -166,8 +168,8 @@ fn schedule(record: &Record, schedule: Schedule) {
 #[test]
 fn schedules_are_those_of_optax() {
     let polynomial = |record: &Record| Schedule::Polynomial {
-        init: record.number("init_value").expect("init_value"),
-        end: record.number("end_value").expect("end_value"),
+        init: record.number("init_value").expect("init_value").into(),
+        end: record.number("end_value").expect("end_value").into(),
         power: record.number("power").unwrap_or(1.0),
         steps: record.count("transition_steps").expect("transition_steps"),
         begin: record.count("transition_begin").unwrap_or(0),
@@ -185,7 +187,7 @@ fn schedules_are_those_of_optax() {
     }
     for record in records("cosine_decay_schedule") {
         let cosine = Schedule::Cosine {
-            init: record.number("init_value").expect("init_value"),
+            init: record.number("init_value").expect("init_value").into(),
             steps: record.count("decay_steps").expect("decay_steps"),
             alpha: record.number("alpha").unwrap_or(0.0),
             exponent: record.number("exponent").unwrap_or(1.0),
@@ -194,7 +196,7 @@ fn schedules_are_those_of_optax() {
     }
     for record in records("exponential_decay") {
         let exponential = Schedule::Exponential {
-            init: record.number("init_value").expect("init_value"),
+            init: record.number("init_value").expect("init_value").into(),
             steps: record.count("transition_steps").expect("transition_steps"),
             rate: record.number("decay_rate").expect("decay_rate"),
             staircase: record.flag("staircase").unwrap_or(false),

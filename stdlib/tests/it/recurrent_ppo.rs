@@ -1,10 +1,14 @@
 //! PPO with a core: minibatches of whole trajectories, gone through as acting went.
 
-use crate::golden::{close, run, words};
+use crate::golden::{run, words};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
-use podracer_stdlib::agents::{ActorCritic, Agent, Memory, Ppo, PpoOutput, Trajectory};
+use podracer_stdlib::agents::{
+    Act, ActorCritic, Agent, Axes, Cx, Input, LaneId, Learn, Memory, Mode, Networks, Ppo,
+    PpoSettings, Rollout, RolloutOf,
+};
 use podracer_stdlib::losses::{clipped_surrogate_pg_loss, clipped_value_loss};
+use podracer_stdlib::optim::{Sgd, sgd};
 use podracer_stdlib::returns::gae_with_ends;
 
 const STEPS: usize = 5;
@@ -13,14 +17,25 @@ const ENVIRONMENTS: usize = 4;
 const TERMINATED: [(usize, usize); 2] = [(1, 0), (4, 2)];
 const TRUNCATED: [(usize, usize); 3] = [(0, 1), (3, 0), (4, 3)];
 
-fn agent() -> Ppo {
+const RATE: f64 = 0.1;
+
+fn agent() -> Ppo<Sgd> {
     Ppo {
-        lstm: Some(3),
-        hidden: vec![4],
-        epochs: 3,
-        minibatches: 2,
-        ..Ppo::new(Space::unbounded([2]), Space::discrete(3))
+        observation: Space::unbounded([2]),
+        action: Space::discrete(3),
+        optimizer: sgd(RATE),
+        settings: PpoSettings {
+            lstm: 3,
+            networks: Networks { hidden: vec![4], ..Networks::default() },
+            epochs: 1,
+            minibatches: 2,
+            ..PpoSettings::default()
+        },
     }
+}
+
+fn no_memory() -> Memory {
+    ActorCritic::no_memory(Some(3))
 }
 
 fn numbers(shape: &[usize], seed: f64) -> Tensor {
@@ -37,25 +52,40 @@ fn flags(at: &[(usize, usize)]) -> Tensor {
 
 /// The memory of each environment at the trajectory's start.
 fn start() -> Memory {
-    let memory = vmap(zeros(F32, [ENVIRONMENTS]), |_| agent().init_actor());
+    let memory = vmap(arange(ENVIRONMENTS), |index| {
+        agent().init_memory(LaneId { index, lanes: ENVIRONMENTS })
+    });
     tree_map(&memory, |leaf| leaf + numbers(&[ENVIRONMENTS, 3], 9.0))
 }
 
-/// A trajectory as the loop of agent and environment acts it, one step after another.
-fn trajectory(nets: &ActorCritic, key: Key) -> Trajectory<Tensor, PpoOutput> {
-    let observation = numbers(&[STEPS, ENVIRONMENTS, 2], 1.0);
+fn input(observation: Tensor) -> Input {
+    let shape = &observation.shape()[..observation.rank() - 1];
+    Input {
+        observation,
+        legal_actions: None,
+        last_action: zeros(I32, shape),
+        last_reward: zeros(F32, shape),
+        first: zeros(BOOL, shape),
+    }
+}
+
+/// A rollout as the loop of agent and environment acts it, one step after another.
+fn rollout(params: &ActorCritic, key: Key) -> Rollout<Ppo<Sgd>> {
+    let input = input(numbers(&[STEPS, ENVIRONMENTS, 2], 1.0));
     let (terminated, truncated) = (flags(&TERMINATED), flags(&TRUNCATED));
     let keys = key.split_n(STEPS);
     let (mut memory, mut acted) = (start(), Vec::new());
     for time in 0..STEPS {
-        let lanes = (memory, observation.index(time as isize), keys.at(time).split_n(4));
-        let (action, after, output) =
-            vmap(lanes, |(memory, seen, key)| agent().act(nets, memory, seen, key));
-        let ended = (terminated | truncated).index(time as isize);
-        memory = vmap((ended, after), |(ended, after)| {
-            tree_select(ended, &agent().init_actor(), &after)
+        let now = tree_map(&input, |leaf| leaf.index(time as isize));
+        let lanes = (memory, now, keys.at(time).split_n(ENVIRONMENTS));
+        let Act { action, memory: after, extras } = vmap(lanes, |(memory, input, key)| {
+            agent().act(params, memory, input, Mode::Explore, key)
         });
-        acted.push((action, output));
+        let ended = (terminated | truncated).index(time as isize);
+        memory = vmap((ended, after), |(ended, after): (Tensor, Memory)| {
+            tree_select(ended, &agent().begin_episode(after), &after)
+        });
+        acted.push((action, extras));
     }
     let leaves: Vec<Vec<Tensor>> = acted.iter().map(Tree::leaves).collect();
     let stacked = |i| {
@@ -63,21 +93,22 @@ fn trajectory(nets: &ActorCritic, key: Key) -> Trajectory<Tensor, PpoOutput> {
         stack(&each, 0)
     };
     let stacked: Vec<Tensor> = (0..leaves[0].len()).map(stacked).collect();
-    let (action, output) = acted[0].with_leaves(&stacked);
-    Trajectory {
-        observation,
+    let (action, extras) = acted[0].with_leaves(&stacked);
+    RolloutOf {
+        input,
         action,
         reward: numbers(&[STEPS, ENVIRONMENTS], 2.0),
         terminated,
         truncated,
-        skipped: vec![],
-        next_observation: vec![numbers(&[STEPS, ENVIRONMENTS, 2], 3.0)],
-        last_observation: numbers(&[ENVIRONMENTS, 2], 4.0),
-        output,
+        skipped: None,
+        next_observation: Some(numbers(&[STEPS, ENVIRONMENTS, 2], 3.0)),
+        next_input: self::input(numbers(&[ENVIRONMENTS, 2], 4.0)),
+        memory: start(),
+        extras,
     }
 }
 
-/// What one environment's trajectory is learnt with: what the learning policy says of each step, and the advantages.
+/// One lane's rollout: log-ratio, entropy and value by the learning policy, value and advantage by the acting one.
 struct Gone {
     log_ratio: Vec<Tensor>,
     entropy: Vec<Tensor>,
@@ -88,9 +119,9 @@ struct Gone {
 
 /// One environment, step by step.
 fn gone_through(
-    nets: &ActorCritic,
+    params: &ActorCritic,
     acting: &ActorCritic,
-    trajectory: &Trajectory<Tensor, PpoOutput>,
+    rollout: &Rollout<Ppo<Sgd>>,
     lane: isize,
 ) -> Gone {
     let of = |x: Tensor| x.index_axis(1, lane);
@@ -100,115 +131,119 @@ fn gone_through(
     let (mut log_ratio, mut entropy, mut value) = (vec![], vec![], vec![]);
     let (mut old_values, mut next_values) = (vec![], vec![]);
     for time in 0..STEPS {
-        let seen = at(trajectory.observation, time);
-        let remembered = nets.see(memory, seen);
+        let seen = |observation| input(observation);
+        let now = seen(at(rollout.input.observation, time));
+        let remembered = params.see(memory, &now);
         let features = remembered.1;
-        let policy = nets.policy(features);
-        log_ratio.push(
-            policy.log_prob(at(trajectory.action, time)) - at(trajectory.output.log_prob, time),
-        );
+        let policy = params.policy(features, None);
+        let acted = at(rollout.extras.log_prob, time);
+        log_ratio.push(policy.log_prob(at(rollout.action, time)) - acted);
         entropy.push(policy.entropy());
-        value.push(nets.value(features));
-        let (after, features) = acting.see(old_memory, seen);
+        value.push(params.value(features));
+        let (after, features) = acting.see(old_memory, &now);
         old_values.push(acting.value(features));
-        let shown = at(trajectory.next_observation[0], time);
-        let (_, features) = acting.see(after.clone(), shown);
+        let shown = rollout.next_observation.expect("the environment truncates");
+        let (_, features) = acting.see(after, &seen(at(shown, time)));
         let v_shown = acting.value(features);
         let is_last = time + 1 == STEPS;
         let ended = |at: &[(usize, usize)]| at.contains(&(time, lane as usize));
         let follows = if is_last {
-            let last = trajectory.last_observation.index(lane);
-            acting.see(after.clone(), last).1
+            acting.see(after, &seen(rollout.next_input.observation.index(lane))).1
         } else {
-            let next = at(trajectory.observation, time + 1);
-            acting.see(after.clone(), next).1
+            acting.see(after, &seen(at(rollout.input.observation, time + 1))).1
         };
         next_values.push(if ended(&TRUNCATED) { v_shown } else { acting.value(follows) });
         (memory, old_memory) = if ended(&TERMINATED) || ended(&TRUNCATED) {
-            (agent().init_actor(), agent().init_actor())
+            (no_memory(), no_memory())
         } else {
             (remembered.0, after)
         };
     }
-    let terminated = of(trajectory.terminated);
+    let terminated = of(rollout.terminated);
     let old_value = stack(&old_values, 0);
     let advantage = gae_with_ends(
-        of(trajectory.reward),
-        select(terminated, 0.0, terminated.astype(F32) * 0.0 + agent().discount),
+        of(rollout.reward),
+        select(terminated, 0.0, terminated.astype(F32) * 0.0 + agent().settings.discount),
         old_value,
         stack(&next_values, 0),
-        terminated | of(trajectory.truncated),
-        agent().lambda,
+        terminated | of(rollout.truncated),
+        agent().settings.lambda,
     );
     Gone { log_ratio, entropy, value, old_value, advantage }
 }
 
 /// The loss of a minibatch of these environments, written down once more.
 fn loss_by_hand(
-    nets: &ActorCritic,
+    params: &ActorCritic,
     acting: &ActorCritic,
-    trajectory: &Trajectory<Tensor, PpoOutput>,
+    rollout: &Rollout<Ppo<Sgd>>,
     lanes: [isize; 2],
 ) -> Tensor {
-    let lanes = lanes.map(|lane| gone_through(nets, acting, trajectory, lane));
+    let lanes = lanes.map(|lane| gone_through(params, acting, rollout, lane));
     let all = |of: &dyn Fn(&Gone) -> Tensor| concatenate(&[of(&lanes[0]), of(&lanes[1])], 0);
     let advantage = all(&|gone| gone.advantage);
     let normalised = (advantage - advantage.mean()) / (advantage.std() + 1e-8);
     let ratio = all(&|gone| stack(&gone.log_ratio, 0)).exp();
     let value = all(&|gone| stack(&gone.value, 0));
     let old_value = all(&|gone| gone.old_value);
-    let Ppo { clip, value_cost, entropy_cost, .. } = agent();
+    let PpoSettings { clip, value_cost, entropy_cost, .. } = agent().settings;
     let value_loss = clipped_value_loss(value, old_value, old_value + advantage, clip);
     let entropy = all(&|gone| stack(&gone.entropy, 0)).mean();
     clipped_surrogate_pg_loss(ratio, normalised, clip) + value_cost * value_loss
         - entropy_cost * entropy
 }
 
+/// Two gradient steps, each of two lanes: which two come first is drawn.
 #[test]
-fn the_loss_of_a_minibatch_is_that_of_its_environments_one_after_another() {
+fn a_gradient_step_is_that_of_its_lanes_one_after_another() {
+    let orders: [[[isize; 2]; 2]; 6] = [
+        [[0, 1], [2, 3]],
+        [[0, 2], [1, 3]],
+        [[0, 3], [1, 2]],
+        [[1, 2], [0, 3]],
+        [[1, 3], [0, 2]],
+        [[2, 3], [0, 1]],
+    ];
     let results = run(key(), &[words(3)], |key| {
         let keys = key.split_n(3);
-        let nets = agent().init_nets(keys.at(0));
-        // The policy that learns is another than the one that acted.
-        let acting = tree_map(&nets, |leaf| stop_gradient(leaf) * 0.9);
-        let trajectory = trajectory(&acting, keys.at(1));
-        let ((), batch) =
-            agent().update_experience(&acting, (), start(), trajectory.clone(), keys.at(2));
-        let got = value_and_grad(nets.clone(), |nets| agent().loss(nets, &batch, scalar(4)).0);
-        // Of the six pairs of environments, the one that was drawn.
-        let pairs: [[isize; 2]; 6] = [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]];
-        let by_hand = pairs.map(|lanes| {
-            value_and_grad(nets.clone(), |nets| loss_by_hand(&nets, &acting, &trajectory, lanes))
+        let state = agent().init(keys.at(0));
+        let acting = state.params.clone();
+        let rollout = rollout(&acting, keys.at(1));
+        let cx = Cx { key: keys.at(2), iteration: scalar(0), axes: Axes::none() };
+        let (got, (), _) = agent().learn(state, (), rollout.clone(), cx);
+        let by_hand = orders.map(|order| {
+            order.iter().fold(acting.clone(), |params, &lanes| {
+                let grads =
+                    grad(params.clone(), |params| loss_by_hand(&params, &acting, &rollout, lanes));
+                params.zip_with(&grads, |param, grad| param - RATE * grad)
+            })
         });
-        (batch.minibatch, got, by_hand.to_vec())
+        (got.params, by_hand.to_vec())
     });
-    let minibatch = results[0].to_f64();
-    for epoch in minibatch.chunks(ENVIRONMENTS) {
-        let mut epoch = epoch.to_vec();
-        epoch.sort_by(f64::total_cmp);
-        assert_eq!(epoch, [0.0, 1.0, 2.0, 3.0]);
-    }
-    let mut drawn = minibatch[8..10].to_vec();
-    drawn.sort_by(f64::total_cmp);
-    let pairs = [[0.0, 1.0], [0.0, 2.0], [0.0, 3.0], [1.0, 2.0], [1.0, 3.0], [2.0, 3.0]];
-    let pair = pairs.iter().position(|pair| *pair == drawn[..]).expect("a pair");
-    let leaves = (results.len() - 1) / 7;
-    let (got, by_hand) = results[1..].split_at(leaves);
-    for (i, (got, expected)) in got.iter().zip(&by_hand[pair * leaves..]).enumerate() {
-        close(&format!("result {i}"), got, expected, 2e-5);
-    }
-    let other = &by_hand[(pair + 1) % 6 * leaves];
-    assert!((other.to_f64()[0] - got[0].to_f64()[0]).abs() > 1e-4);
+    let leaves = results.len() / 7;
+    let (got, by_hand) = results.split_at(leaves);
+    let distance = |expected: &[Array]| {
+        let pairs = got
+            .iter()
+            .zip(expected)
+            .flat_map(|(got, expected)| got.to_f64().into_iter().zip(expected.to_f64()));
+        pairs.map(|(got, expected)| (got - expected).abs()).fold(0.0, f64::max)
+    };
+    let mut distances: Vec<f64> = by_hand.chunks(leaves).map(distance).collect();
+    distances.sort_by(f64::total_cmp);
+    assert!(distances[0] < 1e-6 && distances[1] > 1e-4, "{distances:?}");
 }
 
 #[test]
-fn environments_that_do_not_divide_are_an_error() {
-    let agent = Ppo { minibatches: 3, ..agent() };
+fn lanes_that_do_not_divide_are_an_error() {
+    let mut agent = agent();
+    agent.settings.minibatches = 3;
     let traced = trace(key(), |key| {
-        let keys = key.split_n(2);
-        let nets = agent.init_nets(keys.at(0));
-        let trajectory = trajectory(&nets, keys.at(1));
-        agent.update_experience(&nets, (), start(), trajectory, keys.at(0))
+        let keys = key.split_n(3);
+        let state = agent.init(keys.at(0));
+        let rollout = rollout(&state.params, keys.at(1));
+        let cx = Cx { key: keys.at(2), iteration: scalar(0), axes: Axes::none() };
+        agent.learn(state, (), rollout, cx)
     });
     let mistakes = traced.err();
     let message = mistakes.expect("a mistake was made").to_string();

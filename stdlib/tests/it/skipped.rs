@@ -1,11 +1,14 @@
-//! Steps that are none: what is learnt of a trajectory with them is what is learnt of the one without.
+//! Reset-only steps: an agent learns from a rollout with them what it learns from the one without.
 
 use crate::golden::{close, run, words};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
+use podracer_stdlib::Number;
 use podracer_stdlib::agents::{
-    Agent, Impala, Learning, Normalized, OnlineActorCritic, Ppo, Trajectory,
+    Act, Agent, Axes, Cx, Impala, ImpalaSettings, Input, LaneId, Learn, Mode, Networks, Normalized,
+    OnlineActorCritic, OnlineSettings, Ppo, PpoSettings, Rollout, RolloutOf,
 };
+use podracer_stdlib::optim::{Sgd, sgd};
 
 const STEPS: usize = 8;
 /// In the first environment one episode terminates and one is cut off; in the second one ended just before the trajectory,
@@ -28,47 +31,73 @@ fn numbers(shape: &[usize], seed: f64) -> Tensor {
     constant_of(&Array::floats(F32, shape, &numbers))
 }
 
-fn trajectory<A: Agent<Observation = Tensor>>(
-    agent: &A,
-    nets: &A::Nets,
-    key: Key,
-) -> Trajectory<Tensor, A::Output> {
-    let observation = numbers(&[STEPS, 2, 3], 1.0);
-    let rows = observation.reshape([2 * STEPS, 3]);
-    let (action, output) = vmap((rows, key.split_n(2 * STEPS)), |(seen, key)| {
-        let (action, _, output) = agent.act(nets, agent.init_actor(), seen, key);
-        (action, output)
-    });
-    let unmerge = |leaf: Tensor| leaf.reshape([&[STEPS, 2], &leaf.shape()[1..]].concat());
-    let skipped = flags(SKIPPED);
-    Trajectory {
+fn input(observation: Tensor) -> Input {
+    let shape = &observation.shape()[..observation.rank() - 1];
+    Input {
         observation,
-        action: unmerge(action),
-        reward: numbers(&[STEPS, 2], 2.0),
-        terminated: flags(TERMINATED) | skipped,
-        truncated: flags(TRUNCATED) | skipped,
-        skipped: vec![skipped],
-        next_observation: vec![numbers(&[STEPS, 2, 3], 3.0)],
-        last_observation: numbers(&[2, 3], 4.0),
-        output: tree_map(&output, unmerge),
+        legal_actions: None,
+        last_action: zeros(I32, shape),
+        last_reward: zeros(F32, shape),
+        first: zeros(BOOL, shape),
     }
 }
 
-/// Without the steps that are none.
-fn shortened<X: Tree>(trajectory: Trajectory<Tensor, X>) -> Trajectory<Tensor, X> {
-    let last_observation = trajectory.last_observation;
-    let of_steps =
-        Trajectory { skipped: vec![], last_observation: zeros(F32, [STEPS, 2, 3]), ..trajectory };
+fn memories<A: Agent>(agent: &A) -> A::Memory {
+    vmap(arange(2), |index| agent.init_memory(LaneId { index, lanes: 2 }))
+}
+
+fn rollout<A: Agent<Observation = Tensor>>(
+    agent: &A,
+    params: &A::Params,
+    memory: A::Memory,
+    key: Key,
+) -> Rollout<A> {
+    let input = input(numbers(&[STEPS, 2, 3], 1.0));
+    let rows = tree_map(&input, |leaf| leaf.reshape([&[2 * STEPS], &leaf.shape()[2..]].concat()));
+    let acted = vmap((rows, key.split_n(2 * STEPS)), |(input, key)| {
+        let memory = agent.init_memory(LaneId { index: scalar(0), lanes: 2 });
+        let Act { action, extras, .. } = agent.act(params, memory, input, Mode::Explore, key);
+        (action, extras)
+    });
+    let (action, extras) =
+        tree_map(&acted, |leaf| leaf.reshape([&[STEPS, 2], &leaf.shape()[1..]].concat()));
+    let skipped = flags(SKIPPED);
+    RolloutOf {
+        input,
+        action,
+        reward: numbers(&[STEPS, 2], 2.0),
+        terminated: flags(TERMINATED) | skipped,
+        truncated: flags(TRUNCATED) | skipped,
+        skipped: Some(skipped),
+        next_observation: Some(numbers(&[STEPS, 2, 3], 3.0)),
+        next_input: self::input(numbers(&[2, 3], 4.0)),
+        memory,
+        extras,
+    }
+}
+
+/// Without the reset-only steps.
+fn shortened<A: Agent<Observation = Tensor>>(rollout: Rollout<A>) -> Rollout<A> {
     let rows = SKIPPED.map(|skipped| {
         let rows = (0..STEPS).filter(|time| !skipped.contains(time));
         let rows: Vec<i128> = rows.map(|time| time as i128).collect();
         constant_of(&Array::ints(I32, [rows.len()], &rows))
     });
-    let kept = tree_map(&of_steps, |leaf| {
+    let kept = |leaf: Tensor| {
         let lanes = [0, 1].map(|i| leaf.index_axis(1, i as isize).take(rows[i], 0));
         stack(&lanes, 1)
-    });
-    Trajectory { last_observation, ..kept }
+    };
+    RolloutOf {
+        input: tree_map(&rollout.input, kept),
+        action: kept(rollout.action),
+        reward: kept(rollout.reward),
+        terminated: kept(rollout.terminated),
+        truncated: kept(rollout.truncated),
+        skipped: None,
+        next_observation: rollout.next_observation.map(kept),
+        extras: tree_map(&rollout.extras, kept),
+        ..rollout
+    }
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -78,87 +107,96 @@ enum Kind {
     Unmarked,
 }
 
-/// The loss, its gradient, the metrics, what outlives the cycle.
-fn learnt<A: Agent<Observation = Tensor>>(agent: &A, kind: Kind) -> Vec<Array> {
+/// The state, the store and the metrics after one gradient step of size 1.
+fn learnt<A: Learn<Observation = Tensor>>(
+    agent: &A,
+    of_memory: impl Fn(A::Memory, Tensor) -> A::Memory,
+    kind: Kind,
+) -> Vec<Array> {
     run(key(), &[words(5)], |key| {
         let keys = key.split_n(3);
-        let nets = agent.init_nets(keys.at(0));
-        value_and_grad(nets, |nets| {
-            // The policy that learns is another than the one that acted.
-            let acting = match agent.learning() {
-                Learning::ThroughLoop => nets.clone(),
-                Learning::FromBatch { .. } => tree_map(&nets, |leaf| stop_gradient(leaf) * 1.1),
-            };
-            let whole = trajectory(agent, &acting, keys.at(1));
-            let trajectory = match kind {
-                Kind::Marked => whole,
-                Kind::Shortened => shortened(whole),
-                Kind::Unmarked => Trajectory { skipped: vec![], ..whole },
-            };
-            // An episode is under way in the first environment. In the second one begins after a step that is none.
-            let remembered = match kind {
-                Kind::Shortened => [0.3, 0.0],
-                Kind::Marked | Kind::Unmarked => [0.3, 0.3],
-            };
-            let remembered = constant_of(&Array::floats(F32, [2, 1], &remembered));
-            let memory = vmap(zeros(F32, [2]), |_| agent.init_actor());
-            let memory = tree_map(&memory, |leaf| leaf + remembered);
-            let (experience, batch) = agent.update_experience(
-                &acting,
-                agent.init_experience(2),
-                memory,
-                trajectory,
-                keys.at(2),
-            );
-            let (loss, metrics) = agent.loss(nets.clone(), &batch, scalar(0));
-            (loss, (metrics, experience, agent.settle(nets, &batch)))
-        })
+        let state = agent.init(keys.at(0));
+        // The policy that learns is another than the one that acted.
+        let params = agent.params(&state);
+        let acting = match agent.is_on_policy() {
+            true => params,
+            false => tree_map(&params, |leaf| leaf * 1.1),
+        };
+        // An episode is under way in the first lane. In the second one begins after a reset-only step.
+        let remembered = match kind {
+            Kind::Shortened => [0.3, 0.0],
+            Kind::Marked | Kind::Unmarked => [0.3, 0.3],
+        };
+        let remembered = constant_of(&Array::floats(F32, [2, 1], &remembered));
+        let memory = of_memory(memories(agent), remembered);
+        let whole = rollout(agent, &acting, memory, keys.at(1));
+        let rollout = match kind {
+            Kind::Marked => whole,
+            Kind::Shortened => shortened::<A>(whole),
+            Kind::Unmarked => RolloutOf { skipped: None, ..whole },
+        };
+        let cx = Cx { key: keys.at(2), iteration: scalar(0), axes: Axes::replicas() };
+        agent.learn(state, agent.init_store(2), rollout, cx)
     })
 }
 
-fn check<A: Agent<Observation = Tensor>>(agent: &A) {
+fn check<A: Learn<Observation = Tensor>>(agent: &A) {
+    let of_memory = |memory: A::Memory, remembered| tree_map(&memory, |leaf| leaf + remembered);
     let [marked, shortened, unmarked] =
-        [Kind::Marked, Kind::Shortened, Kind::Unmarked].map(|kind| learnt(agent, kind));
+        [Kind::Marked, Kind::Shortened, Kind::Unmarked].map(|kind| learnt(agent, of_memory, kind));
     for (i, (got, expected)) in marked.iter().zip(&shortened).enumerate() {
         close(&format!("result {i}"), got, expected, 2e-5);
     }
-    // The loss.
-    let difference = (unmarked[0].to_f64()[0] - marked[0].to_f64()[0]).abs();
-    assert!(difference > 1e-3, "{difference}");
+    let difference = |(one, other): (&Array, &Array)| {
+        let pairs = one.to_f64().into_iter().zip(other.to_f64());
+        pairs.map(|(one, other)| (one - other).abs()).fold(0.0, f64::max)
+    };
+    let greatest = unmarked.iter().zip(&marked).map(difference).fold(0.0, f64::max);
+    assert!(greatest > 1e-3, "{greatest}");
 }
 
 fn spaces() -> (Space, Space) {
     (Space::unbounded([3]), Space::discrete(3))
 }
 
+fn networks() -> Networks {
+    Networks { hidden: vec![8], ..Networks::default() }
+}
+
+fn ppo(lstm: usize, action: Space) -> Ppo<Sgd> {
+    let settings = PpoSettings {
+        epochs: 1,
+        minibatches: 1,
+        lstm,
+        networks: networks(),
+        ..PpoSettings::default()
+    };
+    Ppo { observation: spaces().0, action, optimizer: sgd(1.0), settings }
+}
+
 #[test]
-fn ppo_learns_nothing_of_steps_that_are_none() {
+fn ppo_learns_nothing_of_reset_only_steps() {
     let (observation, action) = spaces();
-    let agent = Ppo { epochs: 1, minibatches: 1, hidden: vec![8], ..Ppo::new(observation, action) };
-    check(&agent);
-    let continuous = Ppo { action: Space::unbounded([2]), ..agent.clone() };
-    check(&continuous);
-    check(&Ppo { lstm: Some(4), ..agent.clone() });
-    let observation = agent.observation.clone();
-    check(&Normalized::new(agent, observation, 0.9));
+    check(&ppo(0, action.clone()));
+    check(&ppo(0, Space::unbounded([2])));
+    check(&ppo(4, action.clone()));
+    check(&Normalized::new(ppo(0, action), observation, Number::from(0.9)));
 }
 
 #[test]
 fn impala_learns_and_remembers_nothing_of_them() {
-    let (observation, action) = spaces();
-    for lstm in [None, Some(4)] {
-        check(&Impala {
-            lstm,
-            hidden: vec![8],
-            ..Impala::new(observation.clone(), action.clone())
-        });
+    for lstm in [0, 4] {
+        let (observation, action) = spaces();
+        let settings = ImpalaSettings { lstm, networks: networks(), ..ImpalaSettings::default() };
+        check(&Impala { observation, action, optimizer: sgd(0.1), settings });
     }
 }
 
 #[test]
 fn neither_does_an_agent_that_learns_through_its_acting() {
     let (observation, action) = spaces();
-    check(&OnlineActorCritic { hidden: vec![8], ..OnlineActorCritic::new(observation, action) });
+    let settings = OnlineSettings { networks: networks(), ..OnlineSettings::default() };
+    check(&OnlineActorCritic { observation, action, optimizer: sgd(1.0), settings });
 }
 
 /// Of the minibatches of several, each is normalised by itself.
@@ -166,7 +204,9 @@ fn neither_does_an_agent_that_learns_through_its_acting() {
 fn weights_are_of_mean_one_where_steps_count() {
     let traced = trace((), |()| {
         let count = Array::bools([2, 4], &[true, false, true, true, false, false, false, false]);
-        vmap(constant_of(&count), podracer_stdlib::agents::step_weights)
+        vmap(constant_of(&count), |count| {
+            podracer_stdlib::agents::step_weights(count, &Axes::replicas())
+        })
     });
     let weights = traced.expect("it traces").eval(&[]).expect("values");
     let third = f64::from(4.0f32 / 3.0);

@@ -4,15 +4,19 @@ use crate::loops::{self, Size, TINY};
 use podracer::anakin::Anakin;
 use podracer_dsl::prelude::Tree;
 use podracer_envs::Catch;
-use podracer_runtime::{AnakinState, Checkpoint, Checkpoints, Host, HostArray};
+use podracer_runtime::{AnakinState, Checkpoint, Checkpoints, Host, HostArray, NamedArrays};
 use podracer_stdlib::optim::adam;
 
 const CATCH: Catch = Catch { rows: 3, columns: 3 };
 
-fn checkpoint<R: Tree, S: Tree>(state: &AnakinState<R, S>) -> Checkpoint {
+fn checkpoint<R: Tree, S: Tree>(state: &AnakinState<R, S>) -> Checkpoint<'_> {
     let mut checkpoint = Checkpoint::default();
-    checkpoint.insert("state.", loops::named(state));
+    checkpoint.insert("state.", state.named_sources());
     checkpoint
+}
+
+fn arrays(checkpoint: &Checkpoint<'_>) -> NamedArrays {
+    checkpoint.to_host().expect("live buffers")
 }
 
 fn values<T: Tree>(tree: &Host<T>) -> Vec<(String, HostArray)> {
@@ -33,17 +37,18 @@ fn updates_after_a_checkpoint_are_those_that_would_have_followed() {
     for _ in 0..3 {
         (state, _) = anakin.run(state).expect("an update");
     }
-    let saved = checkpoint(&state);
-    checkpoints.save(&saved).expect("it is written");
+    checkpoints.save(&checkpoint(&state)).expect("it is written");
+    let saved = arrays(&checkpoint(&state));
     let (state, metrics) = anakin.run(state).expect("an update");
 
     // On another client: nothing is left of the first one's memory.
     let anakin = loops::compiled(&loops::client(2), &CATCH, &agent, size);
     let found = checkpoints.latest().expect("it is read");
     let restored = anakin.restore(&found.checkpoint, "state.").expect("it fits");
-    assert_eq!(checkpoint(&restored), saved);
+    assert_eq!(arrays(&found.checkpoint), saved);
+    assert_eq!(arrays(&checkpoint(&restored)), saved);
     let (again, same) = anakin.run(restored).expect("an update");
-    assert_eq!(checkpoint(&again), checkpoint(&state));
+    assert_eq!(arrays(&checkpoint(&again)), arrays(&checkpoint(&state)));
     assert_eq!(values(&same), values(&metrics));
 }
 
@@ -52,8 +57,9 @@ fn checkpoints_of_other_programs_are_refused() {
     let client = loops::client(1);
     let agent = loops::online(&CATCH, adam(1e-2));
     let anakin = loops::compiled(&client, &CATCH, &agent, TINY);
-    let good = checkpoint(&anakin.init(0).expect("a seed"));
-    let refused = |checkpoint: &Checkpoint| {
+    let state = anakin.init(0).expect("a seed");
+    let good = checkpoint(&state);
+    let refused = |checkpoint: &Checkpoint<'_>| {
         let error = anakin.restore(checkpoint, "state.").err();
         error.expect("it does not fit").to_string()
     };
@@ -61,7 +67,7 @@ fn checkpoints_of_other_programs_are_refused() {
     let lanes = larger.arrays.iter_mut().find(|(name, _)| name.contains("sharded.lanes"));
     let (name, lanes) = lanes.expect("environments have states");
     let name = name.clone();
-    *lanes = HostArray::from_slice([3], &[0i32; 3]).expect("three");
+    *lanes = HostArray::from_slice([3], &[0i32; 3]).expect("three").into();
     let said = refused(&larger);
     assert!(said.contains(&format!("`{name}` is i32[3] and must be ")), "{said}");
     let mut deeper = good.clone();
@@ -85,7 +91,7 @@ fn another_number_of_devices_goes_on() {
         let anakin = Anakin::new(CATCH, agent.clone())
             .environments(4)
             .unroll(4)
-            .updates_per_call(1)
+            .iterations_per_call(1)
             .devices(devices);
         let anakin = anakin.compile_with(&loops::client(devices), &loops::options(devices));
         anakin.expect("the loop compiles")
@@ -97,13 +103,13 @@ fn another_number_of_devices_goes_on() {
     }
     let saved = two.checkpoint(&state, 3).expect("a checkpoint");
     let restored = one.restore(&saved).expect("it fits");
-    assert_eq!(one.checkpoint(&restored, 3).expect("another"), saved);
+    assert_eq!(arrays(&one.checkpoint(&restored, 3).expect("another")), arrays(&saved));
     let (state, metrics) = two.run(state).expect("an update");
     let (again, same) = one.run(restored).expect("an update");
     assert!(same.ended().eq(metrics.ended()));
-    let learnt = |checkpoint: Checkpoint| {
-        let arrays = checkpoint.arrays.into_iter();
-        let nets = arrays.filter(|(name, _)| name.contains(".nets."));
+    let learnt = |checkpoint: Checkpoint<'_>| {
+        let arrays = arrays(&checkpoint).into_iter();
+        let nets = arrays.filter(|(name, _)| name.contains(".agent.params."));
         let values = nets.flat_map(|(_, array)| array.to_vec::<f32>().expect("floats"));
         values.collect::<Vec<f32>>()
     };

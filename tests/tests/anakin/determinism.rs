@@ -4,13 +4,13 @@ use super::{is_child, run_alone};
 use crate::loops::{self, Size};
 use podracer_envs::{CartPole, Catch, Environment};
 use podracer_runtime::HostArray;
-use podracer_stdlib::agents::Agent;
+use podracer_stdlib::agents::Learn;
 use podracer_stdlib::optim::{adam, chain, clip_by_global_norm};
 
 const SIZE: Size = Size { replicas: 2, environments: 4, unroll: 8, updates: 3 };
 
 /// All of the state after two calls in a client of its own.
-fn train<E: Environment, A: Agent<Observation = E::Observation>>(
+fn train<E: Environment, A: Learn<Observation = E::Observation>>(
     environment: &E,
     agent: &A,
     seed: u64,

@@ -2,13 +2,13 @@
 
 use crate::loops::{self, TINY};
 use podracer_envs::{CartPole, Catch, Environment, Pendulum};
-use podracer_stdlib::agents::Agent;
+use podracer_stdlib::agents::Learn;
 use podracer_stdlib::optim::{adam, chain, clip_by_global_norm};
 use podracer_tests::compare::difference;
 
 /// One call both ways, from the same state. The tolerance is for what follows from rounding: draws and ends of episodes
 /// are the same, or the states would be far apart.
-fn check<E: Environment, A: Agent<Observation = E::Observation>>(
+fn check<E: Environment, A: Learn<Observation = E::Observation>>(
     environment: &E,
     agent: &A,
     tolerance: f64,

@@ -3,7 +3,7 @@
 use crate::loops::{self, Size};
 use podracer_envs::{CartPole, Catch, Environment};
 use podracer_runtime::{HostArray, Placement};
-use podracer_stdlib::agents::{Agent, Ppo};
+use podracer_stdlib::agents::{Learn, Ppo};
 use podracer_stdlib::optim::{Optimizer, adam, chain, clip_by_global_norm, sgd};
 use podracer_tests::compare::difference;
 
@@ -17,7 +17,7 @@ struct Call {
     after: Vec<(String, HostArray)>,
 }
 
-fn call<E: Environment, A: Agent<Observation = E::Observation>>(
+fn call<E: Environment, A: Learn<Observation = E::Observation>>(
     environment: &E,
     agent: &A,
     size: Size,
@@ -32,7 +32,7 @@ fn call<E: Environment, A: Agent<Observation = E::Observation>>(
 
 /// One whole-batch update by gradient descent with rate 1, on one device and on several: the parameters move by the
 /// gradient, so they are equal where the gradients are.
-fn check<E: Environment, A: Agent<Observation = E::Observation>>(
+fn check<E: Environment, A: Learn<Observation = E::Observation>>(
     environment: &E,
     agent: &A,
     sizes: &[Size],
@@ -50,7 +50,7 @@ fn check<E: Environment, A: Agent<Observation = E::Observation>>(
             let tolerance = if is_learner { 2e-6 } else { 0.0 };
             let difference = difference(&expected.to_array(), &got.to_array(), tolerance);
             assert_eq!(difference, None, "{size:?}: {path}");
-            if path.starts_with("replicated.nets") {
+            if path.starts_with("replicated.agent.params") {
                 moved += usize::from(old != expected);
             }
         }
@@ -60,13 +60,15 @@ fn check<E: Environment, A: Agent<Observation = E::Observation>>(
 
 /// PPO with the whole batch in one update.
 fn whole_batch<E: Environment, O: Optimizer>(environment: &E, optimizer: O) -> Ppo<O> {
-    Ppo { epochs: 1, minibatches: 1, ..loops::ppo(environment, optimizer) }
+    let mut agent = loops::ppo(environment, optimizer);
+    (agent.settings.epochs, agent.settings.minibatches) = (1, 1);
+    agent
 }
 
 /// Episodes are truncated within the cycle, so that all of PPO's bootstrapping takes part.
 #[test]
 fn ppo_learns_the_same_with_the_advantages_of_all_devices() {
-    let environment = CartPole { limit: 4, ..CartPole::default() };
+    let environment = CartPole { time_limit: 4, ..CartPole::default() };
     check(&environment, &whole_batch(&environment, sgd(1.0)), &[TWO, FOUR]);
 }
 

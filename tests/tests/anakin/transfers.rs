@@ -5,7 +5,7 @@ use crate::loops::{self, Size, TINY};
 use podracer_dsl::prelude::Tree;
 use podracer_envs::{CartPole, Catch, Environment};
 use podracer_runtime::{Count, Host, TransferCounts, process_transfers};
-use podracer_stdlib::agents::Agent;
+use podracer_stdlib::agents::Learn;
 use podracer_stdlib::optim::{adam, sgd};
 
 /// What fetching these metrics costs: one copy of each replicated leaf, one of each device's part of the others.
@@ -22,7 +22,7 @@ fn cost<R: Tree, S: Tree>(replicas: usize, replicated: &Host<R>, sharded: &Host<
     cost
 }
 
-fn check<E: Environment, A: Agent<Observation = E::Observation>>(
+fn check<E: Environment, A: Learn<Observation = E::Observation>>(
     environment: &E,
     agent: &A,
     size: Size,

@@ -130,7 +130,7 @@ fn an_export_computes_here_and_in_python_what_training_does() {
         complaints.extend(complain(&what, &array, &parameters[&name].to_array(), 1e-6));
     }
     for (name, array) in started.parameters().expect("they are there") {
-        let got = &train[&format!("state.replicated.nets.{name}")];
+        let got = &train[&format!("state.replicated.agent.params.{name}")];
         let what = format!("trained {name}");
         complaints.extend(complain(&what, &array, &got.to_array(), 1e-5));
     }

@@ -11,10 +11,15 @@ use podracer_stdlib::optim::Sgd;
 use super::{ENVIRONMENTS, cartpoles, parameters, small, spec, start, with};
 use crate::loops;
 
+/// A checkpoint that the run may go on beside.
+pub fn saved(run: &mut SebulbaRun) -> Checkpoint<'static> {
+    run.checkpoint().expect("a checkpoint").detached().expect("live buffers")
+}
+
 pub fn resume(
     sebulba: &Sebulba<Ppo<Sgd>>,
     client: &Client,
-    checkpoint: &Checkpoint,
+    checkpoint: &Checkpoint<'_>,
 ) -> anyhow::Result<SebulbaRun> {
     sebulba.resume(client, &spec(), checkpoint, |_| Ok(Box::new(cartpoles(ENVIRONMENTS))))
 }
@@ -48,7 +53,8 @@ fn what_follows_a_checkpoint_is_what_would_have_followed() {
             let checkpoint = run.checkpoint().expect("a checkpoint");
             checkpoints.save(&checkpoint).expect("it is written");
             let found = checkpoints.latest().expect("it is read");
-            assert_eq!(found.checkpoint.arrays, checkpoint.arrays);
+            let read = found.checkpoint.to_host().expect("it is read");
+            assert_eq!(read, checkpoint.to_host().expect("live buffers"));
             assert_eq!(run.fresh_episodes(), 0);
             run = resume(&sebulba, &client, &found.checkpoint).expect("it goes on");
         }
@@ -57,8 +63,9 @@ fn what_follows_a_checkpoint_is_what_would_have_followed() {
         let mut alone = start(&sebulba, 4, 7);
         alone.run(7).expect("some updates");
         let checkpoint = alone.checkpoint().expect("a checkpoint");
-        let latest = checkpoints.latest().expect("it is read").checkpoint;
-        assert_eq!(latest.arrays, checkpoint.arrays, "lag {lag}");
+        let latest = checkpoints.latest().expect("it is read").checkpoint.to_host();
+        let expected = checkpoint.to_host().expect("live buffers");
+        assert_eq!(latest.expect("it is read"), expected, "lag {lag}");
     }
 }
 
@@ -68,7 +75,7 @@ fn a_free_running_run_goes_on_too() {
     let sebulba = small().schedule(Schedule::FreeRunning);
     let mut run = start(&sebulba, 2, 1);
     run.run(5).expect("some updates");
-    let checkpoint = run.checkpoint().expect("a checkpoint");
+    let checkpoint = saved(&mut run);
     let learnt = parameters(&run);
     let mut run = resume(&sebulba, &loops::client(2), &checkpoint).expect("it goes on");
     assert_eq!(parameters(&run), learnt);
@@ -84,7 +91,7 @@ fn environments_that_cannot_be_put_back_begin_fresh_episodes() {
     let client = loops::client(2);
     let mut run = small().start(&client, &spec(), 3, batch).expect("a run");
     run.run(2).expect("some updates");
-    let checkpoint = run.checkpoint().expect("a checkpoint");
+    let checkpoint = saved(&mut run);
     assert!(!checkpoint.arrays.contains_key("actors[0].environment"));
     let learnt = parameters(&run);
     let resumed = || {
@@ -105,7 +112,7 @@ fn other_learners_go_on() {
     let before = small().learners(&[1, 2]).schedule(Schedule::Deterministic { lag: 0 });
     let mut run = start(&before, 3, 5);
     run.run(2).expect("some updates");
-    let checkpoint = run.checkpoint().expect("a checkpoint");
+    let checkpoint = saved(&mut run);
     let learnt = parameters(&run);
     let client = loops::client(4);
     let reports = run.run(1).expect("an update");
@@ -123,9 +130,9 @@ fn other_learners_go_on() {
 fn a_checkpoint_of_another_run_says_what_does_not_fit() {
     let mut run = start(&small(), 2, 1);
     run.run(2).expect("some updates");
-    let good = run.checkpoint().expect("a checkpoint");
+    let good = saved(&mut run);
     let client = loops::client(4);
-    let problem = |sebulba: &Sebulba<Ppo<Sgd>>, checkpoint: &Checkpoint| {
+    let problem = |sebulba: &Sebulba<Ppo<Sgd>>, checkpoint: &Checkpoint<'_>| {
         let error = resume(sebulba, &client, checkpoint).err();
         format!("{:#}", error.expect("it does not fit"))
     };
@@ -138,12 +145,12 @@ fn a_checkpoint_of_another_run_says_what_does_not_fit() {
     let mut other = good.clone();
     let weight = other.arrays.keys().find(|name| name.contains("weight"));
     let weight = weight.expect("a weight").clone();
-    other.arrays.insert(weight.clone(), HostArray::scalar(1.0f32));
+    other.arrays.insert(weight.clone(), HostArray::scalar(1.0f32).into());
     let said = problem(&small(), &other);
     assert!(said.contains(&format!("`{weight}` is f32[] and must be f32[")), "{said}");
     let mut torn = good.clone();
     let environment = HostArray::from_slice([3], &[1u8, 2, 3]).expect("bytes");
-    torn.arrays.insert("actors[1].environment".to_owned(), environment);
+    torn.arrays.insert("actors[1].environment".to_owned(), environment.into());
     let mut run = resume(&small(), &client, &torn).expect("only its thread reads that");
     let said = run.run(1).expect_err("it cannot be put back").to_string();
     assert!(

@@ -5,7 +5,7 @@ use podracer_dsl::Tensor;
 use podracer_envs::host::HostEnvironment;
 use podracer_envs::{CartPole, Catch, Environment};
 use podracer_runtime::{HostArray, Schedule};
-use podracer_stdlib::agents::{Agent, Normalized, Ppo};
+use podracer_stdlib::agents::{Learn, Normalized};
 use podracer_stdlib::optim::{adam, sgd};
 use podracer_tests::compare::difference;
 
@@ -16,18 +16,20 @@ const UPDATES: usize = 3;
 const SEED: u64 = 9;
 
 /// The networks after some updates of Anakin.
-fn anakin<E: Environment, A: Agent<Observation = E::Observation>>(
+fn anakin<E: Environment, A: Learn<Observation = E::Observation>>(
     environment: &E,
     agent: &A,
     size: Size,
 ) -> Vec<(String, HostArray)> {
     let program = loops::compiled(&loops::client(size.replicas), environment, agent, size);
     let (state, _) = program.run(program.init(SEED).expect("a seed")).expect("a call");
-    state.replicated.nets.named_arrays().expect("on the host")
+    let leaves = state.replicated.agent.named_arrays().expect("on the host");
+    let positions = podracer::parameters::positions(agent).expect("they are parts of the state");
+    positions.into_iter().map(|(leaf, path)| (path, leaves[leaf].1.clone())).collect()
 }
 
 /// The same of Sebulba, with parameters that are not old.
-fn sebulba<E: Environment<Observation = Tensor>, A: Agent<Observation = Tensor>>(
+fn sebulba<E: Environment<Observation = Tensor>, A: Learn<Observation = Tensor>>(
     environment: &E,
     agent: &A,
     size: Size,
@@ -54,7 +56,7 @@ fn sebulba<E: Environment<Observation = Tensor>, A: Agent<Observation = Tensor>>
     super::parameters(&run)
 }
 
-fn check<E: Environment<Observation = Tensor>, A: Agent<Observation = Tensor>>(
+fn check<E: Environment<Observation = Tensor>, A: Learn<Observation = Tensor>>(
     environment: &E,
     agent: &A,
     (replicas, threads): (usize, usize),
@@ -77,20 +79,20 @@ fn check<E: Environment<Observation = Tensor>, A: Agent<Observation = Tensor>>(
 /// Episodes are truncated within the trajectories, and minibatches are drawn.
 #[test]
 fn ppo_with_two_threads() {
-    let environment = CartPole { limit: 4, ..CartPole::default() };
+    let environment = CartPole { time_limit: 4, ..CartPole::default() };
     check(&environment, &loops::ppo(&environment, sgd(0.5)), (1, 2));
 }
 
 #[test]
 fn ppo_with_two_learner_devices() {
-    let environment = CartPole { limit: 4, ..CartPole::default() };
+    let environment = CartPole { time_limit: 4, ..CartPole::default() };
     check(&environment, &loops::ppo(&environment, sgd(0.5)), (2, 1));
 }
 
 /// The statistics, over all learner devices, are a part of what is equal.
 #[test]
 fn normalised_observations_and_rewards() {
-    let environment = CartPole { limit: 4, ..CartPole::default() };
+    let environment = CartPole { time_limit: 4, ..CartPole::default() };
     let agent = loops::ppo(&environment, sgd(0.5));
     let agent = Normalized::new(agent, environment.observation_space(), 0.99);
     check(&environment, &agent, (2, 1));
@@ -100,23 +102,24 @@ fn normalised_observations_and_rewards() {
 /// Trajectories begin within episodes, and the memory travels with them.
 #[test]
 fn a_recurrent_agent_with_two_threads() {
-    let environment = CartPole { limit: 4, ..CartPole::default() };
-    let agent = loops::impala(&environment, Some(4), sgd(0.02));
+    let environment = CartPole { time_limit: 4, ..CartPole::default() };
+    let agent = loops::impala(&environment, 4, sgd(0.02));
     check(&environment, &agent, (1, 2));
 }
 
 /// Minibatches are of whole trajectories: each device draws one of its two at a time.
 #[test]
 fn a_recurrent_agent_that_draws_on_two_learner_devices() {
-    let environment = CartPole { limit: 4, ..CartPole::default() };
-    let agent = Ppo { lstm: Some(4), minibatches: 2, ..loops::ppo(&environment, sgd(0.5)) };
+    let environment = CartPole { time_limit: 4, ..CartPole::default() };
+    let mut agent = loops::ppo(&environment, sgd(0.5));
+    (agent.settings.lstm, agent.settings.minibatches) = (4, 2);
     check(&environment, &agent, (2, 1));
 }
 
 #[test]
 fn v_trace_with_two_learner_devices() {
-    let environment = CartPole { limit: 4, ..CartPole::default() };
-    let agent = loops::impala(&environment, None, sgd(0.02));
+    let environment = CartPole { time_limit: 4, ..CartPole::default() };
+    let agent = loops::impala(&environment, 0, sgd(0.02));
     check(&environment, &agent, (2, 1));
 }
 

@@ -9,7 +9,7 @@ use podracer_runtime::{Schedule, SebulbaError, SebulbaRun, ThreadFailure};
 use podracer_stdlib::agents::Ppo;
 use podracer_stdlib::optim::{Sgd, sgd};
 
-use super::checkpoints::resume;
+use super::checkpoints::{resume, saved};
 use super::{ENVIRONMENTS, UNROLL, cartpoles, parameters, quick, small, spec, with};
 use crate::loops;
 
@@ -63,7 +63,7 @@ fn a_panic_in_an_actor_thread_is_an_error_that_names_it() {
     };
     let mut run = with_trouble(&small(), trouble);
     run.run(1).expect("an update");
-    let checkpoint = run.checkpoint().expect("a checkpoint");
+    let checkpoint = saved(&mut run);
     let learnt = parameters(&run);
     begin.send(()).expect("the thread waits");
     let error = error(&mut run);
@@ -120,10 +120,8 @@ fn a_pause_within_the_patience_is_none_of_the_watchdogs_business() {
 /// Networks of terabytes: nothing is begun, and nothing is left running.
 #[test]
 fn what_does_not_fit_into_memory_is_an_error() {
-    let agent = Ppo {
-        hidden: vec![1 << 20, 1 << 20],
-        ..loops::ppo(&podracer_envs::CartPole::default(), sgd(0.1))
-    };
+    let mut agent = loops::ppo(&podracer_envs::CartPole::default(), sgd(0.1));
+    agent.settings.networks.hidden = vec![1 << 20, 1 << 20];
     let started =
         quick(Sebulba::new(agent))
             .unroll(UNROLL)

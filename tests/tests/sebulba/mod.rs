@@ -34,7 +34,7 @@ fn spec() -> HostSpec {
 }
 
 /// Quickly compiled, and nothing cached.
-fn quick<A: podracer_stdlib::agents::Agent<Observation = podracer_dsl::Tensor>>(
+fn quick<A: podracer_stdlib::agents::Learn<Observation = podracer_dsl::Tensor>>(
     sebulba: Sebulba<A>,
 ) -> Sebulba<A> {
     let mut xla = XlaOptions::for_platform("cpu").pairs();

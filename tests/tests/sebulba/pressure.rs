@@ -7,8 +7,8 @@ use podracer_runtime::{Activity, Schedule, SebulbaRun};
 use podracer_stdlib::agents::Ppo;
 use podracer_stdlib::optim::Sgd;
 
-use super::checkpoints::resume;
-use super::{UNROLL, parameters, small, start};
+use super::checkpoints::{resume, saved};
+use super::{UNROLL, parameters, quick, small, start};
 use crate::loops;
 
 /// Actors that may be further ahead than their queues have room for.
@@ -61,14 +61,14 @@ fn a_run_whose_queues_are_full_is_saved_and_stopped() {
     let mut run = start(&ahead(1), 2, 3);
     run.run(2).expect("some updates");
     full(&run);
-    let checkpoint = run.checkpoint().expect("a checkpoint");
+    let checkpoint = saved(&mut run);
     let began = Instant::now();
     run.stop().expect("nothing went wrong");
     assert!(began.elapsed() < Duration::from_secs(20));
     let mut alone = start(&ahead(8), 2, 3);
     alone.run(2).expect("some updates");
-    let expected = alone.checkpoint().expect("a checkpoint");
-    assert_eq!(checkpoint.arrays, expected.arrays);
+    let expected = saved(&mut alone).to_host().expect("on the host");
+    assert_eq!(checkpoint.to_host().expect("on the host"), expected);
     let mut resumed = resume(&ahead(1), &loops::client(2), &checkpoint).expect("it goes on");
     let again = resumed.run(3).expect("some more");
     let reports = alone.run(3).expect("some more");
@@ -81,7 +81,13 @@ fn a_run_whose_queues_are_full_is_saved_and_stopped() {
 /// An update of seconds: a device that does not come back looks the same.
 #[test]
 fn a_watchdog_names_a_learner_that_is_stuck() {
-    let stuck = ahead(1).repeats(30_000).patience(Duration::from_secs(1));
+    let mut agent = ahead(1).agent().clone();
+    agent.settings.epochs = 60_000;
+    let stuck = quick(Sebulba::new(agent))
+        .unroll(UNROLL)
+        .schedule(Schedule::Deterministic { lag: 6 })
+        .queue(1)
+        .patience(Duration::from_secs(1));
     let mut run = start(&stuck, 2, 3);
     let error = run.run(1).expect_err("it is given up").to_string();
     for expected in [

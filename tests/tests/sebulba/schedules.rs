@@ -87,16 +87,3 @@ fn free_running_actors_take_the_latest_parameters() {
     }
     assert!(times[2].of(Activity::Update) > Duration::ZERO);
 }
-
-/// One update of a batch in two parts is not one update of the whole, and both repeat to the bit.
-#[test]
-fn splits_and_repeats_change_what_is_learnt() {
-    let after = |splits, repeats| {
-        let mut run = start(&small().splits(splits).repeats(repeats), 2, 1);
-        run.run(2).expect("some updates");
-        parameters(&run)
-    };
-    let (whole, split, twice) = (after(1, 1), after(2, 1), after(1, 2));
-    assert!(whole != split && whole != twice && split != twice);
-    assert_eq!(after(2, 1), split);
-}

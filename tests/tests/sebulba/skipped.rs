@@ -7,7 +7,7 @@ use podracer_envs::host::{
 };
 use podracer_envs::{CartPole, Environment};
 use podracer_runtime::{HostArray, UpdateReport};
-use podracer_stdlib::agents::{Agent, Normalized, Ppo};
+use podracer_stdlib::agents::{Learn, Normalized, Ppo};
 use podracer_stdlib::optim::{Sgd, sgd};
 use podracer_tests::compare::difference;
 
@@ -85,7 +85,7 @@ impl HostEnvironment for NextStep {
 const UPDATES: usize = 3;
 
 /// The networks after some updates, and the reports of these.
-fn trained<A: Agent<Observation = Tensor>>(
+fn trained<A: Learn<Observation = Tensor>>(
     sebulba: Sebulba<A>,
     learners: &[usize],
     batch: impl Fn() -> Box<dyn HostEnvironment> + Sync,
@@ -116,7 +116,7 @@ fn next_step(limits: [usize; ENVIRONMENTS]) -> impl Fn() -> Box<dyn HostEnvironm
 }
 
 /// Every episode has four steps: trajectories of five are those of four.
-fn check<A: Agent<Observation = Tensor>>(agent: A) {
+fn check<A: Learn<Observation = Tensor>>(agent: A) {
     let sebulba = |unroll| Sebulba::new(agent.clone()).unroll(unroll);
     let (expected, reports) = trained(sebulba(4), &[1], || Box::new(cartpoles(ENVIRONMENTS)));
     let (got, same_reports) = trained(sebulba(5), &[1], next_step([4; ENVIRONMENTS]));
@@ -136,15 +136,16 @@ fn check<A: Agent<Observation = Tensor>>(agent: A) {
 #[test]
 fn a_run_of_steps_that_are_none_is_that_without_them() {
     let environment = CartPole::default();
-    check(loops::impala(&environment, Some(4), sgd(0.02)));
-    let ppo = Ppo::<Sgd> { epochs: 2, minibatches: 1, ..loops::ppo(&environment, sgd(0.1)) };
+    check(loops::impala(&environment, 4, sgd(0.02)));
+    let mut ppo: Ppo<Sgd> = loops::ppo(&environment, sgd(0.1));
+    (ppo.settings.epochs, ppo.settings.minibatches) = (2, 1);
     check(Normalized::new(ppo, environment.observation_space(), 0.99));
 }
 
 /// The devices have different numbers of steps that are some.
 #[test]
 fn two_learner_devices_learn_of_them_as_one() {
-    let agent = loops::impala(&CartPole::default(), None, sgd(0.02));
+    let agent = loops::impala(&CartPole::default(), 0, sgd(0.02));
     let sebulba = || Sebulba::new(agent.clone()).unroll(6);
     let batch = || next_step([1, 2, 5, 5]);
     let (expected, _) = trained(sebulba(), &[1], batch());

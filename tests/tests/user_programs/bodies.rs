@@ -58,17 +58,15 @@ where
     F: Fn(Body, Tensor, Key) -> (Body, TimeStep) + Clone + 'static,
 {
     let environment = Bodies { step };
-    let agent = Ppo {
-        hidden: vec![4],
-        ..Ppo::new(environment.observation_space(), environment.action_space())
-    };
+    let mut agent = Ppo::new(environment.observation_space(), environment.action_space());
+    agent.settings.networks.hidden = vec![4];
     let agent_loop = AgentLoop::new(environment, agent, 4, 4);
     let traced = AnakinLoop::trace(
         "bodies",
         1,
         1,
         |key| agent_loop.init(key),
-        |state| agent_loop.update(state),
+        |state| agent_loop.iterate(state),
     )?;
     Ok(traced.traced().warnings().to_vec())
 }

@@ -172,7 +172,8 @@ fn a_mistake_in_the_beginning() {
 fn minibatches_that_do_not_divide_the_batch() {
     let environment = podracer::envs::Catch::default();
     let spaces = (environment.observation_space(), environment.action_space());
-    let agent = Ppo { minibatches: 3, ..Ppo::new(spaces.0, spaces.1) };
+    let mut agent = Ppo::new(spaces.0, spaces.1);
+    agent.settings.minibatches = 3;
     let anakin = Anakin::new(environment, agent).environments(4).unroll(4);
     let line = line!() + 1;
     let traced = anakin.trace();

@@ -188,19 +188,16 @@ fn what_was_generated_can_be_looked_at() -> anyhow::Result<()> {
 fn the_loop_runs_on_every_device() -> anyhow::Result<()> {
     let client = Client::cpu(ClientOptions { cpu_devices: Some(2) })?;
     let devices = client.devices().len();
-    let agent = Ppo {
-        hidden: vec![4],
-        minibatches: 1,
-        epochs: 1,
-        ..Ppo::new(CATCH.observation_space(), CATCH.action_space())
-    };
+    let mut agent = Ppo::new(CATCH.observation_space(), CATCH.action_space());
+    agent.settings.networks.hidden = vec![4];
+    (agent.settings.minibatches, agent.settings.epochs) = (1, 1);
     let agent_loop = AgentLoop::new(CATCH, agent, 8 / devices, 6);
     let traced = AnakinLoop::trace(
         "catch",
         devices,
         2,
         |key| agent_loop.init(key),
-        |state| agent_loop.update(state),
+        |state| agent_loop.iterate(state),
     )?;
     let mut options = crate::loops::options(devices);
     options.compile.xla.clear();
@@ -214,7 +211,7 @@ fn the_loop_runs_on_every_device() -> anyhow::Result<()> {
         assert_eq!(episodes, 2 * 8 * 2);
     }
     // A field of the state on the devices is a tree on the devices again.
-    let nets: &Device<podracer::stdlib::agents::ActorCritic> = &state.replicated.nets;
+    let nets: &Device<podracer::stdlib::agents::ActorCritic> = &state.replicated.agent.params;
     let weight = &nets.actor.layers[0].weight;
     assert_eq!(weight.placement(), Placement::Replicated);
     assert_eq!(weight.to_host()?.ty().to_string(), "f32[12,4]");

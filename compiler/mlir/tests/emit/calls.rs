@@ -18,7 +18,7 @@ fn calling(funcs: &[Arc<Func>]) -> Func {
     let mut b = Builder::new();
     let mut x = b.param(ty(DType::F32, &[]));
     for func in funcs {
-        x = b.emit1(CallDouble(func.clone()), &[x]);
+        x = b.emit1(CallDouble { body: func.clone() }, &[x]);
     }
     b.finish("calling", vec![x])
 }
@@ -43,7 +43,7 @@ fn names_are_readable_and_distinct() {
     let twice = {
         let mut b = Builder::new();
         let x = b.param(ty(DType::F32, &[]));
-        let y = b.emit1(CallDouble(negate("main")), &[x]);
+        let y = b.emit1(CallDouble { body: negate("main") }, &[x]);
         b.finish("main", vec![y])
     };
     let text = module(&calling(&[negate("main"), Arc::new(twice)])).text;

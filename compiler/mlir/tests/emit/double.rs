@@ -1,9 +1,10 @@
 //! Test doubles: an op whose lowering is a function of the test, and one that calls a function.
 
+use podracer_compiler::ops::OpStruct;
 use podracer_compiler::transform::VmapContext;
 use podracer_compiler::{
     Array, Attributes, Builder, DType, Func, Hlo, HloAttribute, HloOp, HloRegion, HloValue, Loc,
-    Op, Operand, Rule, TensorType, TypeError, Var,
+    Op, Operand, Rule, TensorType, TypeError, Var, op_struct,
 };
 use podracer_mlir::{Module, ModuleSpec, stablehlo};
 use std::sync::Arc;
@@ -19,9 +20,13 @@ pub struct Double {
     pub lower: Lower,
 }
 
-/// An op that calls a function.
-#[derive(Clone, Debug)]
-pub struct CallDouble(pub Arc<Func>);
+op_struct! {
+    /// An op that calls a function.
+    CallDouble = "call_double" {
+        /// What is called.
+        body: Arc<Func>,
+    }
+}
 
 macro_rules! no_other_rules {
     () => {
@@ -57,13 +62,16 @@ macro_rules! no_other_rules {
     };
 }
 
-impl Op for Double {
+impl OpStruct for Double {
     fn mnemonic(&self) -> &'static str {
         self.name
     }
     fn attributes(&self) -> Attributes {
         Attributes::none()
     }
+}
+
+impl Op for Double {
     fn infer(&self, _: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         Ok(self.results.clone())
     }
@@ -79,17 +87,11 @@ impl Op for Double {
 }
 
 impl Op for CallDouble {
-    fn mnemonic(&self) -> &'static str {
-        "call_double"
-    }
-    fn attributes(&self) -> Attributes {
-        Attributes::none().with("body", self.0.clone())
-    }
     fn infer(&self, _: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
-        Ok(self.0.result_types())
+        Ok(self.body.result_types())
     }
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> Vec<HloValue> {
-        hlo.call(&self.0, inputs)
+        hlo.call(&self.body, inputs)
     }
     no_other_rules!();
 }

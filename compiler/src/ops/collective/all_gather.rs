@@ -2,18 +2,18 @@
 
 use super::{REPLICAS, all_replicas, check_bound};
 use crate::array::Array;
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloAttribute, HloValue, hlo_op, hlo_reshape};
 use crate::op_struct;
+use crate::ops::rules::linear_jvp;
 use crate::ops::samples::ramp;
-use crate::ops::{Effect, Op, OpStruct, Operand, Rule, Sample, TypeError};
+use crate::ops::{Effect, Op, Operand, Rule, Sample, TypeError};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
 op_struct! {
     /// The operand of every member of an axis, stacked along a new axis; every member gets the result.
-    AllGather {
+    AllGather = "all_gather" {
         /// The axis whose members take part.
         axis: String,
         /// How many members it has: the extent of the new axis.
@@ -39,14 +39,6 @@ impl AllGather {
 }
 
 impl Op for AllGather {
-    fn mnemonic(&self) -> &'static str {
-        "all_gather"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 1)?;
         if self.dimension > inputs[0].rank() {
@@ -104,15 +96,7 @@ impl Op for AllGather {
         cx.axis.as_ref() == Some(&self.axis)
     }
 
-    fn jvp(
-        &self,
-        b: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![tangents[0].map(|t| b.emit1(self.clone(), &[t]))])
-    }
+    linear_jvp! {}
 
     /// Every member's cotangent of what this one gave, added up.
     fn transpose(
@@ -134,7 +118,7 @@ impl Op for AllGather {
         inputs: &[HloValue],
         results: &[TensorType],
     ) -> Vec<HloValue> {
-        check_bound(hlo, self.mnemonic(), &self.axis, Some(self.size));
+        check_bound(hlo, Self::MNEMONIC, &self.axis, Some(self.size));
         let mut shape = hlo.ty(inputs[0]).shape;
         shape.insert(self.dimension, 1);
         let one = hlo_reshape(hlo, inputs[0], &results[0].with_shape(shape));

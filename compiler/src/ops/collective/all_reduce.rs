@@ -2,14 +2,11 @@
 
 use super::{REPLICAS, all_replicas, check_bound};
 use crate::array::Array;
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloOp, HloRegion, HloValue, hlo_reshape};
 use crate::ops::reduce::{Max, Min, Monoid, Sum};
 use crate::ops::samples::ramp;
-use crate::ops::{
-    Concatenate, Direction, Effect, Op, OpStruct, Operand, Rule, Sample, Slice, TypeError,
-};
+use crate::ops::{Concatenate, Direction, Effect, Op, Operand, Rule, Sample, Slice, TypeError};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 use crate::{op_struct, words};
@@ -32,7 +29,7 @@ op_struct! {
     /// Several tensors, of any shapes, in one op are combined in one go where that is possible: a collective costs about as
     /// much as it waits. The operator of a sum is its own transpose; the derivative of an extremum is shared equally among
     /// the members that hold it.
-    AllReduce {
+    AllReduce = "all_reduce" {
         /// The axis whose members take part.
         axis: String,
         /// How elements are combined.
@@ -71,14 +68,6 @@ impl AllReduce {
 }
 
 impl Op for AllReduce {
-    fn mnemonic(&self) -> &'static str {
-        "all_reduce"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         if inputs.is_empty() {
             return Err(TypeError::new("expected at least one operand, got none"));
@@ -186,7 +175,7 @@ impl Op for AllReduce {
         inputs: &[HloValue],
         results: &[TensorType],
     ) -> Vec<HloValue> {
-        check_bound(hlo, self.mnemonic(), &self.axis, None);
+        check_bound(hlo, Self::MNEMONIC, &self.axis, None);
         if hlo.replicas() == 1 {
             return inputs.to_vec();
         }

@@ -2,17 +2,17 @@
 
 use super::{REPLICAS, check_bound};
 use crate::array::{Array, Scalar};
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloValue, hlo_op, hlo_splat};
 use crate::op_struct;
-use crate::ops::{Effect, Op, OpStruct, Operand, Rule, Sample, TypeError};
+use crate::ops::rules::nullary_derivative;
+use crate::ops::{Effect, Op, Sample, TypeError};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
 op_struct! {
     /// The place of this member along an axis, from 0, as an `i32` scalar. No operands.
-    AxisIndex {
+    AxisIndex = "axis_index" {
         /// The axis.
         axis: String,
     }
@@ -26,14 +26,6 @@ impl AxisIndex {
 }
 
 impl Op for AxisIndex {
-    fn mnemonic(&self) -> &'static str {
-        "axis_index"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 0)?;
         Ok(vec![TensorType::scalar(DType::I32)])
@@ -60,27 +52,10 @@ impl Op for AxisIndex {
         cx.axis.as_ref() == Some(&self.axis)
     }
 
-    fn jvp(
-        &self,
-        _: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![None])
-    }
-
-    fn transpose(
-        &self,
-        _: &mut Builder,
-        _: &[Operand],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![])
-    }
+    nullary_derivative! {}
 
     fn lower(&self, hlo: &mut dyn Hlo, _: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
-        check_bound(hlo, self.mnemonic(), &self.axis, None);
+        check_bound(hlo, Self::MNEMONIC, &self.axis, None);
         if hlo.replicas() == 1 {
             return vec![hlo_splat(hlo, &results[0], Scalar::Int(0))];
         }

@@ -2,18 +2,18 @@
 
 use super::{REPLICAS, check_bound};
 use crate::array::{Array, Scalar};
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloAttribute, HloValue, hlo_op, hlo_splat};
 use crate::op_struct;
+use crate::ops::rules::linear_jvp;
 use crate::ops::samples::ramp;
-use crate::ops::{Effect, Op, OpStruct, Operand, Rule, Sample, TypeError};
+use crate::ops::{Effect, Op, Operand, Rule, Sample, TypeError};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
 op_struct! {
     /// Member `targets[i]` of an axis gets the operand of member `sources[i]`; who is no target gets zeros.
-    CollectivePermute {
+    CollectivePermute = "collective_permute" {
         /// The axis whose members take part.
         axis: String,
         /// Who sends, each at most once.
@@ -43,14 +43,6 @@ impl CollectivePermute {
 }
 
 impl Op for CollectivePermute {
-    fn mnemonic(&self) -> &'static str {
-        "collective_permute"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 1)?;
         if self.sources.len() != self.targets.len() {
@@ -109,15 +101,7 @@ impl Op for CollectivePermute {
         cx.axis.as_ref() == Some(&self.axis)
     }
 
-    fn jvp(
-        &self,
-        b: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![tangents[0].map(|t| b.emit1(self.clone(), &[t]))])
-    }
+    linear_jvp! {}
 
     /// What was sent comes back.
     fn transpose(
@@ -140,12 +124,12 @@ impl Op for CollectivePermute {
         inputs: &[HloValue],
         results: &[TensorType],
     ) -> Vec<HloValue> {
-        check_bound(hlo, self.mnemonic(), &self.axis, None);
+        check_bound(hlo, Self::MNEMONIC, &self.axis, None);
         let replicas = hlo.replicas();
         let members = self.sources.iter().chain(&self.targets);
         if let Some(member) = members.copied().find(|&member| member >= replicas) {
             let message = format!("it names replica {member} and the module is for {replicas}");
-            hlo.refuse(self.mnemonic(), message);
+            hlo.refuse(Self::MNEMONIC, message);
         }
         if self.sources.is_empty() {
             let zero = Scalar::zero(results[0].dtype);

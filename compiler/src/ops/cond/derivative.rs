@@ -3,7 +3,9 @@
 use super::Cond;
 use crate::ir::{Builder, Var};
 use crate::ops::Operand;
-use crate::transform::{Linearized, TransformError, deal, jvp_with, linearize_with, transpose};
+use crate::transform::{
+    Linearized, TransformError, deal, given, jvp_with, linearize_with, transpose, with_given,
+};
 use crate::types::TensorType;
 use std::sync::Arc;
 
@@ -14,7 +16,7 @@ impl Cond {
         inputs: &[Var],
         tangents: &[Option<Var>],
     ) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
-        let wrt: Vec<bool> = tangents[1..].iter().map(Option::is_some).collect();
+        let wrt = given(&tangents[1..]);
         let (branches, marks) = self.agree(|branch, force| {
             linearize_with(branch, &wrt, force).map(|linearized| {
                 let marks = linearized.tangent_results.clone();
@@ -30,8 +32,7 @@ impl Cond {
             branches.iter().map(|branch| place_residuals(branch, results, &mut slots)).collect();
         let primal = branches.iter().zip(&places).map(|(branch, places)| {
             let mut body = Builder::new();
-            let arguments: Vec<Var> =
-                branch.primal.param_types().into_iter().map(|ty| body.param(ty)).collect();
+            let arguments = body.add_params(branch.primal.param_types());
             let outputs = body.inline(&branch.primal, &arguments);
             let mut filled: Vec<Option<Var>> = vec![None; slots.len()];
             for (place, &var) in places.iter().zip(&outputs[results..]) {
@@ -50,16 +51,11 @@ impl Cond {
         let outputs = b.emit(Cond { branches: primal.collect() }, inputs);
 
         // The linear branches take all operands, all slots, the tangents.
-        let operand_types: Vec<TensorType> = self.branches[0].param_types();
         let linear = branches.iter().zip(&places).map(|(branch, places)| {
             let mut body = Builder::new();
-            let mut group = |types: &mut dyn Iterator<Item = TensorType>| {
-                types.map(|ty| body.param(ty)).collect::<Vec<Var>>()
-            };
-            let operands = group(&mut operand_types.iter().cloned());
-            let slots = group(&mut slots.iter().cloned());
-            let tangents =
-                group(&mut branch.linear.param_types().into_iter().skip(branch.residuals));
+            let operands = body.add_params(self.branches[0].param_types());
+            let slots = body.add_params(slots.iter().cloned());
+            let tangents = body.add_params(branch.linear.param_types().split_off(branch.residuals));
             let arguments = places.iter().map(|place| match place {
                 Place::Operand(i) => operands[*i],
                 Place::Slot(i) => slots[*i],
@@ -68,12 +64,7 @@ impl Cond {
             let results = body.inline(&branch.linear, &arguments);
             Arc::new(body.finish(branch.linear.name.clone(), results))
         });
-        let operands: Vec<Var> = inputs
-            .iter()
-            .chain(&outputs[results..])
-            .copied()
-            .chain(tangents.iter().flatten().copied())
-            .collect();
+        let operands = with_given(inputs.iter().chain(&outputs[results..]).copied(), tangents);
         let slopes = b.emit(Cond { branches: linear.collect() }, &operands);
         Ok((outputs[..results].to_vec(), deal(&marks, slopes)))
     }
@@ -84,10 +75,9 @@ impl Cond {
         inputs: &[Var],
         tangents: &[Option<Var>],
     ) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
-        let wrt: Vec<bool> = tangents[1..].iter().map(Option::is_some).collect();
+        let wrt = given(&tangents[1..]);
         let (branches, marks) = self.agree(|branch, force| jvp_with(branch, &wrt, force))?;
-        let operands: Vec<Var> =
-            inputs.iter().copied().chain(tangents.iter().flatten().copied()).collect();
+        let operands = with_given(inputs.iter().copied(), tangents);
         let mut values =
             b.emit(Cond { branches: branches.into_iter().map(Arc::new).collect() }, &operands);
         let slopes = values.split_off(marks.len());
@@ -101,18 +91,13 @@ impl Cond {
         cotangents: &[Option<Var>],
     ) -> Result<Vec<Option<Var>>, TransformError> {
         let marked: Vec<bool> = inputs[1..].iter().map(Operand::is_linear).collect();
-        let given: Vec<bool> = cotangents.iter().map(Option::is_some).collect();
         // Every branch sends a cotangent to every linear operand, so that their results agree.
         let force = vec![true; marked.iter().filter(|is| **is).count()];
         let branches = self.branches.iter().map(|branch| {
-            transpose(branch, &marked, &given, &force).map(|(func, _)| Arc::new(func))
+            transpose(branch, &marked, &given(cotangents), &force).map(|(func, _)| Arc::new(func))
         });
         let branches = branches.collect::<Result<Vec<_>, _>>()?;
-        let operands: Vec<Var> = inputs
-            .iter()
-            .filter_map(Operand::known)
-            .chain(cotangents.iter().flatten().copied())
-            .collect();
+        let operands = with_given(inputs.iter().filter_map(Operand::known), cotangents);
         let sent = b.emit(Cond { branches }, &operands);
         Ok(std::iter::once(None).chain(deal(&marked, sent)).collect())
     }

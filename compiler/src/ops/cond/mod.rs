@@ -2,16 +2,15 @@
 
 mod derivative;
 
-use super::op::{Op, OpRef, OpStruct, Operand, Pruned, Rule, Sample};
-use super::scan::effect_of;
-use super::{Effect, TypeError};
+use super::TypeError;
+use super::op::{Op, OpRef, Pruned, Sample};
 use crate::array::{Array, Scalar};
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Func, Var};
 use crate::lower::{Hlo, HloOp, HloValue, hlo_op, hlo_splat, lower_func};
 use crate::op_struct;
 use crate::ops::Direction;
-use crate::transform::{Mode, TransformError, VmapContext, needed, vmap};
+use crate::ops::rules::region_derivative;
+use crate::transform::{TransformError, VmapContext, needed, vmap};
 use crate::types::{DType, TensorType};
 use std::sync::Arc;
 
@@ -20,7 +19,7 @@ op_struct! {
     ///
     /// Operands: the choice, then what the branches take, the same for all. The choice is a bool scalar for two branches
     /// (`false` is the first, `true` the second), or an i32 scalar, clamped to the branches that there are.
-    Cond {
+    Cond = "cond" {
         /// Functions of the same operands and result types.
         branches: Vec<Arc<Func>>,
     }
@@ -59,14 +58,6 @@ impl Cond {
 }
 
 impl Op for Cond {
-    fn mnemonic(&self) -> &'static str {
-        "cond"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let Some(first) = self.branches.first() else {
             return Err(TypeError::new("there must be at least one branch"));
@@ -106,10 +97,6 @@ impl Op for Cond {
             }
         }
         Ok(first.result_types())
-    }
-
-    fn effect(&self) -> Effect {
-        effect_of(&self.branches.iter().collect::<Vec<_>>())
     }
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
@@ -157,38 +144,7 @@ impl Op for Cond {
         chosen.into_iter().map(|var| (var, true)).collect()
     }
 
-    fn jvp(
-        &self,
-        _: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::TOGETHER
-    }
-
-    fn differentiate(
-        &self,
-        _: &OpRef,
-        b: &mut Builder,
-        mode: Mode,
-        inputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<(Vec<Var>, Vec<Option<Var>>)> {
-        match mode {
-            Mode::Forward => self.forward(b, inputs, tangents).into(),
-            Mode::Linearize => self.linearized(b, inputs, tangents).into(),
-        }
-    }
-
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        self.transposed(b, inputs, cotangents).into()
-    }
+    region_derivative! { Self::forward, Self::linearized, Self::transposed }
 
     fn lower(
         &self,
@@ -231,10 +187,6 @@ impl Op for Cond {
             regions,
             results,
         })
-    }
-
-    fn with_funcs(&self, funcs: Vec<Arc<Func>>) -> Option<OpRef> {
-        Some(OpRef::new(Cond { branches: funcs }))
     }
 
     fn prune(&self, used: &[bool]) -> Option<Pruned> {

@@ -5,9 +5,8 @@ mod forms;
 mod samples;
 
 use super::shape::check_axes;
-use super::{Op, OpStruct, Operand, Rule, Sample, TypeError};
+use super::{Op, Operand, Rule, Sample, TypeError};
 use crate::array::{Array, Scalar, for_each_index};
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloAttribute, HloValue, hlo_axes, hlo_op, hlo_transpose, lower_func};
 use crate::op_struct;
@@ -27,7 +26,7 @@ op_struct! {
     /// features; with `batch_group_count` G, the batch is in G groups, each seen by its own. One of the two is 1. Integers
     /// wrap. XLA chooses the order of the sum, and on accelerators multiplies f32 in a faster, coarser way unless told
     /// otherwise.
-    Convolution {
+    Convolution = "convolution" {
         /// How far the window moves, for each spatial axis.
         strides: Vec<usize>,
         /// Zeros in front of the dilated input, for each spatial axis; negative ones cut off.
@@ -222,14 +221,6 @@ fn index_of(axes: &[usize], first: usize, second: usize, spatial: &[usize]) -> V
 }
 
 impl Op for Convolution {
-    fn mnemonic(&self) -> &'static str {
-        "convolution"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 2)?;
         super::elementwise::numbers(&[inputs[0].dtype, inputs[1].dtype])?;

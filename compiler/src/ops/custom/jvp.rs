@@ -2,19 +2,21 @@
 
 use super::{CAPTURED, at_most, check, floats};
 use crate::array::Array;
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Func, Var};
 use crate::lower::{Hlo, HloValue, lower_func};
 use crate::op_struct;
-use crate::ops::scan::effect_of;
-use crate::ops::{Effect, Op, OpRef, OpStruct, Operand, Rule, Sample, TypeError};
-use crate::transform::{Mode, TransformError, VmapContext, deal, instantiate, linearize, vmap};
+use crate::ops::op::effect_of;
+use crate::ops::rules::{no_jvp, no_transpose};
+use crate::ops::{Effect, Op, OpRef, Rule, Sample, TypeError};
+use crate::transform::{
+    Mode, TransformError, VmapContext, deal, instantiate, linearize, vmap, with_given,
+};
 use crate::types::{DType, TensorType};
 use std::sync::Arc;
 
 op_struct! {
     /// Runs `body`; its derivative is `rule`, which is linear in the tangents.
-    CustomJvp {
+    CustomJvp = "custom_jvp" {
         /// arguments ++ captures -> results.
         body: Arc<Func>,
         /// arguments ++ tangents of the float arguments ++ captures -> results ++ tangents of the float results.
@@ -90,9 +92,7 @@ impl CustomJvp {
         let operands = self.operands(b, inputs, &vec![None; inputs.len()]);
         let mut values = b.inline(&primal, &operands);
         let residuals = values.split_off(results);
-        let operands: Vec<Var> =
-            residuals.into_iter().chain(tangents.iter().flatten().copied()).collect();
-        let slopes = b.inline(&parts.linear, &operands);
+        let slopes = b.inline(&parts.linear, &with_given(residuals, tangents));
         let mut slopes = deal(&parts.tangent_results[results..], slopes).into_iter();
         let slope_of = |is: bool| if is { slopes.next().flatten() } else { None };
         let slopes = float_results.into_iter().map(slope_of).collect();
@@ -101,14 +101,6 @@ impl CustomJvp {
 }
 
 impl Op for CustomJvp {
-    fn mnemonic(&self) -> &'static str {
-        "custom_jvp"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         at_most("captures", self.captures, "operands", self.body.params.len())?;
         check("the operands", inputs, &self.body.param_types())?;
@@ -162,15 +154,7 @@ impl Op for CustomJvp {
         }
     }
 
-    fn jvp(
-        &self,
-        _: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::TOGETHER
-    }
+    no_jvp! {}
 
     fn differentiate(
         &self,
@@ -186,23 +170,10 @@ impl Op for CustomJvp {
         self.derivative(this, b, mode, inputs, tangents).into()
     }
 
-    fn transpose(
-        &self,
-        _: &mut Builder,
-        _: &[Operand],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::None("it is not linear: only its derivative is")
-    }
+    no_transpose! { "it is not linear: only its derivative is" }
 
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> Vec<HloValue> {
         lower_func(hlo, &self.body, inputs)
-    }
-
-    fn with_funcs(&self, mut funcs: Vec<Arc<Func>>) -> Option<OpRef> {
-        let rule = funcs.pop()?;
-        let body = funcs.pop()?;
-        Some(OpRef::new(CustomJvp { body, rule, captures: self.captures }))
     }
 
     fn settled(&self, _: &[TensorType]) -> Option<Func> {

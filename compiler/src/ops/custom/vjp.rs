@@ -2,19 +2,19 @@
 
 use super::{CAPTURED, at_most, check, first_results, floats};
 use crate::array::Array;
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Func, Var};
 use crate::lower::{Hlo, HloValue, lower_func};
 use crate::op_struct;
-use crate::ops::scan::effect_of;
-use crate::ops::{Effect, Op, OpRef, OpStruct, Operand, Rule, Sample, TypeError};
-use crate::transform::{Mode, VmapContext, deal, vmap};
+use crate::ops::op::effect_of;
+use crate::ops::rules::{no_jvp, no_transpose};
+use crate::ops::{Effect, Op, OpRef, Operand, Rule, Sample, TypeError};
+use crate::transform::{Mode, VmapContext, deal, vmap, with_given};
 use crate::types::{DType, TensorType};
 use std::sync::Arc;
 
 op_struct! {
     /// Gives the results of `forward` that are no residuals; its reverse derivative is `backward`, which reads those.
-    CustomVjp {
+    CustomVjp = "custom_vjp" {
         /// arguments ++ captures -> results ++ residuals.
         forward: Arc<Func>,
         /// residuals ++ cotangents of the float results ++ captures -> cotangents of the float arguments.
@@ -60,11 +60,8 @@ impl CustomVjp {
         backward.params[self.residuals..].rotate_right(captures.len());
         let pullback =
             Pullback { backward: Arc::new(backward), known: residuals.len() + captures.len() };
-        let operands: Vec<Var> = residuals
-            .into_iter()
-            .chain(captures.iter().copied())
-            .chain(tangents.iter().flatten().copied())
-            .collect();
+        let known = residuals.into_iter().chain(captures.iter().copied());
+        let operands = with_given(known, tangents);
         let slopes = b.emit(pullback, &operands);
         let is_float: Vec<bool> =
             values.iter().map(|&value| b.ty(value).dtype.is_float()).collect();
@@ -73,14 +70,6 @@ impl CustomVjp {
 }
 
 impl Op for CustomVjp {
-    fn mnemonic(&self) -> &'static str {
-        "custom_vjp"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let forward = &self.forward;
         at_most("captures", self.captures, "operands", forward.params.len())?;
@@ -134,8 +123,7 @@ impl Op for CustomVjp {
             .collect();
         let (backward, marks_back) = vmap(&self.backward, cx, &flags, &sent);
         let mut body = Builder::new();
-        let operands: Vec<Var> =
-            backward.param_types().into_iter().map(|ty| body.param(ty)).collect();
+        let operands = body.add_params(backward.param_types());
         let outputs = body.inline(&backward, &operands);
         let summed = outputs.iter().zip(marks_back.iter().zip(&sent));
         let summed: Vec<Var> = summed
@@ -154,15 +142,7 @@ impl Op for CustomVjp {
         b.emit(op, inputs).into_iter().zip(results).collect()
     }
 
-    fn jvp(
-        &self,
-        _: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::None(NO_FORWARD)
-    }
+    no_jvp! { NO_FORWARD }
 
     fn differentiate(
         &self,
@@ -181,23 +161,10 @@ impl Op for CustomVjp {
         }
     }
 
-    fn transpose(
-        &self,
-        _: &mut Builder,
-        _: &[Operand],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::None("it is not linear: only its derivative is")
-    }
+    no_transpose! { "it is not linear: only its derivative is" }
 
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> Vec<HloValue> {
         lower_func(hlo, &first_results(&self.forward, self.results()), inputs)
-    }
-
-    fn with_funcs(&self, mut funcs: Vec<Arc<Func>>) -> Option<OpRef> {
-        let backward = funcs.pop()?;
-        let forward = funcs.pop()?;
-        Some(OpRef::new(CustomVjp { forward, backward, ..self.clone() }))
     }
 
     fn settled(&self, _: &[TensorType]) -> Option<Func> {
@@ -208,7 +175,7 @@ impl Op for CustomVjp {
 op_struct! {
     /// The linear function whose transpose is `backward`. It stands between `linearize` and `transpose` only: nobody wrote
     /// what it does forward.
-    Pullback {
+    Pullback = "custom_vjp" {
         /// known operands ++ cotangents of the results -> cotangents of the other operands.
         backward: Arc<Func>,
         /// The number of known operands.
@@ -217,24 +184,12 @@ op_struct! {
 }
 
 impl Op for Pullback {
-    fn mnemonic(&self) -> &'static str {
-        "custom_vjp"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let mut params = self.backward.param_types();
         let results = params.split_off(self.known);
         let wanted = [params, self.backward.result_types()].concat();
         check("the operands", inputs, &wanted)?;
         Ok(results)
-    }
-
-    fn effect(&self) -> Effect {
-        effect_of(&[&self.backward])
     }
 
     fn eval(&self, _: &[Array]) -> Vec<Array> {
@@ -245,15 +200,7 @@ impl Op for Pullback {
         unreachable!("{NO_FORWARD}")
     }
 
-    fn jvp(
-        &self,
-        _: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::None(NO_FORWARD)
-    }
+    no_jvp! { NO_FORWARD }
 
     fn transpose(
         &self,
@@ -273,15 +220,11 @@ impl Op for Pullback {
     }
 
     fn lower(&self, hlo: &mut dyn Hlo, _: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
-        hlo.refuse(self.mnemonic(), NO_FORWARD.to_string());
+        hlo.refuse(Self::MNEMONIC, NO_FORWARD.to_string());
         let zero = |ty: &TensorType| {
             crate::lower::hlo_splat(hlo, ty, crate::array::Scalar::zero(ty.dtype))
         };
         results.iter().map(zero).collect()
-    }
-
-    fn with_funcs(&self, mut funcs: Vec<Arc<Func>>) -> Option<OpRef> {
-        Some(OpRef::new(Pullback { backward: funcs.pop()?, known: self.known }))
     }
 
     fn transpose_only(&self) -> Option<&'static str> {

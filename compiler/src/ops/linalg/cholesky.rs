@@ -2,11 +2,11 @@
 
 use super::{check_square, entries, product, transposed};
 use crate::array::{Array, Scalar, for_each_index};
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloAttribute, HloValue, hlo_compare, hlo_op, hlo_select, hlo_splat};
 use crate::op_struct;
-use crate::ops::{Direction, Op, OpStruct, Operand, Rule, Sample, TypeError};
+use crate::ops::rules::no_transpose;
+use crate::ops::{Direction, Op, Rule, Sample, TypeError};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
@@ -14,7 +14,7 @@ op_struct! {
     /// The lower triangular `L` with a positive diagonal of which `L L^T` is the operand, for each matrix in the last two
     /// axes. Only the lower triangles are read: the rest is taken to be symmetric. Of a matrix that is not positive
     /// definite some entries are NaN.
-    Cholesky {}
+    Cholesky = "cholesky" {}
 }
 
 impl Cholesky {
@@ -47,14 +47,6 @@ fn half(b: &mut Builder, x: Var) -> Var {
 }
 
 impl Op for Cholesky {
-    fn mnemonic(&self) -> &'static str {
-        "cholesky"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 1)?;
         check_square(&inputs[0])?;
@@ -111,14 +103,7 @@ impl Op for Cholesky {
         Rule::Some(vec![tangent])
     }
 
-    fn transpose(
-        &self,
-        _: &mut Builder,
-        _: &[Operand],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::None("it is not linear in its operand")
-    }
+    no_transpose! { "it is not linear in its operand" }
 
     /// What StableHLO's op leaves above the diagonal is not said; zeros are put there.
     fn lower(

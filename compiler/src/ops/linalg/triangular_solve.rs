@@ -2,11 +2,10 @@
 
 use super::{check_square, entries, product, transposed};
 use crate::array::{Array, Scalar, for_each_index};
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloAttribute, HloValue, hlo_op};
 use crate::op_struct;
-use crate::ops::{Direction, Op, OpStruct, Operand, Rule, Sample, TypeError};
+use crate::ops::{Direction, Op, Operand, Rule, Sample, TypeError};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
@@ -14,7 +13,7 @@ op_struct! {
     /// Solves `op(a) x = b`, or `x op(a) = b` if not `left_side`, for `x`, where `a` is a triangular matrix and `op(a)` is
     /// it or its transpose, for each pair of matrices in the last two axes. The other triangle of `a` is not read. Where
     /// the diagonal has a zero, `x` is not finite.
-    TriangularSolve {
+    TriangularSolve = "triangular_solve" {
         /// Whether the unknown stands right of the matrix.
         left_side: bool,
         /// Whether it is the lower triangle that is read.
@@ -63,14 +62,6 @@ impl TriangularSolve {
 }
 
 impl Op for TriangularSolve {
-    fn mnemonic(&self) -> &'static str {
-        "triangular_solve"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 2)?;
         let [a, b] = [&inputs[0], &inputs[1]];
@@ -134,7 +125,7 @@ impl Op for TriangularSolve {
         inputs: &[Var],
         batched: &[bool],
     ) -> Vec<(Var, bool)> {
-        let operands = [0, 1].map(|i| cx.batch(b, inputs[i], batched[i]));
+        let operands = cx.batch_all(b, inputs, batched);
         vec![(b.emit1(self.clone(), &operands), true)]
     }
 

@@ -2,7 +2,6 @@
 
 use super::without;
 use crate::array::{Array, Scalar, for_each_index};
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{
     Hlo, HloAttribute, HloOp, HloValue, hlo_axes, hlo_broadcast, hlo_compare, hlo_op, hlo_select,
@@ -10,9 +9,9 @@ use crate::lower::{
 };
 use crate::op_struct;
 use crate::ops::reduce::{Max, Min, Monoid};
+use crate::ops::rules::{batched_as, no_tangent, no_transpose};
 use crate::ops::samples::ramp;
-use crate::ops::{Op, OpStruct, Operand, Rule, Sample, TypeError};
-use crate::transform::VmapContext;
+use crate::ops::{Op, Sample, TypeError};
 use crate::types::{DType, TensorType};
 
 /// Up to this extent XLA:CPU is fastest with one reduction of pairs; beyond, with two reductions that it vectorizes (an
@@ -23,7 +22,7 @@ macro_rules! arg_op {
     ($(#[$meta:meta])* $name:ident, $mnemonic:literal, $monoid:ident, $wins:literal, $method:ident) => {
         op_struct! {
             $(#[$meta])*
-            $name {
+            $name = $mnemonic {
                 /// The axis that is searched and that the result leaves out.
                 axis: usize,
                 /// The result's dtype, an integer's.
@@ -39,14 +38,6 @@ macro_rules! arg_op {
         }
 
         impl Op for $name {
-            fn mnemonic(&self) -> &'static str {
-                $mnemonic
-            }
-
-            fn attributes(&self) -> Attributes {
-                self.struct_attributes()
-            }
-
             fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
                 infer(inputs, self.axis, self.dtype)
             }
@@ -55,17 +46,11 @@ macro_rules! arg_op {
                 vec![eval::<$monoid>(&inputs[0], self.axis, self.dtype)]
             }
 
-            fn vmap(&self, b: &mut Builder, _: &VmapContext, inputs: &[Var], _: &[bool]) -> Vec<(Var, bool)> {
-                vec![(b.$method(inputs[0], self.axis + 1, self.dtype), true)]
-            }
+            batched_as! { |op, _cx| $name { axis: op.axis + 1, dtype: op.dtype } }
 
-            fn jvp(&self, _: &mut Builder, _: &[Var], _: &[Var], _: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
-                Rule::Some(vec![None])
-            }
+            no_tangent! {}
 
-            fn transpose(&self, _: &mut Builder, _: &[Operand], _: &[Option<Var>]) -> Rule<Vec<Option<Var>>> {
-                Rule::None("a position is not linear in the values")
-            }
+            no_transpose! { "a position is not linear in the values" }
 
             fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
                 vec![lower::<$monoid>(hlo, $wins, inputs[0], self.axis, &results[0])]

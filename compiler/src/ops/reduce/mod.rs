@@ -10,12 +10,12 @@ pub use arg::{ArgMax, ArgMin};
 pub use kinds::{All, Any, LogSumExp, Max, Min, Prod, Sum};
 
 use super::shape::{check_axes, shifted};
-use super::{Elementwise, Op, OpStruct, Operand, Rule, Sample, TypeError, parse_attribute};
+use super::{Elementwise, Op, Operand, Rule, Sample, TypeError};
 use crate::array::{Array, Scalar, for_each_index, ravel};
-use crate::attributes::{AttributeValue, Attributes};
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloOp, HloRegion, HloValue, hlo_axes, hlo_splat};
-use crate::transform::VmapContext;
+use crate::op_struct;
+use crate::ops::rules::batched_as;
 use crate::types::{DType, TensorType};
 use std::fmt::Debug;
 use std::marker::PhantomData;
@@ -63,13 +63,13 @@ pub trait Reduction: Monoid {
     }
 }
 
-/// Combines all elements along `axes`, which the result leaves out, by the [`Monoid`] `K`. Over no elements it gives the
-/// neutral element. Floats may be combined in any order.
-#[derive(Clone, Debug)]
-pub struct Reduce<K> {
-    /// The axes that are folded away, in any order, each once.
-    pub axes: Vec<usize>,
-    kind: PhantomData<K>,
+op_struct! {
+    /// Combines all elements along `axes`, which the result leaves out, by the [`Monoid`] `K`. Over no elements it gives
+    /// the neutral element. Floats may be combined in any order.
+    Reduce<K: Reduction> {
+        /// The axes that are folded away, in any order, each once.
+        axes: Vec<usize>,
+    }
 }
 
 /// Adds along axes.
@@ -99,27 +99,7 @@ impl<K: Reduction> Reduce<K> {
     }
 }
 
-impl<K> OpStruct for Reduce<K> {
-    const ATTRIBUTES: &'static [&'static str] = &["axes"];
-
-    fn struct_attributes(&self) -> Attributes {
-        Attributes(vec![("axes", self.axes.to_attribute())])
-    }
-
-    fn parse(attributes: &Attributes) -> Result<Self, String> {
-        Ok(Reduce::new(parse_attribute::<Vec<usize>>(attributes, "axes")?))
-    }
-}
-
 impl<K: Reduction> Op for Reduce<K> {
-    fn mnemonic(&self) -> &'static str {
-        K::MNEMONIC
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 1)?;
         K::COMBINE.dtype(&[inputs[0].dtype])?;
@@ -140,15 +120,7 @@ impl<K: Reduction> Op for Reduce<K> {
         vec![Array::new(ty, data)]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        _: &VmapContext,
-        inputs: &[Var],
-        _: &[bool],
-    ) -> Vec<(Var, bool)> {
-        vec![(b.emit1(Reduce::<K>::new(shifted(&self.axes)), inputs), true)]
-    }
+    batched_as! { |op, _cx| Reduce::<K>::new(shifted(&op.axes)) }
 
     fn jvp(
         &self,

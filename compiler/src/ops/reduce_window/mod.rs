@@ -14,7 +14,7 @@ use crate::array::Array;
 use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloValue, hlo_splat};
-use crate::transform::VmapContext;
+use crate::ops::rules::batched_as;
 use crate::types::{DType, TensorType};
 use std::marker::PhantomData;
 
@@ -105,27 +105,27 @@ fn uneven(shape: &[usize]) -> Array {
     Array::floats(DType::F32, shape, &values)
 }
 
-impl<K> OpStruct for ReduceWindow<K> {
-    const ATTRIBUTES: &'static [&'static str] = &["dimensions", "strides", "low", "high"];
+impl<K: WindowFold> ReduceWindow<K> {
+    pub(super) const MNEMONIC: &'static str = K::MNEMONIC;
+    pub(super) const ATTRIBUTES: &'static [&'static str] =
+        &["dimensions", "strides", "low", "high"];
 
-    fn struct_attributes(&self) -> Attributes {
-        self.window.attributes()
-    }
-
-    fn parse(attributes: &Attributes) -> Result<Self, String> {
+    pub(super) fn parse(attributes: &Attributes) -> Result<Self, String> {
         Window::parse(attributes).map(ReduceWindow::new)
     }
 }
 
-impl<K: WindowFold> Op for ReduceWindow<K> {
+impl<K: WindowFold> OpStruct for ReduceWindow<K> {
     fn mnemonic(&self) -> &'static str {
         K::MNEMONIC
     }
 
     fn attributes(&self) -> Attributes {
-        self.struct_attributes()
+        self.window.attributes()
     }
+}
 
+impl<K: WindowFold> Op for ReduceWindow<K> {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 1)?;
         K::COMBINE.dtype(&[inputs[0].dtype])?;
@@ -145,16 +145,7 @@ impl<K: WindowFold> Op for ReduceWindow<K> {
         })]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        _: &VmapContext,
-        inputs: &[Var],
-        _: &[bool],
-    ) -> Vec<(Var, bool)> {
-        let wide = ReduceWindow::<K>::new(self.window.batched());
-        vec![(b.emit1(wide, inputs), true)]
-    }
+    batched_as! { |op, _cx| ReduceWindow::<K>::new(op.window.batched()) }
 
     fn jvp(
         &self,

@@ -7,7 +7,7 @@ use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloRegion, HloValue, hlo_compare, hlo_select, hlo_splat};
 use crate::ops::elementwise::floats;
 use crate::ops::reduce::{Max, Min, Monoid, Sum};
-use crate::ops::{Direction, Op, OpStruct, Operand, Rule, Sample, TypeError, parse_attribute};
+use crate::ops::{Direction, Op, OpStruct, Operand, Rule, Sample, TypeError};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
@@ -77,33 +77,32 @@ fn places(
 
 macro_rules! selection {
     ($op:ident, $mnemonic:literal, $transposed:ident) => {
-        impl OpStruct for $op {
-            const ATTRIBUTES: &'static [&'static str] =
+        impl $op {
+            pub(in crate::ops) const MNEMONIC: &'static str = $mnemonic;
+            pub(in crate::ops) const ATTRIBUTES: &'static [&'static str] =
                 &["direction", "dimensions", "strides", "low", "high"];
 
-            fn struct_attributes(&self) -> Attributes {
-                let Attributes(mut attributes) = self.window.attributes();
-                attributes.insert(0, ("direction", self.direction.to_attribute()));
-                Attributes(attributes)
-            }
-
-            fn parse(attributes: &Attributes) -> Result<Self, String> {
+            pub(in crate::ops) fn parse(attributes: &Attributes) -> Result<Self, String> {
                 Ok($op {
-                    direction: parse_attribute(attributes, "direction")?,
+                    direction: attributes.parse("direction")?,
                     window: Window::parse(attributes)?,
                 })
             }
         }
 
-        impl Op for $op {
+        impl OpStruct for $op {
             fn mnemonic(&self) -> &'static str {
-                $mnemonic
+                Self::MNEMONIC
             }
 
             fn attributes(&self) -> Attributes {
-                self.struct_attributes()
+                let Attributes(mut attributes) = self.window.attributes();
+                attributes.insert(0, ("direction", self.direction.to_attribute()));
+                Attributes(attributes)
             }
+        }
 
+        impl Op for $op {
             fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
                 Ok(vec![self.result(inputs)?])
             }

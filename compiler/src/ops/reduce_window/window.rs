@@ -3,8 +3,8 @@
 use crate::array::for_each_index;
 use crate::attributes::{AttributeValue, Attributes};
 use crate::lower::{Hlo, HloAttribute, HloOp, HloRegion, HloValue, hlo_axes};
+use crate::ops::TypeError;
 use crate::ops::shape::prepended;
-use crate::ops::{TypeError, parse_attribute};
 use crate::types::TensorType;
 
 /// A box that stands at every multiple of the strides on an operand with padding around it. All lists have an entry for
@@ -40,10 +40,10 @@ impl Window {
 
     pub(super) fn parse(attributes: &Attributes) -> Result<Window, String> {
         Ok(Window {
-            dimensions: parse_attribute(attributes, "dimensions")?,
-            strides: parse_attribute(attributes, "strides")?,
-            low: parse_attribute(attributes, "low")?,
-            high: parse_attribute(attributes, "high")?,
+            dimensions: attributes.parse("dimensions")?,
+            strides: attributes.parse("strides")?,
+            low: attributes.parse("low")?,
+            high: attributes.parse("high")?,
         })
     }
 

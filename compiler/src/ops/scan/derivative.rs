@@ -5,7 +5,7 @@ use super::Scan;
 use crate::ir::{Builder, Var};
 use crate::ops::Operand;
 use crate::transform::{
-    Linearized, TransformError, deal, instantiate, jvp_with, linearize_with, transpose,
+    self, Linearized, TransformError, deal, given, instantiate, jvp_with, linearize_with, transpose,
 };
 use crate::types::TensorType;
 use std::sync::Arc;
@@ -29,11 +29,6 @@ fn fixpoint<T>(
     }
 }
 
-/// Which operands of the body have a tangent to begin with.
-fn given(tangents: &[Option<Var>]) -> Vec<bool> {
-    tangents.iter().map(Option::is_some).collect()
-}
-
 /// The tangents of the operands marked, zeros where a carry gets its tangent only inside the loop.
 fn marked_tangents(
     b: &mut Builder,
@@ -43,11 +38,6 @@ fn marked_tangents(
     range: std::ops::Range<usize>,
 ) -> Vec<Var> {
     range.filter(|&i| marked[i]).map(|i| instantiate(b, tangents[i], inputs[i])).collect()
-}
-
-/// Adds a parameter per type.
-fn params(b: &mut Builder, types: &[TensorType]) -> Vec<Var> {
-    types.iter().map(|ty| b.param(ty.clone())).collect()
 }
 
 /// Keeps the types whose mark is set.
@@ -78,8 +68,8 @@ pub(super) fn forward(
     let mut operands = Vec::new();
     let mut counts = Vec::new();
     for group in groups {
-        values.extend(params(&mut body, &types[group.clone()]));
-        slopes.extend(params(&mut body, &kept(&types[group.clone()], &marked[group.clone()])));
+        values.extend(body.add_params(types[group.clone()].to_vec()));
+        slopes.extend(body.add_params(kept(&types[group.clone()], &marked[group.clone()])));
         operands.extend_from_slice(&inputs[group.clone()]);
         operands.extend(marked_tangents(b, &marked, inputs, tangents, group));
         counts.push(operands.len());
@@ -197,7 +187,7 @@ pub(super) fn linearized(
                            operands: &mut Vec<Var>,
                            range: std::ops::Range<usize>| {
         tangent_arguments
-            .extend(params(body, &kept(&types[range.clone()], &marked[range.clone()])));
+            .extend(body.add_params(kept(&types[range.clone()], &marked[range.clone()])));
         operands.extend(marked_tangents(b, &marked, inputs, tangents, range));
     };
     take(&mut body, &mut operands, true);
@@ -252,7 +242,7 @@ pub(super) fn transposed(
     );
 
     let mut given = vec![true; scan.carries];
-    given.extend(cotangents[scan.carries..].iter().map(Option::is_some));
+    given.extend(transform::given(&cotangents[scan.carries..]));
     let force: Vec<bool> =
         (0..inputs.len()).filter(|&i| marked[i]).map(|i| i < slices_at).collect();
     let (backward, sent) = transpose(body, &marked, &given, &force)?;
@@ -269,11 +259,11 @@ pub(super) fn transposed(
     let y_types = kept(&result_types[scan.carries..], &given[scan.carries..]);
 
     let mut loop_body = Builder::new();
-    let consts = params(&mut loop_body, &of(&known_consts));
-    let carry_cts = params(&mut loop_body, &result_types[..scan.carries]);
-    let sums = params(&mut loop_body, &of(&linear_consts));
-    let xs = params(&mut loop_body, &of(&known_xs));
-    let y_cts = params(&mut loop_body, &y_types);
+    let consts = loop_body.add_params(of(&known_consts));
+    let carry_cts = loop_body.add_params(result_types[..scan.carries].to_vec());
+    let sums = loop_body.add_params(of(&linear_consts));
+    let xs = loop_body.add_params(of(&known_xs));
+    let y_cts = loop_body.add_params(y_types);
     let arguments: Vec<Var> = consts.into_iter().chain(xs).chain(carry_cts).chain(y_cts).collect();
     let outputs = loop_body.inline(&backward, &arguments);
     let (const_cts, rest) = outputs.split_at(linear_consts.len());

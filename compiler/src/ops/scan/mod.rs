@@ -4,10 +4,9 @@ mod derivative;
 mod rewrite;
 mod sample;
 
-use super::op::{Op, OpRef, OpStruct, Operand, Pruned, Rule, Sample};
-use super::{Effect, TypeError};
+use super::TypeError;
+use super::op::{Op, OpRef, Pruned, Sample};
 use crate::array::{Array, Scalar};
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Func, Var};
 use crate::lower::HloAttribute;
 use crate::lower::{
@@ -15,8 +14,9 @@ use crate::lower::{
     lower_func,
 };
 use crate::op_struct;
+use crate::ops::rules::region_derivative;
 use crate::simplify::Group;
-use crate::transform::{Mode, VmapContext, needed, vmap};
+use crate::transform::{VmapContext, needed, vmap};
 use crate::types::{DType, TensorType};
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ op_struct! {
     /// body takes consts, carries, one slice of each array, and gives the next carries and the slices of the outputs.
     /// Results: the final carries, then the output slices stacked along a new leading axis. With `reverse` the slices
     /// are taken, and the output slices put, from the last to the first.
-    Scan {
+    Scan = "scan" {
         /// consts ++ carries ++ slices -> carries ++ output slices.
         body: Arc<Func>,
         /// The number of iterations.
@@ -56,14 +56,6 @@ impl Scan {
 }
 
 impl Op for Scan {
-    fn mnemonic(&self) -> &'static str {
-        "scan"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let body = &self.body;
         TypeError::check_arity(inputs, body.params.len())?;
@@ -98,10 +90,6 @@ impl Op for Scan {
         }
         let (carries, ys) = results.split_at(self.carries);
         Ok(carries.iter().cloned().chain(ys.iter().map(|y| y.stacked(self.length))).collect())
-    }
-
-    fn effect(&self) -> Effect {
-        effect_of(&[&self.body])
     }
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
@@ -161,38 +149,7 @@ impl Op for Scan {
         results.collect()
     }
 
-    fn jvp(
-        &self,
-        _: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::TOGETHER
-    }
-
-    fn differentiate(
-        &self,
-        _: &OpRef,
-        b: &mut Builder,
-        mode: Mode,
-        inputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<(Vec<Var>, Vec<Option<Var>>)> {
-        match mode {
-            Mode::Forward => derivative::forward(self, b, inputs, tangents).into(),
-            Mode::Linearize => derivative::linearized(self, b, inputs, tangents).into(),
-        }
-    }
-
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        derivative::transposed(self, b, inputs, cotangents).into()
-    }
+    region_derivative! { derivative::forward, derivative::linearized, derivative::transposed }
 
     fn lower(
         &self,
@@ -266,10 +223,6 @@ impl Op for Scan {
         carries.iter().chain(&outputs[1 + inputs.len()..]).copied().collect()
     }
 
-    fn with_funcs(&self, mut funcs: Vec<Arc<Func>>) -> Option<OpRef> {
-        Some(OpRef::new(Scan { body: funcs.remove(0), ..self.clone() }))
-    }
-
     fn prune(&self, used: &[bool]) -> Option<Pruned> {
         // A carry is needed if its final value is, or if a needed result reads it in a later iteration.
         let mut wanted = used.to_vec();
@@ -330,13 +283,6 @@ impl Scan {
     pub fn samples() -> Vec<Sample> {
         sample::samples()
     }
-}
-
-/// [`Effect::Collective`] if an equation of the bodies has it.
-pub(crate) fn effect_of(bodies: &[&Arc<Func>]) -> Effect {
-    let any =
-        bodies.iter().any(|body| body.eqns.iter().any(|eqn| eqn.op.effect() == Effect::Collective));
-    if any { Effect::Collective } else { Effect::Pure }
 }
 
 /// The indices of a slice that starts at `position` of the leading axis.

@@ -7,11 +7,10 @@ mod samples;
 pub use combiner::Combiner;
 
 use super::TypeError;
-use super::op::{Op, OpStruct, Operand, Rule, Sample};
+use super::op::{Op, Operand, Rule, Sample};
 use super::shape::{shifted, shifted_with_batch};
 use super::windows::Windows;
 use crate::array::{Array, for_each_index};
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloAttribute, HloOp, HloValue, hlo_simple};
 use crate::op_struct;
@@ -29,7 +28,7 @@ op_struct! {
     ///
     /// Derivatives: all combiners have one. `multiply` has none with respect to the updates unless `unique_indices`. `set`
     /// sends the derivative through the update that was kept; ties of `min` and `max` share it evenly.
-    Scatter {
+    Scatter = "scatter" {
         /// Axes of the updates that come from the window, rising.
         update_window_dims: Vec<usize>,
         /// Axes of `x`, of window size 1, that the updates leave out, rising.
@@ -107,14 +106,6 @@ impl Scatter {
 }
 
 impl Op for Scatter {
-    fn mnemonic(&self) -> &'static str {
-        "scatter"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 3)?;
         let (x, indices, updates) = (&inputs[0], &inputs[1], &inputs[2]);

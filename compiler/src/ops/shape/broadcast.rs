@@ -2,13 +2,12 @@
 
 use super::{check_axes, prepended, shifted_with_batch};
 use crate::array::Array;
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloValue, hlo_broadcast};
 use crate::op_struct;
+use crate::ops::rules::{batched_as, linear_jvp};
 use crate::ops::samples::ramp;
-use crate::ops::{Op, OpStruct, Operand, Rule, Sample, TypeError};
-use crate::transform::VmapContext;
+use crate::ops::{Op, Operand, Rule, Sample, TypeError};
 use crate::types::{DType, TensorType};
 
 op_struct! {
@@ -16,7 +15,7 @@ op_struct! {
     /// axes of the result repeat.
     ///
     /// Along its axis the operand's extent is the result's, or 1, and then it repeats there too.
-    BroadcastInDim {
+    BroadcastInDim = "broadcast_in_dim" {
         /// The result's shape.
         shape: Vec<usize>,
         /// The result's axis of each of the operand's axes; no two the same.
@@ -49,14 +48,6 @@ impl BroadcastInDim {
 }
 
 impl Op for BroadcastInDim {
-    fn mnemonic(&self) -> &'static str {
-        "broadcast_in_dim"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 1)?;
         let (x, dims) = (&inputs[0], &self.broadcast_dimensions);
@@ -88,27 +79,12 @@ impl Op for BroadcastInDim {
         })]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        _: &[bool],
-    ) -> Vec<(Var, bool)> {
-        let shape = prepended(cx.size, &self.shape);
-        let broadcast_dimensions = shifted_with_batch(&self.broadcast_dimensions);
-        vec![(b.emit1(BroadcastInDim { shape, broadcast_dimensions }, inputs), true)]
-    }
+    batched_as! { |op, cx| BroadcastInDim {
+        shape: prepended(cx.size, &op.shape),
+        broadcast_dimensions: shifted_with_batch(&op.broadcast_dimensions),
+    } }
 
-    fn jvp(
-        &self,
-        b: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![tangents[0].map(|t| b.emit1(self.clone(), &[t]))])
-    }
+    linear_jvp! {}
 
     fn transpose(
         &self,

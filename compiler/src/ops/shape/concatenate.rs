@@ -1,18 +1,18 @@
 //! `concatenate`: tensors joined along an axis.
 
 use crate::array::Array;
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloAttribute, HloValue, hlo_op};
 use crate::op_struct;
+use crate::ops::rules::linear_jvp;
 use crate::ops::samples::ramp;
-use crate::ops::{Op, OpStruct, Operand, Rule, Sample, TypeError};
+use crate::ops::{Op, Operand, Rule, Sample, TypeError};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
 op_struct! {
     /// One or more tensors joined along the axis `dimension`, in order. They agree in dtype and in their other axes.
-    Concatenate {
+    Concatenate = "concatenate" {
         /// The axis along which they join.
         dimension: usize,
     }
@@ -34,14 +34,6 @@ impl Concatenate {
 }
 
 impl Op for Concatenate {
-    fn mnemonic(&self) -> &'static str {
-        "concatenate"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let Some(first) = inputs.first() else {
             return Err(TypeError::new("expected at least one operand, got none"));
@@ -94,25 +86,11 @@ impl Op for Concatenate {
         inputs: &[Var],
         batched: &[bool],
     ) -> Vec<(Var, bool)> {
-        let inputs: Vec<Var> =
-            inputs.iter().zip(batched).map(|(&x, &is)| cx.batch(b, x, is)).collect();
+        let inputs = cx.batch_all(b, inputs, batched);
         vec![(b.emit1(Concatenate { dimension: self.dimension + 1 }, &inputs), true)]
     }
 
-    fn jvp(
-        &self,
-        b: &mut Builder,
-        inputs: &[Var],
-        _: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        let parts: Vec<Var> = inputs
-            .iter()
-            .zip(tangents)
-            .map(|(&x, t)| t.unwrap_or_else(|| b.full_like(x, 0.0)))
-            .collect();
-        Rule::Some(vec![Some(b.emit1(self.clone(), &parts))])
-    }
+    linear_jvp! { all }
 
     fn transpose(
         &self,
@@ -126,11 +104,7 @@ impl Op for Concatenate {
         let mut start = 0;
         let mut parts = Vec::with_capacity(inputs.len());
         for input in inputs {
-            let limit = start
-                + match input {
-                    Operand::Known(var) => b.ty(*var).shape[self.dimension],
-                    Operand::Linear(ty) => ty.shape[self.dimension],
-                };
+            let limit = start + input.ty(b).shape[self.dimension];
             parts.push(input.is_linear().then(|| b.slice_axis(ct, self.dimension, start, limit)));
             start = limit;
         }

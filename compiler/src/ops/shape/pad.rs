@@ -2,12 +2,12 @@
 
 use super::prepended;
 use crate::array::{Array, Scalar, for_each_index};
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloAttribute, HloValue, hlo_op};
 use crate::op_struct;
+use crate::ops::rules::linear_jvp;
 use crate::ops::samples::ramp;
-use crate::ops::{Op, OpStruct, Operand, Rule, Sample, TypeError};
+use crate::ops::{Op, Operand, Rule, Sample, TypeError};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
@@ -17,7 +17,7 @@ op_struct! {
     ///
     /// Operands: `x`, and the scalar padding value of its dtype. Axis `i` of the result has extent
     /// `low[i] + n + max(n - 1, 0) * interior[i] + high[i]`, `n` being that of `x`, which must not be negative.
-    Pad {
+    Pad = "pad" {
         /// The amount in front of each axis.
         low: Vec<i64>,
         /// The amount behind each axis.
@@ -65,14 +65,6 @@ impl Pad {
 }
 
 impl Op for Pad {
-    fn mnemonic(&self) -> &'static str {
-        "pad"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 2)?;
         let (x, value) = (&inputs[0], &inputs[1]);
@@ -155,20 +147,7 @@ impl Op for Pad {
         vec![(b.select(mask, padded, values), true)]
     }
 
-    fn jvp(
-        &self,
-        b: &mut Builder,
-        inputs: &[Var],
-        _: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        let parts: Vec<Var> = inputs
-            .iter()
-            .zip(tangents)
-            .map(|(&x, t)| t.unwrap_or_else(|| b.full_like(x, 0.0)))
-            .collect();
-        Rule::Some(vec![Some(b.emit1(self.clone(), &parts))])
-    }
+    linear_jvp! { all }
 
     fn transpose(
         &self,
@@ -179,10 +158,7 @@ impl Op for Pad {
         let Some(ct) = cotangents[0] else {
             return Rule::Some(vec![None, None]);
         };
-        let x = match &inputs[0] {
-            Operand::Known(var) => b.ty(*var).clone(),
-            Operand::Linear(ty) => ty.clone(),
-        };
+        let x = inputs[0].ty(b).clone();
         let zero = b.zeros(&TensorType::scalar(x.dtype));
         let of_x = inputs[0].is_linear().then(|| {
             // Undo the edges first: what was cut off comes back as zeros, and every element is at a multiple of the stride.

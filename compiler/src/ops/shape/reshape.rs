@@ -2,18 +2,17 @@
 
 use super::prepended;
 use crate::array::Array;
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloValue, hlo_reshape};
 use crate::op_struct;
+use crate::ops::rules::{batched_as, linear_jvp};
 use crate::ops::samples::ramp;
-use crate::ops::{Op, OpStruct, Operand, Rule, Sample, TypeError};
-use crate::transform::VmapContext;
+use crate::ops::{Op, Operand, Rule, Sample, TypeError};
 use crate::types::{DType, TensorType};
 
 op_struct! {
     /// The same elements in row-major order under another shape of as many elements.
-    Reshape {
+    Reshape = "reshape" {
         /// The result's shape.
         shape: Vec<usize>,
     }
@@ -36,14 +35,6 @@ impl Reshape {
 }
 
 impl Op for Reshape {
-    fn mnemonic(&self) -> &'static str {
-        "reshape"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 1)?;
         let result = inputs[0].with_shape(self.shape.clone());
@@ -65,25 +56,9 @@ impl Op for Reshape {
         }]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        _: &[bool],
-    ) -> Vec<(Var, bool)> {
-        vec![(b.emit1(Reshape { shape: prepended(cx.size, &self.shape) }, inputs), true)]
-    }
+    batched_as! { |op, cx| Reshape { shape: prepended(cx.size, &op.shape) } }
 
-    fn jvp(
-        &self,
-        b: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![tangents[0].map(|t| b.emit1(self.clone(), &[t]))])
-    }
+    linear_jvp! {}
 
     fn transpose(
         &self,

@@ -2,18 +2,17 @@
 
 use super::{check_axes, shifted};
 use crate::array::Array;
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloValue, hlo_axes, hlo_op};
 use crate::op_struct;
+use crate::ops::rules::{batched_as, linear_jvp};
 use crate::ops::samples::ramp;
-use crate::ops::{Op, OpStruct, Operand, Rule, Sample, TypeError};
-use crate::transform::VmapContext;
+use crate::ops::{Op, Operand, Rule, Sample, TypeError};
 use crate::types::{DType, TensorType};
 
 op_struct! {
     /// The elements in opposite order along each of `dimensions`.
-    Reverse {
+    Reverse = "reverse" {
         /// The axes that turn round; no two the same.
         dimensions: Vec<usize>,
     }
@@ -35,14 +34,6 @@ impl Reverse {
 }
 
 impl Op for Reverse {
-    fn mnemonic(&self) -> &'static str {
-        "reverse"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 1)?;
         check_axes("dimensions", &self.dimensions, inputs[0].rank())?;
@@ -60,25 +51,9 @@ impl Op for Reverse {
         })]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        _: &VmapContext,
-        inputs: &[Var],
-        _: &[bool],
-    ) -> Vec<(Var, bool)> {
-        vec![(b.emit1(Reverse { dimensions: shifted(&self.dimensions) }, inputs), true)]
-    }
+    batched_as! { |op, _cx| Reverse { dimensions: shifted(&op.dimensions) } }
 
-    fn jvp(
-        &self,
-        b: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![tangents[0].map(|t| b.emit1(self.clone(), &[t]))])
-    }
+    linear_jvp! {}
 
     fn transpose(
         &self,

@@ -2,18 +2,17 @@
 
 use super::{check_axes, shifted_with_batch};
 use crate::array::Array;
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloValue, hlo_transpose};
 use crate::op_struct;
+use crate::ops::rules::{batched_as, linear_jvp};
 use crate::ops::samples::ramp;
-use crate::ops::{Op, OpStruct, Operand, Rule, Sample, TypeError};
-use crate::transform::VmapContext;
+use crate::ops::{Op, Operand, Rule, Sample, TypeError};
 use crate::types::{DType, TensorType};
 
 op_struct! {
     /// The axes in another order: axis `i` of the result is axis `permutation[i]` of the operand.
-    Transpose {
+    Transpose = "transpose" {
         /// The operand's axes in the result's order.
         permutation: Vec<usize>,
     }
@@ -46,14 +45,6 @@ fn inverse(permutation: &[usize]) -> Vec<usize> {
 }
 
 impl Op for Transpose {
-    fn mnemonic(&self) -> &'static str {
-        "transpose"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 1)?;
         let (x, permutation) = (&inputs[0], &self.permutation);
@@ -78,28 +69,9 @@ impl Op for Transpose {
         })]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        _: &VmapContext,
-        inputs: &[Var],
-        _: &[bool],
-    ) -> Vec<(Var, bool)> {
-        vec![(
-            b.emit1(Transpose { permutation: shifted_with_batch(&self.permutation) }, inputs),
-            true,
-        )]
-    }
+    batched_as! { |op, _cx| Transpose { permutation: shifted_with_batch(&op.permutation) } }
 
-    fn jvp(
-        &self,
-        b: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::Some(vec![tangents[0].map(|t| b.emit1(self.clone(), &[t]))])
-    }
+    linear_jvp! {}
 
     fn transpose(
         &self,

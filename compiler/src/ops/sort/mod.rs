@@ -6,14 +6,14 @@ pub use top_k::TopK;
 
 use super::gather::Gather;
 use super::samples::ramp;
-use super::{Op, OpRef, OpStruct, Operand, Rule, Sample, TypeError};
+use super::{Op, OpRef, Rule, Sample, TypeError};
 use crate::array::{Array, Scalar, for_each_index};
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{
     Hlo, HloAttribute, HloOp, HloValue, hlo_compare, hlo_op, hlo_select, hlo_splat,
 };
 use crate::op_struct;
+use crate::ops::rules::no_transpose;
 use crate::transform::{Mode, VmapContext};
 use crate::types::{DType, TensorType};
 use std::cmp::Ordering;
@@ -22,7 +22,7 @@ op_struct! {
     /// Sorts several tensors of one shape together along an axis. The first `num_keys` of them are the keys, compared one
     /// after the other; the least comes first. `false` is less than `true`, -0 equals 0, and NaN is greater than all else
     /// and equal to itself.
-    Sort {
+    Sort = "sort" {
         /// The axis along which elements move.
         dimension: usize,
         /// Whether elements with equal keys keep their order.
@@ -102,14 +102,6 @@ impl Sort {
 }
 
 impl Op for Sort {
-    fn mnemonic(&self) -> &'static str {
-        "sort"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let Some(first) = inputs.first() else {
             return Err(TypeError::new("expected at least one operand, got none"));
@@ -154,8 +146,7 @@ impl Op for Sort {
         inputs: &[Var],
         batched: &[bool],
     ) -> Vec<(Var, bool)> {
-        let inputs: Vec<Var> =
-            inputs.iter().zip(batched).map(|(&x, &is)| cx.batch(b, x, is)).collect();
+        let inputs = cx.batch_all(b, inputs, batched);
         let op = Sort { dimension: self.dimension + 1, ..self.clone() };
         b.emit(op, &inputs).into_iter().map(|var| (var, true)).collect()
     }
@@ -185,14 +176,7 @@ impl Op for Sort {
         Rule::Some((results, tangents))
     }
 
-    fn transpose(
-        &self,
-        _: &mut Builder,
-        _: &[Operand],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::None("it is not linear in its operands")
-    }
+    no_transpose! { "it is not linear in its operands" }
 
     fn lower(
         &self,

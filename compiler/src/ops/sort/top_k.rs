@@ -2,12 +2,12 @@
 
 use super::{for_each_line, order, take_along};
 use crate::array::{Array, Scalar};
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Var};
 use crate::lower::{Hlo, HloAttribute, HloOp, HloValue};
 use crate::op_struct;
+use crate::ops::rules::no_transpose;
 use crate::ops::samples::ramp;
-use crate::ops::{Op, OpStruct, Operand, Rule, Sample, TypeError};
+use crate::ops::{Op, Rule, Sample, TypeError};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 use std::cmp::Ordering;
@@ -15,7 +15,7 @@ use std::cmp::Ordering;
 op_struct! {
     /// The `k` greatest elements along the last axis, the greatest first, and their positions as `i32`. Of equal elements
     /// the first comes first. NaN counts as greatest, and 0 as greater than -0.
-    TopK {
+    TopK = "top_k" {
         /// How many.
         k: usize,
     }
@@ -48,14 +48,6 @@ impl TopK {
 }
 
 impl Op for TopK {
-    fn mnemonic(&self) -> &'static str {
-        "top_k"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 1)?;
         let x = &inputs[0];
@@ -117,14 +109,7 @@ impl Op for TopK {
         Rule::Some(vec![tangents[0].map(|t| take_along(b, t, outputs[1], axis)), None])
     }
 
-    fn transpose(
-        &self,
-        _: &mut Builder,
-        _: &[Operand],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::None("it is not linear in its operand")
-    }
+    no_transpose! { "it is not linear in its operand" }
 
     fn lower(
         &self,

@@ -2,17 +2,16 @@
 
 mod sample;
 
-use super::op::{Op, OpRef, OpStruct, Operand, Pruned, Rule};
-use super::scan::effect_of;
-use super::{Effect, TypeError};
+use super::TypeError;
+use super::op::{Op, OpRef, Pruned, Rule};
 use crate::array::{Array, Scalar};
-use crate::attributes::Attributes;
 use crate::ir::{Builder, Func, Var};
 use crate::lower::{Hlo, HloOp, HloValue, lower_func};
 use crate::op_struct;
+use crate::ops::rules::{no_jvp, no_transpose};
 use crate::simplify::Group;
 use crate::transform::{
-    Mode, TransformError, VmapContext, dce, deal, instantiate, jvp_with, needed, vmap,
+    Mode, TransformError, VmapContext, dce, deal, given, instantiate, jvp_with, needed, vmap,
 };
 use crate::types::{DType, TensorType};
 use std::sync::Arc;
@@ -22,7 +21,7 @@ op_struct! {
     ///
     /// Operands: what the condition reads beside the carry, what the body reads beside it, the initial carry. The results
     /// are the final carry. Has a forward derivative only: how many steps a reverse pass would have to save is unknown.
-    While {
+    While = "while" {
         /// condition consts ++ carry -> bool[].
         condition: Arc<Func>,
         /// body consts ++ carry -> carry.
@@ -51,8 +50,7 @@ impl While {
         tangents: &[Option<Var>],
     ) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
         let (condition_consts, _, carry) = self.split(inputs);
-        let mut marked: Vec<bool> =
-            tangents[self.condition_consts..].iter().map(Option::is_some).collect();
+        let mut marked = given(&tangents[self.condition_consts..]);
         let body = loop {
             let (body, results) = jvp_with(&self.body, &marked, &marked[self.body_consts..])?;
             if results == marked[self.body_consts..] {
@@ -66,7 +64,7 @@ impl While {
         let (mut values, mut slopes, mut operands) =
             (Vec::new(), Vec::new(), condition_consts.to_vec());
         for range in [0..self.body_consts, self.body_consts..types.len()] {
-            values.extend(types[range.clone()].iter().map(|ty| inner.param(ty.clone())));
+            values.extend(inner.add_params(types[range.clone()].to_vec()));
             operands.extend(range.clone().map(|i| inputs[self.condition_consts + i]));
             for i in range.filter(|&i| marked[i]) {
                 slopes.push(inner.param(types[i].clone()));
@@ -83,8 +81,7 @@ impl While {
         let body = Arc::new(inner.finish(self.body.name.clone(), results));
 
         let mut inner = Builder::new();
-        let arguments: Vec<Var> =
-            self.condition.param_types().into_iter().map(|ty| inner.param(ty)).collect();
+        let arguments = inner.add_params(self.condition.param_types());
         for i in (self.body_consts..types.len()).filter(|&i| marked[i]) {
             inner.param(types[i].clone());
         }
@@ -135,14 +132,6 @@ impl While {
 }
 
 impl Op for While {
-    fn mnemonic(&self) -> &'static str {
-        "while"
-    }
-
-    fn attributes(&self) -> Attributes {
-        self.struct_attributes()
-    }
-
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         if inputs.len() < self.condition_consts + self.body_consts {
             return Err(TypeError::new("fewer operands than consts"));
@@ -183,10 +172,6 @@ impl Op for While {
             ))),
             None => Ok(results),
         }
-    }
-
-    fn effect(&self) -> Effect {
-        effect_of(&[&self.condition, &self.body])
     }
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
@@ -245,20 +230,15 @@ impl Op for While {
         // Go on while any lane does; a lane that has ended keeps its carry. The body must know which lanes go on, so it
         // reads what the condition reads.
         let mut any = Builder::new();
-        let arguments: Vec<Var> =
-            condition.param_types().into_iter().map(|ty| any.param(ty)).collect();
+        let arguments = any.add_params(condition.param_types());
         let lanes = any.inline(&condition, &arguments)[0];
         let going = any.reduce_or(lanes, &[0]);
         let any = any.finish(condition.name.clone(), vec![going]);
 
         let mut masked = Builder::new();
         let condition_types = condition.param_types();
-        let consts: Vec<Var> = condition_types[..self.condition_consts]
-            .iter()
-            .map(|ty| masked.param(ty.clone()))
-            .collect();
-        let arguments: Vec<Var> =
-            body.param_types().into_iter().map(|ty| masked.param(ty)).collect();
+        let consts = masked.add_params(condition_types[..self.condition_consts].to_vec());
+        let arguments = masked.add_params(body.param_types());
         let carry = &arguments[self.body_consts..];
         let condition_arguments: Vec<Var> = consts.iter().chain(carry).copied().collect();
         let lanes = masked.inline(&condition, &condition_arguments)[0];
@@ -281,15 +261,7 @@ impl Op for While {
         b.emit(op, &operands).into_iter().map(|var| (var, true)).collect()
     }
 
-    fn jvp(
-        &self,
-        _: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::TOGETHER
-    }
+    no_jvp! {}
 
     fn differentiate(
         &self,
@@ -311,14 +283,7 @@ impl Op for While {
         }
     }
 
-    fn transpose(
-        &self,
-        _: &mut Builder,
-        _: &[Operand],
-        _: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
-        Rule::None(NO_REVERSE)
-    }
+    no_transpose! { NO_REVERSE }
 
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> Vec<HloValue> {
         let types: Vec<TensorType> = inputs.iter().map(|&value| hlo.ty(value)).collect();
@@ -394,12 +359,6 @@ impl Op for While {
             body_consts: body_consts.len(),
         };
         Some(Pruned { op: OpRef::new(op), inputs, outputs })
-    }
-
-    fn with_funcs(&self, mut funcs: Vec<Arc<Func>>) -> Option<OpRef> {
-        let body = funcs.pop()?;
-        let condition = funcs.pop()?;
-        Some(OpRef::new(While { condition, body, ..self.clone() }))
     }
 
     fn rewrite(

@@ -4,7 +4,7 @@ use super::super::graph::{Term, View};
 use super::{FLOATS, Group, INTEGERS, NUMBERS, Rule, is};
 use crate::array::{Array, Scalar};
 use crate::ops::{
-    Abs, Add, Divide, Maximum, Minimum, Multiply, Negate, OpRef, StopGradient, Subtract,
+    Abs, Add, Divide, Maximum, Minimum, Multiply, Negate, Op, OpRef, StopGradient, Subtract,
 };
 use egg::Id;
 
@@ -31,11 +31,7 @@ pub(super) const RULES: &[Rule] = &[
         name: "x - 0 = x",
         group: Group::Algebra,
         root: is::<Subtract>,
-        apply: |view, _, _, x, out| {
-            if view.is_number(x[1], 0) {
-                out.push(x[0].into());
-            }
-        },
+        apply: right_neutral::<0>,
         dtypes: NUMBERS,
         example: |b, x, _, _| {
             let zero = b.full_like(x, 0.0);
@@ -57,11 +53,7 @@ pub(super) const RULES: &[Rule] = &[
         name: "x / 1 = x",
         group: Group::Algebra,
         root: is::<Divide>,
-        apply: |view, _, _, x, out| {
-            if view.is_number(x[1], 1) {
-                out.push(x[0].into());
-            }
-        },
+        apply: right_neutral::<1>,
         dtypes: NUMBERS,
         example: |b, x, _, _| {
             let one = b.full_like(x, 1.0);
@@ -102,9 +94,7 @@ pub(super) const RULES: &[Rule] = &[
         name: "-(-x) = x",
         group: Group::Algebra,
         root: is::<Negate>,
-        apply: |view, _, _, x, out| {
-            out.extend(view.all::<Negate>(x[0]).map(|(_, y)| y[0].into()));
-        },
+        apply: involution::<Negate>,
         dtypes: NUMBERS,
         example: |b, x, _, _| {
             let minus = b.neg(x);
@@ -116,7 +106,7 @@ pub(super) const RULES: &[Rule] = &[
         group: Group::Algebra,
         root: is::<Add>,
         apply: |view, _, _, x, out| {
-            for (kept, negated) in [(x[0], x[1]), (x[1], x[0])] {
+            for (kept, negated) in both_ways(x) {
                 for (_, y) in view.all::<Negate>(negated) {
                     out.push(Term::new(Subtract {}, [kept.into(), y[0].into()]));
                 }
@@ -148,7 +138,7 @@ pub(super) const RULES: &[Rule] = &[
         group: Group::Algebra,
         root: is::<Multiply>,
         apply: |view, _, op, x, out| {
-            for (constant, negated) in [(x[0], x[1]), (x[1], x[0])] {
+            for (constant, negated) in both_ways(x) {
                 let Some(minus) = view.splat(constant).and_then(negative) else {
                     continue;
                 };
@@ -170,7 +160,7 @@ pub(super) const RULES: &[Rule] = &[
         root: is::<Negate>,
         apply: |view, _, _, x, out| {
             for (_, y) in view.all::<Multiply>(x[0]) {
-                for (constant, kept) in [(y[0], y[1]), (y[1], y[0])] {
+                for (constant, kept) in both_ways(y) {
                     if let Some(minus) = view.splat(constant).and_then(negative) {
                         let minus = Term::Splat(view.ty(constant).clone(), minus);
                         out.push(Term::new(Multiply {}, [kept.into(), minus]));
@@ -189,11 +179,7 @@ pub(super) const RULES: &[Rule] = &[
         name: "max(x, x) = x; min(x, x) = x",
         group: Group::Algebra,
         root: |op| is::<Maximum>(op) || is::<Minimum>(op),
-        apply: |view, _, _, x, out| {
-            if view.same(x[0], x[1]) {
-                out.push(x[0].into());
-            }
-        },
+        apply: of_itself,
         dtypes: NUMBERS,
         example: |b, x, _, _| b.maximum(x, x),
     },
@@ -239,9 +225,39 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
+/// Two operands in both orders.
+fn both_ways(x: &[Id]) -> [(Id, Id); 2] {
+    [(x[0], x[1]), (x[1], x[0])]
+}
+
+/// `x op N = x`.
+pub(super) fn right_neutral<const N: i64>(
+    view: View,
+    _: Id,
+    _: &OpRef,
+    x: &[Id],
+    out: &mut Vec<Term>,
+) {
+    if view.is_number(x[1], N) {
+        out.push(x[0].into());
+    }
+}
+
+/// `x op x = x`.
+pub(super) fn of_itself(view: View, _: Id, _: &OpRef, x: &[Id], out: &mut Vec<Term>) {
+    if view.same(x[0], x[1]) {
+        out.push(x[0].into());
+    }
+}
+
+/// `T(T(x)) = x`.
+pub(super) fn involution<T: Op>(view: View, _: Id, _: &OpRef, x: &[Id], out: &mut Vec<Term>) {
+    out.extend(view.all::<T>(x[0]).map(|(_, y)| y[0].into()));
+}
+
 /// The other operand of two, where one is neutral.
-fn neutral(x: &[Id], is_neutral: impl Fn(Id) -> bool, out: &mut Vec<Term>) {
-    for (kept, other) in [(x[0], x[1]), (x[1], x[0])] {
+pub(super) fn neutral(x: &[Id], is_neutral: impl Fn(Id) -> bool, out: &mut Vec<Term>) {
+    for (kept, other) in both_ways(x) {
         if is_neutral(other) {
             out.push(kept.into());
         }
@@ -259,10 +275,10 @@ fn negative(value: Scalar) -> Option<Scalar> {
 
 /// `(x op c) op d` as `x op (c op d)`, for an op in which operands may change places and be grouped at will.
 pub(super) fn regroup(view: View, op: &OpRef, x: &[Id], out: &mut Vec<Term>) {
-    for (constant, other) in [(x[0], x[1]), (x[1], x[0])] {
+    for (constant, other) in both_ways(x) {
         let ty = view.ty(constant);
         for (inner, y) in view.ops(other).filter(|(inner, _)| *inner == op) {
-            for (kept, second) in [(y[0], y[1]), (y[1], y[0])] {
+            for (kept, second) in both_ways(y) {
                 let (Some(c), Some(d), None) =
                     (view.splat(constant), view.splat(second), view.splat(kept))
                 else {

@@ -1,7 +1,7 @@
 //! Bits and truth values.
 
 use super::super::graph::Term;
-use super::algebra::regroup;
+use super::algebra::{involution, neutral, of_itself, regroup, right_neutral};
 use super::{BITS, Group, INTEGERS, Rule, is};
 use crate::array::Scalar;
 use crate::ops::{
@@ -14,11 +14,7 @@ pub(super) const RULES: &[Rule] = &[
         name: "x & x = x; x | x = x",
         group: Group::Algebra,
         root: |op| is::<And>(op) || is::<Or>(op),
-        apply: |view, _, _, x, out| {
-            if view.same(x[0], x[1]) {
-                out.push(x[0].into());
-            }
-        },
+        apply: of_itself,
         dtypes: BITS,
         example: |b, x, _, _| b.and(x, x),
     },
@@ -41,12 +37,8 @@ pub(super) const RULES: &[Rule] = &[
         root: |op| is::<Or>(op) || is::<Xor>(op) || is::<And>(op),
         apply: |view, id, op, x, out| {
             let dtype = view.ty(id).dtype;
-            let neutral = if is::<And>(op) { ones(dtype) } else { Scalar::zero(dtype) };
-            for (kept, other) in [(x[0], x[1]), (x[1], x[0])] {
-                if view.splat(other) == Some(neutral) {
-                    out.push(kept.into());
-                }
-            }
+            let value = if is::<And>(op) { ones(dtype) } else { Scalar::zero(dtype) };
+            neutral(x, |id| view.splat(id) == Some(value), out);
         },
         dtypes: BITS,
         example: |b, x, _, _| {
@@ -75,7 +67,7 @@ pub(super) const RULES: &[Rule] = &[
         name: "!!x = x",
         group: Group::Algebra,
         root: is::<Not>,
-        apply: |view, _, _, x, out| out.extend(view.all::<Not>(x[0]).map(|(_, y)| y[0].into())),
+        apply: involution::<Not>,
         dtypes: BITS,
         example: |b, x, _, _| {
             let not = b.not(x);
@@ -88,11 +80,7 @@ pub(super) const RULES: &[Rule] = &[
         root: |op| {
             is::<ShiftLeft>(op) || is::<ShiftRightLogical>(op) || is::<ShiftRightArithmetic>(op)
         },
-        apply: |view, _, _, x, out| {
-            if view.is_number(x[1], 0) {
-                out.push(x[0].into());
-            }
-        },
+        apply: right_neutral::<0>,
         dtypes: INTEGERS,
         example: |b, x, _, _| {
             let zero = b.full_like(x, 0.0);

@@ -59,6 +59,11 @@ fn is<T: Op>(op: &OpRef) -> bool {
     op.downcast::<T>().is_some()
 }
 
+/// The op at which a rule for `T` was applied.
+fn root<T: Op>(op: &OpRef) -> &T {
+    op.downcast().expect("the rule is applied to nodes of its op alone")
+}
+
 const NUMBERS: &[DType] =
     &[DType::F32, DType::F64, DType::BF16, DType::I32, DType::U32, DType::I8, DType::U64];
 const FLOATS: &[DType] = &[DType::F32, DType::F64, DType::BF16];

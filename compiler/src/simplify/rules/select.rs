@@ -1,7 +1,7 @@
 //! Choices.
 
 use super::super::graph::Term;
-use super::{ALL, Group, INTEGERS, Rule, is};
+use super::{ALL, Group, INTEGERS, Rule, is, root};
 use crate::array::Scalar;
 use crate::ops::{Compare, Convert, Direction, Not, Select};
 use crate::types::DType;
@@ -94,9 +94,7 @@ pub(super) const RULES: &[Rule] = &[
         group: Group::Select,
         root: is::<Compare>,
         apply: |view, id, op, x, out| {
-            let Some(compare) = op.downcast::<Compare>() else {
-                return;
-            };
+            let compare: &Compare = root(op);
             if view.same(x[0], x[1]) && !view.ty(x[0]).dtype.is_float() {
                 let holds =
                     matches!(compare.direction, Direction::Eq | Direction::Le | Direction::Ge);
@@ -111,9 +109,7 @@ pub(super) const RULES: &[Rule] = &[
         group: Group::Select,
         root: is::<Compare>,
         apply: |view, _, op, x, out| {
-            let Some(compare) = op.downcast::<Compare>() else {
-                return;
-            };
+            let compare: &Compare = root(op);
             for (_, y) in
                 view.all::<Convert>(x[0]).filter(|(_, y)| view.ty(y[0]).dtype == DType::Bool)
             {

@@ -1,7 +1,7 @@
 //! Ops that move or repeat elements: what undoes or follows one another is one op, or none.
 
 use super::super::graph::Term;
-use super::{ALL, Group, Rule, is};
+use super::{ALL, Group, Rule, is, root};
 use crate::ops::{BroadcastInDim, Concatenate, OpRef, Pad, Reshape, Reverse, Slice, Transpose};
 use egg::Id;
 
@@ -38,9 +38,7 @@ pub(super) const RULES: &[Rule] = &[
         group: Group::Shape,
         root: is::<Transpose>,
         apply: |view, id, op, x, out| {
-            let Some(Transpose { permutation }) = op.downcast() else {
-                return;
-            };
+            let Transpose { permutation } = root(op);
             if permutation.is_sorted() {
                 out.push(x[0].into());
             } else {
@@ -61,9 +59,7 @@ pub(super) const RULES: &[Rule] = &[
         group: Group::Shape,
         root: is::<Transpose>,
         apply: |view, _, op, x, out| {
-            let Some(outer) = op.downcast::<Transpose>() else {
-                return;
-            };
+            let outer: &Transpose = root(op);
             for (inner, y) in view.all::<Transpose>(x[0]) {
                 let axes = outer.permutation.iter();
                 let permutation = axes.map(|&axis| inner.permutation[axis]).collect();
@@ -81,9 +77,7 @@ pub(super) const RULES: &[Rule] = &[
         group: Group::Shape,
         root: is::<BroadcastInDim>,
         apply: |view, id, op, x, out| {
-            let Some(broadcast) = op.downcast::<BroadcastInDim>() else {
-                return;
-            };
+            let broadcast: &BroadcastInDim = root(op);
             let (from, to) = (view.ty(x[0]), view.ty(id));
             let kept = (broadcast.broadcast_dimensions.iter().zip(&from.shape))
                 .filter(|(_, extent)| **extent != 1)
@@ -103,9 +97,7 @@ pub(super) const RULES: &[Rule] = &[
         group: Group::Shape,
         root: is::<BroadcastInDim>,
         apply: |view, _, op, x, out| {
-            let Some(outer) = op.downcast::<BroadcastInDim>() else {
-                return;
-            };
+            let outer: &BroadcastInDim = root(op);
             for (inner, y) in view.all::<BroadcastInDim>(x[0]) {
                 let dims = inner.broadcast_dimensions.iter();
                 let dims = dims.map(|&dim| outer.broadcast_dimensions[dim]).collect();
@@ -123,9 +115,7 @@ pub(super) const RULES: &[Rule] = &[
         group: Group::Shape,
         root: is::<BroadcastInDim>,
         apply: |view, _, op, x, out| {
-            let Some(outer) = op.downcast::<BroadcastInDim>() else {
-                return;
-            };
+            let outer: &BroadcastInDim = root(op);
             for (_, y) in view.all::<Reshape>(x[0]) {
                 if let Some(axes) = unit_axes_apart(&view.ty(y[0]).shape, &view.ty(x[0]).shape) {
                     let axes = axes.into_iter().map(|axis| Some(outer.broadcast_dimensions[axis?]));
@@ -169,9 +159,7 @@ pub(super) const RULES: &[Rule] = &[
         group: Group::Shape,
         root: is::<Transpose>,
         apply: |view, id, op, x, out| {
-            let Some(Transpose { permutation }) = op.downcast() else {
-                return;
-            };
+            let Transpose { permutation } = root(op);
             for (inner, y) in view.all::<BroadcastInDim>(x[0]) {
                 let place = |dim: &usize| permutation.iter().position(|axis| axis == dim);
                 let dims: Option<Vec<usize>> =
@@ -209,9 +197,7 @@ pub(super) const RULES: &[Rule] = &[
         group: Group::Shape,
         root: is::<Slice>,
         apply: |view, id, op, x, out| {
-            let Some(outer) = op.downcast::<Slice>() else {
-                return;
-            };
+            let outer: &Slice = root(op);
             let shape = &view.ty(id).shape;
             for (inner, y) in view.all::<Slice>(x[0]).filter(|_| !shape.contains(&0)) {
                 let axes = 0..shape.len();
@@ -241,9 +227,7 @@ pub(super) const RULES: &[Rule] = &[
         group: Group::Shape,
         root: is::<Slice>,
         apply: |view, id, op, x, out| {
-            let Some(outer) = op.downcast::<Slice>() else {
-                return;
-            };
+            let outer: &Slice = root(op);
             let shape = &view.ty(id).shape;
             for (inner, y) in view.all::<BroadcastInDim>(x[0]).filter(|_| !shape.contains(&0)) {
                 let extents = &view.ty(y[0]).shape;
@@ -274,9 +258,7 @@ pub(super) const RULES: &[Rule] = &[
         group: Group::Shape,
         root: is::<Slice>,
         apply: |view, _, op, x, out| {
-            let Some(outer) = op.downcast::<Slice>() else {
-                return;
-            };
+            let outer: &Slice = root(op);
             for (&Concatenate { dimension }, parts) in view.all::<Concatenate>(x[0]) {
                 let (start, limit) = (outer.start[dimension], outer.limit[dimension]);
                 let mut offset = 0;
@@ -303,9 +285,7 @@ pub(super) const RULES: &[Rule] = &[
         group: Group::Shape,
         root: is::<Concatenate>,
         apply: |view, _, op, x, out| {
-            let Some(&Concatenate { dimension }) = op.downcast() else {
-                return;
-            };
+            let &Concatenate { dimension } = root(op);
             if let [only] = x {
                 out.push((*only).into());
                 return;

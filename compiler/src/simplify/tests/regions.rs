@@ -17,10 +17,8 @@ fn ops(func: &Func) -> Vec<&'static str> {
 
 /// The bodies of the first equation that has some.
 fn body(func: &Func) -> Func {
-    let mut bodies = func
-        .eqns
-        .iter()
-        .flat_map(|eqn| eqn.op.attributes().funcs().into_iter().cloned().collect::<Vec<_>>());
+    let mut bodies =
+        func.eqns.iter().flat_map(|eqn| eqn.op.funcs().into_iter().cloned().collect::<Vec<_>>());
     (*bodies.next().expect("there is a region op")).clone()
 }
 

@@ -92,7 +92,7 @@ fn grad(func: &Func) -> Func {
     let Vjp { primal, pullback, .. } =
         vjp(func, &vec![true; func.params.len()]).expect("differentiable");
     let mut b = Builder::new();
-    let arguments: Vec<Var> = func.param_types().into_iter().map(|ty| b.param(ty)).collect();
+    let arguments = b.add_params(func.param_types());
     let outputs = b.inline(&primal, &arguments);
     let mut inputs = outputs[func.results.len()..].to_vec();
     for &var in &func.results {

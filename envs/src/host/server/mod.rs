@@ -1,18 +1,20 @@
-//! Environments in processes of their own: Gymnasium's, ale-py's, EnvPool's, or what else speaks the protocol, over shared
-//! memory.
+//! Environments in server processes: those of Gymnasium, ale-py and EnvPool, and of any other program that speaks the
+//! protocol. Steps cross through shared memory.
 //!
-//! A server is Python (`server.py`, which comes with the program) and has a batch of environments. Requests and answers
-//! are lines on a socket; observations, rewards, ends and actions lie in memory that both map. Being a process, it cannot
-//! take the run with it when it crashes, needs no interpreter here, and keeps its packages' licences to itself.
+//! A server is a Python process (`server.py`, which comes with the program) with a batch of environments. Requests and
+//! answers are lines on a socket; observations, rewards, ends and actions lie in memory that both processes map. A server
+//! that crashes leaves the run alive, this process needs no Python interpreter, and the licences of Python packages do not
+//! touch it.
 //!
 //! # Invariants
-//! - A server ends with its client: by a signal when the client drops it, and by the kernel when the client is gone, be it
-//!   by SIGKILL. So do the processes that it starts. The shared memory has no name, so that nothing of it can be left.
-//! - What a server says is checked before it is used: its spaces, its protocol, each answer, each flag. None is trusted to
-//!   answer at all.
+//! - A server ends with its client: by a signal when the client drops it, and by the kernel when the client is gone, even
+//!   by SIGKILL. So do the processes that it starts. The shared memory has no name, so that none of it stays behind.
+//! - Everything from a server is checked before it is used: its spaces, its protocol, each answer, each flag. Every wait
+//!   for an answer has a timeout.
 
 mod process;
 mod protocol;
+mod settings;
 mod shard;
 
 use std::path::PathBuf;
@@ -21,12 +23,16 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{HostEnvironment, HostError, HostSpec, HostStep};
+pub use settings::{
+    Atari, AtariProcessing, Autoreset, EnvPool, Gymnasium, Packages, Preset, ServerSettings,
+    Vectorization,
+};
 use shard::Shard;
 
 /// The server that comes with the program.
 const SOURCE: &str = include_str!("server.py");
 
-/// Which servers, and how much of them is put up with.
+/// Program and configuration of servers, and limits on their faults.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     python: PathBuf,
@@ -39,11 +45,11 @@ pub struct ServerOptions {
 }
 
 impl ServerOptions {
-    /// Servers that `python` runs, the interpreter of an environment with the packages that `configuration` needs. The
-    /// latter becomes a JSON object with `name`, and what `server.py` reads for that name.
+    /// Options of servers that the interpreter `python` runs; it has the packages that `configuration` needs.
+    /// `configuration` becomes a JSON object with `name` and the keys that `server.py` reads for that name.
     ///
     /// # Errors
-    /// [`HostError::Failed`] where `configuration` is no object.
+    /// [`HostError::Failed`] if `configuration` is not an object.
     pub fn new(
         python: impl Into<PathBuf>,
         configuration: &impl Serialize,
@@ -64,35 +70,35 @@ impl ServerOptions {
         }
     }
 
-    /// A Python program in place of `server.py`, in the protocol that the head of that file describes.
+    /// Replaces `server.py` by another Python program, which speaks the protocol that the head of that file describes.
     #[must_use]
     pub fn source(mut self, source: impl Into<String>) -> Self {
         self.source = source.into();
         self
     }
 
-    /// Over how many servers a batch is spread; at least 1, and no more than there are environments. 1 unless set.
+    /// Sets the number of servers that share a batch: at least 1, at most one per environment. Default: 1.
     #[must_use]
     pub fn servers(mut self, servers: usize) -> Self {
         self.servers = servers;
         self
     }
 
-    /// How often each server is restarted before its fault is an error; 0 for never. 10 unless set.
+    /// Sets the number of times that each server is restarted before its next fault is an error. Default: 10.
     #[must_use]
     pub fn restarts(mut self, restarts: usize) -> Self {
         self.restarts = restarts;
         self
     }
 
-    /// How long a server may take to start, and to begin its first episodes. A minute unless set.
+    /// Sets the time that a server may take to start, and again to begin its first episodes. Default: 60 s.
     #[must_use]
     pub fn start_timeout(mut self, timeout: Duration) -> Self {
         self.start_timeout = timeout;
         self
     }
 
-    /// How long a server may take for a step. 30 s unless set.
+    /// Sets the time that a server may take for a step. Default: 30 s.
     #[must_use]
     pub fn step_timeout(mut self, timeout: Duration) -> Self {
         self.step_timeout = timeout;
@@ -103,11 +109,11 @@ impl ServerOptions {
 /// A batch of environments, spread over servers.
 ///
 /// A server that dies, does not answer in time or answers nonsense is restarted, with fresh episodes: in that step its
-/// environments have no reward, are truncated (terminated, where the spec has no truncation), and what the step showed is
-/// what they showed before. A warning says why. After [`ServerOptions::restarts`] restarts of a server its next fault is
-/// an error, with the end of what it printed; so is a fault of the first servers, before they have said what they serve.
+/// environments have no reward, are truncated (terminated, if the spec has no truncation), and `next_observation` is their
+/// last observation before it. A warning says why. After [`ServerOptions::restarts`] restarts of a server its next fault
+/// is an error, with the end of the server's output; so is a fault before the first servers have told their spaces.
 ///
-/// There are no snapshots.
+/// Servers cannot be restored: [`HostEnvironment::snapshot`] is `None`.
 pub struct Servers {
     spec: HostSpec,
     shards: Vec<Shard>,
@@ -115,11 +121,11 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// Starts the servers, and waits until all have said what they serve.
+    /// Starts the servers, and waits until all have told their spaces.
     ///
     /// # Errors
-    /// [`HostError::Server`] for a server that does not start; [`HostError::Failed`] where they do not serve the same, or
-    /// there are fewer environments than servers.
+    /// [`HostError::Server`] for a server that does not start; [`HostError::Failed`] if their spaces differ, or there are
+    /// fewer environments than servers.
     pub fn start(options: &ServerOptions, environments: usize) -> Result<Self, HostError> {
         let servers = options.servers;
         if !(1..=environments).contains(&servers) {
@@ -128,10 +134,11 @@ impl Servers {
             )));
         }
         let bound = |server: usize| server * environments / servers;
-        let shards = (0..servers).map(|i| Shard::start(options, i, bound(i)..bound(i + 1)));
-        // All are starting before the first is waited for.
-        let shards = shards.collect::<Result<Vec<_>, _>>()?;
-        let mut shards = shards.into_iter().map(Shard::started).collect::<Result<Vec<_>, _>>()?;
+        // All servers are starting before the first is waited for.
+        let starting = (0..servers)
+            .map(|i| Shard::start(options, i, bound(i)..bound(i + 1)))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut shards = starting.into_iter().map(Shard::started).collect::<Result<Vec<_>, _>>()?;
         let spec = |shard: &Shard| HostSpec { environments, ..shard.spec().clone() };
         let first = spec(&shards[0]);
         if let Some(other) = shards.iter_mut().find(|shard| spec(shard) != first) {
@@ -144,12 +151,12 @@ impl Servers {
         Ok(Servers { spec: first, shards, under_way: false })
     }
 
-    /// What each server says of itself: packages with their versions, and the environment.
+    /// Each server's description of itself: its packages with their versions, and its environment.
     pub fn about(&self) -> impl Iterator<Item = &str> {
         self.shards.iter().map(Shard::about)
     }
 
-    /// The process of each server.
+    /// Process id of each running server.
     pub fn processes(&self) -> impl Iterator<Item = u32> {
         self.shards.iter().filter_map(Shard::process)
     }

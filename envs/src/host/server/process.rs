@@ -1,4 +1,4 @@
-//! One server process: its start, what is said, its memory, its end.
+//! One server process: its start, its lines, its shared memory, its end.
 
 use std::fmt;
 use std::fs::File;
@@ -21,21 +21,21 @@ use super::super::HostSpec;
 use super::ServerOptions;
 use super::protocol::{Layout, Tail, shortened, spec_of_hello};
 
-/// Lines are shorter than this.
+/// Greatest length of a line in bytes.
 const LONGEST_LINE: usize = 16 << 20;
-/// For how long the output of a server that is gone may take to come to its end.
+/// Time that the output of an ended server may take to come to its end.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// What is wrong with a server.
+/// Faults of a server.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// It is gone.
+    /// The process has ended.
     Died,
-    /// It said nothing for too long.
+    /// No answer came within the timeout.
     Silent { seconds: f64 },
-    /// It says or writes what makes no sense.
+    /// An answer against the protocol, with the reason.
     Nonsense(String),
-    /// The system refuses something.
+    /// A system call failed, with the action that needed it.
     System(&'static str, io::Error),
 }
 
@@ -50,18 +50,18 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A server that runs. Dropping it ends it, with all processes that it started.
+/// A running server. Dropping this ends it, with all processes that it started.
 pub(super) struct Process {
     child: Child,
     ended: Option<ExitStatus>,
     /// While this is open the server lives: when this process is gone, however it went, the kernel ends the server.
     _hold: Option<ChildStdin>,
     doorbell: UnixStream,
-    /// What came of the doorbell behind the last line.
+    /// Bytes read from the doorbell after the last whole line.
     heard: Vec<u8>,
     errors: Option<ChildStderr>,
     tail: Tail,
-    /// Set once it has said what it serves.
+    /// Set once the server has told its spaces.
     memory: Option<Memory>,
 }
 
@@ -73,7 +73,7 @@ struct Memory {
 }
 
 impl Process {
-    /// Starts a server of so many environments; it has much to do before it answers.
+    /// Starts a server with this number of environments. It may take long to answer.
     pub(super) fn start(options: &ServerOptions, environments: usize) -> Result<Self, Fault> {
         let (doorbell, theirs) =
             UnixStream::pair().map_err(|error| Fault::System("make a socket", error))?;
@@ -109,7 +109,7 @@ impl Process {
         Ok(process)
     }
 
-    /// Hears what the server serves, and shares memory with it.
+    /// Reads the server's spaces and description, and shares memory with it.
     pub(super) fn shake_hands(
         &mut self,
         environments: usize,
@@ -142,7 +142,7 @@ impl Process {
         Ok((spec, about))
     }
 
-    /// Says a line.
+    /// Sends a line to the server.
     pub(super) fn say(&mut self, line: &str) -> Result<(), Fault> {
         // The socket takes what a server that waits for it can be told; one that does not is out of step.
         match self.doorbell.write_all(format!("{line}\n").as_bytes()) {
@@ -154,7 +154,7 @@ impl Process {
         }
     }
 
-    /// Waits for just this line.
+    /// Waits for a line, which must be `expected`.
     pub(super) fn expect(&mut self, expected: &str, timeout: Duration) -> Result<(), Fault> {
         let line = self.hear(timeout)?;
         if line == expected {
@@ -163,7 +163,7 @@ impl Process {
         Err(Fault::Nonsense(format!("expected `{expected}`, got {}", shortened(&line))))
     }
 
-    /// The next line. Meanwhile what the server prints is read, so that it never waits for room to print in.
+    /// Waits for the next line. Reads the server's output meanwhile, so that the server never blocks on a full pipe.
     fn hear(&mut self, timeout: Duration) -> Result<String, Fault> {
         let began = Instant::now();
         let mut searched = 0;
@@ -198,7 +198,7 @@ impl Process {
         }
     }
 
-    /// Waits until something comes, and reads what was printed. Whether something came of the doorbell.
+    /// Waits for input of any kind, and reads the server's output. True if the doorbell has input.
     fn wait(&mut self, timeout: Duration) -> Result<bool, Fault> {
         let doorbell = PollFd::new(&self.doorbell, PollFlags::IN);
         let errors = self.errors.as_ref();
@@ -218,7 +218,7 @@ impl Process {
         Ok(came[0])
     }
 
-    /// Reads what was printed and is there.
+    /// Reads the output that is there, without waiting.
     fn read_errors(&mut self) {
         let mut block = [0; 4096];
         while let Some(errors) = &mut self.errors {
@@ -226,13 +226,13 @@ impl Process {
                 Ok(read) if read > 0 => self.tail.push(&block[..read]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                // It prints nothing any more.
+                // The end of its output.
                 _ => self.errors = None,
             }
         }
     }
 
-    /// Its number.
+    /// Process id of the server.
     pub(super) fn id(&self) -> u32 {
         self.child.id()
     }
@@ -246,19 +246,19 @@ impl Process {
         Ok(&self.memory()?.layout)
     }
 
-    /// Copies out of the shared memory.
+    /// Copies bytes from the shared memory, from offset `at` on.
     pub(super) fn read(&self, at: usize, bytes: &mut [u8]) -> Result<(), Fault> {
         let read = self.memory()?.file.read_exact_at(bytes, at as u64);
         read.map_err(|error| Fault::System("read the shared memory", error))
     }
 
-    /// Copies into the shared memory.
+    /// Copies bytes into the shared memory, from offset `at` on.
     pub(super) fn write(&self, at: usize, bytes: &[u8]) -> Result<(), Fault> {
         let written = self.memory()?.file.write_all_at(bytes, at as u64);
         written.map_err(|error| Fault::System("write the shared memory", error))
     }
 
-    /// Ends it, and says how it ended by itself, if it did, with the end of what it printed.
+    /// Ends the server. Returns its exit status if it had ended by itself, and the end of its output, as text.
     pub(super) fn end(mut self, fault: &Fault) -> String {
         let died = matches!(fault, Fault::Died);
         if !died {
@@ -275,7 +275,7 @@ impl Process {
         }
     }
 
-    /// Reads what is printed until the end of it.
+    /// Reads the output up to its end, at most for `LAST_WORDS`.
     fn read_last_words(&mut self) {
         let began = Instant::now();
         loop {
@@ -290,9 +290,9 @@ impl Process {
         }
     }
 
-    /// Also what it started.
+    /// Kills the server and all processes that it started.
     fn kill(&mut self) -> Option<ExitStatus> {
-        // Once it was waited for, its number may be another's.
+        // After `wait` another process may have its id.
         if self.ended.is_none() {
             let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
             if let Some(group) = group {

@@ -1,5 +1,5 @@
-//! What client and server say to each other, and where in the shared memory what stands. The head of `server.py` has the
-//! protocol as a whole.
+//! The protocol between client and server: lines, and the layout of the shared memory. The head of `server.py` describes
+//! it as a whole.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use super::super::{HostSpec, Random};
 use crate::{Bounds, Space};
 
-/// Both sides must have the same.
+/// Version of the protocol; both sides must have the same.
 pub(super) const PROTOCOL: u32 = 1;
 
-/// The first line of a server.
+/// The first line that a server sends.
 #[derive(Debug, Deserialize)]
 struct Hello {
     protocol: u32,
@@ -25,7 +25,7 @@ struct Hello {
     about: String,
 }
 
-/// A space as JSON.
+/// A space in the form of its JSON.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 enum SpaceMessage {
@@ -73,10 +73,10 @@ impl SpaceMessage {
     }
 }
 
-/// No observation and no action has more.
+/// Greatest number of elements of an observation or action.
 const MOST_ELEMENTS: usize = 1 << 30;
 
-/// What a server of so many environments offers, and what it says of itself.
+/// Reads the first line of a server with this number of environments: its spec, and its description of itself.
 pub(super) fn spec_of_hello(line: &str, environments: usize) -> Result<(HostSpec, String), String> {
     let complain =
         |problem: String| format!("its first line is wrong ({problem}): {}", shortened(line));
@@ -111,7 +111,7 @@ pub(super) fn spec_of_hello(line: &str, environments: usize) -> Result<(HostSpec
     Ok((spec, hello.about))
 }
 
-/// A line of a server's, as far as a message can show it.
+/// A server's line, cut to a length that fits into a message.
 pub(super) fn shortened(line: &str) -> String {
     const MOST: usize = 200;
     match line.char_indices().nth(MOST) {
@@ -120,13 +120,13 @@ pub(super) fn shortened(line: &str) -> String {
     }
 }
 
-/// The request to begin episodes.
+/// The line that asks for new episodes.
 pub(super) fn reset_line(seeds: &[u32]) -> String {
     format!("reset {}", serde_json::json!({ "seeds": seeds }))
 }
 
-/// The seeds of environments in the run of a seed, by their global index; a server that was restarted takes the next ones.
-/// Below 2^31, for the packages that take signed ones.
+/// Seeds of environments, by the run's seed, their global indices and the number of restarts of their server. They are
+/// below 2^31, for packages that take signed seeds.
 pub(super) fn seeds(seed: u64, environments: Range<usize>, restarts: usize) -> Vec<u32> {
     let of = |index| {
         let mut random = Random::of_environment(seed, index);
@@ -136,7 +136,7 @@ pub(super) fn seeds(seed: u64, environments: Range<usize>, restarts: usize) -> V
     environments.map(of).collect()
 }
 
-/// Where in the shared memory what stands, in bytes.
+/// Offsets in the shared memory, in bytes.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Layout {
     pub(super) bytes: usize,
@@ -145,7 +145,7 @@ pub(super) struct Layout {
     pub(super) slots: [SlotLayout; 2],
 }
 
-/// Where a step stands.
+/// Offsets of the parts of a step; `next_observation` is `None` if the spec never truncates.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct SlotLayout {
     pub(super) observation: usize,
@@ -177,12 +177,12 @@ impl Layout {
     }
 }
 
-/// The end of what a server printed.
+/// The end of a server's output.
 #[derive(Debug, Default)]
 pub(super) struct Tail(VecDeque<u8>);
 
 impl Tail {
-    /// What is kept.
+    /// Greatest number of bytes that are kept.
     const MOST: usize = 4096;
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
@@ -190,7 +190,7 @@ impl Tail {
         self.0.drain(..self.0.len().saturating_sub(Self::MOST));
     }
 
-    /// As text, from the beginning of a line on where something was left out.
+    /// The end of the output as text; if earlier output was dropped, from the first whole line on.
     pub(super) fn text(&self) -> String {
         let (front, back) = self.0.as_slices();
         let text = String::from_utf8_lossy(&[front, back].concat()).into_owned();

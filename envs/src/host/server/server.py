@@ -16,7 +16,7 @@ process. Standard output is a socket, on which both sides say lines; what enviro
 A slot has `observation` and `next_observation` `[N, ...]`, `reward` f32 `[N]`, `terminated` and `truncated` u8 `[N]`. An
 episode that ends in a step shows the next one's first observation in `observation`, and its own last one in its row of
 `next_observation`; the other rows there mean nothing. Where environments begin an episode only in the step after (`skips`),
-`observation` has the last one too, and in the step after, which is none, both flags are set.
+`observation` has the last one too, and the step after is reset-only: both flags are set.
 
 Whatever goes wrong ends the process with a traceback or a message: the client says what to do about it.
 """

@@ -1,4 +1,4 @@
-//! A part of a batch: the environments of one server, over all processes that serve it one after another.
+//! A part of a batch: the environments of one server, and the processes that serve them one after another.
 
 use std::ops::Range;
 
@@ -10,26 +10,26 @@ use super::protocol::{reset_line, seeds};
 /// The environments of one server.
 pub(super) struct Shard {
     options: ServerOptions,
-    /// Which of the batch's servers.
+    /// Index of the server in the batch.
     index: usize,
-    /// Its environments, by their indices in the batch.
+    /// Indices of the server's environments in the batch.
     environments: Range<usize>,
-    /// None after a fault that is an error.
+    /// `None` after a fault that was an error.
     process: Option<Process>,
     spec: HostSpec,
     about: String,
     restarts: usize,
-    /// The run's seed, and the global index of the batch's first environment; none before the first episodes.
+    /// The run's seed, and the global index of the batch's first environment; `None` before the first episodes.
     begun: Option<(u64, usize)>,
-    /// Of the step under way, or the last one; 0 is a reset.
+    /// Number of the step that was asked for last; 0 is a reset.
     number: u64,
-    /// What kept the step under way from being sent.
+    /// The fault that kept the last request from being sent.
     fault: Option<Fault>,
-    /// Whose next step is none: where the spec has such steps, those whose episode ended in the last one.
+    /// True for environments whose next step is reset-only: if the spec has such steps, those whose episode just ended.
     resting: Vec<bool>,
 }
 
-/// A server that has not said yet what it serves.
+/// A server that has not told its spaces yet.
 pub(super) struct Starting {
     options: ServerOptions,
     index: usize,
@@ -102,7 +102,7 @@ impl Shard {
         self.process.as_ref().map(Process::id)
     }
 
-    /// Asks for first observations.
+    /// Asks for new episodes.
     pub(super) fn begin(&mut self, seed: u64, first: usize) {
         self.begun = Some((seed, first));
         self.fault = self.ask_for_episodes().err();
@@ -135,7 +135,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Waits for what was asked for. A fault is answered by a restart, as often as is allowed.
+    /// Waits for the answer to the last request. After a fault the server is restarted, if any restarts are left.
     pub(super) fn receive(&mut self, step: &mut HostStep<'_>) -> Result<(), HostError> {
         let number = self.number;
         let Err(mut fault) = self.take_answer(step) else {
@@ -162,7 +162,7 @@ impl Shard {
                 &mut step.terminated
             };
             cut_off.fill(1);
-            // Where there was no episode under way none is cut off.
+            // Without an episode under way none is cut off: the step is reset-only.
             for (i, _) in resting.iter().enumerate().filter(|(_, resting)| **resting) {
                 (step.terminated[i], step.truncated[i]) = (1, 1);
             }
@@ -170,7 +170,7 @@ impl Shard {
         Ok(())
     }
 
-    /// What was asked for: the first observations, or a step.
+    /// Waits for the answer, and writes the first observations or the step.
     fn take_answer(&mut self, step: &mut HostStep<'_>) -> Result<(), Fault> {
         if let Some(fault) = self.fault.take() {
             return Err(fault);
@@ -209,7 +209,7 @@ impl Shard {
         self.take_ends(step.terminated, step.truncated)
     }
 
-    /// Checks the ends of a step against what there can be, and which step is none.
+    /// Checks the end flags of a step against the spec, and notes which environments reset in the next step.
     fn take_ends(&mut self, terminated: &[u8], truncated: &[u8]) -> Result<(), Fault> {
         let HostSpec { truncates, skips, .. } = self.spec;
         let mut next = vec![false; self.resting.len()];
@@ -236,10 +236,9 @@ impl Shard {
         Ok(())
     }
 
-    /// Starts another server, and asks it for first observations; an error where there were too many already.
+    /// Starts another server, and asks it for new episodes; an error if no restarts are left.
     fn restart(&mut self, fault: &Fault) -> Result<&mut Self, HostError> {
-        let printed = self.process.take().map(|process| process.end(fault));
-        let printed = printed.unwrap_or_default();
+        let printed = self.process.take().map(|process| process.end(fault)).unwrap_or_default();
         if self.restarts >= self.options.restarts {
             return Err(self.error(fault, &printed));
         }

@@ -1,4 +1,4 @@
-//! Episodes that begin in a step of their own, which is none.
+//! Episodes that begin in a reset-only step.
 
 use podracer_envs::host::server::Servers;
 use podracer_envs::host::{HostEnvironment, StepMemory};
@@ -6,10 +6,10 @@ use serde_json::json;
 
 use super::{LENGTH, actions, begun, fake, kill, place, shown};
 
-/// What an environment showed, its reward, how it ended and what it showed then, of all steps that are some.
+/// Observation before the step, reward, end flags and observation after it, of all steps that are not reset-only.
 type Lane = Vec<([f32; 2], f32, (bool, bool), [f32; 2])>;
 
-/// So many steps, with the same action in an environment at every one.
+/// Takes steps with one fixed action for each environment.
 fn lanes(batch: &mut Servers, memory: &mut StepMemory, steps: usize) -> Vec<Lane> {
     let mut lanes = vec![Lane::new(); 5];
     for _ in 0..steps {

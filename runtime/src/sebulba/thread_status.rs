@@ -1,10 +1,10 @@
-//! The board on which every thread says what it is doing: where time goes, and who waits for whom.
+//! The present activity of every thread: where time goes, and who waits for whom.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-/// What a thread is doing.
+/// An activity of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activity {
     /// Bookkeeping on the host between the others.
@@ -46,7 +46,7 @@ impl Activity {
         Activity::Ended,
     ];
 
-    /// A sentence without its subject; `about` is what [`Seat::begin`] was given.
+    /// A sentence without its subject; `about` is the number that [`ThreadStatus::begin`] was given.
     fn describe(self, about: u64) -> String {
         match self {
             Activity::Host => "is between two steps".to_owned(),
@@ -70,24 +70,24 @@ impl Activity {
     }
 }
 
-/// A thread's place on the board.
-pub(super) struct Seat {
+/// A thread's present activity, and the time that it has spent in each.
+pub(super) struct ThreadStatus {
     name: String,
-    now: Mutex<Now>,
+    now: Mutex<Current>,
 }
 
-struct Now {
+struct Current {
     activity: Activity,
     about: u64,
     since: Instant,
     spent: [Duration; Activity::ALL.len()],
 }
 
-impl Seat {
+impl ThreadStatus {
     pub(super) fn new(name: String) -> Self {
-        Seat {
+        ThreadStatus {
             name,
-            now: Mutex::new(Now {
+            now: Mutex::new(Current {
                 activity: Activity::Host,
                 about: 0,
                 since: Instant::now(),
@@ -100,7 +100,7 @@ impl Seat {
         &self.name
     }
 
-    /// From now on the thread does this; `about` is a number that its description names.
+    /// Ends the present activity and begins another; `about` is a number that its description names.
     pub(super) fn begin(&self, activity: Activity, about: u64) {
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         let instant = Instant::now();
@@ -111,7 +111,7 @@ impl Seat {
         now.since = instant;
     }
 
-    /// When its present activity began, and the description of it. None of a thread that has ended.
+    /// Start and description of the present activity; `None` for a thread that has ended.
     pub(super) fn doing(&self) -> Option<(Instant, String)> {
         let now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         let doing = format!(
@@ -131,27 +131,26 @@ impl Seat {
     }
 }
 
-/// Where the time of a thread went since it began.
+/// The time that a thread has spent in each activity since it began.
 #[derive(Clone, Debug)]
 pub struct ThreadTimes {
-    /// Its name.
+    /// The thread's name.
     pub thread: String,
     spent: [Duration; Activity::ALL.len()],
 }
 
 impl ThreadTimes {
-    /// The time spent so.
+    /// The time spent in an activity.
     #[must_use]
     pub fn of(&self, activity: Activity) -> Duration {
         self.spent[activity as usize]
     }
 
-    /// All of it, its end not counted.
+    /// The time spent in all activities but [`Activity::Ended`].
     #[must_use]
     pub fn total(&self) -> Duration {
-        let counts = |activity: &&Activity| **activity != Activity::Ended;
-        let counted = Activity::ALL.iter().filter(counts);
-        counted.map(|&activity| self.of(activity)).sum()
+        let lives = Activity::ALL.into_iter().filter(|activity| *activity != Activity::Ended);
+        lives.map(|activity| self.of(activity)).sum()
     }
 
     /// The time since an earlier reading.
@@ -170,21 +169,21 @@ mod tests {
 
     #[test]
     fn every_moment_is_spent_in_one_activity() {
-        let seat = Seat::new("actor thread 0".to_owned());
+        let status = ThreadStatus::new("actor thread 0".to_owned());
         let began = Instant::now();
-        seat.begin(Activity::Environment, 0);
+        status.begin(Activity::Environment, 0);
         std::thread::sleep(Duration::from_millis(20));
-        seat.begin(Activity::WaitingForParameters, 7);
-        let (_, doing) = seat.doing().unwrap();
+        status.begin(Activity::WaitingForParameters, 7);
+        let (_, doing) = status.doing().unwrap();
         assert!(
             doing.starts_with("actor thread 0 waits for parameters 7 of the learner (for 0."),
             "{doing}"
         );
-        let earlier = seat.times();
+        let earlier = status.times();
         assert!(earlier.of(Activity::Environment) >= Duration::from_millis(20));
-        seat.begin(Activity::Ended, 0);
-        assert!(seat.doing().is_none());
-        let times = seat.times();
+        status.begin(Activity::Ended, 0);
+        assert!(status.doing().is_none());
+        let times = status.times();
         assert_eq!(times.since(&earlier).of(Activity::Environment), Duration::ZERO);
         let unaccounted = began.elapsed().saturating_sub(times.total());
         assert!(unaccounted < Duration::from_millis(10), "{unaccounted:?}");

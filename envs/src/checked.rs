@@ -1,12 +1,12 @@
-//! What an environment promises, checked where it is traced: a wrapper's or a loop's own mistake is far from the line that a
-//! user has to mend.
+//! Calls of an environment's functions with their result types checked while tracing, so that a mistake names the line in
+//! the environment and not one in a wrapper or loop.
 
 use crate::environment::{Environment, TimeStep};
 use podracer_dsl::prelude::*;
 
-/// A step of an environment. What it gives must have the types that it promises: a mistake names the line that made it.
+/// A step of an environment. Results of other types than the environment's spaces and state are errors.
 #[track_caller]
-pub(crate) fn promised_step<E: Environment>(
+pub(crate) fn checked_step<E: Environment>(
     environment: &E,
     state: E::State,
     action: Tensor,
@@ -29,9 +29,9 @@ pub(crate) fn promised_step<E: Environment>(
     (state, timestep)
 }
 
-/// The first state of the episode after `finished`, of the same types.
+/// The first state of the episode after `finished`. Other types than those of `finished` are errors.
 #[track_caller]
-pub(crate) fn promised_episode<E: Environment>(
+pub(crate) fn checked_next_episode<E: Environment>(
     environment: &E,
     finished: E::State,
     key: Key,

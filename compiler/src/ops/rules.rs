@@ -1,0 +1,143 @@
+//! Rules that ops share word for word: each macro puts them into an `impl Op`.
+
+/// `vmap` of an op of one operand: an op of the same kind over the batch, made of the op and the context.
+macro_rules! batched_as {
+    (|$op:ident, $cx:ident| $wide:expr) => {
+        fn vmap(
+            &self,
+            b: &mut $crate::Builder,
+            $cx: &$crate::transform::VmapContext,
+            inputs: &[$crate::Var],
+            _: &[bool],
+        ) -> Vec<($crate::Var, bool)> {
+            let $op = self;
+            vec![(b.emit1($wide, inputs), true)]
+        }
+    };
+}
+
+/// `jvp` of an op that is linear: of its one operand, it is the op of the tangent; with `(all)`, of all operands
+/// together, it is the op of the tangents, where one that is not given is zeros.
+macro_rules! linear_jvp {
+    () => {
+        $crate::ops::rules::linear_jvp! { |op, b, _inputs, tangents| tangents[0].map(|t| b.emit1(op.clone(), &[t])) }
+    };
+    (all) => {
+        $crate::ops::rules::linear_jvp! { |op, b, inputs, tangents| {
+            let operands = inputs.iter().zip(tangents);
+            let operands: Vec<$crate::Var> =
+                operands.map(|(&x, t)| t.unwrap_or_else(|| b.full_like(x, 0.0))).collect();
+            Some(b.emit1(op.clone(), &operands))
+        } }
+    };
+    (|$op:ident, $b:ident, $inputs:ident, $tangents:ident| $tangent:expr) => {
+        fn jvp(
+            &self,
+            $b: &mut $crate::Builder,
+            $inputs: &[$crate::Var],
+            _: &[$crate::Var],
+            $tangents: &[Option<$crate::Var>],
+        ) -> $crate::Rule<Vec<Option<$crate::Var>>> {
+            let $op = self;
+            $crate::Rule::Some(vec![$tangent])
+        }
+    };
+}
+
+/// `jvp` of an op with one result that never has a tangent, such as an integer or a constant.
+macro_rules! no_tangent {
+    () => {
+        fn jvp(
+            &self,
+            _: &mut $crate::Builder,
+            _: &[$crate::Var],
+            _: &[$crate::Var],
+            _: &[Option<$crate::Var>],
+        ) -> $crate::Rule<Vec<Option<$crate::Var>>> {
+            $crate::Rule::Some(vec![None])
+        }
+    };
+}
+
+/// `jvp` of an op that has none: one that overrides `differentiate`, or the reason that the user is told.
+macro_rules! no_jvp {
+    () => {
+        $crate::ops::rules::no_jvp! { "values and tangents are built together by `differentiate`" }
+    };
+    ($reason:expr) => {
+        fn jvp(
+            &self,
+            _: &mut $crate::Builder,
+            _: &[$crate::Var],
+            _: &[$crate::Var],
+            _: &[Option<$crate::Var>],
+        ) -> $crate::Rule<Vec<Option<$crate::Var>>> {
+            $crate::Rule::None($reason)
+        }
+    };
+}
+
+/// `transpose` of an op that has none, with the reason that the user is told.
+macro_rules! no_transpose {
+    ($reason:expr) => {
+        fn transpose(
+            &self,
+            _: &mut $crate::Builder,
+            _: &[$crate::Operand],
+            _: &[Option<$crate::Var>],
+        ) -> $crate::Rule<Vec<Option<$crate::Var>>> {
+            $crate::Rule::None($reason)
+        }
+    };
+}
+
+/// `jvp` and `transpose` of an op without operands.
+macro_rules! nullary_derivative {
+    () => {
+        $crate::ops::rules::no_tangent! {}
+
+        fn transpose(
+            &self,
+            _: &mut $crate::Builder,
+            _: &[$crate::Operand],
+            _: &[Option<$crate::Var>],
+        ) -> $crate::Rule<Vec<Option<$crate::Var>>> {
+            $crate::Rule::Some(vec![])
+        }
+    };
+}
+
+/// `jvp`, `differentiate` and `transpose` of a region op, from the functions that transform its bodies: values and
+/// tangents in one op, as two ops with residuals between them, and the transpose.
+macro_rules! region_derivative {
+    ($forward:path, $linearized:path, $transposed:path) => {
+        $crate::ops::rules::no_jvp! {}
+
+        fn differentiate(
+            &self,
+            _: &$crate::OpRef,
+            b: &mut $crate::Builder,
+            mode: $crate::transform::Mode,
+            inputs: &[$crate::Var],
+            tangents: &[Option<$crate::Var>],
+        ) -> $crate::Rule<(Vec<$crate::Var>, Vec<Option<$crate::Var>>)> {
+            match mode {
+                $crate::transform::Mode::Forward => $forward(self, b, inputs, tangents).into(),
+                $crate::transform::Mode::Linearize => $linearized(self, b, inputs, tangents).into(),
+            }
+        }
+
+        fn transpose(
+            &self,
+            b: &mut $crate::Builder,
+            inputs: &[$crate::Operand],
+            cotangents: &[Option<$crate::Var>],
+        ) -> $crate::Rule<Vec<Option<$crate::Var>>> {
+            $transposed(self, b, inputs, cotangents).into()
+        }
+    };
+}
+
+pub(super) use {
+    batched_as, linear_jvp, no_jvp, no_tangent, no_transpose, nullary_derivative, region_derivative,
+};

@@ -1,0 +1,44 @@
+//! The policies of `checkpoint`.
+
+use crate::attributes::{Attribute, AttributeValue};
+
+/// What a checkpointed function keeps for its pass back. Its arguments it has in any case.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Save {
+    /// All that the pass back reads, as without `checkpoint`.
+    Everything,
+    /// Nothing: all is computed again.
+    Nothing,
+    /// The results of `dot_general`: the rest is cheap to compute from them.
+    Dots,
+    /// What was given one of these names.
+    Names(Vec<String>),
+}
+
+impl AttributeValue for Save {
+    fn to_attribute(&self) -> Attribute {
+        Attribute::Word(match self {
+            Save::Everything => "everything".to_string(),
+            Save::Nothing => "nothing".to_string(),
+            Save::Dots => "dots".to_string(),
+            Save::Names(names) => format!("names:{}", names.join(":")),
+        })
+    }
+
+    fn from_attribute(attribute: &Attribute) -> Option<Self> {
+        let Attribute::Word(word) = attribute else {
+            return None;
+        };
+        match (word.as_str(), word.strip_prefix("names:")) {
+            ("everything", _) => Some(Save::Everything),
+            ("nothing", _) => Some(Save::Nothing),
+            ("dots", _) => Some(Save::Dots),
+            (_, Some(names)) => Some(Save::Names(names.split(':').map(str::to_string).collect())),
+            _ => None,
+        }
+    }
+
+    fn expected() -> String {
+        "`everything`, `nothing`, `dots` or `names:a:b`".to_string()
+    }
+}

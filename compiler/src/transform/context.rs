@@ -1,0 +1,70 @@
+//! What a transform tells the rules of ops, and the error for a rule that is missing.
+
+use crate::ir::{Builder, Loc, Var};
+use std::cell::RefCell;
+use std::fmt;
+
+/// What an op's derivative is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Values and tangents side by side: a region op stays one op.
+    Forward,
+    /// Values and tangents apart: a region op becomes one op for the values, which also gives the residuals, and one
+    /// that is linear in the tangents.
+    Linearize,
+}
+
+/// An op that has no rule for what was asked of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransformError {
+    /// The op's mnemonic.
+    pub op: &'static str,
+    /// Where the user wrote it.
+    pub loc: Loc,
+    /// Why there is no rule, and what to use in its place.
+    pub reason: &'static str,
+}
+
+impl fmt::Display for TransformError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} cannot be differentiated so: {}", self.op, self.reason)
+    }
+}
+
+impl std::error::Error for TransformError {}
+
+/// What an op's vmap rule knows of the batch.
+#[derive(Clone, Debug, Default)]
+pub struct VmapContext {
+    /// The extent of the batch axis.
+    pub size: usize,
+    /// The name by which collectives inside the function can mean this axis.
+    pub axis: Option<String>,
+    /// What the user should know of the result, and the line that it is about.
+    pub warnings: RefCell<Vec<(Loc, &'static str)>>,
+}
+
+impl VmapContext {
+    /// A batch of `size` along an axis without a name.
+    pub fn new(size: usize) -> Self {
+        VmapContext { size, ..VmapContext::default() }
+    }
+
+    /// Adds a warning, once per line.
+    pub fn warn(&self, loc: Loc, message: &'static str) {
+        let mut warnings = self.warnings.borrow_mut();
+        if !warnings.contains(&(loc, message)) {
+            warnings.push((loc, message));
+        }
+    }
+
+    /// `var` with the batch as its leading axis: broadcast where it has none.
+    pub fn batch(&self, b: &mut Builder, var: Var, batched: bool) -> Var {
+        if batched { var } else { b.broadcast_leading(var, self.size) }
+    }
+
+    /// [`Self::batch`] of each of `vars`.
+    pub fn batch_all(&self, b: &mut Builder, vars: &[Var], batched: &[bool]) -> Vec<Var> {
+        vars.iter().zip(batched).map(|(&var, &is)| self.batch(b, var, is)).collect()
+    }
+}

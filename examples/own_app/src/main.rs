@@ -1,0 +1,62 @@
+//! An environment of one's own with the whole command line of podracer: `cargo run --release -- train docking-ppo`.
+
+use podracer::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A ship on a line, pushed left or right. Each step at the dock, which is at 0, pays 1; far away it is lost.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+struct Docking {
+    /// Speed that a push adds.
+    push: f64,
+    /// Steps after which an episode is cut off.
+    #[schemars(range(min = 1))]
+    time_limit: usize,
+}
+
+impl Default for Docking {
+    fn default() -> Self {
+        Docking { push: 0.05, time_limit: 50 }
+    }
+}
+
+/// The ship's position and speed, and the steps since the episode began.
+#[derive(Tree, Clone, Copy)]
+struct Ship {
+    x: Tensor,
+    v: Tensor,
+    time: Tensor,
+}
+
+impl Environment for Docking {
+    type State = Ship;
+    type Observation = Tensor;
+
+    fn initial_state(&self, key: Key) -> Ship {
+        Ship { x: 2.0 * key.uniform([]) - 1.0, v: scalar(0.0), time: scalar(0) }
+    }
+    fn step(&self, ship: Ship, action: Tensor, _key: Key) -> (Ship, TimeStep) {
+        let v = ship.v + self.push * (action - 1).astype(F32);
+        let ship = Ship { x: ship.x + v, v, time: ship.time + 1 };
+        let terminated = ship.x.abs().gt(3.0);
+        let truncated = ship.time.ge(self.time_limit) & !terminated;
+        let reward = (-10.0 * ship.x.square()).exp();
+        (ship, TimeStep { observation: self.observe(ship), reward, terminated, truncated })
+    }
+    fn observe(&self, ship: Ship) -> Tensor {
+        stack(&[ship.x, ship.v], 0)
+    }
+    fn observation_space(&self) -> Space {
+        Space::unbounded([2])
+    }
+    fn action_space(&self) -> Space {
+        Space::discrete(3)
+    }
+}
+
+fn main() -> std::process::ExitCode {
+    podracer::App::new()
+        .environment::<Docking>("docking")
+        .experiment(include_str!("../docking-ppo.toml"))
+        .run()
+}

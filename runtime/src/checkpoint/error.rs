@@ -1,0 +1,64 @@
+//! Errors of writing and reading checkpoints.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::RuntimeError;
+
+/// The version of the manifest and of its statements about the arrays.
+pub(super) const FORMAT: u64 = 1;
+
+/// Why a checkpoint cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckpointError {
+    /// A file or folder cannot be used.
+    #[error("cannot {what} `{}`", path.display())]
+    Io {
+        /// The operation: `read`, `write`.
+        what: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// The system's error.
+        #[source]
+        error: io::Error,
+    },
+    /// The folder has no checkpoint.
+    #[error("there is no checkpoint in `{}`", folder.display())]
+    None {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The files are not those that were written.
+    #[error("the checkpoint `{}` is damaged: {problem}", path.display())]
+    Damaged {
+        /// The checkpoint's folder.
+        path: PathBuf,
+        /// The first difference that was found.
+        problem: String,
+    },
+    /// Another version of podracer wrote it.
+    #[error("the checkpoint `{}` has format {format}, and this podracer reads {FORMAT}: read it with the version that wrote it", path.display())]
+    Format {
+        /// The checkpoint's folder.
+        path: PathBuf,
+        /// The format's number.
+        format: u64,
+    },
+    /// The arrays are those of another program.
+    #[error(
+        "the checkpoint does not fit the program: {0}; one of the same experiment, settings and number of devices does"
+    )]
+    Misfit(String),
+    /// An array cannot be written.
+    #[error("the checkpoint cannot be written: {0}")]
+    Array(String),
+    /// The error of a device.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+}
+
+/// An error of the system, of a file or folder.
+pub(super) fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> CheckpointError {
+    let path = path.to_owned();
+    move |error| CheckpointError::Io { what, path, error }
+}

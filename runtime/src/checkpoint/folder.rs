@@ -1,0 +1,270 @@
+//! The folder that checkpoints are kept in.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use podracer_compiler::TensorType;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::error::{CheckpointError, FORMAT, failed};
+use super::source::ArraySource;
+use super::{Checkpoint, tensors};
+use crate::pjrt::PIECE;
+
+pub(super) const ARRAYS: &str = "arrays.safetensors";
+pub(super) const MANIFEST: &str = "manifest.json";
+/// The folder that is being written.
+pub(super) const UNFINISHED: &str = "unfinished";
+
+/// `manifest.json`.
+#[derive(Deserialize, Serialize)]
+struct Manifest {
+    format: u64,
+    updates: u64,
+    file: String,
+    bytes: u64,
+    sha256: String,
+    about: Value,
+    arrays: BTreeMap<String, String>,
+}
+
+/// A folder of checkpoints, of which the last ones are kept. One process at a time writes into it.
+#[derive(Clone, Debug)]
+pub struct Checkpoints {
+    folder: PathBuf,
+    keep: usize,
+}
+
+/// A checkpoint that was found in a folder.
+#[derive(Debug)]
+pub struct Found {
+    /// The checkpoint. Its arrays stay in the file until they are asked for.
+    pub checkpoint: Checkpoint<'static>,
+    /// The checkpoint's folder.
+    pub path: PathBuf,
+    /// Why younger checkpoints were passed over, the youngest first.
+    pub skipped: Vec<CheckpointError>,
+}
+
+impl Checkpoints {
+    /// The checkpoints in `folder`, of which the last `keep` stay, at least one. An older one serves where the youngest is
+    /// damaged.
+    pub fn new(folder: impl Into<PathBuf>, keep: usize) -> Self {
+        Checkpoints { folder: folder.into(), keep: keep.max(1) }
+    }
+
+    /// The folder of all checkpoints.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Writes a checkpoint, and removes those that are not to be kept. Returns the checkpoint's folder. Arrays are fetched
+    /// and written one after another, in pieces of a few megabytes.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Io`] names the file; [`CheckpointError::Runtime`] of a device. The checkpoints that were there stay
+    /// as they are.
+    pub fn save(&self, checkpoint: &Checkpoint<'_>) -> Result<PathBuf, CheckpointError> {
+        let types = checkpoint.arrays.iter().map(|(name, array)| (name.as_str(), array.ty()));
+        let (header, order) = tensors::header(types).map_err(CheckpointError::Array)?;
+        fs::create_dir_all(&self.folder).map_err(failed("make the folder", &self.folder))?;
+        let before = self.all()?;
+        let sequence = before.last().map_or(1, |(sequence, _)| sequence + 1);
+        let name = format!("{sequence}-{}", checkpoint.updates);
+        let (unfinished, path) = (self.folder.join(UNFINISHED), self.folder.join(name));
+        let written = make_empty(&unfinished).and_then(|()| {
+            let arrays = order.iter().map(|name| &checkpoint.arrays[*name]);
+            let (bytes, sha256) = write_arrays(&unfinished.join(ARRAYS), &header, arrays)?;
+            write_manifest(&unfinished.join(MANIFEST), checkpoint, bytes, sha256)?;
+            synchronise(&unfinished)?;
+            fs::rename(&unfinished, &path).map_err(failed("write", &path))?;
+            synchronise(&self.folder)
+        });
+        if written.is_err() {
+            // Best effort: the error that matters is the one above.
+            let _ = fs::remove_dir_all(&unfinished);
+        }
+        written?;
+        let surplus = (before.len() + 1).saturating_sub(self.keep);
+        for (_, old) in &before[..surplus] {
+            fs::remove_dir_all(old).map_err(failed("remove the old checkpoint", old))?;
+        }
+        Ok(path)
+    }
+
+    /// The youngest checkpoint that is whole. Another process may write into the folder meanwhile.
+    ///
+    /// # Errors
+    /// [`CheckpointError::None`] for a folder without checkpoints; [`CheckpointError::Damaged`] of the youngest one if none is
+    /// whole; [`CheckpointError::Format`].
+    pub fn latest(&self) -> Result<Found, CheckpointError> {
+        loop {
+            let all = self.all()?;
+            let mut skipped = Vec::new();
+            for (_, path) in all.iter().rev() {
+                match open(path) {
+                    Ok(checkpoint) => {
+                        return Ok(Found { checkpoint, path: path.clone(), skipped });
+                    }
+                    Err(error @ CheckpointError::Damaged { .. }) => skipped.push(error),
+                    Err(error) => return Err(error),
+                }
+            }
+            // What is not whole may be on its way out, because there are younger ones by now.
+            if self.all()? == all {
+                let none = || CheckpointError::None { folder: self.folder.clone() };
+                return Err(skipped.into_iter().next().unwrap_or_else(none));
+            }
+        }
+    }
+
+    /// Numbers and folders of the checkpoints, in the order in which they were written.
+    fn all(&self) -> Result<Vec<(u64, PathBuf)>, CheckpointError> {
+        let entries = match fs::read_dir(&self.folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(failed("read", &self.folder)(error)),
+        };
+        let mut all = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(failed("read", &self.folder))?.path();
+            let name = path.file_name().and_then(|name| name.to_str());
+            let sequence = name.and_then(|name| name.split_once('-')?.0.parse().ok());
+            all.extend(sequence.map(|sequence| (sequence, path)));
+        }
+        all.sort();
+        Ok(all)
+    }
+}
+
+/// Makes the folder that is written into, without what a process that was killed has left in it.
+fn make_empty(folder: &Path) -> Result<(), CheckpointError> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            return Err(failed("remove", folder)(error));
+        }
+        _ => {}
+    }
+    fs::create_dir(folder).map_err(failed("make the folder", folder))
+}
+
+/// Writes the arrays' file, one array after another. Returns its length and sha256.
+fn write_arrays<'a, 's: 'a>(
+    path: &Path,
+    header: &[u8],
+    mut arrays: impl Iterator<Item = &'a ArraySource<'s>>,
+) -> Result<(u64, String), CheckpointError> {
+    let mut file = File::create(path).map_err(failed("write", path))?;
+    let (mut bytes, mut hasher) = (0, Sha256::new());
+    let mut write = |piece: &[u8]| {
+        bytes += piece.len() as u64;
+        hasher.update(piece);
+        file.write_all(piece).map_err(failed("write", path))
+    };
+    write(header)?;
+    arrays.try_for_each(|array| array.read(&mut write))?;
+    file.sync_all().map_err(failed("write", path))?;
+    Ok((bytes, format!("{:x}", hasher.finalize())))
+}
+
+fn write_manifest(
+    path: &Path,
+    checkpoint: &Checkpoint<'_>,
+    bytes: u64,
+    sha256: String,
+) -> Result<(), CheckpointError> {
+    let types = checkpoint.arrays.iter();
+    let manifest = Manifest {
+        format: FORMAT,
+        updates: checkpoint.updates,
+        file: ARRAYS.to_owned(),
+        bytes,
+        sha256,
+        about: checkpoint.about.clone(),
+        arrays: types.map(|(name, array)| (name.clone(), array.ty().to_string())).collect(),
+    };
+    let manifest = serde_json::to_vec_pretty(&manifest)
+        .map_err(|error| CheckpointError::Array(error.to_string()))?;
+    let written = File::create(path).and_then(|mut file| {
+        file.write_all(&manifest)?;
+        file.sync_all()
+    });
+    written.map_err(failed("write", path))
+}
+
+/// Checks a checkpoint's files, and reads all but the arrays.
+fn open(path: &Path) -> Result<Checkpoint<'static>, CheckpointError> {
+    let damaged = |problem: String| CheckpointError::Damaged { path: path.to_owned(), problem };
+    let open = |name: &str| {
+        let file = path.join(name);
+        match File::open(&file) {
+            Ok(opened) => Ok((opened, file)),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                Err(damaged(format!("it has no `{name}`")))
+            }
+            Err(error) => Err(failed("read", &file)(error)),
+        }
+    };
+    let (mut file, manifest_path) = open(MANIFEST)?;
+    let mut text = Vec::new();
+    file.read_to_end(&mut text).map_err(failed("read", &manifest_path))?;
+    let json = serde_json::from_slice::<Value>(&text)
+        .map_err(|error| damaged(format!("{MANIFEST}: {error}")))?;
+    if let Some(format) = json["format"].as_u64().filter(|&format| format != FORMAT) {
+        return Err(CheckpointError::Format { path: path.to_owned(), format });
+    }
+    let manifest: Manifest =
+        serde_json::from_value(json).map_err(|error| damaged(format!("{MANIFEST}: {error}")))?;
+    let (mut file, arrays_path) = open(ARRAYS)?;
+    let length = file.metadata().map_err(failed("read", &arrays_path))?.len();
+    if length != manifest.bytes {
+        return Err(damaged(format!(
+            "`{ARRAYS}` has {length} bytes and had {} when it was written",
+            manifest.bytes
+        )));
+    }
+    let found = sha256(&mut file).map_err(failed("read", &arrays_path))?;
+    if found != manifest.sha256 {
+        return Err(damaged(format!(
+            "`{ARRAYS}` has the sha256 {found} and had {} when it was written",
+            manifest.sha256
+        )));
+    }
+    let tensors = tensors::read_header(&file, length)
+        .map_err(|error| damaged(format!("{ARRAYS}: {error}")))?;
+    let agree = |(name, ty, _): &(String, TensorType, u64)| {
+        manifest.arrays.get(name).is_some_and(|known| *known == ty.to_string())
+    };
+    if !tensors.iter().all(agree) || tensors.len() != manifest.arrays.len() {
+        return Err(damaged(format!("{MANIFEST} names other arrays than `{ARRAYS}` has")));
+    }
+    let file = (Arc::new(file), Arc::new(arrays_path));
+    let arrays = tensors
+        .into_iter()
+        .map(|(name, ty, start)| (name, ArraySource::in_file(ty, file.clone(), start)))
+        .collect();
+    Ok(Checkpoint { updates: manifest.updates, about: manifest.about, arrays })
+}
+
+/// The sha256 of the rest of a file, in lower-case hexadecimal.
+fn sha256(file: &mut File) -> io::Result<String> {
+    let (mut hasher, mut piece) = (Sha256::new(), vec![0; PIECE]);
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(format!("{:x}", hasher.finalize())),
+            length => hasher.update(&piece[..length]),
+        }
+    }
+}
+
+/// Has a folder's entries written to the disk.
+fn synchronise(folder: &Path) -> Result<(), CheckpointError> {
+    let synchronised = File::open(folder).and_then(|folder| folder.sync_all());
+    synchronised.map_err(failed("write", folder))
+}

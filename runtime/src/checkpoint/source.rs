@@ -1,0 +1,190 @@
+//! The arrays of a checkpoint, wherever they are: fetched when they are needed, in pieces.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use podracer_compiler::TensorType;
+use podracer_dsl::prelude::{Path, Tree};
+
+use super::error::{CheckpointError, failed};
+use crate::pjrt::{self, PIECE, Upload};
+use crate::tree::{Device, DeviceArray, OnDevice, Placement};
+use crate::{Buffer, HostArray, memory};
+
+/// An array of a checkpoint: on the host, on devices, or in a file. Its bytes are fetched when they are needed.
+///
+/// One that is on devices borrows their buffers, so that no program can take over their memory before it is written:
+///
+/// ```compile_fail,E0505
+/// # use podracer_runtime::{AnakinProgram, AnakinState, Checkpoint, CheckpointError, Checkpoints};
+/// # fn save(
+/// #     anakin: AnakinProgram<(), (), (), ()>,
+/// #     state: AnakinState<(), ()>,
+/// #     checkpoints: Checkpoints,
+/// # ) -> Result<(), CheckpointError> {
+/// let mut checkpoint = Checkpoint::default();
+/// checkpoint.insert("state.", state.named_sources());
+/// let _ = anakin.run(state);
+/// checkpoints.save(&checkpoint)?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct ArraySource<'a> {
+    ty: TensorType,
+    place: Place<'a>,
+}
+
+#[derive(Clone, Debug)]
+enum Place<'a> {
+    Host(Cow<'a, HostArray>),
+    /// Parts of the leading axis, in order.
+    Devices(Vec<&'a Buffer>),
+    /// The bytes from `start` on.
+    File {
+        file: Arc<File>,
+        path: Arc<PathBuf>,
+        start: u64,
+    },
+}
+
+impl<'a> ArraySource<'a> {
+    /// A leaf of which every device has one of the buffers.
+    pub(crate) fn of_devices(
+        buffers: impl ExactSizeIterator<Item = &'a Buffer>,
+        placement: Placement,
+    ) -> Self {
+        let count = placement.parts(buffers.len());
+        let parts: Vec<&Buffer> = buffers.take(count).collect();
+        let first = parts.first().expect("a leaf has a buffer on every device");
+        let ty = placement.global(first.ty().clone(), count);
+        ArraySource { ty, place: Place::Devices(parts) }
+    }
+
+    pub(super) fn in_file(
+        ty: TensorType,
+        (file, path): (Arc<File>, Arc<PathBuf>),
+        start: u64,
+    ) -> Self {
+        ArraySource { ty, place: Place::File { file, path, start } }
+    }
+
+    /// Element type and shape.
+    #[must_use]
+    pub fn ty(&self) -> &TensorType {
+        &self.ty
+    }
+
+    /// Copies the whole array to the host.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Io`] of its file; [`CheckpointError::Runtime`] of its devices.
+    pub fn to_host(&self) -> Result<HostArray, CheckpointError> {
+        if let Place::Host(array) = &self.place {
+            return Ok(HostArray::clone(array));
+        }
+        let mut bytes = memory::room(&self.ty.to_string(), self.ty.bytes())?;
+        self.read(&mut |piece| {
+            bytes.extend(piece);
+            Ok(())
+        })?;
+        Ok(HostArray::new(self.ty.clone(), bytes)?)
+    }
+
+    /// Passes the array's bytes to `sink`, the first ones first.
+    pub(super) fn read(
+        &self,
+        sink: &mut dyn FnMut(&[u8]) -> Result<(), CheckpointError>,
+    ) -> Result<(), CheckpointError> {
+        match &self.place {
+            Place::Host(array) => sink(array.bytes()),
+            Place::Devices(parts) => parts.iter().try_for_each(|part| part.read(sink)),
+            Place::File { file, path, start } => {
+                let size = self.ty.bytes();
+                let mut piece = memory::zeros("a piece of an array", size.min(PIECE))?;
+                for offset in (0..size).step_by(PIECE) {
+                    let piece = &mut piece[..PIECE.min(size - offset)];
+                    let read = file.read_exact_at(piece, start + offset as u64);
+                    read.map_err(failed("read", path))?;
+                    sink(piece)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Puts the array on devices, each of which gets a part of type `ty`.
+    pub(crate) fn upload(
+        &self,
+        ty: &TensorType,
+        placement: Placement,
+        devices: &[pjrt::Device],
+    ) -> Result<DeviceArray, CheckpointError> {
+        let mut buffers = Vec::with_capacity(devices.len());
+        match placement {
+            Placement::Replicated => {
+                let uploads = devices.iter().map(|device| Upload::begin(ty, device));
+                let mut uploads = uploads.collect::<Result<Vec<_>, _>>()?;
+                self.read(&mut |piece| {
+                    Ok(uploads.iter_mut().try_for_each(|upload| upload.send(piece))?)
+                })?;
+                for upload in uploads {
+                    buffers.push(upload.finish()?);
+                }
+            }
+            Placement::Sharded => {
+                let mut devices = devices.iter();
+                let mut begin =
+                    || devices.next().map(|device| Upload::begin(ty, device)).transpose();
+                let mut current = begin()?;
+                self.read(&mut |mut piece| {
+                    while let Some(upload) = &mut current {
+                        let (part, beyond) = piece.split_at(piece.len().min(upload.missing()));
+                        upload.send(part)?;
+                        piece = beyond;
+                        if upload.missing() > 0 {
+                            break;
+                        }
+                        buffers.extend(current.take().map(Upload::finish).transpose()?);
+                        current = begin()?;
+                    }
+                    Ok(())
+                })?;
+            }
+        }
+        Ok(DeviceArray { buffers, placement })
+    }
+}
+
+impl From<HostArray> for ArraySource<'_> {
+    fn from(array: HostArray) -> Self {
+        ArraySource { ty: array.ty().clone(), place: Place::Host(Cow::Owned(array)) }
+    }
+}
+
+impl<'a> From<&'a HostArray> for ArraySource<'a> {
+    fn from(array: &'a HostArray) -> Self {
+        ArraySource { ty: array.ty().clone(), place: Place::Host(Cow::Borrowed(array)) }
+    }
+}
+
+impl<'a> From<&'a DeviceArray> for ArraySource<'a> {
+    fn from(array: &'a DeviceArray) -> Self {
+        ArraySource::of_devices(array.buffers.iter(), array.placement)
+    }
+}
+
+impl<T: Tree> Device<T> {
+    /// Key path and array of every leaf, in order, for [`Checkpoint::insert`](super::Checkpoint::insert). Nothing is copied
+    /// before the checkpoint is written.
+    pub fn named_sources(&self) -> Vec<(String, ArraySource<'_>)> {
+        let mut named = Vec::new();
+        T::visit_kind::<OnDevice>(&self.0, &mut Path::root(), &mut |path, leaf| {
+            named.push((path.to_string(), ArraySource::from(leaf)));
+        });
+        named
+    }
+}

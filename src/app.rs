@@ -1,0 +1,89 @@
+//! A program with podracer's command line, for agents, environments and experiments of one's own.
+
+use std::process::ExitCode;
+
+use podracer_dsl::Tensor;
+use podracer_envs::Environment;
+use podracer_envs::host::NativeEnvironment;
+use podracer_stdlib::agents::AgentSettings;
+
+use crate::cli;
+use crate::registry::{AgentEntry, Configuration, EnvironmentEntry, Registry};
+
+/// A program with the command line of podracer: `train`, `resume`, `eval`, `export`, `emit`, `check`, `tune`, `describe`,
+/// `list` and the others.
+///
+/// The built-in agents and environments are there, too: an experiment names them like one's own.
+#[must_use = "a program does nothing before `run`"]
+pub struct App {
+    registry: Registry,
+}
+
+impl Default for App {
+    fn default() -> Self {
+        App::new()
+    }
+}
+
+impl App {
+    /// A program with the built-in agents and environments, and without experiments.
+    pub fn new() -> Self {
+        App { registry: Registry::without_experiments() }
+    }
+
+    /// The program `podracer`: the built-in agents, environments and experiments.
+    pub fn built_in() -> Self {
+        App { registry: Registry::built_in() }
+    }
+
+    /// Adds an environment of the DSL. Experiments choose it by `[environment] name`, and the other keys of that table are
+    /// the struct's fields, with the defaults of its `Default`.
+    ///
+    /// A struct without defaults is a compile error:
+    /// ```compile_fail,E0277
+    /// # use podracer::prelude::*;
+    /// # use podracer::stdlib::agents::{AgentSettings, AnyAgent, Task};
+    /// #[derive(Clone, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+    /// struct Reinforce { learning_rate: f64 }
+    ///
+    /// impl AgentSettings for Reinforce {
+    ///     fn agent(&self, task: &Task) -> Result<AnyAgent, String> { todo!() }
+    /// }
+    /// podracer::App::new().agent::<Reinforce>("reinforce");
+    /// ```
+    pub fn environment<E>(mut self, name: &str) -> Self
+    where
+        E: Environment<Observation = Tensor> + Configuration,
+    {
+        self.registry.add_environment(EnvironmentEntry::dsl::<E>(name));
+        self
+    }
+
+    /// Adds an environment in plain Rust, for experiments with `[sebulba]`. Its fields are settings, as those of
+    /// [`App::environment`].
+    pub fn native_environment<E: NativeEnvironment + Configuration>(mut self, name: &str) -> Self {
+        self.registry.add_environment(EnvironmentEntry::native::<E>(name));
+        self
+    }
+
+    /// Adds an agent. Experiments choose it by `[agent] kind`, and the other keys of that table are the struct's fields, with
+    /// the defaults of its `Default`.
+    pub fn agent<A: AgentSettings>(mut self, name: &str) -> Self {
+        self.registry.add_agent(AgentEntry::new::<A>(name));
+        self
+    }
+
+    /// Adds an experiment: a TOML file's text, which names it by `experiment = "..."`.
+    pub fn experiment(mut self, text: &str) -> Self {
+        self.registry.add_named_experiment(text);
+        self
+    }
+
+    /// Runs the command of the process's arguments. Mistakes of registration, such as two environments of one name or an
+    /// experiment of an unknown agent, are reported before anything runs.
+    #[must_use]
+    pub fn run(self) -> ExitCode {
+        let registry = &self.registry;
+        cli::main(cli::Program { registry, build: &|settings| registry.build(settings) })
+    }
+}

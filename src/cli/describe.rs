@@ -1,0 +1,128 @@
+//! `podracer describe`: the settings of an agent, environment, loop or experiment.
+
+use anyhow::Result;
+use serde_json::{Value as Json, json};
+use toml::Table;
+
+use super::Console;
+use crate::registry::Registry;
+use crate::settings::{Kind, Overrides, Schema, UsageError, suggestion};
+
+/// A table of settings to describe.
+struct Part<'a> {
+    /// The table's name in an experiment, and the agent or environment that is chosen in it.
+    section: &'static str,
+    name: &'a str,
+    schema: &'a Schema,
+    /// The values of an experiment; the defaults otherwise.
+    values: &'a Table,
+}
+
+pub(super) fn describe(
+    name: &str,
+    json: bool,
+    registry: &Registry,
+    console: &mut Console<'_>,
+) -> Result<u8> {
+    let parts = parts(name, registry);
+    let described = if !parts.is_empty() {
+        if json { parts.iter().map(Part::json).collect() } else { texts(&parts).into() }
+    } else if registry.experiment(name).is_some() || name.ends_with(".toml") {
+        experiment(name, json, registry)?
+    } else {
+        return Err(unknown(name, registry).into());
+    };
+    console.print(&match described {
+        Json::String(text) => text,
+        json => json.to_string() + "\n",
+    })?;
+    Ok(0)
+}
+
+/// The loops, agents and environments of a name. An agent and an environment may share theirs.
+fn parts<'a>(name: &'a str, registry: &'a Registry) -> Vec<Part<'a>> {
+    let part = |section: &'static str, schema: &'a Schema| {
+        let values = &schema.defaults;
+        Part { section, name, schema, values }
+    };
+    let loops = ["train", "anakin", "sebulba"].into_iter().filter(|&section| section == name);
+    let loops = loops.filter_map(|section| Some(part(section, registry.schema(section, None)?)));
+    let agents = registry.agent(name).map(|one| part("agent", one.schema()));
+    let environments = registry.environment(name).map(|one| part("environment", one.schema()));
+    loops.chain(agents).chain(environments).collect()
+}
+
+/// All tables of an experiment, with its values.
+fn experiment(name: &str, json: bool, registry: &Registry) -> Result<Json> {
+    let settings = registry.load(name, &Overrides::default())?;
+    let whole = Table::try_from(&settings)?;
+    let the_loop = if settings.sebulba.is_some() { "sebulba" } else { "anakin" };
+    let sections = ["train", the_loop, "agent", "environment"];
+    let part = |section: &'static str| {
+        let values = whole.get(section)?.as_table()?;
+        let chosen = Registry::chooser(section).and_then(|chooser| values.get(chooser)?.as_str());
+        let schema = registry.schema(section, chosen)?;
+        Some(Part { section, name: chosen.unwrap_or(section), schema, values })
+    };
+    let parts: Vec<Part<'_>> = sections.into_iter().filter_map(part).collect();
+    Ok(if json {
+        let parts: Json = parts.iter().map(Part::json).collect();
+        json!({ "experiment": settings.experiment, "description": settings.description, "parts": parts })
+    } else {
+        format!("{}: {}\n\n{}", settings.experiment, settings.description, texts(&parts)).into()
+    })
+}
+
+fn texts(parts: &[Part<'_>]) -> String {
+    parts.iter().map(Part::text).collect::<Vec<_>>().join("\n")
+}
+
+impl Part<'_> {
+    /// As an experiment has it, with each setting's type and documentation.
+    fn text(&self) -> String {
+        let mut text = format!("# {}\n[{}]\n", self.schema.doc, self.section);
+        if let Some(chooser) = Registry::chooser(self.section) {
+            text += &format!("{chooser} = \"{}\"\n", self.name);
+        }
+        for key in &self.schema.keys {
+            let show = |table: &Table| {
+                table.get(&key.name).map_or_else(|| "none".to_owned(), ToString::to_string)
+            };
+            let (value, default) = (show(self.values), show(&self.schema.defaults));
+            text += &format!("{} = {value}  # {}", key.name, key.kind);
+            if value != default {
+                text += &format!("; default {default}");
+            }
+            text += &format!("\n    # {}\n", key.doc);
+            if let Kind::OneOf(names) = &key.kind {
+                for (name, doc) in names.iter().filter(|(_, doc)| !doc.is_empty()) {
+                    text += &format!("    # {name}: {doc}\n");
+                }
+            }
+        }
+        text
+    }
+
+    fn json(&self) -> Json {
+        json!({
+            "table": self.section,
+            "name": self.name,
+            "doc": self.schema.doc,
+            "settings": self.schema.to_json(self.values),
+        })
+    }
+}
+
+fn unknown(name: &str, registry: &Registry) -> UsageError {
+    let experiments = registry.experiments().iter().map(|one| one.name.as_str());
+    let names: Vec<&str> = (["train", "anakin", "sebulba"].into_iter())
+        .chain(registry.names("agent"))
+        .chain(registry.names("environment"))
+        .chain(experiments)
+        .collect();
+    UsageError::new(format!(
+        "there is no agent, environment, loop or experiment `{name}`{}; there are {}",
+        suggestion(name, names.iter().copied()),
+        names.join(", ")
+    ))
+}

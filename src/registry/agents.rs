@@ -1,0 +1,75 @@
+//! The built-in agents, one line each, and what is known of an agent by its name.
+
+use podracer_stdlib::agents::{
+    AgentSettings, AnyAgent, ImpalaSettings, OnlineSettings, PpoSettings, Task,
+};
+use toml::Table;
+
+use super::{Registry, parse};
+use crate::settings::{Schema, UsageError};
+
+/// Registers the built-in agents.
+pub(super) fn register(registry: &mut Registry) {
+    registry.add_agent(AgentEntry::new::<PpoSettings>("ppo"));
+    registry.add_agent(AgentEntry::new::<OnlineSettings>("online"));
+    registry.add_agent(AgentEntry::new::<ImpalaSettings>("impala"));
+}
+
+/// An agent of the registry. Its functions take the complete table `[agent]`.
+#[derive(Clone, Debug)]
+pub struct AgentEntry {
+    pub(super) name: String,
+    pub(super) schema: Schema,
+    check: fn(&Table) -> Result<(), String>,
+    check_rollout: fn(&Table, usize, usize) -> Result<(), String>,
+    agent: fn(&Table, &Task) -> Result<AnyAgent, String>,
+}
+
+impl AgentEntry {
+    pub(crate) fn new<A: AgentSettings>(name: &str) -> Result<Self, String> {
+        Ok(AgentEntry {
+            name: name.to_owned(),
+            schema: Schema::of::<A>().map_err(|mistake| format!("agent `{name}`: {mistake}"))?,
+            check: |table| parse::<A>(table, "agent").map(|_| ()),
+            check_rollout: |table, lanes, steps| {
+                parse::<A>(table, "agent")?.check_rollout(lanes, steps)
+            },
+            agent: |table, task| parse::<A>(table, "agent")?.agent(task),
+        })
+    }
+
+    /// Its name: the value of `agent.kind`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its settings.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// Checks that settings of valid types and ranges fit together.
+    pub(crate) fn check(&self, table: &Table) -> Result<(), String> {
+        (self.check)(table)
+    }
+
+    /// Checks that the agent can learn from `steps` steps of so many lanes of a device.
+    pub(crate) fn check_rollout(
+        &self,
+        table: &Table,
+        lanes: usize,
+        steps: usize,
+    ) -> Result<(), String> {
+        (self.check_rollout)(table, lanes, steps)
+    }
+
+    /// The agent for a task.
+    ///
+    /// # Errors
+    /// Settings that do not fit the task.
+    pub(crate) fn agent(&self, table: &Table, task: &Task) -> Result<AnyAgent, UsageError> {
+        (self.agent)(table, task).map_err(UsageError::new)
+    }
+}

@@ -1,0 +1,58 @@
+//! Batches of environments on the host, for the actor threads of a run with `[sebulba]`.
+
+use std::rc::Rc;
+
+use anyhow::Result;
+use podracer_dsl::Tensor;
+use podracer_envs::Environment;
+use podracer_envs::host::{HostEnvironment, HostSpec, NativeEnvironment, Pool};
+use podracer_runtime::{Client, ClientOptions};
+use podracer_stdlib::sebulba::HostLoop;
+
+use crate::sebulba::compiled_environments;
+
+/// Makes batches of environments that are all of one spec.
+#[derive(Clone)]
+pub struct Batches {
+    /// The spec of each batch.
+    pub spec: HostSpec,
+    make: Rc<dyn Fn() -> Result<Box<dyn HostEnvironment>>>,
+}
+
+impl Batches {
+    /// Batches of `spec`, each by a call of `make`.
+    pub fn new<H: HostEnvironment + 'static>(
+        spec: HostSpec,
+        make: impl Fn() -> Result<H> + 'static,
+    ) -> Self {
+        Batches { spec, make: Rc::new(move || Ok(Box::new(make()?))) }
+    }
+
+    /// Batches of so many environments in plain Rust.
+    pub fn native(environment: impl NativeEnvironment, lanes: usize) -> Self {
+        let spec = Pool::new(&environment, lanes).spec().clone();
+        Batches::new(spec, move || Ok(Pool::new(&environment, lanes)))
+    }
+
+    /// Batches of so many environments of the DSL, compiled for the host, for rollouts of `unroll` steps.
+    pub fn compiled(
+        environment: impl Environment<Observation = Tensor>,
+        lanes: usize,
+        unroll: usize,
+    ) -> Self {
+        let spec = HostLoop::new(environment.clone(), lanes, unroll).spec();
+        Batches::new(spec, move || {
+            // A client of its own: its threads take no turns on the devices that act and learn.
+            let host = Client::cpu(ClientOptions { cpu_devices: Some(1) })?;
+            compiled_environments(&host, 0, environment.clone(), lanes, unroll)
+        })
+    }
+
+    /// The next batch.
+    ///
+    /// # Errors
+    /// What the environments report.
+    pub fn make(&self) -> Result<Box<dyn HostEnvironment>> {
+        (self.make)()
+    }
+}

@@ -1,0 +1,184 @@
+//! The built-in environments, one line each, and what is known of an environment by its name.
+
+use anyhow::Result;
+use podracer_dsl::Tensor;
+use podracer_dsl::tree::AnyTree;
+use podracer_envs::host::server::ServerSettings;
+use podracer_envs::host::{NativeCartPole, NativeEnvironment, PixelBreakout, PixelCatch};
+use podracer_envs::{CartPole, Catch, Environment, GridWorld, MemoryChain, Pendulum};
+use podracer_runtime::{Client, Device};
+use podracer_stdlib::agents::AnyAgent;
+use toml::{Table, Value};
+
+use super::any_environment::AnyEnvironment;
+use super::batches::Batches;
+use super::shortest_paths::shortest_paths;
+use super::{Configuration, Registry, parse, served};
+use crate::settings::{Schema, UsageError};
+
+/// Registers the built-in environments.
+pub(super) fn register(registry: &mut Registry) {
+    registry.add_environment(EnvironmentEntry::dsl::<CartPole>("cartpole").map(|cartpole| {
+        // Plain Rust is faster on the host than the compiled program.
+        EnvironmentEntry { batches: native::<NativeCartPole>, ..cartpole }
+    }));
+    registry.add_environment(EnvironmentEntry::dsl::<Catch>("catch"));
+    registry.add_environment(EnvironmentEntry::dsl::<GridWorld>("gridworld").map(|grid| {
+        let evaluation: Evaluation = |table, agent, client, state| {
+            let grid = parse(table, "environment").map_err(UsageError::new)?;
+            shortest_paths(agent, &grid, client, state)
+        };
+        EnvironmentEntry { evaluation: Some(evaluation), ..grid }
+    }));
+    registry.add_environment(EnvironmentEntry::dsl::<MemoryChain>("memory-chain"));
+    registry.add_environment(EnvironmentEntry::dsl::<Pendulum>("pendulum"));
+    registry.add_environment(EnvironmentEntry::native::<PixelBreakout>("pixel-breakout"));
+    registry.add_environment(EnvironmentEntry::native::<PixelCatch>("pixel-catch"));
+    served::register(registry);
+}
+
+/// Measures an agent's trained state at the end of a run: names and values.
+pub(crate) type Evaluation =
+    fn(&Table, &AnyAgent, &Client, &Device<AnyTree>) -> Result<Vec<(String, f64)>>;
+
+/// An environment of the registry. Its functions take the complete table `[environment]`.
+#[derive(Clone, Debug)]
+pub struct EnvironmentEntry {
+    pub(super) name: String,
+    pub(super) schema: Schema,
+    check: fn(&Table) -> Result<(), String>,
+    dsl: Option<fn(&Table) -> Result<AnyEnvironment, String>>,
+    batches: fn(&Table, usize, usize) -> Result<Batches>,
+    evaluation: Option<Evaluation>,
+    preset: fn(Value) -> Option<Table>,
+    server: fn(&Table) -> Option<ServerSettings>,
+    frames_per_step: fn(&Table) -> usize,
+}
+
+impl EnvironmentEntry {
+    fn new<E: Configuration>(
+        name: &str,
+        batches: fn(&Table, usize, usize) -> Result<Batches>,
+    ) -> Result<Self, String> {
+        Ok(EnvironmentEntry {
+            name: name.to_owned(),
+            schema: Schema::of::<E>()
+                .map_err(|mistake| format!("environment `{name}`: {mistake}"))?,
+            check: |table| parse::<E>(table, "environment").map(|_| ()),
+            dsl: None,
+            batches,
+            evaluation: None,
+            preset: |_| None,
+            server: |_| None,
+            frames_per_step: |_| 1,
+        })
+    }
+
+    /// An environment of the DSL: a part of Anakin's program, and compiled for the host in Sebulba.
+    pub(crate) fn dsl<E>(name: &str) -> Result<Self, String>
+    where
+        E: Environment<Observation = Tensor> + Configuration,
+    {
+        let batches = |table: &Table, lanes, unroll| {
+            let environment =
+                AnyEnvironment::new(parse::<E>(table, "environment").map_err(UsageError::new)?);
+            Ok(Batches::compiled(environment, lanes, unroll))
+        };
+        let entry = EnvironmentEntry::new::<E>(name, batches)?;
+        let dsl = |table: &Table| Ok(AnyEnvironment::new(parse::<E>(table, "environment")?));
+        Ok(EnvironmentEntry { dsl: Some(dsl), ..entry })
+    }
+
+    /// An environment in plain Rust, which steps on the host.
+    pub(crate) fn native<E: NativeEnvironment + Configuration>(name: &str) -> Result<Self, String> {
+        EnvironmentEntry::new::<E>(name, native::<E>)
+    }
+
+    /// An environment that servers have.
+    pub(super) fn served<E: served::Served>(name: &str) -> Result<Self, String> {
+        let entry =
+            EnvironmentEntry::new::<E>(name, |table, lanes, _| served::batches::<E>(table, lanes))?;
+        Ok(EnvironmentEntry {
+            server: |table| Some(parse::<E>(table, "environment").ok()?.server().clone()),
+            frames_per_step: |table| {
+                parse::<E>(table, "environment").map_or(1, |one| one.frames_per_step())
+            },
+            ..entry
+        })
+    }
+
+    /// With settings whose defaults depend on another one, `preset`: their values for one of its values.
+    pub(super) fn with_preset(self, preset: fn(Value) -> Option<Table>) -> Self {
+        EnvironmentEntry { preset, ..self }
+    }
+
+    /// Its name: the value of `environment.name`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its settings.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// Checks that settings of valid types and ranges fit together.
+    pub(crate) fn check(&self, table: &Table) -> Result<(), String> {
+        (self.check)(table)
+    }
+
+    /// The environment as a part of a program.
+    ///
+    /// # Errors
+    /// [`UsageError`] for an environment that steps on the host only.
+    pub(crate) fn in_dsl(&self, table: &Table) -> Result<AnyEnvironment, UsageError> {
+        match self.dsl {
+            Some(make) => make(table).map_err(UsageError::new),
+            None => Err(UsageError::new(format!(
+                "environment.name = {} steps on the host, which [anakin] cannot: give the experiment a [sebulba], such as by \
+                 `--set sebulba.environments=32`",
+                self.name
+            ))),
+        }
+    }
+
+    /// Batches of so many lanes on the host, for rollouts of `unroll` steps.
+    ///
+    /// # Errors
+    /// What the environment reports.
+    pub(crate) fn batches(&self, table: &Table, lanes: usize, unroll: usize) -> Result<Batches> {
+        (self.batches)(table, lanes, unroll)
+    }
+
+    /// What is measured at the end of a run.
+    pub(crate) fn evaluation(&self) -> Option<Evaluation> {
+        self.evaluation
+    }
+
+    /// The defaults that a value of the setting `preset` changes.
+    pub(crate) fn preset(&self, preset: &Value) -> Option<Table> {
+        (self.preset)(preset.clone())
+    }
+
+    /// The settings of its servers, if it has any.
+    pub(crate) fn server(&self, table: &Table) -> Option<ServerSettings> {
+        (self.server)(table)
+    }
+
+    /// Frames of a game in a step; 1 for an environment that knows no frames.
+    pub(crate) fn frames_per_step(&self, table: &Table) -> usize {
+        (self.frames_per_step)(table)
+    }
+}
+
+/// Batches of an environment in plain Rust.
+fn native<E: NativeEnvironment + Configuration>(
+    table: &Table,
+    lanes: usize,
+    _: usize,
+) -> Result<Batches> {
+    let environment = parse::<E>(table, "environment").map_err(UsageError::new)?;
+    Ok(Batches::native(environment, lanes))
+}

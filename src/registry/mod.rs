@@ -1,0 +1,239 @@
+//! The agents, environments and experiments that a program knows, by name.
+//!
+//! # Invariants
+//! - An agent or environment is registered by one line: its name and its struct. Keys, types, ranges, defaults and
+//!   documentation of its settings are that struct's.
+//! - A name is registered once. Mistakes of registration are collected, and reported before a command runs.
+
+mod agents;
+mod any_environment;
+mod batches;
+mod environments;
+mod served;
+mod shortest_paths;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use toml::{Table, Value};
+
+use crate::experiments;
+use crate::settings::{
+    AnakinSettings, Overrides, Schema, SebulbaSettings, TrainSettings, UsageError,
+};
+
+pub use agents::AgentEntry;
+pub use any_environment::AnyEnvironment;
+pub use batches::Batches;
+pub use environments::EnvironmentEntry;
+pub(crate) use environments::Evaluation;
+
+/// The agents, environments and experiments of a program.
+#[derive(Clone, Debug)]
+pub struct Registry {
+    pub(crate) train: Schema,
+    pub(crate) anakin: Schema,
+    pub(crate) sebulba: Schema,
+    agents: Vec<AgentEntry>,
+    environments: Vec<EnvironmentEntry>,
+    experiments: Vec<Experiment>,
+    mistakes: Vec<String>,
+}
+
+/// An experiment that comes with the program.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// The name that `podracer train` takes.
+    pub name: String,
+    /// Its settings as TOML, like a file's.
+    pub text: String,
+}
+
+/// The struct of an agent's or environment's settings: what can be registered.
+pub trait Configuration:
+    Clone + Default + Serialize + DeserializeOwned + JsonSchema + 'static
+{
+}
+
+impl<T: Clone + Default + Serialize + DeserializeOwned + JsonSchema + 'static> Configuration for T {}
+
+/// The table `[section]` as the struct of its settings.
+///
+/// # Errors
+/// Values that the struct rejects, with the setting's name: `environment.layout: row 1 has 1 cells`.
+pub(crate) fn parse<T: DeserializeOwned>(table: &Table, section: &str) -> Result<T, String> {
+    let mut table = table.clone();
+    // It names the struct, and is none of its fields.
+    Registry::chooser(section).and_then(|chooser| table.remove(chooser));
+    serde_path_to_error::deserialize(Value::Table(table)).map_err(|error| {
+        let path = error.path().to_string();
+        let message = error.inner().message();
+        if path == "." {
+            format!("{section}: {message}")
+        } else {
+            format!("{section}.{path}: {message}")
+        }
+    })
+}
+
+impl Registry {
+    /// No agents, environments or experiments.
+    pub(crate) fn empty() -> Self {
+        let mut mistakes = Vec::new();
+        let train = schema::<TrainSettings>(&mut mistakes);
+        let anakin = schema::<AnakinSettings>(&mut mistakes);
+        let sebulba = schema::<SebulbaSettings>(&mut mistakes);
+        let (agents, environments, experiments) = (Vec::new(), Vec::new(), Vec::new());
+        Registry { train, anakin, sebulba, agents, environments, experiments, mistakes }
+    }
+
+    /// The built-in agents and environments, and no experiments.
+    pub(crate) fn without_experiments() -> Self {
+        let mut registry = Registry::empty();
+        agents::register(&mut registry);
+        environments::register(&mut registry);
+        registry
+    }
+
+    /// The agents, environments and experiments of `podracer` itself.
+    #[must_use]
+    pub fn built_in() -> Self {
+        let mut registry = Registry::without_experiments();
+        experiments::register(&mut registry);
+        registry
+    }
+
+    pub(crate) fn add_agent(&mut self, entry: Result<AgentEntry, String>) {
+        match entry {
+            Ok(entry) if self.agent(&entry.name).is_some() => self.twice("agent", &entry.name),
+            Ok(entry) => self.agents.push(entry),
+            Err(mistake) => self.mistakes.push(mistake),
+        }
+    }
+
+    pub(crate) fn add_environment(&mut self, entry: Result<EnvironmentEntry, String>) {
+        match entry {
+            Ok(entry) if self.environment(&entry.name).is_some() => {
+                self.twice("environment", &entry.name);
+            }
+            Ok(entry) => self.environments.push(entry),
+            Err(mistake) => self.mistakes.push(mistake),
+        }
+    }
+
+    pub(crate) fn add_experiment(&mut self, name: &str, text: &str) {
+        if self.experiment(name).is_some() {
+            return self.twice("experiment", name);
+        }
+        self.experiments.push(Experiment { name: name.to_owned(), text: text.to_owned() });
+    }
+
+    /// Adds an experiment whose text names it by `experiment = "..."`.
+    pub(crate) fn add_named_experiment(&mut self, text: &str) {
+        let first = text.lines().next().unwrap_or_default();
+        match toml::from_str::<Table>(text) {
+            Ok(table) => match table.get("experiment").and_then(Value::as_str) {
+                Some(name) => self.add_experiment(name, text),
+                None => self.mistakes.push(format!(
+                    "the experiment that begins `{first}` has no name: begin it with `experiment = \"...\"`"
+                )),
+            },
+            Err(error) => self.mistakes.push(format!("the experiment that begins `{first}`: {error}")),
+        }
+    }
+
+    fn twice(&mut self, what: &str, name: &str) {
+        self.mistakes
+            .push(format!("there are two {what}s of the name `{name}`: give one another name"));
+    }
+
+    /// That everything is registered as it must be, and every experiment of the program is one.
+    ///
+    /// # Errors
+    /// All mistakes.
+    pub fn check(&self) -> Result<(), UsageError> {
+        let wrong = |one: &Experiment| self.load(&one.name, &Overrides::default()).err();
+        let wrong = self.experiments.iter().filter_map(wrong).map(|error| format!("{error:#}"));
+        let mistakes: Vec<String> = self.mistakes.iter().cloned().chain(wrong).collect();
+        match &mistakes[..] {
+            [] => Ok(()),
+            all => Err(UsageError::new(all.join("\n  "))),
+        }
+    }
+
+    /// The agent of this name.
+    #[must_use]
+    pub fn agent(&self, name: &str) -> Option<&AgentEntry> {
+        self.agents.iter().find(|one| one.name == name)
+    }
+
+    /// The environment of this name.
+    #[must_use]
+    pub fn environment(&self, name: &str) -> Option<&EnvironmentEntry> {
+        self.environments.iter().find(|one| one.name == name)
+    }
+
+    /// The experiment of this name.
+    #[must_use]
+    pub fn experiment(&self, name: &str) -> Option<&Experiment> {
+        self.experiments.iter().find(|one| one.name == name)
+    }
+
+    /// All agents, in the order in which they are registered.
+    #[must_use]
+    pub fn agents(&self) -> &[AgentEntry] {
+        &self.agents
+    }
+
+    /// All environments.
+    #[must_use]
+    pub fn environments(&self) -> &[EnvironmentEntry] {
+        &self.environments
+    }
+
+    /// All experiments.
+    #[must_use]
+    pub fn experiments(&self) -> &[Experiment] {
+        &self.experiments
+    }
+
+    /// The key whose value names the struct that a table is of: `kind` of `[agent]`, `name` of `[environment]`.
+    pub(crate) fn chooser(section: &str) -> Option<&'static str> {
+        match section {
+            "agent" => Some("kind"),
+            "environment" => Some("name"),
+            _ => None,
+        }
+    }
+
+    /// The names that the chooser of a table may have.
+    pub(crate) fn names(&self, section: &str) -> Vec<&str> {
+        match section {
+            "agent" => self.agents.iter().map(|one| one.name.as_str()).collect(),
+            _ => self.environments.iter().map(|one| one.name.as_str()).collect(),
+        }
+    }
+
+    /// What a table of an experiment takes, with the struct of this name where the table has a chooser.
+    pub(crate) fn schema(&self, section: &str, chosen: Option<&str>) -> Option<&Schema> {
+        match section {
+            "train" => Some(&self.train),
+            "anakin" => Some(&self.anakin),
+            "sebulba" => Some(&self.sebulba),
+            "agent" => Some(&self.agent(chosen?)?.schema),
+            "environment" => Some(&self.environment(chosen?)?.schema),
+            _ => None,
+        }
+    }
+}
+
+/// The schema of settings that are always there.
+fn schema<T: Configuration>(mistakes: &mut Vec<String>) -> Schema {
+    Schema::of::<T>().unwrap_or_else(|mistake| {
+        mistakes.push(mistake);
+        Schema { doc: String::new(), keys: Vec::new(), defaults: Table::new() }
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! Environments that servers have: processes of Python packages.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use podracer_envs::host::server::{
+    Atari, EnvPool, Gymnasium, Preset, ServerOptions, ServerSettings, Servers,
+};
+use podracer_envs::host::{HostEnvironment, HostSpec};
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use super::batches::Batches;
+use super::{Configuration, EnvironmentEntry, Registry, parse};
+use crate::settings::UsageError;
+
+/// Registers the built-in environments that servers have.
+pub(super) fn register(registry: &mut Registry) {
+    registry.add_environment(EnvironmentEntry::served::<Gymnasium>("gymnasium"));
+    registry.add_environment(EnvironmentEntry::served::<EnvPool>("envpool"));
+    registry.add_environment(EnvironmentEntry::served::<Atari>("atari").map(|atari| {
+        let preset =
+            |name: Value| Table::try_from(Preset::deserialize(name).ok()?.processing()).ok();
+        atari.with_preset(preset)
+    }));
+}
+
+/// An environment that servers have.
+pub(super) trait Served: Configuration {
+    /// The set of packages that serves it, as `podracer envs install` names it.
+    fn packages(&self) -> &'static str;
+    /// Its processes.
+    fn server(&self) -> &ServerSettings;
+    /// Frames of a game in a step.
+    fn frames_per_step(&self) -> usize {
+        1
+    }
+}
+
+impl Served for Gymnasium {
+    fn packages(&self) -> &'static str {
+        self.packages.name()
+    }
+    fn server(&self) -> &ServerSettings {
+        &self.server
+    }
+}
+
+impl Served for EnvPool {
+    fn packages(&self) -> &'static str {
+        "envpool"
+    }
+    fn server(&self) -> &ServerSettings {
+        &self.server
+    }
+}
+
+impl Served for Atari {
+    fn packages(&self) -> &'static str {
+        "atari"
+    }
+    fn server(&self) -> &ServerSettings {
+        &self.server
+    }
+    fn frames_per_step(&self) -> usize {
+        self.processing.action_repeat
+    }
+}
+
+/// Batches of the environments of `[environment]`, by an interpreter that has the packages. A server of one environment is
+/// asked for the spaces.
+pub(super) fn batches<E: Served>(table: &Table, lanes: usize) -> Result<Batches> {
+    let environment: E = parse(table, "environment").map_err(UsageError::new)?;
+    let server = environment.server();
+    let python = match &server.python[..] {
+        "" => podracer_plugins::package_set(environment.packages())?.find()?,
+        python => python.into(),
+    };
+    let seconds = |seconds: usize| Duration::from_secs(seconds as u64);
+    let options = ServerOptions::new(python, table)?
+        .restarts(server.restarts)
+        .start_timeout(seconds(server.start_seconds))
+        .step_timeout(seconds(server.step_seconds));
+    let one = Servers::start(&options, 1)?;
+    tracing::info!("environments: {}", one.about().collect::<Vec<_>>().join(", "));
+    let spec = HostSpec { environments: lanes, ..one.spec().clone() };
+    let options = options.servers(server.servers);
+    Ok(Batches::new(spec, move || Ok(Servers::start(&options, lanes)?)))
+}

@@ -1,0 +1,84 @@
+//! Mistakes of those who register agents, environments and experiments.
+
+use podracer_envs::Catch;
+use podracer_stdlib::agents::{AgentSettings, AnyAgent, PpoSettings, Task};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{AgentEntry, EnvironmentEntry, Registry};
+
+/// Settings whose default is no number of TOML.
+#[derive(Clone, Deserialize, JsonSchema, Serialize)]
+struct Wide {
+    seed: u64,
+}
+
+impl Default for Wide {
+    fn default() -> Self {
+        Wide { seed: u64::MAX }
+    }
+}
+
+impl AgentSettings for Wide {
+    fn agent(&self, _: &Task) -> Result<AnyAgent, String> {
+        Err("there is none".to_owned())
+    }
+}
+
+fn mistakes(register: impl FnOnce(&mut Registry)) -> String {
+    let mut registry = Registry::without_experiments();
+    register(&mut registry);
+    registry.check().unwrap_err().to_string()
+}
+
+#[test]
+fn names_are_taken_once() {
+    let text = mistakes(|registry| {
+        registry.add_environment(EnvironmentEntry::dsl::<Catch>("catch"));
+        registry.add_environment(EnvironmentEntry::dsl::<Catch>("mine"));
+        registry.add_environment(EnvironmentEntry::dsl::<Catch>("mine"));
+        registry.add_agent(AgentEntry::new::<PpoSettings>("ppo"));
+    });
+    for expected in [
+        "there are two environments of the name `catch`: give one another name",
+        "there are two environments of the name `mine`",
+        "there are two agents of the name `ppo`",
+    ] {
+        assert!(text.contains(expected), "{text}");
+    }
+    let one = "experiment = 'one'\n[agent]\nkind = 'ppo'\n[environment]\nname = 'catch'\n";
+    let text = mistakes(|registry| {
+        registry.add_named_experiment(one);
+        registry.add_named_experiment(one);
+    });
+    assert_eq!(text, "there are two experiments of the name `one`: give one another name");
+}
+
+#[test]
+fn experiments_are_read_before_anything_runs() {
+    for (text, expected) in [
+        (
+            "experiment = 'one'\n[agent]\nkind = 'pppo'\n[environment]\nname = 'catch'\n",
+            "experiment one: `agent.kind` is the string \"pppo\" and must be one of: ppo, online, impala; did you mean `ppo`?",
+        ),
+        (
+            "# Mine\n[agent]\nkind = 'ppo'\n[environment]\nname = 'catch'\n",
+            "the experiment that begins `# Mine` has no name: begin it with `experiment = \"...\"`",
+        ),
+        ("experiment = 'one\n", "the experiment that begins `experiment = 'one`: TOML parse error"),
+        (
+            "base = 'two'\nexperiment = 'one'\n",
+            "in the base of experiment one: there is no experiment `two`",
+        ),
+    ] {
+        let message = mistakes(|registry| registry.add_named_experiment(text));
+        assert!(message.contains(expected), "{message}");
+    }
+}
+
+#[test]
+fn defaults_that_cannot_be_written_are_a_mistake() {
+    let text = mistakes(|registry| registry.add_agent(AgentEntry::new::<Wide>("wide")));
+    assert!(text.starts_with("agent `wide`: the defaults of `"), "{text}");
+    assert!(text.contains("::Wide` cannot be written as TOML"), "{text}");
+}

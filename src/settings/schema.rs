@@ -1,0 +1,402 @@
+//! What a table of settings takes: keys, types, ranges and values, read from the JSON schema of the struct that the table
+//! becomes. The struct is the one definition; checks, messages and `podracer describe` all read it here.
+//!
+//! Beside what schemars derives, a field may have `#[schemars(extend("x-must" = "..."))]`: what its value must do, in words,
+//! where "at least 1" says too little.
+
+use std::fmt;
+
+use schemars::{JsonSchema, SchemaGenerator};
+use serde::Serialize;
+use serde_json::{Map, Value as Json, json};
+use toml::{Table, Value};
+
+/// A table of settings: its documentation and its keys, in the order of the struct's fields.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    /// The struct's documentation, in one line.
+    pub doc: String,
+    /// The settings.
+    pub keys: Vec<Key>,
+    /// The values of the struct's `Default`. A field that is `None` there is absent.
+    pub defaults: Table,
+}
+
+/// One setting.
+#[derive(Clone, Debug)]
+pub struct Key {
+    /// Its name in the table.
+    pub name: String,
+    /// The field's documentation, in one line.
+    pub doc: String,
+    /// What may be written.
+    pub kind: Kind,
+    /// What its value must do, where the type and the range do not say it: the field's `x-must`.
+    pub must: Option<String>,
+}
+
+/// A type of values, with their range.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    /// `true` or `false`
+    Boolean,
+    /// An integer. `unsigned` where its type has no negative values.
+    Integer {
+        /// Whether the type has no negative values.
+        unsigned: bool,
+        /// The range.
+        range: Range,
+    },
+    /// A floating-point number; integers are converted.
+    Number(Range),
+    /// A string.
+    Text,
+    /// One of these strings, each with its documentation.
+    OneOf(Vec<(String, String)>),
+    /// A list.
+    List {
+        /// The type of each element.
+        element: Box<Kind>,
+        /// The least and the greatest number of elements.
+        length: (usize, usize),
+    },
+    /// A table of any keys.
+    Table,
+    /// One of several types, which `expected` describes to people.
+    Any {
+        /// What may be written.
+        expected: String,
+        /// The types.
+        kinds: Vec<Kind>,
+    },
+}
+
+/// The numbers of a range; `None` is no bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Range {
+    /// The least number.
+    pub least: Option<f64>,
+    /// All numbers are greater than this one.
+    pub above: Option<f64>,
+    /// The greatest number.
+    pub most: Option<f64>,
+}
+
+impl Schema {
+    /// The schema of a struct, with its defaults.
+    ///
+    /// # Errors
+    /// Defaults that are no TOML table, and types that are no struct of named fields.
+    pub fn of<T: Default + Serialize + JsonSchema>() -> Result<Self, String> {
+        let name = std::any::type_name::<T>();
+        let defaults = Table::try_from(T::default()).map_err(|error| {
+            format!("the defaults of `{name}` cannot be written as TOML: {error}")
+        })?;
+        let schema = Json::from(SchemaGenerator::default().into_root_schema_for::<T>());
+        let reader = Reader { definitions: schema.get("$defs").unwrap_or(&Json::Null) };
+        let mut keys = Vec::new();
+        reader.keys(&schema, &mut keys);
+        if let Some(key) = defaults.keys().find(|&name| keys.iter().all(|key| key.name != *name)) {
+            return Err(format!(
+                "`{name}` serializes `{key}`, which its JSON schema does not have: derive Serialize and JsonSchema alike"
+            ));
+        }
+        Ok(Schema { doc: doc(&schema), keys, defaults })
+    }
+
+    /// The key of this name.
+    #[must_use]
+    pub fn key(&self, name: &str) -> Option<&Key> {
+        self.keys.iter().find(|key| key.name == name)
+    }
+}
+
+/// Reads parts of a schema that may refer to its definitions.
+struct Reader<'a> {
+    definitions: &'a Json,
+}
+
+impl Reader<'_> {
+    /// The properties of a struct, those of flattened fields included.
+    fn keys(&self, schema: &Json, keys: &mut Vec<Key>) {
+        let schema = self.resolved(schema);
+        for (name, schema) in
+            schema.get("properties").and_then(Json::as_object).into_iter().flatten()
+        {
+            let own = self.resolved(schema);
+            let text = match doc(schema) {
+                text if text.is_empty() => doc(own),
+                text => text,
+            };
+            let must = schema.get("x-must").or_else(|| own.get("x-must"));
+            keys.push(Key {
+                name: name.clone(),
+                doc: text,
+                kind: self.kind(schema),
+                must: must.and_then(Json::as_str).map(str::to_owned),
+            });
+        }
+        for part in schema.get("allOf").and_then(Json::as_array).into_iter().flatten() {
+            self.keys(part, keys);
+        }
+    }
+
+    /// The definition that a schema refers to, or the schema.
+    fn resolved<'a>(&'a self, schema: &'a Json) -> &'a Json {
+        let path = schema.get("$ref").and_then(Json::as_str);
+        let found = path.and_then(|path| self.definitions.get(path.strip_prefix("#/$defs/")?));
+        found.map_or(schema, |found| self.resolved(found))
+    }
+
+    fn kind(&self, schema: &Json) -> Kind {
+        let own = self.resolved(schema);
+        if let Some(names) = names(own) {
+            return Kind::OneOf(names);
+        }
+        let several = own.get("anyOf").or_else(|| own.get("oneOf")).and_then(Json::as_array);
+        if let Some(several) = several {
+            let kinds = several.iter().filter(|one| one.get("type") != Some(&json!("null")));
+            let mut kinds: Vec<Kind> = kinds.map(|one| self.kind(one)).collect();
+            if kinds.len() == 1 {
+                return kinds.remove(0);
+            }
+            let all = || kinds.iter().map(Kind::to_string).collect::<Vec<_>>().join(", or ");
+            let expected = own.get("x-expected").and_then(Json::as_str);
+            return Kind::Any { expected: expected.map_or_else(all, str::to_owned), kinds };
+        }
+        // The types of an `Option` are its own and "null".
+        let named = match own.get("type") {
+            Some(Json::Array(several)) => several.iter().find(|one| **one != json!("null")),
+            one => one,
+        };
+        let number = |key: &str| {
+            let bound = schema.get(key).or_else(|| own.get(key));
+            bound.and_then(Json::as_f64)
+        };
+        let range = Range {
+            least: number("minimum"),
+            above: number("exclusiveMinimum"),
+            most: number("maximum"),
+        };
+        match named.and_then(Json::as_str) {
+            Some("boolean") => Kind::Boolean,
+            Some("integer") => {
+                let format = own.get("format").and_then(Json::as_str).unwrap_or_default();
+                Kind::Integer { unsigned: format.starts_with("uint"), range }
+            }
+            Some("number") => Kind::Number(range),
+            Some("string") => Kind::Text,
+            Some("array") => {
+                let items = own.get("items").or_else(|| own.get("prefixItems")?.get(0));
+                let element = Box::new(items.map_or(Kind::Table, |items| self.kind(items)));
+                let length =
+                    |key, otherwise| number(key).map_or(otherwise, |length| length as usize);
+                Kind::List {
+                    element,
+                    length: (length("minItems", 0), length("maxItems", usize::MAX)),
+                }
+            }
+            _ => Kind::Table,
+        }
+    }
+}
+
+/// The strings of an enum, each with its documentation.
+fn names(schema: &Json) -> Option<Vec<(String, String)>> {
+    if let Some(values) = schema.get("enum").and_then(Json::as_array) {
+        return values
+            .iter()
+            .map(|value| Some((value.as_str()?.to_owned(), String::new())))
+            .collect();
+    }
+    let one = |schema: &Json| Some((schema.get("const")?.as_str()?.to_owned(), doc(schema)));
+    let Some(variants) = schema.get("oneOf").and_then(Json::as_array) else {
+        return one(schema).map(|one| vec![one]);
+    };
+    // Variants without documentation stand together in one `enum`.
+    let names = variants.iter().map(|variant| names(variant));
+    Some(names.collect::<Option<Vec<_>>>()?.concat())
+}
+
+/// A schema's documentation in one line.
+fn doc(schema: &Json) -> String {
+    let text = schema.get("description").and_then(Json::as_str).unwrap_or_default();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// As a reader of `podracer describe` sees it: `integer, at least 1`.
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kind::Boolean => f.write_str("true or false"),
+            Kind::Integer { range, .. } => write!(f, "integer{range}"),
+            Kind::Number(range) => write!(f, "number{range}"),
+            Kind::Text => f.write_str("string"),
+            Kind::OneOf(names) => f.write_str(
+                &names.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" | "),
+            ),
+            Kind::List { element, length } => match length {
+                (0, usize::MAX) => write!(f, "list of ({element})"),
+                (least, most) if least == most => write!(f, "list of {least} ({element})"),
+                (least, _) => write!(f, "list of at least {least} ({element})"),
+            },
+            Kind::Table => f.write_str("table"),
+            Kind::Any { expected, .. } => f.write_str(expected),
+        }
+    }
+}
+
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Range { least: Some(least), most: Some(most), .. } => write!(f, ", {least} to {most}"),
+            Range { least: Some(least), .. } => write!(f, ", at least {least}"),
+            Range { above: Some(above), .. } => write!(f, ", above {above}"),
+            Range { most: Some(most), .. } => write!(f, ", at most {most}"),
+            Range { .. } => Ok(()),
+        }
+    }
+}
+
+impl Schema {
+    /// As JSON, for programs: `[{"key", "type", "value", "default", "values", "doc"}]`. `values` are the settings in use.
+    #[must_use]
+    pub fn to_json(&self, values: &Table) -> Json {
+        let key = |key: &Key| {
+            let mut object = Map::new();
+            object.insert("key".to_owned(), json!(key.name));
+            object.insert("type".to_owned(), json!(key.kind.to_string()));
+            object.insert("value".to_owned(), json!(values.get(&key.name)));
+            object.insert("default".to_owned(), json!(self.defaults.get(&key.name)));
+            if let Kind::OneOf(names) = &key.kind {
+                let names: Map<String, Json> =
+                    names.iter().map(|(name, doc)| (name.clone(), json!(doc))).collect();
+                object.insert("values".to_owned(), names.into());
+            }
+            object.insert("doc".to_owned(), json!(key.doc));
+            Json::from(object)
+        };
+        self.keys.iter().map(key).collect()
+    }
+}
+
+/// Why a value is none of a kind.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Mistake {
+    /// It is of another type: what it must be, such as `must be a number`.
+    Type(String),
+    /// It is out of range: what it must be, such as `must be at least 1`.
+    Range(String),
+    /// It is none of these names.
+    Name(Vec<String>),
+}
+
+impl Kind {
+    /// The value, with integers as numbers where numbers are asked for.
+    pub(super) fn check(&self, value: &Value) -> Result<Value, Mistake> {
+        let must = |what: &str| Err(Mistake::Type(format!("must be {what}")));
+        match (self, value) {
+            (Kind::Boolean, Value::Boolean(_))
+            | (Kind::Text, Value::String(_))
+            | (Kind::Table, Value::Table(_)) => Ok(value.clone()),
+            (Kind::Table, _) => must("a table"),
+            (Kind::Boolean, _) => must("true or false"),
+            (Kind::Text, _) => must("a string"),
+            (Kind::Integer { unsigned: true, .. }, Value::Integer(..0)) => {
+                must("an integer of at least 0")
+            }
+            (Kind::Integer { range, .. }, Value::Integer(number)) => {
+                range.check(*number as f64, "").map(|()| value.clone())
+            }
+            (Kind::Integer { unsigned: true, .. }, _) => must("an integer of at least 0"),
+            (Kind::Integer { .. }, _) => must("an integer"),
+            #[allow(clippy::cast_precision_loss, reason = "2^53 is no setting")]
+            (Kind::Number(_), Value::Integer(number)) => self.check(&Value::Float(*number as f64)),
+            (Kind::Number(range), Value::Float(number)) => {
+                range.check(*number, "a number ").map(|()| value.clone())
+            }
+            (Kind::Number(_), _) => must("a number"),
+            (Kind::OneOf(names), Value::String(name)) => match names
+                .iter()
+                .any(|(one, _)| one == name)
+            {
+                true => Ok(value.clone()),
+                false => Err(Mistake::Name(names.iter().map(|(name, _)| name.clone()).collect())),
+            },
+            (Kind::OneOf(_), _) => must("a string"),
+            (Kind::List { element, length }, Value::Array(values)) => {
+                let values =
+                    values.iter().map(|value| element.check(value)).collect::<Result<_, _>>();
+                let values: Vec<Value> = values.map_err(of_elements)?;
+                match *length {
+                    (least, most) if least == most && values.len() != most => {
+                        Err(Mistake::Range(format!("must have {most} elements")))
+                    }
+                    (least, _) if values.len() < least => {
+                        Err(Mistake::Range(format!("must have at least {least} element(s)")))
+                    }
+                    (_, most) if values.len() > most => {
+                        Err(Mistake::Range(format!("must have at most {most} element(s)")))
+                    }
+                    _ => Ok(Value::Array(values)),
+                }
+            }
+            (Kind::List { .. }, _) => must("a list"),
+            (Kind::Any { expected, kinds }, value) => {
+                let mut wrong = Mistake::Type(format!("must be {expected}"));
+                for kind in kinds {
+                    match kind.check(value) {
+                        Ok(value) => return Ok(value),
+                        // The right type with a wrong number says more than what may be written.
+                        Err(mistake @ Mistake::Range(_)) => wrong = mistake,
+                        Err(_) => {}
+                    }
+                }
+                Err(wrong)
+            }
+        }
+    }
+}
+
+/// The mistake of a list from that of one of its elements.
+fn of_elements(mistake: Mistake) -> Mistake {
+    match mistake {
+        Mistake::Type(must) => {
+            Mistake::Type(format!("must be a list, and each of its elements {must},"))
+        }
+        Mistake::Range(must) => {
+            Mistake::Range(format!("must be a list, and each of its elements {must},"))
+        }
+        Mistake::Name(names) => {
+            Mistake::Range(format!("must be a list of these: {},", names.join(", ")))
+        }
+    }
+}
+
+impl Range {
+    /// `noun` is what a number that has one bound is called: `a number ` of at least 0.
+    fn check(&self, number: f64, noun: &str) -> Result<(), Mistake> {
+        let of = if noun.is_empty() { "at least" } else { "of at least" };
+        let must = match *self {
+            Range { least: Some(least), most: Some(most), .. } => {
+                (!(least..=most).contains(&number)).then(|| format!("between {least} and {most}"))
+            }
+            Range { least: Some(least), .. } => {
+                (!(number.is_finite() && number >= least)).then(|| format!("{noun}{of} {least}"))
+            }
+            Range { above: Some(above), most, .. } => {
+                let wrong = !(number.is_finite() && number > above)
+                    || most.is_some_and(|most| number > most);
+                let most = most.map_or_else(String::new, |most| format!(" and at most {most}"));
+                wrong.then(|| format!("{noun}above {above}{most}"))
+            }
+            Range { most: Some(most), .. } => {
+                (!(number.is_finite() && number <= most)).then(|| {
+                    format!("{noun}{}at most {most}", if noun.is_empty() { "" } else { "of " })
+                })
+            }
+            Range { .. } => None,
+        };
+        must.map_or(Ok(()), |must| Err(Mistake::Range(format!("must be {must}"))))
+    }
+}

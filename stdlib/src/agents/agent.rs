@@ -1,0 +1,79 @@
+//! Acting: what runs beside environments, in training and in evaluation.
+
+use podracer_dsl::prelude::*;
+
+/// Number of a lane: one environment with its agent's memory and its keys.
+#[derive(Clone, Copy, Debug)]
+pub struct LaneId {
+    /// Position among all lanes of the run, on all devices, from 0. i32 `[]`
+    pub index: Tensor,
+    /// Lanes of the run.
+    pub lanes: usize,
+}
+
+/// How to choose actions. It is known while tracing: each mode is a program of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// As in training: drawn from the policy, or explored by the agent's own rule.
+    Explore,
+    /// The action that the agent takes to be best, for evaluation.
+    Greedy,
+}
+
+/// What an agent acts on.
+#[derive(Tree, Clone)]
+pub struct Input<O: Tree = Tensor> {
+    /// The environment's observation.
+    pub observation: O,
+    /// Which actions are allowed, bool `[A]`; `None` where the environment allows all.
+    pub legal_actions: Option<Tensor>,
+    /// The action before this one, of the action space's type; zeros at an episode's first step.
+    pub last_action: Tensor,
+    /// The reward that `last_action` brought, f32 `[]`; 0 at an episode's first step.
+    pub last_reward: Tensor,
+    /// Whether this is an episode's first step. bool `[]`
+    pub first: Tensor,
+}
+
+/// What an agent gives back.
+#[derive(Tree, Clone)]
+pub struct Act<M: Tree, X: Tree> {
+    /// The action, of the action space's type.
+    pub action: Tensor,
+    /// The memory after this step.
+    pub memory: M,
+    /// What learning reads of this step.
+    pub extras: X,
+}
+
+/// Acts beside environments. Written for one lane: `vmap` makes the batch.
+pub trait Agent: Clone + 'static {
+    /// What it observes.
+    type Observation: Tree;
+    /// All that acting reads: published to actors, exported, evaluated.
+    type Params: Tree;
+    /// One lane's memory, across episodes: recurrent state, exploration rate.
+    type Memory: Tree;
+    /// What acting leaves for learning: log-probability, value, search policy.
+    type Extras: Tree;
+
+    /// The memory of a lane at the start of a run.
+    #[track_caller]
+    fn init_memory(&self, lane: LaneId) -> Self::Memory;
+
+    /// The memory at the start of an episode, after that of the lane's last step. A recurrent state is forgotten here; what
+    /// belongs to the lane stays.
+    #[track_caller]
+    fn begin_episode(&self, memory: Self::Memory) -> Self::Memory;
+
+    /// Chooses an action.
+    #[track_caller]
+    fn act(
+        &self,
+        params: &Self::Params,
+        memory: Self::Memory,
+        input: Input<Self::Observation>,
+        mode: Mode,
+        key: Key,
+    ) -> Act<Self::Memory, Self::Extras>;
+}

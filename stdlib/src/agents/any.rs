@@ -1,0 +1,198 @@
+//! Agents whose types are known only while tracing.
+
+use super::{Act, Agent, Cx, Input, Iterated, LaneId, Learn, Mode, Rollout, RolloutOf};
+use podracer_dsl::prelude::*;
+use podracer_dsl::tree::AnyTree;
+use std::rc::Rc;
+
+/// An agent of any type that sees tensors. All of its trees are [`AnyTree`]s, with the key paths of the agent's own, and
+/// its programs are the same. Registries hold these, so that each agent and each loop is compiled once, and not each loop
+/// for each agent.
+#[derive(Clone)]
+pub struct AnyAgent(Rc<dyn Erased>);
+
+impl AnyAgent {
+    /// Erases the types of an agent.
+    pub fn new<A: Learn<Observation = Tensor>>(agent: A) -> AnyAgent {
+        AnyAgent(Rc::new(agent))
+    }
+}
+
+/// Gives the rollout that these parameters act, and what else is to come out.
+type ErasedAct<'a> = Box<dyn FnOnce(&AnyTree) -> (Rollout<AnyAgent>, AnyTree) + 'a>;
+
+/// [`Agent`] and [`Learn`] without type parameters.
+trait Erased {
+    fn init_memory(&self, lane: LaneId) -> AnyTree;
+    fn begin_episode(&self, memory: AnyTree) -> AnyTree;
+    fn act(
+        &self,
+        params: &AnyTree,
+        memory: AnyTree,
+        input: Input,
+        mode: Mode,
+        key: Key,
+    ) -> Act<AnyTree, AnyTree>;
+    fn init(&self, key: Key) -> AnyTree;
+    fn init_store(&self, lanes: usize) -> AnyTree;
+    fn params(&self, state: &AnyTree) -> AnyTree;
+    fn learn(
+        &self,
+        state: AnyTree,
+        store: AnyTree,
+        rollout: Rollout<AnyAgent>,
+        cx: Cx,
+    ) -> (AnyTree, AnyTree, AnyTree);
+    fn iterate(
+        &self,
+        state: AnyTree,
+        store: AnyTree,
+        act: ErasedAct<'_>,
+        cx: Cx,
+    ) -> Iterated<AnyAgent, AnyTree>;
+    fn is_on_policy(&self) -> bool;
+}
+
+/// The rollout of the agent inside.
+fn typed<A: Agent<Observation = Tensor>>(rollout: Rollout<AnyAgent>) -> Rollout<A> {
+    RolloutOf {
+        input: rollout.input,
+        action: rollout.action,
+        reward: rollout.reward,
+        terminated: rollout.terminated,
+        truncated: rollout.truncated,
+        skipped: rollout.skipped,
+        next_observation: rollout.next_observation,
+        next_input: rollout.next_input,
+        memory: rollout.memory.get(),
+        extras: rollout.extras.get(),
+    }
+}
+
+impl<A: Learn<Observation = Tensor>> Erased for A {
+    fn init_memory(&self, lane: LaneId) -> AnyTree {
+        AnyTree::new(Agent::init_memory(self, lane))
+    }
+    fn begin_episode(&self, memory: AnyTree) -> AnyTree {
+        AnyTree::new(Agent::begin_episode(self, memory.get()))
+    }
+    fn act(
+        &self,
+        params: &AnyTree,
+        memory: AnyTree,
+        input: Input,
+        mode: Mode,
+        key: Key,
+    ) -> Act<AnyTree, AnyTree> {
+        let params = params.get();
+        let Act { action, memory, extras } =
+            Agent::act(self, &params, memory.get(), input, mode, key);
+        Act { action, memory: AnyTree::new(memory), extras: AnyTree::new(extras) }
+    }
+    fn init(&self, key: Key) -> AnyTree {
+        AnyTree::new(Learn::init(self, key))
+    }
+    fn init_store(&self, lanes: usize) -> AnyTree {
+        AnyTree::new(Learn::init_store(self, lanes))
+    }
+    fn params(&self, state: &AnyTree) -> AnyTree {
+        AnyTree::new(Learn::params(self, &state.get()))
+    }
+    fn learn(
+        &self,
+        state: AnyTree,
+        store: AnyTree,
+        rollout: Rollout<AnyAgent>,
+        cx: Cx,
+    ) -> (AnyTree, AnyTree, AnyTree) {
+        let (state, store, metrics) =
+            Learn::learn(self, state.get(), store.get(), typed::<A>(rollout), cx);
+        (AnyTree::new(state), AnyTree::new(store), AnyTree::new(metrics))
+    }
+    fn iterate(
+        &self,
+        state: AnyTree,
+        store: AnyTree,
+        act: ErasedAct<'_>,
+        cx: Cx,
+    ) -> Iterated<AnyAgent, AnyTree> {
+        let act = |params: &A::Params| {
+            let (rollout, with) = act(&AnyTree::new(params.clone()));
+            (typed::<A>(rollout), with)
+        };
+        let (state, store, metrics, with) = Learn::iterate(self, state.get(), store.get(), act, cx);
+        (AnyTree::new(state), AnyTree::new(store), AnyTree::new(metrics), with)
+    }
+    fn is_on_policy(&self) -> bool {
+        Learn::is_on_policy(self)
+    }
+}
+
+impl Agent for AnyAgent {
+    type Observation = Tensor;
+    type Params = AnyTree;
+    type Memory = AnyTree;
+    type Extras = AnyTree;
+
+    #[track_caller]
+    fn init_memory(&self, lane: LaneId) -> AnyTree {
+        self.0.init_memory(lane)
+    }
+    #[track_caller]
+    fn begin_episode(&self, memory: AnyTree) -> AnyTree {
+        self.0.begin_episode(memory)
+    }
+    #[track_caller]
+    fn act(
+        &self,
+        params: &AnyTree,
+        memory: AnyTree,
+        input: Input,
+        mode: Mode,
+        key: Key,
+    ) -> Act<AnyTree, AnyTree> {
+        self.0.act(params, memory, input, mode, key)
+    }
+}
+
+impl Learn for AnyAgent {
+    type State = AnyTree;
+    type Store = AnyTree;
+    type Metrics = AnyTree;
+
+    fn init(&self, key: Key) -> AnyTree {
+        self.0.init(key)
+    }
+    fn init_store(&self, lanes: usize) -> AnyTree {
+        self.0.init_store(lanes)
+    }
+    fn params(&self, state: &AnyTree) -> AnyTree {
+        self.0.params(state)
+    }
+    fn learn(
+        &self,
+        state: AnyTree,
+        store: AnyTree,
+        rollout: Rollout<Self>,
+        cx: Cx,
+    ) -> (AnyTree, AnyTree, AnyTree) {
+        self.0.learn(state, store, rollout, cx)
+    }
+    fn iterate<W: Tree>(
+        &self,
+        state: AnyTree,
+        store: AnyTree,
+        act: impl FnOnce(&AnyTree) -> (Rollout<Self>, W),
+        cx: Cx,
+    ) -> Iterated<Self, W> {
+        let act = |params: &AnyTree| {
+            let (rollout, with) = act(params);
+            (rollout, AnyTree::new(with))
+        };
+        let (state, store, metrics, with) = self.0.iterate(state, store, Box::new(act), cx);
+        (state, store, metrics, with.get())
+    }
+    fn is_on_policy(&self) -> bool {
+        self.0.is_on_policy()
+    }
+}

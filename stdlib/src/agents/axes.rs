@@ -1,0 +1,76 @@
+//! The axes that a learner's data is spread over.
+
+use podracer_dsl::collective::AxisName;
+use podracer_dsl::prelude::*;
+
+/// The axes that a learner's data is spread over: the replicas of the program, a named `vmap`, several of them, or none.
+/// The loop gives them to the agent, so that one definition learns on one device, on many, and as a member of a
+/// population whose members do not mix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Axes(Vec<String>);
+
+impl Axes {
+    /// No axis: all data is here.
+    pub fn none() -> Axes {
+        Axes(Vec::new())
+    }
+
+    /// The devices that run the same program.
+    pub fn replicas() -> Axes {
+        Axes::none().and(Replicas)
+    }
+
+    /// These axes and another one, inside of them.
+    pub fn and(mut self, axis: impl AxisName) -> Axes {
+        self.0.push(axis.axis_name().to_owned());
+        self
+    }
+
+    /// The mean over all members, leaf by leaf. The leaves are floats.
+    #[track_caller]
+    pub fn mean<T: Tree>(&self, tree: T) -> T {
+        self.0.iter().fold(tree, |tree, axis| pmean(tree, &**axis))
+    }
+
+    /// The sum over all members, leaf by leaf.
+    #[track_caller]
+    pub fn sum<T: Tree>(&self, tree: T) -> T {
+        self.0.iter().fold(tree, |tree, axis| psum(tree, &**axis))
+    }
+
+    /// Whether a bool `[..]` is true on any member, element by element.
+    #[track_caller]
+    pub fn any(&self, flag: Tensor) -> Tensor {
+        self.flags(flag, |flag, axis| pmax(flag, axis))
+    }
+
+    /// Whether a bool `[..]` is true on all members, element by element.
+    #[track_caller]
+    pub fn all(&self, flag: Tensor) -> Tensor {
+        self.flags(flag, |flag, axis| pmin(flag, axis))
+    }
+
+    #[track_caller]
+    fn flags(&self, flag: Tensor, combine: impl Fn(Tensor, &str) -> Tensor) -> Tensor {
+        let number = self.0.iter().fold(flag.astype(I32), |flag, axis| combine(flag, axis));
+        number.ne(0)
+    }
+
+    /// The position of this member among all, from 0. i32 `[]`
+    #[track_caller]
+    pub fn index(&self) -> Tensor {
+        let mut axes = self.0.iter();
+        let Some(first) = axes.next() else {
+            return scalar(0);
+        };
+        axes.fold(axis_index(&**first), |index, axis| {
+            index * psum(1, &**axis) + axis_index(&**axis)
+        })
+    }
+
+    /// The number of members. i32 `[]`
+    #[track_caller]
+    pub fn size(&self) -> Tensor {
+        self.sum(scalar(1))
+    }
+}

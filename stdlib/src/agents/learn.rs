@@ -1,0 +1,189 @@
+//! Learning: the agent owns one whole iteration.
+
+use super::agent::{Agent, Input};
+use super::axes::Axes;
+use crate::optim::Optimizer;
+use crate::ravel::{ravel, unravel};
+use podracer_dsl::prelude::*;
+use std::ops::Deref;
+
+/// What `T` steps of an agent's `N` lanes left.
+pub type Rollout<A> =
+    RolloutOf<<A as Agent>::Observation, <A as Agent>::Memory, <A as Agent>::Extras>;
+
+/// A [`Rollout`] of observations `O`, memories `M` and extras `X`.
+#[derive(Tree, Clone)]
+pub struct RolloutOf<O: Tree, M: Tree, X: Tree> {
+    /// What the agent acted on at each step. `[T, N, ..]`
+    pub input: Input<O>,
+    /// Its actions. `[T, N, ..]`
+    pub action: Tensor,
+    /// Rewards of the actions. f32 `[T, N]`
+    pub reward: Tensor,
+    /// Whether the episode ended in a terminal state: nothing follows. bool `[T, N]`
+    pub terminated: Tensor,
+    /// Whether the episode was cut off: the rest of it would have had a value. bool `[T, N]`
+    pub truncated: Tensor,
+    /// Reset-only steps, which environments of some packages have at the start of an episode, bool `[T, N]`; `None` where
+    /// the environment has none. `terminated` and `truncated` are both set there, so that nothing flows along the rollout
+    /// across them; no loss, statistic or memory may depend on the rest. [`step_weights`](super::step_weights) are for means.
+    pub skipped: Option<Tensor>,
+    /// What the environment showed after each step, `[T, N, ..]`, an episode's last observation included; `None` where the
+    /// environment never truncates. Elsewhere it is the next step's observation.
+    pub next_observation: Option<O>,
+    /// What the agent acts on next. `[N, ..]`
+    pub next_input: Input<O>,
+    /// The memory before the first step. `[N, ..]`
+    pub memory: M,
+    /// What [`Agent::act`] left. `[T, N, ..]`
+    pub extras: X,
+}
+
+impl<O: Tree, M: Tree, X: Tree> RolloutOf<O, M, X> {
+    /// Whether the episode is over after the step, one way or the other. bool `[T, N]`
+    #[track_caller]
+    pub fn done(&self) -> Tensor {
+        self.terminated | self.truncated
+    }
+
+    /// The observation after each step, `[T, N, ..]`: at an episode's end its own last one where the environment truncates,
+    /// else the next episode's first, from which nothing is bootstrapped.
+    #[track_caller]
+    pub fn observations_after(&self) -> O {
+        self.next_observation.clone().unwrap_or_else(|| {
+            let last = tree_map(&self.next_input.observation, |leaf| leaf.expand_dims(0));
+            self.input.observation.zip_with(&last, |all, last| {
+                concatenate(&[all.slice_axis(0, 1..all.dim(0)), last], 0)
+            })
+        })
+    }
+}
+
+/// What an iteration of learning is given besides its data. Derefs to [`Axes`]: `cx.mean(grads)`.
+#[derive(Clone)]
+pub struct Cx {
+    /// All randomness of the iteration's learning comes from this key; equal on all members of the axes.
+    pub key: Key,
+    /// The iteration's number in the run, from 0. i32 `[]`
+    pub iteration: Tensor,
+    /// The axes that data is spread over.
+    pub axes: Axes,
+}
+
+impl Deref for Cx {
+    type Target = Axes;
+
+    fn deref(&self) -> &Axes {
+        &self.axes
+    }
+}
+
+/// What an iteration gives: state, store, metrics, and what acting gave beside the rollout.
+pub type Iterated<L, W> = (<L as Learn>::State, <L as Learn>::Store, <L as Learn>::Metrics, W);
+
+/// Learns. The agent owns one whole iteration: one rollout of every lane, and all learning from it.
+pub trait Learn: Agent {
+    /// Parameters, targets, optimizers' states, moments, counters: equal on all learner devices.
+    type State: Tree;
+    /// What belongs to lanes or is spread over the learner devices: a replay, per-lane statistics, or `()`. The leading axis
+    /// of every leaf is shared out over the devices, so that a device's scalar is `[1]`.
+    type Store: Tree;
+    /// Scalars of an iteration, f32 `[]`.
+    type Metrics: Tree;
+
+    /// The state at the start of a run.
+    #[track_caller]
+    fn init(&self, key: Key) -> Self::State;
+
+    /// The store of one learner device at the start of a run, for that device's `lanes`.
+    #[track_caller]
+    fn init_store(&self, lanes: usize) -> Self::Store;
+
+    /// The part of the state that acting reads: leaves of the state as they are.
+    #[track_caller]
+    fn params(&self, state: &Self::State) -> Self::Params;
+
+    /// Learns from a rollout.
+    #[track_caller]
+    fn learn(
+        &self,
+        state: Self::State,
+        store: Self::Store,
+        rollout: Rollout<Self>,
+        cx: Cx,
+    ) -> (Self::State, Self::Store, Self::Metrics);
+
+    /// Acts and learns. `act` gives the rollout that these parameters act, and what else is to come out.
+    ///
+    /// An agent that differentiates through acting itself (the minimal unit of Podracer's Anakin) overrides this and calls
+    /// `act` inside of its gradient, so that the update reuses acting's forward pass. The result must be that of
+    /// [`Learn::learn`].
+    #[track_caller]
+    fn iterate<W: Tree>(
+        &self,
+        state: Self::State,
+        store: Self::Store,
+        act: impl FnOnce(&Self::Params) -> (Rollout<Self>, W),
+        cx: Cx,
+    ) -> Iterated<Self, W> {
+        let (rollout, with) = act(&self.params(&state));
+        let (state, store, metrics) = self.learn(state, store, rollout, cx);
+        (state, store, metrics, with)
+    }
+
+    /// Whether learning is right only for rollouts that were acted with the present parameters. Loops that would act with
+    /// older ones refuse such an agent.
+    fn is_on_policy(&self) -> bool {
+        false
+    }
+}
+
+/// Parameters with the state of the optimizer that moves them: the whole state of an agent that needs no more.
+#[derive(Tree, Clone)]
+pub struct Optimized<P: Tree, S: Tree> {
+    /// The parameters.
+    pub params: P,
+    /// The optimizer's state.
+    pub opt: S,
+}
+
+impl<P: Tree, S: Tree> Optimized<P, S> {
+    /// Parameters before their first gradient step.
+    #[track_caller]
+    pub fn new<O: Optimizer<State<P> = S>>(optimizer: &O, params: P) -> Self {
+        Optimized { opt: optimizer.init(&params), params }
+    }
+
+    /// One gradient step. `loss` gives f32 `[]`, a mean over this device's data, and what else is to come out; the gradient
+    /// is averaged over the axes.
+    #[track_caller]
+    pub fn gradient_step<O: Optimizer<State<P> = S>, X: Tree>(
+        self,
+        optimizer: &O,
+        axes: &Axes,
+        loss: impl FnOnce(P) -> (Tensor, X),
+    ) -> (Self, X) {
+        let Optimized { params, opt } = self;
+        let ((_, with), grads) = value_and_grad(params.clone(), loss);
+        let (params, opt) = optimizer.step(params, opt, axes.mean(grads));
+        (Optimized { params, opt }, with)
+    }
+}
+
+/// Runs `step` for each of `0..steps` (i32 `[]`) in a scan, and gives the last carry and the means of the metrics.
+#[track_caller]
+pub fn scan_mean<C: Tree, M: Tree>(
+    carry: C,
+    steps: usize,
+    mut step: impl FnMut(C, Tensor) -> (C, M),
+) -> (C, M) {
+    let mut spec = None;
+    // As one vector: a stack of each scalar by itself would be a kernel for each.
+    let (carry, metrics) = scan(carry, 0..steps, |carry, i| {
+        let (carry, metrics) = step(carry, i);
+        spec = Some(metrics.spec());
+        (carry, ravel(&metrics))
+    });
+    let metrics = tree_map(&metrics, |metrics| metrics.mean_axis(0));
+    (carry, unravel(&metrics, &spec.expect("the loop's body is traced")))
+}

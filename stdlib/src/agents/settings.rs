@@ -1,0 +1,146 @@
+//! Settings of agents: what an experiment's `[agent]` table says.
+
+use super::{ActorCriticShape, AnyAgent, Torso};
+use crate::Number;
+use crate::nn::{ConvNet, Initializer, ResidualNet};
+use crate::optim::Schedule;
+use podracer_envs::Space;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// What an agent is made for.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// The environment's observations.
+    pub observation: Space,
+    /// The environment's actions.
+    pub action: Space,
+    /// Iterations of the run: what schedules count to.
+    pub iterations: usize,
+}
+
+impl Task {
+    /// A learning rate by the gradient step, of which there are `steps` in each iteration: constant, or in a straight line
+    /// down to zero at the end of the run.
+    pub fn learning_rate(&self, rate: Number, anneal: bool, steps: usize) -> Schedule {
+        match anneal {
+            true => Schedule::linear(rate, 0.0, self.iterations.saturating_mul(steps)),
+            false => Schedule::constant(rate),
+        }
+    }
+}
+
+/// The settings of an agent: one struct whose fields, with their documentation, defaults and ranges, are what an experiment
+/// may set. Everything that reads settings (files, `--set`, checks, `podracer describe`, resumed runs) reads this struct.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the settings of an agent",
+    note = "derive `Clone, Default, Serialize, Deserialize, JsonSchema` for the struct, and implement `AgentSettings`"
+)]
+pub trait AgentSettings:
+    Clone + Default + Serialize + DeserializeOwned + JsonSchema + 'static
+{
+    /// The agent for a task.
+    ///
+    /// # Errors
+    /// What does not fit the task, or each other, as a sentence that names the settings.
+    fn agent(&self, task: &Task) -> Result<AnyAgent, String>;
+
+    /// Checks that the agent can learn from `steps` steps of so many lanes: those of one device.
+    ///
+    /// # Errors
+    /// What does not divide, as a sentence that names the settings.
+    fn check_rollout(&self, lanes: usize, steps: usize) -> Result<(), String> {
+        let _ = (lanes, steps);
+        Ok(())
+    }
+}
+
+/// Which torso sees observations.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TorsoKind {
+    /// The observations are the features.
+    #[default]
+    None,
+    /// Layers of convolutions, for images.
+    Conv,
+    /// Sections of residual blocks, for images.
+    Residual,
+}
+
+/// The networks of an agent.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
+pub struct Networks {
+    /// What sees the observations, for policy and value alike: `none`, or for images `conv` (layers of convolutions) or
+    /// `residual` (sections of residual blocks).
+    pub torso: TorsoKind,
+    /// Channels, side of the window and stride of each layer of `conv`.
+    #[schemars(length(min = 1), inner(inner(range(min = 1))))]
+    #[schemars(extend("x-must" = "have the channels, the side of the window and the stride of each layer, all at least 1, such as [[16, 8, 4], [32, 4, 2]]"))]
+    pub convs: Vec<[usize; 3]>,
+    /// Channels of each section of `residual`.
+    #[schemars(length(min = 1), inner(range(min = 1)))]
+    #[schemars(extend("x-must" = "name sections of at least 1 channel each"))]
+    pub sections: Vec<usize>,
+    /// Units of the dense layer that ends a torso.
+    #[schemars(range(min = 1))]
+    pub features: usize,
+    /// Units of each hidden layer after it, of policy and value alike.
+    #[schemars(inner(range(min = 1)), extend("x-must" = "name layers of at least 1 unit each"))]
+    pub hidden: Vec<usize>,
+}
+
+/// Two hidden layers; the torsos, where one is chosen, are those of IMPALA (Espeholt et al. 2018).
+impl Default for Networks {
+    fn default() -> Self {
+        Networks {
+            torso: TorsoKind::None,
+            convs: ConvNet::IMPALA.map(|(channels, side, stride)| [channels, side, stride]).into(),
+            sections: ResidualNet::IMPALA.to_vec(),
+            features: 256,
+            hidden: vec![64, 64],
+        }
+    }
+}
+
+impl Networks {
+    /// The torso.
+    #[must_use]
+    pub fn torso(&self) -> Torso {
+        let features = self.features;
+        match self.torso {
+            TorsoKind::None => Torso::None,
+            TorsoKind::Conv => {
+                let layer = |&[channels, side, stride]: &[usize; 3]| (channels, side, stride);
+                Torso::Conv { convs: self.convs.iter().map(layer).collect(), features }
+            }
+            TorsoKind::Residual => Torso::Residual { sections: self.sections.clone(), features },
+        }
+    }
+
+    /// The shape of an actor-critic; `lstm` units of a core, 0 for none.
+    #[must_use]
+    pub fn shape(&self, weights: Initializer, lstm: usize, feedback: bool) -> ActorCriticShape {
+        ActorCriticShape {
+            torso: self.torso(),
+            weights,
+            lstm: (lstm > 0).then_some(lstm),
+            feedback,
+            hidden: self.hidden.clone(),
+        }
+    }
+
+    /// Whether the torso can see such observations.
+    ///
+    /// # Errors
+    /// Why not, with the setting's name.
+    pub fn check(&self, observation: &Space) -> Result<(), String> {
+        let named = |problem| {
+            let kind = format!("{:?}", self.torso).to_lowercase();
+            format!("agent.torso = {kind}: {problem}")
+        };
+        self.torso().check(observation).map_err(named)
+    }
+}

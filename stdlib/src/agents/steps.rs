@@ -1,0 +1,78 @@
+//! Steps of rollouts that agents share: values and advantages, and which steps count.
+
+use super::{Axes, Input, RolloutOf};
+use crate::Number;
+use crate::returns::gae_with_ends;
+use podracer_dsl::prelude::*;
+
+impl<M: Tree, X: Tree> RolloutOf<Tensor, M, X> {
+    /// Generalized advantages, f32 `[T, N]`. `value` are the values of the inputs, f32 `[T, N]`. `value_after` gives the
+    /// value of another input of one lane, with `memory` the memory before it (`[T, N, ..]` after each step): where an
+    /// episode was cut off, what follows is the value of its own last observation, not of the next episode's first.
+    #[track_caller]
+    pub(super) fn advantages<N: Tree>(
+        &self,
+        value: Tensor,
+        memory: N,
+        value_after: impl Fn((N, Input)) -> Tensor,
+        discount: Number,
+        lambda: Number,
+    ) -> Tensor {
+        let values = |after: (N, Input)| vmap(after, &value_after);
+        let memory_at_end = tree_map(&memory, |leaf| leaf.index(-1));
+        let v_last = values((memory_at_end, self.next_input.clone())).expand_dims(0);
+        let v_next = concatenate(&[value.slice_axis(0, 1..value.dim(0)), v_last], 0);
+        let v_t = match self.inputs_after() {
+            Some(next) => select(self.truncated, vmap((memory, next), values), v_next),
+            None => v_next,
+        };
+        let discount_t = select(self.terminated, 0.0, discount) + zeros(F32, value.shape());
+        let ended = self.done();
+        let lanes = (self.reward.axis(1), discount_t.axis(1), value.axis(1), v_t.axis(1));
+        vmap((lanes, ended.axis(1)), |((r_t, discount_t, v_tm1, v_t), ended)| {
+            gae_with_ends(r_t, discount_t, v_tm1, v_t, ended, lambda)
+        })
+        .swap_axes(0, 1)
+    }
+
+    /// What the agent would have acted on after each step if no episode had ended, `[T, N, ..]`: the input to bootstrap
+    /// from where an episode was cut off. `None` where the environment never truncates.
+    #[track_caller]
+    pub(super) fn inputs_after(&self) -> Option<Input> {
+        self.next_observation.map(|observation| Input {
+            observation,
+            // No policy is asked there, only values.
+            legal_actions: None,
+            last_action: self.action,
+            last_reward: self.reward,
+            first: zeros(BOOL, self.reward.shape()),
+        })
+    }
+
+    /// The number of this device's steps that count: those that were not skipped. f32 `[]`
+    #[track_caller]
+    pub(super) fn steps_that_count(&self) -> Tensor {
+        match self.skipped {
+            Some(skipped) => (!skipped).astype(F32).sum(),
+            None => full([], self.reward.elements() as f64),
+        }
+    }
+}
+
+/// The weights of steps in means over those that `count` (bool of any shape), on all members of the axes: f32 of the same
+/// shape, of mean 1 unless none counts.
+#[track_caller]
+pub fn step_weights(count: Tensor, axes: &Axes) -> Tensor {
+    let count = count.astype(F32);
+    // Not 0, where no device has a step.
+    count / axes.mean(count.mean()).maximum(1e-9)
+}
+
+/// Numbers times the weight of each, if there are weights; 0 where that is 0, whatever the number.
+#[track_caller]
+pub(super) fn weighted(numbers: Tensor, weights: Option<Tensor>) -> Tensor {
+    match weights {
+        Some(weights) => select(weights.eq(0.0), 0.0, numbers * weights),
+        None => numbers,
+    }
+}

@@ -1,0 +1,112 @@
+//! What the loops of agents and environments share: keys, and the way from one step's outcome to the next step's input.
+
+use crate::agents::{Axes, Cx, Input, Iterated, Learn};
+use podracer_dsl::fail;
+use podracer_dsl::prelude::*;
+
+/// Keys of a step: to act, to step, to begin the next episode. A lane's key of an iteration is split into the next
+/// iteration's and those of each step.
+pub(crate) const KEYS: usize = 3;
+
+/// The part of a run's state that is equal on all learner devices.
+#[derive(Tree, Clone)]
+pub struct Learner<S: Tree> {
+    /// The agent's own.
+    pub agent: S,
+    /// The key of all learning to come.
+    pub key: Key,
+    /// Iterations done. i32 `[]`
+    pub iteration: Tensor,
+}
+
+/// The keys of a run: of its parameters, its learner, its lanes.
+#[track_caller]
+pub(crate) fn run_keys(key: Key) -> [Key; 3] {
+    let keys = key.split_n(3);
+    [0, 1, 2].map(|i| keys.at(i))
+}
+
+/// The keys of the lane with a global index: for its first state, and for all of its steps.
+#[track_caller]
+pub(crate) fn lane_keys(lanes_key: Key, index: Tensor) -> [Key; 2] {
+    let keys = lanes_key.fold_in(index).split_n(2);
+    [0, 1].map(|i| keys.at(i))
+}
+
+impl<S: Tree> Learner<S> {
+    /// The learner at the start of a run.
+    #[track_caller]
+    pub(crate) fn new<A: Learn<State = S>>(agent: &A, params_key: Key, key: Key) -> Self {
+        Learner { agent: agent.init(params_key), key, iteration: scalar(0) }
+    }
+
+    /// One iteration; `step` is [`Learn::iterate`] or [`Learn::learn`] with all but these arguments.
+    #[track_caller]
+    pub(crate) fn iterate<A: Learn<State = S>, W: Tree>(
+        self,
+        store: A::Store,
+        axes: &Axes,
+        step: impl FnOnce(S, A::Store, Cx) -> Iterated<A, W>,
+    ) -> (Self, A::Store, A::Metrics, W) {
+        let [key, cx_key] = self.key.split_into();
+        let cx = Cx { key: cx_key, iteration: self.iteration, axes: axes.clone() };
+        let (agent, store, metrics, with) = step(self.agent, store, cx);
+        (Learner { agent, key, iteration: self.iteration + 1 }, store, metrics, with)
+    }
+}
+
+/// The store of an agent at the start of a run. A scalar in it is an error: a leaf has an axis that devices share out.
+#[track_caller]
+pub(crate) fn first_store<A: Learn>(agent: &A, lanes: usize) -> A::Store {
+    let store = agent.init_store(lanes);
+    for (path, leaf) in store.paths().iter().zip(store.leaves()) {
+        if leaf.rank() == 0 {
+            let name = path.under("store");
+            let message = format!(
+                "`{name}` is a scalar, {}: the leading axis of a store is shared out over the learner devices; make it [1]",
+                leaf.ty()
+            );
+            let _ = fail("init_store", message, &[leaf], leaf.ty());
+        }
+    }
+    store
+}
+
+/// The outcome of a lane's last step, as the next [`Input`] shows it.
+#[derive(Tree, Clone, Copy)]
+pub struct Feedback {
+    /// [`Input::last_action`].
+    pub last_action: Tensor,
+    /// [`Input::last_reward`]. f32 `[]`
+    pub last_reward: Tensor,
+    /// [`Input::first`]. bool `[]`
+    pub first: Tensor,
+}
+
+impl Feedback {
+    /// Before a lane's first step, with actions of this type.
+    #[track_caller]
+    pub fn begin(action: &TensorType) -> Feedback {
+        Feedback {
+            last_action: zeros(action.dtype, action.shape.clone()),
+            last_reward: scalar(0.0),
+            first: constant(true),
+        }
+    }
+
+    /// After a step of one lane.
+    #[track_caller]
+    pub fn after(action: Tensor, reward: Tensor, done: Tensor) -> Feedback {
+        Feedback {
+            last_action: select(done, action.zeros_like(), action),
+            last_reward: select(done, 0.0, reward),
+            first: done,
+        }
+    }
+
+    /// The input of the next step.
+    pub fn input<O: Tree>(self, observation: O, legal_actions: Option<Tensor>) -> Input<O> {
+        let Feedback { last_action, last_reward, first } = self;
+        Input { observation, legal_actions, last_action, last_reward, first }
+    }
+}

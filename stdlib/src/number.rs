@@ -1,0 +1,155 @@
+//! Hyper-parameters: numbers that may be traced.
+
+use podracer_dsl::prelude::*;
+use podracer_dsl::tensor::Operand;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::Error};
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+/// A hyper-parameter: a constant of the program, or an f32 `[]` of it.
+///
+/// A constant compiles to the same program as the `f64` that it holds. A traced number comes from the program itself, so
+/// that a `vmap` over members of a population, or a gradient of a meta-objective, can go over hyper-parameters.
+#[derive(Clone, Copy)]
+pub enum Number {
+    /// The same in every run of the program.
+    Constant(f64),
+    /// Computed by the program, f32 `[]`.
+    Traced(Tensor),
+}
+
+impl Number {
+    /// The number as a constant; `None` if it is traced.
+    pub fn constant(self) -> Option<f64> {
+        match self {
+            Number::Constant(value) => Some(value),
+            Number::Traced(_) => None,
+        }
+    }
+
+    /// Whether the number is a constant and equal to `value`: what decides which program is traced.
+    pub fn is(self, value: f64) -> bool {
+        self.constant() == Some(value)
+    }
+}
+
+/// Constants by their values; what a traced number is equal to is not known.
+impl PartialEq for Number {
+    fn eq(&self, other: &Self) -> bool {
+        other.constant().is_some_and(|value| self.is(value))
+    }
+}
+
+impl From<f64> for Number {
+    fn from(value: f64) -> Self {
+        Number::Constant(value)
+    }
+}
+
+impl From<Tensor> for Number {
+    fn from(value: Tensor) -> Self {
+        Number::Traced(value)
+    }
+}
+
+impl IntoTensor for Number {
+    fn operand(self) -> Operand {
+        match self {
+            Number::Constant(value) => value.operand(),
+            Number::Traced(value) => value.operand(),
+        }
+    }
+}
+
+impl fmt::Debug for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Number::Constant(value) => write!(f, "{value}"),
+            Number::Traced(value) => write!(f, "{value:?}"),
+        }
+    }
+}
+
+/// Constants are computed on the host, in f64, as Rust would.
+macro_rules! arithmetic {
+    ($($trait:ident $method:ident $op:tt),*) => {$(
+        impl $trait for Number {
+            type Output = Number;
+            #[track_caller]
+            fn $method(self, other: Number) -> Number {
+                match (self, other) {
+                    (Number::Constant(a), Number::Constant(b)) => Number::Constant(a $op b),
+                    _ => Number::Traced(self.into_tensor() $op other.into_tensor()),
+                }
+            }
+        }
+
+        impl $trait<Number> for f64 {
+            type Output = Number;
+            #[track_caller]
+            fn $method(self, other: Number) -> Number {
+                Number::Constant(self) $op other
+            }
+        }
+
+        impl $trait<Tensor> for Number {
+            type Output = Tensor;
+            #[track_caller]
+            fn $method(self, other: Tensor) -> Tensor {
+                match self {
+                    Number::Constant(value) => value $op other,
+                    Number::Traced(value) => value $op other,
+                }
+            }
+        }
+    )*};
+}
+arithmetic!(Add add +, Sub sub -, Mul mul *, Div div /);
+
+impl Neg for Number {
+    type Output = Number;
+    #[track_caller]
+    fn neg(self) -> Number {
+        match self {
+            Number::Constant(value) => Number::Constant(-value),
+            Number::Traced(value) => Number::Traced(-value),
+        }
+    }
+}
+
+impl Serialize for Number {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Number::Constant(value) => serializer.serialize_f64(*value),
+            Number::Traced(_) => {
+                Err(S::Error::custom("a number that the program computes has no value to write"))
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        f64::deserialize(deserializer).map(Number::Constant)
+    }
+}
+
+impl JsonSchema for Number {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "Number".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        f64::json_schema(generator)
+    }
+}
