@@ -99,7 +99,7 @@ fn check_box(x: &TensorType, sizes: &[usize], starts: &[TensorType]) -> Result<(
     }
 }
 
-/// Where a box starts once it is brought into range.
+/// The start of a box, clamped so that the box lies in `x`.
 fn clamped(x: &TensorType, sizes: &[usize], starts: &[Array]) -> Vec<usize> {
     let axes = x.shape.iter().zip(sizes).zip(starts);
     axes.map(|((extent, size), start)| {

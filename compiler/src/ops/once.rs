@@ -1,4 +1,4 @@
-//! What ops that run one body once have in common: their transforms are those of the body, in an op of the same kind.
+//! The rules of ops that run one body once: each transforms the body and puts it into an op of the same kind.
 
 use super::TypeError;
 use super::op::{OpRef, Operand, Pruned};
@@ -10,7 +10,7 @@ use crate::types::TensorType;
 
 /// An op that runs a body once on its operands.
 pub(super) trait Once {
-    /// The body.
+    /// The body that is run.
     fn body(&self) -> &Func;
 
     /// The op of this kind around another body.

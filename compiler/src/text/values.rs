@@ -102,7 +102,7 @@ impl Reader<'_> {
         })
     }
 
-    /// What stands between quotes, where a backslash takes the next character as it is.
+    /// The string between quotes, where a backslash takes the next character as it is.
     pub(super) fn string(&self, pair: &Pair<'_, Rule>) -> String {
         let quoted = pair.as_str();
         let mut characters = quoted[1..quoted.len() - 1].chars();

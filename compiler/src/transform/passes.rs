@@ -10,9 +10,9 @@ use std::sync::Arc;
 /// A transform with its name.
 #[derive(Clone, Copy, Debug)]
 pub struct Pass {
-    /// The name.
+    /// The name by which [`run`] finds it.
     pub name: &'static str,
-    /// What it does, in a phrase.
+    /// A phrase that says what the pass does.
     pub help: &'static str,
     run: Run,
 }
@@ -20,9 +20,9 @@ pub struct Pass {
 #[derive(Clone, Copy, Debug)]
 enum Run {
     Plain(fn(&Func) -> Func),
-    /// With some parameters marked.
+    /// A transform by the parameters marked.
     Marked(fn(&Func, &[bool]) -> Result<Func, PassError>),
-    /// With a batch's size, and some parameters marked.
+    /// A transform by a batch's size and the parameters marked.
     Batch(fn(&Func, usize, &[bool]) -> Func),
 }
 
@@ -65,35 +65,35 @@ pub const PASSES: &[Pass] = &[
     },
 ];
 
-/// Why a pass does not run.
+/// The reason that a pass does not run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PassError {
     /// No pass of this name.
     #[error("there is no pass `{name}`: there are {known}")]
     Unknown {
-        /// The name.
+        /// The name by which [`run`] finds it.
         name: String,
         /// The passes that there are.
         known: String,
     },
-    /// What stands behind the pass's name does not fit.
+    /// The argument after the pass's name does not fit.
     #[error("{pass}: expected {expected}, got `{got}`")]
     Argument {
         /// The pass, in the form in which it is asked for.
         pass: String,
-        /// What may stand there.
+        /// The arguments that may stand there.
         expected: String,
-        /// What does.
+        /// The argument that stands there.
         got: String,
     },
     /// The function is not of the kind that the pass takes.
     #[error("{pass}: expected {expected}, got {got}")]
     Function {
-        /// The pass.
+        /// The name of the pass.
         pass: &'static str,
-        /// The kind.
+        /// The kind of function that the pass takes.
         expected: &'static str,
-        /// The function's.
+        /// The kind of the function that was given.
         got: String,
     },
     /// An op has no rule.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 #[derive(Default)]
 struct Recorder {
     types: Vec<TensorType>,
-    /// How many values existed when each open region began.
+    /// The number of values that existed when each open region began.
     open: Vec<usize>,
     regions: u32,
 }

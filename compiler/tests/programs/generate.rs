@@ -45,7 +45,7 @@ pub struct Frame<'a, 'c> {
     pub choices: &'a mut Choices<'c>,
     pub b: Builder,
     pub values: Vec<Value>,
-    /// How many regions may still be opened inside each other.
+    /// The number of regions that may still be opened inside each other.
     pub depth: usize,
 }
 

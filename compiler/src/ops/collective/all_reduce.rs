@@ -1,4 +1,4 @@
-//! `all_reduce`.
+//! `all_reduce`: sums and extrema over the members of an axis.
 
 use super::{REPLICAS, all_replicas, check_bound};
 use crate::array::Array;
@@ -12,13 +12,13 @@ use crate::types::{DType, TensorType};
 use crate::{op_struct, words};
 
 words! {
-    /// How [`AllReduce`] combines.
+    /// The function of two elements by which [`AllReduce`] combines.
     Combination {
-        /// By adding.
+        /// The sum of the two.
         Sum = "sum",
-        /// By taking the greater.
+        /// The greater of the two.
         Max = "max",
-        /// By taking the lesser.
+        /// The lesser of the two.
         Min = "min",
     }
 }
@@ -32,7 +32,7 @@ op_struct! {
     AllReduce = "all_reduce" {
         /// The axis whose members take part.
         axis: String,
-        /// How elements are combined.
+        /// The function that combines elements.
         computation: Combination,
     }
 }

@@ -12,13 +12,13 @@ use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
 op_struct! {
-    /// Member `targets[i]` of an axis gets the operand of member `sources[i]`; who is no target gets zeros.
+    /// Member `targets[i]` of an axis gets the operand of member `sources[i]`; a member that is no target gets zeros.
     CollectivePermute = "collective_permute" {
         /// The axis whose members take part.
         axis: String,
-        /// Who sends, each at most once.
+        /// The numbers of the members that send, each at most once.
         sources: Vec<usize>,
-        /// Who gets it, each at most once.
+        /// The number of the member that receives from each of `sources`, each at most once.
         targets: Vec<usize>,
     }
 }
@@ -103,7 +103,7 @@ impl Op for CollectivePermute {
 
     linear_jvp! {}
 
-    /// What was sent comes back.
+    /// Cotangents go from `targets` back to `sources`.
     fn transpose(
         &self,
         b: &mut Builder,

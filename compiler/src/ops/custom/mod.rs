@@ -16,7 +16,7 @@ use super::TypeError;
 use crate::ir::Func;
 use crate::types::TensorType;
 
-/// Why a captured tensor has no derivative.
+/// The error if a captured tensor is differentiated.
 const CAPTURED: &str = "a tensor that its closures capture is differentiated, and the rule says nothing of it; pass it among the arguments";
 
 /// The types of float tensors among some.

@@ -13,7 +13,7 @@ use crate::types::TensorType;
 pub struct Window {
     /// The box's extents.
     pub dimensions: Vec<usize>,
-    /// How far it moves.
+    /// The step along each axis.
     pub strides: Vec<usize>,
     /// The padding in front, less than the box's extent.
     pub low: Vec<usize>,

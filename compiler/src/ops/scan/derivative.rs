@@ -103,7 +103,7 @@ pub(super) fn forward(
     Ok((values, deal(&results, slopes.copied())))
 }
 
-/// Where the linear loop finds a residual of the body.
+/// The place from which the linear loop reads a residual of the body.
 enum Residual {
     /// The same in every iteration: a value outside of the loop.
     Constant(Var),

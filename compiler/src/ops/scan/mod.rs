@@ -32,7 +32,7 @@ op_struct! {
         body: Arc<Func>,
         /// The number of iterations.
         length: usize,
-        /// Whether the last slice comes first.
+        /// True to run from the last slice to the first.
         reverse: bool,
         /// The number of operands that stay the same in every iteration.
         consts: usize,

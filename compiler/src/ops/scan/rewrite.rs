@@ -5,7 +5,7 @@ use crate::array::Scalar;
 use crate::ir::{Builder, Var};
 use std::sync::Arc;
 
-/// Where a parameter of the slimmer body comes from.
+/// The source of a parameter of the slimmer body.
 enum Source {
     /// An operand of its own, in its old role.
     Own,
@@ -13,7 +13,7 @@ enum Source {
     Still,
     /// The parameter with this index, which always has the same value.
     Like(usize),
-    /// A constant.
+    /// A known constant, made inside the body.
     Value(Scalar),
 }
 

@@ -25,9 +25,9 @@ op_struct! {
     Sort = "sort" {
         /// The axis along which elements move.
         dimension: usize,
-        /// Whether elements with equal keys keep their order.
+        /// True if elements with equal keys keep their order.
         stable: bool,
-        /// How many operands are keys, at least one.
+        /// The number of operands that are keys, at least 1: the first ones.
         num_keys: usize,
     }
 }
