@@ -83,8 +83,8 @@ impl Checkpoint {
         residuals.iter().for_each(|var| wanted[var.index()] = true);
         let (mut saved, mut again) = (Vec::new(), Vec::new());
         for eqn in primal.eqns.iter().rev() {
-            let outputs = eqn.outputs.iter().filter(|var| wanted[var.index()]);
-            let outputs: Vec<Var> = outputs.copied().collect();
+            let outputs: Vec<Var> =
+                eqn.outputs.iter().filter(|var| wanted[var.index()]).copied().collect();
             if outputs.is_empty() {
                 continue;
             }

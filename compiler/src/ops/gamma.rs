@@ -137,9 +137,11 @@ fn digamma(x: f64) -> f64 {
         x += 1.0;
     }
     let square = 1.0 / (x * x);
-    let series = BERNOULLI.iter().enumerate().rev();
-    let series =
-        series.fold(0.0, |tail, (i, &number)| (tail + number / (2 * i + 2) as f64) * square);
+    let series = BERNOULLI
+        .iter()
+        .enumerate()
+        .rev()
+        .fold(0.0, |tail, (i, &number)| (tail + number / (2 * i + 2) as f64) * square);
     sum + libm::log(x) - 0.5 / x - series
 }
 

@@ -39,8 +39,7 @@ pub(super) trait Once {
     ) -> Vec<(Var, bool)> {
         let force = vec![false; self.body().results.len()];
         let (body, marks) = vmap(self.body(), cx, batched, &force);
-        let outputs = b.emit_ref(self.around(body), inputs);
-        outputs.into_iter().zip(marks).collect()
+        b.emit_ref(self.around(body), inputs).into_iter().zip(marks).collect()
     }
 
     /// Values and tangents in one op.

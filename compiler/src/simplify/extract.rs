@@ -134,8 +134,7 @@ impl Dense {
 
     /// One more than the greatest rank of a node's children.
     fn depth(&self, rank: &[u32], class: usize, node: usize) -> u32 {
-        let children = self.nodes[class][node].children.iter();
-        children.map(|&child| rank[child] + 1).max().unwrap_or(0)
+        self.nodes[class][node].children.iter().map(|&child| rank[child] + 1).max().unwrap_or(0)
     }
 
     /// The depth of each class's shallowest node.

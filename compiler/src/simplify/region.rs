@@ -112,8 +112,7 @@ impl<'a> Region<'a> {
                         continue;
                     };
                     let known = by_symbol[node.symbol as usize].get_or_insert_with(|| {
-                        let fits = rules.iter().copied().filter(|rule| (rule.root)(op));
-                        fits.collect()
+                        rules.iter().copied().filter(|rule| (rule.root)(op)).collect()
                     });
                     for rule in known {
                         (rule.apply)(view, class, op, &node.children, &mut new);

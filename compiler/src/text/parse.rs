@@ -171,8 +171,10 @@ impl<'t> Reader<'t> {
     }
 
     fn variable(&self, variables: &Variables<'t>, pair: &Pair<'t, Rule>) -> Result<Var> {
-        let var = variables.get(pair.as_str()).copied();
-        var.ok_or_else(|| self.error(pair, Problem::Undefined(pair.as_str().to_string())))
+        variables
+            .get(pair.as_str())
+            .copied()
+            .ok_or_else(|| self.error(pair, Problem::Undefined(pair.as_str().to_string())))
     }
 
     fn check_type(

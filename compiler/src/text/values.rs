@@ -91,8 +91,7 @@ impl Reader<'_> {
             _ => {
                 let (least, greatest) = dtype.integer_range();
                 let value = text.parse().ok();
-                let value = value.filter(|value| (least..=greatest).contains(value));
-                value.map(Scalar::Int)
+                value.filter(|value| (least..=greatest).contains(value)).map(Scalar::Int)
             }
         };
         value.ok_or_else(|| {

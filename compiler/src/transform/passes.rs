@@ -211,9 +211,13 @@ fn linearized(func: &Func, wrt: &[bool]) -> Result<Func, PassError> {
     let split = linearize(func, wrt)?;
     let mut b = Builder::new();
     let params = declare(&mut b, func);
-    let of = func.param_types().into_iter().zip(&split.wrt);
-    let of = of.filter(|(_, is)| **is);
-    let tangents: Vec<Var> = of.map(|(ty, _)| b.param(ty)).collect();
+    let tangents: Vec<Var> = func
+        .param_types()
+        .into_iter()
+        .zip(&split.wrt)
+        .filter(|(_, is)| **is)
+        .map(|(ty, _)| b.param(ty))
+        .collect();
     let call = |body| Call { body: Arc::new(body) };
     let mut results = b.emit(call(split.primal), &params);
     let mut operands = results.split_off(func.results.len());
@@ -238,14 +242,13 @@ fn transposed(func: &Func, linear: &[bool]) -> Result<Func, PassError> {
     let mut b = Builder::new();
     let params = declare(&mut b, func);
     let mut operands = b.inline(&vjp.primal, &params).split_off(func.results.len());
-    let floats = func.result_types().into_iter();
-    let floats = floats.filter(|ty| ty.dtype.is_float());
+    let floats = func.result_types().into_iter().filter(|ty| ty.dtype.is_float());
     operands.extend(floats.map(|ty| b.param(ty)));
     let results = b.inline(&vjp.pullback, &operands);
     let joint = dce(&b.finish(func.name.clone(), results));
     let mut unused = linear.iter().copied().chain(std::iter::repeat(false));
-    let kept = joint.params.iter().copied();
-    let kept: Vec<Var> = kept.filter(|_| !unused.next().unwrap_or_default()).collect();
+    let kept: Vec<Var> =
+        joint.params.iter().copied().filter(|_| !unused.next().unwrap_or_default()).collect();
     Ok(joint.subset(&kept, &joint.eqns, &joint.results))
 }
 
@@ -284,8 +287,11 @@ mod tests {
 
     #[track_caller]
     fn check(passes: &[&str], extra: &[Array], expected: &[&[f64]]) {
-        let results = passed(LOSS, passes).eval(&[&arguments(), extra].concat());
-        let results: Vec<Vec<f64>> = results.iter().map(Array::to_f64).collect();
+        let results: Vec<Vec<f64>> = passed(LOSS, passes)
+            .eval(&[&arguments(), extra].concat())
+            .iter()
+            .map(Array::to_f64)
+            .collect();
         assert_eq!(results, expected);
     }
 
@@ -326,8 +332,8 @@ mod tests {
         let scalar = Array::floats(DType::F32, [], &[2.0]);
         let results = back.eval(&[arguments()[0].clone(), scalar]);
         assert_eq!(results[0].to_f64(), [2.0, 4.0]);
-        let both = run(&parse(linear).expect("it is right"), "transpose");
-        let message = both.map_err(|error| error.to_string());
+        let message = run(&parse(linear).expect("it is right"), "transpose")
+            .map_err(|error| error.to_string());
         assert_eq!(
             message.err().as_deref(),
             Some(

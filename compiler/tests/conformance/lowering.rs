@@ -84,8 +84,10 @@ fn every_op_lowers_to_its_types() {
         let func = func_of(&case.sample.op, &types_of(&case.sample.inputs))?;
         let mut recorder = Recorder::default();
         let arguments = recorder.values(&func.param_types());
-        let results = lower_func(&mut recorder, &func, &arguments);
-        let types: Vec<TensorType> = results.iter().map(|&value| recorder.ty(value)).collect();
+        let types: Vec<TensorType> = lower_func(&mut recorder, &func, &arguments)
+            .iter()
+            .map(|&value| recorder.ty(value))
+            .collect();
         if types != func.result_types() {
             return Err(format!("lowers to {types:?}, not {:?}", func.result_types()));
         }

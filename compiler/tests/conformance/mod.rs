@@ -58,8 +58,9 @@ pub fn check_all(cases: Vec<Case>, check: impl Fn(&Case) -> Result<(), String>) 
                 failures.push(format!("{}: {message}\n  {:?}", case.name, case.sample.op))
             }
             Err(panic) => {
-                let message = panic.downcast_ref::<String>().cloned();
-                let message = message
+                let message = panic
+                    .downcast_ref::<String>()
+                    .cloned()
                     .or(panic.downcast_ref::<&str>().map(ToString::to_string))
                     .unwrap_or_default();
                 failures

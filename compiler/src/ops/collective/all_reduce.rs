@@ -140,8 +140,11 @@ impl Op for AllReduce {
             let counts = b.emit(self.sum(), &shares);
             let weighted: Vec<Var> =
                 shares.iter().zip(&given_tangents).map(|(&share, &t)| b.mul(share, t)).collect();
-            let totals = b.emit(self.sum(), &weighted);
-            totals.iter().zip(&counts).map(|(&total, &count)| b.div(total, count)).collect()
+            b.emit(self.sum(), &weighted)
+                .iter()
+                .zip(&counts)
+                .map(|(&total, &count)| b.div(total, count))
+                .collect()
         };
         let mut results = vec![None; tangents.len()];
         given.iter().zip(totals).for_each(|(&i, total)| results[i] = Some(total));

@@ -138,9 +138,12 @@ impl Op for CollectivePermute {
         if replicas == 1 {
             return inputs.to_vec();
         }
-        let pairs = self.sources.iter().zip(&self.targets);
-        let pairs: Vec<i64> =
-            pairs.flat_map(|(&source, &target)| [source as i64, target as i64]).collect();
+        let pairs: Vec<i64> = self
+            .sources
+            .iter()
+            .zip(&self.targets)
+            .flat_map(|(&source, &target)| [source as i64, target as i64])
+            .collect();
         let attributes = vec![(
             "source_target_pairs",
             HloAttribute::I64Tensor(vec![self.sources.len(), 2], pairs),

@@ -328,8 +328,8 @@ impl Op for Convolution {
             rhs: usual.rhs_axes,
             out: usual.out_axes,
         };
-        let padding = self.low.iter().zip(&self.high);
-        let padding: Vec<i64> = padding.flat_map(|(&low, &high)| [low, high]).collect();
+        let padding: Vec<i64> =
+            self.low.iter().zip(&self.high).flat_map(|(&low, &high)| [low, high]).collect();
         let attributes = vec![
             ("window_strides", hlo_axes(&self.strides)),
             ("padding", HloAttribute::I64Tensor(vec![self.low.len(), 2], padding)),

@@ -21,8 +21,7 @@ const CAPTURED: &str = "a tensor that its closures capture is differentiated, an
 
 /// The types of float tensors among some.
 fn floats(types: &[TensorType]) -> Vec<TensorType> {
-    let floats = types.iter().filter(|ty| ty.dtype.is_float());
-    floats.cloned().collect()
+    types.iter().filter(|ty| ty.dtype.is_float()).cloned().collect()
 }
 
 /// Checks the parameters or results of one of an op's functions.

@@ -252,8 +252,8 @@ impl SelectAndScatter {
     fn select(&self, operand: &Array, source: &Array) -> Array {
         let mut sums = vec![0.0; operand.ty.elements()];
         crate::array::for_each_index(&source.ty.shape, |place| {
-            let index = selected(self.direction, &self.window, operand, place);
-            let index = index.expect("a window has an element");
+            let index = selected(self.direction, &self.window, operand, place)
+                .expect("a window has an element");
             sums[crate::array::ravel(&operand.ty.shape, &index)] += source.at(place).float();
         });
         Array::new(operand.ty.clone(), sums.into_iter().map(Scalar::Float).collect())

@@ -142,10 +142,14 @@ impl Op for Scan {
         });
         let operands: Vec<Var> = operands.collect();
         let scan = Scan { body: Arc::new(body), ..self.clone() };
-        let results = b.emit(scan, &operands);
-        let results = results.into_iter().zip(outputs).enumerate().map(|(i, (var, is_batched))| {
-            (if is_batched && i >= self.carries { b.move_axis(var, 0, 1) } else { var }, is_batched)
-        });
+        let results = b.emit(scan, &operands).into_iter().zip(outputs).enumerate().map(
+            |(i, (var, is_batched))| {
+                (
+                    if is_batched && i >= self.carries { b.move_axis(var, 0, 1) } else { var },
+                    is_batched,
+                )
+            },
+        );
         results.collect()
     }
 

@@ -49,8 +49,9 @@ pub(super) fn slimmer(
     // An output that is a slice or a constant of the loop, or another output.
     let ys = scan.carries..body.results.len();
     let given = |k: usize| {
-        let param = (0..inputs.len()).find(|&i| body.params[i] == body.results[k]);
-        param.filter(|&i| !carried.contains(&i) || is_still(i))
+        (0..inputs.len())
+            .find(|&i| body.params[i] == body.results[k])
+            .filter(|&i| !carried.contains(&i) || is_still(i))
     };
     let twin = |k: usize| (ys.start..k).find(|&j| body.results[j] == body.results[k]);
     let own_operands = sources.iter().all(|source| matches!(source, Source::Own));

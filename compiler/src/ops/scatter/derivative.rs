@@ -114,8 +114,7 @@ impl Scatter {
     /// Two bool tensors: the elements of the operand that no update reaches, and the elements of the updates that `set`
     /// kept.
     fn winners(&self, b: &mut Builder, x: &[usize], indices: Var, updates: &[usize]) -> (Var, Var) {
-        let windows = self.windows();
-        let batch_dims = windows.batch_dims(updates.len());
+        let batch_dims = self.windows().batch_dims(updates.len());
         let batch: Vec<usize> = batch_dims.iter().map(|&dim| updates[dim]).collect();
         // Scatter the updates' numbers, from 1 on, the way the updates went; an update that finds its own number won.
         let numbers = b.iota(DType::U32, &[batch.iter().product()], 0);

@@ -76,8 +76,9 @@ impl Sort {
     }
 
     fn compare_keys(&self, inputs: &[Array], x: &[usize], y: &[usize]) -> Ordering {
-        let keys = inputs[..self.num_keys].iter();
-        keys.map(|key| order(key.at(x), key.at(y)))
+        inputs[..self.num_keys]
+            .iter()
+            .map(|key| order(key.at(x), key.at(y)))
             .find(|order| order.is_ne())
             .unwrap_or(Ordering::Equal)
     }

@@ -321,8 +321,8 @@ impl Op for While {
         let read = loop {
             let read = needed(&self.body, &wanted);
             let carry = &self.body.params[self.body_consts..];
-            let more = (0..wanted.len()).filter(|&i| read[carry[i].index()] && !wanted[i]);
-            let more: Vec<usize> = more.collect();
+            let more: Vec<usize> =
+                (0..wanted.len()).filter(|&i| read[carry[i].index()] && !wanted[i]).collect();
             if more.is_empty() {
                 break read;
             }
