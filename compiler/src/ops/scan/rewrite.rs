@@ -26,7 +26,7 @@ pub(super) fn slimmer(
     known: &[Option<Scalar>],
 ) -> Option<Vec<Var>> {
     let body = &scan.body;
-    let carried = scan.consts..scan.consts + scan.carries;
+    let carried = scan.carried();
     let is_still =
         |i: usize| carried.contains(&i) && body.results[i - scan.consts] == body.params[i];
     let source = |i: usize| {
