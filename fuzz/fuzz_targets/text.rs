@@ -1,4 +1,4 @@
-//! Any bytes: no text makes the parser panic, and what it reads is printed and read back as the same.
+//! Feeds any text to the parser: it must not panic, and a function that it reads must print and read back as the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

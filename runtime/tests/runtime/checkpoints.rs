@@ -7,9 +7,11 @@ use std::{env, fs};
 
 use podracer_dsl::prelude::*;
 use podracer_runtime::{
-    AnakinLoop, AnakinProgram, Checkpoint, Checkpoints, Client, ClientOptions, CompileOptions,
+    AnakinLoop, AnakinProgram, AnakinState, Checkpoint, Checkpoints, CompileOptions,
     ExecutableCache, ProgramOptions,
 };
+
+use crate::programs::client;
 
 /// The variables that tell the child process what to do.
 const MODE: &str = "PODRACER_TEST_CHECKPOINT";
@@ -38,13 +40,18 @@ fn store(bytes: usize) -> Store {
             (Placed { replicated: replicated + 1, sharded }, metrics)
         },
     );
-    let client = Client::cpu(ClientOptions { cpu_devices: Some(2) }).unwrap();
     let options = ProgramOptions {
         compile: CompileOptions { replicas: 2, ..CompileOptions::default() },
         cache: ExecutableCache::disabled(),
         ..ProgramOptions::default()
     };
-    traced.unwrap().compile(&client, &options).unwrap()
+    traced.unwrap().compile(client(), &options).unwrap()
+}
+
+fn checkpoint(state: &AnakinState<Tensor, Tensor>) -> Checkpoint<'_> {
+    let mut checkpoint = Checkpoint { updates: 1, ..Checkpoint::default() };
+    checkpoint.insert("state.", state.named_sources());
+    checkpoint
 }
 
 /// A line of `/proc/self/status`, in bytes.
@@ -72,21 +79,16 @@ fn child() {
     let extra = if mode == "write" {
         let (state, _) = store.run(store.init(0).unwrap()).unwrap();
         let before = resident();
-        let mut checkpoint = Checkpoint { updates: 1, ..Checkpoint::default() };
-        checkpoint.insert("state.", state.named_sources());
-        checkpoints("first").save(&checkpoint).unwrap();
+        checkpoints("first").save(&checkpoint(&state)).unwrap();
         status("VmHWM:") - before
     } else {
         let before = resident();
         let found = checkpoints("first").latest().unwrap();
         let state = store.restore(&found.checkpoint, "state.").unwrap();
-        let mut checkpoint = Checkpoint { updates: 1, ..Checkpoint::default() };
-        checkpoint.insert("state.", state.named_sources());
-        checkpoints("second").save(&checkpoint).unwrap();
+        checkpoints("second").save(&checkpoint(&state)).unwrap();
         // What was read is a state like any other: the program takes over its memory.
-        let address = |state: &podracer_runtime::AnakinState<Tensor, Tensor>| {
-            state.sharded.buffers()[1].address().unwrap()
-        };
+        let address =
+            |state: &AnakinState<Tensor, Tensor>| state.sharded.buffers()[1].address().unwrap();
         let lies = address(&state);
         let (state, _) = store.run(state).unwrap();
         assert_eq!(address(&state), lies);
@@ -134,4 +136,24 @@ fn a_checkpoint_never_takes_the_memory_of_its_state_again() {
 #[ignore = "takes 2 GB of memory and 4 GB of disk"]
 fn two_gigabytes_are_checkpointed_within_200_megabytes() {
     check(2048, 190);
+}
+
+/// Uploads that are under way are given up, and nobody waits for the rest of their bytes.
+#[test]
+fn a_file_that_is_cut_off_while_it_is_read_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoints = Checkpoints::new(folder.path(), 1);
+    let store = store(48 * MIB);
+    let state = store.init(0).unwrap();
+    let path = checkpoints.save(&checkpoint(&state)).unwrap().join("arrays.safetensors");
+    let found = checkpoints.latest().unwrap();
+    fs::File::options().write(true).open(&path).unwrap().set_len(36 * MIB as u64).unwrap();
+    let error = store.restore(&found.checkpoint, "state.").err().unwrap().to_string();
+    assert_eq!(error, format!("cannot read `{}`", path.display()));
+    // Nothing is left of it: the same devices take the same state.
+    checkpoints.save(&checkpoint(&state)).unwrap();
+    let found = checkpoints.latest().unwrap();
+    let restored = store.restore(&found.checkpoint, "state.").unwrap();
+    let arrays = |state| checkpoint(state).to_host().unwrap();
+    assert_eq!(arrays(&restored), arrays(&state));
 }
