@@ -22,8 +22,8 @@ mod resume;
 mod session;
 mod signals;
 mod summary;
-mod tally;
 mod target;
+mod totals;
 mod train;
 mod tune;
 

@@ -26,12 +26,12 @@ pub(super) fn resume(
     program: Program<'_>,
     interrupt: &AtomicBool,
 ) -> Result<u8> {
-    let Reopened { ready, found, standing, warning } =
+    let Reopened { ready, found, progress, warning } =
         Reopened::open(args.run, args.overrides, console, program)?;
     if let Some(warning) = warning {
         console.warn(&warning);
     }
-    let counters = standing.counters;
+    let counters = progress.counters;
     let plan = ready.settings.plan();
     if args.overrides.steps.is_some() && plan.calls < counters.calls {
         return Err(UsageError::new(format!(
@@ -41,7 +41,7 @@ pub(super) fn resume(
         .into());
     }
     let (directory, points) =
-        RunDirectory::resume(args.run, &ready.settings, &ready.recorded, &found, &standing.files)?;
+        RunDirectory::resume(args.run, &ready.settings, &ready.recorded, &found, &progress.files)?;
     console.say(&format!(
         "going on after {} updates, from {}",
         counters.updates,

@@ -11,11 +11,11 @@ use serde::Serialize;
 
 use super::progress::Progress;
 use super::summary::summary;
-use super::tally::Tally;
+use super::totals::RunTotals;
 use super::{Console, INTERRUPTED, Program, decide, open, program_name, signals};
 use crate::evaluation::{Play, Played};
 use crate::parameters::sha256;
-use crate::run_directory::{Counters, Point, Recorded, RunDirectory, Standing};
+use crate::run_directory::{Counters, Point, Recorded, RunDirectory, RunProgress};
 use crate::settings::{Overrides, Settings};
 use crate::training::{Run, Training};
 
@@ -75,7 +75,7 @@ impl Ready {
 pub(super) struct Reopened {
     pub(super) ready: Ready,
     pub(super) found: Found,
-    pub(super) standing: Standing,
+    pub(super) progress: RunProgress,
     /// What is not as it was, where the run can go on all the same.
     pub(super) warning: Option<String>,
 }
@@ -93,10 +93,10 @@ impl Reopened {
         for skipped in &found.skipped {
             console.warn(&format!("{skipped}; the one before it is taken"));
         }
-        let standing = Standing::of(&found)?;
+        let progress = RunProgress::of(&found)?;
         let ready = Ready::new(settings, console, program)?;
-        let warning = standing.check(&found.path, &ready.settings, &ready.recorded)?;
-        Ok(Reopened { ready, found, standing, warning })
+        let warning = progress.check(&found.path, &ready.settings, &ready.recorded)?;
+        Ok(Reopened { ready, found, progress, warning })
     }
 }
 
@@ -181,48 +181,48 @@ impl Session {
             console.say("all that was asked for is done; --steps asks for more");
         }
         let points = std::mem::take(&mut self.points);
-        let mut tally = Tally::new(self.started, self.counters, points);
-        while tally.counters.calls < plan.calls && !interrupt.load(Ordering::Relaxed) {
-            tally.call(&mut *run, &mut self.directory)?;
+        let mut totals = RunTotals::new(self.started, self.counters, points);
+        while totals.counters.calls < plan.calls && !interrupt.load(Ordering::Relaxed) {
+            totals.call(&mut *run, &mut self.directory)?;
             progress.advance(
                 console,
-                tally.counters.env_steps,
-                tally.speed_now,
-                tally.counters.mean_return,
-                &tally.note,
+                totals.counters.env_steps,
+                totals.speed_now,
+                totals.counters.mean_return,
+                &totals.note,
             );
             let since = self.directory.checkpointed().unwrap_or(0);
             let every = self.ready.settings.train.checkpoint_every;
-            if every > 0 && tally.counters.updates - since >= every {
-                self.checkpoint(&mut *run, tally.counters)?;
+            if every > 0 && totals.counters.updates - since >= every {
+                self.checkpoint(&mut *run, totals.counters)?;
             }
         }
         progress.finish();
         // Between the last call's end and here nothing is measured any more: the rest may take its time.
         let times = run.times();
-        if self.directory.checkpointed() != Some(tally.counters.updates) {
-            self.checkpoint(&mut *run, tally.counters)?;
+        if self.directory.checkpointed() != Some(totals.counters.updates) {
+            self.checkpoint(&mut *run, totals.counters)?;
         }
-        self.conclude(&mut *run, &tally, times, resumed, console)
+        self.conclude(&mut *run, &totals, times, resumed, console)
     }
 
     /// Leaves behind what came of it, and says so. Gives the exit code.
     fn conclude(
         self,
         run: &mut dyn Run,
-        tally: &Tally,
+        totals: &RunTotals,
         times: Vec<(String, f64)>,
         resumed: Option<u64>,
         console: &mut Console<'_>,
     ) -> Result<u8> {
         let plan = self.ready.settings.plan();
-        let interrupted = tally.counters.calls < plan.calls;
+        let interrupted = totals.counters.calls < plan.calls;
         let evaluation = if interrupted { Vec::new() } else { run.evaluate()? };
         let parameters = run.parameters().context("cannot read the parameters back")?;
         let Session { ready, directory, .. } = self;
         directory.write_parameters(&parameters)?;
-        directory.write_curve(&ready.settings, &tally.points)?;
-        let counters = tally.counters;
+        directory.write_curve(&ready.settings, &totals.points)?;
+        let counters = totals.counters;
         let outcome = Outcome {
             experiment: ready.settings.experiment.clone(),
             platform: ready.recorded.platform,
@@ -234,9 +234,9 @@ impl Session {
             calls: counters.calls,
             episodes: counters.episodes,
             compile_seconds: run.compile_seconds(),
-            run_seconds: tally.seconds(),
-            first_call_seconds: tally.first.map(|first| first.seconds_since_start),
-            env_steps_per_second: tally.steady_speed(),
+            run_seconds: totals.seconds(),
+            first_call_seconds: totals.first.map(|first| first.seconds_since_start),
+            env_steps_per_second: totals.steady_speed(),
             mean_return: counters.mean_return,
             mean_return_episodes: counters.mean_return_episodes,
             evaluation: evaluation.into_iter().collect(),
@@ -259,7 +259,7 @@ impl Session {
         console.print(&if self.json {
             serde_json::to_string(&outcome)? + "\n"
         } else {
-            summary(&outcome, &tally.points)
+            summary(&outcome, &totals.points)
         })?;
         Ok(if interrupted { INTERRUPTED } else { 0 })
     }

@@ -12,7 +12,7 @@
 mod curve;
 mod events;
 mod metrics;
-mod standing;
+mod progress;
 
 use std::fs;
 use std::io::ErrorKind;
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-pub use standing::{Counters, Files, Standing};
+pub use progress::{Counters, Files, RunProgress};
 
 use crate::cli::program_name;
 use crate::files::write_whole;
@@ -158,7 +158,7 @@ impl RunDirectory {
         recorded: &Recorded,
         counters: Counters,
     ) -> Result<()> {
-        let standing = Standing {
+        let progress = RunProgress {
             settings: serde_json::to_value(settings)?,
             recorded: recorded.clone(),
             counters,
@@ -168,7 +168,7 @@ impl RunDirectory {
                 events: self.events.synchronised()?,
             },
         };
-        checkpoint.about = serde_json::to_value(standing)?;
+        checkpoint.about = serde_json::to_value(progress)?;
         let path = self.checkpoints.save(&checkpoint)?;
         self.last = Some((path, counters.updates));
         Ok(())

@@ -8,7 +8,7 @@ use crate::run_directory::{Counters, Point, RunDirectory};
 use crate::training::Run;
 
 /// What the calls so far add up to: those of all processes that worked at the run, and the times of this one.
-pub(super) struct Tally {
+pub(super) struct RunTotals {
     started: Instant,
     /// When the first call of this process began, and after how many steps.
     began: Option<(Instant, u64)>,
@@ -29,7 +29,7 @@ pub(super) struct FirstCall {
     pub(super) seconds_since_start: f64,
 }
 
-impl Tally {
+impl RunTotals {
     /// Goes on from these counters and this learning curve.
     pub(super) fn new(started: Instant, counters: Counters, points: Vec<Point>) -> Self {
         Self {

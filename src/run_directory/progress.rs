@@ -14,7 +14,7 @@ use crate::settings::{Settings, UsageError};
 
 /// How far a run is.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-pub struct Standing {
+pub struct RunProgress {
     /// The settings, as a table of tables.
     pub settings: Value,
     /// With what it ran.
@@ -64,7 +64,7 @@ const FREE: [&str; 7] = [
     "train.checkpoints_kept",
 ];
 
-impl Standing {
+impl RunProgress {
     /// What a checkpoint says.
     ///
     /// # Errors
