@@ -11,10 +11,10 @@ use super::{Console, Program};
 use crate::run_directory::RunDirectory;
 use crate::settings::{Overrides, UsageError};
 
-/// Which run to go on with, and how to say what came of it.
+/// The arguments of `resume`.
 pub(super) struct ResumeArgs<'a> {
     pub(super) run: &'a Path,
-    /// Environment steps in all and devices, where there are to be others than before.
+    /// Environment steps in all, and devices, if they change.
     pub(super) overrides: &'a Overrides,
     pub(super) json: bool,
     pub(super) started: Instant,
@@ -115,7 +115,7 @@ mod tests {
         assert!(file(&run, "config.toml").contains("steps = 50000"));
     }
 
-    /// What was recorded after the checkpoint is recorded anew, once.
+    /// Iterations after the checkpoint are recorded again, and once.
     #[test]
     fn what_comes_after_the_checkpoint_is_cut_off() {
         let folder = tempfile::tempdir().unwrap();

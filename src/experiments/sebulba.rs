@@ -64,7 +64,7 @@ impl SebulbaTraining {
 }
 
 impl Training for SebulbaTraining {
-    /// The programs that run over and over, one after another.
+    /// The programs that run in every iteration, one after another.
     fn emit(&self, stage: Stage, _: usize) -> Result<String> {
         let mut text = String::new();
         for program in self.trace()?.programs() {
@@ -78,7 +78,7 @@ impl Training for SebulbaTraining {
         Ok(text)
     }
 
-    /// Those that run over and over. How many devices there are was decided before.
+    /// The programs that run in every iteration. The devices were picked before.
     fn modules(&self, _: usize) -> Result<Vec<LoopModule>> {
         let traced = self.trace()?;
         let shape = &self.shape;
@@ -268,7 +268,7 @@ impl Run for TrainingRun {
     }
 }
 
-/// What threads do, as the metrics name it.
+/// Activities of threads, with their names in metrics.
 const NAMES: [(Activity, &str); 10] = [
     (Activity::Environment, "environment"),
     (Activity::Inference, "inference"),
@@ -299,7 +299,7 @@ fn shares(spent: &[ThreadTimes]) -> Vec<(String, f64)> {
     shares
 }
 
-/// What all actor threads together and the learner spend their time on, and the means of queue and lag.
+/// The shares of time of all actor threads together and of the learner, and the means of queue and lag.
 fn note(spent: &[ThreadTimes], reports: &[UpdateReport]) -> String {
     let Some((learner, actors)) = spent.split_last() else {
         return String::new();

@@ -1,4 +1,4 @@
-//! The built-in environments, one line each, and what is known of an environment by its name.
+//! The built-in environments, one line each, and the registry's entry of an environment.
 
 use anyhow::Result;
 use podracer_dsl::Tensor;
@@ -157,7 +157,7 @@ impl EnvironmentEntry {
         (self.batches)(table, lanes, unroll)
     }
 
-    /// What is measured at the end of a run.
+    /// The environment's own measure of a trained agent, if it has one.
     pub(crate) fn evaluation(&self) -> Option<Evaluation> {
         self.evaluation
     }

@@ -50,7 +50,7 @@ pub struct Experiment {
     pub text: String,
 }
 
-/// The struct of an agent's or environment's settings: what can be registered.
+/// A struct of settings that can be registered.
 pub trait Configuration:
     Clone + Default + Serialize + DeserializeOwned + JsonSchema + 'static
 {
@@ -215,7 +215,7 @@ impl Registry {
         }
     }
 
-    /// What a table of an experiment takes, with the struct of this name where the table has a chooser.
+    /// The schema of a table of an experiment; `chosen` names the agent or environment.
     pub(crate) fn schema(&self, section: &str, chosen: Option<&str>) -> Option<&Schema> {
         match section {
             "train" => Some(&self.train),

@@ -1,5 +1,5 @@
-//! What a table of settings takes: keys, types, ranges and values, read from the JSON schema of the struct that the table
-//! becomes. The struct is the one definition; checks, messages and `podracer describe` all read it here.
+//! Keys, types, ranges and values of a table of settings, read from the JSON schema of the struct that the table becomes.
+//! The struct is the one definition: checks, messages and `podracer describe` all read it here.
 //!
 //! Beside what schemars derives, a field may have `#[schemars(extend("x-must" = "..."))]`: what its value must do, in words,
 //! where "at least 1" says too little.
@@ -29,7 +29,7 @@ pub struct Key {
     pub name: String,
     /// The field's documentation, in one line.
     pub doc: String,
-    /// What may be written.
+    /// Type and range of its values.
     pub kind: Kind,
     /// What its value must do, where the type and the range do not say it: the field's `x-must`.
     pub must: Option<String>,
@@ -42,7 +42,7 @@ pub enum Kind {
     Boolean,
     /// An integer. `unsigned` where its type has no negative values.
     Integer {
-        /// Whether the type has no negative values.
+        /// True if the type has no negative values.
         unsigned: bool,
         /// The range.
         range: Range,
@@ -64,7 +64,7 @@ pub enum Kind {
     Table,
     /// One of several types, which `expected` describes to people.
     Any {
-        /// What may be written.
+        /// The ways to write a value.
         expected: String,
         /// The types.
         kinds: Vec<Kind>,
@@ -280,14 +280,14 @@ impl Schema {
     }
 }
 
-/// Why a value is none of a kind.
+/// A value that is not of a kind.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Mistake {
-    /// It is of another type: what it must be, such as `must be a number`.
+    /// A value of another type; what it must be, such as `must be a number`.
     Type(String),
-    /// It is out of range: what it must be, such as `must be at least 1`.
+    /// A value out of range; what it must be, such as `must be at least 1`.
     Range(String),
-    /// It is none of these names.
+    /// A string that is none of these names.
     Name(Vec<String>),
 }
 
@@ -358,7 +358,7 @@ impl Kind {
     }
 }
 
-/// The mistake of a list from that of one of its elements.
+/// The mistake of a list with a wrong element.
 fn of_elements(mistake: Mistake) -> Mistake {
     match mistake {
         Mistake::Type(must) => {
@@ -374,7 +374,7 @@ fn of_elements(mistake: Mistake) -> Mistake {
 }
 
 impl Range {
-    /// `noun` is what a number that has one bound is called: `a number ` of at least 0.
+    /// `noun` comes before the bound in the message: `a number ` of at least 0.
     fn check(&self, number: f64, noun: &str) -> Result<(), Mistake> {
         let of = if noun.is_empty() { "at least" } else { "of at least" };
         let must = match *self {
