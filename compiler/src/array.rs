@@ -115,13 +115,13 @@ impl Array {
         Array { ty, data }
     }
 
-    /// Every element the same.
+    /// An array of type `ty` whose elements are all `value`.
     pub fn splat(ty: TensorType, value: Scalar) -> Array {
         let data = vec![value.normalized(ty.dtype); ty.elements()];
         Array { ty, data }
     }
 
-    /// An array with no axes.
+    /// An array without axes: one element.
     pub fn scalar(dtype: DType, value: Scalar) -> Array {
         Array::splat(TensorType::scalar(dtype), value)
     }
@@ -142,7 +142,7 @@ impl Array {
         )
     }
 
-    /// A bool array.
+    /// An array of bools, in row-major order.
     pub fn bools(shape: impl AsRef<[usize]>, values: &[bool]) -> Array {
         Array::new(
             TensorType::new(DType::Bool, shape),

@@ -1,4 +1,4 @@
-//! What an op knows besides its operands, as ordered name-value pairs: one form for printing, parsing, equality and
+//! The attributes of an op as ordered name-value pairs: one form for printing, parsing, equality and
 //! hashing.
 
 use crate::array::Array;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// The value of one attribute.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Attribute {
-    /// A flag, `true` or `false`.
+    /// A flag: `true` or `false`.
     Bool(bool),
     /// An integer, negative ones too.
     Int(i64),
@@ -21,9 +21,9 @@ pub enum Attribute {
     Word(String),
     /// A constant's value, with its type.
     Array(Arc<Array>),
-    /// A body.
+    /// A function that a region op runs.
     Func(Arc<Func>),
-    /// Several bodies.
+    /// Several functions of a region op.
     Funcs(Vec<Arc<Func>>),
 }
 
@@ -32,12 +32,12 @@ pub enum Attribute {
 pub struct Attributes(pub Vec<(&'static str, Attribute)>);
 
 impl Attributes {
-    /// No attributes.
+    /// An empty list.
     pub fn none() -> Self {
         Attributes::default()
     }
 
-    /// Adds one at the end.
+    /// Adds an attribute at the end.
     pub fn with(mut self, name: &'static str, value: impl Into<Attribute>) -> Self {
         self.0.push((name, value.into()));
         self
@@ -62,7 +62,7 @@ impl Attributes {
 }
 
 impl Attribute {
-    /// The bodies that it is or has.
+    /// The bodies in this attribute.
     pub fn funcs(&self) -> &[Arc<Func>] {
         match self {
             Attribute::Func(func) => std::slice::from_ref(func),

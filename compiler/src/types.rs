@@ -153,7 +153,7 @@ impl TensorType {
         TensorType { dtype, shape: shape.as_ref().into() }
     }
 
-    /// A type with no axes.
+    /// A type without axes.
     pub fn scalar(dtype: DType) -> Self {
         TensorType { dtype, shape: Extents::new() }
     }

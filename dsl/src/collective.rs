@@ -1,5 +1,5 @@
-//! Collectives: values combined over a named axis, of a `vmap` or of the replicas of the program. A whole tree goes in one
-//! op, since a collective costs about as much as it waits.
+//! Collectives: values combined over a named axis, of a `vmap` or of the replicas of the program. A whole tree goes in
+//! one op, since a collective costs about as much as it waits.
 
 use crate::control::body::emit_at;
 use crate::tensor::{Tensor, create, poison, report};
@@ -20,7 +20,7 @@ pub struct Replicas;
     label = "expected `Replicas` or the name of a `vmap_named`"
 )]
 pub trait AxisName {
-    /// The name in the IR.
+    /// The axis's name in the IR.
     fn axis_name(&self) -> &str;
 }
 
@@ -36,7 +36,7 @@ impl AxisName for &str {
     }
 }
 
-/// The sum over all members of an axis, leaf by leaf; every member gets it.
+/// The sum over all members of an axis, leaf by leaf. Every member gets the result.
 /// `jax.lax.psum`.
 ///
 /// ```
@@ -133,8 +133,8 @@ pub fn pmean<T: IntoTree>(tree: T, axis: impl AxisName) -> T::Tree {
     tree.with_leaves(&means)
 }
 
-/// The values of all members of an axis, stacked along a new leading axis, leaf by leaf. Over [`Replicas`] it needs to
-/// be known how many there are: see [`trace_replicated`](crate::trace::trace_replicated).
+/// Gathers the values of all members of an axis, leaf by leaf, stacked along a new leading axis. Over [`Replicas`] the
+/// number of replicas must be known: see [`trace_replicated`](crate::trace::trace_replicated).
 /// `jax.lax.all_gather`.
 ///
 /// ```
@@ -168,9 +168,9 @@ pub fn all_gather<T: IntoTree>(tree: T, axis: impl AxisName) -> T::Tree {
     tree.with_leaves(&gathered)
 }
 
-/// The values of other members of an axis, leaf by leaf: for each `(source, target)`, member `target` gets those of member
-/// `source`. Who is no target gets zeros. Each member is a source at most once, and a target at most once.
-/// `jax.lax.ppermute`.
+/// Sends values between members of an axis, leaf by leaf: for each `(source, target)`, member `target` gets the values
+/// of member `source`. A member that is no target gets zeros. Each member is at most once a source, and at most once a
+/// target. `jax.lax.ppermute`.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -207,7 +207,7 @@ pub fn ppermute<T: IntoTree>(tree: T, axis: impl AxisName, pairs: &[(usize, usiz
     tree.with_leaves(&sent)
 }
 
-/// The place of this member along an axis, from 0, an i32 scalar.
+/// The index of this member along an axis, from 0. i32 `[]`
 /// `jax.lax.axis_index`.
 ///
 /// ```
@@ -248,8 +248,8 @@ fn all_reduce(loc: Loc, operands: &[Tensor], axis: &str, computation: Combinatio
     emit_at(loc, OpRef::new(AllReduce { axis: axis.to_string(), computation }), operands, &guess)
 }
 
-/// The extent of an axis: `Some(None)` for replicas whose number is not known yet; `None`, with an error, where there is
-/// no such axis.
+/// The extent of an axis: `Some(None)` for replicas whose number is not known yet; `None`, with an error, where there
+/// is no such axis.
 #[track_caller]
 fn check_axis(op: &str, axis: &str) -> Option<Option<usize>> {
     let size = state::with(|trace| trace.axis_size(axis)).flatten();

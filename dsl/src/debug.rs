@@ -3,8 +3,8 @@
 //! # Invariants
 //! - Outside of [`collect`] both do nothing: the program is the same to the byte.
 //! - Nothing calls the host. What is logged in the body of a combinator becomes further results of that body, and so of
-//!   the op around it, up to the `collect` that returns them. So loops, branches and batches treat it as they treat every
-//!   value: a branch that is not taken logs nothing, a lane of a `while_loop` that has ended neither.
+//!   the op around it, up to the `collect` that returns them. So loops, branches and batches treat it as they treat
+//!   every value: a branch that is not taken logs nothing, a lane of a `while_loop` that has ended neither.
 
 use crate::diff::stop_gradient;
 use crate::tensor::{Tensor, create, report, select};
@@ -15,18 +15,18 @@ use podracer_compiler::{Array, DType, Loc, Scalar};
 use podracer_derive::Tree;
 use std::fmt;
 
-/// What [`collect`] gathers: one entry for each `check` and `debug_print`. A tree: return it, and read what comes out
-/// with [`Log::read`].
+/// The log of a program, which [`collect`] gathers: one entry for each `check` and `debug_print`. It is a tree: return
+/// it from the program, and read the arrays that come out with [`Log::read`].
 #[derive(Tree, Clone)]
 pub struct Log {
     entries: Vec<Entry>,
 }
 
-/// Logs an error where `holds` is false; a bool tensor of any shape must hold everywhere. Each `{}` of the message stands
-/// for one leaf of `values`. `jax.experimental.checkify.check`.
+/// Logs an error where `holds` is false; a bool tensor of any shape must hold everywhere. Each `{}` of the message
+/// stands for one leaf of `values`. `jax.experimental.checkify.check`.
 ///
-/// In a loop or a batch the first failure is kept, with its place and how many there were. Outside of [`collect`] it does
-/// nothing.
+/// In a loop or a batch the first failure is kept, with its place and how many there were. Outside of [`collect`] it
+/// does nothing.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -50,8 +50,8 @@ pub fn check(holds: Tensor, message: &'static str, values: impl IntoTree) {
     log("check", message, loc, (!holds).any(), values);
 }
 
-/// Logs values: each `{}` of the message stands for one leaf of `values`. `jax.debug.print`, but what is logged comes out
-/// with the results: see [`collect`].
+/// Logs values: each `{}` of the message stands for one leaf of `values`. `jax.debug.print`, but what is logged comes
+/// out with the results: see [`collect`].
 ///
 /// In a loop or a batch everything is kept, along further leading axes; in a `while_loop` the last round's.
 ///
@@ -94,25 +94,26 @@ fn log<V: Tree>(op: &str, message: &'static str, loc: Loc, happened: Tensor, val
     state::with(|trace| trace.log([entry]));
 }
 
-/// What `f` returns, and what it and all that it calls logged by [`check`] and [`debug_print`].
+/// Runs `f` and collects the log: gives its result, and all that [`check`] and [`debug_print`] logged in it and in the
+/// functions that it calls.
 /// `jax.experimental.checkify.checkify`.
 ///
-/// A training loop carries it among its metrics, those that are not averaged over devices: an update begins with
-/// `let ((state, metrics), log) = collect(|| update(state));` and returns the log beside them.
+/// A training loop returns the log beside its metrics, not averaged over devices: an iteration begins with
+/// `let ((state, metrics), log) = collect(|| update(state));`.
 ///
-/// Not seen: what the condition of a `while_loop`, the closures of `custom_jvp` and `custom_vjp`, and those of
-/// `associative_scan` and `map_batched` log.
+/// Not collected: the logs of the condition of a `while_loop`, and of the closures of `custom_jvp`, `custom_vjp`,
+/// `associative_scan` and `map_batched`.
 #[track_caller]
 pub fn collect<Y: IntoTree>(f: impl FnOnce() -> Y) -> (Y::Tree, Log) {
     let before = state::with(|trace| trace.begin_log());
     let value = f().into_tree();
     let entries = before.and_then(|before| state::with(|trace| trace.end_log(before)));
-    let entries = entries.unwrap_or_default();
-    (value, Log { entries })
+    (value, Log { entries: entries.unwrap_or_default() })
 }
 
 impl Entry {
-    /// Of the entries of all rounds, stacked, one: a check's first failure; all that was printed.
+    /// Makes one entry of the stacked entries of all rounds: of a check the first failure, of a print everything.
+    /// `None` for a check without rounds.
     #[track_caller]
     pub fn over_rounds(self) -> Option<Entry> {
         if !self.site.is_check {
@@ -132,13 +133,13 @@ impl Entry {
         })
     }
 
-    /// After another round: the first failure stays, the last print. `self` is what was there before.
+    /// Joins the entries of the rounds so far, `self`, with that of the next one: the first failure of a check is kept,
+    /// and the last print.
     #[track_caller]
     pub fn after(self, next: &Entry) -> Entry {
         let keep = if self.site.is_check { self.count.gt(0) } else { create::constant(false) };
         let either = |old: &[Tensor], new: &[Tensor]| {
-            let pairs = old.iter().zip(new);
-            pairs.map(|(&old, &new)| select(keep, old, new)).collect()
+            old.iter().zip(new).map(|(&old, &new)| select(keep, old, new)).collect()
         };
         Entry {
             site: self.site,
@@ -149,18 +150,18 @@ impl Entry {
     }
 }
 
-/// Something that was logged.
+/// A failed check, or a print.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// A failed check, or a print.
+    /// True for a failed check, false for a print.
     pub is_check: bool,
-    /// The message with its values.
+    /// The message with the values in place of each `{}`.
     pub text: String,
-    /// The user's line.
+    /// The line of the `check` or `debug_print`.
     pub loc: Loc,
-    /// The rounds of the loops and batches around, the outermost first.
+    /// The round of each loop and batch around it, the outermost first; of a check the first that failed.
     pub at: Vec<usize>,
-    /// How often it happened.
+    /// The number of failures of the check. Of a print 1, or in a `while_loop` the number of rounds that printed.
     pub count: usize,
 }
 
@@ -182,8 +183,8 @@ impl fmt::Display for Report {
 }
 
 impl Log {
-    /// What was logged, from the arrays that a program gave for the leaves of its log: failed checks and prints, in the
-    /// order of their lines in the program. A log that a loop has stacked is read round by round.
+    /// Reads the arrays that a program gave for the leaves of its log: failed checks and prints, in the order of their
+    /// lines in the program. A log that a loop has stacked is read round by round.
     pub fn read(log: &Spec<Log>, leaves: &[Array]) -> Vec<Report> {
         let mut leaves = leaves.iter();
         let mut reports = Vec::new();
@@ -213,7 +214,7 @@ impl Log {
     }
 }
 
-/// The indices of element number `flat`.
+/// The indices of the element at position `flat` in row-major order.
 fn place_of(mut flat: usize, shape: &[usize]) -> Vec<usize> {
     let mut place: Vec<usize> = Vec::new();
     for &extent in shape.iter().rev() {
@@ -224,7 +225,7 @@ fn place_of(mut flat: usize, shape: &[usize]) -> Vec<usize> {
     place
 }
 
-/// The message with each `{}` replaced by a value: that of one of the rounds that are stacked in it.
+/// The message with each `{}` replaced by a value; of values that are stacked over rounds, by that of `round`.
 fn fill(message: &str, values: &[&Array], round: usize, rounds: usize) -> String {
     let mut parts = message.split("{}");
     let mut text = parts.next().unwrap_or_default().to_string();

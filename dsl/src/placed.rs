@@ -1,14 +1,14 @@
-//! What the replicas of a program share of a tree, declared by its type.
+//! The placement of a tree on the replicas of a program, declared by its type.
 
 use crate::Tree;
 
-/// A tree in two parts: one that all replicas have whole and equal, one of which each replica has its own share.
+/// A tree in two parts: all replicas hold the first part whole and equal; each replica holds a share of the second.
 ///
 /// Parameters and optimizer states are replicated; environments and their keys are sharded, along their leading axis.
 #[derive(Tree, Clone)]
 pub struct Placed<R: Tree, S: Tree> {
-    /// Equal on all replicas.
+    /// The part that is equal on all replicas.
     pub replicated: R,
-    /// Each replica's share.
+    /// This replica's share of the sharded part.
     pub sharded: S,
 }

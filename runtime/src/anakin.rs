@@ -19,11 +19,11 @@ use crate::{
     Transfers, XlaOptions,
 };
 
-/// What the loop's program takes.
+/// Arguments of the loop's program.
 type In<R, S> = (Placed<R, S>,);
-/// What it gives: the state, and the metrics of its updates.
+/// Results of the loop's program: the state, and the metrics of its updates.
 type Out<R, S, M, E> = (Placed<R, S>, Placed<M, E>);
-/// The same where it is after a call.
+/// Results of a call: the state on the devices, the metrics on the host.
 type Called<R, S, M, E> = (AnakinState<R, S>, Host<Placed<M, E>>);
 
 /// The loop before it is compiled: two traced functions, and no device.
@@ -195,7 +195,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinProgram<R, S, M, E> {
         Ok((state, metrics))
     }
 
-    /// What crossed between host and devices for the loop: the metrics, and nothing else.
+    /// Transfers between host and devices by the loop: the metrics, and nothing else.
     #[must_use]
     pub fn transfers(&self) -> &Transfers {
         self.run.transfers()
@@ -207,7 +207,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinProgram<R, S, M, E> {
         &self.run
     }
 
-    /// From the traced functions to both executables, which are compiled side by side.
+    /// Time from the traced functions to both executables, which are compiled side by side.
     #[must_use]
     pub fn compile_time(&self) -> Duration {
         self.run.compile_time()

@@ -64,7 +64,7 @@ impl Element for bool {
 }
 
 impl HostArray {
-    /// From bytes as a device holds them.
+    /// Makes an array from bytes as a device holds them.
     ///
     /// # Errors
     /// [`RuntimeError::HostLength`] where the length is not `ty.bytes()`.
@@ -76,7 +76,7 @@ impl HostArray {
         Err(RuntimeError::HostLength { ty, expected, got: format!("{} bytes", bytes.len()) })
     }
 
-    /// From the elements in row-major order.
+    /// Makes an array from its elements in row-major order.
     ///
     /// # Errors
     /// [`RuntimeError::HostLength`] where there is not one value per element.
@@ -113,7 +113,7 @@ impl HostArray {
         Self { ty: TensorType::new(DType::U32, [2]), bytes: words.map(u32::to_le_bytes).concat() }
     }
 
-    /// All bits zero: 0, 0.0 or false.
+    /// An array of zeros: 0, 0.0 or false.
     #[must_use]
     pub fn zeros(ty: TensorType) -> Self {
         let bytes = vec![0; ty.bytes()];
@@ -160,7 +160,7 @@ impl HostArray {
         Err(RuntimeError::HostLength { ty: self.ty.clone(), expected: "1 element".to_owned(), got })
     }
 
-    /// As the value type of the reference semantics.
+    /// Converts to the value type of the reference semantics.
     #[must_use]
     pub fn to_array(&self) -> Array {
         Array::from_bytes(self.ty.clone(), &self.bytes)

@@ -31,7 +31,7 @@ pub struct ExecutableCache {
 const EXTENSION: &str = "exe";
 
 impl ExecutableCache {
-    /// How many bytes are kept: 1 GiB.
+    /// Bytes that are kept at most: 1 GiB.
     pub const LIMIT: u64 = 1 << 30;
 
     /// The user's cache: `$XDG_CACHE_HOME/podracer/executables/`, or `~/.cache/podracer/executables/`. Where there is neither
@@ -59,7 +59,7 @@ impl ExecutableCache {
         Self { folder: None, limit: 0 }
     }
 
-    /// As [`Client::compile`], from the cache where it has the program. The flag says whether it had.
+    /// Compiles like [`Client::compile`], or loads the program from the cache. The flag says whether the cache had it.
     ///
     /// # Errors
     /// Those of [`Client::compile`].

@@ -15,9 +15,9 @@ pub enum RuntimeError {
     /// The plugin's file cannot be loaded or is of another version.
     #[error("cannot load the plugin `{}`: {problem}", library.display())]
     Load {
-        /// The file.
+        /// The plugin's file.
         library: PathBuf,
-        /// Why, and what to do.
+        /// The reason, and what to do.
         problem: String,
     },
     /// `XLA_FLAGS` has something that would, or might, abort the process.
@@ -26,9 +26,9 @@ pub enum RuntimeError {
          are let through; give any other as a compile option, where a mistake is an ordinary error"
     )]
     XlaFlags {
-        /// The flag.
+        /// Name of the flag.
         flag: String,
-        /// What is wrong with it.
+        /// The mistake, and what would be right.
         problem: String,
     },
     /// A program that cannot be written as StableHLO: a bug of the compiler.
@@ -39,7 +39,7 @@ pub enum RuntimeError {
     Xla {
         /// The function of PJRT's C API.
         call: &'static str,
-        /// XLA's code.
+        /// XLA's status code.
         code: ErrorCode,
         /// XLA's message.
         message: String,
@@ -52,7 +52,7 @@ pub enum RuntimeError {
     /// Options of a client or a compilation that contradict each other or the machine.
     #[error("{0}")]
     Options(String),
-    /// So many devices of a machine cannot reduce among themselves.
+    /// A number of devices that this machine cannot reduce among.
     #[error("{0}")]
     Reduction(String),
     /// There is no such device.
@@ -69,11 +69,11 @@ pub enum RuntimeError {
     /// The declared types of a module are not those it was compiled to.
     #[error("the module's {place} is declared as {declared} and is {actual}")]
     Signature {
-        /// Which argument or result.
+        /// The argument or result.
         place: String,
-        /// What the caller declared.
+        /// The type that the caller declared.
         declared: String,
-        /// What XLA compiled.
+        /// The type that XLA compiled.
         actual: String,
     },
     /// A call without arguments for each replica, and for no other.
@@ -89,7 +89,7 @@ pub enum RuntimeError {
     /// Too many or too few arguments.
     #[error("the program takes {expected} argument(s) and replica {replica} was given {got}")]
     ArgumentCount {
-        /// The replica.
+        /// Number of the replica.
         replica: usize,
         /// The program's arguments.
         expected: usize,
@@ -99,9 +99,9 @@ pub enum RuntimeError {
     /// An argument of another element type or shape.
     #[error("argument {index} of replica {replica} must be {expected} and is {got}")]
     ArgumentType {
-        /// The replica.
+        /// Number of the replica.
         replica: usize,
-        /// The argument.
+        /// Index of the argument.
         index: usize,
         /// The program's type.
         expected: TensorType,
@@ -113,9 +113,9 @@ pub enum RuntimeError {
         "argument {index} of replica {replica} must be on {expected} and is on {got}: copy it with `Buffer::copy_to`"
     )]
     ArgumentDevice {
-        /// The replica.
+        /// Number of the replica.
         replica: usize,
-        /// The argument.
+        /// Index of the argument.
         index: usize,
         /// The replica's device.
         expected: String,
@@ -125,11 +125,11 @@ pub enum RuntimeError {
     /// An argument that was deleted.
     #[error("argument {index} of replica {replica}, {ty}, was deleted")]
     ArgumentDeleted {
-        /// The replica.
+        /// Number of the replica.
         replica: usize,
-        /// The argument.
+        /// Index of the argument.
         index: usize,
-        /// Its type.
+        /// Type of the argument.
         ty: TensorType,
     },
     /// A deleted buffer was read or copied.
@@ -138,11 +138,11 @@ pub enum RuntimeError {
     /// Host data of another length than its type has.
     #[error("host data for {ty} must have {expected} and has {got}")]
     HostLength {
-        /// The type.
+        /// Type of the array.
         ty: TensorType,
-        /// What the type has.
+        /// The size that the type asks for.
         expected: String,
-        /// What was given.
+        /// The size of the data.
         got: String,
     },
     /// Host data read as another element type.
@@ -181,7 +181,7 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    /// From the number in the C API, which is that of the gRPC status codes.
+    /// Reads the C API's number, which is that of the gRPC status codes.
     pub(crate) fn from_c(code: u32) -> Self {
         match code {
             1 => Self::Cancelled,

@@ -8,7 +8,7 @@ use std::env;
 
 use crate::RuntimeError;
 
-/// What a flag's value must look like.
+/// The form that a flag's value must have.
 #[derive(Clone, Copy)]
 enum Kind {
     Text,
@@ -34,8 +34,8 @@ const KNOWN: [(&str, Kind); 13] = [
     ("xla_backend_extra_options", Kind::Extra),
 ];
 
-/// What `xla_backend_extra_options` may contain. XLA:CPU hands names that it does not know to LLVM's reader of command lines, which
-/// ends the process over those that it does not know either.
+/// Names that `xla_backend_extra_options` may contain. XLA:CPU hands names that it does not know to LLVM's reader of command
+/// lines, which ends the process over those that it does not know either.
 const EXTRA_KNOWN: [(&str, Kind); 2] = [
     ("xla_cpu_small_while_loop_byte_threshold", Kind::Integer),
     ("xla_cpu_use_multi_output_fusion", Kind::Bool),
@@ -67,7 +67,7 @@ fn problem(flag: &str) -> Option<String> {
     problem_in(body, &KNOWN)
 }
 
-/// What is wrong with one entry of `xla_backend_extra_options`.
+/// The mistake in one entry of `xla_backend_extra_options`, if there is one.
 pub(crate) fn extra_problem(entry: &str) -> Option<String> {
     problem_in(entry, &EXTRA_KNOWN)
 }

@@ -1,4 +1,4 @@
-//! What XLA made of a module: the optimized HLO, to count and to read.
+//! Optimized HLO, the form in which XLA runs a module: to count and to read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
@@ -25,11 +25,11 @@ pub struct HloModule {
 pub struct Collective {
     /// `all-reduce`, `all-gather`.
     pub opcode: String,
-    /// How many tensors go in together.
+    /// Number of tensors that are exchanged together.
     pub tensors: usize,
-    /// How many elements they have together, on each device.
+    /// Number of their elements, on each device.
     pub elements: usize,
-    /// How many `while` loops are around it.
+    /// Number of `while` loops around it.
     pub loops: usize,
 }
 
@@ -96,7 +96,7 @@ impl HloModule {
             .collect()
     }
 
-    /// What the devices exchange among themselves, in the order of the computations.
+    /// The exchanges between devices, in the order of the computations.
     #[must_use]
     pub fn collectives(&self) -> Vec<Collective> {
         const OPCODES: [&str; 8] = [
@@ -133,7 +133,7 @@ impl HloModule {
         found
     }
 
-    /// By computation: how many `while` loops it is inside of.
+    /// For each computation the number of `while` loops around it.
     fn loops_around(&self) -> BTreeMap<i64, usize> {
         let computations: BTreeMap<i64, &HloComputationProto> = self
             .module
@@ -157,7 +157,7 @@ impl HloModule {
         loops
     }
 
-    /// How many arguments give their memory to a result.
+    /// Number of arguments that give their memory to a result.
     #[must_use]
     pub fn aliased_arguments(&self) -> usize {
         let alias = self.module.input_output_alias.iter();

@@ -3,10 +3,10 @@
 //! # What lives here
 //! - [`Plugin`], [`Client`], [`Device`], [`Buffer`], [`Executable`], [`Topology`]: the C API made safe (`pjrt/`, the one module
 //!   with unsafe code).
-//! - [`Module`], [`CompileOptions`], [`XlaOptions`]: what is compiled, and how.
+//! - [`Module`], [`CompileOptions`], [`XlaOptions`]: programs and the options of compiling them.
 //! - [`HostArray`]: host values as bytes with a type.
 //! - [`ExecutableCache`]: compiled programs kept on disk.
-//! - [`Checkpoints`]: states of trainings kept on disk.
+//! - [`Checkpoints`]: states of trainings kept on disk, written and read in pieces.
 //! - [`Transfers`], [`HloModule`]: the evidence that a program stays on its devices.
 //!
 //! # What must never live here

@@ -1,4 +1,4 @@
-//! What machine code depends on: the processor, and how many of it XLA splits work for.
+//! The machine that code is compiled for: the processor, and the number of its cores that XLA splits work for.
 
 use std::env::consts;
 use std::fs;

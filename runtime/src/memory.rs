@@ -1,5 +1,5 @@
-//! How much memory there is for what runs on the host's processor. Linux promises more than there is, and then ends a
-//! process without a word: so it is asked before.
+//! Free memory of the host. Linux promises more than there is, and then ends a process without a word: so this is asked
+//! before a program runs on the host's processor.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ pub(crate) fn available() -> Option<u64> {
     limits.into_iter().flatten().min()
 }
 
-/// What is left of the control group's limit. The files that it has cached give way.
+/// Bytes that are left of the control group's limit. The files that it has cached give way.
 fn of_group() -> Option<u64> {
     let read = |name| fs::read_to_string(format!("/sys/fs/cgroup/memory.{name}")).ok();
     let limit: u64 = read("max")?.trim().parse().ok()?;
@@ -26,7 +26,7 @@ fn of_group() -> Option<u64> {
     Some(limit.saturating_sub(used.saturating_sub(cached)))
 }
 
-/// What is left of the limit that `ulimit -v` sets.
+/// Bytes that are left of the limit that `ulimit -v` sets.
 fn of_address_space() -> Option<u64> {
     let limits = fs::read_to_string("/proc/self/limits").ok()?;
     let limit = number_after(&limits, "Max address space")?;
@@ -49,7 +49,7 @@ pub(crate) fn room(what: &str, bytes: usize) -> Result<Vec<u8>, RuntimeError> {
     Ok(room)
 }
 
-/// So many zeros, or an error where Rust would end the process.
+/// A vector of zeros, or an error where Rust would end the process.
 pub(crate) fn zeros(what: &str, bytes: usize) -> Result<Vec<u8>, RuntimeError> {
     let mut zeros = room(what, bytes)?;
     zeros.resize(bytes, 0);

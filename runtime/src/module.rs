@@ -1,9 +1,8 @@
-//! What is compiled: StableHLO with its types.
+//! StableHLO modules with the types of their arguments and results.
 
 use podracer_compiler::TensorType;
 
 use crate::RuntimeError;
-use crate::stablehlo::module_attribute;
 
 /// A StableHLO module and the types of its function `main`.
 ///
@@ -17,8 +16,8 @@ pub struct Module {
     pub arguments: Vec<TensorType>,
     /// The result types, in order.
     pub results: Vec<TensorType>,
-    /// The same module's text without source locations, where `text` has some: what a cache's key is made of, so that moving a
-    /// line of the user's program does not compile it again.
+    /// The text without source locations, if `text` has some. A cache's key is made of it, so that a moved line of the user's
+    /// program is not compiled again.
     pub key_text: Option<String>,
 }
 
@@ -33,13 +32,13 @@ impl Module {
         Self { text: text.into(), arguments, results, key_text: None }
     }
 
-    /// What identifies the module in a cache.
+    /// Text that identifies the module in a cache.
     #[must_use]
     pub fn key(&self) -> &str {
         self.key_text.as_deref().unwrap_or(&self.text)
     }
 
-    /// Refuses to compile a module for another number of replicas than it was written for. XLA would, and turn a collective over
+    /// Refuses another number of replicas than the module was written for. XLA would compile it, and turn a collective over
     /// absent replicas into nothing.
     pub(crate) fn check_replicas(&self, replicas: usize) -> Result<(), RuntimeError> {
         match module_attribute(&self.text, "mhlo.num_replicas") {
@@ -49,4 +48,11 @@ impl Module {
             _ => Ok(()),
         }
     }
+}
+
+/// The number that a module has under this name among its attributes.
+pub(crate) fn module_attribute(text: &str, name: &str) -> Option<usize> {
+    let rest = text.split_once(name)?.1.trim_start().strip_prefix('=')?.trim_start();
+    let end = rest.find(|c: char| !c.is_ascii_digit());
+    rest[..end.unwrap_or(rest.len())].parse().ok()
 }

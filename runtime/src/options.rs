@@ -1,4 +1,4 @@
-//! How a module is compiled: replicas, placement, and XLA's options by name.
+//! Options of a compilation: replicas, placement, and XLA's options by name.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -39,10 +39,10 @@ impl fmt::Display for OptionValue {
     }
 }
 
-/// How a module is compiled. Options change floating-point results, so they belong to the recorded configuration of a run.
+/// Options of a compilation. They change floating-point results, so they belong to the recorded configuration of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompileOptions {
-    /// On how many devices it runs at once.
+    /// Number of devices that the module runs on at once.
     pub replicas: usize,
     /// The device of each replica, by index in [`crate::Client::devices`]; by default the first ones. Must be left out when
     /// compiling for a topology.
@@ -92,7 +92,7 @@ impl CompileOptions {
         Ok(placement)
     }
 
-    /// Whether [`CompileOptions::encode`] needs XLA's own `DebugOptions`.
+    /// Tells if [`CompileOptions::encode`] needs XLA's own `DebugOptions`.
     pub(crate) fn needs_debug_options(&self) -> bool {
         self.xla.iter().any(|(name, _)| name == EXTRA)
     }

@@ -16,14 +16,14 @@ use crate::{
     ExecuteError, HostArray, Module, OptionValue, RuntimeError, Transfers,
 };
 
-/// How a program is compiled.
+/// Options of compiling a traced function.
 #[derive(Clone, Debug)]
 pub struct ProgramOptions {
     /// Replicas, their devices, XLA's options.
     pub compile: CompileOptions,
-    /// Where compiled programs are kept.
+    /// The cache of compiled programs.
     pub cache: ExecutableCache,
-    /// What is simplified before: by default common subexpressions and dead code only.
+    /// Simplifications before lowering: by default common subexpressions and dead code only.
     pub simplify: passes::Options,
 }
 
@@ -62,7 +62,7 @@ pub fn simplify(func: &Func) -> Func {
 /// A program as StableHLO, before any device is involved.
 #[derive(Clone, Debug)]
 pub struct Lowered {
-    /// What is compiled.
+    /// StableHLO, and the types of arguments and results.
     pub module: Module,
     /// The key paths of arguments and results, and which arguments may give their memory to which result.
     pub spec: ModuleSpec,
@@ -282,7 +282,7 @@ impl<A: Tree, R: Tree> Program<A, R> {
         Ok(tree::from_leaves::<R, OnDevice>(&self.results, leaves))
     }
 
-    /// What crossed between host and devices for this program.
+    /// Transfers between host and devices by this program.
     #[must_use]
     pub fn transfers(&self) -> &Transfers {
         self.executable.transfers()
@@ -294,13 +294,13 @@ impl<A: Tree, R: Tree> Program<A, R> {
         &self.executable
     }
 
-    /// From the traced function to the executable, lowering included.
+    /// Time from the traced function to the executable, lowering included.
     #[must_use]
     pub fn compile_time(&self) -> Duration {
         self.compile_time
     }
 
-    /// Whether the executable came out of the cache.
+    /// Tells if the executable came out of the cache.
     #[must_use]
     pub fn was_cached(&self) -> bool {
         self.cached
@@ -337,7 +337,7 @@ impl<T: Tree> Pass<T> for &Device<T> {
     }
 }
 
-/// All the arguments of a program: a tuple with one entry for each.
+/// The arguments of a program: a tuple with one entry for each.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` are not the arguments `{A}`",
     label = "expected a tuple with `Device<T>` (donated) or `&Device<T>` (kept) for each argument"

@@ -5,6 +5,7 @@ use std::time::Instant;
 use podracer_compiler::{DType, TensorType};
 use podracer_dsl::prelude::{ArgumentSpec, Spec, Tree};
 
+use crate::module::module_attribute;
 use crate::tree::Placement;
 use crate::{Client, Module, Program, ProgramOptions, RuntimeError};
 
@@ -99,14 +100,6 @@ fn same<T: Tree>(what: &str, spec: &Spec<T>, actual: &[TensorType]) -> Result<()
         }
     }
     Ok(())
-}
-
-/// The number that a module has under this name among its attributes.
-pub(crate) fn module_attribute(text: &str, name: &str) -> Option<usize> {
-    let rest = text.split_once(name)?.1.trim_start().strip_prefix('=')?;
-    let rest = rest.trim_start();
-    let end = rest.find(|c: char| !c.is_ascii_digit());
-    rest[..end.unwrap_or(rest.len())].parse().ok()
 }
 
 /// Reads MLIR's text as far as a function's signature goes.

@@ -54,13 +54,13 @@ impl Counter {
 /// Calls and bytes in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// Transfers.
+    /// Number of transfers.
     pub calls: u64,
     /// Bytes in all of them.
     pub bytes: u64,
 }
 
-/// What was transferred and launched up to some moment; the difference of two is what was between them.
+/// Transfers and launches up to some moment. The difference of two are those between the moments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransferCounts {
     /// Host to device.
@@ -80,7 +80,7 @@ static PROCESS: Transfers = Transfers {
     launches: AtomicU64::new(0),
 };
 
-/// What this process has transferred so far, through all clients.
+/// Transfers and launches of this process so far, through all clients.
 #[must_use]
 pub fn process_transfers() -> TransferCounts {
     PROCESS.counts()

@@ -9,7 +9,7 @@ use podracer_dsl::prelude::{Kind, Path, Spec, Tree};
 
 use crate::{Argument, Buffer, Element, HostArray, RuntimeError};
 
-/// Where the devices of a replicated program keep a leaf.
+/// The way in which the devices of a replicated program share a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
     /// Every device has the whole, and all have the same.
@@ -19,7 +19,7 @@ pub enum Placement {
 }
 
 impl Placement {
-    /// On how many of so many devices lie the parts that make the whole.
+    /// Number of devices, of so many, whose parts make the whole.
     pub(crate) fn parts(self, devices: usize) -> usize {
         match self {
             Placement::Replicated => 1,
@@ -48,7 +48,7 @@ pub struct DeviceArray {
 }
 
 impl DeviceArray {
-    /// How the devices share it.
+    /// The way in which the devices share the leaf.
     #[must_use]
     pub fn placement(&self) -> Placement {
         self.placement
@@ -186,7 +186,7 @@ impl<T: Tree> Device<T> {
         });
     }
 
-    /// As [`Device::lend`], given away.
+    /// Adds the leaves' buffers to the argument list of each replica, given away.
     pub(crate) fn give(self, lists: &mut Vec<Vec<Argument<'_>>>) {
         for leaf in self.into_leaves() {
             lists.resize_with(lists.len().max(leaf.buffers.len()), Vec::new);

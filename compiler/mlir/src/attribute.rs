@@ -10,7 +10,7 @@ use melior::ir::attribute::{BoolAttribute, DenseI64ArrayAttribute, IntegerAttrib
 use melior::ir::r#type::IntegerType;
 use podracer_compiler::HloAttribute;
 
-/// One attribute, or what is wrong with it.
+/// Makes the MLIR attribute; the error says what is wrong.
 pub fn attribute<'c>(
     context: &'c Context,
     attribute: &HloAttribute,
@@ -70,7 +70,7 @@ pub fn attribute<'c>(
     }
 }
 
-/// `n : i32`.
+/// The i32 attribute `n : i32`.
 pub fn i32_attribute(context: &Context, value: i32) -> Attribute<'_> {
     integer(context, 32, i64::from(value))
 }

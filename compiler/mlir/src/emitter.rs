@@ -132,7 +132,7 @@ impl<'c> Emitter<'c> {
         self.error.take().map_or(Ok(()), Err)
     }
 
-    /// Whether a mistake has been made.
+    /// True once a lowering made a mistake; [`Self::finish`] returns it.
     pub fn failed(&self) -> bool {
         self.error.is_some()
     }

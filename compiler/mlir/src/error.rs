@@ -1,8 +1,8 @@
-//! What can go wrong between a function and its module.
+//! The errors of building a module from a function.
 
 use podracer_compiler::TensorType;
 
-/// Why no module came out.
+/// The reason that a function or its specification gives no module.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MlirError {
     /// The specification names more or fewer arguments or results than the function has.
@@ -10,9 +10,9 @@ pub enum MlirError {
     Count {
         /// `arguments` or `results`.
         what: &'static str,
-        /// What the function has.
+        /// The number that the function has.
         expected: usize,
-        /// What the specification has.
+        /// The number that the specification gives.
         got: usize,
     },
     /// A module needs one replica or more, and no more than fit in 31 bits.
@@ -25,7 +25,7 @@ pub enum MlirError {
         argument: String,
         /// The result asked for.
         result: usize,
-        /// How many results there are.
+        /// The number of results of the function.
         results: usize,
     },
     /// Two arguments are donated to one result.
@@ -59,23 +59,23 @@ pub enum MlirError {
         op: String,
         /// The user's line that asked for it.
         place: String,
-        /// What is wrong.
+        /// The mistake, as a sentence.
         message: String,
     },
     /// An op that means nothing in this module, such as a collective over an axis that is not there.
     #[error("`{op}` at {place} cannot be lowered: {message}")]
     Refused {
-        /// The op.
+        /// The op's mnemonic.
         op: &'static str,
         /// The user's line that asked for it.
         place: String,
-        /// Why not.
+        /// The reason, as a sentence.
         message: String,
     },
     /// MLIR's own verifier or parser refused the module. A bug of a lowering or of the emitter.
     #[error("MLIR refused the module:\n{}", .0.join("\n"))]
     Rejected(
-        /// What MLIR said, each with the place it said it of.
+        /// MLIR's messages, each with its place in the module.
         Vec<String>,
     ),
 }

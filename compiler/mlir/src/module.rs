@@ -22,9 +22,9 @@ use std::sync::Arc;
 /// A StableHLO module as text. Both texts are of one build and differ in locations only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module {
-    /// Without locations: for snapshots, and for keys of the executable cache.
+    /// The text without locations: for snapshots, and for keys of the executable cache.
     pub text: String,
-    /// With the user's source lines: for the compiler, whose errors and profiles show them.
+    /// The text with the user's source lines: for the compiler, whose errors and profiles show them.
     pub text_with_locations: String,
 }
 
@@ -111,7 +111,7 @@ pub fn stablehlo(func: &Func, spec: &ModuleSpec) -> Result<Module, MlirError> {
     })
 }
 
-/// What a function shows to its callers.
+/// The name, visibility, locations and attributes of a function to emit.
 struct Signature<'c, 'n> {
     name: &'n str,
     visibility: &'static str,
@@ -123,7 +123,7 @@ struct Signature<'c, 'n> {
 /// An attribute with its name.
 type Named<'c> = (Identifier<'c>, Attribute<'c>);
 
-/// `func.func`.
+/// Emits `func` as a `func.func`.
 fn function<'c>(
     emitter: &mut Emitter<'c>,
     context: &'c Context,
@@ -180,7 +180,7 @@ fn name_location<'c>(context: &'c Context, name: &str) -> Location<'c> {
     if name.is_empty() { unknown } else { Location::name(context, name, unknown) }
 }
 
-/// What tells XLA that it may reuse an argument's memory.
+/// The attributes by which XLA may reuse an argument's memory.
 fn donation<'c>(context: &'c Context, argument: &ArgumentSpec) -> Vec<Named<'c>> {
     let (name, attribute) = match argument.donation {
         Donation::Kept => return Vec::new(),

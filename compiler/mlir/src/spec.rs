@@ -1,17 +1,17 @@
-//! What a module needs besides its function: names, replicas, who owns the arguments' memory.
+//! The specification of a module beside its function: names, replicas, ownership of the arguments' memory.
 
 use crate::MlirError;
 use podracer_compiler::Func;
 
-/// What becomes of an argument's buffer.
+/// The owner of an argument's buffer during a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Donation {
-    /// The caller keeps it.
+    /// The caller keeps the buffer.
     #[default]
     Kept,
-    /// The program takes it and writes this result into it; the types must be equal.
+    /// The program takes the buffer and writes the result of this number into it; the types must be equal.
     Into(usize),
-    /// The program takes it and may use it for any result that fits.
+    /// The program takes the buffer and may use it for any result that fits.
     Donor,
 }
 
@@ -20,7 +20,7 @@ pub enum Donation {
 pub struct ArgumentSpec {
     /// The key path of the tree leaf, such as `state.params.w`; it shows in profiles and in the plugin's errors.
     pub name: String,
-    /// What becomes of its buffer.
+    /// The owner of its buffer during a call.
     pub donation: Donation,
 }
 
@@ -41,12 +41,12 @@ impl ArgumentSpec {
     }
 }
 
-/// What a module needs besides its function.
+/// The names, replicas and donations of a module: all that its function does not say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModuleSpec {
     /// The module's name, which XLA uses in dumps and profiles; may be empty.
     pub name: String,
-    /// How many devices run it together, each with arguments of its own.
+    /// The number of devices that run it together, each with arguments of its own; at least 1.
     pub replicas: usize,
     /// The arguments of the main function, in order.
     pub arguments: Vec<ArgumentSpec>,

@@ -63,8 +63,8 @@ impl Builder {
 
     /// Adds an equation, or says why the op does not take these operands.
     pub fn try_emit(&mut self, op: OpRef, inputs: &[Var]) -> Result<Vec<Var>, TypeError> {
-        let result_types = op.infer(&self.types(inputs))?;
-        let outputs: Vec<Var> = result_types.into_iter().map(|ty| self.fresh(ty)).collect();
+        let outputs: Vec<Var> =
+            op.infer(&self.types(inputs))?.into_iter().map(|ty| self.fresh(ty)).collect();
         self.eqns.push(Eqn {
             op,
             inputs: inputs.into(),

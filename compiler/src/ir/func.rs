@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 pub struct Var(pub u32);
 
 impl Var {
-    /// The index as usize.
+    /// The index as a `usize`.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -24,9 +24,9 @@ pub type Vars = SmallVec<[Var; 4]>;
 /// One application of an op.
 #[derive(Clone, Debug)]
 pub struct Eqn {
-    /// What is applied.
+    /// The op that is applied.
     pub op: OpRef,
-    /// The operands.
+    /// The operands, in the op's order.
     pub inputs: Vars,
     /// The results, each defined here.
     pub outputs: Vars,
@@ -132,7 +132,7 @@ impl Func {
         Func { name: self.name.clone(), types, params, eqns: kept, results }
     }
 
-    /// For every variable, whether it depends on one of the parameters marked.
+    /// For every variable, true if it depends on one of the parameters marked.
     pub fn depends_on(&self, marked: &[bool]) -> Vec<bool> {
         let mut depends = vec![false; self.types.len()];
         for (&param, &mark) in self.params.iter().zip(marked) {

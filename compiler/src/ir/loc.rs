@@ -1,11 +1,11 @@
-//! Where in the user's source an equation came from.
+//! The line of the user's source that an equation came from.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::panic::Location;
 use std::sync::{Mutex, PoisonError};
 
-/// A place in the user's source, or nothing where the compiler made the equation up.
+/// A place in the user's source; [`Loc::NONE`] for equations that the compiler adds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Loc(Option<Place>);
 

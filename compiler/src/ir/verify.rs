@@ -8,7 +8,7 @@
 use super::{Func, Var};
 use std::fmt;
 
-/// What a malformed function violates, with the function around it. Always a bug of the compiler.
+/// An invariant that a malformed function violates, with the function around it. Always a bug of the compiler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyError {
     /// The violated invariant.

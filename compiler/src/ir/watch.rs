@@ -1,4 +1,5 @@
-//! Where a NaN comes from: the reference semantics run with an eye on every equation, those of bodies too.
+//! Finds the equation that a NaN comes from: the reference semantics look at the results of every equation, those of
+//! bodies too.
 
 use super::Loc;
 use crate::array::Array;
@@ -9,7 +10,7 @@ use std::fmt;
 /// The first equation that gave a NaN and was given none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NanOrigin {
-    /// The op.
+    /// The op's mnemonic.
     pub op: &'static str,
     /// The user's line.
     pub loc: Loc,

@@ -28,7 +28,7 @@ pub fn hlo_simple(hlo: &mut dyn Hlo, name: &'static str, operands: &[HloValue]) 
     hlo_op(hlo, name, operands, Vec::new(), &ty)
 }
 
-/// `stablehlo.constant`.
+/// Emits `stablehlo.constant`.
 pub fn hlo_constant(hlo: &mut dyn Hlo, value: Arc<Array>) -> HloValue {
     let ty = value.ty.clone();
     hlo_op(hlo, "stablehlo.constant", &[], vec![("value", HloAttribute::Dense(value))], &ty)
@@ -66,7 +66,7 @@ pub fn hlo_compare(
     hlo_op(hlo, "stablehlo.compare", &[lhs, rhs], attributes, &ty.with_dtype(DType::Bool))
 }
 
-/// `stablehlo.select`.
+/// Emits `stablehlo.select`.
 pub fn hlo_select(
     hlo: &mut dyn Hlo,
     predicate: HloValue,

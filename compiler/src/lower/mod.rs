@@ -27,9 +27,9 @@ pub enum HloAttribute {
     I64Array(Vec<i64>),
     /// `dense<...> : tensor<...xi64>` with the given shape (replica groups, for one).
     I64Tensor(Vec<usize>, Vec<i64>),
-    /// `n : i64`.
+    /// The i64 integer `n : i64`.
     I64(i64),
-    /// `n : i32`.
+    /// The i32 integer `n : i32`.
     I32(i32),
     /// `true` or `false`.
     Bool(bool),
@@ -68,7 +68,7 @@ pub enum HloAttribute {
         operand_batching_dims: Vec<usize>,
         /// Index axes batched together with `operand_batching_dims`.
         start_indices_batching_dims: Vec<usize>,
-        /// Which operand axis each index component starts.
+        /// For each component of an index vector, the operand axis along which it gives the start.
         start_index_map: Vec<usize>,
         /// The axis of the indices that holds the components.
         index_vector_dim: usize,
@@ -83,7 +83,7 @@ pub enum HloAttribute {
         input_batching_dims: Vec<usize>,
         /// Index axes batched together with `input_batching_dims`.
         scatter_indices_batching_dims: Vec<usize>,
-        /// Which operand axis each index component addresses.
+        /// For each component of an index vector, the operand axis along which it gives the start.
         scatter_dims_to_operand_dims: Vec<usize>,
         /// The axis of the indices that holds the components.
         index_vector_dim: usize,
@@ -95,9 +95,9 @@ pub enum HloAttribute {
 /// One StableHLO op to emit. `name` is the full one, `stablehlo.add`.
 #[derive(Clone, Debug)]
 pub struct HloOp<'a> {
-    /// The full name.
+    /// The full name, such as `stablehlo.add`.
     pub name: &'static str,
-    /// The operands.
+    /// The operands, in order.
     pub operands: &'a [HloValue],
     /// The attributes, by name.
     pub attributes: Vec<(&'static str, HloAttribute)>,
@@ -107,7 +107,7 @@ pub struct HloOp<'a> {
     pub results: &'a [TensorType],
 }
 
-/// What a module emitter does. Values belong to the emitter that gave them.
+/// A module emitter. Values belong to the emitter that gave them.
 pub trait Hlo {
     /// Emits an op at the current place; gives its results.
     fn op(&mut self, op: HloOp<'_>) -> Vec<HloValue>;
@@ -130,7 +130,7 @@ pub trait Hlo {
     /// The current source location.
     fn loc(&self) -> Loc;
 
-    /// How many replicas the module is for.
+    /// The number of replicas that the module is for.
     fn replicas(&self) -> usize;
 
     /// Says that `op` cannot be part of this module, and why. No module comes out; what is emitted afterwards is not kept.

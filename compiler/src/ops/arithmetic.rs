@@ -74,7 +74,7 @@ elementwise! {
 }
 
 elementwise! {
-    /// What is left of `x` after division by `y` rounded toward zero; it has the sign of `x`. The remainder of an integer
+    /// The remainder of `x / y` with the quotient rounded toward zero; it has the sign of `x`. The remainder of an integer
     /// by zero is `x`.
     Remainder = "remainder"(2, numbers),
     scalar: |_, x| arithmetic(x, |x, y| if y == 0 { x } else { x % y }, |x, y| x % y),

@@ -13,7 +13,7 @@ op_struct! {
     /// Gives its operands back, of any types, and keeps XLA from moving work across it: nothing that reads a result is
     /// done before all operands are there. Linear in every operand.
     OptimizationBarrier = "optimization_barrier" {
-        /// How many there are.
+        /// The number of operands.
         operands: usize,
     }
 }

@@ -120,7 +120,7 @@ fn pattern(dtype: DType, x: Scalar) -> i128 {
     x.int() & ((1i128 << dtype.bits()) - 1)
 }
 
-/// How far to shift, if that is less than the width.
+/// The distance `y` of a shift; `None` if it is not less than the width of the dtype.
 fn shift_amount(dtype: DType, y: Scalar) -> Option<u32> {
     u32::try_from(y.int()).ok().filter(|&by| by < dtype.bits())
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 op_struct! {
     /// Runs `body` once on the operands. Calls of equal bodies share one function in the emitted module.
     Call = "call" {
-        /// What is called.
+        /// The function that is called.
         body: Arc<Func>,
     }
 }

@@ -22,11 +22,11 @@ op_struct! {
     ///
     /// Chen et al. 2016, "Training deep nets with sublinear memory cost".
     Checkpoint = "checkpoint" {
-        /// What is run.
+        /// The function that is run.
         body: Arc<Func>,
-        /// What is kept.
+        /// The values that are kept.
         save: Save,
-        /// Whether the body computes something a second time: it must wait for its operands, or XLA would find that it
+        /// True if the body computes values a second time: it must wait for its operands, or XLA would find that it
         /// has the values already and keep them.
         again: bool,
     }
@@ -83,8 +83,8 @@ impl Checkpoint {
         residuals.iter().for_each(|var| wanted[var.index()] = true);
         let (mut saved, mut again) = (Vec::new(), Vec::new());
         for eqn in primal.eqns.iter().rev() {
-            let outputs = eqn.outputs.iter().filter(|var| wanted[var.index()]);
-            let outputs: Vec<Var> = outputs.copied().collect();
+            let outputs: Vec<Var> =
+                eqn.outputs.iter().filter(|var| wanted[var.index()]).copied().collect();
             if outputs.is_empty() {
                 continue;
             }
@@ -101,7 +101,7 @@ impl Checkpoint {
     }
 }
 
-/// How residuals come to the pass back.
+/// The residuals that are kept, and the equations that compute the others again.
 struct Plan<'a> {
     saved: Vec<Var>,
     again: Vec<&'a Eqn>,
@@ -161,9 +161,9 @@ impl Checkpoint {
 }
 
 op_struct! {
-    /// Its operand, which [`Save::Names`] knows by this name.
+    /// The operand itself, which [`Save::Names`] knows by this name.
     Named = "named" {
-        /// The name.
+        /// The name, which [`Save::Names`] lists.
         name: String,
     }
 }

@@ -15,7 +15,7 @@ op_struct! {
     /// Compares two tensors of one type, element by element, into bools. `false < true`; -0 equals +0; NaN differs from
     /// everything, itself included, and is neither less nor greater.
     Compare = "compare" {
-        /// What is asked.
+        /// The relation that is tested.
         direction: Direction,
     }
 }

@@ -16,7 +16,7 @@ op_struct! {
     ///
     /// No operands; the result has the value's type.
     Constant = "constant" {
-        /// The value.
+        /// The value, with its type.
         value: Arc<Array>,
     }
 }

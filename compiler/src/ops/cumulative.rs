@@ -28,7 +28,7 @@ use crate::ops::rules::batched_as;
 use crate::types::{DType, TensorType};
 use std::marker::PhantomData;
 
-/// What a cumulative op adds to its [`Monoid`].
+/// A [`Monoid`] with the name and derivative of its cumulative op.
 pub trait Cumulation: Monoid {
     /// The name in the IR's text.
     const MNEMONIC: &'static str;
@@ -49,12 +49,12 @@ op_struct! {
     Cumulative<K: Cumulation> {
         /// The axis along which elements accumulate.
         axis: usize,
-        /// Whether they accumulate from the end to the beginning.
+        /// True to accumulate from the end to the beginning.
         reverse: bool,
     }
 }
 
-/// Running sums.
+/// Running sums along an axis.
 pub type CumSum = Cumulative<Sum>;
 /// Running products. Their derivative is right where factors are zero.
 pub type CumProd = Cumulative<Prod>;

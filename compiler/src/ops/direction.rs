@@ -3,19 +3,19 @@
 use crate::words;
 
 words! {
-    /// What [`Compare`](super::Compare) asks.
+    /// The relation that [`Compare`](super::Compare) tests.
     Direction {
-        /// Whether both are equal.
+        /// Equal: `x == y`.
         Eq = "EQ",
-        /// Whether they differ.
+        /// Not equal: `x != y`.
         Ne = "NE",
-        /// Whether the first is less.
+        /// Less: `x < y`.
         Lt = "LT",
-        /// Whether the first is less or equal.
+        /// Less or equal: `x <= y`.
         Le = "LE",
-        /// Whether the first is greater.
+        /// Greater: `x > y`.
         Gt = "GT",
-        /// Whether the first is greater or equal.
+        /// Greater or equal: `x >= y`.
         Ge = "GE",
     }
 }

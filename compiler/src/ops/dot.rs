@@ -29,7 +29,7 @@ op_struct! {
     }
 }
 
-/// Which axes [`DotGeneral`] batches and contracts: the op itself, under the name of its role.
+/// The axes that [`DotGeneral`] batches and contracts: the op itself, under the name of its role.
 pub type DotDimensions = DotGeneral;
 
 impl Default for DotGeneral {

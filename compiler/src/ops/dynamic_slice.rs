@@ -99,13 +99,16 @@ fn check_box(x: &TensorType, sizes: &[usize], starts: &[TensorType]) -> Result<(
     }
 }
 
-/// Where a box starts once it is brought into range.
+/// The start of a box, clamped so that the box lies in `x`.
 fn clamped(x: &TensorType, sizes: &[usize], starts: &[Array]) -> Vec<usize> {
-    let axes = x.shape.iter().zip(sizes).zip(starts);
-    axes.map(|((extent, size), start)| {
-        start.data[0].int().clamp(0, (extent - size) as i128) as usize
-    })
-    .collect()
+    x.shape
+        .iter()
+        .zip(sizes)
+        .zip(starts)
+        .map(|((extent, size), start)| {
+            start.data[0].int().clamp(0, (extent - size) as i128) as usize
+        })
+        .collect()
 }
 
 /// The axes along which a box can lie in several places.

@@ -1,4 +1,5 @@
-//! What all elementwise ops share: operands and results of one shape, one scalar function, batching by broadcasting.
+//! The rules that all elementwise ops share: operands and results of one shape, one scalar function, batching by
+//! broadcasting.
 //! An op gives its scalar function, its derivative and its dtypes; the rest is here. Ops without attributes are
 //! declared with the macro `elementwise!`.
 
@@ -18,7 +19,7 @@ pub trait Elementwise: OpStruct + Clone {
     /// The number of operands.
     const ARITY: usize;
 
-    /// As [`Op::exact`].
+    /// The value of [`Op::exact`].
     const EXACT: bool = true;
 
     /// The result's dtype, or why the operands' dtypes do not fit. `dtypes` has [`Self::ARITY`] entries.
@@ -27,10 +28,10 @@ pub trait Elementwise: OpStruct + Clone {
     /// The function itself. `dtype` is the first operand's; the result is rounded or wrapped by the caller.
     fn scalar(&self, dtype: DType, x: &[Scalar]) -> Scalar;
 
-    /// As [`Op::jvp`], for the one result.
+    /// The tangent of the one result, as [`Op::jvp`].
     fn jvp(&self, b: &mut Builder, x: &[Var], y: Var, t: &[Option<Var>]) -> Rule<Option<Var>>;
 
-    /// As [`Op::transpose`], for the one cotangent.
+    /// The cotangents of the operands given that of the one result, as [`Op::transpose`].
     fn transpose(&self, b: &mut Builder, x: &[Operand], ct: Var) -> Rule<Vec<Option<Var>>> {
         let _ = (b, x, ct);
         Rule::None("it is not linear in any operand")

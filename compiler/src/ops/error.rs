@@ -1,8 +1,8 @@
-//! Why an op does not take its operands.
+//! The error of an op that does not take its operands.
 
 use crate::types::TensorType;
 
-/// What was expected and what came, in one sentence without the op's name or place: whoever reports it adds those.
+/// The operands that were expected and those that came, in one sentence. The caller adds the op's name and place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct TypeError {

@@ -44,7 +44,7 @@ op_struct! {
     /// The derivative of [`Digamma`] of some order, `(-1)^(n+1) n! zeta(n + 1, x)`, of positive numbers. XLA's is within
     /// 1e-5 of it in f32, relative to the greater of 1 and the value. What it gives of 0 and of negative numbers is not said.
     Polygamma = "polygamma" {
-        /// The order, at least 1: the trigamma function.
+        /// The order, at least 1; order 1 is the trigamma function.
         order: usize,
     }
 }
@@ -111,7 +111,7 @@ fn gamma_samples<T: Elementwise>(op: T, tolerance: f64) -> Vec<Sample> {
     samples
 }
 
-/// Where the function and its derivatives have poles.
+/// True at the poles of the function and its derivatives: 0 and the negative whole numbers.
 fn is_pole(x: f64) -> bool {
     x <= 0.0 && x == x.floor()
 }
@@ -137,9 +137,11 @@ fn digamma(x: f64) -> f64 {
         x += 1.0;
     }
     let square = 1.0 / (x * x);
-    let series = BERNOULLI.iter().enumerate().rev();
-    let series =
-        series.fold(0.0, |tail, (i, &number)| (tail + number / (2 * i + 2) as f64) * square);
+    let series = BERNOULLI
+        .iter()
+        .enumerate()
+        .rev()
+        .fold(0.0, |tail, (i, &number)| (tail + number / (2 * i + 2) as f64) * square);
     sum + libm::log(x) - 0.5 / x - series
 }
 

@@ -41,7 +41,7 @@ macro_rules! functions {
 }
 
 functions! {
-    /// `e^x`.
+    /// The exponential function, `e^x`.
     Exponential = "exponential", |x| libm::exp(x), Some(|b, _, y, t| b.mul(t, y)), ANY, 1e-6;
 
     /// `e^x - 1`, exact near 0.
@@ -163,7 +163,7 @@ functions! {
 }
 
 elementwise! {
-    /// Whether a float is neither infinite nor NaN.
+    /// True for floats that are neither infinite nor NaN.
     IsFinite = "is_finite"(1, |dtypes: &[DType]| floats(dtypes).map(|_| DType::Bool)),
     scalar: |_, x| Scalar::Bool(x[0].float().is_finite()),
     jvp: |_, _, _, _| None,

@@ -23,6 +23,7 @@ mod error;
 mod gamma;
 mod gather;
 mod linalg;
+mod loops;
 mod math;
 mod once;
 mod op;

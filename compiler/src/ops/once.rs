@@ -1,4 +1,4 @@
-//! What ops that run one body once have in common: their transforms are those of the body, in an op of the same kind.
+//! The rules of ops that run one body once: each transforms the body and puts it into an op of the same kind.
 
 use super::TypeError;
 use super::op::{OpRef, Operand, Pruned};
@@ -10,7 +10,7 @@ use crate::types::TensorType;
 
 /// An op that runs a body once on its operands.
 pub(super) trait Once {
-    /// The body.
+    /// The body that is run.
     fn body(&self) -> &Func;
 
     /// The op of this kind around another body.
@@ -39,8 +39,7 @@ pub(super) trait Once {
     ) -> Vec<(Var, bool)> {
         let force = vec![false; self.body().results.len()];
         let (body, marks) = vmap(self.body(), cx, batched, &force);
-        let outputs = b.emit_ref(self.around(body), inputs);
-        outputs.into_iter().zip(marks).collect()
+        b.emit_ref(self.around(body), inputs).into_iter().zip(marks).collect()
     }
 
     /// Values and tangents in one op.

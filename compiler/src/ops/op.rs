@@ -17,9 +17,9 @@ use std::sync::Arc;
 /// A rule's result, or the reason why the op has no such rule.
 #[derive(Clone, Debug)]
 pub enum Rule<T> {
-    /// What the rule gives.
+    /// The result of the rule.
     Some(T),
-    /// Why there is none, and what to use in its place; it reaches the user.
+    /// The op has no such rule: the reason, and what to use in its place, as the user reads it.
     None(&'static str),
     /// An op inside one of this op's bodies has no such rule.
     Failed(TransformError),
@@ -65,10 +65,10 @@ pub struct Pruned {
     pub outputs: Vec<usize>,
 }
 
-/// What an op does besides computing its results.
+/// The effect of running an op, beside its results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing: it may be removed, duplicated, moved.
+    /// No effect: the op may be removed, duplicated, moved.
     Pure,
     /// Takes part in a collective: every replica must run it equally often and in the same order, so it stays where it is.
     Collective,
@@ -79,7 +79,7 @@ pub enum Effect {
 pub enum Operand {
     /// A value that does not depend on the linear inputs.
     Known(Var),
-    /// A value that does; only its type is known when cotangents flow back.
+    /// A value that depends on the linear inputs; only its type is known when cotangents flow back.
     Linear(TensorType),
 }
 
@@ -108,7 +108,7 @@ impl Operand {
         }
     }
 
-    /// Whether the equation is linear in this operand.
+    /// True for [`Operand::Linear`].
     pub fn is_linear(&self) -> bool {
         matches!(self, Operand::Linear(_))
     }
@@ -123,7 +123,7 @@ pub struct Sample {
     pub inputs: Vec<Array>,
     /// The greatest error allowed between XLA and the reference semantics, relative to max(1, |value|); 0 is bit-equal.
     pub tolerance: f64,
-    /// Whether finite differences make sense at these inputs.
+    /// True if derivatives are compared with finite differences at these inputs.
     pub differentiable: bool,
 }
 
@@ -154,7 +154,7 @@ pub trait Op: OpStruct {
     /// The types of the results, or why these operands do not fit.
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError>;
 
-    /// What the op does besides computing its results; by default what its bodies do.
+    /// The effect of the op; by default that of its bodies.
     fn effect(&self) -> Effect {
         effect_of(&self.funcs())
     }
@@ -172,7 +172,7 @@ pub trait Op: OpStruct {
         batched: &[bool],
     ) -> Vec<(Var, bool)>;
 
-    /// Whether the op (or a body of it) names the axis of this vmap, as a collective may.
+    /// True if the op or a body of it is a collective over the axis of this vmap.
     fn names_axis(&self, cx: &VmapContext) -> bool {
         self.funcs().iter().any(|func| func.eqns.iter().any(|eqn| eqn.op.names_axis(cx)))
     }
@@ -218,30 +218,30 @@ pub trait Op: OpStruct {
         results: &[TensorType],
     ) -> Vec<HloValue>;
 
-    /// The op without what is not needed for the results marked `used`; `None` if it is all needed.
+    /// The op without the operands and results that the results marked `used` do not need; `None` if all are needed.
     fn prune(&self, used: &[bool]) -> Option<Pruned> {
         let _ = used;
         None
     }
 
-    /// Whether a backward pass should do the op again rather than keep its result: ops that only move or repeat data.
+    /// True if a backward pass does the op again rather than keep its result: ops that only move or repeat data.
     fn recompute(&self) -> bool {
         false
     }
 
-    /// Whether the op applies one function at every element: of operands of one shape, but that some may be scalars.
+    /// True if the op applies one function at every element. Operands have one shape, but some may be scalars.
     fn pointwise(&self) -> bool {
         false
     }
 
-    /// Whether the reference semantics are XLA's to the bit, so that what is known at compile time may be computed then.
+    /// True if the reference semantics are XLA's to the bit, so that results of constants may be computed at compile time.
     fn exact(&self) -> bool {
         false
     }
 
-    /// Other equations with the same results, to the bit, that cost less; only those of `group`. Region ops override it; what
-    /// is known of single ops stands in the families of [`crate::simplify`](mod@crate::simplify). `known` has the value of each operand that is a
-    /// constant with all elements the same.
+    /// Emits cheaper equations with the same results, to the bit, by the rewrites of `group`; `None` if there are none.
+    /// Region ops override it; rules for single ops stand in [`crate::simplify`](mod@crate::simplify). `known` has the
+    /// value of each operand that is a constant with all elements the same.
     fn rewrite(
         &self,
         b: &mut Builder,
@@ -258,18 +258,18 @@ pub trait Op: OpStruct {
         None
     }
 
-    /// For an op that exists only to tell transforms something: the function that it is when none comes after.
+    /// The function that replaces the op once no transform comes after; `None` for ops that run themselves.
     fn settled(&self, inputs: &[TensorType]) -> Option<Func> {
         let _ = inputs;
         None
     }
 
-    /// Why the op cannot run: it stands for a linear function of which only the transpose is known.
+    /// The reason that the op cannot run, if it stands for a linear function of which only the transpose is known.
     fn transpose_only(&self) -> Option<&'static str> {
         None
     }
 
-    /// Whether `checkpoint` with this policy keeps the results for the pass back.
+    /// True if `checkpoint` with this policy keeps the results for the pass back.
     fn saved_by(&self, policy: &Save) -> bool {
         *policy == Save::Everything
     }
@@ -287,7 +287,7 @@ pub(super) fn effect_of(bodies: &[&Arc<Func>]) -> Effect {
 pub struct OpRef(Arc<dyn Op>);
 
 impl OpRef {
-    /// Shares an op.
+    /// Makes a shared op.
     pub fn new(op: impl Op) -> Self {
         OpRef(Arc::new(op))
     }

@@ -4,7 +4,7 @@
 
 use super::*;
 
-/// What the registry knows of one op.
+/// An op of the registry: its name, attributes, parser and samples.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// The name in the IR's text.

@@ -24,9 +24,11 @@ macro_rules! linear_jvp {
     };
     (all) => {
         $crate::ops::rules::linear_jvp! { |op, b, inputs, tangents| {
-            let operands = inputs.iter().zip(tangents);
-            let operands: Vec<$crate::Var> =
-                operands.map(|(&x, t)| t.unwrap_or_else(|| b.full_like(x, 0.0))).collect();
+            let operands: Vec<$crate::Var> = inputs
+                .iter()
+                .zip(tangents)
+                .map(|(&x, t)| t.unwrap_or_else(|| b.full_like(x, 0.0)))
+                .collect();
             Some(b.emit1(op.clone(), &operands))
         } }
     };

@@ -2,16 +2,16 @@
 
 use crate::attributes::{Attribute, AttributeValue};
 
-/// What a checkpointed function keeps for its pass back. Its arguments it has in any case.
+/// The values that a checkpointed function keeps for its pass back, beside its arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Save {
-    /// All that the pass back reads, as without `checkpoint`.
+    /// All values that the pass back reads, as without `checkpoint`.
     Everything,
-    /// Nothing: all is computed again.
+    /// No value: all of them are computed again.
     Nothing,
     /// The results of `dot_general`: the rest is cheap to compute from them.
     Dots,
-    /// What was given one of these names.
+    /// The values that [`Named`](super::Named) gave one of these names.
     Names(Vec<String>),
 }
 

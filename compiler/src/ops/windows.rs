@@ -1,4 +1,4 @@
-//! What gather and scatter share: an index tensor whose vectors say where windows of an operand start.
+//! The windows of gather and scatter: an index tensor holds the starts of windows of an operand.
 //!
 //! A *window* is a box of the operand. One axis of the indices, `index_vector_dim`, holds the components of a start; it
 //! may be one past the last, and then each index is a vector of one component. The other axes of the indices are the
@@ -62,7 +62,7 @@ impl Windows<'_> {
             .collect()
     }
 
-    /// Where the window at a place of the batch starts, along every axis of the operand.
+    /// The start of the window at a place of the batch, along every axis of the operand.
     pub fn start(&self, operand_rank: usize, indices: &Array, batch: &[usize]) -> Vec<i128> {
         let mut start = vec![0; operand_rank];
         let mut index = batch.to_vec();
@@ -182,7 +182,7 @@ pub(super) fn clamp_to(b: &mut Builder, indices: Var, vector_dim: usize, limits:
     b.minimum(clamped, limits)
 }
 
-/// Whether every component of an index vector lies between 0 and its limit: bools of the batch's shape. `clamped` is what
+/// True where every component of an index vector lies between 0 and its limit: bools of the batch's shape. `clamped` is what
 /// [`clamp_to`] makes of the indices. `None` where there are no components, and so nothing to leave the range.
 pub(super) fn in_range(
     b: &mut Builder,

@@ -1,4 +1,4 @@
-//! What an equation costs. How often a region runs multiplies all of its costs alike, and so plays no part in a choice.
+//! The cost of an equation. A region that runs often multiplies all of its costs alike, which changes no choice.
 
 use crate::ops::OpRef;
 use crate::types::TensorType;
@@ -11,7 +11,7 @@ pub(super) struct Cost {
     pub bytes: u128,
     /// Equations that XLA does not fuse into what reads them.
     pub kernels: u64,
-    /// Equations.
+    /// The number of equations.
     pub nodes: u64,
 }
 

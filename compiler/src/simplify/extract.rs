@@ -1,4 +1,4 @@
-//! Which node of each class is computed.
+//! Chooses the node of each class that is computed.
 //!
 //! Taking one node of a class may spare others, and several classes share what they need: choosing the cheapest set is hard.
 //! This starts from the region's own nodes, and changes one class's node for another as long as that makes the whole
@@ -14,7 +14,7 @@ use egg::Id;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-/// How often all classes are looked at, at most.
+/// The most passes over all classes.
 const PASSES: usize = 8;
 
 /// A node for each class, and how often it is needed.
@@ -23,12 +23,12 @@ pub(super) struct Choice {
     index: HashMap<Id, usize>,
     node: Vec<usize>,
     uses: Vec<u32>,
-    /// What all needed nodes cost.
+    /// The cost of all needed nodes.
     pub cost: Cost,
 }
 
 impl Choice {
-    /// Whether the class is needed.
+    /// True if the class is needed.
     pub fn is_live(&self, class: Id) -> bool {
         self.uses[self.index[&class]] > 0
     }
@@ -134,8 +134,7 @@ impl Dense {
 
     /// One more than the greatest rank of a node's children.
     fn depth(&self, rank: &[u32], class: usize, node: usize) -> u32 {
-        let children = self.nodes[class][node].children.iter();
-        children.map(|&child| rank[child] + 1).max().unwrap_or(0)
+        self.nodes[class][node].children.iter().map(|&child| rank[child] + 1).max().unwrap_or(0)
     }
 
     /// The depth of each class's shallowest node.

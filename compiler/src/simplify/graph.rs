@@ -11,7 +11,7 @@ use crate::types::{DType, TensorType};
 use egg::{Analysis, DidMerge, EGraph, Id, Language};
 use std::collections::HashMap;
 
-/// What a node is apart from its operands: an index into [`Facts::symbols`].
+/// The op of a node, or its stand-in: an index into [`Facts::symbols`].
 pub(super) type Symbol = u32;
 
 /// A symbol applied to classes.
@@ -41,18 +41,18 @@ impl Language for Node {
     }
 }
 
-/// What a symbol stands for.
+/// The meaning of a symbol.
 #[derive(Debug)]
 pub(super) enum Meaning {
     /// A pure op with one result.
     Op(OpRef),
-    /// A parameter.
+    /// A parameter of the region.
     Param(TensorType),
     /// A result of the region's equation `eqn`, which stays as it is. Its operands are the node's.
     Result { eqn: usize, ty: TensorType },
 }
 
-/// What is known of a class.
+/// The type, known value and location of a class.
 #[derive(Clone, Debug)]
 pub(super) struct Class {
     /// The type of all its nodes.
@@ -63,7 +63,7 @@ pub(super) struct Class {
     pub loc: Loc,
 }
 
-/// What is known of the graph, and of its classes by analysis.
+/// The symbols of the graph, and the settings of its analysis.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     pub symbols: Vec<Meaning>,
@@ -71,7 +71,7 @@ pub(super) struct Facts {
     numbers: HashMap<OpRef, Symbol>,
     /// The line that new classes get.
     pub loc: Loc,
-    /// Whether values are computed where they are known.
+    /// True to compute values that are known.
     pub fold: bool,
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Facts {
 pub(super) type Graph = EGraph<Node, Facts>;
 
 impl Facts {
-    /// Nothing yet.
+    /// No symbols yet.
     pub fn new(fold: bool) -> Self {
         Facts { fold, ..Facts::default() }
     }
@@ -195,7 +195,7 @@ fn value(op: &OpRef, operands: &[&Class], ty: &TensorType, fold: bool) -> Option
     }
 }
 
-/// Whether XLA treats a scalar as the reference semantics does on every platform: narrow floats may be computed in wider
+/// True if XLA treats a scalar as the reference semantics does on every platform: narrow floats may be computed in wider
 /// ones, and subnormal ones may be flushed to zero.
 fn is_plain(scalar: &Array) -> bool {
     match (scalar.ty.dtype, scalar.data[0]) {
@@ -206,7 +206,7 @@ fn is_plain(scalar: &Array) -> bool {
     }
 }
 
-/// What rules see of the graph.
+/// The graph as rules see it: read-only.
 #[derive(Clone, Copy)]
 pub struct View<'a>(pub(super) &'a Graph);
 
@@ -239,12 +239,12 @@ impl<'a> View<'a> {
         self.0[class].data.splat
     }
 
-    /// Whether two classes are one.
+    /// True if two classes are one.
     pub(super) fn same(self, a: Id, b: Id) -> bool {
         self.0.find(a) == self.0.find(b)
     }
 
-    /// Whether all elements of a class are this number.
+    /// True if all elements of a class are this number.
     pub(super) fn is_number(self, class: Id, number: i64) -> bool {
         self.splat(class) == Some(Scalar::number(self.ty(class).dtype, number))
     }

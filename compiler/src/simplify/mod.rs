@@ -31,16 +31,16 @@ use std::sync::Arc;
 
 pub use group::Group;
 
-/// What [`simplify`] does and how far it goes.
+/// The groups of rewrites and the limits of [`simplify`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The groups that are switched on.
     groups: Vec<Group>,
-    /// How often the rules run over a region's e-graph, at most.
+    /// The most runs of the rules over a region's e-graph.
     pub iterations: usize,
-    /// How many nodes a region's e-graph may have for each equation of the region, at most, before the rules stop.
+    /// The most nodes of a region's e-graph for each equation of the region, before the rules stop.
     pub nodes_per_equation: usize,
-    /// How often all of it is repeated, at most.
+    /// The most repetitions of the whole.
     pub rounds: usize,
 }
 
@@ -52,12 +52,12 @@ impl Default for Options {
 }
 
 impl Options {
-    /// All groups.
+    /// The options with all groups.
     pub fn all() -> Self {
         Options { groups: Group::ALL.to_vec(), ..Options::default() }
     }
 
-    /// With one more group.
+    /// These options with one more group.
     #[must_use]
     pub fn with(mut self, group: Group) -> Self {
         if !self.has(group) {
@@ -66,14 +66,14 @@ impl Options {
         self
     }
 
-    /// Without one group.
+    /// These options without one group.
     #[must_use]
     pub fn without(mut self, group: Group) -> Self {
         self.groups.retain(|&other| other != group);
         self
     }
 
-    /// Whether a group is switched on.
+    /// True if a group is switched on.
     pub fn has(&self, group: Group) -> bool {
         self.groups.contains(&group)
     }

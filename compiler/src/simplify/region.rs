@@ -28,13 +28,13 @@ pub(super) fn simplify(func: &Func, options: &Options, rules: &[&'static Rule]) 
     if choice.cost < region.cost() { region.emit(&choice) } else { func.clone() }
 }
 
-/// Whether a rule finds something in the region that was not known.
+/// True if a rule finds an equality in the region that was not known.
 #[cfg(test)]
 pub(super) fn applies(func: &Func, rule: &'static Rule) -> bool {
     Region::new(func, &Options::default()).saturate(&Options::default(), &[rule])
 }
 
-/// Whether the equation is a node like any other. Others are kept as they are: their results are nodes of their own.
+/// True if the equation becomes a node. Others are kept as they are: their results are nodes of their own.
 fn is_node(eqn: &Eqn) -> bool {
     eqn.outputs.len() == 1 && eqn.op.effect() == Effect::Pure && eqn.op.funcs().is_empty()
 }
@@ -44,7 +44,7 @@ struct Region<'a> {
     graph: Graph,
     /// The node of each variable, by its own id.
     ids: Vec<Option<Id>>,
-    /// For each equation, whether it is a node like any other.
+    /// For each equation, true if it is a node.
     plain: Vec<bool>,
 }
 
@@ -112,8 +112,7 @@ impl<'a> Region<'a> {
                         continue;
                     };
                     let known = by_symbol[node.symbol as usize].get_or_insert_with(|| {
-                        let fits = rules.iter().copied().filter(|rule| (rule.root)(op));
-                        fits.collect()
+                        rules.iter().copied().filter(|rule| (rule.root)(op)).collect()
                     });
                     for rule in known {
                         (rule.apply)(view, class, op, &node.children, &mut new);
@@ -139,7 +138,7 @@ impl<'a> Region<'a> {
         found
     }
 
-    /// What has to be computed: results, operands of equations with an effect, the effects themselves.
+    /// The classes that have to be computed: results, operands of equations with an effect, the effects themselves.
     fn roots(&self) -> Vec<Id> {
         let mut roots: Vec<Id> = self.func.results.iter().map(|&var| self.id(var)).collect();
         for eqn in &self.func.eqns {
@@ -162,7 +161,7 @@ impl<'a> Region<'a> {
         self.func.params.iter().chain(outputs).map(canonical).collect()
     }
 
-    /// What the region's own equations cost.
+    /// The cost of the region's own equations.
     fn cost(&self) -> Cost {
         let plain = self.func.eqns.iter().zip(&self.plain);
         let cost = |eqn: &Eqn| Cost::of(&eqn.op, self.func.ty(eqn.outputs[0]));

@@ -3,16 +3,16 @@
 use crate::ir::{Eqn, Func, Var};
 use std::fmt::{self, Display};
 
-/// Where two functions differ first, and how. Shown as `equation 3 (scan), body: the number of results: 2 against 1`.
+/// The first difference of two functions. Shown as `equation 3 (scan), body: the number of results: 2 against 1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The way into the functions, outermost first.
     pub path: Vec<String>,
-    /// What differs there.
+    /// The part that differs there, such as `the number of results`.
     pub what: String,
-    /// How it is in the left function.
+    /// The value of that part in the left function.
     pub left: String,
-    /// How it is in the right function.
+    /// The value of that part in the right function.
     pub right: String,
 }
 

@@ -1,11 +1,11 @@
-//! What is wrong with a text.
+//! The errors of parsing a text.
 
 use super::grammar::Rule;
 use crate::ops::TypeError;
 use crate::types::TensorType;
 use pest::error::{Error, ErrorVariant, InputLocation};
 
-/// Why a text is no function, and where.
+/// The first mistake in a text that is no function, with its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{line}:{column}: {problem}")]
 pub struct ParseError {
@@ -13,25 +13,25 @@ pub struct ParseError {
     pub line: usize,
     /// The column in characters, from 1.
     pub column: usize,
-    /// What is wrong there.
+    /// The mistake at that place.
     pub problem: Problem,
 }
 
-/// What is wrong at one place of a text.
+/// A mistake at one place of a text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// Something else must stand here.
     #[error("expected {expected}, got {got}")]
     Syntax {
-        /// What may stand here.
+        /// The words or signs that may stand here.
         expected: String,
-        /// What does.
+        /// The word or sign that stands here.
         got: String,
     },
     /// Functions in functions, deeper than the stack allows.
     #[error("braces are nested more than {most} deep: give bodies fewer bodies of their own")]
     TooDeep {
-        /// How deep they may be.
+        /// The greatest depth that is allowed.
         most: usize,
     },
     /// No op of this name, or no element type.
@@ -41,17 +41,17 @@ pub enum Problem {
         what: &'static str,
         /// The name in the text.
         name: String,
-        /// A name that there is and that looks like it.
+        /// The name that looks most like it, if one does.
         nearest: Option<&'static str>,
     },
     /// The op has no attribute of this name, or has it already.
     #[error("{op} has {} attribute `{name}`: it takes {known}", if *.repeated { "already been given the" } else { "no" })]
     Attribute {
-        /// The mnemonic.
+        /// The mnemonic of the op.
         op: &'static str,
         /// The name in the text.
         name: String,
-        /// Whether it stands there for the second time.
+        /// True if the attribute stands there for the second time.
         repeated: bool,
         /// The attributes that there are.
         known: String,
@@ -59,9 +59,9 @@ pub enum Problem {
     /// An attribute is missing, or its value is of another kind.
     #[error("{op}: {message}")]
     Attributes {
-        /// The mnemonic.
+        /// The mnemonic of the op.
         op: &'static str,
-        /// Which attribute, and what was expected.
+        /// The attribute, and the kind of value that was expected.
         message: String,
     },
     /// A variable that no line above defines in this function.
@@ -73,45 +73,45 @@ pub enum Problem {
     /// The op does not take these operands.
     #[error("{op}: {error}")]
     Type {
-        /// The mnemonic.
+        /// The mnemonic of the op.
         op: &'static str,
-        /// What was expected and what came.
+        /// The operands that were expected and those that came.
         error: TypeError,
     },
     /// The text gives a value another type than it has.
     #[error("the text says {written}, but {of} is {inferred}")]
     WrongType {
-        /// Of what.
+        /// The value, such as `result 1`.
         of: String,
         /// The type that the text gives.
         written: TensorType,
         /// The type that it has.
         inferred: TensorType,
     },
-    /// More or fewer names, types or elements than there are things.
+    /// More or fewer names, types or elements than needed.
     #[error("expected {expected} {what}, got {got}")]
     Count {
-        /// Of what.
+        /// The kind of thing that is counted.
         what: String,
-        /// How many there must be.
+        /// The number that there must be.
         expected: usize,
-        /// How many there are.
+        /// The number that there is.
         got: usize,
     },
     /// A number that is not a value of its type.
     #[error("`{literal}` is no {of}")]
     Literal {
-        /// The text.
+        /// The number as written.
         literal: String,
-        /// What it should be.
+        /// The type that it should have.
         of: String,
     },
     /// A type or an array of one value that is too large.
     #[error("{ty} is too large: {limit}")]
     TooLarge {
-        /// The type.
+        /// The type that is too large.
         ty: TensorType,
-        /// How many elements there may be.
+        /// The limit, as a clause.
         limit: &'static str,
     },
 }
@@ -149,7 +149,7 @@ impl ParseError {
         }
     }
 
-    /// What pest did not recognize.
+    /// A syntax error, from that of pest.
     pub(super) fn of_syntax(text: &str, error: &Error<Rule>) -> ParseError {
         let (InputLocation::Pos(byte) | InputLocation::Span((byte, _))) = error.location;
         let mut expected: Vec<&str> = match &error.variant {
@@ -185,7 +185,7 @@ fn token(rest: &str) -> &str {
     }
 }
 
-/// What a rule stands for.
+/// The name of a grammar rule, as the user reads it.
 fn describe(rule: Rule) -> &'static str {
     match rule {
         Rule::function | Rule::func => "`func`",

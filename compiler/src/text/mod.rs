@@ -29,7 +29,7 @@ pub use parse::parse;
 #[cfg(test)]
 mod tests;
 
-/// What pest makes of `grammar.pest`: a recognizer, and [`Rule`](grammar::Rule) for each of its rules.
+/// The parser that pest makes of `grammar.pest`: a recognizer, and [`Rule`](grammar::Rule) for each of its rules.
 mod grammar {
     #[derive(pest_derive::Parser)]
     #[grammar = "text/grammar.pest"]

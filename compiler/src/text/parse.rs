@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// How deep braces may be nested: recursion stays within a thread's two megabytes in debug builds, too.
+/// The greatest depth of nested braces: recursion stays within a thread's two megabytes in debug builds, too.
 const MOST_NESTED: usize = 64;
 
 /// The most elements that all arrays of one value have together, which the text's length does not bound.
@@ -93,10 +93,10 @@ pub(super) fn parts(pair: Pair<'_, Rule>) -> impl Iterator<Item = Pair<'_, Rule>
     })
 }
 
-/// What reading carries along.
+/// The state of the parser.
 pub(super) struct Reader<'t> {
     text: &'t str,
-    /// How many elements arrays of one value may still have.
+    /// The number of elements that arrays of one value may still have.
     pub(super) splats: usize,
 }
 
@@ -171,8 +171,10 @@ impl<'t> Reader<'t> {
     }
 
     fn variable(&self, variables: &Variables<'t>, pair: &Pair<'t, Rule>) -> Result<Var> {
-        let var = variables.get(pair.as_str()).copied();
-        var.ok_or_else(|| self.error(pair, Problem::Undefined(pair.as_str().to_string())))
+        variables
+            .get(pair.as_str())
+            .copied()
+            .ok_or_else(|| self.error(pair, Problem::Undefined(pair.as_str().to_string())))
     }
 
     fn check_type(

@@ -1,4 +1,4 @@
-//! What the text can say, and one test for each kind of mistake in it.
+//! The text of every kind of program, and one test for each kind of mistake in it.
 
 use super::*;
 use crate::ir::Loc;
@@ -394,7 +394,7 @@ fn bodies_in_bodies_have_an_end() {
     assert_eq!(found.problem, Problem::TooDeep { most: 64 });
 }
 
-/// What the fuzzer kept of a long run: each reaches code that nothing before it did.
+/// Texts that a long run of the fuzzer kept: each reaches code that no text before it reached.
 #[test]
 fn whatever_is_there_is_read_or_an_error() {
     for text in [

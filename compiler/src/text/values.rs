@@ -91,8 +91,7 @@ impl Reader<'_> {
             _ => {
                 let (least, greatest) = dtype.integer_range();
                 let value = text.parse().ok();
-                let value = value.filter(|value| (least..=greatest).contains(value));
-                value.map(Scalar::Int)
+                value.filter(|value| (least..=greatest).contains(value)).map(Scalar::Int)
             }
         };
         value.ok_or_else(|| {
@@ -102,7 +101,7 @@ impl Reader<'_> {
         })
     }
 
-    /// What stands between quotes, where a backslash takes the next character as it is.
+    /// The string between quotes, where a backslash takes the next character as it is.
     pub(super) fn string(&self, pair: &Pair<'_, Rule>) -> String {
         let quoted = pair.as_str();
         let mut characters = quoted[1..quoted.len() - 1].chars();

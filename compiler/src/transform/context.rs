@@ -1,10 +1,10 @@
-//! What a transform tells the rules of ops, and the error for a rule that is missing.
+//! Arguments that transforms give to the rules of ops, and the error for a rule that is missing.
 
 use crate::ir::{Builder, Loc, Var};
 use std::cell::RefCell;
 use std::fmt;
 
-/// What an op's derivative is for.
+/// The form in which [`Op::differentiate`](crate::Op::differentiate) gives values and tangents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Values and tangents side by side: a region op stays one op.
@@ -19,9 +19,9 @@ pub enum Mode {
 pub struct TransformError {
     /// The op's mnemonic.
     pub op: &'static str,
-    /// Where the user wrote it.
+    /// The user's line.
     pub loc: Loc,
-    /// Why there is no rule, and what to use in its place.
+    /// The reason that there is no rule, and what to use in its place.
     pub reason: &'static str,
 }
 
@@ -33,14 +33,14 @@ impl fmt::Display for TransformError {
 
 impl std::error::Error for TransformError {}
 
-/// What an op's vmap rule knows of the batch.
+/// The batch of a vmap, as the rules of ops see it.
 #[derive(Clone, Debug, Default)]
 pub struct VmapContext {
     /// The extent of the batch axis.
     pub size: usize,
     /// The name by which collectives inside the function can mean this axis.
     pub axis: Option<String>,
-    /// What the user should know of the result, and the line that it is about.
+    /// Warnings for the user, each with the line that it is about.
     pub warnings: RefCell<Vec<(Loc, &'static str)>>,
 }
 

@@ -18,9 +18,9 @@ pub struct Linearized {
     pub linear: Func,
     /// The number of residuals.
     pub residuals: usize,
-    /// Which parameters have a tangent: those asked for that are floats.
+    /// For each parameter, true if it has a tangent: the floats that were asked for.
     pub wrt: Vec<bool>,
-    /// Which results have a tangent; the others do not depend on the parameters in `wrt`.
+    /// For each result, true if it has a tangent; the others do not depend on the parameters in `wrt`.
     pub tangent_results: Vec<bool>,
 }
 
@@ -204,7 +204,7 @@ struct Split<'a> {
     func: &'a Func,
     /// The equation that defines each variable.
     definition: Vec<Option<&'a Eqn>>,
-    /// Whether the linear part has the variable already.
+    /// For each variable, true if the linear part has it already.
     have: Vec<bool>,
     eqns: Vec<&'a Eqn>,
     residuals: Vec<Var>,

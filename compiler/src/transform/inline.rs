@@ -21,7 +21,7 @@ pub fn settle(func: &Func) -> Cow<'_, Func> {
     }
 }
 
-/// Whether the function can run: it cannot where it is linear and an op of it is known by its transpose only.
+/// Checks that the function can run: no op of it, in bodies too, is a linear function known by its transpose only.
 pub fn runs(func: &Func) -> Result<(), TransformError> {
     for eqn in &func.eqns {
         if let Some(reason) = eqn.op.transpose_only() {

@@ -10,9 +10,9 @@ use std::sync::Arc;
 /// A transform with its name.
 #[derive(Clone, Copy, Debug)]
 pub struct Pass {
-    /// The name.
+    /// The name by which [`run`] finds it.
     pub name: &'static str,
-    /// What it does, in a phrase.
+    /// A phrase that says what the pass does.
     pub help: &'static str,
     run: Run,
 }
@@ -20,9 +20,9 @@ pub struct Pass {
 #[derive(Clone, Copy, Debug)]
 enum Run {
     Plain(fn(&Func) -> Func),
-    /// With some parameters marked.
+    /// A transform by the parameters marked.
     Marked(fn(&Func, &[bool]) -> Result<Func, PassError>),
-    /// With a batch's size, and some parameters marked.
+    /// A transform by a batch's size and the parameters marked.
     Batch(fn(&Func, usize, &[bool]) -> Func),
 }
 
@@ -65,35 +65,35 @@ pub const PASSES: &[Pass] = &[
     },
 ];
 
-/// Why a pass does not run.
+/// The reason that a pass does not run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PassError {
     /// No pass of this name.
     #[error("there is no pass `{name}`: there are {known}")]
     Unknown {
-        /// The name.
+        /// The name by which [`run`] finds it.
         name: String,
         /// The passes that there are.
         known: String,
     },
-    /// What stands behind the pass's name does not fit.
+    /// The argument after the pass's name does not fit.
     #[error("{pass}: expected {expected}, got `{got}`")]
     Argument {
         /// The pass, in the form in which it is asked for.
         pass: String,
-        /// What may stand there.
+        /// The arguments that may stand there.
         expected: String,
-        /// What does.
+        /// The argument that stands there.
         got: String,
     },
     /// The function is not of the kind that the pass takes.
     #[error("{pass}: expected {expected}, got {got}")]
     Function {
-        /// The pass.
+        /// The name of the pass.
         pass: &'static str,
-        /// The kind.
+        /// The kind of function that the pass takes.
         expected: &'static str,
-        /// The function's.
+        /// The kind of the function that was given.
         got: String,
     },
     /// An op has no rule.
@@ -211,9 +211,13 @@ fn linearized(func: &Func, wrt: &[bool]) -> Result<Func, PassError> {
     let split = linearize(func, wrt)?;
     let mut b = Builder::new();
     let params = declare(&mut b, func);
-    let of = func.param_types().into_iter().zip(&split.wrt);
-    let of = of.filter(|(_, is)| **is);
-    let tangents: Vec<Var> = of.map(|(ty, _)| b.param(ty)).collect();
+    let tangents: Vec<Var> = func
+        .param_types()
+        .into_iter()
+        .zip(&split.wrt)
+        .filter(|(_, is)| **is)
+        .map(|(ty, _)| b.param(ty))
+        .collect();
     let call = |body| Call { body: Arc::new(body) };
     let mut results = b.emit(call(split.primal), &params);
     let mut operands = results.split_off(func.results.len());
@@ -238,14 +242,13 @@ fn transposed(func: &Func, linear: &[bool]) -> Result<Func, PassError> {
     let mut b = Builder::new();
     let params = declare(&mut b, func);
     let mut operands = b.inline(&vjp.primal, &params).split_off(func.results.len());
-    let floats = func.result_types().into_iter();
-    let floats = floats.filter(|ty| ty.dtype.is_float());
+    let floats = func.result_types().into_iter().filter(|ty| ty.dtype.is_float());
     operands.extend(floats.map(|ty| b.param(ty)));
     let results = b.inline(&vjp.pullback, &operands);
     let joint = dce(&b.finish(func.name.clone(), results));
     let mut unused = linear.iter().copied().chain(std::iter::repeat(false));
-    let kept = joint.params.iter().copied();
-    let kept: Vec<Var> = kept.filter(|_| !unused.next().unwrap_or_default()).collect();
+    let kept: Vec<Var> =
+        joint.params.iter().copied().filter(|_| !unused.next().unwrap_or_default()).collect();
     Ok(joint.subset(&kept, &joint.eqns, &joint.results))
 }
 
@@ -284,8 +287,11 @@ mod tests {
 
     #[track_caller]
     fn check(passes: &[&str], extra: &[Array], expected: &[&[f64]]) {
-        let results = passed(LOSS, passes).eval(&[&arguments(), extra].concat());
-        let results: Vec<Vec<f64>> = results.iter().map(Array::to_f64).collect();
+        let results: Vec<Vec<f64>> = passed(LOSS, passes)
+            .eval(&[&arguments(), extra].concat())
+            .iter()
+            .map(Array::to_f64)
+            .collect();
         assert_eq!(results, expected);
     }
 
@@ -326,8 +332,8 @@ mod tests {
         let scalar = Array::floats(DType::F32, [], &[2.0]);
         let results = back.eval(&[arguments()[0].clone(), scalar]);
         assert_eq!(results[0].to_f64(), [2.0, 4.0]);
-        let both = run(&parse(linear).expect("it is right"), "transpose");
-        let message = both.map_err(|error| error.to_string());
+        let message = run(&parse(linear).expect("it is right"), "transpose")
+            .map_err(|error| error.to_string());
         assert_eq!(
             message.err().as_deref(),
             Some(

@@ -22,7 +22,7 @@ fn variant(array: &Array, number: usize) -> Array {
     Array::new(array.ty.clone(), data.collect())
 }
 
-/// Which operands to batch: all choices of a few, some choices of many.
+/// The choices of operands to batch: all choices of a few operands, some choices of many.
 fn choices(operands: usize) -> Vec<Vec<bool>> {
     if operands <= 4 {
         return (1..1usize << operands)

@@ -10,7 +10,7 @@ use std::sync::Arc;
 #[derive(Default)]
 struct Recorder {
     types: Vec<TensorType>,
-    /// How many values existed when each open region began.
+    /// The number of values that existed when each open region began.
     open: Vec<usize>,
     regions: u32,
 }
@@ -84,8 +84,10 @@ fn every_op_lowers_to_its_types() {
         let func = func_of(&case.sample.op, &types_of(&case.sample.inputs))?;
         let mut recorder = Recorder::default();
         let arguments = recorder.values(&func.param_types());
-        let results = lower_func(&mut recorder, &func, &arguments);
-        let types: Vec<TensorType> = results.iter().map(|&value| recorder.ty(value)).collect();
+        let types: Vec<TensorType> = lower_func(&mut recorder, &func, &arguments)
+            .iter()
+            .map(|&value| recorder.ty(value))
+            .collect();
         if types != func.result_types() {
             return Err(format!("lowers to {types:?}, not {:?}", func.result_types()));
         }

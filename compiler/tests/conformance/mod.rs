@@ -1,4 +1,4 @@
-//! What every op must do, checked with the samples that it brings along. An op that stands in the registry is tested here
+//! Checks of every op with the samples that it brings along. An op that stands in the registry is tested here
 //! without being named.
 //!
 //! Invariant: a check looks at rules only through the public transforms, as a program does.
@@ -28,7 +28,7 @@ pub struct Case {
     pub mnemonic: &'static str,
     /// Op, number of the sample, operand types.
     pub name: String,
-    /// The sample.
+    /// The sample that is checked.
     pub sample: Sample,
 }
 
@@ -58,8 +58,9 @@ pub fn check_all(cases: Vec<Case>, check: impl Fn(&Case) -> Result<(), String>) 
                 failures.push(format!("{}: {message}\n  {:?}", case.name, case.sample.op))
             }
             Err(panic) => {
-                let message = panic.downcast_ref::<String>().cloned();
-                let message = message
+                let message = panic
+                    .downcast_ref::<String>()
+                    .cloned()
                     .or(panic.downcast_ref::<&str>().map(ToString::to_string))
                     .unwrap_or_default();
                 failures

@@ -6,7 +6,7 @@ use podracer_compiler::{Array, Scalar, TensorType};
 pub struct Random(u64);
 
 impl Random {
-    /// A generator.
+    /// A generator with this seed.
     pub fn new(seed: u64) -> Random {
         Random(seed)
     }

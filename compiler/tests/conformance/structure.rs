@@ -1,4 +1,5 @@
-//! What passes over region ops rely on: bodies can be exchanged, unneeded results removed, calls opened.
+//! Checks of the properties that passes over region ops rely on: bodies can be exchanged, unneeded results removed,
+//! calls opened.
 
 use super::{cases, check_all, close, types_of};
 

@@ -45,7 +45,7 @@ pub struct Frame<'a, 'c> {
     pub choices: &'a mut Choices<'c>,
     pub b: Builder,
     pub values: Vec<Value>,
-    /// How many regions may still be opened inside each other.
+    /// The number of regions that may still be opened inside each other.
     pub depth: usize,
 }
 
@@ -116,9 +116,13 @@ impl<'a, 'c> Frame<'a, 'c> {
         if !fit.is_empty() {
             return self.choices.one(&fit);
         }
-        let same = self.values.iter().rev().copied();
-        let same: Vec<Value> =
-            same.filter(|value| self.b.ty(value.var).dtype == ty.dtype).collect();
+        let same: Vec<Value> = self
+            .values
+            .iter()
+            .rev()
+            .copied()
+            .filter(|value| self.b.ty(value.var).dtype == ty.dtype)
+            .collect();
         if same.is_empty() {
             let var = self.b.full(ty, 1.0);
             return Value { var, bound: 1.0 };
@@ -138,9 +142,13 @@ impl<'a, 'c> Frame<'a, 'c> {
     }
 
     pub fn float(&mut self) -> Value {
-        let floats = self.values.iter().rev().copied();
-        let floats: Vec<Value> =
-            floats.filter(|value| self.b.ty(value.var).dtype.is_float()).collect();
+        let floats: Vec<Value> = self
+            .values
+            .iter()
+            .rev()
+            .copied()
+            .filter(|value| self.b.ty(value.var).dtype.is_float())
+            .collect();
         match floats.is_empty() {
             false => self.choices.one(&floats),
             true => self.of(&TensorType::scalar(DType::F64)),

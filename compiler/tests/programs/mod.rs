@@ -24,8 +24,8 @@ fn number(variable: &str, default: u32) -> u32 {
 
 /// A derivative is wrong if differences of no step agree with it: long steps curve, short ones round.
 fn check_slope(func: &Func, inputs: &[Array], wrt: &[bool], tolerance: f64) -> Result<(), String> {
-    let steps = [1e-5, 1e-6, 1e-4, 1e-7];
-    let mut results = steps.map(|step| check_jvp(func, inputs, wrt, step, tolerance));
+    let mut results =
+        [1e-5, 1e-6, 1e-4, 1e-7].map(|step| check_jvp(func, inputs, wrt, step, tolerance));
     match results.iter().any(Result::is_ok) {
         true => Ok(()),
         false => std::mem::replace(&mut results[0], Ok(())),
@@ -71,23 +71,25 @@ fn outcome(numbers: &[u32]) -> Result<(), String> {
     let run = || {
         let (func, inputs) = generate::program(numbers, 1);
         let arguments: Vec<String> = inputs.iter().map(ToString::to_string).collect();
-        let checked = catch_unwind(AssertUnwindSafe(|| check(&func, &inputs)));
-        let checked = checked.unwrap_or_else(|panic| Err(message(&*panic)));
-        checked.map_err(|message| format!("{message}\n{func}\nof {}", arguments.join(", ")))
+        catch_unwind(AssertUnwindSafe(|| check(&func, &inputs)))
+            .unwrap_or_else(|panic| Err(message(&*panic)))
+            .map_err(|message| format!("{message}\n{func}\nof {}", arguments.join(", ")))
     };
     catch_unwind(run).unwrap_or_else(|panic| Err(format!("generating: {}", message(&*panic))))
 }
 
 fn message(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().cloned();
-    let text = text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
+    let text = panic
+        .downcast_ref::<String>()
+        .cloned()
+        .or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
     format!("panicked: {}", text.unwrap_or_default())
 }
 
 #[test]
 fn random_programs_agree_with_the_reference_semantics() {
-    let seed = number("PODRACER_SEED", 0).to_le_bytes();
-    let seed: Vec<u8> = seed.iter().copied().cycle().take(32).collect();
+    let seed: Vec<u8> =
+        number("PODRACER_SEED", 0).to_le_bytes().iter().copied().cycle().take(32).collect();
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
     let config = Config {
         cases: number("PODRACER_PROGRAMS", 48),

@@ -100,8 +100,7 @@ impl Frame<'_, '_> {
             _ => (self.integer(), 1 + self.choices.below(3)),
         };
         let params = self.params(&operands);
-        let branches = (0..count).map(|_| Arc::new(self.body(&params, types, 0).0));
-        let branches = branches.collect();
+        let branches = (0..count).map(|_| Arc::new(self.body(&params, types, 0).0)).collect();
         let operands = [&[choice], &vars(&operands)[..]].concat();
         let results = self.b.emit(Cond { branches }, &operands);
         self.push_all(&results, &[1.0, 1.0]);
@@ -211,8 +210,8 @@ impl Frame<'_, '_> {
             },
             _ => {
                 let (forward, _) = jvp(&body, &wrt).expect("every op has a forward derivative");
-                let marked = operands.iter().zip(&wrt).filter(|(_, is)| **is);
-                let tangents: Vec<Var> = marked.map(|(&var, _)| var).collect();
+                let tangents: Vec<Var> =
+                    operands.iter().zip(&wrt).filter(|(_, is)| **is).map(|(&var, _)| var).collect();
                 let values = self.b.inline(&forward, &[operands, tangents].concat());
                 values[1..].to_vec()
             }

@@ -14,9 +14,10 @@ fn folder() -> PathBuf {
 
 /// Every fixture's name and text.
 pub fn all() -> Vec<(String, String)> {
-    let entries = std::fs::read_dir(folder()).expect("the folder is there");
-    let mut files: Vec<PathBuf> =
-        entries.map(|entry| entry.expect("it is readable").path()).collect();
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder())
+        .expect("the folder is there")
+        .map(|entry| entry.expect("it is readable").path())
+        .collect();
     files.sort();
     files
         .iter()

@@ -20,7 +20,7 @@ fn texts() -> &'static [String] {
     })
 }
 
-/// What words, numbers and signs a text has, with the spaces between them.
+/// The words, numbers and signs of a text, with the spaces between them.
 fn tokens(text: &str) -> Vec<&str> {
     let mut tokens = Vec::new();
     let mut rest = text;

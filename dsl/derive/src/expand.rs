@@ -22,8 +22,9 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
 /// mentions only the facade.
 fn at_home(code: TokenStream) -> TokenStream {
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
-        .map(|folder| std::path::Path::new(&folder).join("Cargo.toml"));
-    let manifest = manifest.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
+        .map(|folder| std::path::Path::new(&folder).join("Cargo.toml"))
+        .and_then(|path| std::fs::read_to_string(path).ok())
+        .unwrap_or_default();
     let facade_only = manifest.contains("podracer") && !manifest.contains("podracer-dsl");
     if facade_only { through_facade(code) } else { code }
 }

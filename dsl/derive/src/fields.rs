@@ -1,4 +1,5 @@
-//! Reading the struct or enum: its fields, which of them are fixed, and mistakes that are better told here than by rustc.
+//! Reading the struct or enum: its fields, which of them are fixed, and mistakes that are better told here than by
+//! rustc.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -13,35 +14,35 @@ use syn::{
 pub struct Variant {
     /// Its name; a struct has none.
     pub ident: Option<Ident>,
-    /// How its fields are written.
+    /// The way its fields are written.
     pub form: Form,
-    /// Its fields.
+    /// The fields in order.
     pub parts: Vec<Part>,
     /// Its documentation goes to the form in a kind.
     pub attrs: Vec<Attribute>,
 }
 
-/// How fields are written.
+/// The way fields are written.
 pub enum Form {
     /// `{ velocity: Tensor }`.
     Named,
-    /// `(Tensor)`.
+    /// `(Tensor, Key)`.
     Tuple,
-    /// Without any.
+    /// No fields.
     Unit,
 }
 
-/// A field.
+/// A field of a struct or variant.
 pub struct Part {
     /// `velocity`, or `0`.
     pub member: Member,
     /// The variable that holds it in an arm of a `match`.
     pub binding: Ident,
-    /// Its type.
+    /// The type of the field.
     pub ty: Type,
-    /// The same in all forms.
+    /// Marked `#[tree(fixed)]`: the same in all forms.
     pub fixed: bool,
-    /// Its visibility and documentation go to the form in a kind.
+    /// The field itself: its visibility and documentation go to the form in a kind.
     pub field: Field,
 }
 

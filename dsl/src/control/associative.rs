@@ -9,7 +9,7 @@ use crate::tree::{IntoTree, Path, Sources, Tree, changed_choice, difference};
 use podracer_compiler::transform::VmapContext;
 use podracer_compiler::{Func, Loc, TensorType};
 
-/// For each element, the combination of all up to it: `x0, f(x0, x1), f(f(x0, x1), x2), ..`. `f` combines two elements
+/// Combines each element with all elements before it: `x0, f(x0, x1), f(f(x0, x1), x2), ..`. `f` combines two elements
 /// and must be associative; it need not be commutative. The elements lie along the leading axis of the leaves.
 /// `jax.lax.associative_scan`, whose function takes many elements at once; here, as in `vmap`, it takes one.
 ///
@@ -34,8 +34,8 @@ pub fn associative_scan<X: Tree, Y: IntoTree<Tree = X>>(
     prefixes("associative_scan", elements, false, f)
 }
 
-/// [`associative_scan`] from the last element: for each, the combination `f(f(x[n - 1], ..), x[i])` of all from it on.
-/// `jax.lax.associative_scan(.., reverse=True)`.
+/// [`associative_scan`] from the last element: for each element, the combination `f(f(x[n - 1], ..), x[i])` of all
+/// elements from it on. `jax.lax.associative_scan(.., reverse=True)`.
 #[track_caller]
 pub fn associative_scan_reverse<X: Tree, Y: IntoTree<Tree = X>>(
     elements: X,
@@ -81,8 +81,7 @@ fn prefixes<X: Tree, Y: IntoTree<Tree = X>>(
         Ok(length) if differs.is_none() && !body.broken => {
             let combine = Combine { func: body.func, captures: body.captures, loc };
             let turn = |leaves: &[Tensor]| {
-                let turned = leaves.iter().map(|&leaf| flip(leaf, reverse));
-                turned.collect::<Vec<_>>()
+                leaves.iter().map(|&leaf| flip(leaf, reverse)).collect::<Vec<_>>()
             };
             turn(&combine.prefixes(&turn(&leaves), length))
         }
@@ -96,7 +95,7 @@ fn flip(leaf: Tensor, reverse: bool) -> Tensor {
     if reverse { leaf.reverse(0) } else { leaf }
 }
 
-/// The user's function and what it captured.
+/// The user's function and its captures.
 struct Combine {
     func: Func,
     captures: Vec<Tensor>,

@@ -14,11 +14,11 @@ pub(crate) struct Body<Y> {
     pub func: Func,
     /// The captured tensors, of the frames around.
     pub captures: Vec<Tensor>,
-    /// What the closure returned: handles of the closed frame, good only for their structure.
+    /// The closure's result: handles of the closed frame, good only for their structure.
     pub tree: Y,
     /// Paths, types and places of the results.
     pub results: Vec<Leaf>,
-    /// What was logged inside: handles of the closed frame. Its leaves are further results of the function.
+    /// The log of the closure: handles of the closed frame. Its leaves are further results of the function.
     pub log: Vec<Entry>,
     /// The function is not what the user meant: there was an error inside, or an operand is poisoned.
     pub broken: bool,
@@ -49,19 +49,19 @@ impl<Y: Tree> Body<Y> {
         types[self.results.len().min(types.len())..].to_vec()
     }
 
-    /// Forgets what was logged inside.
+    /// Drops the log of the closure.
     pub fn without_log(mut self) -> Self {
         self.func.results.truncate(self.results.len());
         self.log = Vec::new();
         self
     }
 
-    /// Logs in the current frame what was logged inside, of which these are the leaves here.
+    /// Adds the closure's log to that of the current frame; `leaves` are its leaves there.
     pub fn relog(&self, leaves: &[Tensor]) {
         relog(self.log.with_leaves(leaves));
     }
 
-    /// [`Body::relog`], where the leaves are those of many rounds, stacked.
+    /// [`Body::relog`] of leaves that are stacked over many rounds.
     #[track_caller]
     pub fn relog_rounds(&self, leaves: &[Tensor]) {
         let mut entries = Vec::new();
@@ -71,7 +71,7 @@ impl<Y: Tree> Body<Y> {
         relog(entries);
     }
 
-    /// Stand-ins for the results, of these types.
+    /// Poisoned stand-ins for the results, of these types.
     #[track_caller]
     pub fn poisoned(&self, types: impl IntoIterator<Item = TensorType>) -> Vec<Tensor> {
         let loc = Loc::caller();
@@ -79,7 +79,7 @@ impl<Y: Tree> Body<Y> {
     }
 }
 
-/// Logs in the current frame.
+/// Adds entries to the log of the current frame.
 pub(crate) fn relog(entries: Vec<Entry>) {
     state::with(|trace| trace.log(entries));
 }
@@ -88,7 +88,7 @@ fn poison_at(ty: TensorType, loc: Loc) -> Tensor {
     state::with(|trace| trace.poison(ty, loc)).unwrap_or(Tensor::dead(loc))
 }
 
-/// What a parameter of a body is made for.
+/// A parameter of a body before its frame is open: its type, and whether the operand for it is poisoned.
 pub(crate) struct Param {
     pub ty: TensorType,
     pub poison: bool,
@@ -162,8 +162,9 @@ pub(crate) fn trace_body<Y: IntoTree>(
 }
 
 fn leaves_of<Y: Tree>(tree: &Y) -> Vec<Leaf> {
-    let leaves = typed_paths(tree).into_iter().zip(tree.leaves());
-    leaves
+    typed_paths(tree)
+        .into_iter()
+        .zip(tree.leaves())
         .map(|((path, ty), leaf)| Leaf { path, ty, made: leaf.made(), poison: is_poison(leaf) })
         .collect()
 }
@@ -216,7 +217,7 @@ pub(crate) fn inline_at(loc: Loc, func: &Func, arguments: &[Tensor]) -> Vec<Tens
         .unwrap_or_else(|| vec![Tensor::dead(loc); func.results.len()])
 }
 
-/// Two lists in one.
+/// The concatenation of two lists.
 pub(crate) fn chain(first: &[Tensor], second: &[Tensor]) -> Vec<Tensor> {
     first.iter().chain(second).copied().collect()
 }
@@ -227,7 +228,8 @@ pub(crate) fn captures_first(mut func: Func, captures: usize) -> Func {
     func
 }
 
-/// Functions whose last parameters are their own captures, all with those that any of them has in the place of these.
+/// Gives all functions the same captures: each function's last parameters are its own captures; they are replaced by
+/// the captures of all functions, which are returned too.
 pub(crate) fn share_captures(functions: &[(&Func, &[Tensor])]) -> (Vec<Arc<Func>>, Vec<Tensor>) {
     let mut captures: Vec<Tensor> = Vec::new();
     let mut positions: BTreeMap<u32, usize> = BTreeMap::new();

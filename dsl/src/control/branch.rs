@@ -16,11 +16,11 @@ use std::collections::BTreeMap;
     label = "expected a bool `Tensor`"
 )]
 pub trait Predicate {
-    /// The tensor, and whether running both branches under vmap is meant.
+    /// The bool scalar, and true if running both branches under vmap is meant.
     fn predicate(self) -> (Tensor, bool);
 }
 
-/// A predicate whose user knows that under vmap both branches run.
+/// A predicate of [`cond`] under which both branches may run under vmap without a warning.
 #[derive(Clone, Copy, Debug)]
 pub struct Both(Tensor);
 
@@ -37,7 +37,8 @@ impl Predicate for Both {
 }
 
 impl Tensor {
-    /// As a predicate of [`cond`]: under vmap both branches run and the results are selected, and that is meant.
+    /// Makes a predicate of [`cond`] that silences its warning: under vmap both branches run and the results are
+    /// selected, and that is meant.
     pub fn both(self) -> Both {
         Both(self)
     }
@@ -90,8 +91,8 @@ pub fn cond<A: IntoTree, B: IntoTree<Tree = A::Tree>>(
     finish("cond", p, vec![("false", no), ("true", yes)], loc)
 }
 
-/// Runs branch number `index`, an i32 scalar, brought into `0..branches` first. `f(i)` is called for each branch while
-/// tracing, and all return the same types:
+/// Runs the branch with the number `index`, an i32 scalar, which is brought into `0..branches` first. `f(i)` is called
+/// once for each branch while tracing; all branches return the same types:
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -207,8 +208,8 @@ fn finish<Y: Tree>(
     bodies.swap_remove(0).1.tree.with_leaves(results)
 }
 
-/// A branch with the log of every branch among its results: its own, which stands at `at`, and zeros, which say that
-/// nothing happened in the others.
+/// A branch with the logs of all branches among its results: its own at `at`, and zeros for the others, in which
+/// nothing happened.
 fn with_log_of_all(func: &Func, count: usize, types: &[TensorType], at: usize) -> Func {
     if types.is_empty() {
         return func.clone();

@@ -32,8 +32,8 @@ pub fn fori_loop<R: Over<Item = Tensor>, C: IntoTree>(
     run("fori_loop", carry.into_tree(), range, false, |carry, i| (f(i, carry), ())).0
 }
 
-/// Runs `f(carry) -> carry` as long as `condition(carry)`, a bool scalar, holds. How often is known only when it runs:
-/// there is a forward derivative ([`jvp`](crate::jvp)) and no reverse one.
+/// Runs `f(carry) -> carry` as long as `condition(carry)`, a bool scalar, holds. The number of rounds is known only
+/// when the program runs: so there is a forward derivative ([`jvp`](crate::jvp)) and no reverse one.
 /// `jax.lax.while_loop`. Under `vmap` each example ends when its own condition does.
 ///
 /// ```
@@ -94,8 +94,8 @@ pub fn while_loop<C: IntoTree>(
     carry.with_leaves(results)
 }
 
-/// Condition and body with the body's log in the carry, and what it begins with. How often a loop of unknown length runs
-/// decides how often something is logged: the first failure is kept, and the last print.
+/// The condition and the body with the body's log in the carry, and the values that this log begins with. A loop of
+/// unknown length cannot stack what it logs: the first failure is kept, and the last print.
 #[track_caller]
 fn carry_log<C: Tree>(condition: Func, step: &Body<C>) -> (Func, Func, Vec<Tensor>) {
     let count = step.results.len();

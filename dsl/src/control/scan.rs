@@ -13,8 +13,8 @@ use podracer_compiler::transform::VmapContext;
 use podracer_compiler::{Loc, OpRef, TensorType};
 use std::sync::Arc;
 
-/// Runs `f` for each item of `xs` in turn: `(carry, x) -> (carry, y)`. Gives the last carry, and all `y` stacked along a
-/// new leading axis.
+/// Runs `f` for each item of `xs` in turn: `(carry, x) -> (carry, y)`. Gives the last carry, and all `y` stacked along
+/// a new leading axis.
 ///
 /// `xs` is a tree (its leaves' leading axes run together), a range `0..n`, [`Keys`](crate::Keys), `axis(tree, 1)`, or a
 /// tuple of these; `rev(xs)` begins with the last. Numbers in the carry are f32, i32 or bool tensors.
@@ -75,7 +75,7 @@ pub fn map<X: Over, Y: IntoTree>(xs: X, f: impl FnOnce(X::Item) -> Y) -> Y::Tree
     run("map", (), xs, false, |(), x| ((), f(x))).1
 }
 
-/// [`map`] that runs `batch` items at once, and those that are left over after that: between `map` and `vmap` in memory
+/// [`map`] in batches: runs `batch` items at once and the remaining ones after that. Between `map` and `vmap` in memory
 /// and in time. `jax.lax.map(f, xs, batch_size=batch)`.
 ///
 /// ```
@@ -126,8 +126,10 @@ pub fn map_batched<X: Over, Y: IntoTree>(
         let shaped = |tensor: Tensor, leading: &[usize], taken: usize| {
             tensor.reshape([leading, &tensor.shape()[taken..]].concat())
         };
-        let rows = part(0, rounds * batch).into_iter();
-        let rows: Vec<Tensor> = rows.map(|rows| shaped(rows, &[rounds, batch], 1)).collect();
+        let rows: Vec<Tensor> = part(0, rounds * batch)
+            .into_iter()
+            .map(|rows| shaped(rows, &[rounds, batch], 1))
+            .collect();
         let consts = body.captures.len();
         let scan = Scan {
             body: Arc::new(captures_first(of_size(batch), consts)),
@@ -136,21 +138,21 @@ pub fn map_batched<X: Over, Y: IntoTree>(
             consts,
             carries: 0,
         };
-        let guess: Vec<TensorType> = body.types();
-        let guess: Vec<_> = guess.iter().map(|ty| ty.stacked(batch).stacked(rounds)).collect();
+        let guess: Vec<TensorType> =
+            body.types().iter().map(|ty| ty.stacked(batch).stacked(rounds)).collect();
         let outputs = emit_at(loc, OpRef::new(scan), &chain(&body.captures, &rows), &guess);
-        let outputs = outputs.into_iter();
-        parts.push(outputs.map(|y| shaped(y, &[rounds * batch], 2)).collect());
+        parts.push(outputs.into_iter().map(|y| shaped(y, &[rounds * batch], 2)).collect());
     }
     if rest > 0 || rounds == 0 {
         let operands = chain(&part(rounds * batch, extent), &body.captures);
         parts.push(inline_at(loc, &of_size(rest), &operands));
     }
-    let joined = (0..types.len()).map(|i| match &parts[..] {
-        [only] => only[i],
-        parts => concatenate(&parts.iter().map(|part| part[i]).collect::<Vec<_>>(), 0),
-    });
-    let joined: Vec<Tensor> = joined.collect();
+    let joined: Vec<Tensor> = (0..types.len())
+        .map(|i| match &parts[..] {
+            [only] => only[i],
+            parts => concatenate(&parts.iter().map(|part| part[i]).collect::<Vec<_>>(), 0),
+        })
+        .collect();
     body.tree.with_leaves(&joined)
 }
 
@@ -211,8 +213,8 @@ pub(super) fn run<C: Tree, X: Over, Y: IntoTree>(
     (carry.with_leaves(carry_results), body.tree.1.with_leaves(y_results))
 }
 
-/// Whether a loop's carry comes out as it went in; if not, that is an error at the place that made it differ. The
-/// carry's leaves are the first of the body's results.
+/// True if a loop's carry has the same structure and types after a round. If not, an error is recorded at the place
+/// that made it differ. The carry's leaves are the first of the body's results.
 pub(super) fn check_carry<C: Tree, Y: Tree>(
     op: &str,
     (carry, before): (&C, &[(Path, TensorType)]),

@@ -29,8 +29,8 @@ pub fn vmap<X: Over, Y: IntoTree>(xs: X, f: impl FnOnce(X::Item) -> Y) -> Y::Tre
     vectorize(None, xs, f)
 }
 
-/// [`vmap`] along an axis that collectives inside can name: `psum(x, "environments")`. Inside of another axis of that name
-/// it hides it. `jax.vmap(.., axis_name=name)`.
+/// [`vmap`] along an axis that collectives inside can name: `psum(x, "environments")`. It hides an outer axis of the
+/// same name. `jax.vmap(.., axis_name=name)`.
 ///
 /// Errors: those of [`vmap`]; the name of the replicas' axis.
 ///
@@ -93,8 +93,8 @@ fn vectorize<X: Over, Y: IntoTree>(
     body.tree.with_leaves(results)
 }
 
-/// The compiler's vmap with all results batched; its warnings go to the trace, unless [`Tensor::both`](crate::Tensor::both)
-/// was said at their line.
+/// The compiler's vmap with all results batched; its warnings go to the trace, unless
+/// [`Tensor::both`](crate::Tensor::both) was said at their line.
 pub(crate) fn vmap_func(func: &Func, cx: &VmapContext, batched: &[bool]) -> Func {
     let (mapped, _) = transform::vmap(func, cx, batched, &vec![true; func.results.len()]);
     state::with(|trace| {

@@ -1,10 +1,10 @@
-//! Derivatives of functions that return something beside what is differentiated: jax's `has_aux=True`.
+//! Derivatives of functions that return an auxiliary result, which is not differentiated: jax's `has_aux=True`.
 
 use super::{jvp, linearize, stop_gradient, value_and_grad, vjp};
 use crate::tensor::Tensor;
 use crate::tree::{IntoTree, Tree, tree_map};
 
-/// [`grad`](crate::grad) of a loss with something beside it, and that. `jax.grad(f, has_aux=True)`.
+/// [`grad`](crate::grad) of a loss with an auxiliary result: `(gradient, auxiliary)`. `jax.grad(f, has_aux=True)`.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -25,7 +25,7 @@ pub fn grad_with_aux<P: IntoTree, A: Tree>(
     (grads, aux)
 }
 
-/// [`jvp`] of a function with something beside its value: value, tangent, and that. `jax.jvp(.., has_aux=True)`.
+/// [`jvp`] of a function with an auxiliary result: `(value, tangent, auxiliary)`. `jax.jvp(.., has_aux=True)`.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -44,7 +44,7 @@ pub fn jvp_with_aux<P: IntoTree, Y: IntoTree, A: IntoTree>(
     (value, tangent, aux)
 }
 
-/// [`linearize`] of a function with something beside its value: value, derivative, and that.
+/// [`linearize`] of a function with an auxiliary result: `(value, derivative, auxiliary)`.
 /// `jax.linearize(.., has_aux=True)`.
 ///
 /// ```
@@ -63,7 +63,7 @@ pub fn linearize_with_aux<P: IntoTree, Y: IntoTree, A: IntoTree>(
     (value, move |tangents| apply(tangents).0, aux)
 }
 
-/// [`vjp`] of a function with something beside its value: value, pass back, and that. `jax.vjp(.., has_aux=True)`.
+/// [`vjp`] of a function with an auxiliary result: `(value, pullback, auxiliary)`. `jax.vjp(.., has_aux=True)`.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -83,7 +83,7 @@ pub fn vjp_with_aux<P: IntoTree, Y: IntoTree, A: IntoTree>(
     (value, apply, aux)
 }
 
-/// The function, through whose second result nothing is differentiated.
+/// The function with no gradient through its second result.
 fn apart<P, Y: IntoTree, A: IntoTree>(
     f: impl FnOnce(P) -> (Y, A),
 ) -> impl FnOnce(P) -> (Y, A::Tree) {

@@ -1,4 +1,4 @@
-//! Rematerialization: what is computed again in the pass back, rather than kept.
+//! Rematerialization: values that the pass back computes again rather than keeps.
 
 use crate::control::body::run_once;
 use crate::tensor::emit_as;
@@ -6,9 +6,9 @@ use crate::tree::{IntoTree, Tree};
 use podracer_compiler::OpRef;
 use podracer_compiler::ops::{Checkpoint, Named, Save};
 
-/// Runs `f` on `arguments`; its pass back keeps only what `save` says and computes the rest of what it needs again, from
-/// the arguments and what `f` captures. The values and gradients are those of `f(arguments)`. `jax.checkpoint`, also
-/// called `jax.remat`.
+/// Runs `f` on `arguments`; its pass back keeps only what `save` says and computes the rest of what it needs again,
+/// from the arguments and what `f` captures. The values and gradients are those of `f(arguments)`. `jax.checkpoint`,
+/// also called `jax.remat`.
 ///
 /// It pays in the body of a `scan`, whose every step would otherwise keep all it computed: memory for time.
 ///
@@ -36,7 +36,7 @@ pub fn checkpoint<A: IntoTree, Y: IntoTree>(
     })
 }
 
-/// The same values, which [`Save::Names`] knows by `name`. `jax.ad_checkpoint.checkpoint_name`.
+/// Names the values of a tree, which stay the same, for [`Save::Names`]. `jax.ad_checkpoint.checkpoint_name`.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;

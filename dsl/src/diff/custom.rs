@@ -9,8 +9,8 @@ use crate::tree::{IntoTree, Path, Tree, typed_paths};
 use podracer_compiler::ops::{CustomJvp, CustomVjp};
 use podracer_compiler::{Loc, OpRef, TensorType, Var};
 
-/// Runs `f` on `arguments` and says what its derivative is: `rule(arguments, tangents)` gives the value and its tangent,
-/// linear in the tangents. It serves forward and reverse mode. `jax.custom_jvp`.
+/// Runs `f` on `arguments` and says what its derivative is: `rule(arguments, tangents)` gives the value and its
+/// tangent, linear in the tangents. It serves forward and reverse mode. `jax.custom_jvp`.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -94,11 +94,11 @@ where
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Captured tensors are constants. Leaves that are no floats have cotangents of zero, and what `backward` gives for them
-/// is not read. Under `vmap` the cotangent of an argument that is the same in every example is summed over them.
+/// Captured tensors are constants. Leaves that are no floats have cotangents of zero, and what `backward` gives for
+/// them is not read. Under `vmap` the cotangent of an argument that is the same in every example is summed over them.
 ///
-/// Errors: a cotangent that is not like the arguments; a captured tensor that is differentiated after all (pass it among
-/// the arguments); forward mode.
+/// Errors: a cotangent that is not like the arguments; a captured tensor that is differentiated after all (pass it
+/// among the arguments); forward mode.
 #[track_caller]
 pub fn custom_vjp<A: IntoTree, Y: IntoTree, R: IntoTree, C>(
     arguments: A,
@@ -158,11 +158,10 @@ where
 }
 
 fn floats(tensors: &[Tensor]) -> Vec<Tensor> {
-    let floats = tensors.iter().filter(|tensor| tensor.dtype().is_float());
-    floats.copied().collect()
+    tensors.iter().filter(|tensor| tensor.dtype().is_float()).copied().collect()
 }
 
-/// The tree with these in the place of its floats, and zeros in the place of the rest.
+/// The tree with its floats replaced by `floats`, and its other leaves by zeros.
 #[track_caller]
 fn with_floats<T: Tree>(tree: &T, floats: &[Tensor]) -> T {
     let mut floats = floats.iter();
@@ -175,14 +174,14 @@ fn with_floats<T: Tree>(tree: &T, floats: &[Tensor]) -> T {
     tree.with_leaves(&leaves)
 }
 
-/// The results without those of no float type from `first` on, which have these types.
+/// The results without those that are no floats from `first` on; `types` are the types of the results from there.
 fn float_results(results: &[Var], types: &[TensorType], first: usize) -> Vec<Var> {
     let is_float = |i: usize| i < first || types[i - first].dtype.is_float();
-    let kept = (0..results.len()).filter(|&i| is_float(i));
-    kept.map(|i| results[i]).collect()
+    (0..results.len()).filter(|&i| is_float(i)).map(|i| results[i]).collect()
 }
 
-/// Whether what a user's rule gives is like what it must be; if not, that is an error at the line that made it.
+/// True if the result of a user's rule has the expected paths, and the expected types of floats. If not, an error is
+/// recorded at the line that made it.
 fn is_like(
     op: &str,
     what: &str,

@@ -10,12 +10,12 @@ use podracer_compiler::Loc;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
-/// Leaves that are derivatives by a tree `P`: each is a tree like `P`, whose leaves have the shape of the value's leaf and
-/// then their own.
+/// The kind of leaves that are derivatives by a tree `P`: each leaf is a tree like `P`, whose leaves have the shape of
+/// the value's leaf followed by their own.
 #[derive(Debug)]
 pub struct By<P>(PhantomData<P>);
 
-/// What a Jacobian of a value `Y` by `X` is: a tree like `Y` of trees like `X`; a tensor, where both are.
+/// The type of the Jacobian of a value `Y` by `X`: a tree like `Y` of trees like `X`; a tensor if both are tensors.
 pub type Jacobian<Y, X> = <<Y as IntoTree>::Tree as Tree>::Of<By<<X as IntoTree>::Tree>>;
 
 /// The derivatives of the leaves of `Y` by those of `P`: a tree like `Y` of trees like `P`. It derefs to it, so that
@@ -57,7 +57,8 @@ impl<Y: Tree, P: Tree> IntoTree for Derivatives<Y, P> {
     }
 }
 
-/// All directions of a tree, stacked: leaves `[n] ++ shape`, `n` the number of all elements, with one 1 in each direction.
+/// All directions of a tree, stacked: leaves `[n] ++ shape`, `n` the number of all elements, with one 1 in each
+/// direction.
 #[track_caller]
 fn basis<T: Tree>(tree: &T) -> T {
     let leaves = tree.leaves();
@@ -74,7 +75,7 @@ fn basis<T: Tree>(tree: &T) -> T {
     tree.with_leaves(&directions)
 }
 
-/// Some positions along an axis, from an offset on.
+/// The slice of `count` positions along an axis, from an offset on.
 #[track_caller]
 fn part(x: Tensor, axis: usize, offset: usize, count: usize) -> Tensor {
     if count == x.shape()[axis] {
@@ -83,8 +84,8 @@ fn part(x: Tensor, axis: usize, offset: usize, count: usize) -> Tensor {
     x.slice_axis(axis as isize, offset as isize..(offset + count) as isize)
 }
 
-/// The Jacobian of `f` at `x`, by forward mode: one pass for each element of `x`, all at once. A tree like the value of `f`
-/// of trees like `x`, whose leaves have the shapes `y ++ x`; of a tensor by a tensor it is a tensor. `jax.jacfwd`.
+/// The Jacobian of `f` at `x`, by forward mode: one pass for each element of `x`, all at once. A tree like the value of
+/// `f` of trees like `x`, whose leaves have the shapes `y ++ x`; of a tensor by a tensor it is a tensor. `jax.jacfwd`.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -102,7 +103,7 @@ pub fn jacfwd<X: IntoTree, Y: IntoTree>(x: X, f: impl FnOnce(X::Tree) -> Y) -> J
     jacfwd_with_aux(x, |x| (f(x), ())).0
 }
 
-/// [`jacfwd`] of a function with something beside its value, and that. `jax.jacfwd(f, has_aux=True)`.
+/// [`jacfwd`] of a function with an auxiliary result: `(jacobian, auxiliary)`. `jax.jacfwd(f, has_aux=True)`.
 #[track_caller]
 pub fn jacfwd_with_aux<X: IntoTree, Y: IntoTree, A: IntoTree>(
     x: X,
@@ -119,8 +120,7 @@ fn forward<X: Tree, Y: IntoTree, A: IntoTree>(
     f: impl FnOnce(X) -> (Y, A),
 ) -> (Jacobian<Y, X>, A::Tree) {
     let (y, derivative, aux) = linearize_with_aux(x.clone(), f);
-    let columns = vmap(basis(&x), derivative).leaves();
-    let mut columns = columns.into_iter();
+    let mut columns = vmap(basis(&x), derivative).leaves().into_iter();
     let jacobian = y.to_kind::<By<X>>(&mut |y| {
         let columns = columns.next().expect("a value has as many leaves as its derivative");
         let columns = columns.move_axis(0, -1);
@@ -135,8 +135,9 @@ fn forward<X: Tree, Y: IntoTree, A: IntoTree>(
     (jacobian, aux)
 }
 
-/// The Jacobian of `f` at `x`, by reverse mode: one pass for each element of the value, all at once. A tree like the value
-/// of `f` of trees like `x`, whose leaves have the shapes `y ++ x`; of a tensor by a tensor it is a tensor. `jax.jacrev`.
+/// The Jacobian of `f` at `x`, by reverse mode: one pass for each element of the value, all at once. A tree like the
+/// value of `f` of trees like `x`, whose leaves have the shapes `y ++ x`; of a tensor by a tensor it is a tensor.
+/// `jax.jacrev`.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -151,7 +152,7 @@ pub fn jacrev<X: IntoTree, Y: IntoTree>(x: X, f: impl FnOnce(X::Tree) -> Y) -> J
     jacrev_with_aux(x, |x| (f(x), ())).0
 }
 
-/// [`jacrev`] of a function with something beside its value, and that. `jax.jacrev(f, has_aux=True)`.
+/// [`jacrev`] of a function with an auxiliary result: `(jacobian, auxiliary)`. `jax.jacrev(f, has_aux=True)`.
 #[track_caller]
 pub fn jacrev_with_aux<X: IntoTree, Y: IntoTree, A: IntoTree>(
     x: X,
@@ -174,7 +175,7 @@ pub fn jacrev_with_aux<X: IntoTree, Y: IntoTree, A: IntoTree>(
     (jacobian, aux)
 }
 
-/// The second derivatives of a scalar function of `x`, forward over reverse: a tree like `x` of trees like `x`, whose leaves
+/// The Hessian of a scalar function at `x`, forward over reverse: a tree like `x` of trees like `x`, whose leaves
 /// have the shapes of both. Of a tensor it is a tensor. `jax.hessian`.
 ///
 /// ```
@@ -196,7 +197,7 @@ pub fn hessian<X: IntoTree>(x: X, f: impl FnOnce(X::Tree) -> Tensor) -> Jacobian
     hessian_with_aux(x, |x| (f(x), ())).0
 }
 
-/// [`hessian`] of a function with something beside its value, and that. `jax.hessian(f, has_aux=True)`.
+/// [`hessian`] of a function with an auxiliary result: `(hessian, auxiliary)`. `jax.hessian(f, has_aux=True)`.
 #[track_caller]
 pub fn hessian_with_aux<X: IntoTree, A: Tree>(
     x: X,

@@ -24,7 +24,7 @@ use crate::tree::{Path, Tree};
 use podracer_compiler::transform::TransformError;
 use podracer_compiler::{Loc, TensorType};
 
-/// Which parameters of a traced function are differentiated by: the explicit ones.
+/// True for each parameter of a traced function that is differentiated by: the explicit ones, not the captures.
 fn wrt<Y: Tree>(body: &Body<Y>, explicit: usize) -> Vec<bool> {
     (0..body.func.params.len()).map(|i| i < explicit).collect()
 }
@@ -54,7 +54,7 @@ fn check_floats(op: &str, leaves: &[(Path, TensorType)], tensors: &[Tensor], loc
     fine
 }
 
-/// A zero of a type, in the current frame.
+/// Zeros of a type, in the current frame.
 #[track_caller]
 fn zeros_of(ty: &TensorType) -> Tensor {
     crate::tensor::create::zeros(ty.dtype, &ty.shape)

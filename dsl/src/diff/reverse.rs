@@ -10,13 +10,13 @@ use podracer_compiler::ops::StopGradient;
 use podracer_compiler::transform;
 use podracer_compiler::{Func, Loc, TensorType};
 
-/// What a function under [`grad`] returns: the loss, a float scalar, or the loss with anything else beside it.
+/// The result of a function under [`grad`]: the loss, a float scalar, or a pair of the loss and an auxiliary tree.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a loss",
     label = "expected a scalar `Tensor`, or `(Tensor, auxiliary)` with a tree beside the loss"
 )]
 pub trait Loss: Tree {
-    /// The loss.
+    /// The loss, a float scalar.
     fn loss(&self) -> Tensor;
 }
 
@@ -32,7 +32,7 @@ impl<A: Tree> Loss for (Tensor, A) {
     }
 }
 
-/// The gradient of `f` at `params`, a tree of the same structure. What `f` returns beside the loss is left out; use
+/// The gradient of `f` at `params`, a tree of the same structure. An auxiliary result of `f` is dropped: use
 /// [`value_and_grad`] to get it.
 /// `jax.grad`.
 ///
@@ -49,7 +49,7 @@ pub fn grad<P: IntoTree, V: Loss>(params: P, f: impl FnOnce(P::Tree) -> V) -> P:
     differentiate("grad", Loc::caller(), params.into_tree(), f).1
 }
 
-/// What `f` returns at `params`, and its gradient there:
+/// The result of `f` at `params`, and the gradient of its loss there:
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -71,7 +71,7 @@ pub fn value_and_grad<P: IntoTree, V: Loss>(
     differentiate("value_and_grad", Loc::caller(), params.into_tree(), f)
 }
 
-/// What `f` returns, and its gradient. Errors are those of `op`, at the user's line.
+/// The result of `f`, and the gradient of its loss. Errors name `op` and the user's line.
 pub(super) fn differentiate<P: Tree, V: Loss>(
     op: &'static str,
     loc: Loc,
@@ -132,10 +132,9 @@ pub(super) fn differentiate<P: Tree, V: Loss>(
     (body.tree.with_leaves(values), params.with_leaves(&grads))
 }
 
-/// The value of `f` at `primals`, and the function from cotangents of its results to cotangents of `primals`. The
-/// function may be called several times, and under `vmap`. Results and primals that are no floats have cotangents that
-/// are not read, or zero.
-/// `jax.vjp`.
+/// The value of `f` at `primals`, and the pullback: the function from cotangents of its results to cotangents of
+/// `primals`. It may be called several times, and under `vmap`. Results and primals that are no floats have cotangents
+/// that are not read, or zero. `jax.vjp`.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -213,7 +212,7 @@ pub fn vjp<P: IntoTree, Y: IntoTree>(
     (value, apply)
 }
 
-/// The same values, through which no gradient flows.
+/// Stops the gradient: the same values, of which all derivatives are zero.
 /// `jax.lax.stop_gradient`.
 ///
 /// ```

@@ -4,10 +4,10 @@ use super::Key;
 use crate::tensor::{Shape, Tensor, fail, resolve_axis};
 use podracer_compiler::{DType, TensorType};
 
-/// Choices.
+/// Draws from given weights and given items.
 impl Key {
-    /// Positions along the last axis, each with the probability that the softmax of the logits gives it: i32 of the shape
-    /// without that axis. -inf is never drawn.
+    /// Draws a position along the last axis with the probabilities of the logits' softmax: i32 of the shape without
+    /// that axis. A logit of -inf is never drawn.
     #[track_caller]
     pub fn categorical(self, logits: Tensor) -> Tensor {
         self.categorical_axis(logits, -1)
@@ -29,7 +29,8 @@ impl Key {
         (noise + logits).argmax(axis)
     }
 
-    /// Several draws for the same logits: i32 of shape `draws ++ logits` without the last axis.
+    /// Several independent draws of [`Key::categorical`] from the same logits: i32 of shape `draws ++ logits` without
+    /// the last axis.
     #[track_caller]
     pub fn categorical_n(self, logits: Tensor, draws: impl Shape) -> Tensor {
         let ty = logits.ty();

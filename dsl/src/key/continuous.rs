@@ -5,7 +5,7 @@ use super::discrete::bits_of;
 use crate::tensor::{IntoTensor, Shape, Tensor, create, fail, maximum};
 use podracer_compiler::{Array, DType, Scalar, TensorType};
 
-/// How a float type is laid out.
+/// The layout of a float type.
 struct Format {
     fraction: u32,
     word: DType,
@@ -30,15 +30,15 @@ fn format(dtype: DType) -> Option<Format> {
     }
 }
 
-/// Floats.
+/// Draws of floats. `shape` is the shape of the result.
 impl Key {
-    /// Uniform f32 in `[0, 1)`.
+    /// Draws from the uniform distribution over `[0, 1)`, in f32.
     #[track_caller]
     pub fn uniform(self, shape: impl Shape) -> Tensor {
         self.uniform_of(DType::F32, shape)
     }
 
-    /// Uniform in `[0, 1)`, of a float type.
+    /// Draws from the uniform distribution over `[0, 1)`, in a float type.
     #[track_caller]
     pub fn uniform_of(self, dtype: DType, shape: impl Shape) -> Tensor {
         let shape = shape.into_shape();
@@ -46,7 +46,8 @@ impl Key {
         unit(a, b, dtype, &shape)
     }
 
-    /// Uniform f32 in `[low, high)`; the bounds are numbers or tensors that broadcast to the shape.
+    /// Draws from the uniform distribution over `[low, high)`, in f32; the bounds are numbers or tensors that broadcast
+    /// to the shape.
     #[track_caller]
     pub fn uniform_range(
         self,
@@ -61,13 +62,13 @@ impl Key {
         maximum(low, unit * (high - low) + low)
     }
 
-    /// Normal f32 with mean 0 and variance 1.
+    /// Draws from the normal distribution with mean 0 and variance 1, in f32.
     #[track_caller]
     pub fn normal(self, shape: impl Shape) -> Tensor {
         self.normal_of(DType::F32, shape)
     }
 
-    /// Normal with mean 0 and variance 1, of a float type.
+    /// Draws from the normal distribution with mean 0 and variance 1, in a float type.
     #[track_caller]
     pub fn normal_of(self, dtype: DType, shape: impl Shape) -> Tensor {
         let shape = shape.into_shape();
@@ -84,7 +85,7 @@ impl Key {
         uniform.erf_inv() * std::f64::consts::SQRT_2
     }
 
-    /// Normal f32 with mean 0 and variance 1, kept to `(low, high)`: drawn from the distribution cut there, not clipped.
+    /// Draws from the normal distribution with mean 0 and variance 1 cut to `(low, high)`, in f32. No draw is clipped.
     #[track_caller]
     pub fn truncated_normal(self, shape: impl Shape, low: f64, high: f64) -> Tensor {
         let shape = shape.into_shape();
@@ -96,20 +97,20 @@ impl Key {
         normal.clamp(f64::from((low as f32).next_up()), f64::from((high as f32).next_down()))
     }
 
-    /// The Gumbel distribution with location 0 and scale 1, in f32: the arg max of logits with such noise is distributed
-    /// as their softmax.
+    /// Draws from the Gumbel distribution with location 0 and scale 1, in f32: the arg max of logits with such noise is
+    /// distributed as their softmax.
     #[track_caller]
     pub fn gumbel(self, shape: impl Shape) -> Tensor {
         -(-self.above_zero(shape).log()).log()
     }
 
-    /// The exponential distribution with rate 1, in f32.
+    /// Draws from the exponential distribution with rate 1, in f32.
     #[track_caller]
     pub fn exponential(self, shape: impl Shape) -> Tensor {
         -(-self.uniform(shape)).log1p()
     }
 
-    /// The Laplace distribution with location 0 and scale 1, in f32.
+    /// Draws from the Laplace distribution with location 0 and scale 1, in f32.
     #[track_caller]
     pub fn laplace(self, shape: impl Shape) -> Tensor {
         let low = -1.0 + 0.5f64.powi(24);
@@ -117,20 +118,20 @@ impl Key {
         uniform.sign() * (-uniform.abs()).log1p()
     }
 
-    /// The logistic distribution with location 0 and scale 1, in f32.
+    /// Draws from the logistic distribution with location 0 and scale 1, in f32.
     #[track_caller]
     pub fn logistic(self, shape: impl Shape) -> Tensor {
         let uniform = self.above_zero(shape);
         (uniform / (1.0 - uniform)).log()
     }
 
-    /// The Cauchy distribution with location 0 and scale 1, in f32.
+    /// Draws from the Cauchy distribution with location 0 and scale 1, in f32.
     #[track_caller]
     pub fn cauchy(self, shape: impl Shape) -> Tensor {
         (std::f64::consts::PI * (self.above_zero(shape) - 0.5)).tan()
     }
 
-    /// Uniform f32 in `(0, 1)`, for logarithms.
+    /// Uniform f32 in `(0, 1)`, of which the logarithm is finite.
     #[track_caller]
     fn above_zero(self, shape: impl Shape) -> Tensor {
         self.uniform_range(shape, f64::from(f32::MIN_POSITIVE), 1.0)

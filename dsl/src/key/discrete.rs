@@ -44,23 +44,23 @@ pub(super) fn bits_of((a, b): (Tensor, Tensor), dtype: DType, shape: &[usize]) -
     }
 }
 
-/// Words and integers.
+/// Draws of words and integers. `shape` is the shape of the result.
 impl Key {
-    /// Uniform bits of an unsigned type.
+    /// Draws uniform bits, in an unsigned type.
     #[track_caller]
     pub fn bits(self, dtype: DType, shape: impl Shape) -> Tensor {
         bits_of(self.consume(), dtype, &shape.into_shape())
     }
 
-    /// Uniform i32 in a range. Where the range's extent is no power of two, some values are likelier than others
-    /// by less than extent / 2^64 (2^32 for extents above 2^16). An empty range gives its start.
+    /// Draws uniform integers of a range, in i32. Where the range's extent is no power of two, some values are likelier
+    /// than others by less than extent / 2^64 (2^32 for extents above 2^16). An empty range gives its start.
     #[track_caller]
     pub fn randint<I: Bound>(self, shape: impl Shape, range: Range<I>) -> Tensor {
         self.randint_of(DType::I32, shape, range)
     }
 
-    /// [`Key::randint`] in another integer type. A bound outside of it is moved to its end, but the end of the range may
-    /// be one past the greatest value.
+    /// [`Key::randint`] in another integer type. A bound outside of it is moved to its end, but the end of the range
+    /// may be one past the greatest value.
     #[track_caller]
     pub fn randint_of<I: Bound>(self, dtype: DType, shape: impl Shape, range: Range<I>) -> Tensor {
         let shape = shape.into_shape();
@@ -106,8 +106,8 @@ impl Key {
         offset.astype(dtype) + low
     }
 
-    /// Uniform integers between computed bounds, scalars (or of the draw's shape) of one integer type, which is the
-    /// result's: `low` included, `high` not.
+    /// Draws uniform integers between computed bounds, `low` included, `high` not. The bounds are scalars, or of the
+    /// draw's shape, of one integer type, which is the result's.
     #[track_caller]
     pub fn randint_between(self, shape: impl Shape, low: Tensor, high: Tensor) -> Tensor {
         let shape = shape.into_shape();
@@ -135,7 +135,7 @@ impl Key {
         (low + offset.astype(wide)).astype(ty.dtype)
     }
 
-    /// True with probability `p`, a number or a tensor that broadcasts to the shape.
+    /// Draws bools that are true with probability `p`, a number or a tensor that broadcasts to the shape.
     #[track_caller]
     pub fn bernoulli(self, shape: impl Shape, p: impl IntoTensor) -> Tensor {
         let shape = shape.into_shape();
@@ -147,7 +147,7 @@ impl Key {
         self.uniform_of(p.dtype(), shape).lt(p)
     }
 
-    /// -1 or 1, in i32.
+    /// Draws -1 or 1 with equal probability, in i32.
     #[track_caller]
     pub fn rademacher(self, shape: impl Shape) -> Tensor {
         2 * self.bernoulli(shape, 0.5).astype(DType::I32) - 1
@@ -168,7 +168,7 @@ fn unsigned_of(dtype: DType) -> DType {
 
 /// A bound of a range of integers that is known while tracing.
 pub trait Bound {
-    /// The number, wide enough for all types.
+    /// The bound in a type that is wide enough for all.
     fn wide(&self) -> i128;
 }
 

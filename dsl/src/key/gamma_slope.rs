@@ -1,11 +1,11 @@
-//! How a draw of the gamma distribution moves with its parameter.
+//! The derivative of a draw of the gamma distribution by its parameter.
 
 use crate::control::while_loop;
 use crate::tensor::{Tensor, select};
 use podracer_derive::Tree;
 
-/// The derivative of a draw by `alpha` with its quantile held: `-(dP/da) / p` at `x`, of the distribution `P` and its density
-/// `p`, f32 scalars. 0 at 0, NaN where `alpha` is not positive. `jax.lax.random_gamma_grad`.
+/// The derivative of a draw by `alpha` with its quantile held: `-(dP/da) / p` at `x`, of the distribution `P` and its
+/// density `p`, f32 scalars. 0 at 0, NaN where `alpha` is not positive. `jax.lax.random_gamma_grad`.
 ///
 /// Figurnov, Mohamed and Mnih 2018, "Implicit Reparameterization Gradients", equation 5; the derivatives of `P` by its
 /// series and of `1 - P` by its continued fraction (Moore 1982, "Algorithm AS 187").
@@ -43,8 +43,8 @@ fn of_series(a: Tensor, x: Tensor) -> Tensor {
 /// The divisor, the term and the sum, the derivatives of both, and whether a term still counts.
 type SeriesState = (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor);
 
-/// `1 - P(a, x) = x^a e^-x / Gamma(a) f`, where `x` is above 1 and `a`; `f` is the limit of the quotients of two sequences
-/// with `p(n) = p(n - 1) (x + 2n + 1 - a) - p(n - 2) n (n - a)`.
+/// `1 - P(a, x) = x^a e^-x / Gamma(a) f`, where `x` is above 1 and `a`; `f` is the limit of the quotients of two
+/// sequences with `p(n) = p(n - 1) (x + 2n + 1 - a) - p(n - 2) n (n - a)`.
 #[track_caller]
 fn of_fraction(a: Tensor, x: Tensor) -> Tensor {
     // Numerator and denominator, this one and the one before, each with its derivative by `a`.

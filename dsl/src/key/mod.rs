@@ -2,8 +2,8 @@
 //! (threefry, partitionable mode).
 //!
 //! # Invariants
-//! - A key is used once: it is not `Copy`, and its methods take `self`. What rustc cannot see (a clone, a key captured by
-//!   a body that repeats) is found while tracing.
+//! - A key is used once: it is not `Copy`, and its methods take `self`. What rustc cannot see (a clone, a key captured
+//!   by a body that repeats) is found while tracing.
 //! - Words come from threefry2x32, unrolled and elementwise where they are used: XLA fuses that into what reads them.
 
 mod choice;
@@ -22,7 +22,7 @@ use crate::tree::{
 use podracer_compiler::{DType, Loc, TensorType};
 use threefry::{halves_split, threefry2x32};
 
-/// A random key: two u32 words.
+/// A random key: two words, u32 `[2]`.
 ///
 /// Use it once. [`Key::split`] makes two of one; [`Key::split_n`] makes many, to go over in `scan` or `vmap`;
 /// [`Key::fold_in`] makes one for an index.
@@ -40,7 +40,7 @@ pub fn key() -> Spec<Key> {
     Spec(TensorType::new(DType::U32, [2]))
 }
 
-/// Several keys, to go over in `vmap`, `scan` or `map`: a `u32[n, 2]`.
+/// Several keys, to go over in `vmap`, `scan` or `map`: u32 `[n, 2]`.
 #[derive(Clone, Debug)]
 #[must_use = "keys that are not used draw nothing"]
 pub struct Keys {
@@ -53,7 +53,7 @@ pub struct Keys {
     label = "expected u64, u32, i32 or an integer scalar `Tensor`"
 )]
 pub trait Seed {
-    /// The high and the low word.
+    /// The two u32 words of the key, the high one first.
     fn words(self) -> (Operand, Operand);
 }
 
@@ -69,7 +69,7 @@ impl Seed for u32 {
     }
 }
 
-/// As jax without 64-bit types: the bits of the number, no sign extension.
+/// The bits of the number without sign extension, as in jax without 64-bit types.
 impl Seed for i32 {
     fn words(self) -> (Operand, Operand) {
         (self as u32).words()
@@ -96,7 +96,7 @@ impl Seed for Tensor {
 }
 
 impl Key {
-    /// The key of a seed, as `jax.random.key(seed)` makes it.
+    /// Makes the key of a seed: that of `jax.random.key(seed)`.
     #[track_caller]
     pub fn new(seed: impl Seed) -> Key {
         let (high, low) = seed.words();
@@ -113,7 +113,7 @@ impl Key {
         Key { words, halves: None }
     }
 
-    /// A key from its raw words, a `u32[2]`.
+    /// Makes a key of its raw words, u32 `[2]`.
     #[track_caller]
     pub fn from_words(words: Tensor) -> Key {
         let ty = words.ty();
@@ -124,7 +124,7 @@ impl Key {
         Key::of_words(words)
     }
 
-    /// The raw words, a `u32[2]`, for storing. Looking at them does not use the key up.
+    /// The raw words, u32 `[2]`, for storing. Reading them does not use the key up.
     pub fn words(&self) -> Tensor {
         self.words
     }
@@ -151,7 +151,7 @@ impl Key {
         self.halves.unwrap_or_else(|| (self.words.index(0), self.words.index(1)))
     }
 
-    /// The same key for another use of the same numbers, on purpose: antithetic draws, common random numbers over a
+    /// A copy of the key, for using the same numbers twice on purpose: antithetic draws, common random numbers over a
     /// batch.
     #[track_caller]
     pub fn again(&self) -> Key {
@@ -164,14 +164,14 @@ impl Key {
         Key { words: copy.unwrap_or(words), halves: self.halves }
     }
 
-    /// Two independent keys.
+    /// Splits into two independent keys.
     #[track_caller]
     pub fn split(self) -> (Key, Key) {
         let [first, second] = self.split_into();
         (first, second)
     }
 
-    /// `N` independent keys: `let [init, act, learn] = key.split_into();`
+    /// Splits into `N` independent keys: `let [init, act, learn] = key.split_into();`
     #[track_caller]
     pub fn split_into<const N: usize>(self) -> [Key; N] {
         let mut keys = Vec::with_capacity(N);
@@ -181,7 +181,7 @@ impl Key {
         std::array::from_fn(|i| keys[i].clone())
     }
 
-    /// `n` independent keys, to go over.
+    /// Splits into `n` independent keys, to go over in `vmap`, `scan` or `map`.
     #[track_caller]
     pub fn split_n(self, n: usize) -> Keys {
         let (a, b) = self.consume();
@@ -189,8 +189,8 @@ impl Key {
         Keys { words: stack(&[high, low], 1) }
     }
 
-    /// The key for an index (an environment's number, a step): other data, other key. Keeps `self`, which should then
-    /// be used for nothing else.
+    /// The key of an index, such as an environment's number or a step: different indices give different keys. `self` is
+    /// kept, and should be used for nothing else.
     #[track_caller]
     pub fn fold_in(&self, data: impl IntoTensor) -> Key {
         let data = data.into_tensor();
@@ -205,7 +205,7 @@ impl Key {
 }
 
 impl Keys {
-    /// Keys from raw words, a `u32[n, 2]`.
+    /// Makes keys of raw words, u32 `[n, 2]`.
     #[track_caller]
     pub fn from_words(words: Tensor) -> Keys {
         let ty = words.ty();
@@ -215,26 +215,26 @@ impl Keys {
         Keys { words }
     }
 
-    /// The raw words, a `u32[n, 2]`.
+    /// The raw words, u32 `[n, 2]`.
     pub fn words(&self) -> Tensor {
         self.words
     }
 
-    /// How many there are.
+    /// The number of keys.
     #[allow(clippy::len_without_is_empty, reason = "the count is part of the program's types")]
     #[track_caller]
     pub fn len(&self) -> usize {
         self.words.len()
     }
 
-    /// Key number `i`.
+    /// The key at position `i`.
     #[track_caller]
     pub fn at(&self, i: usize) -> Key {
         Key::of_words(self.words.index(i))
     }
 }
 
-/// Each gone over item is a key.
+/// `vmap` and `scan` give the closure one key in each round.
 impl Over for Keys {
     type Item = Key;
     fn sources(&self, sources: &mut Sources) {

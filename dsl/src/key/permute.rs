@@ -23,16 +23,16 @@ fn sort_by_words(mut halves: (Tensor, Tensor), mut x: Tensor, dimension: usize) 
     x
 }
 
-/// Orders.
+/// Random permutations.
 impl Key {
-    /// The numbers 0 to n - 1 in random order, `i32[n]`, every order equally likely; by sorting.
+    /// A random permutation of the numbers 0 to n - 1, every order equally likely, by sorting. i32 `[n]`
     #[track_caller]
     pub fn permutation(self, n: usize) -> Tensor {
         let halves = self.consume();
         sort_by_words(halves, create::arange(n), 0)
     }
 
-    /// The slices of `x` along an axis in random order.
+    /// Shuffles the slices of `x` along an axis: all elements of a slice move together.
     #[track_caller]
     pub fn shuffle(self, x: Tensor, axis: isize) -> Tensor {
         let ty = x.ty();
@@ -46,7 +46,7 @@ impl Key {
         }
     }
 
-    /// Every line of `x` along an axis in a random order of its own.
+    /// Shuffles every line of `x` along an axis in a random order of its own.
     #[track_caller]
     pub fn shuffle_independent(self, x: Tensor, axis: isize) -> Tensor {
         let ty = x.ty();
@@ -57,11 +57,12 @@ impl Key {
         }
     }
 
-    /// The numbers 0 to n - 1 in a random order, `i32[n]`, many times faster than [`Key::permutation`]: for minibatches.
+    /// A random permutation of the numbers 0 to n - 1, many times faster than [`Key::permutation`]: for minibatches.
+    /// i32 `[n]`
     ///
     /// A keyed Feistel network of six rounds over pairs from Z_a x Z_b with a * b = n, a near b. It is a bijection for
-    /// every key, but only 2^64 of the n! orders occur, and not exactly equally often. Position and pair statistics show
-    /// no deviation at n = 512 and 8192. Where n has no divisor near its root (a < b / 64, or n < 64) this sorts.
+    /// every key, but only 2^64 of the n! orders occur, and not exactly equally often. Position and pair statistics
+    /// show no deviation at n = 512 and 8192. Where n has no divisor near its root (a < b / 64, or n < 64) this sorts.
     #[track_caller]
     pub fn feistel_permutation(self, n: usize) -> Tensor {
         let halves = self.consume();

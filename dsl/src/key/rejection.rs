@@ -8,10 +8,10 @@ use crate::diff::custom_jvp;
 use crate::tensor::{IntoTensor, Shape, Tensor, create, fail, maximum, report, select};
 use podracer_compiler::{DType, TensorType};
 
-/// Draws by rejection.
+/// Draws by rejection. `shape` is the shape of the result.
 impl Key {
-    /// The gamma distribution with shape parameter `alpha` and scale 1, in f32; `alpha` is a number or broadcasts to the
-    /// shape. `jax.random.gamma`.
+    /// Draws from the gamma distribution with shape parameter `alpha` and scale 1, in f32; `alpha` is a number or
+    /// broadcasts to the shape. `jax.random.gamma`.
     ///
     /// Marsaglia and Tsang 2000, "A simple method for generating gamma variables". The derivative by `alpha` is that of
     /// implicit reparameterization (Figurnov et al. 2018): how a draw moves while its quantile stays. So are those of
@@ -42,7 +42,8 @@ impl Key {
         })
     }
 
-    /// The logarithm of [`Key::gamma`], which does not become 0 where `alpha` is small. `jax.random.loggamma`.
+    /// Draws the logarithm of [`Key::gamma`], which stays finite where a draw of the gamma distribution would round to
+    /// 0. `jax.random.loggamma`.
     #[track_caller]
     pub fn loggamma(self, shape: impl Shape, alpha: impl IntoTensor) -> Tensor {
         let shape = shape.into_shape();
@@ -64,8 +65,8 @@ impl Key {
         })
     }
 
-    /// The beta distribution with parameters `a` and `b`, in f32; they are numbers or broadcast to the shape.
-    /// `jax.random.beta`.
+    /// Draws from the beta distribution with parameters `a` and `b`, in f32; they are numbers or broadcast to the
+    /// shape. `jax.random.beta`.
     ///
     /// ```
     /// # use podracer_dsl::prelude::*;
@@ -85,8 +86,8 @@ impl Key {
         a / (a + b)
     }
 
-    /// The Dirichlet distribution with concentrations `alpha`, in f32: for each element of the shape a vector along a new
-    /// last axis that adds up to 1. `jax.random.dirichlet`.
+    /// Draws from the Dirichlet distribution with concentrations `alpha`, in f32: for each element of the shape a
+    /// vector along a new last axis that adds up to 1. `jax.random.dirichlet`.
     ///
     /// ```
     /// # use podracer_dsl::prelude::*;
@@ -107,7 +108,8 @@ impl Key {
         self.loggamma(&shape, alpha).softmax(-1)
     }
 
-    /// The Poisson distribution, in i32; `rate` is a number or broadcasts to the shape. `jax.random.poisson`.
+    /// Draws from the Poisson distribution, in i32; `rate` is a number or broadcasts to the shape.
+    /// `jax.random.poisson`.
     ///
     /// Below 10 by Knuth's products, above by transformed rejection (Hörmann 1993).
     ///
@@ -130,7 +132,7 @@ impl Key {
         select(rate.eq(0.0), 0, select(is_small, small, large))
     }
 
-    /// How many uniform numbers can be multiplied before the product is below exp(-rate).
+    /// The number of uniform draws that can be multiplied before the product is below exp(-rate).
     #[track_caller]
     fn products(self, rate: Tensor) -> Tensor {
         let shape = rate.shape();
@@ -212,7 +214,8 @@ fn squeeze(alpha: Tensor, big: Tensor) -> (Tensor, Tensor) {
     (d, 1.0 / 3.0 / d.sqrt())
 }
 
-/// Whether `alpha` is at least 1, the accepted v^3, and a key for what makes up for raising it.
+/// `(alpha >= 1, v^3, key)`: the accepted proposal, and a key for the factor that makes up for raising an `alpha` below
+/// 1.
 #[track_caller]
 fn volume(key: Key, alpha: Tensor) -> (Tensor, Tensor, Key) {
     let big = alpha.ge(1.0);

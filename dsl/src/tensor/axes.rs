@@ -10,7 +10,7 @@ use std::fmt;
     label = "expected `[usize; N]`, `&[usize]`, `Vec<usize>` or one `usize`"
 )]
 pub trait Shape {
-    /// The extents.
+    /// The extent of each axis.
     fn into_shape(self) -> Vec<usize>;
 }
 
@@ -40,13 +40,13 @@ impl Shape for usize {
     }
 }
 
-/// One axis or several; negative ones count from the back.
+/// Axes of a tensor: one number, or an array, slice or `Vec` of them; negative ones count from the back.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not name axes",
     label = "expected an integer or an array of integers"
 )]
 pub trait Axes {
-    /// The axes as written.
+    /// The axes, negative ones as they were written.
     fn into_axes(self) -> Vec<isize>;
 }
 
@@ -76,7 +76,7 @@ macro_rules! axes {
 }
 axes!(i32, isize, usize);
 
-/// The axis counted from the front, or an error and none.
+/// The axis counted from the front; an error and `None` if it is out of range.
 #[track_caller]
 pub(crate) fn resolve_axis(op: &str, axis: isize, rank: usize) -> Option<usize> {
     let resolved = if axis < 0 { axis + rank as isize } else { axis };
@@ -87,7 +87,7 @@ pub(crate) fn resolve_axis(op: &str, axis: isize, rank: usize) -> Option<usize> 
     None
 }
 
-/// Axes counted from the front, sorted; an axis out of range or named twice is an error and none.
+/// The axes counted from the front, sorted; an error and `None` if one is out of range or named twice.
 #[track_caller]
 pub(crate) fn resolve_axes(op: &str, axes: Vec<isize>, rank: usize) -> Option<Vec<usize>> {
     let mut resolved = Vec::with_capacity(axes.len());
@@ -102,7 +102,7 @@ pub(crate) fn resolve_axes(op: &str, axes: Vec<isize>, rank: usize) -> Option<Ve
     Some(resolved)
 }
 
-/// Where two shapes do not broadcast.
+/// The first axis, from the back, along which two shapes do not broadcast.
 pub(crate) struct Clash {
     axis: usize,
     left: usize,
@@ -132,7 +132,7 @@ pub(crate) fn broadcast_pair(a: &[usize], b: &[usize]) -> Result<Vec<usize>, Cla
     Ok(shape)
 }
 
-/// Broadcasts to `shape`, which `x` is known to fit; nothing where it has it already.
+/// Broadcasts `x` to `shape`, which it must fit. `x` itself if it has the shape already.
 #[track_caller]
 pub(crate) fn broadcast_to(x: Tensor, shape: &[usize]) -> Tensor {
     let ty = x.ty();

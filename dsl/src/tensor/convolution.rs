@@ -4,15 +4,15 @@ use super::{Shape, Tensor, emit1, fail};
 use podracer_compiler::Op;
 use podracer_compiler::ops::{Convolution, ReduceWindowMax, ReduceWindowSum, Window};
 
-/// What stands around an image before a window moves over it.
+/// The padding around an image before a window moves over it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Padding {
-    /// Nothing: the window stays inside.
+    /// No padding: the window stays inside of the image.
     #[default]
     Valid,
-    /// So much that there are `ceil(extent / stride)` places; where it is odd, one more behind than in front.
+    /// As much padding as makes `ceil(extent / stride)` places; if it is odd, one more behind than in front.
     Same,
-    /// So much in front and behind, for each spatial axis.
+    /// `(front, behind)` for each spatial axis.
     Explicit(Vec<(usize, usize)>),
 }
 
@@ -43,8 +43,8 @@ impl Padding {
     }
 }
 
-/// A convolution in full: strides, padding, dilations, groups, and which axis is what, as StableHLO has them. What is not
-/// named is as in [`Convolution::new`]:
+/// A general convolution: strides, padding, dilations, groups and the meaning of each axis, as in StableHLO. Fields
+/// that are not named have the values of [`Convolution::new`]:
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -58,7 +58,7 @@ impl Padding {
 /// ```
 ///
 /// # Errors
-/// Where the operands do not fit the convolution or each other.
+/// Shapes that do not fit the convolution or each other.
 #[track_caller]
 pub fn conv_general_dilated(lhs: Tensor, rhs: Tensor, convolution: Convolution) -> Tensor {
     emit1(convolution, &[lhs, rhs], lhs.ty())
@@ -68,7 +68,7 @@ pub fn conv_general_dilated(lhs: Tensor, rhs: Tensor, convolution: Convolution) 
 /// `[.., height', width', out]`. The kernel is not reversed.
 ///
 /// # Errors
-/// Where the shapes do not fit.
+/// Shapes that do not fit each other.
 #[track_caller]
 pub fn conv2d(x: Tensor, kernel: Tensor, strides: [usize; 2], padding: Padding) -> Tensor {
     let (x_ty, kernel_ty) = (x.ty(), kernel.ty());
@@ -92,21 +92,21 @@ pub fn conv2d(x: Tensor, kernel: Tensor, strides: [usize; 2], padding: Padding) 
     y.reshape([batch, &y.shape()[1..]].concat())
 }
 
-/// The greatest under a window that moves over images `[.., spatial axes.., feature]`; the window and the strides have an
-/// entry for each spatial axis. Padding does not count. flax's `max_pool`.
+/// Max pooling: the greatest element under a window that moves over images `[.., spatial axes.., feature]`; the window
+/// and the strides have an entry for each spatial axis. Padding does not count. flax's `max_pool`.
 ///
 /// # Errors
-/// Where the window has not as many axes as the image, or more padding than extent.
+/// A window with another number of axes than the image has spatial axes; more padding than extent.
 #[track_caller]
 pub fn max_pool(x: Tensor, window: impl Shape, strides: impl Shape, padding: Padding) -> Tensor {
     pool("max_pool", x, &window.into_shape(), &strides.into_shape(), &padding, ReduceWindowMax::new)
 }
 
-/// The mean under a window that moves over images `[.., spatial axes.., feature]`. Padding counts as zeros if
-/// `count_include_pad`, which is flax's default, and not at all otherwise. flax's `avg_pool`.
+/// Mean pooling: the mean under a window that moves over images `[.., spatial axes.., feature]`. Padding counts as
+/// zeros if `count_include_pad`, which is flax's default, and not at all otherwise. flax's `avg_pool`.
 ///
 /// # Errors
-/// As [`max_pool`].
+/// Those of [`max_pool`].
 #[track_caller]
 pub fn avg_pool(
     x: Tensor,

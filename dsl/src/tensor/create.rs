@@ -6,13 +6,15 @@ use podracer_compiler::ops::{self, Constant};
 use podracer_compiler::{Array, DType, Loc, Scalar, TensorType};
 use std::sync::Arc;
 
-/// A literal as a tensor: a number, a bool, or a nested array of them. `constant([[1.0, 2.0], [3.0, 4.0]])` is `f32[2,2]`.
+/// A literal as a tensor: a number, a bool, or a nested array of them. `constant([[1.0, 2.0], [3.0, 4.0]])` is
+/// `f32[2,2]`.
 #[track_caller]
 pub fn constant(value: impl IntoTensor) -> Tensor {
     materialize(value.operand())
 }
 
-/// A number as a tensor without axes; the same as [`constant`], and reads better for hyper-parameters.
+/// A scalar, a tensor of shape `[]`. The same function as [`constant`], under a name that reads better for
+/// hyper-parameters.
 #[track_caller]
 pub fn scalar(value: impl IntoTensor) -> Tensor {
     materialize(value.operand())
@@ -24,19 +26,19 @@ pub fn constant_of(value: &Array) -> Tensor {
     constant_array(value.clone())
 }
 
-/// All zeros; all false for bool.
+/// A tensor of zeros; of false for bool.
 #[track_caller]
 pub fn zeros(dtype: DType, shape: impl Shape) -> Tensor {
     filled(dtype, shape.into_shape(), Scalar::zero(dtype))
 }
 
-/// All ones; all true for bool.
+/// A tensor of ones; of true for bool.
 #[track_caller]
 pub fn ones(dtype: DType, shape: impl Shape) -> Tensor {
     filled(dtype, shape.into_shape(), Scalar::number(dtype, 1))
 }
 
-/// All the same value, which decides the dtype.
+/// A tensor with one value everywhere, which decides the dtype.
 #[track_caller]
 pub fn full(shape: impl Shape, value: impl IntoTensor) -> Tensor {
     materialize(value.operand()).broadcast_to(shape)
@@ -55,7 +57,7 @@ fn filled(dtype: DType, shape: Vec<usize>, value: Scalar) -> Tensor {
     broadcast_to(scalar, &shape)
 }
 
-/// The position along `axis`, everywhere in a tensor of this shape.
+/// A tensor of this shape whose elements are their positions along `axis`.
 #[track_caller]
 pub fn iota(dtype: DType, shape: impl Shape, axis: isize) -> Tensor {
     let shape = shape.into_shape();
@@ -66,13 +68,13 @@ pub fn iota(dtype: DType, shape: impl Shape, axis: isize) -> Tensor {
     }
 }
 
-/// 0, 1, .., n - 1 in i32.
+/// The numbers 0, 1, .., n - 1: i32 `[n]`.
 #[track_caller]
 pub fn arange(n: usize) -> Tensor {
     iota(DType::I32, [n], 0)
 }
 
-/// `count` evenly spaced f32 from `start` to `stop`, both included.
+/// `count` evenly spaced numbers from `start` to `stop`, both included: f32 `[count]`.
 #[track_caller]
 pub fn linspace(start: f64, stop: f64, count: usize) -> Tensor {
     let last = count.saturating_sub(1).max(1) as f64;
@@ -80,14 +82,14 @@ pub fn linspace(start: f64, stop: f64, count: usize) -> Tensor {
     constant_array(Array::floats(DType::F32, [count], &values))
 }
 
-/// Ones on the diagonal of an n by n matrix.
+/// The identity matrix, `[n, n]`.
 #[track_caller]
 pub fn eye(dtype: DType, n: usize) -> Tensor {
     iota(DType::I32, [n, n], 0).eq(iota(DType::I32, [n, n], 1)).astype(dtype)
 }
 
-/// 1.0 at the index and 0.0 elsewhere, along a new last axis of extent `classes`, in f32. An index out of range gives
-/// zeros.
+/// One-hot vectors: 1.0 at the index and 0.0 elsewhere, along a new last axis of extent `classes`. f32; an index out of
+/// range gives zeros.
 #[track_caller]
 pub fn one_hot(index: Tensor, classes: usize) -> Tensor {
     let ty = index.ty();
@@ -106,23 +108,23 @@ pub fn one_hot(index: Tensor, classes: usize) -> Tensor {
     positions.eq(broadcast_to(index.expand_dims(-1), &shape)).astype(DType::F32)
 }
 
-/// Patterns like another tensor.
+/// Tensors of the type of another.
 impl Tensor {
-    /// Zeros of the same type.
+    /// A tensor of zeros of this tensor's type.
     #[track_caller]
     pub fn zeros_like(self) -> Tensor {
         let ty = self.ty();
         zeros(ty.dtype, ty.shape)
     }
 
-    /// Ones of the same type.
+    /// A tensor of ones of this tensor's type.
     #[track_caller]
     pub fn ones_like(self) -> Tensor {
         let ty = self.ty();
         ones(ty.dtype, ty.shape)
     }
 
-    /// One value everywhere, of the same type.
+    /// A tensor of this tensor's type with one value everywhere.
     #[track_caller]
     pub fn full_like(self, value: impl IntoTensor) -> Tensor {
         let ty = self.ty();
@@ -133,7 +135,7 @@ impl Tensor {
         tensors[1].broadcast_to(ty.shape)
     }
 
-    /// One-hot along a new last axis, see [`one_hot`].
+    /// [`one_hot`] of this tensor's elements: f32, along a new last axis.
     #[track_caller]
     pub fn one_hot(self, classes: usize) -> Tensor {
         one_hot(self, classes)

@@ -3,9 +3,9 @@
 use super::{Tensor, dot_general, fail};
 use podracer_compiler::{DType, TensorType};
 
-/// Products summed over axes, by letters: `einsum("bij,bjk->bik", &[x, y])`. Each operand's axes are named by letters. Axes
-/// of one letter run together; those that the result does not name are summed over. Without `->` the result has the
-/// letters that stand once, in alphabetical order. `jax.numpy.einsum`, without dots for axes that have no name.
+/// Products summed over axes, by letters: `einsum("bij,bjk->bik", &[x, y])`. Each operand's axes are named by letters.
+/// Axes of one letter run together; those that the result does not name are summed over. Without `->` the result has
+/// the letters that stand once, in alphabetical order. `jax.numpy.einsum`, without dots for axes that have no name.
 ///
 /// Several operands are multiplied from the left to the right, two at a time.
 ///
@@ -16,15 +16,14 @@ use podracer_compiler::{DType, TensorType};
 /// # Ok::<(), TraceErrors>(())
 /// ```
 ///
-/// Errors: letters that are not as many as an operand's axes, or of axes of different extents; a result with a letter
-/// twice, or one that no operand has; operands of different dtypes.
+/// Errors: an operand with another number of letters than axes; one letter for axes of different extents; a result that
+/// names a letter twice, or one that no operand has; operands of different dtypes.
 #[track_caller]
 pub fn einsum(subscripts: &str, operands: &[Tensor]) -> Tensor {
     let (letters, result) = match parse(subscripts, operands) {
         Ok(parsed) => parsed,
         Err(message) => {
-            let guess = operands.first().map(|x| x.ty());
-            let guess = guess.unwrap_or(TensorType::scalar(DType::F32));
+            let guess = operands.first().map_or(TensorType::scalar(DType::F32), |x| x.ty());
             return fail("einsum", message, operands, guess);
         }
     };
@@ -113,12 +112,13 @@ fn parse(subscripts: &str, operands: &[Tensor]) -> Result<(Vec<Vec<char>>, Vec<c
     Ok((letters, result))
 }
 
-/// Each letter once: where one stands twice, what lies on the diagonal of both axes.
+/// Takes the diagonal of each pair of axes with one letter, so that every letter stands once.
 #[track_caller]
 fn diagonal(mut x: Tensor, mut names: Vec<char>) -> Term {
     let again = |names: &[char]| {
-        let pairs = (0..names.len()).flat_map(|b| (0..b).map(move |a| (a, b)));
-        pairs.into_iter().find(|&(a, b)| names[a] == names[b])
+        (0..names.len())
+            .flat_map(|b| (0..b).map(move |a| (a, b)))
+            .find(|&(a, b)| names[a] == names[b])
     };
     while let Some((a, b)) = again(&names) {
         let name = names.remove(b);
@@ -134,7 +134,7 @@ fn diagonal(mut x: Tensor, mut names: Vec<char>) -> Term {
     (x, names)
 }
 
-/// The sum over the axes that are not wanted.
+/// Sums over the axes that are not wanted.
 #[track_caller]
 fn sum_out((x, names): Term, wanted: impl Fn(&char) -> bool) -> Term {
     let axes: Vec<isize> = (names.iter().enumerate())
@@ -148,7 +148,7 @@ fn sum_out((x, names): Term, wanted: impl Fn(&char) -> bool) -> Term {
     (x.sum_axis(&axes[..]), kept)
 }
 
-/// The product, with only the letters that are wanted.
+/// The product of two terms, summed over the letters that are not wanted.
 #[track_caller]
 fn multiply(left: Term, right: Term, wanted: impl Fn(&char) -> bool) -> Term {
     // What only one of them has and nobody wants need not be multiplied.

@@ -4,14 +4,14 @@ use super::{IntoTensor, Operand, Tensor, align, emit1, report};
 use podracer_compiler::ops::{self, Direction};
 use podracer_compiler::{DType, Op};
 
-/// An op with one operand.
+/// Emits an op with one operand.
 #[track_caller]
 pub(crate) fn unary(op: impl Op, x: Tensor) -> Tensor {
     let ty = x.ty();
     emit1(op, &[x], ty)
 }
 
-/// An op with two operands that broadcast.
+/// Emits an op with two operands, broadcast to one shape.
 #[track_caller]
 pub(crate) fn binary(op: impl Op, x: impl IntoTensor, y: impl IntoTensor) -> Tensor {
     let xy = align(op.mnemonic(), vec![x.operand(), y.operand()]);
@@ -45,13 +45,13 @@ pub fn select(p: impl IntoTensor, a: impl IntoTensor, b: impl IntoTensor) -> Ten
     emit1(ops::Select {}, &[p, a, b], ty)
 }
 
-/// The larger of each pair; NaN if one is NaN.
+/// The elementwise maximum; NaN if one of the two is NaN.
 #[track_caller]
 pub fn maximum(a: impl IntoTensor, b: impl IntoTensor) -> Tensor {
     binary(ops::Maximum {}, a, b)
 }
 
-/// The smaller of each pair; NaN if one is NaN.
+/// The elementwise minimum; NaN if one of the two is NaN.
 #[track_caller]
 pub fn minimum(a: impl IntoTensor, b: impl IntoTensor) -> Tensor {
     binary(ops::Minimum {}, a, b)
@@ -63,13 +63,14 @@ pub fn pow(a: impl IntoTensor, b: impl IntoTensor) -> Tensor {
     binary(ops::Power {}, a, b)
 }
 
-/// The angle of the point (x, y), in (-pi, pi].
+/// The angle of the point (x, y) in radians, in (-pi, pi].
 #[track_caller]
 pub fn atan2(y: impl IntoTensor, x: impl IntoTensor) -> Tensor {
     binary(ops::Atan2 {}, y, x)
 }
 
-/// Where rounding a quotient toward zero is not rounding it down, by the remainder and the divisor.
+/// True where a quotient rounded toward zero is one more than the quotient rounded down: the remainder is not zero and
+/// has another sign than the divisor.
 fn off_by_one(remainder: Tensor, divisor: Tensor) -> Tensor {
     let signs_differ = remainder.lt(0) ^ divisor.lt(0);
     remainder.ne(0) & signs_differ
@@ -81,7 +82,7 @@ pub fn logaddexp(a: impl IntoTensor, b: impl IntoTensor) -> Tensor {
     binary(ops::LogAddExp {}, a, b)
 }
 
-/// `x` kept in `[low, high]`.
+/// `x` clamped to `[low, high]`.
 #[track_caller]
 pub fn clamp(x: impl IntoTensor, low: impl IntoTensor, high: impl IntoTensor) -> Tensor {
     let aligned = align("clamp", vec![x.operand(), low.operand(), high.operand()]);
@@ -107,7 +108,7 @@ unaries! {
     abs: Abs;
     /// -1, 0 or 1; NaN stays.
     sign: Sign;
-    /// e^x.
+    /// The exponential function, e^x.
     exp: Exponential;
     /// e^x - 1, exact near 0.
     expm1: ExponentialMinusOne;
@@ -117,9 +118,9 @@ unaries! {
     log1p: LogPlusOne;
     /// The square root.
     sqrt: Sqrt;
-    /// 1 / sqrt(x).
+    /// The reciprocal of the square root, 1 / sqrt(x).
     rsqrt: Rsqrt;
-    /// The cube root.
+    /// The cube root, of negative numbers too.
     cbrt: Cbrt;
     /// The sine of radians.
     sin: Sine;
@@ -129,17 +130,17 @@ unaries! {
     tan: Tan;
     /// The hyperbolic tangent.
     tanh: Tanh;
-    /// 1 / (1 + e^-x).
+    /// The logistic function, 1 / (1 + e^-x).
     sigmoid: Logistic;
-    /// The greatest whole number not above.
+    /// The greatest whole number that is not above x.
     floor: Floor;
-    /// The least whole number not below.
+    /// The least whole number that is not below x.
     ceil: Ceil;
     /// The nearest whole number, ties to even.
     round: RoundNearestEven;
     /// The error function.
     erf: Erf;
-    /// 1 - erf(x), with all its digits where that is small.
+    /// The complementary error function, 1 - erf(x), with all its digits where it is small.
     erfc: Erfc;
     /// The inverse of [`Tensor::erf`] on (-1, 1).
     erf_inv: ErfInv;
@@ -149,7 +150,7 @@ unaries! {
     digamma: Digamma;
     /// The number of bits set.
     popcount: Popcnt;
-    /// The number of zero bits above the highest bit that is set.
+    /// The number of leading zeros: zero bits above the highest bit that is set.
     leading_zeros: CountLeadingZeros;
 }
 
@@ -170,42 +171,42 @@ macro_rules! comparisons {
 }
 
 comparisons! {
-    /// Equal; NaN equals nothing.
+    /// True where equal; NaN equals nothing.
     eq: Eq;
-    /// Not equal; NaN differs from everything.
+    /// True where not equal; NaN differs from everything.
     ne: Ne;
-    /// Less.
+    /// True where less: `self < other`. False beside NaN.
     lt: Lt;
-    /// Less or equal.
+    /// True where less or equal: `self <= other`. False beside NaN.
     le: Le;
-    /// Greater.
+    /// True where greater: `self > other`. False beside NaN.
     gt: Gt;
-    /// Greater or equal.
+    /// True where greater or equal: `self >= other`. False beside NaN.
     ge: Ge;
 }
 
-/// Functions built of the ones above.
+/// Functions composed of several ops.
 #[allow(clippy::should_implement_trait, reason = "`rem` takes what every method takes")]
 impl Tensor {
-    /// x * x.
+    /// The square, x * x.
     #[track_caller]
     pub fn square(self) -> Tensor {
         self * self
     }
 
-    /// 1 / x.
+    /// The reciprocal, 1 / x.
     #[track_caller]
     pub fn reciprocal(self) -> Tensor {
         1.0 / self
     }
 
-    /// x to a power.
+    /// The power x^exponent, elementwise.
     #[track_caller]
     pub fn pow(self, exponent: impl IntoTensor) -> Tensor {
         pow(self, exponent)
     }
 
-    /// x to a whole power, by multiplication.
+    /// The power x^exponent for a whole exponent, by repeated multiplication.
     #[track_caller]
     pub fn powi(self, exponent: u32) -> Tensor {
         let mut result = None;
@@ -222,25 +223,25 @@ impl Tensor {
         result.unwrap_or_else(|| self.ones_like())
     }
 
-    /// The larger of each pair.
+    /// The elementwise maximum; see [`maximum`].
     #[track_caller]
     pub fn maximum(self, other: impl IntoTensor) -> Tensor {
         maximum(self, other)
     }
 
-    /// The smaller of each pair.
+    /// The elementwise minimum; see [`minimum`].
     #[track_caller]
     pub fn minimum(self, other: impl IntoTensor) -> Tensor {
         minimum(self, other)
     }
 
-    /// Kept in `[low, high]`.
+    /// The tensor clamped to `[low, high]`.
     #[track_caller]
     pub fn clamp(self, low: impl IntoTensor, high: impl IntoTensor) -> Tensor {
         clamp(self, low, high)
     }
 
-    /// `self` is the predicate: `a` where true, `b` elsewhere.
+    /// `a` where this bool tensor is true, `b` elsewhere; see [`select`].
     #[track_caller]
     pub fn select(self, a: impl IntoTensor, b: impl IntoTensor) -> Tensor {
         select(self, a, b)
@@ -266,8 +267,9 @@ impl Tensor {
         select(off_by_one(remainder, y), remainder + y, remainder)
     }
 
-    /// Quotient rounded toward negative infinity, as `//` of Python. Of floats it fits [`Tensor::modulo`]: `1.0` by `0.1`
-    /// is 9, since `0.1` is a little more than a tenth, though the quotient rounds to 10. By zero it is the quotient.
+    /// Quotient rounded toward negative infinity, as `//` of Python. Of floats it fits [`Tensor::modulo`]: `1.0` by
+    /// `0.1` is 9, since `0.1` is a little more than a tenth, though the quotient rounds to 10. By zero it is the
+    /// quotient.
     #[track_caller]
     pub fn floor_div(self, other: impl IntoTensor) -> Tensor {
         let [x, y] = align("floor_div", vec![Operand::Tensor(self), other.operand()])[..] else {
@@ -287,7 +289,7 @@ impl Tensor {
         select(off & y.ne(0), quotient - 1, quotient)
     }
 
-    /// The bits of integers moved up by so many places; those that leave at the top come in at the bottom.
+    /// Rotates the bits of integers up by `by` places: bits that leave at the top come in at the bottom.
     #[track_caller]
     pub fn rotate_left(self, by: u32) -> Tensor {
         let width = self.dtype().bits();
@@ -298,70 +300,71 @@ impl Tensor {
         (self << by) | binary(ops::ShiftRightLogical {}, self, width - by)
     }
 
-    /// The bits of integers moved down by so many places; those that leave at the bottom come in at the top.
+    /// Rotates the bits of integers down by `by` places: bits that leave at the bottom come in at the top.
     #[track_caller]
     pub fn rotate_right(self, by: u32) -> Tensor {
         let width = self.dtype().bits();
         self.rotate_left(width - by % width)
     }
 
-    /// Whether neither infinite nor NaN.
+    /// True where a float is neither infinite nor NaN.
     #[track_caller]
     pub fn is_finite(self) -> Tensor {
         let ty = self.ty().with_dtype(DType::Bool);
         emit1(ops::IsFinite {}, &[self], ty)
     }
 
-    /// Whether NaN.
+    /// True where a float is NaN.
     #[track_caller]
     pub fn is_nan(self) -> Tensor {
         self.ne(self)
     }
 
-    /// max(x, 0); its derivative at 0 is 0.
+    /// The rectified linear unit, max(x, 0); its derivative at 0 is 0.
     #[track_caller]
     pub fn relu(self) -> Tensor {
         select(self.gt(0), self, self.zeros_like())
     }
 
-    /// log(1 + e^x), without overflow.
+    /// The softplus function, log(1 + e^x), without overflow.
     #[track_caller]
     pub fn softplus(self) -> Tensor {
         self.maximum(0) + (-self.abs()).exp().log1p()
     }
 
-    /// log of the sigmoid, without underflow.
+    /// The logarithm of [`Tensor::sigmoid`], without underflow.
     #[track_caller]
     pub fn log_sigmoid(self) -> Tensor {
         -(-self).softplus()
     }
 
-    /// x * sigmoid(x), also called swish.
+    /// The sigmoid linear unit, x * sigmoid(x), also called swish.
     #[track_caller]
     pub fn silu(self) -> Tensor {
         self * self.sigmoid()
     }
 
-    /// x where positive, e^x - 1 elsewhere.
+    /// The exponential linear unit: x where positive, e^x - 1 elsewhere.
     #[track_caller]
     pub fn elu(self) -> Tensor {
         let negative = self.minimum(0).expm1();
         select(self.gt(0), self, negative)
     }
 
-    /// x times the normal distribution function of x, exactly (`erf`, not the tanh approximation).
+    /// The Gaussian error linear unit: x times the normal distribution function of x, by `erf` and not by the tanh
+    /// approximation.
     #[track_caller]
     pub fn gelu(self) -> Tensor {
         0.5 * self * (1.0 + (self * std::f64::consts::FRAC_1_SQRT_2).erf())
     }
 
-    /// x where positive, `slope` * x elsewhere.
+    /// The leaky rectified linear unit: x where positive, `slope` * x elsewhere.
     #[track_caller]
     pub fn leaky_relu(self, slope: f64) -> Tensor {
         select(self.gt(0), self, self * slope)
     }
 
-    /// Another element type. Floats to integers round toward zero; numbers to bool are `!= 0`.
+    /// Casts to another element type. Floats become integers by rounding toward zero; numbers become bools by `!= 0`.
     #[track_caller]
     pub fn astype(self, dtype: DType) -> Tensor {
         let ty = self.ty();
@@ -371,7 +374,7 @@ impl Tensor {
         emit1(ops::Convert { dtype }, &[self], ty.with_dtype(dtype))
     }
 
-    /// The same bits read as another element type of the same width.
+    /// Reads the bits of each element as another element type of the same width.
     #[track_caller]
     pub fn bitcast(self, dtype: DType) -> Tensor {
         let ty = self.ty();

@@ -1,4 +1,4 @@
-//! The handle itself, which the trace knows too: it has no methods that need one.
+//! The handle of a tensor, apart from all methods that need a trace: the trace itself holds handles.
 
 use podracer_compiler::Loc;
 use std::fmt;
@@ -35,7 +35,7 @@ impl Tensor {
         self.slot
     }
 
-    /// Where in the user's source it was made.
+    /// The place in the user's source that made the tensor.
     pub(crate) fn made(self) -> Loc {
         self.made
     }

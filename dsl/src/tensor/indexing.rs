@@ -1,4 +1,4 @@
-//! Parts of tensors: static slices, single positions, computed places, updates.
+//! Indexing: static slices, single positions, computed positions, updates.
 
 use super::{IntoTensor, Operand, Tensor, emit1, fail, poison, resolve_axis};
 use crate::tensor::literal::same_dtype;
@@ -6,10 +6,10 @@ use podracer_compiler::ops::{self, Combiner, Gather, Scatter};
 use podracer_compiler::{DType, Extents, TensorType};
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo};
 
-/// A part of an axis: `1..3`, `1..`, `..3`, `..`, or one position, which keeps the axis with extent 1. Negative bounds
-/// count from the back.
+/// A range of one axis: `1..3`, `1..`, `..3`, `..`, or one position, which keeps the axis with extent 1. Negative
+/// bounds count from the back.
 pub trait SliceRange {
-    /// Start and limit, as written, for an axis of this extent.
+    /// Start and limit for an axis of this extent, negative ones as they were written.
     fn bounds(&self, extent: usize) -> (isize, isize);
 }
 
@@ -51,7 +51,7 @@ impl SliceRange for RangeFull {
     label = "expected ranges such as `1..3` or `(.., 2..)`"
 )]
 pub trait SliceRanges {
-    /// Start and limit for each axis that is named.
+    /// Start and limit for each axis that has a range.
     fn all_bounds(&self, shape: &[usize]) -> Vec<(isize, isize)>;
 }
 
@@ -76,9 +76,9 @@ impl<R: SliceRange> SliceRanges for R {
     }
 }
 
-/// A position that is known, or computed (an integer scalar).
+/// A position along an axis: a number, or a computed integer tensor.
 pub trait AtIndex {
-    /// The position as a tensor.
+    /// The position as an integer tensor.
     fn index_tensor(self) -> Tensor;
 }
 
@@ -91,7 +91,7 @@ impl<T: IntoTensor> AtIndex for T {
 
 /// A position that is known while tracing; negative ones count from the back.
 pub trait Position {
-    /// The position as written.
+    /// The position, negative if it counts from the back.
     fn signed(self) -> isize;
 }
 
@@ -106,9 +106,9 @@ macro_rules! positions {
 }
 positions!(i32, isize, usize);
 
-/// Static parts.
+/// Slices at places that are known while tracing.
 impl Tensor {
-    /// A box: `x.slice(1..3)`, `x.slice((.., 2..))`. Axes that are not named stay whole.
+    /// The slice of the first axes by ranges: `x.slice(1..3)`, `x.slice((.., 2..))`. The other axes stay whole.
     #[track_caller]
     pub fn slice(self, ranges: impl SliceRanges) -> Tensor {
         let ty = self.ty();
@@ -124,7 +124,7 @@ impl Tensor {
         self.slice_strided(&bounds, &vec![1; bounds.len()])
     }
 
-    /// A part of one axis.
+    /// The slice of one axis by a range; the other axes stay whole.
     #[track_caller]
     pub fn slice_axis(self, axis: isize, range: impl SliceRange) -> Tensor {
         let ty = self.ty();
@@ -137,7 +137,7 @@ impl Tensor {
         self.slice_strided(&bounds, &vec![1; axis + 1])
     }
 
-    /// A box with strides: start and limit for the first axes, negative ones from the back, and a step for each.
+    /// The slice of the first axes with strides: start and limit for each, negative ones from the back, and its step.
     #[track_caller]
     pub fn slice_strided(self, bounds: &[(isize, isize)], steps: &[usize]) -> Tensor {
         let ty = self.ty();
@@ -191,7 +191,7 @@ impl Tensor {
         self.slice_axis(axis, from_front..from_front + 1).reshape(shape)
     }
 
-    /// The slices along the leading axis.
+    /// All slices along the leading axis, which disappears.
     #[track_caller]
     pub fn unstack(self) -> Vec<Tensor> {
         let mut parts = Vec::new();
@@ -202,11 +202,11 @@ impl Tensor {
     }
 }
 
-/// Computed places. An index out of range stands for the nearest in range when reading; an update there is dropped by
-/// `set_many` and its kin, and brought into range by `set` and its kin.
+/// Slices and updates at computed positions. Reading brings an index out of range to the nearest one in range. So do
+/// updates at one position; updates at several positions leave out those that are out of range.
 impl Tensor {
-    /// The slice at a computed position of the leading axis, which disappears. An index with axes gives a slice for each
-    /// element.
+    /// The slice at a computed position of the leading axis, which disappears. An index with axes gives a slice for
+    /// each element.
     #[track_caller]
     pub fn at(self, index: impl AtIndex) -> Tensor {
         self.take(index.index_tensor(), 0)
@@ -238,8 +238,8 @@ impl Tensor {
         emit1(Gather::take(&ty, &index_ty, axis), &[self, indices], guess)
     }
 
-    /// One element for each index along an axis: `result[.., i, ..] = x[.., indices[.., i, ..], ..]`. The other axes have
-    /// the same extents.
+    /// Gathers one element for each index along an axis: `result[.., i, ..] = x[.., indices[.., i, ..], ..]`. The other
+    /// axes have the same extents.
     #[track_caller]
     pub fn take_along_axis(self, indices: Tensor, axis: isize) -> Tensor {
         let (ty, index_ty) = (self.ty(), indices.ty());
@@ -276,7 +276,7 @@ impl Tensor {
         emit1(op, &[self, indices], guess)
     }
 
-    /// A copy with the slice at a position of the leading axis replaced. The index is brought into range.
+    /// A copy with the slice at a position (or the slices at several positions) of the leading axis replaced.
     #[track_caller]
     pub fn set(self, index: impl AtIndex, value: impl IntoTensor) -> Tensor {
         let ty = self.ty();
@@ -379,8 +379,8 @@ impl Tensor {
     }
 }
 
-/// The box of shape `sizes` that starts at `starts`, one integer scalar for each axis, brought into range so that the
-/// box lies inside.
+/// The slice of shape `sizes` that starts at `starts`, one integer scalar for each axis. The starts are brought into
+/// range so that the slice lies inside.
 #[track_caller]
 pub fn dynamic_slice(x: Tensor, starts: &[Tensor], sizes: &[usize]) -> Tensor {
     let mut inputs = vec![x];
@@ -388,7 +388,8 @@ pub fn dynamic_slice(x: Tensor, starts: &[Tensor], sizes: &[usize]) -> Tensor {
     emit1(ops::DynamicSlice { sizes: sizes.to_vec() }, &inputs, x.ty().with_shape(sizes))
 }
 
-/// A copy of `x` with the box at `starts` replaced by `update`; the box is brought into range.
+/// A copy of `x` with the slice at `starts` replaced by `update`. The starts are brought into range as those of
+/// [`dynamic_slice`].
 #[track_caller]
 pub fn dynamic_update_slice(x: Tensor, update: Tensor, starts: &[Tensor]) -> Tensor {
     let mut inputs = vec![x, update];

@@ -25,24 +25,25 @@ use podracer_compiler::ops::{Cholesky, TriangularSolve};
 /// ```
 ///
 /// # Errors
-/// Where the matrices are not square, or do not fit each other.
+/// Matrices that are not square, or do not fit each other.
 #[track_caller]
 pub fn triangular_solve(a: Tensor, b: Tensor, system: TriangularSolve) -> Tensor {
     emit1(system, &[a, b], b.ty())
 }
 
-/// Factors of matrices.
+/// Factorizations of matrices.
 impl Tensor {
-    /// The lower triangular `L` with a positive diagonal of which `L L^T` is the matrix, for each one in the last two axes.
-    /// Only lower triangles are read; of a matrix that is not positive definite some entries are NaN.
+    /// The Cholesky factor of each matrix in the last two axes: the lower triangular `L` with a positive diagonal for
+    /// which `L L^T` is the matrix. Only lower triangles are read; of a matrix that is not positive definite some
+    /// entries are NaN.
     #[track_caller]
     pub fn cholesky(self) -> Tensor {
         emit1(Cholesky {}, &[self], self.ty())
     }
 
-    /// `(q, r)` of a matrix `[m, n]`: `q` `[m, k]` has orthonormal columns, `r` `[k, n]` is upper triangular, their product
-    /// is the matrix, and `k` is the lesser of `m` and `n`. Signs are LAPACK's. The derivative is finite where the first
-    /// `k` columns are linearly independent.
+    /// The QR factorization `(q, r)` of a matrix `[m, n]`: `q` `[m, k]` has orthonormal columns, `r` `[k, n]` is upper
+    /// triangular, their product is the matrix, and `k` is the lesser of `m` and `n`. Signs are LAPACK's. The
+    /// derivative is finite where the first `k` columns are linearly independent.
     ///
     /// The method is Householder's ("Unitary triangularization of a nonsymmetric matrix", 1958), as two loops over the
     /// columns: no LAPACK, which not every device has.

@@ -1,5 +1,6 @@
-//! What may stand beside a tensor: numbers, bools, arrays of them. A literal has no dtype of its own until it meets a
-//! tensor and takes that one's; literals alone give f32, i32 or bool, so that no weak type exists in a program.
+//! Literals, which may stand beside a tensor: numbers, bools, arrays of them. A literal has no dtype of its own until
+//! it meets a tensor and takes that one's; literals alone give f32, i32 or bool, so that no weak type exists in a
+//! program.
 
 use super::{Tensor, broadcast_to, emit1, fail, poison, report};
 use podracer_compiler::ops::{BroadcastInDim, Constant};
@@ -9,7 +10,7 @@ use std::sync::Arc;
 /// A number, or an array of numbers, written in Rust.
 #[derive(Clone, Debug)]
 pub struct Literal {
-    /// The dtype it has where no tensor decides.
+    /// The dtype of the literal if no tensor decides it.
     own: DType,
     shape: Vec<usize>,
     data: Vec<Scalar>,
@@ -18,13 +19,14 @@ pub struct Literal {
 /// A tensor, or a literal that is still to become one.
 #[derive(Clone, Debug)]
 pub enum Operand {
-    /// A tensor.
+    /// A tensor, which has its dtype.
     Tensor(Tensor),
-    /// A literal.
+    /// A literal, which takes the dtype of the tensor beside it.
     Literal(Literal),
 }
 
-/// What a method takes where jnp would take an array: [`Tensor`], `&Tensor`, numbers, bools, nested arrays of numbers.
+/// A value that becomes a tensor, as `jax.typing.ArrayLike` does: [`Tensor`], `&Tensor`, numbers, bools, nested arrays
+/// of numbers.
 ///
 /// Beside a tensor a literal takes that tensor's dtype: an integer may become a float, but never a float an integer or
 /// a number a bool. Alone, `1.5` is f32, `2` is i32, `true` is bool; a typed number (`2u32`, `1.0f32`) keeps its type,
@@ -38,7 +40,7 @@ pub trait IntoTensor {
     /// The operand, before its dtype is decided.
     fn operand(self) -> Operand;
 
-    /// The tensor, with the literal's own dtype.
+    /// The tensor; a literal gets its own dtype.
     #[track_caller]
     fn into_tensor(self) -> Tensor
     where
@@ -150,7 +152,7 @@ impl Operand {
 }
 
 impl Literal {
-    /// The literal's values in a dtype, or why they do not go there.
+    /// The literal's values in a dtype, or a message that says why they do not fit it.
     fn cast(&self, dtype: DType) -> Result<Array, String> {
         let kind = |dtype: DType| {
             if dtype.is_float() {
@@ -183,7 +185,7 @@ impl Literal {
     }
 }
 
-/// The tensor of an operand that nothing stands beside.
+/// The tensor of an operand that stands alone: a literal gets its own dtype.
 #[track_caller]
 pub(crate) fn materialize(operand: Operand) -> Tensor {
     match operand {
@@ -200,7 +202,8 @@ fn literal_as(op: &str, literal: &Literal, dtype: DType) -> Tensor {
     }
 }
 
-/// A constant: one element and a broadcast where all are the same, since a constant's values live in the program text.
+/// Emits a constant: one element and a broadcast if all elements are equal, since a constant's values live in the
+/// program text.
 #[track_caller]
 pub(crate) fn constant_array(array: Array) -> Tensor {
     let ty = array.ty.clone();

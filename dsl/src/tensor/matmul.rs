@@ -4,8 +4,8 @@ use super::{Tensor, broadcast_pair, broadcast_to, emit1, fail};
 use podracer_compiler::TensorType;
 use podracer_compiler::ops::DotGeneral;
 
-/// Contracts axes of two tensors, with batch axes that run together: StableHLO's `dot_general`. The result has the batch
-/// axes, the left one's other axes, the right one's.
+/// Contracts axes of two tensors, with batch axes that run together: StableHLO's `dot_general`. The result has the
+/// batch axes, the left one's other axes, the right one's.
 #[track_caller]
 pub fn dot_general(
     left: Tensor,
@@ -33,8 +33,8 @@ pub fn dot_general(
     emit1(op, &[left, right], l.with_shape(shape))
 }
 
-/// The matrix product by NumPy's rules: vectors count as a row on the left and as a column on the right, and axes before
-/// the last two are batch axes that broadcast.
+/// The matrix product by NumPy's rules: vectors count as a row on the left and as a column on the right, and axes
+/// before the last two are batch axes that broadcast.
 #[track_caller]
 pub fn matmul(left: Tensor, right: Tensor) -> Tensor {
     let (l, r) = (left.ty(), right.ty());
@@ -89,8 +89,8 @@ pub fn matmul(left: Tensor, right: Tensor) -> Tensor {
     dot_general(left, right, (&[n + inner - l_batch], &[n]), (&axes, &axes))
 }
 
-/// NumPy's `dot`: the inner product of vectors, the product of matrices, and for more axes the last of the left with the
-/// second to last of the right, without batching.
+/// NumPy's `dot`: the inner product of vectors, the product of matrices, and for more axes the last of the left with
+/// the second to last of the right, without batching.
 #[track_caller]
 pub fn dot(left: Tensor, right: Tensor) -> Tensor {
     let (l, r) = (left.ty(), right.ty());
@@ -113,21 +113,21 @@ pub fn dot(left: Tensor, right: Tensor) -> Tensor {
     dot_general(left, right, (&[inner], &[outer]), (&[], &[]))
 }
 
-/// All products of an element of the one and an element of the other vector: `[n]` and `[m]` give `[n, m]`.
+/// The outer product of two vectors: `[n]` and `[m]` give `[n, m]`.
 #[track_caller]
 pub fn outer(left: Tensor, right: Tensor) -> Tensor {
     left.flatten().expand_dims(1) * right.flatten().expand_dims(0)
 }
 
-/// Products.
+/// Products of matrices.
 impl Tensor {
-    /// [`matmul`].
+    /// The matrix product with `right`; see [`matmul`].
     #[track_caller]
     pub fn matmul(self, right: Tensor) -> Tensor {
         matmul(self, right)
     }
 
-    /// [`dot`].
+    /// The product with `right` by NumPy's `dot`; see [`dot`].
     #[track_caller]
     pub fn dot(self, right: Tensor) -> Tensor {
         dot(self, right)

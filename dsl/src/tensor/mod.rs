@@ -53,12 +53,12 @@ impl Tensor {
         self.ty().dtype
     }
 
-    /// The extent of each axis.
+    /// The shape: the extent of each axis.
     pub fn shape(self) -> Vec<usize> {
         self.ty().shape.into_vec()
     }
 
-    /// The number of axes.
+    /// The rank: the number of axes.
     pub fn rank(self) -> usize {
         self.ty().rank()
     }
@@ -86,8 +86,8 @@ impl Tensor {
     }
 }
 
-/// Emits an op of the compiler, for what has no method here. On a type error the results are poisoned; there are then
-/// as many as `results` says.
+/// Emits an op of the compiler that has no method here. On a type error it gives as many poisoned results as `results`
+/// says.
 #[track_caller]
 pub fn emit(op: impl Op, inputs: &[Tensor], results: usize) -> Vec<Tensor> {
     let guess = inputs.first().map_or(TensorType::scalar(DType::F32), |input| input.ty());
@@ -121,7 +121,7 @@ pub(crate) fn report(op: &str, message: impl Into<String>, about: &[Tensor]) {
     });
 }
 
-/// A stand-in for a result after an error.
+/// A poisoned tensor of type `ty`: a stand-in for a result after an error.
 #[track_caller]
 pub(crate) fn poison(ty: TensorType) -> Tensor {
     let loc = Loc::caller();
@@ -129,7 +129,7 @@ pub(crate) fn poison(ty: TensorType) -> Tensor {
 }
 
 /// Records an error at the caller's line and gives a stand-in of type `guess`, from which nothing else follows. For
-/// libraries that check what they are given; where one of the tensors `about` is a mistake already, nothing new is said.
+/// libraries that check what they are given. If one of the tensors `about` is poisoned already, nothing is recorded.
 ///
 /// ```
 /// use podracer_dsl::{fail, prelude::*};

@@ -2,13 +2,13 @@
 //! `(2 * x).sum()` ambiguous to rustc.
 //!
 //! Two tensors have one dtype, or it is an error that says to cast. jnp would promote them (i32 and f32 to f32, i32 and
-//! i64 to i64); here a dtype changes only where it is written, since a carry, a parameter or a reward that becomes wider
-//! by itself is found late. Literals are weak, as Python's numbers are in jnp.
+//! i64 to i64); here a dtype changes only where it is written, since a carry, a parameter or a reward that becomes
+//! wider by itself is found late. Literals are weak, as Python's numbers are in jnp.
 //!
 //! Integers are jnp's on every platform. They wrap modulo 2^width. `/` rounds toward zero, `%` has the sign of the
-//! dividend ([`Tensor::floor_div`] and [`Tensor::modulo`] are Python's `//` and `%`). Division by zero gives -1, all bits
-//! set; the remainder is the dividend, and `modulo` 0. The least integer by -1 is itself, remainder 0. A shift by the
-//! width or more gives 0, or -1 for a negative number shifted right.
+//! dividend ([`Tensor::floor_div`] and [`Tensor::modulo`] are Python's `//` and `%`). Division by zero gives -1, all
+//! bits set; the remainder is the dividend, and `modulo` 0. The least integer by -1 is itself, remainder 0. A shift by
+//! the width or more gives 0, or -1 for a negative number shifted right.
 
 use super::{IntoTensor, Tensor, binary, unary};
 use podracer_compiler::ops;
@@ -101,7 +101,7 @@ impl Neg for Tensor {
     }
 }
 
-/// Not of bools, or of the bits of integers.
+/// Logical not of bools; of integers the complement of all bits.
 impl Not for Tensor {
     type Output = Tensor;
     #[track_caller]

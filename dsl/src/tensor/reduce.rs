@@ -3,7 +3,7 @@
 use super::{Axes, Tensor, emit1, poison, resolve_axes, resolve_axis, unary};
 use podracer_compiler::{DType, Op, TensorType, ops};
 
-/// The type without some axes.
+/// The type with some axes removed.
 fn reduced(ty: &TensorType, axes: &[usize]) -> TensorType {
     ty.with_shape(
         (0..ty.rank())
@@ -38,7 +38,7 @@ fn all(x: Tensor) -> Vec<isize> {
 
 macro_rules! reductions {
     ($($all:ident, $axis:ident: $op:ident, $doc:literal;)*) => {
-        /// Reductions.
+        /// Reductions of axes by one op.
         impl Tensor {
             $(
                 #[doc = concat!($doc, " over all axes.")]
@@ -60,15 +60,15 @@ macro_rules! reductions {
 reductions! {
     sum, sum_axis: ReduceSum, "The sum";
     prod, prod_axis: ReduceProd, "The product";
-    max, max_axis: ReduceMax, "The greatest element (NaN if there is one; -inf or the least integer of an empty axis)";
-    min, min_axis: ReduceMin, "The least element (NaN if there is one; inf or the greatest integer of an empty axis)";
-    all, all_axis: ReduceAnd, "Whether all are true (bits of integers are joined by and)";
-    any, any_axis: ReduceOr, "Whether any is true (bits of integers are joined by or)";
+    max, max_axis: ReduceMax, "The greatest element (NaN if there is a NaN; -inf or the least integer of an empty axis)";
+    min, min_axis: ReduceMin, "The least element (NaN if there is a NaN; inf or the greatest integer of an empty axis)";
+    all, all_axis: ReduceAnd, "The logical and of the elements (bitwise for integers)";
+    any, any_axis: ReduceOr, "The logical or of the elements (bitwise for integers)";
 }
 
 macro_rules! cumulative {
     ($($(#[$doc:meta])* $method:ident: $op:ident;)*) => {
-        /// Running reductions: what is folded up to each element, along an axis.
+        /// Running reductions: for each element, the reduction of all up to it along an axis.
         impl Tensor {
             $($(#[$doc])*
             #[track_caller]
@@ -83,15 +83,15 @@ macro_rules! cumulative {
 }
 
 cumulative! {
-    /// The sums of the elements up to each, along an axis.
+    /// Running sums along an axis.
     cumsum: CumSum;
-    /// The products of the elements up to each, along an axis.
+    /// Running products along an axis.
     cumprod: CumProd;
-    /// The greatest of the elements up to each, along an axis.
+    /// Running maxima along an axis.
     cummax: CumMax;
-    /// The least of the elements up to each, along an axis.
+    /// Running minima along an axis.
     cummin: CumMin;
-    /// log(sum(exp(x))) of the elements up to each, along an axis, without overflow.
+    /// Running log(sum(exp(x))) along an axis, without overflow.
     cumlogsumexp: CumLogSumExp;
 }
 
@@ -147,7 +147,7 @@ impl Tensor {
         self.var_axis(axes).sqrt()
     }
 
-    /// The position of the greatest element along an axis, the first of several, in i32.
+    /// The position of the greatest element along an axis, which disappears; the first of several. i32
     #[track_caller]
     pub fn argmax(self, axis: isize) -> Tensor {
         let ty = self.ty();
@@ -161,7 +161,7 @@ impl Tensor {
         }
     }
 
-    /// The position of the least element along an axis, the first of several, in i32.
+    /// The position of the least element along an axis, which disappears; the first of several. i32
     #[track_caller]
     pub fn argmin(self, axis: isize) -> Tensor {
         let ty = self.ty();
@@ -186,7 +186,7 @@ impl Tensor {
         shifted.exp().sum_axis(axes).log() + max
     }
 
-    /// Probabilities proportional to exp(x) along an axis.
+    /// The softmax along an axis: probabilities proportional to exp(x).
     #[track_caller]
     pub fn softmax(self, axis: isize) -> Tensor {
         if resolve_axis("softmax", axis, self.rank()).is_none() {

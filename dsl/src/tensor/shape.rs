@@ -9,7 +9,7 @@ use podracer_compiler::ops;
 
 /// Methods that change the shape.
 impl Tensor {
-    /// The same elements in row-major order under another shape.
+    /// Reshapes: the same elements in row-major order under another shape.
     #[track_caller]
     pub fn reshape(self, shape: impl Shape) -> Tensor {
         let (ty, shape) = (self.ty(), shape.into_shape());
@@ -25,7 +25,7 @@ impl Tensor {
         emit1(ops::Reshape { shape }, &[self], guess)
     }
 
-    /// One axis with all elements.
+    /// Flattens to one axis with all elements, in row-major order.
     #[track_caller]
     pub fn flatten(self) -> Tensor {
         self.reshape([self.elements()])
@@ -54,7 +54,7 @@ impl Tensor {
         }
     }
 
-    /// Axes in another order: axis `i` of the result is axis `permutation[i]` of `self`.
+    /// Permutes the axes: axis `i` of the result is axis `permutation[i]` of `self`.
     #[track_caller]
     pub fn permute(self, permutation: impl Axes) -> Tensor {
         let (ty, axes) = (self.ty(), permutation.into_axes());
@@ -83,7 +83,7 @@ impl Tensor {
         emit1(ops::Transpose { permutation }, &[self], guess)
     }
 
-    /// All axes in reverse order.
+    /// Transposes: all axes in reverse order.
     #[track_caller]
     pub fn transpose(self) -> Tensor {
         self.permute((0..self.rank()).rev().collect::<Vec<usize>>())
@@ -177,7 +177,7 @@ impl Tensor {
         )
     }
 
-    /// Adds elements of `value` around: `padding[axis]` is how many before and after. Negative counts cut.
+    /// Pads with `value`: `padding[axis]` is the number of elements to add before and after. Negative numbers cut.
     #[track_caller]
     pub fn pad(self, padding: &[(i64, i64)], value: impl IntoTensor) -> Tensor {
         let ty = self.ty();
@@ -201,7 +201,7 @@ impl Tensor {
         emit1(ops::Pad { low, high, interior: vec![0; ty.rank()] }, &tensors, ty.with_shape(shape))
     }
 
-    /// Cuts into `count` equal pieces along an axis.
+    /// Splits into `count` equal pieces along an axis.
     #[track_caller]
     pub fn split(self, count: usize, axis: isize) -> Vec<Tensor> {
         let ty = self.ty();
@@ -222,7 +222,7 @@ impl Tensor {
         pieces
     }
 
-    /// Cuts along an axis into pieces of these sizes, which must add up to its extent.
+    /// Splits along an axis into pieces of these sizes, which must add up to its extent.
     #[track_caller]
     pub fn split_sizes(self, sizes: &[usize], axis: isize) -> Vec<Tensor> {
         let ty = self.ty();
@@ -245,7 +245,7 @@ impl Tensor {
         pieces
     }
 
-    /// Each element `count` times in a row along an axis.
+    /// Repeats each element `count` times in a row along an axis.
     #[track_caller]
     pub fn repeat(self, count: usize, axis: isize) -> Tensor {
         let ty = self.ty();
@@ -259,7 +259,7 @@ impl Tensor {
         self.expand_dims(axis as isize + 1).broadcast_to(wide).reshape(shape)
     }
 
-    /// The whole tensor `count` times in a row along an axis.
+    /// Repeats the whole tensor `count` times in a row along an axis.
     #[track_caller]
     pub fn tile(self, count: usize, axis: isize) -> Tensor {
         let ty = self.ty();

@@ -5,8 +5,8 @@ use super::{Tensor, emit_as, fail, poison, resolve_axis};
 use podracer_compiler::ops::{Sort, TopK};
 use podracer_compiler::{DType, Loc, TensorType};
 
-/// Sorts tensors of one shape together along an axis: by the first `num_keys` of them, first things first, the others
-/// carried along.
+/// Sorts tensors of one shape together along an axis: by the first tensor, among equals by the next, up to `num_keys`
+/// of them; the other tensors are carried along.
 #[track_caller]
 pub fn sort_together(tensors: &[Tensor], num_keys: usize, axis: isize) -> Vec<Tensor> {
     let types: Vec<TensorType> = tensors.iter().map(|tensor| tensor.ty()).collect();
@@ -17,9 +17,9 @@ pub fn sort_together(tensors: &[Tensor], num_keys: usize, axis: isize) -> Vec<Te
     }
 }
 
-/// Orders.
+/// Sorting of one tensor.
 impl Tensor {
-    /// The elements along an axis in rising order.
+    /// Sorts the elements along an axis in rising order.
     #[track_caller]
     pub fn sort(self, axis: isize) -> Tensor {
         first(&sort_together(&[self], 1, axis))

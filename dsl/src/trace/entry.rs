@@ -1,17 +1,16 @@
-//! An entry of the log, which a frame keeps until its closure has ended. What is done with it is in
-//! [`debug`](crate::debug).
+//! The log of a frame, which it keeps until its closure has ended. [`debug`](crate::debug) writes and reads it.
 
 use crate::tensor::handle::Tensor;
 use podracer_compiler::Loc;
 use podracer_derive::Tree;
 
-/// What one `check` or `debug_print` logged.
+/// The entry of one `check` or `debug_print` in the log.
 #[derive(Tree, Clone)]
 pub(crate) struct Entry {
     #[tree(fixed)]
     pub site: Site,
-    /// How often a check failed, or something was printed: i32 `[]`. For a print also one for each round, along its
-    /// leading axes.
+    /// The number of times that a check failed, or that something was printed. i32 `[]`; a print has further axes, one
+    /// for each loop and batch around it
     pub count: Tensor,
     /// The rounds in which a check failed first, in the loops and batches around, the outermost first. i32 `[]` each
     pub at: Vec<Tensor>,

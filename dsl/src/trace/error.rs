@@ -1,29 +1,29 @@
-//! What a trace reports: errors with the user's place, warnings, and the notes that lead from one to the other.
+//! Reports of a trace: errors and warnings with the line of the user's source, and notes that name further lines.
 
 use podracer_compiler::Loc;
 use std::fmt;
 
-/// One mistake in a traced function.
+/// A mistake in a traced function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceError {
     /// The op or combinator that found it, such as `add` or `scan`; empty where there is none.
     pub op: String,
-    /// What was expected and what came, with the path of the tree leaf where there is one.
+    /// The message: what was expected and what came, with the path of the leaf if it is about one.
     pub message: String,
-    /// The user's place.
+    /// The place in the user's source.
     pub loc: Loc,
-    /// What the place is, where there are several: `body`.
+    /// The role of the place if the error names several, such as `body`; else empty.
     pub label: &'static str,
     /// Further places, such as `carry began at src/my_env.rs:55:9`.
     pub notes: Vec<Note>,
 }
 
-/// A place that helps to understand an error.
+/// A further place in the source that helps to understand an error or a warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// What happened there, such as `carry began at`.
+    /// The event at the place, such as `carry began at`.
     pub text: String,
-    /// The place.
+    /// The place in the source.
     pub loc: Loc,
 }
 
@@ -33,7 +33,7 @@ impl TraceError {
         TraceError { op: op.into(), message: message.into(), loc, label: "", notes: Vec::new() }
     }
 
-    /// Says what the place is.
+    /// Sets the label of the place.
     pub(crate) fn label(mut self, label: &'static str) -> Self {
         self.label = label;
         self
@@ -99,7 +99,7 @@ impl fmt::Display for TraceErrors {
     }
 }
 
-/// As `Display`, so that `fn main() -> Result<(), TraceErrors>` and `unwrap` show readable text.
+/// The text of `Display`, so that `fn main() -> Result<(), TraceErrors>` and `unwrap` show readable text.
 impl fmt::Debug for TraceErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\n{self}\n")
@@ -108,16 +108,16 @@ impl fmt::Debug for TraceErrors {
 
 impl std::error::Error for TraceErrors {}
 
-/// Something that works but is likely not what was meant.
+/// A warning: a program that works but is likely not what was meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// The combinator that it is about.
+    /// The combinator that the warning is about.
     pub op: String,
-    /// What happens, and how to silence it.
+    /// The message: what happens, and how to silence the warning.
     pub message: String,
-    /// The user's place.
+    /// The place in the user's source.
     pub loc: Loc,
-    /// Further places.
+    /// Further places, such as the scopes around.
     pub notes: Vec<Note>,
 }
 

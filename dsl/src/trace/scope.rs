@@ -3,7 +3,7 @@
 use super::state;
 use podracer_compiler::Loc;
 
-/// Leaves the scope when dropped.
+/// The guard of a named scope, which ends when the guard is dropped.
 #[must_use = "the scope ends when the guard is dropped"]
 #[derive(Debug)]
 pub struct Scope {
@@ -26,7 +26,7 @@ pub fn scope(name: &str) -> Scope {
     called_from(name, Loc::caller())
 }
 
-/// [`scope`] for a function whose caller was noted before: within a closure, which `#[track_caller]` does not reach.
+/// [`scope`] with the caller's line given: for the inside of a closure, which `#[track_caller]` does not reach.
 pub fn called_from(name: &str, loc: Loc) -> Scope {
     Scope { depth: state::with(|trace| trace.push_scope(name, loc)) }
 }

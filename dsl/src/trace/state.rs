@@ -22,25 +22,25 @@ thread_local! {
 /// Numbers traces over all threads, so that a handle that wanders is never taken for another's. Zero is no trace.
 static NEXT_TRACE: AtomicU32 = AtomicU32::new(1);
 
-/// What a frame's closure is, for rules that differ.
+/// The role of a frame's closure. Rules about captured keys differ between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameKind {
     /// The traced function itself.
     Root,
     /// Runs once where it stands: a branch, the function under `grad`.
     Once(&'static str),
-    /// Runs several times: what it draws from a captured key repeats.
+    /// Runs several times: draws from a captured key repeat.
     Repeats(&'static str),
 }
 
-/// A function under construction and what it captured so far.
+/// A function under construction, and its captures so far.
 pub(crate) struct Frame {
     id: u32,
     kind: FrameKind,
     builder: Builder,
     captures: Vec<(Tensor, Var)>,
     by_slot: BTreeMap<u32, Var>,
-    /// What was logged in this frame so far.
+    /// The log of this frame so far.
     log: Vec<Entry>,
     /// The named axis that this frame's vmap gives, or the program's replicas, with its extent.
     axis: Option<(String, usize)>,
@@ -59,7 +59,7 @@ pub(crate) struct Closed {
     pub captures: Vec<Tensor>,
 }
 
-/// One trace in the making.
+/// A trace that is being made.
 pub(crate) struct Trace {
     id: u32,
     slots: Vec<Slot>,
@@ -72,7 +72,7 @@ pub(crate) struct Trace {
     consumed: BTreeMap<u32, Loc>,
     /// Places of `cond`s whose user knows that both branches run.
     both: BTreeSet<Loc>,
-    /// How many `collect`s are around.
+    /// The number of `collect`s around.
     collecting: usize,
 }
 
@@ -169,7 +169,7 @@ impl Trace {
         self.param(ty, true, loc)
     }
 
-    /// The slot of a handle; a handle of elsewhere is an error and none.
+    /// The slot of a handle. A handle of another trace, or of a closed frame, is an error and `None`.
     fn slot(&mut self, tensor: Tensor) -> Option<usize> {
         if tensor.trace() == self.id {
             let slot = tensor.slot() as usize;
@@ -220,7 +220,7 @@ impl Trace {
         }
     }
 
-    /// Whether a handle stands for something that could not be computed.
+    /// True if a handle stands for a result that could not be computed.
     pub fn is_poison(&self, tensor: Tensor) -> bool {
         tensor.trace() != self.id || self.slots[tensor.slot() as usize].poison
     }
@@ -276,12 +276,12 @@ impl Trace {
         }
     }
 
-    /// How many errors there are; a combinator compares before and after its closure.
+    /// The number of errors so far; a combinator compares it before and after its closure.
     pub fn error_count(&self) -> usize {
         self.errors.len()
     }
 
-    /// What was recorded.
+    /// The errors and warnings that were recorded.
     pub fn into_reports(self) -> (Vec<TraceError>, Vec<Warning>) {
         (self.errors, self.warnings)
     }
@@ -309,8 +309,7 @@ impl Trace {
 
     /// The axes around that have a name, the innermost first.
     pub fn axis_names(&self) -> Vec<String> {
-        let axes = self.frames.iter().rev().filter_map(|frame| frame.axis.as_ref());
-        axes.map(|(name, _)| name.clone()).collect()
+        self.frames.iter().rev().filter_map(|frame| Some(frame.axis.as_ref()?.0.clone())).collect()
     }
 
     /// Notes that a key's numbers are taken: a second time, or in a body that repeats, is an error.
@@ -362,39 +361,39 @@ impl Trace {
         self.consumed.extend(consumed);
     }
 
-    /// Whether what is logged goes anywhere.
+    /// True inside of a `collect`: outside nothing is logged.
     pub fn is_collecting(&self) -> bool {
         self.collecting > 0
     }
 
-    /// Logs in the current frame.
+    /// Adds entries to the log of the current frame.
     pub fn log(&mut self, entries: impl IntoIterator<Item = Entry>) {
         self.top().log.extend(entries);
     }
 
-    /// From now on the log is collected; gives what [`Trace::end_log`] needs.
+    /// Begins to collect the log; gives the argument of [`Trace::end_log`].
     pub fn begin_log(&mut self) -> usize {
         self.collecting += 1;
         self.top().log.len()
     }
 
-    /// Takes what was logged in this frame since [`Trace::begin_log`].
+    /// Takes the entries that were logged in this frame since [`Trace::begin_log`].
     pub fn end_log(&mut self, before: usize) -> Vec<Entry> {
         self.collecting -= 1;
         self.top().log.split_off(before)
     }
 
-    /// Takes what was logged in the current frame, which is about to close.
+    /// Takes the log of the current frame, which is about to close.
     pub fn take_log(&mut self) -> Vec<Entry> {
         std::mem::take(&mut self.top().log)
     }
 
-    /// The user of the `cond` at this place knows that both branches run under vmap.
+    /// Allows the `cond` at this place to run both branches under vmap without a warning.
     pub fn allow_both(&mut self, loc: Loc) {
         self.both.insert(loc);
     }
 
-    /// Whether [`Trace::allow_both`] was said of this place.
+    /// True if [`Trace::allow_both`] was called for this place.
     pub fn allows_both(&self, loc: Loc) -> bool {
         self.both.contains(&loc)
     }

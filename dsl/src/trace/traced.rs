@@ -1,4 +1,4 @@
-//! `trace`: where a program begins and ends, and what it leaves.
+//! `trace`: runs a Rust function once and gives the program that it wrote.
 
 use super::error::{TraceError, TraceErrors, Warning};
 use super::state::{self, Trace};
@@ -9,7 +9,7 @@ use podracer_compiler::{Array, Func, Loc, NanOrigin, TensorType};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A traced function: its IR, the trees of its arguments and results, and what was noticed.
+/// A traced function: its IR, the specs of its arguments and results, and warnings.
 ///
 /// Prints as the text of the IR.
 pub struct Traced<A: Tree, R: Tree> {
@@ -29,7 +29,7 @@ pub struct Traced<A: Tree, R: Tree> {
 /// # Ok::<(), TraceErrors>(())
 /// ```
 ///
-/// A panic of `f` is caught: mistakes recorded before it are what is told, and otherwise the panic itself.
+/// A panic of `f` is caught: the mistakes recorded before it are the errors; if there are none, the panic is.
 #[track_caller]
 pub fn trace<S: ArgumentSpec, R: IntoTree>(
     spec: S,
@@ -38,8 +38,8 @@ pub fn trace<S: ArgumentSpec, R: IntoTree>(
     trace_with(None, spec, f)
 }
 
-/// [`trace`] of a program that runs on this many replicas: what one of them does. Needed only where the program depends
-/// on their number, as `all_gather` over `Replicas` does.
+/// [`trace`] of a program for a known number of replicas; the function says what one replica does. Needed only if the
+/// program depends on their number, as `all_gather` over `Replicas` does.
 #[track_caller]
 pub fn trace_replicated<S: ArgumentSpec, R: IntoTree>(
     replicas: usize,
@@ -78,9 +78,11 @@ fn trace_with<S: ArgumentSpec, R: IntoTree>(
         Ok(_) => Err(TraceErrors { errors }),
         Err(panic) => {
             if errors.is_empty() {
-                let text = panic.downcast_ref::<&str>().map(|text| text.to_string());
-                let text =
-                    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+                let text = panic
+                    .downcast_ref::<&str>()
+                    .map(ToString::to_string)
+                    .or_else(|| panic.downcast_ref::<String>().cloned())
+                    .unwrap_or_default();
                 errors.push(
                     TraceError::new("", format!("the traced function panicked: {text}"), loc)
                         .label("traced here"),
@@ -106,7 +108,7 @@ impl<A: Tree, R: Tree> Traced<A, R> {
         &self.func
     }
 
-    /// How many replicas the program is for; `None` if it runs on any number.
+    /// The number of replicas that the program is for; `None` if it runs on any number.
     pub fn replicas(&self) -> Option<usize> {
         self.replicas
     }
@@ -131,7 +133,7 @@ impl<A: Tree, R: Tree> Traced<A, R> {
         self.results.leaves().into_iter().map(|(path, _)| path).collect()
     }
 
-    /// What works but is likely not meant.
+    /// The warnings: what works but is likely not what was meant.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
@@ -164,8 +166,9 @@ impl<A: Tree, R: Tree> Traced<A, R> {
     }
 
     /// Runs the program by the reference semantics and names the first op, by the user's line, that gives a NaN though
-    /// none is given to it. As `jax_debug_nans`, with nothing to compile: a step of a training loop on the state that is
-    /// saved before it goes wrong. A NaN that a later `select` leaves out is told too: its gradient is often the mistake.
+    /// none is given to it. As `jax_debug_nans`, with nothing to compile: a step of a training loop on the state that
+    /// is saved before it goes wrong. A NaN that a later `select` leaves out is told too: its gradient is often the
+    /// mistake.
     ///
     /// ```
     /// # use podracer_dsl::prelude::*;
@@ -221,25 +224,25 @@ impl<A: Tree, R: Tree> fmt::Debug for Traced<A, R> {
     }
 }
 
-/// Arguments that a traced function does not take.
+/// An error of [`Traced::eval`]: arguments that the traced function does not take.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EvalError {
     /// Another number of arrays than leaves.
     #[error("the arguments have {expected} leaves, got {got} arrays")]
     Count {
-        /// The leaves that there are.
+        /// The number of leaves of the arguments.
         expected: usize,
-        /// The arrays given.
+        /// The number of arrays that were given.
         got: usize,
     },
     /// An array of another type than its leaf.
     #[error("`{path}` is {expected}, got {got}")]
     Type {
-        /// The leaf.
+        /// The path of the leaf.
         path: String,
-        /// Its type.
+        /// The type of the leaf.
         expected: TensorType,
-        /// The array's type.
+        /// The type of the array.
         got: TensorType,
     },
 }

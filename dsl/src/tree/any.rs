@@ -9,12 +9,12 @@ use std::any::{Any, TypeId, type_name};
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
-/// A tree of any type, with the leaves, key paths and order of the tree that it was made of: a program that is traced
-/// through it is the program of the concrete tree.
+/// A tree of any type. Its leaves have the order and key paths of the concrete tree that it was made of, and a program
+/// that is traced through it is the same as with the concrete tree.
 ///
-/// Code that is generic over a tree is compiled again for each tree. A trait whose methods take and return `AnyTree`s can
-/// be an object, and what is generic over implementors of it is compiled once. Scans, branches and batches take it as
-/// they take every tree; one that is of another type in the carry than before is an error.
+/// rustc compiles code that is generic over a tree again for each tree. A trait whose methods take and return
+/// `AnyTree`s can be a trait object, and code that calls it is compiled once. Combinators take an `AnyTree` as they
+/// take every tree; one that changes its concrete type in a carry, or between branches, is an error.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -43,18 +43,18 @@ pub struct AnyTreeOf<K: Kind> {
     leaves: Vec<K::Leaf>,
 }
 
-/// The type and structure of the concrete tree, shared by all trees that come of one.
+/// The type and structure of the concrete tree, shared by all trees that come of it.
 struct Structure {
-    /// The concrete tree, of which only the structure counts: its leaves are those that it happened to have.
+    /// The concrete tree. Only its structure is used: the leaves are replaced.
     tree: Box<dyn Any + Send + Sync>,
-    /// What tells it from a tree of another type.
+    /// The type of the concrete tree.
     choice: Choice,
     paths: Vec<Path>,
     choices: Vec<(Path, Choice)>,
 }
 
 impl AnyTree {
-    /// Forgets the type of a tree. The tree is shared between threads with the specs that are made of it.
+    /// Forgets the type of a tree. Specs and host trees that come of it share its structure, between threads too.
     pub fn new<T: Tree>(tree: T) -> AnyTree {
         let (leaves, paths, choices) = (tree.leaves(), tree.paths(), choices(&tree));
         let choice = Choice::Type(TypeId::of::<T>(), type_name::<T>());
@@ -69,8 +69,8 @@ impl AnyTree {
         self.structure.tree.downcast_ref::<T>().map(|tree| tree.with_leaves(&self.leaves))
     }
 
-    /// The tree as the type that it was made of. `T` is another type: the trace ends there with an error at the caller's
-    /// line, as there is no `T` to go on with.
+    /// The tree as the type that it was made of. If `T` is another type the trace ends with an error at the caller's
+    /// line: there is no `T` to go on with.
     ///
     /// # Panics
     /// If it is called with another type outside of a trace.

@@ -1,13 +1,13 @@
-//! What a library expects of the functions that its users write.
+//! Checks of the trees that users' functions give to a library.
 
 use super::{Spec, Tree, Types, choice_difference, typed_paths};
 use crate::tensor::poison;
 use crate::trace::{TraceError, state};
 use podracer_compiler::Loc;
 
-/// Holds a tree that a user's function gave against the types that it must have. A leaf of another type is an error at
-/// the line that made the leaf, named by its path under `root`. What is returned has the right types in any case, so
-/// that nothing else follows from the mistake.
+/// Checks the types of a tree that a user's function gave. A leaf of another type is an error at the line that made the
+/// leaf, named by its path under `root`. The returned tree has the expected types in any case, so that no further
+/// errors follow.
 ///
 /// ```
 /// use podracer_dsl::prelude::*;

@@ -1,4 +1,4 @@
-//! Trees of the language: the tensor itself, tuples, arrays, `Vec`, `Option`.
+//! Trees of Rust's own types: the tensor itself, tuples, arrays, `Vec`, `Option`.
 
 use super::{Choice, IntoTree, Items, Kind, Over, Path, Sources, Step, Tree};
 use crate::tensor::{IntoTensor, Tensor};
@@ -140,8 +140,8 @@ tuple_trees!(A 0, B 1, C 2, D 3, E 4, F 5);
 tuple_trees!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
 tuple_trees!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
 
-/// Arrays, `Vec` and `Option`: elements of one type, known by their index. `$each` gives the elements by reference and
-/// `$own` by value, `$back` makes the collection of what `map` leaves.
+/// Arrays, `Vec` and `Option`: elements of one type, whose step is their index. `$each` gives the elements by reference
+/// and `$own` by value; `$back` makes the collection of what `map` gives.
 macro_rules! element_trees {
     ($whole:ident $(<_, $n:ident>)?, each: $each:ident $(, own: $own:ident)? $(, back: $back:ident)?, choice: $choice:expr) => {
         impl<T: Over $(, const $n: usize)?> Over for $whole<T $(, $n)?> {

@@ -1,9 +1,9 @@
-//! Kinds: the places where the leaves of a tree may live.
+//! Kinds: the places where the leaves of a tree may live, such as the host or a device.
 
 use super::Tree;
 
-/// A place for leaves. Other crates add theirs: a kind has a leaf type, and a newtype over `T::Of<Self>` that derefs to
-/// it, so that a field of a viewed struct is a view again (`&state.params` is a `&Device<Params>`):
+/// A kind of tree: the place where its leaves live. A kind has a leaf type, and a newtype over `T::Of<Self>` that
+/// derefs to it, so that a field of a viewed struct is a view again (`&state.params` is a `&Device<Params>`):
 ///
 /// ```text
 /// struct Device<T: Tree>(T::Of<OnDevice>);
@@ -11,15 +11,15 @@ use super::Tree;
 /// impl Kind for OnDevice { type Leaf = Buffer; type View<T: Tree> = Device<T>; .. }
 /// ```
 pub trait Kind: Sized + 'static {
-    /// What a tensor is there.
+    /// The type of a leaf in this kind, such as a buffer.
     type Leaf: 'static;
-    /// The newtype over `T::Of<Self>`.
+    /// The view: the newtype over `T::Of<Self>`.
     type View<T: Tree>: 'static;
 
-    /// Into the newtype.
+    /// Wraps a tree into the view.
     fn wrap<T: Tree>(of: T::Of<Self>) -> Self::View<T>;
-    /// Out of the newtype.
+    /// Takes the tree out of the view.
     fn unwrap<T: Tree>(view: Self::View<T>) -> T::Of<Self>;
-    /// Inside the newtype.
+    /// Borrows the tree inside of the view.
     fn peek<T: Tree>(view: &Self::View<T>) -> &T::Of<Self>;
 }

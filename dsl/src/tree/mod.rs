@@ -3,8 +3,8 @@
 //!
 //! # Invariants
 //! - Every method visits the leaves in the same order: fields as declared, elements by index.
-//! - A tree's structure (the lengths of its `Vec`s, the variants of its enums, its fixed fields) comes from a value of it
-//!   in some kind. Converting between kinds keeps it.
+//! - A tree's structure (the lengths of its `Vec`s, the variants of its enums, its fixed fields) comes from a value of
+//!   it in some kind. Converting between kinds keeps it.
 
 mod any;
 mod expect;
@@ -42,8 +42,8 @@ use structure::{check_count, check_structures};
 /// A field is a tree itself, or marked `#[tree(fixed)]`: then it is part of the structure, the same in all forms.
 ///
 /// The variant of an enum is structure too: known while tracing, and the same before and after a round of a loop and in
-/// all branches of a `cond`. For a choice that is known only when the program runs, use an integer tensor with `switch` or
-/// `select`. The variant is no step of a key path, its fields are:
+/// all branches of a `cond`. For a choice that is known only when the program runs, use an integer tensor with `switch`
+/// or `select`. The variant is no step of a key path, its fields are:
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -59,8 +59,8 @@ use structure::{check_count, check_structures};
 /// `Vec` is. The leaves inside of `Some` have the key path `field[0]`, that of a `Vec` with one element, so that files
 /// which name parameters by their paths can still be read after a `Vec` that meant "one or none" became an `Option`.
 ///
-/// The derive also makes `StateOf<K>`, the struct or enum in the kind `K`, whose fields are `K::View<Tensor>` and so on. An
-/// enum that has no tree in any variant is the same in all kinds: there is no such type for it.
+/// The derive also makes `StateOf<K>`, the struct or enum in the kind `K`, whose fields are `K::View<Tensor>` and so
+/// on. An enum that has no tree in any variant is the same in all kinds: there is no such type for it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tree of tensors",
     label = "expected `Tensor`, `Key`, a tuple, array, `Vec` or `Option` of trees, or a struct or enum with `#[derive(Tree)]`",
@@ -68,27 +68,27 @@ use structure::{check_count, check_structures};
     note = "a number becomes a tensor with `scalar(..)`"
 )]
 pub trait Tree: Clone + Send + Sync + 'static + Over<Item = Self> + IntoTree<Tree = Self> {
-    /// The same tree with its leaves elsewhere: types on paper, buffers on a device, arrays on the host.
+    /// The tree in the kind `K`, with leaves of type `K::Leaf`: types, buffers on a device, arrays on the host.
     type Of<K: Kind>: 'static;
 
     /// Visits the leaves with their paths, which begin with `path`.
     fn visit(&self, path: &mut Path, f: &mut dyn FnMut(&Path, Tensor));
 
-    /// The same structure with other leaves.
+    /// Maps the leaves: a tree of the same structure with `f` of each leaf, in order.
     fn map(&self, f: &mut dyn FnMut(Tensor) -> Tensor) -> Self;
 
-    /// Visits the [`Choice`]s of the structure with their paths, which begin with `path`. Trees without any keep this.
+    /// Visits the [`Choice`]s of the structure with their paths, which begin with `path`. The default visits none.
     fn choices(&self, path: &mut Path, f: &mut dyn FnMut(&Path, Choice)) {
         let _ = (path, f);
     }
 
-    /// The tree in a kind, its leaves made of tensors.
+    /// Converts to a kind; `f` makes its leaves of the tensors, in order.
     fn to_kind<K: Kind>(&self, f: &mut dyn FnMut(Tensor) -> K::Leaf) -> Self::Of<K>;
 
-    /// The traced tree of a tree in a kind.
+    /// Converts from a kind; `f` makes the tensors of its leaves, in order.
     fn from_kind<K: Kind>(of: &Self::Of<K>, f: &mut dyn FnMut(&K::Leaf) -> Tensor) -> Self;
 
-    /// From one kind into another.
+    /// Converts from the kind `J` to the kind `K`; `f` makes the leaves, in order.
     fn convert<J: Kind, K: Kind>(
         of: &Self::Of<J>,
         f: &mut dyn FnMut(&J::Leaf) -> K::Leaf,
@@ -101,7 +101,7 @@ pub trait Tree: Clone + Send + Sync + 'static + Over<Item = Self> + IntoTree<Tre
         f: &mut dyn FnMut(&Path, &'a K::Leaf),
     );
 
-    /// Takes the leaves out of a tree in a kind.
+    /// Appends the leaves of a tree in a kind to a list, in order.
     fn into_leaves<K: Kind>(of: Self::Of<K>, leaves: &mut Vec<K::Leaf>);
 
     /// The leaves in order.
@@ -126,7 +126,7 @@ pub trait Tree: Clone + Send + Sync + 'static + Over<Item = Self> + IntoTree<Tre
         Spec(self.to_kind::<Types>(&mut |leaf| leaf.ty()))
     }
 
-    /// The same structure with these leaves, one for each of [`Tree::leaves`]. Another number of them is an error.
+    /// Replaces the leaves: one for each of [`Tree::leaves`], in order. Another number of them is an error.
     #[track_caller]
     fn with_leaves(&self, leaves: &[Tensor]) -> Self
     where
@@ -191,28 +191,29 @@ fn zip<T: Tree>(op: &str, first: &T, others: &[&T], mut f: impl FnMut(&[Tensor])
     })
 }
 
-/// What becomes a tree: trees, and numbers where a tensor is meant. A carry may be written `(0.0, state)`.
+/// A value that becomes a tree: a tree itself, or a number in the place of a tensor, such as the carry `(0.0, state)`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tree of tensors",
     label = "expected a tree, a number, or a tuple of them",
     note = "add `#[derive(Tree, Clone)]` to the type"
 )]
 pub trait IntoTree {
-    /// The tree.
+    /// The type of the tree.
     type Tree: Tree;
 
-    /// Makes it; literals become f32, i32 or bool.
+    /// Makes the tree; literals become f32, i32 or bool.
     #[track_caller]
     fn into_tree(self) -> Self::Tree;
 }
 
-/// Leaf by leaf, a function of tensors over a whole tree.
+/// Maps a function over the leaves of a tree.
 #[track_caller]
 pub fn tree_map<T: Tree>(tree: &T, mut f: impl FnMut(Tensor) -> Tensor) -> T {
     tree.map(&mut f)
 }
 
-/// `select` leaf by leaf: the tree `a` where `p` is true, else `b`. `p` is a bool scalar, or broadcasts to every leaf.
+/// Selects leaf by leaf: the tree `a` where `p` is true, else `b`. `p` is a bool scalar, or broadcasts to every leaf.
+/// Another structure is an error that names the path.
 #[track_caller]
 pub fn tree_select<T: Tree>(p: Tensor, a: &T, b: &T) -> T {
     let mut results = Vec::new();

@@ -1,11 +1,12 @@
-//! What `vmap`, `scan` and `map` go over: trees along their leaves' leading axis, ranges, keys, other axes.
+//! `Over`: the values that `vmap`, `scan` and `map` go over. Trees along their leaves' leading axis, ranges, keys,
+//! other axes.
 
 use super::{IntoTree, Path, Step, Tree};
 use crate::tensor::{Tensor, create};
 use podracer_compiler::{DType, Loc};
 use std::ops::Range;
 
-/// Something with one item for each round. Trees give their slices along the leading axis; `0..n` gives i32 scalars;
+/// A value with one item for each round. Trees give their slices along the leading axis; `0..n` gives i32 scalars;
 /// [`Keys`](crate::Keys) give keys; [`axis`] picks another axis; [`whole`] gives the same value in every round. Tuples
 /// of these give tuples.
 #[diagnostic::on_unimplemented(
@@ -14,14 +15,14 @@ use std::ops::Range;
     note = "a value that is the same in every round can also be captured by the closure"
 )]
 pub trait Over: Sized {
-    /// What the closure gets.
+    /// The argument of the closure in one round.
     type Item;
 
     /// Names the tensors to go over, outside of the closure.
     #[track_caller]
     fn sources(&self, sources: &mut Sources);
 
-    /// Puts the closure's argument together, inside of it, in the order of [`Over::sources`].
+    /// Makes the closure's argument of the items, which come in the order of [`Over::sources`].
     fn item(self, items: &mut Items<'_>) -> Self::Item;
 }
 
@@ -34,17 +35,17 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Adds a tensor; its leading axis is gone over.
+    /// Adds a tensor to go over along its leading axis.
     pub fn push(&mut self, tensor: Tensor) {
         self.found.push((self.path.clone(), tensor));
     }
 
-    /// Goes one step further down, for the paths in errors.
+    /// Adds a step to the path, which errors show.
     pub fn enter(&mut self, step: Step) {
         self.path.0.push(step);
     }
 
-    /// Goes back up.
+    /// Removes the last step of the path.
     pub fn leave(&mut self) {
         self.path.0.pop();
     }
@@ -62,7 +63,7 @@ impl Sources {
         self.found.iter().map(|(_, tensor)| *tensor).collect()
     }
 
-    /// The common extent of the leading axes, or what is wrong with them.
+    /// The common extent of the leading axes, or a message that says what is wrong with them.
     pub(crate) fn length(&self) -> Result<usize, String> {
         let mut first: Option<(&Path, usize)> = None;
         for (path, tensor) in &self.found {
@@ -90,7 +91,7 @@ impl Sources {
     }
 }
 
-/// The closure's side of [`Sources`].
+/// The slices of [`Sources`] in one round, which the closure gets.
 #[derive(Debug)]
 pub struct Items<'a>(std::slice::Iter<'a, Tensor>);
 
@@ -99,26 +100,26 @@ impl<'a> Items<'a> {
         Items(items.iter())
     }
 
-    /// The next item. A handle of nowhere if an `Over` asks for more than it named.
+    /// The next item. A handle that no trace accepts if an `Over` takes more items than it named sources.
     pub fn take(&mut self) -> Tensor {
         self.0.next().copied().unwrap_or(Tensor::dead(Loc::NONE))
     }
 }
 
-/// What `#[derive(Tree)]` calls for [`Over::sources`].
+/// [`Over::sources`] of a tree, for `#[derive(Tree)]`.
 #[doc(hidden)]
 pub fn tree_sources<T: Tree>(tree: &T, sources: &mut Sources) {
     let mut path = sources.path.clone();
     tree.visit(&mut path, &mut |path, leaf| sources.found.push((path.clone(), leaf)));
 }
 
-/// What `#[derive(Tree)]` calls for [`Over::item`].
+/// [`Over::item`] of a tree, for `#[derive(Tree)]`.
 #[doc(hidden)]
 pub fn tree_item<T: Tree>(tree: &T, items: &mut Items<'_>) -> T {
     tree.map(&mut |_| items.take())
 }
 
-/// A value that is the same in every round.
+/// The argument of [`whole`]: a value that is the same in every round.
 #[derive(Clone, Copy, Debug)]
 pub struct Whole<T>(T);
 
@@ -135,7 +136,7 @@ impl<T: IntoTree> Over for Whole<T> {
     }
 }
 
-/// A tree gone over along another axis than the leading one.
+/// A tree that is gone over along another axis than the leading one; see [`axis`].
 #[derive(Clone, Copy, Debug)]
 pub struct Axis<T> {
     tree: T,
@@ -186,7 +187,7 @@ pub fn out_axis<T: Tree>(tree: T, axis: isize) -> T {
     tree.with_leaves(&moved)
 }
 
-/// Gone over from the last item to the first.
+/// A value that is gone over from the last item to the first; see [`rev`].
 #[derive(Clone, Copy, Debug)]
 pub struct Rev<X>(X);
 
@@ -207,8 +208,8 @@ impl<X: Over> Over for Rev<X> {
     }
 }
 
-/// Goes over the numbers of the range, as i32 scalars. Ranges of `usize` only: with a second integer type rustc could not
-/// tell what `0..4` is before the closure is checked.
+/// Goes over the numbers of the range, as i32 scalars. Ranges of `usize` only: with a second integer type rustc could
+/// not tell what `0..4` is before the closure is checked.
 impl Over for Range<usize> {
     type Item = Tensor;
     #[track_caller]

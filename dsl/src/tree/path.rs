@@ -1,29 +1,29 @@
-//! Where a leaf stands in a tree: `params.layers[0].weight`.
+//! Key paths: the names of leaves in a tree, such as `params.layers[0].weight`.
 
 use std::fmt;
 
-/// One step from a tree to a part of it.
+/// A step of a key path, from a tree to a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Step {
     /// A field of a struct: `.weight`.
     Field(&'static str),
     /// A position in a tuple: `.0`.
     Position(usize),
-    /// A position in an array or `Vec`: `[0]`.
+    /// A position in an array or `Vec`: `[0]`. The inside of `Some` is `[0]` too.
     Index(usize),
 }
 
-/// The steps from the root to a leaf. Prints as Rust would be written, without the leading dot.
+/// A key path: the steps from the root of a tree to a leaf. Prints as Rust would be written, without the leading dot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Path(pub Vec<Step>);
 
 impl Path {
-    /// The root.
+    /// The empty path, of the root.
     pub fn root() -> Path {
         Path::default()
     }
 
-    /// Runs `f` one step further down.
+    /// Runs `f` with the path extended by a step.
     pub fn within<R>(&mut self, step: Step, f: impl FnOnce(&mut Path) -> R) -> R {
         self.0.push(step);
         let result = f(self);
@@ -31,7 +31,7 @@ impl Path {
         result
     }
 
-    /// Runs `f` at `below`, a path from here.
+    /// Runs `f` with the path extended by another path.
     pub fn through<R>(&mut self, below: &Path, f: impl FnOnce(&mut Path) -> R) -> R {
         let here = self.0.len();
         self.0.extend(&below.0);
@@ -40,7 +40,7 @@ impl Path {
         result
     }
 
-    /// The path with the name of the whole before it: `carry.0.velocity`.
+    /// The path as text with the root's name before it: `carry.0.velocity`.
     pub fn under(&self, root: &str) -> String {
         match self.0.first() {
             None => root.to_string(),

@@ -7,7 +7,7 @@ use podracer_compiler::{DType, Loc, TensorType};
 use std::fmt;
 use std::ops::Deref;
 
-/// Leaves that are types: a tree on paper, [`Spec`].
+/// The kind of leaves that are types; its trees are [`Spec`]s.
 #[derive(Clone, Copy, Debug)]
 pub enum Types {}
 
@@ -26,7 +26,8 @@ impl Kind for Types {
     }
 }
 
-/// A tree on paper: `Spec<State>` derefs to `StateOf<Types>`, whose leaves are [`TensorType`]s.
+/// The types of a tree's leaves, in its structure: `Spec<State>` derefs to `StateOf<Types>`, whose leaves are
+/// [`TensorType`]s.
 pub struct Spec<T: Tree>(pub T::Of<Types>);
 
 impl<T: Tree> Spec<T> {
@@ -44,7 +45,7 @@ impl<T: Tree> Spec<T> {
         self.leaves().into_iter().map(|(_, ty)| ty).collect()
     }
 
-    /// The tree in another kind: `f` makes the leaves of their types, in order.
+    /// Builds the tree in another kind: `f` makes the leaves of their types, in order.
     pub fn build<K: Kind>(&self, f: &mut dyn FnMut(&TensorType) -> K::Leaf) -> K::View<T> {
         K::wrap::<T>(T::convert::<Types, K>(&self.0, f))
     }
@@ -104,17 +105,16 @@ impl<T: Tree> fmt::Display for Spec<T> {
     }
 }
 
-/// What says the types of arguments: specs by value or reference, and tuples, arrays, `Vec`s and `Option`s of
-/// them.
+/// The types of arguments: specs by value or reference, and tuples, arrays, `Vec`s and `Option`s of them.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a spec of arguments",
     label = "expected `Spec<T>`, `&Spec<T>`, `f32([..])`, `key()`, or a tuple of them"
 )]
 pub trait ArgumentSpec {
-    /// The tree that the function gets.
+    /// The tree that the traced function gets.
     type Tree: Tree;
 
-    /// The spec.
+    /// The spec of the arguments.
     fn into_spec(self) -> Spec<Self::Tree>;
 }
 

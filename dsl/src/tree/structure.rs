@@ -6,8 +6,8 @@ use podracer_compiler::{Loc, TensorType};
 use std::any::TypeId;
 use std::fmt;
 
-/// What a tree of several possible structures is, where its paths alone would not tell: trees of two variants may have
-/// leaves of the same paths and types, or none.
+/// A part of a tree's structure that the paths of its leaves do not show: trees of two variants may have leaves of the
+/// same paths and types, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// The variant of an `Option` or another enum.
@@ -31,21 +31,23 @@ pub(crate) fn choices<T: Tree>(tree: &T) -> Vec<(Path, Choice)> {
     choices
 }
 
-/// Paths and types of the leaves.
+/// The paths and types of the leaves, in order.
 pub(crate) fn typed_paths<T: Tree>(tree: &T) -> Vec<(Path, TensorType)> {
     tree.paths().into_iter().zip(tree.leaves()).map(|(path, leaf)| (path, leaf.ty())).collect()
 }
 
-/// The first place where two trees have made different choices: its path and both choices.
+/// The first choice in which two trees differ: its path and both choices.
 pub(crate) fn choice_difference<T: Tree>(a: &T, b: &T) -> Option<(Path, Choice, Choice)> {
-    let pairs = choices(a).into_iter().zip(choices(b));
-    pairs
+    choices(a)
+        .into_iter()
+        .zip(choices(b))
         .take_while(|((path, _), (other, _))| path == other)
         .find(|((_, a), (_, b))| a != b)
         .map(|((path, a), (_, b))| (path, a, b))
 }
 
-/// [`choice_difference`] of what goes in and what comes out, in the form of [`difference`]. No leaf is to blame.
+/// [`choice_difference`] of the trees that go into a closure and come out, in the form of [`difference`]; the number is
+/// that of no leaf.
 pub(crate) fn changed_choice<T: Tree>(
     root: &str,
     before: &T,
@@ -96,7 +98,8 @@ pub(crate) fn difference(
     None
 }
 
-/// Records an error of `op` at the caller's line if one of `others` has another structure than `first`. Types may differ.
+/// Records an error of `op` at the caller's line if one of `others` has another structure than `first`. Types may
+/// differ.
 #[track_caller]
 pub(super) fn check_structures<T: Tree>(op: &str, first: &T, others: &[&T]) -> bool {
     let paths = first.paths();
@@ -131,8 +134,8 @@ pub(super) fn check_structures<T: Tree>(op: &str, first: &T, others: &[&T]) -> b
     false
 }
 
-/// Records an error of `with_leaves` at the caller's line if a tree of `expected` leaves was given `got`. In a trace with
-/// errors this is a consequence of one of them, and nothing is said.
+/// Records an error of `with_leaves` at the caller's line if a tree of `expected` leaves was given `got`. In a trace
+/// with errors this is a consequence of one of them, and nothing is said.
 #[track_caller]
 pub(super) fn check_count(expected: usize, got: usize) {
     if expected != got {

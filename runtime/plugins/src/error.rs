@@ -1,4 +1,4 @@
-//! What can go wrong before a plugin is loaded.
+//! Errors before a plugin is loaded.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ pub enum PluginError {
     /// No such plugin in the table.
     #[error("there is no plugin `{name}`: the known ones are {known}")]
     UnknownName {
-        /// What was asked for.
+        /// The name that was asked for.
         name: String,
         /// The names in the table.
         known: String,
@@ -28,9 +28,9 @@ pub enum PluginError {
     /// An entry of `PODRACER_PLUGIN_PATH` does not exist or is no plugin.
     #[error("PODRACER_PLUGIN_PATH names `{}`, {problem}", entry.display())]
     PluginPath {
-        /// The entry.
+        /// The entry of the variable.
         entry: PathBuf,
-        /// What is wrong with it and what would be right.
+        /// The mistake, and what would be right.
         problem: String,
     },
     /// Neither `XDG_CACHE_HOME` nor `HOME` names a folder.
@@ -44,9 +44,9 @@ pub enum PluginError {
     Corrupt {
         /// The plugin's name.
         name: &'static str,
-        /// The library.
+        /// The plugin's library.
         library: PathBuf,
-        /// How it differs.
+        /// The difference.
         problem: String,
     },
     /// The wheel that pip delivered is not the pinned one.
@@ -55,9 +55,9 @@ pub enum PluginError {
          index serves another file"
     )]
     WheelHash {
-        /// The package.
+        /// Name of the package.
         package: &'static str,
-        /// Its pinned version.
+        /// Version that podracer is pinned to.
         version: &'static str,
         /// The pinned hash.
         expected: &'static str,
@@ -67,17 +67,17 @@ pub enum PluginError {
     /// `python3` or pip is missing, or pip failed.
     #[error("cannot download `{package}` {version} with pip: {problem}")]
     Pip {
-        /// The package.
+        /// Name of the package.
         package: &'static str,
-        /// Its pinned version.
+        /// Version that podracer is pinned to.
         version: &'static str,
-        /// What pip said, or what is missing.
+        /// The message of pip, or what is missing.
         problem: String,
     },
     /// No such set of packages in the table.
     #[error("there are no packages `{name}` for environments: the known ones are {known}")]
     UnknownPackages {
-        /// What was asked for.
+        /// The name that was asked for.
         name: String,
         /// The names in the table.
         known: String,
@@ -90,9 +90,9 @@ pub enum PluginError {
     PackagesMissing {
         /// The set's name.
         name: &'static str,
-        /// Where they should be.
+        /// The folder that should have them.
         folder: PathBuf,
-        /// How they are missing.
+        /// The way in which they are missing.
         problem: &'static str,
     },
     /// Packages for environments that cannot be installed.
@@ -100,15 +100,15 @@ pub enum PluginError {
     Packages {
         /// The set's name.
         name: &'static str,
-        /// What pip said, or what is missing.
+        /// The message of pip, or what is missing.
         problem: String,
     },
     /// The wheel cannot be unpacked.
     #[error("cannot unpack the wheel `{}`: {source}", wheel.display())]
     Unpack {
-        /// The wheel.
+        /// File of the wheel.
         wheel: PathBuf,
-        /// Why.
+        /// The error of reading it.
         source: zip::result::ZipError,
     },
     /// The pinned wheels are for Linux on x86-64.
@@ -117,23 +117,23 @@ pub enum PluginError {
          PODRACER_PLUGIN_PATH"
     )]
     Unsupported {
-        /// This machine's system and architecture.
+        /// System and architecture of this machine.
         system: String,
     },
     /// A file or folder cannot be read or written.
     #[error("cannot {action} `{}`: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation: `read`, `write`.
         action: &'static str,
-        /// On what.
+        /// The file or folder.
         path: PathBuf,
-        /// Why it failed.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl PluginError {
-    /// For `map_err` after a file operation.
+    /// Adds operation and path to an error of the system, for `map_err`.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { action, path, source }

@@ -58,7 +58,7 @@ pub fn install(name: &str) -> Result<Located, PluginError> {
     Ok(installed)
 }
 
-/// Whether another process has installed the plugin meanwhile.
+/// Tells if another process has installed the plugin meanwhile.
 fn is_intact(name: &str) -> bool {
     find(name).is_ok_and(|found| check(&found).is_ok())
 }

@@ -1,4 +1,4 @@
-//! Where PJRT plugins come from: the table of pinned wheels, the search for an installed one, and the installation. The
+//! Finds and installs PJRT plugins: the table of pinned wheels, the search for an installed one, and the installation. The
 //! Python packages of environment servers are installed the same way ([`PackageSet`]).
 //!
 //! A *plugin* is the shared library through which XLA drives one kind of device (`cpu`, `cuda13`, `tpu`). Each is published as a

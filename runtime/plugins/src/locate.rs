@@ -9,25 +9,25 @@ use crate::{PLUGINS, PluginError, PluginSpec, spec};
 /// The environment variable that names plugins outside the cache folder.
 pub const PLUGIN_PATH_VARIABLE: &str = "PODRACER_PLUGIN_PATH";
 
-/// How a plugin was found.
+/// The search that found a plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Through `PODRACER_PLUGIN_PATH`: the user's file, of any version.
     PluginPath,
-    /// In the cache folder: the pinned version.
+    /// The cache folder, which has the pinned version.
     Cache,
 }
 
 /// A plugin's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Located {
-    /// Which plugin it is.
+    /// The plugin's entry in the table.
     pub spec: &'static PluginSpec,
     /// The shared library.
     pub library: PathBuf,
     /// `pjrt_c_api.h`, where it lies in `include/` beside the library.
     pub header: Option<PathBuf>,
-    /// How it was found.
+    /// The search that found it.
     pub origin: Origin,
 }
 
@@ -63,7 +63,7 @@ pub fn install_folder(spec: &PluginSpec) -> Result<PathBuf, PluginError> {
     Ok(cache_folder()?.join("plugins").join(spec.folder()))
 }
 
-/// Where the plugin `name` is. The file is not opened: [`crate::check`] does that.
+/// Finds the library of the plugin `name`. The file is not opened: [`crate::check`] does that.
 ///
 /// An entry of `PODRACER_PLUGIN_PATH` is a library, recognised by its file name (`xla_cpu_pjrt.so`, `xla_cuda_plugin.so`,
 /// `libtpu.so`, or XLA's own `pjrt_c_api_{cpu,gpu,tpu}_plugin.so`), or a folder that holds one: directly, as an unpacked wheel

@@ -14,11 +14,11 @@ use crate::{PluginError, cache_folder};
 /// A set of Python packages that environment servers need.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PackageSet {
-    /// What users call it: `gymnasium`, `atari`, `mujoco`, `envpool`.
+    /// The name that users write: `gymnasium`, `atari`, `mujoco`, `envpool`.
     pub name: &'static str,
-    /// What it brings, in a line.
+    /// A description in a line.
     pub about: &'static str,
-    /// All packages with their versions, as pip takes them: those that are wanted first, and then what they need.
+    /// All packages with their versions, as pip takes them: first those that are wanted, then what they need.
     pub packages: &'static [&'static str],
 }
 

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{Located, Origin, PluginError};
 
-/// What was installed, kept in a file beside the library.
+/// The record of an installation, kept in a file beside the library.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     sha256: String,
@@ -59,7 +59,7 @@ pub fn check(plugin: &Located) -> Result<(), PluginError> {
     compare(plugin, false)
 }
 
-/// As [`check`], always by hash.
+/// Checks a plugin as [`check`] does, always by hash.
 ///
 /// # Errors
 /// As [`check`].
@@ -67,8 +67,8 @@ pub fn verify(plugin: &Located) -> Result<(), PluginError> {
     compare(plugin, true)
 }
 
-/// What identifies the library's content in the key of a cache: the recorded hash, or for a library without record its path,
-/// size and modification time.
+/// Identifies the library's content in the key of a cache: the recorded hash, or for a library without record its path, size
+/// and modification time.
 ///
 /// # Errors
 /// [`PluginError::Io`] where the file cannot be looked at.

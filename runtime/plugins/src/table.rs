@@ -5,7 +5,7 @@ use crate::PluginError;
 /// One plugin: the wheel that carries it and the files of interest inside.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PluginSpec {
-    /// What users call it: `cpu`, `cuda13`, `tpu`.
+    /// The name that users write: `cpu`, `cuda13`, `tpu`.
     pub name: &'static str,
     /// The Python package whose wheel carries it.
     pub package: &'static str,
@@ -19,7 +19,7 @@ pub struct PluginSpec {
     pub header: Option<&'static str>,
     /// The name of the same plugin when built from XLA's sources.
     pub source_build_library: &'static str,
-    /// What pip is told about the wanted wheel, so that the same file comes whatever the Python that runs pip.
+    /// Options that tell pip which wheel is wanted, so that the same file comes whatever the Python that runs pip.
     pub(crate) pip_tags: &'static [&'static str],
 }
 

@@ -16,7 +16,7 @@ const PREFIX: &str = ".installing-";
 pub(crate) struct WorkFolder(pub(crate) PathBuf);
 
 impl WorkFolder {
-    /// In the folder `parent`, for what will be called `name` there.
+    /// Makes a work folder in `parent`, for an installation that will have the name `name` there.
     pub(crate) fn create(parent: &Path, name: &str) -> Result<Self, PluginError> {
         fs::create_dir_all(parent).map_err(PluginError::io("create", parent))?;
         remove_abandoned(parent);

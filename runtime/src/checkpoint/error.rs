@@ -8,7 +8,7 @@ use crate::RuntimeError;
 /// The version of the manifest and of its statements about the arrays.
 pub(super) const FORMAT: u64 = 1;
 
-/// Why a checkpoint cannot be written or read.
+/// Errors of writing or reading a checkpoint.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
     /// A file or folder cannot be used.
@@ -25,7 +25,7 @@ pub enum CheckpointError {
     /// The folder has no checkpoint.
     #[error("there is no checkpoint in `{}`", folder.display())]
     None {
-        /// The folder.
+        /// Where checkpoints were looked for.
         folder: PathBuf,
     },
     /// The files are not those that were written.

@@ -47,7 +47,7 @@ pub struct Found {
     pub checkpoint: Checkpoint<'static>,
     /// The checkpoint's folder.
     pub path: PathBuf,
-    /// Why younger checkpoints were passed over, the youngest first.
+    /// Errors of the younger checkpoints that were passed over, the youngest first.
     pub skipped: Vec<CheckpointError>,
 }
 

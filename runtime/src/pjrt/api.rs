@@ -6,7 +6,7 @@ use crate::error::ErrorCode;
 
 /// A struct of the C API that carries its own size. `build.rs` implements it for each.
 pub(super) trait Struct: Default {
-    /// All zero but for the size.
+    /// A struct of zeros but for its size.
     fn sized() -> Self;
 }
 

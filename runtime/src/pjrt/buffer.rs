@@ -22,7 +22,7 @@ pub struct Buffer {
     raw: NonNull<ffi::PJRT_Buffer>,
     ty: TensorType,
     device: Device,
-    /// Who counts when it is fetched: the executable whose output it is.
+    /// The counts of the executable whose output it is.
     made_by: Option<Arc<Transfers>>,
 }
 
@@ -207,7 +207,7 @@ impl Buffer {
         unsafe { call!(self.api(), PJRT_Buffer_Delete, &mut args) }
     }
 
-    /// Whether it was deleted, or donated to a computation.
+    /// Tells if the buffer was deleted, or donated to a computation.
     ///
     /// # Errors
     /// [`RuntimeError::Xla`].
@@ -218,7 +218,7 @@ impl Buffer {
         Ok(args.is_deleted)
     }
 
-    /// Where the value lies, to see that a donated buffer's memory was reused. The address must not be dereferenced.
+    /// Address of the value, to see that a donated buffer's memory was reused. It must not be dereferenced.
     ///
     /// # Errors
     /// [`RuntimeError::Deleted`], [`RuntimeError::Xla`].

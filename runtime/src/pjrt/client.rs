@@ -7,14 +7,13 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 
 use super::api::{Api, call, rest, slice, text};
-use super::device::{Device, DeviceData};
 use super::ffi;
 use super::plugin::Plugin;
 use super::value::{self, NamedValue};
 use crate::RuntimeError;
 use crate::error::ErrorCode;
 
-/// How a client is made.
+/// Options of opening a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientOptions {
     /// The number of CPU devices; by default one per core that this process may use. Only for the `cpu` plugin.
@@ -39,6 +38,20 @@ pub(super) struct Inner {
     /// XLA's own values of its options, once they were needed.
     pub(super) debug_options: OnceLock<Vec<u8>>,
 }
+
+/// The facts about a device that never change.
+pub(super) struct DeviceData {
+    pub(super) raw: *mut ffi::PJRT_Device,
+    pub(super) id: i64,
+    pub(super) kind: String,
+    /// Whether this process can use it.
+    pub(super) local: bool,
+}
+
+// SAFETY: PJRT's devices may be used from any thread, and live as long as the client that owns this list.
+unsafe impl Send for DeviceData {}
+// SAFETY: as above.
+unsafe impl Sync for DeviceData {}
 
 // SAFETY: PJRT's clients may be used from any thread, and from several at once.
 unsafe impl Send for Inner {}
@@ -116,28 +129,10 @@ impl Client {
         &self.inner.platform
     }
 
-    /// What the platform says of its version.
+    /// The platform's description of its version.
     #[must_use]
     pub fn platform_version(&self) -> &str {
         &self.inner.version
-    }
-
-    /// The devices of this process, in XLA's order.
-    #[must_use]
-    pub fn devices(&self) -> Vec<Device> {
-        (0..self.inner.devices.len()).map(|index| Device { client: self.clone(), index }).collect()
-    }
-
-    /// The device at `index` of [`Client::devices`].
-    ///
-    /// # Errors
-    /// [`RuntimeError::NoDevice`].
-    pub fn device(&self, index: usize) -> Result<Device, RuntimeError> {
-        let devices = self.inner.devices.len();
-        if index >= devices {
-            return Err(RuntimeError::NoDevice { index, devices });
-        }
-        Ok(Device { client: self.clone(), index })
     }
 
     pub(super) fn api(&self) -> Api {
@@ -171,17 +166,20 @@ impl Inner {
 
     fn read_devices(&self) -> Result<Vec<DeviceData>, RuntimeError> {
         let api = self.plugin.api();
-        let mut args =
-            ffi::PJRT_Client_AddressableDevices_Args { client: self.raw.as_ptr(), ..rest() };
+        let mut args = ffi::PJRT_Client_Devices_Args { client: self.raw.as_ptr(), ..rest() };
         // SAFETY: the client is live, and the list lives as long as it.
         let devices = unsafe {
-            call!(api, PJRT_Client_AddressableDevices, &mut args)?;
-            slice(args.addressable_devices, args.num_addressable_devices)
+            call!(api, PJRT_Client_Devices, &mut args)?;
+            slice(args.devices, args.num_devices)
         };
         let describe = |&raw: &*mut ffi::PJRT_Device| {
             let mut args = ffi::PJRT_Device_GetDescription_Args { device: raw, ..rest() };
+            let mut local = ffi::PJRT_Device_IsAddressable_Args { device: raw, ..rest() };
             // SAFETY: the device and its description live as long as the client.
-            unsafe { call!(api, PJRT_Device_GetDescription, &mut args) }?;
+            unsafe {
+                call!(api, PJRT_Device_GetDescription, &mut args)?;
+                call!(api, PJRT_Device_IsAddressable, &mut local)?;
+            }
             let device_description = args.device_description;
             let mut id = ffi::PJRT_DeviceDescription_Id_Args { device_description, ..rest() };
             let mut kind = ffi::PJRT_DeviceDescription_Kind_Args { device_description, ..rest() };
@@ -191,7 +189,7 @@ impl Inner {
                 call!(api, PJRT_DeviceDescription_Kind, &mut kind)?;
                 text(kind.device_kind, kind.device_kind_size)
             };
-            Ok(DeviceData { raw, id: i64::from(id.id), kind })
+            Ok(DeviceData { raw, id: i64::from(id.id), kind, local: local.is_addressable })
         };
         devices.iter().map(describe).collect()
     }
@@ -214,7 +212,7 @@ impl fmt::Debug for Client {
     }
 }
 
-/// For a call that succeeded and returned no handle.
+/// The error for a call that succeeded and returned no handle.
 pub(super) fn no_value(call: &'static str) -> RuntimeError {
     let message = "it returned neither a value nor an error".to_owned();
     RuntimeError::Xla { call, code: ErrorCode::Internal, message }

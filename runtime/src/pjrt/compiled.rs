@@ -1,16 +1,16 @@
 //! A compiled program, loaded or not: what can be asked of it without running it.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
-use std::sync::Arc;
 
 use podracer_compiler::TensorType;
 use prost::Message;
 
 use super::api::{Api, call, rest, slice, text};
-use super::client::{Client, no_value};
+use super::client::no_value;
 use super::value::{NamedValue, read};
-use super::{ffi, topology, types};
+use super::{ffi, types};
 use crate::proto::HloModuleProtoWithConfig;
 use crate::{HloModule, Module, RuntimeError};
 
@@ -18,13 +18,8 @@ use crate::{HloModule, Module, RuntimeError};
 pub struct Compiled {
     raw: NonNull<ffi::PJRT_Executable>,
     api: Api,
-    _made_by: Maker,
-}
-
-/// Kept alive as long as the program.
-pub(super) enum Maker {
-    Client(#[allow(dead_code, reason = "held, not read")] Client),
-    Topology(#[allow(dead_code, reason = "held, not read")] Arc<topology::Inner>),
+    /// The client or topology that compiled it, which must live as long.
+    _made_by: Box<dyn Any + Send + Sync>,
 }
 
 // SAFETY: PJRT's executables may be used from any thread, and from several at once.
@@ -35,11 +30,11 @@ unsafe impl Sync for Compiled {}
 /// Bytes a compiled program needs on each device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryStats {
-    /// Machine code.
+    /// Bytes of machine code.
     pub code: i64,
-    /// Arguments.
+    /// Bytes of arguments.
     pub arguments: i64,
-    /// Results.
+    /// Bytes of results.
     pub outputs: i64,
     /// The part of the results that reuses donated arguments' memory.
     pub aliased: i64,
@@ -50,7 +45,7 @@ pub struct MemoryStats {
 }
 
 impl MemoryStats {
-    /// What a run takes at least beside its arguments: the results that reuse none of their memory, and intermediate values.
+    /// Bytes that a run takes at least beside its arguments: results that reuse none of their memory, and intermediate values.
     #[must_use]
     pub fn beside_arguments(&self) -> i64 {
         self.temporary + (self.outputs - self.aliased).max(0)
@@ -63,9 +58,9 @@ impl Compiled {
     pub(super) unsafe fn new(
         raw: *mut ffi::PJRT_Executable,
         api: Api,
-        made_by: Maker,
+        made_by: impl Any + Send + Sync,
     ) -> Option<Self> {
-        NonNull::new(raw).map(|raw| Self { raw, api, _made_by: made_by })
+        NonNull::new(raw).map(|raw| Self { raw, api, _made_by: Box::new(made_by) })
     }
 
     /// The bytes it needs on each device.
@@ -101,7 +96,7 @@ impl Compiled {
         }
     }
 
-    /// What identifies the compiled program.
+    /// XLA's fingerprint of the compiled program.
     ///
     /// # Errors
     /// [`RuntimeError::Xla`], for instance where the plugin has no fingerprints.

@@ -3,48 +3,69 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::client::Client;
+use super::client::{Client, DeviceData};
 use super::ffi;
+use crate::RuntimeError;
 
-/// One addressable device.
+/// A device of a client.
 #[derive(Clone)]
 pub struct Device {
     pub(super) client: Client,
     pub(super) index: usize,
 }
 
-/// What is known of a device once and for all.
-pub(super) struct DeviceData {
-    pub(super) raw: *mut ffi::PJRT_Device,
-    pub(super) id: i64,
-    pub(super) kind: String,
+impl Client {
+    /// All devices, those of other processes included, in XLA's order.
+    #[must_use]
+    pub fn devices(&self) -> Vec<Device> {
+        (0..self.inner.devices.len()).map(|index| Device { client: self.clone(), index }).collect()
+    }
+
+    /// The devices of this process: those that programs and buffers of this client can be on.
+    #[must_use]
+    pub fn local_devices(&self) -> Vec<Device> {
+        self.devices().into_iter().filter(Device::is_local).collect()
+    }
+
+    /// The device at `index` of [`Client::devices`].
+    ///
+    /// # Errors
+    /// [`RuntimeError::NoDevice`].
+    pub fn device(&self, index: usize) -> Result<Device, RuntimeError> {
+        let devices = self.inner.devices.len();
+        if index >= devices {
+            return Err(RuntimeError::NoDevice { index, devices });
+        }
+        Ok(Device { client: self.clone(), index })
+    }
 }
 
-// SAFETY: PJRT's devices may be used from any thread, and live as long as the client that owns this list.
-unsafe impl Send for DeviceData {}
-// SAFETY: as above.
-unsafe impl Sync for DeviceData {}
-
 impl Device {
-    /// Its position in [`Client::devices`], which is what placements are written in.
+    /// The device's position in [`Client::devices`], by which placements name it.
     #[must_use]
     pub fn index(&self) -> usize {
         self.index
     }
 
-    /// XLA's number for it.
+    /// XLA's number of the device.
     #[must_use]
     pub fn id(&self) -> i64 {
         self.data().id
     }
 
-    /// The vendor's name for its kind.
+    /// The vendor's name of the device's kind.
     #[must_use]
     pub fn kind(&self) -> &str {
         &self.data().kind
     }
 
-    /// The client it belongs to.
+    /// Tells if the device belongs to this process.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        self.data().local
+    }
+
+    /// The client that the device belongs to.
     #[must_use]
     pub fn client(&self) -> &Client {
         &self.client

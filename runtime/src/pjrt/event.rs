@@ -39,7 +39,7 @@ impl Event {
         unsafe { call!(self.api(), PJRT_Event_Await, &mut args) }
     }
 
-    /// Whether the work is done, be it in an error.
+    /// Tells if the work is done, be it in an error.
     ///
     /// # Errors
     /// The plugin's, of the question and not of the work.

@@ -8,7 +8,7 @@ use podracer_compiler::TensorType;
 
 use super::api::{call, rest};
 use super::client::{Client, no_value};
-use super::compiled::{Compiled, Maker};
+use super::compiled::Compiled;
 use super::device::Device;
 use super::{Buffer, ffi};
 use crate::serialized::Serialized;
@@ -24,7 +24,7 @@ pub struct Executable {
     pub(super) arguments: Vec<TensorType>,
     pub(super) results: Vec<TensorType>,
     pub(super) transfers: Arc<Transfers>,
-    /// Whether there was memory for it once.
+    /// Set once there was memory for a launch.
     pub(super) fits: AtomicBool,
     pub(super) compiled: Compiled,
 }
@@ -121,7 +121,7 @@ impl Client {
         // SAFETY: the loaded executable is live, and the new handle is ours.
         let compiled = unsafe {
             call!(self.api(), PJRT_LoadedExecutable_GetExecutable, &mut args)?;
-            Compiled::new(args.executable, self.api(), Maker::Client(self.clone()))
+            Compiled::new(args.executable, self.api(), self.clone())
         };
         Ok(Executable {
             raw,
@@ -179,13 +179,13 @@ impl Executable {
         &self.client
     }
 
-    /// What can be asked of it without running it: memory, cost, the optimized program.
+    /// The compiled program, which tells its memory, cost and optimized form without being run.
     #[must_use]
     pub fn compiled(&self) -> &Compiled {
         &self.compiled
     }
 
-    /// What was copied to and from the host for this executable; see [`Transfers`].
+    /// Copies to and from the host for this executable; see [`Transfers`].
     #[must_use]
     pub fn transfers(&self) -> &Transfers {
         &self.transfers
@@ -210,7 +210,7 @@ impl Executable {
         Buffer::upload(expected, array.bytes(), device, Some(&self.transfers))
     }
 
-    /// As [`Executable::upload`], from the bytes of a value of the argument's type, wherever they are.
+    /// Uploads an argument as [`Executable::upload`] does, from the bytes of a value of its type.
     ///
     /// # Errors
     /// [`RuntimeError::HostLength`] for another number of bytes, and those of [`Executable::upload`].
@@ -241,7 +241,7 @@ impl Executable {
         Ok((device, ty))
     }
 
-    /// Its machine code with its types and placement, for [`Client::load`] in another process.
+    /// The machine code with its types and placement, for [`Client::load`] in another process.
     ///
     /// # Errors
     /// [`RuntimeError::Xla`].

@@ -25,7 +25,7 @@ use crate::{RuntimeError, memory};
 /// ```
 #[derive(Debug)]
 pub enum Argument<'a> {
-    /// Given away.
+    /// A buffer that is given away.
     Donated(Buffer),
     /// Still the caller's afterwards, unchanged.
     Kept(&'a Buffer),
@@ -52,12 +52,12 @@ impl<'a> From<&'a Buffer> for Argument<'a> {
     }
 }
 
-/// Why a program was not launched, and the buffers that were to be donated and still live: all of them, unless XLA itself failed
-/// half-way.
+/// The error of a program that was not launched, and the buffers that were to be donated and still live: all of them, unless
+/// XLA itself failed half-way.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
 pub struct ExecuteError {
-    /// What went wrong. (Boxed: an error is rare, and its size is that of every result.)
+    /// The error. (Boxed: it is rare, and its size is that of every result.)
     pub error: Box<RuntimeError>,
     /// The donated arguments, with `(replica, index)` in front.
     pub donated: Vec<((usize, usize), Buffer)>,
@@ -136,8 +136,8 @@ impl Executable {
         self.check_memory()
     }
 
-    /// That there is memory for the first launch, where it is the host's. XLA says so of a single allocation that is more
-    /// than the machine has; many smaller ones end in a SIGKILL.
+    /// Checks before the first launch on the host's processor that there is memory for it. XLA itself reports a single
+    /// allocation that is more than the machine has; many smaller ones end in a SIGKILL.
     fn check_memory(&self) -> Result<(), RuntimeError> {
         if self.client.platform() != "cpu" || self.fits.load(Ordering::Relaxed) {
             return Ok(());

@@ -62,7 +62,7 @@ impl Buffer {
         event.map_or(Ok(()), |event| event.wait())
     }
 
-    /// Whether the device holds the elements as the host does: in order, without tiles or padding.
+    /// Tells if the device holds the elements as the host does: in order, without tiles or padding.
     fn is_row_major(&self) -> Result<bool, RuntimeError> {
         self.expect_live()?;
         let mut args = ffi::PJRT_Buffer_GetMemoryLayout_Args { buffer: self.raw(), ..rest() };

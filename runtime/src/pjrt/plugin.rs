@@ -45,7 +45,7 @@ impl Plugin {
         Self::open(&podracer_plugins::find(name)?)
     }
 
-    /// As [`Plugin::load`], of a plugin that was found already.
+    /// Loads a plugin that was found already, as [`Plugin::load`] does.
     ///
     /// # Errors
     /// As [`Plugin::load`].
@@ -85,13 +85,13 @@ impl Plugin {
         self.inner.version
     }
 
-    /// What identifies its content, for the key of a cache.
+    /// Identifies the plugin's content, for the key of a cache.
     #[must_use]
     pub fn fingerprint(self) -> &'static str {
         &self.inner.fingerprint
     }
 
-    /// What it says about itself: `stablehlo_current_version`, `stablehlo_minimum_version`, `xla_version`.
+    /// The plugin's attributes: `stablehlo_current_version`, `stablehlo_minimum_version`, `xla_version`.
     #[must_use]
     pub fn attributes(self) -> &'static BTreeMap<String, NamedValue> {
         &self.inner.attributes

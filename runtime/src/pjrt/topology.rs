@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::api::{call, rest, text};
 use super::client::no_value;
-use super::compiled::{Compiled, Maker};
+use super::compiled::Compiled;
 use super::executable::{program, smallest};
 use super::ffi;
 use super::plugin::Plugin;
@@ -21,7 +21,7 @@ pub struct Topology {
     inner: Arc<Inner>,
 }
 
-pub(super) struct Inner {
+struct Inner {
     raw: NonNull<ffi::PJRT_TopologyDescription>,
     plugin: Plugin,
     name: String,
@@ -128,15 +128,14 @@ impl Topology {
         // SAFETY: the topology is live, the program's text and the options outlive the call, and the new executable is ours.
         let compiled = unsafe {
             call!(api, PJRT_Compile, &mut args)?;
-            Compiled::new(args.executable, api, Maker::Topology(self.inner.clone()))
+            Compiled::new(args.executable, api, self.inner.clone())
         };
         let compiled = compiled.ok_or_else(|| no_value("PJRT_Compile"))?;
         compiled.check_signature(module)?;
         Ok(compiled)
     }
 
-    /// These generations reduce over rings, for which libtpu ends the process where a part of the devices does not divide
-    /// them all.
+    /// Refuses replicas that do not divide the devices of a ring: libtpu would end the process.
     fn check_ring(&self, replicas: usize, devices: usize) -> Result<(), RuntimeError> {
         let name = &self.inner.name;
         let rings = ["v5e", "v6e"].iter().any(|ring| name.starts_with(ring));

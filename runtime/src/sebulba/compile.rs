@@ -15,7 +15,7 @@ pub(super) struct Programs {
     /// Makes the learner's state; only for a run that begins with a seed.
     pub(super) init: Option<Executable>,
     pub(super) learn: Arc<Executable>,
-    /// Of each actor device.
+    /// The programs of each actor device.
     pub(super) actors: Vec<Arc<ActorPrograms>>,
 }
 

@@ -7,7 +7,7 @@ use podracer_envs::host::HostError;
 
 use crate::{CheckpointError, ProjectionError, RuntimeError};
 
-/// Why a run of Sebulba does not start, or ended.
+/// Errors that keep a run from starting, or end it.
 #[derive(Debug, thiserror::Error)]
 pub enum SebulbaError {
     /// The mistakes of the trace, with the user's lines.
@@ -46,13 +46,13 @@ pub enum SebulbaError {
     Over,
 }
 
-/// Why a thread ended.
+/// Errors that end a thread.
 #[derive(Debug, thiserror::Error)]
 pub enum ThreadFailure {
     /// Code in it panicked.
     #[error("panicked: {0}")]
     Panicked(String),
-    /// Its environments ended in an error.
+    /// An error of the thread's environments.
     #[error("was stopped by its environments: {0}")]
     Environment(#[from] HostError),
     /// A device or the runtime ended in an error.

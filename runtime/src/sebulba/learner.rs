@@ -45,7 +45,7 @@ pub(super) struct Learner {
     pub(super) program: Arc<Executable>,
     /// Lent to the run between two updates, and then donated to the next one.
     pub(super) state: Arc<LearnerState>,
-    /// How the leaves are placed; the metrics come after them.
+    /// Placement of the leaves; the metrics come after them.
     pub(super) placements: Vec<Placement>,
     /// Number of metrics.
     pub(super) metrics: usize,

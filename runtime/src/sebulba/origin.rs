@@ -43,7 +43,7 @@ pub(super) struct Restored {
     pub(super) state: Vec<Vec<Buffer>>,
     /// Older parameters that the schedule lets actors act with, the oldest first.
     pub(super) versions: Vec<Version>,
-    /// Of each actor thread.
+    /// The boundary of each actor thread.
     pub(super) boundaries: Vec<Option<Boundary>>,
 }
 
@@ -126,7 +126,7 @@ pub(super) struct Snapshot {
     pub(super) state: Arc<LearnerState>,
     /// The published parameters that are kept, the latest at the end.
     pub(super) versions: Vec<Arc<Version>>,
-    /// Of each actor thread.
+    /// The boundary of each actor thread.
     pub(super) boundaries: Vec<Arc<Boundary>>,
 }
 

@@ -12,19 +12,19 @@ use super::error::SebulbaError;
 use crate::program::{Lowered, lower};
 use crate::{Placement, RuntimeError, projection};
 
-/// What Sebulba schedules: functions of the DSL, each a program.
+/// The functions of the DSL that Sebulba schedules. Each becomes a program.
 pub trait SebulbaFunctions {
-    /// What is acted with: a part of the learner's state.
+    /// The parameters that actors act with: a part of the learner's state.
     type Params: Tree;
-    /// The learner's state that is equal on all learner devices.
+    /// The part of the learner's state that is equal on all learner devices.
     type State: Tree;
-    /// The learner's state of which each learner device has its own.
+    /// The part of the learner's state of which each learner device has its own.
     type Store: Tree;
-    /// What an actor thread keeps on its device.
+    /// The state of an actor thread, on its device.
     type Actor: Tree;
-    /// What of it the next trajectory depends on.
+    /// The part of the actor's state that the next trajectory depends on.
     type Carry: Tree;
-    /// What an actor thread sends to a learner device.
+    /// The part of a trajectory that goes to one learner device.
     type Shard: Tree;
     /// Scalars of an update, f32 `[]`.
     type Metrics: Tree;
@@ -76,24 +76,24 @@ pub struct SebulbaLoop {
     pub(super) act: SebulbaProgram,
     pub(super) finish: SebulbaProgram,
     pub(super) learn: SebulbaProgram,
-    /// Which leaves of the learner's state are published, and how they are called.
+    /// Indices and paths of the leaves of the learner's state that are published.
     pub(super) nets: Vec<(usize, String)>,
-    /// The same of the actor's state that is carried from trajectory to trajectory.
+    /// Indices and paths of the leaves of the actor's state that are carried from trajectory to trajectory.
     pub(super) carried: Vec<(usize, String)>,
     /// The leaves of the learner's state: path, type on each device, placement.
     pub(super) state: Vec<(String, TensorType, Placement)>,
-    /// How the metrics are called.
+    /// Names of the metrics.
     pub(super) metrics: Vec<String>,
 }
 
 /// One of the programs.
 #[derive(Clone, Debug)]
 pub struct SebulbaProgram {
-    /// What it does: `init`, `start`, `act`, `finish`, `learn`.
+    /// Name of the program: `init`, `start`, `act`, `finish`, `learn`.
     pub name: &'static str,
-    /// As traced.
+    /// The function as traced.
     pub func: Func,
-    /// As lowered.
+    /// The program as StableHLO.
     pub lowered: Lowered,
 }
 
@@ -165,7 +165,7 @@ impl SebulbaLoop {
         })
     }
 
-    /// Its sizes.
+    /// Numbers of threads, learner devices and steps.
     #[must_use]
     pub fn shape(&self) -> SebulbaShape {
         self.shape
@@ -178,13 +178,13 @@ impl SebulbaLoop {
         carried.map(|(leaf, path)| (path.clone(), results[*leaf].clone())).collect()
     }
 
-    /// What makes the learner's state at the start of a run.
+    /// The program that makes the learner's state at the start of a run.
     #[must_use]
     pub fn init(&self) -> &SebulbaProgram {
         &self.init
     }
 
-    /// What the actor threads run over and over, and what the learner does.
+    /// The programs that run over and over: `act` and `finish` of the actor threads, `learn` of the learner.
     #[must_use]
     pub fn programs(&self) -> [&SebulbaProgram; 3] {
         [&self.act, &self.finish, &self.learn]

@@ -30,12 +30,12 @@ pub struct SebulbaRun {
     threads: Vec<JoinHandle<()>>,
     /// Dropped to end the learner.
     commands: Option<Sender<LearnerCommand>>,
-    /// What the last checkpoint borrows, until the learner needs it.
+    /// Handles that the last checkpoint borrows, until the learner needs them.
     snapshot: Option<Snapshot>,
     reports: Receiver<UpdateReport>,
     patience: Duration,
     programs: SebulbaLoop,
-    /// Whether the schedule says which parameters a trajectory is acted with.
+    /// Tells if the schedule is deterministic.
     lagging: bool,
     seed: u64,
     updates: u64,
@@ -45,7 +45,7 @@ pub struct SebulbaRun {
     compile_time: Duration,
 }
 
-/// What the programs of a run have transferred so far, of all devices together.
+/// Transfers of the programs of a run so far, of all devices together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SebulbaTransfers {
     /// Inference: observations up, actions down.
@@ -266,8 +266,8 @@ impl SebulbaRun {
         Ok(named(&self.programs.nets, &last.leaves[0])?)
     }
 
-    /// All that the next updates depend on, after those that were done: [`SebulbaRun::start`] goes on from it. With a
-    /// deterministic schedule, and environments that can be put back, what follows is what would have followed, to the bit.
+    /// Makes a checkpoint of the run after the updates so far, from which [`SebulbaRun::start`] goes on. With a deterministic
+    /// schedule and environments that have snapshots, the next updates are the same as without the stop, to the bit.
     ///
     /// The learner's state stays on its devices, and no update can be asked for until the checkpoint is written and dropped.
     ///
@@ -309,14 +309,14 @@ impl SebulbaRun {
         Ok(Snapshot { state, versions: self.shared.parameters.all(), boundaries })
     }
 
-    /// How many actor threads have begun fresh episodes although the run goes on from a checkpoint: their environments
-    /// cannot be put back.
+    /// Number of actor threads that began fresh episodes although the run goes on from a checkpoint: their environments have
+    /// no snapshots.
     #[must_use]
     pub fn fresh_episodes(&self) -> usize {
         self.fresh_episodes
     }
 
-    /// How often environments were started again after a fault, in all threads.
+    /// Number of times that environments were started again after a fault, in all threads.
     #[must_use]
     pub fn restarts(&self) -> usize {
         self.shared.restarts.iter().map(|one| one.load(Ordering::Relaxed)).sum()
@@ -328,13 +328,13 @@ impl SebulbaRun {
         &self.programs.metrics
     }
 
-    /// Where the time of each thread went: those of the actor threads, and then the learner's.
+    /// The time that each thread has spent in each activity: actor threads first, then the learner.
     #[must_use]
     pub fn times(&self) -> Vec<ThreadTimes> {
         self.shared.statuses.iter().map(ThreadStatus::times).collect()
     }
 
-    /// What the programs have transferred so far.
+    /// Transfers of the programs so far.
     #[must_use]
     pub fn transfers(&self) -> SebulbaTransfers {
         let all = |of: fn(&ActorPrograms) -> &Executable| {
@@ -359,14 +359,14 @@ impl SebulbaRun {
         }
     }
 
-    /// From the lowered programs to the executables.
+    /// Time from the lowered programs to the executables.
     #[must_use]
     pub fn compile_time(&self) -> Duration {
         self.compile_time
     }
 }
 
-/// How often a caller looks whether the threads still move.
+/// Interval at which a caller looks whether the threads still move.
 const LOOK: Duration = Duration::from_secs(1);
 
 impl Drop for SebulbaRun {

@@ -11,7 +11,7 @@ use super::thread_status::ThreadStatus;
 
 /// State that all threads of a run share.
 pub(super) struct Shared {
-    /// Of every actor thread, and then of the learner.
+    /// Statuses of every actor thread, and then of the learner.
     pub(super) statuses: Vec<ThreadStatus>,
     pub(super) parameters: Parameters,
     pub(super) supply: Box<dyn Supply>,

@@ -1,14 +1,18 @@
 //! The standard library against the values of rlax, optax, flax, jax.nn and distrax, by the reference semantics.
 
 mod agent_loop;
+mod any_agent;
 mod distributions;
 mod golden;
 mod impala;
+mod lanes;
 mod losses;
 mod networks;
 mod nn;
 mod normalized;
 mod optim;
+mod population;
 mod recurrent_ppo;
+mod replay;
 mod returns;
 mod skipped;

@@ -9,7 +9,7 @@ use podracer_compiler::{
 use podracer_mlir::{Module, ModuleSpec, stablehlo};
 use std::sync::Arc;
 
-/// What a double emits.
+/// The lowering of a double: any function that emits.
 pub type Lower = fn(&mut dyn Hlo, &[HloValue], &[TensorType]) -> Vec<HloValue>;
 
 /// An op that emits what the test says. Its name is its identity.
@@ -23,7 +23,7 @@ pub struct Double {
 op_struct! {
     /// An op that calls a function.
     CallDouble = "call_double" {
-        /// What is called.
+        /// The function that is called.
         body: Arc<Func>,
     }
 }

@@ -1,4 +1,4 @@
-//! `all_gather`.
+//! `all_gather`: the values of all members of an axis, along a new axis.
 
 use super::{REPLICAS, all_replicas, check_bound};
 use crate::array::Array;
@@ -16,9 +16,9 @@ op_struct! {
     AllGather = "all_gather" {
         /// The axis whose members take part.
         axis: String,
-        /// How many members it has: the extent of the new axis.
+        /// The number of members: the extent of the new axis.
         size: usize,
-        /// Where the new axis stands in the result.
+        /// The position of the new axis in the result.
         dimension: usize,
     }
 }

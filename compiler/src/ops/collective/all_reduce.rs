@@ -1,4 +1,4 @@
-//! `all_reduce`.
+//! `all_reduce`: sums and extrema over the members of an axis.
 
 use super::{REPLICAS, all_replicas, check_bound};
 use crate::array::Array;
@@ -12,13 +12,13 @@ use crate::types::{DType, TensorType};
 use crate::{op_struct, words};
 
 words! {
-    /// How [`AllReduce`] combines.
+    /// The function of two elements by which [`AllReduce`] combines.
     Combination {
-        /// By adding.
+        /// The sum of the two.
         Sum = "sum",
-        /// By taking the greater.
+        /// The greater of the two.
         Max = "max",
-        /// By taking the lesser.
+        /// The lesser of the two.
         Min = "min",
     }
 }
@@ -32,7 +32,7 @@ op_struct! {
     AllReduce = "all_reduce" {
         /// The axis whose members take part.
         axis: String,
-        /// How elements are combined.
+        /// The function that combines elements.
         computation: Combination,
     }
 }
@@ -140,8 +140,11 @@ impl Op for AllReduce {
             let counts = b.emit(self.sum(), &shares);
             let weighted: Vec<Var> =
                 shares.iter().zip(&given_tangents).map(|(&share, &t)| b.mul(share, t)).collect();
-            let totals = b.emit(self.sum(), &weighted);
-            totals.iter().zip(&counts).map(|(&total, &count)| b.div(total, count)).collect()
+            b.emit(self.sum(), &weighted)
+                .iter()
+                .zip(&counts)
+                .map(|(&total, &count)| b.div(total, count))
+                .collect()
         };
         let mut results = vec![None; tangents.len()];
         given.iter().zip(totals).for_each(|(&i, total)| results[i] = Some(total));

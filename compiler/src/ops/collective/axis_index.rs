@@ -1,4 +1,4 @@
-//! `axis_index`.
+//! `axis_index`: the number of this member of an axis.
 
 use super::{REPLICAS, check_bound};
 use crate::array::{Array, Scalar};
@@ -13,7 +13,7 @@ use crate::types::{DType, TensorType};
 op_struct! {
     /// The place of this member along an axis, from 0, as an `i32` scalar. No operands.
     AxisIndex = "axis_index" {
-        /// The axis.
+        /// The name of the axis.
         axis: String,
     }
 }
@@ -31,7 +31,7 @@ impl Op for AxisIndex {
         Ok(vec![TensorType::scalar(DType::I32)])
     }
 
-    /// It waits for nobody, but it is no constant either, whatever `eval` says.
+    /// [`Effect::Collective`] though it waits for no member: each member has another value, so it must not be folded.
     fn effect(&self) -> Effect {
         Effect::Collective
     }

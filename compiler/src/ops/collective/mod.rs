@@ -1,4 +1,4 @@
-//! What the members of an axis do together: reducing and gathering values, knowing their own place.
+//! Ops between the members of an axis: reducing, gathering and sending values, and the number of a member.
 //!
 //! An axis has a name. [`REPLICAS`] is the axis of the module's replicas, one per device; any other name is the axis of a
 //! surrounding vmap, which turns the collective into ordinary ops along the batch. The reference semantics runs one replica

@@ -12,13 +12,13 @@ use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
 op_struct! {
-    /// Member `targets[i]` of an axis gets the operand of member `sources[i]`; who is no target gets zeros.
+    /// Member `targets[i]` of an axis gets the operand of member `sources[i]`; a member that is no target gets zeros.
     CollectivePermute = "collective_permute" {
         /// The axis whose members take part.
         axis: String,
-        /// Who sends, each at most once.
+        /// The numbers of the members that send, each at most once.
         sources: Vec<usize>,
-        /// Who gets it, each at most once.
+        /// The number of the member that receives from each of `sources`, each at most once.
         targets: Vec<usize>,
     }
 }
@@ -103,7 +103,7 @@ impl Op for CollectivePermute {
 
     linear_jvp! {}
 
-    /// What was sent comes back.
+    /// Cotangents go from `targets` back to `sources`.
     fn transpose(
         &self,
         b: &mut Builder,
@@ -138,9 +138,12 @@ impl Op for CollectivePermute {
         if replicas == 1 {
             return inputs.to_vec();
         }
-        let pairs = self.sources.iter().zip(&self.targets);
-        let pairs: Vec<i64> =
-            pairs.flat_map(|(&source, &target)| [source as i64, target as i64]).collect();
+        let pairs: Vec<i64> = self
+            .sources
+            .iter()
+            .zip(&self.targets)
+            .flat_map(|(&source, &target)| [source as i64, target as i64])
+            .collect();
         let attributes = vec![(
             "source_target_pairs",
             HloAttribute::I64Tensor(vec![self.sources.len(), 2], pairs),

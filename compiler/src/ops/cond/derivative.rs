@@ -103,7 +103,7 @@ impl Cond {
     }
 }
 
-/// Where the linear branches find a residual.
+/// The place from which the linear branches read a residual.
 enum Place {
     Operand(usize),
     Slot(usize),

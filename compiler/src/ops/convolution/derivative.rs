@@ -24,8 +24,9 @@ impl Convolution {
                 true => b.ty(inputs[i]).unstacked(),
                 false => b.ty(inputs[i]).clone(),
             };
-            let result = self.result(&example(0), &example(1));
-            let result = result.expect("a batch of well-typed operands is well-typed");
+            let result = self
+                .result(&example(0), &example(1))
+                .expect("a batch of well-typed operands is well-typed");
             return b.zeros(&result.stacked(0));
         }
         let batches = self.batch_group_count;
@@ -137,9 +138,11 @@ impl Convolution {
             (out, &self.out_axes, &self.strides),
         ]
         .map(|(ty, axes, dilation)| {
-            let extents = Self::spatial(ty, axes);
-            let extents = extents.iter().zip(dilation);
-            extents.map(|(&extent, &by)| dilated(extent, by)).collect()
+            Self::spatial(ty, axes)
+                .iter()
+                .zip(dilation)
+                .map(|(&extent, &by)| dilated(extent, by))
+                .collect()
         })
     }
 }

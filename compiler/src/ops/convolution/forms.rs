@@ -110,8 +110,7 @@ impl Convolution {
         let (spatial, groups) = (axes.len(), self.groups());
         let [inputs, outputs] = [ty.shape[spatial], ty.shape[spatial + 1]];
         let amounts = |of: fn(&Axis) -> usize| -> Vec<i64> {
-            let amounts = axes.iter().map(|axis| of(axis) as i64);
-            amounts.chain([0, 0]).collect()
+            axes.iter().map(|axis| of(axis) as i64).chain([0, 0]).collect()
         };
         let zero = b.zeros(&TensorType::scalar(ty.dtype));
         let (front, back) = (amounts(|axis| axis.front), amounts(|axis| axis.back));

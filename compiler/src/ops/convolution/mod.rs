@@ -27,13 +27,13 @@ op_struct! {
     /// wrap. XLA chooses the order of the sum, and on accelerators multiplies f32 in a faster, coarser way unless told
     /// otherwise.
     Convolution = "convolution" {
-        /// How far the window moves, for each spatial axis.
+        /// The step of the window along each spatial axis.
         strides: Vec<usize>,
         /// Zeros in front of the dilated input, for each spatial axis; negative ones cut off.
         low: Vec<i64>,
-        /// Zeros behind it.
+        /// Zeros behind the dilated input, for each spatial axis; negative ones cut off.
         high: Vec<i64>,
-        /// The distance of the input's elements, for each spatial axis: 1 is none between them.
+        /// The distance of the input's elements, for each spatial axis; at 1 no zeros are put between them.
         lhs_dilation: Vec<usize>,
         /// The distance of the kernel's elements, for each spatial axis.
         rhs_dilation: Vec<usize>,
@@ -328,8 +328,8 @@ impl Op for Convolution {
             rhs: usual.rhs_axes,
             out: usual.out_axes,
         };
-        let padding = self.low.iter().zip(&self.high);
-        let padding: Vec<i64> = padding.flat_map(|(&low, &high)| [low, high]).collect();
+        let padding: Vec<i64> =
+            self.low.iter().zip(&self.high).flat_map(|(&low, &high)| [low, high]).collect();
         let attributes = vec![
             ("window_strides", hlo_axes(&self.strides)),
             ("padding", HloAttribute::I64Tensor(vec![self.low.len(), 2], padding)),

@@ -38,8 +38,12 @@ impl CustomJvp {
     fn for_rule<T: Clone>(&self, given: &[T]) -> Vec<T> {
         let (arguments, captures) = given.split_at(self.arguments());
         let types = self.body.param_types();
-        let slopes = arguments.iter().zip(&types).filter(|(_, ty)| ty.dtype.is_float());
-        let slopes: Vec<T> = slopes.map(|(given, _)| given.clone()).collect();
+        let slopes: Vec<T> = arguments
+            .iter()
+            .zip(&types)
+            .filter(|(_, ty)| ty.dtype.is_float())
+            .map(|(given, _)| given.clone())
+            .collect();
         [arguments, &slopes, captures].concat()
     }
 
@@ -132,8 +136,8 @@ impl Op for CustomJvp {
         let types = self.body.result_types();
         let mut force = vec![false; results];
         loop {
-            let slopes = (0..results).filter(|&i| types[i].dtype.is_float());
-            let of_slopes: Vec<usize> = slopes.collect();
+            let of_slopes: Vec<usize> =
+                (0..results).filter(|&i| types[i].dtype.is_float()).collect();
             let both: Vec<bool> =
                 force.iter().copied().chain(of_slopes.iter().map(|&i| force[i])).collect();
             let (body, mut marks) = vmap(&self.body, cx, batched, &force);

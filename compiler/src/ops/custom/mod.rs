@@ -16,13 +16,12 @@ use super::TypeError;
 use crate::ir::Func;
 use crate::types::TensorType;
 
-/// Why a captured tensor has no derivative.
+/// The error if a captured tensor is differentiated.
 const CAPTURED: &str = "a tensor that its closures capture is differentiated, and the rule says nothing of it; pass it among the arguments";
 
 /// The types of float tensors among some.
 fn floats(types: &[TensorType]) -> Vec<TensorType> {
-    let floats = types.iter().filter(|ty| ty.dtype.is_float());
-    floats.cloned().collect()
+    types.iter().filter(|ty| ty.dtype.is_float()).cloned().collect()
 }
 
 /// Checks the parameters or results of one of an op's functions.

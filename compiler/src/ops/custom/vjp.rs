@@ -124,9 +124,10 @@ impl Op for CustomVjp {
         let (backward, marks_back) = vmap(&self.backward, cx, &flags, &sent);
         let mut body = Builder::new();
         let operands = body.add_params(backward.param_types());
-        let outputs = body.inline(&backward, &operands);
-        let summed = outputs.iter().zip(marks_back.iter().zip(&sent));
-        let summed: Vec<Var> = summed
+        let summed: Vec<Var> = body
+            .inline(&backward, &operands)
+            .iter()
+            .zip(marks_back.iter().zip(&sent))
             .map(
                 |(&var, (&is, &wanted))| {
                     if is && !wanted { body.reduce_sum(var, &[0]) } else { var }

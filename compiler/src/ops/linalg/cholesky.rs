@@ -105,7 +105,7 @@ impl Op for Cholesky {
 
     no_transpose! { "it is not linear in its operand" }
 
-    /// What StableHLO's op leaves above the diagonal is not said; zeros are put there.
+    /// StableHLO does not define the elements above the diagonal; this sets them to zero.
     fn lower(
         &self,
         hlo: &mut dyn Hlo,

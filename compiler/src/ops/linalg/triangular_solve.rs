@@ -14,13 +14,13 @@ op_struct! {
     /// it or its transpose, for each pair of matrices in the last two axes. The other triangle of `a` is not read. Where
     /// the diagonal has a zero, `x` is not finite.
     TriangularSolve = "triangular_solve" {
-        /// Whether the unknown stands right of the matrix.
+        /// True to solve `op(a) x = b`, false to solve `x op(a) = b`.
         left_side: bool,
-        /// Whether it is the lower triangle that is read.
+        /// True to read the lower triangle of `a`, false to read the upper.
         lower: bool,
-        /// Whether the diagonal counts as ones, and is not read.
+        /// True to take the diagonal as ones without reading it.
         unit_diagonal: bool,
-        /// Whether `op` is the transpose.
+        /// True if `op(a)` is the transpose of `a`, false if it is `a`.
         transpose_a: bool,
     }
 }

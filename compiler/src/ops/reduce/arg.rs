@@ -1,4 +1,4 @@
-//! Where the extrema are.
+//! `argmax` and `argmin`: the positions of extrema along an axis.
 
 use super::without;
 use crate::array::{Array, Scalar, for_each_index};

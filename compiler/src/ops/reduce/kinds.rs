@@ -27,31 +27,31 @@ macro_rules! monoid {
 }
 
 monoid!(
-    /// Addition and 0.
+    /// The sum, with neutral element 0.
     Sum, Add, dtype => Scalar::zero(dtype)
 );
 monoid!(
-    /// Multiplication and 1.
+    /// The product, with neutral element 1.
     Prod, Multiply, dtype => Scalar::number(dtype, 1)
 );
 monoid!(
-    /// The greater and the least value there is.
+    /// The maximum; its neutral element is the least value of the dtype.
     Max, Maximum, dtype => if dtype.is_float() { Scalar::Float(f64::NEG_INFINITY) } else { Scalar::Int(dtype.integer_range().0) }
 );
 monoid!(
-    /// The lesser and the greatest value there is.
+    /// The minimum; its neutral element is the greatest value of the dtype.
     Min, Minimum, dtype => if dtype.is_float() { Scalar::Float(f64::INFINITY) } else { Scalar::Int(dtype.integer_range().1) }
 );
 monoid!(
-    /// The logarithm of the sum of exponentials, and -inf.
+    /// The logarithm of the sum of exponentials, with neutral element -inf.
     LogSumExp, LogAddExp, _dtype => Scalar::Float(f64::NEG_INFINITY)
 );
 monoid!(
-    /// Bitwise and with all bits set; logical on bools.
+    /// Bitwise and, logical on bools; its neutral element has all bits set.
     All, And, dtype => if dtype == DType::Bool { Scalar::Bool(true) } else { Scalar::Int(dtype.wrap(-1)) }
 );
 monoid!(
-    /// Bitwise or with no bit set; logical on bools.
+    /// Bitwise or, logical on bools; its neutral element has no bit set.
     Any, Or, dtype => if dtype == DType::Bool { Scalar::Bool(false) } else { Scalar::Int(0) }
 );
 

@@ -48,7 +48,7 @@ pub trait Monoid: Clone + Debug + Send + Sync + 'static {
     }
 }
 
-/// What a reduction adds to its [`Monoid`].
+/// A [`Monoid`] with the name and derivative of its reduction.
 pub trait Reduction: Monoid {
     /// The name in the IR's text.
     const MNEMONIC: &'static str;
@@ -72,9 +72,9 @@ op_struct! {
     }
 }
 
-/// Adds along axes.
+/// Sums along axes.
 pub type ReduceSum = Reduce<Sum>;
-/// Multiplies along axes.
+/// Products along axes.
 pub type ReduceProd = Reduce<Prod>;
 /// The greatest along axes; NaN if one is. Its derivative is shared equally among all that are greatest.
 pub type ReduceMax = Reduce<Max>;

@@ -18,7 +18,7 @@ use crate::ops::rules::batched_as;
 use crate::types::{DType, TensorType};
 use std::marker::PhantomData;
 
-/// What folding windows adds to a [`Monoid`].
+/// A [`Monoid`] with the name and derivative of its fold under a window.
 pub trait WindowFold: Monoid {
     /// The name in the IR's text.
     const MNEMONIC: &'static str;
@@ -37,7 +37,7 @@ pub trait WindowFold: Monoid {
 /// combined in any order.
 #[derive(Clone, Debug)]
 pub struct ReduceWindow<K> {
-    /// The window.
+    /// The window that moves over the operand.
     pub window: Window,
     kind: PhantomData<K>,
 }
@@ -134,8 +134,7 @@ impl<K: WindowFold> Op for ReduceWindow<K> {
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let x = &inputs[0];
-        let ty = self.window.places(&x.ty);
-        let ty = ty.expect("eval is given well-typed operands");
+        let ty = self.window.places(&x.ty).expect("eval is given well-typed operands");
         vec![Array::from_fn(ty, |place| {
             let mut total = K::identity(x.ty.dtype);
             self.window.for_each(&x.ty.shape, place, |index| {

@@ -11,16 +11,16 @@ use crate::ops::{Direction, Op, OpStruct, Operand, Rule, Sample, TypeError};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
-/// Of each place of a window, the element of `values` where `operand` is greatest (with [`Direction::Ge`]) or least
+/// For each place of a window, the element of `values` where `operand` is greatest (with [`Direction::Ge`]) or least
 /// ([`Direction::Le`]); of equals, the first.
 ///
 /// Operands: `operand` and `values`, floats of one type. XLA gives 0 where all under the window are the infinity that
 /// stands for nothing (-inf with `Ge`). With NaN under the window, which element is selected is not said.
 #[derive(Clone, Debug)]
 pub struct SelectAndGather {
-    /// Whether an element that was selected stays so beside a later one: `Ge` or `Le`.
+    /// The relation to a later element by which a selected one stays selected: `Ge` or `Le`.
     pub direction: Direction,
-    /// The window.
+    /// The window that moves over `operand`.
     pub window: Window,
 }
 
@@ -31,9 +31,9 @@ pub struct SelectAndGather {
 /// `operand`.
 #[derive(Clone, Debug)]
 pub struct SelectAndScatter {
-    /// Whether an element that was selected stays so beside a later one: `Ge` or `Le`.
+    /// The relation to a later element by which a selected one stays selected: `Ge` or `Le`.
     pub direction: Direction,
-    /// The window.
+    /// The window that moves over `operand`.
     pub window: Window,
 }
 
@@ -124,7 +124,7 @@ macro_rules! selection {
                 vec![(b.emit1(wide, &[operand, other]), true)]
             }
 
-            /// Which element is selected does not change with small steps.
+            /// Linear in `values`: small changes of `operand` do not change the selection.
             fn jvp(
                 &self,
                 b: &mut Builder,
@@ -252,8 +252,8 @@ impl SelectAndScatter {
     fn select(&self, operand: &Array, source: &Array) -> Array {
         let mut sums = vec![0.0; operand.ty.elements()];
         crate::array::for_each_index(&source.ty.shape, |place| {
-            let index = selected(self.direction, &self.window, operand, place);
-            let index = index.expect("a window has an element");
+            let index = selected(self.direction, &self.window, operand, place)
+                .expect("a window has an element");
             sums[crate::array::ravel(&operand.ty.shape, &index)] += source.at(place).float();
         });
         Array::new(operand.ty.clone(), sums.into_iter().map(Scalar::Float).collect())

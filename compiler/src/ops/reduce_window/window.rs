@@ -13,7 +13,7 @@ use crate::types::TensorType;
 pub struct Window {
     /// The box's extents.
     pub dimensions: Vec<usize>,
-    /// How far it moves.
+    /// The step along each axis.
     pub strides: Vec<usize>,
     /// The padding in front, less than the box's extent.
     pub low: Vec<usize>,
@@ -124,8 +124,8 @@ impl Window {
         regions: Vec<HloRegion>,
         results: &[TensorType],
     ) -> Vec<HloValue> {
-        let padding = self.low.iter().zip(&self.high);
-        let padding = padding.flat_map(|(&low, &high)| [low as i64, high as i64]);
+        let padding =
+            self.low.iter().zip(&self.high).flat_map(|(&low, &high)| [low as i64, high as i64]);
         hlo.op(HloOp {
             name,
             operands,

@@ -4,46 +4,11 @@
 use super::Scan;
 use crate::ir::{Builder, Var};
 use crate::ops::Operand;
+use crate::ops::loops::{WithTangents, fixpoint, kept, marked_tangents};
 use crate::transform::{
-    self, Linearized, TransformError, deal, given, instantiate, jvp_with, linearize_with, transpose,
+    self, Linearized, TransformError, deal, given, jvp_with, linearize_with, transpose,
 };
-use crate::types::TensorType;
 use std::sync::Arc;
-
-/// Repeats `attempt` with more and more carries marked until the carries that come out marked are those that went in.
-/// `marked` is per operand of the body; `attempt` gives its product and the marks of the results.
-fn fixpoint<T>(
-    scan: &Scan,
-    marked: &mut [bool],
-    mut attempt: impl FnMut(&[bool], &[bool]) -> Result<(T, Vec<bool>), TransformError>,
-) -> Result<(T, Vec<bool>), TransformError> {
-    loop {
-        let mut force = vec![false; scan.body.results.len()];
-        force[..scan.carries].copy_from_slice(&marked[scan.consts..scan.consts + scan.carries]);
-        let (product, results) = attempt(marked, &force)?;
-        let carries = &mut marked[scan.consts..scan.consts + scan.carries];
-        if *carries == results[..scan.carries] {
-            return Ok((product, results));
-        }
-        carries.copy_from_slice(&results[..scan.carries]);
-    }
-}
-
-/// The tangents of the operands marked, zeros where a carry gets its tangent only inside the loop.
-fn marked_tangents(
-    b: &mut Builder,
-    marked: &[bool],
-    inputs: &[Var],
-    tangents: &[Option<Var>],
-    range: std::ops::Range<usize>,
-) -> Vec<Var> {
-    range.filter(|&i| marked[i]).map(|i| instantiate(b, tangents[i], inputs[i])).collect()
-}
-
-/// Keeps the types whose mark is set.
-fn kept(types: &[TensorType], marked: &[bool]) -> Vec<TensorType> {
-    types.iter().zip(marked).filter(|(_, is)| **is).map(|(ty, _)| ty.clone()).collect()
-}
 
 /// Values and tangents in one loop.
 pub(super) fn forward(
@@ -54,28 +19,17 @@ pub(super) fn forward(
 ) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
     let mut marked = given(tangents);
     let (jvp, results) =
-        fixpoint(scan, &mut marked, |marked, force| jvp_with(&scan.body, marked, force))?;
+        fixpoint(&mut marked, scan.carried(), scan.body.results.len(), |marked, force| {
+            jvp_with(&scan.body, marked, force)
+        })?;
 
     // The body takes consts, their tangents, carries, theirs, slices, theirs.
     let types = scan.body.param_types();
-    let groups = [
-        0..scan.consts,
-        scan.consts..scan.consts + scan.carries,
-        scan.consts + scan.carries..types.len(),
-    ];
-    let mut body = Builder::new();
-    let (mut values, mut slopes) = (Vec::new(), Vec::new());
-    let mut operands = Vec::new();
-    let mut counts = Vec::new();
-    for group in groups {
-        values.extend(body.add_params(types[group.clone()].to_vec()));
-        slopes.extend(body.add_params(kept(&types[group.clone()], &marked[group.clone()])));
-        operands.extend_from_slice(&inputs[group.clone()]);
-        operands.extend(marked_tangents(b, &marked, inputs, tangents, group));
-        counts.push(operands.len());
-    }
-    values.extend(slopes);
-    let outputs = body.inline(&jvp, &values);
+    let carried = scan.carried();
+    let groups = [0..carried.start, carried.clone(), carried.end..types.len()];
+    let WithTangents { mut body, arguments, operands, ends } =
+        WithTangents::new(b, &types, groups, &marked, inputs, tangents);
+    let outputs = body.inline(&jvp, &arguments);
     let (outputs, slopes) = outputs.split_at(scan.body.results.len());
     let carry_slopes = results[..scan.carries].iter().filter(|is| **is).count();
     let ordered: Vec<Var> = outputs[..scan.carries]
@@ -87,8 +41,8 @@ pub(super) fn forward(
         .collect();
     let op = Scan {
         body: Arc::new(body.finish(scan.body.name.clone(), ordered)),
-        consts: counts[0],
-        carries: counts[1] - counts[0],
+        consts: ends[0],
+        carries: ends[1] - ends[0],
         ..scan.clone()
     };
     let outputs = b.emit(op, &operands);
@@ -103,7 +57,7 @@ pub(super) fn forward(
     Ok((values, deal(&results, slopes.copied())))
 }
 
-/// Where the linear loop finds a residual of the body.
+/// The place from which the linear loop reads a residual of the body.
 enum Residual {
     /// The same in every iteration: a value outside of the loop.
     Constant(Var),
@@ -121,12 +75,13 @@ pub(super) fn linearized(
     tangents: &[Option<Var>],
 ) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
     let mut marked = given(tangents);
-    let (linearized, results) = fixpoint(scan, &mut marked, |marked, force| {
-        linearize_with(&scan.body, marked, force).map(|linearized| {
-            let results = linearized.tangent_results.clone();
-            (linearized, results)
-        })
-    })?;
+    let (linearized, results) =
+        fixpoint(&mut marked, scan.carried(), scan.body.results.len(), |marked, force| {
+            linearize_with(&scan.body, marked, force).map(|linearized| {
+                let results = linearized.tangent_results.clone();
+                (linearized, results)
+            })
+        })?;
     let Linearized { primal, linear, residuals, .. } = linearized;
     let slices_at = scan.consts + scan.carries;
 

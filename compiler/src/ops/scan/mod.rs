@@ -5,6 +5,7 @@ mod rewrite;
 mod sample;
 
 use super::TypeError;
+use super::loops::fixpoint;
 use super::op::{Op, OpRef, Pruned, Sample};
 use crate::array::{Array, Scalar};
 use crate::ir::{Builder, Func, Var};
@@ -18,6 +19,8 @@ use crate::ops::rules::region_derivative;
 use crate::simplify::Group;
 use crate::transform::{VmapContext, needed, vmap};
 use crate::types::{DType, TensorType};
+use std::convert::Infallible;
+use std::ops::Range;
 use std::sync::Arc;
 
 op_struct! {
@@ -32,7 +35,7 @@ op_struct! {
         body: Arc<Func>,
         /// The number of iterations.
         length: usize,
-        /// Whether the last slice comes first.
+        /// True to run from the last slice to the first.
         reverse: bool,
         /// The number of operands that stay the same in every iteration.
         consts: usize,
@@ -47,6 +50,11 @@ impl Scan {
         let (consts, rest) = operands.split_at(self.consts);
         let (carries, xs) = rest.split_at(self.carries);
         (consts, carries, xs)
+    }
+
+    /// The positions of the carries among the operands.
+    fn carried(&self) -> Range<usize> {
+        self.consts..self.consts + self.carries
     }
 
     /// The positions of the slices in time order.
@@ -124,17 +132,12 @@ impl Op for Scan {
         batched: &[bool],
     ) -> Vec<(Var, bool)> {
         let mut flags = batched.to_vec();
-        let slots = self.consts..self.consts + self.carries;
-        // A carry is batched if it starts so, or if the body makes it so: the least fixpoint.
-        let (body, outputs) = loop {
-            let mut force = vec![false; self.body.results.len()];
-            force[..self.carries].copy_from_slice(&flags[slots.clone()]);
-            let (body, outputs) = vmap(&self.body, cx, &flags, &force);
-            if outputs[..self.carries] == flags[slots.clone()] {
-                break (body, outputs);
-            }
-            flags[slots.clone()].copy_from_slice(&outputs[..self.carries]);
-        };
+        let slots = self.carried();
+        // A carry is batched if it starts so, or if the body makes it so.
+        let Ok((body, outputs)) =
+            fixpoint(&mut flags, slots.clone(), self.body.results.len(), |flags, force| {
+                Ok::<_, Infallible>(vmap(&self.body, cx, flags, force))
+            });
         let operands = inputs.iter().enumerate().map(|(i, &input)| match (batched[i], flags[i]) {
             (true, _) if i >= slots.end => b.move_axis(input, 1, 0),
             (false, true) => b.broadcast_leading(input, cx.size),
@@ -142,10 +145,14 @@ impl Op for Scan {
         });
         let operands: Vec<Var> = operands.collect();
         let scan = Scan { body: Arc::new(body), ..self.clone() };
-        let results = b.emit(scan, &operands);
-        let results = results.into_iter().zip(outputs).enumerate().map(|(i, (var, is_batched))| {
-            (if is_batched && i >= self.carries { b.move_axis(var, 0, 1) } else { var }, is_batched)
-        });
+        let results = b.emit(scan, &operands).into_iter().zip(outputs).enumerate().map(
+            |(i, (var, is_batched))| {
+                (
+                    if is_batched && i >= self.carries { b.move_axis(var, 0, 1) } else { var },
+                    is_batched,
+                )
+            },
+        );
         results.collect()
     }
 
@@ -230,7 +237,7 @@ impl Op for Scan {
             let needed = needed(&self.body, &wanted);
             let inputs: Vec<bool> =
                 self.body.params.iter().map(|param| needed[param.index()]).collect();
-            let carries = &inputs[self.consts..self.consts + self.carries];
+            let carries = &inputs[self.carried()];
             let more = (0..self.carries).any(|i| carries[i] && !wanted[i]);
             (0..self.carries).for_each(|i| wanted[i] |= carries[i]);
             if !more {
@@ -238,15 +245,12 @@ impl Op for Scan {
             }
         };
         // A carry that is only handed through, kept for its final value, keeps its operand.
-        let keep: Vec<usize> = (0..inputs.len())
-            .filter(|&i| {
-                if (self.consts..self.consts + self.carries).contains(&i) {
-                    outputs[i - self.consts]
-                } else {
-                    inputs[i]
-                }
-            })
-            .collect();
+        let keep: Vec<usize> =
+            (0..inputs.len())
+                .filter(|&i| {
+                    if self.carried().contains(&i) { outputs[i - self.consts] } else { inputs[i] }
+                })
+                .collect();
         let kept_outputs: Vec<usize> = (0..outputs.len()).filter(|&i| outputs[i]).collect();
         let mut body = (*self.body).clone();
         body.results = kept_outputs.iter().map(|&i| self.body.results[i]).collect();

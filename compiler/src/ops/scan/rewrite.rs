@@ -5,7 +5,7 @@ use crate::array::Scalar;
 use crate::ir::{Builder, Var};
 use std::sync::Arc;
 
-/// Where a parameter of the slimmer body comes from.
+/// The source of a parameter of the slimmer body.
 enum Source {
     /// An operand of its own, in its old role.
     Own,
@@ -13,7 +13,7 @@ enum Source {
     Still,
     /// The parameter with this index, which always has the same value.
     Like(usize),
-    /// A constant.
+    /// A known constant, made inside the body.
     Value(Scalar),
 }
 
@@ -26,7 +26,7 @@ pub(super) fn slimmer(
     known: &[Option<Scalar>],
 ) -> Option<Vec<Var>> {
     let body = &scan.body;
-    let carried = scan.consts..scan.consts + scan.carries;
+    let carried = scan.carried();
     let is_still =
         |i: usize| carried.contains(&i) && body.results[i - scan.consts] == body.params[i];
     let source = |i: usize| {
@@ -49,8 +49,9 @@ pub(super) fn slimmer(
     // An output that is a slice or a constant of the loop, or another output.
     let ys = scan.carries..body.results.len();
     let given = |k: usize| {
-        let param = (0..inputs.len()).find(|&i| body.params[i] == body.results[k]);
-        param.filter(|&i| !carried.contains(&i) || is_still(i))
+        (0..inputs.len())
+            .find(|&i| body.params[i] == body.results[k])
+            .filter(|&i| !carried.contains(&i) || is_still(i))
     };
     let twin = |k: usize| (ys.start..k).find(|&j| body.results[j] == body.results[k]);
     let own_operands = sources.iter().all(|source| matches!(source, Source::Own));

@@ -1,20 +1,20 @@
-//! What a scatter makes of an element and its update.
+//! The function by which a scatter combines an element and its update.
 
 use crate::array::Scalar;
 use crate::words;
 
 words! {
-    /// What [`Scatter`](super::Scatter) makes of an element and its update.
+    /// The function by which [`Scatter`](super::Scatter) combines an element and its update.
     Combiner {
-        /// The update.
+        /// The update alone.
         Set = "set",
-        /// Their sum.
+        /// The sum of both.
         Add = "add",
-        /// Their product.
+        /// The product of both.
         Multiply = "multiply",
-        /// The lesser; NaN if one of them is.
+        /// The lesser of both; NaN if one is.
         Min = "min",
-        /// The greater; NaN if one of them is.
+        /// The greater of both; NaN if one is.
         Max = "max",
     }
 }

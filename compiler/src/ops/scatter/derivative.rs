@@ -81,7 +81,7 @@ impl Scatter {
         }
     }
 
-    /// What stands in `x`, which has the operand's shape, where the updates go. For dropped updates it is what the nearest
+    /// The elements of `x`, which has the operand's shape, at which the updates go. A dropped update gets what the nearest
     /// window that fits has; [`Scatter::read_back`] gives zero there.
     fn gather(&self, b: &mut Builder, x: Var, indices: Var, updates: &[usize]) -> Var {
         let op = Gather {
@@ -96,7 +96,7 @@ impl Scatter {
         b.gather(x, indices, op)
     }
 
-    /// As [`Scatter::gather`], with zeros for dropped updates: the transpose of adding updates.
+    /// [`Scatter::gather`] with zeros for dropped updates: the transpose of adding updates.
     fn read_back(&self, b: &mut Builder, x: Var, indices: Var, updates: &[usize]) -> Var {
         let read = self.gather(b, x, indices, updates);
         let windows = self.windows();
@@ -111,10 +111,10 @@ impl Scatter {
         b.select(kept, read, zeros)
     }
 
-    /// Which elements of the operand no update reaches, and which elements of the updates are the ones that `set` kept.
+    /// Two bool tensors: the elements of the operand that no update reaches, and the elements of the updates that `set`
+    /// kept.
     fn winners(&self, b: &mut Builder, x: &[usize], indices: Var, updates: &[usize]) -> (Var, Var) {
-        let windows = self.windows();
-        let batch_dims = windows.batch_dims(updates.len());
+        let batch_dims = self.windows().batch_dims(updates.len());
         let batch: Vec<usize> = batch_dims.iter().map(|&dim| updates[dim]).collect();
         // Scatter the updates' numbers, from 1 on, the way the updates went; an update that finds its own number won.
         let numbers = b.iota(DType::U32, &[batch.iter().product()], 0);

@@ -41,7 +41,7 @@ op_struct! {
         scatter_dims_to_operand_dims: Vec<usize>,
         /// The axis of the indices that holds the components; their rank if each index is one component.
         index_vector_dim: usize,
-        /// What becomes of an element and its update.
+        /// The function that combines an element and its update.
         combiner: Combiner,
         /// A promise that no two windows meet, which makes it faster; the result is anything if it is broken.
         unique_indices: bool,

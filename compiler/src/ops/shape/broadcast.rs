@@ -41,7 +41,7 @@ impl BroadcastInDim {
         ]
     }
 
-    /// Whether the operand's axis `i`, of extent `extent`, repeats.
+    /// True if the operand's axis `i`, of extent `extent`, repeats.
     fn repeats(&self, i: usize, extent: usize) -> bool {
         extent == 1 && self.shape[self.broadcast_dimensions[i]] != 1
     }

@@ -56,7 +56,7 @@ impl Pad {
         extent.clamp(i64::MIN.into(), i64::MAX.into()) as i64
     }
 
-    /// Where the result, of type `ty`, holds elements of the operand: a bool tensor.
+    /// A bool tensor of the result's shape: true at the elements of the operand.
     fn mask(&self, b: &mut Builder, x: &TensorType) -> Var {
         let ones = b.full(&x.with_dtype(DType::Bool), 1.0);
         let zero = b.zeros(&TensorType::scalar(DType::Bool));

@@ -25,9 +25,9 @@ op_struct! {
     Sort = "sort" {
         /// The axis along which elements move.
         dimension: usize,
-        /// Whether elements with equal keys keep their order.
+        /// True if elements with equal keys keep their order.
         stable: bool,
-        /// How many operands are keys, at least one.
+        /// The number of operands that are keys, at least 1: the first ones.
         num_keys: usize,
     }
 }
@@ -76,8 +76,9 @@ impl Sort {
     }
 
     fn compare_keys(&self, inputs: &[Array], x: &[usize], y: &[usize]) -> Ordering {
-        let keys = inputs[..self.num_keys].iter();
-        keys.map(|key| order(key.at(x), key.at(y)))
+        inputs[..self.num_keys]
+            .iter()
+            .map(|key| order(key.at(x), key.at(y)))
             .find(|order| order.is_ne())
             .unwrap_or(Ordering::Equal)
     }

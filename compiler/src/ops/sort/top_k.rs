@@ -1,4 +1,4 @@
-//! `top_k`.
+//! `top_k`: the greatest elements along the last axis.
 
 use super::{for_each_line, order, take_along};
 use crate::array::{Array, Scalar};
@@ -16,7 +16,7 @@ op_struct! {
     /// The `k` greatest elements along the last axis, the greatest first, and their positions as `i32`. Of equal elements
     /// the first comes first. NaN counts as greatest, and 0 as greater than -0.
     TopK = "top_k" {
-        /// How many.
+        /// The number of elements to take.
         k: usize,
     }
 }

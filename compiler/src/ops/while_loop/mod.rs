@@ -3,6 +3,7 @@
 mod sample;
 
 use super::TypeError;
+use super::loops::{WithTangents, fixpoint, kept};
 use super::op::{Op, OpRef, Pruned, Rule};
 use crate::array::{Array, Scalar};
 use crate::ir::{Builder, Func, Var};
@@ -11,7 +12,7 @@ use crate::op_struct;
 use crate::ops::rules::{no_jvp, no_transpose};
 use crate::simplify::Group;
 use crate::transform::{
-    Mode, TransformError, VmapContext, dce, deal, given, instantiate, jvp_with, needed, vmap,
+    Mode, TransformError, VmapContext, dce, deal, given, jvp_with, needed, vmap,
 };
 use crate::types::{DType, TensorType};
 use std::sync::Arc;
@@ -49,52 +50,38 @@ impl While {
         inputs: &[Var],
         tangents: &[Option<Var>],
     ) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
-        let (condition_consts, _, carry) = self.split(inputs);
-        let mut marked = given(&tangents[self.condition_consts..]);
-        let body = loop {
-            let (body, results) = jvp_with(&self.body, &marked, &marked[self.body_consts..])?;
-            if results == marked[self.body_consts..] {
-                break body;
-            }
-            marked[self.body_consts..].copy_from_slice(&results);
-        };
-        // The body takes its consts, their tangents, the carry, its tangents; the condition does not read tangents.
+        let (condition_consts, rest) = inputs.split_at(self.condition_consts);
+        let tangents = &tangents[self.condition_consts..];
         let types = self.body.param_types();
-        let mut inner = Builder::new();
-        let (mut values, mut slopes, mut operands) =
-            (Vec::new(), Vec::new(), condition_consts.to_vec());
-        for range in [0..self.body_consts, self.body_consts..types.len()] {
-            values.extend(inner.add_params(types[range.clone()].to_vec()));
-            operands.extend(range.clone().map(|i| inputs[self.condition_consts + i]));
-            for i in range.filter(|&i| marked[i]) {
-                slopes.push(inner.param(types[i].clone()));
-                operands.push(instantiate(
-                    b,
-                    tangents[self.condition_consts + i],
-                    inputs[self.condition_consts + i],
-                ));
-            }
-        }
-        let carry_slopes = marked[self.body_consts..].iter().filter(|is| **is).count();
-        let arguments: Vec<Var> = values.into_iter().chain(slopes).collect();
-        let results = inner.inline(&body, &arguments);
-        let body = Arc::new(inner.finish(self.body.name.clone(), results));
+        let carried = self.body_consts..types.len();
+        let mut marked = given(tangents);
+        let (body, results) =
+            fixpoint(&mut marked, carried.clone(), carried.len(), |marked, force| {
+                jvp_with(&self.body, marked, force)
+            })?;
+        // The body takes its consts, their tangents, the carry, its tangents; the condition does not read tangents.
+        let groups = [0..self.body_consts, carried.clone()];
+        let WithTangents { body: mut inner, arguments, operands, ends } =
+            WithTangents::new(b, &types, groups, &marked, rest, tangents);
+        let operands = [condition_consts, &operands].concat();
+        let values = inner.inline(&body, &arguments);
+        let body = Arc::new(inner.finish(self.body.name.clone(), values));
 
         let mut inner = Builder::new();
         let arguments = inner.add_params(self.condition.param_types());
-        for i in (self.body_consts..types.len()).filter(|&i| marked[i]) {
-            inner.param(types[i].clone());
-        }
-        let results = inner.inline(&self.condition, &arguments);
-        let condition = Arc::new(inner.finish(self.condition.name.clone(), results));
+        inner.add_params(kept(&types[carried.clone()], &marked[carried.clone()]));
+        let going = inner.inline(&self.condition, &arguments);
+        let condition = Arc::new(inner.finish(self.condition.name.clone(), going));
 
-        let body_consts = operands.len() - self.condition_consts - carry.len() - carry_slopes;
-        let mut outputs = b.emit(
-            While { condition, body, condition_consts: self.condition_consts, body_consts },
-            &operands,
-        );
-        let slopes = outputs.split_off(carry.len());
-        Ok((outputs, deal(&marked[self.body_consts..], slopes)))
+        let op = While {
+            condition,
+            body,
+            condition_consts: self.condition_consts,
+            body_consts: ends[0],
+        };
+        let mut outputs = b.emit(op, &operands);
+        let slopes = outputs.split_off(carried.len());
+        Ok((outputs, deal(&results, slopes)))
     }
 }
 
@@ -321,8 +308,8 @@ impl Op for While {
         let read = loop {
             let read = needed(&self.body, &wanted);
             let carry = &self.body.params[self.body_consts..];
-            let more = (0..wanted.len()).filter(|&i| read[carry[i].index()] && !wanted[i]);
-            let more: Vec<usize> = more.collect();
+            let more: Vec<usize> =
+                (0..wanted.len()).filter(|&i| read[carry[i].index()] && !wanted[i]).collect();
             if more.is_empty() {
                 break read;
             }

@@ -230,7 +230,7 @@ fn both_ways(x: &[Id]) -> [(Id, Id); 2] {
     [(x[0], x[1]), (x[1], x[0])]
 }
 
-/// `x op N = x`.
+/// The rule `x op N = x`, for any op.
 pub(super) fn right_neutral<const N: i64>(
     view: View,
     _: Id,
@@ -243,14 +243,14 @@ pub(super) fn right_neutral<const N: i64>(
     }
 }
 
-/// `x op x = x`.
+/// The rule `x op x = x`, for any op.
 pub(super) fn of_itself(view: View, _: Id, _: &OpRef, x: &[Id], out: &mut Vec<Term>) {
     if view.same(x[0], x[1]) {
         out.push(x[0].into());
     }
 }
 
-/// `T(T(x)) = x`.
+/// The rule `T(T(x)) = x`.
 pub(super) fn involution<T: Op>(view: View, _: Id, _: &OpRef, x: &[Id], out: &mut Vec<Term>) {
     out.extend(view.all::<T>(x[0]).map(|(_, y)| y[0].into()));
 }

@@ -26,13 +26,13 @@ use crate::ops::{Op, OpRef};
 use crate::types::DType;
 use egg::Id;
 
-/// A named rule.
+/// A rule of the e-graph, with its name and example.
 pub struct Rule {
-    /// What becomes what.
+    /// The two terms that it equates, such as `x * 1 = x`.
     pub name: &'static str,
-    /// What it is switched on and off with.
+    /// The group by which it is switched on and off.
     pub group: Group,
-    /// Whether it looks at nodes of this op.
+    /// True for the ops whose nodes it looks at.
     pub(super) root: fn(&OpRef) -> bool,
     /// Adds the terms that are equal to a node: its class, its op, its operands.
     pub(super) apply: fn(View, Id, &OpRef, &[Id], &mut Vec<Term>),
@@ -42,7 +42,7 @@ pub struct Rule {
     pub example: fn(&mut Builder, Var, Var, Var) -> Var,
 }
 
-/// All rules.
+/// The rules of all families.
 pub fn all() -> impl Iterator<Item = &'static Rule> {
     let families: [&'static [Rule]; 5] =
         [algebra::RULES, bits::RULES, select::RULES, shape::RULES, sink::RULES];
@@ -54,7 +54,7 @@ pub(super) fn enabled(options: &Options) -> Vec<&'static Rule> {
     all().filter(|rule| options.has(rule.group)).collect()
 }
 
-/// Whether an op is a `T`.
+/// True if an op is a `T`.
 fn is<T: Op>(op: &OpRef) -> bool {
     op.downcast::<T>().is_some()
 }

@@ -1,4 +1,4 @@
-//! Choices.
+//! Rules for `select` and `compare`.
 
 use super::super::graph::Term;
 use super::{ALL, Group, INTEGERS, Rule, is, root};

@@ -61,8 +61,8 @@ pub(super) const RULES: &[Rule] = &[
         apply: |view, _, op, x, out| {
             let outer: &Transpose = root(op);
             for (inner, y) in view.all::<Transpose>(x[0]) {
-                let axes = outer.permutation.iter();
-                let permutation = axes.map(|&axis| inner.permutation[axis]).collect();
+                let permutation =
+                    outer.permutation.iter().map(|&axis| inner.permutation[axis]).collect();
                 out.push(Term::new(Transpose { permutation }, [y[0].into()]));
             }
         },
@@ -99,8 +99,11 @@ pub(super) const RULES: &[Rule] = &[
         apply: |view, _, op, x, out| {
             let outer: &BroadcastInDim = root(op);
             for (inner, y) in view.all::<BroadcastInDim>(x[0]) {
-                let dims = inner.broadcast_dimensions.iter();
-                let dims = dims.map(|&dim| outer.broadcast_dimensions[dim]).collect();
+                let dims = inner
+                    .broadcast_dimensions
+                    .iter()
+                    .map(|&dim| outer.broadcast_dimensions[dim])
+                    .collect();
                 out.push(broadcast(y[0].into(), &outer.shape, dims));
             }
         },

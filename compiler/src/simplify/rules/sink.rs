@@ -21,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     },
 }];
 
-/// Where every operand is a constant, a scalar, or moved in one and the same way, the moving comes last.
+/// Moves a broadcast, reshape or the like behind the op, if every operand is a constant, a scalar, or moved alike.
 fn sink(view: View, id: Id, op: &OpRef, x: &[Id], out: &mut Vec<Term>) {
     let result = view.ty(id);
     if result.rank() == 0 {

@@ -113,7 +113,7 @@ fn long_programs_end() {
     check(&short, &Options::all(), 5);
 }
 
-/// Where a limit is met, what was found until then is taken.
+/// Once a limit is met, the rewrites found until then are taken.
 #[test]
 fn limits_keep_all_bits() {
     for seed in 0..40 {

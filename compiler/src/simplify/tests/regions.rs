@@ -121,8 +121,11 @@ fn effects_stay_in_order() {
     let func = b.finish("main", vec![total]);
     let after = check(&func, &Options::all(), 7);
     let effects = |func: &Func| {
-        let all = func.eqns.iter().filter(|eqn| eqn.op.effect() != Effect::Pure);
-        all.map(|eqn| eqn.op.clone()).collect::<Vec<_>>()
+        func.eqns
+            .iter()
+            .filter(|eqn| eqn.op.effect() != Effect::Pure)
+            .map(|eqn| eqn.op.clone())
+            .collect::<Vec<_>>()
     };
     assert_eq!(effects(&after), effects(&func));
     assert_eq!(after.eqns.len(), 4, "{after}");

@@ -65,7 +65,7 @@ fn steps_that_are_not_taken_do_not_grow() {
 /// A function of one tensor.
 type Case = fn(&mut Builder, Var) -> Var;
 
-/// What is a rule for integers is none for floats.
+/// Rules for integers that do not hold for floats are not applied to floats.
 #[test]
 fn what_would_change_a_float_stays() {
     let cases: [(&str, Case); 8] = [
@@ -121,7 +121,7 @@ fn ops_that_are_exact_match_xla_to_the_bit_in_all_their_samples() {
     }
 }
 
-/// What is computed at compile time is what XLA would compute.
+/// Values computed at compile time are those that XLA would compute.
 #[test]
 fn only_exact_ops_are_folded() {
     let mut b = Builder::new();
