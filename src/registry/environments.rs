@@ -5,12 +5,13 @@ use podracer_dsl::Tensor;
 use podracer_dsl::tree::AnyTree;
 use podracer_envs::host::server::ServerSettings;
 use podracer_envs::host::{NativeCartPole, NativeEnvironment, PixelBreakout, PixelCatch};
-use podracer_envs::{CartPole, Catch, Environment, GridWorld, MemoryChain, Pendulum};
+use podracer_envs::{
+    AnyEnvironment, CartPole, Catch, Environment, GridWorld, MemoryChain, Pendulum,
+};
 use podracer_runtime::{Client, Device};
 use podracer_stdlib::agents::AnyAgent;
 use toml::{Table, Value};
 
-use super::any_environment::AnyEnvironment;
 use super::batches::Batches;
 #[cfg(feature = "servers")]
 use super::served;

@@ -6,7 +6,6 @@
 //! - A name is registered once. Mistakes of registration are collected, and reported before a command runs.
 
 mod agents;
-mod any_environment;
 mod batches;
 mod environments;
 #[cfg(feature = "servers")]
@@ -24,7 +23,6 @@ use crate::settings::{
 };
 
 pub use agents::AgentEntry;
-pub use any_environment::AnyEnvironment;
 pub use batches::Batches;
 pub use environments::EnvironmentEntry;
 pub(crate) use environments::Evaluation;

@@ -6,7 +6,8 @@
 use toml::{Table, Value};
 
 use super::problems::{Problems, suggestion};
-use super::schema::{Key, Mistake, Schema};
+use super::schema::{Key, Schema};
+use super::values::Mistake;
 use crate::registry::Registry;
 
 /// The tables that an experiment consists of.
