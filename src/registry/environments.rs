@@ -45,13 +45,16 @@ pub(super) fn register(registry: &mut Registry) {
 pub(crate) type Evaluation =
     fn(&Table, &AnyAgent, &Client, &Device<AnyTree>) -> Result<Vec<(String, f64)>>;
 
+/// Makes the environment as a part of programs.
+type MakeInDsl = fn(&Table) -> Result<AnyEnvironment, String>;
+
 /// An environment of the registry. Its functions take the complete table `[environment]`.
 #[derive(Clone, Debug)]
 pub struct EnvironmentEntry {
     pub(super) name: String,
     pub(super) schema: Schema,
     check: fn(&Table) -> Result<(), String>,
-    dsl: Option<fn(&Table) -> Result<AnyEnvironment, String>>,
+    dsl: Option<MakeInDsl>,
     batches: fn(&Table, usize, usize) -> Result<Batches>,
     evaluation: Option<Evaluation>,
     preset: fn(Value) -> Option<Table>,

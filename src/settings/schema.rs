@@ -214,7 +214,7 @@ fn names(schema: &Json) -> Option<Vec<(String, String)>> {
         return one(schema).map(|one| vec![one]);
     };
     // Variants without documentation stand together in one `enum`.
-    let names = variants.iter().map(|variant| names(variant));
+    let names = variants.iter().map(names);
     Some(names.collect::<Option<Vec<_>>>()?.concat())
 }
 
