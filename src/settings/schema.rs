@@ -218,10 +218,11 @@ fn names(schema: &Json) -> Option<Vec<(String, String)>> {
     Some(names.collect::<Option<Vec<_>>>()?.concat())
 }
 
-/// A schema's documentation in one line.
+/// A schema's documentation in one line, with rustdoc's links as plain code.
 fn doc(schema: &Json) -> String {
     let text = schema.get("description").and_then(Json::as_str).unwrap_or_default();
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.replace("[`", "`").replace("`]", "`")
 }
 
 /// As a reader of `podracer describe` sees it: `integer, at least 1`.
