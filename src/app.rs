@@ -1,4 +1,4 @@
-//! A program with podracer's command line, for agents, environments and experiments of one's own.
+//! [`App`]: podracer's command line with a user's own agents, environments and experiments.
 
 use std::process::ExitCode;
 
@@ -13,7 +13,24 @@ use crate::registry::{AgentEntry, Configuration, EnvironmentEntry, Registry};
 /// A program with the command line of podracer: `train`, `resume`, `eval`, `export`, `emit`, `check`, `tune`, `describe`,
 /// `list` and the others.
 ///
-/// The built-in agents and environments are there, too: an experiment names them like one's own.
+/// The built-in agents and environments are there, too: an experiment names them like the user's own. `examples/own_app` is
+/// such a program, as a crate.
+///
+/// ```no_run
+/// use podracer::envs::Catch;
+///
+/// # #[allow(clippy::needless_doctest_main)]
+/// fn main() -> std::process::ExitCode {
+///     podracer::App::new()
+///         .environment::<Catch>("my-catch")
+///         .experiment(
+///             "experiment = 'my-catch-ppo'
+///              agent.kind = 'ppo'
+///              environment.name = 'my-catch'",
+///         )
+///         .run()
+/// }
+/// ```
 #[must_use = "a program does nothing before `run`"]
 pub struct App {
     registry: Registry,

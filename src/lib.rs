@@ -1,13 +1,13 @@
 //! Reinforcement learning loops written in Rust and compiled as a whole by XLA.
 //!
 //! # What lives here
-//! - The facade: [`prelude`], and the crates of the house under short names ([`compiler`], [`dsl`], [`stdlib`], [`envs`],
+//! - The facade: [`prelude`], and the workspace's crates under short names ([`compiler`], [`dsl`], [`stdlib`], [`envs`],
 //!   [`runtime`]).
 //! - [`anakin`]: an agent in an environment as one program that trains, where the runtime's loop meets stdlib's agents.
 //! - [`sebulba`]: an agent that acts and learns on different devices, in environments on the host.
-//! - [`evaluation`]: how well a trained agent plays.
-//! - The command line ([`cli`]): experiments ([`experiments`]) as settings ([`settings`]) that become a training loop
-//!   ([`training`]), which leaves a run directory ([`run_directory`]) behind.
+//! - [`evaluation`]: episodes played by a trained agent.
+//! - The command line of `podracer` and of users' own programs ([`App`]): agents, environments and experiments by name
+//!   ([`registry`]), settings ([`settings`]) that become a training loop ([`training`]), run directories ([`run_directory`]).
 //! - [`export`]: the programs of an experiment as StableHLO with names, to run without podracer.
 //!
 //! # What must never live here
@@ -50,7 +50,7 @@ pub use podracer_runtime as runtime;
 pub use podracer_stdlib as stdlib;
 pub use usage::UsageError;
 
-/// What a program of one's own imports: `use podracer::prelude::*;`.
+/// The names that a user's program imports: `use podracer::prelude::*;`.
 pub mod prelude {
     pub use crate::anakin::{Anakin, CompiledAnakin, TrainingMetrics, TrainingState};
     pub use crate::sebulba::Sebulba;

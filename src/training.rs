@@ -1,4 +1,4 @@
-//! What the command line needs of an experiment: the seam between the commands and the training loops.
+//! The traits between the commands and the training loops: [`Training`] and [`Run`].
 //!
 //! An experiment whose settings are fixed is a [`Training`]; one that is compiled and has its state on the devices is a [`Run`].
 //! The commands know nothing of agents and environments, and implementations of these traits know nothing of files, progress bars
@@ -13,7 +13,7 @@ use podracer_runtime::{Checkpoint, Client, HostArray, Module, OptionValue};
 use crate::evaluation::{Play, Played};
 use crate::export::Portable;
 
-/// How far a program has come on its way from the user's source to the device.
+/// A stage of a program's way from the user's source to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Stage {
@@ -24,7 +24,7 @@ pub enum Stage {
     /// The StableHLO module that XLA is given.
     #[cfg_attr(feature = "cli", value(name = "stablehlo"))]
     StableHlo,
-    /// What XLA makes of it for this machine.
+    /// XLA's optimized program for this machine.
     Hlo,
 }
 
@@ -37,7 +37,7 @@ pub trait Training {
     /// The mistakes of the trace, with the user's lines.
     fn emit(&self, stage: Stage, replicas: usize) -> Result<String>;
 
-    /// The whole training loop for `replicas` devices, as it is compiled: one program, or those that run over and over.
+    /// The compiled programs of the training loop for `replicas` devices: one for `[anakin]`, several for `[sebulba]`.
     ///
     /// # Errors
     /// As [`Training::emit`].
@@ -84,21 +84,21 @@ pub trait Training {
 /// The training loop, or one of its programs, as a module.
 #[derive(Clone, Debug)]
 pub struct LoopModule {
-    /// What it does.
+    /// The program's role: `loop`, `act`, `finish` or `learn`.
     pub name: &'static str,
-    /// On how many devices it runs at once.
+    /// Devices that one execution runs on.
     pub replicas: usize,
-    /// How many threads run it on the same device, each with memory of its own.
+    /// Threads that run the program on the same device, each with memory of its own.
     pub threads: usize,
-    /// Bytes that lie on each of its devices beside it, at most.
+    /// Most bytes on each of its devices that wait for the program: rollouts in the queue.
     pub waiting_bytes: usize,
     /// StableHLO and the types of its arguments and results.
     pub module: Module,
 }
 
-/// A training that runs.
+/// A training with its state on the devices.
 pub trait Run {
-    /// Seconds from the trace to the executable. An executable found in the cache counts what finding it took.
+    /// Seconds from the beginning of the trace to the loaded executable, which may come from the cache.
     fn compile_seconds(&self) -> f64;
 
     /// One dispatch of the compiled loop, waited for. The first call does what every call does: compiling and initialising are
@@ -108,13 +108,14 @@ pub trait Run {
     /// What the runtime reports. The run is over then.
     fn advance(&mut self) -> Result<CallMetrics>;
 
-    /// All that the next updates depend on, after the calls so far. What is to be known of it is the caller's to add.
+    /// The state after the calls so far: all that the next iterations depend on. The caller adds `about`.
     ///
     /// # Errors
     /// What the runtime reports.
     fn checkpoint(&mut self) -> Result<Checkpoint<'_>>;
 
-    /// What the run does not go on with as it was when its checkpoint was taken, in a sentence.
+    /// What is lost of the state at the checkpoint that the run was restored from, as a sentence for the user; `None` if
+    /// nothing is.
     fn caveat(&self) -> Option<String> {
         None
     }
@@ -130,7 +131,7 @@ pub trait Run {
         Vec::new()
     }
 
-    /// How often environments were started again after a fault; nothing where none can fail apart from the run.
+    /// Restarts of environments after a fault; `None` where environments are a part of the program.
     fn restarts(&self) -> Option<usize> {
         None
     }
@@ -150,26 +151,26 @@ pub trait Run {
 pub struct CallMetrics {
     /// Environment steps in this call, over all environments and devices.
     pub env_steps: u64,
-    /// Updates in this call.
+    /// Iterations of this call.
     pub updates: u64,
-    /// Named series with one value per update of this call (`loss`, `entropy`).
+    /// Named series with one value per iteration of this call (`loss`, `entropy`).
     pub per_update: Vec<(String, Vec<f32>)>,
-    /// The last episodes completed since training began: those of the latest updates that hold 100 between them.
+    /// The last episodes: those of the latest iterations that have 100 between them.
     pub recent: Ended,
     /// Episodes completed in this call.
     pub episodes: u64,
-    /// Named values of the whole call: where its time went, what waited.
+    /// Named values of the whole call, such as the share of each thread's time by activity.
     pub per_call: Vec<(String, f64)>,
-    /// Where its time went, in a few words.
+    /// The call's use of time, in a few words for the progress bar.
     pub note: String,
 }
 
 /// Episodes that ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ended {
-    /// How many.
+    /// Number of episodes.
     pub episodes: u64,
-    /// The sum of their returns.
+    /// Sum of their returns.
     pub return_sum: f64,
 }
 

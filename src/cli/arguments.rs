@@ -1,4 +1,4 @@
-//! What can be asked for on the command line.
+//! The arguments of the command line.
 
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ pub(super) enum Command {
     Train {
         #[command(flatten)]
         experiment: ExperimentArguments,
-        /// Where all randomness comes from
+        /// Seed of all randomness
         #[arg(long, allow_negative_numbers = true, value_parser = number())]
         seed: Option<u64>,
         /// Environment steps in all
@@ -69,17 +69,17 @@ pub(super) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Play whole episodes with what a run has learnt, as of its last checkpoint
+    /// Play whole episodes with the parameters of a run's last checkpoint
     Eval {
         /// The run directory
         run: PathBuf,
-        /// How many episodes
+        /// Number of episodes
         #[arg(long, default_value_t = NonZero::<usize>::MIN.saturating_add(99))]
         episodes: NonZero<usize>,
-        /// Where all that is random in them comes from; no seed repeats episodes of the training
+        /// Seed of the episodes; no seed repeats episodes of the training
         #[arg(long, default_value_t = 0)]
         seed: u64,
-        /// Draw actions from the policy, as in training, instead of taking the one that it takes to be best
+        /// Draw actions from the policy, as in training, instead of taking the greedy ones
         #[arg(long)]
         sample: bool,
         /// Print the result as one JSON object, the last line of standard output
@@ -90,7 +90,7 @@ pub(super) enum Command {
     Emit {
         #[command(flatten)]
         experiment: ExperimentArguments,
-        /// How far on its way
+        /// The stage of the program
         #[arg(long, value_enum)]
         stage: Stage,
     },
@@ -104,10 +104,10 @@ pub(super) enum Command {
         /// The run directory whose trained parameters are exported [default: those of an untrained agent]
         #[arg(long, value_name = "RUN")]
         run: Option<PathBuf>,
-        /// How many observations the policy takes at once [default: one, without an axis for it]
+        /// Observations that the policy takes at once [default: one, without a batch axis]
         #[arg(long, value_name = "N")]
         batch: Option<NonZero<usize>>,
-        /// Where an untrained agent's parameters come from
+        /// Seed of an untrained agent's parameters
         #[arg(long, value_parser = number())]
         seed: Option<u64>,
         /// Change a setting, such as anakin.iterations_per_call=1 [repeatable]
@@ -136,7 +136,7 @@ pub(super) enum Command {
         /// A pass, see below [repeatable, in order]
         #[arg(long, value_name = "PASS")]
         pass: Vec<String>,
-        /// What to print in the end
+        /// The form in which the result is printed
         #[arg(long, value_enum, default_value_t = opt::Print::Ir)]
         print: opt::Print,
     },
@@ -191,7 +191,7 @@ pub(super) enum Command {
 pub(super) struct ExperimentArguments {
     /// A built-in experiment (see `podracer list`) or the path of a TOML file
     pub(super) experiment: String,
-    /// The devices: how many, `all`, or which (`0,3`)
+    /// The devices: a number (`2`), `all`, or indices (`0,3`)
     #[arg(long, value_parser = Devices::parse, allow_negative_numbers = true)]
     pub(super) devices: Option<Devices>,
     /// Change a setting, such as agent.learning_rate=1e-3 [repeatable]
@@ -201,7 +201,7 @@ pub(super) struct ExperimentArguments {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum PluginsCommand {
-    /// Where each plugin is
+    /// Print the path of each plugin
     List,
     /// Download a plugin's pinned wheel with pip, check it and unpack it
     Install {
@@ -212,7 +212,7 @@ pub(super) enum PluginsCommand {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum EnvsCommand {
-    /// Where each set of packages is
+    /// Print the path of each set of packages
     List,
     /// Install a set of packages, in pinned versions, with pip
     Install {

@@ -13,19 +13,19 @@ use crate::format::{bytes, plural};
 use crate::settings::{Overrides, Settings};
 use crate::training::LoopModule;
 
-/// What is known of a compiled loop without the machine.
+/// The report on a loop that was compiled for a machine that is not there.
 #[derive(Debug, Serialize)]
 struct Report {
     experiment: String,
     target: String,
     devices: usize,
-    /// The devices that act and those that learn, where they are different programs.
+    /// Actor and learner devices; `None` for `[anakin]`.
     #[serde(flatten)]
     split: Option<Split>,
     environments: usize,
     /// Programs that the loop dispatches.
     modules: usize,
-    /// The program, where there is one.
+    /// The program of `[anakin]`.
     #[serde(flatten)]
     one: Option<Compiled>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -38,16 +38,16 @@ struct Split {
     learners: Vec<usize>,
 }
 
-/// One of its programs.
+/// A compiled program of the loop.
 #[derive(Debug, Serialize)]
 struct Compiled {
     program: &'static str,
-    /// On how many devices it runs at once.
+    /// Devices that one execution runs on.
     replicas: usize,
     /// Instructions that exchange data with the host while it runs.
     host_transfers: usize,
     all_reduces: usize,
-    /// What the devices exchange among themselves: once per round of the innermost loop around it.
+    /// Exchanges among devices: each once per round of the innermost loop around it.
     #[serde(serialize_with = "rows")]
     collectives: Vec<Collective>,
     while_loops: usize,
@@ -56,9 +56,9 @@ struct Compiled {
     donated_inputs: usize,
     /// Bytes of results in the memory of donated arguments, per device.
     aliased_bytes: i64,
-    /// The most memory in use at one time, per device; what is taken at least, where the plugin does not say.
+    /// Greatest memory in use, bytes per device; a lower bound if the plugin does not report it.
     peak_bytes: i64,
-    /// Of all threads that run it on the same device, with what waits there.
+    /// Memory of all threads that run the program on a device, with the rollouts that wait there.
     bytes_per_device: i64,
     compile_seconds: f64,
 }
@@ -122,7 +122,7 @@ pub(super) fn check(
     Ok(0)
 }
 
-/// Compiles a program for the machine, and looks at what came out.
+/// Compiles a program for the machine, and reads the optimized program.
 fn compiled(
     topology: &Topology,
     module: &LoopModule,
@@ -208,7 +208,7 @@ fn list(devices: &[usize]) -> String {
     devices.join(", ")
 }
 
-/// What to do where learners cannot reduce; XLA's page about a program that is too large, as the two numbers that matter.
+/// Adds what to do to XLA's errors: for learners that cannot reduce, and for a program that needs too much memory.
 fn explain(error: RuntimeError, target: &str, settings: &Settings) -> anyhow::Error {
     let message = match &error {
         RuntimeError::Xla { message, .. } => message,

@@ -35,12 +35,12 @@ impl Console<'_> {
             .map_err(|error| OutputError(error).into())
     }
 
-    /// Says something to the user who watches. A standard error that is closed is no reason to stop.
+    /// Prints a line to standard error. It is no error if standard error is closed.
     pub(super) fn say(&mut self, text: &str) {
         let _ = writeln!(self.err, "{text}");
     }
 
-    /// Says what is not as the user may think.
+    /// Prints a warning.
     pub(super) fn warn(&mut self, warning: &str) {
         self.say(&format!("warning: {warning}"));
     }

@@ -12,12 +12,12 @@ use crate::evaluation::{Play, Played};
 use crate::format::plural;
 use crate::settings::Overrides;
 
-/// What came of it: the last line of `--json`.
+/// The result, which `--json` prints.
 #[derive(Debug, Serialize)]
 struct Outcome {
     experiment: String,
     run_dir: String,
-    /// Those that the networks have had.
+    /// Iterations of the checkpoint.
     updates: u64,
     /// `greedy` or `sampled`.
     policy: &'static str,
@@ -28,7 +28,7 @@ struct Outcome {
     interrupted: bool,
 }
 
-/// Of some numbers.
+/// Mean, standard deviation and range of some numbers.
 #[derive(Debug, Serialize)]
 struct Spread {
     mean: f64,
@@ -39,7 +39,7 @@ struct Spread {
 }
 
 impl Spread {
-    /// Of no numbers it is NaN.
+    /// NaN without numbers.
     fn of(numbers: &[f64]) -> Self {
         let mean_of = |numbers: &mut dyn Iterator<Item = f64>, count: usize| {
             numbers.sum::<f64>() / count as f64

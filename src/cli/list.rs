@@ -12,7 +12,7 @@ pub(super) fn list(registry: &Registry, console: &mut Console<'_>) -> Result<u8>
     for one in registry.experiments() {
         let settings = registry.load(&one.name, &Overrides::default())?;
         text += &format!(
-            "  {:<21} {:<7} {:<10} {:>4} environments, {:>4} steps   {}\n",
+            "  {:<21} {:<7} {:<14} {:>4} environments, {:>4} steps   {}\n",
             one.name,
             settings.agent_kind(),
             settings.environment_name(),
@@ -28,11 +28,18 @@ pub(super) fn list(registry: &Registry, console: &mut Console<'_>) -> Result<u8>
     Ok(0)
 }
 
-/// A line for each: its name and the first sentence of its documentation.
+/// Least length of the documentation in a line, unless there is no more of it.
+const ABOUT: usize = 40;
+
+/// A line for each: its name and the first sentences of its documentation.
 fn lines<'a>(parts: impl Iterator<Item = (&'a str, &'a Schema)>) -> String {
     let line = |(name, schema): (&str, &Schema)| {
-        let sentence = schema.doc.split(". ").next().unwrap_or_default().trim_end_matches('.');
-        format!("  {name:<21} {sentence}\n")
+        // A sentence begins with a capital letter: "et al. 2017" is no end of one.
+        let begins = |at: usize| schema.doc[at..].starts_with(|c: char| c.is_ascii_uppercase());
+        let ends = schema.doc.match_indices(". ").map(|(at, _)| at);
+        let end = ends.filter(|&at| at >= ABOUT && begins(at + 2)).min();
+        let about = schema.doc[..end.unwrap_or(schema.doc.len())].trim_end_matches('.');
+        format!("  {name:<21} {about}\n")
     };
     parts.map(line).collect()
 }

@@ -22,8 +22,8 @@ mod resume;
 mod session;
 mod signals;
 mod summary;
-mod tally;
 mod target;
+mod totals;
 mod train;
 mod tune;
 
@@ -51,7 +51,7 @@ pub use console::Console;
 use arguments::{Arguments, Command, EnvsCommand, PluginsCommand};
 use console::OutputError;
 
-/// The program whose command line this is: its agents, environments and experiments, and what makes settings a training.
+/// A program's agents, environments and experiments, and the function that makes a training of settings.
 #[derive(Clone, Copy)]
 pub struct Program<'a> {
     /// The agents, environments and experiments.
@@ -64,7 +64,7 @@ const FAILURE: u8 = 1;
 const USAGE: u8 = 2;
 const INTERRUPTED: u8 = 130;
 
-/// The name by which the process was started: what messages tell the user to type.
+/// The file name by which the process was started.
 static NAME: OnceLock<String> = OnceLock::new();
 
 /// The name of the program in messages: `podracer`, or that of a user's own program.

@@ -1,4 +1,4 @@
-//! What a training shows while it runs: a bar on a terminal, a line now and then elsewhere.
+//! The progress of a training: a bar on a terminal, ten lines elsewhere.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::Console;
 use crate::format::count;
 
-/// Lines where there is no terminal: a file of 10,000 of them helps nobody.
+/// Lines of progress without a terminal.
 const LINES: u64 = 10;
 
 pub(super) enum Progress {
@@ -41,7 +41,7 @@ impl Progress {
         }
     }
 
-    /// So many environment steps are done, at this speed.
+    /// Shows the environment steps that are done, and the speed.
     pub(super) fn advance(
         &mut self,
         console: &mut Console<'_>,
@@ -74,7 +74,7 @@ impl Progress {
         }
     }
 
-    /// Leaves the terminal to what is printed next.
+    /// Removes the bar.
     pub(super) fn finish(&self) {
         if let Self::Bar(bar) = self {
             bar.finish_and_clear();

@@ -11,10 +11,10 @@ use super::{Console, Program};
 use crate::run_directory::RunDirectory;
 use crate::settings::{Overrides, UsageError};
 
-/// Which run to go on with, and how to say what came of it.
+/// The arguments of `resume`.
 pub(super) struct ResumeArgs<'a> {
     pub(super) run: &'a Path,
-    /// Environment steps in all and devices, where there are to be others than before.
+    /// Environment steps in all, and devices, if they change.
     pub(super) overrides: &'a Overrides,
     pub(super) json: bool,
     pub(super) started: Instant,
@@ -26,12 +26,12 @@ pub(super) fn resume(
     program: Program<'_>,
     interrupt: &AtomicBool,
 ) -> Result<u8> {
-    let Reopened { ready, found, standing, warning } =
+    let Reopened { ready, found, progress, warning } =
         Reopened::open(args.run, args.overrides, console, program)?;
     if let Some(warning) = warning {
         console.warn(&warning);
     }
-    let counters = standing.counters;
+    let counters = progress.counters;
     let plan = ready.settings.plan();
     if args.overrides.steps.is_some() && plan.calls < counters.calls {
         return Err(UsageError::new(format!(
@@ -41,7 +41,7 @@ pub(super) fn resume(
         .into());
     }
     let (directory, points) =
-        RunDirectory::resume(args.run, &ready.settings, &ready.recorded, &found, &standing.files)?;
+        RunDirectory::resume(args.run, &ready.settings, &ready.recorded, &found, &progress.files)?;
     console.say(&format!(
         "going on after {} updates, from {}",
         counters.updates,
@@ -115,7 +115,7 @@ mod tests {
         assert!(file(&run, "config.toml").contains("steps = 50000"));
     }
 
-    /// What was recorded after the checkpoint is recorded anew, once.
+    /// Iterations after the checkpoint are recorded again, and once.
     #[test]
     fn what_comes_after_the_checkpoint_is_cut_off() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! A training from where it begins, or goes on, to its end: what `train` and `resume` share.
+//! The part that `train` and `resume` share: a training from its first or next call to its end.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,17 +11,17 @@ use serde::Serialize;
 
 use super::progress::Progress;
 use super::summary::summary;
-use super::tally::Tally;
+use super::totals::RunTotals;
 use super::{Console, INTERRUPTED, Program, decide, open, program_name, signals};
 use crate::evaluation::{Play, Played};
 use crate::parameters::sha256;
-use crate::run_directory::{Counters, Point, Recorded, RunDirectory, Standing};
+use crate::run_directory::{Counters, Point, Recorded, RunDirectory, RunProgress};
 use crate::settings::{Overrides, Settings};
 use crate::training::{Run, Training};
 
-/// A training, and the devices that it is for.
+/// A training with its devices open.
 pub(super) struct Ready {
-    /// With XLA's options, and with who acts and who learns.
+    /// Complete: with XLA's options, and the devices that act and learn.
     pub(super) settings: Settings,
     pub(super) recorded: Recorded,
     pub(super) client: Client,
@@ -71,17 +71,17 @@ impl Ready {
     }
 }
 
-/// A run that was there before: its training, and its last good checkpoint.
+/// An existing run: its training, and its last checkpoint that is not damaged.
 pub(super) struct Reopened {
     pub(super) ready: Ready,
     pub(super) found: Found,
-    pub(super) standing: Standing,
-    /// What is not as it was, where the run can go on all the same.
+    pub(super) progress: RunProgress,
+    /// What differs in devices and versions from the checkpoint, for the user.
     pub(super) warning: Option<String>,
 }
 
 impl Reopened {
-    /// Reads the run directory `run`, and says which damaged checkpoints are passed over.
+    /// Reads the run directory `run`, and warns of damaged checkpoints, which are passed over.
     pub(super) fn open(
         run: &Path,
         overrides: &Overrides,
@@ -93,10 +93,10 @@ impl Reopened {
         for skipped in &found.skipped {
             console.warn(&format!("{skipped}; the one before it is taken"));
         }
-        let standing = Standing::of(&found)?;
+        let progress = RunProgress::of(&found)?;
         let ready = Ready::new(settings, console, program)?;
-        let warning = standing.check(&found.path, &ready.settings, &ready.recorded)?;
-        Ok(Reopened { ready, found, standing, warning })
+        let warning = progress.check(&found.path, &ready.settings, &ready.recorded)?;
+        Ok(Reopened { ready, found, progress, warning })
     }
 }
 
@@ -112,15 +112,15 @@ fn recorded(client: &Client, devices: &[usize]) -> Result<Recorded> {
     })
 }
 
-/// What came of a training: `result.json`, and the last line of `--json`. Times and speeds are those of the last process that
-/// worked at it; all else is the whole training's.
+/// The result of a training: `result.json`, which `--json` prints. Times and speeds are the last process's; all else is the
+/// whole training's.
 #[derive(Debug, Serialize)]
 pub(super) struct Outcome {
     pub(super) experiment: String,
     pub(super) platform: String,
     pub(super) devices: usize,
     pub(super) seed: u64,
-    /// Where the last process went on.
+    /// The iteration from which the last process went on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) resumed_from_update: Option<u64>,
     pub(super) env_steps: u64,
@@ -128,20 +128,20 @@ pub(super) struct Outcome {
     pub(super) calls: u64,
     pub(super) episodes: u64,
     pub(super) compile_seconds: f64,
-    /// All calls, with what is recorded between them.
+    /// Seconds of all calls, with the recording between them.
     pub(super) run_seconds: f64,
     /// From the start of the process to the end of the first call.
     pub(super) first_call_seconds: Option<f64>,
-    /// The steady state: without the first call, where there is another.
+    /// Speed without the first call, if there is another.
     pub(super) env_steps_per_second: Option<f64>,
     /// Over the last completed episodes of the training, 100 or more once there are as many.
     pub(super) mean_return: Option<f64>,
     pub(super) mean_return_episodes: u64,
     pub(super) evaluation: BTreeMap<String, f64>,
-    /// Where the time of each thread went.
+    /// Seconds of each thread by activity.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) seconds_of_threads: BTreeMap<String, f64>,
-    /// How often environments were started again after a fault, in the last process.
+    /// Restarts of environments after a fault, in the last process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) environment_restarts: Option<usize>,
     pub(super) params_sha256: String,
@@ -153,7 +153,7 @@ pub(super) struct Outcome {
 pub(super) struct Session {
     pub(super) ready: Ready,
     pub(super) directory: RunDirectory,
-    /// How far it is.
+    /// Sums over the calls so far.
     pub(super) counters: Counters,
     pub(super) points: Vec<Point>,
     pub(super) from: Option<Checkpoint<'static>>,
@@ -163,7 +163,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Trains to the end, or until `interrupt` is set. Gives the exit code.
+    /// Trains to the end, or until `interrupt` is set. Returns the exit code.
     pub(super) fn run(mut self, console: &mut Console<'_>, interrupt: &AtomicBool) -> Result<u8> {
         let settings = &self.ready.settings;
         let plan = settings.plan();
@@ -181,48 +181,48 @@ impl Session {
             console.say("all that was asked for is done; --steps asks for more");
         }
         let points = std::mem::take(&mut self.points);
-        let mut tally = Tally::new(self.started, self.counters, points);
-        while tally.counters.calls < plan.calls && !interrupt.load(Ordering::Relaxed) {
-            tally.call(&mut *run, &mut self.directory)?;
+        let mut totals = RunTotals::new(self.started, self.counters, points);
+        while totals.counters.calls < plan.calls && !interrupt.load(Ordering::Relaxed) {
+            totals.call(&mut *run, &mut self.directory)?;
             progress.advance(
                 console,
-                tally.counters.env_steps,
-                tally.speed_now,
-                tally.counters.mean_return,
-                &tally.note,
+                totals.counters.env_steps,
+                totals.speed_now,
+                totals.counters.mean_return,
+                &totals.note,
             );
             let since = self.directory.checkpointed().unwrap_or(0);
             let every = self.ready.settings.train.checkpoint_every;
-            if every > 0 && tally.counters.updates - since >= every {
-                self.checkpoint(&mut *run, tally.counters)?;
+            if every > 0 && totals.counters.updates - since >= every {
+                self.checkpoint(&mut *run, totals.counters)?;
             }
         }
         progress.finish();
         // Between the last call's end and here nothing is measured any more: the rest may take its time.
         let times = run.times();
-        if self.directory.checkpointed() != Some(tally.counters.updates) {
-            self.checkpoint(&mut *run, tally.counters)?;
+        if self.directory.checkpointed() != Some(totals.counters.updates) {
+            self.checkpoint(&mut *run, totals.counters)?;
         }
-        self.conclude(&mut *run, &tally, times, resumed, console)
+        self.conclude(&mut *run, &totals, times, resumed, console)
     }
 
-    /// Leaves behind what came of it, and says so. Gives the exit code.
+    /// Writes and prints the result. Returns the exit code.
     fn conclude(
         self,
         run: &mut dyn Run,
-        tally: &Tally,
+        totals: &RunTotals,
         times: Vec<(String, f64)>,
         resumed: Option<u64>,
         console: &mut Console<'_>,
     ) -> Result<u8> {
         let plan = self.ready.settings.plan();
-        let interrupted = tally.counters.calls < plan.calls;
+        let interrupted = totals.counters.calls < plan.calls;
         let evaluation = if interrupted { Vec::new() } else { run.evaluate()? };
         let parameters = run.parameters().context("cannot read the parameters back")?;
         let Session { ready, directory, .. } = self;
         directory.write_parameters(&parameters)?;
-        directory.write_curve(&ready.settings, &tally.points)?;
-        let counters = tally.counters;
+        directory.write_curve(&ready.settings, &totals.points)?;
+        let counters = totals.counters;
         let outcome = Outcome {
             experiment: ready.settings.experiment.clone(),
             platform: ready.recorded.platform,
@@ -234,9 +234,9 @@ impl Session {
             calls: counters.calls,
             episodes: counters.episodes,
             compile_seconds: run.compile_seconds(),
-            run_seconds: tally.seconds(),
-            first_call_seconds: tally.first.map(|first| first.seconds_since_start),
-            env_steps_per_second: tally.steady_speed(),
+            run_seconds: totals.seconds(),
+            first_call_seconds: totals.first.map(|first| first.seconds_since_start),
+            env_steps_per_second: totals.steady_speed(),
             mean_return: counters.mean_return,
             mean_return_episodes: counters.mean_return_episodes,
             evaluation: evaluation.into_iter().collect(),
@@ -259,7 +259,7 @@ impl Session {
         console.print(&if self.json {
             serde_json::to_string(&outcome)? + "\n"
         } else {
-            summary(&outcome, &tally.points)
+            summary(&outcome, &totals.points)
         })?;
         Ok(if interrupted { INTERRUPTED } else { 0 })
     }

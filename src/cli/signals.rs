@@ -1,8 +1,8 @@
 //! Ctrl-C, SIGTERM and SIGHUP; the last not where `nohup` has started the process.
 //!
-//! A command that can stop by itself, at a good moment and with what it has, says so for as long as it can: [`heed`]. At
-//! any other time a signal ends the process at once: while it installs, traces, compiles or starts environments there is
-//! nothing to save, and all of these may take minutes.
+//! A command that polls the stop flag holds a guard of [`heed`] meanwhile: the first signal only sets the flag. Without a
+//! guard, a signal ends the process at once: while it installs, traces, compiles or starts environments, which may take
+//! minutes, there is nothing to save.
 
 use std::fs;
 use std::io::{self, Write};
@@ -20,17 +20,17 @@ use signal_hook::iterator::Signals;
 
 use super::INTERRUPTED;
 
-/// How many look at the flag and stop by themselves.
+/// Number of running commands that poll the stop flag.
 static HEEDING: AtomicUsize = AtomicUsize::new(0);
-/// What is said where the process ends at once: what is left.
+/// Printed if the process ends at once: what is left of the run.
 static LEFT: Mutex<String> = Mutex::new(String::new());
-/// The process that this one is to end with, by its number.
+/// The environment variable with the number of the process that this one is to end with.
 pub(super) const ENDS_WITH: &str = "PODRACER_ENDS_WITH";
 
-/// For as long as it lives, the command stops by itself soon after the flag is set.
+/// While it exists, the command stops by itself soon after the flag is set.
 pub(super) struct Heeding;
 
-/// From now on the command looks at the flag.
+/// The command polls the stop flag from now on, until the guard is dropped.
 pub(super) fn heed() -> Heeding {
     HEEDING.fetch_add(1, Ordering::SeqCst);
     Heeding
@@ -42,12 +42,12 @@ impl Drop for Heeding {
     }
 }
 
-/// What is left of the command if it ends at once, in a sentence.
+/// Sets the sentence that is printed if the process ends at once.
 pub(super) fn leaves(left: String) {
     *LEFT.lock().unwrap_or_else(PoisonError::into_inner) = left;
 }
 
-/// Sets the flag at the first signal, if anybody heeds it, and ends the process at any other.
+/// Sets the flag at the first signal if a command polls it, and ends the process at any other.
 pub(super) fn listen(flag: &'static AtomicBool) -> Result<()> {
     let hangup = (!ignored(SIGHUP)).then_some(SIGHUP);
     let mut signals = Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup))
@@ -69,7 +69,7 @@ fn ignored(signal: i32) -> bool {
     mask.is_some_and(|mask| (mask >> (signal - 1)) & 1 == 1)
 }
 
-/// What a signal does.
+/// Handles a signal.
 fn stop(flag: &AtomicBool) {
     let first = !flag.swap(true, Ordering::SeqCst);
     // Nobody is there to tell where standard error is closed.

@@ -1,4 +1,4 @@
-//! What a training says at its end: the learning curve in text, and a few lines.
+//! The text at the end of a training: the learning curve in blocks, and a few lines.
 
 use super::session::Outcome;
 use crate::format::{count, plural};

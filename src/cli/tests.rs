@@ -237,6 +237,8 @@ fn list_names_every_experiment_agent_and_environment() {
         let named = |line: &str| line.trim_start().starts_with(&format!("{name} "));
         assert!(printed.out.lines().any(named), "{name}: {}", printed.out);
     }
+    let ppo = "  ppo                   Proximal policy optimization (Schulman et al. 2017)\n";
+    assert!(printed.out.contains(ppo), "{}", printed.out);
     let printed = podracer(&["plugins", "list"]);
     assert!(printed.out.lines().any(|line| line.starts_with("cpu ")), "{}", printed.out);
 }

@@ -11,7 +11,7 @@ use super::{Console, Program};
 use crate::run_directory::{Counters, RunDirectory};
 use crate::settings::Overrides;
 
-/// What to train, and how to say what came of it.
+/// The arguments of `train`.
 pub(super) struct TrainArgs<'a> {
     pub(super) experiment: &'a str,
     pub(super) overrides: &'a Overrides,

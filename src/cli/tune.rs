@@ -1,6 +1,6 @@
 //! `podracer tune`: short trainings with different settings, to see which are fastest.
 //!
-//! Each is a process of its own: what one of them does to the process (XLA's options can end it) is a trial that failed.
+//! Each is a process of its own, of the same program: one that XLA's options end is a trial that failed.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -22,15 +22,15 @@ use crate::registry::Registry;
 use crate::run_directory::METRICS;
 use crate::settings::{Overrides, Settings, UsageError, parse_sets};
 
-/// What to try, and for how long.
+/// The arguments of `tune`.
 pub(super) struct TuneArgs<'a> {
     pub(super) registry: &'a Registry,
     pub(super) experiment: &'a str,
-    /// `KEY=VALUE`, of every trial.
+    /// Settings of every trial, `KEY=VALUE`.
     pub(super) set: &'a [String],
-    /// `KEY=VALUE,VALUE`; none for [`usual`].
+    /// Axes to try, `KEY=VALUE,VALUE`; those of [`usual`] if empty.
     pub(super) tries: &'a [String],
-    /// Of training, after the first call.
+    /// Seconds of training after the first call.
     pub(super) seconds: f64,
     pub(super) output: Option<&'a Path>,
     pub(super) json: bool,
@@ -39,7 +39,7 @@ pub(super) struct TuneArgs<'a> {
 /// A setting and the values to try, as `--set` would have them.
 type Axis = (String, Vec<String>);
 
-/// One of the trainings.
+/// A training with some settings.
 #[derive(Clone, Debug, Serialize)]
 struct Trial {
     /// `KEY=VALUE`, of each axis.
@@ -49,9 +49,9 @@ struct Trial {
     error: Option<String>,
 }
 
-/// For how long a trial may compile.
+/// Longest time until a trial's first metrics.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// How often a trial is looked at.
+/// Time between two looks at a trial.
 const LOOK: Duration = Duration::from_millis(50);
 /// Iterations of a trial: more than it reaches before it is stopped, and few enough for schedules to count to.
 const ITERATIONS: u64 = 1_000_000;
@@ -117,7 +117,7 @@ fn with(args: &TuneArgs<'_>, chosen: &[String]) -> Result<Settings> {
     args.registry.load(args.experiment, &overrides)
 }
 
-/// What is tried where nothing is said: the sizes of a run on the host, and otherwise how many environments and devices.
+/// The axes that are tried by default: the sizes of `[sebulba]`; lanes and devices of `[anakin]`.
 fn usual(settings: &Settings) -> Vec<Axis> {
     let axis = |name: &str, values: &[usize]| {
         let values = values.iter().map(ToString::to_string);
@@ -240,7 +240,7 @@ fn experiment(args: &TuneArgs<'_>, best: &Trial) -> Result<String> {
     Ok(toml::to_string(&table)?)
 }
 
-/// Fastest first, and how to train with the first.
+/// The trials, fastest first, and the command that trains with the first.
 fn table(trials: &[Trial], best: Option<&Trial>, args: &TuneArgs<'_>) -> String {
     let mut text = String::new();
     for trial in trials {

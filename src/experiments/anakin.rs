@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use podracer_envs::AnyEnvironment;
 use podracer_runtime::{
     Checkpoint, Client, CompileOptions, ExecutableCache, HostArray, OptionValue, ProgramOptions,
     simplify,
@@ -15,7 +16,7 @@ use super::recent::RecentReturns;
 use crate::anakin::{Anakin, CompiledAnakin, TrainingState};
 use crate::evaluation::{Play, Played, play};
 use crate::export::Portable;
-use crate::registry::{AnyEnvironment, Evaluation};
+use crate::registry::Evaluation;
 use crate::sebulba::compiled_environments;
 use crate::training::{CallMetrics, LoopModule, Run, Stage, Training};
 

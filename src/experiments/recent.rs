@@ -7,7 +7,7 @@ use podracer_runtime::{Checkpoint, HostArray};
 
 use crate::training::Ended;
 
-/// How many, and the sums of their returns, in a checkpoint.
+/// Names in a checkpoint of the groups' numbers of episodes and sums of returns.
 const NAMES: [&str; 2] = ["recent_episodes", "recent_return_sums"];
 
 /// The last episodes that ended, oldest first, in the groups in which they are reported: as few of the latest groups as hold
@@ -16,10 +16,10 @@ const NAMES: [&str; 2] = ["recent_episodes", "recent_return_sums"];
 pub struct RecentReturns(VecDeque<Ended>);
 
 impl RecentReturns {
-    /// Of how many episodes a mean return is taken at least, once there are as many.
+    /// Least number of episodes that a mean return is taken of, once there are as many.
     const WANTED: u64 = 100;
 
-    /// Those of a checkpoint; none at the start of a run.
+    /// Restores them from a checkpoint; empty at the start of a run.
     pub fn restored(from: Option<&Checkpoint>) -> Result<Self> {
         let Some(checkpoint) = from else {
             return Ok(RecentReturns::default());
@@ -43,7 +43,7 @@ impl RecentReturns {
         Ok(())
     }
 
-    /// Adds those that ended since, and gives what is known of all that are kept.
+    /// Adds the groups that ended since, and returns the sums over all that are kept.
     pub fn with(&mut self, ended: impl IntoIterator<Item = Ended>) -> Ended {
         self.0.extend(ended.into_iter().filter(|group| group.episodes > 0));
         let mut kept: u64 = self.0.iter().map(|group| group.episodes).sum();

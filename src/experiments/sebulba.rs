@@ -64,7 +64,7 @@ impl SebulbaTraining {
 }
 
 impl Training for SebulbaTraining {
-    /// The programs that run over and over, one after another.
+    /// The programs that run in every iteration, one after another.
     fn emit(&self, stage: Stage, _: usize) -> Result<String> {
         let mut text = String::new();
         for program in self.trace()?.programs() {
@@ -78,7 +78,7 @@ impl Training for SebulbaTraining {
         Ok(text)
     }
 
-    /// Those that run over and over. How many devices there are was decided before.
+    /// The programs that run in every iteration. The devices were picked before.
     fn modules(&self, _: usize) -> Result<Vec<LoopModule>> {
         let traced = self.trace()?;
         let shape = &self.shape;
@@ -151,7 +151,7 @@ impl Training for SebulbaTraining {
         )?;
         let steps = self.sebulba.actor_threads() * self.batches.spec.environments;
         Ok(Box::new(TrainingRun {
-            times: run.times(),
+            times: Vec::new(),
             restarts: 0,
             run,
             steps_per_iteration: (steps * self.sebulba.steps()) as u64,
@@ -177,9 +177,9 @@ impl Training for SebulbaTraining {
 /// A run under way.
 struct TrainingRun {
     run: SebulbaRun,
-    /// As of the last call.
+    /// Times of the threads at the end of the last call; empty before the first.
     times: Vec<ThreadTimes>,
-    /// As of the last call.
+    /// Restarts of environments at the end of the last call.
     restarts: usize,
     steps_per_iteration: u64,
     /// Iterations of a call.
@@ -198,8 +198,12 @@ impl Run for TrainingRun {
         let reports = self.run.run(self.iterations)?;
         let seconds = began.elapsed().as_secs_f64().max(f64::MIN_POSITIVE);
         let times = self.run.times();
-        let spent: Vec<ThreadTimes> =
-            (times.iter().zip(&self.times)).map(|(now, before)| now.since(before)).collect();
+        // The first call has all that the threads did since they started.
+        let before = |thread| self.times.get(thread);
+        let since = |(thread, now): (usize, &ThreadTimes)| {
+            before(thread).map_or_else(|| now.clone(), |before| now.since(before))
+        };
+        let spent: Vec<ThreadTimes> = times.iter().enumerate().map(since).collect();
         self.times = times;
         let before = std::mem::replace(&mut self.restarts, self.run.restarts());
         let mut per_call = shares(&spent);
@@ -268,7 +272,7 @@ impl Run for TrainingRun {
     }
 }
 
-/// What threads do, as the metrics name it.
+/// Activities of threads, with their names in metrics.
 const NAMES: [(Activity, &str); 10] = [
     (Activity::Environment, "environment"),
     (Activity::Inference, "inference"),
@@ -299,7 +303,7 @@ fn shares(spent: &[ThreadTimes]) -> Vec<(String, f64)> {
     shares
 }
 
-/// What all actor threads together and the learner spend their time on, and the means of queue and lag.
+/// The shares of time of all actor threads together and of the learner, and the means of queue and lag.
 fn note(spent: &[ThreadTimes], reports: &[UpdateReport]) -> String {
     let Some((learner, actors)) = spent.split_last() else {
         return String::new();

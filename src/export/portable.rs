@@ -132,9 +132,7 @@ pub(crate) fn policy<A: Learn>(
             };
             match batch {
                 None => one((memory, seen, key, feedback)),
-                Some(n) => {
-                    vmap((memory, seen, key.map(|key| key.split_n(n)), feedback), |lane| one(lane))
-                }
+                Some(n) => vmap((memory, seen, key.map(|key| key.split_n(n)), feedback), one),
             }
         };
     let program = |program: &'static str, about: String, mode: Mode| -> Result<Portable> {

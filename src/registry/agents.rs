@@ -1,4 +1,4 @@
-//! The built-in agents, one line each, and what is known of an agent by its name.
+//! The built-in agents, one line each, and the registry's entry of an agent.
 
 use podracer_stdlib::agents::{
     AgentSettings, AnyAgent, ImpalaSettings, OnlineSettings, PpoSettings, Task,

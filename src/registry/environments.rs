@@ -1,16 +1,17 @@
-//! The built-in environments, one line each, and what is known of an environment by its name.
+//! The built-in environments, one line each, and the registry's entry of an environment.
 
 use anyhow::Result;
 use podracer_dsl::Tensor;
 use podracer_dsl::tree::AnyTree;
 use podracer_envs::host::server::ServerSettings;
 use podracer_envs::host::{NativeCartPole, NativeEnvironment, PixelBreakout, PixelCatch};
-use podracer_envs::{CartPole, Catch, Environment, GridWorld, MemoryChain, Pendulum};
+use podracer_envs::{
+    AnyEnvironment, CartPole, Catch, Environment, GridWorld, MemoryChain, Pendulum,
+};
 use podracer_runtime::{Client, Device};
 use podracer_stdlib::agents::AnyAgent;
 use toml::{Table, Value};
 
-use super::any_environment::AnyEnvironment;
 use super::batches::Batches;
 #[cfg(feature = "servers")]
 use super::served;
@@ -44,13 +45,16 @@ pub(super) fn register(registry: &mut Registry) {
 pub(crate) type Evaluation =
     fn(&Table, &AnyAgent, &Client, &Device<AnyTree>) -> Result<Vec<(String, f64)>>;
 
+/// Makes the environment as a part of programs.
+type MakeInDsl = fn(&Table) -> Result<AnyEnvironment, String>;
+
 /// An environment of the registry. Its functions take the complete table `[environment]`.
 #[derive(Clone, Debug)]
 pub struct EnvironmentEntry {
     pub(super) name: String,
     pub(super) schema: Schema,
     check: fn(&Table) -> Result<(), String>,
-    dsl: Option<fn(&Table) -> Result<AnyEnvironment, String>>,
+    dsl: Option<MakeInDsl>,
     batches: fn(&Table, usize, usize) -> Result<Batches>,
     evaluation: Option<Evaluation>,
     preset: fn(Value) -> Option<Table>,
@@ -157,7 +161,7 @@ impl EnvironmentEntry {
         (self.batches)(table, lanes, unroll)
     }
 
-    /// What is measured at the end of a run.
+    /// The environment's own measure of a trained agent, if it has one.
     pub(crate) fn evaluation(&self) -> Option<Evaluation> {
         self.evaluation
     }

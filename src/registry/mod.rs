@@ -6,7 +6,6 @@
 //! - A name is registered once. Mistakes of registration are collected, and reported before a command runs.
 
 mod agents;
-mod any_environment;
 mod batches;
 mod environments;
 #[cfg(feature = "servers")]
@@ -24,7 +23,6 @@ use crate::settings::{
 };
 
 pub use agents::AgentEntry;
-pub use any_environment::AnyEnvironment;
 pub use batches::Batches;
 pub use environments::EnvironmentEntry;
 pub(crate) use environments::Evaluation;
@@ -50,7 +48,7 @@ pub struct Experiment {
     pub text: String,
 }
 
-/// The struct of an agent's or environment's settings: what can be registered.
+/// A struct of settings that can be registered.
 pub trait Configuration:
     Clone + Default + Serialize + DeserializeOwned + JsonSchema + 'static
 {
@@ -215,7 +213,7 @@ impl Registry {
         }
     }
 
-    /// What a table of an experiment takes, with the struct of this name where the table has a chooser.
+    /// The schema of a table of an experiment; `chosen` names the agent or environment.
     pub(crate) fn schema(&self, section: &str, chosen: Option<&str>) -> Option<&Schema> {
         match section {
             "train" => Some(&self.train),

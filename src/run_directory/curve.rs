@@ -49,7 +49,7 @@ fn draw(
     Ok(())
 }
 
-/// What the returns span, with some air.
+/// The range of the returns, with a margin.
 fn range(points: &[(f64, f64)]) -> Range<f64> {
     let means = || points.iter().map(|&(_, mean)| mean);
     let (low, high) =

@@ -62,7 +62,7 @@ impl Events {
         Ok(events)
     }
 
-    /// A file that is there, cut off after so many bytes; a new one where it is gone.
+    /// Opens an existing file and truncates it to `length` bytes; creates another if it is gone.
     pub(super) fn open(folder: &Path, name: &str, bytes: u64) -> Result<Self> {
         let path = folder.join(name);
         if !path.is_file() {

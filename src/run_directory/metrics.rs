@@ -1,4 +1,4 @@
-//! `metrics.jsonl`: one object per update, the last of each call with what is known per call.
+//! `metrics.jsonl`: one object per iteration; that of a call's last iteration has the call's own values, too.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, ErrorKind, Seek, SeekFrom, Write};
@@ -22,7 +22,7 @@ impl Metrics {
         Self::open(path, 0)
     }
 
-    /// The file, cut off after so many bytes. It is locked: a run is under way in one process at a time.
+    /// Opens the file and truncates it to `length` bytes. The file is locked: one process at a time trains a run.
     pub(super) fn open(path: &Path, bytes: u64) -> Result<Self> {
         let options = File::options().write(true).create(true).truncate(false).open(path);
         let file = options.with_context(|| cannot_write(path))?;

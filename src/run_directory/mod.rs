@@ -1,10 +1,9 @@
-//! What a run leaves behind: a folder with its settings, metrics, learning curve, parameters and result.
+//! Run directories: a folder with the settings, metrics, learning curve, checkpoints, parameters and result of a run.
 //!
 //! # Invariants
-//! - A folder holds one run: one that has a `config.toml` already is written to only by what goes on with that run, and by
-//!   one process at a time.
-//! - Every checkpoint says how much of the files that grow is of its updates. What goes on from it cuts them off there, so
-//!   that no update stands in them twice.
+//! - A folder holds one run: if it has a `config.toml`, only `resume` of that run writes to it, in one process at a time.
+//! - Every checkpoint has the lengths of the growing files at its time. A resumed run truncates them to these lengths, so
+//!   that no iteration is recorded twice.
 //! - `config.toml` is written before anything is compiled, so that a folder which cannot be written costs no time.
 //! - Files that are written once appear whole or not at all. Those that grow end in whole lines or records after every call.
 
@@ -12,7 +11,7 @@
 mod curve;
 mod events;
 mod metrics;
-mod standing;
+mod progress;
 
 use std::fs;
 use std::io::ErrorKind;
@@ -21,7 +20,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-pub use standing::{Counters, Files, Standing};
+pub use progress::{Counters, Files, RunProgress};
 
 use crate::cli::program_name;
 use crate::files::write_whole;
@@ -46,18 +45,18 @@ pub struct RunDirectory {
     metrics: Metrics,
     events: Events,
     checkpoints: Checkpoints,
-    /// The last one that was written or read: its folder, and the updates that made it.
+    /// The last checkpoint that was written or read: its folder, and its number of iterations.
     last: Option<(PathBuf, u64)>,
 }
 
-/// What stands in `config.toml` beside the settings: for readers, and ignored when the file is read as an experiment.
+/// The table `[recorded]` of `config.toml`: versions and devices, for readers. Experiments ignore it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Recorded {
     /// podracer's version.
     pub podracer: String,
     /// XLA's name of the platform.
     pub platform: String,
-    /// What the platform says of its version.
+    /// The platform's version.
     pub platform_version: String,
     /// The plugin's file.
     pub plugin: String,
@@ -103,10 +102,10 @@ impl RunDirectory {
         registry.load(&config.to_string_lossy(), overrides)
     }
 
-    /// The youngest checkpoint of the run in a folder that is whole.
+    /// The latest checkpoint of the run in a folder that is not damaged.
     ///
     /// # Errors
-    /// Where there is none, or none that is whole.
+    /// There is no checkpoint, or every one is damaged.
     pub fn latest(path: &Path, settings: &Settings) -> Result<Found> {
         let found = checkpoints(path, settings).latest();
         found.map_err(|error| match error {
@@ -120,7 +119,7 @@ impl RunDirectory {
         })
     }
 
-    /// Opens the folder to go on from a checkpoint: what was recorded after it is removed. Gives the learning curve so
+    /// Opens the folder to go on from a checkpoint, and removes what was recorded after it. Returns the learning curve so
     /// far, too.
     ///
     /// # Errors
@@ -147,7 +146,7 @@ impl RunDirectory {
         Ok((directory, points))
     }
 
-    /// Writes a checkpoint, which says how far the run is.
+    /// Writes a checkpoint, with the run's settings, counters and lengths of files.
     ///
     /// # Errors
     /// Names the file that cannot be written.
@@ -158,7 +157,7 @@ impl RunDirectory {
         recorded: &Recorded,
         counters: Counters,
     ) -> Result<()> {
-        let standing = Standing {
+        let progress = RunProgress {
             settings: serde_json::to_value(settings)?,
             recorded: recorded.clone(),
             counters,
@@ -168,19 +167,19 @@ impl RunDirectory {
                 events: self.events.synchronised()?,
             },
         };
-        checkpoint.about = serde_json::to_value(standing)?;
+        checkpoint.about = serde_json::to_value(progress)?;
         let path = self.checkpoints.save(&checkpoint)?;
         self.last = Some((path, counters.updates));
         Ok(())
     }
 
-    /// The updates of the last checkpoint.
+    /// Iterations of the last checkpoint; `None` before the first.
     #[must_use]
     pub fn checkpointed(&self) -> Option<u64> {
         self.last.as_ref().map(|(_, updates)| *updates)
     }
 
-    /// What is left to go on from, in a sentence.
+    /// The command that goes on from the last checkpoint, as a sentence for the user.
     #[must_use]
     pub fn way_back(&self) -> String {
         let run = self.path.display();
@@ -194,14 +193,14 @@ impl RunDirectory {
         }
     }
 
-    /// Where it is.
+    /// The folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Adds what a call of the training loop reported. `before` are the updates and environment steps of the calls before it,
-    /// `seconds` is what it took.
+    /// Adds the metrics of a call. `before` are the iterations and environment steps of the calls before it, `seconds` its
+    /// duration.
     ///
     /// # Errors
     /// Where the folder cannot be written.

@@ -8,18 +8,18 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::UsageError;
 
-/// Devices as the user names them, not yet compared with those that exist.
+/// Devices as the user names them, not yet checked against the machine's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Devices {
-    /// The first so many.
+    /// The first ones, this many.
     Count(usize),
     /// Every device of the platform.
     All,
-    /// These, by index.
+    /// The devices of these indices.
     List(Vec<usize>),
 }
 
-/// What may be written, for error messages.
+/// The ways to name devices, for error messages.
 pub(super) const EXPECTED: &str =
     "a number of devices (`2`), `\"all\"` or a list of device indices (`[0, 3]`)";
 
@@ -27,7 +27,7 @@ impl Devices {
     /// From the command line: `2`, `all`, `0,3` or `[0, 3]`.
     ///
     /// # Errors
-    /// What may be written.
+    /// The ways to name devices.
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = || format!("expected {EXPECTED}");
         let text = text.trim();
@@ -68,7 +68,7 @@ impl Devices {
         }
     }
 
-    /// How many devices there must be for those that are named; 0 where none is.
+    /// The least number of devices that has those that are named; 0 for [`Devices::All`].
     #[must_use]
     pub fn named(&self) -> usize {
         match self {
@@ -78,7 +78,7 @@ impl Devices {
         }
     }
 
-    /// The indices, where `available` devices exist.
+    /// The indices on a machine of `available` devices.
     ///
     /// # Errors
     /// No device, one that does not exist, or one named twice.
@@ -115,7 +115,7 @@ impl Devices {
     }
 }
 
-/// How many devices there must be for these indices.
+/// The least number of devices that has these indices.
 pub(super) fn up_to<'a>(indices: impl IntoIterator<Item = &'a usize>) -> usize {
     let counts = indices.into_iter().map(|&index| index.saturating_add(1));
     counts.max().unwrap_or(0)

@@ -1,4 +1,4 @@
-//! From what the user names (a built-in experiment or a file) and changes (`--set`, flags) to complete settings.
+//! Loads settings: an experiment or a file, its bases, `--set` and flags, each layer over the ones before.
 
 use std::fs;
 use std::path::Path;
@@ -11,10 +11,10 @@ use super::problems::Problems;
 use super::{Devices, Settings, UsageError, suggestion};
 use crate::registry::Registry;
 
-/// How many files may be based on one another.
+/// Greatest length of a chain of bases.
 const DEEPEST_BASE: usize = 8;
 
-/// What the command line changes. Flags win over `--set`, and both over the file.
+/// Changes of the command line to an experiment. Flags win over `--set`, and both over the file.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
     /// `--seed`

@@ -1,4 +1,4 @@
-//! Puts a layer of settings (a file, its base, `--set`, the flags) over those below it, and finds all that is wrong in it.
+//! Puts a layer of settings (a file, its base, `--set`, the flags) over those below it, and finds all mistakes in it.
 //!
 //! Why not `figment` or another crate of layers: they stop at the first value of a wrong type, know nothing of ranges, and a
 //! table whose keys depend on one of its values (`[agent] kind`) has to be built around them. What is left is this file.
@@ -6,7 +6,8 @@
 use toml::{Table, Value};
 
 use super::problems::{Problems, suggestion};
-use super::schema::{Key, Mistake, Schema};
+use super::schema::{Key, Schema};
+use super::values::Mistake;
 use crate::registry::Registry;
 
 /// The tables that an experiment consists of.
@@ -99,7 +100,7 @@ impl Layer<'_> {
         }
     }
 
-    /// Gives the table the defaults of the agent or environment that is chosen, if it has those of another. False if none is.
+    /// Gives the table the defaults of the chosen agent or environment, unless it has them. False if the choice is a mistake.
     fn choose(&mut self, base: &mut Table, section: &str, chooser: &str, changes: &Table) -> bool {
         let had = base.get(section).and_then(|table| table.get(chooser));
         let chosen = match (changes.get(chooser), had) {

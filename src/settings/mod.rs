@@ -1,7 +1,7 @@
-//! The settings of an experiment: what a TOML file, `--set` and the flags may say, and what all of it means together.
+//! The settings of an experiment, read from TOML files, `--set` and flags by the schemas of their structs.
 //!
 //! # Invariants
-//! - Settings in hand are complete and valid: every key has a value, and [`Settings::check`] found nothing.
+//! - [`Settings`] are complete and valid: every key has a value of its type and range, and the values fit together.
 //! - What [`Settings::to_toml`] writes reads back as the same settings: a run's `config.toml` is an experiment.
 
 mod devices;
@@ -11,6 +11,7 @@ mod merge;
 mod problems;
 mod schema;
 mod sebulba;
+mod values;
 
 use std::collections::BTreeMap;
 
@@ -31,27 +32,27 @@ pub use sebulba::{Schedule, SebulbaSettings};
 use crate::registry::Registry;
 use problems::Problems;
 
-/// An experiment: all that a run depends on but the machine.
+/// An experiment: everything that a run depends on, except the machine.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Settings {
     /// Its name, which names run directories too.
     pub experiment: String,
-    /// What it is, in a line.
+    /// A description in one line.
     #[serde(default)]
     pub description: String,
     /// `[train]`
     pub train: TrainSettings,
-    /// `[anakin]`; of no meaning beside `[sebulba]`.
+    /// `[anakin]`; unused if there is `[sebulba]`.
     #[serde(default)]
     pub anakin: AnakinSettings,
-    /// `[sebulba]`: in place of `[anakin]`.
+    /// `[sebulba]`; it takes the place of `[anakin]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sebulba: Option<SebulbaSettings>,
     /// `[agent]`, complete: the agent's name as `kind`, and its settings.
     pub agent: Table,
     /// `[environment]`, complete: the environment's name as `name`, and its settings.
     pub environment: Table,
-    /// `[xla]`: options for XLA by name, besides and instead of those that podracer's rule gives.
+    /// `[xla]`: options for XLA by name. They add to those of podracer's rule, and win over them.
     #[serde(default)]
     pub xla: BTreeMap<String, XlaValue>,
 }
@@ -167,7 +168,7 @@ impl Settings {
         })
     }
 
-    /// `rule`, changed and extended by `[xla]`.
+    /// XLA's options by podracer's rule, changed and extended by `[xla]`.
     #[must_use]
     pub fn xla_options(&self, rule: Vec<(String, OptionValue)>) -> Vec<(String, OptionValue)> {
         let mut options: BTreeMap<String, OptionValue> = rule.into_iter().collect();
@@ -178,7 +179,7 @@ impl Settings {
     /// As TOML, which [`load`] reads back.
     ///
     /// # Errors
-    /// None that these types can cause.
+    /// Values that TOML cannot write, which [`load`] does not give.
     pub fn to_toml(&self) -> anyhow::Result<String> {
         if self.sebulba.is_none() {
             return Ok(toml::to_string(self)?);

@@ -2,7 +2,7 @@
 
 use crate::UsageError;
 
-/// The mistakes found so far.
+/// The mistakes of a layer of settings.
 #[derive(Default)]
 pub(super) struct Problems(Vec<String>);
 
@@ -11,7 +11,7 @@ impl Problems {
         self.0.push(problem.into());
     }
 
-    /// Success, where there were none.
+    /// All mistakes as one error; `Ok` without any.
     pub(super) fn into_result(self) -> Result<(), UsageError> {
         match self.0.as_slice() {
             [] => Ok(()),
@@ -23,7 +23,7 @@ impl Problems {
     }
 }
 
-/// The names nearest to `wrong`, best first: those that a slip of the finger or of the memory could mean.
+/// At most three names that are similar to `wrong`, the most similar first.
 pub(crate) fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let wrong = wrong.to_lowercase();
     let mut scored: Vec<(f64, &str)> = names

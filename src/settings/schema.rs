@@ -1,5 +1,5 @@
-//! What a table of settings takes: keys, types, ranges and values, read from the JSON schema of the struct that the table
-//! becomes. The struct is the one definition; checks, messages and `podracer describe` all read it here.
+//! Keys, types, ranges and values of a table of settings, read from the JSON schema of the struct that the table becomes.
+//! The struct is the one definition: checks, messages and `podracer describe` all read it here.
 //!
 //! Beside what schemars derives, a field may have `#[schemars(extend("x-must" = "..."))]`: what its value must do, in words,
 //! where "at least 1" says too little.
@@ -9,7 +9,7 @@ use std::fmt;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
-use toml::{Table, Value};
+use toml::Table;
 
 /// A table of settings: its documentation and its keys, in the order of the struct's fields.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ pub struct Key {
     pub name: String,
     /// The field's documentation, in one line.
     pub doc: String,
-    /// What may be written.
+    /// Type and range of its values.
     pub kind: Kind,
     /// What its value must do, where the type and the range do not say it: the field's `x-must`.
     pub must: Option<String>,
@@ -42,7 +42,7 @@ pub enum Kind {
     Boolean,
     /// An integer. `unsigned` where its type has no negative values.
     Integer {
-        /// Whether the type has no negative values.
+        /// True if the type has no negative values.
         unsigned: bool,
         /// The range.
         range: Range,
@@ -64,7 +64,7 @@ pub enum Kind {
     Table,
     /// One of several types, which `expected` describes to people.
     Any {
-        /// What may be written.
+        /// The ways to write a value.
         expected: String,
         /// The types.
         kinds: Vec<Kind>,
@@ -214,14 +214,15 @@ fn names(schema: &Json) -> Option<Vec<(String, String)>> {
         return one(schema).map(|one| vec![one]);
     };
     // Variants without documentation stand together in one `enum`.
-    let names = variants.iter().map(|variant| names(variant));
+    let names = variants.iter().map(names);
     Some(names.collect::<Option<Vec<_>>>()?.concat())
 }
 
-/// A schema's documentation in one line.
+/// A schema's documentation in one line, with rustdoc's links as plain code.
 fn doc(schema: &Json) -> String {
     let text = schema.get("description").and_then(Json::as_str).unwrap_or_default();
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.replace("[`", "`").replace("`]", "`")
 }
 
 /// As a reader of `podracer describe` sees it: `integer, at least 1`.
@@ -277,126 +278,5 @@ impl Schema {
             Json::from(object)
         };
         self.keys.iter().map(key).collect()
-    }
-}
-
-/// Why a value is none of a kind.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Mistake {
-    /// It is of another type: what it must be, such as `must be a number`.
-    Type(String),
-    /// It is out of range: what it must be, such as `must be at least 1`.
-    Range(String),
-    /// It is none of these names.
-    Name(Vec<String>),
-}
-
-impl Kind {
-    /// The value, with integers as numbers where numbers are asked for.
-    pub(super) fn check(&self, value: &Value) -> Result<Value, Mistake> {
-        let must = |what: &str| Err(Mistake::Type(format!("must be {what}")));
-        match (self, value) {
-            (Kind::Boolean, Value::Boolean(_))
-            | (Kind::Text, Value::String(_))
-            | (Kind::Table, Value::Table(_)) => Ok(value.clone()),
-            (Kind::Table, _) => must("a table"),
-            (Kind::Boolean, _) => must("true or false"),
-            (Kind::Text, _) => must("a string"),
-            (Kind::Integer { unsigned: true, .. }, Value::Integer(..0)) => {
-                must("an integer of at least 0")
-            }
-            (Kind::Integer { range, .. }, Value::Integer(number)) => {
-                range.check(*number as f64, "").map(|()| value.clone())
-            }
-            (Kind::Integer { unsigned: true, .. }, _) => must("an integer of at least 0"),
-            (Kind::Integer { .. }, _) => must("an integer"),
-            #[allow(clippy::cast_precision_loss, reason = "2^53 is no setting")]
-            (Kind::Number(_), Value::Integer(number)) => self.check(&Value::Float(*number as f64)),
-            (Kind::Number(range), Value::Float(number)) => {
-                range.check(*number, "a number ").map(|()| value.clone())
-            }
-            (Kind::Number(_), _) => must("a number"),
-            (Kind::OneOf(names), Value::String(name)) => match names
-                .iter()
-                .any(|(one, _)| one == name)
-            {
-                true => Ok(value.clone()),
-                false => Err(Mistake::Name(names.iter().map(|(name, _)| name.clone()).collect())),
-            },
-            (Kind::OneOf(_), _) => must("a string"),
-            (Kind::List { element, length }, Value::Array(values)) => {
-                let values =
-                    values.iter().map(|value| element.check(value)).collect::<Result<_, _>>();
-                let values: Vec<Value> = values.map_err(of_elements)?;
-                match *length {
-                    (least, most) if least == most && values.len() != most => {
-                        Err(Mistake::Range(format!("must have {most} elements")))
-                    }
-                    (least, _) if values.len() < least => {
-                        Err(Mistake::Range(format!("must have at least {least} element(s)")))
-                    }
-                    (_, most) if values.len() > most => {
-                        Err(Mistake::Range(format!("must have at most {most} element(s)")))
-                    }
-                    _ => Ok(Value::Array(values)),
-                }
-            }
-            (Kind::List { .. }, _) => must("a list"),
-            (Kind::Any { expected, kinds }, value) => {
-                let mut wrong = Mistake::Type(format!("must be {expected}"));
-                for kind in kinds {
-                    match kind.check(value) {
-                        Ok(value) => return Ok(value),
-                        // The right type with a wrong number says more than what may be written.
-                        Err(mistake @ Mistake::Range(_)) => wrong = mistake,
-                        Err(_) => {}
-                    }
-                }
-                Err(wrong)
-            }
-        }
-    }
-}
-
-/// The mistake of a list from that of one of its elements.
-fn of_elements(mistake: Mistake) -> Mistake {
-    match mistake {
-        Mistake::Type(must) => {
-            Mistake::Type(format!("must be a list, and each of its elements {must},"))
-        }
-        Mistake::Range(must) => {
-            Mistake::Range(format!("must be a list, and each of its elements {must},"))
-        }
-        Mistake::Name(names) => {
-            Mistake::Range(format!("must be a list of these: {},", names.join(", ")))
-        }
-    }
-}
-
-impl Range {
-    /// `noun` is what a number that has one bound is called: `a number ` of at least 0.
-    fn check(&self, number: f64, noun: &str) -> Result<(), Mistake> {
-        let of = if noun.is_empty() { "at least" } else { "of at least" };
-        let must = match *self {
-            Range { least: Some(least), most: Some(most), .. } => {
-                (!(least..=most).contains(&number)).then(|| format!("between {least} and {most}"))
-            }
-            Range { least: Some(least), .. } => {
-                (!(number.is_finite() && number >= least)).then(|| format!("{noun}{of} {least}"))
-            }
-            Range { above: Some(above), most, .. } => {
-                let wrong = !(number.is_finite() && number > above)
-                    || most.is_some_and(|most| number > most);
-                let most = most.map_or_else(String::new, |most| format!(" and at most {most}"));
-                wrong.then(|| format!("{noun}above {above}{most}"))
-            }
-            Range { most: Some(most), .. } => {
-                (!(number.is_finite() && number <= most)).then(|| {
-                    format!("{noun}{}at most {most}", if noun.is_empty() { "" } else { "of " })
-                })
-            }
-            Range { .. } => None,
-        };
-        must.map_or(Ok(()), |must| Err(Mistake::Range(format!("must be {must}"))))
     }
 }

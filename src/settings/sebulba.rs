@@ -69,23 +69,23 @@ impl Default for SebulbaSettings {
 }
 
 impl SebulbaSettings {
-    /// Environments in all; on one actor device where the devices are not decided yet.
+    /// Lanes in all; on one actor device before devices are picked.
     #[must_use]
     pub fn all_environments(&self) -> usize {
         (self.actors.len().max(1)).saturating_mul(self.threads).saturating_mul(self.environments)
     }
 
-    /// How many devices a client must have for those that are named; 0 where none is.
+    /// The least number of devices that has those that are named; 0 if none is.
     #[must_use]
     pub fn devices_named(&self) -> usize {
         up_to(self.actors.iter().chain(&self.learners))
     }
 
-    /// Decides who acts and who learns: those that are named, and by the rule where none is. `devices` are those of the
-    /// run. The warning is for devices that do both.
+    /// Picks the devices that act and learn: those that are named, and by the rule if none is. `devices` are those of the
+    /// run. Returns a warning if a device does both.
     ///
     /// # Errors
-    /// Where only actors or only learners are named, and the other devices are none.
+    /// Only actors or only learners are named, and no device is left for the others.
     pub fn decide(&mut self, devices: &[usize]) -> Result<Option<String>, UsageError> {
         let others = |named: &[usize]| -> Vec<usize> {
             let free = devices.iter().filter(|device| !named.contains(device));
@@ -123,10 +123,10 @@ impl SebulbaSettings {
         }))
     }
 
-    /// That a machine of so many devices has those that are named.
+    /// Checks that a machine of so many devices has those that are named.
     ///
     /// # Errors
-    /// Where it does not.
+    /// A device that the machine does not have.
     pub fn check_named(&self, devices: usize, machine: &str) -> Result<(), UsageError> {
         let named = self.devices_named();
         if named <= devices {

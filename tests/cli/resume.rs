@@ -181,12 +181,8 @@ fn sebulba_without_lag_goes_on_to_the_bit() {
 fn a_run_whose_queues_are_full_goes_on_to_the_bit() {
     let folder = tempfile::tempdir().expect("a folder");
     let (alone, run) = (folder.path().join("alone"), folder.path().join("run"));
-    let slow = [
-        "--steps=1280",
-        "--set=sebulba.lag=4",
-        "--set=sebulba.queue=1",
-        "--set=sebulba.repeats=1000",
-    ];
+    let slow =
+        ["--steps=1280", "--set=sebulba.lag=4", "--set=sebulba.queue=1", "--set=agent.epochs=1000"];
     let slow = [&SEBULBA[..], &slow].concat();
     let expected = result(&mut command(&train(&slow, &alone)));
     let child = spawned(&mut command(&train(&slow, &run)));

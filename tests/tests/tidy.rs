@@ -52,10 +52,10 @@ fn files_with(extensions: &[&str]) -> Vec<(PathBuf, String)> {
         .collect()
 }
 
-/// Every crate's folder and manifest.
+/// Every crate's folder and manifest, apart from examples: those are written as users write theirs.
 fn manifests() -> Vec<(PathBuf, toml::Table)> {
-    let manifests =
-        files_with(&["toml"]).into_iter().filter(|(file, _)| file.ends_with("Cargo.toml"));
+    let ours = |file: &Path| file.ends_with("Cargo.toml") && !file.starts_with("examples");
+    let manifests = files_with(&["toml"]).into_iter().filter(|(file, _)| ours(file));
     let parse = |(file, text): (PathBuf, String)| {
         let table = text.parse().unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         (file.parent().map(Path::to_path_buf).unwrap_or_default(), table)

@@ -1,4 +1,4 @@
-//! What the calls of a training add up to.
+//! Sums over the calls of a training.
 
 use std::time::Instant;
 
@@ -7,10 +7,10 @@ use anyhow::{Context, Result};
 use crate::run_directory::{Counters, Point, RunDirectory};
 use crate::training::Run;
 
-/// What the calls so far add up to: those of all processes that worked at the run, and the times of this one.
-pub(super) struct Tally {
+/// Sums over the calls so far, of all processes that trained the run; times are those of this process.
+pub(super) struct RunTotals {
     started: Instant,
-    /// When the first call of this process began, and after how many steps.
+    /// Time and environment steps at the beginning of this process's first call.
     began: Option<(Instant, u64)>,
     ended: Option<Instant>,
     pub(super) first: Option<FirstCall>,
@@ -24,12 +24,12 @@ pub(super) struct Tally {
 #[derive(Clone, Copy)]
 pub(super) struct FirstCall {
     ended: Instant,
-    /// After it.
+    /// Environment steps after it.
     env_steps: u64,
     pub(super) seconds_since_start: f64,
 }
 
-impl Tally {
+impl RunTotals {
     /// Goes on from these counters and this learning curve.
     pub(super) fn new(started: Instant, counters: Counters, points: Vec<Point>) -> Self {
         Self {
@@ -81,7 +81,7 @@ impl Tally {
         span.map_or(0.0, |((began, _), ended)| (ended - began).as_secs_f64())
     }
 
-    /// Steps per second after the first call; of the first, where there is no other.
+    /// Steps per second after the first call; those of the first call if there is no other.
     pub(super) fn steady_speed(&self) -> Option<f64> {
         let (first, ended) = (self.first?, self.ended?);
         let (_, before) = self.began?;

@@ -1,4 +1,4 @@
-//! How far a run is: what its checkpoints say beside its state, and whether a run can go on from one.
+//! The part of a checkpoint beside the state: settings, counters, lengths of files; and the check that a run can go on from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,20 +12,20 @@ use super::Recorded;
 use crate::cli::program_name;
 use crate::settings::{Settings, UsageError};
 
-/// How far a run is.
+/// The part of a checkpoint beside the state.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-pub struct Standing {
+pub struct RunProgress {
     /// The settings, as a table of tables.
     pub settings: Value,
-    /// With what it ran.
+    /// Versions and devices of the process that wrote it.
     pub recorded: Recorded,
-    /// The counters of all calls.
+    /// Sums over all calls.
     pub counters: Counters,
-    /// How much of the files that grow is of these calls.
+    /// Lengths of the growing files after these calls.
     pub files: Files,
 }
 
-/// What the calls of a run add up to.
+/// Sums over all calls of a run.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Counters {
     /// Calls of the compiled program.
@@ -36,9 +36,9 @@ pub struct Counters {
     pub env_steps: u64,
     /// Episodes that ended.
     pub episodes: u64,
-    /// The mean return of the last of them.
+    /// Mean return of the last episodes; `None` before the first.
     pub mean_return: Option<f64>,
-    /// How many these are.
+    /// Number of episodes in `mean_return`.
     pub mean_return_episodes: u64,
 }
 
@@ -53,7 +53,7 @@ pub struct Files {
     pub events: u64,
 }
 
-/// Settings that may change between a checkpoint and what goes on from it.
+/// Settings that a resumed run may change.
 const FREE: [&str; 7] = [
     "description",
     "train.steps",
@@ -64,21 +64,22 @@ const FREE: [&str; 7] = [
     "train.checkpoints_kept",
 ];
 
-impl Standing {
-    /// What a checkpoint says.
+impl RunProgress {
+    /// Reads it from a checkpoint.
     ///
     /// # Errors
-    /// Where it is not one of a run.
+    /// The checkpoint was not written by a run directory.
     pub fn of(found: &Found) -> Result<Self> {
         serde_json::from_value(found.checkpoint.about.clone()).with_context(|| {
             format!("the checkpoint `{}` is none of a run directory", found.path.display())
         })
     }
 
-    /// That a run of these settings and devices can go on from here. What it gives is a warning.
+    /// Checks that a run of these settings and devices can go on from the checkpoint at `path`. Returns what differs in devices
+    /// and versions, as a sentence for the user; `None` if nothing does.
     ///
     /// # Errors
-    /// [`UsageError`] names what is different, and what to do.
+    /// [`UsageError`] with the settings that differ, and what to do.
     pub fn check(
         &self,
         path: &Path,
