@@ -1,6 +1,7 @@
 //! Deep Q-learning (Mnih et al. 2015) as an agent of one's own: a uniform replay, a target network, and an exploration
-//! rate of each lane's own (Horgan et al. 2018, "Distributed Prioritized Experience Replay", section 4). It learns
+//! rate of each lane's own (as Horgan et al. 2018, "Distributed Prioritized Experience Replay", section 4). It learns
 //! CartPole in one compiled program: `cargo run --release --example dqn [SEED]`.
+#![allow(clippy::print_stdout)]
 
 use std::sync::atomic::AtomicBool;
 
@@ -8,7 +9,7 @@ use podracer::envs::CartPole;
 use podracer::evaluation::{Play, play};
 use podracer::prelude::*;
 use podracer::sebulba::compiled_environments;
-use podracer::stdlib::losses::huber_loss;
+use podracer::stdlib::losses::l2_loss;
 use podracer::stdlib::nn::{Activation, Initializer, Mlp};
 use podracer::stdlib::optim::{Adam, AdamState, Schedule, adam, periodic_update};
 use podracer::stdlib::replay::{Replay, Ring, Uniform};
@@ -60,7 +61,7 @@ impl Agent for Dqn {
 
     fn init_memory(&self, lane: LaneId) -> Tensor {
         let exponent = 1.0 + 7.0 * lane.index.astype(F32) / (lane.lanes.max(2) - 1) as f64;
-        pow(scalar(0.4), exponent)
+        pow(scalar(0.7), exponent)
     }
     fn begin_episode(&self, epsilon: Tensor) -> Tensor {
         epsilon
@@ -148,12 +149,12 @@ impl Learn for Dqn {
 
 impl Dqn {
     /// The loss of one transition, f32 `[]`; the action that the target network is asked about is the online network's
-    /// (van Hasselt et al. 2016).
+    /// (van Hasselt et al. 2016). Squared errors: the few steps that end an episode have large ones, and must count.
     fn loss(&self, net: &Mlp, target: &Mlp, step: Transition) -> Tensor {
         let best = net.apply(step.next_observation).argmax(0);
         let bootstrap = target.apply(step.next_observation).at(best);
         let goal = step.reward + select(step.terminated, 0.0, self.discount) * bootstrap;
-        huber_loss(net.apply(step.observation).at(step.action) - stop_gradient(goal), 1.0)
+        l2_loss(net.apply(step.observation).at(step.action) - stop_gradient(goal))
     }
 }
 
@@ -164,16 +165,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let agent = Dqn {
         observations: environment.observation_space().elements(),
         actions: 2,
-        optimizer: adam(Schedule::linear(5e-4, 0.0, ITERATIONS * steps)),
-        replay: Uniform { capacity: 100_000 },
+        optimizer: adam(Schedule::linear(2.5e-4, 0.0, ITERATIONS * steps)),
+        replay: Uniform { capacity: 10_000 },
         batch: 128,
         steps,
         warm_up: 2_000,
-        period: 400,
+        period: 50,
         discount: 0.99,
     };
     let client = Client::cpu(ClientOptions::default())?;
-    let anakin = Anakin::new(environment.clone(), agent.clone())
+    let anakin = Anakin::new(environment, agent.clone())
         .environments(LANES)
         .unroll(UNROLL)
         .iterations_per_call(ITERATIONS / 10)

@@ -8,7 +8,7 @@ use podracer_dsl::prelude::*;
 use podracer_envs::{Environment, Space, TimeStep};
 use podracer_stdlib::agents::{
     Act, Agent, Cx, Input, LaneId, Learn, Mode, Networks, OnlineActorCritic, OnlineSettings, Ppo,
-    PpoSettings, Rollout, RolloutOf,
+    PpoSettings, Rollout,
 };
 use podracer_stdlib::anakin::{AgentLoop, LoopState};
 use podracer_stdlib::optim::{Sgd, sgd};
@@ -176,7 +176,7 @@ fn ppo(tape: &Tape) -> Ppo<Sgd> {
     }
 }
 
-fn online(tape: &Tape) -> OnlineActorCritic<Sgd> {
+pub fn online(tape: &Tape) -> OnlineActorCritic<Sgd> {
     OnlineActorCritic {
         observation: tape.observation_space(),
         action: tape.action_space(),
@@ -432,111 +432,4 @@ fn acting_is_given_the_last_action_and_reward() {
             assert_eq!(one.leaf(&one.before, "replicated.iteration"), [number as f64]);
         }
     }
-}
-
-/// Acting is the forward pass of the one; the other goes through the rollout's steps once more.
-#[test]
-fn learning_through_acting_is_learning_from_the_rollout() {
-    /// The online actor-critic with the default of [`Learn::iterate`].
-    #[derive(Clone)]
-    struct FromRollout(OnlineActorCritic<Sgd>);
-
-    impl Agent for FromRollout {
-        type Observation = Tensor;
-        type Params = <OnlineActorCritic<Sgd> as Agent>::Params;
-        type Memory = ();
-        type Extras = <OnlineActorCritic<Sgd> as Agent>::Extras;
-        fn init_memory(&self, _: LaneId) {}
-        fn begin_episode(&self, (): ()) {}
-        fn act(
-            &self,
-            params: &Self::Params,
-            (): (),
-            input: Input,
-            mode: Mode,
-            key: Key,
-        ) -> Act<(), Self::Extras> {
-            self.0.act(params, (), input, mode, key)
-        }
-    }
-    impl Learn for FromRollout {
-        type State = <OnlineActorCritic<Sgd> as Learn>::State;
-        type Store = ();
-        type Metrics = <OnlineActorCritic<Sgd> as Learn>::Metrics;
-        fn init(&self, key: Key) -> Self::State {
-            self.0.init(key)
-        }
-        fn init_store(&self, _: usize) {}
-        fn params(&self, state: &Self::State) -> Self::Params {
-            self.0.params(state)
-        }
-        fn learn(
-            &self,
-            state: Self::State,
-            (): (),
-            rollout: Rollout<Self>,
-            cx: Cx,
-        ) -> (Self::State, (), Self::Metrics) {
-            let rollout = RolloutOf {
-                input: rollout.input,
-                action: rollout.action,
-                reward: rollout.reward,
-                terminated: rollout.terminated,
-                truncated: rollout.truncated,
-                skipped: rollout.skipped,
-                next_observation: rollout.next_observation,
-                next_input: rollout.next_input,
-                memory: rollout.memory,
-                extras: rollout.extras,
-            };
-            self.0.learn(state, (), rollout, cx)
-        }
-    }
-
-    let mut agent = online(&tape());
-    agent.settings.entropy_cost = 0.1.into();
-    agent.settings.networks.hidden = vec![5];
-    let through = Iteration::several(&AgentLoop::new(tape(), agent.clone(), 3, 4), 2);
-    let from = Iteration::several(&AgentLoop::new(tape(), FromRollout(agent), 3, 4), 2);
-    for (through, from) in through.iter().zip(&from) {
-        assert_eq!(through.paths, from.paths);
-        for ((path, got), expected) in through.paths.iter().zip(&through.after).zip(&from.after) {
-            crate::golden::close(path, got, expected, 1e-5);
-        }
-        assert_close(&through.metric("loss"), &from.metric("loss"));
-    }
-}
-
-#[test]
-fn a_scalar_in_a_store_is_an_error() {
-    #[derive(Clone)]
-    struct Scalar;
-    impl Agent for Scalar {
-        type Observation = Tensor;
-        type Params = ();
-        type Memory = ();
-        type Extras = ();
-        fn init_memory(&self, _: LaneId) {}
-        fn begin_episode(&self, (): ()) {}
-        fn act(&self, (): &(), (): (), _: Input, _: Mode, _: Key) -> Act<(), ()> {
-            Act { action: scalar(0), memory: (), extras: () }
-        }
-    }
-    impl Learn for Scalar {
-        type State = ();
-        type Store = Counted;
-        type Metrics = ();
-        fn init(&self, _: Key) {}
-        fn init_store(&self, lanes: usize) -> Counted {
-            Counted { of_episode: zeros(I32, [lanes]), of_lane: scalar(0) }
-        }
-        fn params(&self, (): &()) {}
-        fn learn(&self, (): (), store: Counted, _: Rollout<Self>, _: Cx) -> ((), Counted, ()) {
-            ((), store, ())
-        }
-    }
-    let agent_loop = AgentLoop::new(tape(), Scalar, 1, 1);
-    let errors = trace(key(), |key| agent_loop.init(key)).err().expect("a scalar has no axis");
-    let text = errors.to_string();
-    assert!(text.contains("`store.of_lane` is a scalar, i32[]"), "{text}");
 }

@@ -5,6 +5,7 @@ mod any_agent;
 mod distributions;
 mod golden;
 mod impala;
+mod iterate;
 mod lanes;
 mod losses;
 mod networks;

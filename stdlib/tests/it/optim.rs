@@ -187,7 +187,7 @@ fn schedules_are_those_of_optax() {
     }
     for record in records("cosine_decay_schedule") {
         let cosine = Schedule::Cosine {
-            init: record.number("init_value").expect("init_value").into(),
+            init: record.number("init_value").expect("init_value"),
             steps: record.count("decay_steps").expect("decay_steps"),
             alpha: record.number("alpha").unwrap_or(0.0),
             exponent: record.number("exponent").unwrap_or(1.0),
@@ -196,7 +196,7 @@ fn schedules_are_those_of_optax() {
     }
     for record in records("exponential_decay") {
         let exponential = Schedule::Exponential {
-            init: record.number("init_value").expect("init_value").into(),
+            init: record.number("init_value").expect("init_value"),
             steps: record.count("transition_steps").expect("transition_steps"),
             rate: record.number("decay_rate").expect("decay_rate"),
             staircase: record.flag("staircase").unwrap_or(false),

@@ -127,7 +127,7 @@ fn gone_through(
     let of = |x: Tensor| x.index_axis(1, lane);
     let at = |x: Tensor, time: usize| of(x).index(time as isize);
     let start = tree_map(&start(), |leaf| leaf.index(lane));
-    let (mut memory, mut old_memory) = (start.clone(), start);
+    let (mut memory, mut old_memory) = (start, start);
     let (mut log_ratio, mut entropy, mut value) = (vec![], vec![], vec![]);
     let (mut old_values, mut next_values) = (vec![], vec![]);
     for time in 0..STEPS {

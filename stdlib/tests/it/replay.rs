@@ -71,6 +71,7 @@ fn items_are_drawn_alike_from_those_that_are_there() {
 #[test]
 fn more_items_than_there_is_room_for_are_an_error() {
     let traced = trace((), |()| REPLAY.add(REPLAY.init(&item()), items(0..8)));
-    let text = traced.err().expect("a mistake").to_string();
+    let Err(errors) = traced else { panic!("there is no room") };
+    let text = errors.to_string();
     assert!(text.contains("8 items are added at once, and the replay has room for 7"), "{text}");
 }

@@ -36,7 +36,8 @@ fn shown(state: &[(String, HostArray)]) -> String {
 }
 
 fn nets(state: Vec<(String, HostArray)>) -> Vec<HostArray> {
-    let of_nets = |(path, array): (String, HostArray)| path.contains("nets").then_some(array);
+    let of_nets =
+        |(path, array): (String, HostArray)| path.contains("agent.params").then_some(array);
     state.into_iter().filter_map(of_nets).collect()
 }
 

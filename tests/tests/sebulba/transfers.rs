@@ -25,18 +25,20 @@ fn no_trajectory_passes_through_the_host() {
     let process = process_transfers();
 
     // Per step: one copy of each leaf up, the actions down. Before each trajectory but the first: what it depends on, which
-    // are the keys and the time.
+    // are the last actions, the keys and the times.
     let outcome = spec().outcome().types();
     let bytes: u64 = outcome.iter().map(|ty| ty.bytes() as u64).sum();
     let steps = act.launches;
     assert!(steps >= UPDATES * threads * UNROLL as u64, "{act:?}");
-    let carried = 2;
+    let carried = 3;
     let begun = (act.to_host.calls - steps) / carried;
     let acted = steps / UNROLL as u64;
     assert!((acted - threads..=acted).contains(&begun), "{act:?}");
     let each = ENVIRONMENTS as u64;
-    let down =
-        Count { calls: steps + carried * begun, bytes: steps * 4 * each + begun * (8 * each + 4) };
+    let down = Count {
+        calls: steps + carried * begun,
+        bytes: steps * 4 * each + begun * (4 + 8 + 4) * each,
+    };
     assert_eq!(act.to_host, down);
     // The first observations of each thread were put up before its first step.
     let uploads = act.to_device.calls / outcome.len() as u64;
@@ -47,7 +49,8 @@ fn no_trajectory_passes_through_the_host() {
     // Trajectories: between devices only.
     assert_eq!((finish.to_host, finish.to_device), Default::default());
     assert!(finish.launches >= UPDATES * threads, "{finish:?}");
-    let (learners, leaves) = (2, 10);
+    // 3 of the step before the rollout, 7 of its steps with 2 of the agent's, and the last observation.
+    let (learners, leaves) = (2, 12);
     let across = finish.launches * learners * leaves;
     assert_eq!(finish.between_devices.calls, across, "{finish:?}");
 

@@ -142,7 +142,7 @@ fn a_branch_in_a_step_is_a_warning() {
 /// An update of one's own that gives another state than it got.
 #[test]
 fn an_update_that_changes_the_state() {
-    let line = line!() + 10;
+    let line = line!() + 4;
     let init = |_: Key| Placed { replicated: zeros(F32, [3]), sharded: zeros(I32, [4]) };
     let errors = AnakinLoop::trace("own", 1, 2, init, |state| {
         let Placed { replicated, sharded } = state;
@@ -158,7 +158,7 @@ fn an_update_that_changes_the_state() {
 
 #[test]
 fn a_mistake_in_the_beginning() {
-    let line = line!() + 2;
+    let line = line!() + 1;
     let init = |key: Key| Placed { replicated: key.uniform([2]) + ones(F32, [5]), sharded: () };
     let errors = AnakinLoop::trace("own", 1, 2, init, |state| {
         (state, Placed { replicated: scalar(0.0), sharded: () })
