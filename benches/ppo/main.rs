@@ -143,7 +143,7 @@ fn summary(shape: Shape, warm: bool, line: &Value) -> Value {
         "bench": "ppo",
         "environments": shape.environments,
         "devices": shape.devices,
-        "updates_per_call": shape.updates_per_call,
+        "iterations_per_call": shape.iterations_per_call,
         "cached": warm,
         "env_steps": of("env_steps"),
         "run_seconds": of("run_seconds"),

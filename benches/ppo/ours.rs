@@ -27,7 +27,7 @@ pub struct Shape {
     /// Environment steps that are timed.
     pub steps: usize,
     /// Updates in one call of ours.
-    pub updates_per_call: usize,
+    pub iterations_per_call: usize,
 }
 
 impl Shape {
@@ -36,19 +36,19 @@ impl Shape {
         let wanted = steps.unwrap_or(if environments < 64 { 500_000 } else { 1 << 20 });
         let updates = (wanted / (environments * UNROLL)).max(1);
         // At least four calls, where there are as many updates.
-        let updates_per_call = (updates / 4).clamp(1, 16);
-        let updates = updates / updates_per_call * updates_per_call;
-        Shape { environments, devices, steps: updates * environments * UNROLL, updates_per_call }
+        let iterations_per_call = (updates / 4).clamp(1, 16);
+        let updates = updates / iterations_per_call * iterations_per_call;
+        Shape { environments, devices, steps: updates * environments * UNROLL, iterations_per_call }
     }
 
     /// The same with one update, and nothing that is timed after it.
     pub fn one_update(self) -> Self {
-        Shape { steps: 0, updates_per_call: 1, ..self }
+        Shape { steps: 0, iterations_per_call: 1, ..self }
     }
 
     /// Environment steps of a call.
     pub fn steps_per_call(&self) -> usize {
-        self.environments * UNROLL * self.updates_per_call
+        self.environments * UNROLL * self.iterations_per_call
     }
 }
 
@@ -78,7 +78,7 @@ impl Ours {
     fn sets(&self, shape: Shape) -> Vec<String> {
         let shaped = [
             format!("anakin.environments={}", shape.environments),
-            format!("anakin.iterations_per_call={}", shape.updates_per_call),
+            format!("anakin.iterations_per_call={}", shape.iterations_per_call),
             format!("train.devices={}", shape.devices),
             // The first call is not timed.
             format!("train.steps={}", shape.steps + shape.steps_per_call()),
