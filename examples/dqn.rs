@@ -165,13 +165,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let agent = Dqn {
         observations: environment.observation_space().elements(),
         actions: 2,
-        optimizer: adam(Schedule::linear(2.5e-4, 0.0, ITERATIONS * steps)),
-        replay: Uniform { capacity: 10_000 },
+        optimizer: adam(Schedule::linear(1e-3, 0.0, ITERATIONS * steps)),
+        replay: Uniform { capacity: 100_000 },
         batch: 128,
         steps,
         warm_up: 2_000,
-        period: 50,
-        discount: 0.99,
+        period: 100,
+        discount: 0.98,
     };
     let client = Client::cpu(ClientOptions::default())?;
     let anakin = Anakin::new(environment, agent.clone())
