@@ -17,7 +17,7 @@ use podracer_envs::{
 pub struct Actors<M: Tree, S: Tree, X: Tree> {
     /// Environments, with what acts in them.
     pub lanes: Lane<M, S>,
-    /// What the agent keeps from iteration to iteration.
+    /// The agent's store.
     pub store: X,
 }
 
@@ -37,7 +37,7 @@ pub struct Lane<M: Tree, S: Tree> {
 /// The episodes that ended in one iteration, on each device.
 #[derive(Tree, Clone)]
 pub struct Episodes {
-    /// How many. i32 `[1]`
+    /// Number of episodes. i32 `[1]`
     pub count: Tensor,
     /// The sum of their returns. f32 `[1]`
     pub return_sum: Tensor,
@@ -45,7 +45,7 @@ pub struct Episodes {
     pub length_sum: Tensor,
 }
 
-/// What one step of one lane leaves, as in [`Rollout`].
+/// One step of one lane, as in [`Rollout`].
 #[derive(Tree, Clone)]
 struct Step<O: Tree, X: Tree> {
     input: Input<O>,
@@ -186,7 +186,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
         (rollout, (lanes, episodes))
     }
 
-    /// What the agent acts on in a state.
+    /// The agent's input in a state.
     fn input(&self, state: StatisticsState<E::State>, feedback: Feedback) -> Input<E::Observation> {
         let legal = self.environment.legal_actions(&state);
         feedback.input(self.environment.observe(state), legal)

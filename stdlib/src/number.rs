@@ -29,7 +29,7 @@ impl Number {
         }
     }
 
-    /// Whether the number is a constant and equal to `value`: what decides which program is traced.
+    /// Whether the number is a constant and equal to `value`. Only constants may decide which program is traced.
     pub fn is(self, value: f64) -> bool {
         self.constant() == Some(value)
     }

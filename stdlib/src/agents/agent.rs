@@ -11,7 +11,7 @@ pub struct LaneId {
     pub lanes: usize,
 }
 
-/// How to choose actions. It is known while tracing: each mode is a program of its own.
+/// The way to choose actions. It is known while tracing: each mode is a program of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// As in training: drawn from the policy, or explored by the agent's own rule.
@@ -20,7 +20,7 @@ pub enum Mode {
     Greedy,
 }
 
-/// What an agent acts on.
+/// The input of one step of acting.
 #[derive(Tree, Clone)]
 pub struct Input<O: Tree = Tensor> {
     /// The environment's observation.
@@ -35,26 +35,26 @@ pub struct Input<O: Tree = Tensor> {
     pub first: Tensor,
 }
 
-/// What an agent gives back.
+/// The result of one step of acting.
 #[derive(Tree, Clone)]
 pub struct Act<M: Tree, X: Tree> {
     /// The action, of the action space's type.
     pub action: Tensor,
     /// The memory after this step.
     pub memory: M,
-    /// What learning reads of this step.
+    /// Data of this step that learning reads.
     pub extras: X,
 }
 
 /// Acts beside environments. Written for one lane: `vmap` makes the batch.
 pub trait Agent: Clone + 'static {
-    /// What it observes.
+    /// Observations that the agent acts on.
     type Observation: Tree;
     /// All that acting reads: published to actors, exported, evaluated.
     type Params: Tree;
     /// One lane's memory, across episodes: recurrent state, exploration rate.
     type Memory: Tree;
-    /// What acting leaves for learning: log-probability, value, search policy.
+    /// Data of a step that acting leaves for learning: log-probability, value, search policy.
     type Extras: Tree;
 
     /// The memory of a lane at the start of a run.

@@ -39,7 +39,7 @@ pub enum OptimizerKind {
     Adam,
 }
 
-/// What becomes of rewards before learning.
+/// Clipping of rewards before learning.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RewardClipping {
@@ -207,7 +207,7 @@ pub struct ImpalaMetrics {
     pub value_loss: Tensor,
     /// The policy's entropy, in nats.
     pub entropy: Tensor,
-    /// How much likelier the policy that learns takes the actions than the one that acted: 1 where they are the same.
+    /// Ratio of the actions' probabilities by the learning and the acting policy: 1 where the policies are the same.
     pub importance: Tensor,
 }
 
@@ -222,7 +222,7 @@ struct Steps {
     truncated: Tensor,
     /// Features of what the agent would have acted on after each step if no episode had ended.
     features_after: Option<Tensor>,
-    /// Of the policy that acted.
+    /// Log-probabilities of the actions by the policy that acted.
     log_prob: Tensor,
 }
 

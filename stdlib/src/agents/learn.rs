@@ -7,14 +7,14 @@ use crate::ravel::{ravel, unravel};
 use podracer_dsl::prelude::*;
 use std::ops::Deref;
 
-/// What `T` steps of an agent's `N` lanes left.
+/// Inputs, actions and outcomes of `T` steps in an agent's `N` lanes, with the agent's own extras.
 pub type Rollout<A> =
     RolloutOf<<A as Agent>::Observation, <A as Agent>::Memory, <A as Agent>::Extras>;
 
 /// A [`Rollout`] of observations `O`, memories `M` and extras `X`.
 #[derive(Tree, Clone)]
 pub struct RolloutOf<O: Tree, M: Tree, X: Tree> {
-    /// What the agent acted on at each step. `[T, N, ..]`
+    /// Inputs that the agent acted on. `[T, N, ..]`
     pub input: Input<O>,
     /// Its actions. `[T, N, ..]`
     pub action: Tensor,
@@ -28,14 +28,14 @@ pub struct RolloutOf<O: Tree, M: Tree, X: Tree> {
     /// the environment has none. `terminated` and `truncated` are both set there, so that nothing flows along the rollout
     /// across them; no loss, statistic or memory may depend on the rest. [`step_weights`](super::step_weights) are for means.
     pub skipped: Option<Tensor>,
-    /// What the environment showed after each step, `[T, N, ..]`, an episode's last observation included; `None` where the
+    /// Observations after each step, `[T, N, ..]`, an episode's last observation included; `None` where the
     /// environment never truncates. Elsewhere it is the next step's observation.
     pub next_observation: Option<O>,
-    /// What the agent acts on next. `[N, ..]`
+    /// Inputs that the agent acts on next. `[N, ..]`
     pub next_input: Input<O>,
     /// The memory before the first step. `[N, ..]`
     pub memory: M,
-    /// What [`Agent::act`] left. `[T, N, ..]`
+    /// Extras that [`Agent::act`] left. `[T, N, ..]`
     pub extras: X,
 }
 
@@ -59,7 +59,7 @@ impl<O: Tree, M: Tree, X: Tree> RolloutOf<O, M, X> {
     }
 }
 
-/// What an iteration of learning is given besides its data. Derefs to [`Axes`]: `cx.mean(grads)`.
+/// The key, the number and the axes of an iteration of learning. Derefs to [`Axes`]: `cx.mean(grads)`.
 #[derive(Clone)]
 pub struct Cx {
     /// All randomness of the iteration's learning comes from this key; equal on all members of the axes.
@@ -78,14 +78,14 @@ impl Deref for Cx {
     }
 }
 
-/// What an iteration gives: state, store, metrics, and what acting gave beside the rollout.
+/// Results of an iteration: state, store, metrics, and what acting gave beside the rollout.
 pub type Iterated<L, W> = (<L as Learn>::State, <L as Learn>::Store, <L as Learn>::Metrics, W);
 
 /// Learns. The agent owns one whole iteration: one rollout of every lane, and all learning from it.
 pub trait Learn: Agent {
     /// Parameters, targets, optimizers' states, moments, counters: equal on all learner devices.
     type State: Tree;
-    /// What belongs to lanes or is spread over the learner devices: a replay, per-lane statistics, or `()`. The leading axis
+    /// Data of lanes, or spread over the learner devices: a replay, per-lane statistics, or `()`. The leading axis
     /// of every leaf is shared out over the devices, so that a device's scalar is `[1]`.
     type Store: Tree;
     /// Scalars of an iteration, f32 `[]`.

@@ -7,7 +7,7 @@ use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 
-/// How observations become the features that policy and value share.
+/// The network from observations to the features that policy and value share.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Torso {
     /// They are the features.
@@ -16,14 +16,14 @@ pub enum Torso {
     /// [`ConvNet`], for images: channels, side of the window and stride of each layer, then dense features. [`Torso::dqn`]
     /// and [`Torso::impala`] are published ones.
     Conv {
-        /// Of each layer.
+        /// Channels, side of the window and stride of each layer.
         convs: Vec<(usize, usize, usize)>,
         /// Units of the dense layer.
         features: usize,
     },
     /// [`ResidualNet`], for images: the channels of each section, then dense features.
     Residual {
-        /// Of each section.
+        /// Channels of each section.
         sections: Vec<usize>,
         /// Units of the dense layer.
         features: usize,
@@ -31,22 +31,22 @@ pub enum Torso {
 }
 
 impl Torso {
-    /// That of [`ConvNet::impala`].
+    /// The torso of [`ConvNet::impala`].
     pub fn impala() -> Torso {
         Torso::Conv { convs: ConvNet::IMPALA.to_vec(), features: 256 }
     }
 
-    /// That of [`ConvNet::dqn`].
+    /// The torso of [`ConvNet::dqn`].
     pub fn dqn() -> Torso {
         Torso::Conv { convs: ConvNet::DQN.to_vec(), features: 512 }
     }
 
-    /// That of [`ResidualNet::impala`].
+    /// The torso of [`ResidualNet::impala`].
     pub fn impala_deep() -> Torso {
         Torso::Residual { sections: ResidualNet::IMPALA.to_vec(), features: 256 }
     }
 
-    /// Whether it can see such observations.
+    /// Checks that the torso can see such observations.
     ///
     /// # Errors
     /// Why not, for images that are none or too small.
@@ -102,9 +102,9 @@ pub struct ActorCritic {
 /// The parts of an [`ActorCritic`].
 #[derive(Clone, Debug)]
 pub struct ActorCriticShape {
-    /// What sees the observations.
+    /// The network that sees the observations.
     pub torso: Torso,
-    /// How the torso's weights begin.
+    /// Initializer of the torso's weights.
     pub weights: Initializer,
     /// Units of the recurrent core after it; `None` for a network that remembers nothing.
     pub lstm: Option<usize>,
@@ -280,9 +280,9 @@ impl ActorCritic {
 
 /// The distribution of actions in one step.
 pub enum Policy {
-    /// Of discrete actions.
+    /// A distribution of discrete actions.
     Discrete(Categorical),
-    /// Of continuous ones, f32 `[A]`.
+    /// A distribution of continuous actions, f32 `[A]`.
     Gaussian(MultivariateNormalDiag),
 }
 

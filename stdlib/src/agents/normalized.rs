@@ -37,7 +37,7 @@ impl<A> Normalized<A> {
 /// Running mean and variance.
 #[derive(Tree, Clone, Copy, Debug)]
 pub struct Moments {
-    /// How many numbers were seen. f32 `[]`
+    /// Count of the numbers. f32 `[]`
     pub count: Tensor,
     /// Their mean. f32 `[...]`
     pub mean: Tensor,
@@ -45,7 +45,7 @@ pub struct Moments {
     pub variance: Tensor,
 }
 
-/// What is added to variances, and how much the first moments count for.
+/// Added to variances before roots, and the count that the first moments have.
 const EPSILON: f64 = 1e-8;
 const FIRST_COUNT: f64 = 1e-4;
 
@@ -90,7 +90,7 @@ impl Moments {
     }
 }
 
-/// What acting reads.
+/// Parameters of the agent, with the moments that its inputs are normalised by.
 #[derive(Tree, Clone)]
 pub struct NormalizedParams<P: Tree> {
     /// The agent's parameters.
@@ -112,7 +112,7 @@ pub struct NormalizedState<S: Tree> {
     pub returns: Option<Moments>,
 }
 
-/// What belongs to lanes.
+/// The agent's store, with the running return of each lane.
 #[derive(Tree, Clone)]
 pub struct NormalizedStore<X: Tree> {
     /// The agent's store.

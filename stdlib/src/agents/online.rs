@@ -112,7 +112,7 @@ impl OnlineActorCritic {
     }
 }
 
-/// What acting computes and the loss reads: the gradient flows through it.
+/// Data of a step that acting computes and the loss reads: the gradient flows through it.
 #[derive(Tree, Clone, Copy)]
 pub struct OnlineExtras {
     /// The logarithm of the action's probability. f32 `[]`
@@ -141,7 +141,7 @@ impl<O: Optimizer> OnlineActorCritic<O> {
         self.settings.networks.shape(Initializer::lecun_normal(), 0, false)
     }
 
-    /// What the loss reads of a step in which `choose` gives the action.
+    /// The action that `choose` gives in a step, and the data of the step that the loss reads.
     fn extras(
         params: &ActorCritic,
         input: &Input,

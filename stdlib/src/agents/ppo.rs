@@ -49,7 +49,7 @@ pub struct PpoSettings {
     /// Lambda of generalized advantage estimation.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub lambda: Number,
-    /// How far the probability ratio and the value may move.
+    /// Greatest distance of the probability ratio from 1, and of the value from the old one.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub clip: Number,
     /// Weight of the entropy bonus.
@@ -173,7 +173,7 @@ impl Ppo {
     }
 }
 
-/// What [`Ppo`] leaves of an action for learning.
+/// Data of a step that [`Ppo`] leaves for learning.
 #[derive(Tree, Clone)]
 pub struct PpoExtras {
     /// The logarithm of the action's probability when it was drawn. f32 `[]`

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// What an agent is made for.
+/// The task that an agent is made for: spaces, and the length of the run.
 #[derive(Clone, Debug)]
 pub struct Task {
     /// The environment's observations.
@@ -73,7 +73,7 @@ pub enum TorsoKind {
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Networks {
-    /// What sees the observations, for policy and value alike: `none`, or for images `conv` (layers of convolutions) or
+    /// The network that sees the observations, for policy and value alike: `none`, or for images `conv` (layers of convolutions) or
     /// `residual` (sections of residual blocks).
     pub torso: TorsoKind,
     /// Channels, side of the window and stride of each layer of `conv`.
@@ -132,7 +132,7 @@ impl Networks {
         }
     }
 
-    /// Whether the torso can see such observations.
+    /// Checks that the torso can see such observations.
     ///
     /// # Errors
     /// Why not, with the setting's name.

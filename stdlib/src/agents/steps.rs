@@ -35,7 +35,7 @@ impl<M: Tree, X: Tree> RolloutOf<Tensor, M, X> {
         .swap_axes(0, 1)
     }
 
-    /// What the agent would have acted on after each step if no episode had ended, `[T, N, ..]`: the input to bootstrap
+    /// Inputs that the agent would have acted on after each step if no episode had ended, `[T, N, ..]`: the input to bootstrap
     /// from where an episode was cut off. `None` where the environment never truncates.
     #[track_caller]
     pub(super) fn inputs_after(&self) -> Option<Input> {

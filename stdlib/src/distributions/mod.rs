@@ -16,7 +16,7 @@ pub use tanh_normal::TanhNormal;
 
 use podracer_dsl::prelude::*;
 
-/// What every policy's distribution can do.
+/// A distribution over actions.
 pub trait Distribution {
     /// One draw.
     fn sample(&self, key: Key) -> Tensor;

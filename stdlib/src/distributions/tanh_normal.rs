@@ -7,7 +7,7 @@ use podracer_dsl::prelude::*;
 /// in closed form; estimate it by `-log_prob` of a sample.
 #[derive(Tree, Clone, Copy)]
 pub struct TanhNormal {
-    /// Of z.
+    /// The distribution of z, before tanh.
     pub normal: Normal,
 }
 

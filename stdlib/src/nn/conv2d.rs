@@ -10,10 +10,10 @@ pub struct Conv2d {
     pub kernel: Tensor,
     /// `f32[out]`.
     pub bias: Tensor,
-    /// How far the kernel moves, down and across.
+    /// Steps of the kernel, down and across.
     #[tree(fixed)]
     pub strides: [usize; 2],
-    /// What stands around the image.
+    /// Padding around the image.
     #[tree(fixed)]
     pub padding: Padding,
 }

@@ -29,7 +29,7 @@ pub enum Initializer {
     },
 }
 
-/// What the variance is divided by.
+/// The divisor of the variance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fan {
     /// The inputs of an output.
@@ -115,7 +115,7 @@ impl Initializer {
 }
 
 impl Fan {
-    /// Of a shape `[.., in, out]`; a vector counts as both.
+    /// Inputs and outputs of a shape `[.., in, out]`; a vector's extent counts as both.
     fn of(self, shape: &[usize]) -> f64 {
         let (window, inputs, outputs) = match shape {
             [] => (1, 1, 1),

@@ -20,7 +20,7 @@ pub struct Lstm {
     pub bias: Tensor,
 }
 
-/// What an [`Lstm`] remembers.
+/// The state of an [`Lstm`] between steps.
 #[derive(Tree, Clone, Copy)]
 pub struct LstmState {
     /// The cell, `f32[size]`.

@@ -36,9 +36,9 @@ pub struct Adam {
 pub struct AdamState<P: Tree> {
     /// `i32[]`: updates made.
     pub count: Tensor,
-    /// Of the gradients.
+    /// Mean of the gradients.
     pub mu: P,
-    /// Of their squares.
+    /// Mean of their squares.
     pub nu: P,
 }
 

@@ -26,7 +26,7 @@ pub struct Lion {
 pub struct LionState<P: Tree> {
     /// `i32[]`: updates made.
     pub count: Tensor,
-    /// Of the gradients.
+    /// Mean of the gradients.
     pub mu: P,
 }
 

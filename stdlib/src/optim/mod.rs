@@ -40,13 +40,13 @@ use podracer_dsl::prelude::*;
 
 /// A step of gradient descent, or a part of one.
 pub trait Optimizer: Clone + 'static {
-    /// What it remembers between updates.
+    /// The optimizer's memory between gradient steps, for parameters `P`.
     type State<P: Tree>: Tree;
 
     /// The state before the first update.
     fn init<P: Tree>(&self, params: &P) -> Self::State<P>;
 
-    /// What to add to the parameters (an optimizer's sign is already negative), and the next state.
+    /// The update to add to the parameters (its sign is already negative), and the next state.
     fn update<P: Tree>(&self, grads: P, state: Self::State<P>, params: &P) -> (P, Self::State<P>);
 
     /// An update, applied: the next parameters and the next state.

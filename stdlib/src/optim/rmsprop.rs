@@ -36,7 +36,7 @@ pub struct RmsProp {
 pub struct RmsPropState<P: Tree> {
     /// `i32[]`: updates made.
     pub count: Tensor,
-    /// Of the squared gradients.
+    /// Mean of the squared gradients.
     pub nu: P,
     /// Mean of the gradients, if centered.
     pub mu: Option<P>,

@@ -6,7 +6,7 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What [`vtrace_td_error_and_advantage`] and [`impala_vtrace_td_error_and_advantage`] give, all `f32[T]`.
+/// Results of [`vtrace_td_error_and_advantage`] and [`impala_vtrace_td_error_and_advantage`], all `f32[T]`.
 #[derive(Tree, Clone, Copy)]
 pub struct VtraceOutput {
     /// Targets minus values: the error of the value at the step's beginning.
@@ -35,7 +35,7 @@ impl VtraceOutput {
     }
 }
 
-/// What the advantage of the policy gradient bootstraps from.
+/// The bootstrap of the policy gradient's advantage.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PgAdvantage {
@@ -49,7 +49,7 @@ pub enum PgAdvantage {
 /// V-trace with its thresholds, for trajectories in which episodes end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Vtrace {
-    /// How far the traces reach.
+    /// Lambda: the reach of the traces.
     pub lambda: Number,
     /// The most an importance weight counts in an error.
     pub clip_rho: Number,
@@ -61,7 +61,7 @@ pub struct Vtrace {
     pub advantage: PgAdvantage,
 }
 
-/// Those of the paper: all 1.
+/// The paper's thresholds: all 1.
 impl Default for Vtrace {
     fn default() -> Self {
         Vtrace {

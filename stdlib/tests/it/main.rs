@@ -7,6 +7,7 @@ mod golden;
 mod impala;
 mod iterate;
 mod lanes;
+mod legal_actions;
 mod losses;
 mod networks;
 mod nn;

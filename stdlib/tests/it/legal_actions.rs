@@ -1,0 +1,89 @@
+//! Legal actions: policies give the others probability 0, in acting and in learning.
+
+use crate::agent_loop::{Iteration, linear};
+use podracer_dsl::prelude::*;
+use podracer_envs::{Environment, Space, TimeStep};
+use podracer_stdlib::agents::{
+    Impala, ImpalaSettings, Learn, OnlineActorCritic, OnlineSettings, Ppo, PpoSettings,
+};
+use podracer_stdlib::anakin::AgentLoop;
+
+/// At each time two of three actions are legal. Counts those taken that are not.
+#[derive(Clone)]
+struct Turns {
+    tells: bool,
+}
+
+#[derive(Tree, Clone, Copy)]
+struct Turn {
+    time: Tensor,
+    illegal: Tensor,
+}
+
+fn legal(time: Tensor) -> Tensor {
+    arange(3).ne(time.rem(3))
+}
+
+impl Environment for Turns {
+    type State = Turn;
+    type Observation = Tensor;
+
+    fn initial_state(&self, _: Key) -> Turn {
+        Turn { time: scalar(0), illegal: scalar(0) }
+    }
+    fn step(&self, turn: Turn, action: Tensor, _: Key) -> (Turn, TimeStep) {
+        let wrong = !legal(turn.time).at(action);
+        let turn = Turn { time: turn.time + 1, illegal: turn.illegal + wrong.astype(I32) };
+        let reward = action.astype(F32);
+        (turn, TimeStep::new(self.observe(turn), reward, turn.time.rem(5).eq(0)))
+    }
+    fn observe(&self, turn: Turn) -> Tensor {
+        one_hot(turn.time.rem(3), 3)
+    }
+    fn observation_space(&self) -> Space {
+        Space::bounded([3], 0.0, 1.0)
+    }
+    fn action_space(&self) -> Space {
+        Space::discrete(3)
+    }
+    fn truncates(&self) -> bool {
+        false
+    }
+    fn legal_actions(&self, turn: &Turn) -> Option<Tensor> {
+        self.tells.then(|| legal(turn.time))
+    }
+    fn next_episode(&self, finished: Turn, _: Key) -> Turn {
+        finished
+    }
+}
+
+/// The illegal actions of 30 steps in each of two lanes, and the entropies of the iterations.
+fn taken<A: Learn<Observation = Tensor>>(tells: bool, agent: A) -> (f64, Vec<f64>) {
+    let iterations = Iteration::several(&AgentLoop::new(Turns { tells }, agent, 2, 10), 3);
+    let last = &iterations[2];
+    let illegal = last.leaf(&last.after, "environment.illegal").iter().sum();
+    (illegal, iterations.iter().map(|one| one.metric("entropy")[0]).collect())
+}
+
+fn check<A: Learn<Observation = Tensor>>(agent: A) {
+    let (illegal, entropies) = taken(true, agent.clone());
+    assert_eq!(illegal, 0.0);
+    // Between two actions.
+    let most = 2f64.ln() + 1e-4;
+    assert!(entropies.iter().all(|entropy| (0.01..most).contains(entropy)), "{entropies:?}");
+    let (illegal, entropies) = taken(false, agent);
+    assert!(illegal > 5.0 && entropies[0] > most, "{illegal}, {entropies:?}");
+}
+
+#[test]
+fn no_agent_takes_an_illegal_action() {
+    let (observation, action) = (Turns { tells: true }.observation_space(), Space::discrete(3));
+    let settings = PpoSettings { networks: linear(), ..PpoSettings::default() };
+    check(Ppo::with(settings.clone(), observation.clone(), action.clone()));
+    let recurrent = PpoSettings { lstm: 3, minibatches: 1, ..settings };
+    check(Ppo::with(recurrent, observation.clone(), action.clone()));
+    let settings = ImpalaSettings { lstm: 3, networks: linear(), ..ImpalaSettings::default() };
+    check(Impala::with(settings, observation.clone(), action.clone()));
+    let settings = OnlineSettings { networks: linear(), ..OnlineSettings::default() };
+    check(OnlineActorCritic::with(settings, observation, action));
+}
