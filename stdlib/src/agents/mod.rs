@@ -25,6 +25,6 @@ pub use learn::{Cx, Iterated, Learn, Optimized, Rollout, RolloutOf, scan_mean};
 pub use network::{ActorCritic, ActorCriticShape, Memory, Policy, Torso};
 pub use normalized::{Moments, Normalized, NormalizedParams, NormalizedState, NormalizedStore};
 pub use online::{OnlineActorCritic, OnlineExtras, OnlineMetrics, OnlineSettings};
-pub use ppo::{ActorCriticOptimizer, Ppo, PpoBatch, PpoExtras, PpoMetrics, PpoSettings};
-pub use settings::{AgentSettings, Networks, Task, TorsoKind};
+pub use ppo::{Ppo, PpoBatch, PpoExtras, PpoMetrics, PpoSettings};
+pub use settings::{ActorCriticOptimizer, AgentSettings, Networks, Task, TorsoKind};
 pub use steps::step_weights;

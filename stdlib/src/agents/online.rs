@@ -2,6 +2,7 @@
 //! objective follows, and the gradient flows back through the whole loop, so that the update reuses the forward pass by
 //! which the agent acted.
 
+use super::settings::clipped_adam;
 use super::steps::weighted;
 use super::{
     Act, ActorCritic, ActorCriticOptimizer, ActorCriticShape, Agent, AgentSettings, AnyAgent, Axes,
@@ -10,7 +11,7 @@ use super::{
 };
 use crate::Number;
 use crate::nn::Initializer;
-use crate::optim::{Optimizer, Schedule, adam, chain, clip_by_global_norm, flatten};
+use crate::optim::{Optimizer, Schedule};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 use schemars::JsonSchema;
@@ -68,8 +69,7 @@ impl OnlineSettings {
     /// Adam on gradients of a bounded norm, with all parameters as one vector.
     #[must_use]
     pub fn optimizer(&self, learning_rate: impl Into<Schedule>) -> ActorCriticOptimizer {
-        let adam = adam(learning_rate).eps(self.adam_epsilon);
-        flatten(chain(clip_by_global_norm(self.max_gradient_norm), adam))
+        clipped_adam(learning_rate, self.adam_epsilon, self.max_gradient_norm)
     }
 }
 

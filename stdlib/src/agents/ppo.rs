@@ -4,18 +4,17 @@
 //! With a recurrent core a minibatch is of whole trajectories, each gone through from the memory that acting had at its
 //! start, as in CleanRL's `ppo_atari_lstm` and PureJaxRL's `ppo_rnn`: which environments it takes is drawn, not which steps.
 
+use super::settings::clipped_adam;
 use super::steps::weighted;
 use super::{
-    Act, ActorCritic, ActorCriticShape, Agent, AgentSettings, AnyAgent, Axes, Cx, Input, LaneId,
-    Learn, Memory, Mode, Networks, Normalized, Optimized, Rollout, Task, scan_mean, step_weights,
+    Act, ActorCritic, ActorCriticOptimizer, ActorCriticShape, Agent, AgentSettings, AnyAgent, Axes,
+    Cx, Input, LaneId, Learn, Memory, Mode, Networks, Normalized, Optimized, Rollout, Task,
+    scan_mean, step_weights,
 };
 use crate::Number;
 use crate::losses::{clipped_surrogate_pg_loss, clipped_value_loss};
 use crate::nn::Initializer;
-use crate::optim::{
-    Adam, Chain, ClipByGlobalNorm, Flatten, Optimizer, Schedule, adam, chain, clip_by_global_norm,
-    flatten,
-};
+use crate::optim::{Optimizer, Schedule};
 use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
@@ -98,8 +97,7 @@ impl PpoSettings {
     /// Adam on gradients of a bounded norm, with all parameters as one vector.
     #[must_use]
     pub fn optimizer(&self, learning_rate: impl Into<Schedule>) -> ActorCriticOptimizer {
-        let adam = adam(learning_rate).eps(self.adam_epsilon);
-        flatten(chain(clip_by_global_norm(self.max_gradient_norm), adam))
+        clipped_adam(learning_rate, self.adam_epsilon, self.max_gradient_norm)
     }
 }
 
@@ -141,9 +139,6 @@ impl AgentSettings for PpoSettings {
         Ok(())
     }
 }
-
-/// Adam on gradients of a bounded norm, with all parameters as one vector.
-pub type ActorCriticOptimizer = Flatten<Chain<ClipByGlobalNorm, Adam>>;
 
 /// The agent.
 #[derive(Clone, Debug)]

@@ -3,7 +3,9 @@
 use super::{ActorCriticShape, AnyAgent, Torso};
 use crate::Number;
 use crate::nn::{ConvNet, Initializer, ResidualNet};
-use crate::optim::Schedule;
+use crate::optim::{
+    Adam, Chain, ClipByGlobalNorm, Flatten, Schedule, adam, chain, clip_by_global_norm, flatten,
+};
 use podracer_envs::Space;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -54,6 +56,18 @@ pub trait AgentSettings:
         let _ = (lanes, steps);
         Ok(())
     }
+}
+
+/// Adam on gradients of a bounded norm, with all parameters as one vector.
+pub type ActorCriticOptimizer = Flatten<Chain<ClipByGlobalNorm, Adam>>;
+
+/// The optimizer of PPO and of the online actor-critic.
+pub(super) fn clipped_adam(
+    learning_rate: impl Into<Schedule>,
+    epsilon: Number,
+    max_gradient_norm: Number,
+) -> ActorCriticOptimizer {
+    flatten(chain(clip_by_global_norm(max_gradient_norm), adam(learning_rate).eps(epsilon)))
 }
 
 /// Which torso sees observations.
