@@ -25,7 +25,7 @@ const FOUR_ROOMS: &str = "
     .....#....G
 ";
 
-/// A walk on a [`GridMap`]. Actions 0 to 3 go up, right, down, left; the walker stays where a wall or the edge is in the
+/// Find a goal among the walls of a [`GridMap`]. Actions 0 to 3 go up, right, down, left; the walker stays where a wall or the edge is in the
 /// way.
 ///
 /// An episode starts on any free cell, each as likely. A step costs `1 / time_limit`, and reaching a goal pays 1 and

@@ -8,8 +8,8 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The cue is seen in the first step only. `length` steps later the action is the answer: the episode is terminated, and
-/// pays 1 if the action names the cue and -1 otherwise. An agent without memory gets 0 on average.
+/// Remember a cue that is seen in the first step only. `length` steps later the action is the answer: the episode is
+/// terminated, and pays 1 if the action names the cue and -1 otherwise. An agent without memory gets 0 on average.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MemoryChain {

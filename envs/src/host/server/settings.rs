@@ -125,8 +125,7 @@ impl Default for EnvPool {
     }
 }
 
-/// Atari games of ale-py. Settings of [`AtariProcessing`] that are not given when an `Atari` is deserialized are those of
-/// its preset.
+/// Atari games of ale-py. Settings of their processing that are not given are those of the preset.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(remote = "Self", default, deny_unknown_fields)]
 pub struct Atari {
