@@ -64,7 +64,7 @@ impl App {
     /// struct Reinforce { learning_rate: f64 }
     ///
     /// impl AgentSettings for Reinforce {
-    ///     fn agent(&self, task: &Task) -> Result<AnyAgent, String> { todo!() }
+    ///     fn agent(&self, _: &Task) -> Result<AnyAgent, String> { Err("not here".to_owned()) }
     /// }
     /// podracer::App::new().agent::<Reinforce>("reinforce");
     /// ```
