@@ -184,7 +184,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
             &[("key", ArgumentKind::Key)],
             &["state"],
         )
-        .with_parameters(parameters::positions(&self.agent)?);
+        .with_parameters(self.positions(&traced)?);
         let train = Portable::new(
             "train",
             about,
@@ -199,6 +199,12 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
         let action = self.environment.action_space().ty();
         let [act, greedily] = policy(&self.name, &self.agent, (&observation, &action), batch)?;
         Ok(vec![init, train, act, greedily])
+    }
+
+    /// The parameters among the leaves of the agent's state: position and path of each.
+    #[track_caller]
+    fn positions(&self, traced: &TracedAnakin<E, A>) -> Result<Vec<(usize, String)>> {
+        parameters::positions(&self.agent, &traced.traced_init().results().replicated.agent)
     }
 
     /// Traces the loop and compiles it for the client's first devices. Compiled programs are kept in the user's cache.
@@ -225,11 +231,13 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
         client: &Client,
         options: &ProgramOptions,
     ) -> Result<CompiledAnakin<E, A>> {
+        let traced = self.trace()?;
+        let parameters = self.positions(&traced)?;
         let program =
-            self.trace()?.compile(client, options).context("cannot compile the training loop")?;
+            traced.compile(client, options).context("cannot compile the training loop")?;
         Ok(CompiledAnakin {
             program,
-            parameters: parameters::positions(&self.agent)?,
+            parameters,
             steps_per_call: (self.environments * self.unroll * self.iterations_per_call) as u64,
             iterations_per_call: self.iterations_per_call,
         })
@@ -346,13 +354,11 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> CompiledAnakin<E, A
     ///
     /// # Errors
     /// What the runtime reports.
-    pub fn parameters(
-        &self,
-        state: &TrainingState<E, A>,
-    ) -> Result<Vec<(String, HostArray)>, RuntimeError> {
-        let leaves = state.replicated.agent.named_arrays()?;
+    pub fn parameters(&self, state: &TrainingState<E, A>) -> Result<Vec<(String, HostArray)>> {
+        // Only these leaves come to the host: the optimizer's are twice as much.
+        let leaves = state.replicated.agent.named_sources();
         let picked = self.parameters.iter();
-        Ok(picked.map(|(leaf, path)| (path.clone(), leaves[*leaf].1.clone())).collect())
+        picked.map(|(leaf, path)| Ok((path.clone(), leaves[*leaf].1.to_host()?))).collect()
     }
 
     /// Writes the parameters as safetensors, with key paths as names.

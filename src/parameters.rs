@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Error, Result, ensure};
-use podracer_dsl::prelude::{eval_shape, key};
+use podracer_dsl::Spec;
 use podracer_runtime::{HostArray, NamedArrays, from_safetensors, projection, to_safetensors};
 use podracer_stdlib::agents::Learn;
 use sha2::{Digest, Sha256};
@@ -31,14 +31,13 @@ pub fn save(parameters: &[(String, HostArray)], path: &Path) -> Result<()> {
     write_whole(path, &bytes.context("the parameters cannot be written")?)
 }
 
-/// The parameters among the leaves of an agent's state: position and path of each.
+/// The parameters among the leaves of an agent's `state`: position and path of each.
 ///
 /// # Errors
 /// The mistakes of the agent, with the user's lines; parameters that are no part of the state.
 #[track_caller]
-pub fn positions<A: Learn>(agent: &A) -> Result<Vec<(usize, String)>> {
-    let state = eval_shape((key(),), |(key,)| agent.init(key))?;
-    Ok(projection("params", &state, |state| agent.params(&state))?)
+pub fn positions<A: Learn>(agent: &A, state: &Spec<A::State>) -> Result<Vec<(usize, String)>> {
+    Ok(projection("params", state, |state| agent.params(&state))?)
 }
 
 /// Reads what [`save`] wrote: arrays by key path, in the order of their names.

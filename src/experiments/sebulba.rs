@@ -15,7 +15,6 @@ use podracer_stdlib::agents::AnyAgent;
 use super::recent::RecentReturns;
 use crate::evaluation::{Play, Played, play};
 use crate::export::{ArgumentKind, Portable, policy};
-use crate::parameters;
 use crate::registry::Batches;
 use crate::sebulba::Sebulba;
 use crate::settings::{self, SebulbaSettings};
@@ -116,7 +115,7 @@ impl Training for SebulbaTraining {
             &[("key", ArgumentKind::Key)],
             &["state"],
         )
-        .with_parameters(parameters::positions(one.agent())?);
+        .with_parameters(traced.parameters().to_vec());
         let learn = Portable::new(
             "learn",
             about,

@@ -178,6 +178,12 @@ impl SebulbaLoop {
         carried.map(|(leaf, path)| (path.clone(), results[*leaf].clone())).collect()
     }
 
+    /// The parameters among the leaves of the learner's state: position and path of each.
+    #[must_use]
+    pub fn parameters(&self) -> &[(usize, String)] {
+        &self.nets
+    }
+
     /// The program that makes the learner's state at the start of a run.
     #[must_use]
     pub fn init(&self) -> &SebulbaProgram {

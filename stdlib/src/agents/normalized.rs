@@ -218,15 +218,10 @@ impl<A: Learn<Observation = Tensor>> Learn for Normalized<A> {
         }
         let rollout = RolloutOf {
             input: self.seen(seen, rollout.input),
-            action: rollout.action,
             reward,
-            terminated: rollout.terminated,
-            truncated: rollout.truncated,
-            skipped: rollout.skipped,
             next_observation: rollout.next_observation.map(|next| self.normal(seen, next)),
             next_input: self.seen(seen, rollout.next_input),
-            memory: rollout.memory,
-            extras: rollout.extras,
+            ..rollout
         };
         drop(scope);
         let (agent, store, metrics) = self.agent.learn(state.agent, store.store, rollout, cx);

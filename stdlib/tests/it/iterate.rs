@@ -3,7 +3,7 @@
 use crate::agent_loop::{Iteration, online, tape};
 use podracer_dsl::prelude::*;
 use podracer_stdlib::agents::{
-    Act, Agent, Cx, Input, LaneId, Learn, Mode, OnlineActorCritic, Rollout, RolloutOf,
+    Act, Agent, Cx, Input, LaneId, Learn, Mode, OnlineActorCritic, Rollout,
 };
 use podracer_stdlib::anakin::AgentLoop;
 use podracer_stdlib::optim::Sgd;
@@ -51,18 +51,6 @@ fn learning_through_acting_is_learning_from_the_rollout() {
             rollout: Rollout<Self>,
             cx: Cx,
         ) -> (Self::State, (), Self::Metrics) {
-            let rollout = RolloutOf {
-                input: rollout.input,
-                action: rollout.action,
-                reward: rollout.reward,
-                terminated: rollout.terminated,
-                truncated: rollout.truncated,
-                skipped: rollout.skipped,
-                next_observation: rollout.next_observation,
-                next_input: rollout.next_input,
-                memory: rollout.memory,
-                extras: rollout.extras,
-            };
             self.0.learn(state, (), rollout, cx)
         }
     }

@@ -2,6 +2,7 @@
 
 use podracer::sebulba::{Sebulba, compiled_environments};
 use podracer_dsl::Tensor;
+use podracer_dsl::prelude::{eval_shape, key};
 use podracer_envs::host::HostEnvironment;
 use podracer_envs::{CartPole, Catch, Environment};
 use podracer_runtime::{HostArray, Schedule};
@@ -24,7 +25,9 @@ fn anakin<E: Environment, A: Learn<Observation = E::Observation>>(
     let program = loops::compiled(&loops::client(size.replicas), environment, agent, size);
     let (state, _) = program.run(program.init(SEED).expect("a seed")).expect("a call");
     let leaves = state.replicated.agent.named_arrays().expect("on the host");
-    let positions = podracer::parameters::positions(agent).expect("they are parts of the state");
+    let spec = eval_shape((key(),), |(key,)| agent.init(key)).expect("it traces");
+    let positions =
+        podracer::parameters::positions(agent, &spec).expect("they are parts of the state");
     positions.into_iter().map(|(leaf, path)| (path, leaves[leaf].1.clone())).collect()
 }
 
