@@ -76,7 +76,7 @@ pub(super) struct Reopened {
     pub(super) ready: Ready,
     pub(super) found: Found,
     pub(super) progress: RunProgress,
-    /// What differs in devices and versions from the checkpoint, for the user.
+    /// A sentence for the user: devices and versions that differ from the checkpoint's.
     pub(super) warning: Option<String>,
 }
 

@@ -38,13 +38,13 @@ impl AgentEntry {
         })
     }
 
-    /// Its name: the value of `agent.kind`.
+    /// The agent's name: the value of `agent.kind`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its settings.
+    /// The schema of the agent's settings.
     #[must_use]
     pub fn schema(&self) -> &Schema {
         &self.schema

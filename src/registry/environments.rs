@@ -121,13 +121,13 @@ impl EnvironmentEntry {
         EnvironmentEntry { preset, ..self }
     }
 
-    /// Its name: the value of `environment.name`.
+    /// The environment's name: the value of `environment.name`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its settings.
+    /// The schema of the environment's settings.
     #[must_use]
     pub fn schema(&self) -> &Schema {
         &self.schema

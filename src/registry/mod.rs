@@ -146,7 +146,7 @@ impl Registry {
             .push(format!("there are two {what}s of the name `{name}`: give one another name"));
     }
 
-    /// That everything is registered as it must be, and every experiment of the program is one.
+    /// Checks that every registration is valid and every experiment loads.
     ///
     /// # Errors
     /// All mistakes.

@@ -189,7 +189,7 @@ impl Settings {
         Ok(toml::to_string(&table)?)
     }
 
-    /// That the settings fit together, as far as that is known without the machine. Types and ranges are checked when a
+    /// Checks that the settings fit together, as far as that is known without the machine. Types and ranges are checked when a
     /// layer is read.
     ///
     /// # Errors

@@ -44,7 +44,7 @@ pub(super) struct DeviceData {
     pub(super) raw: *mut ffi::PJRT_Device,
     pub(super) id: i64,
     pub(super) kind: String,
-    /// Whether this process can use it.
+    /// Whether this process can use the device.
     pub(super) local: bool,
 }
 
