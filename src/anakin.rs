@@ -25,6 +25,8 @@ use crate::training::Ended;
 
 /// The part of a checkpoint that the state is.
 const STATE: &str = "state.";
+/// The part of a checkpoint with the agent's store, for [`Checkpoint::leave_out`].
+pub const STORE: &str = "state.sharded.store";
 
 type Replicated<A> = Learner<<A as Learn>::State>;
 type Sharded<E, A> = Actors<<A as Agent>::Memory, <E as Environment>::State, <A as Learn>::Store>;

@@ -24,6 +24,9 @@ use podracer_stdlib::sebulba::{
 use crate::UsageError;
 use crate::builder::{self, setters};
 
+/// The part of a checkpoint with the agent's store, for [`Checkpoint::leave_out`].
+pub const STORE: &str = "state.sharded";
+
 /// An agent, and the shape of its acting and learning.
 ///
 /// ```no_run

@@ -114,6 +114,9 @@ pub trait Run {
     /// What the runtime reports.
     fn checkpoint(&mut self) -> Result<Checkpoint<'_>>;
 
+    /// The part of a checkpoint with the agent's store: what the names of its arrays begin with.
+    fn store(&self) -> &'static str;
+
     /// What is lost of the state at the checkpoint that the run was restored from, as a sentence for the user; `None` if
     /// nothing is.
     fn caveat(&self) -> Option<String> {

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
+use podracer_runtime::Checkpoints;
 use serde::Serialize;
 
 use super::session::Reopened;
@@ -72,8 +73,13 @@ pub(super) fn eval(
     interrupt: &AtomicBool,
 ) -> Result<u8> {
     // Last bits that another machine computes differently are nothing to warn of here.
-    let Reopened { ready, found, .. } =
-        Reopened::open(run, &Overrides::default(), console, program)?;
+    let Reopened { ready, found, .. } = Reopened::open(
+        run,
+        Checkpoints::latest_parameters,
+        &Overrides::default(),
+        console,
+        program,
+    )?;
     let played = ready.play(&found.checkpoint, play, interrupt);
     let played = played.with_context(|| format!("cannot play {}", ready.settings.experiment))?;
     let spread = |of: fn(&Played) -> f64| Spread::of(&played.iter().map(of).collect::<Vec<_>>());

@@ -76,7 +76,7 @@ impl Training for Fake {
         from: Option<&Checkpoint>,
     ) -> Result<Box<dyn Run>> {
         assert!(!devices.is_empty() && !xla.is_empty());
-        let calls = from.map(|from| Ok::<u64, anyhow::Error>(from.array("calls")?.item()?));
+        let calls = from.map(|from| Ok::<u64, anyhow::Error>(from.array("store.calls")?.item()?));
         Ok(Box::new(FakeRun { fake: self.clone(), calls: calls.transpose()?.unwrap_or(0), seed }))
     }
 
@@ -128,8 +128,14 @@ impl Run for FakeRun {
             updates: self.calls * self.fake.settings.anakin.iterations_per_call as u64,
             ..Checkpoint::default()
         };
-        checkpoint.insert("", [("calls".to_owned(), HostArray::scalar(self.calls))]);
+        for part in ["", "store."] {
+            checkpoint.insert(part, [("calls".to_owned(), HostArray::scalar(self.calls))]);
+        }
         Ok(checkpoint)
+    }
+
+    fn store(&self) -> &'static str {
+        "store."
     }
 
     fn parameters(&self) -> Result<Vec<(String, HostArray)>> {

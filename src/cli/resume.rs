@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use anyhow::Result;
+use podracer_runtime::Checkpoints;
 
 use super::session::{Reopened, Session};
 use super::{Console, Program};
@@ -27,7 +28,7 @@ pub(super) fn resume(
     interrupt: &AtomicBool,
 ) -> Result<u8> {
     let Reopened { ready, found, progress, warning } =
-        Reopened::open(args.run, args.overrides, console, program)?;
+        Reopened::open(args.run, Checkpoints::latest, args.overrides, console, program)?;
     if let Some(warning) = warning {
         console.warn(&warning);
     }
@@ -137,6 +138,25 @@ mod tests {
         let printed = podracer(&["resume", run.to_str().unwrap(), "--json"]);
         assert_eq!(printed.json()["resumed_from_update"], 32);
         let updates: Vec<_> = metrics(run).iter().map(|line| line["update"].clone()).collect();
+        assert_eq!(updates, (1..=80).map(Value::from).collect::<Vec<_>>());
+    }
+
+    /// A store that takes long to write is in every third checkpoint, and a run that was killed goes on from there.
+    #[test]
+    fn a_run_goes_on_from_the_last_checkpoint_with_the_store() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path();
+        let every = ["--set=train.checkpoint_every=16", "--set=train.store_every=48"];
+        let printed = with(&short(run, &every), Some(5), None);
+        assert_eq!(printed.code, 1);
+        let way_back = format!("`podracer resume {}` goes on after 48 updates", run.display());
+        assert!(printed.err.contains(&way_back), "{}", printed.err);
+        let run = run.to_str().unwrap();
+        assert_eq!(podracer(&["eval", run, "--json"]).json()["updates"], 64);
+        let result = podracer(&["resume", run, "--json"]).json();
+        assert_eq!((&result["resumed_from_update"], &result["updates"]), (&48.into(), &80.into()));
+        let updates: Vec<_> =
+            metrics(run.as_ref()).iter().map(|line| line["update"].clone()).collect();
         assert_eq!(updates, (1..=80).map(Value::from).collect::<Vec<_>>());
     }
 

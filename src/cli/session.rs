@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use podracer_runtime::{Checkpoint, Client, Found, OptionValue};
+use podracer_runtime::{Checkpoint, CheckpointError, Checkpoints, Client, Found, OptionValue};
 use serde::Serialize;
 
 use super::progress::Progress;
@@ -16,7 +16,7 @@ use super::{Console, INTERRUPTED, Program, decide, open, program_name, signals};
 use crate::evaluation::{Play, Played};
 use crate::parameters::sha256;
 use crate::run_directory::{Counters, Point, Recorded, RunDirectory, RunProgress};
-use crate::settings::{Overrides, Settings};
+use crate::settings::{Overrides, Settings, TrainSettings};
 use crate::training::{Run, Training};
 
 /// A training with its devices open.
@@ -81,15 +81,16 @@ pub(super) struct Reopened {
 }
 
 impl Reopened {
-    /// Reads the run directory `run`, and warns of damaged checkpoints, which are passed over.
+    /// Reads the run directory `run` and the checkpoint that `find` picks, and warns of damaged ones, which are passed over.
     pub(super) fn open(
         run: &Path,
+        find: impl Fn(&Checkpoints) -> Result<Found, CheckpointError>,
         overrides: &Overrides,
         console: &mut Console<'_>,
         program: Program<'_>,
     ) -> Result<Self> {
         let settings = RunDirectory::settings(run, overrides, program.registry)?;
-        let found = RunDirectory::latest(run, &settings)?;
+        let found = RunDirectory::find(run, &settings, find)?;
         for skipped in &found.skipped {
             console.warn(&format!("{skipped}; the one before it is taken"));
         }
@@ -191,17 +192,18 @@ impl Session {
                 totals.counters.mean_return,
                 &totals.note,
             );
-            let since = self.directory.checkpointed().unwrap_or(0);
-            let every = self.ready.settings.train.checkpoint_every;
-            if every > 0 && totals.counters.updates - since >= every {
-                self.checkpoint(&mut *run, totals.counters)?;
+            let TrainSettings { checkpoint_every, store_every, .. } = self.ready.settings.train;
+            let due = |every, since| every > 0 && totals.counters.updates - since >= every;
+            let store = due(store_every, self.directory.resumable().unwrap_or(0));
+            if store || due(checkpoint_every, self.directory.checkpointed()) {
+                self.checkpoint(&mut *run, totals.counters, store || store_every == 0)?;
             }
         }
         progress.finish();
         // Between the last call's end and here nothing is measured any more: the rest may take its time.
         let times = run.times();
-        if self.directory.checkpointed() != Some(totals.counters.updates) {
-            self.checkpoint(&mut *run, totals.counters)?;
+        if self.directory.resumable() != Some(totals.counters.updates) {
+            self.checkpoint(&mut *run, totals.counters, true)?;
         }
         self.conclude(&mut *run, &totals, times, resumed, console)
     }
@@ -272,10 +274,15 @@ impl Session {
         run.with_context(|| format!("cannot start {}", settings.experiment))
     }
 
-    fn checkpoint(&mut self, run: &mut dyn Run, counters: Counters) -> Result<()> {
+    /// Writes a checkpoint, with or without the agent's store.
+    fn checkpoint(&mut self, run: &mut dyn Run, counters: Counters, store: bool) -> Result<()> {
         let Ready { settings, recorded, .. } = &self.ready;
         let directory = &mut self.directory;
-        let written = run.checkpoint().and_then(|checkpoint| {
+        let store_part = run.store();
+        let written = run.checkpoint().and_then(|mut checkpoint| {
+            if !store {
+                checkpoint.leave_out(store_part);
+            }
             directory.write_checkpoint(checkpoint, settings, recorded, counters)
         });
         written.with_context(|| {

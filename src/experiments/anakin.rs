@@ -13,7 +13,7 @@ use podracer_stdlib::agents::AnyAgent;
 use toml::Table;
 
 use super::recent::RecentReturns;
-use crate::anakin::{Anakin, CompiledAnakin, TrainingState};
+use crate::anakin::{self, Anakin, CompiledAnakin, TrainingState};
 use crate::evaluation::{Play, Played, play};
 use crate::export::Portable;
 use crate::registry::Evaluation;
@@ -149,6 +149,10 @@ impl Run for AnakinRun {
         let mut checkpoint = self.anakin.checkpoint(self.state()?, self.iterations)?;
         self.recent.save(&mut checkpoint)?;
         Ok(checkpoint)
+    }
+
+    fn store(&self) -> &'static str {
+        anakin::STORE
     }
 
     fn parameters(&self) -> Result<Vec<(String, HostArray)>> {

@@ -16,7 +16,7 @@ use super::recent::RecentReturns;
 use crate::evaluation::{Play, Played, play};
 use crate::export::{ArgumentKind, Portable, policy};
 use crate::registry::Batches;
-use crate::sebulba::Sebulba;
+use crate::sebulba::{self, Sebulba};
 use crate::settings::{self, SebulbaSettings};
 use crate::training::{CallMetrics, Ended, LoopModule, Run, Stage, Training};
 
@@ -237,6 +237,10 @@ impl Run for TrainingRun {
         let mut checkpoint = self.run.checkpoint()?;
         self.recent.save(&mut checkpoint)?;
         Ok(checkpoint)
+    }
+
+    fn store(&self) -> &'static str {
+        sebulba::STORE
     }
 
     fn caveat(&self) -> Option<String> {

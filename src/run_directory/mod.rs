@@ -45,8 +45,10 @@ pub struct RunDirectory {
     metrics: Metrics,
     events: Events,
     checkpoints: Checkpoints,
-    /// The last checkpoint that was written or read: its folder, and its number of iterations.
+    /// The last checkpoint to go on from that was written or read: its folder, and its number of iterations.
     last: Option<(PathBuf, u64)>,
+    /// Iterations of the last checkpoint of all, the partial ones included.
+    checkpointed: u64,
 }
 
 /// The table `[recorded]` of `config.toml`: versions and devices, for readers. Experiments ignore it.
@@ -82,6 +84,7 @@ impl RunDirectory {
             events: Events::create(&path)?,
             checkpoints: checkpoints(&path, settings),
             last: None,
+            checkpointed: 0,
             path,
         })
     }
@@ -102,13 +105,17 @@ impl RunDirectory {
         registry.load(&config.to_string_lossy(), overrides)
     }
 
-    /// The latest checkpoint of the run in a folder that is not damaged.
+    /// A checkpoint of the run in a folder: [`Checkpoints::latest`] to go on from, [`Checkpoints::latest_parameters`] to
+    /// evaluate.
     ///
     /// # Errors
     /// There is no checkpoint, or every one is damaged.
-    pub fn latest(path: &Path, settings: &Settings) -> Result<Found> {
-        let found = checkpoints(path, settings).latest();
-        found.map_err(|error| match error {
+    pub fn find(
+        path: &Path,
+        settings: &Settings,
+        find: impl Fn(&Checkpoints) -> Result<Found, CheckpointError>,
+    ) -> Result<Found> {
+        find(&checkpoints(path, settings)).map_err(|error| match error {
             CheckpointError::None { .. } => UsageError::new(format!(
                 "{error}: the run in `{path}` was stopped before its first one; `{program} train {path}/{CONFIG}` begins it anew",
                 program = program_name(),
@@ -141,6 +148,7 @@ impl RunDirectory {
             events: Events::open(path, &files.events_name, files.events)?,
             checkpoints: checkpoints(path, settings),
             last: Some((found.path.clone(), found.checkpoint.updates)),
+            checkpointed: found.checkpoint.updates,
             path: path.to_owned(),
         };
         Ok((directory, points))
@@ -169,13 +177,22 @@ impl RunDirectory {
         };
         checkpoint.about = serde_json::to_value(progress)?;
         let path = self.checkpoints.save(&checkpoint)?;
-        self.last = Some((path, counters.updates));
+        self.checkpointed = counters.updates;
+        if !checkpoint.partial {
+            self.last = Some((path, counters.updates));
+        }
         Ok(())
     }
 
-    /// Iterations of the last checkpoint; `None` before the first.
+    /// Iterations of the last checkpoint, partial or not; 0 before the first.
     #[must_use]
-    pub fn checkpointed(&self) -> Option<u64> {
+    pub fn checkpointed(&self) -> u64 {
+        self.checkpointed
+    }
+
+    /// Iterations of the last checkpoint to go on from; `None` before the first.
+    #[must_use]
+    pub fn resumable(&self) -> Option<u64> {
         self.last.as_ref().map(|(_, updates)| *updates)
     }
 

@@ -54,13 +54,14 @@ pub struct Files {
 }
 
 /// Settings that a resumed run may change.
-const FREE: [&str; 7] = [
+const FREE: [&str; 8] = [
     "description",
     "train.steps",
     "train.devices",
     "sebulba.actors",
     "sebulba.learners",
     "train.checkpoint_every",
+    "train.store_every",
     "train.checkpoints_kept",
 ];
 

@@ -74,6 +74,9 @@ pub struct TrainSettings {
     /// Iterations between two checkpoints, which are written at the end of a call; 0 for a checkpoint at the end of the run,
     /// or when it is stopped, only.
     pub checkpoint_every: u64,
+    /// Iterations between two checkpoints that have the agent's store, such as a replay of gigabytes. Those between have all
+    /// else: `eval` and `export` read them, `resume` goes on from the last one with the store. 0: all have it.
+    pub store_every: u64,
     /// Checkpoints that are kept: an older one serves where the last is damaged.
     #[schemars(range(min = 1))]
     pub checkpoints_kept: usize,
@@ -87,6 +90,7 @@ impl Default for TrainSettings {
             platform: "cpu".to_owned(),
             devices: Devices::Count(1),
             checkpoint_every: 1_000,
+            store_every: 0,
             checkpoints_kept: 2,
         }
     }

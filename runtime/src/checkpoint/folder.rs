@@ -20,6 +20,8 @@ pub(super) const ARRAYS: &str = "arrays.safetensors";
 pub(super) const MANIFEST: &str = "manifest.json";
 /// The folder that is being written.
 pub(super) const UNFINISHED: &str = "unfinished";
+/// The end of a partial checkpoint's name.
+const PARTIAL: &str = "-partial";
 
 /// `manifest.json`.
 #[derive(Deserialize, Serialize)]
@@ -52,8 +54,8 @@ pub struct Found {
 }
 
 impl Checkpoints {
-    /// The checkpoints in `folder`, of which the last `keep` stay, at least one. An older one serves where the youngest is
-    /// damaged.
+    /// The checkpoints in `folder`, of which the last `keep` stay, at least one, and the last `keep` that are not partial. An
+    /// older one serves where the youngest is damaged.
     pub fn new(folder: impl Into<PathBuf>, keep: usize) -> Self {
         Checkpoints { folder: folder.into(), keep: keep.max(1) }
     }
@@ -76,7 +78,8 @@ impl Checkpoints {
         fs::create_dir_all(&self.folder).map_err(failed("make the folder", &self.folder))?;
         let before = self.all()?;
         let sequence = before.last().map_or(1, |(sequence, _)| sequence + 1);
-        let name = format!("{sequence}-{}", checkpoint.updates);
+        let partial = if checkpoint.partial { PARTIAL } else { "" };
+        let name = format!("{sequence}-{}{partial}", checkpoint.updates);
         let (unfinished, path) = (self.folder.join(UNFINISHED), self.folder.join(name));
         let written = make_empty(&unfinished).and_then(|()| {
             let arrays = order.iter().map(|name| &checkpoint.arrays[*name]);
@@ -91,21 +94,43 @@ impl Checkpoints {
             let _ = fs::remove_dir_all(&unfinished);
         }
         written?;
-        let surplus = (before.len() + 1).saturating_sub(self.keep);
-        for (_, old) in &before[..surplus] {
-            fs::remove_dir_all(old).map_err(failed("remove the old checkpoint", old))?;
+        let (mut all, mut whole) = (1, usize::from(!checkpoint.partial));
+        for (_, old) in before.iter().rev() {
+            if all >= self.keep && (whole >= self.keep || is_partial(old)) {
+                fs::remove_dir_all(old).map_err(failed("remove the old checkpoint", old))?;
+            }
+            all += 1;
+            whole += usize::from(!is_partial(old));
         }
         Ok(path)
     }
 
-    /// The youngest checkpoint that is whole. Another process may write into the folder meanwhile.
+    /// The youngest checkpoint to go on from: neither damaged nor partial. Another process may write into the folder meanwhile.
     ///
     /// # Errors
-    /// [`CheckpointError::None`] for a folder without checkpoints; [`CheckpointError::Damaged`] of the youngest one if none is
-    /// whole; [`CheckpointError::Format`].
+    /// [`CheckpointError::None`] for a folder without checkpoints; [`CheckpointError::Damaged`] of the youngest one if all are
+    /// damaged; [`CheckpointError::Format`].
     pub fn latest(&self) -> Result<Found, CheckpointError> {
+        self.youngest(|path| !is_partial(path))
+    }
+
+    /// The youngest checkpoint that is not damaged, whether partial or not: to evaluate or export its parameters.
+    ///
+    /// # Errors
+    /// Those of [`Checkpoints::latest`].
+    pub fn latest_parameters(&self) -> Result<Found, CheckpointError> {
+        self.youngest(|_| true)
+    }
+
+    /// The youngest checkpoint among the `wanted` folders that is not damaged.
+    fn youngest(&self, wanted: impl Fn(&Path) -> bool) -> Result<Found, CheckpointError> {
+        let wanted = || {
+            let mut all = self.all()?;
+            all.retain(|(_, path)| wanted(path));
+            Ok::<_, CheckpointError>(all)
+        };
         loop {
-            let all = self.all()?;
+            let all = wanted()?;
             let mut skipped = Vec::new();
             for (_, path) in all.iter().rev() {
                 match open(path) {
@@ -117,7 +142,7 @@ impl Checkpoints {
                 }
             }
             // What is not whole may be on its way out, because there are younger ones by now.
-            if self.all()? == all {
+            if wanted()? == all {
                 let none = || CheckpointError::None { folder: self.folder.clone() };
                 return Err(skipped.into_iter().next().unwrap_or_else(none));
             }
@@ -141,6 +166,11 @@ impl Checkpoints {
         all.sort();
         Ok(all)
     }
+}
+
+/// True of a partial checkpoint's folder.
+fn is_partial(path: &Path) -> bool {
+    path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.ends_with(PARTIAL))
 }
 
 /// Makes the folder that is written into, without what a process that was killed has left in it.
@@ -249,7 +279,12 @@ fn open(path: &Path) -> Result<Checkpoint<'static>, CheckpointError> {
         .into_iter()
         .map(|(name, ty, start)| (name, ArraySource::in_file(ty, file.clone(), start)))
         .collect();
-    Ok(Checkpoint { updates: manifest.updates, about: manifest.about, arrays })
+    Ok(Checkpoint {
+        updates: manifest.updates,
+        about: manifest.about,
+        arrays,
+        partial: is_partial(path),
+    })
 }
 
 /// The sha256 of the rest of a file, in lower-case hexadecimal.

@@ -1,7 +1,8 @@
 //! Checkpoints: all that the next updates of a training depend on, in folders that are whole or not there.
 //!
 //! A [`Checkpoints`] is a folder with one folder for each checkpoint, named `<sequence>-<updates>`: `arrays.safetensors` has
-//! named arrays, `manifest.json` their types and sha256, and what the program says about itself.
+//! named arrays, `manifest.json` their types and sha256, and what the program says about itself. The name of a partial one,
+//! which a training cannot go on from, ends in `-partial`.
 //!
 //! # Invariants
 //! - A checkpoint is written under another name, and given its own when all of it is on the disk. Older ones are removed
@@ -36,6 +37,8 @@ pub struct Checkpoint<'a> {
     pub about: Value,
     /// The arrays by name: a part that ends in a dot, and a leaf's key path.
     pub arrays: BTreeMap<String, ArraySource<'a>>,
+    /// True if arrays were left out ([`Checkpoint::leave_out`]): evaluation and export read it, no training goes on from it.
+    pub partial: bool,
 }
 
 impl<'a> Checkpoint<'a> {
@@ -47,6 +50,14 @@ impl<'a> Checkpoint<'a> {
     ) {
         let leaves = leaves.into_iter();
         self.arrays.extend(leaves.map(|(path, array)| (part.to_owned() + &path, array.into())));
+    }
+
+    /// Removes the arrays whose names begin with `part`, such as a replay that would take minutes to write. If there are any,
+    /// the checkpoint is partial.
+    pub fn leave_out(&mut self, part: &str) {
+        let before = self.arrays.len();
+        self.arrays.retain(|name, _| !name.starts_with(part));
+        self.partial |= self.arrays.len() < before;
     }
 
     /// The leaves of a part, in the order of `expected`: as many as there, of these paths and types.
@@ -88,7 +99,8 @@ impl<'a> Checkpoint<'a> {
 
     fn source(&self, name: &str) -> Result<&ArraySource<'a>, CheckpointError> {
         let array = self.arrays.get(name);
-        array.ok_or_else(|| CheckpointError::Misfit(format!("it has no `{name}`")))
+        let partial = if self.partial { ": it is partial, written to be evaluated" } else { "" };
+        array.ok_or_else(|| CheckpointError::Misfit(format!("it has no `{name}`{partial}")))
     }
 
     /// Copies all arrays to the host: for states that are small, and for comparing.
@@ -106,7 +118,8 @@ impl<'a> Checkpoint<'a> {
     pub fn detached(&self) -> Result<Checkpoint<'static>, CheckpointError> {
         let arrays = self.to_host()?.into_iter().map(|(name, array)| (name, array.into()));
         let arrays = arrays.collect();
-        Ok(Checkpoint { updates: self.updates, about: self.about.clone(), arrays })
+        let Checkpoint { updates, ref about, partial, .. } = *self;
+        Ok(Checkpoint { updates, about: about.clone(), arrays, partial })
     }
 }
 

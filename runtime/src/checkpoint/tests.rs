@@ -42,6 +42,28 @@ fn the_last_ones_are_kept() {
     assert_eq!(names(checkpoints.folder()), ["3-10", "4-7"]);
 }
 
+/// A partial checkpoint is evaluated and not gone on from, and takes no whole one's place.
+#[test]
+fn a_run_goes_on_from_a_checkpoint_with_its_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoints = Checkpoints::new(folder.path(), 2);
+    let mut latest = Vec::new();
+    for updates in 1..=7 {
+        let mut checkpoint = checkpoint(updates);
+        if updates != 2 && updates != 3 {
+            checkpoint.leave_out("state.policy");
+        }
+        checkpoint.leave_out("state.absent");
+        checkpoints.save(&checkpoint).unwrap();
+        let evaluated = checkpoints.latest_parameters().unwrap().checkpoint;
+        assert_eq!((evaluated.updates, evaluated.partial), (updates, checkpoint.partial));
+        assert_eq!(evaluated.arrays.len(), 2 - usize::from(checkpoint.partial));
+        latest.push(checkpoints.latest().ok().map(|found| found.checkpoint.updates));
+    }
+    assert_eq!(latest, [None, Some(2), Some(3), Some(3), Some(3), Some(3), Some(3)]);
+    assert_eq!(names(folder.path()), ["2-2", "3-3", "6-6-partial", "7-7-partial"]);
+}
+
 /// What a process that was killed half-way has left is neither read nor in the way.
 #[test]
 fn what_is_unfinished_is_not_read() {

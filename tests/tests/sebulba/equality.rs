@@ -5,7 +5,7 @@ use podracer_dsl::Tensor;
 use podracer_dsl::prelude::{eval_shape, key};
 use podracer_envs::host::HostEnvironment;
 use podracer_envs::{CartPole, Catch, Environment};
-use podracer_runtime::{HostArray, Schedule};
+use podracer_runtime::{Checkpoint, HostArray, Schedule};
 use podracer_stdlib::agents::{Learn, Normalized};
 use podracer_stdlib::optim::{adam, sgd};
 use podracer_tests::compare::difference;
@@ -17,18 +17,29 @@ const UPDATES: usize = 3;
 const SEED: u64 = 9;
 
 /// The networks after some updates of Anakin.
+/// The paths of the store's leaves, which a partial checkpoint has not.
+fn store(mut checkpoint: Checkpoint<'_>, part: &str) -> Vec<String> {
+    let all: Vec<String> = checkpoint.arrays.keys().cloned().collect();
+    checkpoint.leave_out(part);
+    let left_out = all.iter().filter(|name| !checkpoint.arrays.contains_key(*name));
+    left_out.map(|name| name[part.len()..].to_owned()).collect()
+}
+
 fn anakin<E: Environment, A: Learn<Observation = E::Observation>>(
     environment: &E,
     agent: &A,
     size: Size,
-) -> Vec<(String, HostArray)> {
+) -> (Vec<(String, HostArray)>, Vec<String>) {
     let program = loops::compiled(&loops::client(size.replicas), environment, agent, size);
     let (state, _) = program.run(program.init(SEED).expect("a seed")).expect("a call");
     let leaves = state.replicated.agent.named_arrays().expect("on the host");
     let spec = eval_shape((key(),), |(key,)| agent.init(key)).expect("it traces");
     let positions =
         podracer::parameters::positions(agent, &spec).expect("they are parts of the state");
-    positions.into_iter().map(|(leaf, path)| (path, leaves[leaf].1.clone())).collect()
+    let parameters = positions.into_iter().map(|(leaf, path)| (path, leaves[leaf].1.clone()));
+    let mut checkpoint = Checkpoint::default();
+    checkpoint.insert("state.", state.named_sources());
+    (parameters.collect(), store(checkpoint, podracer::anakin::STORE))
 }
 
 /// The same of Sebulba, with parameters that are not old.
@@ -37,7 +48,7 @@ fn sebulba<E: Environment<Observation = Tensor>, A: Learn<Observation = Tensor>>
     agent: &A,
     size: Size,
     threads: usize,
-) -> Vec<(String, HostArray)> {
+) -> (Vec<(String, HostArray)>, Vec<String>) {
     let client = loops::client(2 + size.replicas);
     let learners: Vec<usize> = (2..2 + size.replicas).collect();
     let environments = size.environments / threads;
@@ -56,18 +67,21 @@ fn sebulba<E: Environment<Observation = Tensor>, A: Learn<Observation = Tensor>>
         .expect("the run starts");
     let reports = run.run(UPDATES).expect("the updates");
     assert!(reports.iter().all(|report| report.lag == 0.0));
-    super::parameters(&run)
+    let parameters = super::parameters(&run);
+    (parameters, store(run.checkpoint().expect("a checkpoint"), podracer::sebulba::STORE))
 }
 
+/// Returns the paths of the store's leaves.
 fn check<E: Environment<Observation = Tensor>, A: Learn<Observation = Tensor>>(
     environment: &E,
     agent: &A,
     (replicas, threads): (usize, usize),
-) {
+) -> Vec<String> {
     let size = Size { replicas, environments: 4, unroll: 6, updates: UPDATES };
-    let begun = anakin(environment, agent, Size { updates: 1, ..size });
-    let expected = anakin(environment, agent, size);
-    let got = sebulba(environment, agent, size, threads);
+    let (begun, _) = anakin(environment, agent, Size { updates: 1, ..size });
+    let (expected, stored) = anakin(environment, agent, size);
+    let (got, store) = sebulba(environment, agent, size, threads);
+    assert_eq!(store, stored);
     assert_eq!(expected.len(), got.len());
     let mut moved = 0;
     for (((path, expected), (same, got)), (_, before)) in expected.iter().zip(&got).zip(&begun) {
@@ -77,6 +91,7 @@ fn check<E: Environment<Observation = Tensor>, A: Learn<Observation = Tensor>>(
         moved += usize::from(before != expected);
     }
     assert!(moved >= 4, "{moved} leaves moved after the first update");
+    store
 }
 
 /// Episodes are truncated within the trajectories, and minibatches are drawn.
@@ -98,7 +113,7 @@ fn normalised_observations_and_rewards() {
     let environment = CartPole { time_limit: 4, ..CartPole::default() };
     let agent = loops::ppo(&environment, sgd(0.5));
     let agent = Normalized::new(agent, environment.observation_space(), 0.99);
-    check(&environment, &agent, (2, 1));
+    assert_eq!(check(&environment, &agent, (2, 1)), [".returns[0]"]);
     check(&environment, &agent, (1, 2));
 }
 
