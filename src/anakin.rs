@@ -6,16 +6,16 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use podracer_compiler::Loc;
+
 use podracer_dsl::prelude::{eval_shape, key};
-use podracer_dsl::{Tree, called_from};
-use podracer_envs::Environment;
+use podracer_dsl::{Loc, Tree, called_from};
+use podracer_envs::{Environment, check_environment};
 use podracer_runtime::{
     AnakinLoop, AnakinProgram, AnakinState, Checkpoint, CheckpointError, Client, CompileOptions,
     Host, HostArray, OptionValue, ProgramOptions, RuntimeError, lower_kept,
 };
-use podracer_stdlib::agents::{Agent, Axes, Learn};
-use podracer_stdlib::anakin::{Actors, AgentLoop, Episodes, Learner};
+use podracer_stdlib::agents::{Agent, Axes, Learn, check_agent};
+use podracer_stdlib::anakin::{Actors, AgentLoop, Episodes, Feedback, Learner};
 
 use crate::UsageError;
 use crate::builder::{self, setters};
@@ -74,6 +74,8 @@ pub struct Anakin<E, A> {
     unroll: usize,
     iterations_per_call: usize,
     devices: usize,
+    /// True if mistakes name the line that called the loop.
+    scope: bool,
 }
 
 impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
@@ -87,6 +89,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
             unroll: 32,
             iterations_per_call: 10,
             devices: 1,
+            scope: true,
         }
     }
 
@@ -106,6 +109,11 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
     pub fn named(mut self, name: &str) -> Self {
         self.name = builder::module_name(name);
         self
+    }
+
+    /// The loop for a caller that is no user: mistakes do not name its line.
+    pub(crate) fn for_library(self) -> Self {
+        Anakin { scope: false, ..self }
     }
 
     /// The agent.
@@ -141,6 +149,14 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
                 return Err(UsageError::new(format!("{what} must be at least 1 and is 0")).into());
             }
         }
+        check_environment(&self.environment)?;
+        let action = self.environment.action_space().ty();
+        let input = eval_shape((key(),), |(key,)| {
+            let state = self.environment.initial_state(key);
+            let legal_actions = self.environment.legal_actions(&state);
+            Feedback::begin(&action).input(self.environment.observe(state), legal_actions)
+        })?;
+        check_agent(&self.agent, &input, &action)?;
         let (environments, devices) = (self.environments, self.devices);
         if !environments.is_multiple_of(devices) {
             return Err(UsageError::new(format!(
@@ -156,11 +172,11 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
         )
         .spread(Axes::replicas(), devices);
         let init = |key| {
-            let _scope = called_from("Anakin", here);
+            let _scope = self.scope.then(|| called_from("Anakin", here));
             agent_loop.init(key)
         };
         let iterate = |state| {
-            let _scope = called_from("Anakin", here);
+            let _scope = self.scope.then(|| called_from("Anakin", here));
             agent_loop.iterate(state)
         };
         Ok(AnakinLoop::trace(&self.name, devices, self.iterations_per_call, init, iterate)?)

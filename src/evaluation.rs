@@ -9,7 +9,7 @@ use podracer_runtime::{
     ArraySource, Checkpoint, Client, CompileOptions, HostArray, Placement, Program, ProgramOptions,
     XlaOptions,
 };
-use podracer_stdlib::agents::{Act, LaneId, Learn, Mode};
+use podracer_stdlib::agents::{Act, LaneId, Learn, Mode, checked_act, checked_begin_episode};
 use podracer_stdlib::anakin::Feedback;
 
 /// The part of a checkpoint that an agent's state is, in Anakin and in Sebulba.
@@ -78,10 +78,11 @@ pub fn play<A: Learn<Observation = Tensor>>(
         let outcome = (observation, reward, done);
         vmap((lanes, outcome), |((index, key, memory, last_action), outcome)| {
             let (observation, reward, done) = outcome;
-            let memory = tree_select(done, &agent.begin_episode(memory.clone()), &memory);
+            let begun = checked_begin_episode(agent, memory.clone());
+            let memory = tree_select(done, &begun, &memory);
             let input = Feedback::after(last_action, reward, done).input(observation, None);
             let Act { action, memory, .. } =
-                agent.act(&params, memory, input, mode, key.fold_in(index));
+                checked_act(agent, &params, memory, input, mode, key.fold_in(index), &action);
             (action, (memory, action))
         })
     })?;

@@ -7,16 +7,16 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use podracer_dsl::prelude::{Key, Tensor};
-use podracer_envs::Environment;
+use podracer_dsl::prelude::{Key, Spec, Tensor, eval_shape};
 use podracer_envs::host::{HostEnvironment, HostSpec, StepOutcome};
+use podracer_envs::{Environment, check_environment};
 use podracer_runtime::{
     Checkpoint, Client, CompileOptions, CompiledEnvironments, ExecutableCache, OptionValue, Origin,
     ProgramOptions, Schedule, SebulbaFunctions, SebulbaLoop, SebulbaOptions, SebulbaRun,
     SebulbaShape, XlaOptions,
 };
-use podracer_stdlib::agents::Learn;
-use podracer_stdlib::anakin::Learner;
+use podracer_stdlib::agents::{Learn, check_agent};
+use podracer_stdlib::anakin::{Feedback, Learner};
 use podracer_stdlib::sebulba::{
     ActorCarry, ActorFor, ActorLearner, HostLoop, LearnerStateFor, ShardFor,
 };
@@ -140,6 +140,11 @@ impl<A: Learn<Observation = Tensor>> Sebulba<A> {
     #[track_caller]
     pub fn trace(&self, environments: &HostSpec) -> Result<SebulbaLoop> {
         self.check(environments)?;
+        let action = environments.action.ty();
+        let input = eval_shape((Spec(environments.observation.ty()),), |(observation,)| {
+            Feedback::begin(&action).input(observation, None)
+        })?;
+        check_agent(&self.agent, &input, &action)?;
         let shape = SebulbaShape {
             threads: self.actor_threads(),
             learners: self.learners.len(),
@@ -284,6 +289,7 @@ pub fn compiled_environments<E: Environment<Observation = Tensor>>(
     environments: usize,
     unroll: usize,
 ) -> Result<CompiledEnvironments> {
+    check_environment(&environment)?;
     let batch = HostLoop::new(environment, environments, unroll);
     let compile = CompileOptions {
         device_assignment: Some(vec![device]),

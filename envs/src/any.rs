@@ -36,6 +36,7 @@ trait Erased {
     fn action_space(&self) -> Space;
     fn legal_actions(&self, state: &AnyTree) -> Option<Tensor>;
     fn truncates(&self) -> bool;
+    fn resets(&self) -> bool;
     fn next_episode(&self, finished: AnyTree, key: Key) -> AnyTree;
 }
 
@@ -61,6 +62,10 @@ impl<E: Environment<Observation = Tensor>> Erased for E {
     }
     fn truncates(&self) -> bool {
         Environment::truncates(self)
+    }
+
+    fn resets(&self) -> bool {
+        Environment::resets(self)
     }
     fn next_episode(&self, finished: AnyTree, key: Key) -> AnyTree {
         AnyTree::new(Environment::next_episode(self, finished.get(), key))
@@ -91,6 +96,10 @@ impl Environment for AnyEnvironment {
     }
     fn truncates(&self) -> bool {
         self.0.truncates()
+    }
+
+    fn resets(&self) -> bool {
+        self.0.resets()
     }
     fn next_episode(&self, finished: AnyTree, key: Key) -> AnyTree {
         self.0.next_episode(finished, key)

@@ -2,6 +2,8 @@
 //! the environment and not one in a wrapper or loop.
 
 use crate::environment::{Environment, TimeStep};
+use crate::space::Space;
+use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
 
 /// A step of an environment. Results of other types than the environment's spaces and state are errors.
@@ -27,6 +29,22 @@ pub(crate) fn checked_step<E: Environment>(
         truncated: expect_types("step(..).truncated", timestep.truncated, &bool([])),
     };
     (state, timestep)
+}
+
+/// The mask of legal actions in a state: `None`, or bool `[n]` for a discrete action space of `n` values.
+#[track_caller]
+pub(crate) fn checked_legal_actions<E: Environment>(
+    environment: &E,
+    state: &E::State,
+) -> Option<Tensor> {
+    let mask = environment.legal_actions(state)?;
+    match environment.action_space() {
+        Space::Discrete { n } => Some(expect_types("legal_actions(..)", mask, &bool([n]))),
+        _ => {
+            let message = "must be `None`, as the actions are not discrete";
+            Some(fail("legal_actions", message, &[mask], mask.ty()))
+        }
+    }
 }
 
 /// The first state of the episode after `finished`. Other types than those of `finished` are errors.

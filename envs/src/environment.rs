@@ -85,6 +85,11 @@ pub trait Environment: Clone + 'static {
         true
     }
 
+    /// True if `step` begins the next episode itself, as under [`AutoReset`]: then nothing around may do so too.
+    fn resets(&self) -> bool {
+        false
+    }
+
     /// The first state of the episode after `finished`, for [`AutoReset`]. A wrapper keeps here the part of its state that
     /// outlives episodes, such as statistics; environments themselves have no such part.
     fn next_episode(&self, finished: Self::State, key: Key) -> Self::State {
@@ -93,6 +98,7 @@ pub trait Environment: Clone + 'static {
     }
 
     /// Cuts episodes off after `steps` steps, as `truncated`.
+    #[track_caller]
     fn time_limit(self, steps: usize) -> TimeLimit<Self>
     where
         Self: Sized,

@@ -38,6 +38,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::Parser;
+use podracer_dsl::prelude::TraceErrors;
 use podracer_runtime::{Client, ClientOptions, Plugin};
 use tracing_subscriber::EnvFilter;
 
@@ -199,7 +200,18 @@ fn report(error: &anyhow::Error, console: &mut Console<'_>) -> u8 {
     if error.chain().any(of_output) {
         return 0;
     }
-    let _ = writeln!(console.err, "error: {error:#}");
+    let mut text = String::new();
+    for cause in error.chain() {
+        // Each mistake of a trace is a line that begins with `error:` itself.
+        text += match (text.is_empty(), cause.is::<TraceErrors>()) {
+            (true, true) => "",
+            (true, false) => "error: ",
+            (false, true) => ":\n",
+            (false, false) => ": ",
+        };
+        text += &cause.to_string();
+    }
+    let _ = writeln!(console.err, "{text}");
     if error.downcast_ref::<UsageError>().is_some() { USAGE } else { FAILURE }
 }
 

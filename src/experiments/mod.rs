@@ -83,6 +83,7 @@ impl Registry {
         let agent = agent.agent(&settings.agent, &Task { observation, action, iterations })?;
         let shape = &settings.anakin;
         let anakin = Anakin::new(in_dsl, agent)
+            .for_library()
             .named(&settings.experiment)
             .environments(shape.environments)
             .unroll(shape.unroll)

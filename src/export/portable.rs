@@ -4,7 +4,7 @@ use anyhow::Result;
 use podracer_compiler::{Func, TensorType};
 use podracer_dsl::prelude::{Key, Spec, Tensor, eval_shape, key, scalar, trace, vmap};
 use podracer_runtime::{Donation, Lowered, lower_kept, simplify};
-use podracer_stdlib::agents::{Act, Agent, LaneId, Learn, Mode};
+use podracer_stdlib::agents::{Act, Agent, LaneId, Learn, Mode, checked_act};
 use podracer_stdlib::anakin::Feedback;
 
 use super::{ArgumentKind, ArgumentManifest, ProgramManifest, ResultManifest};
@@ -127,7 +127,8 @@ pub(crate) fn policy<A: Learn>(
             let one = |(memory, seen, key, feedback): (_, _, Option<Key>, Option<Feedback>)| {
                 let key = key.unwrap_or_else(|| Key::new(0u32));
                 let input = feedback.unwrap_or_else(|| Feedback::begin(action)).input(seen, None);
-                let Act { action, memory, .. } = agent.act(&params, memory, input, mode, key);
+                let Act { action, memory, .. } =
+                    checked_act(agent, &params, memory, input, mode, key, action);
                 (action, memory)
             };
             match batch {

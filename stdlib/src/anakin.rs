@@ -3,9 +3,12 @@
 //! Every environment has its own key, folded from the run's key and the environment's *global* index, so that `n`
 //! devices with `N / n` environments each see what one device with `N` sees.
 
-use crate::agents::{Act, Agent, Axes, Input, LaneId, Learn, Mode, Rollout, RolloutOf};
+use crate::agents::{
+    Act, Agent, Axes, Input, LaneId, Learn, Mode, Rollout, RolloutOf, checked_act,
+    checked_begin_episode, checked_store,
+};
 pub use crate::lanes::{Feedback, Learner};
-use crate::lanes::{KEYS, first_store, lane_keys, run_keys};
+use crate::lanes::{KEYS, lane_keys, run_keys};
 use podracer_dsl::prelude::*;
 use podracer_envs::{
     AutoReset, Environment, TimeStep, WithStatistics,
@@ -117,7 +120,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
                 key,
             }
         });
-        let store = first_store(&self.agent, self.lanes);
+        let store = checked_store(&self.agent, self.lanes);
         Placed { replicated: learner, sharded: Actors { lanes, store } }
     }
 
@@ -196,13 +199,22 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
     fn step(&self, params: &A::Params, lane: Lanes<E, A>, keys: Tensor) -> (Lanes<E, A>, Steps<A>) {
         let [act_key, step_key, reset_key] = [0, 1, 2].map(|i| Key::from_words(keys.index(i)));
         let input = self.input(lane.environment.clone(), lane.feedback);
-        let Act { action, memory, extras } =
-            self.agent.act(params, lane.memory, input.clone(), Mode::Explore, act_key);
+        let action_type = self.environment.action_space().ty();
+        let Act { action, memory, extras } = checked_act(
+            &self.agent,
+            params,
+            lane.memory,
+            input.clone(),
+            Mode::Explore,
+            act_key,
+            &action_type,
+        );
         let (environment, timestep) =
             self.environment.step_with_keys(lane.environment, action, step_key, reset_key);
         let TimeStep { observation, reward, terminated, truncated } = timestep.clone();
         let done = timestep.done();
-        let memory = tree_select(done, &self.agent.begin_episode(memory.clone()), &memory);
+        let begun = checked_begin_episode(&self.agent, memory.clone());
+        let memory = tree_select(done, &begun, &memory);
         let next_observation = self.environment.truncates().then_some(observation);
         let step = Step { input, action, reward, terminated, truncated, next_observation, extras };
         let feedback = Feedback::after(action, reward, done);

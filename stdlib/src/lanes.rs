@@ -1,7 +1,6 @@
 //! What the loops of agents and environments share: keys, and the way from one step's outcome to the next step's input.
 
 use crate::agents::{Axes, Cx, Input, Iterated, Learn};
-use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
 
 /// Keys of a step: to act, to step, to begin the next episode. A lane's key of an iteration is split into the next
@@ -50,26 +49,17 @@ impl<S: Tree> Learner<S> {
     ) -> (Self, A::Store, A::Metrics, W) {
         let [key, cx_key] = self.key.split_into();
         let cx = Cx { key: cx_key, iteration: self.iteration, axes: axes.clone() };
+        let before = (self.agent.spec(), store.spec());
         let (agent, store, metrics, with) = step(self.agent, store, cx);
+        let agent = expect_types("learn(..).state", agent, &before.0);
+        let store = expect_types("learn(..).store", store, &before.1);
+        let scalars =
+            metrics.paths().into_iter().zip(metrics.leaves()).map(|(path, metric)| {
+                expect_types(&path.under("learn(..).metrics"), metric, &f32([]))
+            });
+        let metrics = metrics.with_leaves(&scalars.collect::<Vec<_>>());
         (Learner { agent, key, iteration: self.iteration + 1 }, store, metrics, with)
     }
-}
-
-/// The store of an agent at the start of a run. A scalar in it is an error: a leaf has an axis that devices share out.
-#[track_caller]
-pub(crate) fn first_store<A: Learn>(agent: &A, lanes: usize) -> A::Store {
-    let store = agent.init_store(lanes);
-    for (path, leaf) in store.paths().iter().zip(store.leaves()) {
-        if leaf.rank() == 0 {
-            let name = path.under("store");
-            let message = format!(
-                "`{name}` is a scalar, {}: the leading axis of a store is shared out over the learner devices; make it [1]",
-                leaf.ty()
-            );
-            let _ = fail("init_store", message, &[leaf], leaf.ty());
-        }
-    }
-    store
 }
 
 /// The outcome of a lane's last step, as the next [`Input`] shows it.

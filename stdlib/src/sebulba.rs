@@ -6,8 +6,11 @@
 //! - Every lane has its own time, from 0 to `T` within a rollout, and its own key: an inference may be of all lanes or of
 //!   any of them, in any order, and acts the same.
 
-use crate::agents::{Act, Agent, Axes, Input, LaneId, Learn, Mode, Rollout, RolloutOf};
-use crate::lanes::{Feedback, KEYS, Learner, first_store, lane_keys, run_keys};
+use crate::agents::{
+    Act, Agent, Axes, Input, LaneId, Learn, Mode, Rollout, RolloutOf, checked_act,
+    checked_begin_episode, checked_store,
+};
+use crate::lanes::{Feedback, KEYS, Learner, lane_keys, run_keys};
 use podracer_dsl::prelude::*;
 use podracer_envs::host::{HostSpec, StepOutcome};
 use podracer_envs::{AutoReset, Environment};
@@ -104,7 +107,7 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
         let [params_key, learner_key, _] = run_keys(key);
         Placed {
             replicated: Learner::new(&self.agent, params_key, learner_key),
-            sharded: first_store(&self.agent, self.threads * self.lanes() / self.learners),
+            sharded: checked_store(&self.agent, self.threads * self.lanes() / self.learners),
         }
     }
 
@@ -174,7 +177,8 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
         let rollout = (over, keys, time, start);
         let (start, keys) = vmap((ended, rollout), |(ended, (over, keys, time, start))| {
             let (memory, last_action, reward, first) = ended;
-            let memory = tree_select(first, &self.agent.begin_episode(memory.clone()), &memory);
+            let begun = checked_begin_episode(&self.agent, memory.clone());
+            let memory = tree_select(first, &begun, &memory);
             let now =
                 RolloutStart { memory, feedback: Feedback::after(last_action, reward, first) };
             let next = next_key(&Key::from_words(keys)).words();
@@ -273,8 +277,10 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
         time: Tensor,
     ) -> Act<A::Memory, A::Extras> {
         let lanes = (memory, input, Keys::from_words(keys), time);
+        let action_type = self.environments.action.ty();
         vmap(lanes, |(memory, input, key, time)| {
-            self.agent.act(params, memory, input, Mode::Explore, step_key(&key, time, 0))
+            let key = step_key(&key, time, 0);
+            checked_act(&self.agent, params, memory, input, Mode::Explore, key, &action_type)
         })
     }
 }

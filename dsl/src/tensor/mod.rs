@@ -113,7 +113,12 @@ pub(crate) fn emit1(op: impl Op, inputs: &[Tensor], guess: TensorType) -> Tensor
 /// Records an error at the caller's line, unless one of the tensors it is about is poisoned already.
 #[track_caller]
 pub(crate) fn report(op: &str, message: impl Into<String>, about: &[Tensor]) {
-    let error = TraceError::new(op, message, Loc::caller());
+    report_at(Loc::caller(), op, message, about);
+}
+
+/// [`report`] at a given line, for what the caller of a trait's method did: `#[track_caller]` does not reach through it.
+pub fn report_at(loc: Loc, op: &str, message: impl Into<String>, about: &[Tensor]) {
+    let error = TraceError::new(op, message, loc);
     state::with(|trace: &mut Trace| {
         if !about.iter().any(|&tensor| trace.is_poison(tensor)) {
             trace.error(error);

@@ -1,9 +1,10 @@
 //! Automatic resets: the next episode begins in the step that ends one.
 
-use crate::checked::{checked_next_episode, checked_step};
+use crate::checked::{checked_legal_actions, checked_next_episode, checked_step};
 use crate::environment::{Environment, TimeStep};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
+use podracer_dsl::{Loc, report_at};
 
 /// Resets the state in the step that ends an episode. The [`TimeStep`] still shows the end: its observation is the final
 /// one. `observe` of the returned state shows the first observation of the next episode.
@@ -46,6 +47,10 @@ impl<E: Environment> Environment for AutoReset<E> {
     type Observation = E::Observation;
 
     fn initial_state(&self, key: Key) -> E::State {
+        if self.environment.resets() {
+            let message = "the environment begins the next episode itself: loops do so, give them it without `auto_reset()`";
+            report_at(Loc::NONE, "auto_reset", message, &[]);
+        }
         self.environment.initial_state(key)
     }
 
@@ -72,11 +77,15 @@ impl<E: Environment> Environment for AutoReset<E> {
     }
 
     fn legal_actions(&self, state: &E::State) -> Option<Tensor> {
-        self.environment.legal_actions(state)
+        checked_legal_actions(&self.environment, state)
     }
 
     fn truncates(&self) -> bool {
         self.environment.truncates()
+    }
+
+    fn resets(&self) -> bool {
+        true
     }
 
     fn next_episode(&self, finished: E::State, key: Key) -> E::State {

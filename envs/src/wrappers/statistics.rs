@@ -104,6 +104,10 @@ impl<E: Environment> Environment for WithStatistics<E> {
         self.environment.truncates()
     }
 
+    fn resets(&self) -> bool {
+        self.environment.resets()
+    }
+
     fn next_episode(&self, finished: Self::State, key: Key) -> Self::State {
         let environment = self.environment.next_episode(finished.environment, key);
         StatisticsState { environment, running: Episode::empty(), ..finished }

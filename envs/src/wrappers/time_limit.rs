@@ -4,12 +4,15 @@ use crate::checked::checked_step;
 use crate::environment::{Environment, TimeStep};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
+use podracer_dsl::{Loc, report_at};
 
 /// Cuts episodes off: the step that makes the episode `steps` long is `truncated`, unless it is `terminated` anyway.
 #[derive(Clone, Debug)]
 pub struct TimeLimit<E> {
     environment: E,
     steps: usize,
+    /// The line that made the wrapper.
+    made: Loc,
 }
 
 /// The state of a [`TimeLimit`].
@@ -23,8 +26,9 @@ pub struct TimeLimitState<S: Tree> {
 
 impl<E: Environment> TimeLimit<E> {
     /// Wraps an environment.
+    #[track_caller]
     pub fn new(environment: E, steps: usize) -> Self {
-        TimeLimit { environment, steps }
+        TimeLimit { environment, steps, made: Loc::caller() }
     }
 
     /// The wrapped environment.
@@ -38,6 +42,10 @@ impl<E: Environment> Environment for TimeLimit<E> {
     type Observation = E::Observation;
 
     fn initial_state(&self, key: Key) -> Self::State {
+        if self.steps == 0 {
+            let message = "an episode has at least one step, got a limit of 0";
+            report_at(self.made, "time_limit", message, &[]);
+        }
         TimeLimitState { environment: self.environment.initial_state(key), time: zeros(I32, []) }
     }
 
@@ -69,6 +77,10 @@ impl<E: Environment> Environment for TimeLimit<E> {
 
     fn legal_actions(&self, state: &Self::State) -> Option<Tensor> {
         self.environment.legal_actions(&state.environment)
+    }
+
+    fn resets(&self) -> bool {
+        self.environment.resets()
     }
 
     fn next_episode(&self, finished: Self::State, key: Key) -> Self::State {

@@ -1,9 +1,10 @@
 //! Environments keep their word, and those that do not are told.
 
+use podracer_dsl::Loc;
 use podracer_dsl::prelude::*;
 use podracer_envs::{
-    CartPole, Catch, Environment, GridWorld, MemoryChain, Pendulum, Space, TimeStep,
-    check_environment,
+    CartPole, Catch, Environment, EnvironmentError, GridWorld, MemoryChain, Pendulum, Space,
+    TimeStep, check_environment,
 };
 
 #[test]
@@ -87,21 +88,40 @@ impl Environment for Faulty {
 
 #[track_caller]
 fn told(fault: &'static str, expected: &str) {
-    let error = check_environment(&Faulty { fault }).expect_err("it is faulty").to_string();
+    let environment = Faulty { fault };
+    let checked = match fault {
+        "time limit" => check_environment(&environment.time_limit(0)),
+        "resets" => check_environment(&environment.auto_reset().with_statistics().auto_reset()),
+        _ => check_environment(&environment),
+    };
+    let error =
+        match checked.expect_err("it is faulty") {
+            EnvironmentError::Trace(errors) => {
+                assert!(
+                    errors.errors.iter().all(|error| error.loc == Loc::NONE
+                        || error.loc.to_string().contains("envs/tests")),
+                    "{errors}"
+                );
+                errors.to_string()
+            }
+            error => error.to_string(),
+        };
     assert!(error.contains(expected), "{error}");
 }
 
 #[test]
 fn a_faulty_environment_is_told_what_is_wrong() {
     check_environment(&Faulty { fault: "none" }).expect("it is right");
-    told("state", "`state after step.position`: expected f32[2], got f32[]");
-    told("reward", "`timestep.reward`: expected f32[], got f32[2]");
-    told("terminated", "`timestep.terminated`: expected bool[], got i32[]");
-    told("space", "expected f32[3], got f32[2]");
-    told("action", "`action_space`: a discrete space needs at least one value");
-    told("mask size", "`legal_actions`: expected bool[2], got bool[1]");
-    told("mask type", "`legal_actions`: expected bool[2], got f32[2]");
-    told("mask trace", "`legal_actions` does not trace");
-    told("trace", "`step` does not trace");
-    told("trace", "f32[2] and f32[3] do not broadcast");
+    told("state", "`step(..).state.position` must be f32[2], got f32[]");
+    told("reward", "`step(..).reward` must be f32[], got f32[2]");
+    told("terminated", "`step(..).terminated` must be bool[], got i32[]");
+    told("space", "`observe(..)` must be f32[3], got f32[2]");
+    told("action", "`action_space` of the environment: a discrete space needs at least one value");
+    told("mask size", "`legal_actions(..)` must be bool[2], got bool[1]");
+    told("mask type", "`legal_actions(..)` must be bool[2], got f32[2]");
+    for fault in ["mask trace", "trace"] {
+        told(fault, "f32[2] and f32[3] do not broadcast");
+    }
+    told("time limit", "an episode has at least one step, got a limit of 0");
+    told("resets", "the environment begins the next episode itself");
 }

@@ -58,16 +58,13 @@ pub trait Agent: Clone + 'static {
     type Extras: Tree;
 
     /// The memory of a lane at the start of a run.
-    #[track_caller]
     fn init_memory(&self, lane: LaneId) -> Self::Memory;
 
     /// The memory at the start of an episode, after that of the lane's last step. A recurrent state is forgotten here; what
     /// belongs to the lane stays.
-    #[track_caller]
     fn begin_episode(&self, memory: Self::Memory) -> Self::Memory;
 
     /// Chooses an action.
-    #[track_caller]
     fn act(
         &self,
         params: &Self::Params,

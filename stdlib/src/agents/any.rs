@@ -134,15 +134,12 @@ impl Agent for AnyAgent {
     type Memory = AnyTree;
     type Extras = AnyTree;
 
-    #[track_caller]
     fn init_memory(&self, lane: LaneId) -> AnyTree {
         self.0.init_memory(lane)
     }
-    #[track_caller]
     fn begin_episode(&self, memory: AnyTree) -> AnyTree {
         self.0.begin_episode(memory)
     }
-    #[track_caller]
     fn act(
         &self,
         params: &AnyTree,

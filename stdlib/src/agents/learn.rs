@@ -92,19 +92,15 @@ pub trait Learn: Agent {
     type Metrics: Tree;
 
     /// The state at the start of a run.
-    #[track_caller]
     fn init(&self, key: Key) -> Self::State;
 
     /// The store of one learner device at the start of a run, for that device's `lanes`.
-    #[track_caller]
     fn init_store(&self, lanes: usize) -> Self::Store;
 
     /// The part of the state that acting reads: leaves of the state as they are.
-    #[track_caller]
     fn params(&self, state: &Self::State) -> Self::Params;
 
     /// Learns from a rollout.
-    #[track_caller]
     fn learn(
         &self,
         state: Self::State,
@@ -118,7 +114,6 @@ pub trait Learn: Agent {
     /// An agent that differentiates through acting itself (the minimal unit of Podracer's Anakin) overrides this and calls
     /// `act` inside of its gradient, so that the update reuses acting's forward pass. The result must be that of
     /// [`Learn::learn`].
-    #[track_caller]
     fn iterate<W: Tree>(
         &self,
         state: Self::State,

@@ -6,6 +6,7 @@
 mod agent;
 mod any;
 mod axes;
+mod check;
 mod impala;
 mod learn;
 mod network;
@@ -18,6 +19,8 @@ mod steps;
 pub use agent::{Act, Agent, Input, LaneId, Mode};
 pub use any::AnyAgent;
 pub use axes::Axes;
+pub(crate) use check::checked_store;
+pub use check::{check_agent, checked_act, checked_begin_episode};
 pub use impala::{
     Impala, ImpalaMetrics, ImpalaOptimizer, ImpalaSettings, OptimizerKind, RewardClipping,
 };

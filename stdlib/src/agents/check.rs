@@ -1,0 +1,72 @@
+//! The check of an agent against the types that loops rely on. A mistake names the method and the line in the agent.
+
+use super::{Act, Agent, Input, LaneId, Learn, Mode};
+use podracer_dsl::fail;
+use podracer_dsl::prelude::*;
+
+/// Checks that an agent's methods trace, [`Learn::learn`] aside, and that their results have the types that loops rely on,
+/// in both modes: actions those of the action space, a memory those of [`Agent::init_memory`]. `input` are the types of one
+/// lane's input, `action` is the action space's type. Nothing runs.
+///
+/// # Errors
+/// All mistakes, with the user's lines.
+pub fn check_agent<A: Learn>(
+    agent: &A,
+    input: &Spec<Input<A::Observation>>,
+    action: &TensorType,
+) -> Result<(), TraceErrors> {
+    let checked = eval_shape((key(), input), |(key, input)| {
+        let [state_key, keys @ ..] = [0, 1, 2].map(|i| key.fold_in(i));
+        let params = agent.params(&agent.init(state_key));
+        let memory = agent.init_memory(LaneId { index: scalar(0), lanes: 1 });
+        for (mode, key) in [Mode::Explore, Mode::Greedy].into_iter().zip(keys) {
+            let memory = checked_begin_episode(agent, memory.clone());
+            let _ = checked_act(agent, &params, memory, input.clone(), mode, key, action);
+        }
+    });
+    checked.map(drop)
+}
+
+/// One call of [`Agent::act`]. An action or memory of another type than it must have is an error.
+#[track_caller]
+pub fn checked_act<A: Agent>(
+    agent: &A,
+    params: &A::Params,
+    memory: A::Memory,
+    input: Input<A::Observation>,
+    mode: Mode,
+    key: Key,
+    action_type: &TensorType,
+) -> Act<A::Memory, A::Extras> {
+    let before = memory.spec();
+    let Act { action, memory, extras } = agent.act(params, memory, input, mode, key);
+    Act {
+        action: expect_types("act(..).action", action, &Spec(action_type.clone())),
+        memory: expect_types("act(..).memory", memory, &before),
+        extras,
+    }
+}
+
+/// One call of [`Agent::begin_episode`]. A memory of another type than the one before is an error.
+#[track_caller]
+pub fn checked_begin_episode<A: Agent>(agent: &A, memory: A::Memory) -> A::Memory {
+    let before = memory.spec();
+    expect_types("begin_episode(..)", agent.begin_episode(memory), &before)
+}
+
+/// The store of an agent at the start of a run. A scalar in it is an error: a leaf has an axis that devices share out.
+#[track_caller]
+pub(crate) fn checked_store<A: Learn>(agent: &A, lanes: usize) -> A::Store {
+    let store = agent.init_store(lanes);
+    for (path, leaf) in store.paths().iter().zip(store.leaves()) {
+        if leaf.rank() == 0 {
+            let name = path.under("store");
+            let message = format!(
+                "`{name}` is a scalar, {}: the leading axis of a store is shared out over the learner devices; make it [1]",
+                leaf.ty()
+            );
+            let _ = fail("init_store", message, &[leaf], leaf.ty());
+        }
+    }
+    store
+}
