@@ -9,7 +9,7 @@ use super::elementwise::{
 };
 use super::{Elementwise, Operand, Sample};
 use crate::array::{Array, Scalar};
-use crate::ir::{Builder, Var};
+use crate::ir::{Builder, Slope, Var};
 use crate::lower::{hlo_compare, hlo_select, hlo_simple};
 use crate::types::DType;
 
@@ -337,12 +337,7 @@ fn integer_power(dtype: DType, base: i128, exponent: i128) -> i128 {
 }
 
 /// The tangent of the extremum that holds its first operand where `wins(x, y)`.
-fn extremum_jvp(
-    b: &mut Builder,
-    wins: super::Direction,
-    x: &[Var],
-    t: &[Option<Var>],
-) -> Option<Var> {
+fn extremum_jvp(b: &mut Builder, wins: super::Direction, x: &[Var], t: &[Slope]) -> Option<Var> {
     let (one, half, zero) =
         (b.full_like(x[0], 1.0), b.full_like(x[0], 0.5), b.full_like(x[0], 0.0));
     let tie = b.compare(super::Direction::Eq, x[0], x[1]);

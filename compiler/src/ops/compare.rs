@@ -4,8 +4,8 @@ use super::elementwise::{elementwise, integer_samples, peculiar_floats, same_dty
 use super::samples::ramp;
 use super::{Direction, Elementwise, Op, Operand, Rule, Sample, TypeError};
 use crate::array::{Array, Scalar};
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloValue, hlo_compare, hlo_op, hlo_select};
+use crate::ir::{Batched, Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloResults, HloValue, hlo_compare, hlo_op, hlo_select};
 use crate::op_struct;
 use crate::ops::rules::no_transpose;
 use crate::transform::VmapContext;
@@ -58,7 +58,7 @@ impl Elementwise for Compare {
         })
     }
 
-    fn jvp(&self, _: &mut Builder, _: &[Var], _: Var, _: &[Option<Var>]) -> Rule<Option<Var>> {
+    fn jvp(&self, _: &mut Builder, _: &[Var], _: Var, _: &[Slope]) -> Rule<Slope> {
         Rule::Some(None)
     }
 
@@ -131,13 +131,7 @@ impl Op for Select {
         vec![Array::new(on_true.ty.clone(), data.collect())]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         let on_true = cx.batch(b, inputs[1], batched[1]);
         let on_false = cx.batch(b, inputs[2], batched[2]);
         let predicate = batch_or_scalar(b, cx, inputs[0], batched[0], on_true);
@@ -149,8 +143,8 @@ impl Op for Select {
         b: &mut Builder,
         inputs: &[Var],
         outputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+        tangents: &[Slope],
+    ) -> Rule<Slopes> {
         if tangents[1].is_none() && tangents[2].is_none() {
             return Rule::Some(vec![None]);
         }
@@ -159,12 +153,7 @@ impl Op for Select {
         Rule::Some(vec![Some(b.select(inputs[0], on_true, on_false))])
     }
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let cotangent = cotangents[0].expect("transpose is called with a cotangent");
         let predicate = inputs[0].known().expect("bools are never linear");
         let zero = b.full_like(cotangent, 0.0);
@@ -181,7 +170,7 @@ impl Op for Select {
         true
     }
 
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> HloResults {
         vec![hlo_select(hlo, inputs[0], inputs[1], inputs[2])]
     }
 }
@@ -258,26 +247,14 @@ impl Op for Clamp {
         vec![Array::new(inputs[1].ty.clone(), data.collect())]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         let x = cx.batch(b, inputs[1], batched[1]);
         let low = batch_or_scalar(b, cx, inputs[0], batched[0], x);
         let high = batch_or_scalar(b, cx, inputs[2], batched[2], x);
         vec![(b.clamp(low, x, high), true)]
     }
 
-    fn jvp(
-        &self,
-        b: &mut Builder,
-        inputs: &[Var],
-        _: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn jvp(&self, b: &mut Builder, inputs: &[Var], _: &[Var], tangents: &[Slope]) -> Rule<Slopes> {
         let ty = b.ty(inputs[1]).clone();
         let full = |b: &mut Builder, var: Var| {
             if b.ty(var).rank() == ty.rank() {
@@ -321,12 +298,7 @@ impl Op for Clamp {
         true
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         vec![hlo_op(hlo, "stablehlo.clamp", inputs, Vec::new(), &results[0])]
     }
 }

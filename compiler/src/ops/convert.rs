@@ -3,8 +3,8 @@
 use super::samples::ramp;
 use super::{Elementwise, Op, Operand, Rule, Sample, TypeError};
 use crate::array::{Array, Scalar};
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloValue, hlo_op};
+use crate::ir::{Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloResults, HloValue, hlo_op};
 use crate::op_struct;
 use crate::ops::rules::{batched_as, no_tangent, no_transpose};
 use crate::types::{DType, TensorType};
@@ -77,11 +77,11 @@ impl Elementwise for Convert {
         convert_scalar(x[0], self.dtype)
     }
 
-    fn jvp(&self, b: &mut Builder, _: &[Var], _: Var, t: &[Option<Var>]) -> Rule<Option<Var>> {
+    fn jvp(&self, b: &mut Builder, _: &[Var], _: Var, t: &[Slope]) -> Rule<Slope> {
         Rule::Some(t[0].filter(|_| self.dtype.is_float()).map(|t| b.convert(t, self.dtype)))
     }
 
-    fn transpose(&self, b: &mut Builder, x: &[Operand], ct: Var) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, x: &[Operand], ct: Var) -> Rule<Slopes> {
         let ty = x[0].linear().expect("the only operand of a linear equation is linear");
         Rule::Some(vec![Some(b.convert(ct, ty.dtype))])
     }
@@ -177,12 +177,7 @@ impl Op for BitcastConvert {
 
     no_transpose! { "the bits of a number are not linear in it" }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         vec![hlo_op(hlo, "stablehlo.bitcast_convert", inputs, Vec::new(), &results[0])]
     }
 }

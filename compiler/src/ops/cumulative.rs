@@ -21,8 +21,8 @@ use super::reduce_window::{self, Window};
 use super::samples::ramp;
 use super::{Direction, Elementwise, Op, Operand, Rule, Sample, TypeError};
 use crate::array::{Array, Scalar, for_each_index};
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloAttribute, HloValue, hlo_op, hlo_splat};
+use crate::ir::{Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloAttribute, HloResults, HloValue, hlo_op, hlo_splat};
 use crate::op_struct;
 use crate::ops::rules::batched_as;
 use crate::types::{DType, TensorType};
@@ -174,27 +174,17 @@ impl<K: Cumulation> Op for Cumulative<K> {
         b: &mut Builder,
         inputs: &[Var],
         outputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+        tangents: &[Slope],
+    ) -> Rule<Slopes> {
         Rule::Some(vec![tangents[0].map(|t| K::jvp(b, self, inputs[0], outputs[0], t))])
     }
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        _: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, _: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let cotangent = cotangents[0].expect("transpose is called with a cotangent");
         K::transpose(b, self, cotangent).map(|cotangent| vec![Some(cotangent)])
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let ty = &results[0];
         let extent = ty.shape[self.axis];
         if extent > SHORT {

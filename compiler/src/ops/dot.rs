@@ -5,8 +5,8 @@ use super::samples::ramp;
 use super::shape::{check_axes, shifted, shifted_with_batch};
 use super::{Elementwise, Op, Operand, Rule, Sample, Save, TypeError};
 use crate::array::{Array, Scalar, for_each_index};
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloAttribute, HloValue, hlo_op};
+use crate::ir::{Batched, Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloAttribute, HloResults, HloValue, hlo_op};
 use crate::op_struct;
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
@@ -215,13 +215,7 @@ impl Op for DotGeneral {
         vec![result]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        _: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, _: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         let mut op = self.clone();
         if batched[0] {
             op.lhs_contract = shifted(&self.lhs_contract);
@@ -252,24 +246,13 @@ impl Op for DotGeneral {
         vec![(b.move_axis(product, before, 0), true)]
     }
 
-    fn jvp(
-        &self,
-        b: &mut Builder,
-        inputs: &[Var],
-        _: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn jvp(&self, b: &mut Builder, inputs: &[Var], _: &[Var], tangents: &[Slope]) -> Rule<Slopes> {
         let left = tangents[0].map(|t| b.dot_general(t, inputs[1], self.clone()));
         let right = tangents[1].map(|t| b.dot_general(inputs[0], t, self.clone()));
         Rule::Some(vec![super::elementwise::sum_of(b, left, right)])
     }
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let ct = cotangents[0].expect("transpose is called with a cotangent");
         // The cotangent's axes: batch, free of the left, free of the right.
         let batch = self.lhs_batch.len();
@@ -292,12 +275,7 @@ impl Op for DotGeneral {
         }
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let DotGeneral { lhs_batch, rhs_batch, lhs_contract, rhs_contract } = self.clone();
         let dimensions = HloAttribute::Dot { lhs_batch, rhs_batch, lhs_contract, rhs_contract };
         vec![hlo_op(

@@ -7,8 +7,8 @@ use super::shape::{prepended, shifted};
 use super::windows::clamp_to;
 use super::{Combiner, Gather, Scatter};
 use crate::array::{Array, for_each_index};
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloValue, hlo_axes, hlo_op};
+use crate::ir::{Batched, Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloResults, HloValue, hlo_axes, hlo_op};
 use crate::op_struct;
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
@@ -157,13 +157,7 @@ impl Op for DynamicSlice {
         })]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         let (x, starts) = (inputs[0], &inputs[1..]);
         if !batched[1..].contains(&true) {
             let starts = starts_with_batch(b, starts);
@@ -194,22 +188,11 @@ impl Op for DynamicSlice {
         vec![(b.gather(x, indices, op), true)]
     }
 
-    fn jvp(
-        &self,
-        b: &mut Builder,
-        inputs: &[Var],
-        _: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn jvp(&self, b: &mut Builder, inputs: &[Var], _: &[Var], tangents: &[Slope]) -> Rule<Slopes> {
         Rule::Some(vec![tangents[0].map(|t| b.dynamic_slice(t, &inputs[1..], &self.sizes))])
     }
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let mut result = vec![None; inputs.len()];
         if let (Some(x), Some(ct)) = (inputs[0].linear(), cotangents[0]) {
             let zeros = b.zeros(x);
@@ -218,12 +201,7 @@ impl Op for DynamicSlice {
         Rule::Some(result)
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let sizes = hlo_axes(&self.sizes);
         let operands = with_wide_starts(hlo, inputs, 1);
         vec![hlo_op(
@@ -238,7 +216,7 @@ impl Op for DynamicSlice {
 
 /// The operands with the starts, those from `first` on, in no less than 32 bits: XLA brings a start into range in its own
 /// dtype, in which the greatest start allowed may not exist.
-fn with_wide_starts(hlo: &mut dyn Hlo, operands: &[HloValue], first: usize) -> Vec<HloValue> {
+fn with_wide_starts(hlo: &mut dyn Hlo, operands: &[HloValue], first: usize) -> HloResults {
     let (tensors, starts) = operands.split_at(first);
     let widen = |&start: &HloValue| match hlo.ty(start) {
         ty if ty.dtype.bits() < 32 => {
@@ -285,13 +263,7 @@ impl Op for DynamicUpdateSlice {
         vec![result]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         let starts = &inputs[2..];
         if !batched[2..].contains(&true) {
             let x = cx.batch(b, inputs[0], batched[0]);
@@ -332,24 +304,13 @@ impl Op for DynamicUpdateSlice {
         vec![(b.scatter(x, indices, update, op), true)]
     }
 
-    fn jvp(
-        &self,
-        b: &mut Builder,
-        inputs: &[Var],
-        _: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn jvp(&self, b: &mut Builder, inputs: &[Var], _: &[Var], tangents: &[Slope]) -> Rule<Slopes> {
         let x = tangents[0].unwrap_or_else(|| b.full_like(inputs[0], 0.0));
         let update = tangents[1].unwrap_or_else(|| b.full_like(inputs[1], 0.0));
         Rule::Some(vec![Some(b.dynamic_update_slice(x, update, &inputs[2..]))])
     }
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let mut result = vec![None; inputs.len()];
         let Some(ct) = cotangents[0] else {
             return Rule::Some(result);
@@ -366,12 +327,7 @@ impl Op for DynamicUpdateSlice {
         Rule::Some(result)
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let operands = with_wide_starts(hlo, inputs, 2);
         vec![hlo_op(hlo, "stablehlo.dynamic_update_slice", &operands, vec![], &results[0])]
     }

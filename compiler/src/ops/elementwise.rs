@@ -7,8 +7,8 @@ use super::op::{Op, Operand, Rule, Sample};
 use super::op_struct::OpStruct;
 use super::{OpRef, TypeError};
 use crate::array::{Array, Scalar};
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloValue, hlo_op};
+use crate::ir::{Batched, Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloResults, HloValue, hlo_op};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
@@ -29,10 +29,10 @@ pub trait Elementwise: OpStruct + Clone {
     fn scalar(&self, dtype: DType, x: &[Scalar]) -> Scalar;
 
     /// The tangent of the one result, as [`Op::jvp`].
-    fn jvp(&self, b: &mut Builder, x: &[Var], y: Var, t: &[Option<Var>]) -> Rule<Option<Var>>;
+    fn jvp(&self, b: &mut Builder, x: &[Var], y: Var, t: &[Slope]) -> Rule<Slope>;
 
     /// The cotangents of the operands given that of the one result, as [`Op::transpose`].
-    fn transpose(&self, b: &mut Builder, x: &[Operand], ct: Var) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, x: &[Operand], ct: Var) -> Rule<Slopes> {
         let _ = (b, x, ct);
         Rule::None("it is not linear in any operand")
     }
@@ -69,13 +69,7 @@ impl<T: Elementwise> Op for T {
         vec![Array::new(ty.clone(), data.collect())]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         let inputs = cx.batch_all(b, inputs, batched);
         vec![(b.emit_ref(OpRef::new(self.clone()), &inputs)[0], true)]
     }
@@ -85,17 +79,12 @@ impl<T: Elementwise> Op for T {
         b: &mut Builder,
         inputs: &[Var],
         outputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+        tangents: &[Slope],
+    ) -> Rule<Slopes> {
         Elementwise::jvp(self, b, inputs, outputs[0], tangents).map(|tangent| vec![tangent])
     }
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let cotangent = cotangents[0].expect("transpose is called with a cotangent");
         Elementwise::transpose(self, b, inputs, cotangent)
     }
@@ -108,12 +97,7 @@ impl<T: Elementwise> Op for T {
         T::EXACT
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         vec![Elementwise::lower(self, hlo, inputs, &results[0])]
     }
 }
@@ -180,7 +164,7 @@ pub(super) fn sum_of(b: &mut Builder, x: Option<Var>, y: Option<Var>) -> Option<
 }
 
 /// The cotangents of an op with one linear operand among known ones: `cotangent` for it, zero for the others.
-pub(super) fn to_linear(x: &[Operand], cotangent: Var) -> Vec<Option<Var>> {
+pub(super) fn to_linear(x: &[Operand], cotangent: Var) -> Slopes {
     x.iter().map(|x| x.is_linear().then_some(cotangent)).collect()
 }
 
@@ -288,14 +272,14 @@ macro_rules! elementwise {
                 b: &mut $crate::Builder,
                 x: &[$crate::Var],
                 y: $crate::Var,
-                t: &[Option<$crate::Var>],
-            ) -> $crate::Rule<Option<$crate::Var>> {
-                let jvp: fn(&mut $crate::Builder, &[$crate::Var], $crate::Var, &[Option<$crate::Var>]) -> Option<$crate::Var> = $jvp;
+                t: &[$crate::ir::Slope],
+            ) -> $crate::Rule<$crate::ir::Slope> {
+                let jvp: fn(&mut $crate::Builder, &[$crate::Var], $crate::Var, &[$crate::ir::Slope]) -> $crate::ir::Slope = $jvp;
                 $crate::Rule::Some(jvp(b, x, y, t))
             }
 
-            $(fn transpose(&self, b: &mut $crate::Builder, x: &[$crate::Operand], ct: $crate::Var) -> $crate::Rule<Vec<Option<$crate::Var>>> {
-                let transpose: fn(&mut $crate::Builder, &[$crate::Operand], $crate::Var) -> Vec<Option<$crate::Var>> = $transpose;
+            $(fn transpose(&self, b: &mut $crate::Builder, x: &[$crate::Operand], ct: $crate::Var) -> $crate::Rule<$crate::ir::Slopes> {
+                let transpose: fn(&mut $crate::Builder, &[$crate::Operand], $crate::Var) -> $crate::ir::Slopes = $transpose;
                 $crate::Rule::Some(transpose(b, x, ct))
             })?
 

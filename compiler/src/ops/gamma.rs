@@ -7,7 +7,7 @@
 use super::elementwise::{builder_methods, elementwise, float_samples, floats, peculiar_floats};
 use super::{Elementwise, Rule, Sample, TypeError};
 use crate::array::Scalar;
-use crate::ir::{Builder, Var};
+use crate::ir::{Builder, Slope, Var};
 use crate::lower::{Hlo, HloValue, hlo_op, hlo_simple, hlo_splat};
 use crate::op_struct;
 use crate::types::{DType, TensorType};
@@ -77,7 +77,7 @@ impl Elementwise for Polygamma {
         Scalar::Float(sign * factorial * hurwitz_zeta((self.order + 1) as f64, x[0].float()))
     }
 
-    fn jvp(&self, b: &mut Builder, x: &[Var], _: Var, t: &[Option<Var>]) -> Rule<Option<Var>> {
+    fn jvp(&self, b: &mut Builder, x: &[Var], _: Var, t: &[Slope]) -> Rule<Slope> {
         let slope = b.polygamma(self.order + 1, x[0]);
         Rule::Some(t[0].map(|t| b.mul(t, slope)))
     }

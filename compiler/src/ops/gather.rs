@@ -7,8 +7,8 @@ use super::shape::{shifted, shifted_with_batch};
 use super::windows::{Windows, clamp_to};
 use super::{Combiner, Scatter};
 use crate::array::Array;
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloAttribute, HloValue, hlo_axes, hlo_op};
+use crate::ir::{Batched, Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloAttribute, HloResults, HloValue, hlo_axes, hlo_op};
 use crate::op_struct;
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
@@ -188,13 +188,7 @@ impl Op for Gather {
         })]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         let mut op = self.clone();
         if batched[0] {
             op.collapsed_slice_dims = shifted(&op.collapsed_slice_dims);
@@ -222,22 +216,11 @@ impl Op for Gather {
         vec![(b.emit1(op, inputs), true)]
     }
 
-    fn jvp(
-        &self,
-        b: &mut Builder,
-        inputs: &[Var],
-        _: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn jvp(&self, b: &mut Builder, inputs: &[Var], _: &[Var], tangents: &[Slope]) -> Rule<Slopes> {
         Rule::Some(vec![tangents[0].map(|t| b.emit1(self.clone(), &[t, inputs[1]]))])
     }
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let (Some(x), Some(ct)) = (inputs[0].linear(), cotangents[0]) else {
             return Rule::Some(vec![None, None]);
         };
@@ -249,12 +232,7 @@ impl Op for Gather {
         Rule::Some(vec![Some(b.scatter(zeros, indices, ct, self.scatter(Combiner::Add))), None])
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let dimension_numbers = HloAttribute::Gather {
             offset_dims: self.offset_dims.clone(),
             collapsed_slice_dims: self.collapsed_slice_dims.clone(),

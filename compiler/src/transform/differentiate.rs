@@ -7,7 +7,7 @@
 use super::context::{Mode, TransformError};
 use super::dce::dce;
 use super::transpose::transpose;
-use crate::ir::{Builder, Eqn, Func, Var};
+use crate::ir::{Builder, Eqn, Func, Slope, Slopes, Var};
 
 /// A function split into values and derivative.
 #[derive(Clone, Debug)]
@@ -41,8 +41,8 @@ pub(crate) fn differentiate(
     func: &Func,
     mode: Mode,
     arguments: &[Var],
-    tangents: &[Option<Var>],
-) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
+    tangents: &[Slope],
+) -> Result<(Vec<Var>, Slopes), TransformError> {
     let mut map: Vec<Option<(Var, Option<Var>)>> = vec![None; func.types.len()];
     for ((&param, &argument), &tangent) in func.params.iter().zip(arguments).zip(tangents) {
         map[param.index()] = Some((argument, tangent));
@@ -86,20 +86,17 @@ pub(crate) fn instantiate(b: &mut Builder, tangent: Option<Var>, value: Var) -> 
 }
 
 /// For each tangent or cotangent, whether it is there: the others are zero.
-pub(crate) fn given(tangents: &[Option<Var>]) -> Vec<bool> {
+pub(crate) fn given(tangents: &[Slope]) -> Vec<bool> {
     tangents.iter().map(Option::is_some).collect()
 }
 
 /// `vars`, then the tangents or cotangents that are there.
-pub(crate) fn with_given(
-    vars: impl IntoIterator<Item = Var>,
-    tangents: &[Option<Var>],
-) -> Vec<Var> {
+pub(crate) fn with_given(vars: impl IntoIterator<Item = Var>, tangents: &[Slope]) -> Vec<Var> {
     vars.into_iter().chain(tangents.iter().flatten().copied()).collect()
 }
 
 /// Deals `vars` out to the positions marked.
-pub(crate) fn deal(marked: &[bool], vars: impl IntoIterator<Item = Var>) -> Vec<Option<Var>> {
+pub(crate) fn deal(marked: &[bool], vars: impl IntoIterator<Item = Var>) -> Slopes {
     let mut vars = vars.into_iter();
     marked.iter().map(|&is| is.then(|| vars.next().expect("one variable per mark"))).collect()
 }

@@ -2,8 +2,8 @@
 
 use super::{REPLICAS, all_replicas, check_bound};
 use crate::array::Array;
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloAttribute, HloValue, hlo_op, hlo_reshape};
+use crate::ir::{Batched, Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloAttribute, HloResults, HloValue, hlo_op, hlo_reshape};
 use crate::op_struct;
 use crate::ops::rules::linear_jvp;
 use crate::ops::samples::ramp;
@@ -71,13 +71,7 @@ impl Op for AllGather {
         })]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         if !self.names_axis(cx) {
             let op =
                 AllGather { dimension: self.dimension + usize::from(batched[0]), ..self.clone() };
@@ -99,12 +93,7 @@ impl Op for AllGather {
     linear_jvp! {}
 
     /// Every member's cotangent of what this one gave, added up.
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        _: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, _: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let cotangent = cotangents[0].expect("transpose is called with a cotangent");
         let total = b.psum(&[cotangent], &self.axis)[0];
         let place = b.axis_index(&self.axis);
@@ -112,12 +101,7 @@ impl Op for AllGather {
         Rule::Some(vec![Some(b.take(total, place, self.dimension))])
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         check_bound(hlo, Self::MNEMONIC, &self.axis, Some(self.size));
         let mut shape = hlo.ty(inputs[0]).shape;
         shape.insert(self.dimension, 1);

@@ -2,8 +2,8 @@
 
 use super::{REPLICAS, all_replicas, check_bound};
 use crate::array::Array;
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloOp, HloRegion, HloValue, hlo_reshape};
+use crate::ir::{Batched, Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloOp, HloRegion, HloResults, HloValue, hlo_reshape};
 use crate::ops::reduce::{Max, Min, Monoid, Sum};
 use crate::ops::samples::ramp;
 use crate::ops::{Concatenate, Direction, Effect, Op, Operand, Rule, Sample, Slice, TypeError};
@@ -88,13 +88,7 @@ impl Op for AllReduce {
         inputs.to_vec()
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         if !self.names_axis(cx) {
             return b.emit(self.clone(), inputs).into_iter().zip(batched.iter().copied()).collect();
         }
@@ -123,8 +117,8 @@ impl Op for AllReduce {
         b: &mut Builder,
         inputs: &[Var],
         outputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+        tangents: &[Slope],
+    ) -> Rule<Slopes> {
         let given: Vec<usize> = (0..tangents.len()).filter(|&i| tangents[i].is_some()).collect();
         let given_tangents: Vec<Var> = tangents.iter().copied().flatten().collect();
         let totals = if self.computation == Combination::Sum {
@@ -151,12 +145,7 @@ impl Op for AllReduce {
         Rule::Some(results)
     }
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         if self.computation != Combination::Sum {
             return Rule::None("an extremum is not linear in its operands");
         }
@@ -172,12 +161,7 @@ impl Op for AllReduce {
         Rule::Some(results)
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         check_bound(hlo, Self::MNEMONIC, &self.axis, None);
         if hlo.replicas() == 1 {
             return inputs.to_vec();

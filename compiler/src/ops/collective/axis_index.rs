@@ -2,8 +2,8 @@
 
 use super::{REPLICAS, check_bound};
 use crate::array::{Array, Scalar};
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloValue, hlo_op, hlo_splat};
+use crate::ir::{Batched, Builder, Var};
+use crate::lower::{Hlo, HloResults, HloValue, hlo_op, hlo_splat};
 use crate::op_struct;
 use crate::ops::rules::nullary_derivative;
 use crate::ops::{Effect, Op, Sample, TypeError};
@@ -40,7 +40,7 @@ impl Op for AxisIndex {
         vec![Array::scalar(DType::I32, Scalar::Int(0))]
     }
 
-    fn vmap(&self, b: &mut Builder, cx: &VmapContext, _: &[Var], _: &[bool]) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, _: &[Var], _: &[bool]) -> Batched {
         if self.names_axis(cx) {
             vec![(b.iota(DType::I32, &[cx.size], 0), true)]
         } else {
@@ -54,7 +54,7 @@ impl Op for AxisIndex {
 
     nullary_derivative! {}
 
-    fn lower(&self, hlo: &mut dyn Hlo, _: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, _: &[HloValue], results: &[TensorType]) -> HloResults {
         check_bound(hlo, Self::MNEMONIC, &self.axis, None);
         if hlo.replicas() == 1 {
             return vec![hlo_splat(hlo, &results[0], Scalar::Int(0))];

@@ -2,8 +2,8 @@
 
 use super::{REPLICAS, check_bound};
 use crate::array::{Array, Scalar};
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloAttribute, HloValue, hlo_op, hlo_splat};
+use crate::ir::{Batched, Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloAttribute, HloResults, HloValue, hlo_op, hlo_splat};
 use crate::op_struct;
 use crate::ops::rules::linear_jvp;
 use crate::ops::samples::ramp;
@@ -69,13 +69,7 @@ impl Op for CollectivePermute {
         vec![Array::from_fn(ty.clone(), |_| Scalar::zero(ty.dtype))]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         if !self.names_axis(cx) {
             return vec![(b.emit1(self.clone(), inputs), batched[0])];
         }
@@ -104,12 +98,7 @@ impl Op for CollectivePermute {
     linear_jvp! {}
 
     /// Cotangents go from `targets` back to `sources`.
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        _: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, _: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let back = CollectivePermute {
             axis: self.axis.clone(),
             sources: self.targets.clone(),
@@ -118,12 +107,7 @@ impl Op for CollectivePermute {
         Rule::Some(vec![cotangents[0].map(|ct| b.emit1(back, &[ct]))])
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         check_bound(hlo, Self::MNEMONIC, &self.axis, None);
         let replicas = hlo.replicas();
         let members = self.sources.iter().chain(&self.targets);

@@ -5,8 +5,8 @@ mod derivative;
 use super::TypeError;
 use super::op::{Op, OpRef, Pruned, Sample};
 use crate::array::{Array, Scalar};
-use crate::ir::{Builder, Func, Var};
-use crate::lower::{Hlo, HloOp, HloValue, hlo_op, hlo_splat, lower_func};
+use crate::ir::{Batched, Builder, Func, Var};
+use crate::lower::{Hlo, HloOp, HloResults, HloValue, hlo_op, hlo_splat, lower_func};
 use crate::op_struct;
 use crate::ops::Direction;
 use crate::ops::rules::region_derivative;
@@ -103,13 +103,7 @@ impl Op for Cond {
         self.branches[self.choice(&inputs[0])].eval(&inputs[1..])
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         if batched[0] {
             cx.warn(b.loc(), "cond under vmap runs every branch and selects: its predicate differs over the batch");
         }
@@ -146,12 +140,7 @@ impl Op for Cond {
 
     region_derivative! { Self::forward, Self::linearized, Self::transposed }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let choice = inputs[0];
         let ty = hlo.ty(choice);
         let region = |hlo: &mut dyn Hlo, branch: &Func| {

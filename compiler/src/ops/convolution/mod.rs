@@ -7,8 +7,10 @@ mod samples;
 use super::shape::check_axes;
 use super::{Op, Operand, Rule, Sample, TypeError};
 use crate::array::{Array, Scalar, for_each_index};
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloAttribute, HloValue, hlo_axes, hlo_op, hlo_transpose, lower_func};
+use crate::ir::{Batched, Builder, Slope, Slopes, Var};
+use crate::lower::{
+    Hlo, HloAttribute, HloResults, HloValue, hlo_axes, hlo_op, hlo_transpose, lower_func,
+};
 use crate::op_struct;
 use crate::transform::VmapContext;
 use crate::types::TensorType;
@@ -258,34 +260,17 @@ impl Op for Convolution {
         vec![result]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         vec![(self.batch(b, cx, inputs, batched), true)]
     }
 
-    fn jvp(
-        &self,
-        b: &mut Builder,
-        inputs: &[Var],
-        _: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn jvp(&self, b: &mut Builder, inputs: &[Var], _: &[Var], tangents: &[Slope]) -> Rule<Slopes> {
         let left = tangents[0].map(|t| b.convolution(t, inputs[1], self.clone()));
         let right = tangents[1].map(|t| b.convolution(inputs[0], t, self.clone()));
         Rule::Some(vec![super::elementwise::sum_of(b, left, right)])
     }
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let ct = cotangents[0].expect("transpose is called with a cotangent");
         match (&inputs[0], &inputs[1]) {
             (Operand::Linear(lhs), Operand::Known(rhs)) => {
@@ -301,12 +286,7 @@ impl Op for Convolution {
     /// With transposes around it, so that the convolution itself is NHWC by HWIO: XLA's CPU backend has a fast routine for
     /// this order only, and in the body of a loop does not bring others into it. Other backends fold the transposes in.
     /// Some have another form (`forms.rs`).
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let usual = Convolution::new(self.strides.len());
         let lhs = hlo_transpose(hlo, inputs[0], &moved(&self.lhs_axes, &usual.lhs_axes));
         let rhs = hlo_transpose(hlo, inputs[1], &moved(&self.rhs_axes, &usual.rhs_axes));

@@ -4,8 +4,8 @@ use super::without;
 use crate::array::{Array, Scalar, for_each_index};
 use crate::ir::{Builder, Var};
 use crate::lower::{
-    Hlo, HloAttribute, HloOp, HloValue, hlo_axes, hlo_broadcast, hlo_compare, hlo_op, hlo_select,
-    hlo_splat,
+    Hlo, HloAttribute, HloOp, HloResults, HloValue, hlo_axes, hlo_broadcast, hlo_compare, hlo_op,
+    hlo_select, hlo_splat,
 };
 use crate::op_struct;
 use crate::ops::reduce::{Max, Min, Monoid};
@@ -52,7 +52,7 @@ macro_rules! arg_op {
 
             no_transpose! { "a position is not linear in the values" }
 
-            fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
+            fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
                 vec![lower::<$monoid>(hlo, $wins, inputs[0], self.axis, &results[0])]
             }
         }

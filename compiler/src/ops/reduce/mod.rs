@@ -12,8 +12,8 @@ pub use kinds::{All, Any, LogSumExp, Max, Min, Prod, Sum};
 use super::shape::{check_axes, shifted};
 use super::{Elementwise, Op, Operand, Rule, Sample, TypeError};
 use crate::array::{Array, Scalar, for_each_index, ravel};
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloOp, HloRegion, HloValue, hlo_axes, hlo_splat};
+use crate::ir::{Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloOp, HloRegion, HloResults, HloValue, hlo_axes, hlo_splat};
 use crate::op_struct;
 use crate::ops::rules::batched_as;
 use crate::types::{DType, TensorType};
@@ -127,28 +127,18 @@ impl<K: Reduction> Op for Reduce<K> {
         b: &mut Builder,
         inputs: &[Var],
         outputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+        tangents: &[Slope],
+    ) -> Rule<Slopes> {
         Rule::Some(vec![tangents[0].and_then(|t| K::jvp(b, &self.axes, inputs[0], outputs[0], t))])
     }
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let cotangent = cotangents[0].expect("transpose is called with a cotangent");
         let ty = inputs[0].linear().expect("the only operand of a linear equation is linear");
         K::transpose(b, &self.axes, ty, cotangent).map(|cotangent| vec![Some(cotangent)])
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let dtype = results[0].dtype;
         let identity = hlo_splat(hlo, &TensorType::scalar(dtype), K::identity(dtype));
         let region = K::region(hlo, dtype);

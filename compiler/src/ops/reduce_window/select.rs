@@ -3,8 +3,8 @@
 use super::{Window, uneven, windows};
 use crate::array::{Array, Scalar};
 use crate::attributes::{AttributeValue, Attributes};
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloRegion, HloValue, hlo_compare, hlo_select, hlo_splat};
+use crate::ir::{Batched, Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloRegion, HloResults, HloValue, hlo_compare, hlo_select, hlo_splat};
 use crate::ops::elementwise::floats;
 use crate::ops::reduce::{Max, Min, Monoid, Sum};
 use crate::ops::{Direction, Op, OpStruct, Operand, Rule, Sample, TypeError};
@@ -117,7 +117,7 @@ macro_rules! selection {
                 cx: &VmapContext,
                 inputs: &[Var],
                 batched: &[bool],
-            ) -> Vec<(Var, bool)> {
+            ) -> Batched {
                 let operand = cx.batch(b, inputs[0], batched[0]);
                 let other = cx.batch(b, inputs[1], batched[1]);
                 let wide = $op { direction: self.direction, window: self.window.batched() };
@@ -130,8 +130,8 @@ macro_rules! selection {
                 b: &mut Builder,
                 inputs: &[Var],
                 _: &[Var],
-                tangents: &[Option<Var>],
-            ) -> Rule<Vec<Option<Var>>> {
+                tangents: &[Slope],
+            ) -> Rule<Slopes> {
                 let tangent = tangents[1].map(|t| b.emit1(self.clone(), &[inputs[0], t]));
                 Rule::Some(vec![tangent])
             }
@@ -140,8 +140,8 @@ macro_rules! selection {
                 &self,
                 b: &mut Builder,
                 inputs: &[Operand],
-                cotangents: &[Option<Var>],
-            ) -> Rule<Vec<Option<Var>>> {
+                cotangents: &[Slope],
+            ) -> Rule<Slopes> {
                 let ct = cotangents[0].expect("transpose is called with a cotangent");
                 let operand = inputs[0].known().expect("linear in the second operand only");
                 let transposed =
@@ -154,7 +154,7 @@ macro_rules! selection {
                 hlo: &mut dyn Hlo,
                 inputs: &[HloValue],
                 results: &[TensorType],
-            ) -> Vec<HloValue> {
+            ) -> HloResults {
                 vec![self.emit(hlo, inputs, &results[0])]
             }
         }

@@ -8,12 +8,12 @@ use super::TypeError;
 use super::loops::fixpoint;
 use super::op::{Op, OpRef, Pruned, Sample};
 use crate::array::{Array, Scalar};
-use crate::ir::{Builder, Func, Var};
-use crate::lower::HloAttribute;
+use crate::ir::{Batched, Builder, Func, Var};
 use crate::lower::{
     Hlo, HloOp, HloValue, hlo_broadcast, hlo_compare, hlo_op, hlo_reshape, hlo_simple, hlo_splat,
     lower_func,
 };
+use crate::lower::{HloAttribute, HloResults};
 use crate::op_struct;
 use crate::ops::rules::region_derivative;
 use crate::simplify::Group;
@@ -124,13 +124,7 @@ impl Op for Scan {
         carries.into_iter().chain(stacked).collect()
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         let mut flags = batched.to_vec();
         let slots = self.carried();
         // A carry is batched if it starts so, or if the body makes it so.
@@ -158,12 +152,7 @@ impl Op for Scan {
 
     region_derivative! { derivative::forward, derivative::linearized, derivative::transposed }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let counter_ty = TensorType::scalar(DType::I32);
         let number = |hlo: &mut dyn Hlo, value: usize| {
             hlo_splat(hlo, &counter_ty, Scalar::Int(value as i128))
@@ -290,7 +279,7 @@ impl Scan {
 }
 
 /// The indices of a slice that starts at `position` of the leading axis.
-fn starts(hlo: &mut dyn Hlo, rank: usize, position: HloValue) -> Vec<HloValue> {
+fn starts(hlo: &mut dyn Hlo, rank: usize, position: HloValue) -> HloResults {
     let zero = hlo_splat(hlo, &TensorType::scalar(DType::I32), Scalar::Int(0));
     (0..rank).map(|axis| if axis == 0 { position } else { zero }).collect()
 }

@@ -11,8 +11,8 @@ use super::op::{Op, Operand, Rule, Sample};
 use super::shape::{shifted, shifted_with_batch};
 use super::windows::Windows;
 use crate::array::{Array, for_each_index};
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloAttribute, HloOp, HloValue, hlo_simple};
+use crate::ir::{Batched, Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloAttribute, HloOp, HloResults, HloValue, hlo_simple};
 use crate::op_struct;
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
@@ -173,13 +173,7 @@ impl Op for Scatter {
         vec![result]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         let x = cx.batch(b, inputs[0], batched[0]);
         let updates = cx.batch(b, inputs[2], batched[2]);
         let mut op = self.clone();
@@ -204,26 +198,16 @@ impl Op for Scatter {
         b: &mut Builder,
         inputs: &[Var],
         outputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+        tangents: &[Slope],
+    ) -> Rule<Slopes> {
         self.tangent(b, inputs, outputs, tangents)
     }
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         self.cotangents(b, inputs, cotangents)
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let scalar = TensorType::scalar(results[0].dtype);
         let arguments = hlo.begin_region(&[scalar.clone(), scalar]);
         let combined = match self.combiner.hlo() {

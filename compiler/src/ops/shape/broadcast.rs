@@ -2,8 +2,8 @@
 
 use super::{check_axes, prepended, shifted_with_batch};
 use crate::array::Array;
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloValue, hlo_broadcast};
+use crate::ir::{Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloResults, HloValue, hlo_broadcast};
 use crate::op_struct;
 use crate::ops::rules::{batched_as, linear_jvp};
 use crate::ops::samples::ramp;
@@ -86,12 +86,7 @@ impl Op for BroadcastInDim {
 
     linear_jvp! {}
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let (Some(x), Some(ct)) = (inputs[0].linear(), cotangents[0]) else {
             return Rule::Some(vec![None]);
         };
@@ -118,12 +113,7 @@ impl Op for BroadcastInDim {
         true
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         vec![hlo_broadcast(hlo, inputs[0], &self.broadcast_dimensions, &results[0])]
     }
 }

@@ -1,8 +1,8 @@
 //! `concatenate`: tensors joined along an axis.
 
 use crate::array::Array;
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloAttribute, HloValue, hlo_op};
+use crate::ir::{Batched, Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloAttribute, HloResults, HloValue, hlo_op};
 use crate::op_struct;
 use crate::ops::rules::linear_jvp;
 use crate::ops::samples::ramp;
@@ -79,25 +79,14 @@ impl Op for Concatenate {
         })]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         let inputs = cx.batch_all(b, inputs, batched);
         vec![(b.emit1(Concatenate { dimension: self.dimension + 1 }, &inputs), true)]
     }
 
     linear_jvp! { all }
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let Some(ct) = cotangents[0] else {
             return Rule::Some(vec![None; inputs.len()]);
         };
@@ -111,12 +100,7 @@ impl Op for Concatenate {
         Rule::Some(parts)
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let dimension = HloAttribute::I64(self.dimension as i64);
         vec![hlo_op(
             hlo,

@@ -2,8 +2,8 @@
 
 use super::prepended;
 use crate::array::{Array, Scalar, for_each_index};
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloAttribute, HloValue, hlo_op};
+use crate::ir::{Batched, Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloAttribute, HloResults, HloValue, hlo_op};
 use crate::op_struct;
 use crate::ops::rules::linear_jvp;
 use crate::ops::samples::ramp;
@@ -119,13 +119,7 @@ impl Op for Pad {
         vec![result]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         let wide = Pad {
             low: prepended(0, &self.low),
             high: prepended(0, &self.high),
@@ -149,12 +143,7 @@ impl Op for Pad {
 
     linear_jvp! { all }
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let Some(ct) = cotangents[0] else {
             return Rule::Some(vec![None, None]);
         };
@@ -181,12 +170,7 @@ impl Op for Pad {
         Rule::Some(vec![of_x, of_value])
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let attributes = vec![
             ("edge_padding_low", HloAttribute::I64Array(self.low.clone())),
             ("edge_padding_high", HloAttribute::I64Array(self.high.clone())),

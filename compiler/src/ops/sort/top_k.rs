@@ -2,8 +2,8 @@
 
 use super::{for_each_line, order, take_along};
 use crate::array::{Array, Scalar};
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloAttribute, HloOp, HloValue};
+use crate::ir::{Batched, Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloAttribute, HloOp, HloResults, HloValue};
 use crate::op_struct;
 use crate::ops::rules::no_transpose;
 use crate::ops::samples::ramp;
@@ -88,35 +88,18 @@ impl Op for TopK {
         vec![Array::new(values_ty, values), Array::new(positions_ty, positions)]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        _: &VmapContext,
-        inputs: &[Var],
-        _: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, _: &VmapContext, inputs: &[Var], _: &[bool]) -> Batched {
         b.emit(self.clone(), inputs).into_iter().map(|var| (var, true)).collect()
     }
 
-    fn jvp(
-        &self,
-        b: &mut Builder,
-        _: &[Var],
-        outputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn jvp(&self, b: &mut Builder, _: &[Var], outputs: &[Var], tangents: &[Slope]) -> Rule<Slopes> {
         let axis = b.ty(outputs[0]).rank() - 1;
         Rule::Some(vec![tangents[0].map(|t| take_along(b, t, outputs[1], axis)), None])
     }
 
     no_transpose! { "it is not linear in its operand" }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let attributes = vec![("k", HloAttribute::I64(self.k as i64))];
         hlo.op(HloOp {
             name: "chlo.top_k",

@@ -6,8 +6,8 @@ use super::TypeError;
 use super::loops::{WithTangents, fixpoint, kept};
 use super::op::{Op, OpRef, Pruned, Rule};
 use crate::array::{Array, Scalar};
-use crate::ir::{Builder, Func, Var};
-use crate::lower::{Hlo, HloOp, HloValue, lower_func};
+use crate::ir::{Batched, Builder, Func, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloOp, HloResults, HloValue, lower_func};
 use crate::op_struct;
 use crate::ops::rules::{no_jvp, no_transpose};
 use crate::simplify::Group;
@@ -48,8 +48,8 @@ impl While {
         &self,
         b: &mut Builder,
         inputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
+        tangents: &[Slope],
+    ) -> Result<(Vec<Var>, Slopes), TransformError> {
         let (condition_consts, rest) = inputs.split_at(self.condition_consts);
         let tangents = &tangents[self.condition_consts..];
         let types = self.body.param_types();
@@ -173,13 +173,7 @@ impl Op for While {
         carry
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         let (condition_flags, body_flags, carry_flags) = self.split(batched);
         let mut carry_flags = carry_flags.to_vec();
         let with = |consts: &[bool], carry: &[bool]| {
@@ -256,8 +250,8 @@ impl Op for While {
         b: &mut Builder,
         mode: Mode,
         inputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<(Vec<Var>, Vec<Option<Var>>)> {
+        tangents: &[Slope],
+    ) -> Rule<(Vec<Var>, Slopes)> {
         // The condition gives no float: tangents of what only it reads go nowhere.
         if tangents[self.condition_consts..].iter().all(Option::is_none) {
             let outputs = b.emit_ref(this.clone(), inputs);
@@ -272,7 +266,7 @@ impl Op for While {
 
     no_transpose! { NO_REVERSE }
 
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> HloResults {
         let types: Vec<TensorType> = inputs.iter().map(|&value| hlo.ty(value)).collect();
         let arguments = hlo.begin_region(&types);
         let (condition_consts, _, carry) = self.split(&arguments);
