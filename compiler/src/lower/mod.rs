@@ -110,6 +110,23 @@ pub struct HloOp<'a> {
     pub results: &'a [TensorType],
 }
 
+impl<'a> HloOp<'a> {
+    /// An op without attributes and regions.
+    pub fn new(name: &'static str, operands: &'a [HloValue], results: &'a [TensorType]) -> Self {
+        HloOp { name, operands, attributes: Vec::new(), regions: Vec::new(), results }
+    }
+
+    /// The op with these attributes.
+    pub fn attributes(self, attributes: Vec<(&'static str, HloAttribute)>) -> Self {
+        HloOp { attributes, ..self }
+    }
+
+    /// The op with these regions.
+    pub fn regions(self, regions: Vec<HloRegion>) -> Self {
+        HloOp { regions, ..self }
+    }
+}
+
 /// A module emitter. Values belong to the emitter that gave them.
 pub trait Hlo {
     /// Emits an op at the current place; gives its results.

@@ -57,13 +57,7 @@ impl Op for OptimizationBarrier {
     }
 
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
-        hlo.op(HloOp {
-            name: "stablehlo.optimization_barrier",
-            operands: inputs,
-            attributes: Vec::new(),
-            regions: Vec::new(),
-            results,
-        })
+        hlo.op(HloOp::new("stablehlo.optimization_barrier", inputs, results))
     }
 }
 

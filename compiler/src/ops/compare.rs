@@ -105,19 +105,15 @@ impl Op for Select {
         TypeError::check_arity(inputs, 3)?;
         let [predicate, on_true, on_false] = [&inputs[0], &inputs[1], &inputs[2]];
         if on_true != on_false {
-            return Err(TypeError::new(format!(
-                "both branches must have one type, got {on_true} and {on_false}"
-            )));
+            refuse!("both branches must have one type, got {on_true} and {on_false}");
         }
         if predicate.dtype != DType::Bool {
-            return Err(TypeError::new(format!(
-                "expected a predicate of bools, got {predicate}: compare it with something"
-            )));
+            refuse!("expected a predicate of bools, got {predicate}: compare it with something");
         }
         if predicate.rank() != 0 && predicate.shape != on_true.shape {
-            return Err(TypeError::new(format!(
+            refuse!(
                 "expected a predicate that is a scalar or has the branches' shape, got {predicate} for {on_true}"
-            )));
+            );
         }
         Ok(vec![on_true.clone()])
     }
@@ -224,14 +220,14 @@ impl Op for Clamp {
         TypeError::check_arity(inputs, 3)?;
         let x = &inputs[1];
         if x.dtype == DType::Bool {
-            return Err(TypeError::new(format!("expected numbers, got {x}")));
+            refuse!("expected numbers, got {x}");
         }
         for (name, bound) in [("lower", &inputs[0]), ("upper", &inputs[2])] {
             if bound.dtype != x.dtype || (bound.rank() != 0 && bound.shape != x.shape) {
-                return Err(TypeError::new(format!(
+                refuse!(
                     "expected the {name} bound to be a scalar {} or to have the operand's type {x}, got {bound}",
                     x.dtype
-                )));
+                );
             }
         }
         Ok(vec![x.clone()])

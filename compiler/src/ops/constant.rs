@@ -99,13 +99,10 @@ impl Op for Iota {
         TypeError::check_arity(inputs, 0)?;
         let ty = TensorType::new(self.dtype, &self.shape);
         if self.dtype == DType::Bool {
-            return Err(TypeError::new("an index has a number as its dtype, got bool"));
+            refuse!("an index has a number as its dtype, got bool");
         }
         if self.dimension >= self.shape.len() {
-            return Err(TypeError::new(format!(
-                "dimension {} is not an axis of {ty}",
-                self.dimension
-            )));
+            refuse!("dimension {} is not an axis of {ty}", self.dimension);
         }
         Ok(vec![ty])
     }

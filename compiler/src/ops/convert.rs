@@ -146,19 +146,14 @@ impl Op for BitcastConvert {
         TypeError::check_arity(inputs, 1)?;
         let (x, dtype) = (&inputs[0], self.dtype);
         if x.dtype == DType::Bool || dtype == DType::Bool {
-            return Err(TypeError::new(format!(
-                "expected numbers, got {x} and {dtype}: convert bools to an integer"
-            )));
+            refuse!("expected numbers, got {x} and {dtype}: convert bools to an integer");
         }
         let (from, to) = (x.dtype.size(), dtype.size());
         let mut shape = x.shape.clone();
         if from > to {
             shape.push(from / to);
         } else if from < to && shape.pop() != Some(to / from) {
-            return Err(TypeError::new(format!(
-                "expected a last axis of extent {} to become one {dtype}, got {x}",
-                to / from
-            )));
+            refuse!("expected a last axis of extent {} to become one {dtype}, got {x}", to / from);
         }
         Ok(vec![TensorType::new(dtype, shape)])
     }

@@ -141,10 +141,7 @@ impl<K: Cumulation> Op for Cumulative<K> {
         TypeError::check_arity(inputs, 1)?;
         K::COMBINE.dtype(&[inputs[0].dtype])?;
         if self.axis >= inputs[0].rank() {
-            return Err(TypeError::new(format!(
-                "axis {} is not an axis of {}",
-                self.axis, inputs[0]
-            )));
+            refuse!("axis {} is not an axis of {}", self.axis, inputs[0]);
         }
         Ok(inputs.to_vec())
     }

@@ -168,16 +168,14 @@ impl Op for DotGeneral {
             ("contracted", &self.lhs_contract, &self.rhs_contract),
         ] {
             if left.len() != right.len() {
-                return Err(TypeError::new(format!(
-                    "expected as many {what} axes on both sides, got {left:?} and {right:?}"
-                )));
+                refuse!("expected as many {what} axes on both sides, got {left:?} and {right:?}");
             }
             if let Some((l, r)) =
                 left.iter().zip(right).find(|&(&l, &r)| lhs.shape[l] != rhs.shape[r])
             {
-                return Err(TypeError::new(format!(
+                refuse!(
                     "{what} axes must have one extent: axis {l} of {lhs} and axis {r} of {rhs} differ"
-                )));
+                );
             }
         }
         let batch = self.lhs_batch.iter().map(|&axis| lhs.shape[axis]);

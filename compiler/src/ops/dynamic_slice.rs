@@ -80,13 +80,10 @@ impl DynamicUpdateSlice {
 /// Checks the scalar indices of a box of shape `sizes` in a tensor of type `x`.
 fn check_box(x: &TensorType, sizes: &[usize], starts: &[TensorType]) -> Result<(), TypeError> {
     if sizes.len() != x.rank() || sizes.iter().zip(&x.shape).any(|(size, extent)| size > extent) {
-        return Err(TypeError::new(format!("a box of shape {sizes:?} does not fit into {x}")));
+        refuse!("a box of shape {sizes:?} does not fit into {x}");
     }
     if starts.len() != x.rank() {
-        return Err(TypeError::new(format!(
-            "expected one start for each axis of {x}, got {}",
-            starts.len()
-        )));
+        refuse!("expected one start for each axis of {x}, got {}", starts.len());
     }
     match starts
         .iter()
@@ -142,7 +139,7 @@ fn starts_with_batch(b: &mut Builder, starts: &[Var]) -> Vec<Var> {
 impl Op for DynamicSlice {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let Some((x, starts)) = inputs.split_first() else {
-            return Err(TypeError::new("expected an operand, got none"));
+            refuse!("expected an operand, got none");
         };
         check_box(x, &self.sizes, starts)?;
         Ok(vec![x.with_shape(self.sizes.clone())])
@@ -236,15 +233,10 @@ fn known_starts(starts: &[Operand]) -> Vec<Var> {
 impl Op for DynamicUpdateSlice {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let [x, update, starts @ ..] = inputs else {
-            return Err(TypeError::new(format!(
-                "expected an operand, an update and the starts, got {}",
-                inputs.len()
-            )));
+            refuse!("expected an operand, an update and the starts, got {}", inputs.len());
         };
         if x.dtype != update.dtype {
-            return Err(TypeError::new(format!(
-                "the update of {x} must have its dtype, got {update}: cast one of them"
-            )));
+            refuse!("the update of {x} must have its dtype, got {update}: cast one of them");
         }
         check_box(x, &update.shape, starts)?;
         Ok(vec![x.clone()])

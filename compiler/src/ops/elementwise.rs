@@ -47,10 +47,7 @@ impl<T: Elementwise> Op for T {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, T::ARITY)?;
         if let Some(other) = inputs.iter().find(|input| input.shape != inputs[0].shape) {
-            return Err(TypeError::new(format!(
-                "operands must have one shape, got {} and {other}",
-                inputs[0]
-            )));
+            refuse!("operands must have one shape, got {} and {other}", inputs[0]);
         }
         let dtypes: Vec<DType> = inputs.iter().map(|input| input.dtype).collect();
         Ok(vec![inputs[0].with_dtype(self.dtype(&dtypes)?)])

@@ -66,7 +66,7 @@ impl Elementwise for Polygamma {
 
     fn dtype(&self, dtypes: &[DType]) -> Result<DType, TypeError> {
         if self.order == 0 {
-            return Err(TypeError::new("order must be positive: 0 is `digamma`"));
+            refuse!("order must be positive: 0 is `digamma`");
         }
         floats(dtypes)
     }

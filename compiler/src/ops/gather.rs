@@ -139,9 +139,7 @@ impl Op for Gather {
         windows.check(x, indices, rank)?;
         if sizes.len() != x.rank() || sizes.iter().zip(&x.shape).any(|(size, extent)| size > extent)
         {
-            return Err(TypeError::new(format!(
-                "a window of shape {sizes:?} does not fit into {x}"
-            )));
+            refuse!("a window of shape {sizes:?} does not fit into {x}");
         }
         let wrong = |&&axis: &&usize| {
             sizes[axis]
@@ -150,10 +148,10 @@ impl Op for Gather {
         if let Some(axis) =
             self.collapsed_slice_dims.iter().chain(&self.operand_batching_dims).find(wrong)
         {
-            return Err(TypeError::new(format!(
+            refuse!(
                 "the window must have size 1 along axis {axis}, which the result leaves out, got {}",
                 sizes[*axis]
-            )));
+            );
         }
         let window: Vec<usize> =
             windows.window_axes(x.rank()).into_iter().map(|axis| sizes[axis]).collect();

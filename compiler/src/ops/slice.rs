@@ -57,22 +57,16 @@ impl Op for Slice {
             [("start", &self.start), ("limit", &self.limit), ("strides", &self.strides)]
         {
             if values.len() != x.rank() {
-                return Err(TypeError::new(format!(
-                    "{name} must have one number for each axis of {x}, got {values:?}"
-                )));
+                refuse!("{name} must have one number for each axis of {x}, got {values:?}");
             }
         }
         for (axis, &extent) in x.shape.iter().enumerate() {
             let (start, limit) = (self.start[axis], self.limit[axis]);
             if start > limit || limit > extent {
-                return Err(TypeError::new(format!(
-                    "{start}..{limit} is not a range within axis {axis} of {x}"
-                )));
+                refuse!("{start}..{limit} is not a range within axis {axis} of {x}");
             }
             if self.strides[axis] == 0 {
-                return Err(TypeError::new(format!(
-                    "the stride along axis {axis} must be at least 1, got 0"
-                )));
+                refuse!("the stride along axis {axis} must be at least 1, got 0");
             }
         }
         Ok(vec![x.with_shape(self.shape())])

@@ -42,12 +42,12 @@ impl Op for AllGather {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 1)?;
         if self.dimension > inputs[0].rank() {
-            return Err(TypeError::new(format!(
+            refuse!(
                 "a new axis of {} stands at 0 to {}, not at {}",
                 inputs[0],
                 inputs[0].rank(),
                 self.dimension
-            )));
+            );
         }
         let mut shape = inputs[0].shape.clone();
         shape.insert(self.dimension, self.size);

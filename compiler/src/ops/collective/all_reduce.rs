@@ -70,7 +70,7 @@ impl AllReduce {
 impl Op for AllReduce {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         if inputs.is_empty() {
-            return Err(TypeError::new("expected at least one operand, got none"));
+            refuse!("expected at least one operand, got none");
         }
         match inputs.iter().find(|input| input.dtype == DType::Bool) {
             Some(flags) => Err(TypeError::new(format!(
@@ -181,13 +181,9 @@ impl Op for AllReduce {
             let types: Vec<TensorType> = operands.iter().map(|&value| hlo.ty(value)).collect();
             let region = self.region(hlo, dtype);
             let attributes = vec![("replica_groups", all_replicas(hlo))];
-            let combined = hlo.op(HloOp {
-                name: "stablehlo.all_reduce",
-                operands: &operands,
-                attributes,
-                regions: vec![region],
-                results: &types,
-            });
+            let combined = hlo.op(HloOp::new("stablehlo.all_reduce", &operands, &types)
+                .attributes(attributes)
+                .regions(vec![region]));
             let (packed, rest) = combined.split_at(combined.len() - large.len());
             large.iter().zip(rest).for_each(|(&i, &value)| values[i] = value);
             for &packed in packed {

@@ -46,11 +46,11 @@ impl Op for CollectivePermute {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 1)?;
         if self.sources.len() != self.targets.len() {
-            return Err(TypeError::new("expected one target for each source"));
+            refuse!("expected one target for each source");
         }
         for (what, members) in [("source", &self.sources), ("target", &self.targets)] {
             if let Some(i) = (0..members.len()).find(|&i| members[..i].contains(&members[i])) {
-                return Err(TypeError::new(format!("member {} is a {what} twice", members[i])));
+                refuse!("member {} is a {what} twice", members[i]);
             }
         }
         Ok(inputs.to_vec())

@@ -149,10 +149,11 @@ impl Convolution {
         let outputs = rhs.shape[self.rhs_axes[FIRST]];
         let per_group = rhs.shape[self.rhs_axes[SECOND]];
         if per_group.checked_mul(features) != Some(inputs) {
-            return Err(TypeError::new(format!(
+            refuse!(
                 "the input {lhs} has {inputs} features (axis {}), where the kernel {rhs} takes {per_group} (axis {}) in {features} groups",
-                self.lhs_axes[SECOND], self.rhs_axes[SECOND]
-            )));
+                self.lhs_axes[SECOND],
+                self.rhs_axes[SECOND]
+            );
         }
         for (what, extent, groups) in [
             ("batch of the input", batch, batches),
@@ -160,9 +161,7 @@ impl Convolution {
             ("output features of the kernel", outputs, features),
         ] {
             if extent % groups != 0 {
-                return Err(TypeError::new(format!(
-                    "the {extent} {what} are not a multiple of the {groups} groups"
-                )));
+                refuse!("the {extent} {what} are not a multiple of the {groups} groups");
             }
         }
         let mut shape = vec![0; lhs.rank()];
@@ -175,12 +174,12 @@ impl Convolution {
                 .saturating_add(self.low[i])
                 .saturating_add(self.high[i]);
             if covered < 0 {
-                return Err(TypeError::new(format!(
+                refuse!(
                     "low {} and high {} cut more off axis {} of {lhs} than it has",
                     self.low[i],
                     self.high[i],
                     self.lhs_axes[2 + i]
-                )));
+                );
             }
             let room = covered - dilated(window, self.rhs_dilation[i]);
             shape[self.out_axes[2 + i]] =

@@ -73,10 +73,10 @@ impl Op for TriangularSolve {
             && b.shape[..n] == a.shape[..n]
             && b.shape[axis] == a.shape[n];
         if !fits {
-            return Err(TypeError::new(format!(
+            refuse!(
                 "expected matrices of {} {side} of the same dtype and batch as {a}, got {b}",
                 a.shape[n]
-            )));
+            );
         }
         Ok(vec![b.clone()])
     }

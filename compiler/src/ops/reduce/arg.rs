@@ -81,12 +81,10 @@ fn infer(inputs: &[TensorType], axis: usize, dtype: DType) -> Result<Vec<TensorT
     TypeError::check_arity(inputs, 1)?;
     let x = &inputs[0];
     if x.dtype == DType::Bool {
-        return Err(TypeError::new(format!(
-            "expected numbers, got {x}: convert bools to an integer"
-        )));
+        refuse!("expected numbers, got {x}: convert bools to an integer");
     }
     if !dtype.is_integer() {
-        return Err(TypeError::new(format!("a position has an integer dtype, got {dtype}")));
+        refuse!("a position has an integer dtype, got {dtype}");
     }
     match x.shape.get(axis) {
         None => Err(TypeError::new(format!("axis {axis} is not an axis of {x}"))),
@@ -180,13 +178,13 @@ fn lower_pairs<K: Monoid>(
     let best = hlo_select(hlo, take_left, x0, x1);
     let at = hlo_select(hlo, take_left, i0, i1);
     let region = hlo.end_region(&[best, at]);
-    hlo.op(HloOp {
-        name: "stablehlo.reduce",
-        operands: &[x, positions, worst, first],
-        attributes: vec![("dimensions", hlo_axes(&[axis]))],
-        regions: vec![region],
-        results: &[result.with_dtype(dtype), result.clone()],
-    })[1]
+    hlo.op(HloOp::new(
+        "stablehlo.reduce",
+        &[x, positions, worst, first],
+        &[result.with_dtype(dtype), result.clone()],
+    )
+    .attributes(vec![("dimensions", hlo_axes(&[axis]))])
+    .regions(vec![region]))[1]
 }
 
 /// The extremum, then the least position that holds it.
@@ -216,13 +214,9 @@ fn lower_two<K: Monoid>(
 fn reduce<K: Monoid>(hlo: &mut dyn Hlo, x: HloValue, axis: usize, result: &TensorType) -> HloValue {
     let identity = hlo_splat(hlo, &TensorType::scalar(result.dtype), K::identity(result.dtype));
     let region = K::region(hlo, result.dtype);
-    hlo.op(HloOp {
-        name: "stablehlo.reduce",
-        operands: &[x, identity],
-        attributes: vec![("dimensions", hlo_axes(&[axis]))],
-        regions: vec![region],
-        results: std::slice::from_ref(result),
-    })[0]
+    hlo.op(HloOp::new("stablehlo.reduce", &[x, identity], std::slice::from_ref(result))
+        .attributes(vec![("dimensions", hlo_axes(&[axis]))])
+        .regions(vec![region]))[0]
 }
 
 fn samples() -> Vec<(Array, usize, DType)> {

@@ -142,13 +142,9 @@ impl<K: Reduction> Op for Reduce<K> {
         let dtype = results[0].dtype;
         let identity = hlo_splat(hlo, &TensorType::scalar(dtype), K::identity(dtype));
         let region = K::region(hlo, dtype);
-        hlo.op(HloOp {
-            name: "stablehlo.reduce",
-            operands: &[inputs[0], identity],
-            attributes: vec![("dimensions", hlo_axes(&self.axes))],
-            regions: vec![region],
-            results,
-        })
+        hlo.op(HloOp::new("stablehlo.reduce", &[inputs[0], identity], results)
+            .attributes(vec![("dimensions", hlo_axes(&self.axes))])
+            .regions(vec![region]))
     }
 }
 

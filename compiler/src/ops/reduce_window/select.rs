@@ -67,10 +67,7 @@ fn places(
     TypeError::check_arity(inputs, 2)?;
     floats(&[inputs[0].dtype, inputs[1].dtype])?;
     if !matches!(direction, Direction::Ge | Direction::Le) {
-        return Err(TypeError::new(format!(
-            "direction must be GE or LE, got {}",
-            direction.word()
-        )));
+        refuse!("direction must be GE or LE, got {}", direction.word());
     }
     window.places(&inputs[0])
 }
@@ -180,10 +177,7 @@ impl SelectAndGather {
     fn result(&self, inputs: &[TensorType]) -> Result<TensorType, TypeError> {
         let places = places(self.direction, &self.window, inputs)?;
         if inputs[0] != inputs[1] {
-            return Err(TypeError::new(format!(
-                "operand and values must have one type, got {} and {}",
-                inputs[0], inputs[1]
-            )));
+            refuse!("operand and values must have one type, got {} and {}", inputs[0], inputs[1]);
         }
         Ok(places)
     }
@@ -241,10 +235,11 @@ impl SelectAndScatter {
     fn result(&self, inputs: &[TensorType]) -> Result<TensorType, TypeError> {
         let places = places(self.direction, &self.window, inputs)?;
         if inputs[1] != places {
-            return Err(TypeError::new(format!(
+            refuse!(
                 "the source must be {places}, an element for each place of the window on {}, got {}",
-                inputs[0], inputs[1]
-            )));
+                inputs[0],
+                inputs[1]
+            );
         }
         Ok(inputs[0].clone())
     }

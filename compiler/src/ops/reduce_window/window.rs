@@ -126,16 +126,12 @@ impl Window {
     ) -> HloResults {
         let padding =
             self.low.iter().zip(&self.high).flat_map(|(&low, &high)| [low as i64, high as i64]);
-        hlo.op(HloOp {
-            name,
-            operands,
-            attributes: vec![
+        hlo.op(HloOp::new(name, operands, results)
+            .attributes(vec![
                 ("window_dimensions", hlo_axes(&self.dimensions)),
                 ("window_strides", hlo_axes(&self.strides)),
                 ("padding", HloAttribute::I64Tensor(vec![self.low.len(), 2], padding.collect())),
-            ],
-            regions,
-            results,
-        })
+            ])
+            .regions(regions))
     }
 }

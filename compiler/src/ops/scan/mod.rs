@@ -68,32 +68,23 @@ impl Op for Scan {
         let body = &self.body;
         TypeError::check_arity(inputs, body.params.len())?;
         if self.consts + self.carries > inputs.len() || self.carries > body.results.len() {
-            return Err(TypeError::new(
-                "more consts and carries than operands or results of the body",
-            ));
+            refuse!("more consts and carries than operands or results of the body");
         }
         let (_, _, xs) = self.split(inputs);
         if let Some(x) = xs.iter().find(|x| x.shape.first() != Some(&self.length)) {
-            return Err(TypeError::new(format!(
-                "a scanned array needs a leading axis of {}, got {x}",
-                self.length
-            )));
+            refuse!("a scanned array needs a leading axis of {}, got {x}", self.length);
         }
         let slices = self.consts + self.carries;
         for (i, (param, input)) in body.param_types().iter().zip(inputs).enumerate() {
             let given = if i < slices { input.clone() } else { input.unstacked() };
             if *param != given {
-                return Err(TypeError::new(format!(
-                    "operand {i} gives the body {given}, which takes {param}"
-                )));
+                refuse!("operand {i} gives the body {given}, which takes {param}");
             }
         }
         let results = body.result_types();
         for (i, (out, carry)) in results.iter().zip(&inputs[self.consts..slices]).enumerate() {
             if out != carry {
-                return Err(TypeError::new(format!(
-                    "carry {i} goes in as {carry} and comes out as {out}"
-                )));
+                refuse!("carry {i} goes in as {carry} and comes out as {out}");
             }
         }
         let (carries, ys) = results.split_at(self.carries);
@@ -208,13 +199,8 @@ impl Op for Scan {
             .collect();
         let body = hlo.end_region(&state_out);
 
-        let outputs = hlo.op(HloOp {
-            name: "stablehlo.while",
-            operands: &state,
-            attributes: Vec::new(),
-            regions: vec![condition, body],
-            results: &types,
-        });
+        let outputs =
+            hlo.op(HloOp::new("stablehlo.while", &state, &types).regions(vec![condition, body]));
         let carries = &outputs[1 + self.consts..1 + self.consts + self.carries];
         carries.iter().chain(&outputs[1 + inputs.len()..]).copied().collect()
     }

@@ -110,20 +110,15 @@ impl Op for Scatter {
         TypeError::check_arity(inputs, 3)?;
         let (x, indices, updates) = (&inputs[0], &inputs[1], &inputs[2]);
         if x.dtype != updates.dtype {
-            return Err(TypeError::new(format!(
-                "the updates of {x} must have its dtype, got {updates}: cast one of them"
-            )));
+            refuse!("the updates of {x} must have its dtype, got {updates}: cast one of them");
         }
         if x.dtype == DType::Bool && self.combiner != Combiner::Set {
-            return Err(TypeError::new(format!(
-                "combiner {} takes numbers, got {x}",
-                self.combiner.word()
-            )));
+            refuse!("combiner {} takes numbers, got {x}", self.combiner.word());
         }
         let windows = self.windows();
         windows.check(x, indices, updates.rank())?;
         if let Some(axis) = self.inserted_window_dims.iter().find(|&&axis| x.shape[axis] == 0) {
-            return Err(TypeError::new(format!("axis {axis} of {x} has no element to update")));
+            refuse!("axis {axis} of {x} has no element to update");
         }
         let batch = windows.batch_shape(indices);
         let axes = windows.window_axes(x.rank());
@@ -136,10 +131,10 @@ impl Op for Scatter {
         };
         if !fits {
             let window: Vec<usize> = axes.iter().map(|&axis| x.shape[axis]).collect();
-            return Err(TypeError::new(format!(
+            refuse!(
                 "the updates must have the batch {batch:?} of the indices and, at update_window_dims {:?}, at most {window:?} of {x}, got {updates}",
                 self.update_window_dims
-            )));
+            );
         }
         Ok(vec![x.clone()])
     }
@@ -228,13 +223,9 @@ impl Op for Scatter {
             ("indices_are_sorted", HloAttribute::Bool(false)),
             ("unique_indices", HloAttribute::Bool(self.unique_indices)),
         ];
-        hlo.op(HloOp {
-            name: "stablehlo.scatter",
-            operands: inputs,
-            attributes,
-            regions: vec![region],
-            results,
-        })
+        hlo.op(HloOp::new("stablehlo.scatter", inputs, results)
+            .attributes(attributes)
+            .regions(vec![region]))
     }
 }
 

@@ -52,17 +52,18 @@ impl Op for BroadcastInDim {
         TypeError::check_arity(inputs, 1)?;
         let (x, dims) = (&inputs[0], &self.broadcast_dimensions);
         if dims.len() != x.rank() {
-            return Err(TypeError::new(format!(
+            refuse!(
                 "broadcast_dimensions must name one result axis for each axis of {x}, got {dims:?}"
-            )));
+            );
         }
         check_axes("broadcast_dimensions", dims, self.shape.len())?;
         for (axis, (&extent, &dim)) in x.shape.iter().zip(dims).enumerate() {
             if extent != 1 && extent != self.shape[dim] {
-                return Err(TypeError::new(format!(
+                refuse!(
                     "axis {axis} of {x} cannot become axis {dim} of shape {:?}: {extent} is neither 1 nor {}",
-                    self.shape, self.shape[dim]
-                )));
+                    self.shape,
+                    self.shape[dim]
+                );
             }
         }
         Ok(vec![x.with_shape(self.shape.clone())])

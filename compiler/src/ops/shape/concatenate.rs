@@ -36,13 +36,10 @@ impl Concatenate {
 impl Op for Concatenate {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let Some(first) = inputs.first() else {
-            return Err(TypeError::new("expected at least one operand, got none"));
+            refuse!("expected at least one operand, got none");
         };
         if self.dimension >= first.rank() {
-            return Err(TypeError::new(format!(
-                "dimension {} is not an axis of {first}",
-                self.dimension
-            )));
+            refuse!("dimension {} is not an axis of {first}", self.dimension);
         }
         let mut result = first.clone();
         result.shape[self.dimension] = 0;
@@ -52,10 +49,10 @@ impl Op for Concatenate {
                 rest.shape[self.dimension] = first.shape[self.dimension];
             }
             if rest != *first {
-                return Err(TypeError::new(format!(
+                refuse!(
                     "operands must agree in dtype and in all axes but {}, got {first} and {input}",
                     self.dimension
-                )));
+                );
             }
             let extent = &mut result.shape[self.dimension];
             *extent = extent.saturating_add(input.shape[self.dimension]);

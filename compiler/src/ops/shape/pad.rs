@@ -69,25 +69,17 @@ impl Op for Pad {
         TypeError::check_arity(inputs, 2)?;
         let (x, value) = (&inputs[0], &inputs[1]);
         if *value != TensorType::scalar(x.dtype) {
-            return Err(TypeError::new(format!(
-                "the padding value of {x} must be {}[], got {value}",
-                x.dtype
-            )));
+            refuse!("the padding value of {x} must be {}[], got {value}", x.dtype);
         }
         for (name, amounts) in
             [("low", &self.low), ("high", &self.high), ("interior", &self.interior)]
         {
             if amounts.len() != x.rank() {
-                return Err(TypeError::new(format!(
-                    "{name} must have one amount for each axis of {x}, got {amounts:?}"
-                )));
+                refuse!("{name} must have one amount for each axis of {x}, got {amounts:?}");
             }
         }
         if self.interior.iter().any(|&amount| amount < 0) {
-            return Err(TypeError::new(format!(
-                "interior amounts must not be negative, got {:?}",
-                self.interior
-            )));
+            refuse!("interior amounts must not be negative, got {:?}", self.interior);
         }
         let extents = (0..x.rank()).map(|axis| {
             usize::try_from(self.extent(axis, x.shape[axis])).map_err(|_| {

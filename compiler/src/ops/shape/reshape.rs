@@ -39,12 +39,12 @@ impl Op for Reshape {
         TypeError::check_arity(inputs, 1)?;
         let result = inputs[0].with_shape(self.shape.clone());
         if result.elements() != inputs[0].elements() {
-            return Err(TypeError::new(format!(
+            refuse!(
                 "cannot reshape {} to {result}: {} elements are not {}",
                 inputs[0],
                 inputs[0].elements(),
                 result.elements()
-            )));
+            );
         }
         Ok(vec![result])
     }

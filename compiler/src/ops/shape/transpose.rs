@@ -49,9 +49,7 @@ impl Op for Transpose {
         TypeError::check_arity(inputs, 1)?;
         let (x, permutation) = (&inputs[0], &self.permutation);
         if permutation.len() != x.rank() {
-            return Err(TypeError::new(format!(
-                "permutation {permutation:?} must name each axis of {x} once"
-            )));
+            refuse!("permutation {permutation:?} must name each axis of {x} once");
         }
         check_axes("permutation", permutation, x.rank())?;
         Ok(vec![x.with_shape(permutation.iter().map(|&axis| x.shape[axis]).collect::<Vec<_>>())])

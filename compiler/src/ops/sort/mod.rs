@@ -100,25 +100,20 @@ impl Sort {
 impl Op for Sort {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let Some(first) = inputs.first() else {
-            return Err(TypeError::new("expected at least one operand, got none"));
+            refuse!("expected at least one operand, got none");
         };
         if let Some(other) = inputs.iter().find(|input| input.shape != first.shape) {
-            return Err(TypeError::new(format!(
-                "operands must have one shape, got {first} and {other}"
-            )));
+            refuse!("operands must have one shape, got {first} and {other}");
         }
         if self.dimension >= first.rank() {
-            return Err(TypeError::new(format!(
-                "dimension {} is not an axis of {first}",
-                self.dimension
-            )));
+            refuse!("dimension {} is not an axis of {first}", self.dimension);
         }
         if self.num_keys == 0 || self.num_keys > inputs.len() {
-            return Err(TypeError::new(format!(
+            refuse!(
                 "expected between 1 and {} keys, as there are operands, got {}",
                 inputs.len(),
                 self.num_keys
-            )));
+            );
         }
         Ok(inputs.to_vec())
     }
@@ -184,16 +179,12 @@ impl Op for Sort {
             });
         }
         let region = hlo.end_region(&[less.expect("there is at least one key")]);
-        hlo.op(HloOp {
-            name: "stablehlo.sort",
-            operands: inputs,
-            attributes: vec![
+        hlo.op(HloOp::new("stablehlo.sort", inputs, results)
+            .attributes(vec![
                 ("dimension", HloAttribute::I64(self.dimension as i64)),
                 ("is_stable", HloAttribute::Bool(self.stable)),
-            ],
-            regions: vec![region],
-            results,
-        })
+            ])
+            .regions(vec![region]))
     }
 }
 

@@ -52,19 +52,16 @@ impl Op for TopK {
         TypeError::check_arity(inputs, 1)?;
         let x = &inputs[0];
         if x.dtype == DType::Bool {
-            return Err(TypeError::new(format!("expected numbers, got {x}")));
+            refuse!("expected numbers, got {x}");
         }
         let mut shape = x.shape.clone();
         match shape.last_mut() {
             Some(extent) if self.k <= *extent => *extent = self.k,
             Some(extent) => {
-                return Err(TypeError::new(format!(
-                    "the last axis of {x} has {extent} elements, not {}",
-                    self.k
-                )));
+                refuse!("the last axis of {x} has {extent} elements, not {}", self.k);
             }
             None => {
-                return Err(TypeError::new(format!("expected an operand with an axis, got {x}")));
+                refuse!("expected an operand with an axis, got {x}");
             }
         }
         Ok(vec![x.with_shape(&shape), TensorType::new(DType::I32, shape)])
@@ -101,13 +98,7 @@ impl Op for TopK {
 
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let attributes = vec![("k", HloAttribute::I64(self.k as i64))];
-        hlo.op(HloOp {
-            name: "chlo.top_k",
-            operands: inputs,
-            attributes,
-            regions: Vec::new(),
-            results,
-        })
+        hlo.op(HloOp::new("chlo.top_k", inputs, results).attributes(attributes))
     }
 }
 

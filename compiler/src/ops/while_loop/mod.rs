@@ -121,36 +121,27 @@ impl While {
 impl Op for While {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         if inputs.len() < self.condition_consts + self.body_consts {
-            return Err(TypeError::new("fewer operands than consts"));
+            refuse!("fewer operands than consts");
         }
         let (condition_consts, body_consts, carry) = self.split(inputs);
         let given = |consts: &[TensorType]| consts.iter().chain(carry).cloned().collect::<Vec<_>>();
         if self.condition.param_types() != given(condition_consts)
             || self.body.param_types() != given(body_consts)
         {
-            return Err(TypeError::new(
-                "the condition or the body takes other operands than it is given",
-            ));
+            refuse!("the condition or the body takes other operands than it is given");
         }
         match self.condition.result_types().as_slice() {
             [ty] if *ty == TensorType::scalar(DType::Bool) => {}
             [ty] => {
-                return Err(TypeError::new(format!("the condition must be bool[], got {ty}")));
+                refuse!("the condition must be bool[], got {ty}");
             }
             several => {
-                return Err(TypeError::new(format!(
-                    "the condition must be one bool[], got {} results",
-                    several.len()
-                )));
+                refuse!("the condition must be one bool[], got {} results", several.len());
             }
         }
         let results = self.body.result_types();
         if results.len() != carry.len() {
-            return Err(TypeError::new(format!(
-                "the carry has {} values, the body gives {}",
-                carry.len(),
-                results.len()
-            )));
+            refuse!("the carry has {} values, the body gives {}", carry.len(), results.len());
         }
         match (0..carry.len()).find(|&i| carry[i] != results[i]) {
             Some(i) => Err(TypeError::new(format!(
