@@ -4,7 +4,7 @@
 //! with `xla_cpu_enable_fast_min_max=false`, as the runtime does; else it may give the other operand.
 
 use super::elementwise::{
-    builder_methods, elementwise, float_samples, floats, integer_samples, numbers, peculiar_floats,
+    builder_methods, elementwise, float_and_peculiar_samples, floats, integer_samples, numbers,
     signed_numbers, sum_of, to_linear,
 };
 use super::{Elementwise, Operand, Sample};
@@ -127,8 +127,7 @@ elementwise! {
         sum_of(b, left, right)
     },
     samples: |op| {
-        let mut samples = float_samples(op.clone(), &[&[2.5, 0.75, 0.5, 1.25, 3.0, 7.5], &[1.5, -0.5, 2.0, -3.25, 0.3, 2.5]], 1e-5);
-        samples.push(peculiar_floats(op.clone(), DType::F32, 1e-5));
+        let mut samples = float_and_peculiar_samples(op.clone(), &[&[2.5, 0.75, 0.5, 1.25, 3.0, 7.5], &[1.5, -0.5, 2.0, -3.25, 0.3, 2.5]], 1e-5);
         for dtype in [DType::I32, DType::U32, DType::I64, DType::U8] {
             let negative = if dtype.is_signed_integer() { [-1, -2, -3] } else { [4, 5, 6] };
             for exponent in [0, 1, 2, 7, 31, 33, 63].into_iter().chain(negative) {
@@ -177,11 +176,7 @@ elementwise! {
         });
         sum_of(b, left, right)
     },
-    samples: |op| {
-        let mut samples = float_samples(op.clone(), &[&X, &Y], 1e-6);
-        samples.push(peculiar_floats(op, DType::F32, 1e-6));
-        samples
-    },
+    samples: |op| float_and_peculiar_samples(op, &[&X, &Y], 1e-6),
 }
 
 elementwise! {
@@ -223,11 +218,7 @@ elementwise! {
         let undefined = hlo_compare(hlo, "NE", difference, difference);
         hlo_select(hlo, undefined, greater, sum)
     },
-    samples: |op| {
-        let mut samples = float_samples(op.clone(), &[&X, &Y], 1e-6);
-        samples.push(peculiar_floats(op, DType::F32, 1e-6));
-        samples
-    },
+    samples: |op| float_and_peculiar_samples(op, &[&X, &Y], 1e-6),
 }
 
 elementwise! {
@@ -259,31 +250,18 @@ elementwise! {
 }
 
 builder_methods! {
-    /// Emits [`Add`].
     add = Add(x, y);
-    /// Emits [`Subtract`].
     sub = Subtract(x, y);
-    /// Emits [`Multiply`].
     mul = Multiply(x, y);
-    /// Emits [`Divide`].
     div = Divide(x, y);
-    /// Emits [`Remainder`].
     rem = Remainder(x, y);
-    /// Emits [`Power`].
     pow = Power(x, y);
-    /// Emits [`Maximum`].
     maximum = Maximum(x, y);
-    /// Emits [`Minimum`].
     minimum = Minimum(x, y);
-    /// Emits [`Atan2`].
     atan2 = Atan2(x, y);
-    /// Emits [`LogAddExp`].
     log_add_exp = LogAddExp(x, y);
-    /// Emits [`Negate`].
     neg = Negate(x);
-    /// Emits [`Abs`].
     abs = Abs(x);
-    /// Emits [`Sign`].
     sign = Sign(x);
 }
 
@@ -359,8 +337,7 @@ const Y: [f64; 6] = [1.5, -0.5, 2.0, -3.25, 0.375, 2.5];
 
 /// Samples in every kind of dtype.
 fn number_samples<T: Elementwise>(op: T) -> Vec<Sample> {
-    let mut samples = float_samples(op.clone(), &[&X[..], &Y][..T::ARITY], 0.0);
-    samples.push(peculiar_floats(op.clone(), DType::F32, 0.0));
+    let mut samples = float_and_peculiar_samples(op.clone(), &[&X[..], &Y][..T::ARITY], 0.0);
     samples.extend(integer_samples(
         op,
         &[DType::I32, DType::U32, DType::I64, DType::U64, DType::I8, DType::U8],
@@ -369,8 +346,7 @@ fn number_samples<T: Elementwise>(op: T) -> Vec<Sample> {
 }
 
 fn signed_samples<T: Elementwise>(op: T) -> Vec<Sample> {
-    let mut samples = float_samples(op.clone(), &[&X], 0.0);
-    samples.push(peculiar_floats(op.clone(), DType::F32, 0.0));
+    let mut samples = float_and_peculiar_samples(op.clone(), &[&X], 0.0);
     samples.extend(integer_samples(op, &[DType::I32, DType::I64, DType::I8]));
     samples
 }

@@ -1,5 +1,6 @@
 //! Changing the element type: by value (`convert`) and by bits (`bitcast_convert`).
 
+use super::op::result_types;
 use super::samples::ramp;
 use super::{Elementwise, Op, Operand, Rule, Sample, TypeError};
 use crate::array::{Array, Scalar};
@@ -159,10 +160,7 @@ impl Op for BitcastConvert {
     }
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
-        let ty = self
-            .infer(std::slice::from_ref(&inputs[0].ty))
-            .expect("eval is given well-typed operands")
-            .remove(0);
+        let ty = result_types(self, inputs).remove(0);
         vec![Array::from_bytes(ty, &inputs[0].to_bytes())]
     }
 

@@ -302,30 +302,23 @@ fn steps(extent: usize) -> impl Iterator<Item = usize> {
     std::iter::successors(Some(1), |by| Some(2 * by)).take_while(move |&by| by < extent)
 }
 
-impl Builder {
-    /// Emits [`CumSum`].
-    #[track_caller]
-    pub fn cumsum(&mut self, x: Var, axis: usize, reverse: bool) -> Var {
-        self.emit1(CumSum::new(axis, reverse), &[x])
-    }
+macro_rules! builder_cumulations {
+    ($($method:ident = $op:ident;)+) => {
+        impl Builder {
+            $(#[doc = concat!("Emits [`", stringify!($op), "`].")]
+            #[track_caller]
+            pub fn $method(&mut self, x: Var, axis: usize, reverse: bool) -> Var {
+                self.emit1($op::new(axis, reverse), &[x])
+            })+
+        }
+    };
+}
 
-    /// Emits [`CumProd`].
-    #[track_caller]
-    pub fn cumprod(&mut self, x: Var, axis: usize, reverse: bool) -> Var {
-        self.emit1(CumProd::new(axis, reverse), &[x])
-    }
-
-    /// Emits [`CumMax`].
-    #[track_caller]
-    pub fn cummax(&mut self, x: Var, axis: usize, reverse: bool) -> Var {
-        self.emit1(CumMax::new(axis, reverse), &[x])
-    }
-
-    /// Emits [`CumMin`].
-    #[track_caller]
-    pub fn cummin(&mut self, x: Var, axis: usize, reverse: bool) -> Var {
-        self.emit1(CumMin::new(axis, reverse), &[x])
-    }
+builder_cumulations! {
+    cumsum = CumSum;
+    cumprod = CumProd;
+    cummax = CumMax;
+    cummin = CumMin;
 }
 
 /// The longest axis that is cumulated in steps.

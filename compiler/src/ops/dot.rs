@@ -1,5 +1,6 @@
 //! Products of matrices and their generalizations.
 
+use super::op::result_types;
 use super::reduce::other_axes;
 use super::samples::ramp;
 use super::shape::{check_axes, shifted, shifted_with_batch};
@@ -186,10 +187,7 @@ impl Op for DotGeneral {
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let [lhs, rhs] = [&inputs[0], &inputs[1]];
-        let ty = self
-            .infer(&[lhs.ty.clone(), rhs.ty.clone()])
-            .expect("eval is given well-typed operands")
-            .remove(0);
+        let ty = result_types(self, inputs).remove(0);
         let (lhs_free, rhs_free) = (self.lhs_free(lhs.ty.rank()), self.rhs_free(rhs.ty.rank()));
         let contracted: Vec<usize> =
             self.lhs_contract.iter().map(|&axis| lhs.ty.shape[axis]).collect();

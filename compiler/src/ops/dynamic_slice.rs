@@ -113,6 +113,11 @@ fn free_axes(x: &[usize], sizes: &[usize]) -> Vec<usize> {
     (0..x.len()).filter(|&axis| sizes[axis] < x[axis]).collect()
 }
 
+/// The shape of one example of an operand of a vmap.
+fn example_shape(b: &Builder, x: Var, batched: bool) -> Vec<usize> {
+    b.ty(x).shape[usize::from(batched)..].to_vec()
+}
+
 /// The starts along some axes of every example, side by side: `[batch, axes]`.
 fn stacked_starts(
     b: &mut Builder,
@@ -121,11 +126,11 @@ fn stacked_starts(
     batched: &[bool],
     axes: &[usize],
 ) -> Var {
-    let columns = axes.iter().map(|&axis| {
+    let column = |&axis: &usize| {
         let start = cx.batch(b, starts[axis], batched[axis]);
         b.reshape(start, &[cx.size, 1])
-    });
-    let columns: Vec<Var> = columns.collect();
+    };
+    let columns: Vec<Var> = axes.iter().map(column).collect();
     b.concatenate(&columns, 1)
 }
 
@@ -160,7 +165,7 @@ impl Op for DynamicSlice {
             let starts = starts_with_batch(b, starts);
             return vec![(b.dynamic_slice(x, &starts, &prepended(cx.size, &self.sizes)), true)];
         }
-        let x_shape = if batched[0] { b.ty(x).unstacked().shape } else { b.ty(x).shape.clone() };
+        let x_shape = example_shape(b, x, batched[0]);
         let axes = free_axes(&x_shape, &self.sizes);
         if axes.is_empty() {
             return vec![(x, batched[0])];
@@ -199,15 +204,9 @@ impl Op for DynamicSlice {
     }
 
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
-        let sizes = hlo_axes(&self.sizes);
         let operands = with_wide_starts(hlo, inputs, 1);
-        vec![hlo_op(
-            hlo,
-            "stablehlo.dynamic_slice",
-            &operands,
-            vec![("slice_sizes", sizes)],
-            &results[0],
-        )]
+        let attributes = vec![("slice_sizes", hlo_axes(&self.sizes))];
+        vec![hlo_op(hlo, "stablehlo.dynamic_slice", &operands, attributes, &results[0])]
     }
 }
 
@@ -263,16 +262,8 @@ impl Op for DynamicUpdateSlice {
             let starts = starts_with_batch(b, starts);
             return vec![(b.dynamic_update_slice(x, update, &starts), true)];
         }
-        let sizes = if batched[1] {
-            b.ty(inputs[1]).unstacked().shape
-        } else {
-            b.ty(inputs[1]).shape.clone()
-        };
-        let x_shape = if batched[0] {
-            b.ty(inputs[0]).unstacked().shape
-        } else {
-            b.ty(inputs[0]).shape.clone()
-        };
+        let sizes = example_shape(b, inputs[1], batched[1]);
+        let x_shape = example_shape(b, inputs[0], batched[0]);
         let axes = free_axes(&x_shape, &sizes);
         if axes.is_empty() {
             return vec![(inputs[1], batched[1])];

@@ -3,7 +3,7 @@
 //! An op gives its scalar function, its derivative and its dtypes; the rest is here. Ops without attributes are
 //! declared with the macro `elementwise!`.
 
-use super::op::{Op, Operand, Rule, Sample};
+use super::op::{Op, Operand, Rule, Sample, result_types};
 use super::op_struct::OpStruct;
 use super::{OpRef, TypeError};
 use crate::array::{Array, Scalar};
@@ -54,8 +54,7 @@ impl<T: Elementwise> Op for T {
     }
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
-        let types: Vec<TensorType> = inputs.iter().map(|input| input.ty.clone()).collect();
-        let ty = self.infer(&types).expect("eval is given well-typed operands").remove(0);
+        let ty = result_types(self, inputs).remove(0);
         let dtype = inputs[0].ty.dtype;
         let mut scalars = Vec::with_capacity(T::ARITY);
         let data = (0..ty.elements()).map(|i| {
@@ -163,6 +162,17 @@ pub(super) fn sum_of(b: &mut Builder, x: Option<Var>, y: Option<Var>) -> Option<
 /// The cotangents of an op with one linear operand among known ones: `cotangent` for it, zero for the others.
 pub(super) fn to_linear(x: &[Operand], cotangent: Var) -> Slopes {
     x.iter().map(|x| x.is_linear().then_some(cotangent)).collect()
+}
+
+/// Samples of vectors with these values, one per float dtype, and one of the values where floats are peculiar, in f32.
+pub(super) fn float_and_peculiar_samples<T: Elementwise>(
+    op: T,
+    operands: &[&[f64]],
+    tolerance: f64,
+) -> Vec<Sample> {
+    let mut samples = float_samples(op.clone(), operands, tolerance);
+    samples.push(peculiar_floats(op, DType::F32, tolerance));
+    samples
 }
 
 /// One sample per float dtype, of vectors with these values. `tolerance` is that of f32; if it is zero, so are the others.
@@ -289,11 +299,11 @@ macro_rules! elementwise {
 }
 pub(super) use elementwise;
 
-/// Declares `Builder` methods that emit one op without attributes: `/// doc` then `method = Op(x, y);`.
+/// Declares `Builder` methods that emit one op without attributes: `method = Op(x, y);`.
 macro_rules! builder_methods {
-    ($($(#[$meta:meta])* $method:ident = $op:ident($($x:ident),+);)+) => {
+    ($($method:ident = $op:ident($($x:ident),+);)+) => {
         impl $crate::Builder {
-            $($(#[$meta])*
+            $(#[doc = concat!("Emits [`", stringify!($op), "`].")]
             #[track_caller]
             pub fn $method(&mut self, $($x: $crate::Var),+) -> $crate::Var {
                 self.emit1($op {}, &[$($x),+])

@@ -4,7 +4,9 @@
 //! Lanczos' approximation with seven terms ("A Precision Approximation of the Gamma Function", 1964), the higher ones by
 //! Euler and Maclaurin's summation of the Hurwitz zeta function.
 
-use super::elementwise::{builder_methods, elementwise, float_samples, floats, peculiar_floats};
+use super::elementwise::{
+    builder_methods, elementwise, float_and_peculiar_samples, float_samples, floats,
+};
 use super::{Elementwise, Rule, Sample, TypeError};
 use crate::array::Scalar;
 use crate::ir::{Builder, Slope, Var};
@@ -23,7 +25,7 @@ elementwise! {
         t[0].map(|t| b.mul(t, slope))
     },
     lower: |hlo, x, _| hlo_simple(hlo, "chlo.lgamma", x),
-    samples: |op| gamma_samples(op, 1e-6),
+    samples: |op| float_and_peculiar_samples(op, &[&POSITIVE], 1e-6),
 }
 
 elementwise! {
@@ -37,7 +39,7 @@ elementwise! {
         t[0].map(|t| b.mul(t, slope))
     },
     lower: |hlo, x, _| hlo_simple(hlo, "chlo.digamma", x),
-    samples: |op| gamma_samples(op, 2e-6),
+    samples: |op| float_and_peculiar_samples(op, &[&POSITIVE], 2e-6),
 }
 
 op_struct! {
@@ -89,9 +91,7 @@ impl Elementwise for Polygamma {
 }
 
 builder_methods! {
-    /// Emits [`Lgamma`].
     lgamma = Lgamma(x);
-    /// Emits [`Digamma`].
     digamma = Digamma(x);
 }
 
@@ -104,12 +104,6 @@ impl Builder {
 }
 
 const POSITIVE: [f64; 6] = [0.3, 0.9, 1.5, 3.2, 11.0, 47.5];
-
-fn gamma_samples<T: Elementwise>(op: T, tolerance: f64) -> Vec<Sample> {
-    let mut samples = float_samples(op.clone(), &[&POSITIVE], tolerance);
-    samples.push(peculiar_floats(op, DType::F32, tolerance));
-    samples
-}
 
 /// True at the poles of the function and its derivatives: 0 and the negative whole numbers.
 fn is_pole(x: f64) -> bool {

@@ -1,7 +1,7 @@
 //! `gather`: windows of a tensor at computed places, one for each index.
 
 use super::TypeError;
-use super::op::{Op, Operand, Rule, Sample};
+use super::op::{Op, Operand, Rule, Sample, result_types};
 use super::samples::ramp;
 use super::shape::{shifted, shifted_with_batch};
 use super::windows::{Windows, clamp_to};
@@ -160,10 +160,7 @@ impl Op for Gather {
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let (x, indices) = (&inputs[0], &inputs[1]);
-        let ty = self
-            .infer(&[x.ty.clone(), indices.ty.clone()])
-            .expect("eval is given well-typed operands")
-            .remove(0);
+        let ty = result_types(self, inputs).remove(0);
         let windows = self.windows();
         let (batch_dims, axes) = (windows.batch_dims(ty.rank()), windows.window_axes(x.ty.rank()));
         vec![Array::from_fn(ty, |index| {

@@ -259,6 +259,12 @@ pub trait Op: OpStruct {
     }
 }
 
+/// The types of the results of `op`, for its [`Op::eval`].
+pub(super) fn result_types(op: &impl Op, inputs: &[Array]) -> Vec<TensorType> {
+    let types: Vec<TensorType> = inputs.iter().map(|input| input.ty.clone()).collect();
+    op.infer(&types).expect("eval is given well-typed operands")
+}
+
 /// [`Effect::Collective`] if an equation of the bodies has it.
 pub(super) fn effect_of(bodies: &[&Arc<Func>]) -> Effect {
     let any =

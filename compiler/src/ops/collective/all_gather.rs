@@ -5,9 +5,10 @@ use crate::array::Array;
 use crate::ir::{Batched, Builder, Slope, Slopes, Var};
 use crate::lower::{Hlo, HloAttribute, HloResults, HloValue, hlo_op, hlo_reshape};
 use crate::op_struct;
+use crate::ops::op::result_types;
 use crate::ops::rules::linear_jvp;
 use crate::ops::samples::ramp;
-use crate::ops::{Effect, Op, Operand, Rule, Sample, TypeError};
+use crate::ops::{Op, Operand, Rule, Sample, TypeError};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
@@ -27,7 +28,7 @@ impl AllGather {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
         let all = |dimension, x| {
-            Sample::new(AllGather { axis: REPLICAS.to_string(), size: 1, dimension }, vec![x])
+            Sample::new(AllGather { axis: REPLICAS.into(), size: 1, dimension }, vec![x])
         };
         vec![
             all(0, ramp(DType::F32, [2, 3])),
@@ -54,16 +55,11 @@ impl Op for AllGather {
         Ok(vec![inputs[0].with_shape(shape)])
     }
 
-    fn effect(&self) -> Effect {
-        Effect::Collective
-    }
+    over_axis! {}
 
     /// All members have what this one has.
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
-        let ty = self
-            .infer(std::slice::from_ref(&inputs[0].ty))
-            .expect("eval is given well-typed operands")
-            .remove(0);
+        let ty = result_types(self, inputs).remove(0);
         vec![Array::from_fn(ty, |index| {
             let mut index = index.to_vec();
             index.remove(self.dimension);
@@ -84,10 +80,6 @@ impl Op for AllGather {
         );
         let stacked = cx.batch(b, inputs[0], batched[0]);
         vec![(b.move_axis(stacked, 0, self.dimension), false)]
-    }
-
-    fn names_axis(&self, cx: &VmapContext) -> bool {
-        cx.axis.as_ref() == Some(&self.axis)
     }
 
     linear_jvp! {}

@@ -6,7 +6,7 @@ use crate::ir::{Batched, Builder, Slope, Slopes, Var};
 use crate::lower::{Hlo, HloOp, HloRegion, HloResults, HloValue, hlo_reshape};
 use crate::ops::reduce::{Max, Min, Monoid, Sum};
 use crate::ops::samples::ramp;
-use crate::ops::{Concatenate, Direction, Effect, Op, Operand, Rule, Sample, Slice, TypeError};
+use crate::ops::{Concatenate, Direction, Op, Operand, Rule, Sample, Slice, TypeError};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 use crate::{op_struct, words};
@@ -41,7 +41,7 @@ impl AllReduce {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
         let all = |computation, inputs| {
-            Sample::new(AllReduce { axis: REPLICAS.to_string(), computation }, inputs)
+            Sample::new(AllReduce { axis: REPLICAS.into(), computation }, inputs)
         };
         vec![
             all(Combination::Sum, vec![ramp(DType::F32, [2, 3])]),
@@ -80,9 +80,7 @@ impl Op for AllReduce {
         }
     }
 
-    fn effect(&self) -> Effect {
-        Effect::Collective
-    }
+    over_axis! {}
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         inputs.to_vec()
@@ -106,10 +104,6 @@ impl Op for AllReduce {
             (combined, false)
         };
         inputs.iter().zip(batched).map(combine).collect()
-    }
-
-    fn names_axis(&self, cx: &VmapContext) -> bool {
-        cx.axis.as_ref() == Some(&self.axis)
     }
 
     fn jvp(

@@ -6,7 +6,7 @@ use crate::ir::{Batched, Builder, Var};
 use crate::lower::{Hlo, HloResults, HloValue, hlo_op, hlo_splat};
 use crate::op_struct;
 use crate::ops::rules::nullary_derivative;
-use crate::ops::{Effect, Op, Sample, TypeError};
+use crate::ops::{Op, Sample, TypeError};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
@@ -21,7 +21,7 @@ op_struct! {
 impl AxisIndex {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
-        vec![Sample::new(AxisIndex { axis: REPLICAS.to_string() }, vec![])]
+        vec![Sample::new(AxisIndex { axis: REPLICAS.into() }, vec![])]
     }
 }
 
@@ -31,10 +31,8 @@ impl Op for AxisIndex {
         Ok(vec![TensorType::scalar(DType::I32)])
     }
 
-    /// [`Effect::Collective`] though it waits for no member: each member has another value, so it must not be folded.
-    fn effect(&self) -> Effect {
-        Effect::Collective
-    }
+    // An effect though it waits for no member: each member has another value, so it must not be folded.
+    over_axis! {}
 
     fn eval(&self, _: &[Array]) -> Vec<Array> {
         vec![Array::scalar(DType::I32, Scalar::Int(0))]
@@ -46,10 +44,6 @@ impl Op for AxisIndex {
         } else {
             vec![(b.emit1(self.clone(), &[]), false)]
         }
-    }
-
-    fn names_axis(&self, cx: &VmapContext) -> bool {
-        cx.axis.as_ref() == Some(&self.axis)
     }
 
     nullary_derivative! {}

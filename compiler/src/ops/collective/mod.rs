@@ -4,6 +4,19 @@
 //! surrounding vmap, which turns the collective into ordinary ops along the batch. The reference semantics runs one replica
 //! alone, which is all there is.
 
+/// `effect` and `names_axis` of an op over the members of the axis `self.axis`.
+macro_rules! over_axis {
+    () => {
+        fn effect(&self) -> $crate::Effect {
+            $crate::Effect::Collective
+        }
+
+        fn names_axis(&self, cx: &VmapContext) -> bool {
+            cx.axis.as_ref() == Some(&self.axis)
+        }
+    };
+}
+
 mod all_gather;
 mod all_reduce;
 mod axis_index;

@@ -7,7 +7,7 @@ use crate::lower::{Hlo, HloAttribute, HloResults, HloValue, hlo_op, hlo_splat};
 use crate::op_struct;
 use crate::ops::rules::linear_jvp;
 use crate::ops::samples::ramp;
-use crate::ops::{Effect, Op, Operand, Rule, Sample, TypeError};
+use crate::ops::{Op, Operand, Rule, Sample, TypeError};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
@@ -28,7 +28,7 @@ impl CollectivePermute {
     pub fn samples() -> Vec<Sample> {
         let among = |members: Vec<usize>, x| {
             let op = CollectivePermute {
-                axis: REPLICAS.to_string(),
+                axis: REPLICAS.into(),
                 sources: members.clone(),
                 targets: members,
             };
@@ -56,9 +56,7 @@ impl Op for CollectivePermute {
         Ok(inputs.to_vec())
     }
 
-    fn effect(&self) -> Effect {
-        Effect::Collective
-    }
+    over_axis! {}
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let from = self.targets.iter().position(|&target| target == 0);
@@ -89,10 +87,6 @@ impl Op for CollectivePermute {
         let gets = b.broadcast_in_dim(gets, &ty.shape, &[0]);
         let zeros = b.zeros(&ty);
         vec![(b.select(gets, sent, zeros), true)]
-    }
-
-    fn names_axis(&self, cx: &VmapContext) -> bool {
-        cx.axis.as_ref() == Some(&self.axis)
     }
 
     linear_jvp! {}

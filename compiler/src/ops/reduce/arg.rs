@@ -196,7 +196,7 @@ fn lower_two<K: Monoid>(
     result: &TensorType,
 ) -> HloValue {
     let ty = hlo.ty(x);
-    let extremum = reduce::<K>(hlo, x, axis, &result.with_dtype(ty.dtype));
+    let extremum = super::lower::<K>(hlo, x, &[axis], &result.with_dtype(ty.dtype));
     let kept = super::other_axes(ty.rank(), &[axis]);
     let extremum = hlo_broadcast(hlo, extremum, &kept, &ty);
     let flags = ty.with_dtype(DType::Bool);
@@ -208,36 +208,14 @@ fn lower_two<K: Monoid>(
     let positions_ty = ty.with_dtype(result.dtype);
     let nowhere = hlo_splat(hlo, &positions_ty, Min::identity(result.dtype));
     let candidates = hlo_select(hlo, here, positions, nowhere);
-    reduce::<Min>(hlo, candidates, axis, result)
-}
-
-fn reduce<K: Monoid>(hlo: &mut dyn Hlo, x: HloValue, axis: usize, result: &TensorType) -> HloValue {
-    let identity = hlo_splat(hlo, &TensorType::scalar(result.dtype), K::identity(result.dtype));
-    let region = K::region(hlo, result.dtype);
-    hlo.op(HloOp::new("stablehlo.reduce", &[x, identity], std::slice::from_ref(result))
-        .attributes(vec![("dimensions", hlo_axes(&[axis]))])
-        .regions(vec![region]))[0]
+    super::lower::<Min>(hlo, candidates, &[axis], result)
 }
 
 fn samples() -> Vec<(Array, usize, DType)> {
-    let nan = f64::NAN;
-    let rows = [
-        1.0,
-        3.0,
-        3.0,
-        -0.0,
-        0.0,
-        -1.0,
-        2.0,
-        nan,
-        nan,
-        f64::INFINITY,
-        nan,
-        5.0,
-        f64::NEG_INFINITY,
-        f64::NEG_INFINITY,
-        f64::NEG_INFINITY,
-    ];
+    let (nan, inf) = (f64::NAN, f64::INFINITY);
+    let rows =
+        [[1.0, 3.0, 3.0], [-0.0, 0.0, -1.0], [2.0, nan, nan], [inf, nan, 5.0], [-inf, -inf, -inf]]
+            .concat();
     let wave = |shape: &[usize]| {
         Array::from_fn(TensorType::new(DType::F32, shape), |index| {
             Scalar::Float(((7 * index[0] + 3 * index[1]) % 11) as f64)

@@ -139,13 +139,22 @@ impl<K: Reduction> Op for Reduce<K> {
     }
 
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
-        let dtype = results[0].dtype;
-        let identity = hlo_splat(hlo, &TensorType::scalar(dtype), K::identity(dtype));
-        let region = K::region(hlo, dtype);
-        hlo.op(HloOp::new("stablehlo.reduce", &[inputs[0], identity], results)
-            .attributes(vec![("dimensions", hlo_axes(&self.axes))])
-            .regions(vec![region]))
+        vec![lower::<K>(hlo, inputs[0], &self.axes, &results[0])]
     }
+}
+
+/// Emits `stablehlo.reduce` of one operand.
+fn lower<K: Monoid>(
+    hlo: &mut dyn Hlo,
+    x: HloValue,
+    axes: &[usize],
+    result: &TensorType,
+) -> HloValue {
+    let identity = hlo_splat(hlo, &TensorType::scalar(result.dtype), K::identity(result.dtype));
+    let region = K::region(hlo, result.dtype);
+    hlo.op(HloOp::new("stablehlo.reduce", &[x, identity], std::slice::from_ref(result))
+        .attributes(vec![("dimensions", hlo_axes(axes))])
+        .regions(vec![region]))[0]
 }
 
 /// The entries that do not stand at `axes`.
