@@ -11,6 +11,7 @@ use super::client::{Client, no_value};
 use super::device::Device;
 use super::event::Event;
 use super::{ffi, types};
+use crate::array::wrong_bytes;
 use crate::transfers::{Direction, Transfers, count};
 use crate::{HostArray, RuntimeError, memory};
 
@@ -48,11 +49,7 @@ impl Buffer {
         counted_for: Option<&Transfers>,
     ) -> Result<Self, RuntimeError> {
         if bytes.len() != ty.bytes() {
-            return Err(RuntimeError::HostLength {
-                ty: ty.clone(),
-                expected: format!("{} bytes", ty.bytes()),
-                got: format!("{} bytes", bytes.len()),
-            });
+            return Err(wrong_bytes(ty.clone(), bytes.len()));
         }
         let client = device.client();
         let dims = types::dims(ty);
