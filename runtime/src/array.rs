@@ -94,7 +94,7 @@ impl HostArray {
         Ok(Self { ty, bytes })
     }
 
-    /// A tensor with no axes.
+    /// Makes a scalar: an array without axes.
     #[must_use]
     pub fn scalar<T: Element>(value: T) -> Self {
         let mut bytes = Vec::with_capacity(T::DTYPE.size());
@@ -128,7 +128,7 @@ impl HostArray {
         &self.bytes
     }
 
-    /// Type and bytes.
+    /// Takes the array apart: its type and its bytes.
     #[must_use]
     pub fn into_parts(self) -> (TensorType, Vec<u8>) {
         (self.ty, self.bytes)

@@ -20,10 +20,10 @@ pub struct HloModule {
     module: HloModuleProto,
 }
 
-/// Something that devices do together. Its `Display` says what, without the opcode.
+/// A collective: an exchange between devices. Its `Display` shows all but the opcode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collective {
-    /// `all-reduce`, `all-gather`.
+    /// The opcode: `all-reduce`, `all-gather`.
     pub opcode: String,
     /// Number of tensors that are exchanged together.
     pub tensors: usize,

@@ -114,10 +114,10 @@ pub(crate) fn lower_with<A: Tree, R: Tree>(
     lower_as(name, traced, replicas, options, donations)
 }
 
-/// Paths and types.
+/// The leaves of an argument or result: paths and types.
 type Leaves = [(Path, TensorType)];
 
-/// `donations` says for the leaves of arguments and results who gives its memory to whom.
+/// Lowers a traced function. `donations` says, of the leaves of arguments and results, which gives its memory to which.
 fn lower_as<A: Tree, R: Tree>(
     name: &str,
     traced: &Traced<A, R>,
@@ -255,7 +255,7 @@ impl<A: Tree, R: Tree> Program<A, R> {
         Ok(tree::from_leaves::<T, OnDevice>(spec, leaves))
     }
 
-    /// Puts what [`Device::named_arrays`] gave of this program's results back on its devices, from the part of a
+    /// Restores results of this program on its devices, whose arrays [`Device::named_arrays`] gave, from the part of a
     /// checkpoint.
     ///
     /// # Errors
@@ -283,7 +283,7 @@ impl<A: Tree, R: Tree> Program<A, R> {
         self.executable.transfers()
     }
 
-    /// The executable below.
+    /// The executable that the program runs.
     #[must_use]
     pub fn executable(&self) -> &Executable {
         &self.executable
@@ -376,7 +376,7 @@ arguments!(A X, B Y);
 arguments!(A X, B Y, C Z);
 arguments!(A X, B Y, C Z, D W);
 
-/// A tree on the host, of the leaves of a device tree.
+/// Naming the leaves of a tree on devices.
 impl<T: Tree> Device<T> {
     /// Key path and value of every leaf, in order: what a checkpoint holds.
     ///

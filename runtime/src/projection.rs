@@ -2,7 +2,7 @@
 
 use podracer_dsl::prelude::{Spec, TraceErrors, Tree, trace};
 
-/// Why a function is no projection of a state.
+/// The reason that a function is no projection of a state.
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectionError {
     /// The mistakes of the function, with the user's lines.

@@ -176,7 +176,7 @@ impl<T: Tree> Device<T> {
 }
 
 impl<A: Tree, B: Tree> Device<(A, B)> {
-    /// The two, apart.
+    /// Splits the pair into its two trees.
     #[must_use]
     pub fn split(self) -> (Device<A>, Device<B>) {
         self.0

@@ -43,7 +43,7 @@ impl Once for Checkpoint {
 }
 
 impl Checkpoint {
-    /// The values, with what is kept of them; and one op that computes the rest again and then the tangents.
+    /// Emits the body, with results for what is kept, and one op that computes the rest again and then the tangents.
     fn linearized(
         &self,
         b: &mut Builder,
@@ -77,7 +77,7 @@ impl Checkpoint {
         Ok((values, deal(&tangent_results, slopes)))
     }
 
-    /// Goes back from the residuals to what is kept and to the operands.
+    /// Decides what is kept and what is computed again: goes back from the residuals to the operands.
     fn plan<'a>(&self, primal: &'a Func, residuals: &[Var]) -> Plan<'a> {
         let mut wanted = vec![false; primal.types.len()];
         residuals.iter().for_each(|var| wanted[var.index()] = true);
@@ -120,7 +120,7 @@ impl Op for Checkpoint {
 }
 
 impl Checkpoint {
-    /// The body; where it computes again, behind a barrier on its operands. The cotangents are among them, so that
+    /// The body, behind a barrier on its operands if it computes again. The cotangents are among them, so that
     /// nothing is computed before the pass back has come here.
     fn with_barrier(&self) -> Func {
         if !self.again || self.body.params.is_empty() {

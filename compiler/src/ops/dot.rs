@@ -34,7 +34,7 @@ op_struct! {
 pub type DotDimensions = DotGeneral;
 
 impl Default for DotGeneral {
-    /// The outer product.
+    /// The outer product: no axes are contracted and none run together.
     fn default() -> Self {
         DotGeneral::contracting([], [])
     }
@@ -46,7 +46,7 @@ impl DotGeneral {
         DotGeneral::contracting([1], [0])
     }
 
-    /// No batch axes.
+    /// The product that contracts these axes and has no batch axes.
     pub fn contracting(lhs: impl Into<Vec<usize>>, rhs: impl Into<Vec<usize>>) -> DotGeneral {
         DotGeneral {
             lhs_batch: Vec::new(),

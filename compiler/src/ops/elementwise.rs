@@ -124,29 +124,29 @@ pub fn same_dtype_that(
     }
 }
 
-/// Any one dtype but bool.
+/// The operands' common dtype, which is any but bool.
 pub(super) fn numbers(dtypes: &[DType]) -> Result<DType, TypeError> {
     same_dtype_that(dtypes, "numbers", |dtype| dtype != DType::Bool)
 }
 
-/// Any one dtype with negative values.
+/// The operands' common dtype, which has negative values.
 pub(super) fn signed_numbers(dtypes: &[DType]) -> Result<DType, TypeError> {
     same_dtype_that(dtypes, "signed integers or floats", |dtype| {
         dtype.is_signed_integer() || dtype.is_float()
     })
 }
 
-/// Any one float dtype.
+/// The operands' common dtype, a float's.
 pub(super) fn floats(dtypes: &[DType]) -> Result<DType, TypeError> {
     same_dtype_that(dtypes, "floats", DType::is_float)
 }
 
-/// Any one integer dtype.
+/// The operands' common dtype, an integer's.
 pub(super) fn integers(dtypes: &[DType]) -> Result<DType, TypeError> {
     same_dtype_that(dtypes, "integers", DType::is_integer)
 }
 
-/// Bool or any one integer dtype.
+/// The operands' common dtype, bool or an integer's.
 pub(super) fn bits(dtypes: &[DType]) -> Result<DType, TypeError> {
     same_dtype_that(dtypes, "bools or integers", |dtype| !dtype.is_float())
 }

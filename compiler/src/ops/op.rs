@@ -134,7 +134,7 @@ impl Sample {
         Sample { op: OpRef::new(op), inputs, tolerance: 0.0, differentiable }
     }
 
-    /// Allows XLA an error.
+    /// Sets the error that XLA's results may have.
     pub fn tolerance(mut self, tolerance: f64) -> Sample {
         self.tolerance = tolerance;
         self

@@ -12,9 +12,10 @@ use crate::ir::{Builder, Eqn, Func, Slope, Slopes, Var};
 /// A function split into values and derivative.
 #[derive(Clone, Debug)]
 pub struct Linearized {
-    /// parameters -> results ++ residuals.
+    /// The function of the values: parameters -> results ++ residuals.
     pub primal: Func,
-    /// residuals ++ tangents of the parameters in `wrt` -> tangents of the results in `tangent_results`.
+    /// The function of the tangents: residuals ++ tangents of the parameters in `wrt` -> tangents of the results in
+    /// `tangent_results`.
     pub linear: Func,
     /// The number of residuals.
     pub residuals: usize,
@@ -27,9 +28,10 @@ pub struct Linearized {
 /// A function and its reverse-mode derivative.
 #[derive(Clone, Debug)]
 pub struct Vjp {
-    /// parameters -> results ++ residuals.
+    /// The function of the values: parameters -> results ++ residuals.
     pub primal: Func,
-    /// residuals ++ cotangents of the float results -> cotangents of the float parameters asked for.
+    /// The function of the cotangents: residuals ++ cotangents of the float results -> cotangents of the float
+    /// parameters asked for.
     pub pullback: Func,
     /// The number of residuals.
     pub residuals: usize,
@@ -85,7 +87,7 @@ pub(crate) fn instantiate(b: &mut Builder, tangent: Option<Var>, value: Var) -> 
     })
 }
 
-/// For each tangent or cotangent, whether it is there: the others are zero.
+/// True for each tangent or cotangent that is given; the others are zero.
 pub(crate) fn given(tangents: &[Slope]) -> Vec<bool> {
     tangents.iter().map(Option::is_some).collect()
 }
@@ -195,7 +197,7 @@ pub fn linearize_with(
     })
 }
 
-/// Collects the linear equations, and before each what it reads of the values: computed again where that is as good as
+/// The linear equations so far, and before each what it reads of the values: computed again where that is as good as
 /// keeping it, a residual otherwise.
 struct Split<'a> {
     func: &'a Func,

@@ -105,7 +105,7 @@ impl Combine {
         inline_at(self.loc, &func, &chain(&elements, &self.captures))
     }
 
-    /// Blelloch 1990: the prefixes of the pairs are every second prefix; one more combination gives those between.
+    /// All prefixes (Blelloch 1990): those of the pairs are every second one; one more combination gives those between.
     #[track_caller]
     fn prefixes(&self, leaves: &[Tensor], length: usize) -> Vec<Tensor> {
         if length < 2 {

@@ -37,7 +37,7 @@ fn refuse(op: &str, error: &TransformError, loc: Loc) {
     });
 }
 
-/// What `derive` makes of a traced function, where all was `fine` so far; `None`, with an error, where an op refuses.
+/// The function that `derive` makes where all was `fine` so far; `None`, with an error, where an op refuses.
 fn derived<T>(
     op: &str,
     loc: Loc,

@@ -41,7 +41,7 @@ impl Buffer {
         Self::upload(array.ty(), array.bytes(), device, None)
     }
 
-    /// Copies as many bytes as `ty` has.
+    /// Copies the bytes of a value of type `ty` to a device; `counted_for` counts them too.
     pub(super) fn upload(
         ty: &TensorType,
         bytes: &[u8],
@@ -239,7 +239,7 @@ impl Buffer {
         self.client().api()
     }
 
-    /// Whose fetches are counted beside the process's.
+    /// The counts of transfers to which this buffer's are added, beside the process's.
     pub(super) fn made_by(&self) -> Option<&Transfers> {
         self.made_by.as_deref()
     }

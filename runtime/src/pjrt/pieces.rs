@@ -177,7 +177,7 @@ impl Upload {
 struct TransferManager {
     raw: NonNull<ffi::PJRT_AsyncHostToDeviceTransferManager>,
     device: Device,
-    /// Whether all bytes were sent.
+    /// True once all bytes were sent.
     complete: bool,
 }
 

@@ -57,7 +57,7 @@ impl Boundaries {
     }
 }
 
-/// The running episodes' returns so far, and their lengths.
+/// Names in a checkpoint: the running episodes' returns so far and lengths, and the environments' snapshot.
 const RETURNS: &str = "returns";
 const LENGTHS: &str = "lengths";
 const ENVIRONMENT: &str = "environment";

@@ -19,7 +19,7 @@ pub(super) struct Programs {
     pub(super) actors: Vec<Arc<ActorPrograms>>,
 }
 
-/// Compiles them: the learner's and those of one actor device after another, side by side, as XLA compiles each program on
+/// Compiles the programs: the learner's and those of one actor device after another, side by side, as XLA compiles each on
 /// one thread for the most part.
 pub(super) fn compile(
     programs: &SebulbaLoop,

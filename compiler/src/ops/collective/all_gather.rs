@@ -57,7 +57,7 @@ impl Op for AllGather {
 
     over_axis! {}
 
-    /// All members have what this one has.
+    /// The result where all members have this one's operand.
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let ty = result_types(self, inputs).remove(0);
         vec![Array::from_fn(ty, |index| {
@@ -84,7 +84,7 @@ impl Op for AllGather {
 
     linear_jvp! {}
 
-    /// Every member's cotangent of what this one gave, added up.
+    /// The sum over the members of their cotangents of this one's operand.
     fn transpose(&self, b: &mut Builder, _: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let cotangent = cotangents[0].expect("transpose is called with a cotangent");
         let total = b.psum(&[cotangent], &self.axis)[0];

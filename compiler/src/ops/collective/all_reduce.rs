@@ -192,7 +192,7 @@ impl Op for AllReduce {
 /// which takes tens of microseconds; copying so few elements takes one.
 const SMALL: usize = 1 << 16;
 
-/// The values of these indices one after another, as a vector. None of none, and one as it is.
+/// Joins the values of these indices to one vector. A single one stays as it is; without any there is nothing.
 fn pack(hlo: &mut dyn Hlo, values: &[HloValue], indices: &[usize]) -> Option<HloValue> {
     if let [] | [_] = indices {
         return indices.first().map(|&i| values[i]);

@@ -1,4 +1,4 @@
-//! `collective_permute`.
+//! `collective_permute`: members of an axis send their values to one another.
 
 use super::{REPLICAS, check_bound};
 use crate::array::{Array, Scalar};

@@ -52,13 +52,13 @@ op_struct! {
     }
 }
 
-/// The first two entries of a list of axes: batch and feature, or output and input feature.
+/// Positions of the first two entries of a list of axes: batch and feature, or output and input feature.
 const FIRST: usize = 0;
 const SECOND: usize = 1;
 
 impl Convolution {
-    /// Without strides, padding, dilation or groups, over so many spatial axes, which stand in the middle: NHWC by HWIO
-    /// gives NHWC.
+    /// A convolution without strides, padding, dilation or groups over so many spatial axes, which stand in the middle:
+    /// NHWC by HWIO gives NHWC.
     pub fn new(spatial: usize) -> Convolution {
         let middle = 1..=spatial;
         let image: Vec<usize> = [0, spatial + 1].into_iter().chain(middle).collect();
@@ -82,7 +82,7 @@ impl Convolution {
         samples::samples()
     }
 
-    /// Groups of either kind.
+    /// The number of groups, of features or of examples.
     fn groups(&self) -> usize {
         self.feature_group_count.max(self.batch_group_count)
     }
@@ -282,9 +282,9 @@ impl Op for Convolution {
         }
     }
 
-    /// With transposes around it, so that the convolution itself is NHWC by HWIO: XLA's CPU backend has a fast routine for
-    /// this order only, and in the body of a loop does not bring others into it. Other backends fold the transposes in.
-    /// Some have another form (`forms.rs`).
+    /// Emits it with transposes around, so that the convolution itself is NHWC by HWIO: XLA's CPU backend has a fast
+    /// routine for this order only, and in the body of a loop does not bring others into it. Other backends fold the
+    /// transposes in. Some have another form (`forms.rs`).
     fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let usual = Convolution::new(self.strides.len());
         let lhs = hlo_transpose(hlo, inputs[0], &moved(&self.lhs_axes, &usual.lhs_axes));

@@ -17,9 +17,9 @@ use std::sync::Arc;
 op_struct! {
     /// Runs `body`; its derivative is `rule`, which is linear in the tangents.
     CustomJvp = "custom_jvp" {
-        /// arguments ++ captures -> results.
+        /// The function itself: arguments ++ captures -> results.
         body: Arc<Func>,
-        /// arguments ++ tangents of the float arguments ++ captures -> results ++ tangents of the float results.
+        /// The rule: arguments ++ tangents of the float arguments ++ captures -> results ++ tangents of the float results.
         rule: Arc<Func>,
         /// The number of operands that are captures.
         captures: usize,

@@ -15,9 +15,10 @@ use std::sync::Arc;
 op_struct! {
     /// Gives the results of `forward` that are no residuals; its reverse derivative is `backward`, which reads those.
     CustomVjp = "custom_vjp" {
-        /// arguments ++ captures -> results ++ residuals.
+        /// The forward function: arguments ++ captures -> results ++ residuals.
         forward: Arc<Func>,
-        /// residuals ++ cotangents of the float results ++ captures -> cotangents of the float arguments.
+        /// The backward function: residuals ++ cotangents of the float results ++ captures -> cotangents of the float
+        /// arguments.
         backward: Arc<Func>,
         /// The number of residuals.
         residuals: usize,
@@ -171,7 +172,7 @@ op_struct! {
     /// The linear function whose transpose is `backward`. It stands between `linearize` and `transpose` only: nobody wrote
     /// what it does forward.
     Pullback = "custom_vjp" {
-        /// known operands ++ cotangents of the results -> cotangents of the other operands.
+        /// The backward function: known operands ++ cotangents of the results -> cotangents of the other operands.
         backward: Arc<Func>,
         /// The number of known operands.
         known: usize,

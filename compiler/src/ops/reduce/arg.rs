@@ -145,7 +145,7 @@ fn lower<K: Monoid>(
     }
 }
 
-/// One reduction of pairs of value and position.
+/// Emits one reduction of pairs of value and position.
 fn lower_pairs<K: Monoid>(
     hlo: &mut dyn Hlo,
     wins: &'static str,
@@ -187,7 +187,7 @@ fn lower_pairs<K: Monoid>(
     .regions(vec![region]))[1]
 }
 
-/// The extremum, then the least position that holds it.
+/// Emits two reductions: the extremum, then the least position that holds it.
 fn lower_two<K: Monoid>(
     hlo: &mut dyn Hlo,
     x: HloValue,

@@ -121,7 +121,7 @@ macro_rules! selection {
                 vec![(b.emit1(wide, &[operand, other]), true)]
             }
 
-            /// Linear in `values`: small changes of `operand` do not change the selection.
+            /// The tangent, linear in that of `values`: small changes of `operand` do not change the selection.
             fn jvp(
                 &self,
                 b: &mut Builder,
@@ -191,7 +191,7 @@ impl SelectAndGather {
         })
     }
 
-    /// A fold of pairs: the elements of `operand`, each with its value.
+    /// Emits a fold of pairs: the elements of `operand`, each with its value.
     fn emit(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], result: &TensorType) -> HloValue {
         let scalar = TensorType::scalar(result.dtype);
         let least = match self.direction {

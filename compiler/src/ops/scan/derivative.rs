@@ -59,7 +59,7 @@ pub(super) fn forward(
 
 /// The place from which the linear loop reads a residual of the body.
 enum Residual {
-    /// The same in every iteration: a value outside of the loop.
+    /// A value outside of the loop: the residual is the same in every iteration.
     Constant(Var),
     /// The slices of an operand that the first loop reads too.
     Operand(usize),

@@ -31,7 +31,7 @@ op_struct! {
     /// Results: the final carries, then the output slices stacked along a new leading axis. With `reverse` the slices
     /// are taken, and the output slices put, from the last to the first.
     Scan = "scan" {
-        /// consts ++ carries ++ slices -> carries ++ output slices.
+        /// One iteration: consts ++ carries ++ slices -> carries ++ output slices.
         body: Arc<Func>,
         /// The number of iterations.
         length: usize,
@@ -45,7 +45,7 @@ op_struct! {
 }
 
 impl Scan {
-    /// Splits something given per operand into consts, carries, arrays.
+    /// Splits a list with one entry per operand into those of consts, carries and arrays.
     fn split<'a, T>(&self, operands: &'a [T]) -> (&'a [T], &'a [T], &'a [T]) {
         let (consts, rest) = operands.split_at(self.consts);
         let (carries, xs) = rest.split_at(self.carries);

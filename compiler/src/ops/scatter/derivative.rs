@@ -128,7 +128,7 @@ impl Scatter {
         (b.compare(Direction::Eq, scattered, zeros), b.compare(Direction::Eq, found, numbers))
     }
 
-    /// The tangent of `set`.
+    /// The tangent of a scatter that sets elements.
     fn jvp_set(
         &self,
         b: &mut Builder,

@@ -23,9 +23,9 @@ op_struct! {
     /// Operands: what the condition reads beside the carry, what the body reads beside it, the initial carry. The results
     /// are the final carry. Has a forward derivative only: how many steps a reverse pass would have to save is unknown.
     While = "while" {
-        /// condition consts ++ carry -> bool[].
+        /// The condition: condition consts ++ carry -> bool[].
         condition: Arc<Func>,
-        /// body consts ++ carry -> carry.
+        /// One iteration: body consts ++ carry -> carry.
         body: Arc<Func>,
         /// The number of operands that only the condition reads.
         condition_consts: usize,
