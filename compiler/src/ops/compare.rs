@@ -1,6 +1,8 @@
 //! Comparing and choosing: `compare`, `select`, `clamp`.
 
-use super::elementwise::{elementwise, integer_samples, peculiar_floats, same_dtype, sum_of};
+use super::elementwise::{
+    builder_methods, elementwise, integer_samples, peculiar_floats, same_dtype, sum_of,
+};
 use super::samples::ramp;
 use super::{Direction, Elementwise, Op, Operand, Rule, Sample, TypeError};
 use crate::array::{Array, Scalar};
@@ -80,22 +82,17 @@ impl Select {
             ramp(DType::F32, [2, 3]),
             Array::floats(DType::F32, [2, 3], &[9.0, f64::NAN, 7.5, -0.0, 5.0, -4.0]),
         ];
+        let sample = |predicate: Array, on_true: &Array, on_false: &Array| {
+            Sample::new(Select {}, vec![predicate, on_true.clone(), on_false.clone()])
+        };
+        let flags = ramp(DType::Bool, [2, 3]);
+        let [u8s, flag] = [ramp(DType::U8, [3]), ramp(DType::Bool, [])];
         vec![
-            Sample::new(Select {}, vec![ramp(DType::Bool, [2, 3]), x.clone(), x.clone()]),
-            Sample::new(Select {}, vec![ramp(DType::Bool, [2, 3]), x.clone(), y.clone()])
-                .not_differentiable(),
-            Sample::new(
-                Select {},
-                vec![Array::bools([], &[false]), x.clone(), ramp(DType::F32, [2, 3])],
-            ),
-            Sample::new(
-                Select {},
-                vec![Array::bools([], &[true]), ramp(DType::U8, [3]), ramp(DType::U8, [3])],
-            ),
-            Sample::new(
-                Select {},
-                vec![Array::bools([], &[true]), ramp(DType::Bool, []), ramp(DType::Bool, [])],
-            ),
+            sample(flags.clone(), &x, &x),
+            sample(flags, &x, &y).not_differentiable(),
+            sample(Array::bools([], &[false]), &x, &x),
+            sample(Array::bools([], &[true]), &u8s, &u8s),
+            sample(Array::bools([], &[true]), &flag, &flag),
         ]
     }
 }
@@ -185,32 +182,16 @@ impl Clamp {
         let bounds = [-0.5, 0.5].map(|by| {
             Array::floats(DType::F32, [2, 3], &[by, by + 0.25, by, by - 0.25, by - 1.0, by + 2.0])
         });
-        let peculiar = [1.0, f64::NAN, f64::INFINITY, -3.0, 0.0];
+        let peculiar = Array::floats(DType::F32, [5], &[1.0, f64::NAN, f64::INFINITY, -3.0, 0.0]);
+        let sample = |low, x, high| Sample::new(Clamp {}, vec![low, x, high]);
         vec![
-            Sample::new(
-                Clamp {},
-                vec![scalar(DType::F32, -1), x.clone(), Array::floats(DType::F32, [], &[0.5])],
-            ),
-            Sample::new(Clamp {}, vec![bounds[0].clone(), x.clone(), bounds[1].clone()]),
-            Sample::new(Clamp {}, vec![scalar(DType::F32, -1), x, bounds[1].clone()]),
-            Sample::new(
-                Clamp {},
-                vec![scalar(DType::I32, -3), ramp(DType::I32, [4]), scalar(DType::I32, 4)],
-            ),
-            Sample::new(
-                Clamp {},
-                vec![
-                    scalar(DType::F32, -1),
-                    Array::floats(DType::F32, [5], &peculiar),
-                    scalar(DType::F32, 2),
-                ],
-            )
-            .not_differentiable(),
+            sample(scalar(DType::F32, -1), x.clone(), Array::floats(DType::F32, [], &[0.5])),
+            sample(bounds[0].clone(), x.clone(), bounds[1].clone()),
+            sample(scalar(DType::F32, -1), x, bounds[1].clone()),
+            sample(scalar(DType::I32, -3), ramp(DType::I32, [4]), scalar(DType::I32, 4)),
+            sample(scalar(DType::F32, -1), peculiar, scalar(DType::F32, 2)).not_differentiable(),
             // The upper bound has the last word.
-            Sample::new(
-                Clamp {},
-                vec![scalar(DType::U8, 9), ramp(DType::U8, [4]), scalar(DType::U8, 2)],
-            ),
+            sample(scalar(DType::U8, 9), ramp(DType::U8, [4]), scalar(DType::U8, 2)),
         ]
     }
 }
@@ -317,24 +298,12 @@ impl Builder {
     pub fn compare(&mut self, direction: Direction, x: Var, y: Var) -> Var {
         self.emit1(Compare { direction }, &[x, y])
     }
+}
 
-    /// Emits [`Select`].
-    #[track_caller]
-    pub fn select(&mut self, predicate: Var, on_true: Var, on_false: Var) -> Var {
-        self.emit1(Select {}, &[predicate, on_true, on_false])
-    }
-
-    /// Emits [`Clamp`].
-    #[track_caller]
-    pub fn clamp(&mut self, low: Var, x: Var, high: Var) -> Var {
-        self.emit1(Clamp {}, &[low, x, high])
-    }
-
-    /// Emits [`StopGradient`].
-    #[track_caller]
-    pub fn stop_gradient(&mut self, x: Var) -> Var {
-        self.emit1(StopGradient {}, &[x])
-    }
+builder_methods! {
+    select = Select(predicate, on_true, on_false);
+    clamp = Clamp(low, x, high);
+    stop_gradient = StopGradient(x);
 }
 
 /// An operand that may be a scalar beside `like`, which is batched: it stays a scalar where it is not batched.

@@ -27,24 +27,10 @@ impl Convert {
         for from in DType::ALL {
             let x = match from {
                 from if from.is_float() => {
-                    let values = [
-                        0.0,
-                        -0.0,
-                        0.4,
-                        -0.6,
-                        1.0,
-                        2.5,
-                        -3.5,
-                        100.7,
-                        -130.2,
-                        300.0,
-                        70000.0,
-                        -3e9,
-                        1e19,
-                        f64::INFINITY,
-                        f64::NEG_INFINITY,
-                        f64::NAN,
-                    ];
+                    let (nan, inf) = (f64::NAN, f64::INFINITY);
+                    let small = [0.0, -0.0, 0.4, -0.6, 1.0, 2.5, -3.5, 100.7];
+                    let large = [-130.2, 300.0, 70000.0, -3e9, 1e19, inf, -inf, nan];
+                    let values = [small, large].concat();
                     Array::floats(from, [values.len()], &values)
                 }
                 DType::Bool => Array::bools([2], &[true, false]),

@@ -26,24 +26,15 @@ impl TopK {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
         let peculiar = [f64::NAN, 0.0, f64::INFINITY, -0.0, -1.0, f64::NAN, f64::NEG_INFINITY, 0.0];
+        let rows = [3.5, -1.0, 2.0, 0.25, 7.0, -6.0, 1.5, 0.5];
+        let sample = |k, x| Sample::new(TopK { k }, vec![x]);
         vec![
-            Sample::new(TopK { k: 2 }, vec![ramp(DType::F32, [5])]),
-            Sample::new(
-                TopK { k: 3 },
-                vec![Array::floats(
-                    DType::F32,
-                    [2, 4],
-                    &[3.5, -1.0, 2.0, 0.25, 7.0, -6.0, 1.5, 0.5],
-                )],
-            ),
-            Sample::new(TopK { k: 2 }, vec![ramp(DType::I32, [2, 3, 2])]),
-            Sample::new(
-                TopK { k: 6 },
-                vec![Array::ints(DType::I32, [8], &[1, 0, 1, 2, 0, 2, 1, 0])],
-            ),
-            Sample::new(TopK { k: 8 }, vec![Array::floats(DType::F32, [8], &peculiar)])
-                .not_differentiable(),
-            Sample::new(TopK { k: 1 }, vec![ramp(DType::F64, [3])]),
+            sample(2, ramp(DType::F32, [5])),
+            sample(3, Array::floats(DType::F32, [2, 4], &rows)),
+            sample(2, ramp(DType::I32, [2, 3, 2])),
+            sample(6, Array::ints(DType::I32, [8], &[1, 0, 1, 2, 0, 2, 1, 0])),
+            sample(8, Array::floats(DType::F32, [8], &peculiar)).not_differentiable(),
+            sample(1, ramp(DType::F64, [3])),
         ]
     }
 }
@@ -58,12 +49,8 @@ impl Op for TopK {
         let mut shape = x.shape.clone();
         match shape.last_mut() {
             Some(extent) if self.k <= *extent => *extent = self.k,
-            Some(extent) => {
-                refuse!("the last axis of {x} has {extent} elements, not {}", self.k);
-            }
-            None => {
-                refuse!("expected an operand with an axis, got {x}");
-            }
+            Some(extent) => refuse!("the last axis of {x} has {extent} elements, not {}", self.k),
+            None => refuse!("expected an operand with an axis, got {x}"),
         }
         Ok(vec![x.with_shape(&shape), TensorType::new(DType::I32, shape)])
     }

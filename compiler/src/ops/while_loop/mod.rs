@@ -132,12 +132,8 @@ impl Op for While {
         }
         match self.condition.result_types().as_slice() {
             [ty] if *ty == TensorType::scalar(DType::Bool) => {}
-            [ty] => {
-                refuse!("the condition must be bool[], got {ty}");
-            }
-            several => {
-                refuse!("the condition must be one bool[], got {} results", several.len());
-            }
+            [ty] => refuse!("the condition must be bool[], got {ty}"),
+            several => refuse!("the condition must be one bool[], got {} results", several.len()),
         }
         let results = self.body.result_types();
         if results.len() != carry.len() {
