@@ -10,10 +10,9 @@ use super::op::{Op, OpRef, Pruned, Sample};
 use crate::array::{Array, Scalar};
 use crate::ir::{Batched, Builder, Func, Var};
 use crate::lower::{
-    Hlo, HloOp, HloValue, hlo_broadcast, hlo_compare, hlo_op, hlo_reshape, hlo_simple, hlo_splat,
-    lower_func,
+    Hlo, HloOp, HloResults, HloValue, hlo_axes, hlo_broadcast, hlo_compare, hlo_op, hlo_reshape,
+    hlo_simple, hlo_splat, lower_func,
 };
-use crate::lower::{HloAttribute, HloResults};
 use crate::op_struct;
 use crate::ops::rules::region_derivative;
 use crate::simplify::Group;
@@ -130,15 +129,11 @@ impl Op for Scan {
         });
         let operands: Vec<Var> = operands.collect();
         let scan = Scan { body: Arc::new(body), ..self.clone() };
-        let results = b.emit(scan, &operands).into_iter().zip(outputs).enumerate().map(
-            |(i, (var, is_batched))| {
-                (
-                    if is_batched && i >= self.carries { b.move_axis(var, 0, 1) } else { var },
-                    is_batched,
-                )
-            },
-        );
-        results.collect()
+        let mut results: Batched = b.emit(scan, &operands).into_iter().zip(outputs).collect();
+        for (stack, _) in results[self.carries..].iter_mut().filter(|(_, batched)| *batched) {
+            *stack = b.move_axis(*stack, 0, 1);
+        }
+        results
     }
 
     region_derivative! { derivative::forward, derivative::linearized, derivative::transposed }
@@ -273,17 +268,11 @@ fn starts(hlo: &mut dyn Hlo, rank: usize, position: HloValue) -> HloResults {
 /// The slice of `x` at `position` of its leading axis, without that axis.
 fn slice_at(hlo: &mut dyn Hlo, x: HloValue, position: HloValue) -> HloValue {
     let ty = hlo.ty(x);
-    let mut sizes: Vec<i64> = ty.shape.iter().map(|&n| n as i64).collect();
-    sizes[0] = 1;
+    let one = ty.unstacked().stacked(1);
     let operands: Vec<HloValue> =
         std::iter::once(x).chain(starts(hlo, ty.rank(), position)).collect();
-    let slice = hlo_op(
-        hlo,
-        "stablehlo.dynamic_slice",
-        &operands,
-        vec![("slice_sizes", HloAttribute::I64Array(sizes))],
-        &ty.unstacked().stacked(1),
-    );
+    let attributes = vec![("slice_sizes", hlo_axes(&one.shape))];
+    let slice = hlo_op(hlo, "stablehlo.dynamic_slice", &operands, attributes, &one);
     hlo_reshape(hlo, slice, &ty.unstacked())
 }
 

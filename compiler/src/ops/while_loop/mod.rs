@@ -83,9 +83,7 @@ impl While {
         let slopes = outputs.split_off(carried.len());
         Ok((outputs, deal(&results, slopes)))
     }
-}
 
-impl While {
     /// The loop with a carry that never changes as a constant.
     fn slimmer(&self, b: &mut Builder, inputs: &[Var]) -> Option<Vec<Var>> {
         let params = &self.body.params[self.body_consts..];
@@ -269,13 +267,7 @@ impl Op for While {
         let state: Vec<HloValue> = arguments[..first_carry].iter().copied().chain(next).collect();
         let body = hlo.end_region(&state);
 
-        let op = HloOp {
-            name: "stablehlo.while",
-            operands: inputs,
-            attributes: Vec::new(),
-            regions: vec![condition, body],
-            results: &types,
-        };
+        let op = HloOp::new("stablehlo.while", inputs, &types).regions(vec![condition, body]);
         hlo.op(op).split_off(first_carry)
     }
 
