@@ -16,7 +16,7 @@ pub(super) trait Once {
     /// The op of this kind around another body.
     fn around(&self, body: Func) -> OpRef;
 
-    /// The types of the results, as [`Op::infer`].
+    /// The types of the results, as `Op::infer`.
     fn infer_once(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, self.body().params.len())?;
         let params = self.body().param_types();
@@ -29,7 +29,7 @@ pub(super) trait Once {
         }
     }
 
-    /// The op over a batch, as [`Op::vmap`].
+    /// The op over a batch, as `Op::vmap`.
     fn vmap_once(
         &self,
         b: &mut Builder,
@@ -56,7 +56,7 @@ pub(super) trait Once {
         Ok((values, deal(&marks, slopes)))
     }
 
-    /// The cotangents of the operands, as [`Op::transpose`].
+    /// The cotangents of the operands, as `Op::transpose`.
     fn transpose_once(
         &self,
         b: &mut Builder,
