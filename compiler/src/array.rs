@@ -121,7 +121,7 @@ impl Array {
         Array { ty, data }
     }
 
-    /// An array without axes: one element.
+    /// The array of rank 0 with this one element.
     pub fn scalar(dtype: DType, value: Scalar) -> Array {
         Array::splat(TensorType::scalar(dtype), value)
     }

@@ -32,7 +32,7 @@ pub enum Attribute {
 pub struct Attributes(pub Vec<(&'static str, Attribute)>);
 
 impl Attributes {
-    /// An empty list.
+    /// The attributes of an op that has none.
     pub fn none() -> Self {
         Attributes::default()
     }

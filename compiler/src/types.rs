@@ -55,7 +55,7 @@ impl DType {
         if self == DType::Bool { 1 } else { 8 * self.size() as u32 }
     }
 
-    /// f16, bf16, f32 or f64: the types that carry gradients.
+    /// True for f16, bf16, f32 and f64, the types that carry gradients.
     pub fn is_float(self) -> bool {
         matches!(self, DType::F16 | DType::BF16 | DType::F32 | DType::F64)
     }
@@ -65,12 +65,12 @@ impl DType {
         !self.is_float() && self != DType::Bool
     }
 
-    /// A signed integer.
+    /// True for signed integers.
     pub fn is_signed_integer(self) -> bool {
         matches!(self, DType::I8 | DType::I16 | DType::I32 | DType::I64)
     }
 
-    /// An unsigned integer.
+    /// True for unsigned integers.
     pub fn is_unsigned_integer(self) -> bool {
         self.is_integer() && !self.is_signed_integer()
     }
@@ -153,7 +153,7 @@ impl TensorType {
         TensorType { dtype, shape: shape.as_ref().into() }
     }
 
-    /// A type without axes.
+    /// The type of rank 0 with this dtype.
     pub fn scalar(dtype: DType) -> Self {
         TensorType { dtype, shape: Extents::new() }
     }

@@ -155,7 +155,7 @@ pub struct AnakinProgram<R: Tree, S: Tree, M: Tree, E: Tree> {
 /// The state of a loop on its devices.
 pub type AnakinState<R, S> = Device<Placed<R, S>>;
 
-/// A call that was not launched, and the state that it was given, unless XLA itself failed half-way.
+/// The error of a call that was not launched, with the state that it was given, unless XLA itself failed half-way.
 pub type RunError = ExecuteError;
 
 impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinProgram<R, S, M, E> {
@@ -169,7 +169,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinProgram<R, S, M, E> {
         Ok(self.init.run((bits,))?)
     }
 
-    /// A state again that [`Device::named_arrays`] gave the arrays of, from the part of a checkpoint. On the same kind of
+    /// Restores the state whose arrays [`Device::named_arrays`] gave, from the part of a checkpoint. On the same kind of
     /// devices, as many as before, with the same options, the updates that follow are those that would have followed, to
     /// the bit.
     ///

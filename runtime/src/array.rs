@@ -72,8 +72,7 @@ impl HostArray {
         if bytes.len() == ty.bytes() {
             return Ok(Self { ty, bytes });
         }
-        let expected = format!("{} bytes", ty.bytes());
-        Err(RuntimeError::HostLength { ty, expected, got: format!("{} bytes", bytes.len()) })
+        Err(wrong_bytes(ty, bytes.len()))
     }
 
     /// Makes an array from its elements in row-major order.
@@ -87,18 +86,15 @@ impl HostArray {
         let ty = TensorType::new(T::DTYPE, shape);
         if values.len() != ty.elements() {
             let expected = format!("{} elements", ty.elements());
-            return Err(RuntimeError::HostLength {
-                ty,
-                expected,
-                got: format!("{} elements", values.len()),
-            });
+            let got = format!("{} elements", values.len());
+            return Err(RuntimeError::HostLength { ty, expected, got });
         }
         let mut bytes = Vec::with_capacity(ty.bytes());
         values.iter().for_each(|value| value.write(&mut bytes));
         Ok(Self { ty, bytes })
     }
 
-    /// A tensor with no axes.
+    /// Makes a scalar: an array without axes.
     #[must_use]
     pub fn scalar<T: Element>(value: T) -> Self {
         let mut bytes = Vec::with_capacity(T::DTYPE.size());
@@ -132,7 +128,7 @@ impl HostArray {
         &self.bytes
     }
 
-    /// Type and bytes.
+    /// Takes the array apart: its type and its bytes.
     #[must_use]
     pub fn into_parts(self) -> (TensorType, Vec<u8>) {
         (self.ty, self.bytes)
@@ -172,6 +168,12 @@ impl HostArray {
         }
         Err(RuntimeError::HostType { ty: self.ty.clone(), read_as: T::DTYPE })
     }
+}
+
+/// The error for another number of bytes than a value of type `ty` has.
+pub(crate) fn wrong_bytes(ty: TensorType, got: usize) -> RuntimeError {
+    let expected = format!("{} bytes", ty.bytes());
+    RuntimeError::HostLength { ty, expected, got: format!("{got} bytes") }
 }
 
 impl From<&Array> for HostArray {

@@ -53,7 +53,7 @@ impl ExecutableCache {
         Self { folder: Some(folder.into()), limit }
     }
 
-    /// No cache: everything is compiled.
+    /// A cache that keeps nothing: everything is compiled.
     #[must_use]
     pub fn disabled() -> Self {
         Self { folder: None, limit: 0 }

@@ -3,10 +3,7 @@
 use podracer_dsl::prelude::{Key, Spec, Tensor, Tree, i32 as i32_spec, trace, u32 as u32_spec};
 use podracer_envs::host::{HostEnvironment, HostError, HostSpec, HostStep, StepOutcome};
 
-use crate::{
-    Argument, Buffer, Client, Executable, HostArray, ProgramOptions, RuntimeError, SebulbaError,
-    lower,
-};
+use crate::{Argument, Buffer, Client, Executable, HostArray, ProgramOptions, SebulbaError, lower};
 
 /// A batch of environments that are functions of the DSL.
 pub struct CompiledEnvironments {
@@ -94,11 +91,9 @@ impl HostEnvironment for CompiledEnvironments {
     fn reset(&mut self, seed: u64, first: usize, step: &mut HostStep<'_>) -> Result<(), HostError> {
         self.expect_rest()?;
         step.check(&self.spec)?;
-        let failed = |error: RuntimeError| HostError::failed(error);
-        let key = HostArray::key(seed);
-        let key = self.begin.upload(0, 0, &key).map_err(failed)?;
-        let first = HostArray::scalar(first as i32);
-        let first = self.begin.upload(0, 1, &first).map_err(failed)?;
+        let upload = |index, array| self.begin.upload(0, index, &array).map_err(HostError::failed);
+        let key = upload(0, HostArray::key(seed))?;
+        let first = upload(1, HostArray::scalar(first as i32))?;
         let mut results = run(&self.begin, vec![key.into(), first.into()])?;
         fetch(results.pop().as_ref(), step.observation)?;
         step.begin();
@@ -112,8 +107,7 @@ impl HostEnvironment for CompiledEnvironments {
             return Err(HostError::Order("`reset` comes first"));
         }
         let leaves = self.state.len();
-        let actions = self.step.upload_bytes(0, leaves, actions);
-        let actions = actions.map_err(HostError::failed)?;
+        let actions = self.step.upload_bytes(0, leaves, actions).map_err(HostError::failed)?;
         let state = std::mem::take(&mut self.state);
         let arguments = state.into_iter().chain([actions]).map(Argument::Donated);
         let mut results = run(&self.step, arguments.collect())?;
@@ -124,8 +118,8 @@ impl HostEnvironment for CompiledEnvironments {
 
     fn receive(&mut self, step: &mut HostStep<'_>) -> Result<(), HostError> {
         step.check(&self.spec)?;
-        let outcome = self.under_way.take();
-        let outcome = outcome.ok_or(HostError::Order("`receive` comes after `send`"))?;
+        let outcome =
+            self.under_way.take().ok_or(HostError::Order("`receive` comes after `send`"))?;
         let mut rewards = vec![0; 4 * step.reward.len()];
         let into = [
             &mut *step.observation,
@@ -167,8 +161,7 @@ impl HostEnvironment for CompiledEnvironments {
         let mut state = Vec::with_capacity(types.len());
         for (index, ty) in types.iter().enumerate() {
             let (leaf, after) = rest.split_at(ty.bytes());
-            let leaf = self.step.upload_bytes(0, index, leaf);
-            state.push(leaf.map_err(HostError::failed)?);
+            state.push(self.step.upload_bytes(0, index, leaf).map_err(HostError::failed)?);
             rest = after;
         }
         self.state = state;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use podracer_compiler::{DType, TensorType};
 use podracer_plugins::PluginError;
 
-/// Anything that goes wrong between a StableHLO module and its results.
+/// An error anywhere between a StableHLO module and its results.
 #[derive(Debug, thiserror::Error)]
 pub enum RuntimeError {
     /// The plugin is missing, corrupt or cannot be installed.
@@ -55,7 +55,7 @@ pub enum RuntimeError {
     /// A number of devices that this machine cannot reduce among.
     #[error("{0}")]
     Reduction(String),
-    /// There is no such device.
+    /// An index at which there is no device.
     #[error("there is no device {index}: the client has {devices}")]
     NoDevice {
         /// The index asked for.
@@ -86,7 +86,7 @@ pub enum RuntimeError {
         /// The argument lists given.
         got: usize,
     },
-    /// Too many or too few arguments.
+    /// A call with too many or too few arguments.
     #[error("the program takes {expected} argument(s) and replica {replica} was given {got}")]
     ArgumentCount {
         /// Number of the replica.

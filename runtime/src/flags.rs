@@ -52,19 +52,16 @@ pub(crate) fn environment() -> String {
 }
 
 fn check(flags: &str) -> Result<(), RuntimeError> {
-    flags.split_ascii_whitespace().try_for_each(|flag| {
-        let problem = problem(flag);
-        problem.map_or(Ok(()), |problem| {
-            Err(RuntimeError::XlaFlags { flag: flag.to_owned(), problem })
-        })
-    })
-}
-
-fn problem(flag: &str) -> Option<String> {
-    let Some(body) = flag.strip_prefix("--") else {
-        return Some("which does not start with `--`".to_owned());
-    };
-    problem_in(body, &KNOWN)
+    for flag in flags.split_ascii_whitespace() {
+        let problem = match flag.strip_prefix("--") {
+            Some(body) => problem_in(body, &KNOWN),
+            None => Some("which does not start with `--`".to_owned()),
+        };
+        if let Some(problem) = problem {
+            return Err(RuntimeError::XlaFlags { flag: flag.to_owned(), problem });
+        }
+    }
+    Ok(())
 }
 
 /// The mistake in one entry of `xla_backend_extra_options`, if there is one.

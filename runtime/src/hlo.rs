@@ -20,10 +20,10 @@ pub struct HloModule {
     module: HloModuleProto,
 }
 
-/// Something that devices do together. Its `Display` says what, without the opcode.
+/// A collective: an exchange between devices. Its `Display` shows all but the opcode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collective {
-    /// `all-reduce`, `all-gather`.
+    /// The opcode: `all-reduce`, `all-gather`.
     pub opcode: String,
     /// Number of tensors that are exchanged together.
     pub tensors: usize,
@@ -68,15 +68,17 @@ impl HloModule {
     /// Instructions by opcode (`fusion`, `while`, `all-reduce`, `dot`), those inside fusions included.
     #[must_use]
     pub fn instructions(&self) -> BTreeMap<String, usize> {
-        count(self.module.computations.iter().flat_map(|computation| &computation.instructions))
+        count(self.all())
+    }
+
+    fn all(&self) -> impl Iterator<Item = &HloInstructionProto> {
+        self.module.computations.iter().flat_map(|computation| &computation.instructions)
     }
 
     /// Instructions by opcode, those inside fusions left out: what is launched, called or looped over.
     #[must_use]
     pub fn launched(&self) -> BTreeMap<String, usize> {
-        let all =
-            || self.module.computations.iter().flat_map(|computation| &computation.instructions);
-        let fused: Vec<i64> = all()
+        let fused: Vec<i64> = (self.all())
             .filter(|one| one.opcode == "fusion")
             .flat_map(|one| one.called_computation_ids.clone())
             .collect();
@@ -90,8 +92,8 @@ impl HloModule {
     #[must_use]
     pub fn host_transfers(&self) -> Vec<String> {
         let opcodes = ["infeed", "outfeed"];
-        let all = self.module.computations.iter().flat_map(|computation| &computation.instructions);
-        all.filter(|one| one.is_host_transfer || opcodes.contains(&one.opcode.as_str()))
+        self.all()
+            .filter(|one| one.is_host_transfer || opcodes.contains(&one.opcode.as_str()))
             .map(|one| one.name.clone())
             .collect()
     }
@@ -135,12 +137,8 @@ impl HloModule {
 
     /// For each computation the number of `while` loops around it.
     fn loops_around(&self) -> BTreeMap<i64, usize> {
-        let computations: BTreeMap<i64, &HloComputationProto> = self
-            .module
-            .computations
-            .iter()
-            .map(|computation| (computation.id, computation))
-            .collect();
+        let computations: BTreeMap<i64, &HloComputationProto> =
+            self.module.computations.iter().map(|one| (one.id, one)).collect();
         let mut loops = BTreeMap::new();
         let mut open = vec![(self.module.entry_computation_id, 0)];
         while let Some((id, depth)) = open.pop() {
@@ -235,12 +233,8 @@ fn shape_text(shape: &ShapeProto) -> String {
 impl fmt::Display for HloModule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "HloModule {}", self.module.name)?;
-        let computations: BTreeMap<i64, &str> = self
-            .module
-            .computations
-            .iter()
-            .map(|computation| (computation.id, computation.name.as_str()))
-            .collect();
+        let computations: BTreeMap<i64, &str> =
+            self.module.computations.iter().map(|one| (one.id, one.name.as_str())).collect();
         for computation in &self.module.computations {
             let entry =
                 if computation.id == self.module.entry_computation_id { "ENTRY " } else { "" };

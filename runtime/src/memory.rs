@@ -56,7 +56,7 @@ pub(crate) fn zeros(what: &str, bytes: usize) -> Result<Vec<u8>, RuntimeError> {
     Ok(zeros)
 }
 
-/// Bytes for people.
+/// The number of bytes as text for people, in GiB.
 pub(crate) fn size(bytes: u64) -> String {
     const GIB: f64 = (1u64 << 30) as f64;
     format!("{:.2} GiB", bytes as f64 / GIB)

@@ -72,11 +72,8 @@ impl Lowered {
     /// The arguments that may give their memory to a result, by index.
     #[must_use]
     pub fn donated(&self) -> Vec<usize> {
-        let arguments = self.spec.arguments.iter().enumerate();
-        arguments
-            .filter(|(_, argument)| argument.donation != Donation::Kept)
-            .map(|(index, _)| index)
-            .collect()
+        let arguments = &self.spec.arguments;
+        (0..arguments.len()).filter(|&i| arguments[i].donation != Donation::Kept).collect()
     }
 }
 
@@ -117,10 +114,10 @@ pub(crate) fn lower_with<A: Tree, R: Tree>(
     lower_as(name, traced, replicas, options, donations)
 }
 
-/// Paths and types.
+/// The leaves of an argument or result: paths and types.
 type Leaves = [(Path, TensorType)];
 
-/// `donations` says for the leaves of arguments and results who gives its memory to whom.
+/// Lowers a traced function. `donations` says, of the leaves of arguments and results, which gives its memory to which.
 fn lower_as<A: Tree, R: Tree>(
     name: &str,
     traced: &Traced<A, R>,
@@ -213,7 +210,7 @@ impl<A: Tree, R: Tree> Program<A, R> {
         Ok(Self::new(results, placements, compiled, start.elapsed()))
     }
 
-    /// The types of a function's results and what it was compiled to.
+    /// A program of the types of a function's results, and of what the function was compiled to.
     pub(crate) fn new(
         results: Spec<R>,
         placements: Vec<Placement>,
@@ -253,14 +250,12 @@ impl<A: Tree, R: Tree> Program<A, R> {
         leaves: &[HostArray],
     ) -> Result<Device<T>, RuntimeError> {
         let devices = self.executable.devices();
-        let leaves = leaves
-            .iter()
-            .map(|leaf| DeviceArray::replicate(leaf, devices))
-            .collect::<Result<Vec<_>, RuntimeError>>()?;
+        let leaves = leaves.iter().map(|leaf| DeviceArray::replicate(leaf, devices));
+        let leaves = leaves.collect::<Result<Vec<_>, _>>()?;
         Ok(tree::from_leaves::<T, OnDevice>(spec, leaves))
     }
 
-    /// Puts what [`Device::named_arrays`] gave of this program's results back on its devices, from the part of a
+    /// Restores results of this program on its devices, whose arrays [`Device::named_arrays`] gave, from the part of a
     /// checkpoint.
     ///
     /// # Errors
@@ -288,7 +283,7 @@ impl<A: Tree, R: Tree> Program<A, R> {
         self.executable.transfers()
     }
 
-    /// The executable below.
+    /// The executable that the program runs.
     #[must_use]
     pub fn executable(&self) -> &Executable {
         &self.executable
@@ -319,12 +314,23 @@ pub trait Pass<T: Tree> {
         Self: 'a;
 }
 
+/// Adds a leaf's buffers to the lists of the replicas, of which there are as many as buffers then.
+fn add<'a>(
+    lists: &mut Vec<Vec<Argument<'a>>>,
+    buffers: impl ExactSizeIterator<Item = Argument<'a>>,
+) {
+    lists.resize_with(lists.len().max(buffers.len()), Vec::new);
+    lists.iter_mut().zip(buffers).for_each(|(list, buffer)| list.push(buffer));
+}
+
 impl<T: Tree> Pass<T> for Device<T> {
     fn fill<'a>(self, lists: &mut Vec<Vec<Argument<'a>>>)
     where
         Self: 'a,
     {
-        self.give(lists);
+        for leaf in self.into_leaves() {
+            add(lists, leaf.buffers.into_iter().map(Argument::Donated));
+        }
     }
 }
 
@@ -333,7 +339,9 @@ impl<T: Tree> Pass<T> for &Device<T> {
     where
         Self: 'a,
     {
-        self.lend(lists);
+        T::visit_kind::<OnDevice>(&self.0, &mut Path::root(), &mut |_, leaf: &'a DeviceArray| {
+            add(lists, leaf.buffers.iter().map(Argument::Kept));
+        });
     }
 }
 
@@ -368,7 +376,7 @@ arguments!(A X, B Y);
 arguments!(A X, B Y, C Z);
 arguments!(A X, B Y, C Z, D W);
 
-/// A tree on the host, of the leaves of a device tree.
+/// Naming the leaves of a tree on devices.
 impl<T: Tree> Device<T> {
     /// Key path and value of every leaf, in order: what a checkpoint holds.
     ///

@@ -2,7 +2,7 @@
 
 use podracer_dsl::prelude::{Spec, TraceErrors, Tree, trace};
 
-/// Why a function is no projection of a state.
+/// The reason that a function is no projection of a state.
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectionError {
     /// The mistakes of the function, with the user's lines.
@@ -31,12 +31,13 @@ pub fn projection<S: Tree, P: Tree>(
 ) -> Result<Vec<(usize, String)>, ProjectionError> {
     let picked = trace((state,), |(state,)| pick(state))?;
     let func = picked.func();
-    let leaves = func.results.iter().zip(picked.results().leaves());
-    leaves
-        .map(|(result, (path, _))| {
-            let leaf = func.params.iter().position(|param| param == result);
-            let computed = || ProjectionError::Computed { function, leaf: path.to_string() };
-            Ok((leaf.ok_or_else(computed)?, path.to_string()))
-        })
-        .collect()
+    let mut leaves = Vec::new();
+    for (result, path) in func.results.iter().zip(picked.result_paths()) {
+        let path = path.to_string();
+        match func.params.iter().position(|param| param == result) {
+            Some(leaf) => leaves.push((leaf, path)),
+            None => return Err(ProjectionError::Computed { function, leaf: path }),
+        }
+    }
+    Ok(leaves)
 }

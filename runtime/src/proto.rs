@@ -108,8 +108,6 @@ pub(crate) struct HloInputOutputAliasProto {
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct AliasEntryProto {
-    #[prost(int64, repeated, tag = "1")]
-    pub(crate) output_shape_index: Vec<i64>,
     #[prost(int64, tag = "2")]
     pub(crate) parameter_number: i64,
     #[prost(int64, repeated, tag = "3")]
@@ -160,8 +158,6 @@ pub(crate) struct HloInstructionProto {
 pub(crate) struct ProgramShapeProto {
     #[prost(message, repeated, tag = "1")]
     pub(crate) parameters: Vec<ShapeProto>,
-    #[prost(message, optional, tag = "2")]
-    pub(crate) result: Option<ShapeProto>,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -72,7 +72,8 @@ impl Serialized {
         if Sha256::digest(body).as_slice() != checksum {
             return Err(wrong("its checksum does not match: it is damaged or cut off"));
         }
-        let serialized = Self::decode_body(body)?;
+        let serialized =
+            <Self as Message>::decode(body).map_err(|error| wrong(&error.to_string()))?;
         if serialized.plugin != plugin {
             return Err(wrong("it was made by another plugin, or another version of this one"));
         }
@@ -80,10 +81,6 @@ impl Serialized {
             return Err(wrong("it was made on a machine with another processor"));
         }
         Ok(serialized)
-    }
-
-    fn decode_body(body: &[u8]) -> Result<Self, RuntimeError> {
-        <Self as Message>::decode(body).map_err(|error| RuntimeError::Serialized(error.to_string()))
     }
 
     /// The argument and result types.

@@ -24,16 +24,10 @@ pub struct Transfers {
     launches: AtomicU64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Counter {
     calls: AtomicU64,
     bytes: AtomicU64,
-}
-
-impl Default for Counter {
-    fn default() -> Self {
-        Self::new()
-    }
 }
 
 impl Counter {
@@ -125,40 +119,20 @@ impl Transfers {
     }
 }
 
-impl Sub for Count {
-    type Output = Self;
-    fn sub(self, earlier: Self) -> Self {
-        Self { calls: self.calls - earlier.calls, bytes: self.bytes - earlier.bytes }
-    }
-}
-
-impl Sub for TransferCounts {
-    type Output = Self;
-    fn sub(self, earlier: Self) -> Self {
-        Self {
-            to_device: self.to_device - earlier.to_device,
-            to_host: self.to_host - earlier.to_host,
-            between_devices: self.between_devices - earlier.between_devices,
-            launches: self.launches - earlier.launches,
+macro_rules! fieldwise {
+    ($($trait:ident::$method:ident $op:tt $type:ident { $($field:ident),+ })+) => {$(
+        impl $trait for $type {
+            type Output = Self;
+            fn $method(self, other: Self) -> Self {
+                Self { $($field: self.$field $op other.$field),+ }
+            }
         }
-    }
+    )+};
 }
 
-impl Add for Count {
-    type Output = Self;
-    fn add(self, other: Self) -> Self {
-        Self { calls: self.calls + other.calls, bytes: self.bytes + other.bytes }
-    }
-}
-
-impl Add for TransferCounts {
-    type Output = Self;
-    fn add(self, other: Self) -> Self {
-        Self {
-            to_device: self.to_device + other.to_device,
-            to_host: self.to_host + other.to_host,
-            between_devices: self.between_devices + other.between_devices,
-            launches: self.launches + other.launches,
-        }
-    }
+fieldwise! {
+    Add::add + Count { calls, bytes }
+    Sub::sub - Count { calls, bytes }
+    Add::add + TransferCounts { to_device, to_host, between_devices, launches }
+    Sub::sub - TransferCounts { to_device, to_host, between_devices, launches }
 }

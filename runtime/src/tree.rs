@@ -7,7 +7,7 @@ use std::ops::Deref;
 use podracer_compiler::TensorType;
 use podracer_dsl::prelude::{Kind, Path, Spec, Tree};
 
-use crate::{Argument, Buffer, Element, HostArray, RuntimeError};
+use crate::{Buffer, Element, HostArray, RuntimeError};
 
 /// The way in which the devices of a replicated program share a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,33 +173,10 @@ impl<T: Tree> Device<T> {
         });
         failed.map_or(Ok(Host(host)), Err)
     }
-
-    /// Adds the leaves' buffers to the argument list of each replica, borrowed. There are as many lists as replicas then,
-    /// whatever the program's number.
-    pub(crate) fn lend<'a>(&'a self, lists: &mut Vec<Vec<Argument<'a>>>) {
-        T::visit_kind::<OnDevice>(&self.0, &mut Path::root(), &mut |_, leaf: &'a DeviceArray| {
-            lists.resize_with(lists.len().max(leaf.buffers.len()), Vec::new);
-            lists
-                .iter_mut()
-                .zip(&leaf.buffers)
-                .for_each(|(list, buffer)| list.push(Argument::Kept(buffer)));
-        });
-    }
-
-    /// Adds the leaves' buffers to the argument list of each replica, given away.
-    pub(crate) fn give(self, lists: &mut Vec<Vec<Argument<'_>>>) {
-        for leaf in self.into_leaves() {
-            lists.resize_with(lists.len().max(leaf.buffers.len()), Vec::new);
-            lists
-                .iter_mut()
-                .zip(leaf.buffers)
-                .for_each(|(list, buffer)| list.push(Argument::Donated(buffer)));
-        }
-    }
 }
 
 impl<A: Tree, B: Tree> Device<(A, B)> {
-    /// The two, apart.
+    /// Splits the pair into its two trees.
     #[must_use]
     pub fn split(self) -> (Device<A>, Device<B>) {
         self.0
@@ -267,11 +244,8 @@ impl<T: Tree> fmt::Debug for Device<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = Vec::new();
         self.visit(|path, leaf| {
-            shown.push(format!(
-                "{path}: {} on {} device(s)",
-                leaf.buffers[0].ty(),
-                leaf.buffers.len()
-            ))
+            let (ty, devices) = (leaf.buffers[0].ty(), leaf.buffers.len());
+            shown.push(format!("{path}: {ty} on {devices} device(s)"));
         });
         write!(f, "{{{}}}", shown.join(", "))
     }

@@ -55,7 +55,8 @@ pub struct ModuleSpec {
 }
 
 impl ModuleSpec {
-    /// One replica, arguments `arg0`, `arg1`, ... that the caller keeps, results without names.
+    /// The spec of a module for one replica, with arguments `arg0`, `arg1`, ... that the caller keeps and results without
+    /// names.
     pub fn new(name: impl Into<String>, func: &Func) -> Self {
         ModuleSpec {
             name: name.into(),
@@ -67,7 +68,7 @@ impl ModuleSpec {
         }
     }
 
-    /// The same for another number of replicas.
+    /// The spec for another number of replicas.
     pub fn replicas(mut self, replicas: usize) -> Self {
         self.replicas = replicas;
         self

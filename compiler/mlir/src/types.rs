@@ -23,7 +23,7 @@ pub fn tensor_type<'c>(context: &'c Context, ty: &TensorType) -> Type<'c> {
     RankedTensorType::new(&extents, element_type(context, ty.dtype), None).into()
 }
 
-/// Several tensor types.
+/// MLIR's types of several tensors.
 pub fn tensor_types<'c>(context: &'c Context, types: &[TensorType]) -> Vec<Type<'c>> {
     types.iter().map(|ty| tensor_type(context, ty)).collect()
 }

@@ -18,6 +18,15 @@ impl Var {
     }
 }
 
+/// The tangent or cotangent of a value; `None` is zero.
+pub type Slope = Option<Var>;
+
+/// The tangents of some values, or their cotangents, in order.
+pub type Slopes = Vec<Slope>;
+
+/// The results of an op under vmap: each with true if the batch is its leading axis.
+pub type Batched = Vec<(Var, bool)>;
+
 /// The operands or results of an equation. Most have a few, and long programs are large: these lie in the equation itself.
 pub type Vars = SmallVec<[Var; 4]>;
 

@@ -12,7 +12,7 @@ mod verify;
 mod watch;
 
 pub use builder::Builder;
-pub use func::{Eqn, Func, Var, Vars};
+pub use func::{Batched, Eqn, Func, Slope, Slopes, Var, Vars};
 pub use loc::Loc;
 pub use verify::{VerifyError, verify};
 pub use watch::NanOrigin;

@@ -1,10 +1,10 @@
 //! Lowers a function's equations into whatever block the emitter is at.
 
-use super::{Hlo, HloRegion, HloValue};
+use super::{Hlo, HloRegion, HloResults, HloValue};
 use crate::ir::Func;
 
 /// Emits the equations of `func` in place, its parameters being `arguments`; gives its results.
-pub fn lower_func(hlo: &mut dyn Hlo, func: &Func, arguments: &[HloValue]) -> Vec<HloValue> {
+pub fn lower_func(hlo: &mut dyn Hlo, func: &Func, arguments: &[HloValue]) -> HloResults {
     assert_eq!(func.params.len(), arguments.len(), "one argument per parameter");
     let mut values: Vec<Option<HloValue>> = vec![None; func.types.len()];
     for (&param, &argument) in func.params.iter().zip(arguments) {

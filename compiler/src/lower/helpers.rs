@@ -13,13 +13,7 @@ pub fn hlo_op(
     attributes: Vec<(&'static str, HloAttribute)>,
     result: &TensorType,
 ) -> HloValue {
-    hlo.op(HloOp {
-        name,
-        operands,
-        attributes,
-        regions: Vec::new(),
-        results: std::slice::from_ref(result),
-    })[0]
+    hlo.op(HloOp::new(name, operands, std::slice::from_ref(result)).attributes(attributes))[0]
 }
 
 /// An op without attributes whose result has the type of its first operand.

@@ -16,6 +16,9 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HloValue(pub u32);
 
+/// The values that an op gives, in order.
+pub type HloResults = Vec<HloValue>;
+
 /// A finished region, to be given to the next op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HloRegion(pub u32);
@@ -107,19 +110,36 @@ pub struct HloOp<'a> {
     pub results: &'a [TensorType],
 }
 
+impl<'a> HloOp<'a> {
+    /// An op without attributes and regions.
+    pub fn new(name: &'static str, operands: &'a [HloValue], results: &'a [TensorType]) -> Self {
+        HloOp { name, operands, attributes: Vec::new(), regions: Vec::new(), results }
+    }
+
+    /// The op with these attributes.
+    pub fn attributes(self, attributes: Vec<(&'static str, HloAttribute)>) -> Self {
+        HloOp { attributes, ..self }
+    }
+
+    /// The op with these regions.
+    pub fn regions(self, regions: Vec<HloRegion>) -> Self {
+        HloOp { regions, ..self }
+    }
+}
+
 /// A module emitter. Values belong to the emitter that gave them.
 pub trait Hlo {
     /// Emits an op at the current place; gives its results.
-    fn op(&mut self, op: HloOp<'_>) -> Vec<HloValue>;
+    fn op(&mut self, op: HloOp<'_>) -> HloResults;
 
     /// Opens a region with block arguments of these types; ops go into it until [`Hlo::end_region`]. Regions nest.
-    fn begin_region(&mut self, arguments: &[TensorType]) -> Vec<HloValue>;
+    fn begin_region(&mut self, arguments: &[TensorType]) -> HloResults;
 
     /// Closes the innermost region with `stablehlo.return` of these values.
     fn end_region(&mut self, results: &[HloValue]) -> HloRegion;
 
     /// Emits `func.call` of a function, which is emitted as a private function of the module once, however often called.
-    fn call(&mut self, func: &Arc<Func>, arguments: &[HloValue]) -> Vec<HloValue>;
+    fn call(&mut self, func: &Arc<Func>, arguments: &[HloValue]) -> HloResults;
 
     /// The type of a value.
     fn ty(&self, value: HloValue) -> TensorType;

@@ -4,12 +4,12 @@
 //! with `xla_cpu_enable_fast_min_max=false`, as the runtime does; else it may give the other operand.
 
 use super::elementwise::{
-    builder_methods, elementwise, float_samples, floats, integer_samples, numbers, peculiar_floats,
+    builder_methods, elementwise, float_and_peculiar_samples, floats, integer_samples, numbers,
     signed_numbers, sum_of, to_linear,
 };
 use super::{Elementwise, Operand, Sample};
 use crate::array::{Array, Scalar};
-use crate::ir::{Builder, Var};
+use crate::ir::{Builder, Slope, Var};
 use crate::lower::{hlo_compare, hlo_select, hlo_simple};
 use crate::types::DType;
 
@@ -127,8 +127,7 @@ elementwise! {
         sum_of(b, left, right)
     },
     samples: |op| {
-        let mut samples = float_samples(op.clone(), &[&[2.5, 0.75, 0.5, 1.25, 3.0, 7.5], &[1.5, -0.5, 2.0, -3.25, 0.3, 2.5]], 1e-5);
-        samples.push(peculiar_floats(op.clone(), DType::F32, 1e-5));
+        let mut samples = float_and_peculiar_samples(op.clone(), &[&[2.5, 0.75, 0.5, 1.25, 3.0, 7.5], &[1.5, -0.5, 2.0, -3.25, 0.3, 2.5]], 1e-5);
         for dtype in [DType::I32, DType::U32, DType::I64, DType::U8] {
             let negative = if dtype.is_signed_integer() { [-1, -2, -3] } else { [4, 5, 6] };
             for exponent in [0, 1, 2, 7, 31, 33, 63].into_iter().chain(negative) {
@@ -177,11 +176,7 @@ elementwise! {
         });
         sum_of(b, left, right)
     },
-    samples: |op| {
-        let mut samples = float_samples(op.clone(), &[&X, &Y], 1e-6);
-        samples.push(peculiar_floats(op, DType::F32, 1e-6));
-        samples
-    },
+    samples: |op| float_and_peculiar_samples(op, &[&X, &Y], 1e-6),
 }
 
 elementwise! {
@@ -223,11 +218,7 @@ elementwise! {
         let undefined = hlo_compare(hlo, "NE", difference, difference);
         hlo_select(hlo, undefined, greater, sum)
     },
-    samples: |op| {
-        let mut samples = float_samples(op.clone(), &[&X, &Y], 1e-6);
-        samples.push(peculiar_floats(op, DType::F32, 1e-6));
-        samples
-    },
+    samples: |op| float_and_peculiar_samples(op, &[&X, &Y], 1e-6),
 }
 
 elementwise! {
@@ -259,31 +250,18 @@ elementwise! {
 }
 
 builder_methods! {
-    /// Emits [`Add`].
     add = Add(x, y);
-    /// Emits [`Subtract`].
     sub = Subtract(x, y);
-    /// Emits [`Multiply`].
     mul = Multiply(x, y);
-    /// Emits [`Divide`].
     div = Divide(x, y);
-    /// Emits [`Remainder`].
     rem = Remainder(x, y);
-    /// Emits [`Power`].
     pow = Power(x, y);
-    /// Emits [`Maximum`].
     maximum = Maximum(x, y);
-    /// Emits [`Minimum`].
     minimum = Minimum(x, y);
-    /// Emits [`Atan2`].
     atan2 = Atan2(x, y);
-    /// Emits [`LogAddExp`].
     log_add_exp = LogAddExp(x, y);
-    /// Emits [`Negate`].
     neg = Negate(x);
-    /// Emits [`Abs`].
     abs = Abs(x);
-    /// Emits [`Sign`].
     sign = Sign(x);
 }
 
@@ -337,12 +315,7 @@ fn integer_power(dtype: DType, base: i128, exponent: i128) -> i128 {
 }
 
 /// The tangent of the extremum that holds its first operand where `wins(x, y)`.
-fn extremum_jvp(
-    b: &mut Builder,
-    wins: super::Direction,
-    x: &[Var],
-    t: &[Option<Var>],
-) -> Option<Var> {
+fn extremum_jvp(b: &mut Builder, wins: super::Direction, x: &[Var], t: &[Slope]) -> Option<Var> {
     let (one, half, zero) =
         (b.full_like(x[0], 1.0), b.full_like(x[0], 0.5), b.full_like(x[0], 0.0));
     let tie = b.compare(super::Direction::Eq, x[0], x[1]);
@@ -364,8 +337,7 @@ const Y: [f64; 6] = [1.5, -0.5, 2.0, -3.25, 0.375, 2.5];
 
 /// Samples in every kind of dtype.
 fn number_samples<T: Elementwise>(op: T) -> Vec<Sample> {
-    let mut samples = float_samples(op.clone(), &[&X[..], &Y][..T::ARITY], 0.0);
-    samples.push(peculiar_floats(op.clone(), DType::F32, 0.0));
+    let mut samples = float_and_peculiar_samples(op.clone(), &[&X[..], &Y][..T::ARITY], 0.0);
     samples.extend(integer_samples(
         op,
         &[DType::I32, DType::U32, DType::I64, DType::U64, DType::I8, DType::U8],
@@ -374,8 +346,7 @@ fn number_samples<T: Elementwise>(op: T) -> Vec<Sample> {
 }
 
 fn signed_samples<T: Elementwise>(op: T) -> Vec<Sample> {
-    let mut samples = float_samples(op.clone(), &[&X], 0.0);
-    samples.push(peculiar_floats(op.clone(), DType::F32, 0.0));
+    let mut samples = float_and_peculiar_samples(op.clone(), &[&X], 0.0);
     samples.extend(integer_samples(op, &[DType::I32, DType::I64, DType::I8]));
     samples
 }

@@ -1,10 +1,10 @@
-//! `optimization_barrier`.
+//! `optimization_barrier`: values that XLA neither moves nor joins across it.
 
 use super::samples::ramp;
 use super::{Op, Operand, Rule, Sample, TypeError};
 use crate::array::Array;
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloOp, HloValue};
+use crate::ir::{Batched, Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloOp, HloResults, HloValue};
 use crate::op_struct;
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
@@ -39,32 +39,15 @@ impl Op for OptimizationBarrier {
         inputs.to_vec()
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        _: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, _: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         b.optimization_barrier(inputs).into_iter().zip(batched.iter().copied()).collect()
     }
 
-    fn jvp(
-        &self,
-        b: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn jvp(&self, b: &mut Builder, _: &[Var], _: &[Var], tangents: &[Slope]) -> Rule<Slopes> {
         Rule::Some(through(b, tangents))
     }
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let wanted: Vec<Option<Var>> = inputs
             .iter()
             .zip(cotangents)
@@ -73,24 +56,13 @@ impl Op for OptimizationBarrier {
         Rule::Some(through(b, &wanted))
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
-        hlo.op(HloOp {
-            name: "stablehlo.optimization_barrier",
-            operands: inputs,
-            attributes: Vec::new(),
-            regions: Vec::new(),
-            results,
-        })
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
+        hlo.op(HloOp::new("stablehlo.optimization_barrier", inputs, results))
     }
 }
 
-/// The barrier for those that are there.
-fn through(b: &mut Builder, vars: &[Option<Var>]) -> Vec<Option<Var>> {
+/// Passes the tangents or cotangents that are given through one barrier.
+fn through(b: &mut Builder, vars: &[Slope]) -> Slopes {
     let given: Vec<Var> = vars.iter().copied().flatten().collect();
     if given.is_empty() {
         return vec![None; vars.len()];

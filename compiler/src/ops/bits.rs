@@ -86,23 +86,14 @@ elementwise! {
 }
 
 builder_methods! {
-    /// Emits [`And`].
     and = And(x, y);
-    /// Emits [`Or`].
     or = Or(x, y);
-    /// Emits [`Xor`].
     xor = Xor(x, y);
-    /// Emits [`Not`].
     not = Not(x);
-    /// Emits [`ShiftLeft`].
     shift_left = ShiftLeft(x, y);
-    /// Emits [`ShiftRightLogical`].
     shift_right_logical = ShiftRightLogical(x, y);
-    /// Emits [`ShiftRightArithmetic`].
     shift_right_arithmetic = ShiftRightArithmetic(x, y);
-    /// Emits [`Popcnt`].
     popcnt = Popcnt(x);
-    /// Emits [`CountLeadingZeros`].
     count_leading_zeros = CountLeadingZeros(x);
 }
 

@@ -3,8 +3,8 @@
 use super::once::{Once, once_rules};
 use super::op::{Op, OpRef, Sample};
 use crate::array::Array;
-use crate::ir::{Builder, Func, Var};
-use crate::lower::{Hlo, HloValue};
+use crate::ir::{Builder, Func, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloResults, HloValue};
 use crate::op_struct;
 use crate::transform::{TransformError, deal, given, linearize, with_given};
 use crate::types::{DType, TensorType};
@@ -33,8 +33,8 @@ impl Call {
         &self,
         b: &mut Builder,
         inputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
+        tangents: &[Slope],
+    ) -> Result<(Vec<Var>, Slopes), TransformError> {
         let split = linearize(&self.body, &given(tangents))?;
         let mut values = b.emit_ref(self.around(split.primal), inputs);
         let residuals = values.split_off(self.body.results.len());
@@ -46,7 +46,7 @@ impl Call {
 impl Op for Call {
     once_rules! {}
 
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> HloResults {
         hlo.call(&self.body, inputs)
     }
 

@@ -7,8 +7,8 @@ use super::op::{Op, OpRef, Operand, Rule, Sample};
 use super::samples::ramp;
 use super::save::Save;
 use crate::array::Array;
-use crate::ir::{Builder, Eqn, Func, Var};
-use crate::lower::{Hlo, HloValue, lower_func};
+use crate::ir::{Batched, Builder, Eqn, Func, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloResults, HloValue, lower_func};
 use crate::op_struct;
 use crate::transform::{
     Linearized, TransformError, VmapContext, deal, given, linearize, with_given,
@@ -43,13 +43,13 @@ impl Once for Checkpoint {
 }
 
 impl Checkpoint {
-    /// The values, with what is kept of them; and one op that computes the rest again and then the tangents.
+    /// Emits the body, with results for what is kept, and one op that computes the rest again and then the tangents.
     fn linearized(
         &self,
         b: &mut Builder,
         inputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
+        tangents: &[Slope],
+    ) -> Result<(Vec<Var>, Slopes), TransformError> {
         let Linearized { primal, linear, tangent_results, .. } =
             linearize(&self.body, &given(tangents))?;
         let (results, residuals) = primal.results.split_at(self.body.results.len());
@@ -77,7 +77,7 @@ impl Checkpoint {
         Ok((values, deal(&tangent_results, slopes)))
     }
 
-    /// Goes back from the residuals to what is kept and to the operands.
+    /// Decides what is kept and what is computed again: goes back from the residuals to the operands.
     fn plan<'a>(&self, primal: &'a Func, residuals: &[Var]) -> Plan<'a> {
         let mut wanted = vec![false; primal.types.len()];
         residuals.iter().for_each(|var| wanted[var.index()] = true);
@@ -110,7 +110,7 @@ struct Plan<'a> {
 impl Op for Checkpoint {
     once_rules! {}
 
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> HloResults {
         lower_func(hlo, &self.with_barrier(), inputs)
     }
 
@@ -120,7 +120,7 @@ impl Op for Checkpoint {
 }
 
 impl Checkpoint {
-    /// The body; where it computes again, behind a barrier on its operands. The cotangents are among them, so that
+    /// The body, behind a barrier on its operands if it computes again. The cotangents are among them, so that
     /// nothing is computed before the pass back has come here.
     fn with_barrier(&self) -> Func {
         if !self.again || self.body.params.is_empty() {
@@ -186,36 +186,19 @@ impl Op for Named {
         inputs.to_vec()
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        _: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, _: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         vec![(b.emit1(self.clone(), inputs), batched[0])]
     }
 
-    fn jvp(
-        &self,
-        _: &mut Builder,
-        _: &[Var],
-        _: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn jvp(&self, _: &mut Builder, _: &[Var], _: &[Var], tangents: &[Slope]) -> Rule<Slopes> {
         Rule::Some(tangents.to_vec())
     }
 
-    fn transpose(
-        &self,
-        _: &mut Builder,
-        _: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, _: &mut Builder, _: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         Rule::Some(cotangents.to_vec())
     }
 
-    fn lower(&self, _: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> Vec<HloValue> {
+    fn lower(&self, _: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> HloResults {
         inputs.to_vec()
     }
 

@@ -1,11 +1,13 @@
 //! Comparing and choosing: `compare`, `select`, `clamp`.
 
-use super::elementwise::{elementwise, integer_samples, peculiar_floats, same_dtype, sum_of};
+use super::elementwise::{
+    builder_methods, elementwise, integer_samples, peculiar_floats, same_dtype, sum_of,
+};
 use super::samples::ramp;
 use super::{Direction, Elementwise, Op, Operand, Rule, Sample, TypeError};
 use crate::array::{Array, Scalar};
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloValue, hlo_compare, hlo_op, hlo_select};
+use crate::ir::{Batched, Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloResults, HloValue, hlo_compare, hlo_op, hlo_select};
 use crate::op_struct;
 use crate::ops::rules::no_transpose;
 use crate::transform::VmapContext;
@@ -58,7 +60,7 @@ impl Elementwise for Compare {
         })
     }
 
-    fn jvp(&self, _: &mut Builder, _: &[Var], _: Var, _: &[Option<Var>]) -> Rule<Option<Var>> {
+    fn jvp(&self, _: &mut Builder, _: &[Var], _: Var, _: &[Slope]) -> Rule<Slope> {
         Rule::Some(None)
     }
 
@@ -80,22 +82,17 @@ impl Select {
             ramp(DType::F32, [2, 3]),
             Array::floats(DType::F32, [2, 3], &[9.0, f64::NAN, 7.5, -0.0, 5.0, -4.0]),
         ];
+        let sample = |predicate: Array, on_true: &Array, on_false: &Array| {
+            Sample::new(Select {}, vec![predicate, on_true.clone(), on_false.clone()])
+        };
+        let flags = ramp(DType::Bool, [2, 3]);
+        let [u8s, flag] = [ramp(DType::U8, [3]), ramp(DType::Bool, [])];
         vec![
-            Sample::new(Select {}, vec![ramp(DType::Bool, [2, 3]), x.clone(), x.clone()]),
-            Sample::new(Select {}, vec![ramp(DType::Bool, [2, 3]), x.clone(), y.clone()])
-                .not_differentiable(),
-            Sample::new(
-                Select {},
-                vec![Array::bools([], &[false]), x.clone(), ramp(DType::F32, [2, 3])],
-            ),
-            Sample::new(
-                Select {},
-                vec![Array::bools([], &[true]), ramp(DType::U8, [3]), ramp(DType::U8, [3])],
-            ),
-            Sample::new(
-                Select {},
-                vec![Array::bools([], &[true]), ramp(DType::Bool, []), ramp(DType::Bool, [])],
-            ),
+            sample(flags.clone(), &x, &x),
+            sample(flags, &x, &y).not_differentiable(),
+            sample(Array::bools([], &[false]), &x, &x),
+            sample(Array::bools([], &[true]), &u8s, &u8s),
+            sample(Array::bools([], &[true]), &flag, &flag),
         ]
     }
 }
@@ -105,19 +102,15 @@ impl Op for Select {
         TypeError::check_arity(inputs, 3)?;
         let [predicate, on_true, on_false] = [&inputs[0], &inputs[1], &inputs[2]];
         if on_true != on_false {
-            return Err(TypeError::new(format!(
-                "both branches must have one type, got {on_true} and {on_false}"
-            )));
+            refuse!("both branches must have one type, got {on_true} and {on_false}");
         }
         if predicate.dtype != DType::Bool {
-            return Err(TypeError::new(format!(
-                "expected a predicate of bools, got {predicate}: compare it with something"
-            )));
+            refuse!("expected a predicate of bools, got {predicate}: compare it with something");
         }
         if predicate.rank() != 0 && predicate.shape != on_true.shape {
-            return Err(TypeError::new(format!(
+            refuse!(
                 "expected a predicate that is a scalar or has the branches' shape, got {predicate} for {on_true}"
-            )));
+            );
         }
         Ok(vec![on_true.clone()])
     }
@@ -131,13 +124,7 @@ impl Op for Select {
         vec![Array::new(on_true.ty.clone(), data.collect())]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         let on_true = cx.batch(b, inputs[1], batched[1]);
         let on_false = cx.batch(b, inputs[2], batched[2]);
         let predicate = batch_or_scalar(b, cx, inputs[0], batched[0], on_true);
@@ -149,8 +136,8 @@ impl Op for Select {
         b: &mut Builder,
         inputs: &[Var],
         outputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+        tangents: &[Slope],
+    ) -> Rule<Slopes> {
         if tangents[1].is_none() && tangents[2].is_none() {
             return Rule::Some(vec![None]);
         }
@@ -159,12 +146,7 @@ impl Op for Select {
         Rule::Some(vec![Some(b.select(inputs[0], on_true, on_false))])
     }
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let cotangent = cotangents[0].expect("transpose is called with a cotangent");
         let predicate = inputs[0].known().expect("bools are never linear");
         let zero = b.full_like(cotangent, 0.0);
@@ -181,7 +163,7 @@ impl Op for Select {
         true
     }
 
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> HloResults {
         vec![hlo_select(hlo, inputs[0], inputs[1], inputs[2])]
     }
 }
@@ -200,32 +182,16 @@ impl Clamp {
         let bounds = [-0.5, 0.5].map(|by| {
             Array::floats(DType::F32, [2, 3], &[by, by + 0.25, by, by - 0.25, by - 1.0, by + 2.0])
         });
-        let peculiar = [1.0, f64::NAN, f64::INFINITY, -3.0, 0.0];
+        let peculiar = Array::floats(DType::F32, [5], &[1.0, f64::NAN, f64::INFINITY, -3.0, 0.0]);
+        let sample = |low, x, high| Sample::new(Clamp {}, vec![low, x, high]);
         vec![
-            Sample::new(
-                Clamp {},
-                vec![scalar(DType::F32, -1), x.clone(), Array::floats(DType::F32, [], &[0.5])],
-            ),
-            Sample::new(Clamp {}, vec![bounds[0].clone(), x.clone(), bounds[1].clone()]),
-            Sample::new(Clamp {}, vec![scalar(DType::F32, -1), x, bounds[1].clone()]),
-            Sample::new(
-                Clamp {},
-                vec![scalar(DType::I32, -3), ramp(DType::I32, [4]), scalar(DType::I32, 4)],
-            ),
-            Sample::new(
-                Clamp {},
-                vec![
-                    scalar(DType::F32, -1),
-                    Array::floats(DType::F32, [5], &peculiar),
-                    scalar(DType::F32, 2),
-                ],
-            )
-            .not_differentiable(),
+            sample(scalar(DType::F32, -1), x.clone(), Array::floats(DType::F32, [], &[0.5])),
+            sample(bounds[0].clone(), x.clone(), bounds[1].clone()),
+            sample(scalar(DType::F32, -1), x, bounds[1].clone()),
+            sample(scalar(DType::I32, -3), ramp(DType::I32, [4]), scalar(DType::I32, 4)),
+            sample(scalar(DType::F32, -1), peculiar, scalar(DType::F32, 2)).not_differentiable(),
             // The upper bound has the last word.
-            Sample::new(
-                Clamp {},
-                vec![scalar(DType::U8, 9), ramp(DType::U8, [4]), scalar(DType::U8, 2)],
-            ),
+            sample(scalar(DType::U8, 9), ramp(DType::U8, [4]), scalar(DType::U8, 2)),
         ]
     }
 }
@@ -235,14 +201,14 @@ impl Op for Clamp {
         TypeError::check_arity(inputs, 3)?;
         let x = &inputs[1];
         if x.dtype == DType::Bool {
-            return Err(TypeError::new(format!("expected numbers, got {x}")));
+            refuse!("expected numbers, got {x}");
         }
         for (name, bound) in [("lower", &inputs[0]), ("upper", &inputs[2])] {
             if bound.dtype != x.dtype || (bound.rank() != 0 && bound.shape != x.shape) {
-                return Err(TypeError::new(format!(
+                refuse!(
                     "expected the {name} bound to be a scalar {} or to have the operand's type {x}, got {bound}",
                     x.dtype
-                )));
+                );
             }
         }
         Ok(vec![x.clone()])
@@ -258,26 +224,14 @@ impl Op for Clamp {
         vec![Array::new(inputs[1].ty.clone(), data.collect())]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         let x = cx.batch(b, inputs[1], batched[1]);
         let low = batch_or_scalar(b, cx, inputs[0], batched[0], x);
         let high = batch_or_scalar(b, cx, inputs[2], batched[2], x);
         vec![(b.clamp(low, x, high), true)]
     }
 
-    fn jvp(
-        &self,
-        b: &mut Builder,
-        inputs: &[Var],
-        _: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn jvp(&self, b: &mut Builder, inputs: &[Var], _: &[Var], tangents: &[Slope]) -> Rule<Slopes> {
         let ty = b.ty(inputs[1]).clone();
         let full = |b: &mut Builder, var: Var| {
             if b.ty(var).rank() == ty.rank() {
@@ -321,12 +275,7 @@ impl Op for Clamp {
         true
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         vec![hlo_op(hlo, "stablehlo.clamp", inputs, Vec::new(), &results[0])]
     }
 }
@@ -349,24 +298,12 @@ impl Builder {
     pub fn compare(&mut self, direction: Direction, x: Var, y: Var) -> Var {
         self.emit1(Compare { direction }, &[x, y])
     }
+}
 
-    /// Emits [`Select`].
-    #[track_caller]
-    pub fn select(&mut self, predicate: Var, on_true: Var, on_false: Var) -> Var {
-        self.emit1(Select {}, &[predicate, on_true, on_false])
-    }
-
-    /// Emits [`Clamp`].
-    #[track_caller]
-    pub fn clamp(&mut self, low: Var, x: Var, high: Var) -> Var {
-        self.emit1(Clamp {}, &[low, x, high])
-    }
-
-    /// Emits [`StopGradient`].
-    #[track_caller]
-    pub fn stop_gradient(&mut self, x: Var) -> Var {
-        self.emit1(StopGradient {}, &[x])
-    }
+builder_methods! {
+    select = Select(predicate, on_true, on_false);
+    clamp = Clamp(low, x, high);
+    stop_gradient = StopGradient(x);
 }
 
 /// An operand that may be a scalar beside `like`, which is batched: it stays a scalar where it is not batched.

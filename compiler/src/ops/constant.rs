@@ -3,8 +3,8 @@
 use super::op::{Op, Sample};
 use super::{OpRef, TypeError};
 use crate::array::{Array, Scalar};
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloAttribute, HloValue, hlo_constant, hlo_op};
+use crate::ir::{Batched, Builder, Var};
+use crate::lower::{Hlo, HloAttribute, HloResults, HloValue, hlo_constant, hlo_op};
 use crate::op_struct;
 use crate::ops::rules::nullary_derivative;
 use crate::transform::VmapContext;
@@ -50,7 +50,7 @@ impl Op for Constant {
         vec![(*self.value).clone()]
     }
 
-    fn vmap(&self, b: &mut Builder, _: &VmapContext, _: &[Var], _: &[bool]) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, _: &VmapContext, _: &[Var], _: &[bool]) -> Batched {
         vec![(b.emit1(self.clone(), &[]), false)]
     }
 
@@ -60,7 +60,7 @@ impl Op for Constant {
         true
     }
 
-    fn lower(&self, hlo: &mut dyn Hlo, _: &[HloValue], _: &[TensorType]) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, _: &[HloValue], _: &[TensorType]) -> HloResults {
         vec![hlo_constant(hlo, self.value.clone())]
     }
 }
@@ -99,13 +99,10 @@ impl Op for Iota {
         TypeError::check_arity(inputs, 0)?;
         let ty = TensorType::new(self.dtype, &self.shape);
         if self.dtype == DType::Bool {
-            return Err(TypeError::new("an index has a number as its dtype, got bool"));
+            refuse!("an index has a number as its dtype, got bool");
         }
         if self.dimension >= self.shape.len() {
-            return Err(TypeError::new(format!(
-                "dimension {} is not an axis of {ty}",
-                self.dimension
-            )));
+            refuse!("dimension {} is not an axis of {ty}", self.dimension);
         }
         Ok(vec![ty])
     }
@@ -118,7 +115,7 @@ impl Op for Iota {
         })]
     }
 
-    fn vmap(&self, b: &mut Builder, _: &VmapContext, _: &[Var], _: &[bool]) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, _: &VmapContext, _: &[Var], _: &[bool]) -> Batched {
         vec![(b.emit1(self.clone(), &[]), false)]
     }
 
@@ -128,7 +125,7 @@ impl Op for Iota {
         true
     }
 
-    fn lower(&self, hlo: &mut dyn Hlo, _: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, _: &[HloValue], results: &[TensorType]) -> HloResults {
         let dimension = HloAttribute::I64(self.dimension as i64);
         vec![hlo_op(hlo, "stablehlo.iota", &[], vec![("iota_dimension", dimension)], &results[0])]
     }

@@ -1,10 +1,11 @@
 //! Changing the element type: by value (`convert`) and by bits (`bitcast_convert`).
 
+use super::op::result_types;
 use super::samples::ramp;
 use super::{Elementwise, Op, Operand, Rule, Sample, TypeError};
 use crate::array::{Array, Scalar};
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloValue, hlo_op};
+use crate::ir::{Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloResults, HloValue, hlo_op};
 use crate::op_struct;
 use crate::ops::rules::{batched_as, no_tangent, no_transpose};
 use crate::types::{DType, TensorType};
@@ -26,24 +27,10 @@ impl Convert {
         for from in DType::ALL {
             let x = match from {
                 from if from.is_float() => {
-                    let values = [
-                        0.0,
-                        -0.0,
-                        0.4,
-                        -0.6,
-                        1.0,
-                        2.5,
-                        -3.5,
-                        100.7,
-                        -130.2,
-                        300.0,
-                        70000.0,
-                        -3e9,
-                        1e19,
-                        f64::INFINITY,
-                        f64::NEG_INFINITY,
-                        f64::NAN,
-                    ];
+                    let (nan, inf) = (f64::NAN, f64::INFINITY);
+                    let small = [0.0, -0.0, 0.4, -0.6, 1.0, 2.5, -3.5, 100.7];
+                    let large = [-130.2, 300.0, 70000.0, -3e9, 1e19, inf, -inf, nan];
+                    let values = [small, large].concat();
                     Array::floats(from, [values.len()], &values)
                 }
                 DType::Bool => Array::bools([2], &[true, false]),
@@ -77,11 +64,11 @@ impl Elementwise for Convert {
         convert_scalar(x[0], self.dtype)
     }
 
-    fn jvp(&self, b: &mut Builder, _: &[Var], _: Var, t: &[Option<Var>]) -> Rule<Option<Var>> {
+    fn jvp(&self, b: &mut Builder, _: &[Var], _: Var, t: &[Slope]) -> Rule<Slope> {
         Rule::Some(t[0].filter(|_| self.dtype.is_float()).map(|t| b.convert(t, self.dtype)))
     }
 
-    fn transpose(&self, b: &mut Builder, x: &[Operand], ct: Var) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, x: &[Operand], ct: Var) -> Rule<Slopes> {
         let ty = x[0].linear().expect("the only operand of a linear equation is linear");
         Rule::Some(vec![Some(b.convert(ct, ty.dtype))])
     }
@@ -146,28 +133,20 @@ impl Op for BitcastConvert {
         TypeError::check_arity(inputs, 1)?;
         let (x, dtype) = (&inputs[0], self.dtype);
         if x.dtype == DType::Bool || dtype == DType::Bool {
-            return Err(TypeError::new(format!(
-                "expected numbers, got {x} and {dtype}: convert bools to an integer"
-            )));
+            refuse!("expected numbers, got {x} and {dtype}: convert bools to an integer");
         }
         let (from, to) = (x.dtype.size(), dtype.size());
         let mut shape = x.shape.clone();
         if from > to {
             shape.push(from / to);
         } else if from < to && shape.pop() != Some(to / from) {
-            return Err(TypeError::new(format!(
-                "expected a last axis of extent {} to become one {dtype}, got {x}",
-                to / from
-            )));
+            refuse!("expected a last axis of extent {} to become one {dtype}, got {x}", to / from);
         }
         Ok(vec![TensorType::new(dtype, shape)])
     }
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
-        let ty = self
-            .infer(std::slice::from_ref(&inputs[0].ty))
-            .expect("eval is given well-typed operands")
-            .remove(0);
+        let ty = result_types(self, inputs).remove(0);
         vec![Array::from_bytes(ty, &inputs[0].to_bytes())]
     }
 
@@ -177,12 +156,7 @@ impl Op for BitcastConvert {
 
     no_transpose! { "the bits of a number are not linear in it" }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         vec![hlo_op(hlo, "stablehlo.bitcast_convert", inputs, Vec::new(), &results[0])]
     }
 }

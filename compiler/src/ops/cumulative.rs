@@ -21,8 +21,8 @@ use super::reduce_window::{self, Window};
 use super::samples::ramp;
 use super::{Direction, Elementwise, Op, Operand, Rule, Sample, TypeError};
 use crate::array::{Array, Scalar, for_each_index};
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloAttribute, HloValue, hlo_op, hlo_splat};
+use crate::ir::{Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloAttribute, HloResults, HloValue, hlo_op, hlo_splat};
 use crate::op_struct;
 use crate::ops::rules::batched_as;
 use crate::types::{DType, TensorType};
@@ -141,10 +141,7 @@ impl<K: Cumulation> Op for Cumulative<K> {
         TypeError::check_arity(inputs, 1)?;
         K::COMBINE.dtype(&[inputs[0].dtype])?;
         if self.axis >= inputs[0].rank() {
-            return Err(TypeError::new(format!(
-                "axis {} is not an axis of {}",
-                self.axis, inputs[0]
-            )));
+            refuse!("axis {} is not an axis of {}", self.axis, inputs[0]);
         }
         Ok(inputs.to_vec())
     }
@@ -174,27 +171,17 @@ impl<K: Cumulation> Op for Cumulative<K> {
         b: &mut Builder,
         inputs: &[Var],
         outputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+        tangents: &[Slope],
+    ) -> Rule<Slopes> {
         Rule::Some(vec![tangents[0].map(|t| K::jvp(b, self, inputs[0], outputs[0], t))])
     }
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        _: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, _: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let cotangent = cotangents[0].expect("transpose is called with a cotangent");
         K::transpose(b, self, cotangent).map(|cotangent| vec![Some(cotangent)])
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let ty = &results[0];
         let extent = ty.shape[self.axis];
         if extent > SHORT {
@@ -315,30 +302,23 @@ fn steps(extent: usize) -> impl Iterator<Item = usize> {
     std::iter::successors(Some(1), |by| Some(2 * by)).take_while(move |&by| by < extent)
 }
 
-impl Builder {
-    /// Emits [`CumSum`].
-    #[track_caller]
-    pub fn cumsum(&mut self, x: Var, axis: usize, reverse: bool) -> Var {
-        self.emit1(CumSum::new(axis, reverse), &[x])
-    }
+macro_rules! builder_cumulations {
+    ($($method:ident = $op:ident;)+) => {
+        impl Builder {
+            $(#[doc = concat!("Emits [`", stringify!($op), "`].")]
+            #[track_caller]
+            pub fn $method(&mut self, x: Var, axis: usize, reverse: bool) -> Var {
+                self.emit1($op::new(axis, reverse), &[x])
+            })+
+        }
+    };
+}
 
-    /// Emits [`CumProd`].
-    #[track_caller]
-    pub fn cumprod(&mut self, x: Var, axis: usize, reverse: bool) -> Var {
-        self.emit1(CumProd::new(axis, reverse), &[x])
-    }
-
-    /// Emits [`CumMax`].
-    #[track_caller]
-    pub fn cummax(&mut self, x: Var, axis: usize, reverse: bool) -> Var {
-        self.emit1(CumMax::new(axis, reverse), &[x])
-    }
-
-    /// Emits [`CumMin`].
-    #[track_caller]
-    pub fn cummin(&mut self, x: Var, axis: usize, reverse: bool) -> Var {
-        self.emit1(CumMin::new(axis, reverse), &[x])
-    }
+builder_cumulations! {
+    cumsum = CumSum;
+    cumprod = CumProd;
+    cummax = CumMax;
+    cummin = CumMin;
 }
 
 /// The longest axis that is cumulated in steps.

@@ -1,12 +1,13 @@
 //! Products of matrices and their generalizations.
 
+use super::op::result_types;
 use super::reduce::other_axes;
 use super::samples::ramp;
 use super::shape::{check_axes, shifted, shifted_with_batch};
 use super::{Elementwise, Op, Operand, Rule, Sample, Save, TypeError};
 use crate::array::{Array, Scalar, for_each_index};
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloAttribute, HloValue, hlo_op};
+use crate::ir::{Batched, Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloAttribute, HloResults, HloValue, hlo_op};
 use crate::op_struct;
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
@@ -33,7 +34,7 @@ op_struct! {
 pub type DotDimensions = DotGeneral;
 
 impl Default for DotGeneral {
-    /// The outer product.
+    /// The outer product: no axes are contracted and none run together.
     fn default() -> Self {
         DotGeneral::contracting([], [])
     }
@@ -45,7 +46,7 @@ impl DotGeneral {
         DotGeneral::contracting([1], [0])
     }
 
-    /// No batch axes.
+    /// The product that contracts these axes and has no batch axes.
     pub fn contracting(lhs: impl Into<Vec<usize>>, rhs: impl Into<Vec<usize>>) -> DotGeneral {
         DotGeneral {
             lhs_batch: Vec::new(),
@@ -168,16 +169,14 @@ impl Op for DotGeneral {
             ("contracted", &self.lhs_contract, &self.rhs_contract),
         ] {
             if left.len() != right.len() {
-                return Err(TypeError::new(format!(
-                    "expected as many {what} axes on both sides, got {left:?} and {right:?}"
-                )));
+                refuse!("expected as many {what} axes on both sides, got {left:?} and {right:?}");
             }
             if let Some((l, r)) =
                 left.iter().zip(right).find(|&(&l, &r)| lhs.shape[l] != rhs.shape[r])
             {
-                return Err(TypeError::new(format!(
+                refuse!(
                     "{what} axes must have one extent: axis {l} of {lhs} and axis {r} of {rhs} differ"
-                )));
+                );
             }
         }
         let batch = self.lhs_batch.iter().map(|&axis| lhs.shape[axis]);
@@ -188,10 +187,7 @@ impl Op for DotGeneral {
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let [lhs, rhs] = [&inputs[0], &inputs[1]];
-        let ty = self
-            .infer(&[lhs.ty.clone(), rhs.ty.clone()])
-            .expect("eval is given well-typed operands")
-            .remove(0);
+        let ty = result_types(self, inputs).remove(0);
         let (lhs_free, rhs_free) = (self.lhs_free(lhs.ty.rank()), self.rhs_free(rhs.ty.rank()));
         let contracted: Vec<usize> =
             self.lhs_contract.iter().map(|&axis| lhs.ty.shape[axis]).collect();
@@ -215,13 +211,7 @@ impl Op for DotGeneral {
         vec![result]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        _: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, _: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         let mut op = self.clone();
         if batched[0] {
             op.lhs_contract = shifted(&self.lhs_contract);
@@ -252,24 +242,13 @@ impl Op for DotGeneral {
         vec![(b.move_axis(product, before, 0), true)]
     }
 
-    fn jvp(
-        &self,
-        b: &mut Builder,
-        inputs: &[Var],
-        _: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn jvp(&self, b: &mut Builder, inputs: &[Var], _: &[Var], tangents: &[Slope]) -> Rule<Slopes> {
         let left = tangents[0].map(|t| b.dot_general(t, inputs[1], self.clone()));
         let right = tangents[1].map(|t| b.dot_general(inputs[0], t, self.clone()));
         Rule::Some(vec![super::elementwise::sum_of(b, left, right)])
     }
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let ct = cotangents[0].expect("transpose is called with a cotangent");
         // The cotangent's axes: batch, free of the left, free of the right.
         let batch = self.lhs_batch.len();
@@ -292,12 +271,7 @@ impl Op for DotGeneral {
         }
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let DotGeneral { lhs_batch, rhs_batch, lhs_contract, rhs_contract } = self.clone();
         let dimensions = HloAttribute::Dot { lhs_batch, rhs_batch, lhs_contract, rhs_contract };
         vec![hlo_op(

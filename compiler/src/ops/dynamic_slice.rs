@@ -7,8 +7,8 @@ use super::shape::{prepended, shifted};
 use super::windows::clamp_to;
 use super::{Combiner, Gather, Scatter};
 use crate::array::{Array, for_each_index};
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloValue, hlo_axes, hlo_op};
+use crate::ir::{Batched, Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloResults, HloValue, hlo_axes, hlo_op};
 use crate::op_struct;
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
@@ -80,13 +80,10 @@ impl DynamicUpdateSlice {
 /// Checks the scalar indices of a box of shape `sizes` in a tensor of type `x`.
 fn check_box(x: &TensorType, sizes: &[usize], starts: &[TensorType]) -> Result<(), TypeError> {
     if sizes.len() != x.rank() || sizes.iter().zip(&x.shape).any(|(size, extent)| size > extent) {
-        return Err(TypeError::new(format!("a box of shape {sizes:?} does not fit into {x}")));
+        refuse!("a box of shape {sizes:?} does not fit into {x}");
     }
     if starts.len() != x.rank() {
-        return Err(TypeError::new(format!(
-            "expected one start for each axis of {x}, got {}",
-            starts.len()
-        )));
+        refuse!("expected one start for each axis of {x}, got {}", starts.len());
     }
     match starts
         .iter()
@@ -116,6 +113,11 @@ fn free_axes(x: &[usize], sizes: &[usize]) -> Vec<usize> {
     (0..x.len()).filter(|&axis| sizes[axis] < x[axis]).collect()
 }
 
+/// The shape of one example of an operand of a vmap.
+fn example_shape(b: &Builder, x: Var, batched: bool) -> Vec<usize> {
+    b.ty(x).shape[usize::from(batched)..].to_vec()
+}
+
 /// The starts along some axes of every example, side by side: `[batch, axes]`.
 fn stacked_starts(
     b: &mut Builder,
@@ -124,11 +126,11 @@ fn stacked_starts(
     batched: &[bool],
     axes: &[usize],
 ) -> Var {
-    let columns = axes.iter().map(|&axis| {
+    let column = |&axis: &usize| {
         let start = cx.batch(b, starts[axis], batched[axis]);
         b.reshape(start, &[cx.size, 1])
-    });
-    let columns: Vec<Var> = columns.collect();
+    };
+    let columns: Vec<Var> = axes.iter().map(column).collect();
     b.concatenate(&columns, 1)
 }
 
@@ -142,7 +144,7 @@ fn starts_with_batch(b: &mut Builder, starts: &[Var]) -> Vec<Var> {
 impl Op for DynamicSlice {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let Some((x, starts)) = inputs.split_first() else {
-            return Err(TypeError::new("expected an operand, got none"));
+            refuse!("expected an operand, got none");
         };
         check_box(x, &self.sizes, starts)?;
         Ok(vec![x.with_shape(self.sizes.clone())])
@@ -157,19 +159,13 @@ impl Op for DynamicSlice {
         })]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         let (x, starts) = (inputs[0], &inputs[1..]);
         if !batched[1..].contains(&true) {
             let starts = starts_with_batch(b, starts);
             return vec![(b.dynamic_slice(x, &starts, &prepended(cx.size, &self.sizes)), true)];
         }
-        let x_shape = if batched[0] { b.ty(x).unstacked().shape } else { b.ty(x).shape.clone() };
+        let x_shape = example_shape(b, x, batched[0]);
         let axes = free_axes(&x_shape, &self.sizes);
         if axes.is_empty() {
             return vec![(x, batched[0])];
@@ -194,22 +190,11 @@ impl Op for DynamicSlice {
         vec![(b.gather(x, indices, op), true)]
     }
 
-    fn jvp(
-        &self,
-        b: &mut Builder,
-        inputs: &[Var],
-        _: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn jvp(&self, b: &mut Builder, inputs: &[Var], _: &[Var], tangents: &[Slope]) -> Rule<Slopes> {
         Rule::Some(vec![tangents[0].map(|t| b.dynamic_slice(t, &inputs[1..], &self.sizes))])
     }
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let mut result = vec![None; inputs.len()];
         if let (Some(x), Some(ct)) = (inputs[0].linear(), cotangents[0]) {
             let zeros = b.zeros(x);
@@ -218,27 +203,16 @@ impl Op for DynamicSlice {
         Rule::Some(result)
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
-        let sizes = hlo_axes(&self.sizes);
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let operands = with_wide_starts(hlo, inputs, 1);
-        vec![hlo_op(
-            hlo,
-            "stablehlo.dynamic_slice",
-            &operands,
-            vec![("slice_sizes", sizes)],
-            &results[0],
-        )]
+        let attributes = vec![("slice_sizes", hlo_axes(&self.sizes))];
+        vec![hlo_op(hlo, "stablehlo.dynamic_slice", &operands, attributes, &results[0])]
     }
 }
 
 /// The operands with the starts, those from `first` on, in no less than 32 bits: XLA brings a start into range in its own
 /// dtype, in which the greatest start allowed may not exist.
-fn with_wide_starts(hlo: &mut dyn Hlo, operands: &[HloValue], first: usize) -> Vec<HloValue> {
+fn with_wide_starts(hlo: &mut dyn Hlo, operands: &[HloValue], first: usize) -> HloResults {
     let (tensors, starts) = operands.split_at(first);
     let widen = |&start: &HloValue| match hlo.ty(start) {
         ty if ty.dtype.bits() < 32 => {
@@ -258,15 +232,10 @@ fn known_starts(starts: &[Operand]) -> Vec<Var> {
 impl Op for DynamicUpdateSlice {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let [x, update, starts @ ..] = inputs else {
-            return Err(TypeError::new(format!(
-                "expected an operand, an update and the starts, got {}",
-                inputs.len()
-            )));
+            refuse!("expected an operand, an update and the starts, got {}", inputs.len());
         };
         if x.dtype != update.dtype {
-            return Err(TypeError::new(format!(
-                "the update of {x} must have its dtype, got {update}: cast one of them"
-            )));
+            refuse!("the update of {x} must have its dtype, got {update}: cast one of them");
         }
         check_box(x, &update.shape, starts)?;
         Ok(vec![x.clone()])
@@ -285,13 +254,7 @@ impl Op for DynamicUpdateSlice {
         vec![result]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         let starts = &inputs[2..];
         if !batched[2..].contains(&true) {
             let x = cx.batch(b, inputs[0], batched[0]);
@@ -299,16 +262,8 @@ impl Op for DynamicUpdateSlice {
             let starts = starts_with_batch(b, starts);
             return vec![(b.dynamic_update_slice(x, update, &starts), true)];
         }
-        let sizes = if batched[1] {
-            b.ty(inputs[1]).unstacked().shape
-        } else {
-            b.ty(inputs[1]).shape.clone()
-        };
-        let x_shape = if batched[0] {
-            b.ty(inputs[0]).unstacked().shape
-        } else {
-            b.ty(inputs[0]).shape.clone()
-        };
+        let sizes = example_shape(b, inputs[1], batched[1]);
+        let x_shape = example_shape(b, inputs[0], batched[0]);
         let axes = free_axes(&x_shape, &sizes);
         if axes.is_empty() {
             return vec![(inputs[1], batched[1])];
@@ -332,24 +287,13 @@ impl Op for DynamicUpdateSlice {
         vec![(b.scatter(x, indices, update, op), true)]
     }
 
-    fn jvp(
-        &self,
-        b: &mut Builder,
-        inputs: &[Var],
-        _: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn jvp(&self, b: &mut Builder, inputs: &[Var], _: &[Var], tangents: &[Slope]) -> Rule<Slopes> {
         let x = tangents[0].unwrap_or_else(|| b.full_like(inputs[0], 0.0));
         let update = tangents[1].unwrap_or_else(|| b.full_like(inputs[1], 0.0));
         Rule::Some(vec![Some(b.dynamic_update_slice(x, update, &inputs[2..]))])
     }
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let mut result = vec![None; inputs.len()];
         let Some(ct) = cotangents[0] else {
             return Rule::Some(result);
@@ -366,12 +310,7 @@ impl Op for DynamicUpdateSlice {
         Rule::Some(result)
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let operands = with_wide_starts(hlo, inputs, 2);
         vec![hlo_op(hlo, "stablehlo.dynamic_update_slice", &operands, vec![], &results[0])]
     }

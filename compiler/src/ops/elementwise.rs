@@ -3,12 +3,12 @@
 //! An op gives its scalar function, its derivative and its dtypes; the rest is here. Ops without attributes are
 //! declared with the macro `elementwise!`.
 
-use super::op::{Op, Operand, Rule, Sample};
+use super::op::{Op, Operand, Rule, Sample, result_types};
 use super::op_struct::OpStruct;
 use super::{OpRef, TypeError};
 use crate::array::{Array, Scalar};
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloValue, hlo_op};
+use crate::ir::{Batched, Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloResults, HloValue, hlo_op};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
@@ -29,10 +29,10 @@ pub trait Elementwise: OpStruct + Clone {
     fn scalar(&self, dtype: DType, x: &[Scalar]) -> Scalar;
 
     /// The tangent of the one result, as [`Op::jvp`].
-    fn jvp(&self, b: &mut Builder, x: &[Var], y: Var, t: &[Option<Var>]) -> Rule<Option<Var>>;
+    fn jvp(&self, b: &mut Builder, x: &[Var], y: Var, t: &[Slope]) -> Rule<Slope>;
 
     /// The cotangents of the operands given that of the one result, as [`Op::transpose`].
-    fn transpose(&self, b: &mut Builder, x: &[Operand], ct: Var) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, x: &[Operand], ct: Var) -> Rule<Slopes> {
         let _ = (b, x, ct);
         Rule::None("it is not linear in any operand")
     }
@@ -47,18 +47,14 @@ impl<T: Elementwise> Op for T {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, T::ARITY)?;
         if let Some(other) = inputs.iter().find(|input| input.shape != inputs[0].shape) {
-            return Err(TypeError::new(format!(
-                "operands must have one shape, got {} and {other}",
-                inputs[0]
-            )));
+            refuse!("operands must have one shape, got {} and {other}", inputs[0]);
         }
         let dtypes: Vec<DType> = inputs.iter().map(|input| input.dtype).collect();
         Ok(vec![inputs[0].with_dtype(self.dtype(&dtypes)?)])
     }
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
-        let types: Vec<TensorType> = inputs.iter().map(|input| input.ty.clone()).collect();
-        let ty = self.infer(&types).expect("eval is given well-typed operands").remove(0);
+        let ty = result_types(self, inputs).remove(0);
         let dtype = inputs[0].ty.dtype;
         let mut scalars = Vec::with_capacity(T::ARITY);
         let data = (0..ty.elements()).map(|i| {
@@ -69,13 +65,7 @@ impl<T: Elementwise> Op for T {
         vec![Array::new(ty.clone(), data.collect())]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         let inputs = cx.batch_all(b, inputs, batched);
         vec![(b.emit_ref(OpRef::new(self.clone()), &inputs)[0], true)]
     }
@@ -85,17 +75,12 @@ impl<T: Elementwise> Op for T {
         b: &mut Builder,
         inputs: &[Var],
         outputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+        tangents: &[Slope],
+    ) -> Rule<Slopes> {
         Elementwise::jvp(self, b, inputs, outputs[0], tangents).map(|tangent| vec![tangent])
     }
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let cotangent = cotangents[0].expect("transpose is called with a cotangent");
         Elementwise::transpose(self, b, inputs, cotangent)
     }
@@ -108,12 +93,7 @@ impl<T: Elementwise> Op for T {
         T::EXACT
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         vec![Elementwise::lower(self, hlo, inputs, &results[0])]
     }
 }
@@ -144,29 +124,29 @@ pub fn same_dtype_that(
     }
 }
 
-/// Any one dtype but bool.
+/// The operands' common dtype, which is any but bool.
 pub(super) fn numbers(dtypes: &[DType]) -> Result<DType, TypeError> {
     same_dtype_that(dtypes, "numbers", |dtype| dtype != DType::Bool)
 }
 
-/// Any one dtype with negative values.
+/// The operands' common dtype, which has negative values.
 pub(super) fn signed_numbers(dtypes: &[DType]) -> Result<DType, TypeError> {
     same_dtype_that(dtypes, "signed integers or floats", |dtype| {
         dtype.is_signed_integer() || dtype.is_float()
     })
 }
 
-/// Any one float dtype.
+/// The operands' common dtype, a float's.
 pub(super) fn floats(dtypes: &[DType]) -> Result<DType, TypeError> {
     same_dtype_that(dtypes, "floats", DType::is_float)
 }
 
-/// Any one integer dtype.
+/// The operands' common dtype, an integer's.
 pub(super) fn integers(dtypes: &[DType]) -> Result<DType, TypeError> {
     same_dtype_that(dtypes, "integers", DType::is_integer)
 }
 
-/// Bool or any one integer dtype.
+/// The operands' common dtype, bool or an integer's.
 pub(super) fn bits(dtypes: &[DType]) -> Result<DType, TypeError> {
     same_dtype_that(dtypes, "bools or integers", |dtype| !dtype.is_float())
 }
@@ -180,8 +160,19 @@ pub(super) fn sum_of(b: &mut Builder, x: Option<Var>, y: Option<Var>) -> Option<
 }
 
 /// The cotangents of an op with one linear operand among known ones: `cotangent` for it, zero for the others.
-pub(super) fn to_linear(x: &[Operand], cotangent: Var) -> Vec<Option<Var>> {
+pub(super) fn to_linear(x: &[Operand], cotangent: Var) -> Slopes {
     x.iter().map(|x| x.is_linear().then_some(cotangent)).collect()
+}
+
+/// Samples of vectors with these values, one per float dtype, and one of the values where floats are peculiar, in f32.
+pub(super) fn float_and_peculiar_samples<T: Elementwise>(
+    op: T,
+    operands: &[&[f64]],
+    tolerance: f64,
+) -> Vec<Sample> {
+    let mut samples = float_samples(op.clone(), operands, tolerance);
+    samples.push(peculiar_floats(op, DType::F32, tolerance));
+    samples
 }
 
 /// One sample per float dtype, of vectors with these values. `tolerance` is that of f32; if it is zero, so are the others.
@@ -288,14 +279,14 @@ macro_rules! elementwise {
                 b: &mut $crate::Builder,
                 x: &[$crate::Var],
                 y: $crate::Var,
-                t: &[Option<$crate::Var>],
-            ) -> $crate::Rule<Option<$crate::Var>> {
-                let jvp: fn(&mut $crate::Builder, &[$crate::Var], $crate::Var, &[Option<$crate::Var>]) -> Option<$crate::Var> = $jvp;
+                t: &[$crate::ir::Slope],
+            ) -> $crate::Rule<$crate::ir::Slope> {
+                let jvp: fn(&mut $crate::Builder, &[$crate::Var], $crate::Var, &[$crate::ir::Slope]) -> $crate::ir::Slope = $jvp;
                 $crate::Rule::Some(jvp(b, x, y, t))
             }
 
-            $(fn transpose(&self, b: &mut $crate::Builder, x: &[$crate::Operand], ct: $crate::Var) -> $crate::Rule<Vec<Option<$crate::Var>>> {
-                let transpose: fn(&mut $crate::Builder, &[$crate::Operand], $crate::Var) -> Vec<Option<$crate::Var>> = $transpose;
+            $(fn transpose(&self, b: &mut $crate::Builder, x: &[$crate::Operand], ct: $crate::Var) -> $crate::Rule<$crate::ir::Slopes> {
+                let transpose: fn(&mut $crate::Builder, &[$crate::Operand], $crate::Var) -> $crate::ir::Slopes = $transpose;
                 $crate::Rule::Some(transpose(b, x, ct))
             })?
 
@@ -308,11 +299,11 @@ macro_rules! elementwise {
 }
 pub(super) use elementwise;
 
-/// Declares `Builder` methods that emit one op without attributes: `/// doc` then `method = Op(x, y);`.
+/// Declares `Builder` methods that emit one op without attributes: `method = Op(x, y);`.
 macro_rules! builder_methods {
-    ($($(#[$meta:meta])* $method:ident = $op:ident($($x:ident),+);)+) => {
+    ($($method:ident = $op:ident($($x:ident),+);)+) => {
         impl $crate::Builder {
-            $($(#[$meta])*
+            $(#[doc = concat!("Emits [`", stringify!($op), "`].")]
             #[track_caller]
             pub fn $method(&mut self, $($x: $crate::Var),+) -> $crate::Var {
                 self.emit1($op {}, &[$($x),+])

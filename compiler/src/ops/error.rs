@@ -10,6 +10,13 @@ pub struct TypeError {
     pub message: String,
 }
 
+/// Returns a [`TypeError`] whose sentence is formatted from the arguments.
+macro_rules! refuse {
+    ($($sentence:tt)*) => {
+        return Err($crate::TypeError::new(format!($($sentence)*)))
+    };
+}
+
 impl TypeError {
     /// An error from its sentence.
     pub fn new(message: impl Into<String>) -> Self {

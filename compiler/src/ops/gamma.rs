@@ -4,10 +4,12 @@
 //! Lanczos' approximation with seven terms ("A Precision Approximation of the Gamma Function", 1964), the higher ones by
 //! Euler and Maclaurin's summation of the Hurwitz zeta function.
 
-use super::elementwise::{builder_methods, elementwise, float_samples, floats, peculiar_floats};
+use super::elementwise::{
+    builder_methods, elementwise, float_and_peculiar_samples, float_samples, floats,
+};
 use super::{Elementwise, Rule, Sample, TypeError};
 use crate::array::Scalar;
-use crate::ir::{Builder, Var};
+use crate::ir::{Builder, Slope, Var};
 use crate::lower::{Hlo, HloValue, hlo_op, hlo_simple, hlo_splat};
 use crate::op_struct;
 use crate::types::{DType, TensorType};
@@ -23,7 +25,7 @@ elementwise! {
         t[0].map(|t| b.mul(t, slope))
     },
     lower: |hlo, x, _| hlo_simple(hlo, "chlo.lgamma", x),
-    samples: |op| gamma_samples(op, 1e-6),
+    samples: |op| float_and_peculiar_samples(op, &[&POSITIVE], 1e-6),
 }
 
 elementwise! {
@@ -37,7 +39,7 @@ elementwise! {
         t[0].map(|t| b.mul(t, slope))
     },
     lower: |hlo, x, _| hlo_simple(hlo, "chlo.digamma", x),
-    samples: |op| gamma_samples(op, 2e-6),
+    samples: |op| float_and_peculiar_samples(op, &[&POSITIVE], 2e-6),
 }
 
 op_struct! {
@@ -66,7 +68,7 @@ impl Elementwise for Polygamma {
 
     fn dtype(&self, dtypes: &[DType]) -> Result<DType, TypeError> {
         if self.order == 0 {
-            return Err(TypeError::new("order must be positive: 0 is `digamma`"));
+            refuse!("order must be positive: 0 is `digamma`");
         }
         floats(dtypes)
     }
@@ -77,7 +79,7 @@ impl Elementwise for Polygamma {
         Scalar::Float(sign * factorial * hurwitz_zeta((self.order + 1) as f64, x[0].float()))
     }
 
-    fn jvp(&self, b: &mut Builder, x: &[Var], _: Var, t: &[Option<Var>]) -> Rule<Option<Var>> {
+    fn jvp(&self, b: &mut Builder, x: &[Var], _: Var, t: &[Slope]) -> Rule<Slope> {
         let slope = b.polygamma(self.order + 1, x[0]);
         Rule::Some(t[0].map(|t| b.mul(t, slope)))
     }
@@ -89,9 +91,7 @@ impl Elementwise for Polygamma {
 }
 
 builder_methods! {
-    /// Emits [`Lgamma`].
     lgamma = Lgamma(x);
-    /// Emits [`Digamma`].
     digamma = Digamma(x);
 }
 
@@ -104,12 +104,6 @@ impl Builder {
 }
 
 const POSITIVE: [f64; 6] = [0.3, 0.9, 1.5, 3.2, 11.0, 47.5];
-
-fn gamma_samples<T: Elementwise>(op: T, tolerance: f64) -> Vec<Sample> {
-    let mut samples = float_samples(op.clone(), &[&POSITIVE], tolerance);
-    samples.push(peculiar_floats(op, DType::F32, tolerance));
-    samples
-}
 
 /// True at the poles of the function and its derivatives: 0 and the negative whole numbers.
 fn is_pole(x: f64) -> bool {

@@ -1,14 +1,14 @@
 //! `gather`: windows of a tensor at computed places, one for each index.
 
 use super::TypeError;
-use super::op::{Op, Operand, Rule, Sample};
+use super::op::{Op, Operand, Rule, Sample, result_types};
 use super::samples::ramp;
 use super::shape::{shifted, shifted_with_batch};
 use super::windows::{Windows, clamp_to};
 use super::{Combiner, Scatter};
 use crate::array::Array;
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloAttribute, HloValue, hlo_axes, hlo_op};
+use crate::ir::{Batched, Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloAttribute, HloResults, HloValue, hlo_axes, hlo_op};
 use crate::op_struct;
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
@@ -139,9 +139,7 @@ impl Op for Gather {
         windows.check(x, indices, rank)?;
         if sizes.len() != x.rank() || sizes.iter().zip(&x.shape).any(|(size, extent)| size > extent)
         {
-            return Err(TypeError::new(format!(
-                "a window of shape {sizes:?} does not fit into {x}"
-            )));
+            refuse!("a window of shape {sizes:?} does not fit into {x}");
         }
         let wrong = |&&axis: &&usize| {
             sizes[axis]
@@ -150,10 +148,10 @@ impl Op for Gather {
         if let Some(axis) =
             self.collapsed_slice_dims.iter().chain(&self.operand_batching_dims).find(wrong)
         {
-            return Err(TypeError::new(format!(
+            refuse!(
                 "the window must have size 1 along axis {axis}, which the result leaves out, got {}",
                 sizes[*axis]
-            )));
+            );
         }
         let window: Vec<usize> =
             windows.window_axes(x.rank()).into_iter().map(|axis| sizes[axis]).collect();
@@ -162,10 +160,7 @@ impl Op for Gather {
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let (x, indices) = (&inputs[0], &inputs[1]);
-        let ty = self
-            .infer(&[x.ty.clone(), indices.ty.clone()])
-            .expect("eval is given well-typed operands")
-            .remove(0);
+        let ty = result_types(self, inputs).remove(0);
         let windows = self.windows();
         let (batch_dims, axes) = (windows.batch_dims(ty.rank()), windows.window_axes(x.ty.rank()));
         vec![Array::from_fn(ty, |index| {
@@ -188,13 +183,7 @@ impl Op for Gather {
         })]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         let mut op = self.clone();
         if batched[0] {
             op.collapsed_slice_dims = shifted(&op.collapsed_slice_dims);
@@ -222,22 +211,11 @@ impl Op for Gather {
         vec![(b.emit1(op, inputs), true)]
     }
 
-    fn jvp(
-        &self,
-        b: &mut Builder,
-        inputs: &[Var],
-        _: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn jvp(&self, b: &mut Builder, inputs: &[Var], _: &[Var], tangents: &[Slope]) -> Rule<Slopes> {
         Rule::Some(vec![tangents[0].map(|t| b.emit1(self.clone(), &[t, inputs[1]]))])
     }
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let (Some(x), Some(ct)) = (inputs[0].linear(), cotangents[0]) else {
             return Rule::Some(vec![None, None]);
         };
@@ -249,12 +227,7 @@ impl Op for Gather {
         Rule::Some(vec![Some(b.scatter(zeros, indices, ct, self.scatter(Combiner::Add))), None])
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let dimension_numbers = HloAttribute::Gather {
             offset_dims: self.offset_dims.clone(),
             collapsed_slice_dims: self.collapsed_slice_dims.clone(),

@@ -1,6 +1,6 @@
 //! The parts of their rules that `scan` and `while` share: which carries are marked, and bodies that take tangents.
 
-use crate::ir::{Builder, Var};
+use crate::ir::{Builder, Slope, Var};
 use crate::transform::instantiate;
 use crate::types::TensorType;
 use std::ops::Range;
@@ -32,7 +32,7 @@ pub(super) fn marked_tangents(
     b: &mut Builder,
     marked: &[bool],
     inputs: &[Var],
-    tangents: &[Option<Var>],
+    tangents: &[Slope],
     range: Range<usize>,
 ) -> Vec<Var> {
     range.filter(|&i| marked[i]).map(|i| instantiate(b, tangents[i], inputs[i])).collect()

@@ -2,6 +2,10 @@
 //!
 //! Adding an op touches one family file and one line of the registry.
 
+// First: its macro `refuse!` is for all that follow.
+#[macro_use]
+mod error;
+
 mod arithmetic;
 mod barrier;
 mod bits;
@@ -19,7 +23,6 @@ mod direction;
 mod dot;
 mod dynamic_slice;
 mod elementwise;
-mod error;
 mod gamma;
 mod gather;
 mod linalg;

@@ -2,7 +2,7 @@
 
 use super::TypeError;
 use super::op::{OpRef, Operand, Pruned};
-use crate::ir::{Builder, Func, Var};
+use crate::ir::{Batched, Builder, Func, Slope, Slopes, Var};
 use crate::transform::{
     TransformError, VmapContext, deal, given, jvp, needed, transpose, vmap, with_given,
 };
@@ -16,7 +16,7 @@ pub(super) trait Once {
     /// The op of this kind around another body.
     fn around(&self, body: Func) -> OpRef;
 
-    /// The type rule.
+    /// The types of the results, as `Op::infer`.
     fn infer_once(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, self.body().params.len())?;
         let params = self.body().param_types();
@@ -29,14 +29,14 @@ pub(super) trait Once {
         }
     }
 
-    /// The batching rule.
+    /// The op over a batch, as `Op::vmap`.
     fn vmap_once(
         &self,
         b: &mut Builder,
         cx: &VmapContext,
         inputs: &[Var],
         batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    ) -> Batched {
         let force = vec![false; self.body().results.len()];
         let (body, marks) = vmap(self.body(), cx, batched, &force);
         b.emit_ref(self.around(body), inputs).into_iter().zip(marks).collect()
@@ -47,8 +47,8 @@ pub(super) trait Once {
         &self,
         b: &mut Builder,
         inputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
+        tangents: &[Slope],
+    ) -> Result<(Vec<Var>, Slopes), TransformError> {
         let (body, marks) = jvp(self.body(), &given(tangents))?;
         let operands = with_given(inputs.iter().copied(), tangents);
         let mut values = b.emit_ref(self.around(body), &operands);
@@ -56,13 +56,13 @@ pub(super) trait Once {
         Ok((values, deal(&marks, slopes)))
     }
 
-    /// The transpose rule.
+    /// The cotangents of the operands, as `Op::transpose`.
     fn transpose_once(
         &self,
         b: &mut Builder,
         inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Result<Vec<Option<Var>>, TransformError> {
+        cotangents: &[Slope],
+    ) -> Result<Slopes, TransformError> {
         let marked: Vec<bool> = inputs.iter().map(Operand::is_linear).collect();
         let force = vec![false; marked.iter().filter(|is| **is).count()];
         let (body, sent) = transpose(self.body(), &marked, &given(cotangents), &force)?;
@@ -113,7 +113,7 @@ macro_rules! once_rules {
             cx: &$crate::transform::VmapContext,
             inputs: &[$crate::Var],
             batched: &[bool],
-        ) -> Vec<($crate::Var, bool)> {
+        ) -> $crate::ir::Batched {
             self.vmap_once(b, cx, inputs, batched)
         }
 

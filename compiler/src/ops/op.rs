@@ -4,8 +4,8 @@ use super::error::TypeError;
 use super::op_struct::OpStruct;
 use super::save::Save;
 use crate::array::{Array, Scalar};
-use crate::ir::{Builder, Func, Loc, Var};
-use crate::lower::{Hlo, HloValue};
+use crate::ir::{Batched, Builder, Func, Loc, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloResults, HloValue};
 use crate::simplify::Group;
 use crate::transform::{Mode, TransformError, VmapContext};
 use crate::types::TensorType;
@@ -134,7 +134,7 @@ impl Sample {
         Sample { op: OpRef::new(op), inputs, tolerance: 0.0, differentiable }
     }
 
-    /// Allows XLA an error.
+    /// Sets the error that XLA's results may have.
     pub fn tolerance(mut self, tolerance: f64) -> Sample {
         self.tolerance = tolerance;
         self
@@ -164,13 +164,7 @@ pub trait Op: OpStruct {
 
     /// Emits the op for a batch. Operand `i` has the batch as its leading axis (of extent `cx.size`) if `batched[i]`;
     /// at least one has. Gives each result and whether the batch is its leading axis.
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)>;
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched;
 
     /// True if the op or a body of it is a collective over the axis of this vmap.
     fn names_axis(&self, cx: &VmapContext) -> bool {
@@ -184,8 +178,8 @@ pub trait Op: OpStruct {
         b: &mut Builder,
         inputs: &[Var],
         outputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>>;
+        tangents: &[Slope],
+    ) -> Rule<Slopes>;
 
     /// Emits the op and its derivative. Region ops override it: they must build the primal and the tangent part
     /// together ([`Mode::Forward`]) or as two ops with residuals between them ([`Mode::Linearize`]).
@@ -195,28 +189,18 @@ pub trait Op: OpStruct {
         b: &mut Builder,
         mode: Mode,
         inputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<(Vec<Var>, Vec<Option<Var>>)> {
+        tangents: &[Slope],
+    ) -> Rule<(Vec<Var>, Slopes)> {
         let _ = mode;
         let outputs = b.emit_ref(this.clone(), inputs);
         self.jvp(b, inputs, &outputs, tangents).map(|tangents| (outputs, tangents))
     }
 
     /// The cotangents of the linear operands, given those of the results; `None` is a zero. At least one is given.
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>>;
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes>;
 
     /// Emits StableHLO. `results` are the inferred result types.
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue>;
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults;
 
     /// The op without the operands and results that the results marked `used` do not need; `None` if all are needed.
     fn prune(&self, used: &[bool]) -> Option<Pruned> {
@@ -273,6 +257,12 @@ pub trait Op: OpStruct {
     fn saved_by(&self, policy: &Save) -> bool {
         *policy == Save::Everything
     }
+}
+
+/// The types of the results of `op`, for its [`Op::eval`].
+pub(super) fn result_types(op: &impl Op, inputs: &[Array]) -> Vec<TensorType> {
+    let types: Vec<TensorType> = inputs.iter().map(|input| input.ty.clone()).collect();
+    op.infer(&types).expect("eval is given well-typed operands")
 }
 
 /// [`Effect::Collective`] if an equation of the bodies has it.

@@ -9,7 +9,7 @@ macro_rules! batched_as {
             $cx: &$crate::transform::VmapContext,
             inputs: &[$crate::Var],
             _: &[bool],
-        ) -> Vec<($crate::Var, bool)> {
+        ) -> $crate::ir::Batched {
             let $op = self;
             vec![(b.emit1($wide, inputs), true)]
         }
@@ -38,8 +38,8 @@ macro_rules! linear_jvp {
             $b: &mut $crate::Builder,
             $inputs: &[$crate::Var],
             _: &[$crate::Var],
-            $tangents: &[Option<$crate::Var>],
-        ) -> $crate::Rule<Vec<Option<$crate::Var>>> {
+            $tangents: &[$crate::ir::Slope],
+        ) -> $crate::Rule<$crate::ir::Slopes> {
             let $op = self;
             $crate::Rule::Some(vec![$tangent])
         }
@@ -54,8 +54,8 @@ macro_rules! no_tangent {
             _: &mut $crate::Builder,
             _: &[$crate::Var],
             _: &[$crate::Var],
-            _: &[Option<$crate::Var>],
-        ) -> $crate::Rule<Vec<Option<$crate::Var>>> {
+            _: &[$crate::ir::Slope],
+        ) -> $crate::Rule<$crate::ir::Slopes> {
             $crate::Rule::Some(vec![None])
         }
     };
@@ -72,8 +72,8 @@ macro_rules! no_jvp {
             _: &mut $crate::Builder,
             _: &[$crate::Var],
             _: &[$crate::Var],
-            _: &[Option<$crate::Var>],
-        ) -> $crate::Rule<Vec<Option<$crate::Var>>> {
+            _: &[$crate::ir::Slope],
+        ) -> $crate::Rule<$crate::ir::Slopes> {
             $crate::Rule::None($reason)
         }
     };
@@ -86,8 +86,8 @@ macro_rules! no_transpose {
             &self,
             _: &mut $crate::Builder,
             _: &[$crate::Operand],
-            _: &[Option<$crate::Var>],
-        ) -> $crate::Rule<Vec<Option<$crate::Var>>> {
+            _: &[$crate::ir::Slope],
+        ) -> $crate::Rule<$crate::ir::Slopes> {
             $crate::Rule::None($reason)
         }
     };
@@ -102,8 +102,8 @@ macro_rules! nullary_derivative {
             &self,
             _: &mut $crate::Builder,
             _: &[$crate::Operand],
-            _: &[Option<$crate::Var>],
-        ) -> $crate::Rule<Vec<Option<$crate::Var>>> {
+            _: &[$crate::ir::Slope],
+        ) -> $crate::Rule<$crate::ir::Slopes> {
             $crate::Rule::Some(vec![])
         }
     };
@@ -121,8 +121,8 @@ macro_rules! region_derivative {
             b: &mut $crate::Builder,
             mode: $crate::transform::Mode,
             inputs: &[$crate::Var],
-            tangents: &[Option<$crate::Var>],
-        ) -> $crate::Rule<(Vec<$crate::Var>, Vec<Option<$crate::Var>>)> {
+            tangents: &[$crate::ir::Slope],
+        ) -> $crate::Rule<(Vec<$crate::Var>, $crate::ir::Slopes)> {
             match mode {
                 $crate::transform::Mode::Forward => $forward(self, b, inputs, tangents).into(),
                 $crate::transform::Mode::Linearize => $linearized(self, b, inputs, tangents).into(),
@@ -133,8 +133,8 @@ macro_rules! region_derivative {
             &self,
             b: &mut $crate::Builder,
             inputs: &[$crate::Operand],
-            cotangents: &[Option<$crate::Var>],
-        ) -> $crate::Rule<Vec<Option<$crate::Var>>> {
+            cotangents: &[$crate::ir::Slope],
+        ) -> $crate::Rule<$crate::ir::Slopes> {
             $transposed(self, b, inputs, cotangents).into()
         }
     };

@@ -5,8 +5,8 @@ use super::op::{Op, Operand, Rule, Sample};
 use super::samples::ramp;
 use super::shape::prepended;
 use crate::array::Array;
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloValue, hlo_axes, hlo_op};
+use crate::ir::{Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloResults, HloValue, hlo_axes, hlo_op};
 use crate::op_struct;
 use crate::ops::rules::{batched_as, linear_jvp};
 use crate::types::{DType, TensorType};
@@ -57,22 +57,16 @@ impl Op for Slice {
             [("start", &self.start), ("limit", &self.limit), ("strides", &self.strides)]
         {
             if values.len() != x.rank() {
-                return Err(TypeError::new(format!(
-                    "{name} must have one number for each axis of {x}, got {values:?}"
-                )));
+                refuse!("{name} must have one number for each axis of {x}, got {values:?}");
             }
         }
         for (axis, &extent) in x.shape.iter().enumerate() {
             let (start, limit) = (self.start[axis], self.limit[axis]);
             if start > limit || limit > extent {
-                return Err(TypeError::new(format!(
-                    "{start}..{limit} is not a range within axis {axis} of {x}"
-                )));
+                refuse!("{start}..{limit} is not a range within axis {axis} of {x}");
             }
             if self.strides[axis] == 0 {
-                return Err(TypeError::new(format!(
-                    "the stride along axis {axis} must be at least 1, got 0"
-                )));
+                refuse!("the stride along axis {axis} must be at least 1, got 0");
             }
         }
         Ok(vec![x.with_shape(self.shape())])
@@ -97,12 +91,7 @@ impl Op for Slice {
 
     linear_jvp! {}
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let (Some(x), Some(ct)) = (inputs[0].linear(), cotangents[0]) else {
             return Rule::Some(vec![None]);
         };
@@ -119,12 +108,7 @@ impl Op for Slice {
         Rule::Some(vec![Some(b.pad(ct, zero, &amounts.0, &amounts.1, &amounts.2))])
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let attributes = vec![
             ("start_indices", hlo_axes(&self.start)),
             ("limit_indices", hlo_axes(&self.limit)),

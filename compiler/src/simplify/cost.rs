@@ -4,7 +4,7 @@ use crate::ops::OpRef;
 use crate::types::TensorType;
 use std::ops::{Add, Sub};
 
-/// Bytes first, then kernels, then equations.
+/// The cost of a term. Bytes are compared first, then kernels, then equations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Cost {
     /// Bytes of results that are computed; what only repeats or renames data is free.

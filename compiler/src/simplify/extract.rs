@@ -19,7 +19,7 @@ const PASSES: usize = 8;
 
 /// A node for each class, and how often it is needed.
 pub(super) struct Choice {
-    /// Only looked up.
+    /// The position of each class in `node` and `uses`; looked up, never iterated.
     index: HashMap<Id, usize>,
     node: Vec<usize>,
     uses: Vec<u32>,
@@ -132,7 +132,7 @@ impl Dense {
         Dense { nodes: nodes.collect(), index }
     }
 
-    /// One more than the greatest rank of a node's children.
+    /// The depth of a node: one more than the greatest rank of its children.
     fn depth(&self, rank: &[u32], class: usize, node: usize) -> u32 {
         self.nodes[class][node].children.iter().map(|&child| rank[child] + 1).max().unwrap_or(0)
     }
@@ -225,7 +225,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// One more use of each class; gives the cost of what was not needed before.
+    /// Counts one more use of each class; gives the cost of what was not needed before.
     fn add(&mut self, classes: &[usize]) -> Cost {
         let mut cost = Cost::default();
         let mut stack = classes.to_vec();
@@ -240,7 +240,7 @@ impl Search<'_> {
         cost
     }
 
-    /// One use less of each class; gives the cost of what is not needed any more.
+    /// Counts one use less of each class; gives the cost of what is not needed any more.
     fn remove(&mut self, classes: &[usize]) -> Cost {
         let mut cost = Cost::default();
         let mut stack = classes.to_vec();

@@ -67,7 +67,7 @@ pub(super) struct Class {
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     pub symbols: Vec<Meaning>,
-    /// Only looked up.
+    /// The symbol of each op that has one; looked up, never iterated.
     numbers: HashMap<OpRef, Symbol>,
     /// The line that new classes get.
     pub loc: Loc,
@@ -79,7 +79,7 @@ pub(super) struct Facts {
 pub(super) type Graph = EGraph<Node, Facts>;
 
 impl Facts {
-    /// No symbols yet.
+    /// The facts of an empty graph. With `fold`, values that are known are computed.
     pub fn new(fold: bool) -> Self {
         Facts { fold, ..Facts::default() }
     }
@@ -94,7 +94,7 @@ impl Facts {
         symbol
     }
 
-    /// A symbol of its own.
+    /// Makes a new symbol with this meaning.
     pub fn define(&mut self, meaning: Meaning) -> Symbol {
         self.symbols.push(meaning);
         u32::try_from(self.symbols.len() - 1).expect("fewer than 2^32 symbols")
@@ -253,7 +253,7 @@ impl<'a> View<'a> {
 /// An expression over classes, as a rule gives it.
 #[derive(Clone, Debug)]
 pub(super) enum Term {
-    /// A class that there is.
+    /// A class of the graph.
     Class(Id),
     /// An op applied to terms.
     Op(OpRef, Vec<Term>),

@@ -45,7 +45,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// No group: common subexpressions and dead code only.
+    /// The options without any group: common subexpressions and dead code only.
     fn default() -> Self {
         Options { groups: Vec::new(), iterations: 8, nodes_per_equation: 8, rounds: 8 }
     }
@@ -99,13 +99,13 @@ fn tidy(func: &Func) -> Func {
     dce(&cse(&dce(func)))
 }
 
-/// One round over a region and, first, its bodies.
+/// Simplifies the bodies of a region's ops and then the region, once.
 fn pass(func: &Func, options: &Options, rules: &[&'static rules::Rule]) -> Func {
     let func = rewrite_regions(func, options, rules);
     region::simplify(&func, options, rules)
 }
 
-/// The region with its region ops rewritten by themselves, and their bodies simplified.
+/// Rewrites each region op of a region by itself, and simplifies its bodies.
 fn rewrite_regions(func: &Func, options: &Options, rules: &[&'static rules::Rule]) -> Func {
     let mut b = Builder::new();
     let mut map: Vec<Option<Var>> = vec![None; func.types.len()];
@@ -145,7 +145,7 @@ fn constant(op: &OpRef, inputs: &[Option<Scalar>]) -> Option<Scalar> {
 }
 
 impl Builder {
-    /// A scalar everywhere.
+    /// A constant of this type with one scalar everywhere.
     pub(crate) fn splat(&mut self, ty: &crate::TensorType, value: Scalar) -> Var {
         // A large constant would be kept element by element.
         if ty.elements() <= LARGEST_CONSTANT {

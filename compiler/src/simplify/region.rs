@@ -1,4 +1,4 @@
-//! One region through its e-graph and back.
+//! Simplifying one region: through its e-graph and back.
 
 use super::cost::Cost;
 use super::extract::{Choice, extract};
@@ -195,7 +195,7 @@ struct Emitter<'a> {
     region: &'a Region<'a>,
     choice: &'a Choice,
     b: Builder,
-    /// The variable of each class that is there. Only looked up.
+    /// The variable of each class that is emitted already; looked up, never iterated.
     vars: HashMap<Id, Var>,
 }
 

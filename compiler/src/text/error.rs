@@ -20,7 +20,7 @@ pub struct ParseError {
 /// A mistake at one place of a text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// Something else must stand here.
+    /// Text that does not follow the grammar: something else must stand here.
     #[error("expected {expected}, got {got}")]
     Syntax {
         /// The words or signs that may stand here.
@@ -34,7 +34,7 @@ pub enum Problem {
         /// The greatest depth that is allowed.
         most: usize,
     },
-    /// No op of this name, or no element type.
+    /// A name that is no op's, or no element type's.
     #[error("there is no {what} `{name}`{}", suggest(.nearest))]
     Unknown {
         /// `op` or `element type`.

@@ -36,7 +36,7 @@ mod grammar {
     pub struct Grammar;
 }
 
-/// Words that are something else where a word may stand: as an attribute they are quoted.
+/// True for the words with a meaning of their own in the text; as an attribute they are quoted.
 fn is_reserved(word: &str) -> bool {
     matches!(word, "true" | "false" | "func") || crate::DType::parse(word).is_some()
 }

@@ -31,7 +31,7 @@ pub fn dce(func: &Func) -> Func {
     func.subset(&func.params, kept.iter().rev(), &func.results)
 }
 
-/// For every variable of `func`, whether one of the results marked needs it.
+/// True for each variable of `func` that one of the results marked needs.
 pub(crate) fn needed(func: &Func, results: &[bool]) -> Vec<bool> {
     let mut needed = vec![false; func.types.len()];
     for (var, &wanted) in func.results.iter().zip(results) {

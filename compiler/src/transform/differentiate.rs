@@ -7,14 +7,15 @@
 use super::context::{Mode, TransformError};
 use super::dce::dce;
 use super::transpose::transpose;
-use crate::ir::{Builder, Eqn, Func, Var};
+use crate::ir::{Builder, Eqn, Func, Slope, Slopes, Var};
 
 /// A function split into values and derivative.
 #[derive(Clone, Debug)]
 pub struct Linearized {
-    /// parameters -> results ++ residuals.
+    /// The function of the values: parameters -> results ++ residuals.
     pub primal: Func,
-    /// residuals ++ tangents of the parameters in `wrt` -> tangents of the results in `tangent_results`.
+    /// The function of the tangents: residuals ++ tangents of the parameters in `wrt` -> tangents of the results in
+    /// `tangent_results`.
     pub linear: Func,
     /// The number of residuals.
     pub residuals: usize,
@@ -27,9 +28,10 @@ pub struct Linearized {
 /// A function and its reverse-mode derivative.
 #[derive(Clone, Debug)]
 pub struct Vjp {
-    /// parameters -> results ++ residuals.
+    /// The function of the values: parameters -> results ++ residuals.
     pub primal: Func,
-    /// residuals ++ cotangents of the float results -> cotangents of the float parameters asked for.
+    /// The function of the cotangents: residuals ++ cotangents of the float results -> cotangents of the float
+    /// parameters asked for.
     pub pullback: Func,
     /// The number of residuals.
     pub residuals: usize,
@@ -41,8 +43,8 @@ pub(crate) fn differentiate(
     func: &Func,
     mode: Mode,
     arguments: &[Var],
-    tangents: &[Option<Var>],
-) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
+    tangents: &[Slope],
+) -> Result<(Vec<Var>, Slopes), TransformError> {
     let mut map: Vec<Option<(Var, Option<Var>)>> = vec![None; func.types.len()];
     for ((&param, &argument), &tangent) in func.params.iter().zip(arguments).zip(tangents) {
         map[param.index()] = Some((argument, tangent));
@@ -85,21 +87,18 @@ pub(crate) fn instantiate(b: &mut Builder, tangent: Option<Var>, value: Var) -> 
     })
 }
 
-/// For each tangent or cotangent, whether it is there: the others are zero.
-pub(crate) fn given(tangents: &[Option<Var>]) -> Vec<bool> {
+/// True for each tangent or cotangent that is given; the others are zero.
+pub(crate) fn given(tangents: &[Slope]) -> Vec<bool> {
     tangents.iter().map(Option::is_some).collect()
 }
 
 /// `vars`, then the tangents or cotangents that are there.
-pub(crate) fn with_given(
-    vars: impl IntoIterator<Item = Var>,
-    tangents: &[Option<Var>],
-) -> Vec<Var> {
+pub(crate) fn with_given(vars: impl IntoIterator<Item = Var>, tangents: &[Slope]) -> Vec<Var> {
     vars.into_iter().chain(tangents.iter().flatten().copied()).collect()
 }
 
 /// Deals `vars` out to the positions marked.
-pub(crate) fn deal(marked: &[bool], vars: impl IntoIterator<Item = Var>) -> Vec<Option<Var>> {
+pub(crate) fn deal(marked: &[bool], vars: impl IntoIterator<Item = Var>) -> Slopes {
     let mut vars = vars.into_iter();
     marked.iter().map(|&is| is.then(|| vars.next().expect("one variable per mark"))).collect()
 }
@@ -198,7 +197,7 @@ pub fn linearize_with(
     })
 }
 
-/// Collects the linear equations, and before each what it reads of the values: computed again where that is as good as
+/// The linear equations so far, and before each what it reads of the values: computed again where that is as good as
 /// keeping it, a residual otherwise.
 struct Split<'a> {
     func: &'a Func,

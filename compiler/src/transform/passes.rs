@@ -68,7 +68,7 @@ pub const PASSES: &[Pass] = &[
 /// The reason that a pass does not run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PassError {
-    /// No pass of this name.
+    /// A name that is no pass's.
     #[error("there is no pass `{name}`: there are {known}")]
     Unknown {
         /// The name by which [`run`] finds it.
@@ -96,7 +96,7 @@ pub enum PassError {
         /// The kind of the function that was given.
         got: String,
     },
-    /// An op has no rule.
+    /// An op without the rule that the pass needs.
     #[error(transparent)]
     Transform(#[from] TransformError),
 }
@@ -182,7 +182,7 @@ fn parameters(
     Ok(marked)
 }
 
-/// parameters -> gradients.
+/// The function of the gradients: parameters -> gradients of the parameters in `wrt`.
 fn gradient(func: &Func, wrt: &[bool]) -> Result<Func, PassError> {
     let types = func.result_types();
     match types.as_slice() {
@@ -206,7 +206,7 @@ fn gradient(func: &Func, wrt: &[bool]) -> Result<Func, PassError> {
     Ok(dce(&b.finish(func.name.clone(), gradients)))
 }
 
-/// parameters ++ tangents -> results ++ tangents.
+/// The function of values and tangents: parameters ++ tangents -> results ++ tangents.
 fn linearized(func: &Func, wrt: &[bool]) -> Result<Func, PassError> {
     let split = linearize(func, wrt)?;
     let mut b = Builder::new();

@@ -1,4 +1,4 @@
-//! Writing the impls.
+//! The impls that the derive writes.
 
 use crate::fields::{Form, Part, Variant, variants};
 use proc_macro2::TokenStream;
@@ -10,7 +10,7 @@ use syn::{
     Attribute, Data, DeriveInput, Generics, Ident, Result, Type, WherePredicate, parse_quote,
 };
 
-/// All that the derive writes.
+/// The impls for one type, and its form in a kind.
 pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let derive = Derive::new(input)?;
     let of = derive.form();
@@ -92,7 +92,7 @@ struct Derive<'a> {
     input: &'a DeriveInput,
     variants: Vec<Variant>,
     bounds: Vec<WherePredicate>,
-    /// No field is a tree: nothing in the form would mention the kind.
+    /// True if no field is a tree: nothing in the form would mention the kind.
     kindless: bool,
 }
 

@@ -12,21 +12,21 @@ use syn::{
 
 /// A variant of an enum, or the whole of a struct.
 pub struct Variant {
-    /// Its name; a struct has none.
+    /// The variant's name; a struct has none.
     pub ident: Option<Ident>,
     /// The way its fields are written.
     pub form: Form,
     /// The fields in order.
     pub parts: Vec<Part>,
-    /// Its documentation goes to the form in a kind.
+    /// The variant's attributes: its documentation goes to the form in a kind.
     pub attrs: Vec<Attribute>,
 }
 
 /// The way fields are written.
 pub enum Form {
-    /// `{ velocity: Tensor }`.
+    /// Fields with names: `{ velocity: Tensor }`.
     Named,
-    /// `(Tensor, Key)`.
+    /// Fields without names: `(Tensor, Key)`.
     Tuple,
     /// No fields.
     Unit,
@@ -34,13 +34,13 @@ pub enum Form {
 
 /// A field of a struct or variant.
 pub struct Part {
-    /// `velocity`, or `0`.
+    /// The field's name or number: `velocity`, or `0`.
     pub member: Member,
     /// The variable that holds it in an arm of a `match`.
     pub binding: Ident,
     /// The type of the field.
     pub ty: Type,
-    /// Marked `#[tree(fixed)]`: the same in all forms.
+    /// True if marked `#[tree(fixed)]`: the same in all forms.
     pub fixed: bool,
     /// The field itself: its visibility and documentation go to the form in a kind.
     pub field: Field,

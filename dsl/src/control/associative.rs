@@ -1,8 +1,8 @@
 //! `associative_scan`: all prefixes of an associative operation, in a number of steps that grows with the logarithm.
 
-use super::body::{Param, chain, inline_at, trace_body};
+use super::body::{Param, chain, inline_at, known_length, trace_body};
 use super::vectorize::vmap_func;
-use crate::tensor::{Tensor, concatenate, report, stack};
+use crate::tensor::{Tensor, concatenate, stack};
 use crate::trace::TraceError;
 use crate::trace::state::{self, FrameKind};
 use crate::tree::{IntoTree, Path, Sources, Tree, changed_choice, difference};
@@ -53,12 +53,7 @@ fn prefixes<X: Tree, Y: IntoTree<Tree = X>>(
 ) -> X {
     let loc = Loc::caller();
     let leaves = elements.leaves();
-    let mut sources = Sources::default();
-    elements.sources(&mut sources);
-    let length = sources.length();
-    if let Err(message) = &length {
-        report(op, message.clone(), &leaves);
-    }
+    let length = known_length(op, Sources::of(&elements).length(), &leaves);
     let slices = leaves.iter().map(|&leaf| Param::slice(leaf));
     let params: Vec<Param> = slices.clone().chain(slices).collect();
     let before: Vec<(Path, TensorType)> =
@@ -78,7 +73,7 @@ fn prefixes<X: Tree, Y: IntoTree<Tree = X>>(
         state::with(|trace| trace.error(error));
     }
     let results = match length {
-        Ok(length) if differs.is_none() && !body.broken => {
+        Some(length) if differs.is_none() && !body.broken => {
             let combine = Combine { func: body.func, captures: body.captures, loc };
             let turn = |leaves: &[Tensor]| {
                 leaves.iter().map(|&leaf| flip(leaf, reverse)).collect::<Vec<_>>()
@@ -105,14 +100,12 @@ struct Combine {
 impl Combine {
     /// Combines `count` pairs at once.
     fn pairs(&self, count: usize, first: &[Tensor], second: &[Tensor]) -> Vec<Tensor> {
-        let mut batched = vec![true; first.len() + second.len()];
-        batched.resize(self.func.params.len(), false);
-        let func = vmap_func(&self.func, &VmapContext::new(count), &batched);
-        let operands = chain(&chain(first, second), &self.captures);
-        inline_at(self.loc, &func, &operands)
+        let elements = chain(first, second);
+        let func = vmap_func(&self.func, &VmapContext::new(count), elements.len());
+        inline_at(self.loc, &func, &chain(&elements, &self.captures))
     }
 
-    /// Blelloch 1990: the prefixes of the pairs are every second prefix; one more combination gives those between.
+    /// All prefixes (Blelloch 1990): those of the pairs are every second one; one more combination gives those between.
     #[track_caller]
     fn prefixes(&self, leaves: &[Tensor], length: usize) -> Vec<Tensor> {
         if length < 2 {
@@ -137,8 +130,9 @@ impl Combine {
             let earlier = each(&|leaf| leaf.slice_axis(0, 0..between), &odd);
             let next = each(&|leaf| of_pairs(leaf, 1, between, 1), leaves);
             let combined = self.pairs(between, &earlier, &next);
-            let joined = even.iter().zip(combined);
-            even = joined.map(|(&first, rest)| concatenate(&[first, rest], 0)).collect();
+            for (even, rest) in even.iter_mut().zip(combined) {
+                *even = concatenate(&[*even, rest], 0);
+            }
         }
         let woven = even.into_iter().zip(odd).map(|(even, odd)| {
             let mut shape = odd.shape();

@@ -1,6 +1,6 @@
 //! Closures become functions here: one frame for each, closed with what it captured.
 
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, report};
 use crate::trace::entry::Entry;
 use crate::trace::state::{self, FrameKind};
 use crate::tree::{IntoTree, Path, Tree, typed_paths};
@@ -33,6 +33,12 @@ pub(crate) struct Leaf {
 }
 
 impl<Y: Tree> Body<Y> {
+    /// The body of a closure that ran for its structure only.
+    fn without_function(name: &str, results: Vec<Leaf>, tree: Y) -> Self {
+        let func = Builder::new().finish(name, Vec::new());
+        Body { func, captures: Vec::new(), tree, results, log: Vec::new(), broken: true }
+    }
+
     /// Paths and types of the results.
     pub fn typed(&self) -> Vec<(Path, TensorType)> {
         self.results.iter().map(|leaf| (leaf.path.clone(), leaf.ty.clone())).collect()
@@ -47,6 +53,21 @@ impl<Y: Tree> Body<Y> {
     pub fn log_types(&self) -> Vec<TensorType> {
         let types = self.func.result_types();
         types[self.results.len().min(types.len())..].to_vec()
+    }
+
+    /// Runs `primal`, a function of a derivative whose results are the closure's, its log's and further ones, on
+    /// `arguments`. Gives the closure's results and the further ones; the log goes to the current frame.
+    pub fn run_primal(
+        &self,
+        loc: Loc,
+        primal: &Func,
+        arguments: &[Tensor],
+    ) -> (Vec<Tensor>, Vec<Tensor>) {
+        let mut values = inline_at(loc, primal, arguments);
+        let mut log = values.split_off(self.results.len().min(values.len()));
+        let further = log.split_off(self.log_types().len().min(log.len()));
+        self.relog(&log);
+        (values, further)
     }
 
     /// Drops the log of the closure.
@@ -111,6 +132,22 @@ pub(crate) fn is_poison(tensor: Tensor) -> bool {
     state::with(|trace| trace.is_poison(tensor)).unwrap_or(true)
 }
 
+/// The number of items that `op` goes over; `None`, with an error about `tensors`, where it is not known.
+#[track_caller]
+pub(super) fn known_length(
+    op: &str,
+    length: Result<usize, String>,
+    tensors: &[Tensor],
+) -> Option<usize> {
+    match length {
+        Ok(length) => Some(length),
+        Err(message) => {
+            report(op, message, tensors);
+            None
+        }
+    }
+}
+
 /// Runs a closure in a frame of its own.
 #[track_caller]
 pub(crate) fn trace_body<Y: IntoTree>(
@@ -132,9 +169,7 @@ pub(crate) fn trace_body<Y: IntoTree>(
         // Outside of a trace the closure runs for its structure only.
         let handles: Vec<Tensor> = params.iter().map(|_| Tensor::dead(loc)).collect();
         let tree = f(&handles).into_tree();
-        let func = Builder::new().finish(name, Vec::new());
-        let results = leaves_of(&tree);
-        return Body { func, captures: Vec::new(), tree, results, log: Vec::new(), broken: true };
+        return Body::without_function(name, leaves_of(&tree), tree);
     };
     let tree = f(&handles).into_tree();
     let (results, leaves) = (leaves_of(&tree), tree.leaves());
@@ -150,14 +185,7 @@ pub(crate) fn trace_body<Y: IntoTree>(
         Some((closed, log)) => {
             Body { func: closed.func, captures: closed.captures, tree, results, log, broken }
         }
-        None => Body {
-            func: Builder::new().finish(name, Vec::new()),
-            captures: Vec::new(),
-            tree,
-            results,
-            log: Vec::new(),
-            broken: true,
-        },
+        None => Body::without_function(name, results, tree),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::tensor::{Tensor, fail, report};
 use crate::trace::TraceError;
 use crate::trace::entry::Entry;
 use crate::trace::state;
-use crate::tree::{IntoTree, Tree, choice_difference, difference};
+use crate::tree::{IntoTree, Path, Tree, choice_difference, difference};
 use podracer_compiler::ops::Cond;
 use podracer_compiler::{Builder, DType, Func, Loc, OpRef, TensorType, Var};
 use std::collections::BTreeMap;
@@ -74,18 +74,14 @@ pub fn cond<A: IntoTree, B: IntoTree<Tree = A::Tree>>(
     let by_yes = state::with(|trace| trace.restore_consumed(consumed)).unwrap_or_default();
     let no = trace_once("no", "cond", &(), |()| no());
     state::with(|trace| trace.merge_consumed(by_yes));
-    let ty = p.ty();
-    let p = if ty == TensorType::scalar(DType::Bool) {
+    let (ty, flag) = (p.ty(), TensorType::scalar(DType::Bool));
+    let p = if ty == flag {
         p
     } else {
-        fail(
-            "cond",
-            format!(
-                "the predicate must be bool[], got {ty} (for one choice per element use `select`)"
-            ),
-            &[p],
-            TensorType::scalar(DType::Bool),
-        )
+        let message = format!(
+            "the predicate must be bool[], got {ty} (for one choice per element use `select`)"
+        );
+        fail("cond", message, &[p], flag)
     };
     // `false` chooses the first branch.
     finish("cond", p, vec![("false", no), ("true", yes)], loc)
@@ -120,17 +116,12 @@ pub fn switch<A: IntoTree>(
         bodies.push((BRANCH_NAMES.get(i).copied().unwrap_or("a later"), body));
     }
     state::with(|trace| trace.restore_consumed(all));
-    let wanted = TensorType::scalar(DType::I32);
-    let ty = index.ty();
+    let (ty, wanted) = (index.ty(), TensorType::scalar(DType::I32));
     let index = if ty == wanted {
         index
     } else {
-        fail(
-            "switch",
-            format!("the index must be i32[], got {ty}: cast with `.astype(I32)`"),
-            &[index],
-            wanted,
-        )
+        let message = format!("the index must be i32[], got {ty}: cast with `.astype(I32)`");
+        fail("switch", message, &[index], wanted)
     };
     finish("switch", index, bodies, loc)
 }
@@ -146,10 +137,10 @@ fn finish<Y: Tree>(
     loc: Loc,
 ) -> Y {
     let mut broken = bodies.iter().any(|(_, body)| body.broken);
-    let expected = bodies[bodies.len() - 1].1.typed();
-    let (last, tree) = (bodies[bodies.len() - 1].0, bodies[bodies.len() - 1].1.tree.clone());
-    for (name, body) in &bodies[..bodies.len() - 1] {
-        if let Some((path, wanted, got)) = choice_difference(&tree, &body.tree) {
+    let ((last, last_body), others) = bodies.split_last().expect("there is a branch");
+    let expected = last_body.typed();
+    for (name, body) in others {
+        if let Some((path, wanted, got)) = choice_difference(&last_body.tree, &body.tree) {
             let path = path.under("result");
             let message = format!(
                 "branches differ at `{path}`: `{last}` gives `{wanted}`, `{name}` gives `{got}`"
@@ -159,7 +150,7 @@ fn finish<Y: Tree>(
             continue;
         }
         if let Some((leaf, _)) = difference("result", &expected, &body.typed()) {
-            let show = |leaves: &[(crate::tree::Path, TensorType)]| {
+            let show = |leaves: &[(Path, TensorType)]| {
                 leaves.get(leaf).map_or("nothing".to_string(), |(_, ty)| ty.to_string())
             };
             let path = expected

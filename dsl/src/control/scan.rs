@@ -1,8 +1,10 @@
 //! `scan`: the loop of known length, with a carry, items in and items out. It runs backward for gradients.
 
-use super::body::{Body, Param, captures_first, chain, emit_at, inline_at, trace_body};
+use super::body::{
+    Body, Param, captures_first, chain, emit_at, inline_at, known_length, trace_body,
+};
 use super::vectorize::vmap_func;
-use crate::tensor::{Tensor, concatenate, report};
+use crate::tensor::{Tensor, concatenate};
 use crate::trace::TraceError;
 use crate::trace::state::{self, FrameKind};
 use crate::tree::{
@@ -93,29 +95,25 @@ pub fn map_batched<X: Over, Y: IntoTree>(
 ) -> Y::Tree {
     const OP: &str = "map_batched";
     let loc = Loc::caller();
-    let mut sources = Sources::default();
-    xs.sources(&mut sources);
+    let sources = Sources::of(&xs);
     let tensors = sources.tensors();
-    let mut length = sources.length();
-    if batch == 0 {
-        length = Err("a batch must have at least one item, got 0".to_string());
-    }
-    if let Err(message) = &length {
-        report(OP, message.clone(), &tensors);
-    }
+    let length = if batch == 0 {
+        Err("a batch must have at least one item, got 0".to_string())
+    } else {
+        sources.length()
+    };
+    let length = known_length(OP, length, &tensors);
     let params = tensors.iter().map(|&tensor| Param::slice(tensor)).collect();
     let body = trace_body("map_body", FrameKind::Repeats(OP), None, params, |items| {
         f(xs.item(&mut Items::new(items)))
     })
     .without_log();
-    let extent = *length.as_ref().unwrap_or(&1);
+    let extent = length.unwrap_or(1);
     let types: Vec<TensorType> = body.types().iter().map(|ty| ty.stacked(extent)).collect();
-    if length.is_err() || body.broken {
+    if length.is_none() || body.broken {
         return body.tree.with_leaves(&body.poisoned(types));
     }
-    let mut batched = vec![true; tensors.len()];
-    batched.resize(body.func.params.len(), false);
-    let of_size = |size: usize| vmap_func(&body.func, &VmapContext::new(size), &batched);
+    let of_size = |size: usize| vmap_func(&body.func, &VmapContext::new(size), tensors.len());
     let part = |from: usize, to: usize| {
         let rows = |tensor: &Tensor| tensor.slice_axis(0, from..to);
         tensors.iter().map(rows).collect::<Vec<_>>()
@@ -126,10 +124,9 @@ pub fn map_batched<X: Over, Y: IntoTree>(
         let shaped = |tensor: Tensor, leading: &[usize], taken: usize| {
             tensor.reshape([leading, &tensor.shape()[taken..]].concat())
         };
-        let rows: Vec<Tensor> = part(0, rounds * batch)
-            .into_iter()
-            .map(|rows| shaped(rows, &[rounds, batch], 1))
-            .collect();
+        let rows = part(0, rounds * batch);
+        let rows: Vec<Tensor> =
+            rows.into_iter().map(|rows| shaped(rows, &[rounds, batch], 1)).collect();
         let consts = body.captures.len();
         let scan = Scan {
             body: Arc::new(captures_first(of_size(batch), consts)),
@@ -165,16 +162,9 @@ pub(super) fn run<C: Tree, X: Over, Y: IntoTree>(
     f: impl FnOnce(C, X::Item) -> (C, Y),
 ) -> (C, Y::Tree) {
     let loc = Loc::caller();
-    let mut sources = Sources::default();
-    xs.sources(&mut sources);
+    let sources = Sources::of(&xs);
     let tensors = sources.tensors();
-    let length = match sources.length() {
-        Ok(length) => Some(length),
-        Err(message) => {
-            report(op, message, &tensors);
-            None
-        }
-    };
+    let length = known_length(op, sources.length(), &tensors);
     let before = typed_paths(&carry);
     let carries = carry.leaves();
     let params = carries
@@ -196,9 +186,8 @@ pub(super) fn run<C: Tree, X: Over, Y: IntoTree>(
         body.poisoned(guess)
     } else {
         let consts = body.captures.len();
-        let func = Arc::new(captures_first(body.func.clone(), consts));
         let scan = Scan {
-            body: func,
+            body: Arc::new(captures_first(body.func.clone(), consts)),
             length: steps,
             reverse: reverse != sources.is_reversed(),
             consts,

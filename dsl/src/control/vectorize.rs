@@ -1,6 +1,6 @@
 //! `vmap`: a closure for one example runs on a batch.
 
-use super::body::{Param, chain, inline_at, trace_body};
+use super::body::{Param, chain, inline_at, known_length, trace_body};
 use crate::tensor::report;
 use crate::trace::state::{self, FrameKind};
 use crate::tree::{IntoTree, Items, Over, Sources, Tree};
@@ -62,16 +62,9 @@ fn vectorize<X: Over, Y: IntoTree>(
     f: impl FnOnce(X::Item) -> Y,
 ) -> Y::Tree {
     let loc = Loc::caller();
-    let mut sources = Sources::default();
-    xs.sources(&mut sources);
+    let sources = Sources::of(&xs);
     let tensors = sources.tensors();
-    let size = match sources.length() {
-        Ok(size) => Some(size),
-        Err(message) => {
-            report("vmap", message, &tensors);
-            None
-        }
-    };
+    let size = known_length("vmap", sources.length(), &tensors);
     let axis = name.map(|name| (name.to_string(), size.unwrap_or(1)));
     let params = tensors.iter().map(|&tensor| Param::slice(tensor)).collect();
     let body = trace_body("vmap_body", FrameKind::Repeats("vmap"), axis, params, |items| {
@@ -82,10 +75,8 @@ fn vectorize<X: Over, Y: IntoTree>(
         let types = [body.types(), body.log_types()].concat();
         body.poisoned(types.iter().map(|ty| ty.stacked(extent)))
     } else {
-        let mut batched = vec![true; tensors.len()];
-        batched.resize(body.func.params.len(), false);
         let cx = VmapContext { axis: name.map(str::to_string), ..VmapContext::new(extent) };
-        let func = vmap_func(&body.func, &cx, &batched);
+        let func = vmap_func(&body.func, &cx, tensors.len());
         inline_at(loc, &func, &chain(&tensors, &body.captures))
     };
     let (results, log) = results.split_at(body.results.len().min(results.len()));
@@ -93,10 +84,11 @@ fn vectorize<X: Over, Y: IntoTree>(
     body.tree.with_leaves(results)
 }
 
-/// The compiler's vmap with all results batched; its warnings go to the trace, unless
+/// The compiler's vmap over the first `explicit` parameters, with all results batched; its warnings go to the trace, unless
 /// [`Tensor::both`](crate::Tensor::both) was said at their line.
-pub(crate) fn vmap_func(func: &Func, cx: &VmapContext, batched: &[bool]) -> Func {
-    let (mapped, _) = transform::vmap(func, cx, batched, &vec![true; func.results.len()]);
+pub(crate) fn vmap_func(func: &Func, cx: &VmapContext, explicit: usize) -> Func {
+    let batched: Vec<bool> = (0..func.params.len()).map(|i| i < explicit).collect();
+    let (mapped, _) = transform::vmap(func, cx, &batched, &vec![true; func.results.len()]);
     state::with(|trace| {
         for &(loc, message) in cx.warnings.borrow().iter() {
             if !trace.allows_both(loc) {

@@ -1,11 +1,9 @@
 //! Forward mode: a derivative in one direction, beside the value.
 
-use super::{refuse, wrt, zeros_of};
+use super::{check_alike, derived, wrt, zeros_of};
 use crate::control::body::{Body, chain, inline_at, trace_once};
 use crate::tensor::Tensor;
-use crate::trace::TraceError;
-use crate::trace::state;
-use crate::tree::{IntoTree, Tree, difference, typed_paths};
+use crate::tree::{IntoTree, Tree, typed_paths};
 use podracer_compiler::transform;
 use podracer_compiler::{Loc, TensorType};
 
@@ -33,25 +31,19 @@ pub fn jvp<P: IntoTree, Y: IntoTree>(
     let alike = check_tangents("jvp", &primals, &tangents, loc);
     let body = trace_once("differentiated", "jvp", &primals, f);
     let types = body.types();
-    let mut derived = None;
-    if alike && !body.broken {
-        match transform::jvp_with(&body.func, &wrt(&body, leaves.len()), &floats(&body)) {
-            Ok((func, marks)) => derived = Some((func, marks)),
-            Err(error) => refuse("jvp", &error, loc),
-        }
-    }
-    let Some((func, marks)) = derived else {
+    let split = derived("jvp", loc, alike && !body.broken, || {
+        transform::jvp_with(&body.func, &wrt(&body, leaves.len()), &floats(&body))
+    });
+    let Some((func, marks)) = split else {
         let values = body.poisoned(types.clone());
         let slopes = body.poisoned(types);
         return (body.tree.with_leaves(&values), body.tree.with_leaves(&slopes));
     };
     let tangents: Vec<Tensor> = float_leaves(&tangents);
-    let outputs = inline_at(loc, &func, &chain(&chain(&leaves, &body.captures), &tangents));
-    let (values, rest) = outputs.split_at(types.len().min(outputs.len()));
-    let (log, slopes) = rest.split_at(body.log_types().len().min(rest.len()));
-    body.relog(log);
-    let slopes = fill(&types, &marks, slopes);
-    (body.tree.with_leaves(values), body.tree.with_leaves(&slopes))
+    let arguments = chain(&chain(&leaves, &body.captures), &tangents);
+    let (values, slopes) = body.run_primal(loc, &func, &arguments);
+    let slopes = fill(&types, &marks, &slopes);
+    (body.tree.with_leaves(&values), body.tree.with_leaves(&slopes))
 }
 
 /// The value of `f` at `primals`, and its derivative there as a function of the direction. The function may be called
@@ -77,21 +69,15 @@ pub fn linearize<P: IntoTree, Y: IntoTree>(
     let leaves = primals.leaves();
     let body = trace_once("differentiated", "linearize", &primals, f);
     let types = body.types();
-    let mut split = None;
-    if !body.broken {
+    let split = derived("linearize", loc, !body.broken, || {
         let parts =
-            transform::linearize_with(&body.func, &wrt(&body, leaves.len()), &floats(&body));
-        match parts.and_then(|parts| transform::runs(&parts.linear).map(|()| parts)) {
-            Ok(parts) => split = Some(parts),
-            Err(error) => refuse("linearize", &error, loc),
-        }
-    }
+            transform::linearize_with(&body.func, &wrt(&body, leaves.len()), &floats(&body))?;
+        transform::runs(&parts.linear).map(|()| parts)
+    });
     let (values, linear) = match split {
         Some(parts) => {
-            let mut values = inline_at(loc, &parts.primal, &chain(&leaves, &body.captures));
-            let mut residuals = values.split_off(types.len().min(values.len()));
-            let log: Vec<Tensor> = residuals.drain(..body.log_types().len()).collect();
-            body.relog(&log);
+            let (values, residuals) =
+                body.run_primal(loc, &parts.primal, &chain(&leaves, &body.captures));
             (values, Some((parts.linear, parts.tangent_results, residuals)))
         }
         None => (body.poisoned(types.clone()), None),
@@ -133,12 +119,6 @@ fn fill(types: &[TensorType], marks: &[bool], computed: &[Tensor]) -> Vec<Tensor
 }
 
 fn check_tangents<P: Tree>(op: &str, primals: &P, tangents: &P, loc: Loc) -> bool {
-    match difference("tangent", &typed_paths(primals), &typed_paths(tangents)) {
-        Some((_, message)) => {
-            let message = format!("the tangent must be like the argument; it {message}");
-            state::with(|trace| trace.error(TraceError::new(op, message, loc)));
-            false
-        }
-        None => true,
-    }
+    let (expected, given) = (typed_paths(primals), typed_paths(tangents));
+    check_alike(op, ("tangent", "argument"), &expected, &given, loc)
 }

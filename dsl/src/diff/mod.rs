@@ -20,7 +20,7 @@ use crate::control::body::Body;
 use crate::tensor::Tensor;
 use crate::trace::TraceError;
 use crate::trace::state;
-use crate::tree::{Path, Tree};
+use crate::tree::{Path, Tree, difference};
 use podracer_compiler::transform::TransformError;
 use podracer_compiler::{Loc, TensorType};
 
@@ -35,6 +35,35 @@ fn refuse(op: &str, error: &TransformError, loc: Loc) {
     state::with(|trace| {
         trace.error(TraceError::new(op, message, loc).note(format!("`{}` at", error.op), error.loc))
     });
+}
+
+/// The function that `derive` makes where all was `fine` so far; `None`, with an error, where an op refuses.
+fn derived<T>(
+    op: &str,
+    loc: Loc,
+    fine: bool,
+    derive: impl FnOnce() -> Result<T, TransformError>,
+) -> Option<T> {
+    if !fine {
+        return None;
+    }
+    derive().map_err(|error| refuse(op, &error, loc)).ok()
+}
+
+/// True if a tree of `what` ("tangent") has the structure and types `expected` of the `of` ("argument"); else reports it.
+fn check_alike(
+    op: &str,
+    (what, of): (&str, &str),
+    expected: &[(Path, TensorType)],
+    given: &[(Path, TensorType)],
+    loc: Loc,
+) -> bool {
+    let Some((_, message)) = difference(what, expected, given) else {
+        return true;
+    };
+    let message = format!("the {what} must be like the {of}; it {message}");
+    state::with(|trace| trace.error(TraceError::new(op, message, loc)));
+    false
 }
 
 /// Reports a leaf that is no float where only floats will do.

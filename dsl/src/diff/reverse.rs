@@ -1,14 +1,14 @@
 //! Reverse mode: one pass back gives the derivative by everything.
 
-use super::{check_floats, refuse, wrt, zeros_of};
-use crate::control::body::{chain, inline_at, trace_once};
+use super::{check_alike, check_floats, derived, wrt, zeros_of};
+use crate::control::body::{chain, emit_at, inline_at, trace_once};
 use crate::tensor::{Tensor, create};
 use crate::trace::TraceError;
 use crate::trace::state;
 use crate::tree::{IntoTree, Path, Tree, typed_paths};
 use podracer_compiler::ops::StopGradient;
 use podracer_compiler::transform;
-use podracer_compiler::{Func, Loc, TensorType};
+use podracer_compiler::{Loc, OpRef, TensorType};
 
 /// The result of a function under [`grad`]: the loss, a float scalar, or a pair of the loss and an auxiliary tree.
 #[diagnostic::on_unimplemented(
@@ -104,32 +104,21 @@ pub(super) fn differentiate<P: Tree, V: Loss>(
         fine = false;
     }
     let types = body.types();
-    let parts = if fine && !body.broken {
-        match transform::vjp(&body.func, &wrt(&body, leaves.len())) {
-            Ok(parts) => Some(parts),
-            Err(error) => {
-                refuse(op, &error, loc);
-                None
-            }
-        }
-    } else {
-        None
-    };
+    let parts = derived(op, loc, fine && !body.broken, || {
+        transform::vjp(&body.func, &wrt(&body, leaves.len()))
+    });
     let Some(parts) = parts else {
         let values = body.poisoned(types);
         let grads = body.poisoned(before.into_iter().map(|(_, ty)| ty));
         return (body.tree.with_leaves(&values), params.with_leaves(&grads));
     };
-    let outputs = inline_at(loc, &parts.primal, &chain(&leaves, &body.captures));
-    let (values, rest) = outputs.split_at(types.len().min(outputs.len()));
+    let (values, residuals) = body.run_primal(loc, &parts.primal, &chain(&leaves, &body.captures));
     let log_types = body.log_types();
-    let (log, residuals) = rest.split_at(log_types.len().min(rest.len()));
-    body.relog(log);
     let mut cotangents = vec![create::ones(types[0].dtype, [])];
     cotangents
         .extend(types[1..].iter().chain(&log_types).filter(|ty| ty.dtype.is_float()).map(zeros_of));
-    let grads = inline_at(loc, &parts.pullback, &chain(residuals, &cotangents));
-    (body.tree.with_leaves(values), params.with_leaves(&grads))
+    let grads = inline_at(loc, &parts.pullback, &chain(&residuals, &cotangents));
+    (body.tree.with_leaves(&values), params.with_leaves(&grads))
 }
 
 /// The value of `f` at `primals`, and the pullback: the function from cotangents of its results to cotangents of
@@ -155,19 +144,12 @@ pub fn vjp<P: IntoTree, Y: IntoTree>(
     let leaves = primals.leaves();
     let body = trace_once("differentiated", "vjp", &primals, f);
     let types = body.types();
-    let mut parts = None;
-    if !body.broken {
-        match transform::vjp(&body.func, &wrt(&body, leaves.len())) {
-            Ok(split) => parts = Some(split),
-            Err(error) => refuse("vjp", &error, loc),
-        }
-    }
-    let (values, pullback): (Vec<Tensor>, Option<(Func, Vec<Tensor>)>) = match parts {
+    let parts =
+        derived("vjp", loc, !body.broken, || transform::vjp(&body.func, &wrt(&body, leaves.len())));
+    let (values, pullback) = match parts {
         Some(parts) => {
-            let mut values = inline_at(loc, &parts.primal, &chain(&leaves, &body.captures));
-            let mut residuals = values.split_off(types.len().min(values.len()));
-            let log: Vec<Tensor> = residuals.drain(..body.log_types().len()).collect();
-            body.relog(&log);
+            let (values, residuals) =
+                body.run_primal(loc, &parts.primal, &chain(&leaves, &body.captures));
             (values, Some((parts.pullback, residuals)))
         }
         None => (body.poisoned(types.clone()), None),
@@ -178,25 +160,17 @@ pub fn vjp<P: IntoTree, Y: IntoTree>(
     let of_log: Vec<TensorType> = body.log_types();
     let apply = move |cotangents: Y::Tree| {
         let given = typed_paths(&cotangents);
-        let mut results = None;
-        if let Some((pullback, residuals)) = &pullback {
-            match crate::tree::difference("cotangent", &expected, &given) {
-                Some((_, message)) => {
-                    let message = format!("the cotangent must be like the result; it {message}");
-                    state::with(|trace| trace.error(TraceError::new("vjp", message, loc)));
-                }
-                None => {
-                    let floats: Vec<Tensor> = cotangents
-                        .leaves()
-                        .into_iter()
-                        .chain(of_log.iter().map(zeros_of))
-                        .filter(|leaf| leaf.dtype().is_float())
-                        .collect();
-                    results = Some(inline_at(loc, pullback, &chain(residuals, &floats)));
-                }
+        let what = ("cotangent", "result");
+        let mut results = match &pullback {
+            Some((pullback, residuals)) if check_alike("vjp", what, &expected, &given, loc) => {
+                let of_log = of_log.iter().map(zeros_of);
+                let floats: Vec<Tensor> = (cotangents.leaves().into_iter().chain(of_log))
+                    .filter(|leaf| leaf.dtype().is_float())
+                    .collect();
+                Some(inline_at(loc, pullback, &chain(residuals, &floats)).into_iter())
             }
-        }
-        let mut results = results.map(Vec::into_iter);
+            _ => None,
+        };
         let leaves: Vec<Tensor> = wanted
             .iter()
             .map(|ty| match &mut results {
@@ -232,14 +206,7 @@ pub fn stop_gradient<T: Tree>(tree: T) -> T {
 }
 
 fn stop_one(leaf: Tensor, loc: Loc) -> Tensor {
-    let ty = leaf.ty();
-    match crate::control::body::emit_at(
-        loc,
-        podracer_compiler::OpRef::new(StopGradient {}),
-        &[leaf],
-        &[ty],
-    )[..]
-    {
+    match emit_at(loc, OpRef::new(StopGradient {}), &[leaf], &[leaf.ty()])[..] {
         [stopped] => stopped,
         _ => leaf,
     }

@@ -16,36 +16,27 @@ impl Key {
     /// [`Key::categorical`] along another axis.
     #[track_caller]
     pub fn categorical_axis(self, logits: Tensor, axis: isize) -> Tensor {
-        let ty = logits.ty();
-        if !ty.dtype.is_float() || ty.rank() == 0 {
-            return fail(
-                "categorical",
-                format!("expected float logits with an axis of choices, got {ty}"),
-                &[logits],
-                TensorType::scalar(DType::I32),
-            );
-        }
-        let noise = self.gumbel(&ty.shape).astype(ty.dtype);
-        (noise + logits).argmax(axis)
+        self.positions(logits, Vec::new(), axis)
     }
 
     /// Several independent draws of [`Key::categorical`] from the same logits: i32 of shape `draws ++ logits` without
     /// the last axis.
     #[track_caller]
     pub fn categorical_n(self, logits: Tensor, draws: impl Shape) -> Tensor {
+        self.positions(logits, draws.into_shape(), -1)
+    }
+
+    /// Positions along `axis` of `draws ++ logits`, by the greatest of the logits with noise.
+    #[track_caller]
+    fn positions(self, logits: Tensor, draws: Vec<usize>, axis: isize) -> Tensor {
         let ty = logits.ty();
         if !ty.dtype.is_float() || ty.rank() == 0 {
-            return fail(
-                "categorical",
-                format!("expected float logits with an axis of choices, got {ty}"),
-                &[logits],
-                TensorType::scalar(DType::I32),
-            );
+            let message = format!("expected float logits with an axis of choices, got {ty}");
+            return fail("categorical", message, &[logits], TensorType::scalar(DType::I32));
         }
-        let mut shape = draws.into_shape();
-        shape.extend(&ty.shape);
-        let noise = self.gumbel(&shape).astype(ty.dtype);
-        (noise + logits).argmax(-1)
+        let shape = [&draws[..], &ty.shape[..]].concat();
+        let noise = self.gumbel(shape).astype(ty.dtype);
+        (noise + logits).argmax(axis)
     }
 
     /// Slices of `items` along the leading axis, drawn independently, all equally likely.

@@ -73,12 +73,8 @@ impl Key {
     pub fn normal_of(self, dtype: DType, shape: impl Shape) -> Tensor {
         let shape = shape.into_shape();
         let Some(format) = format(dtype) else {
-            return fail(
-                "normal",
-                format!("expected a float type, got {dtype}"),
-                &[],
-                TensorType::new(dtype, shape),
-            );
+            let message = format!("expected a float type, got {dtype}");
+            return fail("normal", message, &[], TensorType::new(dtype, shape));
         };
         let low = number(dtype, -1.0 + format.below_one);
         let uniform = self.uniform_range(&shape, low, number(dtype, 1.0));
@@ -142,12 +138,8 @@ impl Key {
 #[track_caller]
 fn unit(a: Tensor, b: Tensor, dtype: DType, shape: &[usize]) -> Tensor {
     let Some(format) = format(dtype) else {
-        return fail(
-            "uniform",
-            format!("expected a float type, got {dtype}"),
-            &[a],
-            TensorType::new(dtype, shape),
-        );
+        let message = format!("expected a float type, got {dtype}");
+        return fail("uniform", message, &[a], TensorType::new(dtype, shape));
     };
     // jax draws only as many bits as bf16 has use for.
     let drawn = if format.fraction < 8 { DType::U8 } else { format.word };

@@ -3,7 +3,7 @@
 use super::Key;
 use super::threefry::{halves_split, threefry2x32};
 use crate::tensor::{IntoTensor, Shape, Tensor, create, fail, report, select};
-use podracer_compiler::{DType, TensorType};
+use podracer_compiler::{Array, DType, Scalar, TensorType};
 use std::ops::Range;
 
 /// The number of an element in row-major order, as the high and the low half of 64 bits; `None` where it is 0.
@@ -25,12 +25,8 @@ pub(super) fn counters(shape: &[usize]) -> (Option<Tensor>, Option<Tensor>) {
 pub(super) fn bits_of((a, b): (Tensor, Tensor), dtype: DType, shape: &[usize]) -> Tensor {
     let guess = TensorType::new(dtype, shape);
     if !dtype.is_unsigned_integer() {
-        return fail(
-            "bits",
-            format!("expected an unsigned integer type, got {dtype}"),
-            &[a],
-            guess,
-        );
+        let message = format!("expected an unsigned integer type, got {dtype}");
+        return fail("bits", message, &[a], guess);
     }
     if guess.elements() == 0 {
         return create::zeros(dtype, shape);
@@ -67,12 +63,8 @@ impl Key {
         let halves = self.consume();
         let guess = TensorType::new(dtype, &shape);
         if !dtype.is_integer() {
-            return fail(
-                "randint",
-                format!("expected an integer type, got {dtype}"),
-                &[halves.0],
-                guess,
-            );
+            let message = format!("expected an integer type, got {dtype}");
+            return fail("randint", message, &[halves.0], guess);
         }
         let (least, greatest) = dtype.integer_range();
         let low = range.start.wide().clamp(least, greatest);
@@ -99,11 +91,7 @@ impl Key {
             let span = literal(unsigned, span);
             (higher % span * literal(unsigned, multiplier) + lower % span) % span
         };
-        let low = create::constant_of(&podracer_compiler::Array::scalar(
-            dtype,
-            podracer_compiler::Scalar::Int(low),
-        ));
-        offset.astype(dtype) + low
+        offset.astype(dtype) + literal(dtype, low)
     }
 
     /// Draws uniform integers between computed bounds, `low` included, `high` not. The bounds are scalars, or of the
@@ -115,12 +103,8 @@ impl Key {
         let (ty, high_ty) = (low.ty(), high.ty());
         let guess = ty.with_shape(&shape);
         if !ty.dtype.is_integer() || ty.dtype != high_ty.dtype {
-            return fail(
-                "randint",
-                format!("expected bounds of one integer type, got {ty} and {high_ty}"),
-                &[low, high],
-                guess,
-            );
+            let message = format!("expected bounds of one integer type, got {ty} and {high_ty}");
+            return fail("randint", message, &[low, high], guess);
         }
         let (low, high) = (low.broadcast_to(&shape), high.broadcast_to(&shape));
         let unsigned = unsigned_of(ty.dtype);
@@ -154,11 +138,9 @@ impl Key {
     }
 }
 
+#[track_caller]
 fn literal(dtype: DType, value: i128) -> Tensor {
-    create::constant_of(&podracer_compiler::Array::scalar(
-        dtype,
-        podracer_compiler::Scalar::Int(value),
-    ))
+    create::constant_of(&Array::scalar(dtype, Scalar::Int(value)))
 }
 
 /// The words that integers of a type are drawn from.

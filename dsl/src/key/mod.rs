@@ -16,9 +16,7 @@ mod threefry;
 
 use crate::tensor::{IntoTensor, Operand, Tensor, create, report, stack};
 use crate::trace::state;
-use crate::tree::{
-    IntoTree, Items, Kind, Over, Path, Sources, Spec, Tree, tree_item, tree_sources,
-};
+use crate::tree::{IntoTree, Items, Kind, Over, Path, Sources, Spec, Tree, leaf_tree};
 use podracer_compiler::{DType, Loc, TensorType};
 use threefry::{halves_split, threefry2x32};
 
@@ -245,50 +243,5 @@ impl Over for Keys {
     }
 }
 
-/// A stack of keys, as `vmap` over a function that returns a key gives it, goes over its leading axis.
-impl Over for Key {
-    type Item = Key;
-    fn sources(&self, sources: &mut Sources) {
-        tree_sources(self, sources);
-    }
-    fn item(self, items: &mut Items<'_>) -> Key {
-        tree_item(&self, items)
-    }
-}
-
-impl IntoTree for Key {
-    type Tree = Key;
-    fn into_tree(self) -> Key {
-        self
-    }
-}
-
-impl Tree for Key {
-    type Of<K: Kind> = K::Leaf;
-
-    fn visit(&self, path: &mut Path, f: &mut dyn FnMut(&Path, Tensor)) {
-        f(path, self.words);
-    }
-    fn map(&self, f: &mut dyn FnMut(Tensor) -> Tensor) -> Key {
-        Key::of_words(f(self.words))
-    }
-    fn to_kind<K: Kind>(&self, f: &mut dyn FnMut(Tensor) -> K::Leaf) -> K::Leaf {
-        f(self.words)
-    }
-    fn from_kind<K: Kind>(of: &K::Leaf, f: &mut dyn FnMut(&K::Leaf) -> Tensor) -> Key {
-        Key::of_words(f(of))
-    }
-    fn convert<J: Kind, K: Kind>(of: &J::Leaf, f: &mut dyn FnMut(&J::Leaf) -> K::Leaf) -> K::Leaf {
-        f(of)
-    }
-    fn visit_kind<'a, K: Kind>(
-        of: &'a K::Leaf,
-        path: &mut Path,
-        f: &mut dyn FnMut(&Path, &'a K::Leaf),
-    ) {
-        f(path, of);
-    }
-    fn into_leaves<K: Kind>(of: K::Leaf, leaves: &mut Vec<K::Leaf>) {
-        leaves.push(of);
-    }
-}
+// A stack of keys, as `vmap` over a function that returns a key gives it, goes over its leading axis.
+leaf_tree!(Key, Key::words, Key::of_words);

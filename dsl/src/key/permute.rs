@@ -68,12 +68,8 @@ impl Key {
         let halves = self.consume();
         let guess = TensorType::new(DType::I32, [n]);
         if n as u64 > 1 << 31 {
-            return fail(
-                "feistel_permutation",
-                format!("expected at most 2^31 elements, got {n}"),
-                &[halves.0],
-                guess,
-            );
+            let message = format!("expected at most 2^31 elements, got {n}");
+            return fail("feistel_permutation", message, &[halves.0], guess);
         }
         let a =
             (1..).take_while(|a| a * a <= n).filter(|a| n.is_multiple_of(*a)).last().unwrap_or(1);

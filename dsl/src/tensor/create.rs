@@ -97,12 +97,8 @@ pub fn one_hot(index: Tensor, classes: usize) -> Tensor {
     shape.push(classes);
     let guess = TensorType::new(DType::F32, shape.clone());
     if !ty.dtype.is_integer() {
-        return super::fail(
-            "one_hot",
-            format!("expected an integer index, got {ty}"),
-            &[index],
-            guess,
-        );
+        let message = format!("expected an integer index, got {ty}");
+        return super::fail("one_hot", message, &[index], guess);
     }
     let positions = iota(ty.dtype, shape.clone(), -1);
     positions.eq(broadcast_to(index.expand_dims(-1), &shape)).astype(DType::F32)

@@ -76,19 +76,6 @@ impl<R: SliceRange> SliceRanges for R {
     }
 }
 
-/// A position along an axis: a number, or a computed integer tensor.
-pub trait AtIndex {
-    /// The position as an integer tensor.
-    fn index_tensor(self) -> Tensor;
-}
-
-impl<T: IntoTensor> AtIndex for T {
-    #[track_caller]
-    fn index_tensor(self) -> Tensor {
-        self.into_tensor()
-    }
-}
-
 /// A position that is known while tracing; negative ones count from the back.
 pub trait Position {
     /// The position, negative if it counts from the back.
@@ -114,12 +101,8 @@ impl Tensor {
         let ty = self.ty();
         let bounds = ranges.all_bounds(&ty.shape);
         if bounds.len() > ty.rank() {
-            return fail(
-                "slice",
-                format!("{} ranges for the {} axes of {ty}", bounds.len(), ty.rank()),
-                &[self],
-                ty,
-            );
+            let message = format!("{} ranges for the {} axes of {ty}", bounds.len(), ty.rank());
+            return fail("slice", message, &[self], ty);
         }
         self.slice_strided(&bounds, &vec![1; bounds.len()])
     }
@@ -181,12 +164,8 @@ impl Tensor {
         shape.remove(resolved);
         let from_front = if position < 0 { position + extent } else { position };
         if !(0..extent).contains(&from_front) {
-            return fail(
-                "index",
-                format!("position {position} is outside of axis {resolved} of {ty}"),
-                &[self],
-                ty.with_shape(shape),
-            );
+            let message = format!("position {position} is outside of axis {resolved} of {ty}");
+            return fail("index", message, &[self], ty.with_shape(shape));
         }
         self.slice_axis(axis, from_front..from_front + 1).reshape(shape)
     }
@@ -208,8 +187,8 @@ impl Tensor {
     /// The slice at a computed position of the leading axis, which disappears. An index with axes gives a slice for
     /// each element.
     #[track_caller]
-    pub fn at(self, index: impl AtIndex) -> Tensor {
-        self.take(index.index_tensor(), 0)
+    pub fn at(self, index: impl IntoTensor) -> Tensor {
+        self.take(index.into_tensor(), 0)
     }
 
     /// The slices at computed positions of an axis: shape `x[..axis] ++ indices ++ x[axis + 1..]`.
@@ -278,12 +257,12 @@ impl Tensor {
 
     /// A copy with the slice at a position (or the slices at several positions) of the leading axis replaced.
     #[track_caller]
-    pub fn set(self, index: impl AtIndex, value: impl IntoTensor) -> Tensor {
+    pub fn set(self, index: impl IntoTensor, value: impl IntoTensor) -> Tensor {
         let ty = self.ty();
         let Some((&extent, rest)) = ty.shape.split_first() else {
             return fail("set", format!("{ty} has no axis to index"), &[self], ty);
         };
-        let index = index.index_tensor();
+        let index = index.into_tensor();
         let tensors = same_dtype("set", vec![Operand::Tensor(self), value.operand()]);
         if index.rank() > 0 {
             return self.update_many("set", index, tensors[1], Combiner::Set, extent);
@@ -306,20 +285,20 @@ impl Tensor {
     /// A copy with `value` added to the slice at a position of the leading axis, or to one for each element of an index
     /// with axes; where indices repeat, all are added.
     #[track_caller]
-    pub fn add_at(self, index: impl AtIndex, value: impl IntoTensor) -> Tensor {
-        self.update_at("add_at", index.index_tensor(), value.operand(), Combiner::Add)
+    pub fn add_at(self, index: impl IntoTensor, value: impl IntoTensor) -> Tensor {
+        self.update_at("add_at", index.into_tensor(), value.operand(), Combiner::Add)
     }
 
     /// A copy with the greater of `value` and the slice at a position (or positions) of the leading axis.
     #[track_caller]
-    pub fn max_at(self, index: impl AtIndex, value: impl IntoTensor) -> Tensor {
-        self.update_at("max_at", index.index_tensor(), value.operand(), Combiner::Max)
+    pub fn max_at(self, index: impl IntoTensor, value: impl IntoTensor) -> Tensor {
+        self.update_at("max_at", index.into_tensor(), value.operand(), Combiner::Max)
     }
 
     /// A copy with the lesser of `value` and the slice at a position (or positions) of the leading axis.
     #[track_caller]
-    pub fn min_at(self, index: impl AtIndex, value: impl IntoTensor) -> Tensor {
-        self.update_at("min_at", index.index_tensor(), value.operand(), Combiner::Min)
+    pub fn min_at(self, index: impl IntoTensor, value: impl IntoTensor) -> Tensor {
+        self.update_at("min_at", index.into_tensor(), value.operand(), Combiner::Min)
     }
 
     #[track_caller]

@@ -40,20 +40,12 @@ pub fn matmul(left: Tensor, right: Tensor) -> Tensor {
     let (l, r) = (left.ty(), right.ty());
     let mismatch = |what: &str| format!("{l} and {r} {what}");
     if l.rank() == 0 || r.rank() == 0 {
-        return fail(
-            "matmul",
-            mismatch("must both have axes: scale with `*`"),
-            &[left, right],
-            l.clone(),
-        );
+        let message = mismatch("must both have axes: scale with `*`");
+        return fail("matmul", message, &[left, right], l.clone());
     }
     if l.dtype != r.dtype {
-        return fail(
-            "matmul",
-            mismatch("must have one dtype: cast one of them"),
-            &[left, right],
-            l.clone(),
-        );
+        let message = mismatch("must have one dtype: cast one of them");
+        return fail("matmul", message, &[left, right], l.clone());
     }
     let (inner, outer) = (l.rank() - 1, r.rank().saturating_sub(2));
     if l.shape[inner] != r.shape[outer] {
@@ -71,12 +63,8 @@ pub fn matmul(left: Tensor, right: Tensor) -> Tensor {
         return dot_general(left, right, (&[inner], &[outer]), (&[], &[]));
     }
     let Ok(batch) = broadcast_pair(&l.shape[..l_batch], &r.shape[..r_batch]) else {
-        return fail(
-            "matmul",
-            mismatch("have batch axes that do not broadcast"),
-            &[left, right],
-            l.clone(),
-        );
+        let message = mismatch("have batch axes that do not broadcast");
+        return fail("matmul", message, &[left, right], l.clone());
     };
     let spread = |x: Tensor, ty: &TensorType, own: usize| {
         let shape: Vec<usize> = batch.iter().chain(&ty.shape[own..]).copied().collect();

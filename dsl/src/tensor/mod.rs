@@ -25,9 +25,7 @@ pub use convolution::{Padding, avg_pool, conv_general_dilated, conv2d, max_pool}
 pub use einsum::einsum;
 pub use elementwise::{atan2, clamp, logaddexp, maximum, minimum, pow, select};
 pub use handle::Tensor;
-pub use indexing::{
-    AtIndex, Position, SliceRange, SliceRanges, dynamic_slice, dynamic_update_slice,
-};
+pub use indexing::{Position, SliceRange, SliceRanges, dynamic_slice, dynamic_update_slice};
 pub use linalg::triangular_solve;
 pub use literal::{IntoTensor, Literal, Operand};
 pub use matmul::{dot, dot_general, matmul, outer};

@@ -19,14 +19,7 @@ use std::ops::{
 
 macro_rules! operators {
     ($($trait:ident, $method:ident, $op:expr, $doc:literal;)*) => {$(
-        #[doc = $doc]
-        impl<R: IntoTensor> $trait<R> for Tensor {
-            type Output = Tensor;
-            #[track_caller]
-            fn $method(self, right: R) -> Tensor {
-                binary($op, self, right)
-            }
-        }
+        operators!(@right $trait, $method, $op, $doc);
 
         #[doc = $doc]
         impl<R: IntoTensor> $trait<R> for &Tensor {
@@ -40,6 +33,16 @@ macro_rules! operators {
         operators!(@left $trait, $method, $op, f64);
         operators!(@left $trait, $method, $op, i32);
     )*};
+    (@right $trait:ident, $method:ident, $op:expr, $doc:literal) => {
+        #[doc = $doc]
+        impl<R: IntoTensor> $trait<R> for Tensor {
+            type Output = Tensor;
+            #[track_caller]
+            fn $method(self, right: R) -> Tensor {
+                binary($op, self, right)
+            }
+        }
+    };
     (@left $trait:ident, $method:ident, $op:expr, $left:ty) => {
         impl $trait<Tensor> for $left {
             type Output = Tensor;
@@ -59,25 +62,10 @@ operators! {
     Rem, rem, ops::Remainder {}, "Remainder with the sign of the left operand, as in Rust; see [`Tensor::modulo`] for Python's.";
 }
 
-macro_rules! bit_operators {
-    ($($trait:ident, $method:ident, $op:expr, $doc:literal;)*) => {$(
-        #[doc = $doc]
-        impl<R: IntoTensor> $trait<R> for Tensor {
-            type Output = Tensor;
-            #[track_caller]
-            fn $method(self, right: R) -> Tensor {
-                binary($op, self, right)
-            }
-        }
-    )*};
-}
-
-bit_operators! {
-    BitAnd, bitand, ops::And {}, "And of bools, or of the bits of integers.";
-    BitOr, bitor, ops::Or {}, "Or of bools, or of the bits of integers.";
-    BitXor, bitxor, ops::Xor {}, "Exclusive or of bools, or of the bits of integers.";
-    Shl, shl, ops::ShiftLeft {}, "Shifts integers left; 0 if by their width or more.";
-}
+operators!(@right BitAnd, bitand, ops::And {}, "And of bools, or of the bits of integers.");
+operators!(@right BitOr, bitor, ops::Or {}, "Or of bools, or of the bits of integers.");
+operators!(@right BitXor, bitxor, ops::Xor {}, "Exclusive or of bools, or of the bits of integers.");
+operators!(@right Shl, shl, ops::ShiftLeft {}, "Shifts integers left; 0 if by their width or more.");
 
 /// Shifts integers right: with the sign for signed ones, with zeros for unsigned ones.
 impl<R: IntoTensor> Shr<R> for Tensor {

@@ -110,12 +110,8 @@ impl Tensor {
         let sum = reduce("mean", self, axes.into_axes(), ops::ReduceSum::new);
         let count = (ty.elements() / sum.elements().max(1)).max(1);
         if !ty.dtype.is_float() {
-            return super::fail(
-                "mean",
-                format!("expected floats, got {ty}: cast with `.astype(F32)`"),
-                &[sum],
-                sum.ty(),
-            );
+            let message = format!("expected floats, got {ty}: cast with `.astype(F32)`");
+            return super::fail("mean", message, &[sum], sum.ty());
         }
         sum / count as f64
     }
@@ -150,29 +146,13 @@ impl Tensor {
     /// The position of the greatest element along an axis, which disappears; the first of several. i32
     #[track_caller]
     pub fn argmax(self, axis: isize) -> Tensor {
-        let ty = self.ty();
-        match resolve_axis("argmax", axis, ty.rank()) {
-            Some(axis) => emit1(
-                ops::ArgMax { axis, dtype: DType::I32 },
-                &[self],
-                reduced(&ty, &[axis]).with_dtype(DType::I32),
-            ),
-            None => poison(TensorType::scalar(DType::I32)),
-        }
+        position("argmax", self, axis, |axis, dtype| ops::ArgMax { axis, dtype })
     }
 
     /// The position of the least element along an axis, which disappears; the first of several. i32
     #[track_caller]
     pub fn argmin(self, axis: isize) -> Tensor {
-        let ty = self.ty();
-        match resolve_axis("argmin", axis, ty.rank()) {
-            Some(axis) => emit1(
-                ops::ArgMin { axis, dtype: DType::I32 },
-                &[self],
-                reduced(&ty, &[axis]).with_dtype(DType::I32),
-            ),
-            None => poison(TensorType::scalar(DType::I32)),
-        }
+        position("argmin", self, axis, |axis, dtype| ops::ArgMin { axis, dtype })
     }
 
     /// log(sum(exp(x))) along axes, which disappear, without overflow. -inf if all are -inf.
@@ -212,6 +192,16 @@ impl Tensor {
     #[track_caller]
     pub fn norm(self) -> Tensor {
         self.square().sum().sqrt()
+    }
+}
+
+/// The positions, in i32, that `op` finds along an axis.
+#[track_caller]
+fn position<O: Op>(name: &str, x: Tensor, axis: isize, op: fn(usize, DType) -> O) -> Tensor {
+    let ty = x.ty().with_dtype(DType::I32);
+    match resolve_axis(name, axis, ty.rank()) {
+        Some(axis) => emit1(op(axis, ty.dtype), &[x], reduced(&ty, &[axis])),
+        None => poison(TensorType::scalar(ty.dtype)),
     }
 }
 

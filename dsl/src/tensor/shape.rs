@@ -68,12 +68,8 @@ impl Tensor {
         let mut sorted = permutation.clone();
         sorted.sort_unstable();
         if sorted != (0..ty.rank()).collect::<Vec<_>>() {
-            return fail(
-                "permute",
-                format!("{axes:?} is not an order of the {} axes of {ty}", ty.rank()),
-                &[self],
-                ty,
-            );
+            let message = format!("{axes:?} is not an order of the {} axes of {ty}", ty.rank());
+            return fail("permute", message, &[self], ty);
         }
         if sorted == permutation {
             return self;
@@ -214,12 +210,7 @@ impl Tensor {
                 format!("axis {axis} of {ty} has extent {extent}, which is no multiple of {count}");
             return vec![fail("split", message, &[self], ty); count.max(1)];
         }
-        let size = extent / count;
-        let mut pieces = Vec::with_capacity(count);
-        for i in 0..count {
-            pieces.push(self.slice_axis(axis as isize, i * size..(i + 1) * size));
-        }
-        pieces
+        self.split_sizes(&vec![extent / count; count], axis as isize)
     }
 
     /// Splits along an axis into pieces of these sizes, which must add up to its extent.
@@ -248,29 +239,27 @@ impl Tensor {
     /// Repeats each element `count` times in a row along an axis.
     #[track_caller]
     pub fn repeat(self, count: usize, axis: isize) -> Tensor {
-        let ty = self.ty();
-        let Some(axis) = resolve_axis("repeat", axis, ty.rank()) else {
-            return super::poison(ty);
-        };
-        let mut wide = ty.shape.clone();
-        wide.insert(axis + 1, count);
-        let mut shape = ty.shape.clone();
-        shape[axis] *= count;
-        self.expand_dims(axis as isize + 1).broadcast_to(wide).reshape(shape)
+        self.copies("repeat", count, axis, 1)
     }
 
     /// Repeats the whole tensor `count` times in a row along an axis.
     #[track_caller]
     pub fn tile(self, count: usize, axis: isize) -> Tensor {
+        self.copies("tile", count, axis, 0)
+    }
+
+    /// Copies along a new axis, which stands `behind` places after `axis` and becomes one with it.
+    #[track_caller]
+    fn copies(self, op: &str, count: usize, axis: isize, behind: usize) -> Tensor {
         let ty = self.ty();
-        let Some(axis) = resolve_axis("tile", axis, ty.rank()) else {
+        let Some(axis) = resolve_axis(op, axis, ty.rank()) else {
             return super::poison(ty);
         };
         let mut wide = ty.shape.clone();
-        wide.insert(axis, count);
-        let mut shape = ty.shape.clone();
+        wide.insert(axis + behind, count);
+        let mut shape = ty.shape;
         shape[axis] *= count;
-        self.expand_dims(axis as isize).broadcast_to(wide).reshape(shape)
+        self.expand_dims((axis + behind) as isize).broadcast_to(wide).reshape(shape)
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) enum FrameKind {
     Root,
     /// Runs once where it stands: a branch, the function under `grad`.
     Once(&'static str),
-    /// Runs several times: draws from a captured key repeat.
+    /// A body that runs several times: draws from a captured key repeat.
     Repeats(&'static str),
 }
 

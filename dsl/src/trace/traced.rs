@@ -123,11 +123,6 @@ impl<A: Tree, R: Tree> Traced<A, R> {
         &self.results
     }
 
-    /// The paths of the arguments' leaves, in the order of the function's parameters.
-    pub fn argument_paths(&self) -> Vec<Path> {
-        self.arguments.leaves().into_iter().map(|(path, _)| path).collect()
-    }
-
     /// The paths of the results' leaves, in order.
     pub fn result_paths(&self) -> Vec<Path> {
         self.results.leaves().into_iter().map(|(path, _)| path).collect()
@@ -146,15 +141,12 @@ impl<A: Tree, R: Tree> Traced<A, R> {
 
     /// The program over a batch: all arguments and results get a leading axis of extent `size`.
     pub fn vmap(&self, size: usize) -> Traced<A, R> {
-        let func =
-            vmap_func(&self.func, &VmapContext::new(size), &vec![true; self.func.params.len()]);
-        let func = transform::cse(&transform::dce(&func));
+        let func = vmap_func(&self.func, &VmapContext::new(size), self.func.params.len());
         Traced {
-            func,
-            replicas: self.replicas,
+            func: transform::cse(&transform::dce(&func)),
             arguments: self.arguments.stacked(size),
             results: self.results.stacked(size),
-            warnings: self.warnings.clone(),
+            ..self.clone()
         }
     }
 

@@ -3,52 +3,63 @@
 use super::{Choice, IntoTree, Items, Kind, Over, Path, Sources, Step, Tree};
 use crate::tensor::{IntoTensor, Tensor};
 
-impl Over for Tensor {
-    type Item = Tensor;
-    fn sources(&self, sources: &mut Sources) {
-        sources.push(*self);
-    }
-    fn item(self, items: &mut Items<'_>) -> Tensor {
-        items.take()
-    }
-}
+/// A tree that is one leaf: `$leaf` gives the tensor of a reference, `$of` makes the tree of one.
+macro_rules! leaf_tree {
+    ($tree:ty, $leaf:expr, $of:expr) => {
+        impl Over for $tree {
+            type Item = $tree;
+            fn sources(&self, sources: &mut Sources) {
+                sources.push($leaf(self));
+            }
+            fn item(self, items: &mut Items<'_>) -> $tree {
+                $of(items.take())
+            }
+        }
 
-impl Tree for Tensor {
-    type Of<K: Kind> = K::Leaf;
+        impl IntoTree for $tree {
+            type Tree = $tree;
+            fn into_tree(self) -> $tree {
+                self
+            }
+        }
 
-    fn visit(&self, path: &mut Path, f: &mut dyn FnMut(&Path, Tensor)) {
-        f(path, *self);
-    }
-    fn map(&self, f: &mut dyn FnMut(Tensor) -> Tensor) -> Tensor {
-        f(*self)
-    }
-    fn to_kind<K: Kind>(&self, f: &mut dyn FnMut(Tensor) -> K::Leaf) -> K::Leaf {
-        f(*self)
-    }
-    fn from_kind<K: Kind>(of: &K::Leaf, f: &mut dyn FnMut(&K::Leaf) -> Tensor) -> Tensor {
-        f(of)
-    }
-    fn convert<J: Kind, K: Kind>(of: &J::Leaf, f: &mut dyn FnMut(&J::Leaf) -> K::Leaf) -> K::Leaf {
-        f(of)
-    }
-    fn visit_kind<'a, K: Kind>(
-        of: &'a K::Leaf,
-        path: &mut Path,
-        f: &mut dyn FnMut(&Path, &'a K::Leaf),
-    ) {
-        f(path, of);
-    }
-    fn into_leaves<K: Kind>(of: K::Leaf, leaves: &mut Vec<K::Leaf>) {
-        leaves.push(of);
-    }
-}
+        impl Tree for $tree {
+            type Of<K: Kind> = K::Leaf;
 
-impl IntoTree for Tensor {
-    type Tree = Tensor;
-    fn into_tree(self) -> Tensor {
-        self
-    }
+            fn visit(&self, path: &mut Path, f: &mut dyn FnMut(&Path, Tensor)) {
+                f(path, $leaf(self));
+            }
+            fn map(&self, f: &mut dyn FnMut(Tensor) -> Tensor) -> $tree {
+                $of(f($leaf(self)))
+            }
+            fn to_kind<K: Kind>(&self, f: &mut dyn FnMut(Tensor) -> K::Leaf) -> K::Leaf {
+                f($leaf(self))
+            }
+            fn from_kind<K: Kind>(of: &K::Leaf, f: &mut dyn FnMut(&K::Leaf) -> Tensor) -> $tree {
+                $of(f(of))
+            }
+            fn convert<J: Kind, K: Kind>(
+                of: &J::Leaf,
+                f: &mut dyn FnMut(&J::Leaf) -> K::Leaf,
+            ) -> K::Leaf {
+                f(of)
+            }
+            fn visit_kind<'a, K: Kind>(
+                of: &'a K::Leaf,
+                path: &mut Path,
+                f: &mut dyn FnMut(&Path, &'a K::Leaf),
+            ) {
+                f(path, of);
+            }
+            fn into_leaves<K: Kind>(of: K::Leaf, leaves: &mut Vec<K::Leaf>) {
+                leaves.push(of);
+            }
+        }
+    };
 }
+pub(crate) use leaf_tree;
+
+leaf_tree!(Tensor, Tensor::clone, std::convert::identity);
 
 impl IntoTree for &Tensor {
     type Tree = Tensor;

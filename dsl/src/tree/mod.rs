@@ -9,6 +9,7 @@
 mod any;
 mod expect;
 mod impls;
+pub(crate) use impls::leaf_tree;
 mod kind;
 mod over;
 mod path;

@@ -35,6 +35,14 @@ pub struct Sources {
 }
 
 impl Sources {
+    /// All tensors that `xs` goes over.
+    #[track_caller]
+    pub(crate) fn of(xs: &impl Over) -> Sources {
+        let mut sources = Sources::default();
+        xs.sources(&mut sources);
+        sources
+    }
+
     /// Adds a tensor to go over along its leading axis.
     pub fn push(&mut self, tensor: Tensor) {
         self.found.push((self.path.clone(), tensor));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// A plugin that cannot be found, installed or trusted. Each message ends in what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
-    /// No such plugin in the table.
+    /// A name that is no plugin's in the table.
     #[error("there is no plugin `{name}`: the known ones are {known}")]
     UnknownName {
         /// The name that was asked for.
@@ -14,7 +14,7 @@ pub enum PluginError {
         /// The names in the table.
         known: String,
     },
-    /// The plugin is in none of the searched places.
+    /// A plugin that is in none of the searched places.
     #[error(
         "the plugin `{name}` is not installed (looked in {searched}): run `podracer plugins install {name}`, `make setup` in a \
          checkout, or set PODRACER_PLUGIN_PATH to where it is"
@@ -36,7 +36,7 @@ pub enum PluginError {
     /// Neither `XDG_CACHE_HOME` nor `HOME` names a folder.
     #[error("there is no cache folder: set XDG_CACHE_HOME or HOME to an absolute path")]
     NoCacheFolder,
-    /// The library differs from what was installed.
+    /// A library that differs from what was installed.
     #[error(
         "the plugin file `{}` is corrupt ({problem}): run `podracer plugins install {name}` to replace it",
         library.display()
@@ -46,10 +46,10 @@ pub enum PluginError {
         name: &'static str,
         /// The plugin's library.
         library: PathBuf,
-        /// The difference.
+        /// The difference between the library and what was installed.
         problem: String,
     },
-    /// The wheel that pip delivered is not the pinned one.
+    /// A wheel from pip that is not the pinned one.
     #[error(
         "the wheel of `{package}` {version} has sha256 {got} where {expected} is pinned: the download is damaged, or the package \
          index serves another file"
@@ -74,7 +74,7 @@ pub enum PluginError {
         /// The message of pip, or what is missing.
         problem: String,
     },
-    /// No such set of packages in the table.
+    /// A name that is no set of packages' in the table.
     #[error("there are no packages `{name}` for environments: the known ones are {known}")]
     UnknownPackages {
         /// The name that was asked for.
@@ -103,7 +103,7 @@ pub enum PluginError {
         /// The message of pip, or what is missing.
         problem: String,
     },
-    /// The wheel cannot be unpacked.
+    /// A wheel that cannot be unpacked.
     #[error("cannot unpack the wheel `{}`: {source}", wheel.display())]
     Unpack {
         /// File of the wheel.
@@ -111,7 +111,7 @@ pub enum PluginError {
         /// The error of reading it.
         source: zip::result::ZipError,
     },
-    /// The pinned wheels are for Linux on x86-64.
+    /// A machine that the pinned wheels, which are for Linux on x86-64, do not fit.
     #[error(
         "the pinned plugins are built for Linux on x86-64 and this is {system}: build the plugin from XLA's sources and set \
          PODRACER_PLUGIN_PATH"
@@ -120,7 +120,7 @@ pub enum PluginError {
         /// System and architecture of this machine.
         system: String,
     },
-    /// A file or folder cannot be read or written.
+    /// A file or folder that cannot be read or written.
     #[error("cannot {action} `{}`: {source}", path.display())]
     Io {
         /// The operation: `read`, `write`.

@@ -1,4 +1,4 @@
-//! Download by pip, check, unpack, rename.
+//! Installing a plugin: download by pip, check, unpack, rename.
 
 use std::env::consts;
 use std::fs::{self, File};

@@ -27,7 +27,7 @@ pub struct Located {
     pub library: PathBuf,
     /// `pjrt_c_api.h`, where it lies in `include/` beside the library.
     pub header: Option<PathBuf>,
-    /// The search that found it.
+    /// The search that found the plugin.
     pub origin: Origin,
 }
 

@@ -16,7 +16,7 @@ use crate::{PluginError, cache_folder};
 pub struct PackageSet {
     /// The name that users write: `gymnasium`, `atari`, `mujoco`, `envpool`.
     pub name: &'static str,
-    /// A description in a line.
+    /// The set's description, in a line.
     pub about: &'static str,
     /// All packages with their versions, as pip takes them: first those that are wanted, then what they need.
     pub packages: &'static [&'static str],
@@ -40,7 +40,7 @@ macro_rules! sets {
     };
 }
 
-/// Every set podracer knows.
+/// All sets that podracer knows.
 pub static PACKAGE_SETS: [PackageSet; 4] = sets![
     "gymnasium", "Gymnasium: classic control, toy text":;
     "atari", "ale-py: Atari games, with their ROMs": "ale-py==0.12.1";

@@ -23,7 +23,7 @@ pub struct PluginSpec {
     pub(crate) pip_tags: &'static [&'static str],
 }
 
-/// Every plugin podracer knows.
+/// All plugins that podracer knows.
 pub static PLUGINS: [PluginSpec; 3] = [
     PluginSpec {
         name: "cpu",

@@ -11,7 +11,7 @@ pub(super) const FORMAT: u64 = 1;
 /// Errors of writing or reading a checkpoint.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
-    /// A file or folder cannot be used.
+    /// A file or folder that cannot be used.
     #[error("cannot {what} `{}`", path.display())]
     Io {
         /// The operation: `read`, `write`.
@@ -22,13 +22,13 @@ pub enum CheckpointError {
         #[source]
         error: io::Error,
     },
-    /// The folder has no checkpoint.
+    /// A folder without a checkpoint.
     #[error("there is no checkpoint in `{}`", folder.display())]
     None {
-        /// Where checkpoints were looked for.
+        /// The folder that has none.
         folder: PathBuf,
     },
-    /// The files are not those that were written.
+    /// A checkpoint whose files are not those that were written.
     #[error("the checkpoint `{}` is damaged: {problem}", path.display())]
     Damaged {
         /// The checkpoint's folder.
@@ -36,7 +36,7 @@ pub enum CheckpointError {
         /// The first difference that was found.
         problem: String,
     },
-    /// Another version of podracer wrote it.
+    /// A checkpoint that another version of podracer wrote.
     #[error("the checkpoint `{}` has format {format}, and this podracer reads {FORMAT}: read it with the version that wrote it", path.display())]
     Format {
         /// The checkpoint's folder.
@@ -44,12 +44,12 @@ pub enum CheckpointError {
         /// The format's number.
         format: u64,
     },
-    /// The arrays are those of another program.
+    /// A checkpoint whose arrays are those of another program.
     #[error(
         "the checkpoint does not fit the program: {0}; one of the same experiment, settings and number of devices does"
     )]
     Misfit(String),
-    /// An array cannot be written.
+    /// An array that cannot be written.
     #[error("the checkpoint cannot be written: {0}")]
     Array(String),
     /// The error of a device.

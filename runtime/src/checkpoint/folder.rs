@@ -23,7 +23,7 @@ pub(super) const UNFINISHED: &str = "unfinished";
 /// The end of a partial checkpoint's name.
 const PARTIAL: &str = "-partial";
 
-/// `manifest.json`.
+/// The content of `manifest.json`.
 #[derive(Deserialize, Serialize)]
 struct Manifest {
     format: u64,

@@ -11,6 +11,7 @@ use super::client::{Client, no_value};
 use super::device::Device;
 use super::event::Event;
 use super::{ffi, types};
+use crate::array::wrong_bytes;
 use crate::transfers::{Direction, Transfers, count};
 use crate::{HostArray, RuntimeError, memory};
 
@@ -40,7 +41,7 @@ impl Buffer {
         Self::upload(array.ty(), array.bytes(), device, None)
     }
 
-    /// Copies as many bytes as `ty` has.
+    /// Copies the bytes of a value of type `ty` to a device; `counted_for` counts them too.
     pub(super) fn upload(
         ty: &TensorType,
         bytes: &[u8],
@@ -48,11 +49,7 @@ impl Buffer {
         counted_for: Option<&Transfers>,
     ) -> Result<Self, RuntimeError> {
         if bytes.len() != ty.bytes() {
-            return Err(RuntimeError::HostLength {
-                ty: ty.clone(),
-                expected: format!("{} bytes", ty.bytes()),
-                got: format!("{} bytes", bytes.len()),
-            });
+            return Err(wrong_bytes(ty.clone(), bytes.len()));
         }
         let client = device.client();
         let dims = types::dims(ty);
@@ -242,7 +239,7 @@ impl Buffer {
         self.client().api()
     }
 
-    /// Whose fetches are counted beside the process's.
+    /// The counts of transfers to which this buffer's are added, beside the process's.
     pub(super) fn made_by(&self) -> Option<&Transfers> {
         self.made_by.as_deref()
     }

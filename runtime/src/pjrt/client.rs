@@ -33,7 +33,8 @@ pub(super) struct Inner {
     platform: String,
     version: String,
     pub(super) devices: Vec<DeviceData>,
-    /// Held while a replicated program is launched. Two launches that interleave would wait for each other's devices for ever.
+    /// A lock held while a replicated program is launched: two launches that interleave would wait for each other's devices
+    /// for ever.
     pub(super) launch: Mutex<()>,
     /// XLA's own values of its options, once they were needed.
     pub(super) debug_options: OnceLock<Vec<u8>>,
@@ -44,7 +45,7 @@ pub(super) struct DeviceData {
     pub(super) raw: *mut ffi::PJRT_Device,
     pub(super) id: i64,
     pub(super) kind: String,
-    /// Whether this process can use the device.
+    /// True if this process can use the device.
     pub(super) local: bool,
 }
 
@@ -59,10 +60,10 @@ unsafe impl Send for Inner {}
 unsafe impl Sync for Inner {}
 
 impl Client {
-    /// The CPU: [`Plugin::load`] of `cpu`, and [`Client::new`].
+    /// Opens the CPU: [`Plugin::load`] of `cpu`, and [`Client::new`].
     ///
     /// # Errors
-    /// As those.
+    /// Those of [`Plugin::load`] and [`Client::new`].
     pub fn cpu(options: ClientOptions) -> Result<Self, RuntimeError> {
         Self::new(Plugin::load("cpu")?, options)
     }

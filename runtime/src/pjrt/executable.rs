@@ -24,7 +24,7 @@ pub struct Executable {
     pub(super) arguments: Vec<TensorType>,
     pub(super) results: Vec<TensorType>,
     pub(super) transfers: Arc<Transfers>,
-    /// Set once there was memory for a launch.
+    /// True once there was memory for a launch.
     pub(super) fits: AtomicBool,
     pub(super) compiled: Compiled,
 }
@@ -136,7 +136,7 @@ impl Client {
     }
 }
 
-/// A program that does nothing.
+/// The smallest module there is, whose program does nothing.
 pub(super) fn smallest() -> Module {
     Module::new("module @smallest { func.func public @main() { return } }", vec![], vec![])
 }

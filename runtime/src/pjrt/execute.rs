@@ -27,7 +27,7 @@ use crate::{RuntimeError, memory};
 pub enum Argument<'a> {
     /// A buffer that is given away.
     Donated(Buffer),
-    /// Still the caller's afterwards, unchanged.
+    /// A buffer that stays the caller's, unchanged.
     Kept(&'a Buffer),
 }
 

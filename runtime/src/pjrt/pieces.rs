@@ -11,6 +11,7 @@ use super::client::no_value;
 use super::device::Device;
 use super::event::Event;
 use super::{Buffer, ffi, types};
+use crate::array::wrong_bytes;
 use crate::error::ErrorCode;
 use crate::transfers::{Direction, count};
 use crate::{HostArray, RuntimeError, memory};
@@ -164,11 +165,7 @@ impl Upload {
             Way::InPieces(manager) => manager,
         };
         if self.sent != self.ty.bytes() {
-            return Err(RuntimeError::HostLength {
-                expected: format!("{} bytes", self.ty.bytes()),
-                got: format!("{} bytes", self.sent),
-                ty: self.ty,
-            });
+            return Err(wrong_bytes(self.ty, self.sent));
         }
         let buffer = manager.buffer(self.ty)?;
         count(None, Direction::ToDevice, self.sent);
@@ -180,7 +177,7 @@ impl Upload {
 struct TransferManager {
     raw: NonNull<ffi::PJRT_AsyncHostToDeviceTransferManager>,
     device: Device,
-    /// Whether all bytes were sent.
+    /// True once all bytes were sent.
     complete: bool,
 }
 

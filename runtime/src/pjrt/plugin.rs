@@ -67,7 +67,7 @@ impl Plugin {
         Ok(Self { inner })
     }
 
-    /// `cpu`, `cuda13` or `tpu`.
+    /// The plugin's name: `cpu`, `cuda13` or `tpu`.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.inner.name

@@ -170,25 +170,20 @@ impl Actor {
             .chain(state.into_iter().map(Argument::Donated))
             .chain(acting.outcome.iter().map(Argument::Kept));
         let mut results = only(self.programs.act.execute(vec![arguments.collect()])?).into_iter();
-        let actions = results.next();
+        let actions = results.next().expect("`act` gives actions and a state");
         acting.state = results.collect();
-        let actions = actions.expect("`act` gives actions and a state");
         Ok(actions.to_host()?)
     }
 
     /// Splits the trajectory and copies each part to its learner.
     fn send(&self, acting: &Acting) -> Result<Vec<Vec<Buffer>>, ThreadFailure> {
-        let arguments = acting.state.iter().chain(&acting.outcome);
-        let arguments = arguments.map(Argument::Kept).collect();
+        let arguments = acting.state.iter().chain(&acting.outcome).map(Argument::Kept).collect();
         let leaves = only(self.programs.finish.execute(vec![arguments])?);
         let each = leaves.len() / self.learners.len();
-        let parts = leaves.chunks(each).zip(self.learners.iter());
-        parts
-            .map(|(part, learner)| {
-                let copies = part.iter().map(|leaf| leaf.copy_to(learner));
-                Ok(copies.collect::<Result<_, _>>()?)
-            })
-            .collect()
+        let copies = |(part, learner): (&[Buffer], &Device)| {
+            Ok(part.iter().map(|leaf| leaf.copy_to(learner)).collect::<Result<_, _>>()?)
+        };
+        leaves.chunks(each).zip(self.learners.iter()).map(copies).collect()
     }
 
     /// Puts the last step on the device: the last arguments of `act`.

@@ -57,7 +57,7 @@ impl Boundaries {
     }
 }
 
-/// The running episodes' returns so far, and their lengths.
+/// Names in a checkpoint: the running episodes' returns so far and lengths, and the environments' snapshot.
 const RETURNS: &str = "returns";
 const LENGTHS: &str = "lengths";
 const ENVIRONMENT: &str = "environment";
@@ -82,11 +82,11 @@ impl Boundary {
             return Ok(());
         };
         let mut memory = self.memory.clone();
-        let arrived = memory.leaves().zip(outcome(spec));
-        let arrived =
-            arrived.map(|(bytes, (path, ty))| Ok((path, HostArray::new(ty, bytes.to_vec())?)));
-        checkpoint
-            .insert(&part(thread, "outcome."), arrived.collect::<Result<Vec<_>, RuntimeError>>()?);
+        let mut arrived = Vec::new();
+        for (bytes, (path, ty)) in memory.leaves().zip(outcome(spec)) {
+            arrived.push((path, HostArray::new(ty, bytes.to_vec())?));
+        }
+        checkpoint.insert(&part(thread, "outcome."), arrived);
         let returns: Vec<f32> = self.running.iter().map(|one| one.episode_return).collect();
         let lengths: Vec<u32> = self.running.iter().map(|one| one.length).collect();
         for (what, leaf) in [
@@ -119,8 +119,8 @@ impl Boundary {
         };
         boundary.environment = Some(environment.to_host()?);
         let arrived = checkpoint.part(&part(thread, "outcome."), &outcome(spec))?;
-        let arrived = arrived.into_iter().map(ArraySource::to_host);
-        let arrived = arrived.collect::<Result<Vec<_>, _>>()?;
+        let arrived: Vec<_> =
+            arrived.into_iter().map(ArraySource::to_host).collect::<Result<_, _>>()?;
         boundary.memory.fill(arrived.iter().map(|array| array.bytes()));
         let each = |what, dtype| {
             let ty = TensorType::new(dtype, [spec.environments]);
@@ -128,14 +128,9 @@ impl Boundary {
         };
         let returns = each(RETURNS, DType::F32)?.to_vec()?;
         let lengths = each(LENGTHS, DType::U32)?.to_vec()?;
-        let running = returns.into_iter().zip(lengths);
-        boundary.running = running
-            .map(|(episode_return, length)| Episode {
-                episode_return,
-                length,
-                ..Episode::default()
-            })
-            .collect();
+        let episode =
+            |(episode_return, length)| Episode { episode_return, length, ..Episode::default() };
+        boundary.running = returns.into_iter().zip(lengths).map(episode).collect();
         Ok(boundary)
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct Programs {
     pub(super) actors: Vec<Arc<ActorPrograms>>,
 }
 
-/// Compiles them: the learner's and those of one actor device after another, side by side, as XLA compiles each program on
+/// Compiles the programs: the learner's and those of one actor device after another, side by side, as XLA compiles each on
 /// one thread for the most part.
 pub(super) fn compile(
     programs: &SebulbaLoop,
@@ -37,8 +37,8 @@ pub(super) fn compile(
                 RuntimeError::Options(format!("a thread to compile on cannot be started: {error}"))
             })
         };
-        let init = init.then(|| compile(&programs.init, &options.learners[..], true));
-        let init = init.transpose()?;
+        let init =
+            init.then(|| compile(&programs.init, &options.learners[..], true)).transpose()?;
         let learn = compile(&programs.learn, &options.learners, false)?;
         let actors = options.actors.chunks(1).map(|device| {
             let start = compile(&programs.start, device, true)?;

@@ -76,28 +76,21 @@ impl Restored {
             (path.clone(), placement.global(ty.clone(), learners.len()))
         });
         let arrays = checkpoint.part(STATE, &whole.collect::<Vec<_>>())?;
-        let mut state: Vec<Vec<Buffer>> = learners.iter().map(|_| Vec::new()).collect();
-        for (array, (_, ty, placement)) in arrays.into_iter().zip(&programs.state) {
-            let leaf = array.upload(ty, *placement, learners)?;
-            for (leaves, buffer) in state.iter_mut().zip(leaf.buffers) {
-                leaves.push(buffer);
-            }
-        }
+        let leaves = arrays.into_iter().zip(&programs.state);
+        let leaves = leaves.map(|(array, (_, ty, placement))| (array, ty, *placement));
+        let state = uploaded(leaves, learners)?;
         let updates = checkpoint.updates;
         let oldest = match options.schedule {
             Schedule::Deterministic { lag } => updates.saturating_sub(lag as u64),
             Schedule::FreeRunning => updates,
         };
-        let nets = types(&programs.nets, |leaf| programs.state[leaf].1.clone());
+        let nets: Vec<(String, TensorType)> = (programs.nets.iter())
+            .map(|(leaf, path)| (path.clone(), programs.state[*leaf].1.clone()))
+            .collect();
         let versions = (oldest..updates).map(|number| {
-            let mut leaves: Vec<Vec<Buffer>> = actors.iter().map(|_| Vec::new()).collect();
-            for array in checkpoint.part(&version(number), &nets)? {
-                let leaf = array.upload(array.ty(), Placement::Replicated, actors)?;
-                for (leaves, buffer) in leaves.iter_mut().zip(leaf.buffers) {
-                    leaves.push(buffer);
-                }
-            }
-            Ok(Version { number, leaves })
+            let arrays = checkpoint.part(&version(number), &nets)?;
+            let leaves = arrays.into_iter().map(|array| (array, array.ty(), Placement::Replicated));
+            Ok(Version { number, leaves: uploaded(leaves, actors)? })
         });
         let threads = programs.shape.threads;
         let beyond = part(threads, "");
@@ -106,11 +99,9 @@ impl Restored {
             return Err(CheckpointError::Misfit(problem).into());
         }
         let carried = programs.carried_types();
-        let boundary = |thread| {
-            let spec = &programs.environments;
-            Boundary::read(checkpoint, thread, &carried, spec).map(Some)
-        };
-        let boundaries = (0..threads).map(boundary);
+        let boundaries = (0..threads).map(|thread| {
+            Boundary::read(checkpoint, thread, &carried, &programs.environments).map(Some)
+        });
         Ok(Restored {
             seed: checkpoint.array(SEED)?.item()?,
             updates,
@@ -146,8 +137,8 @@ impl Snapshot {
         // The last version is the learner's.
         for old in self.versions.iter().filter(|old| old.number < updates) {
             let leaves = programs.nets.iter().zip(&old.leaves[0]).map(|((_, path), leaf)| {
-                let leaf = [leaf].into_iter();
-                (path.clone(), ArraySource::of_devices(leaf, Placement::Replicated))
+                let source = ArraySource::of_devices([leaf].into_iter(), Placement::Replicated);
+                (path.clone(), source)
             });
             checkpoint.insert(&version(old.number), leaves);
         }
@@ -164,16 +155,19 @@ pub(super) fn named(
     names: &[(usize, String)],
     leaves: &[Buffer],
 ) -> Result<Vec<(String, HostArray)>, RuntimeError> {
-    let leaves = names.iter().zip(leaves);
-    let named = leaves.map(|((_, name), leaf)| Ok((name.clone(), leaf.to_host()?)));
-    named.collect()
+    let named = names.iter().zip(leaves);
+    named.map(|((_, name), leaf)| Ok((name.clone(), leaf.to_host()?))).collect()
 }
 
-/// The paths of some leaves with the types that they have.
-pub(super) fn types(
-    leaves: &[(usize, String)],
-    of: impl Fn(usize) -> TensorType,
-) -> Vec<(String, TensorType)> {
-    let leaves = leaves.iter();
-    leaves.map(|(leaf, path)| (path.clone(), of(*leaf))).collect()
+/// The leaves (with their types and placements) on some devices, for each device.
+fn uploaded<'a>(
+    leaves: impl Iterator<Item = (&'a ArraySource<'a>, &'a TensorType, Placement)>,
+    devices: &[pjrt::Device],
+) -> Result<Vec<Vec<Buffer>>, CheckpointError> {
+    let mut lists: Vec<Vec<Buffer>> = devices.iter().map(|_| Vec::new()).collect();
+    for (array, ty, placement) in leaves {
+        let leaf = array.upload(ty, placement, devices)?;
+        lists.iter_mut().zip(leaf.buffers).for_each(|(list, buffer)| list.push(buffer));
+    }
+    Ok(lists)
 }

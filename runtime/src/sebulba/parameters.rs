@@ -74,8 +74,7 @@ impl Parameters {
     /// The latest version; `None` after [`Parameters::close`].
     pub(super) fn latest(&self) -> Option<Arc<Version>> {
         let versions = self.lock();
-        let latest = versions.latest.back().filter(|_| !versions.closed);
-        latest.cloned()
+        versions.latest.back().filter(|_| !versions.closed).cloned()
     }
 
     /// Waits for the version of a number; `None` after [`Parameters::close`]. A version is kept as long as the schedule lets an
@@ -86,12 +85,10 @@ impl Parameters {
             if versions.closed {
                 return None;
             }
-            let found = versions.latest.iter().find(|one| one.number == number);
-            if let Some(version) = found {
+            if let Some(version) = versions.latest.iter().find(|one| one.number == number) {
                 return Some(Arc::clone(version));
             }
-            let waited = self.changed.wait(versions);
-            versions = waited.unwrap_or_else(PoisonError::into_inner);
+            versions = self.changed.wait(versions).unwrap_or_else(PoisonError::into_inner);
         }
     }
 

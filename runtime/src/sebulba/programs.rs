@@ -37,16 +37,16 @@ pub trait SebulbaFunctions {
     fn start(&self, key: Key, first: Tensor) -> Self::Actor;
     /// The leaves of an actor's state that the next trajectory depends on, as they are, before its first step.
     fn carried(&self, actor: &Self::Actor) -> Self::Carry;
-    /// One inference: the outcome of the last step goes in, the actions of the next come out.
+    /// One step of acting: the outcome of the last step goes in, the actions of the next come out.
     fn act(
         &self,
         nets: &Self::Params,
         actor: Self::Actor,
         outcome: StepOutcome,
     ) -> (Tensor, Self::Actor);
-    /// The trajectory after its last outcome: a share for each learner device.
+    /// The trajectory after its last outcome: a shard for each learner device.
     fn finish(&self, actor: Self::Actor, outcome: StepOutcome) -> Vec<Self::Shard>;
-    /// One cycle: learns from one packet of every actor thread, in their order. What is averaged over learner devices is
+    /// One update: learns from one shard of every actor thread, in their order. What is averaged over learner devices is
     /// averaged here, but for the metrics.
     fn learn(
         &self,
@@ -165,7 +165,7 @@ impl SebulbaLoop {
         })
     }
 
-    /// Numbers of threads, learner devices and steps.
+    /// The sizes of the run: threads, learner devices and steps.
     #[must_use]
     pub fn shape(&self) -> SebulbaShape {
         self.shape

@@ -132,8 +132,7 @@ impl SebulbaRun {
             compile_time,
         };
         // A thread that cannot be started ends those that were: `run` is dropped.
-        let threads = environments.into_iter().zip(boundaries).enumerate();
-        for (index, (environment, from)) in threads {
+        for (index, (environment, from)) in environments.into_iter().zip(boundaries).enumerate() {
             let device = device_of(index);
             let actor = Actor {
                 shared: Arc::clone(&shared),
@@ -175,8 +174,7 @@ impl SebulbaRun {
         let name = self.shared.statuses[index].name().to_owned();
         let thread = thread::Builder::new().name(name.clone());
         let spawned = thread.spawn(move || {
-            let ended = catch_unwind(AssertUnwindSafe(body));
-            let failure = match ended {
+            let failure = match catch_unwind(AssertUnwindSafe(body)) {
                 Ok(Ok(())) => None,
                 Ok(Err(failure)) => Some(failure),
                 Err(panic) => Some(ThreadFailure::Panicked(panic_message(&*panic))),

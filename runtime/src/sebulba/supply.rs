@@ -76,14 +76,8 @@ impl Supply for TrajectoryQueues {
 
     fn take(&self, status: &ThreadStatus) -> Result<Option<Batch>, ThreadFailure> {
         let waiting: usize = self.queues.iter().map(|(_, queue)| queue.len()).sum();
-        let mut batch = Batch {
-            shards: Vec::new(),
-            items: Vec::new(),
-            steps: 0,
-            versions: 0,
-            episodes: Vec::new(),
-            queued: waiting.saturating_sub(self.queues.len()),
-        };
+        let queued = waiting.saturating_sub(self.queues.len());
+        let mut batch = Batch { queued, ..Batch::default() };
         for (thread, (_, queue)) in self.queues.iter().enumerate() {
             status.begin(Activity::WaitingForTrajectory, thread as u64);
             let taken = select_biased! {

@@ -26,6 +26,7 @@ pub(super) struct Trajectory {
 }
 
 /// The data of one update.
+#[derive(Default)]
 pub(super) struct Batch {
     /// The learner program's arguments after its state, on each learner device, `[learner][leaf]`.
     pub(super) shards: Vec<Vec<Buffer>>,

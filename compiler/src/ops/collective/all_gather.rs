@@ -2,12 +2,13 @@
 
 use super::{REPLICAS, all_replicas, check_bound};
 use crate::array::Array;
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloAttribute, HloValue, hlo_op, hlo_reshape};
+use crate::ir::{Batched, Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloAttribute, HloResults, HloValue, hlo_op, hlo_reshape};
 use crate::op_struct;
+use crate::ops::op::result_types;
 use crate::ops::rules::linear_jvp;
 use crate::ops::samples::ramp;
-use crate::ops::{Effect, Op, Operand, Rule, Sample, TypeError};
+use crate::ops::{Op, Operand, Rule, Sample, TypeError};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
@@ -27,7 +28,7 @@ impl AllGather {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
         let all = |dimension, x| {
-            Sample::new(AllGather { axis: REPLICAS.to_string(), size: 1, dimension }, vec![x])
+            Sample::new(AllGather { axis: REPLICAS.into(), size: 1, dimension }, vec![x])
         };
         vec![
             all(0, ramp(DType::F32, [2, 3])),
@@ -42,28 +43,23 @@ impl Op for AllGather {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 1)?;
         if self.dimension > inputs[0].rank() {
-            return Err(TypeError::new(format!(
+            refuse!(
                 "a new axis of {} stands at 0 to {}, not at {}",
                 inputs[0],
                 inputs[0].rank(),
                 self.dimension
-            )));
+            );
         }
         let mut shape = inputs[0].shape.clone();
         shape.insert(self.dimension, self.size);
         Ok(vec![inputs[0].with_shape(shape)])
     }
 
-    fn effect(&self) -> Effect {
-        Effect::Collective
-    }
+    over_axis! {}
 
-    /// All members have what this one has.
+    /// The result where all members have this one's operand.
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
-        let ty = self
-            .infer(std::slice::from_ref(&inputs[0].ty))
-            .expect("eval is given well-typed operands")
-            .remove(0);
+        let ty = result_types(self, inputs).remove(0);
         vec![Array::from_fn(ty, |index| {
             let mut index = index.to_vec();
             index.remove(self.dimension);
@@ -71,13 +67,7 @@ impl Op for AllGather {
         })]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         if !self.names_axis(cx) {
             let op =
                 AllGather { dimension: self.dimension + usize::from(batched[0]), ..self.clone() };
@@ -92,19 +82,10 @@ impl Op for AllGather {
         vec![(b.move_axis(stacked, 0, self.dimension), false)]
     }
 
-    fn names_axis(&self, cx: &VmapContext) -> bool {
-        cx.axis.as_ref() == Some(&self.axis)
-    }
-
     linear_jvp! {}
 
-    /// Every member's cotangent of what this one gave, added up.
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        _: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    /// The sum over the members of their cotangents of this one's operand.
+    fn transpose(&self, b: &mut Builder, _: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let cotangent = cotangents[0].expect("transpose is called with a cotangent");
         let total = b.psum(&[cotangent], &self.axis)[0];
         let place = b.axis_index(&self.axis);
@@ -112,12 +93,7 @@ impl Op for AllGather {
         Rule::Some(vec![Some(b.take(total, place, self.dimension))])
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         check_bound(hlo, Self::MNEMONIC, &self.axis, Some(self.size));
         let mut shape = hlo.ty(inputs[0]).shape;
         shape.insert(self.dimension, 1);

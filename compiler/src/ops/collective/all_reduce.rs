@@ -2,11 +2,11 @@
 
 use super::{REPLICAS, all_replicas, check_bound};
 use crate::array::Array;
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloOp, HloRegion, HloValue, hlo_reshape};
+use crate::ir::{Batched, Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloOp, HloRegion, HloResults, HloValue, hlo_reshape};
 use crate::ops::reduce::{Max, Min, Monoid, Sum};
 use crate::ops::samples::ramp;
-use crate::ops::{Concatenate, Direction, Effect, Op, Operand, Rule, Sample, Slice, TypeError};
+use crate::ops::{Concatenate, Direction, Op, Operand, Rule, Sample, Slice, TypeError};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 use crate::{op_struct, words};
@@ -41,7 +41,7 @@ impl AllReduce {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
         let all = |computation, inputs| {
-            Sample::new(AllReduce { axis: REPLICAS.to_string(), computation }, inputs)
+            Sample::new(AllReduce { axis: REPLICAS.into(), computation }, inputs)
         };
         vec![
             all(Combination::Sum, vec![ramp(DType::F32, [2, 3])]),
@@ -70,7 +70,7 @@ impl AllReduce {
 impl Op for AllReduce {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         if inputs.is_empty() {
-            return Err(TypeError::new("expected at least one operand, got none"));
+            refuse!("expected at least one operand, got none");
         }
         match inputs.iter().find(|input| input.dtype == DType::Bool) {
             Some(flags) => Err(TypeError::new(format!(
@@ -80,21 +80,13 @@ impl Op for AllReduce {
         }
     }
 
-    fn effect(&self) -> Effect {
-        Effect::Collective
-    }
+    over_axis! {}
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         inputs.to_vec()
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         if !self.names_axis(cx) {
             return b.emit(self.clone(), inputs).into_iter().zip(batched.iter().copied()).collect();
         }
@@ -114,17 +106,13 @@ impl Op for AllReduce {
         inputs.iter().zip(batched).map(combine).collect()
     }
 
-    fn names_axis(&self, cx: &VmapContext) -> bool {
-        cx.axis.as_ref() == Some(&self.axis)
-    }
-
     fn jvp(
         &self,
         b: &mut Builder,
         inputs: &[Var],
         outputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+        tangents: &[Slope],
+    ) -> Rule<Slopes> {
         let given: Vec<usize> = (0..tangents.len()).filter(|&i| tangents[i].is_some()).collect();
         let given_tangents: Vec<Var> = tangents.iter().copied().flatten().collect();
         let totals = if self.computation == Combination::Sum {
@@ -151,12 +139,7 @@ impl Op for AllReduce {
         Rule::Some(results)
     }
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         if self.computation != Combination::Sum {
             return Rule::None("an extremum is not linear in its operands");
         }
@@ -172,12 +155,7 @@ impl Op for AllReduce {
         Rule::Some(results)
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         check_bound(hlo, Self::MNEMONIC, &self.axis, None);
         if hlo.replicas() == 1 {
             return inputs.to_vec();
@@ -197,13 +175,9 @@ impl Op for AllReduce {
             let types: Vec<TensorType> = operands.iter().map(|&value| hlo.ty(value)).collect();
             let region = self.region(hlo, dtype);
             let attributes = vec![("replica_groups", all_replicas(hlo))];
-            let combined = hlo.op(HloOp {
-                name: "stablehlo.all_reduce",
-                operands: &operands,
-                attributes,
-                regions: vec![region],
-                results: &types,
-            });
+            let combined = hlo.op(HloOp::new("stablehlo.all_reduce", &operands, &types)
+                .attributes(attributes)
+                .regions(vec![region]));
             let (packed, rest) = combined.split_at(combined.len() - large.len());
             large.iter().zip(rest).for_each(|(&i, &value)| values[i] = value);
             for &packed in packed {
@@ -218,7 +192,7 @@ impl Op for AllReduce {
 /// which takes tens of microseconds; copying so few elements takes one.
 const SMALL: usize = 1 << 16;
 
-/// The values of these indices one after another, as a vector. None of none, and one as it is.
+/// Joins the values of these indices to one vector. A single one stays as it is; without any there is nothing.
 fn pack(hlo: &mut dyn Hlo, values: &[HloValue], indices: &[usize]) -> Option<HloValue> {
     if let [] | [_] = indices {
         return indices.first().map(|&i| values[i]);

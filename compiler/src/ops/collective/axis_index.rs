@@ -2,11 +2,11 @@
 
 use super::{REPLICAS, check_bound};
 use crate::array::{Array, Scalar};
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloValue, hlo_op, hlo_splat};
+use crate::ir::{Batched, Builder, Var};
+use crate::lower::{Hlo, HloResults, HloValue, hlo_op, hlo_splat};
 use crate::op_struct;
 use crate::ops::rules::nullary_derivative;
-use crate::ops::{Effect, Op, Sample, TypeError};
+use crate::ops::{Op, Sample, TypeError};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
@@ -21,7 +21,7 @@ op_struct! {
 impl AxisIndex {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
-        vec![Sample::new(AxisIndex { axis: REPLICAS.to_string() }, vec![])]
+        vec![Sample::new(AxisIndex { axis: REPLICAS.into() }, vec![])]
     }
 }
 
@@ -31,16 +31,14 @@ impl Op for AxisIndex {
         Ok(vec![TensorType::scalar(DType::I32)])
     }
 
-    /// [`Effect::Collective`] though it waits for no member: each member has another value, so it must not be folded.
-    fn effect(&self) -> Effect {
-        Effect::Collective
-    }
+    // An effect though it waits for no member: each member has another value, so it must not be folded.
+    over_axis! {}
 
     fn eval(&self, _: &[Array]) -> Vec<Array> {
         vec![Array::scalar(DType::I32, Scalar::Int(0))]
     }
 
-    fn vmap(&self, b: &mut Builder, cx: &VmapContext, _: &[Var], _: &[bool]) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, _: &[Var], _: &[bool]) -> Batched {
         if self.names_axis(cx) {
             vec![(b.iota(DType::I32, &[cx.size], 0), true)]
         } else {
@@ -48,13 +46,9 @@ impl Op for AxisIndex {
         }
     }
 
-    fn names_axis(&self, cx: &VmapContext) -> bool {
-        cx.axis.as_ref() == Some(&self.axis)
-    }
-
     nullary_derivative! {}
 
-    fn lower(&self, hlo: &mut dyn Hlo, _: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, _: &[HloValue], results: &[TensorType]) -> HloResults {
         check_bound(hlo, Self::MNEMONIC, &self.axis, None);
         if hlo.replicas() == 1 {
             return vec![hlo_splat(hlo, &results[0], Scalar::Int(0))];

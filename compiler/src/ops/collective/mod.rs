@@ -4,6 +4,19 @@
 //! surrounding vmap, which turns the collective into ordinary ops along the batch. The reference semantics runs one replica
 //! alone, which is all there is.
 
+/// `effect` and `names_axis` of an op over the members of the axis `self.axis`.
+macro_rules! over_axis {
+    () => {
+        fn effect(&self) -> $crate::Effect {
+            $crate::Effect::Collective
+        }
+
+        fn names_axis(&self, cx: &VmapContext) -> bool {
+            cx.axis.as_ref() == Some(&self.axis)
+        }
+    };
+}
+
 mod all_gather;
 mod all_reduce;
 mod axis_index;
@@ -53,13 +66,13 @@ impl Builder {
     }
 }
 
-/// One group of all replicas.
+/// The attribute `replica_groups` with one group, of all replicas.
 fn all_replicas(hlo: &dyn Hlo) -> HloAttribute {
     let replicas = hlo.replicas();
     HloAttribute::I64Tensor(vec![1, replicas], (0..replicas as i64).collect())
 }
 
-/// The vmaps are gone by now: what is left can only mean the replicas. Of `size` members, where the op counts on it.
+/// Refuses an axis that is not the replicas', or has not the `size` that an op counts on. The vmaps are gone by now.
 fn check_bound(hlo: &mut dyn Hlo, op: &'static str, axis: &str, size: Option<usize>) {
     let replicas = hlo.replicas();
     if axis != REPLICAS {

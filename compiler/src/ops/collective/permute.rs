@@ -1,13 +1,13 @@
-//! `collective_permute`.
+//! `collective_permute`: members of an axis send their values to one another.
 
 use super::{REPLICAS, check_bound};
 use crate::array::{Array, Scalar};
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloAttribute, HloValue, hlo_op, hlo_splat};
+use crate::ir::{Batched, Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloAttribute, HloResults, HloValue, hlo_op, hlo_splat};
 use crate::op_struct;
 use crate::ops::rules::linear_jvp;
 use crate::ops::samples::ramp;
-use crate::ops::{Effect, Op, Operand, Rule, Sample, TypeError};
+use crate::ops::{Op, Operand, Rule, Sample, TypeError};
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
@@ -28,7 +28,7 @@ impl CollectivePermute {
     pub fn samples() -> Vec<Sample> {
         let among = |members: Vec<usize>, x| {
             let op = CollectivePermute {
-                axis: REPLICAS.to_string(),
+                axis: REPLICAS.into(),
                 sources: members.clone(),
                 targets: members,
             };
@@ -46,19 +46,17 @@ impl Op for CollectivePermute {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 1)?;
         if self.sources.len() != self.targets.len() {
-            return Err(TypeError::new("expected one target for each source"));
+            refuse!("expected one target for each source");
         }
         for (what, members) in [("source", &self.sources), ("target", &self.targets)] {
             if let Some(i) = (0..members.len()).find(|&i| members[..i].contains(&members[i])) {
-                return Err(TypeError::new(format!("member {} is a {what} twice", members[i])));
+                refuse!("member {} is a {what} twice", members[i]);
             }
         }
         Ok(inputs.to_vec())
     }
 
-    fn effect(&self) -> Effect {
-        Effect::Collective
-    }
+    over_axis! {}
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let from = self.targets.iter().position(|&target| target == 0);
@@ -69,13 +67,7 @@ impl Op for CollectivePermute {
         vec![Array::from_fn(ty.clone(), |_| Scalar::zero(ty.dtype))]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         if !self.names_axis(cx) {
             return vec![(b.emit1(self.clone(), inputs), batched[0])];
         }
@@ -97,19 +89,10 @@ impl Op for CollectivePermute {
         vec![(b.select(gets, sent, zeros), true)]
     }
 
-    fn names_axis(&self, cx: &VmapContext) -> bool {
-        cx.axis.as_ref() == Some(&self.axis)
-    }
-
     linear_jvp! {}
 
     /// Cotangents go from `targets` back to `sources`.
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        _: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, _: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let back = CollectivePermute {
             axis: self.axis.clone(),
             sources: self.targets.clone(),
@@ -118,12 +101,7 @@ impl Op for CollectivePermute {
         Rule::Some(vec![cotangents[0].map(|ct| b.emit1(back, &[ct]))])
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         check_bound(hlo, Self::MNEMONIC, &self.axis, None);
         let replicas = hlo.replicas();
         let members = self.sources.iter().chain(&self.targets);

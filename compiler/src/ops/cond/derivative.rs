@@ -1,7 +1,7 @@
 //! cond's derivative in its three forms: every branch is transformed alike, so that their operands and results agree.
 
 use super::Cond;
-use crate::ir::{Builder, Var};
+use crate::ir::{Builder, Slope, Slopes, Var};
 use crate::ops::Operand;
 use crate::transform::{
     Linearized, TransformError, deal, given, jvp_with, linearize_with, transpose, with_given,
@@ -14,8 +14,8 @@ impl Cond {
         &self,
         b: &mut Builder,
         inputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
+        tangents: &[Slope],
+    ) -> Result<(Vec<Var>, Slopes), TransformError> {
         let wrt = given(&tangents[1..]);
         let (branches, marks) = self.agree(|branch, force| {
             linearize_with(branch, &wrt, force).map(|linearized| {
@@ -73,8 +73,8 @@ impl Cond {
         &self,
         b: &mut Builder,
         inputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
+        tangents: &[Slope],
+    ) -> Result<(Vec<Var>, Slopes), TransformError> {
         let wrt = given(&tangents[1..]);
         let (branches, marks) = self.agree(|branch, force| jvp_with(branch, &wrt, force))?;
         let operands = with_given(inputs.iter().copied(), tangents);
@@ -88,8 +88,8 @@ impl Cond {
         &self,
         b: &mut Builder,
         inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Result<Vec<Option<Var>>, TransformError> {
+        cotangents: &[Slope],
+    ) -> Result<Slopes, TransformError> {
         let marked: Vec<bool> = inputs[1..].iter().map(Operand::is_linear).collect();
         // Every branch sends a cotangent to every linear operand, so that their results agree.
         let force = vec![true; marked.iter().filter(|is| **is).count()];

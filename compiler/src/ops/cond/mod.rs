@@ -5,8 +5,8 @@ mod derivative;
 use super::TypeError;
 use super::op::{Op, OpRef, Pruned, Sample};
 use crate::array::{Array, Scalar};
-use crate::ir::{Builder, Func, Var};
-use crate::lower::{Hlo, HloOp, HloValue, hlo_op, hlo_splat, lower_func};
+use crate::ir::{Batched, Builder, Func, Var};
+use crate::lower::{Hlo, HloOp, HloResults, HloValue, hlo_op, hlo_splat, lower_func};
 use crate::op_struct;
 use crate::ops::Direction;
 use crate::ops::rules::region_derivative;
@@ -60,7 +60,7 @@ impl Cond {
 impl Op for Cond {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let Some(first) = self.branches.first() else {
-            return Err(TypeError::new("there must be at least one branch"));
+            refuse!("there must be at least one branch");
         };
         TypeError::check_arity(inputs, 1 + first.params.len())?;
         let choice = &inputs[0];
@@ -70,30 +70,29 @@ impl Op for Cond {
             _ => false,
         };
         if !fits || choice.rank() != 0 {
-            return Err(TypeError::new(format!(
+            refuse!(
                 "the choice must be bool[] (of two branches) or i32[], got {choice} for {} branches",
                 self.branches.len()
-            )));
+            );
         }
         for (number, branch) in self.branches.iter().enumerate() {
             if branch.param_types() != inputs[1..] {
-                return Err(TypeError::new(format!(
-                    "branch {number} takes other operands than it is given"
-                )));
+                refuse!("branch {number} takes other operands than it is given");
             }
             let (ours, theirs) = (branch.result_types(), first.result_types());
             if ours.len() != theirs.len() {
-                return Err(TypeError::new(format!(
+                refuse!(
                     "branch {number} gives {} results, branch 0 gives {}",
                     ours.len(),
                     theirs.len()
-                )));
+                );
             }
             if let Some(i) = (0..ours.len()).find(|&i| ours[i] != theirs[i]) {
-                return Err(TypeError::new(format!(
+                refuse!(
                     "result {i} is {} in branch 0 and {} in branch {number}",
-                    theirs[i], ours[i]
-                )));
+                    theirs[i],
+                    ours[i]
+                );
             }
         }
         Ok(first.result_types())
@@ -103,13 +102,7 @@ impl Op for Cond {
         self.branches[self.choice(&inputs[0])].eval(&inputs[1..])
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         if batched[0] {
             cx.warn(b.loc(), "cond under vmap runs every branch and selects: its predicate differs over the batch");
         }
@@ -146,12 +139,7 @@ impl Op for Cond {
 
     region_derivative! { Self::forward, Self::linearized, Self::transposed }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let choice = inputs[0];
         let ty = hlo.ty(choice);
         let region = |hlo: &mut dyn Hlo, branch: &Func| {
@@ -162,13 +150,7 @@ impl Op for Cond {
         if ty.dtype == DType::Bool {
             // stablehlo.if has the true branch first.
             let regions = vec![region(hlo, &self.branches[1]), region(hlo, &self.branches[0])];
-            return hlo.op(HloOp {
-                name: "stablehlo.if",
-                operands: &[choice],
-                attributes: Vec::new(),
-                regions,
-                results,
-            });
+            return hlo.op(HloOp::new("stablehlo.if", &[choice], results).regions(regions));
         }
         // Where there is no choice, nothing is chosen. (MLIR would take an op with one region, of a dialect that it does
         // not know, for a table of symbols, and look there for the functions that the branch calls.)
@@ -180,13 +162,7 @@ impl Op for Cond {
         let high = hlo_splat(hlo, &ty, Scalar::Int(self.branches.len() as i128 - 1));
         let choice = hlo_op(hlo, "stablehlo.clamp", &[low, choice, high], Vec::new(), &ty);
         let regions = self.branches.iter().map(|branch| region(hlo, branch)).collect();
-        hlo.op(HloOp {
-            name: "stablehlo.case",
-            operands: &[choice],
-            attributes: Vec::new(),
-            regions,
-            results,
-        })
+        hlo.op(HloOp::new("stablehlo.case", &[choice], results).regions(regions))
     }
 
     fn prune(&self, used: &[bool]) -> Option<Pruned> {

@@ -13,9 +13,9 @@ use super::{Convolution, FIRST};
 use crate::ir::{Builder, Func, Loc, Var};
 use crate::types::TensorType;
 
-/// A spatial axis of such a convolution.
+/// A spatial axis of a convolution that is done in phases.
 struct Axis {
-    /// The distance of the input's elements: how many phases there are.
+    /// The number of phases: the distance of the input's elements.
     phases: usize,
     /// Zeros in front of the kernel and behind it, so that it divides into phases.
     front: usize,
@@ -30,8 +30,8 @@ struct Axis {
 }
 
 impl Axis {
-    /// With the extents of the input, the kernel and the result. The phase `r` meets the element `d t - r - (d L - low)` of
-    /// the kernel at the element `q + t - L` of the input, `L` being the padding in front.
+    /// The axis with these extents of the input, the kernel and the result. Phase `r` meets the kernel's element
+    /// `d t - r - (d L - low)` at the input's element `q + t - L`, where `L` is the padding in front.
     fn new([input, kernel, result]: [usize; 3], phases: usize, low: i64) -> Axis {
         let d = phases as i64;
         let front = phases - 1 - low.rem_euclid(d) as usize;
@@ -51,7 +51,7 @@ impl Axis {
 }
 
 impl Convolution {
-    /// This convolution, whose axes are in the usual order, in the form that is for it; none where that is its own.
+    /// The function that does the same in a faster form; `None` where there is none. The axes are in the usual order.
     pub(super) fn other_form(&self, lhs: &TensorType, rhs: &TensorType, loc: Loc) -> Option<Func> {
         let one = |steps: &[usize]| steps.iter().all(|&step| step == 1);
         let mut b = Builder::new();

@@ -7,8 +7,10 @@ mod samples;
 use super::shape::check_axes;
 use super::{Op, Operand, Rule, Sample, TypeError};
 use crate::array::{Array, Scalar, for_each_index};
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloAttribute, HloValue, hlo_axes, hlo_op, hlo_transpose, lower_func};
+use crate::ir::{Batched, Builder, Slope, Slopes, Var};
+use crate::lower::{
+    Hlo, HloAttribute, HloResults, HloValue, hlo_axes, hlo_op, hlo_transpose, lower_func,
+};
 use crate::op_struct;
 use crate::transform::VmapContext;
 use crate::types::TensorType;
@@ -50,13 +52,13 @@ op_struct! {
     }
 }
 
-/// The first two entries of a list of axes: batch and feature, or output and input feature.
+/// Positions of the first two entries of a list of axes: batch and feature, or output and input feature.
 const FIRST: usize = 0;
 const SECOND: usize = 1;
 
 impl Convolution {
-    /// Without strides, padding, dilation or groups, over so many spatial axes, which stand in the middle: NHWC by HWIO
-    /// gives NHWC.
+    /// A convolution without strides, padding, dilation or groups over so many spatial axes, which stand in the middle:
+    /// NHWC by HWIO gives NHWC.
     pub fn new(spatial: usize) -> Convolution {
         let middle = 1..=spatial;
         let image: Vec<usize> = [0, spatial + 1].into_iter().chain(middle).collect();
@@ -80,7 +82,7 @@ impl Convolution {
         samples::samples()
     }
 
-    /// Groups of either kind.
+    /// The number of groups, of features or of examples.
     fn groups(&self) -> usize {
         self.feature_group_count.max(self.batch_group_count)
     }
@@ -147,10 +149,11 @@ impl Convolution {
         let outputs = rhs.shape[self.rhs_axes[FIRST]];
         let per_group = rhs.shape[self.rhs_axes[SECOND]];
         if per_group.checked_mul(features) != Some(inputs) {
-            return Err(TypeError::new(format!(
+            refuse!(
                 "the input {lhs} has {inputs} features (axis {}), where the kernel {rhs} takes {per_group} (axis {}) in {features} groups",
-                self.lhs_axes[SECOND], self.rhs_axes[SECOND]
-            )));
+                self.lhs_axes[SECOND],
+                self.rhs_axes[SECOND]
+            );
         }
         for (what, extent, groups) in [
             ("batch of the input", batch, batches),
@@ -158,9 +161,7 @@ impl Convolution {
             ("output features of the kernel", outputs, features),
         ] {
             if extent % groups != 0 {
-                return Err(TypeError::new(format!(
-                    "the {extent} {what} are not a multiple of the {groups} groups"
-                )));
+                refuse!("the {extent} {what} are not a multiple of the {groups} groups");
             }
         }
         let mut shape = vec![0; lhs.rank()];
@@ -173,12 +174,12 @@ impl Convolution {
                 .saturating_add(self.low[i])
                 .saturating_add(self.high[i]);
             if covered < 0 {
-                return Err(TypeError::new(format!(
+                refuse!(
                     "low {} and high {} cut more off axis {} of {lhs} than it has",
                     self.low[i],
                     self.high[i],
                     self.lhs_axes[2 + i]
-                )));
+                );
             }
             let room = covered - dilated(window, self.rhs_dilation[i]);
             shape[self.out_axes[2 + i]] =
@@ -258,34 +259,17 @@ impl Op for Convolution {
         vec![result]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         vec![(self.batch(b, cx, inputs, batched), true)]
     }
 
-    fn jvp(
-        &self,
-        b: &mut Builder,
-        inputs: &[Var],
-        _: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn jvp(&self, b: &mut Builder, inputs: &[Var], _: &[Var], tangents: &[Slope]) -> Rule<Slopes> {
         let left = tangents[0].map(|t| b.convolution(t, inputs[1], self.clone()));
         let right = tangents[1].map(|t| b.convolution(inputs[0], t, self.clone()));
         Rule::Some(vec![super::elementwise::sum_of(b, left, right)])
     }
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let ct = cotangents[0].expect("transpose is called with a cotangent");
         match (&inputs[0], &inputs[1]) {
             (Operand::Linear(lhs), Operand::Known(rhs)) => {
@@ -298,15 +282,10 @@ impl Op for Convolution {
         }
     }
 
-    /// With transposes around it, so that the convolution itself is NHWC by HWIO: XLA's CPU backend has a fast routine for
-    /// this order only, and in the body of a loop does not bring others into it. Other backends fold the transposes in.
-    /// Some have another form (`forms.rs`).
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    /// Emits it with transposes around, so that the convolution itself is NHWC by HWIO: XLA's CPU backend has a fast
+    /// routine for this order only, and in the body of a loop does not bring others into it. Other backends fold the
+    /// transposes in. Some have another form (`forms.rs`).
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let usual = Convolution::new(self.strides.len());
         let lhs = hlo_transpose(hlo, inputs[0], &moved(&self.lhs_axes, &usual.lhs_axes));
         let rhs = hlo_transpose(hlo, inputs[1], &moved(&self.rhs_axes, &usual.rhs_axes));

@@ -2,8 +2,8 @@
 
 use super::{CAPTURED, at_most, check, floats};
 use crate::array::Array;
-use crate::ir::{Builder, Func, Var};
-use crate::lower::{Hlo, HloValue, lower_func};
+use crate::ir::{Batched, Builder, Func, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloResults, HloValue, lower_func};
 use crate::op_struct;
 use crate::ops::op::effect_of;
 use crate::ops::rules::{no_jvp, no_transpose};
@@ -17,9 +17,9 @@ use std::sync::Arc;
 op_struct! {
     /// Runs `body`; its derivative is `rule`, which is linear in the tangents.
     CustomJvp = "custom_jvp" {
-        /// arguments ++ captures -> results.
+        /// The function itself: arguments ++ captures -> results.
         body: Arc<Func>,
-        /// arguments ++ tangents of the float arguments ++ captures -> results ++ tangents of the float results.
+        /// The rule: arguments ++ tangents of the float arguments ++ captures -> results ++ tangents of the float results.
         rule: Arc<Func>,
         /// The number of operands that are captures.
         captures: usize,
@@ -48,7 +48,7 @@ impl CustomJvp {
     }
 
     /// The rule's operands, with zeros for the tangents that are not given.
-    fn operands(&self, b: &mut Builder, inputs: &[Var], tangents: &[Option<Var>]) -> Vec<Var> {
+    fn operands(&self, b: &mut Builder, inputs: &[Var], tangents: &[Slope]) -> Vec<Var> {
         let (arguments, captures) = inputs.split_at(self.arguments());
         let mut operands = arguments.to_vec();
         for (&argument, &tangent) in arguments.iter().zip(tangents) {
@@ -66,8 +66,8 @@ impl CustomJvp {
         b: &mut Builder,
         mode: Mode,
         inputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
+        tangents: &[Slope],
+    ) -> Result<(Vec<Var>, Slopes), TransformError> {
         let results = self.body.results.len();
         let float_results: Vec<bool> =
             self.body.result_types().iter().map(|ty| ty.dtype.is_float()).collect();
@@ -124,13 +124,7 @@ impl Op for CustomJvp {
         self.body.eval(inputs)
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         // A value and its tangent are batched alike, and so are the body's results and the rule's.
         let results = self.body.results.len();
         let types = self.body.result_types();
@@ -166,8 +160,8 @@ impl Op for CustomJvp {
         b: &mut Builder,
         mode: Mode,
         inputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<(Vec<Var>, Vec<Option<Var>>)> {
+        tangents: &[Slope],
+    ) -> Rule<(Vec<Var>, Slopes)> {
         if tangents[self.arguments()..].iter().any(Option::is_some) {
             return Rule::None(CAPTURED);
         }
@@ -176,7 +170,7 @@ impl Op for CustomJvp {
 
     no_transpose! { "it is not linear: only its derivative is" }
 
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> HloResults {
         lower_func(hlo, &self.body, inputs)
     }
 

@@ -46,7 +46,7 @@ fn at_most(what: &str, count: usize, of: &str, all: usize) -> Result<(), TypeErr
     )))
 }
 
-/// The function without the results from `count` on.
+/// The function with its first `count` results alone.
 fn first_results(func: &Func, count: usize) -> Func {
     let mut func = func.clone();
     func.results.truncate(count);

@@ -2,8 +2,8 @@
 
 use super::{CAPTURED, at_most, check, first_results, floats};
 use crate::array::Array;
-use crate::ir::{Builder, Func, Var};
-use crate::lower::{Hlo, HloValue, lower_func};
+use crate::ir::{Batched, Builder, Func, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloResults, HloValue, lower_func};
 use crate::op_struct;
 use crate::ops::op::effect_of;
 use crate::ops::rules::{no_jvp, no_transpose};
@@ -15,9 +15,10 @@ use std::sync::Arc;
 op_struct! {
     /// Gives the results of `forward` that are no residuals; its reverse derivative is `backward`, which reads those.
     CustomVjp = "custom_vjp" {
-        /// arguments ++ captures -> results ++ residuals.
+        /// The forward function: arguments ++ captures -> results ++ residuals.
         forward: Arc<Func>,
-        /// residuals ++ cotangents of the float results ++ captures -> cotangents of the float arguments.
+        /// The backward function: residuals ++ cotangents of the float results ++ captures -> cotangents of the float
+        /// arguments.
         backward: Arc<Func>,
         /// The number of residuals.
         residuals: usize,
@@ -41,8 +42,8 @@ impl CustomVjp {
         &self,
         b: &mut Builder,
         inputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> (Vec<Var>, Vec<Option<Var>>) {
+        tangents: &[Slope],
+    ) -> (Vec<Var>, Slopes) {
         let mut values = b.inline(&self.forward, inputs);
         let residuals = values.split_off(self.results());
         let (arguments, captures) = inputs.split_at(self.arguments());
@@ -96,13 +97,7 @@ impl Op for CustomVjp {
         results
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         let (forward, marks) =
             vmap(&self.forward, cx, batched, &vec![false; self.forward.results.len()]);
         // A cotangent is batched where its result is; one that goes to an argument that is not is summed over the batch.
@@ -151,8 +146,8 @@ impl Op for CustomVjp {
         b: &mut Builder,
         mode: Mode,
         inputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<(Vec<Var>, Vec<Option<Var>>)> {
+        tangents: &[Slope],
+    ) -> Rule<(Vec<Var>, Slopes)> {
         if tangents[self.arguments()..].iter().any(Option::is_some) {
             return Rule::None(CAPTURED);
         }
@@ -164,7 +159,7 @@ impl Op for CustomVjp {
 
     no_transpose! { "it is not linear: only its derivative is" }
 
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> HloResults {
         lower_func(hlo, &first_results(&self.forward, self.results()), inputs)
     }
 
@@ -177,7 +172,7 @@ op_struct! {
     /// The linear function whose transpose is `backward`. It stands between `linearize` and `transpose` only: nobody wrote
     /// what it does forward.
     Pullback = "custom_vjp" {
-        /// known operands ++ cotangents of the results -> cotangents of the other operands.
+        /// The backward function: known operands ++ cotangents of the results -> cotangents of the other operands.
         backward: Arc<Func>,
         /// The number of known operands.
         known: usize,
@@ -197,18 +192,13 @@ impl Op for Pullback {
         unreachable!("{NO_FORWARD}")
     }
 
-    fn vmap(&self, _: &mut Builder, _: &VmapContext, _: &[Var], _: &[bool]) -> Vec<(Var, bool)> {
+    fn vmap(&self, _: &mut Builder, _: &VmapContext, _: &[Var], _: &[bool]) -> Batched {
         unreachable!("{NO_FORWARD}")
     }
 
     no_jvp! { NO_FORWARD }
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let mut operands: Vec<Var> = inputs.iter().filter_map(Operand::known).collect();
         debug_assert_eq!(operands.len(), self.known, "tangents are linear");
         let types = self.backward.param_types().split_off(self.known);
@@ -220,7 +210,7 @@ impl Op for Pullback {
         Rule::Some(none.into_iter().chain(sent.into_iter().map(Some)).collect())
     }
 
-    fn lower(&self, hlo: &mut dyn Hlo, _: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, _: &[HloValue], results: &[TensorType]) -> HloResults {
         hlo.refuse(Self::MNEMONIC, NO_FORWARD.to_string());
         let zero = |ty: &TensorType| {
             crate::lower::hlo_splat(hlo, ty, crate::array::Scalar::zero(ty.dtype))

@@ -2,8 +2,10 @@
 
 use super::{check_square, entries, product, transposed};
 use crate::array::{Array, Scalar, for_each_index};
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloAttribute, HloValue, hlo_compare, hlo_op, hlo_select, hlo_splat};
+use crate::ir::{Batched, Builder, Slope, Slopes, Var};
+use crate::lower::{
+    Hlo, HloAttribute, HloResults, HloValue, hlo_compare, hlo_op, hlo_select, hlo_splat,
+};
 use crate::op_struct;
 use crate::ops::rules::no_transpose;
 use crate::ops::{Direction, Op, Rule, Sample, TypeError};
@@ -73,24 +75,12 @@ impl Op for Cholesky {
         vec![result]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        _: &VmapContext,
-        inputs: &[Var],
-        _: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, _: &VmapContext, inputs: &[Var], _: &[bool]) -> Batched {
         vec![(b.cholesky(inputs[0]), true)]
     }
 
     /// `dL = L half(L^-1 dA L^-T)`: Murray, "Differentiation of the Cholesky decomposition", 2016, eq. 8.
-    fn jvp(
-        &self,
-        b: &mut Builder,
-        _: &[Var],
-        outputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn jvp(&self, b: &mut Builder, _: &[Var], outputs: &[Var], tangents: &[Slope]) -> Rule<Slopes> {
         let tangent = tangents[0].map(|t| {
             let lower = half(b, t);
             let upper = transposed(b, lower);
@@ -106,12 +96,7 @@ impl Op for Cholesky {
     no_transpose! { "it is not linear in its operand" }
 
     /// StableHLO does not define the elements above the diagonal; this sets them to zero.
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let ty = &results[0];
         let lower = vec![("lower", HloAttribute::Bool(true))];
         let factor = hlo_op(hlo, "stablehlo.cholesky", inputs, lower, ty);

@@ -19,13 +19,13 @@ fn check_square(x: &TensorType) -> Result<(), TypeError> {
     }
 }
 
-/// Rows and columns exchanged.
+/// The transposes of matrices: the last two axes exchanged.
 fn transposed(b: &mut Builder, x: Var) -> Var {
     let rank = b.ty(x).rank();
     b.move_axis(x, rank - 1, rank - 2)
 }
 
-/// The products of matrices one by one.
+/// The products of matrices `x` and `y`, one by one over the axes before the last two.
 fn product(b: &mut Builder, x: Var, y: Var) -> Var {
     let batch = b.ty(x).rank() - 2;
     let axes: Vec<usize> = (0..batch).collect();
@@ -38,7 +38,7 @@ fn product(b: &mut Builder, x: Var, y: Var) -> Var {
     b.dot_general(x, y, dot)
 }
 
-/// The entries whose row compares with their column so, 0 elsewhere.
+/// The matrices with those entries alone whose row number compares so with their column number, 0 elsewhere.
 fn entries(b: &mut Builder, x: Var, rows: Direction) -> Var {
     let shape = b.ty(x).shape.clone();
     let row = b.iota(DType::I32, &shape, shape.len() - 2);

@@ -2,8 +2,8 @@
 
 use super::{check_square, entries, product, transposed};
 use crate::array::{Array, Scalar, for_each_index};
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloAttribute, HloValue, hlo_op};
+use crate::ir::{Batched, Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloAttribute, HloResults, HloValue, hlo_op};
 use crate::op_struct;
 use crate::ops::{Direction, Op, Operand, Rule, Sample, TypeError};
 use crate::transform::VmapContext;
@@ -73,10 +73,10 @@ impl Op for TriangularSolve {
             && b.shape[..n] == a.shape[..n]
             && b.shape[axis] == a.shape[n];
         if !fits {
-            return Err(TypeError::new(format!(
+            refuse!(
                 "expected matrices of {} {side} of the same dtype and batch as {a}, got {b}",
                 a.shape[n]
-            )));
+            );
         }
         Ok(vec![b.clone()])
     }
@@ -118,13 +118,7 @@ impl Op for TriangularSolve {
         vec![result]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         let operands = cx.batch_all(b, inputs, batched);
         vec![(b.emit1(self.clone(), &operands), true)]
     }
@@ -135,8 +129,8 @@ impl Op for TriangularSolve {
         b: &mut Builder,
         inputs: &[Var],
         outputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+        tangents: &[Slope],
+    ) -> Rule<Slopes> {
         let change = tangents[0].map(|t| {
             let rows = match (self.lower, self.unit_diagonal) {
                 (true, false) => Direction::Ge,
@@ -155,24 +149,14 @@ impl Op for TriangularSolve {
         Rule::Some(vec![right.map(|right| b.emit1(self.clone(), &[inputs[0], right]))])
     }
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let ct = cotangents[0].expect("transpose is called with a cotangent");
         let a = inputs[0].known().expect("linear in the right side only");
         let op = TriangularSolve { transpose_a: !self.transpose_a, ..self.clone() };
         Rule::Some(vec![None, Some(b.emit1(op, &[a, ct]))])
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let transpose = if self.transpose_a { "TRANSPOSE" } else { "NO_TRANSPOSE" };
         let attributes = vec![
             ("left_side", HloAttribute::Bool(self.left_side)),

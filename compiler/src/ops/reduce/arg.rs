@@ -4,8 +4,8 @@ use super::without;
 use crate::array::{Array, Scalar, for_each_index};
 use crate::ir::{Builder, Var};
 use crate::lower::{
-    Hlo, HloAttribute, HloOp, HloValue, hlo_axes, hlo_broadcast, hlo_compare, hlo_op, hlo_select,
-    hlo_splat,
+    Hlo, HloAttribute, HloOp, HloResults, HloValue, hlo_axes, hlo_broadcast, hlo_compare, hlo_op,
+    hlo_select, hlo_splat,
 };
 use crate::op_struct;
 use crate::ops::reduce::{Max, Min, Monoid};
@@ -52,7 +52,7 @@ macro_rules! arg_op {
 
             no_transpose! { "a position is not linear in the values" }
 
-            fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> Vec<HloValue> {
+            fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
                 vec![lower::<$monoid>(hlo, $wins, inputs[0], self.axis, &results[0])]
             }
         }
@@ -81,12 +81,10 @@ fn infer(inputs: &[TensorType], axis: usize, dtype: DType) -> Result<Vec<TensorT
     TypeError::check_arity(inputs, 1)?;
     let x = &inputs[0];
     if x.dtype == DType::Bool {
-        return Err(TypeError::new(format!(
-            "expected numbers, got {x}: convert bools to an integer"
-        )));
+        refuse!("expected numbers, got {x}: convert bools to an integer");
     }
     if !dtype.is_integer() {
-        return Err(TypeError::new(format!("a position has an integer dtype, got {dtype}")));
+        refuse!("a position has an integer dtype, got {dtype}");
     }
     match x.shape.get(axis) {
         None => Err(TypeError::new(format!("axis {axis} is not an axis of {x}"))),
@@ -147,7 +145,7 @@ fn lower<K: Monoid>(
     }
 }
 
-/// One reduction of pairs of value and position.
+/// Emits one reduction of pairs of value and position.
 fn lower_pairs<K: Monoid>(
     hlo: &mut dyn Hlo,
     wins: &'static str,
@@ -180,16 +178,16 @@ fn lower_pairs<K: Monoid>(
     let best = hlo_select(hlo, take_left, x0, x1);
     let at = hlo_select(hlo, take_left, i0, i1);
     let region = hlo.end_region(&[best, at]);
-    hlo.op(HloOp {
-        name: "stablehlo.reduce",
-        operands: &[x, positions, worst, first],
-        attributes: vec![("dimensions", hlo_axes(&[axis]))],
-        regions: vec![region],
-        results: &[result.with_dtype(dtype), result.clone()],
-    })[1]
+    hlo.op(HloOp::new(
+        "stablehlo.reduce",
+        &[x, positions, worst, first],
+        &[result.with_dtype(dtype), result.clone()],
+    )
+    .attributes(vec![("dimensions", hlo_axes(&[axis]))])
+    .regions(vec![region]))[1]
 }
 
-/// The extremum, then the least position that holds it.
+/// Emits two reductions: the extremum, then the least position that holds it.
 fn lower_two<K: Monoid>(
     hlo: &mut dyn Hlo,
     x: HloValue,
@@ -198,7 +196,7 @@ fn lower_two<K: Monoid>(
     result: &TensorType,
 ) -> HloValue {
     let ty = hlo.ty(x);
-    let extremum = reduce::<K>(hlo, x, axis, &result.with_dtype(ty.dtype));
+    let extremum = super::lower::<K>(hlo, x, &[axis], &result.with_dtype(ty.dtype));
     let kept = super::other_axes(ty.rank(), &[axis]);
     let extremum = hlo_broadcast(hlo, extremum, &kept, &ty);
     let flags = ty.with_dtype(DType::Bool);
@@ -210,40 +208,14 @@ fn lower_two<K: Monoid>(
     let positions_ty = ty.with_dtype(result.dtype);
     let nowhere = hlo_splat(hlo, &positions_ty, Min::identity(result.dtype));
     let candidates = hlo_select(hlo, here, positions, nowhere);
-    reduce::<Min>(hlo, candidates, axis, result)
-}
-
-fn reduce<K: Monoid>(hlo: &mut dyn Hlo, x: HloValue, axis: usize, result: &TensorType) -> HloValue {
-    let identity = hlo_splat(hlo, &TensorType::scalar(result.dtype), K::identity(result.dtype));
-    let region = K::region(hlo, result.dtype);
-    hlo.op(HloOp {
-        name: "stablehlo.reduce",
-        operands: &[x, identity],
-        attributes: vec![("dimensions", hlo_axes(&[axis]))],
-        regions: vec![region],
-        results: std::slice::from_ref(result),
-    })[0]
+    super::lower::<Min>(hlo, candidates, &[axis], result)
 }
 
 fn samples() -> Vec<(Array, usize, DType)> {
-    let nan = f64::NAN;
-    let rows = [
-        1.0,
-        3.0,
-        3.0,
-        -0.0,
-        0.0,
-        -1.0,
-        2.0,
-        nan,
-        nan,
-        f64::INFINITY,
-        nan,
-        5.0,
-        f64::NEG_INFINITY,
-        f64::NEG_INFINITY,
-        f64::NEG_INFINITY,
-    ];
+    let (nan, inf) = (f64::NAN, f64::INFINITY);
+    let rows =
+        [[1.0, 3.0, 3.0], [-0.0, 0.0, -1.0], [2.0, nan, nan], [inf, nan, 5.0], [-inf, -inf, -inf]]
+            .concat();
     let wave = |shape: &[usize]| {
         Array::from_fn(TensorType::new(DType::F32, shape), |index| {
             Scalar::Float(((7 * index[0] + 3 * index[1]) % 11) as f64)

@@ -190,20 +190,9 @@ pub(super) fn samples<K: Reduction>() -> Vec<Sample> {
         }
     }
     if K::COMBINE.dtype(&[DType::F32]).is_ok() {
-        let values = [
-            1.0,
-            f64::NAN,
-            2.0,
-            f64::INFINITY,
-            1.0,
-            2.0,
-            -0.0,
-            0.0,
-            -0.0,
-            f64::NEG_INFINITY,
-            f64::INFINITY,
-            0.0,
-        ];
+        let (nan, inf) = (f64::NAN, f64::INFINITY);
+        let values =
+            [[1.0, nan, 2.0], [inf, 1.0, 2.0], [-0.0, 0.0, -0.0], [-inf, inf, 0.0]].concat();
         let peculiar = Array::floats(DType::F32, [4, 3], &values);
         samples.push(Sample::new(Reduce::<K>::new([1]), vec![peculiar]).not_differentiable());
         let zeros =

@@ -12,8 +12,8 @@ pub use kinds::{All, Any, LogSumExp, Max, Min, Prod, Sum};
 use super::shape::{check_axes, shifted};
 use super::{Elementwise, Op, Operand, Rule, Sample, TypeError};
 use crate::array::{Array, Scalar, for_each_index, ravel};
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloOp, HloRegion, HloValue, hlo_axes, hlo_splat};
+use crate::ir::{Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloOp, HloRegion, HloResults, HloValue, hlo_axes, hlo_splat};
 use crate::op_struct;
 use crate::ops::rules::batched_as;
 use crate::types::{DType, TensorType};
@@ -127,39 +127,34 @@ impl<K: Reduction> Op for Reduce<K> {
         b: &mut Builder,
         inputs: &[Var],
         outputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+        tangents: &[Slope],
+    ) -> Rule<Slopes> {
         Rule::Some(vec![tangents[0].and_then(|t| K::jvp(b, &self.axes, inputs[0], outputs[0], t))])
     }
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let cotangent = cotangents[0].expect("transpose is called with a cotangent");
         let ty = inputs[0].linear().expect("the only operand of a linear equation is linear");
         K::transpose(b, &self.axes, ty, cotangent).map(|cotangent| vec![Some(cotangent)])
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
-        let dtype = results[0].dtype;
-        let identity = hlo_splat(hlo, &TensorType::scalar(dtype), K::identity(dtype));
-        let region = K::region(hlo, dtype);
-        hlo.op(HloOp {
-            name: "stablehlo.reduce",
-            operands: &[inputs[0], identity],
-            attributes: vec![("dimensions", hlo_axes(&self.axes))],
-            regions: vec![region],
-            results,
-        })
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
+        vec![lower::<K>(hlo, inputs[0], &self.axes, &results[0])]
     }
+}
+
+/// Emits `stablehlo.reduce` of one operand.
+fn lower<K: Monoid>(
+    hlo: &mut dyn Hlo,
+    x: HloValue,
+    axes: &[usize],
+    result: &TensorType,
+) -> HloValue {
+    let identity = hlo_splat(hlo, &TensorType::scalar(result.dtype), K::identity(result.dtype));
+    let region = K::region(hlo, result.dtype);
+    hlo.op(HloOp::new("stablehlo.reduce", &[x, identity], std::slice::from_ref(result))
+        .attributes(vec![("dimensions", hlo_axes(axes))])
+        .regions(vec![region]))[0]
 }
 
 /// The entries that do not stand at `axes`.

@@ -12,8 +12,8 @@ use super::samples::ramp;
 use super::{Direction, Elementwise, Op, OpStruct, Operand, Rule, Sample, TypeError};
 use crate::array::Array;
 use crate::attributes::Attributes;
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloValue, hlo_splat};
+use crate::ir::{Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloResults, HloValue, hlo_splat};
 use crate::ops::rules::batched_as;
 use crate::types::{DType, TensorType};
 use std::marker::PhantomData;
@@ -146,33 +146,17 @@ impl<K: WindowFold> Op for ReduceWindow<K> {
 
     batched_as! { |op, _cx| ReduceWindow::<K>::new(op.window.batched()) }
 
-    fn jvp(
-        &self,
-        b: &mut Builder,
-        inputs: &[Var],
-        _: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn jvp(&self, b: &mut Builder, inputs: &[Var], _: &[Var], tangents: &[Slope]) -> Rule<Slopes> {
         Rule::Some(vec![tangents[0].map(|t| K::jvp(b, &self.window, inputs[0], t))])
     }
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let cotangent = cotangents[0].expect("transpose is called with a cotangent");
         let ty = inputs[0].linear().expect("the only operand of a linear equation is linear");
         K::transpose(b, &self.window, ty, cotangent).map(|cotangent| vec![Some(cotangent)])
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         vec![lower::<K>(hlo, &self.window, inputs[0], &results[0])]
     }
 }

@@ -3,8 +3,8 @@
 use super::{Window, uneven, windows};
 use crate::array::{Array, Scalar};
 use crate::attributes::{AttributeValue, Attributes};
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloRegion, HloValue, hlo_compare, hlo_select, hlo_splat};
+use crate::ir::{Batched, Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloRegion, HloResults, HloValue, hlo_compare, hlo_select, hlo_splat};
 use crate::ops::elementwise::floats;
 use crate::ops::reduce::{Max, Min, Monoid, Sum};
 use crate::ops::{Direction, Op, OpStruct, Operand, Rule, Sample, TypeError};
@@ -67,10 +67,7 @@ fn places(
     TypeError::check_arity(inputs, 2)?;
     floats(&[inputs[0].dtype, inputs[1].dtype])?;
     if !matches!(direction, Direction::Ge | Direction::Le) {
-        return Err(TypeError::new(format!(
-            "direction must be GE or LE, got {}",
-            direction.word()
-        )));
+        refuse!("direction must be GE or LE, got {}", direction.word());
     }
     window.places(&inputs[0])
 }
@@ -117,21 +114,21 @@ macro_rules! selection {
                 cx: &VmapContext,
                 inputs: &[Var],
                 batched: &[bool],
-            ) -> Vec<(Var, bool)> {
+            ) -> Batched {
                 let operand = cx.batch(b, inputs[0], batched[0]);
                 let other = cx.batch(b, inputs[1], batched[1]);
                 let wide = $op { direction: self.direction, window: self.window.batched() };
                 vec![(b.emit1(wide, &[operand, other]), true)]
             }
 
-            /// Linear in `values`: small changes of `operand` do not change the selection.
+            /// The tangent, linear in that of `values`: small changes of `operand` do not change the selection.
             fn jvp(
                 &self,
                 b: &mut Builder,
                 inputs: &[Var],
                 _: &[Var],
-                tangents: &[Option<Var>],
-            ) -> Rule<Vec<Option<Var>>> {
+                tangents: &[Slope],
+            ) -> Rule<Slopes> {
                 let tangent = tangents[1].map(|t| b.emit1(self.clone(), &[inputs[0], t]));
                 Rule::Some(vec![tangent])
             }
@@ -140,8 +137,8 @@ macro_rules! selection {
                 &self,
                 b: &mut Builder,
                 inputs: &[Operand],
-                cotangents: &[Option<Var>],
-            ) -> Rule<Vec<Option<Var>>> {
+                cotangents: &[Slope],
+            ) -> Rule<Slopes> {
                 let ct = cotangents[0].expect("transpose is called with a cotangent");
                 let operand = inputs[0].known().expect("linear in the second operand only");
                 let transposed =
@@ -154,7 +151,7 @@ macro_rules! selection {
                 hlo: &mut dyn Hlo,
                 inputs: &[HloValue],
                 results: &[TensorType],
-            ) -> Vec<HloValue> {
+            ) -> HloResults {
                 vec![self.emit(hlo, inputs, &results[0])]
             }
         }
@@ -180,10 +177,7 @@ impl SelectAndGather {
     fn result(&self, inputs: &[TensorType]) -> Result<TensorType, TypeError> {
         let places = places(self.direction, &self.window, inputs)?;
         if inputs[0] != inputs[1] {
-            return Err(TypeError::new(format!(
-                "operand and values must have one type, got {} and {}",
-                inputs[0], inputs[1]
-            )));
+            refuse!("operand and values must have one type, got {} and {}", inputs[0], inputs[1]);
         }
         Ok(places)
     }
@@ -197,7 +191,7 @@ impl SelectAndGather {
         })
     }
 
-    /// A fold of pairs: the elements of `operand`, each with its value.
+    /// Emits a fold of pairs: the elements of `operand`, each with its value.
     fn emit(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], result: &TensorType) -> HloValue {
         let scalar = TensorType::scalar(result.dtype);
         let least = match self.direction {
@@ -241,10 +235,11 @@ impl SelectAndScatter {
     fn result(&self, inputs: &[TensorType]) -> Result<TensorType, TypeError> {
         let places = places(self.direction, &self.window, inputs)?;
         if inputs[1] != places {
-            return Err(TypeError::new(format!(
+            refuse!(
                 "the source must be {places}, an element for each place of the window on {}, got {}",
-                inputs[0], inputs[1]
-            )));
+                inputs[0],
+                inputs[1]
+            );
         }
         Ok(inputs[0].clone())
     }

@@ -2,7 +2,7 @@
 
 use crate::array::for_each_index;
 use crate::attributes::{AttributeValue, Attributes};
-use crate::lower::{Hlo, HloAttribute, HloOp, HloRegion, HloValue, hlo_axes};
+use crate::lower::{Hlo, HloAttribute, HloOp, HloRegion, HloResults, HloValue, hlo_axes};
 use crate::ops::TypeError;
 use crate::ops::shape::prepended;
 use crate::types::TensorType;
@@ -123,19 +123,15 @@ impl Window {
         operands: &[HloValue],
         regions: Vec<HloRegion>,
         results: &[TensorType],
-    ) -> Vec<HloValue> {
+    ) -> HloResults {
         let padding =
             self.low.iter().zip(&self.high).flat_map(|(&low, &high)| [low as i64, high as i64]);
-        hlo.op(HloOp {
-            name,
-            operands,
-            attributes: vec![
+        hlo.op(HloOp::new(name, operands, results)
+            .attributes(vec![
                 ("window_dimensions", hlo_axes(&self.dimensions)),
                 ("window_strides", hlo_axes(&self.strides)),
                 ("padding", HloAttribute::I64Tensor(vec![self.low.len(), 2], padding.collect())),
-            ],
-            regions,
-            results,
-        })
+            ])
+            .regions(regions))
     }
 }

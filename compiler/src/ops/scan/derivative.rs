@@ -2,7 +2,7 @@
 //! body once more with that known, and sorts the new body's operands back into consts, carries, slices.
 
 use super::Scan;
-use crate::ir::{Builder, Var};
+use crate::ir::{Builder, Slope, Slopes, Var};
 use crate::ops::Operand;
 use crate::ops::loops::{WithTangents, fixpoint, kept, marked_tangents};
 use crate::transform::{
@@ -15,8 +15,8 @@ pub(super) fn forward(
     scan: &Scan,
     b: &mut Builder,
     inputs: &[Var],
-    tangents: &[Option<Var>],
-) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
+    tangents: &[Slope],
+) -> Result<(Vec<Var>, Slopes), TransformError> {
     let mut marked = given(tangents);
     let (jvp, results) =
         fixpoint(&mut marked, scan.carried(), scan.body.results.len(), |marked, force| {
@@ -59,7 +59,7 @@ pub(super) fn forward(
 
 /// The place from which the linear loop reads a residual of the body.
 enum Residual {
-    /// The same in every iteration: a value outside of the loop.
+    /// A value outside of the loop: the residual is the same in every iteration.
     Constant(Var),
     /// The slices of an operand that the first loop reads too.
     Operand(usize),
@@ -72,8 +72,8 @@ pub(super) fn linearized(
     scan: &Scan,
     b: &mut Builder,
     inputs: &[Var],
-    tangents: &[Option<Var>],
-) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
+    tangents: &[Slope],
+) -> Result<(Vec<Var>, Slopes), TransformError> {
     let mut marked = given(tangents);
     let (linearized, results) =
         fixpoint(&mut marked, scan.carried(), scan.body.results.len(), |marked, force| {
@@ -175,8 +175,8 @@ pub(super) fn transposed(
     scan: &Scan,
     b: &mut Builder,
     inputs: &[Operand],
-    cotangents: &[Option<Var>],
-) -> Result<Vec<Option<Var>>, TransformError> {
+    cotangents: &[Slope],
+) -> Result<Slopes, TransformError> {
     let slices_at = scan.consts + scan.carries;
     let mut marked: Vec<bool> = inputs.iter().map(Operand::is_linear).collect();
     // A carry that starts from a known value (a zero tangent) and takes up a linear one is linear too.

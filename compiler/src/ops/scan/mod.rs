@@ -8,11 +8,10 @@ use super::TypeError;
 use super::loops::fixpoint;
 use super::op::{Op, OpRef, Pruned, Sample};
 use crate::array::{Array, Scalar};
-use crate::ir::{Builder, Func, Var};
-use crate::lower::HloAttribute;
+use crate::ir::{Batched, Builder, Func, Var};
 use crate::lower::{
-    Hlo, HloOp, HloValue, hlo_broadcast, hlo_compare, hlo_op, hlo_reshape, hlo_simple, hlo_splat,
-    lower_func,
+    Hlo, HloOp, HloResults, HloValue, hlo_axes, hlo_broadcast, hlo_compare, hlo_op, hlo_reshape,
+    hlo_simple, hlo_splat, lower_func,
 };
 use crate::op_struct;
 use crate::ops::rules::region_derivative;
@@ -31,7 +30,7 @@ op_struct! {
     /// Results: the final carries, then the output slices stacked along a new leading axis. With `reverse` the slices
     /// are taken, and the output slices put, from the last to the first.
     Scan = "scan" {
-        /// consts ++ carries ++ slices -> carries ++ output slices.
+        /// One iteration: consts ++ carries ++ slices -> carries ++ output slices.
         body: Arc<Func>,
         /// The number of iterations.
         length: usize,
@@ -45,7 +44,7 @@ op_struct! {
 }
 
 impl Scan {
-    /// Splits something given per operand into consts, carries, arrays.
+    /// Splits a list with one entry per operand into those of consts, carries and arrays.
     fn split<'a, T>(&self, operands: &'a [T]) -> (&'a [T], &'a [T], &'a [T]) {
         let (consts, rest) = operands.split_at(self.consts);
         let (carries, xs) = rest.split_at(self.carries);
@@ -68,32 +67,23 @@ impl Op for Scan {
         let body = &self.body;
         TypeError::check_arity(inputs, body.params.len())?;
         if self.consts + self.carries > inputs.len() || self.carries > body.results.len() {
-            return Err(TypeError::new(
-                "more consts and carries than operands or results of the body",
-            ));
+            refuse!("more consts and carries than operands or results of the body");
         }
         let (_, _, xs) = self.split(inputs);
         if let Some(x) = xs.iter().find(|x| x.shape.first() != Some(&self.length)) {
-            return Err(TypeError::new(format!(
-                "a scanned array needs a leading axis of {}, got {x}",
-                self.length
-            )));
+            refuse!("a scanned array needs a leading axis of {}, got {x}", self.length);
         }
         let slices = self.consts + self.carries;
         for (i, (param, input)) in body.param_types().iter().zip(inputs).enumerate() {
             let given = if i < slices { input.clone() } else { input.unstacked() };
             if *param != given {
-                return Err(TypeError::new(format!(
-                    "operand {i} gives the body {given}, which takes {param}"
-                )));
+                refuse!("operand {i} gives the body {given}, which takes {param}");
             }
         }
         let results = body.result_types();
         for (i, (out, carry)) in results.iter().zip(&inputs[self.consts..slices]).enumerate() {
             if out != carry {
-                return Err(TypeError::new(format!(
-                    "carry {i} goes in as {carry} and comes out as {out}"
-                )));
+                refuse!("carry {i} goes in as {carry} and comes out as {out}");
             }
         }
         let (carries, ys) = results.split_at(self.carries);
@@ -124,13 +114,7 @@ impl Op for Scan {
         carries.into_iter().chain(stacked).collect()
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         let mut flags = batched.to_vec();
         let slots = self.carried();
         // A carry is batched if it starts so, or if the body makes it so.
@@ -145,25 +129,16 @@ impl Op for Scan {
         });
         let operands: Vec<Var> = operands.collect();
         let scan = Scan { body: Arc::new(body), ..self.clone() };
-        let results = b.emit(scan, &operands).into_iter().zip(outputs).enumerate().map(
-            |(i, (var, is_batched))| {
-                (
-                    if is_batched && i >= self.carries { b.move_axis(var, 0, 1) } else { var },
-                    is_batched,
-                )
-            },
-        );
-        results.collect()
+        let mut results: Batched = b.emit(scan, &operands).into_iter().zip(outputs).collect();
+        for (stack, _) in results[self.carries..].iter_mut().filter(|(_, batched)| *batched) {
+            *stack = b.move_axis(*stack, 0, 1);
+        }
+        results
     }
 
     region_derivative! { derivative::forward, derivative::linearized, derivative::transposed }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let counter_ty = TensorType::scalar(DType::I32);
         let number = |hlo: &mut dyn Hlo, value: usize| {
             hlo_splat(hlo, &counter_ty, Scalar::Int(value as i128))
@@ -219,13 +194,8 @@ impl Op for Scan {
             .collect();
         let body = hlo.end_region(&state_out);
 
-        let outputs = hlo.op(HloOp {
-            name: "stablehlo.while",
-            operands: &state,
-            attributes: Vec::new(),
-            regions: vec![condition, body],
-            results: &types,
-        });
+        let outputs =
+            hlo.op(HloOp::new("stablehlo.while", &state, &types).regions(vec![condition, body]));
         let carries = &outputs[1 + self.consts..1 + self.consts + self.carries];
         carries.iter().chain(&outputs[1 + inputs.len()..]).copied().collect()
     }
@@ -290,7 +260,7 @@ impl Scan {
 }
 
 /// The indices of a slice that starts at `position` of the leading axis.
-fn starts(hlo: &mut dyn Hlo, rank: usize, position: HloValue) -> Vec<HloValue> {
+fn starts(hlo: &mut dyn Hlo, rank: usize, position: HloValue) -> HloResults {
     let zero = hlo_splat(hlo, &TensorType::scalar(DType::I32), Scalar::Int(0));
     (0..rank).map(|axis| if axis == 0 { position } else { zero }).collect()
 }
@@ -298,17 +268,11 @@ fn starts(hlo: &mut dyn Hlo, rank: usize, position: HloValue) -> Vec<HloValue> {
 /// The slice of `x` at `position` of its leading axis, without that axis.
 fn slice_at(hlo: &mut dyn Hlo, x: HloValue, position: HloValue) -> HloValue {
     let ty = hlo.ty(x);
-    let mut sizes: Vec<i64> = ty.shape.iter().map(|&n| n as i64).collect();
-    sizes[0] = 1;
+    let one = ty.unstacked().stacked(1);
     let operands: Vec<HloValue> =
         std::iter::once(x).chain(starts(hlo, ty.rank(), position)).collect();
-    let slice = hlo_op(
-        hlo,
-        "stablehlo.dynamic_slice",
-        &operands,
-        vec![("slice_sizes", HloAttribute::I64Array(sizes))],
-        &ty.unstacked().stacked(1),
-    );
+    let attributes = vec![("slice_sizes", hlo_axes(&one.shape))];
+    let slice = hlo_op(hlo, "stablehlo.dynamic_slice", &operands, attributes, &one);
     hlo_reshape(hlo, slice, &ty.unstacked())
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// The source of a parameter of the slimmer body.
 enum Source {
-    /// An operand of its own, in its old role.
+    /// An operand that stays, in its old role.
     Own,
     /// A carry that never changes: a constant operand.
     Still,
@@ -17,8 +17,8 @@ enum Source {
     Value(Scalar),
 }
 
-/// The loop without operands that are constants or given twice, carries that never change, and outputs that are there
-/// without it.
+/// Emits the loop without operands that are constants or given twice, carries that never change, and outputs known
+/// without it; `None` if there are none.
 pub(super) fn slimmer(
     scan: &Scan,
     b: &mut Builder,

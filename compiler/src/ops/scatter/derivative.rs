@@ -3,7 +3,7 @@
 //! Invariant: updates that were dropped, and updates that `set` did not keep, neither receive nor send a derivative.
 
 use super::{Combiner, Scatter};
-use crate::ir::{Builder, Var};
+use crate::ir::{Builder, Slope, Slopes, Var};
 use crate::ops::windows::{clamp_to, in_range};
 use crate::ops::{Direction, Gather, Operand, Rule};
 use crate::types::{DType, TensorType};
@@ -15,8 +15,8 @@ impl Scatter {
         b: &mut Builder,
         inputs: &[Var],
         outputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+        tangents: &[Slope],
+    ) -> Rule<Slopes> {
         let (x, updates) = (tangents[0], tangents[2]);
         let tangent = match self.combiner {
             Combiner::Add => {
@@ -38,8 +38,8 @@ impl Scatter {
         &self,
         b: &mut Builder,
         inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+        cotangents: &[Slope],
+    ) -> Rule<Slopes> {
         let Some(ct) = cotangents[0] else {
             return Rule::Some(vec![None; 3]);
         };
@@ -128,7 +128,7 @@ impl Scatter {
         (b.compare(Direction::Eq, scattered, zeros), b.compare(Direction::Eq, found, numbers))
     }
 
-    /// The tangent of `set`.
+    /// The tangent of a scatter that sets elements.
     fn jvp_set(
         &self,
         b: &mut Builder,

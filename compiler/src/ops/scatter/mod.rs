@@ -11,8 +11,8 @@ use super::op::{Op, Operand, Rule, Sample};
 use super::shape::{shifted, shifted_with_batch};
 use super::windows::Windows;
 use crate::array::{Array, for_each_index};
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloAttribute, HloOp, HloValue, hlo_simple};
+use crate::ir::{Batched, Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloAttribute, HloOp, HloResults, HloValue, hlo_simple};
 use crate::op_struct;
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
@@ -110,20 +110,15 @@ impl Op for Scatter {
         TypeError::check_arity(inputs, 3)?;
         let (x, indices, updates) = (&inputs[0], &inputs[1], &inputs[2]);
         if x.dtype != updates.dtype {
-            return Err(TypeError::new(format!(
-                "the updates of {x} must have its dtype, got {updates}: cast one of them"
-            )));
+            refuse!("the updates of {x} must have its dtype, got {updates}: cast one of them");
         }
         if x.dtype == DType::Bool && self.combiner != Combiner::Set {
-            return Err(TypeError::new(format!(
-                "combiner {} takes numbers, got {x}",
-                self.combiner.word()
-            )));
+            refuse!("combiner {} takes numbers, got {x}", self.combiner.word());
         }
         let windows = self.windows();
         windows.check(x, indices, updates.rank())?;
         if let Some(axis) = self.inserted_window_dims.iter().find(|&&axis| x.shape[axis] == 0) {
-            return Err(TypeError::new(format!("axis {axis} of {x} has no element to update")));
+            refuse!("axis {axis} of {x} has no element to update");
         }
         let batch = windows.batch_shape(indices);
         let axes = windows.window_axes(x.rank());
@@ -136,10 +131,10 @@ impl Op for Scatter {
         };
         if !fits {
             let window: Vec<usize> = axes.iter().map(|&axis| x.shape[axis]).collect();
-            return Err(TypeError::new(format!(
+            refuse!(
                 "the updates must have the batch {batch:?} of the indices and, at update_window_dims {:?}, at most {window:?} of {x}, got {updates}",
                 self.update_window_dims
-            )));
+            );
         }
         Ok(vec![x.clone()])
     }
@@ -173,13 +168,7 @@ impl Op for Scatter {
         vec![result]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         let x = cx.batch(b, inputs[0], batched[0]);
         let updates = cx.batch(b, inputs[2], batched[2]);
         let mut op = self.clone();
@@ -204,26 +193,16 @@ impl Op for Scatter {
         b: &mut Builder,
         inputs: &[Var],
         outputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+        tangents: &[Slope],
+    ) -> Rule<Slopes> {
         self.tangent(b, inputs, outputs, tangents)
     }
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         self.cotangents(b, inputs, cotangents)
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let scalar = TensorType::scalar(results[0].dtype);
         let arguments = hlo.begin_region(&[scalar.clone(), scalar]);
         let combined = match self.combiner.hlo() {
@@ -244,13 +223,9 @@ impl Op for Scatter {
             ("indices_are_sorted", HloAttribute::Bool(false)),
             ("unique_indices", HloAttribute::Bool(self.unique_indices)),
         ];
-        hlo.op(HloOp {
-            name: "stablehlo.scatter",
-            operands: inputs,
-            attributes,
-            regions: vec![region],
-            results,
-        })
+        hlo.op(HloOp::new("stablehlo.scatter", inputs, results)
+            .attributes(attributes)
+            .regions(vec![region]))
     }
 }
 

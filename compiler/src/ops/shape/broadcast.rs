@@ -2,8 +2,8 @@
 
 use super::{check_axes, prepended, shifted_with_batch};
 use crate::array::Array;
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloValue, hlo_broadcast};
+use crate::ir::{Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloResults, HloValue, hlo_broadcast};
 use crate::op_struct;
 use crate::ops::rules::{batched_as, linear_jvp};
 use crate::ops::samples::ramp;
@@ -52,17 +52,18 @@ impl Op for BroadcastInDim {
         TypeError::check_arity(inputs, 1)?;
         let (x, dims) = (&inputs[0], &self.broadcast_dimensions);
         if dims.len() != x.rank() {
-            return Err(TypeError::new(format!(
+            refuse!(
                 "broadcast_dimensions must name one result axis for each axis of {x}, got {dims:?}"
-            )));
+            );
         }
         check_axes("broadcast_dimensions", dims, self.shape.len())?;
         for (axis, (&extent, &dim)) in x.shape.iter().zip(dims).enumerate() {
             if extent != 1 && extent != self.shape[dim] {
-                return Err(TypeError::new(format!(
+                refuse!(
                     "axis {axis} of {x} cannot become axis {dim} of shape {:?}: {extent} is neither 1 nor {}",
-                    self.shape, self.shape[dim]
-                )));
+                    self.shape,
+                    self.shape[dim]
+                );
             }
         }
         Ok(vec![x.with_shape(self.shape.clone())])
@@ -86,12 +87,7 @@ impl Op for BroadcastInDim {
 
     linear_jvp! {}
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let (Some(x), Some(ct)) = (inputs[0].linear(), cotangents[0]) else {
             return Rule::Some(vec![None]);
         };
@@ -118,12 +114,7 @@ impl Op for BroadcastInDim {
         true
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         vec![hlo_broadcast(hlo, inputs[0], &self.broadcast_dimensions, &results[0])]
     }
 }

@@ -1,9 +1,10 @@
 //! `concatenate`: tensors joined along an axis.
 
 use crate::array::Array;
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloAttribute, HloValue, hlo_op};
+use crate::ir::{Batched, Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloAttribute, HloResults, HloValue, hlo_op};
 use crate::op_struct;
+use crate::ops::op::result_types;
 use crate::ops::rules::linear_jvp;
 use crate::ops::samples::ramp;
 use crate::ops::{Op, Operand, Rule, Sample, TypeError};
@@ -36,13 +37,10 @@ impl Concatenate {
 impl Op for Concatenate {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let Some(first) = inputs.first() else {
-            return Err(TypeError::new("expected at least one operand, got none"));
+            refuse!("expected at least one operand, got none");
         };
         if self.dimension >= first.rank() {
-            return Err(TypeError::new(format!(
-                "dimension {} is not an axis of {first}",
-                self.dimension
-            )));
+            refuse!("dimension {} is not an axis of {first}", self.dimension);
         }
         let mut result = first.clone();
         result.shape[self.dimension] = 0;
@@ -52,10 +50,10 @@ impl Op for Concatenate {
                 rest.shape[self.dimension] = first.shape[self.dimension];
             }
             if rest != *first {
-                return Err(TypeError::new(format!(
+                refuse!(
                     "operands must agree in dtype and in all axes but {}, got {first} and {input}",
                     self.dimension
-                )));
+                );
             }
             let extent = &mut result.shape[self.dimension];
             *extent = extent.saturating_add(input.shape[self.dimension]);
@@ -64,8 +62,7 @@ impl Op for Concatenate {
     }
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
-        let types: Vec<TensorType> = inputs.iter().map(|input| input.ty.clone()).collect();
-        let ty = self.infer(&types).expect("eval is given well-typed operands").remove(0);
+        let ty = result_types(self, inputs).remove(0);
         vec![Array::from_fn(ty, |index| {
             let mut source = index.to_vec();
             for input in inputs {
@@ -79,25 +76,14 @@ impl Op for Concatenate {
         })]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         let inputs = cx.batch_all(b, inputs, batched);
         vec![(b.emit1(Concatenate { dimension: self.dimension + 1 }, &inputs), true)]
     }
 
     linear_jvp! { all }
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let Some(ct) = cotangents[0] else {
             return Rule::Some(vec![None; inputs.len()]);
         };
@@ -111,12 +97,7 @@ impl Op for Concatenate {
         Rule::Some(parts)
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let dimension = HloAttribute::I64(self.dimension as i64);
         vec![hlo_op(
             hlo,

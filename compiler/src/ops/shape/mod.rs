@@ -37,9 +37,7 @@ pub(super) fn prepended<T: Clone>(first: T, rest: &[T]) -> Vec<T> {
 /// Checks that `axes`, which the attribute `name` holds, are axes of a tensor of this rank and that none repeats.
 pub(super) fn check_axes(name: &str, axes: &[usize], rank: usize) -> Result<(), TypeError> {
     if let Some(axis) = axes.iter().find(|&&axis| axis >= rank) {
-        return Err(TypeError::new(format!(
-            "{name} {axes:?} has {axis}, which is not an axis of a tensor of rank {rank}"
-        )));
+        refuse!("{name} {axes:?} has {axis}, which is not an axis of a tensor of rank {rank}");
     }
     match (1..axes.len()).find(|&i| axes[..i].contains(&axes[i])) {
         Some(i) => Err(TypeError::new(format!("{name} {axes:?} has axis {} twice", axes[i]))),

@@ -2,8 +2,8 @@
 
 use super::prepended;
 use crate::array::{Array, Scalar, for_each_index};
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloAttribute, HloValue, hlo_op};
+use crate::ir::{Batched, Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloAttribute, HloResults, HloValue, hlo_op};
 use crate::op_struct;
 use crate::ops::rules::linear_jvp;
 use crate::ops::samples::ramp;
@@ -69,25 +69,17 @@ impl Op for Pad {
         TypeError::check_arity(inputs, 2)?;
         let (x, value) = (&inputs[0], &inputs[1]);
         if *value != TensorType::scalar(x.dtype) {
-            return Err(TypeError::new(format!(
-                "the padding value of {x} must be {}[], got {value}",
-                x.dtype
-            )));
+            refuse!("the padding value of {x} must be {}[], got {value}", x.dtype);
         }
         for (name, amounts) in
             [("low", &self.low), ("high", &self.high), ("interior", &self.interior)]
         {
             if amounts.len() != x.rank() {
-                return Err(TypeError::new(format!(
-                    "{name} must have one amount for each axis of {x}, got {amounts:?}"
-                )));
+                refuse!("{name} must have one amount for each axis of {x}, got {amounts:?}");
             }
         }
         if self.interior.iter().any(|&amount| amount < 0) {
-            return Err(TypeError::new(format!(
-                "interior amounts must not be negative, got {:?}",
-                self.interior
-            )));
+            refuse!("interior amounts must not be negative, got {:?}", self.interior);
         }
         let extents = (0..x.rank()).map(|axis| {
             usize::try_from(self.extent(axis, x.shape[axis])).map_err(|_| {
@@ -119,13 +111,7 @@ impl Op for Pad {
         vec![result]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         let wide = Pad {
             low: prepended(0, &self.low),
             high: prepended(0, &self.high),
@@ -149,12 +135,7 @@ impl Op for Pad {
 
     linear_jvp! { all }
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let Some(ct) = cotangents[0] else {
             return Rule::Some(vec![None, None]);
         };
@@ -181,12 +162,7 @@ impl Op for Pad {
         Rule::Some(vec![of_x, of_value])
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let attributes = vec![
             ("edge_padding_low", HloAttribute::I64Array(self.low.clone())),
             ("edge_padding_high", HloAttribute::I64Array(self.high.clone())),

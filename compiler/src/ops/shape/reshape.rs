@@ -2,8 +2,8 @@
 
 use super::prepended;
 use crate::array::Array;
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloValue, hlo_reshape};
+use crate::ir::{Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloResults, HloValue, hlo_reshape};
 use crate::op_struct;
 use crate::ops::rules::{batched_as, linear_jvp};
 use crate::ops::samples::ramp;
@@ -39,12 +39,12 @@ impl Op for Reshape {
         TypeError::check_arity(inputs, 1)?;
         let result = inputs[0].with_shape(self.shape.clone());
         if result.elements() != inputs[0].elements() {
-            return Err(TypeError::new(format!(
+            refuse!(
                 "cannot reshape {} to {result}: {} elements are not {}",
                 inputs[0],
                 inputs[0].elements(),
                 result.elements()
-            )));
+            );
         }
         Ok(vec![result])
     }
@@ -60,12 +60,7 @@ impl Op for Reshape {
 
     linear_jvp! {}
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        inputs: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, inputs: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         let (Some(x), Some(ct)) = (inputs[0].linear(), cotangents[0]) else {
             return Rule::Some(vec![None]);
         };
@@ -76,12 +71,7 @@ impl Op for Reshape {
         true
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         vec![hlo_reshape(hlo, inputs[0], &results[0])]
     }
 }

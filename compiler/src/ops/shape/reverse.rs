@@ -2,8 +2,8 @@
 
 use super::{check_axes, shifted};
 use crate::array::Array;
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloValue, hlo_axes, hlo_op};
+use crate::ir::{Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloResults, HloValue, hlo_axes, hlo_op};
 use crate::op_struct;
 use crate::ops::rules::{batched_as, linear_jvp};
 use crate::ops::samples::ramp;
@@ -55,21 +55,11 @@ impl Op for Reverse {
 
     linear_jvp! {}
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        _: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, _: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         Rule::Some(vec![cotangents[0].map(|ct| b.emit1(self.clone(), &[ct]))])
     }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let dimensions = hlo_axes(&self.dimensions);
         vec![hlo_op(
             hlo,

@@ -2,8 +2,8 @@
 
 use super::{check_axes, shifted_with_batch};
 use crate::array::Array;
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloValue, hlo_transpose};
+use crate::ir::{Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloResults, HloValue, hlo_transpose};
 use crate::op_struct;
 use crate::ops::rules::{batched_as, linear_jvp};
 use crate::ops::samples::ramp;
@@ -49,9 +49,7 @@ impl Op for Transpose {
         TypeError::check_arity(inputs, 1)?;
         let (x, permutation) = (&inputs[0], &self.permutation);
         if permutation.len() != x.rank() {
-            return Err(TypeError::new(format!(
-                "permutation {permutation:?} must name each axis of {x} once"
-            )));
+            refuse!("permutation {permutation:?} must name each axis of {x} once");
         }
         check_axes("permutation", permutation, x.rank())?;
         Ok(vec![x.with_shape(permutation.iter().map(|&axis| x.shape[axis]).collect::<Vec<_>>())])
@@ -73,12 +71,7 @@ impl Op for Transpose {
 
     linear_jvp! {}
 
-    fn transpose(
-        &self,
-        b: &mut Builder,
-        _: &[Operand],
-        cotangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn transpose(&self, b: &mut Builder, _: &[Operand], cotangents: &[Slope]) -> Rule<Slopes> {
         Rule::Some(vec![cotangents[0].map(|ct| b.permute(ct, &inverse(&self.permutation)))])
     }
 
@@ -86,7 +79,7 @@ impl Op for Transpose {
         true
     }
 
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> HloResults {
         vec![hlo_transpose(hlo, inputs[0], &self.permutation)]
     }
 }

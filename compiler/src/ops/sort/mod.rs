@@ -8,9 +8,9 @@ use super::gather::Gather;
 use super::samples::ramp;
 use super::{Op, OpRef, Rule, Sample, TypeError};
 use crate::array::{Array, Scalar, for_each_index};
-use crate::ir::{Builder, Var};
+use crate::ir::{Batched, Builder, Slope, Slopes, Var};
 use crate::lower::{
-    Hlo, HloAttribute, HloOp, HloValue, hlo_compare, hlo_op, hlo_select, hlo_splat,
+    Hlo, HloAttribute, HloOp, HloResults, HloValue, hlo_compare, hlo_op, hlo_select, hlo_splat,
 };
 use crate::op_struct;
 use crate::ops::rules::no_transpose;
@@ -92,12 +92,7 @@ impl Sort {
         (results, positions)
     }
 
-    fn tangents(
-        &self,
-        b: &mut Builder,
-        positions: Var,
-        tangents: &[Option<Var>],
-    ) -> Vec<Option<Var>> {
+    fn tangents(&self, b: &mut Builder, positions: Var, tangents: &[Slope]) -> Slopes {
         tangents.iter().map(|t| t.map(|t| take_along(b, t, positions, self.dimension))).collect()
     }
 }
@@ -105,25 +100,20 @@ impl Sort {
 impl Op for Sort {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         let Some(first) = inputs.first() else {
-            return Err(TypeError::new("expected at least one operand, got none"));
+            refuse!("expected at least one operand, got none");
         };
         if let Some(other) = inputs.iter().find(|input| input.shape != first.shape) {
-            return Err(TypeError::new(format!(
-                "operands must have one shape, got {first} and {other}"
-            )));
+            refuse!("operands must have one shape, got {first} and {other}");
         }
         if self.dimension >= first.rank() {
-            return Err(TypeError::new(format!(
-                "dimension {} is not an axis of {first}",
-                self.dimension
-            )));
+            refuse!("dimension {} is not an axis of {first}", self.dimension);
         }
         if self.num_keys == 0 || self.num_keys > inputs.len() {
-            return Err(TypeError::new(format!(
+            refuse!(
                 "expected between 1 and {} keys, as there are operands, got {}",
                 inputs.len(),
                 self.num_keys
-            )));
+            );
         }
         Ok(inputs.to_vec())
     }
@@ -140,25 +130,13 @@ impl Op for Sort {
         results
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         let inputs = cx.batch_all(b, inputs, batched);
         let op = Sort { dimension: self.dimension + 1, ..self.clone() };
         b.emit(op, &inputs).into_iter().map(|var| (var, true)).collect()
     }
 
-    fn jvp(
-        &self,
-        b: &mut Builder,
-        inputs: &[Var],
-        _: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn jvp(&self, b: &mut Builder, inputs: &[Var], _: &[Var], tangents: &[Slope]) -> Rule<Slopes> {
         let (_, positions) = self.with_positions(b, inputs);
         Rule::Some(self.tangents(b, positions, tangents))
     }
@@ -170,8 +148,8 @@ impl Op for Sort {
         b: &mut Builder,
         _: Mode,
         inputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<(Vec<Var>, Vec<Option<Var>>)> {
+        tangents: &[Slope],
+    ) -> Rule<(Vec<Var>, Slopes)> {
         let (results, positions) = self.with_positions(b, inputs);
         let tangents = self.tangents(b, positions, tangents);
         Rule::Some((results, tangents))
@@ -179,12 +157,7 @@ impl Op for Sort {
 
     no_transpose! { "it is not linear in its operands" }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let scalars: Vec<TensorType> = results
             .iter()
             .flat_map(|ty| [TensorType::scalar(ty.dtype), TensorType::scalar(ty.dtype)])
@@ -206,16 +179,12 @@ impl Op for Sort {
             });
         }
         let region = hlo.end_region(&[less.expect("there is at least one key")]);
-        hlo.op(HloOp {
-            name: "stablehlo.sort",
-            operands: inputs,
-            attributes: vec![
+        hlo.op(HloOp::new("stablehlo.sort", inputs, results)
+            .attributes(vec![
                 ("dimension", HloAttribute::I64(self.dimension as i64)),
                 ("is_stable", HloAttribute::Bool(self.stable)),
-            ],
-            regions: vec![region],
-            results,
-        })
+            ])
+            .regions(vec![region]))
     }
 }
 

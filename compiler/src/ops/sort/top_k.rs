@@ -2,9 +2,10 @@
 
 use super::{for_each_line, order, take_along};
 use crate::array::{Array, Scalar};
-use crate::ir::{Builder, Var};
-use crate::lower::{Hlo, HloAttribute, HloOp, HloValue};
+use crate::ir::{Batched, Builder, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloAttribute, HloOp, HloResults, HloValue};
 use crate::op_struct;
+use crate::ops::op::result_types;
 use crate::ops::rules::no_transpose;
 use crate::ops::samples::ramp;
 use crate::ops::{Op, Rule, Sample, TypeError};
@@ -25,24 +26,15 @@ impl TopK {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
         let peculiar = [f64::NAN, 0.0, f64::INFINITY, -0.0, -1.0, f64::NAN, f64::NEG_INFINITY, 0.0];
+        let rows = [3.5, -1.0, 2.0, 0.25, 7.0, -6.0, 1.5, 0.5];
+        let sample = |k, x| Sample::new(TopK { k }, vec![x]);
         vec![
-            Sample::new(TopK { k: 2 }, vec![ramp(DType::F32, [5])]),
-            Sample::new(
-                TopK { k: 3 },
-                vec![Array::floats(
-                    DType::F32,
-                    [2, 4],
-                    &[3.5, -1.0, 2.0, 0.25, 7.0, -6.0, 1.5, 0.5],
-                )],
-            ),
-            Sample::new(TopK { k: 2 }, vec![ramp(DType::I32, [2, 3, 2])]),
-            Sample::new(
-                TopK { k: 6 },
-                vec![Array::ints(DType::I32, [8], &[1, 0, 1, 2, 0, 2, 1, 0])],
-            ),
-            Sample::new(TopK { k: 8 }, vec![Array::floats(DType::F32, [8], &peculiar)])
-                .not_differentiable(),
-            Sample::new(TopK { k: 1 }, vec![ramp(DType::F64, [3])]),
+            sample(2, ramp(DType::F32, [5])),
+            sample(3, Array::floats(DType::F32, [2, 4], &rows)),
+            sample(2, ramp(DType::I32, [2, 3, 2])),
+            sample(6, Array::ints(DType::I32, [8], &[1, 0, 1, 2, 0, 2, 1, 0])),
+            sample(8, Array::floats(DType::F32, [8], &peculiar)).not_differentiable(),
+            sample(1, ramp(DType::F64, [3])),
         ]
     }
 }
@@ -52,28 +44,20 @@ impl Op for TopK {
         TypeError::check_arity(inputs, 1)?;
         let x = &inputs[0];
         if x.dtype == DType::Bool {
-            return Err(TypeError::new(format!("expected numbers, got {x}")));
+            refuse!("expected numbers, got {x}");
         }
         let mut shape = x.shape.clone();
         match shape.last_mut() {
             Some(extent) if self.k <= *extent => *extent = self.k,
-            Some(extent) => {
-                return Err(TypeError::new(format!(
-                    "the last axis of {x} has {extent} elements, not {}",
-                    self.k
-                )));
-            }
-            None => {
-                return Err(TypeError::new(format!("expected an operand with an axis, got {x}")));
-            }
+            Some(extent) => refuse!("the last axis of {x} has {extent} elements, not {}", self.k),
+            None => refuse!("expected an operand with an axis, got {x}"),
         }
         Ok(vec![x.with_shape(&shape), TensorType::new(DType::I32, shape)])
     }
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let x = &inputs[0];
-        let types =
-            self.infer(std::slice::from_ref(&x.ty)).expect("eval is given well-typed operands");
+        let types = result_types(self, inputs);
         let last = x.ty.rank() - 1;
         let (mut values, mut positions) = (Vec::new(), Vec::new());
         for_each_line(&x.ty.shape, last, |line| {
@@ -88,43 +72,20 @@ impl Op for TopK {
         vec![Array::new(values_ty, values), Array::new(positions_ty, positions)]
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        _: &VmapContext,
-        inputs: &[Var],
-        _: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, _: &VmapContext, inputs: &[Var], _: &[bool]) -> Batched {
         b.emit(self.clone(), inputs).into_iter().map(|var| (var, true)).collect()
     }
 
-    fn jvp(
-        &self,
-        b: &mut Builder,
-        _: &[Var],
-        outputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<Vec<Option<Var>>> {
+    fn jvp(&self, b: &mut Builder, _: &[Var], outputs: &[Var], tangents: &[Slope]) -> Rule<Slopes> {
         let axis = b.ty(outputs[0]).rank() - 1;
         Rule::Some(vec![tangents[0].map(|t| take_along(b, t, outputs[1], axis)), None])
     }
 
     no_transpose! { "it is not linear in its operand" }
 
-    fn lower(
-        &self,
-        hlo: &mut dyn Hlo,
-        inputs: &[HloValue],
-        results: &[TensorType],
-    ) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], results: &[TensorType]) -> HloResults {
         let attributes = vec![("k", HloAttribute::I64(self.k as i64))];
-        hlo.op(HloOp {
-            name: "chlo.top_k",
-            operands: inputs,
-            attributes,
-            regions: Vec::new(),
-            results,
-        })
+        hlo.op(HloOp::new("chlo.top_k", inputs, results).attributes(attributes))
     }
 }
 

@@ -6,8 +6,8 @@ use super::TypeError;
 use super::loops::{WithTangents, fixpoint, kept};
 use super::op::{Op, OpRef, Pruned, Rule};
 use crate::array::{Array, Scalar};
-use crate::ir::{Builder, Func, Var};
-use crate::lower::{Hlo, HloOp, HloValue, lower_func};
+use crate::ir::{Batched, Builder, Func, Slope, Slopes, Var};
+use crate::lower::{Hlo, HloOp, HloResults, HloValue, lower_func};
 use crate::op_struct;
 use crate::ops::rules::{no_jvp, no_transpose};
 use crate::simplify::Group;
@@ -23,9 +23,9 @@ op_struct! {
     /// Operands: what the condition reads beside the carry, what the body reads beside it, the initial carry. The results
     /// are the final carry. Has a forward derivative only: how many steps a reverse pass would have to save is unknown.
     While = "while" {
-        /// condition consts ++ carry -> bool[].
+        /// The condition: condition consts ++ carry -> bool[].
         condition: Arc<Func>,
-        /// body consts ++ carry -> carry.
+        /// One iteration: body consts ++ carry -> carry.
         body: Arc<Func>,
         /// The number of operands that only the condition reads.
         condition_consts: usize,
@@ -48,8 +48,8 @@ impl While {
         &self,
         b: &mut Builder,
         inputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Result<(Vec<Var>, Vec<Option<Var>>), TransformError> {
+        tangents: &[Slope],
+    ) -> Result<(Vec<Var>, Slopes), TransformError> {
         let (condition_consts, rest) = inputs.split_at(self.condition_consts);
         let tangents = &tangents[self.condition_consts..];
         let types = self.body.param_types();
@@ -83,9 +83,7 @@ impl While {
         let slopes = outputs.split_off(carried.len());
         Ok((outputs, deal(&results, slopes)))
     }
-}
 
-impl While {
     /// The loop with a carry that never changes as a constant.
     fn slimmer(&self, b: &mut Builder, inputs: &[Var]) -> Option<Vec<Var>> {
         let params = &self.body.params[self.body_consts..];
@@ -121,36 +119,23 @@ impl While {
 impl Op for While {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         if inputs.len() < self.condition_consts + self.body_consts {
-            return Err(TypeError::new("fewer operands than consts"));
+            refuse!("fewer operands than consts");
         }
         let (condition_consts, body_consts, carry) = self.split(inputs);
         let given = |consts: &[TensorType]| consts.iter().chain(carry).cloned().collect::<Vec<_>>();
         if self.condition.param_types() != given(condition_consts)
             || self.body.param_types() != given(body_consts)
         {
-            return Err(TypeError::new(
-                "the condition or the body takes other operands than it is given",
-            ));
+            refuse!("the condition or the body takes other operands than it is given");
         }
         match self.condition.result_types().as_slice() {
             [ty] if *ty == TensorType::scalar(DType::Bool) => {}
-            [ty] => {
-                return Err(TypeError::new(format!("the condition must be bool[], got {ty}")));
-            }
-            several => {
-                return Err(TypeError::new(format!(
-                    "the condition must be one bool[], got {} results",
-                    several.len()
-                )));
-            }
+            [ty] => refuse!("the condition must be bool[], got {ty}"),
+            several => refuse!("the condition must be one bool[], got {} results", several.len()),
         }
         let results = self.body.result_types();
         if results.len() != carry.len() {
-            return Err(TypeError::new(format!(
-                "the carry has {} values, the body gives {}",
-                carry.len(),
-                results.len()
-            )));
+            refuse!("the carry has {} values, the body gives {}", carry.len(), results.len());
         }
         match (0..carry.len()).find(|&i| carry[i] != results[i]) {
             Some(i) => Err(TypeError::new(format!(
@@ -173,13 +158,7 @@ impl Op for While {
         carry
     }
 
-    fn vmap(
-        &self,
-        b: &mut Builder,
-        cx: &VmapContext,
-        inputs: &[Var],
-        batched: &[bool],
-    ) -> Vec<(Var, bool)> {
+    fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         let (condition_flags, body_flags, carry_flags) = self.split(batched);
         let mut carry_flags = carry_flags.to_vec();
         let with = |consts: &[bool], carry: &[bool]| {
@@ -256,8 +235,8 @@ impl Op for While {
         b: &mut Builder,
         mode: Mode,
         inputs: &[Var],
-        tangents: &[Option<Var>],
-    ) -> Rule<(Vec<Var>, Vec<Option<Var>>)> {
+        tangents: &[Slope],
+    ) -> Rule<(Vec<Var>, Slopes)> {
         // The condition gives no float: tangents of what only it reads go nowhere.
         if tangents[self.condition_consts..].iter().all(Option::is_none) {
             let outputs = b.emit_ref(this.clone(), inputs);
@@ -272,7 +251,7 @@ impl Op for While {
 
     no_transpose! { NO_REVERSE }
 
-    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> Vec<HloValue> {
+    fn lower(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], _: &[TensorType]) -> HloResults {
         let types: Vec<TensorType> = inputs.iter().map(|&value| hlo.ty(value)).collect();
         let arguments = hlo.begin_region(&types);
         let (condition_consts, _, carry) = self.split(&arguments);
@@ -288,13 +267,7 @@ impl Op for While {
         let state: Vec<HloValue> = arguments[..first_carry].iter().copied().chain(next).collect();
         let body = hlo.end_region(&state);
 
-        let op = HloOp {
-            name: "stablehlo.while",
-            operands: inputs,
-            attributes: Vec::new(),
-            regions: vec![condition, body],
-            results: &types,
-        };
+        let op = HloOp::new("stablehlo.while", inputs, &types).regions(vec![condition, body]);
         hlo.op(op).split_off(first_carry)
     }
 

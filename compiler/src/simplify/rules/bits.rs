@@ -126,7 +126,7 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// All bits set; `true` for bool.
+/// The value of a dtype with all bits set; `true` for bool.
 fn ones(dtype: DType) -> Scalar {
     match dtype {
         DType::Bool => Scalar::Bool(true),

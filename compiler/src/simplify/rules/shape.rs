@@ -356,12 +356,12 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// A term under another shape.
+/// The reshape of a term.
 fn reshaped(x: Id, shape: &[usize]) -> Term {
     Term::new(Reshape { shape: shape.to_vec() }, [x.into()])
 }
 
-/// A term repeated.
+/// The broadcast of a term.
 fn broadcast(x: Term, shape: &[usize], broadcast_dimensions: Vec<usize>) -> Term {
     let shape = shape.to_vec();
     Term::Op(OpRef::new(BroadcastInDim { shape, broadcast_dimensions }), vec![x])
