@@ -22,9 +22,9 @@ pub use impala::{
     Impala, ImpalaMetrics, ImpalaOptimizer, ImpalaSettings, OptimizerKind, RewardClipping,
 };
 pub use learn::{Cx, Iterated, Learn, Optimized, Rollout, RolloutOf, scan_mean};
-pub use network::{ActorCritic, ActorCriticShape, Memory, Policy, Torso};
+pub use network::{ActorCritic, ActorCriticShape, Memory, Policy};
 pub use normalized::{Moments, Normalized, NormalizedParams, NormalizedState, NormalizedStore};
 pub use online::{OnlineActorCritic, OnlineExtras, OnlineMetrics, OnlineSettings};
 pub use ppo::{Ppo, PpoBatch, PpoExtras, PpoMetrics, PpoSettings};
-pub use settings::{ActorCriticOptimizer, AgentSettings, Networks, Task, TorsoKind};
+pub use settings::{ActorCriticOptimizer, AgentSettings, Networks, Task, Torso};
 pub use steps::step_weights;

@@ -16,9 +16,9 @@ pub struct ConvNet {
 
 impl ConvNet {
     /// The layers of [`ConvNet::impala`]: channels, side of the window, stride.
-    pub const IMPALA: [(usize, usize, usize); 2] = [(16, 8, 4), (32, 4, 2)];
+    pub const IMPALA: [[usize; 3]; 2] = [[16, 8, 4], [32, 4, 2]];
     /// The layers of [`ConvNet::dqn`].
-    pub const DQN: [(usize, usize, usize); 3] = [(32, 8, 4), (64, 4, 2), (64, 3, 1)];
+    pub const DQN: [[usize; 3]; 3] = [[32, 8, 4], [64, 4, 2], [64, 3, 1]];
 
     /// For images `[height, width, channels]`. Each of `convs` is a layer's channels, the side of its window and its
     /// stride. Biases begin at 0.
@@ -26,25 +26,18 @@ impl ConvNet {
     pub fn init(
         key: Key,
         image: [usize; 3],
-        convs: &[(usize, usize, usize)],
+        convs: &[[usize; 3]],
         features: usize,
         weights: Initializer,
     ) -> ConvNet {
         let keys = key.split_n(convs.len() + 1);
         let [mut height, mut width, mut channels] = image;
         let mut layers = Vec::with_capacity(convs.len());
-        for (i, &(outputs, side, stride)) in convs.iter().enumerate() {
-            let (window, strides) = ([side; 2], [stride; 2]);
-            let key = keys.at(i);
-            layers.push(Conv2d::init(
-                key,
-                channels,
-                outputs,
-                window,
-                strides,
-                Padding::Valid,
-                weights,
-            ));
+        for (i, &[outputs, side, stride]) in convs.iter().enumerate() {
+            let (key, window, strides, padding) =
+                (keys.at(i), [side; 2], [stride; 2], Padding::Valid);
+            let layer = Conv2d::init(key, channels, outputs, window, strides, padding, weights);
+            layers.push(layer);
             let places = |extent: usize| (extent + stride).saturating_sub(side) / stride.max(1);
             (height, width, channels) = (places(height), places(width), outputs);
         }
