@@ -11,20 +11,21 @@
 //! A recurrent core sees the last action (one-hot) and the last reward (clipped to [-1, 1]) beside the features of the
 //! observation, as published.
 
+use super::settings::clipped_adam;
 use super::steps::weighted;
 use super::{
-    Act, ActorCritic, ActorCriticShape, Agent, AgentSettings, AnyAgent, Axes, Cx, Input, LaneId,
-    Learn, Memory, Mode, Networks, Optimized, Rollout, Task, scan_mean, step_weights,
+    Act, ActorCritic, ActorCriticAgent, ActorCriticSettings, ActorCriticShape, Agent,
+    AgentSettings, AnyAgent, Axes, Cx, Input, LaneId, Learn, Memory, Mode, Networks, Optimized,
+    Rollout, Task, scan_mean, step_weights,
 };
 use crate::Number;
 use crate::nn::Initializer;
 use crate::optim::{
-    Chain, ClipByGlobalNorm, Flatten, Optimizer, RmsProp, Schedule, adam, chain,
-    clip_by_global_norm, flatten, rmsprop,
+    Chain, ClipByGlobalNorm, Flatten, Optimizer, RmsProp, Schedule, chain, clip_by_global_norm,
+    flatten, rmsprop,
 };
 use crate::returns::{PgAdvantage, Vtrace, VtraceOutput};
 use podracer_dsl::prelude::*;
-use podracer_envs::Space;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -136,12 +137,23 @@ impl ImpalaSettings {
         let &ImpalaSettings { lambda, clip_rho, clip_c, clip_pg_rho, advantage, .. } = self;
         Vtrace { lambda, clip_rho, clip_c, clip_pg_rho, advantage }
     }
+}
 
-    /// RMSProp on gradients of a bounded norm, with all parameters as one vector.
-    #[must_use]
-    pub fn rmsprop(&self, learning_rate: impl Into<Schedule>) -> ImpalaOptimizer {
+impl ActorCriticSettings for ImpalaSettings {
+    type Optimizer = ImpalaOptimizer;
+
+    /// RMSProp, whatever [`ImpalaSettings::optimizer`] says.
+    fn optimizer(&self, learning_rate: Schedule) -> ImpalaOptimizer {
         let rmsprop = rmsprop(learning_rate).decay(self.rmsprop_decay).eps(self.epsilon);
         flatten(chain(clip_by_global_norm(self.max_gradient_norm), rmsprop))
+    }
+
+    fn learning_rate(&self) -> Number {
+        self.learning_rate
+    }
+
+    fn shape(&self) -> ActorCriticShape {
+        self.networks.shape(Initializer::lecun_normal(), self.lstm, true)
     }
 }
 
@@ -150,51 +162,22 @@ impl AgentSettings for ImpalaSettings {
         self.networks.check(&task.observation)?;
         let rate = task.learning_rate(self.learning_rate, self.anneal_learning_rate, 1);
         Ok(match self.optimizer {
-            OptimizerKind::Rmsprop => AnyAgent::new(self.with(self.rmsprop(rate), task)),
+            OptimizerKind::Rmsprop => {
+                AnyAgent::new(Impala::for_task(task, self, self.optimizer(rate)))
+            }
             OptimizerKind::Adam => {
-                let norm = clip_by_global_norm(self.max_gradient_norm);
-                let optimizer = flatten(chain(norm, adam(rate).eps(self.epsilon)));
-                AnyAgent::new(self.with(optimizer, task))
+                let adam = clipped_adam(rate, self.epsilon, self.max_gradient_norm);
+                AnyAgent::new(Impala::for_task(task, self, adam))
             }
         })
-    }
-}
-
-impl ImpalaSettings {
-    fn with<O: Optimizer>(&self, optimizer: O, task: &Task) -> Impala<O> {
-        let (observation, action) = (task.observation.clone(), task.action.clone());
-        Impala { observation, action, optimizer, settings: self.clone() }
     }
 }
 
 /// RMSProp on gradients of a bounded norm, with all parameters as one vector.
 pub type ImpalaOptimizer = Flatten<Chain<ClipByGlobalNorm, RmsProp>>;
 
-/// The agent.
-#[derive(Clone, Debug)]
-pub struct Impala<O: Optimizer = ImpalaOptimizer> {
-    /// The observations that it sees.
-    pub observation: Space,
-    /// The actions that it chooses from.
-    pub action: Space,
-    /// The optimizer of all parameters.
-    pub optimizer: O,
-    /// Everything else; [`AgentSettings::agent`] has made the optimizer of what they say of it.
-    pub settings: ImpalaSettings,
-}
-
-impl Impala {
-    /// The agent for these spaces, with the default settings and a constant learning rate. An image wants a torso.
-    pub fn new(observation: Space, action: Space) -> Impala {
-        Impala::with(ImpalaSettings::default(), observation, action)
-    }
-
-    /// The agent for these spaces, with RMSProp and a constant learning rate.
-    pub fn with(settings: ImpalaSettings, observation: Space, action: Space) -> Impala {
-        let optimizer = settings.rmsprop(settings.learning_rate);
-        Impala { observation, action, optimizer, settings }
-    }
-}
+/// The agent of [`ImpalaSettings`].
+pub type Impala<O = ImpalaOptimizer> = ActorCriticAgent<ImpalaSettings, O>;
 
 /// Means over the steps of a batch.
 #[derive(Tree, Clone, Copy)]
@@ -236,11 +219,6 @@ struct Terms {
 }
 
 impl<O: Optimizer> Impala<O> {
-    fn shape(&self) -> ActorCriticShape {
-        let ImpalaSettings { networks, lstm, .. } = &self.settings;
-        networks.shape(Initializer::lecun_normal(), *lstm, true)
-    }
-
     /// Goes through one lane's rollout as acting went; `last` are the features of what comes after it.
     fn terms(&self, params: &ActorCritic, memory: Memory, steps: Steps, last: Tensor) -> Terms {
         let ended = steps.terminated | steps.truncated;
@@ -325,11 +303,11 @@ impl<O: Optimizer> Agent for Impala<O> {
     type Extras = Tensor;
 
     fn init_memory(&self, _: LaneId) -> Memory {
-        ActorCritic::no_memory(self.shape().lstm)
+        self.no_memory()
     }
 
     fn begin_episode(&self, _: Memory) -> Memory {
-        ActorCritic::no_memory(self.shape().lstm)
+        self.no_memory()
     }
 
     fn act(
@@ -353,8 +331,7 @@ impl<O: Optimizer> Learn for Impala<O> {
     type Metrics = ImpalaMetrics;
 
     fn init(&self, key: Key) -> Self::State {
-        let params = ActorCritic::init(key, &self.observation, &self.action, &self.shape());
-        Optimized::new(&self.optimizer, params)
+        self.init_state(key)
     }
 
     fn init_store(&self, _: usize) {}

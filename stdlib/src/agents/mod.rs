@@ -3,6 +3,7 @@
 //! [`Agent`] acts beside an environment, and is written for one lane. [`Learn`] owns one iteration: one rollout of every
 //! lane, and all learning from it. Loops decide where both run, and give them the axes that data is spread over.
 
+mod actor_critic;
 mod agent;
 mod any;
 mod axes;
@@ -15,6 +16,7 @@ mod ppo;
 mod settings;
 mod steps;
 
+pub use actor_critic::{ActorCriticAgent, ActorCriticSettings};
 pub use agent::{Act, Agent, Input, LaneId, Mode};
 pub use any::AnyAgent;
 pub use axes::Axes;

@@ -116,12 +116,6 @@ impl ActorCritic {
         }
     }
 
-    /// The memory at the start of an episode.
-    #[track_caller]
-    pub fn no_memory(lstm: Option<usize>) -> Memory {
-        lstm.map(LstmState::zeros)
-    }
-
     /// The features of one step's input, f32 `[F]`: those of the torso, and the last action and reward if the core sees
     /// them. A u8 observation is scaled to at most 1.
     #[track_caller]

@@ -7,9 +7,9 @@
 use super::settings::clipped_adam;
 use super::steps::weighted;
 use super::{
-    Act, ActorCritic, ActorCriticOptimizer, ActorCriticShape, Agent, AgentSettings, AnyAgent, Axes,
-    Cx, Input, LaneId, Learn, Memory, Mode, Networks, Normalized, Optimized, Rollout, Task,
-    scan_mean, step_weights,
+    Act, ActorCritic, ActorCriticAgent, ActorCriticOptimizer, ActorCriticSettings,
+    ActorCriticShape, Agent, AgentSettings, AnyAgent, Axes, Cx, Input, LaneId, Learn, Memory, Mode,
+    Networks, Normalized, Optimized, Rollout, Task, scan_mean, step_weights,
 };
 use crate::Number;
 use crate::losses::{clipped_surrogate_pg_loss, clipped_value_loss};
@@ -17,7 +17,6 @@ use crate::nn::Initializer;
 use crate::optim::{Optimizer, Schedule};
 use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
-use podracer_envs::Space;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -93,11 +92,19 @@ impl Default for PpoSettings {
     }
 }
 
-impl PpoSettings {
-    /// Adam on gradients of a bounded norm, with all parameters as one vector.
-    #[must_use]
-    pub fn optimizer(&self, learning_rate: impl Into<Schedule>) -> ActorCriticOptimizer {
+impl ActorCriticSettings for PpoSettings {
+    type Optimizer = ActorCriticOptimizer;
+
+    fn optimizer(&self, learning_rate: Schedule) -> ActorCriticOptimizer {
         clipped_adam(learning_rate, self.adam_epsilon, self.max_gradient_norm)
+    }
+
+    fn learning_rate(&self) -> Number {
+        self.learning_rate
+    }
+
+    fn shape(&self) -> ActorCriticShape {
+        self.networks.shape(Initializer::orthogonal(2f64.sqrt()), self.lstm, false)
     }
 }
 
@@ -106,12 +113,7 @@ impl AgentSettings for PpoSettings {
         self.networks.check(&task.observation)?;
         let steps = self.epochs * self.minibatches;
         let rate = task.learning_rate(self.learning_rate, self.anneal_learning_rate, steps);
-        let agent = Ppo {
-            observation: task.observation.clone(),
-            action: task.action.clone(),
-            optimizer: self.optimizer(rate),
-            settings: self.clone(),
-        };
+        let agent = Ppo::for_task(task, self, self.optimizer(rate));
         if !(self.normalize_observations || self.normalize_rewards) {
             return Ok(AnyAgent::new(agent));
         }
@@ -140,33 +142,8 @@ impl AgentSettings for PpoSettings {
     }
 }
 
-/// The agent.
-#[derive(Clone, Debug)]
-pub struct Ppo<O: Optimizer = ActorCriticOptimizer> {
-    /// The observations that it sees.
-    pub observation: Space,
-    /// The actions that it chooses from.
-    pub action: Space,
-    /// The optimizer of all parameters.
-    pub optimizer: O,
-    /// Everything else. What the settings say of the optimizer and of normalisation is not looked at here:
-    /// [`AgentSettings::agent`] has made the optimizer of it, and puts [`Normalized`] around the agent.
-    pub settings: PpoSettings,
-}
-
-impl Ppo {
-    /// PPO for these spaces, with the hyper-parameters that CleanRL and PureJaxRL use for CartPole and a constant learning
-    /// rate.
-    pub fn new(observation: Space, action: Space) -> Ppo {
-        Ppo::with(PpoSettings::default(), observation, action)
-    }
-
-    /// PPO for these spaces, with a constant learning rate.
-    pub fn with(settings: PpoSettings, observation: Space, action: Space) -> Ppo {
-        let optimizer = settings.optimizer(settings.learning_rate);
-        Ppo { observation, action, optimizer, settings }
-    }
-}
+/// The agent of [`PpoSettings`].
+pub type Ppo<O = ActorCriticOptimizer> = ActorCriticAgent<PpoSettings, O>;
 
 /// Data of a step that [`Ppo`] leaves for learning.
 #[derive(Tree, Clone)]
@@ -232,11 +209,6 @@ fn means(steps: &PpoMetrics) -> PpoMetrics {
 }
 
 impl<O: Optimizer> Ppo<O> {
-    fn shape(&self) -> ActorCriticShape {
-        let PpoSettings { networks, lstm, .. } = &self.settings;
-        networks.shape(Initializer::orthogonal(2f64.sqrt()), *lstm, false)
-    }
-
     /// Prepares what the gradient steps of an iteration read.
     #[track_caller]
     pub fn batch(
@@ -400,11 +372,11 @@ impl<O: Optimizer> Agent for Ppo<O> {
     type Extras = PpoExtras;
 
     fn init_memory(&self, _: LaneId) -> Memory {
-        ActorCritic::no_memory(self.shape().lstm)
+        self.no_memory()
     }
 
     fn begin_episode(&self, _: Memory) -> Memory {
-        ActorCritic::no_memory(self.shape().lstm)
+        self.no_memory()
     }
 
     fn act(
@@ -430,8 +402,7 @@ impl<O: Optimizer> Learn for Ppo<O> {
     type Metrics = PpoMetrics;
 
     fn init(&self, key: Key) -> Self::State {
-        let params = ActorCritic::init(key, &self.observation, &self.action, &self.shape());
-        Optimized::new(&self.optimizer, params)
+        self.init_state(key)
     }
 
     fn init_store(&self, _: usize) {}

@@ -153,6 +153,18 @@ impl Iteration {
 const DISCOUNT: f64 = 0.5;
 const LAMBDA: f64 = 0.75;
 
+/// The input that shows an observation with `axes` axes of steps and lanes in front, and nothing else.
+pub fn input(observation: Tensor, axes: usize) -> Input {
+    let shape = &observation.shape()[..axes];
+    Input {
+        observation,
+        legal_actions: None,
+        last_action: zeros(I32, shape),
+        last_reward: zeros(F32, shape),
+        first: zeros(BOOL, shape),
+    }
+}
+
 /// Policy and value are linear.
 pub fn linear() -> Networks {
     Networks { hidden: vec![], ..Networks::default() }

@@ -1,6 +1,6 @@
 //! IMPALA: its loss against jax, and that learning goes through a trajectory as acting went.
 
-use crate::agent_loop::{Iteration, Tape, linear as linear_networks, tape};
+use crate::agent_loop::{Iteration, Tape, input, linear as linear_networks, tape};
 use crate::golden::{Named, Of, Record, records, run};
 use podracer_dsl::prelude::*;
 use podracer_envs::{Environment, Space};
@@ -73,17 +73,6 @@ fn agent(record: &Record) -> Impala {
         ..ImpalaSettings::default()
     };
     Impala::with(settings, Space::unbounded([3]), Space::discrete(3))
-}
-
-fn input(observation: Tensor, axes: usize) -> Input {
-    let shape = &observation.shape()[..axes];
-    Input {
-        observation,
-        legal_actions: None,
-        last_action: zeros(I32, shape),
-        last_reward: zeros(F32, shape),
-        first: zeros(BOOL, shape),
-    }
 }
 
 /// Episodes end and are cut off within the trajectories, at their beginnings and at their ends.
