@@ -124,15 +124,8 @@ impl Environment for CartPole {
         };
         let terminated = state.x.abs().gt(X_LIMIT) | state.theta.abs().gt(THETA_LIMIT);
         let truncated = state.time.ge(self.time_limit) & !terminated;
-        (
-            state,
-            TimeStep {
-                observation: self.observe(state),
-                reward: scalar(1.0),
-                terminated,
-                truncated,
-            },
-        )
+        let (observation, reward) = (self.observe(state), scalar(1.0));
+        (state, TimeStep { observation, reward, terminated, truncated })
     }
 
     /// The vector (x, x_dot, theta, theta_dot), `f32[4]`.

@@ -91,30 +91,6 @@ pub trait HostEnvironment: Send {
     }
 }
 
-impl<H: HostEnvironment + ?Sized> HostEnvironment for Box<H> {
-    fn spec(&self) -> &HostSpec {
-        (**self).spec()
-    }
-    fn reset(&mut self, seed: u64, first: usize, step: &mut HostStep<'_>) -> Result<(), HostError> {
-        (**self).reset(seed, first, step)
-    }
-    fn send(&mut self, actions: &[u8]) -> Result<(), HostError> {
-        (**self).send(actions)
-    }
-    fn receive(&mut self, step: &mut HostStep<'_>) -> Result<(), HostError> {
-        (**self).receive(step)
-    }
-    fn restarts(&self) -> usize {
-        (**self).restarts()
-    }
-    fn snapshot(&self) -> Result<Option<Vec<u8>>, HostError> {
-        (**self).snapshot()
-    }
-    fn restore(&mut self, snapshot: &[u8]) -> Result<(), HostError> {
-        (**self).restore(snapshot)
-    }
-}
-
 /// Number and spaces of a batch's environments.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostSpec {

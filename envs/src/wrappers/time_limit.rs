@@ -26,11 +26,6 @@ impl<E: Environment> TimeLimit<E> {
     pub fn new(environment: E, steps: usize) -> Self {
         TimeLimit { environment, steps }
     }
-
-    /// The wrapped environment.
-    pub fn inner(&self) -> &E {
-        &self.environment
-    }
 }
 
 impl<E: Environment> Environment for TimeLimit<E> {

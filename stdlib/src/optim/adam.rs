@@ -44,7 +44,15 @@ pub struct AdamState<P: Tree> {
 
 /// Adam with `b1` 0.9, `b2` 0.999, `eps` 1e-8.
 pub fn adam(learning_rate: impl Into<Schedule>) -> Adam {
-    Adam::new(learning_rate)
+    Adam {
+        learning_rate: learning_rate.into(),
+        b1: 0.9.into(),
+        b2: 0.999.into(),
+        eps: 1e-8.into(),
+        eps_root: 0.0.into(),
+        weight_decay: 0.0.into(),
+        nesterov: false,
+    }
 }
 
 /// [`adam`] with a weight decay of 1e-4, optax's default.
@@ -53,19 +61,6 @@ pub fn adamw(learning_rate: impl Into<Schedule>) -> Adam {
 }
 
 impl Adam {
-    /// [`adam`].
-    pub fn new(learning_rate: impl Into<Schedule>) -> Adam {
-        Adam {
-            learning_rate: learning_rate.into(),
-            b1: 0.9.into(),
-            b2: 0.999.into(),
-            eps: 1e-8.into(),
-            eps_root: 0.0.into(),
-            weight_decay: 0.0.into(),
-            nesterov: false,
-        }
-    }
-
     /// Sets [`Adam::b1`].
     pub fn b1(self, b1: impl Into<Number>) -> Self {
         Adam { b1: b1.into(), ..self }

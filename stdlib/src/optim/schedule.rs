@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// A number as a function of the count of updates made before, `i32[]`, from 0. A plain `f64` is the constant.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub enum Schedule {
     /// The same at all times.
     Constant(Number),
@@ -58,8 +58,12 @@ pub enum Schedule {
         boundaries: Vec<usize>,
     },
     /// A function of the count, `i32[]` to `f32[]`.
-    Custom(Arc<dyn Fn(Tensor) -> Tensor + Send + Sync>),
+    Custom(Function),
 }
+
+/// A function of the count of updates made before, i32 `[]`, to the number, f32 `[]`.
+#[derive(Clone)]
+pub struct Function(Arc<dyn Fn(Tensor) -> Tensor + Send + Sync>);
 
 impl<N: Into<Number>> From<N> for Schedule {
     fn from(value: N) -> Self {
@@ -124,7 +128,7 @@ impl Schedule {
 
     /// A function of the count, `i32[]` to `f32[]`.
     pub fn custom(f: impl Fn(Tensor) -> Tensor + Send + Sync + 'static) -> Schedule {
-        Schedule::Custom(Arc::new(f))
+        Schedule::Custom(Function(Arc::new(f)))
     }
 
     /// The value after `count` updates, `f32[]`.
@@ -165,37 +169,13 @@ impl Schedule {
                 }
                 value
             }
-            Schedule::Custom(f) => f(count),
+            Schedule::Custom(Function(f)) => f(count),
         }
     }
 }
 
-impl fmt::Debug for Schedule {
+impl fmt::Debug for Function {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Schedule::Constant(value) => write!(f, "{value}"),
-            Schedule::Polynomial { init, end, power, steps, begin } => {
-                write!(
-                    f,
-                    "polynomial from {init} to {end}, power {power}, over {steps} updates from {begin}"
-                )
-            }
-            Schedule::Cosine { init, steps, alpha, exponent } => {
-                write!(
-                    f,
-                    "cosine from {init} over {steps} updates, alpha {alpha}, exponent {exponent}"
-                )
-            }
-            Schedule::Exponential { init, steps, rate, staircase, end } => {
-                write!(
-                    f,
-                    "{init} times {rate} every {steps} updates, staircase {staircase}, end {end:?}"
-                )
-            }
-            Schedule::Joined { schedules, boundaries } => {
-                write!(f, "{schedules:?} changing at {boundaries:?}")
-            }
-            Schedule::Custom(_) => write!(f, "custom"),
-        }
+        f.write_str("a function of the count")
     }
 }
