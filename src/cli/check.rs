@@ -7,6 +7,7 @@ use podracer_runtime::{Collective, CompileOptions, OptionValue, RuntimeError, To
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
+use super::arguments::CheckArguments;
 use super::target::Target;
 use super::{Console, Program, decide};
 use crate::format::{bytes, plural};
@@ -75,15 +76,14 @@ fn rows<S: Serializer>(collectives: &[Collective], serializer: S) -> Result<S::O
 }
 
 pub(super) fn check(
-    experiment: &str,
-    overrides: &Overrides,
-    target: &str,
-    json: bool,
+    args: &CheckArguments,
     console: &mut Console<'_>,
     program: Program<'_>,
 ) -> Result<u8> {
+    let target = args.target.as_str();
     let machine = Target::parse(target)?;
-    let mut settings = program.registry.load(experiment, overrides)?;
+    let overrides = Overrides { set: args.set.clone(), ..Overrides::default() };
+    let mut settings = program.registry.load(&args.experiment, &overrides)?;
     let topology = machine.open()?;
     let devices = topology.devices()?;
     match &settings.sebulba {
@@ -114,7 +114,7 @@ pub(super) fn check(
         one: (programs.len() == 1).then(|| programs.remove(0)),
         programs,
     };
-    console.print(&if json {
+    console.print(&if args.json {
         serde_json::to_string(&report)? + "\n"
     } else {
         describe(&report)

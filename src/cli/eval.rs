@@ -1,12 +1,12 @@
 //! `podracer eval`
 
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use podracer_runtime::Checkpoints;
 use serde::Serialize;
 
+use super::arguments::EvalArguments;
 use super::session::Reopened;
 use super::{Console, INTERRUPTED, Program};
 use crate::evaluation::{Play, Played};
@@ -65,26 +65,26 @@ impl std::fmt::Display for Spread {
 }
 
 pub(super) fn eval(
-    run: &Path,
-    play: &Play,
-    json: bool,
+    args: &EvalArguments,
     console: &mut Console<'_>,
     program: Program<'_>,
     interrupt: &AtomicBool,
 ) -> Result<u8> {
     // Last bits that another machine computes differently are nothing to warn of here.
     let Reopened { ready, found, .. } = Reopened::open(
-        run,
+        &args.run,
         Checkpoints::latest_parameters,
         &Overrides::default(),
         console,
         program,
     )?;
-    let played = ready.play(&found.checkpoint, play, interrupt);
+    let &EvalArguments { episodes, seed, sample: sampled, .. } = args;
+    let play = Play { episodes: episodes.get(), seed, sampled };
+    let played = ready.play(&found.checkpoint, &play, interrupt);
     let played = played.with_context(|| format!("cannot play {}", ready.settings.experiment))?;
     let spread = |of: fn(&Played) -> f64| Spread::of(&played.iter().map(of).collect::<Vec<_>>());
     let outcome = Outcome {
-        run_dir: run.display().to_string(),
+        run_dir: args.run.display().to_string(),
         updates: found.checkpoint.updates,
         policy: if play.sampled { "sampled" } else { "greedy" },
         seed: play.seed,
@@ -94,7 +94,7 @@ pub(super) fn eval(
         interrupted: played.len() < play.episodes,
         experiment: ready.settings.experiment,
     };
-    console.print(&if json {
+    console.print(&if args.json {
         serde_json::to_string(&outcome)? + "\n"
     } else {
         format!(
