@@ -15,16 +15,9 @@ pub struct Console<'a> {
 }
 
 /// Standard output cannot be written.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write to standard output: {0}")]
 pub(super) struct OutputError(pub(super) io::Error);
-
-impl std::fmt::Display for OutputError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "cannot write to standard output: {}", self.0)
-    }
-}
-
-impl std::error::Error for OutputError {}
 
 impl Console<'_> {
     /// Prints to standard output.

@@ -44,7 +44,7 @@ impl Ready {
         decide(&mut settings, &mut devices, program.registry, console)?;
         let training = (program.build)(&settings)?;
         let xla = settings.xla_options(training.xla_options(&platform, devices.len()));
-        settings.xla = xla.iter().map(|(name, value)| (name.clone(), value.into())).collect();
+        settings.xla = xla.iter().cloned().collect();
         Ok(Ready {
             recorded: recorded(&client, &devices)?,
             settings,
@@ -54,9 +54,7 @@ impl Ready {
             xla,
         })
     }
-}
 
-impl Ready {
     /// Plays episodes with the networks of a checkpoint.
     pub(super) fn play(
         &self,

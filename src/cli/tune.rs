@@ -58,7 +58,8 @@ pub(super) fn tune(
     interrupt: &AtomicBool,
 ) -> Result<u8> {
     let ExperimentArguments { experiment, devices, set } = &args.experiment;
-    let devices = devices.iter().map(|devices| format!("train.devices={}", devices.to_value()));
+    let devices =
+        devices.iter().map(|devices| format!("train.devices={}", Value::from(devices.clone())));
     let set = devices.chain(set.iter().cloned()).collect();
     let common = Common { registry, experiment, set };
     let settings = common.with(&[])?;

@@ -21,7 +21,7 @@ pub(super) fn register(registry: &mut Registry) {
     registry.add_environment(EnvironmentEntry::served::<Atari>("atari").map(|atari| {
         let preset =
             |name: Value| Table::try_from(Preset::deserialize(name).ok()?.processing()).ok();
-        atari.with_preset(preset)
+        EnvironmentEntry { preset, ..atari }
     }));
 }
 

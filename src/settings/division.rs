@@ -68,9 +68,10 @@ impl Settings {
             )));
         }
         let (lanes, unroll, _) = self.shape();
-        let agent = registry.agent(self.agent_kind());
-        let checked = agent.map(|agent| agent.check_rollout(&self.agent, lanes / devices, unroll));
-        checked.unwrap_or(Ok(())).map_err(UsageError::new)
+        let Some(agent) = registry.agent(self.agent_kind()) else {
+            return Ok(());
+        };
+        (agent.check_rollout)(&self.agent, lanes / devices, unroll).map_err(UsageError::new)
     }
 }
 

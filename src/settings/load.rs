@@ -43,7 +43,7 @@ impl Overrides {
         let train = table([
             ("seed", self.seed.map(integer)),
             ("steps", self.steps.map(integer)),
-            ("devices", self.devices.as_ref().map(Devices::to_value)),
+            ("devices", self.devices.clone().map(Value::from)),
         ]);
         let named = |devices: &Option<Vec<usize>>| devices.as_ref().map(list).map(Value::Array);
         let sebulba = table([

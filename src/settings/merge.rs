@@ -83,7 +83,7 @@ impl Layer<'_> {
             && let Some(preset) = changes.get("preset")
             && base.get("preset") != Some(preset)
             && let Some(defaults) =
-                chosen.and_then(|name| self.registry.environment(name)?.preset(preset))
+                chosen.and_then(|name| (self.registry.environment(name)?.preset)(preset.clone()))
         {
             base.extend(defaults);
         }
