@@ -1,4 +1,4 @@
-//! What the builders of [`Anakin`](crate::anakin::Anakin) and [`Sebulba`](crate::sebulba::Sebulba) share.
+//! Parts that the builders [`Anakin`](crate::anakin::Anakin) and [`Sebulba`](crate::sebulba::Sebulba) share.
 
 use podracer_runtime::{OptionValue, XlaOptions};
 
@@ -15,7 +15,7 @@ macro_rules! setters {
 }
 pub(crate) use setters;
 
-/// Up to so many environments the products are so small that handing them to other threads costs more than it gains.
+/// Greatest number of environments whose products are so small that handing them to other threads costs more than it gains.
 const ONE_THREAD: usize = 32;
 
 /// XLA's options by podracer's rule. `platform` is `cpu`, `cuda` or `tpu`. Where several devices share the cores, threads
@@ -33,7 +33,7 @@ pub(crate) fn xla_options(
     options
 }
 
-/// A name as modules take it.
+/// The name of a module: `name` with `_` for all but letters and digits of ASCII.
 pub(crate) fn module_name(name: &str) -> String {
     name.replace(|c: char| !c.is_ascii_alphanumeric(), "_")
 }

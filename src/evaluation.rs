@@ -1,4 +1,4 @@
-//! How well an agent plays: whole episodes in environments on the host, acted by networks that no longer learn.
+//! Evaluation: whole episodes in environments on the host, acted by networks that no longer learn.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,26 +12,26 @@ use podracer_runtime::{
 use podracer_stdlib::agents::{Act, LaneId, Learn, Mode};
 use podracer_stdlib::anakin::Feedback;
 
-/// The part of a checkpoint that an agent's state is, in Anakin and in Sebulba.
+/// Prefix of the agent's state in a checkpoint of Anakin or Sebulba.
 const AGENT: &str = "state.replicated.agent.";
 
-/// Which episodes to play.
+/// The episodes to play.
 #[derive(Clone, Copy, Debug)]
 pub struct Play {
-    /// How many.
+    /// Number of episodes.
     pub episodes: usize,
-    /// Where all that is random in them comes from.
+    /// Seed of all randomness in the episodes.
     pub seed: u64,
-    /// Whether actions are drawn from the policy, as in training. Otherwise each is the one that the agent takes to be best.
+    /// True if actions are drawn from the policy, as in training. Otherwise each is the one that the agent takes to be best.
     pub sampled: bool,
 }
 
-/// An episode.
+/// Return and length of an episode.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Played {
-    /// The sum of its rewards.
+    /// Sum of the rewards, not discounted.
     pub episode_return: f32,
-    /// Its number of steps.
+    /// Number of steps.
     pub length: u32,
 }
 
@@ -43,7 +43,7 @@ pub struct Played {
 ///
 /// # Errors
 /// The mistakes of the agent, with the user's lines; [`CheckpointError`](podracer_runtime::CheckpointError) for a
-/// checkpoint of another agent; what the environments and the runtime report.
+/// checkpoint of another agent; errors of the environments and of the runtime.
 pub fn play<A: Learn<Observation = Tensor>>(
     agent: &A,
     checkpoint: &Checkpoint,
@@ -129,9 +129,9 @@ pub fn play<A: Learn<Observation = Tensor>>(
     Ok(record.played)
 }
 
-/// The episodes of a batch.
+/// The episodes of a batch so far.
 struct Record {
-    /// How many more of each environment count.
+    /// Number of episodes of each environment that are still to come.
     left: Vec<usize>,
     running: Vec<Played>,
     played: Vec<Played>,
@@ -150,7 +150,7 @@ impl Record {
         self.left.iter().any(|&left| left > 0)
     }
 
-    /// Adds the last step of an environment, and says whether it ended an episode.
+    /// Adds the last step of an environment. Returns true if it ended an episode.
     fn step(&mut self, memory: &StepMemory, i: usize) -> bool {
         if memory.skipped(i) {
             // What was remembered in it is of no episode.

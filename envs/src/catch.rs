@@ -71,7 +71,7 @@ impl Environment for Catch {
             .described("1 at the ball and at the paddle")
     }
 
-    /// Left, stay, right.
+    /// Actions 0 to 2: left, stay, right.
     fn action_space(&self) -> Space {
         Space::discrete(3)
     }

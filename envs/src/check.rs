@@ -20,7 +20,7 @@ pub enum EnvironmentError {
     Space {
         /// Name of the space, or of the value that does not fit it.
         what: &'static str,
-        /// The mistake.
+        /// Mistake in the space, or in the value.
         error: SpaceError,
     },
     /// A value has another type than the environment promises.
@@ -28,9 +28,9 @@ pub enum EnvironmentError {
     Type {
         /// Name of the value, with its path in a tree.
         what: String,
-        /// The type that it should have.
+        /// Type that the value should have.
         expected: String,
-        /// The type that it has.
+        /// Type that the value has.
         got: String,
     },
 }

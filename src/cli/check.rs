@@ -1,4 +1,4 @@
-//! `podracer check`
+//! `podracer check`: compiles the training loop for a machine that is not there, and reports on it.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::format::{bytes, plural};
 use crate::settings::{Overrides, Settings};
 use crate::training::LoopModule;
 
-/// The report on a loop that was compiled for a machine that is not there.
+/// Report on a loop that was compiled for a machine that is not there.
 #[derive(Debug, Serialize)]
 struct Report {
     experiment: String,
@@ -208,7 +208,7 @@ fn list(devices: &[usize]) -> String {
     devices.join(", ")
 }
 
-/// Adds what to do to XLA's errors: for learners that cannot reduce, and for a program that needs too much memory.
+/// Adds advice to XLA's errors: for learners that cannot reduce, and for a program that needs too much memory.
 fn explain(error: RuntimeError, target: &str, settings: &Settings) -> anyhow::Error {
     let message = match &error {
         RuntimeError::Xla { message, .. } => message,
@@ -246,7 +246,7 @@ fn memory_numbers(message: &str) -> Option<(u64, u64)> {
     Some((size(needed)?, size(available)?))
 }
 
-/// `15.75G` in bytes.
+/// The number of bytes in a text such as `15.75G`.
 fn size(text: &str) -> Option<u64> {
     let text = text.trim_end_matches(['.', ',', ';']).trim_end_matches("iB").trim_end_matches('B');
     let split = text.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(text.len());

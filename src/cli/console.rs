@@ -1,20 +1,20 @@
-//! Where the commands write.
+//! Streams that the commands write to.
 
 use std::io::{self, Write};
 
 use anyhow::Result;
 
-/// Where the commands write.
+/// Streams that the commands write to.
 pub struct Console<'a> {
     /// Standard output.
     pub out: &'a mut dyn Write,
     /// Standard error.
     pub err: &'a mut dyn Write,
-    /// Whether standard error is a terminal: progress bars and colours belong only there.
+    /// True if standard error is a terminal: progress bars and colours belong only there.
     pub terminal: bool,
 }
 
-/// Standard output cannot be written.
+/// An error in writing to standard output.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write to standard output: {0}")]
 pub(super) struct OutputError(pub(super) io::Error);

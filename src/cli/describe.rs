@@ -80,7 +80,7 @@ fn texts(parts: &[Part<'_>]) -> String {
 }
 
 impl Part<'_> {
-    /// As an experiment has it, with each setting's type and documentation.
+    /// Text of the table as in an experiment, with each setting's type and documentation.
     fn text(&self) -> String {
         let mut text = format!("# {}\n[{}]\n", self.schema.doc, self.section);
         if let Some(chooser) = Registry::chooser(self.section) {

@@ -1,4 +1,4 @@
-//! `podracer emit`
+//! `podracer emit`: prints the training loop on its way from the source to the device.
 
 use anyhow::{Context, Result};
 use podracer_runtime::CompileOptions;

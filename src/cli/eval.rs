@@ -1,4 +1,4 @@
-//! `podracer eval`
+//! `podracer eval`: plays whole episodes with the parameters of a run's last checkpoint.
 
 use std::sync::atomic::AtomicBool;
 
@@ -40,7 +40,7 @@ struct Spread {
 }
 
 impl Spread {
-    /// NaN without numbers.
+    /// Mean, standard deviation and range of the numbers; NaN without any.
     fn of(numbers: &[f64]) -> Self {
         let mean_of = |numbers: &mut dyn Iterator<Item = f64>, count: usize| {
             numbers.sum::<f64>() / count as f64
@@ -56,7 +56,7 @@ impl Spread {
     }
 }
 
-/// `mean 0.95, std 0.31, from -1 to 1`.
+/// Text such as `mean 0.950, std 0.310, from -1 to 1`.
 impl std::fmt::Display for Spread {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Spread { mean, std, min, max } = self;

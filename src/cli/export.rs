@@ -1,4 +1,4 @@
-//! `podracer export`
+//! `podracer export`: writes the programs of an experiment as StableHLO, with parameters.
 
 use std::num::NonZero;
 

@@ -1,4 +1,4 @@
-//! `podracer list`
+//! `podracer list`: lists the experiments, agents and environments.
 
 use anyhow::Result;
 

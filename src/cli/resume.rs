@@ -1,4 +1,4 @@
-//! `podracer resume`
+//! `podracer resume`: goes on with a training from its last checkpoint.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;

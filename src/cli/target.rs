@@ -9,7 +9,7 @@ use crate::settings::{UsageError, suggestion};
 const GENERATIONS: [(&str, usize); 7] =
     [("v2", 2), ("v3", 2), ("v4", 3), ("v5e", 2), ("v5p", 3), ("v6e", 2), ("tpu7x", 3)];
 
-/// A machine that need not be there.
+/// A machine to compile for, which need not be there.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Target {
     topology: String,

@@ -1,4 +1,4 @@
-//! `podracer train`
+//! `podracer train`: trains an agent, and leaves a run directory behind.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;

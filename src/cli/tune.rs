@@ -27,7 +27,7 @@ use crate::settings::{Overrides, Settings, UsageError, parse_sets};
 struct Common<'a> {
     registry: &'a Registry,
     experiment: &'a str,
-    /// `KEY=VALUE`
+    /// Settings, each `KEY=VALUE`.
     set: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ type Axis = (String, Vec<String>);
 /// A training with some settings.
 #[derive(Clone, Debug, Serialize)]
 struct Trial {
-    /// `KEY=VALUE`, of each axis.
+    /// A setting of each axis, `KEY=VALUE`.
     settings: Vec<String>,
     env_steps_per_second: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -245,7 +245,7 @@ fn combinations(axes: &[Axis]) -> Vec<Vec<String>> {
     })
 }
 
-/// Lets a trial make its first call and train for `seconds` more, and asks it to stop.
+/// Waits until a trial has made its first call and trained for `seconds` more, and asks it to stop.
 fn watch(child: &mut Child, folder: &Path, seconds: f64, interrupt: &AtomicBool) -> Result<()> {
     let metrics = folder.join(METRICS);
     let (started, mut first) = (Instant::now(), None);

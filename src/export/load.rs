@@ -1,4 +1,4 @@
-//! An export, read back.
+//! Exports, read back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -65,7 +65,7 @@ impl Export {
         Ok(Export { folder, manifest, parameters })
     }
 
-    /// What it holds.
+    /// The manifest of the export.
     #[must_use]
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
@@ -80,7 +80,7 @@ impl Export {
     /// Compiles a program for the client's first device.
     ///
     /// # Errors
-    /// [`UsageError`] where there is no such program; where its module is not what the manifest says; what XLA rejects.
+    /// [`UsageError`] where there is no such program; where its module is not what the manifest says; errors of XLA.
     pub fn compile(&self, client: &Client, program: &str) -> Result<ExportedProgram> {
         let Some(manifest) = self.manifest.programs.get(program) else {
             let names: Vec<&str> = self.manifest.programs.keys().map(String::as_str).collect();
@@ -102,10 +102,10 @@ impl Export {
 pub struct ExportedProgram {
     name: String,
     executable: Executable,
-    /// Names and types.
+    /// Names and types of the arguments.
     arguments: Vec<(String, TensorType)>,
     results: Vec<String>,
-    /// On the device, by argument name.
+    /// Parameters on the device, by argument name.
     parameters: BTreeMap<String, Buffer>,
 }
 
@@ -153,10 +153,10 @@ impl ExportedProgram {
         })
     }
 
-    /// Runs it once. Takes its arguments by name; parameters that are not given are the export's own.
+    /// Runs the program once. Takes its arguments by name; parameters that are not given are the export's own.
     ///
     /// # Errors
-    /// [`UsageError`] for an argument that is missing, of another type, or not the program's; what the runtime reports.
+    /// [`UsageError`] for an argument that is missing, of another type, or not the program's; errors of the runtime.
     pub fn run(&self, inputs: &BTreeMap<String, HostArray>) -> Result<BTreeMap<String, HostArray>> {
         let names: BTreeSet<&str> = self.arguments.iter().map(|(name, _)| name.as_str()).collect();
         if let Some(unknown) = inputs.keys().find(|name| !names.contains(name.as_str())) {

@@ -41,11 +41,11 @@ pub(super) fn register(registry: &mut Registry) {
     served::register(registry);
 }
 
-/// Measures an agent's trained state at the end of a run: names and values.
+/// Function that measures an agent's trained state at the end of a run: names and values.
 pub(crate) type Evaluation =
     fn(&Table, &AnyAgent, &Client, &Device<AnyTree>) -> Result<Vec<(String, f64)>>;
 
-/// Makes the environment as a part of programs.
+/// Function that makes the environment as a part of programs.
 type MakeInDsl = fn(&Table) -> Result<AnyEnvironment, String>;
 
 /// An environment of the registry. Its functions take the complete table `[environment]`.
@@ -106,7 +106,7 @@ impl EnvironmentEntry {
         EnvironmentEntry::new::<E>(name, native::<E>)
     }
 
-    /// An environment that servers have.
+    /// An environment in servers, which are processes of Python packages.
     #[cfg(feature = "servers")]
     pub(super) fn served<E: served::Served>(name: &str) -> Result<Self, String> {
         let entry =
@@ -138,7 +138,7 @@ impl EnvironmentEntry {
     /// Batches of so many lanes on the host, for rollouts of `unroll` steps.
     ///
     /// # Errors
-    /// What the environment reports.
+    /// Errors of the environment.
     pub(crate) fn batches(&self, table: &Table, lanes: usize, unroll: usize) -> Result<Batches> {
         (self.batches)(table, lanes, unroll)
     }

@@ -1,4 +1,4 @@
-//! Which devices a run uses: `2` (the first two), `"all"`, or `[0, 3]` (those).
+//! Devices of a run as the user names them: `2` (the first two), `"all"`, or `[0, 3]` (those of these indices).
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use super::UsageError;
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(try_from = "Value", into = "Value")]
 pub enum Devices {
-    /// The first ones, this many.
+    /// The first devices, this many.
     Count(usize),
     /// Every device of the platform.
     All,
@@ -25,7 +25,7 @@ pub(super) const EXPECTED: &str =
     "a number of devices (`2`), `\"all\"` or a list of device indices (`[0, 3]`)";
 
 impl Devices {
-    /// From the command line: `2`, `all`, `0,3` or `[0, 3]`.
+    /// Parses devices of the command line: `2`, `all`, `0,3` or `[0, 3]`.
     ///
     /// # Errors
     /// The ways to name devices.
@@ -42,7 +42,7 @@ impl Devices {
         indices.map(Self::List).map_err(|_| format!("expected {EXPECTED}"))
     }
 
-    /// The least number of devices that has those that are named; 0 for [`Devices::All`].
+    /// Least number of devices of a machine that has all that are named; 0 for [`Devices::All`].
     #[must_use]
     pub fn named(&self) -> usize {
         match self {
@@ -89,7 +89,7 @@ impl Devices {
     }
 }
 
-/// The least number of devices that has these indices.
+/// Least number of devices of a machine that has these indices.
 pub(super) fn up_to<'a>(indices: impl IntoIterator<Item = &'a usize>) -> usize {
     let counts = indices.into_iter().map(|&index| index.saturating_add(1));
     counts.max().unwrap_or(0)

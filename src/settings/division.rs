@@ -10,7 +10,7 @@ impl Settings {
     /// Returns warnings.
     ///
     /// # Errors
-    /// As there.
+    /// Errors of [`SebulbaSettings::decide`](super::SebulbaSettings::decide).
     pub fn decide(
         &mut self,
         devices: &mut Vec<usize>,
@@ -51,7 +51,7 @@ impl Settings {
     /// the rollout of each.
     ///
     /// # Errors
-    /// What does not divide.
+    /// Numbers that do not divide, with their settings' names.
     pub fn check_division(&self, devices: usize, registry: &Registry) -> Result<(), UsageError> {
         let learners = self.sebulba.as_ref().map(|one| one.learners.len().max(1));
         self.divide_over(learners.unwrap_or(devices), registry)

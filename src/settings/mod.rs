@@ -35,29 +35,29 @@ use problems::Problems;
 /// An experiment: everything that a run depends on, except the machine.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Settings {
-    /// Its name, which names run directories too.
+    /// Name of the experiment, and in the names of its run directories.
     pub experiment: String,
     /// A description in one line.
     #[serde(default)]
     pub description: String,
-    /// `[train]`
+    /// Table `[train]`.
     pub train: TrainSettings,
-    /// `[anakin]`; unused if there is `[sebulba]`.
+    /// Table `[anakin]`; unused if there is `[sebulba]`.
     #[serde(default)]
     pub anakin: AnakinSettings,
-    /// `[sebulba]`; it takes the place of `[anakin]`.
+    /// Table `[sebulba]`; it takes the place of `[anakin]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sebulba: Option<SebulbaSettings>,
-    /// `[agent]`, complete: the agent's name as `kind`, and its settings.
+    /// Table `[agent]`, complete: the agent's name as `kind`, and its settings.
     pub agent: Table,
-    /// `[environment]`, complete: the environment's name as `name`, and its settings.
+    /// Table `[environment]`, complete: the environment's name as `name`, and its settings.
     pub environment: Table,
-    /// `[xla]`: options for XLA by name. They add to those of podracer's rule, and win over them.
+    /// Table `[xla]`: options for XLA by name. They add to those of podracer's rule, and win over them.
     #[serde(default)]
     pub xla: BTreeMap<String, OptionValue>,
 }
 
-/// How long a run trains, on which devices, and how often it is checkpointed.
+/// Length of a run, its devices, and its checkpoints.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct TrainSettings {
@@ -169,7 +169,7 @@ impl Settings {
         options.into_iter().collect()
     }
 
-    /// As TOML, which [`load`] reads back.
+    /// The settings as TOML, which [`load`] reads back.
     ///
     /// # Errors
     /// Values that TOML cannot write, which [`load`] does not give.

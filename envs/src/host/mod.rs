@@ -61,7 +61,7 @@ pub trait HostEnvironment: Send {
     /// Takes one step: `send`, then `receive`.
     ///
     /// # Errors
-    /// The errors of both.
+    /// Errors of `send` and of `receive`.
     fn step(&mut self, actions: &[u8], step: &mut HostStep<'_>) -> Result<(), HostError> {
         self.send(actions)?;
         self.receive(step)

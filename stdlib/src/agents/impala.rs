@@ -29,7 +29,7 @@ use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which optimizer moves the parameters.
+/// Optimizers that IMPALA may use.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OptimizerKind {
@@ -44,10 +44,10 @@ pub enum OptimizerKind {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RewardClipping {
-    /// They stay as they are.
+    /// Rewards stay as they are.
     #[default]
     None,
-    /// Clipped to [-1, 1].
+    /// Rewards are clipped to [-1, 1].
     AbsOne,
 }
 
@@ -61,7 +61,7 @@ pub struct ImpalaSettings {
     /// The optimizer's step size.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub learning_rate: Number,
-    /// Whether the learning rate falls linearly to zero over the run.
+    /// If true, the learning rate falls linearly to zero over the run.
     pub anneal_learning_rate: bool,
     /// The optimizer's epsilon: RMSProp's is inside of the root, Adam's outside.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
@@ -131,7 +131,7 @@ impl Default for ImpalaSettings {
 }
 
 impl ImpalaSettings {
-    /// Targets and advantages.
+    /// V-trace with lambda, thresholds and advantage of these settings.
     #[must_use]
     pub fn vtrace(&self) -> Vtrace {
         let &ImpalaSettings { lambda, clip_rho, clip_c, clip_pg_rho, advantage, .. } = self;
@@ -179,10 +179,10 @@ pub type ImpalaOptimizer = Flatten<Chain<ClipByGlobalNorm, RmsProp>>;
 /// The agent of [`ImpalaSettings`].
 pub type Impala<O = ImpalaOptimizer> = ActorCriticAgent<ImpalaSettings, O>;
 
-/// Means over the steps of a batch.
+/// Metrics of an iteration: means over all of its steps.
 #[derive(Tree, Clone, Copy)]
 pub struct ImpalaMetrics {
-    /// The weighted sum of the three.
+    /// The policy loss plus the weighted value loss minus the weighted entropy.
     pub loss: Tensor,
     /// The policy gradient's objective, negated.
     pub policy_loss: Tensor,
@@ -203,13 +203,13 @@ struct Steps {
     reward: Tensor,
     terminated: Tensor,
     truncated: Tensor,
-    /// Features of what the agent would have acted on after each step if no episode had ended.
+    /// Features of the input after each step, as if no episode had ended; `None` if the environment never truncates.
     features_after: Option<Tensor>,
     /// Log-probabilities of the actions by the policy that acted.
     log_prob: Tensor,
 }
 
-/// The terms of the loss by step, f32 `[T]`.
+/// Terms of the loss for each step, f32 `[T]`.
 #[derive(Tree, Clone, Copy)]
 struct Terms {
     policy_loss: Tensor,
@@ -219,7 +219,7 @@ struct Terms {
 }
 
 impl<O: Optimizer> Impala<O> {
-    /// Goes through one lane's rollout as acting went; `last` are the features of what comes after it.
+    /// Terms of the loss of one lane's rollout, with the memories that acting had; `last` are the features of the next input.
     fn terms(&self, params: &ActorCritic, memory: Memory, steps: Steps, last: Tensor) -> Terms {
         let ended = steps.terminated | steps.truncated;
         // Acting has begun the memory anew already where the first step begins an episode.

@@ -1,4 +1,4 @@
-//! The actor-critic network that the agents share: what sees the observation, what remembers, a policy and a value.
+//! The actor-critic network that the agents share: a torso, a recurrent core, a policy and a value.
 
 use super::{Input, Mode, Networks, Torso};
 use crate::distributions::{Categorical, Distribution, MultivariateNormalDiag};
@@ -7,7 +7,7 @@ use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 
-/// A recurrent network's memory of an episode; `None` where it has no core.
+/// Memory of an [`ActorCritic`] of an episode; `None` if it has no recurrent core.
 pub type Memory = Option<LstmState>;
 
 /// Policy and value networks: observation to features (the torso), features and memory to features (the core), features
@@ -23,9 +23,9 @@ pub struct ActorCritic {
     /// The action space, if the core sees the last action and reward beside the features.
     #[tree(fixed)]
     pub feedback: Option<Space>,
-    /// Features to the logits of the actions, or to the mean of a Gaussian.
+    /// Policy network: features to the logits of the actions, or to the mean of a Gaussian.
     pub actor: Mlp,
-    /// Features to one value.
+    /// Value network: features to one value.
     pub critic: Mlp,
     /// The logarithm of the Gaussian's standard deviation, f32 `[A]`; `None` for discrete actions.
     pub log_std: Option<Tensor>,
@@ -38,9 +38,9 @@ pub struct ActorCriticShape {
     pub networks: Networks,
     /// Initializer of the torso's weights.
     pub weights: Initializer,
-    /// Units of the recurrent core after it; `None` for a network that remembers nothing.
+    /// Units of the recurrent core after the torso; `None` for a network that remembers nothing.
     pub lstm: Option<usize>,
-    /// Whether the core sees the last action (one-hot if discrete) and the last reward, clipped to [-1, 1].
+    /// True if the core sees the last action (one-hot if discrete) and the last reward, clipped to [-1, 1].
     pub feedback: bool,
 }
 
@@ -156,14 +156,14 @@ impl ActorCritic {
         }
     }
 
-    /// Torso and core: the memory after a step's input, and the features that policy and value are of, f32 `[F]`.
+    /// Torso and core: the memory after a step's input, and the features for policy and value, f32 `[F]`.
     #[track_caller]
     pub fn see(&self, memory: Memory, input: &Input) -> (Memory, Tensor) {
         self.remember(memory, self.features(input))
     }
 
     /// [`ActorCritic::remember`] along a rollout of one lane: the memory after each of its steps, `[T, ..]`, and features f32
-    /// `[T, F]`. `begins` is bool `[T]`, whether a step begins an episode, before which nothing is remembered.
+    /// `[T, F]`. `begins` is bool `[T]`, true for a step that begins an episode, before which nothing is remembered.
     #[track_caller]
     pub fn remember_all(
         &self,
@@ -180,7 +180,7 @@ impl ActorCritic {
         }
     }
 
-    /// The policy, of features. Actions that are not legal (bool `[A]`, for discrete ones) have probability 0.
+    /// The policy for features f32 `[F]`. Actions that are not legal (bool `[A]`, for discrete ones) have probability 0.
     #[track_caller]
     pub fn policy(&self, features: Tensor, legal: Option<Tensor>) -> Policy {
         let output = self.actor.apply(features);
@@ -195,7 +195,7 @@ impl ActorCritic {
         }
     }
 
-    /// The value, of features. f32 `[]`
+    /// The value for features f32 `[F]`. f32 `[]`
     #[track_caller]
     pub fn value(&self, features: Tensor) -> Tensor {
         self.critic.apply(features).index(0)
@@ -211,7 +211,7 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// A drawn action, or the most probable one.
+    /// Chooses an action: draws one, or takes the most probable one.
     #[track_caller]
     pub fn choose(&self, mode: Mode, key: Key) -> Tensor {
         match mode {

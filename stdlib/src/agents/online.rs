@@ -23,7 +23,7 @@ pub struct OnlineSettings {
     /// Adam's step size.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub learning_rate: Number,
-    /// Whether the learning rate falls linearly to zero over the run.
+    /// If true, the learning rate falls linearly to zero over the run.
     pub anneal_learning_rate: bool,
     /// Adam's epsilon.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
@@ -102,10 +102,10 @@ pub struct OnlineExtras {
     pub value: Tensor,
 }
 
-/// Means over an iteration.
+/// Metrics of an iteration: means over its steps.
 #[derive(Tree, Clone, Copy)]
 pub struct OnlineMetrics {
-    /// The sum of the three.
+    /// The policy loss plus the weighted value loss minus the weighted entropy.
     pub loss: Tensor,
     /// The policy gradient's objective, negated.
     pub policy_loss: Tensor,
@@ -197,7 +197,7 @@ impl<O: Optimizer> Learn for OnlineActorCritic<O> {
         state.params.clone()
     }
 
-    /// Goes through the rollout's steps once more, for the gradient to flow through them.
+    /// Computes the rollout's extras once more, for the gradient to flow through them.
     fn learn(
         &self,
         state: Self::State,
@@ -217,7 +217,7 @@ impl<O: Optimizer> Learn for OnlineActorCritic<O> {
         (state, (), metrics)
     }
 
-    /// Acting is the forward pass.
+    /// Takes acting itself for the forward pass of the gradient.
     fn iterate<W: Tree>(
         &self,
         state: Self::State,

@@ -27,7 +27,7 @@ pub struct PpoSettings {
     /// Adam's step size.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub learning_rate: Number,
-    /// Whether the learning rate falls linearly to zero over the run.
+    /// If true, the learning rate falls linearly to zero over the run.
     pub anneal_learning_rate: bool,
     /// Adam's epsilon.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
@@ -61,11 +61,11 @@ pub struct PpoSettings {
     /// The networks of policy and value.
     #[serde(flatten)]
     pub networks: Networks,
-    /// Whether minibatches are drawn by an exactly uniform permutation, which sorts, in place of a Feistel bijection.
+    /// If true, minibatches are drawn by an exactly uniform permutation, which sorts, in place of a Feistel bijection.
     pub exact_shuffle: bool,
-    /// Whether observations are normalised by their running mean and variance.
+    /// If true, observations are normalised by their running mean and variance.
     pub normalize_observations: bool,
-    /// Whether rewards are divided by the running standard deviation of the discounted return.
+    /// If true, rewards are divided by the running standard deviation of the discounted return.
     pub normalize_rewards: bool,
 }
 
@@ -150,7 +150,7 @@ pub type Ppo<O = ActorCriticOptimizer> = ActorCriticAgent<PpoSettings, O>;
 pub struct PpoExtras {
     /// The logarithm of the action's probability when it was drawn. f32 `[]`
     pub log_prob: Tensor,
-    /// The value of the input then. f32 `[]`
+    /// The value of the input when the action was drawn. f32 `[]`
     pub value: Tensor,
     /// The memory after the step.
     pub memory: Memory,
@@ -166,24 +166,24 @@ pub struct PpoBatch {
     pub action: Tensor,
     /// The memory at the rollout's start, `[N, ..]`.
     pub memory: Memory,
-    /// Whether a step begins an episode within the rollout, bool `[N, T]`; `None` without a core.
+    /// True if a step begins an episode within the rollout, bool `[N, T]`; `None` without a core.
     pub begins: Option<Tensor>,
     /// The steps of each gradient step, i32 `[U, M]`, or the lanes, `[U, M / T]`.
     pub minibatch: Tensor,
-    /// Log probability, value and advantage of each of them. f32 `[U, M, 3]`
+    /// Log probability, value and advantage of each step of a minibatch. f32 `[U, M, 3]`
     pub drawn: Tensor,
     /// The mean advantage of each minibatch, over all devices. f32 `[U]`
     pub advantage_mean: Tensor,
-    /// Its standard deviation. f32 `[U]`
+    /// Standard deviation of each minibatch's advantages, over all devices. f32 `[U]`
     pub advantage_std: Tensor,
     /// The weight of each step of a minibatch, f32 `[U, M]`; `None` where all count alike.
     pub weights: Option<Tensor>,
 }
 
-/// Means over the minibatches of an iteration.
+/// Metrics of an iteration: means over its minibatches.
 #[derive(Tree, Clone, Copy)]
 pub struct PpoMetrics {
-    /// The sum of the three.
+    /// The policy loss plus the weighted value loss minus the weighted entropy.
     pub loss: Tensor,
     /// The clipped surrogate objective, negated.
     pub policy_loss: Tensor,
@@ -195,7 +195,7 @@ pub struct PpoMetrics {
     pub approximate_kl: Tensor,
 }
 
-/// The first two axes as one.
+/// The tensor with its first two axes as one.
 #[track_caller]
 fn merged(x: Tensor) -> Tensor {
     let shape = x.shape();
@@ -209,7 +209,7 @@ fn means(steps: &PpoMetrics) -> PpoMetrics {
 }
 
 impl<O: Optimizer> Ppo<O> {
-    /// Prepares what the gradient steps of an iteration read.
+    /// Prepares the data that the gradient steps of an iteration read.
     #[track_caller]
     pub fn batch(
         &self,

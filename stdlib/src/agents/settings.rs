@@ -1,4 +1,4 @@
-//! Settings of agents: what an experiment's `[agent]` table says.
+//! Settings of agents: the structs that an experiment's `[agent]` table becomes.
 
 use super::{ActorCriticShape, AnyAgent};
 use crate::Number;
@@ -45,13 +45,13 @@ pub trait AgentSettings:
     /// The agent for a task.
     ///
     /// # Errors
-    /// What does not fit the task, or each other, as a sentence that names the settings.
+    /// Settings that do not fit the task, or each other, as a sentence that names them.
     fn agent(&self, task: &Task) -> Result<AnyAgent, String>;
 
     /// Checks that the agent can learn from `steps` steps of so many lanes: those of one device.
     ///
     /// # Errors
-    /// What does not divide, as a sentence that names the settings.
+    /// Numbers that do not divide, as a sentence that names the settings.
     fn check_rollout(&self, lanes: usize, steps: usize) -> Result<(), String> {
         let _ = (lanes, steps);
         Ok(())
@@ -61,7 +61,7 @@ pub trait AgentSettings:
 /// Adam on gradients of a bounded norm, with all parameters as one vector.
 pub type ActorCriticOptimizer = Flatten<Chain<ClipByGlobalNorm, Adam>>;
 
-/// The optimizer of PPO and of the online actor-critic.
+/// Adam on gradients of a bounded norm, with all parameters as one vector.
 pub(super) fn clipped_adam(
     learning_rate: impl Into<Schedule>,
     epsilon: Number,
@@ -70,11 +70,11 @@ pub(super) fn clipped_adam(
     flatten(chain(clip_by_global_norm(max_gradient_norm), adam(learning_rate).eps(epsilon)))
 }
 
-/// Which torso sees observations.
+/// Kinds of torso: the network from observations to the features that policy and value share.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Torso {
-    /// The observations are the features.
+    /// No torso: the observations are the features.
     #[default]
     None,
     /// Layers of convolutions, for images.
@@ -101,7 +101,7 @@ pub struct Networks {
     /// Units of the dense layer that ends a torso.
     #[schemars(range(min = 1))]
     pub features: usize,
-    /// Units of each hidden layer after it, of policy and value alike.
+    /// Units of each hidden layer after the torso, of policy and value alike.
     #[schemars(inner(range(min = 1)), extend("x-must" = "name layers of at least 1 unit each"))]
     pub hidden: Vec<usize>,
 }

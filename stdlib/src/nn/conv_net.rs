@@ -1,4 +1,4 @@
-//! Convolutional layers, then a dense one: what agents see Atari with.
+//! Convolutional layers, then a dense one: the networks through which agents see Atari games.
 
 use super::conv2d::Conv2d;
 use super::initializer::Initializer;
@@ -8,9 +8,9 @@ use podracer_dsl::prelude::*;
 /// Convolutions without padding and a dense layer, each followed by max(x, 0).
 #[derive(Tree, Clone)]
 pub struct ConvNet {
-    /// In the order they act.
+    /// Convolutions, in the order in which they act.
     pub convs: Vec<Conv2d>,
-    /// From the flattened last image to the features.
+    /// Dense layer from the flattened last image to the features.
     pub dense: Linear,
 }
 
@@ -20,7 +20,7 @@ impl ConvNet {
     /// The layers of [`ConvNet::dqn`].
     pub const DQN: [[usize; 3]; 3] = [[32, 8, 4], [64, 4, 2], [64, 3, 1]];
 
-    /// For images `[height, width, channels]`. Each of `convs` is a layer's channels, the side of its window and its
+    /// A net for images `[height, width, channels]`. Each of `convs` is a layer's channels, the side of its window and its
     /// stride. Biases begin at 0.
     #[track_caller]
     pub fn init(
@@ -60,7 +60,7 @@ impl ConvNet {
         ConvNet::init(key, image, &Self::DQN, 512, Initializer::lecun_normal())
     }
 
-    /// `f32[height, width, channels]` to `f32[features]`, none negative.
+    /// Features of an image: `f32[height, width, channels]` to `f32[features]`, none negative.
     #[track_caller]
     pub fn apply(&self, image: Tensor) -> Tensor {
         let mut x = image;
