@@ -131,16 +131,12 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
     #[track_caller]
     pub fn trace(&self) -> Result<TracedAnakin<E, A>> {
         let here = Loc::caller();
-        for (what, count) in [
+        builder::at_least_one(&[
             ("environments", self.environments),
             ("unroll", self.unroll),
             ("iterations_per_call", self.iterations_per_call),
             ("devices", self.devices),
-        ] {
-            if count == 0 {
-                return Err(UsageError::new(format!("{what} must be at least 1 and is 0")).into());
-            }
-        }
+        ])?;
         let (environments, devices) = (self.environments, self.devices);
         if !environments.is_multiple_of(devices) {
             return Err(UsageError::new(format!(
@@ -401,9 +397,7 @@ impl<M: Tree> TrainingMetrics<M> {
         self.agent.visit(|path, leaf| {
             series.push(leaf.to_vec().map(|values| (path.to_string(), values)))
         });
-        let mut series = series.into_iter().collect::<Result<Vec<_>, _>>()?;
-        series.extend(self.series.per_update());
-        Ok(series)
+        series.into_iter().chain(self.series.per_update().map(Ok)).collect()
     }
 
     /// The number of episodes that ended in each iteration, with the sum of their returns.
@@ -439,11 +433,9 @@ impl EpisodeSeries {
 
     /// Mean return and length of the episodes that ended in each iteration.
     fn per_update(&self) -> [(String, Vec<f32>); 2] {
-        let mean = |sum: f64, ended: &Ended| (sum / ended.episodes as f64) as f32;
-        let lengths = self.lengths.iter().zip(&self.ended);
-        let lengths = lengths.map(|(&sum, ended)| mean(sum, ended)).collect();
-        let returns = self.ended.iter();
-        let returns = returns.map(|ended| mean(ended.return_sum, ended)).collect();
+        let mean = |(sum, ended): (f64, &Ended)| (sum / ended.episodes as f64) as f32;
+        let returns = self.ended.iter().map(|ended| mean((ended.return_sum, ended))).collect();
+        let lengths = self.lengths.iter().copied().zip(&self.ended).map(mean).collect();
         [("episode_return".to_owned(), returns), ("episode_length".to_owned(), lengths)]
     }
 }

@@ -5,12 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Result;
 use podracer_dsl::prelude::*;
 use podracer_envs::host::{HostEnvironment, StepMemory};
-use podracer_runtime::{
-    ArraySource, Checkpoint, Client, CompileOptions, HostArray, Placement, Program, ProgramOptions,
-    XlaOptions,
-};
+use podracer_runtime::{ArraySource, Checkpoint, Client, HostArray, Placement, Program};
 use podracer_stdlib::agents::{Act, LaneId, Learn, Mode};
 use podracer_stdlib::anakin::Feedback;
+
+use crate::builder::on_device;
 
 /// Prefix of the agent's state in a checkpoint of Anakin or Sebulba.
 const AGENT: &str = "state.replicated.agent.";
@@ -55,8 +54,7 @@ pub fn play<A: Learn<Observation = Tensor>>(
     let spec = environments.spec().clone();
     let n = spec.environments;
     let mode = if play.sampled { Mode::Explore } else { Mode::Greedy };
-    let action = spec.action_type().shape[1..].to_vec();
-    let action = TensorType::new(spec.action_type().dtype, action);
+    let action = spec.action.ty();
     let state = eval_shape((key(),), |(key,)| agent.init(key))?;
     // Before the first step every lane begins an episode.
     let first = trace((&state,), |(_,)| {
@@ -68,9 +66,9 @@ pub fn play<A: Learn<Observation = Tensor>>(
     let lanes = first.results().clone();
     let each = |dtype| Spec(TensorType::new(dtype, [n]));
     let words = Spec(TensorType::new(DType::U32, [2]));
-    let outcome = (Spec(spec.observation_type()), each(DType::F32), each(DType::Bool));
+    let observation = Spec(spec.observation_type());
     let seen: Spec<(Tensor, Tensor, Tensor, Tensor)> =
-        Spec((outcome.0, outcome.1, outcome.2, words));
+        Spec((observation, each(DType::F32), each(DType::Bool), words));
     let traced = trace((&state, &lanes, &seen), |(state, lanes, seen)| {
         let ((memory, last_action), (observation, reward, done, words)) = (lanes, seen);
         let params = agent.params(&state);
@@ -86,22 +84,15 @@ pub fn play<A: Learn<Observation = Tensor>>(
         })
     })?;
     let results = traced.results().leaves().len();
-    let options = ProgramOptions {
-        compile: CompileOptions {
-            device_assignment: Some(vec![device]),
-            xla: XlaOptions::for_platform(client.platform()).pairs(),
-            ..CompileOptions::default()
-        },
-        ..ProgramOptions::default()
-    };
+    let options = on_device(client, device);
     let placements = vec![Placement::Replicated; results];
     let program = Program::compile(client, "play", &traced, placements, &options)?;
 
-    let paths = state.leaves().into_iter();
-    let expected: Vec<_> = paths.map(|(path, ty)| (path.to_string(), ty)).collect();
-    let found = checkpoint.part(AGENT, &expected)?.into_iter().map(ArraySource::to_host);
-    let found = found.collect::<Result<Vec<_>, _>>()?;
-    let state = program.upload(&state, &found)?;
+    let leaves = state.leaves().into_iter();
+    let expected: Vec<_> = leaves.map(|(path, ty)| (path.to_string(), ty)).collect();
+    let found = checkpoint.part(AGENT, &expected)?;
+    let arrays: Vec<_> = found.into_iter().map(ArraySource::to_host).collect::<Result<_, _>>()?;
+    let state = program.upload(&state, &arrays)?;
     let placements = vec![Placement::Replicated; lanes.leaves().len()];
     let first = Program::compile(client, "play_first", &first, placements, &options)?;
     let mut lanes = first.run((&state,))?;

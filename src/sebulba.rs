@@ -11,9 +11,8 @@ use podracer_dsl::prelude::{Key, Tensor};
 use podracer_envs::Environment;
 use podracer_envs::host::{HostEnvironment, HostSpec, StepOutcome};
 use podracer_runtime::{
-    Checkpoint, Client, CompileOptions, CompiledEnvironments, ExecutableCache, OptionValue, Origin,
-    ProgramOptions, Schedule, SebulbaFunctions, SebulbaLoop, SebulbaOptions, SebulbaRun,
-    SebulbaShape, XlaOptions,
+    Checkpoint, Client, CompiledEnvironments, ExecutableCache, OptionValue, Origin, Schedule,
+    SebulbaFunctions, SebulbaLoop, SebulbaOptions, SebulbaRun, SebulbaShape,
 };
 use podracer_stdlib::agents::Learn;
 use podracer_stdlib::anakin::Learner;
@@ -244,18 +243,14 @@ impl<A: Learn<Observation = Tensor>> Sebulba<A> {
 
     fn check(&self, environments: &HostSpec) -> Result<(), UsageError> {
         let problem = |text: String| Err(UsageError::new(text));
-        for (what, count) in [
+        builder::at_least_one(&[
             ("threads", self.threads),
             ("unroll", self.unroll),
             ("queue", self.queue),
             ("the number of actor devices", self.actors.len()),
             ("the number of learner devices", self.learners.len()),
             ("the number of environments", environments.environments),
-        ] {
-            if count == 0 {
-                return problem(format!("{what} must be at least 1 and is 0"));
-            }
-        }
+        ])?;
         let (learners, n) = (self.learners.len(), environments.environments);
         if !n.is_multiple_of(learners) {
             return problem(format!(
@@ -286,15 +281,9 @@ pub fn compiled_environments<E: Environment<Observation = Tensor>>(
     unroll: usize,
 ) -> Result<CompiledEnvironments> {
     let batch = HostLoop::new(environment, environments, unroll);
-    let compile = CompileOptions {
-        device_assignment: Some(vec![device]),
-        xla: XlaOptions::for_platform(client.platform()).pairs(),
-        ..CompileOptions::default()
-    };
-    let options = ProgramOptions { compile, ..ProgramOptions::default() };
     Ok(CompiledEnvironments::compile(
         client,
-        &options,
+        &builder::on_device(client, device),
         batch.spec(),
         |key, first| batch.begin(key, first),
         |lanes, action| batch.step(lanes, action),

@@ -12,7 +12,7 @@ use podracer_runtime::{
 };
 
 use super::manifest::FORMAT;
-use super::{MANIFEST, Manifest, ProgramManifest};
+use super::{ArgumentManifest, MANIFEST, Manifest, ProgramManifest, ResultManifest};
 use crate::UsageError;
 use crate::parameters;
 
@@ -118,17 +118,12 @@ impl ExportedProgram {
         parameters: &[(String, HostArray)],
     ) -> Result<Self> {
         let module = Module::parse(text)?;
-        let mut arguments = Vec::new();
-        for argument in &manifest.arguments {
-            arguments.push((argument.name.clone(), argument.ty()?));
-        }
-        let declared: Vec<&TensorType> = arguments.iter().map(|(_, ty)| ty).collect();
-        let mut results = Vec::new();
-        for result in &manifest.results {
-            results.push(result.ty()?);
-        }
+        let named = |argument: &ArgumentManifest| Ok((argument.name.clone(), argument.ty()?));
+        let arguments = manifest.arguments.iter().map(named).collect::<Result<Vec<_>>>()?;
+        let results =
+            manifest.results.iter().map(ResultManifest::ty).collect::<Result<Vec<_>>>()?;
         ensure!(
-            declared.into_iter().eq(&module.arguments) && results == module.results,
+            arguments.iter().map(|(_, ty)| ty).eq(&module.arguments) && results == module.results,
             "the module's types are not those that the manifest says"
         );
         let options = CompileOptions {
@@ -177,12 +172,8 @@ impl ExportedProgram {
             });
         }
         let outputs = self.executable.execute(vec![arguments])?;
-        let outputs = outputs.into_iter().flatten();
-        let mut results = BTreeMap::new();
-        for (name, output) in self.results.iter().zip(outputs) {
-            results.insert(name.clone(), output.to_host()?);
-        }
-        Ok(results)
+        let named = self.results.iter().zip(outputs.iter().flatten());
+        named.map(|(name, output)| Ok((name.clone(), output.to_host()?))).collect()
     }
 
     fn mistake(&self, problem: String) -> anyhow::Error {

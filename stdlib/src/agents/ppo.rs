@@ -316,29 +316,24 @@ impl<O: Optimizer> Ppo<O> {
         let of = |x: Tensor| x.take(rows, 0);
         let weights = batch.weights.map(|weights| weights.at(update));
         let legal = batch.input.legal_actions.map(of);
-        // What each step is seen as: an input, or already the features of a core.
-        let (input, features, action, legal) = match batch.begins {
-            None => (Some(tree_map(&batch.input, of)), None, of(batch.action), legal),
+        let see = |input: Input| vmap(input, |input| params.features(&input));
+        let (features, action, legal) = match batch.begins {
+            None => {
+                let (input, action) = (tree_map(&batch.input, of), of(batch.action));
+                (see(input), action, legal)
+            }
             Some(begins) => {
                 let memory = tree_map(&batch.memory, of);
                 let lanes = (memory, tree_map(&batch.input, of), of(begins));
                 let features = vmap(lanes, |(memory, input, begins)| {
-                    let features = vmap(input, |input| params.features(&input));
-                    params.remember_all(memory, features, begins).1
+                    params.remember_all(memory, see(input), begins).1
                 });
-                (None, Some(merged(features)), merged(of(batch.action)), legal.map(merged))
+                (merged(features), merged(of(batch.action)), legal.map(merged))
             }
         };
         let terms = vmap(
-            ((input, features, legal), (action, log_prob), (advantage, value_tm1, target), weights),
-            |(
-                (input, features, legal),
-                (action, log_prob),
-                (advantage, value_tm1, target),
-                weight,
-            )| {
-                let features = features.or_else(|| Some(params.features(&input?)));
-                let features = features.expect("a step is an input or features");
+            ((features, legal), (action, log_prob), (advantage, value_tm1, target), weights),
+            |((features, legal), (action, log_prob), (advantage, value_tm1, target), weight)| {
                 let policy = params.policy(features, legal);
                 // Of a step that does not count the ratio may be infinite, and its slope times 0 no number.
                 let log_ratio = policy.log_prob(action) - log_prob;

@@ -74,7 +74,7 @@ pub(super) fn clipped_adam(
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Torso {
-    /// No torso: the observations are the features.
+    /// The observations are the features, without a torso.
     #[default]
     None,
     /// Layers of convolutions, for images.

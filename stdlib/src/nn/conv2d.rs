@@ -71,8 +71,10 @@ impl Conv2d {
         let inside = kernel[..3].iter().product();
         let (batch, at) = (&parts[..parts.len() - 5], parts.len() as isize - 5);
         let [rows, columns] = [parts[at as usize], parts[at as usize + 2]];
-        let windows = x.reshape(parts).swap_axes(at + 1, at + 2);
-        let windows = windows.reshape([batch, &[rows, columns, inside]].concat());
+        let windows = x
+            .reshape(parts)
+            .swap_axes(at + 1, at + 2)
+            .reshape([batch, &[rows, columns, inside]].concat());
         matmul(windows, self.kernel.reshape([inside, kernel[3]]))
     }
 }

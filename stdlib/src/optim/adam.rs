@@ -60,32 +60,9 @@ pub fn adamw(learning_rate: impl Into<Schedule>) -> Adam {
     adam(learning_rate).weight_decay(1e-4)
 }
 
+setters!(Adam: b1, b2, eps, eps_root, weight_decay);
+
 impl Adam {
-    /// Sets [`Adam::b1`].
-    pub fn b1(self, b1: impl Into<Number>) -> Self {
-        Adam { b1: b1.into(), ..self }
-    }
-
-    /// Sets [`Adam::b2`].
-    pub fn b2(self, b2: impl Into<Number>) -> Self {
-        Adam { b2: b2.into(), ..self }
-    }
-
-    /// Sets [`Adam::eps`].
-    pub fn eps(self, eps: impl Into<Number>) -> Self {
-        Adam { eps: eps.into(), ..self }
-    }
-
-    /// Sets [`Adam::eps_root`].
-    pub fn eps_root(self, eps_root: impl Into<Number>) -> Self {
-        Adam { eps_root: eps_root.into(), ..self }
-    }
-
-    /// Sets [`Adam::weight_decay`].
-    pub fn weight_decay(self, weight_decay: impl Into<Number>) -> Self {
-        Adam { weight_decay: weight_decay.into(), ..self }
-    }
-
     /// Turns on [`Adam::nesterov`].
     pub fn nesterov(self) -> Self {
         Adam { nesterov: true, ..self }

@@ -17,6 +17,18 @@
 //! # Ok::<(), TraceErrors>(())
 //! ```
 
+/// Methods of an optimizer that set the numbers of their names.
+macro_rules! setters {
+    ($optimizer:ident: $($field:ident),*) => {
+        impl $optimizer {$(
+            #[doc = concat!("Sets [`", stringify!($optimizer), "::", stringify!($field), "`].")]
+            pub fn $field(self, $field: impl Into<Number>) -> Self {
+                $optimizer { $field: $field.into(), ..self }
+            }
+        )*}
+    };
+}
+
 mod adam;
 mod chain;
 mod clip;

@@ -57,17 +57,9 @@ pub fn rmsprop(learning_rate: impl Into<Schedule>) -> RmsProp {
     }
 }
 
+setters!(RmsProp: decay, eps, momentum);
+
 impl RmsProp {
-    /// Sets [`RmsProp::decay`].
-    pub fn decay(self, decay: impl Into<Number>) -> Self {
-        RmsProp { decay: decay.into(), ..self }
-    }
-
-    /// Sets [`RmsProp::eps`].
-    pub fn eps(self, eps: impl Into<Number>) -> Self {
-        RmsProp { eps: eps.into(), ..self }
-    }
-
     /// Adds `eps` outside of the root.
     pub fn eps_outside(self) -> Self {
         RmsProp { eps_in_sqrt: false, ..self }
@@ -76,11 +68,6 @@ impl RmsProp {
     /// Turns on [`RmsProp::centered`].
     pub fn centered(self) -> Self {
         RmsProp { centered: true, ..self }
-    }
-
-    /// Sets [`RmsProp::momentum`].
-    pub fn momentum(self, momentum: impl Into<Number>) -> Self {
-        RmsProp { momentum: momentum.into(), ..self }
     }
 }
 

@@ -30,12 +30,9 @@ pub fn sgd(learning_rate: impl Into<Schedule>) -> Sgd {
     Sgd { learning_rate: learning_rate.into(), momentum: 0.0.into(), nesterov: false }
 }
 
-impl Sgd {
-    /// Sets [`Sgd::momentum`].
-    pub fn momentum(self, momentum: impl Into<Number>) -> Self {
-        Sgd { momentum: momentum.into(), ..self }
-    }
+setters!(Sgd: momentum);
 
+impl Sgd {
     /// Turns on [`Sgd::nesterov`].
     pub fn nesterov(self) -> Self {
         Sgd { nesterov: true, ..self }
