@@ -29,7 +29,7 @@ pub struct Manifest {
 /// A program of an export.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramManifest {
-    /// What the program does, in a sentence for people.
+    /// Description of the program, for people.
     pub about: String,
     /// The StableHLO module, in the same folder.
     pub file: String,
@@ -128,7 +128,7 @@ impl ArgumentManifest {
         tensor_type(&self.name, &self.dtype, &self.shape)
     }
 
-    /// Its name in `parameters.safetensors`, if it is a parameter.
+    /// Name of the argument in `parameters.safetensors`, if it is a parameter.
     #[must_use]
     pub fn parameter(&self) -> Option<&str> {
         match self.kind {

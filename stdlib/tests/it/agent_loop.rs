@@ -86,7 +86,7 @@ impl Environment for Tape {
         self.ends.iter().any(|(_, end)| *end == End::Truncated)
     }
 
-    /// The tape goes on.
+    /// Goes on with the tape, whose episodes follow one another.
     fn next_episode(&self, finished: TapeState, _: Key) -> TapeState {
         TapeState { time: finished.time, over: scalar(false) }
     }
@@ -165,7 +165,7 @@ pub fn input(observation: Tensor, axes: usize) -> Input {
     }
 }
 
-/// Policy and value are linear.
+/// Networks without hidden layers: policy and value are linear.
 pub fn linear() -> Networks {
     Networks { hidden: vec![], ..Networks::default() }
 }

@@ -15,7 +15,7 @@ use podracer_stdlib::returns::gae_with_ends;
 
 const STEPS: usize = 5;
 const ENVIRONMENTS: usize = 4;
-/// Step and environment.
+/// Step and environment of each termination.
 const TERMINATED: [(usize, usize); 2] = [(1, 0), (4, 2)];
 const TRUNCATED: [(usize, usize); 3] = [(0, 1), (3, 0), (4, 3)];
 

@@ -18,7 +18,7 @@ const TERMINATED: [&[usize]; 2] = [&[1], &[]];
 const TRUNCATED: [&[usize]; 2] = [&[5], &[6]];
 const SKIPPED: [&[usize]; 2] = [&[2, 6], &[0, 7]];
 
-/// bool `[T, N]`
+/// Flags at these times of each environment, bool `[T, N]`.
 fn flags(times: [&[usize]; 2]) -> Tensor {
     let flag = |at: usize| times[at % 2].contains(&(at / 2));
     let flags: Vec<bool> = (0..2 * STEPS).map(flag).collect();
@@ -67,7 +67,7 @@ fn rollout<A: Agent<Observation = Tensor>>(
     }
 }
 
-/// Without the reset-only steps.
+/// The rollout without its reset-only steps.
 fn shortened<A: Agent<Observation = Tensor>>(rollout: Rollout<A>) -> Rollout<A> {
     let rows = SKIPPED.map(|skipped| {
         let rows = (0..STEPS).filter(|time| !skipped.contains(time));
@@ -190,7 +190,7 @@ fn neither_does_an_agent_that_learns_through_its_acting() {
     check(&OnlineActorCritic { observation, action, optimizer: sgd(1.0), settings });
 }
 
-/// Of the minibatches of several, each is normalised by itself.
+/// Each of several minibatches is normalised by itself.
 #[test]
 fn weights_are_of_mean_one_where_steps_count() {
     let traced = trace((), |()| {
