@@ -71,8 +71,8 @@ impl Learn for Reinforce {
         let discount = select(rollout.done(), 0.0, self.discount);
         let returns = vmap((rollout.reward.axis(1), discount.axis(1)), |(r_t, discount_t)| {
             discounted_returns(r_t, discount_t, 0.0)
-        });
-        let returns = returns.swap_axes(0, 1);
+        })
+        .swap_axes(0, 1);
         let advantage = returns - cx.mean(returns.mean());
         let steps = (rollout.input.observation, rollout.action);
         let (state, loss) = state.gradient_step(&self.optimizer, &cx, |net| {
@@ -95,8 +95,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         discount: 0.99,
     };
     // Episodes of Catch have nine steps: an iteration is four of them.
-    let reinforce = Anakin::new(environment, agent).unroll(36).iterations_per_call(20);
-    let reinforce = reinforce.compile(&Client::cpu(ClientOptions::default())?)?;
+    let reinforce = Anakin::new(environment, agent)
+        .unroll(36)
+        .iterations_per_call(20)
+        .compile(&Client::cpu(ClientOptions::default())?)?;
     let mut state = reinforce.init(0)?;
     for call in 1..=10 {
         let metrics;

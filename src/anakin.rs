@@ -23,7 +23,7 @@ use crate::export::{ArgumentKind, Portable, policy};
 use crate::parameters;
 use crate::training::Ended;
 
-/// The part of a checkpoint that the state is.
+/// Prefix of the state's arrays in a checkpoint.
 const STATE: &str = "state.";
 /// The part of a checkpoint with the agent's store, for [`Checkpoint::leave_out`].
 pub const STORE: &str = "state.sharded.store";
@@ -33,13 +33,13 @@ type Sharded<E, A> = Actors<<A as Agent>::Memory, <E as Environment>::State, <A 
 /// The loop of an agent in an environment, traced.
 pub type TracedAnakin<E, A> =
     AnakinLoop<Replicated<A>, Sharded<E, A>, <A as Learn>::Metrics, Episodes>;
-/// The same, compiled.
+/// The loop of an agent in an environment, compiled.
 pub type Program<E, A> =
     AnakinProgram<Replicated<A>, Sharded<E, A>, <A as Learn>::Metrics, Episodes>;
 /// The state of a training on its devices.
 pub type TrainingState<E, A> = AnakinState<Replicated<A>, Sharded<E, A>>;
 
-/// A training's state after a call, and what the call reports.
+/// State of a training after a call, and the metrics of the call.
 pub type Called<E, A> = (TrainingState<E, A>, TrainingMetrics<<A as Learn>::Metrics>);
 
 /// An agent in an environment, and the shape of their loop.
@@ -79,7 +79,7 @@ pub struct Anakin<E, A> {
 }
 
 impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
-    /// 64 environments, 32 steps an iteration, 10 iterations a call, on one device.
+    /// A loop with 64 environments, 32 steps an iteration and 10 iterations a call, on one device.
     pub fn new(environment: E, agent: A) -> Self {
         Anakin {
             environment,
@@ -100,7 +100,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
         unroll: usize;
         /// Iterations in one call of the compiled program.
         iterations_per_call: usize;
-        /// How many devices share the environments.
+        /// Number of devices that share the environments.
         devices: usize;
     }
 
@@ -121,7 +121,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
         &self.agent
     }
 
-    /// The environment, and how many of it there are.
+    /// The environment, and the number of its lanes.
     pub fn environment(&self) -> (&E, usize) {
         (&self.environment, self.environments)
     }
@@ -139,16 +139,12 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
     #[track_caller]
     pub fn trace(&self) -> Result<TracedAnakin<E, A>> {
         let here = Loc::caller();
-        for (what, count) in [
+        builder::at_least_one(&[
             ("environments", self.environments),
             ("unroll", self.unroll),
             ("iterations_per_call", self.iterations_per_call),
             ("devices", self.devices),
-        ] {
-            if count == 0 {
-                return Err(UsageError::new(format!("{what} must be at least 1 and is 0")).into());
-            }
-        }
+        ])?;
         check_environment(&self.environment)?;
         let action = self.environment.action_space().ty();
         let input = eval_shape((key(),), |(key,)| {
@@ -228,7 +224,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
     /// Traces the loop and compiles it for the client's first devices. Compiled programs are kept in the user's cache.
     ///
     /// # Errors
-    /// Those of [`Anakin::trace`], and what the runtime and XLA reject.
+    /// Errors of [`Anakin::trace`], and of the runtime and XLA.
     #[track_caller]
     pub fn compile(&self, client: &Client) -> Result<CompiledAnakin<E, A>> {
         let compile = CompileOptions {
@@ -242,7 +238,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
     /// [`Anakin::compile`] with other devices, options or cache.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Anakin::compile`].
     #[track_caller]
     pub fn compile_with(
         &self,
@@ -275,7 +271,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> CompiledAnakin<E, A
     /// The state at the start of a run: the same for the same seed, devices and options.
     ///
     /// # Errors
-    /// What the runtime reports.
+    /// Errors of the runtime.
     pub fn init(&self, seed: u64) -> Result<TrainingState<E, A>, RuntimeError> {
         self.program.init(seed)
     }
@@ -284,7 +280,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> CompiledAnakin<E, A
     /// next one.
     ///
     /// # Errors
-    /// What the runtime reports. [`RunError`](podracer_runtime::RunError) by downcast: it gives the state back if nothing
+    /// Errors of the runtime. [`RunError`](podracer_runtime::RunError) by downcast: it gives the state back if nothing
     /// was launched.
     pub fn run(&self, state: TrainingState<E, A>) -> Result<Called<E, A>> {
         let (state, metrics) = self.program.run(state)?;
@@ -312,13 +308,13 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> CompiledAnakin<E, A
         self.iterations_per_call
     }
 
-    /// The loop below, which counts what crosses between host and devices.
+    /// The runtime's compiled loop, which counts what crosses between host and devices.
     #[must_use]
     pub fn program(&self) -> &Program<E, A> {
         &self.program
     }
 
-    /// All of a training's state after so many iterations, for [`Checkpoints`](podracer_runtime::Checkpoints) to keep.
+    /// A checkpoint of the whole state after so many iterations, for [`Checkpoints`](podracer_runtime::Checkpoints) to keep.
     ///
     /// ```no_run
     /// # use podracer::prelude::*;
@@ -343,7 +339,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> CompiledAnakin<E, A
     /// ```
     ///
     /// # Errors
-    /// What the runtime reports.
+    /// Errors of the runtime.
     pub fn checkpoint<'a>(
         &self,
         state: &'a TrainingState<E, A>,
@@ -354,7 +350,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> CompiledAnakin<E, A
         Ok(checkpoint)
     }
 
-    /// The state of a checkpoint, on the devices again. As many devices of the same kind, with the same options, go on from
+    /// Restores the state of a checkpoint on the devices. As many devices of the same kind, with the same options, go on from
     /// it as they would have without the pause, to the bit. Others share the same environments: what follows is as good, and
     /// not the same.
     ///
@@ -371,7 +367,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> CompiledAnakin<E, A
     /// The parameters that acting reads, by key path (`policy.layers[0].weight`).
     ///
     /// # Errors
-    /// What the runtime reports.
+    /// Errors of the runtime.
     pub fn parameters(&self, state: &TrainingState<E, A>) -> Result<Vec<(String, HostArray)>> {
         // Only these leaves come to the host: the optimizer's are twice as much.
         let leaves = state.replicated.agent.named_sources();
@@ -382,7 +378,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> CompiledAnakin<E, A
     /// Writes the parameters as safetensors, with key paths as names.
     ///
     /// # Errors
-    /// What the runtime reports, and where the file cannot be written.
+    /// Errors of the runtime, and a file that cannot be written.
     pub fn save_parameters(
         &self,
         state: &TrainingState<E, A>,
@@ -392,23 +388,23 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> CompiledAnakin<E, A
     }
 }
 
-/// What the updates of one call report.
+/// Metrics of the iterations of one call.
 #[derive(Clone, Debug)]
 pub struct TrainingMetrics<M: Tree> {
     /// The agent's metrics, each f32 `[iterations_per_call]`.
     pub agent: Host<M>,
     /// The mean return of the episodes that ended in this call; NaN if none did.
     pub episode_return: f64,
-    /// Their mean length, in steps.
+    /// The mean length of these episodes, in steps; NaN if none ended.
     pub episode_length: f64,
-    /// How many they are.
+    /// The number of episodes that ended in this call.
     pub episodes: u64,
     series: EpisodeSeries,
 }
 
 impl<M: Tree> TrainingMetrics<M> {
-    /// Named series with one value per update: the agent's metrics, and mean return and length of the episodes that ended
-    /// in each update (`episode_return`, `episode_length`; NaN where none did).
+    /// Named series with one value per iteration: the agent's metrics, and mean return and length of the episodes that ended
+    /// in each iteration (`episode_return`, `episode_length`; NaN where none did).
     ///
     /// # Errors
     /// [`RuntimeError::HostType`] where a metric of the agent is not f32.
@@ -417,27 +413,25 @@ impl<M: Tree> TrainingMetrics<M> {
         self.agent.visit(|path, leaf| {
             series.push(leaf.to_vec().map(|values| (path.to_string(), values)))
         });
-        let mut series = series.into_iter().collect::<Result<Vec<_>, _>>()?;
-        series.extend(self.series.per_update());
-        Ok(series)
+        series.into_iter().chain(self.series.per_update().map(Ok)).collect()
     }
 
-    /// How many episodes ended in each update, and the sum of their returns.
+    /// The number of episodes that ended in each iteration, with the sum of their returns.
     pub fn ended(&self) -> impl Iterator<Item = Ended> {
         self.series.ended.iter().copied()
     }
 }
 
-/// The episodes of a call that ended in each update, on all devices.
+/// The episodes of a call that ended in each iteration, on all devices.
 #[derive(Clone, Debug)]
 struct EpisodeSeries {
     ended: Vec<Ended>,
-    /// The sums of their lengths, in steps.
+    /// Sums of the episodes' lengths, in steps.
     lengths: Vec<f64>,
 }
 
 impl EpisodeSeries {
-    /// The parts of the devices stand one after another, each with one entry per update.
+    /// Reads the episodes of all devices, whose parts stand one after another, each with one entry per iteration.
     fn read(episodes: &Host<Episodes>, updates: usize) -> Result<Self, RuntimeError> {
         let counts: Vec<i32> = episodes.count.to_vec()?;
         let returns: Vec<f32> = episodes.return_sum.to_vec()?;
@@ -453,13 +447,11 @@ impl EpisodeSeries {
         })
     }
 
-    /// Mean return and length of the episodes that ended in each update.
+    /// Mean return and length of the episodes that ended in each iteration.
     fn per_update(&self) -> [(String, Vec<f32>); 2] {
-        let mean = |sum: f64, ended: &Ended| (sum / ended.episodes as f64) as f32;
-        let lengths = self.lengths.iter().zip(&self.ended);
-        let lengths = lengths.map(|(&sum, ended)| mean(sum, ended)).collect();
-        let returns = self.ended.iter();
-        let returns = returns.map(|ended| mean(ended.return_sum, ended)).collect();
+        let mean = |(sum, ended): (f64, &Ended)| (sum / ended.episodes as f64) as f32;
+        let returns = self.ended.iter().map(|ended| mean((ended.return_sum, ended))).collect();
+        let lengths = self.lengths.iter().copied().zip(&self.ended).map(mean).collect();
         [("episode_return".to_owned(), returns), ("episode_length".to_owned(), lengths)]
     }
 }

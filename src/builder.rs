@@ -1,6 +1,8 @@
-//! What the builders of [`Anakin`](crate::anakin::Anakin) and [`Sebulba`](crate::sebulba::Sebulba) share.
+//! Parts that the builders [`Anakin`](crate::anakin::Anakin) and [`Sebulba`](crate::sebulba::Sebulba) share.
 
-use podracer_runtime::{OptionValue, XlaOptions};
+use podracer_runtime::{Client, CompileOptions, OptionValue, ProgramOptions, XlaOptions};
+
+use crate::UsageError;
 
 /// Methods of a builder that set the field of their name.
 macro_rules! setters {
@@ -15,7 +17,7 @@ macro_rules! setters {
 }
 pub(crate) use setters;
 
-/// Up to so many environments the products are so small that handing them to other threads costs more than it gains.
+/// Greatest number of environments whose products are so small that handing them to other threads costs more than it gains.
 const ONE_THREAD: usize = 32;
 
 /// XLA's options by podracer's rule. `platform` is `cpu`, `cuda` or `tpu`. Where several devices share the cores, threads
@@ -33,7 +35,25 @@ pub(crate) fn xla_options(
     options
 }
 
-/// A name as modules take it.
+/// The name of a module: `name` with `_` for all but letters and digits of ASCII.
 pub(crate) fn module_name(name: &str) -> String {
     name.replace(|c: char| !c.is_ascii_alphanumeric(), "_")
+}
+
+/// Checks that each of some counts is at least 1.
+pub(crate) fn at_least_one(counts: &[(&str, usize)]) -> Result<(), UsageError> {
+    match counts.iter().find(|(_, count)| *count == 0) {
+        Some((what, _)) => Err(UsageError::new(format!("{what} must be at least 1 and is 0"))),
+        None => Ok(()),
+    }
+}
+
+/// Options of a program for one device, by its index, with XLA's options for the client's platform.
+pub(crate) fn on_device(client: &Client, device: usize) -> ProgramOptions {
+    let compile = CompileOptions {
+        device_assignment: Some(vec![device]),
+        xla: XlaOptions::for_platform(client.platform()).pairs(),
+        ..CompileOptions::default()
+    };
+    ProgramOptions { compile, ..ProgramOptions::default() }
 }

@@ -1,37 +1,36 @@
-//! How well an agent plays: whole episodes in environments on the host, acted by networks that no longer learn.
+//! Evaluation: whole episodes in environments on the host, acted by networks that no longer learn.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
 use podracer_dsl::prelude::*;
 use podracer_envs::host::{HostEnvironment, StepMemory};
-use podracer_runtime::{
-    ArraySource, Checkpoint, Client, CompileOptions, HostArray, Placement, Program, ProgramOptions,
-    XlaOptions,
-};
+use podracer_runtime::{ArraySource, Checkpoint, Client, HostArray, Placement, Program};
 use podracer_stdlib::agents::{Act, LaneId, Learn, Mode, checked_act, checked_begin_episode};
 use podracer_stdlib::anakin::Feedback;
 
-/// The part of a checkpoint that an agent's state is, in Anakin and in Sebulba.
+use crate::builder::on_device;
+
+/// Prefix of the agent's state in a checkpoint of Anakin or Sebulba.
 const AGENT: &str = "state.replicated.agent.";
 
-/// Which episodes to play.
+/// The episodes to play.
 #[derive(Clone, Copy, Debug)]
 pub struct Play {
-    /// How many.
+    /// Number of episodes.
     pub episodes: usize,
-    /// Where all that is random in them comes from.
+    /// Seed of all randomness in the episodes.
     pub seed: u64,
-    /// Whether actions are drawn from the policy, as in training. Otherwise each is the one that the agent takes to be best.
+    /// True if actions are drawn from the policy, as in training. Otherwise each is the one that the agent takes to be best.
     pub sampled: bool,
 }
 
-/// An episode.
+/// Return and length of an episode.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Played {
-    /// The sum of its rewards.
+    /// Sum of the rewards, not discounted.
     pub episode_return: f32,
-    /// Its number of steps.
+    /// Number of steps.
     pub length: u32,
 }
 
@@ -43,7 +42,7 @@ pub struct Played {
 ///
 /// # Errors
 /// The mistakes of the agent, with the user's lines; [`CheckpointError`](podracer_runtime::CheckpointError) for a
-/// checkpoint of another agent; what the environments and the runtime report.
+/// checkpoint of another agent; errors of the environments and of the runtime.
 pub fn play<A: Learn<Observation = Tensor>>(
     agent: &A,
     checkpoint: &Checkpoint,
@@ -55,8 +54,7 @@ pub fn play<A: Learn<Observation = Tensor>>(
     let spec = environments.spec().clone();
     let n = spec.environments;
     let mode = if play.sampled { Mode::Explore } else { Mode::Greedy };
-    let action = spec.action_type().shape[1..].to_vec();
-    let action = TensorType::new(spec.action_type().dtype, action);
+    let action = spec.action.ty();
     let state = eval_shape((key(),), |(key,)| agent.init(key))?;
     // Before the first step every lane begins an episode.
     let first = trace((&state,), |(_,)| {
@@ -68,9 +66,9 @@ pub fn play<A: Learn<Observation = Tensor>>(
     let lanes = first.results().clone();
     let each = |dtype| Spec(TensorType::new(dtype, [n]));
     let words = Spec(TensorType::new(DType::U32, [2]));
-    let outcome = (Spec(spec.observation_type()), each(DType::F32), each(DType::Bool));
+    let observation = Spec(spec.observation_type());
     let seen: Spec<(Tensor, Tensor, Tensor, Tensor)> =
-        Spec((outcome.0, outcome.1, outcome.2, words));
+        Spec((observation, each(DType::F32), each(DType::Bool), words));
     let traced = trace((&state, &lanes, &seen), |(state, lanes, seen)| {
         let ((memory, last_action), (observation, reward, done, words)) = (lanes, seen);
         let params = agent.params(&state);
@@ -87,22 +85,15 @@ pub fn play<A: Learn<Observation = Tensor>>(
         })
     })?;
     let results = traced.results().leaves().len();
-    let options = ProgramOptions {
-        compile: CompileOptions {
-            device_assignment: Some(vec![device]),
-            xla: XlaOptions::for_platform(client.platform()).pairs(),
-            ..CompileOptions::default()
-        },
-        ..ProgramOptions::default()
-    };
+    let options = on_device(client, device);
     let placements = vec![Placement::Replicated; results];
     let program = Program::compile(client, "play", &traced, placements, &options)?;
 
-    let paths = state.leaves().into_iter();
-    let expected: Vec<_> = paths.map(|(path, ty)| (path.to_string(), ty)).collect();
-    let found = checkpoint.part(AGENT, &expected)?.into_iter().map(ArraySource::to_host);
-    let found = found.collect::<Result<Vec<_>, _>>()?;
-    let state = program.upload(&state, &found)?;
+    let leaves = state.leaves().into_iter();
+    let expected: Vec<_> = leaves.map(|(path, ty)| (path.to_string(), ty)).collect();
+    let found = checkpoint.part(AGENT, &expected)?;
+    let arrays: Vec<_> = found.into_iter().map(ArraySource::to_host).collect::<Result<_, _>>()?;
+    let state = program.upload(&state, &arrays)?;
     let placements = vec![Placement::Replicated; lanes.leaves().len()];
     let first = Program::compile(client, "play_first", &first, placements, &options)?;
     let mut lanes = first.run((&state,))?;
@@ -130,9 +121,9 @@ pub fn play<A: Learn<Observation = Tensor>>(
     Ok(record.played)
 }
 
-/// The episodes of a batch.
+/// The episodes of a batch so far.
 struct Record {
-    /// How many more of each environment count.
+    /// Number of episodes of each environment that are still to come.
     left: Vec<usize>,
     running: Vec<Played>,
     played: Vec<Played>,
@@ -151,7 +142,7 @@ impl Record {
         self.left.iter().any(|&left| left > 0)
     }
 
-    /// Adds the last step of an environment, and says whether it ended an episode.
+    /// Adds the last step of an environment. Returns true if it ended an episode.
     fn step(&mut self, memory: &StepMemory, i: usize) -> bool {
         if memory.skipped(i) {
             // What was remembered in it is of no episode.

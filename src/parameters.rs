@@ -46,11 +46,14 @@ pub fn positions<A: Learn>(agent: &A, state: &Spec<A::State>) -> Result<Vec<(usi
 /// [`UsageError`] where the file cannot be read, or is not what it should be.
 pub fn read(path: &Path) -> Result<Vec<(String, HostArray)>> {
     let bytes = std::fs::read(path).map_err(|error| error.to_string());
-    let arrays = bytes.and_then(|bytes| from_safetensors(&bytes));
-    let arrays = arrays.map_err(|problem| {
-        UsageError::new(format!("cannot read parameters from `{}`: {problem}", path.display()))
-    })?;
-    Ok(arrays.into_iter().collect())
+    match bytes.and_then(|bytes| from_safetensors(&bytes)) {
+        Ok(arrays) => Ok(arrays.into_iter().collect()),
+        Err(problem) => {
+            let path = path.display();
+            let problem = format!("cannot read parameters from `{path}`: {problem}");
+            Err(UsageError::new(problem).into())
+        }
+    }
 }
 
 /// sha256 over the parameters in the order of their key paths: of each the path, a zero byte, the type (`f32[64,4]`), a zero byte,

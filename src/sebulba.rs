@@ -11,9 +11,8 @@ use podracer_dsl::prelude::{Key, Spec, Tensor, eval_shape};
 use podracer_envs::host::{HostEnvironment, HostSpec, StepOutcome};
 use podracer_envs::{Environment, check_environment};
 use podracer_runtime::{
-    Checkpoint, Client, CompileOptions, CompiledEnvironments, ExecutableCache, OptionValue, Origin,
-    ProgramOptions, Schedule, SebulbaFunctions, SebulbaLoop, SebulbaOptions, SebulbaRun,
-    SebulbaShape, XlaOptions,
+    Checkpoint, Client, CompiledEnvironments, ExecutableCache, OptionValue, Origin, Schedule,
+    SebulbaFunctions, SebulbaLoop, SebulbaOptions, SebulbaRun, SebulbaShape,
 };
 use podracer_stdlib::agents::{Learn, check_agent};
 use podracer_stdlib::anakin::{Feedback, Learner};
@@ -27,7 +26,7 @@ use crate::builder::{self, setters};
 /// The part of a checkpoint with the agent's store, for [`Checkpoint::leave_out`].
 pub const STORE: &str = "state.sharded";
 
-/// An agent, and the shape of its acting and learning.
+/// An agent, and the shape of the run in which it acts and learns.
 ///
 /// ```no_run
 /// use podracer::envs::host::{NativeCartPole, Pool};
@@ -65,7 +64,8 @@ pub struct Sebulba<A> {
 }
 
 impl<A: Learn<Observation = Tensor>> Sebulba<A> {
-    /// Two threads act on device 0, device 1 learns; trajectories of 32 steps; parameters one update old.
+    /// A run in which two threads act on device 0 and device 1 learns, with rollouts of 32 steps and parameters that are one
+    /// iteration old.
     pub fn new(agent: A) -> Self {
         Sebulba {
             agent,
@@ -91,15 +91,15 @@ impl<A: Learn<Observation = Tensor>> Sebulba<A> {
         threads: usize;
         /// Steps of a rollout.
         unroll: usize;
-        /// Which parameters a trajectory is acted with.
+        /// Rule by which actors take new parameters.
         schedule: Schedule;
-        /// How many trajectories of each thread may wait for the learner.
+        /// Number of trajectories of each thread that may wait for the learner.
         queue: usize;
-        /// For how long nothing may happen before the run is given up.
+        /// Time without progress in any thread after which the run is given up.
         patience: Duration;
         /// XLA's options, in place of those of podracer's rule.
         xla: Vec<(String, OptionValue)>;
-        /// Where compiled programs are kept, in place of the user's cache.
+        /// Cache of compiled programs, in place of the user's.
         cache: ExecutableCache;
     }
 
@@ -163,7 +163,7 @@ impl<A: Learn<Observation = Tensor>> Sebulba<A> {
     /// Compiles the programs and starts the threads, each with the batch of environments that `make` gives for its number.
     ///
     /// # Errors
-    /// Those of [`Sebulba::trace`] and `make`; what the runtime and XLA reject.
+    /// Errors of [`Sebulba::trace`], of `make`, of the runtime and of XLA.
     #[track_caller]
     pub fn start(
         &self,
@@ -175,9 +175,9 @@ impl<A: Learn<Observation = Tensor>> Sebulba<A> {
         self.begin(client, environments, Origin::Seed(seed), make)
     }
 
-    /// [`Sebulba::start`], where [`SebulbaRun::checkpoint`] was called. On as many devices, with the same agent, sizes and
-    /// schedule, what follows is what would have followed: to the bit, if the schedule is deterministic and the environments
-    /// can be put back.
+    /// Goes on where [`SebulbaRun::checkpoint`] was called; the rest is as in [`Sebulba::start`]. On as many devices, with the
+    /// same agent, sizes and schedule, what follows is what would have followed: to the bit, if the schedule is deterministic
+    /// and the environments can be put back.
     ///
     /// ```no_run
     /// use podracer::envs::host::{HostEnvironment, NativeCartPole, Pool};
@@ -203,7 +203,7 @@ impl<A: Learn<Observation = Tensor>> Sebulba<A> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Sebulba::start`], and a checkpoint that does not fit.
+    /// Errors of [`Sebulba::start`], and a checkpoint that does not fit.
     #[track_caller]
     pub fn resume(
         &self,
@@ -218,7 +218,7 @@ impl<A: Learn<Observation = Tensor>> Sebulba<A> {
     /// [`Sebulba::start`] or [`Sebulba::resume`].
     ///
     /// # Errors
-    /// Theirs.
+    /// Errors of [`Sebulba::start`] and of [`Sebulba::resume`].
     #[track_caller]
     pub fn begin(
         &self,
@@ -248,18 +248,14 @@ impl<A: Learn<Observation = Tensor>> Sebulba<A> {
 
     fn check(&self, environments: &HostSpec) -> Result<(), UsageError> {
         let problem = |text: String| Err(UsageError::new(text));
-        for (what, count) in [
+        builder::at_least_one(&[
             ("threads", self.threads),
             ("unroll", self.unroll),
             ("queue", self.queue),
             ("the number of actor devices", self.actors.len()),
             ("the number of learner devices", self.learners.len()),
             ("the number of environments", environments.environments),
-        ] {
-            if count == 0 {
-                return problem(format!("{what} must be at least 1 and is 0"));
-            }
-        }
+        ])?;
         let (learners, n) = (self.learners.len(), environments.environments);
         if !n.is_multiple_of(learners) {
             return problem(format!(
@@ -277,10 +273,10 @@ impl<A: Learn<Observation = Tensor>> Sebulba<A> {
     }
 }
 
-/// A batch of environments of the DSL on a CPU device of `client`, for trajectories of `unroll` steps.
+/// A batch of environments of the DSL on a CPU device of `client`, for rollouts of `unroll` steps.
 ///
 /// # Errors
-/// The mistakes of the environment, with the user's lines; what the runtime rejects.
+/// The mistakes of the environment, with the user's lines; errors of the runtime.
 #[track_caller]
 pub fn compiled_environments<E: Environment<Observation = Tensor>>(
     client: &Client,
@@ -291,22 +287,16 @@ pub fn compiled_environments<E: Environment<Observation = Tensor>>(
 ) -> Result<CompiledEnvironments> {
     check_environment(&environment)?;
     let batch = HostLoop::new(environment, environments, unroll);
-    let compile = CompileOptions {
-        device_assignment: Some(vec![device]),
-        xla: XlaOptions::for_platform(client.platform()).pairs(),
-        ..CompileOptions::default()
-    };
-    let options = ProgramOptions { compile, ..ProgramOptions::default() };
     Ok(CompiledEnvironments::compile(
         client,
-        &options,
+        &builder::on_device(client, device),
         batch.spec(),
         |key, first| batch.begin(key, first),
         |lanes, action| batch.step(lanes, action),
     )?)
 }
 
-/// An agent as what the runtime schedules.
+/// The functions of an agent that the runtime schedules.
 struct Functions<A: Learn<Observation = Tensor>>(ActorLearner<A>);
 
 impl<A: Learn<Observation = Tensor>> SebulbaFunctions for Functions<A> {

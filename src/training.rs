@@ -58,7 +58,7 @@ pub trait Training {
     /// checkpoint, or the initial one. `xla` are the options to compile with, the user's settings included.
     ///
     /// # Errors
-    /// The mistakes of the trace, what XLA rejects, and a checkpoint that does not fit.
+    /// The mistakes of the trace, errors of XLA, and a checkpoint that does not fit.
     fn start(
         &self,
         client: &Client,
@@ -71,7 +71,7 @@ pub trait Training {
     /// Plays episodes with the networks of a checkpoint, on a device by its index, until `interrupt` is set.
     ///
     /// # Errors
-    /// The mistakes of the trace, a checkpoint that does not fit, what environments and runtime report.
+    /// The mistakes of the trace, a checkpoint that does not fit, errors of environments and runtime.
     fn play(
         &self,
         device: (&Client, usize),
@@ -101,24 +101,24 @@ pub trait Run {
     /// Seconds from the beginning of the trace to the loaded executable, which may come from the cache.
     fn compile_seconds(&self) -> f64;
 
-    /// One dispatch of the compiled loop, waited for. The first call does what every call does: compiling and initialising are
-    /// over when [`Training::start`] returns.
+    /// Makes one call of the compiled loop, and waits for it. The first call does what every call does: compiling and
+    /// initialising are over when [`Training::start`] returns.
     ///
     /// # Errors
-    /// What the runtime reports. The run is over then.
+    /// Errors of the runtime. The run is over then.
     fn advance(&mut self) -> Result<CallMetrics>;
 
     /// The state after the calls so far: all that the next iterations depend on. The caller adds `about`.
     ///
     /// # Errors
-    /// What the runtime reports.
+    /// Errors of the runtime.
     fn checkpoint(&mut self) -> Result<Checkpoint<'_>>;
 
     /// The part of a checkpoint with the agent's store: what the names of its arrays begin with.
     fn store(&self) -> &'static str;
 
-    /// What is lost of the state at the checkpoint that the run was restored from, as a sentence for the user; `None` if
-    /// nothing is.
+    /// Part of the state that was lost since the checkpoint that the run was restored from, as a sentence for the user; `None`
+    /// if nothing was.
     fn caveat(&self) -> Option<String> {
         None
     }
@@ -126,10 +126,10 @@ pub trait Run {
     /// The parameters, once (not once per device), by key path (`policy.layers[0].weight`).
     ///
     /// # Errors
-    /// What the runtime reports.
+    /// Errors of the runtime.
     fn parameters(&self) -> Result<Vec<(String, HostArray)>>;
 
-    /// Where the time went so far, in seconds, by thread and activity; nothing of a loop that is one program.
+    /// Seconds so far, by thread and activity; empty for a loop that is one program.
     fn times(&self) -> Vec<(String, f64)> {
         Vec::new()
     }
@@ -143,13 +143,13 @@ pub trait Run {
     /// values, which end up in the result under `evaluation`. Nothing by default.
     ///
     /// # Errors
-    /// What the runtime reports.
+    /// Errors of the runtime.
     fn evaluate(&mut self) -> Result<Vec<(String, f64)>> {
         Ok(Vec::new())
     }
 }
 
-/// What one call of the training loop reports.
+/// Report of one call of the training loop.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallMetrics {
     /// Environment steps in this call, over all environments and devices.
@@ -168,7 +168,7 @@ pub struct CallMetrics {
     pub note: String,
 }
 
-/// Episodes that ended.
+/// Sums over episodes that ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ended {
     /// Number of episodes.

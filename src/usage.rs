@@ -1,9 +1,8 @@
 //! Mistakes of users.
 
-use std::fmt;
-
 /// A mistake of the user that a correction of the command, a file or the code repairs. The command line exits with code 2.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct UsageError(String);
 
 impl UsageError {
@@ -13,11 +12,3 @@ impl UsageError {
         Self(message.into())
     }
 }
-
-impl fmt::Display for UsageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for UsageError {}

@@ -11,7 +11,7 @@ use podracer_envs::{CartPole, Catch, Environment, MemoryChain, Space, TimeStep};
 use podracer_runtime::{
     AnakinLoop, Client, CompileOptions, ExecutableCache, ProgramOptions, XlaOptions,
 };
-use podracer_stdlib::agents::{Impala, Learn, OnlineActorCritic, Ppo, TorsoKind};
+use podracer_stdlib::agents::{Impala, Learn, OnlineActorCritic, Ppo, Torso};
 use podracer_stdlib::anakin::AgentLoop;
 
 /// What one compiling and its runs took.
@@ -125,7 +125,7 @@ pub fn find(name: &str) -> Result<Box<dyn Program>> {
                 (environment.observation_space(), environment.action_space());
             let mut agent = Impala::new(observation, action);
             let networks = &mut agent.settings.networks;
-            networks.torso = TorsoKind::Conv;
+            networks.torso = Torso::Conv;
             (networks.convs, networks.features) = (vec![[16, 3, 1], [16, 3, 1]], 64);
             traced(name, 4, environment, agent, [32, 16])
         }

@@ -1,4 +1,4 @@
-//! Environments of which the Rust type is known only while tracing.
+//! Environments whose Rust type is known only while tracing.
 
 use crate::environment::{Environment, TimeStep};
 use crate::space::Space;
@@ -27,7 +27,7 @@ impl AnyEnvironment {
     }
 }
 
-/// [`Environment`] without its associated types: the part of it that an object can have.
+/// Object-safe form of [`Environment`], in which states are [`AnyTree`]s.
 trait Erased {
     fn initial_state(&self, key: Key) -> AnyTree;
     fn step(&self, state: AnyTree, action: Tensor, key: Key) -> (AnyTree, TimeStep);

@@ -30,7 +30,7 @@ pub(crate) const X_LIMIT: f64 = 2.4;
 /// Greatest angle of the pole, 12 degrees in rad.
 pub(crate) const THETA_LIMIT: f64 = 12.0 * 2.0 * PI / 360.0;
 
-/// CartPole. Each step pays 1. The episode is terminated where the cart leaves +-2.4 m or the pole leaves +-12 degrees,
+/// CartPole: each step pays 1. The episode is terminated where the cart leaves +-2.4 m or the pole leaves +-12 degrees,
 /// and truncated after `time_limit` steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -124,15 +124,8 @@ impl Environment for CartPole {
         };
         let terminated = state.x.abs().gt(X_LIMIT) | state.theta.abs().gt(THETA_LIMIT);
         let truncated = state.time.ge(self.time_limit) & !terminated;
-        (
-            state,
-            TimeStep {
-                observation: self.observe(state),
-                reward: scalar(1.0),
-                terminated,
-                truncated,
-            },
-        )
+        let (observation, reward) = (self.observe(state), scalar(1.0));
+        (state, TimeStep { observation, reward, terminated, truncated })
     }
 
     /// The vector (x, x_dot, theta, theta_dot), `f32[4]`.
@@ -140,14 +133,14 @@ impl Environment for CartPole {
         stack(&[state.x, state.x_dot, state.theta, state.theta_dot], 0)
     }
 
-    /// Positions reach twice their limits at most; velocities have none.
+    /// Bounds of the observation: positions reach twice their limits at most, velocities have none.
     fn observation_space(&self) -> Space {
         let high = [2.0 * X_LIMIT, f64::INFINITY, 2.0 * THETA_LIMIT, f64::INFINITY];
         Space::bounded([4], high.map(|bound| -bound), high)
             .described("x (m), x_dot (m/s), theta (rad), theta_dot (rad/s)")
     }
 
-    /// Push to the left, push to the right.
+    /// Actions 0 and 1: push to the left, push to the right.
     fn action_space(&self) -> Space {
         Space::discrete(2)
     }

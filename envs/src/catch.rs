@@ -55,15 +55,7 @@ impl Environment for Catch {
         let terminated = ball_row.eq(self.rows as i32 - 1);
         let reward = select(terminated, select(paddle.eq(state.ball_column), 1.0, -1.0), 0.0);
         let state = State { ball_row, paddle, ..state };
-        (
-            state,
-            TimeStep {
-                observation: self.observe(state),
-                reward,
-                terminated,
-                truncated: constant(false),
-            },
-        )
+        (state, TimeStep::new(self.observe(state), reward, terminated))
     }
 
     /// The board, `f32[rows, columns]`: 1 at the ball and at the paddle, 0 elsewhere.
@@ -79,7 +71,7 @@ impl Environment for Catch {
             .described("1 at the ball and at the paddle")
     }
 
-    /// Left, stay, right.
+    /// Actions 0 to 2: left, stay, right.
     fn action_space(&self) -> Space {
         Space::discrete(3)
     }

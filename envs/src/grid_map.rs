@@ -1,4 +1,4 @@
-//! Maps of grid worlds, on the host: read from text, searched for shortest paths.
+//! Maps of grid worlds, on the host: read from text, and searched for shortest paths.
 
 use std::collections::VecDeque;
 
@@ -34,7 +34,7 @@ pub enum MapError {
         row: usize,
         /// Column of the cell.
         column: usize,
-        /// The character.
+        /// The character that stands there.
         got: char,
     },
     /// Rows of different lengths.

@@ -42,7 +42,7 @@ pub struct GridWorld {
     pub time_limit: usize,
 }
 
-/// Four rooms, 11 by 11 cells, 100 steps.
+/// Four rooms of 11 by 11 cells in all, and 100 steps.
 impl Default for GridWorld {
     fn default() -> Self {
         GridWorld::new(FOUR_ROOMS).expect("the built-in map is a map")
@@ -155,7 +155,7 @@ impl Environment for GridWorld {
             .described("1 at the walker")
     }
 
-    /// Up, right, down, left.
+    /// Actions 0 to 3: up, right, down, left.
     fn action_space(&self) -> Space {
         Space::discrete(4)
     }

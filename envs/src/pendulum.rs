@@ -71,15 +71,8 @@ impl Environment for Pendulum {
         let theta_dot = (state.theta_dot + acceleration * DT).clamp(-MAX_SPEED, MAX_SPEED);
         let state = State { theta: state.theta + theta_dot * DT, theta_dot, time: state.time + 1 };
         let truncated = state.time.ge(self.time_limit);
-        (
-            state,
-            TimeStep {
-                observation: self.observe(state),
-                reward,
-                terminated: constant(false),
-                truncated,
-            },
-        )
+        let (observation, terminated) = (self.observe(state), constant(false));
+        (state, TimeStep { observation, reward, terminated, truncated })
     }
 
     /// The vector (cosine of the angle, its sine, speed), `f32[3]`.

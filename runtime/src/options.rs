@@ -5,6 +5,7 @@ use std::collections::btree_map::Entry;
 use std::fmt;
 
 use prost::Message;
+use serde::{Deserialize, Serialize};
 
 use crate::proto::{
     CompileOptionsProto, ComputationDevice, DeviceAssignmentProto, ExecutableBuildOptionsProto,
@@ -19,7 +20,8 @@ type Extra = BTreeMap<String, String>;
 type Overrides = BTreeMap<String, OptionOverrideProto>;
 
 /// The value of one of XLA's options.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(untagged)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum OptionValue {
     String(String),

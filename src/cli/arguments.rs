@@ -7,7 +7,7 @@ use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand};
 
 use super::opt;
-use crate::settings::Devices;
+use crate::settings::{Devices, Overrides};
 use crate::training::Stage;
 
 /// Reinforcement learning loops, compiled as a whole by XLA.
@@ -26,108 +26,17 @@ fn number() -> RangedU64ValueParser<u64> {
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Train an agent, and leave a run directory behind
-    Train {
-        #[command(flatten)]
-        experiment: ExperimentArguments,
-        /// Seed of all randomness
-        #[arg(long, allow_negative_numbers = true, value_parser = number())]
-        seed: Option<u64>,
-        /// Environment steps in all
-        #[arg(long, allow_negative_numbers = true, value_parser = number())]
-        steps: Option<u64>,
-        /// With [sebulba]: the devices that act (`0`, `0,1`) [default: a quarter of the devices]
-        #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
-        actors: Option<Vec<usize>>,
-        /// With [sebulba]: the devices that learn (`1,2,3`) [default: as many of the others as the environments divide over]
-        #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
-        learners: Option<Vec<usize>>,
-        /// The run directory [default: the next free runs/<EXPERIMENT>-<seed>-<n>]
-        #[arg(long, value_name = "FOLDER")]
-        run_dir: Option<PathBuf>,
-        /// Print the result as one JSON object, the last line of standard output
-        #[arg(long)]
-        json: bool,
-    },
+    Train(TrainArguments),
     /// Go on with a training that was stopped, from its last checkpoint, in the same run directory
-    Resume {
-        /// The run directory
-        run: PathBuf,
-        /// Environment steps in all, those already done included [default: as before]; a learning rate that is annealed
-        /// goes on by the schedule of the new total
-        #[arg(long, value_parser = number())]
-        steps: Option<u64>,
-        /// The devices [default: as before; with another number of them what follows is another run than without the stop]
-        #[arg(long, value_parser = Devices::parse, allow_negative_numbers = true)]
-        devices: Option<Devices>,
-        /// With [sebulba]: the devices that act, as many as before
-        #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
-        actors: Option<Vec<usize>>,
-        /// With [sebulba]: the devices that learn
-        #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
-        learners: Option<Vec<usize>>,
-        /// Print the result as one JSON object, the last line of standard output
-        #[arg(long)]
-        json: bool,
-    },
+    Resume(ResumeArguments),
     /// Play whole episodes with the parameters of a run's last checkpoint
-    Eval {
-        /// The run directory
-        run: PathBuf,
-        /// Number of episodes
-        #[arg(long, default_value_t = NonZero::<usize>::MIN.saturating_add(99))]
-        episodes: NonZero<usize>,
-        /// Seed of the episodes; no seed repeats episodes of the training
-        #[arg(long, default_value_t = 0)]
-        seed: u64,
-        /// Draw actions from the policy, as in training, instead of taking the greedy ones
-        #[arg(long)]
-        sample: bool,
-        /// Print the result as one JSON object, the last line of standard output
-        #[arg(long)]
-        json: bool,
-    },
+    Eval(EvalArguments),
     /// Print the training loop on its way from the source to the device
-    Emit {
-        #[command(flatten)]
-        experiment: ExperimentArguments,
-        /// The stage of the program
-        #[arg(long, value_enum)]
-        stage: Stage,
-    },
+    Emit(EmitArguments),
     /// Write the programs of an experiment as StableHLO, with parameters, to run them without podracer
-    Export {
-        /// A built-in experiment (see `podracer list`) or the path of a TOML file
-        experiment: String,
-        /// The folder to write
-        #[arg(short, long, value_name = "FOLDER")]
-        output: PathBuf,
-        /// The run directory whose trained parameters are exported [default: those of an untrained agent]
-        #[arg(long, value_name = "RUN")]
-        run: Option<PathBuf>,
-        /// Observations that the policy takes at once [default: one, without a batch axis]
-        #[arg(long, value_name = "N")]
-        batch: Option<NonZero<usize>>,
-        /// Seed of an untrained agent's parameters
-        #[arg(long, value_parser = number())]
-        seed: Option<u64>,
-        /// Change a setting, such as anakin.iterations_per_call=1 [repeatable]
-        #[arg(long, value_name = "TABLE.KEY=VALUE")]
-        set: Vec<String>,
-    },
+    Export(ExportArguments),
     /// Compile the training loop for a machine that is not there, and report on it
-    Check {
-        /// A built-in experiment (see `podracer list`) or the path of a TOML file
-        experiment: String,
-        /// The machine, such as tpu:v5e:2x4 or tpu:v3:32x32
-        #[arg(long)]
-        target: String,
-        /// Change a setting
-        #[arg(long, value_name = "TABLE.KEY=VALUE")]
-        set: Vec<String>,
-        /// Print the report as one JSON object, the last line of standard output
-        #[arg(long)]
-        json: bool,
-    },
+    Check(CheckArguments),
     /// Run passes over a program given as the text of the IR, as `podracer emit --stage trace` prints it
     #[command(after_help = opt::passes_help())]
     Opt {
@@ -148,23 +57,7 @@ pub(super) enum Command {
         right: String,
     },
     /// Train with different settings for some seconds each, and say which are fastest
-    Tune {
-        #[command(flatten)]
-        experiment: ExperimentArguments,
-        /// Values to try, such as sebulba.threads=1,2,4 [repeatable: every combination is tried] [default: sizes of the
-        /// loop that fit the experiment]
-        #[arg(long = "try", value_name = "TABLE.KEY=VALUE,VALUE")]
-        tries: Vec<String>,
-        /// Seconds of training for each, after it is compiled
-        #[arg(long, default_value_t = 5.0)]
-        seconds: f64,
-        /// Write the experiment with the fastest settings to this TOML file
-        #[arg(long, value_name = "FILE")]
-        output: Option<PathBuf>,
-        /// Print the report as one JSON object, the last line of standard output
-        #[arg(long)]
-        json: bool,
-    },
+    Tune(TuneArguments),
     /// Print every setting of an agent, environment, loop or experiment: type, range, default and documentation
     Describe {
         /// An agent, an environment or an experiment (see `podracer list`), or `train`, `anakin` or `sebulba`
@@ -188,6 +81,134 @@ pub(super) enum Command {
 }
 
 #[derive(Args, Debug)]
+pub(super) struct TrainArguments {
+    #[command(flatten)]
+    pub(super) experiment: ExperimentArguments,
+    /// Seed of all randomness
+    #[arg(long, allow_negative_numbers = true, value_parser = number())]
+    pub(super) seed: Option<u64>,
+    /// Environment steps in all
+    #[arg(long, allow_negative_numbers = true, value_parser = number())]
+    pub(super) steps: Option<u64>,
+    /// With [sebulba]: the devices that act (`0`, `0,1`) [default: a quarter of the devices]
+    #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
+    pub(super) actors: Option<Vec<usize>>,
+    /// With [sebulba]: the devices that learn (`1,2,3`) [default: as many of the others as the environments divide over]
+    #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
+    pub(super) learners: Option<Vec<usize>>,
+    /// The run directory [default: the next free runs/<EXPERIMENT>-<seed>-<n>]
+    #[arg(long, value_name = "FOLDER")]
+    pub(super) run_dir: Option<PathBuf>,
+    /// Print the result as one JSON object, the last line of standard output
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct ResumeArguments {
+    /// The run directory
+    pub(super) run: PathBuf,
+    /// Environment steps in all, those already done included [default: as before]; a learning rate that is annealed
+    /// goes on by the schedule of the new total
+    #[arg(long, value_parser = number())]
+    pub(super) steps: Option<u64>,
+    /// The devices [default: as before; with another number of them what follows is another run than without the stop]
+    #[arg(long, value_parser = Devices::parse, allow_negative_numbers = true)]
+    pub(super) devices: Option<Devices>,
+    /// With [sebulba]: the devices that act, as many as before
+    #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
+    pub(super) actors: Option<Vec<usize>>,
+    /// With [sebulba]: the devices that learn
+    #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
+    pub(super) learners: Option<Vec<usize>>,
+    /// Print the result as one JSON object, the last line of standard output
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct EvalArguments {
+    /// The run directory
+    pub(super) run: PathBuf,
+    /// Number of episodes
+    #[arg(long, default_value_t = NonZero::<usize>::MIN.saturating_add(99))]
+    pub(super) episodes: NonZero<usize>,
+    /// Seed of the episodes; no seed repeats episodes of the training
+    #[arg(long, default_value_t = 0)]
+    pub(super) seed: u64,
+    /// Draw actions from the policy, as in training, instead of taking the greedy ones
+    #[arg(long)]
+    pub(super) sample: bool,
+    /// Print the result as one JSON object, the last line of standard output
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct EmitArguments {
+    #[command(flatten)]
+    pub(super) experiment: ExperimentArguments,
+    /// The stage of the program
+    #[arg(long, value_enum)]
+    pub(super) stage: Stage,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct ExportArguments {
+    /// A built-in experiment (see `podracer list`) or the path of a TOML file
+    pub(super) experiment: String,
+    /// The folder to write
+    #[arg(short, long, value_name = "FOLDER")]
+    pub(super) output: PathBuf,
+    /// The run directory whose trained parameters are exported [default: those of an untrained agent]
+    #[arg(long, value_name = "RUN")]
+    pub(super) run: Option<PathBuf>,
+    /// Observations that the policy takes at once [default: one, without a batch axis]
+    #[arg(long, value_name = "N")]
+    pub(super) batch: Option<NonZero<usize>>,
+    /// Seed of an untrained agent's parameters
+    #[arg(long, value_parser = number())]
+    pub(super) seed: Option<u64>,
+    /// Change a setting, such as anakin.iterations_per_call=1 [repeatable]
+    #[arg(long, value_name = "TABLE.KEY=VALUE")]
+    pub(super) set: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct CheckArguments {
+    /// A built-in experiment (see `podracer list`) or the path of a TOML file
+    pub(super) experiment: String,
+    /// The machine, such as tpu:v5e:2x4 or tpu:v3:32x32
+    #[arg(long)]
+    pub(super) target: String,
+    /// Change a setting
+    #[arg(long, value_name = "TABLE.KEY=VALUE")]
+    pub(super) set: Vec<String>,
+    /// Print the report as one JSON object, the last line of standard output
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct TuneArguments {
+    #[command(flatten)]
+    pub(super) experiment: ExperimentArguments,
+    /// Values to try, such as sebulba.threads=1,2,4 [repeatable: every combination is tried] [default: sizes of the
+    /// loop that fit the experiment]
+    #[arg(long = "try", value_name = "TABLE.KEY=VALUE,VALUE")]
+    pub(super) tries: Vec<String>,
+    /// Seconds of training for each, after it is compiled
+    #[arg(long, default_value_t = 5.0)]
+    pub(super) seconds: f64,
+    /// Write the experiment with the fastest settings to this TOML file
+    #[arg(long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    /// Print the report as one JSON object, the last line of standard output
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Args, Debug)]
 pub(super) struct ExperimentArguments {
     /// A built-in experiment (see `podracer list`) or the path of a TOML file
     pub(super) experiment: String,
@@ -197,6 +218,14 @@ pub(super) struct ExperimentArguments {
     /// Change a setting, such as agent.learning_rate=1e-3 [repeatable]
     #[arg(long, value_name = "TABLE.KEY=VALUE")]
     pub(super) set: Vec<String>,
+}
+
+impl ExperimentArguments {
+    /// `--devices` and `--set`.
+    pub(super) fn overrides(&self) -> Overrides {
+        let ExperimentArguments { devices, set, .. } = self;
+        Overrides { devices: devices.clone(), set: set.clone(), ..Overrides::default() }
+    }
 }
 
 #[derive(Debug, Subcommand)]

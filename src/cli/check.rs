@@ -1,4 +1,4 @@
-//! `podracer check`
+//! `podracer check`: compiles the training loop for a machine that is not there, and reports on it.
 
 use std::time::Instant;
 
@@ -7,13 +7,14 @@ use podracer_runtime::{Collective, CompileOptions, OptionValue, RuntimeError, To
 use serde::{Serialize, Serializer};
 use serde_json::json;
 
+use super::arguments::CheckArguments;
 use super::target::Target;
 use super::{Console, Program, decide};
 use crate::format::{bytes, plural};
 use crate::settings::{Overrides, Settings};
 use crate::training::LoopModule;
 
-/// The report on a loop that was compiled for a machine that is not there.
+/// Report on a loop that was compiled for a machine that is not there.
 #[derive(Debug, Serialize)]
 struct Report {
     experiment: String,
@@ -75,15 +76,14 @@ fn rows<S: Serializer>(collectives: &[Collective], serializer: S) -> Result<S::O
 }
 
 pub(super) fn check(
-    experiment: &str,
-    overrides: &Overrides,
-    target: &str,
-    json: bool,
+    args: &CheckArguments,
     console: &mut Console<'_>,
     program: Program<'_>,
 ) -> Result<u8> {
+    let target = args.target.as_str();
     let machine = Target::parse(target)?;
-    let mut settings = program.registry.load(experiment, overrides)?;
+    let overrides = Overrides { set: args.set.clone(), ..Overrides::default() };
+    let mut settings = program.registry.load(&args.experiment, &overrides)?;
     let topology = machine.open()?;
     let devices = topology.devices()?;
     match &settings.sebulba {
@@ -114,7 +114,7 @@ pub(super) fn check(
         one: (programs.len() == 1).then(|| programs.remove(0)),
         programs,
     };
-    console.print(&if json {
+    console.print(&if args.json {
         serde_json::to_string(&report)? + "\n"
     } else {
         describe(&report)
@@ -208,7 +208,7 @@ fn list(devices: &[usize]) -> String {
     devices.join(", ")
 }
 
-/// Adds what to do to XLA's errors: for learners that cannot reduce, and for a program that needs too much memory.
+/// Adds advice to XLA's errors: for learners that cannot reduce, and for a program that needs too much memory.
 fn explain(error: RuntimeError, target: &str, settings: &Settings) -> anyhow::Error {
     let message = match &error {
         RuntimeError::Xla { message, .. } => message,
@@ -246,7 +246,7 @@ fn memory_numbers(message: &str) -> Option<(u64, u64)> {
     Some((size(needed)?, size(available)?))
 }
 
-/// `15.75G` in bytes.
+/// The number of bytes in a text such as `15.75G`.
 fn size(text: &str) -> Option<u64> {
     let text = text.trim_end_matches(['.', ',', ';']).trim_end_matches("iB").trim_end_matches('B');
     let split = text.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(text.len());

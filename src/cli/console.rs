@@ -1,30 +1,23 @@
-//! Where the commands write.
+//! Streams that the commands write to.
 
 use std::io::{self, Write};
 
 use anyhow::Result;
 
-/// Where the commands write.
+/// Streams that the commands write to.
 pub struct Console<'a> {
     /// Standard output.
     pub out: &'a mut dyn Write,
     /// Standard error.
     pub err: &'a mut dyn Write,
-    /// Whether standard error is a terminal: progress bars and colours belong only there.
+    /// True if standard error is a terminal: progress bars and colours belong only there.
     pub terminal: bool,
 }
 
-/// Standard output cannot be written.
-#[derive(Debug)]
+/// An error in writing to standard output.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write to standard output: {0}")]
 pub(super) struct OutputError(pub(super) io::Error);
-
-impl std::fmt::Display for OutputError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "cannot write to standard output: {}", self.0)
-    }
-}
-
-impl std::error::Error for OutputError {}
 
 impl Console<'_> {
     /// Prints to standard output.

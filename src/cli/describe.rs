@@ -45,10 +45,12 @@ fn parts<'a>(name: &'a str, registry: &'a Registry) -> Vec<Part<'a>> {
         let values = &schema.defaults;
         Part { section, name, schema, values }
     };
-    let loops = ["train", "anakin", "sebulba"].into_iter().filter(|&section| section == name);
-    let loops = loops.filter_map(|section| Some(part(section, registry.schema(section, None)?)));
-    let agents = registry.agent(name).map(|one| part("agent", one.schema()));
-    let environments = registry.environment(name).map(|one| part("environment", one.schema()));
+    let loops = ["train", "anakin", "sebulba"]
+        .into_iter()
+        .filter(|&section| section == name)
+        .filter_map(|section| Some(part(section, registry.schema(section, None)?)));
+    let agents = registry.agent(name).map(|one| part("agent", &one.schema));
+    let environments = registry.environment(name).map(|one| part("environment", &one.schema));
     loops.chain(agents).chain(environments).collect()
 }
 
@@ -78,7 +80,7 @@ fn texts(parts: &[Part<'_>]) -> String {
 }
 
 impl Part<'_> {
-    /// As an experiment has it, with each setting's type and documentation.
+    /// Text of the table as in an experiment, with each setting's type and documentation.
     fn text(&self) -> String {
         let mut text = format!("# {}\n[{}]\n", self.schema.doc, self.section);
         if let Some(chooser) = Registry::chooser(self.section) {

@@ -1,20 +1,21 @@
-//! `podracer emit`
+//! `podracer emit`: prints the training loop on its way from the source to the device.
 
 use anyhow::{Context, Result};
 use podracer_runtime::CompileOptions;
 
+use super::arguments::EmitArguments;
 use super::{Console, Program, decide, open};
-use crate::settings::{Devices, Overrides};
+use crate::settings::Devices;
 use crate::training::Stage;
 
 pub(super) fn emit(
-    experiment: &str,
-    overrides: &Overrides,
-    stage: Stage,
+    args: &EmitArguments,
     console: &mut Console<'_>,
     program: Program<'_>,
 ) -> Result<u8> {
-    let mut settings = program.registry.load(experiment, overrides)?;
+    let mut settings =
+        program.registry.load(&args.experiment.experiment, &args.experiment.overrides())?;
+    let stage = args.stage;
     // Only what XLA compiles for this machine, and "all its devices", ask for the machine.
     let wanted = &settings.train.devices;
     let client =

@@ -1,4 +1,4 @@
-//! `podracer envs list|install`
+//! `podracer envs list|install`: the Python packages of environments.
 
 use anyhow::Result;
 use podracer_plugins::{PACKAGE_SETS, PluginError, package_set};

@@ -1,12 +1,12 @@
-//! `podracer eval`
+//! `podracer eval`: plays whole episodes with the parameters of a run's last checkpoint.
 
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use podracer_runtime::Checkpoints;
 use serde::Serialize;
 
+use super::arguments::EvalArguments;
 use super::session::Reopened;
 use super::{Console, INTERRUPTED, Program};
 use crate::evaluation::{Play, Played};
@@ -40,7 +40,7 @@ struct Spread {
 }
 
 impl Spread {
-    /// NaN without numbers.
+    /// Mean, standard deviation and range of the numbers; NaN without any.
     fn of(numbers: &[f64]) -> Self {
         let mean_of = |numbers: &mut dyn Iterator<Item = f64>, count: usize| {
             numbers.sum::<f64>() / count as f64
@@ -56,7 +56,7 @@ impl Spread {
     }
 }
 
-/// `mean 0.95, std 0.31, from -1 to 1`.
+/// Text such as `mean 0.950, std 0.310, from -1 to 1`.
 impl std::fmt::Display for Spread {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Spread { mean, std, min, max } = self;
@@ -65,26 +65,26 @@ impl std::fmt::Display for Spread {
 }
 
 pub(super) fn eval(
-    run: &Path,
-    play: &Play,
-    json: bool,
+    args: &EvalArguments,
     console: &mut Console<'_>,
     program: Program<'_>,
     interrupt: &AtomicBool,
 ) -> Result<u8> {
     // Last bits that another machine computes differently are nothing to warn of here.
     let Reopened { ready, found, .. } = Reopened::open(
-        run,
+        &args.run,
         Checkpoints::latest_parameters,
         &Overrides::default(),
         console,
         program,
     )?;
-    let played = ready.play(&found.checkpoint, play, interrupt);
+    let &EvalArguments { episodes, seed, sample: sampled, .. } = args;
+    let play = Play { episodes: episodes.get(), seed, sampled };
+    let played = ready.play(&found.checkpoint, &play, interrupt);
     let played = played.with_context(|| format!("cannot play {}", ready.settings.experiment))?;
     let spread = |of: fn(&Played) -> f64| Spread::of(&played.iter().map(of).collect::<Vec<_>>());
     let outcome = Outcome {
-        run_dir: run.display().to_string(),
+        run_dir: args.run.display().to_string(),
         updates: found.checkpoint.updates,
         policy: if play.sampled { "sampled" } else { "greedy" },
         seed: play.seed,
@@ -94,7 +94,7 @@ pub(super) fn eval(
         interrupted: played.len() < play.episodes,
         experiment: ready.settings.experiment,
     };
-    console.print(&if json {
+    console.print(&if args.json {
         serde_json::to_string(&outcome)? + "\n"
     } else {
         format!(

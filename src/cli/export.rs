@@ -1,28 +1,25 @@
-//! `podracer export`
+//! `podracer export`: writes the programs of an experiment as StableHLO, with parameters.
 
 use std::num::NonZero;
-use std::path::Path;
 
 use anyhow::Result;
 
+use super::arguments::ExportArguments;
 use super::{Console, Program, open};
 use crate::export::{self, Parameters};
 use crate::parameters;
 use crate::settings::Overrides;
 
 pub(super) fn export(
-    experiment: &str,
-    overrides: &Overrides,
-    folder: &Path,
-    run: Option<&Path>,
-    batch: Option<NonZero<usize>>,
+    args: &ExportArguments,
     console: &mut Console<'_>,
     program: Program<'_>,
 ) -> Result<u8> {
-    let settings = program.registry.load(experiment, overrides)?;
-    let programs = (program.build)(&settings)?.programs(batch.map(NonZero::get))?;
+    let overrides = Overrides { seed: args.seed, set: args.set.clone(), ..Overrides::default() };
+    let settings = program.registry.load(&args.experiment, &overrides)?;
+    let programs = (program.build)(&settings)?.programs(args.batch.map(NonZero::get))?;
     let client;
-    let parameters = match run {
+    let parameters = match &args.run {
         Some(run) => Parameters::Trained(parameters::read(&run.join(parameters::FILE))?),
         None => {
             let seed = settings.train.seed;
@@ -33,10 +30,10 @@ pub(super) fn export(
             Parameters::Initial { client: &client, seed }
         }
     };
-    let manifest = export::write(folder, &settings.experiment, &programs, parameters)?;
+    let manifest = export::write(&args.output, &settings.experiment, &programs, parameters)?;
     let mut text = String::new();
     for program in manifest.programs.values() {
-        let path = folder.join(&program.file);
+        let path = args.output.join(&program.file);
         text += &format!("{}: {}\n", path.display(), program.about);
     }
     console.print(&text)?;

@@ -1,4 +1,4 @@
-//! `podracer list`
+//! `podracer list`: lists the experiments, agents and environments.
 
 use anyhow::Result;
 
@@ -21,8 +21,8 @@ pub(super) fn list(registry: &Registry, console: &mut Console<'_>) -> Result<u8>
             settings.description,
         );
     }
-    let agents = registry.agents().iter().map(|one| (one.name(), one.schema()));
-    let environments = registry.environments().iter().map(|one| (one.name(), one.schema()));
+    let agents = registry.agents().iter().map(|one| (&*one.name, &one.schema));
+    let environments = registry.environments().iter().map(|one| (&*one.name, &one.schema));
     text += &format!("\nagents\n{}\nenvironments\n{}", lines(agents), lines(environments));
     console.print(&text)?;
     Ok(0)

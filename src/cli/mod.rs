@@ -42,9 +42,8 @@ use podracer_dsl::prelude::TraceErrors;
 use podracer_runtime::{Client, ClientOptions, Plugin};
 use tracing_subscriber::EnvFilter;
 
-use crate::evaluation::Play;
 use crate::registry::Registry;
-use crate::settings::{Overrides, Settings, UsageError};
+use crate::settings::{Settings, UsageError};
 use crate::training::Training;
 
 pub use console::Console;
@@ -112,68 +111,15 @@ pub fn run(
         }
     };
     let done = match arguments.command {
-        Command::Train { experiment, seed, steps, actors, learners, run_dir, json } => {
-            let overrides = Overrides {
-                seed,
-                steps,
-                actors,
-                learners,
-                devices: experiment.devices,
-                set: experiment.set,
-            };
-            let args = train::TrainArgs {
-                experiment: &experiment.experiment,
-                overrides: &overrides,
-                run_dir: run_dir.as_deref(),
-                json,
-                started,
-            };
-            train::train(&args, console, program, interrupt)
-        }
-        Command::Resume { run, steps, devices, actors, learners, json } => {
-            let overrides = Overrides { steps, devices, actors, learners, ..Overrides::default() };
-            let args = resume::ResumeArgs { run: &run, overrides: &overrides, json, started };
-            resume::resume(&args, console, program, interrupt)
-        }
-        Command::Eval { run, episodes, seed, sample, json } => {
-            let play = Play { episodes: episodes.get(), seed, sampled: sample };
-            eval::eval(&run, &play, json, console, program, interrupt)
-        }
-        Command::Emit { experiment, stage } => {
-            let overrides = Overrides {
-                devices: experiment.devices,
-                set: experiment.set,
-                ..Overrides::default()
-            };
-            emit::emit(&experiment.experiment, &overrides, stage, console, program)
-        }
-        Command::Export { experiment, output, run, batch, seed, set } => {
-            let overrides = Overrides { seed, set, ..Overrides::default() };
-            let run = run.as_deref();
-            export::export(&experiment, &overrides, &output, run, batch, console, program)
-        }
-        Command::Check { experiment, target, set, json } => {
-            let overrides = Overrides { set, ..Overrides::default() };
-            check::check(&experiment, &overrides, &target, json, console, program)
-        }
+        Command::Train(args) => train::train(&args, started, console, program, interrupt),
+        Command::Resume(args) => resume::resume(&args, started, console, program, interrupt),
+        Command::Eval(args) => eval::eval(&args, console, program, interrupt),
+        Command::Emit(args) => emit::emit(&args, console, program),
+        Command::Export(args) => export::export(&args, console, program),
+        Command::Check(args) => check::check(&args, console, program),
+        Command::Tune(args) => tune::tune(&args, program.registry, console, interrupt),
         Command::Opt { file, pass, print } => opt::opt(&file, &pass, print, console),
         Command::Diff { left, right } => opt::diff(&left, &right, console),
-        Command::Tune { experiment, tries, seconds, output, json } => {
-            let devices = experiment.devices.iter();
-            let mut set: Vec<String> =
-                devices.map(|devices| format!("train.devices={}", devices.to_value())).collect();
-            set.extend(experiment.set);
-            let args = tune::TuneArgs {
-                registry: program.registry,
-                experiment: &experiment.experiment,
-                set: &set,
-                tries: &tries,
-                seconds,
-                output: output.as_deref(),
-                json,
-            };
-            tune::tune(&args, console, interrupt)
-        }
         Command::Describe { name, json } => {
             describe::describe(&name, json, program.registry, console)
         }

@@ -11,7 +11,7 @@ use podracer_mlir::{ModuleSpec, stablehlo};
 use super::{Console, FAILURE};
 use crate::settings::UsageError;
 
-/// What `podracer opt` prints.
+/// Forms in which `podracer opt` prints a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Print {
     /// The IR, which `podracer opt` reads

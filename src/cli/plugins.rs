@@ -1,4 +1,4 @@
-//! `podracer plugins list|install`
+//! `podracer plugins list|install`: the PJRT plugins.
 
 use anyhow::Result;
 use podracer_plugins::{PLUGINS, PluginError, check, find, spec};

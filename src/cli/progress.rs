@@ -16,7 +16,7 @@ pub(super) enum Progress {
 }
 
 impl Progress {
-    /// For `total` environment steps.
+    /// The progress of a training of `total` environment steps.
     pub(super) fn new(console: &mut Console<'_>, total: u64) -> Self {
         if !console.terminal {
             console.say("compiling");
@@ -29,7 +29,7 @@ impl Progress {
         Self::Bar(bar)
     }
 
-    /// The program is compiled.
+    /// Shows that the program is compiled.
     pub(super) fn compiled(&mut self, console: &mut Console<'_>, seconds: f64) {
         match self {
             Self::Bar(bar) => {

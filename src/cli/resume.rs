@@ -1,40 +1,39 @@
-//! `podracer resume`
+//! `podracer resume`: goes on with a training from its last checkpoint.
 
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use anyhow::Result;
 use podracer_runtime::Checkpoints;
 
+use super::arguments::ResumeArguments;
 use super::session::{Reopened, Session};
 use super::{Console, Program};
 use crate::run_directory::RunDirectory;
 use crate::settings::{Overrides, UsageError};
 
-/// The arguments of `resume`.
-pub(super) struct ResumeArgs<'a> {
-    pub(super) run: &'a Path,
-    /// Environment steps in all, and devices, if they change.
-    pub(super) overrides: &'a Overrides,
-    pub(super) json: bool,
-    pub(super) started: Instant,
-}
-
 pub(super) fn resume(
-    args: &ResumeArgs<'_>,
+    args: &ResumeArguments,
+    started: Instant,
     console: &mut Console<'_>,
     program: Program<'_>,
     interrupt: &AtomicBool,
 ) -> Result<u8> {
+    let overrides = Overrides {
+        steps: args.steps,
+        devices: args.devices.clone(),
+        actors: args.actors.clone(),
+        learners: args.learners.clone(),
+        ..Overrides::default()
+    };
     let Reopened { ready, found, progress, warning } =
-        Reopened::open(args.run, Checkpoints::latest, args.overrides, console, program)?;
+        Reopened::open(&args.run, Checkpoints::latest, &overrides, console, program)?;
     if let Some(warning) = warning {
         console.warn(&warning);
     }
     let counters = progress.counters;
     let plan = ready.settings.plan();
-    if args.overrides.steps.is_some() && plan.calls < counters.calls {
+    if args.steps.is_some() && plan.calls < counters.calls {
         return Err(UsageError::new(format!(
             "--steps asks for {} calls of the training loop and {} are done, with {} steps: ask for more steps",
             plan.calls, counters.calls, counters.env_steps
@@ -42,7 +41,7 @@ pub(super) fn resume(
         .into());
     }
     let (directory, points) =
-        RunDirectory::resume(args.run, &ready.settings, &ready.recorded, &found, &progress.files)?;
+        RunDirectory::resume(&args.run, &ready.settings, &ready.recorded, &found, &progress.files)?;
     console.say(&format!(
         "going on after {} updates, from {}",
         counters.updates,
@@ -55,7 +54,7 @@ pub(super) fn resume(
         points,
         from: Some(found.checkpoint),
         json: args.json,
-        started: args.started,
+        started,
     };
     session.run(console, interrupt)
 }

@@ -21,12 +21,12 @@ use crate::training::{Run, Training};
 
 /// A training with its devices open.
 pub(super) struct Ready {
-    /// Complete: with XLA's options, and the devices that act and learn.
+    /// Settings, complete: with XLA's options, and the devices that act and learn.
     pub(super) settings: Settings,
     pub(super) recorded: Recorded,
     pub(super) client: Client,
     pub(super) training: Box<dyn Training>,
-    /// By index.
+    /// Devices of the training, by index.
     devices: Vec<usize>,
     xla: Vec<(String, OptionValue)>,
 }
@@ -44,7 +44,7 @@ impl Ready {
         decide(&mut settings, &mut devices, program.registry, console)?;
         let training = (program.build)(&settings)?;
         let xla = settings.xla_options(training.xla_options(&platform, devices.len()));
-        settings.xla = xla.iter().map(|(name, value)| (name.clone(), value.into())).collect();
+        settings.xla = xla.iter().cloned().collect();
         Ok(Ready {
             recorded: recorded(&client, &devices)?,
             settings,
@@ -54,9 +54,7 @@ impl Ready {
             xla,
         })
     }
-}
 
-impl Ready {
     /// Plays episodes with the networks of a checkpoint.
     pub(super) fn play(
         &self,
@@ -131,11 +129,11 @@ pub(super) struct Outcome {
     pub(super) compile_seconds: f64,
     /// Seconds of all calls, with the recording between them.
     pub(super) run_seconds: f64,
-    /// From the start of the process to the end of the first call.
+    /// Seconds from the start of the process to the end of the first call.
     pub(super) first_call_seconds: Option<f64>,
-    /// Speed without the first call, if there is another.
+    /// Speed in environment steps per second, without the first call if there is another.
     pub(super) env_steps_per_second: Option<f64>,
-    /// Over the last completed episodes of the training, 100 or more once there are as many.
+    /// Mean return of the last completed episodes of the training, 100 or more once there are as many.
     pub(super) mean_return: Option<f64>,
     pub(super) mean_return_episodes: u64,
     pub(super) evaluation: BTreeMap<String, f64>,
@@ -159,7 +157,7 @@ pub(super) struct Session {
     pub(super) points: Vec<Point>,
     pub(super) from: Option<Checkpoint<'static>>,
     pub(super) json: bool,
-    /// When the process began.
+    /// Time at which the process began.
     pub(super) started: Instant,
 }
 

@@ -1,4 +1,4 @@
-//! Ctrl-C, SIGTERM and SIGHUP; the last not where `nohup` has started the process.
+//! Signals that stop a command: Ctrl-C, SIGTERM, and SIGHUP unless `nohup` has started the process.
 //!
 //! A command that polls the stop flag holds a guard of [`heed`] meanwhile: the first signal only sets the flag. Without a
 //! guard, a signal ends the process at once: while it installs, traces, compiles or starts environments, which may take
@@ -22,15 +22,15 @@ use super::INTERRUPTED;
 
 /// Number of running commands that poll the stop flag.
 static HEEDING: AtomicUsize = AtomicUsize::new(0);
-/// Printed if the process ends at once: what is left of the run.
+/// Sentence that is printed if the process ends at once: what is left of the run.
 static LEFT: Mutex<String> = Mutex::new(String::new());
 /// The environment variable with the number of the process that this one is to end with.
 pub(super) const ENDS_WITH: &str = "PODRACER_ENDS_WITH";
 
-/// While it exists, the command stops by itself soon after the flag is set.
+/// Guard of a command that polls the stop flag: while it exists, the command stops by itself soon after the flag is set.
 pub(super) struct Heeding;
 
-/// The command polls the stop flag from now on, until the guard is dropped.
+/// Counts the command as one that polls the stop flag, until the guard is dropped.
 pub(super) fn heed() -> Heeding {
     HEEDING.fetch_add(1, Ordering::SeqCst);
     Heeding
@@ -59,7 +59,7 @@ pub(super) fn listen(flag: &'static AtomicBool) -> Result<()> {
     Ok(())
 }
 
-/// Whether this process was started so that it ignores a signal.
+/// True if this process was started so that it ignores a signal.
 fn ignored(signal: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status
@@ -69,7 +69,7 @@ fn ignored(signal: i32) -> bool {
     mask.is_some_and(|mask| (mask >> (signal - 1)) & 1 == 1)
 }
 
-/// Handles a signal.
+/// Handles a signal: sets the flag, or ends the process.
 fn stop(flag: &AtomicBool) {
     let first = !flag.swap(true, Ordering::SeqCst);
     // Nobody is there to tell where standard error is closed.
@@ -86,7 +86,7 @@ fn stop(flag: &AtomicBool) {
     exit(i32::from(INTERRUPTED));
 }
 
-/// Ends what this process has started, such as pip: a signal that is sent to one process reaches no other.
+/// Ends the child processes, such as pip: a signal that is sent to one process reaches no other.
 fn end_children() {
     let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     for thread in threads {

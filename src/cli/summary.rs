@@ -6,7 +6,7 @@ use crate::run_directory::Point;
 
 const ROWS: usize = 8;
 const COLUMNS: usize = 60;
-/// Eighths of a cell.
+/// Blocks of 0 to 8 eighths of a cell.
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 pub(super) fn summary(outcome: &Outcome, points: &[Point]) -> String {

@@ -9,10 +9,9 @@ use crate::settings::{UsageError, suggestion};
 const GENERATIONS: [(&str, usize); 7] =
     [("v2", 2), ("v3", 2), ("v4", 3), ("v5e", 2), ("v5p", 3), ("v6e", 2), ("tpu7x", 3)];
 
-/// A machine that need not be there.
+/// A machine to compile for, which need not be there.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Target {
-    plugin: &'static str,
     topology: String,
 }
 
@@ -51,14 +50,12 @@ impl Target {
                 "has the chips `{extents}`, and {generation} takes {rank} extents"
             )));
         }
-        Ok(Self { plugin: "tpu", topology: topology.to_owned() })
+        Ok(Self { topology: topology.to_owned() })
     }
 
     pub(super) fn open(&self) -> Result<Topology> {
-        let plugin = Plugin::load(self.plugin)?;
-        Topology::new(plugin, &self.topology, &[]).with_context(|| {
-            format!("the plugin `{}` has no topology `{}`", self.plugin, self.topology)
-        })
+        Topology::new(Plugin::load("tpu")?, &self.topology, &[])
+            .with_context(|| format!("the plugin `tpu` has no topology `{}`", self.topology))
     }
 }
 
@@ -69,7 +66,7 @@ mod tests {
     #[test]
     fn targets_that_are_none_say_what_one_is() {
         let target = Target::parse("tpu:v3:32x32").unwrap();
-        assert_eq!(target, Target { plugin: "tpu", topology: "v3:32x32".to_owned() });
+        assert_eq!(target, Target { topology: "v3:32x32".to_owned() });
         for (text, expected) in [
             ("tpu", "names no topology"),
             ("cuda:h100:8", "only TPUs"),

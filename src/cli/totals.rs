@@ -24,13 +24,13 @@ pub(super) struct RunTotals {
 #[derive(Clone, Copy)]
 pub(super) struct FirstCall {
     ended: Instant,
-    /// Environment steps after it.
+    /// Environment steps of the training up to its end.
     env_steps: u64,
     pub(super) seconds_since_start: f64,
 }
 
 impl RunTotals {
-    /// Goes on from these counters and this learning curve.
+    /// Totals that begin with these counters and this learning curve.
     pub(super) fn new(started: Instant, counters: Counters, points: Vec<Point>) -> Self {
         Self {
             started,
@@ -75,7 +75,7 @@ impl RunTotals {
         directory.record(&call, before, seconds)
     }
 
-    /// From the beginning of the first call to the end of the last.
+    /// Seconds from the beginning of the first call to the end of the last.
     pub(super) fn seconds(&self) -> f64 {
         let span = self.began.zip(self.ended);
         span.map_or(0.0, |((began, _), ended)| (ended - began).as_secs_f64())

@@ -1,34 +1,34 @@
-//! `podracer train`
+//! `podracer train`: trains an agent, and leaves a run directory behind.
 
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use anyhow::Result;
 
+use super::arguments::TrainArguments;
 use super::session::{Ready, Session};
 use super::{Console, Program};
 use crate::run_directory::{Counters, RunDirectory};
 use crate::settings::Overrides;
 
-/// The arguments of `train`.
-pub(super) struct TrainArgs<'a> {
-    pub(super) experiment: &'a str,
-    pub(super) overrides: &'a Overrides,
-    pub(super) run_dir: Option<&'a Path>,
-    pub(super) json: bool,
-    pub(super) started: Instant,
-}
-
 pub(super) fn train(
-    args: &TrainArgs<'_>,
+    args: &TrainArguments,
+    started: Instant,
     console: &mut Console<'_>,
     program: Program<'_>,
     interrupt: &AtomicBool,
 ) -> Result<u8> {
-    let settings = program.registry.load(args.experiment, args.overrides)?;
+    let overrides = Overrides {
+        seed: args.seed,
+        steps: args.steps,
+        actors: args.actors.clone(),
+        learners: args.learners.clone(),
+        ..args.experiment.overrides()
+    };
+    let settings = program.registry.load(&args.experiment.experiment, &overrides)?;
     let ready = Ready::new(settings, console, program)?;
-    let directory = RunDirectory::create(args.run_dir, &ready.settings, &ready.recorded)?;
+    let run = args.run_dir.as_deref();
+    let directory = RunDirectory::create(run, &ready.settings, &ready.recorded)?;
     let session = Session {
         ready,
         directory,
@@ -36,7 +36,7 @@ pub(super) fn train(
         points: Vec::new(),
         from: None,
         json: args.json,
-        started: args.started,
+        started,
     };
     session.run(console, interrupt)
 }

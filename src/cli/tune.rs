@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde_json::Value as Json;
 use toml::Value;
 
+use super::arguments::{ExperimentArguments, TuneArguments};
 use super::{Console, FAILURE, INTERRUPTED, program_name, signals};
 use crate::files::write_whole;
 use crate::format::count;
@@ -22,18 +23,12 @@ use crate::registry::Registry;
 use crate::run_directory::METRICS;
 use crate::settings::{Overrides, Settings, UsageError, parse_sets};
 
-/// The arguments of `tune`.
-pub(super) struct TuneArgs<'a> {
-    pub(super) registry: &'a Registry,
-    pub(super) experiment: &'a str,
-    /// Settings of every trial, `KEY=VALUE`.
-    pub(super) set: &'a [String],
-    /// Axes to try, `KEY=VALUE,VALUE`; those of [`usual`] if empty.
-    pub(super) tries: &'a [String],
-    /// Seconds of training after the first call.
-    pub(super) seconds: f64,
-    pub(super) output: Option<&'a Path>,
-    pub(super) json: bool,
+/// An experiment, with the settings that all trials share.
+struct Common<'a> {
+    registry: &'a Registry,
+    experiment: &'a str,
+    /// Settings, each `KEY=VALUE`.
+    set: Vec<String>,
 }
 
 /// A setting and the values to try, as `--set` would have them.
@@ -42,7 +37,7 @@ type Axis = (String, Vec<String>);
 /// A training with some settings.
 #[derive(Clone, Debug, Serialize)]
 struct Trial {
-    /// `KEY=VALUE`, of each axis.
+    /// A setting of each axis, `KEY=VALUE`.
     settings: Vec<String>,
     env_steps_per_second: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,11 +52,17 @@ const LOOK: Duration = Duration::from_millis(50);
 const ITERATIONS: u64 = 1_000_000;
 
 pub(super) fn tune(
-    args: &TuneArgs<'_>,
+    args: &TuneArguments,
+    registry: &Registry,
     console: &mut Console<'_>,
     interrupt: &AtomicBool,
 ) -> Result<u8> {
-    let settings = with(args, &[])?;
+    let ExperimentArguments { experiment, devices, set } = &args.experiment;
+    let devices =
+        devices.iter().map(|devices| format!("train.devices={}", Value::from(devices.clone())));
+    let set = devices.chain(set.iter().cloned()).collect();
+    let common = Common { registry, experiment, set };
+    let settings = common.with(&[])?;
     let axes = if args.tries.is_empty() {
         usual(&settings)
     } else {
@@ -70,7 +71,7 @@ pub(super) fn tune(
     };
     let combinations = combinations(&axes);
     // Some may not fit together; where none does, the mistake is in what was asked for.
-    let mistakes = combinations.iter().map(|chosen| with(args, chosen).err());
+    let mistakes = combinations.iter().map(|chosen| common.with(chosen).err());
     if let Some(mistakes) = mistakes.collect::<Option<Vec<_>>>()
         && let Some(mistake) = mistakes.into_iter().next()
     {
@@ -80,7 +81,8 @@ pub(super) fn tune(
     let folder = tempfile::tempdir().context("cannot make a folder for the trials")?;
     let mut trials = Vec::new();
     for (number, chosen) in combinations.iter().enumerate() {
-        let tried = trial(args, chosen, &folder.path().join(number.to_string()), interrupt);
+        let folder = folder.path().join(number.to_string());
+        let tried = common.trial(chosen, &folder, args.seconds, interrupt);
         if interrupt.load(Ordering::Relaxed) {
             console.say("stopped; nothing is written");
             return Ok(INTERRUPTED);
@@ -95,8 +97,8 @@ pub(super) fn tune(
     let speed = |trial: &Trial| trial.env_steps_per_second.unwrap_or(f64::NEG_INFINITY);
     trials.sort_by(|a, b| speed(b).total_cmp(&speed(a)));
     let best = trials.first().filter(|trial| trial.error.is_none());
-    if let (Some(best), Some(path)) = (best, args.output) {
-        write_whole(path, experiment(args, best)?.as_bytes())?;
+    if let (Some(best), Some(path)) = (best, &args.output) {
+        write_whole(path, common.to_toml(best)?.as_bytes())?;
     }
     console.print(&if args.json {
         let report = serde_json::json!({
@@ -106,15 +108,90 @@ pub(super) fn tune(
         });
         report.to_string() + "\n"
     } else {
-        table(&trials, best, args)
+        common.table(&trials, best)
     })?;
     Ok(if best.is_some() { 0 } else { FAILURE })
 }
 
-/// The experiment as a trial has it.
-fn with(args: &TuneArgs<'_>, chosen: &[String]) -> Result<Settings> {
-    let overrides = Overrides { set: [args.set, chosen].concat(), ..Overrides::default() };
-    args.registry.load(args.experiment, &overrides)
+impl Common<'_> {
+    /// The settings of the experiment with those of a trial.
+    fn with(&self, chosen: &[String]) -> Result<Settings> {
+        let overrides = Overrides { set: [&self.set, chosen].concat(), ..Overrides::default() };
+        self.registry.load(self.experiment, &overrides)
+    }
+
+    /// Trains for a while, and gives the steps per second.
+    fn trial(
+        &self,
+        chosen: &[String],
+        folder: &Path,
+        seconds: f64,
+        interrupt: &AtomicBool,
+    ) -> Result<f64> {
+        let plan = self.with(chosen)?.plan();
+        let steps = plan.steps_per_iteration.saturating_mul(ITERATIONS);
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["train", self.experiment, "--json"]);
+        command.args(["--steps", &steps.to_string()]);
+        command.arg("--run-dir").arg(folder);
+        for set in self.set.iter().chain(chosen) {
+            command.args(["--set", set]);
+        }
+        let [out, err] = ["out", "err"].map(|name| folder.with_extension(name));
+        command
+            .env(signals::ENDS_WITH, std::process::id().to_string())
+            .stdin(Stdio::null())
+            .stdout(File::create(&out)?)
+            .stderr(File::create(&err)?);
+        let mut child = command.spawn().context("cannot start a trial")?;
+        let ended = watch(&mut child, folder, seconds, interrupt);
+        if ended.is_err() {
+            let _ = child.kill();
+        }
+        child.wait()?;
+        ended?;
+        let printed = fs::read_to_string(out)?;
+        let result =
+            printed.lines().last().and_then(|line| serde_json::from_str::<Json>(line).ok());
+        let speed = result.and_then(|result| result.get("env_steps_per_second")?.as_f64());
+        speed.with_context(|| {
+            let said = fs::read_to_string(err).unwrap_or_default();
+            let mut errors = said.lines().filter(|line| line.starts_with("error"));
+            let last = errors.next_back().or(said.lines().next_back());
+            let last = last.unwrap_or("it ended without a word");
+            last.trim_start_matches("error: ").to_owned()
+        })
+    }
+
+    /// An experiment with the settings of a trial.
+    fn to_toml(&self, best: &Trial) -> Result<String> {
+        let mut table = parse_sets(&[&self.set[..], &best.settings].concat())?;
+        let base = Value::String(self.experiment.to_owned());
+        table.insert("base".to_owned(), base);
+        Ok(toml::to_string(&table)?)
+    }
+
+    /// The trials, fastest first, and the command that trains with the first.
+    fn table(&self, trials: &[Trial], best: Option<&Trial>) -> String {
+        let mut text = String::new();
+        for trial in trials {
+            let speed = trial.env_steps_per_second;
+            let result = speed.map_or_else(|| "-".to_owned(), count);
+            text += &format!("{result:>8} steps/s  {}\n", trial.settings.join(" "));
+        }
+        if let Some(best) = best {
+            let sets = self.set.iter().chain(&best.settings);
+            let sets: Vec<String> = sets.map(|set| format!(" --set {set}")).collect();
+            text += &format!(
+                "fastest: {} train {}{}\n",
+                program_name(),
+                self.experiment,
+                sets.concat()
+            );
+            text += "Batches of another size learn differently: compare the learning curves too.\n";
+        }
+        text
+    }
 }
 
 /// The axes that are tried by default: the sizes of `[sebulba]`; lanes and devices of `[anakin]`.
@@ -168,48 +245,7 @@ fn combinations(axes: &[Axis]) -> Vec<Vec<String>> {
     })
 }
 
-/// Trains for a while, and gives the steps per second.
-fn trial(
-    args: &TuneArgs<'_>,
-    chosen: &[String],
-    folder: &Path,
-    interrupt: &AtomicBool,
-) -> Result<f64> {
-    let plan = with(args, chosen)?.plan();
-    let steps = plan.steps_per_iteration.saturating_mul(ITERATIONS);
-    let mut command = Command::new(std::env::current_exe()?);
-    command.args(["train", args.experiment, "--json"]);
-    command.args(["--steps", &steps.to_string()]);
-    command.arg("--run-dir").arg(folder);
-    for set in args.set.iter().chain(chosen) {
-        command.args(["--set", set]);
-    }
-    let [out, err] = ["out", "err"].map(|name| folder.with_extension(name));
-    command
-        .env(signals::ENDS_WITH, std::process::id().to_string())
-        .stdin(Stdio::null())
-        .stdout(File::create(&out)?)
-        .stderr(File::create(&err)?);
-    let mut child = command.spawn().context("cannot start a trial")?;
-    let ended = watch(&mut child, folder, args.seconds, interrupt);
-    if ended.is_err() {
-        let _ = child.kill();
-    }
-    child.wait()?;
-    ended?;
-    let printed = fs::read_to_string(out)?;
-    let result = printed.lines().last().and_then(|line| serde_json::from_str::<Json>(line).ok());
-    let speed = result.and_then(|result| result.get("env_steps_per_second")?.as_f64());
-    speed.with_context(|| {
-        let said = fs::read_to_string(err).unwrap_or_default();
-        let mut errors = said.lines().filter(|line| line.starts_with("error"));
-        let last = errors.next_back().or(said.lines().next_back());
-        let last = last.unwrap_or("it ended without a word");
-        last.trim_start_matches("error: ").to_owned()
-    })
-}
-
-/// Lets a trial make its first call and train for `seconds` more, and asks it to stop.
+/// Waits until a trial has made its first call and trained for `seconds` more, and asks it to stop.
 fn watch(child: &mut Child, folder: &Path, seconds: f64, interrupt: &AtomicBool) -> Result<()> {
     let metrics = folder.join(METRICS);
     let (started, mut first) = (Instant::now(), None);
@@ -230,30 +266,4 @@ fn watch(child: &mut Child, folder: &Path, seconds: f64, interrupt: &AtomicBool)
         }
         thread::sleep(LOOK);
     }
-}
-
-/// An experiment with the settings of a trial.
-fn experiment(args: &TuneArgs<'_>, best: &Trial) -> Result<String> {
-    let mut table = parse_sets(&[args.set, &best.settings].concat())?;
-    let base = Value::String(args.experiment.to_owned());
-    table.insert("base".to_owned(), base);
-    Ok(toml::to_string(&table)?)
-}
-
-/// The trials, fastest first, and the command that trains with the first.
-fn table(trials: &[Trial], best: Option<&Trial>, args: &TuneArgs<'_>) -> String {
-    let mut text = String::new();
-    for trial in trials {
-        let speed = trial.env_steps_per_second;
-        let result = speed.map_or_else(|| "-".to_owned(), count);
-        text += &format!("{result:>8} steps/s  {}\n", trial.settings.join(" "));
-    }
-    if let Some(best) = best {
-        let sets = args.set.iter().chain(&best.settings);
-        let sets: Vec<String> = sets.map(|set| format!(" --set {set}")).collect();
-        text +=
-            &format!("fastest: {} train {}{}\n", program_name(), args.experiment, sets.concat());
-        text += "Batches of another size learn differently: compare the learning curves too.\n";
-    }
-    text
 }

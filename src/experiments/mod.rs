@@ -55,7 +55,7 @@ impl Registry {
     /// The training loop that settings describe.
     ///
     /// # Errors
-    /// As [`build`].
+    /// Errors of [`build`].
     pub fn build(&self, settings: &Settings) -> Result<Box<dyn Training>> {
         let (kind, name) = (settings.agent_kind(), settings.environment_name());
         let unknown = |what, name| UsageError::new(format!("there is no {what} `{name}`"));

@@ -19,7 +19,7 @@ impl RecentReturns {
     /// Least number of episodes that a mean return is taken of, once there are as many.
     const WANTED: u64 = 100;
 
-    /// Restores them from a checkpoint; empty at the start of a run.
+    /// Restores the last episodes from a checkpoint; none at the start of a run.
     pub fn restored(from: Option<&Checkpoint>) -> Result<Self> {
         let Some(checkpoint) = from else {
             return Ok(RecentReturns::default());
@@ -31,7 +31,7 @@ impl RecentReturns {
         Ok(RecentReturns(groups.map(of).collect()))
     }
 
-    /// Adds them to a checkpoint.
+    /// Adds the last episodes to a checkpoint.
     pub fn save(&self, checkpoint: &mut Checkpoint) -> Result<()> {
         let (episodes, return_sums): (Vec<u64>, Vec<f64>) =
             (self.0.iter()).map(|group| (group.episodes, group.return_sum)).unzip();
@@ -43,7 +43,7 @@ impl RecentReturns {
         Ok(())
     }
 
-    /// Adds the groups that ended since, and returns the sums over all that are kept.
+    /// Adds the groups that ended since, and returns the sums over all groups that are kept.
     pub fn with(&mut self, ended: impl IntoIterator<Item = Ended>) -> Ended {
         self.0.extend(ended.into_iter().filter(|group| group.episodes > 0));
         let mut kept: u64 = self.0.iter().map(|group| group.episodes).sum();

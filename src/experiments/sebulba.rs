@@ -169,7 +169,7 @@ impl Training for SebulbaTraining {
     ) -> Result<Vec<Played>> {
         let mut environments = self.batches.make()?;
         let agent = self.sebulba.agent();
-        play(agent, checkpoint, &mut environments, episodes, device, interrupt)
+        play(agent, checkpoint, &mut *environments, episodes, device, interrupt)
     }
 }
 

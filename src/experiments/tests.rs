@@ -1,4 +1,4 @@
-//! What settings become.
+//! Trainings that settings become.
 
 use crate::experiments::build;
 use crate::registry::Registry;

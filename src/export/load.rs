@@ -1,4 +1,4 @@
-//! An export, read back.
+//! Exports, read back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,7 +12,7 @@ use podracer_runtime::{
 };
 
 use super::manifest::FORMAT;
-use super::{MANIFEST, Manifest, ProgramManifest};
+use super::{ArgumentManifest, MANIFEST, Manifest, ProgramManifest, ResultManifest};
 use crate::UsageError;
 use crate::parameters;
 
@@ -65,7 +65,7 @@ impl Export {
         Ok(Export { folder, manifest, parameters })
     }
 
-    /// What it holds.
+    /// The manifest of the export.
     #[must_use]
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
@@ -80,7 +80,7 @@ impl Export {
     /// Compiles a program for the client's first device.
     ///
     /// # Errors
-    /// [`UsageError`] where there is no such program; where its module is not what the manifest says; what XLA rejects.
+    /// [`UsageError`] where there is no such program; where its module is not what the manifest says; errors of XLA.
     pub fn compile(&self, client: &Client, program: &str) -> Result<ExportedProgram> {
         let Some(manifest) = self.manifest.programs.get(program) else {
             let names: Vec<&str> = self.manifest.programs.keys().map(String::as_str).collect();
@@ -102,10 +102,10 @@ impl Export {
 pub struct ExportedProgram {
     name: String,
     executable: Executable,
-    /// Names and types.
+    /// Names and types of the arguments.
     arguments: Vec<(String, TensorType)>,
     results: Vec<String>,
-    /// On the device, by argument name.
+    /// Parameters on the device, by argument name.
     parameters: BTreeMap<String, Buffer>,
 }
 
@@ -118,17 +118,12 @@ impl ExportedProgram {
         parameters: &[(String, HostArray)],
     ) -> Result<Self> {
         let module = Module::parse(text)?;
-        let mut arguments = Vec::new();
-        for argument in &manifest.arguments {
-            arguments.push((argument.name.clone(), argument.ty()?));
-        }
-        let declared: Vec<&TensorType> = arguments.iter().map(|(_, ty)| ty).collect();
-        let mut results = Vec::new();
-        for result in &manifest.results {
-            results.push(result.ty()?);
-        }
+        let named = |argument: &ArgumentManifest| Ok((argument.name.clone(), argument.ty()?));
+        let arguments = manifest.arguments.iter().map(named).collect::<Result<Vec<_>>>()?;
+        let results =
+            manifest.results.iter().map(ResultManifest::ty).collect::<Result<Vec<_>>>()?;
         ensure!(
-            declared.into_iter().eq(&module.arguments) && results == module.results,
+            arguments.iter().map(|(_, ty)| ty).eq(&module.arguments) && results == module.results,
             "the module's types are not those that the manifest says"
         );
         let options = CompileOptions {
@@ -153,10 +148,10 @@ impl ExportedProgram {
         })
     }
 
-    /// Runs it once. Takes its arguments by name; parameters that are not given are the export's own.
+    /// Runs the program once. Takes its arguments by name; parameters that are not given are the export's own.
     ///
     /// # Errors
-    /// [`UsageError`] for an argument that is missing, of another type, or not the program's; what the runtime reports.
+    /// [`UsageError`] for an argument that is missing, of another type, or not the program's; errors of the runtime.
     pub fn run(&self, inputs: &BTreeMap<String, HostArray>) -> Result<BTreeMap<String, HostArray>> {
         let names: BTreeSet<&str> = self.arguments.iter().map(|(name, _)| name.as_str()).collect();
         if let Some(unknown) = inputs.keys().find(|name| !names.contains(name.as_str())) {
@@ -177,12 +172,8 @@ impl ExportedProgram {
             });
         }
         let outputs = self.executable.execute(vec![arguments])?;
-        let outputs = outputs.into_iter().flatten();
-        let mut results = BTreeMap::new();
-        for (name, output) in self.results.iter().zip(outputs) {
-            results.insert(name.clone(), output.to_host()?);
-        }
-        Ok(results)
+        let named = self.results.iter().zip(outputs.iter().flatten());
+        named.map(|(name, output)| Ok((name.clone(), output.to_host()?))).collect()
     }
 
     fn mistake(&self, problem: String) -> anyhow::Error {

@@ -1,4 +1,4 @@
-//! `manifest.json`: what an export holds.
+//! `manifest.json`: the programs of an export, with their arguments and results.
 
 use std::collections::BTreeMap;
 
@@ -10,72 +10,72 @@ use serde::{Deserialize, Serialize};
 use super::Portable;
 use crate::UsageError;
 
-/// The version of the form that a folder has.
+/// Version of the folder's format.
 pub(super) const FORMAT: u32 = 1;
 
-/// What is in a folder.
+/// Contents of an export's folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// The version of this form: 1.
+    /// Version of the folder's format: 1.
     pub format: u32,
     /// The version of podracer that wrote it.
     pub podracer: String,
-    /// What was exported.
+    /// Name of the exported experiment.
     pub experiment: String,
     /// The programs by name.
     pub programs: BTreeMap<String, ProgramManifest>,
 }
 
-/// A program.
+/// A program of an export.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramManifest {
-    /// What it does.
+    /// Description of the program, for people.
     pub about: String,
     /// The StableHLO module, in the same folder.
     pub file: String,
-    /// What its function `main` takes, in order.
+    /// Arguments of the program's function `main`, in order.
     pub arguments: Vec<ArgumentManifest>,
-    /// What it gives, in order.
+    /// Results of the program's function `main`, in order.
     pub results: Vec<ResultManifest>,
 }
 
-/// An argument.
+/// An argument of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArgumentManifest {
-    /// Its key path below what it is: `parameters.policy.layers[0].weight`, `state.sharded.lanes.key`, `observation`.
+    /// Key path of the argument: `parameters.policy.layers[0].weight`, `state.sharded.lanes.key`, `observation`.
     pub name: String,
     /// The element type: `bool`, `i8` to `i64`, `u8` to `u64`, `f16`, `bf16`, `f32`, `f64`.
     pub dtype: String,
     /// The extents of the axes.
     pub shape: Vec<usize>,
-    /// What it is.
+    /// Role of the argument.
     pub kind: ArgumentKind,
     /// The result that takes over its memory, by index; none if the caller keeps it.
     pub donated_to: Option<usize>,
 }
 
-/// What an argument is.
+/// Roles of arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ArgumentKind {
     /// A parameter: `parameters.` and its name in `parameters.safetensors`.
     Parameter,
-    /// What the program before gave under the same name.
+    /// A result of the program before, under the same name.
     State,
     /// A random key, u32 `[2]`: the high and the low half of a seed, or what a key was split into.
     Key,
-    /// What the caller observes.
+    /// An input of the caller, such as an observation.
     Input,
 }
 
-/// A result.
+/// A result of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResultManifest {
-    /// As of an argument.
+    /// Key path of the result: `action`, `metrics.loss`.
     pub name: String,
-    /// As of an argument.
+    /// The element type, as of an argument.
     pub dtype: String,
-    /// As of an argument.
+    /// The extents of the axes.
     pub shape: Vec<usize>,
 }
 
@@ -90,7 +90,7 @@ impl Manifest {
         }
     }
 
-    /// Whether there is a parameter of the right type for each that a program takes.
+    /// Checks that there is a parameter of the right type for each that a program takes.
     ///
     /// # Errors
     /// [`UsageError`] with the first that is missing or of another type.
@@ -120,15 +120,15 @@ impl Manifest {
 }
 
 impl ArgumentManifest {
-    /// Its type.
+    /// Type of the argument.
     ///
     /// # Errors
-    /// Where the dtype is none.
+    /// A dtype that does not exist.
     pub fn ty(&self) -> Result<TensorType> {
         tensor_type(&self.name, &self.dtype, &self.shape)
     }
 
-    /// Its name in `parameters.safetensors`, if it is a parameter.
+    /// Name of the argument in `parameters.safetensors`, if it is a parameter.
     #[must_use]
     pub fn parameter(&self) -> Option<&str> {
         match self.kind {
@@ -139,10 +139,10 @@ impl ArgumentManifest {
 }
 
 impl ResultManifest {
-    /// Its type.
+    /// Type of the result.
     ///
     /// # Errors
-    /// Where the dtype is none.
+    /// A dtype that does not exist.
     pub fn ty(&self) -> Result<TensorType> {
         tensor_type(&self.name, &self.dtype, &self.shape)
     }

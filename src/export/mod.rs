@@ -34,19 +34,19 @@ pub(crate) use portable::policy;
 
 const MANIFEST: &str = "manifest.json";
 
-/// Runs the programs in Python.
+/// Python module that runs the programs.
 const LOADER: &str = include_str!("load.py");
 
-/// Where exported parameters come from.
+/// Source of exported parameters.
 pub enum Parameters<'a> {
-    /// Those at the start of a run with this seed, which the exported `init` computes on a device.
+    /// Parameters at the start of a run with this seed, which the exported `init` computes on a device.
     Initial {
         /// The device's client.
         client: &'a Client,
         /// The run's seed.
         seed: u64,
     },
-    /// Those of a run, by key path.
+    /// Parameters of a run, by key path.
     Trained(Vec<(String, HostArray)>),
 }
 
@@ -54,7 +54,7 @@ pub enum Parameters<'a> {
 ///
 /// # Errors
 /// [`UsageError`] where the folder holds an export already, or the parameters are not those that the programs take; where
-/// the folder cannot be written; what the runtime reports.
+/// the folder cannot be written; errors of the runtime.
 pub fn write(
     folder: &Path,
     experiment: &str,

@@ -1,4 +1,4 @@
-//! A program that is to be exported: lowered, with a name for all that goes in and comes out.
+//! Programs to export: lowered, with names for all arguments and results.
 
 use anyhow::Result;
 use podracer_compiler::{Func, TensorType};
@@ -12,7 +12,7 @@ use super::{ArgumentKind, ArgumentManifest, ProgramManifest, ResultManifest};
 /// A program for others to run.
 #[derive(Clone, Debug)]
 pub struct Portable {
-    /// What it is called: `act`, `train`.
+    /// Name of the program: `act`, `train`.
     pub name: &'static str,
     about: String,
     lowered: Lowered,
@@ -22,8 +22,8 @@ pub struct Portable {
 }
 
 impl Portable {
-    /// A lowered function. `arguments` names each of its arguments, of which any may be a tree; so does `results`, where
-    /// it gives a tuple, and otherwise it names the whole.
+    /// A program from a lowered function. `arguments` names each of its arguments, of which any may be a tree; `results` names
+    /// each of its results if they are a tuple, and otherwise the whole.
     pub(crate) fn new(
         name: &'static str,
         about: impl Into<String>,
@@ -34,7 +34,7 @@ impl Portable {
         Portable { name, about: about.into(), lowered, arguments, results, parameters: Vec::new() }
     }
 
-    /// Says which results are the agent's parameters: position and path of each.
+    /// Sets the results that are the agent's parameters: position and path of each.
     pub(crate) fn with_parameters(self, parameters: Vec<(usize, String)>) -> Self {
         Portable { parameters, ..self }
     }
@@ -50,7 +50,7 @@ impl Portable {
         self.lowered.module.key()
     }
 
-    /// What the manifest says of it.
+    /// Entry of the program in the manifest.
     #[must_use]
     pub fn manifest(&self) -> ProgramManifest {
         let Lowered { module, spec } = &self.lowered;
@@ -100,8 +100,8 @@ fn position(path: &str) -> Option<(usize, &str)> {
     Some((digits.parse().ok()?, rest))
 }
 
-/// An agent's policy, for one observation or a batch of so many: `act`, which draws actions as in training, and
-/// `act_greedily`. They take the last action and reward only where the agent looks at them.
+/// An agent's policy as programs, for one observation or a batch of so many: `act`, which draws actions as in training, and
+/// `act_greedily`. They take the last action and reward only if the agent looks at them.
 #[track_caller]
 pub(crate) fn policy<A: Learn>(
     name: &str,
@@ -177,7 +177,7 @@ const SEEN: (&str, ArgumentKind) = ("observation", ArgumentKind::Input);
 const KEY: (&str, ArgumentKind) = ("key", ArgumentKind::Key);
 const FEEDBACK: (&str, ArgumentKind) = ("feedback", ArgumentKind::Input);
 
-/// Which parameters of a function anything in it reads.
+/// For each parameter of a function, true if anything in the function reads it.
 fn read(func: &Func) -> Vec<bool> {
     let reads = |param| {
         func.eqns.iter().any(|eqn| eqn.inputs.contains(param)) || func.results.contains(param)

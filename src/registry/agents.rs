@@ -18,10 +18,14 @@ pub(super) fn register(registry: &mut Registry) {
 /// An agent of the registry. Its functions take the complete table `[agent]`.
 #[derive(Clone, Debug)]
 pub struct AgentEntry {
-    pub(super) name: String,
-    pub(super) schema: Schema,
-    check: fn(&Table) -> Result<(), String>,
-    check_rollout: fn(&Table, usize, usize) -> Result<(), String>,
+    /// Name of the agent: the value of `agent.kind`.
+    pub name: String,
+    /// Schema of the agent's settings.
+    pub schema: Schema,
+    /// Checks that settings of valid types and ranges fit together.
+    pub(crate) check: fn(&Table) -> Result<(), String>,
+    /// Checks that the agent can learn from so many steps (the last argument) of so many lanes of a device.
+    pub(crate) check_rollout: fn(&Table, usize, usize) -> Result<(), String>,
     agent: fn(&Table, &Task) -> Result<AnyAgent, String>,
 }
 
@@ -36,33 +40,6 @@ impl AgentEntry {
             },
             agent: |table, task| parse::<A>(table, "agent")?.agent(task),
         })
-    }
-
-    /// The agent's name: the value of `agent.kind`.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The schema of the agent's settings.
-    #[must_use]
-    pub fn schema(&self) -> &Schema {
-        &self.schema
-    }
-
-    /// Checks that settings of valid types and ranges fit together.
-    pub(crate) fn check(&self, table: &Table) -> Result<(), String> {
-        (self.check)(table)
-    }
-
-    /// Checks that the agent can learn from `steps` steps of so many lanes of a device.
-    pub(crate) fn check_rollout(
-        &self,
-        table: &Table,
-        lanes: usize,
-        steps: usize,
-    ) -> Result<(), String> {
-        (self.check_rollout)(table, lanes, steps)
     }
 
     /// The agent for a task.

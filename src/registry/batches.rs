@@ -51,7 +51,7 @@ impl Batches {
     /// The next batch.
     ///
     /// # Errors
-    /// What the environments report.
+    /// Errors of the environment.
     pub fn make(&self) -> Result<Box<dyn HostEnvironment>> {
         (self.make)()
     }

@@ -41,25 +41,30 @@ pub(super) fn register(registry: &mut Registry) {
     served::register(registry);
 }
 
-/// Measures an agent's trained state at the end of a run: names and values.
+/// Function that measures an agent's trained state at the end of a run: names and values.
 pub(crate) type Evaluation =
     fn(&Table, &AnyAgent, &Client, &Device<AnyTree>) -> Result<Vec<(String, f64)>>;
 
-/// Makes the environment as a part of programs.
+/// Function that makes the environment as a part of programs.
 type MakeInDsl = fn(&Table) -> Result<AnyEnvironment, String>;
 
 /// An environment of the registry. Its functions take the complete table `[environment]`.
 #[derive(Clone, Debug)]
 pub struct EnvironmentEntry {
-    pub(super) name: String,
-    pub(super) schema: Schema,
-    check: fn(&Table) -> Result<(), String>,
-    dsl: Option<MakeInDsl>,
-    batches: fn(&Table, usize, usize) -> Result<Batches>,
-    evaluation: Option<Evaluation>,
-    preset: fn(Value) -> Option<Table>,
-    server: fn(&Table) -> Option<ServerSettings>,
-    frames_per_step: fn(&Table) -> usize,
+    /// Name of the environment: the value of `environment.name`.
+    pub name: String,
+    /// Schema of the environment's settings.
+    pub schema: Schema,
+    /// Checks that settings of valid types and ranges fit together.
+    pub(crate) check: fn(&Table) -> Result<(), String>,
+    pub(super) dsl: Option<MakeInDsl>,
+    pub(super) batches: fn(&Table, usize, usize) -> Result<Batches>,
+    pub(super) evaluation: Option<Evaluation>,
+    /// The defaults that a value of the setting `preset` changes.
+    pub(crate) preset: fn(Value) -> Option<Table>,
+    /// Settings of the environment's servers, if it has any.
+    pub(crate) server: fn(&Table) -> Option<ServerSettings>,
+    pub(super) frames_per_step: fn(&Table) -> usize,
 }
 
 impl EnvironmentEntry {
@@ -101,7 +106,7 @@ impl EnvironmentEntry {
         EnvironmentEntry::new::<E>(name, native::<E>)
     }
 
-    /// An environment that servers have.
+    /// An environment in servers, which are processes of Python packages.
     #[cfg(feature = "servers")]
     pub(super) fn served<E: served::Served>(name: &str) -> Result<Self, String> {
         let entry =
@@ -113,29 +118,6 @@ impl EnvironmentEntry {
             },
             ..entry
         })
-    }
-
-    #[cfg(feature = "servers")]
-    /// With settings whose defaults depend on another one, `preset`: their values for one of its values.
-    pub(super) fn with_preset(self, preset: fn(Value) -> Option<Table>) -> Self {
-        EnvironmentEntry { preset, ..self }
-    }
-
-    /// The environment's name: the value of `environment.name`.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The schema of the environment's settings.
-    #[must_use]
-    pub fn schema(&self) -> &Schema {
-        &self.schema
-    }
-
-    /// Checks that settings of valid types and ranges fit together.
-    pub(crate) fn check(&self, table: &Table) -> Result<(), String> {
-        (self.check)(table)
     }
 
     /// The environment as a part of a program.
@@ -156,7 +138,7 @@ impl EnvironmentEntry {
     /// Batches of so many lanes on the host, for rollouts of `unroll` steps.
     ///
     /// # Errors
-    /// What the environment reports.
+    /// Errors of the environment.
     pub(crate) fn batches(&self, table: &Table, lanes: usize, unroll: usize) -> Result<Batches> {
         (self.batches)(table, lanes, unroll)
     }
@@ -164,16 +146,6 @@ impl EnvironmentEntry {
     /// The environment's own measure of a trained agent, if it has one.
     pub(crate) fn evaluation(&self) -> Option<Evaluation> {
         self.evaluation
-    }
-
-    /// The defaults that a value of the setting `preset` changes.
-    pub(crate) fn preset(&self, preset: &Value) -> Option<Table> {
-        (self.preset)(preset.clone())
-    }
-
-    /// The settings of its servers, if it has any.
-    pub(crate) fn server(&self, table: &Table) -> Option<ServerSettings> {
-        (self.server)(table)
     }
 
     /// Frames of a game in a step; 1 for an environment that knows no frames.

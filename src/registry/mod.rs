@@ -44,7 +44,7 @@ pub struct Registry {
 pub struct Experiment {
     /// The name that `podracer train` takes.
     pub name: String,
-    /// Its settings as TOML, like a file's.
+    /// Settings of the experiment as TOML, like a file's.
     pub text: String,
 }
 

@@ -1,4 +1,4 @@
-//! Environments that servers have: processes of Python packages.
+//! Environments in servers, which are processes of Python packages.
 
 use std::time::Duration;
 
@@ -14,22 +14,22 @@ use super::batches::Batches;
 use super::{Configuration, EnvironmentEntry, Registry, parse};
 use crate::settings::UsageError;
 
-/// Registers the built-in environments that servers have.
+/// Registers the built-in environments in servers.
 pub(super) fn register(registry: &mut Registry) {
     registry.add_environment(EnvironmentEntry::served::<Gymnasium>("gymnasium"));
     registry.add_environment(EnvironmentEntry::served::<EnvPool>("envpool"));
     registry.add_environment(EnvironmentEntry::served::<Atari>("atari").map(|atari| {
         let preset =
             |name: Value| Table::try_from(Preset::deserialize(name).ok()?.processing()).ok();
-        atari.with_preset(preset)
+        EnvironmentEntry { preset, ..atari }
     }));
 }
 
-/// An environment that servers have.
+/// Settings of an environment in servers.
 pub(super) trait Served: Configuration {
     /// The set of packages that serves it, as `podracer envs install` names it.
     fn packages(&self) -> &'static str;
-    /// Its processes.
+    /// Settings of its servers.
     fn server(&self) -> &ServerSettings;
     /// Frames of a game in a step.
     fn frames_per_step(&self) -> usize {

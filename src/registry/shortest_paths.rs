@@ -13,7 +13,7 @@ use podracer_stdlib::anakin::Feedback;
 /// from which the goal was reached in as few steps as possible.
 ///
 /// # Errors
-/// What the runtime reports.
+/// Errors of the runtime.
 pub(super) fn shortest_paths(
     agent: &AnyAgent,
     grid: &GridWorld,

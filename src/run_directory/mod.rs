@@ -60,7 +60,7 @@ pub struct Recorded {
     pub platform: String,
     /// The platform's version.
     pub platform_version: String,
-    /// The plugin's file.
+    /// Fingerprint of the plugin.
     pub plugin: String,
     /// The kind of the devices.
     pub device_kind: String,
@@ -210,7 +210,7 @@ impl RunDirectory {
         }
     }
 
-    /// The folder.
+    /// Path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

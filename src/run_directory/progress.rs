@@ -30,7 +30,7 @@ pub struct RunProgress {
 pub struct Counters {
     /// Calls of the compiled program.
     pub calls: u64,
-    /// Updates.
+    /// Iterations.
     pub updates: u64,
     /// Environment steps.
     pub env_steps: u64,
@@ -45,11 +45,11 @@ pub struct Counters {
 /// The lengths of the files that grow, in bytes.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Files {
-    /// Of `metrics.jsonl`.
+    /// Length of `metrics.jsonl`.
     pub metrics: u64,
     /// The name of TensorBoard's file.
     pub events_name: String,
-    /// Its length.
+    /// Length of TensorBoard's file.
     pub events: u64,
 }
 
@@ -66,7 +66,7 @@ const FREE: [&str; 8] = [
 ];
 
 impl RunProgress {
-    /// Reads it from a checkpoint.
+    /// Reads the progress from a checkpoint.
     ///
     /// # Errors
     /// The checkpoint was not written by a run directory.
@@ -150,7 +150,7 @@ impl RunProgress {
     }
 }
 
-/// A table of tables with dotted keys.
+/// The values of a table of tables, by dotted keys.
 fn flat(table: &Value) -> BTreeMap<String, &Value> {
     let mut entries = BTreeMap::new();
     for (section, value) in table.as_object().into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! What a run leaves behind can be read back, and a folder that cannot be written is an error.
+//! The files of a run can be read back, and a folder that cannot be written is an error.
 
 use std::fs;
 use std::os::unix::fs::symlink;

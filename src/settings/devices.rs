@@ -1,17 +1,18 @@
-//! Which devices a run uses: `2` (the first two), `"all"`, or `[0, 3]` (those).
+//! Devices of a run as the user names them: `2` (the first two), `"all"`, or `[0, 3]` (those of these indices).
 
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, SchemaGenerator, json_schema};
-use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
+use toml::Value;
 
 use super::UsageError;
 
 /// Devices as the user names them, not yet checked against the machine's.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(try_from = "Value", into = "Value")]
 pub enum Devices {
-    /// The first ones, this many.
+    /// The first devices, this many.
     Count(usize),
     /// Every device of the platform.
     All,
@@ -24,12 +25,11 @@ pub(super) const EXPECTED: &str =
     "a number of devices (`2`), `\"all\"` or a list of device indices (`[0, 3]`)";
 
 impl Devices {
-    /// From the command line: `2`, `all`, `0,3` or `[0, 3]`.
+    /// Parses devices of the command line: `2`, `all`, `0,3` or `[0, 3]`.
     ///
     /// # Errors
     /// The ways to name devices.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let wrong = || format!("expected {EXPECTED}");
         let text = text.trim();
         if text == "all" {
             return Ok(Self::All);
@@ -38,37 +38,11 @@ impl Devices {
             return Ok(Self::Count(count));
         }
         let list = text.trim_start_matches('[').trim_end_matches(']');
-        let indices: Result<Vec<usize>, _> =
-            list.split(',').map(|index| index.trim().parse()).collect();
-        indices.map(Self::List).map_err(|_| wrong())
+        let indices: Result<_, _> = list.split(',').map(|index| index.trim().parse()).collect();
+        indices.map(Self::List).map_err(|_| format!("expected {EXPECTED}"))
     }
 
-    /// From a setting.
-    pub(super) fn from_value(value: &toml::Value) -> Option<Self> {
-        match value {
-            toml::Value::Integer(count) => usize::try_from(*count).ok().map(Self::Count),
-            toml::Value::String(text) if text == "all" => Some(Self::All),
-            toml::Value::Array(indices) => indices
-                .iter()
-                .map(|index| index.as_integer().and_then(|index| usize::try_from(index).ok()))
-                .collect::<Option<_>>()
-                .map(Self::List),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn to_value(&self) -> toml::Value {
-        let integer = |index: usize| toml::Value::Integer(i64::try_from(index).unwrap_or(i64::MAX));
-        match self {
-            Self::Count(count) => integer(*count),
-            Self::All => toml::Value::String("all".to_owned()),
-            Self::List(indices) => {
-                toml::Value::Array(indices.iter().map(|&index| integer(index)).collect())
-            }
-        }
-    }
-
-    /// The least number of devices that has those that are named; 0 for [`Devices::All`].
+    /// Least number of devices of a machine that has all that are named; 0 for [`Devices::All`].
     #[must_use]
     pub fn named(&self) -> usize {
         match self {
@@ -115,15 +89,37 @@ impl Devices {
     }
 }
 
-/// The least number of devices that has these indices.
+/// Least number of devices of a machine that has these indices.
 pub(super) fn up_to<'a>(indices: impl IntoIterator<Item = &'a usize>) -> usize {
     let counts = indices.into_iter().map(|&index| index.saturating_add(1));
     counts.max().unwrap_or(0)
 }
 
-impl Serialize for Devices {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.to_value().serialize(serializer)
+impl TryFrom<Value> for Devices {
+    type Error = String;
+
+    fn try_from(value: Value) -> Result<Self, String> {
+        let index = |value: &Value| usize::try_from(value.as_integer()?).ok();
+        let devices = match &value {
+            Value::Integer(_) => index(&value).map(Self::Count),
+            Value::String(text) if text == "all" => Some(Self::All),
+            Value::Array(indices) => {
+                indices.iter().map(index).collect::<Option<_>>().map(Self::List)
+            }
+            _ => None,
+        };
+        devices.ok_or_else(|| format!("expected {EXPECTED}"))
+    }
+}
+
+impl From<Devices> for Value {
+    fn from(devices: Devices) -> Self {
+        let integer = |index: usize| Value::Integer(i64::try_from(index).unwrap_or(i64::MAX));
+        match devices {
+            Devices::Count(count) => integer(count),
+            Devices::All => Value::String("all".to_owned()),
+            Devices::List(indices) => Value::Array(indices.into_iter().map(integer).collect()),
+        }
     }
 }
 
@@ -145,13 +141,6 @@ impl JsonSchema for Devices {
                 { "type": "array", "items": { "type": "integer", "minimum": 0 }, "minItems": 1 },
             ],
         })
-    }
-}
-
-impl<'de> Deserialize<'de> for Devices {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = toml::Value::deserialize(deserializer)?;
-        Self::from_value(&value).ok_or_else(|| D::Error::custom(format!("expected {EXPECTED}")))
     }
 }
 

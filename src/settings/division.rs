@@ -10,7 +10,7 @@ impl Settings {
     /// Returns warnings.
     ///
     /// # Errors
-    /// As there.
+    /// Errors of [`SebulbaSettings::decide`](super::SebulbaSettings::decide).
     pub fn decide(
         &mut self,
         devices: &mut Vec<usize>,
@@ -51,7 +51,7 @@ impl Settings {
     /// the rollout of each.
     ///
     /// # Errors
-    /// What does not divide.
+    /// Numbers that do not divide, with their settings' names.
     pub fn check_division(&self, devices: usize, registry: &Registry) -> Result<(), UsageError> {
         let learners = self.sebulba.as_ref().map(|one| one.learners.len().max(1));
         self.divide_over(learners.unwrap_or(devices), registry)
@@ -68,9 +68,10 @@ impl Settings {
             )));
         }
         let (lanes, unroll, _) = self.shape();
-        let agent = registry.agent(self.agent_kind());
-        let checked = agent.map(|agent| agent.check_rollout(&self.agent, lanes / devices, unroll));
-        checked.unwrap_or(Ok(())).map_err(UsageError::new)
+        let Some(agent) = registry.agent(self.agent_kind()) else {
+            return Ok(());
+        };
+        (agent.check_rollout)(&self.agent, lanes / devices, unroll).map_err(UsageError::new)
     }
 }
 

@@ -17,17 +17,17 @@ const DEEPEST_BASE: usize = 8;
 /// Changes of the command line to an experiment. Flags win over `--set`, and both over the file.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
-    /// `--seed`
+    /// Value of `--seed`.
     pub seed: Option<u64>,
-    /// `--steps`
+    /// Value of `--steps`.
     pub steps: Option<u64>,
-    /// `--devices`
+    /// Value of `--devices`.
     pub devices: Option<Devices>,
-    /// `--actors`
+    /// Value of `--actors`.
     pub actors: Option<Vec<usize>>,
-    /// `--learners`
+    /// Value of `--learners`.
     pub learners: Option<Vec<usize>>,
-    /// `--set`, each as `table.key=value`.
+    /// Values of `--set`, each `table.key=value`.
     pub set: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ impl Overrides {
         let train = table([
             ("seed", self.seed.map(integer)),
             ("steps", self.steps.map(integer)),
-            ("devices", self.devices.as_ref().map(Devices::to_value)),
+            ("devices", self.devices.clone().map(Value::from)),
         ]);
         let named = |devices: &Option<Vec<usize>>| devices.as_ref().map(list).map(Value::Array);
         let sebulba = table([
@@ -62,7 +62,7 @@ impl Overrides {
 /// program `podracer`.
 ///
 /// # Errors
-/// As there.
+/// Errors of [`Registry::load`].
 pub fn load(experiment: &str, overrides: &Overrides) -> Result<Settings> {
     Registry::built_in().load(experiment, overrides)
 }
@@ -168,7 +168,7 @@ impl Registry {
         sections.into_iter().collect()
     }
 
-    /// A base that is a file is named relative to the file that names it.
+    /// Name of a base. A base that is a file is named relative to the file that names it.
     fn beside(&self, path: &Path, base: &str) -> String {
         let file = path.with_file_name(base);
         if self.experiment(base).is_some() || !file.exists() {
@@ -188,7 +188,7 @@ impl Registry {
     }
 }
 
-/// `["agent.clip=0.1"]` as the table it abbreviates. The last of several for one key holds.
+/// Parses the values of `--set`: `["agent.clip=0.1"]` as the table that it abbreviates. The last of several for one key holds.
 pub(crate) fn parse_sets(sets: &[String]) -> Result<Table, UsageError> {
     let mut table = Table::new();
     for set in sets {

@@ -83,7 +83,7 @@ impl Layer<'_> {
             && let Some(preset) = changes.get("preset")
             && base.get("preset") != Some(preset)
             && let Some(defaults) =
-                chosen.and_then(|name| self.registry.environment(name)?.preset(preset))
+                chosen.and_then(|name| (self.registry.environment(name)?.preset)(preset.clone()))
         {
             base.extend(defaults);
         }
@@ -127,7 +127,7 @@ impl Layer<'_> {
         true
     }
 
-    /// XLA's options have no schema here: XLA knows them.
+    /// Changes XLA's options, which have no schema here: XLA knows them.
     fn merge_xla(&mut self, base: &mut Table, changes: &Table) {
         let Some(Value::Table(base)) = base.get_mut("xla") else { return };
         for (key, value) in changes {
@@ -148,7 +148,7 @@ impl Layer<'_> {
     }
 }
 
-/// A key that the table does not have.
+/// Message for a key that the table does not have.
 fn unknown(section: &str, key: &str, chooser: Option<&str>, schema: &Schema) -> String {
     let name = format!("{section}.{key}");
     if let Some((_, new)) = RENAMED.iter().find(|(old, _)| *old == name) {
@@ -161,7 +161,7 @@ fn unknown(section: &str, key: &str, chooser: Option<&str>, schema: &Schema) -> 
     format!("`{name}` is not a setting{near}; [{section}] takes {}", names.join(", "))
 }
 
-/// A value that its key does not take.
+/// Message for a value that its key does not take.
 fn explain(section: &str, key: &Key, value: &Value, mistake: Mistake) -> String {
     let name = format!("{section}.{}", key.name);
     match (mistake, &key.must) {
@@ -175,7 +175,7 @@ fn explain(section: &str, key: &Key, value: &Value, mistake: Mistake) -> String 
     }
 }
 
-/// A value without its type: `1e-3` is 0.001, and a string has no quotes.
+/// Text of a value without its type: `1e-3` is 0.001, and a string has no quotes.
 fn plain(value: &Value) -> String {
     match value {
         Value::Float(number) => number.to_string(),
@@ -184,7 +184,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// A value with its type, for messages.
+/// Text of a value with its type, for messages.
 fn describe(value: &Value) -> String {
     match value {
         Value::String(text) => format!("the string \"{text}\""),

@@ -35,29 +35,29 @@ use problems::Problems;
 /// An experiment: everything that a run depends on, except the machine.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Settings {
-    /// Its name, which names run directories too.
+    /// Name of the experiment, and in the names of its run directories.
     pub experiment: String,
     /// A description in one line.
     #[serde(default)]
     pub description: String,
-    /// `[train]`
+    /// Table `[train]`.
     pub train: TrainSettings,
-    /// `[anakin]`; unused if there is `[sebulba]`.
+    /// Table `[anakin]`; unused if there is `[sebulba]`.
     #[serde(default)]
     pub anakin: AnakinSettings,
-    /// `[sebulba]`; it takes the place of `[anakin]`.
+    /// Table `[sebulba]`; it takes the place of `[anakin]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sebulba: Option<SebulbaSettings>,
-    /// `[agent]`, complete: the agent's name as `kind`, and its settings.
+    /// Table `[agent]`, complete: the agent's name as `kind`, and its settings.
     pub agent: Table,
-    /// `[environment]`, complete: the environment's name as `name`, and its settings.
+    /// Table `[environment]`, complete: the environment's name as `name`, and its settings.
     pub environment: Table,
-    /// `[xla]`: options for XLA by name. They add to those of podracer's rule, and win over them.
+    /// Table `[xla]`: options for XLA by name. They add to those of podracer's rule, and win over them.
     #[serde(default)]
-    pub xla: BTreeMap<String, XlaValue>,
+    pub xla: BTreeMap<String, OptionValue>,
 }
 
-/// How long a run trains, on which devices, and how often it is checkpointed.
+/// Length of a run, its devices, and its checkpoints.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct TrainSettings {
@@ -117,17 +117,6 @@ impl Default for AnakinSettings {
     }
 }
 
-/// The value of one of XLA's options.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(untagged)]
-#[allow(missing_docs, reason = "the names say it")]
-pub enum XlaValue {
-    Bool(bool),
-    Int(i64),
-    Float(f64),
-    String(String),
-}
-
 /// Iterations and calls of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
@@ -176,11 +165,11 @@ impl Settings {
     #[must_use]
     pub fn xla_options(&self, rule: Vec<(String, OptionValue)>) -> Vec<(String, OptionValue)> {
         let mut options: BTreeMap<String, OptionValue> = rule.into_iter().collect();
-        options.extend(self.xla.iter().map(|(name, value)| (name.clone(), value.into())));
+        options.extend(self.xla.clone());
         options.into_iter().collect()
     }
 
-    /// As TOML, which [`load`] reads back.
+    /// The settings as TOML, which [`load`] reads back.
     ///
     /// # Errors
     /// Values that TOML cannot write, which [`load`] does not give.
@@ -203,7 +192,7 @@ impl Settings {
         let environment = registry.environment(self.environment_name());
         if let Some(sebulba) = &self.sebulba {
             sebulba.check(&mut problems);
-            if let Some(server) = environment.and_then(|one| one.server(&self.environment)) {
+            if let Some(server) = environment.and_then(|one| (one.server)(&self.environment)) {
                 check_server(&server, sebulba, &mut problems);
             }
         }
@@ -217,8 +206,8 @@ impl Settings {
         }
         let agent = registry.agent(self.agent_kind());
         let checked = [
-            agent.map(|agent| agent.check(&self.agent)),
-            environment.map(|environment| environment.check(&self.environment)),
+            agent.map(|agent| (agent.check)(&self.agent)),
+            environment.map(|environment| (environment.check)(&self.environment)),
         ];
         for problem in checked.into_iter().flatten().filter_map(Result::err) {
             problems.add(problem);
@@ -242,27 +231,5 @@ fn check_server(server: &ServerSettings, sebulba: &SebulbaSettings, problems: &m
         problems.add(format!(
             "environment.servers is {servers} and must be at most sebulba.environments = {environments}"
         ));
-    }
-}
-
-impl From<&XlaValue> for OptionValue {
-    fn from(value: &XlaValue) -> Self {
-        match value {
-            XlaValue::Bool(value) => Self::Bool(*value),
-            XlaValue::Int(value) => Self::Int(*value),
-            XlaValue::Float(value) => Self::Float(*value),
-            XlaValue::String(value) => Self::String(value.clone()),
-        }
-    }
-}
-
-impl From<&OptionValue> for XlaValue {
-    fn from(value: &OptionValue) -> Self {
-        match value {
-            OptionValue::Bool(value) => Self::Bool(*value),
-            OptionValue::Int(value) => Self::Int(*value),
-            OptionValue::Float(value) => Self::Float(*value),
-            OptionValue::String(value) => Self::String(value.clone()),
-        }
     }
 }

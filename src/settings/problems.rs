@@ -23,20 +23,15 @@ impl Problems {
     }
 }
 
-/// At most three names that are similar to `wrong`, the most similar first.
-pub(crate) fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    let wrong = wrong.to_lowercase();
-    let mut scored: Vec<(f64, &str)> = names
-        .into_iter()
-        .map(|name| (strsim::jaro_winkler(&wrong, name), name))
-        .filter(|(score, name)| *score > 0.8 || name.contains(&wrong))
-        .collect();
-    scored.sort_by(|one, other| other.0.total_cmp(&one.0));
-    scored.into_iter().take(3).map(|(_, name)| name).collect()
-}
-
-/// `, did you mean ...?`, or nothing.
+/// `; did you mean ...?` with at most three names that are similar to `wrong`, the most similar first; empty without any.
 pub(crate) fn suggestion<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> String {
-    let near: Vec<String> = nearest(wrong, names).iter().map(|name| format!("`{name}`")).collect();
+    let lower = wrong.to_lowercase();
+    let mut near: Vec<(f64, &str)> = names
+        .into_iter()
+        .map(|name| (strsim::jaro_winkler(&lower, name), name))
+        .filter(|(score, name)| *score > 0.8 || name.contains(&lower))
+        .collect();
+    near.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let near: Vec<String> = near.iter().take(3).map(|(_, name)| format!("`{name}`")).collect();
     if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) }
 }

@@ -16,22 +16,22 @@ use toml::Table;
 pub struct Schema {
     /// The struct's documentation, in one line.
     pub doc: String,
-    /// The settings.
+    /// Settings, in the order of the struct's fields.
     pub keys: Vec<Key>,
     /// The values of the struct's `Default`. A field that is `None` there is absent.
     pub defaults: Table,
 }
 
-/// One setting.
+/// A setting of a table.
 #[derive(Clone, Debug)]
 pub struct Key {
-    /// Its name in the table.
+    /// Name of the setting in its table.
     pub name: String,
     /// The field's documentation, in one line.
     pub doc: String,
     /// Type and range of its values.
     pub kind: Kind,
-    /// What its value must do, where the type and the range do not say it: the field's `x-must`.
+    /// Requirement on the value in words, where the type and the range do not say it: the field's `x-must`.
     pub must: Option<String>,
 }
 
@@ -44,16 +44,16 @@ pub enum Kind {
     Integer {
         /// True if the type has no negative values.
         unsigned: bool,
-        /// The range.
+        /// Range of the integers.
         range: Range,
     },
     /// A floating-point number; integers are converted.
     Number(Range),
-    /// A string.
+    /// Any string.
     Text,
     /// One of these strings, each with its documentation.
     OneOf(Vec<(String, String)>),
-    /// A list.
+    /// A list of values of one type.
     List {
         /// The type of each element.
         element: Box<Kind>,
@@ -66,7 +66,7 @@ pub enum Kind {
     Any {
         /// The ways to write a value.
         expected: String,
-        /// The types.
+        /// Types of these ways.
         kinds: Vec<Kind>,
     },
 }
@@ -76,7 +76,7 @@ pub enum Kind {
 pub struct Range {
     /// The least number.
     pub least: Option<f64>,
-    /// All numbers are greater than this one.
+    /// Bound that all numbers exceed.
     pub above: Option<f64>,
     /// The greatest number.
     pub most: Option<f64>,
@@ -225,7 +225,7 @@ fn doc(schema: &Json) -> String {
     line.replace("[`", "`").replace("`]", "`")
 }
 
-/// As a reader of `podracer describe` sees it: `integer, at least 1`.
+/// Text of a type in `podracer describe`: `integer, at least 1`.
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -260,7 +260,7 @@ impl fmt::Display for Range {
 }
 
 impl Schema {
-    /// As JSON, for programs: `[{"key", "type", "value", "default", "values", "doc"}]`. `values` are the settings in use.
+    /// The table as JSON, for programs: `[{"key", "type", "value", "default", "values", "doc"}]`. `values` are the settings in use.
     #[must_use]
     pub fn to_json(&self, values: &Table) -> Json {
         let key = |key: &Key| {

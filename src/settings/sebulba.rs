@@ -40,7 +40,7 @@ pub struct SebulbaSettings {
     pub patience: usize,
 }
 
-/// When actors take new parameters.
+/// Rules by which actors take new parameters.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Schedule {
@@ -75,7 +75,7 @@ impl SebulbaSettings {
         (self.actors.len().max(1)).saturating_mul(self.threads).saturating_mul(self.environments)
     }
 
-    /// The least number of devices that has those that are named; 0 if none is.
+    /// Least number of devices of a machine that has all that are named; 0 if none is.
     #[must_use]
     pub fn devices_named(&self) -> usize {
         up_to(self.actors.iter().chain(&self.learners))

@@ -18,20 +18,20 @@ use podracer_envs::{
 /// The part of a run's state that belongs to single lanes, `[N / n, ...]` on each of `n` devices.
 #[derive(Tree, Clone)]
 pub struct Actors<M: Tree, S: Tree, X: Tree> {
-    /// Environments, with what acts in them.
+    /// Lanes of this device.
     pub lanes: Lane<M, S>,
     /// The agent's store.
     pub store: X,
 }
 
-/// One environment, with what acts in it.
+/// One environment, with its agent's memory and its keys.
 #[derive(Tree, Clone)]
 pub struct Lane<M: Tree, S: Tree> {
     /// The agent's memory.
     pub memory: M,
     /// The environment.
     pub environment: StatisticsState<S>,
-    /// The outcome of the last step.
+    /// The outcome of the last step, for the next input.
     pub feedback: Feedback,
     /// The key of all steps to come.
     pub key: Key,
@@ -42,9 +42,9 @@ pub struct Lane<M: Tree, S: Tree> {
 pub struct Episodes {
     /// Number of episodes. i32 `[1]`
     pub count: Tensor,
-    /// The sum of their returns. f32 `[1]`
+    /// Sum of the episodes' returns. f32 `[1]`
     pub return_sum: Tensor,
-    /// The sum of their lengths, in steps. i32 `[1]`
+    /// Sum of the episodes' lengths, in steps. i32 `[1]`
     pub length_sum: Tensor,
 }
 
@@ -67,10 +67,10 @@ pub struct AgentLoop<E: Environment, A: Learn<Observation = E::Observation>> {
     agent: A,
     /// Lanes of one device.
     lanes: usize,
-    /// Steps of an iteration.
+    /// Steps of each lane in an iteration.
     unroll: usize,
     axes: Axes,
-    /// Members of the axes.
+    /// Number of members of the axes.
     members: usize,
 }
 
@@ -84,8 +84,8 @@ type Lanes<E, A> = Lane<<A as Agent>::Memory, <E as Environment>::State>;
 type Steps<A> = Step<<A as Agent>::Observation, <A as Agent>::Extras>;
 
 impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
-    /// `lanes` on each device, stepped `unroll` times an iteration. The devices are the replicas of the program, of which
-    /// there is one unless [`AgentLoop::spread`] says more.
+    /// An agent in an environment, with `lanes` on each device, stepped `unroll` times in an iteration. The devices are the
+    /// replicas of the program, of which there is one unless [`AgentLoop::spread`] says more.
     pub fn new(environment: E, agent: A, lanes: usize, unroll: usize) -> Self {
         AgentLoop {
             environment: environment.with_statistics().auto_reset(),
@@ -223,7 +223,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
 }
 
 impl Episodes {
-    /// None, in each of `environments`.
+    /// No episode, in each of `environments`.
     fn none(environments: usize) -> Episodes {
         Episodes {
             count: zeros(I32, [environments]),
@@ -232,7 +232,7 @@ impl Episodes {
         }
     }
 
-    /// And the last one of an environment, where it is `done`.
+    /// These episodes, and an environment's `last` one where it is `done`.
     fn and(&self, done: Tensor, last: Episode) -> Episodes {
         Episodes {
             count: self.count + done.astype(I32),

@@ -1,16 +1,16 @@
-//! What the loops of agents and environments share: keys, and the way from one step's outcome to the next step's input.
+//! Parts that the loops of agents and environments share: keys, and the way from one step's outcome to the next step's input.
 
 use crate::agents::{Axes, Cx, Input, Iterated, Learn};
 use podracer_dsl::prelude::*;
 
-/// Keys of a step: to act, to step, to begin the next episode. A lane's key of an iteration is split into the next
-/// iteration's and those of each step.
+/// Number of keys of a step: to act, to step, to begin the next episode. A lane's key of an iteration is split into the
+/// next iteration's and those of each step.
 pub(crate) const KEYS: usize = 3;
 
 /// The part of a run's state that is equal on all learner devices.
 #[derive(Tree, Clone)]
 pub struct Learner<S: Tree> {
-    /// The agent's own.
+    /// State of the agent.
     pub agent: S,
     /// The key of all learning to come.
     pub key: Key,
@@ -65,16 +65,16 @@ impl<S: Tree> Learner<S> {
 /// The outcome of a lane's last step, as the next [`Input`] shows it.
 #[derive(Tree, Clone, Copy)]
 pub struct Feedback {
-    /// [`Input::last_action`].
+    /// Value of [`Input::last_action`].
     pub last_action: Tensor,
-    /// [`Input::last_reward`]. f32 `[]`
+    /// Value of [`Input::last_reward`]. f32 `[]`
     pub last_reward: Tensor,
-    /// [`Input::first`]. bool `[]`
+    /// Value of [`Input::first`]. bool `[]`
     pub first: Tensor,
 }
 
 impl Feedback {
-    /// Before a lane's first step, with actions of this type.
+    /// The feedback before a lane's first step, with actions of this type.
     #[track_caller]
     pub fn begin(action: &TensorType) -> Feedback {
         Feedback {
@@ -84,7 +84,7 @@ impl Feedback {
         }
     }
 
-    /// After a step of one lane.
+    /// The feedback after a step of one lane.
     #[track_caller]
     pub fn after(action: Tensor, reward: Tensor, done: Tensor) -> Feedback {
         Feedback {

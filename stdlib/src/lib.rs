@@ -1,4 +1,4 @@
-//! What agents are made of: networks, distributions, optimizers, returns, losses. All of it is written in the DSL, and
+//! Parts of agents: networks, distributions, optimizers, returns, losses. All of it is written in the DSL, and
 //! all of it can be written again by a user.
 //!
 //! # Invariants

@@ -14,9 +14,9 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 /// that a `vmap` over members of a population, or a gradient of a meta-objective, can go over hyper-parameters.
 #[derive(Clone, Copy)]
 pub enum Number {
-    /// The same in every run of the program.
+    /// A number that is the same in every run of the program.
     Constant(f64),
-    /// Computed by the program, f32 `[]`.
+    /// A number that the program computes, f32 `[]`.
     Traced(Tensor),
 }
 
@@ -29,13 +29,13 @@ impl Number {
         }
     }
 
-    /// Whether the number is a constant and equal to `value`. Only constants may decide which program is traced.
+    /// True if the number is a constant and equal to `value`. Only constants may decide which program is traced.
     pub fn is(self, value: f64) -> bool {
         self.constant() == Some(value)
     }
 }
 
-/// Constants by their values; what a traced number is equal to is not known.
+/// Equality of constants. A traced number equals nothing: its value is not known.
 impl PartialEq for Number {
     fn eq(&self, other: &Self) -> bool {
         other.constant().is_some_and(|value| self.is(value))
@@ -78,7 +78,7 @@ impl fmt::Display for Number {
     }
 }
 
-/// Constants are computed on the host, in f64, as Rust would.
+/// Arithmetic of numbers. Constants are computed on the host, in f64, as Rust would.
 macro_rules! arithmetic {
     ($($trait:ident $method:ident $op:tt),*) => {$(
         impl $trait for Number {

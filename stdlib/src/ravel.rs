@@ -1,4 +1,4 @@
-//! Trees as vectors. What is small and comes in many parts costs XLA a kernel for each part.
+//! Trees as vectors: many small tensors would cost XLA a kernel each.
 
 use podracer_dsl::prelude::*;
 
@@ -16,7 +16,7 @@ pub(crate) fn ravel<P: Tree>(tree: &P) -> Vec<Tensor> {
     vectors.iter().map(|leaves| concatenate(leaves, 0)).collect()
 }
 
-/// The tree whose [`ravel`] form `vectors` is.
+/// The tree of this type that [`ravel`] turns into `vectors`.
 #[track_caller]
 pub(crate) fn unravel<P: Tree>(vectors: &[Tensor], spec: &Spec<P>) -> P {
     let mut taken = vec![0; vectors.len()];

@@ -8,7 +8,7 @@ use podracer_dsl::prelude::*;
 
 /// A replay of items of any tree type.
 pub trait Replay: Clone + 'static {
-    /// The store, the leading axis of each leaf a device's own.
+    /// The store of one device. The leading axis of each leaf is divided over the devices.
     type State<I: Tree>: Tree;
 
     /// An empty store, for items of these types.
@@ -19,7 +19,7 @@ pub trait Replay: Clone + 'static {
     #[track_caller]
     fn add<I: Tree>(&self, state: Self::State<I>, items: I) -> Self::State<I>;
 
-    /// The items in the store. i32 `[]`
+    /// The number of items in the store. i32 `[]`
     #[track_caller]
     fn size<I: Tree>(&self, state: &Self::State<I>) -> Tensor;
 
@@ -27,8 +27,8 @@ pub trait Replay: Clone + 'static {
     #[track_caller]
     fn sample<I: Tree>(&self, state: &Self::State<I>, batch: usize, key: Key) -> Sample<I>;
 
-    /// Changes the priorities of sampled items: `indices` i32 `[B]` of [`Sample`], `priorities` f32 `[B]`. Nothing where
-    /// there are none.
+    /// Changes the priorities of sampled items: `indices` i32 `[B]` of [`Sample`], `priorities` f32 `[B]`. A replay without
+    /// priorities stays as it is.
     #[track_caller]
     fn set_priorities<I: Tree>(
         &self,
@@ -56,18 +56,18 @@ pub struct Sample<I: Tree> {
 /// and teaching", 1992.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uniform {
-    /// The most items of one device.
+    /// Greatest number of items on one device.
     pub capacity: usize,
 }
 
 /// The store of [`Uniform`].
 #[derive(Tree, Clone)]
 pub struct Ring<I: Tree> {
-    /// `[capacity, ..]`
+    /// Items, the older ones overwritten. `[capacity, ..]`
     pub items: I,
     /// The place of the next item. i32 `[1]`
     pub position: Tensor,
-    /// The items that are there. i32 `[1]`
+    /// The number of items in the store. i32 `[1]`
     pub size: Tensor,
 }
 

@@ -15,10 +15,10 @@ use podracer_dsl::prelude::*;
 use podracer_envs::host::{HostSpec, StepOutcome};
 use podracer_envs::{AutoReset, Environment};
 
-/// What an actor thread keeps on its device, for `N` lanes and rollouts of `T` steps.
+/// State that an actor thread keeps on its device, for `N` lanes and rollouts of `T` steps.
 #[derive(Tree, Clone)]
 pub struct ActorState<M: Tree, X: Tree> {
-    /// What the next rollout goes on from.
+    /// The part that the next rollout begins with.
     pub carry: ActorCarry<M>,
     /// The start of the present rollout.
     pub start: RolloutStart<M>,
@@ -26,7 +26,7 @@ pub struct ActorState<M: Tree, X: Tree> {
     pub steps: Steps<X>,
 }
 
-/// The part of an [`ActorState`] that the next rollout depends on.
+/// The part of an [`ActorState`] that the next rollout begins with.
 #[derive(Tree, Clone)]
 pub struct ActorCarry<M: Tree> {
     /// The agent's memory after the last step. `[N, ..]`
@@ -35,17 +35,17 @@ pub struct ActorCarry<M: Tree> {
     pub last_action: Tensor,
     /// The words of the keys that all keys of the present rollout come from. u32 `[N, 2]`
     pub keys: Tensor,
-    /// Steps acted of the present rollout; the outcome of the last one is not in yet. 0 only before a lane's first step.
+    /// Number of steps acted in the present rollout; the outcome of the last one is still to come. 0 only before a lane's first step.
     /// i32 `[N]`, from 0 to `T`
     pub time: Tensor,
 }
 
-/// What a lane's rollout begins with. `[N, ..]`
+/// Memory and feedback before the first step of a rollout. `[N, ..]`
 #[derive(Tree, Clone)]
 pub struct RolloutStart<M: Tree> {
     /// The agent's memory before the first step.
     pub memory: M,
-    /// The outcome of the step before it.
+    /// The outcome of the step before the first one.
     pub feedback: Feedback,
 }
 
@@ -62,14 +62,14 @@ pub struct Steps<X: Tree> {
     pub extras: X,
 }
 
-/// What goes from an actor to a learner device: that device's share of a rollout.
+/// A learner device's part of an actor thread's rollout.
 #[derive(Tree, Clone)]
 pub struct TrajectoryShard<M: Tree, X: Tree> {
     /// The start of the rollout. `[N, ..]`
     pub start: RolloutStart<M>,
     /// The observation to act on next. `[N, ..]`
     pub last_observation: Tensor,
-    /// `[T, N, ..]`
+    /// The steps of the rollout. `[T, N, ..]`
     pub steps: Steps<X>,
 }
 
@@ -92,7 +92,7 @@ pub struct ActorLearner<A: Learn<Observation = Tensor>> {
 pub type LearnerStateFor<A> = Placed<Learner<<A as Learn>::State>, <A as Learn>::Store>;
 /// The state of an actor thread.
 pub type ActorFor<A> = ActorState<<A as Agent>::Memory, <A as Agent>::Extras>;
-/// What an actor thread sends to a learner device.
+/// The shard that an actor thread sends to a learner device.
 pub type ShardFor<A> = TrajectoryShard<<A as Agent>::Memory, <A as Agent>::Extras>;
 
 impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
@@ -206,7 +206,7 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
         (action, state)
     }
 
-    /// The rollout, after the outcomes of all lanes' last steps have arrived: a share of its lanes for each learner device.
+    /// Ends the rollout with the outcomes of all lanes' last steps, and divides its lanes over the learner devices: a shard each.
     #[track_caller]
     pub fn finish(&self, state: ActorFor<A>, outcome: StepOutcome) -> Vec<ShardFor<A>> {
         let last = full([self.lanes()], self.unroll as i32 - 1);
@@ -241,7 +241,7 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
         (Placed { replicated, sharded }, metrics)
     }
 
-    /// A shard as an agent learns from it.
+    /// The rollout of a shard, from which an agent learns.
     fn rollout(&self, shard: ShardFor<A>) -> Rollout<A> {
         let TrajectoryShard { start, last_observation, steps } = shard;
         let Steps { observation, action, reward, terminated, truncated, next_observation, extras } =
@@ -285,21 +285,21 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
     }
 }
 
-/// The key of the rollout after that of `key`: the first of those that [`crate::anakin`] splits an iteration's key into.
+/// The key of the next rollout: the first of the keys that [`crate::anakin`] splits an iteration's key into.
 #[track_caller]
 fn next_key(key: &Key) -> Key {
     key.fold_in(0)
 }
 
-/// One of a step's keys (0 to act, 1 to step, 2 to begin an episode): the others of those that [`crate::anakin`] splits an
-/// iteration's key into. Each is computed by itself, where the step is.
+/// One of a step's keys (0 to act, 1 to step, 2 to begin an episode), which follow the first of the keys that
+/// [`crate::anakin`] splits an iteration's key into. Each is computed by itself, where the step is.
 #[track_caller]
 fn step_key(key: &Key, time: Tensor, which: usize) -> Key {
     key.fold_in(time * KEYS as i32 + (1 + which as i32))
 }
 
 impl<M: Tree, X: Tree> TrajectoryShard<M, X> {
-    /// The shard with `f` of each leaf and its axis of lanes.
+    /// The shard with each leaf replaced by `f` of the leaf and its axis of lanes.
     fn along_lanes(&self, mut f: impl FnMut(Tensor, isize) -> Tensor) -> Self {
         TrajectoryShard {
             start: tree_map(&self.start, |leaf| f(leaf, 0)),
@@ -349,7 +349,7 @@ fn put_tree<X: Tree>(steps: &X, step: &X, time: Tensor, lanes: Option<Tensor>) -
     steps.zip_with(step, |steps, step| put(steps, step, time, lanes))
 }
 
-/// `steps` `[T, N, ..]` with `step` `[B, ..]` of `lanes` at `time` i32 `[B]`.
+/// The steps `[T, N, ..]` with `step` `[B, ..]` of `lanes` written at `time` i32 `[B]`.
 fn put(steps: Tensor, step: Tensor, time: Tensor, lanes: Option<Tensor>) -> Tensor {
     let Some(lanes) = lanes else {
         // All lanes are at the same time: one slice of memory is written.
@@ -375,19 +375,19 @@ pub struct HostLoop<E: Environment<Observation = Tensor>> {
 pub struct HostLanes<S: Tree> {
     /// Their states. `[N, ...]`
     pub environment: S,
-    /// The words of the keys that all of a trajectory's are drawn from. u32 `[N, 2]`
+    /// The words of the keys that all keys of the present rollout come from. u32 `[N, 2]`
     pub keys: Tensor,
-    /// The step of the trajectory. i32 `[]`
+    /// Number of the next step in the rollout, from 0. i32 `[]`
     pub time: Tensor,
 }
 
 impl<E: Environment<Observation = Tensor>> HostLoop<E> {
-    /// So many environments, which draw keys for trajectories of `unroll` steps, as Anakin does.
+    /// A batch of so many environments, which draw the keys that Anakin draws for rollouts of `unroll` steps.
     pub fn new(environment: E, environments: usize, unroll: usize) -> Self {
         HostLoop { environment: environment.auto_reset(), environments, unroll }
     }
 
-    /// What the batch takes and gives.
+    /// Number and spaces of the environments.
     pub fn spec(&self) -> HostSpec {
         HostSpec {
             environments: self.environments,
@@ -412,7 +412,7 @@ impl<E: Environment<Observation = Tensor>> HostLoop<E> {
         (lanes, observation)
     }
 
-    /// One step of all.
+    /// Steps all environments once.
     #[track_caller]
     pub fn step(
         &self,

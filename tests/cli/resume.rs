@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::signals::{send, soon_over, spawned, stopped, wait_for};
 use super::{command, text};
 
-/// How many kills are asked for, by `PODRACER_KILLS`; else so many as CI has time for.
+/// Number of kills that are asked for, by `PODRACER_KILLS`; else so many as CI has time for.
 pub fn kills() -> usize {
     let kills = std::env::var("PODRACER_KILLS").map(|kills| kills.parse().expect("a number"));
     kills.unwrap_or(4)
@@ -27,7 +27,7 @@ pub fn train(experiment: &[&str], run: &Path) -> Vec<OsString> {
     arguments.chain([run.into()]).collect()
 }
 
-/// Those that go on with it.
+/// Arguments that go on with the run.
 pub fn resume(run: &Path) -> Vec<OsString> {
     vec!["resume".into(), run.into(), "--json".into()]
 }
@@ -106,7 +106,7 @@ fn killed_and_resumed(experiment: &[&str]) {
     );
 }
 
-/// Whether a process has ended by itself within this time, and how. It is sent the signal otherwise.
+/// Waits for a process to end by itself, and returns its status. After this time it is sent the signal; `None` if that ends it.
 fn killed_after(mut command: Command, time: Duration, signal: &str) -> Option<ExitStatus> {
     let until = Instant::now() + time;
     command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -206,7 +206,7 @@ fn small(folder: &Path, steps: &str) -> Vec<OsString> {
     train(&["catch-ppo", steps, "--set=train.checkpoint_every=16"], folder)
 }
 
-/// Ctrl-C is the same.
+/// Ctrl-C does the same as SIGTERM.
 #[test]
 fn a_signal_stops_a_run_with_a_checkpoint() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -113,7 +113,7 @@ fn a_server_that_sleeps_is_waited_for_or_restarted() {
     }
 }
 
-/// What ends a run whose server does not come back: it may not be restarted, the watchdog is not as patient as the server's
+/// Reasons that end a run whose server does not come back: it may not be restarted, the watchdog is not as patient as the server's
 /// client, or who waits for it asks twice. The servers are gone then, and the last checkpoint is good.
 #[test]
 fn a_server_that_does_not_answer_any_more_ends_the_run_with_a_checkpoint() {
@@ -167,7 +167,7 @@ fn a_server_that_does_not_answer_any_more_ends_the_run_with_a_checkpoint() {
     }
 }
 
-/// It has the spaces of its client's run no more when it is there again.
+/// A server that is there again has other spaces than those of its client's run.
 #[test]
 fn a_server_that_comes_back_with_other_shapes_ends_the_run_with_a_checkpoint() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -206,7 +206,7 @@ fn goes_on(folder: &Path) {
     assert_eq!(result["interrupted"], false);
 }
 
-/// How much of its metrics the run has written.
+/// Bytes of metrics that the run has written.
 fn written(folder: &Path) -> u64 {
     fs::metadata(folder.join("run/metrics.jsonl")).map_or(0, |file| file.len())
 }

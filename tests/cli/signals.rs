@@ -114,7 +114,7 @@ fn while_it_starts_servers() {
     gone(written(&pid));
 }
 
-/// A network that no cache has.
+/// Interrupts a run while it compiles a network that no cache has.
 #[test]
 fn while_it_compiles() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -155,7 +155,7 @@ fn while_it_acts_learns_and_evaluates() {
     stopped(child, "TERM");
 }
 
-/// What `nohup` has started goes on when its terminal closes, and stops at what else stops a run.
+/// A run that `nohup` has started goes on when its terminal closes, and stops at the other signals.
 #[test]
 fn nohup_shields_from_a_hangup() {
     let folder = tempfile::tempdir().expect("a folder");

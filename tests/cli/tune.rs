@@ -1,4 +1,4 @@
-//! `podracer tune`.
+//! `podracer tune`: trials run, and the fastest is written.
 
 use std::fs;
 

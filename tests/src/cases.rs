@@ -45,9 +45,9 @@ pub fn one_op(op: &OpRef, params: &[TensorType]) -> Func {
 /// A case with the results it should have.
 #[derive(Clone, Debug)]
 pub struct Expected {
-    /// What to run.
+    /// Case to run.
     pub case: Case,
-    /// What should come out.
+    /// Results that it should have.
     pub results: Vec<Array>,
 }
 
@@ -132,7 +132,7 @@ fn direction(ty: &TensorType, index: usize) -> Array {
     Array::new(ty.clone(), data.collect())
 }
 
-/// Which operands are batched: all subsets of one or two; of more each alone, and all.
+/// Sets of batched operands: all subsets of one or two; of more each alone, and all.
 fn flag_sets(count: usize) -> Vec<Vec<bool>> {
     if count <= 2 {
         return (1..1usize << count)

@@ -1,4 +1,4 @@
-//! How far two arrays are apart.
+//! Distances between two arrays.
 
 use podracer_compiler::{Array, Scalar};
 

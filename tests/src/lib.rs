@@ -1,4 +1,4 @@
-//! What tests of several crates share. The tests themselves are in `tests/`, one module a subject.
+//! Tools that tests of several crates share. The tests themselves are in `tests/`, one module a subject.
 //!
 //! - [`xla`]: runs functions of the IR on the CPU plugin, many in one module.
 //! - [`compare`]: how far two arrays are apart.

@@ -16,13 +16,13 @@ use std::sync::OnceLock;
 pub struct Case {
     /// Says in a complaint which case it was.
     pub name: String,
-    /// What to run.
+    /// Function to run.
     pub func: Func,
     /// One per parameter.
     pub arguments: Vec<Array>,
 }
 
-/// How many functions share a module.
+/// Number of functions that share a module.
 const CASES_PER_MODULE: usize = 200;
 
 /// The CPU plugin with two devices, loaded once in a process.

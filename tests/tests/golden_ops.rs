@@ -33,7 +33,7 @@ const WRITTEN_WITH_OTHERS: &[&str] = &[
     "take_along_axis",
 ];
 
-/// Where we differ from JAX on purpose: the beginning of a complaint's subject, and why.
+/// Differences from JAX on purpose: the beginning of a complaint's subject, and why.
 const DIFFERENT: &[(&str, &str)] = &[
     ("jvp of abs {} (f32[2]), derivative at a kink", "0 between -1 and 1, where JAX takes 1"),
     ("vjp of abs {} (f32[2]), derivative at a kink", "as its jvp"),

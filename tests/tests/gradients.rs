@@ -233,7 +233,7 @@ impl ByHand {
     }
 }
 
-/// What one environment went through.
+/// One environment's steps.
 struct Lived {
     observation: Vec<Vec<f64>>,
     next_observation: Vec<Vec<f64>>,

@@ -20,12 +20,12 @@ pub type Loop<E, A> = AnakinLoop<Replicated<A>, Lanes<E, A>, <A as Learn>::Metri
 pub type Compiled<E, A> =
     AnakinProgram<Replicated<A>, Lanes<E, A>, <A as Learn>::Metrics, Episodes>;
 
-/// How large a loop is.
+/// Size of a loop.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
     /// Devices.
     pub replicas: usize,
-    /// Of all devices together.
+    /// Environments of all devices together.
     pub environments: usize,
     /// Steps of an iteration.
     pub unroll: usize,
@@ -51,7 +51,7 @@ pub fn traced<E: Environment, A: Learn<Observation = E::Observation>>(
     AnakinLoop::trace("loop", size.replicas, size.updates, init, update).expect("the loop traces")
 }
 
-/// What loops are compiled with here: nothing is cached, and LLVM does not try hard.
+/// Options of the loops here: nothing is cached, and LLVM does not try hard.
 pub fn options(replicas: usize) -> ProgramOptions {
     let mut xla = XlaOptions::for_platform("cpu").pairs();
     xla.push(("xla_llvm_disable_expensive_passes".to_owned(), OptionValue::Bool(true)));

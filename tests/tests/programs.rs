@@ -19,10 +19,10 @@ use random::Random;
 /// The least of equations that do something, those of bodies included.
 const LEAST_EQUATIONS: usize = 30;
 
-/// What f64 may be off by: XLA's functions are good to a few units in the last place, and programs are short.
+/// Error that f64 is allowed: XLA's functions are good to a few units in the last place, and programs are short.
 const TOLERANCE: f64 = 1e-9;
 
-/// How many programs are in memory at a time.
+/// Number of programs that are in memory at a time.
 const TOGETHER: usize = 1000;
 
 fn number(variable: &str, default: u64) -> u64 {

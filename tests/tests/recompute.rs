@@ -1,4 +1,4 @@
-//! What XLA makes of `checkpoint`: nothing is merged, memory is saved, values stay.
+//! Programs that XLA makes of `checkpoint`: nothing is merged, memory is saved, values stay.
 
 use podracer_dsl::prelude::*;
 use podracer_runtime::{CompileOptions, Executable, XlaOptions, lower};

@@ -1,4 +1,4 @@
-//! What is generated, as text: the IR and the StableHLO of an environment's step, a loss and a training loop.
+//! Generated programs as text: the IR and the StableHLO of an environment's step, a loss and a training loop.
 //!
 //! These say how programs are put together, never that they are right. After a change of the compiler, the language or the
 //! agents: `INSTA_UPDATE=always cargo test -p podracer-tests snapshots`, and read the difference.

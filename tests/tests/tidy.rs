@@ -29,7 +29,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 /// Crates with unsafe code, all of it in one module: they deny it and allow it there. All others forbid it.
 const UNSAFE: &[(&str, &str)] = &[("runtime", "PJRT's C API")];
 
-/// Where unsafe code is allowed again.
+/// Folders in which unsafe code is allowed.
 const UNSAFE_ALLOWED_IN: &[&str] = &["runtime/src/lib.rs"];
 
 /// Files that stay longer than 500 lines, and why.
@@ -67,7 +67,7 @@ fn name(manifest: &toml::Table) -> Option<&str> {
     manifest.get("package")?.get("name")?.as_str()
 }
 
-/// What a crate depends on, for building and for its tests.
+/// Crates that a crate depends on, for building and for its tests.
 fn dependencies(manifest: &toml::Table) -> Vec<String> {
     let targets = manifest.get("target").and_then(toml::Value::as_table).into_iter().flatten();
     let tables = targets.filter_map(|(_, table)| table.as_table()).chain([manifest]);
@@ -235,7 +235,7 @@ fn the_readme_shows_the_example() {
     }
 }
 
-/// Whether the path stands there as an absolute one, and not as the middle of another.
+/// True if the path stands there as an absolute one, and not as the middle of another.
 fn stands_alone(line: &str, place: &str) -> bool {
     line.match_indices(place).any(|(at, _)| {
         !line[..at].ends_with(|c: char| c.is_alphanumeric() || "._-/}>~*".contains(c))

@@ -17,7 +17,7 @@ use crate::programs::program;
 
 const SCRIPT: &str = include_str!("../src/verify.py");
 
-/// What a case may be off by: the interpreter rounds every step in the step's dtype, as the reference semantics do, but
+/// Error that a case is allowed: the interpreter rounds every step in the step's dtype, as the reference semantics do, but
 /// has functions of its own.
 fn tolerance(arrays: &[Array], least: f64) -> f64 {
     let rounding = arrays.iter().map(|array| match array.ty.dtype {

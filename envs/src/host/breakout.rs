@@ -79,7 +79,7 @@ impl State {
         (next(self.row, self.down), next(self.column, self.right))
     }
 
-    /// Moves the ball. Returns the reward, and true if the episode is over.
+    /// Moves the ball by one cell. Returns the reward, and true if the episode is over.
     fn roll(&mut self) -> (f32, bool) {
         let (row, column) = self.next_cell();
         if WALL.contains(&row) && self.bricks[row - WALL.start][column] {
@@ -115,12 +115,12 @@ impl State {
 impl NativeEnvironment for PixelBreakout {
     type State = State;
 
-    /// u8 `[84, 84, 4]`: the last four frames, the latest last.
+    /// The last four frames, u8 `[84, 84, 4]`, the latest last.
     fn observation_space(&self) -> Space {
         Space::pixels([SIDE, SIDE, 4])
     }
 
-    /// Left, stay, right.
+    /// Actions 0 to 2: left, stay, right.
     fn action_space(&self) -> Space {
         Space::discrete(3)
     }

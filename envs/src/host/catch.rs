@@ -28,12 +28,12 @@ pub struct State {
 impl NativeEnvironment for PixelCatch {
     type State = State;
 
-    /// u8 `[84, 84, 1]`.
+    /// The frame, u8 `[84, 84, 1]`.
     fn observation_space(&self) -> Space {
         Space::pixels([SIDE, SIDE, 1])
     }
 
-    /// Left, stay, right.
+    /// Actions 0 to 2: left, stay, right.
     fn action_space(&self) -> Space {
         Catch { rows: CELLS, columns: CELLS }.action_space()
     }

@@ -1,4 +1,4 @@
-//! Memory that steps are written into.
+//! Memory that a batch writes its steps into.
 
 use super::{HostError, HostSpec};
 
@@ -12,9 +12,9 @@ pub struct HostStep<'a> {
     pub next_observation: &'a mut [u8],
     /// Rewards of the step. `[N]`
     pub reward: &'a mut [f32],
-    /// 1 if the episode ended by itself, else 0. `[N]`
+    /// End flags: 1 if the episode ended by itself, else 0. `[N]`
     pub terminated: &'a mut [u8],
-    /// 1 if the episode was cut off, else 0; 1 together with `terminated` in a reset-only step. `[N]`
+    /// End flags: 1 if the episode was cut off, else 0; 1 together with `terminated` in a reset-only step. `[N]`
     pub truncated: &'a mut [u8],
 }
 

@@ -61,7 +61,7 @@ pub trait HostEnvironment: Send {
     /// Takes one step: `send`, then `receive`.
     ///
     /// # Errors
-    /// The errors of both.
+    /// Errors of `send` and of `receive`.
     fn step(&mut self, actions: &[u8], step: &mut HostStep<'_>) -> Result<(), HostError> {
         self.send(actions)?;
         self.receive(step)
@@ -88,30 +88,6 @@ pub trait HostEnvironment: Send {
     fn restore(&mut self, snapshot: &[u8]) -> Result<(), HostError> {
         let _ = snapshot;
         Err(HostError::Snapshot("these environments cannot be restored".to_owned()))
-    }
-}
-
-impl<H: HostEnvironment + ?Sized> HostEnvironment for Box<H> {
-    fn spec(&self) -> &HostSpec {
-        (**self).spec()
-    }
-    fn reset(&mut self, seed: u64, first: usize, step: &mut HostStep<'_>) -> Result<(), HostError> {
-        (**self).reset(seed, first, step)
-    }
-    fn send(&mut self, actions: &[u8]) -> Result<(), HostError> {
-        (**self).send(actions)
-    }
-    fn receive(&mut self, step: &mut HostStep<'_>) -> Result<(), HostError> {
-        (**self).receive(step)
-    }
-    fn restarts(&self) -> usize {
-        (**self).restarts()
-    }
-    fn snapshot(&self) -> Result<Option<Vec<u8>>, HostError> {
-        (**self).snapshot()
-    }
-    fn restore(&mut self, snapshot: &[u8]) -> Result<(), HostError> {
-        (**self).restore(snapshot)
     }
 }
 

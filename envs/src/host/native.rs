@@ -28,7 +28,7 @@ impl Outcome {
 /// An environment in plain Rust: the implementing type has the settings, [`NativeEnvironment::State`] one episode. A
 /// [`Pool`](super::Pool) makes batches of them, and resets them.
 pub trait NativeEnvironment: Clone + Send + 'static {
-    /// All that the next steps depend on, random numbers apart. Snapshots save it by serde, to the bit.
+    /// State of an episode: all that the next steps depend on, random numbers apart. Snapshots save it by serde, to the bit.
     type State: Serialize + DeserializeOwned + Send;
 
     /// The type and bounds of the observation.
@@ -47,7 +47,7 @@ pub trait NativeEnvironment: Clone + Send + 'static {
     /// The first state of an episode.
     fn initial_state(&self, random: &mut Random) -> Self::State;
 
-    /// One step. `action` has the bytes of one action; a discrete one is within its space.
+    /// Takes one step. `action` has the bytes of one action; a discrete one is within its space.
     fn step(&self, state: &mut Self::State, action: &[u8], random: &mut Random) -> Outcome;
 
     /// Writes the observation of a state: all bytes of the observation space's type, little-endian.

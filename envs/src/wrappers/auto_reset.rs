@@ -22,11 +22,6 @@ impl<E: Environment> AutoReset<E> {
         AutoReset { environment }
     }
 
-    /// The wrapped environment.
-    pub fn inner(&self) -> &E {
-        &self.environment
-    }
-
     /// [`step`](Environment::step) with both keys drawn by the caller, such as for many steps at once.
     #[track_caller]
     pub fn step_with_keys(

@@ -45,11 +45,6 @@ impl<E: Environment> WithStatistics<E> {
     pub fn new(environment: E) -> Self {
         WithStatistics { environment }
     }
-
-    /// The wrapped environment.
-    pub fn inner(&self) -> &E {
-        &self.environment
-    }
 }
 
 impl<E: Environment> Environment for WithStatistics<E> {

@@ -30,11 +30,6 @@ impl<E: Environment> TimeLimit<E> {
     pub fn new(environment: E, steps: usize) -> Self {
         TimeLimit { environment, steps, made: Loc::caller() }
     }
-
-    /// The wrapped environment.
-    pub fn inner(&self) -> &E {
-        &self.environment
-    }
 }
 
 impl<E: Environment> Environment for TimeLimit<E> {

@@ -2,7 +2,7 @@
 
 use podracer_dsl::prelude::*;
 
-/// Number of a lane: one environment with its agent's memory and its keys.
+/// Index of a lane, which is one environment with its agent's memory and its keys.
 #[derive(Clone, Copy, Debug)]
 pub struct LaneId {
     /// Position among all lanes of the run, on all devices, from 0. i32 `[]`
@@ -11,12 +11,12 @@ pub struct LaneId {
     pub lanes: usize,
 }
 
-/// The way to choose actions. It is known while tracing: each mode is a program of its own.
+/// Ways to choose actions. They are known while tracing: each mode is a program of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// As in training: drawn from the policy, or explored by the agent's own rule.
+    /// Actions as in training: drawn from the policy, or explored by the agent's own rule.
     Explore,
-    /// The action that the agent takes to be best, for evaluation.
+    /// Actions that the agent takes to be best, for evaluation.
     Greedy,
 }
 
@@ -25,13 +25,13 @@ pub enum Mode {
 pub struct Input<O: Tree = Tensor> {
     /// The environment's observation.
     pub observation: O,
-    /// Which actions are allowed, bool `[A]`; `None` where the environment allows all.
+    /// Mask of the allowed actions, bool `[A]`; `None` if the environment always allows all.
     pub legal_actions: Option<Tensor>,
-    /// The action before this one, of the action space's type; zeros at an episode's first step.
+    /// Action of the step before, of the action space's type; zeros at an episode's first step.
     pub last_action: Tensor,
-    /// The reward that `last_action` brought, f32 `[]`; 0 at an episode's first step.
+    /// Reward of `last_action`, f32 `[]`; 0 at an episode's first step.
     pub last_reward: Tensor,
-    /// Whether this is an episode's first step. bool `[]`
+    /// True at an episode's first step. bool `[]`
     pub first: Tensor,
 }
 
@@ -46,11 +46,11 @@ pub struct Act<M: Tree, X: Tree> {
     pub extras: X,
 }
 
-/// Acts beside environments. Written for one lane: `vmap` makes the batch.
+/// An agent that acts beside environments. It is written for one lane: `vmap` makes the batch.
 pub trait Agent: Clone + 'static {
     /// Observations that the agent acts on.
     type Observation: Tree;
-    /// All that acting reads: published to actors, exported, evaluated.
+    /// Parameters that acting reads: published to actors, exported, evaluated.
     type Params: Tree;
     /// One lane's memory, across episodes: recurrent state, exploration rate.
     type Memory: Tree;
@@ -60,8 +60,8 @@ pub trait Agent: Clone + 'static {
     /// The memory of a lane at the start of a run.
     fn init_memory(&self, lane: LaneId) -> Self::Memory;
 
-    /// The memory at the start of an episode, after that of the lane's last step. A recurrent state is forgotten here; what
-    /// belongs to the lane stays.
+    /// The memory at the start of an episode, made of the memory after the lane's last step: it forgets a recurrent state, and
+    /// keeps what belongs to the lane.
     fn begin_episode(&self, memory: Self::Memory) -> Self::Memory;
 
     /// Chooses an action.

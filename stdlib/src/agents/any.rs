@@ -18,10 +18,10 @@ impl AnyAgent {
     }
 }
 
-/// Gives the rollout that these parameters act, and what else is to come out.
+/// Argument `act` of [`Learn::iterate`]: from parameters to the rollout that they act, and a tree for the loop.
 type ErasedAct<'a> = Box<dyn FnOnce(&AnyTree) -> (Rollout<AnyAgent>, AnyTree) + 'a>;
 
-/// [`Agent`] and [`Learn`] without type parameters.
+/// Object-safe form of [`Agent`] and [`Learn`], in which all trees are [`AnyTree`]s.
 trait Erased {
     fn init_memory(&self, lane: LaneId) -> AnyTree;
     fn begin_episode(&self, memory: AnyTree) -> AnyTree;
@@ -53,7 +53,7 @@ trait Erased {
     fn is_on_policy(&self) -> bool;
 }
 
-/// The rollout of the agent inside.
+/// The rollout with the types of the agent inside.
 fn typed<A: Agent<Observation = Tensor>>(rollout: Rollout<AnyAgent>) -> Rollout<A> {
     RolloutOf {
         input: rollout.input,

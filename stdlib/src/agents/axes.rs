@@ -10,17 +10,17 @@ use podracer_dsl::prelude::*;
 pub struct Axes(Vec<String>);
 
 impl Axes {
-    /// No axis: all data is here.
+    /// No axis, for data that is not spread.
     pub fn none() -> Axes {
         Axes(Vec::new())
     }
 
-    /// The devices that run the same program.
+    /// The axis of all devices that run the program.
     pub fn replicas() -> Axes {
         Axes::none().and(Replicas)
     }
 
-    /// These axes and another one, inside of them.
+    /// These axes with another one inside of them.
     pub fn and(mut self, axis: impl AxisName) -> Axes {
         self.0.push(axis.axis_name().to_owned());
         self
@@ -38,13 +38,13 @@ impl Axes {
         self.0.iter().fold(tree, |tree, axis| psum(tree, &**axis))
     }
 
-    /// Whether a bool `[..]` is true on any member, element by element.
+    /// True where a bool `[..]` is true on any member, element by element.
     #[track_caller]
     pub fn any(&self, flag: Tensor) -> Tensor {
         self.flags(flag, |flag, axis| pmax(flag, axis))
     }
 
-    /// Whether a bool `[..]` is true on all members, element by element.
+    /// True where a bool `[..]` is true on all members, element by element.
     #[track_caller]
     pub fn all(&self, flag: Tensor) -> Tensor {
         self.flags(flag, |flag, axis| pmin(flag, axis))

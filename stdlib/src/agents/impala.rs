@@ -11,24 +11,25 @@
 //! A recurrent core sees the last action (one-hot) and the last reward (clipped to [-1, 1]) beside the features of the
 //! observation, as published.
 
+use super::settings::clipped_adam;
 use super::steps::weighted;
 use super::{
-    Act, ActorCritic, ActorCriticShape, Agent, AgentSettings, AnyAgent, Axes, Cx, Input, LaneId,
-    Learn, Memory, Mode, Networks, Optimized, Rollout, Task, scan_mean, step_weights,
+    Act, ActorCritic, ActorCriticAgent, ActorCriticSettings, ActorCriticShape, Agent,
+    AgentSettings, AnyAgent, Axes, Cx, Input, LaneId, Learn, Memory, Mode, Networks, Optimized,
+    Rollout, Task, scan_mean, step_weights,
 };
 use crate::Number;
 use crate::nn::Initializer;
 use crate::optim::{
-    Chain, ClipByGlobalNorm, Flatten, Optimizer, RmsProp, Schedule, adam, chain,
-    clip_by_global_norm, flatten, rmsprop,
+    Chain, ClipByGlobalNorm, Flatten, Optimizer, RmsProp, Schedule, chain, clip_by_global_norm,
+    flatten, rmsprop,
 };
 use crate::returns::{PgAdvantage, Vtrace, VtraceOutput};
 use podracer_dsl::prelude::*;
-use podracer_envs::Space;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which optimizer moves the parameters.
+/// Optimizers that IMPALA may use.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OptimizerKind {
@@ -43,10 +44,10 @@ pub enum OptimizerKind {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RewardClipping {
-    /// They stay as they are.
+    /// Rewards stay as they are.
     #[default]
     None,
-    /// Clipped to [-1, 1].
+    /// Rewards are clipped to [-1, 1].
     AbsOne,
 }
 
@@ -60,7 +61,7 @@ pub struct ImpalaSettings {
     /// The optimizer's step size.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub learning_rate: Number,
-    /// Whether the learning rate falls linearly to zero over the run.
+    /// If true, the learning rate falls linearly to zero over the run.
     pub anneal_learning_rate: bool,
     /// The optimizer's epsilon: RMSProp's is inside of the root, Adam's outside.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
@@ -130,18 +131,29 @@ impl Default for ImpalaSettings {
 }
 
 impl ImpalaSettings {
-    /// Targets and advantages.
+    /// V-trace with lambda, thresholds and advantage of these settings.
     #[must_use]
     pub fn vtrace(&self) -> Vtrace {
         let &ImpalaSettings { lambda, clip_rho, clip_c, clip_pg_rho, advantage, .. } = self;
         Vtrace { lambda, clip_rho, clip_c, clip_pg_rho, advantage }
     }
+}
 
-    /// RMSProp on gradients of a bounded norm, with all parameters as one vector.
-    #[must_use]
-    pub fn rmsprop(&self, learning_rate: impl Into<Schedule>) -> ImpalaOptimizer {
+impl ActorCriticSettings for ImpalaSettings {
+    type Optimizer = ImpalaOptimizer;
+
+    /// RMSProp, whatever [`ImpalaSettings::optimizer`] says.
+    fn optimizer(&self, learning_rate: Schedule) -> ImpalaOptimizer {
         let rmsprop = rmsprop(learning_rate).decay(self.rmsprop_decay).eps(self.epsilon);
         flatten(chain(clip_by_global_norm(self.max_gradient_norm), rmsprop))
+    }
+
+    fn learning_rate(&self) -> Number {
+        self.learning_rate
+    }
+
+    fn shape(&self) -> ActorCriticShape {
+        self.networks.shape(Initializer::lecun_normal(), self.lstm, true)
     }
 }
 
@@ -150,56 +162,27 @@ impl AgentSettings for ImpalaSettings {
         self.networks.check(&task.observation)?;
         let rate = task.learning_rate(self.learning_rate, self.anneal_learning_rate, 1);
         Ok(match self.optimizer {
-            OptimizerKind::Rmsprop => AnyAgent::new(self.with(self.rmsprop(rate), task)),
+            OptimizerKind::Rmsprop => {
+                AnyAgent::new(Impala::for_task(task, self, self.optimizer(rate)))
+            }
             OptimizerKind::Adam => {
-                let norm = clip_by_global_norm(self.max_gradient_norm);
-                let optimizer = flatten(chain(norm, adam(rate).eps(self.epsilon)));
-                AnyAgent::new(self.with(optimizer, task))
+                let adam = clipped_adam(rate, self.epsilon, self.max_gradient_norm);
+                AnyAgent::new(Impala::for_task(task, self, adam))
             }
         })
-    }
-}
-
-impl ImpalaSettings {
-    fn with<O: Optimizer>(&self, optimizer: O, task: &Task) -> Impala<O> {
-        let (observation, action) = (task.observation.clone(), task.action.clone());
-        Impala { observation, action, optimizer, settings: self.clone() }
     }
 }
 
 /// RMSProp on gradients of a bounded norm, with all parameters as one vector.
 pub type ImpalaOptimizer = Flatten<Chain<ClipByGlobalNorm, RmsProp>>;
 
-/// The agent.
-#[derive(Clone, Debug)]
-pub struct Impala<O: Optimizer = ImpalaOptimizer> {
-    /// The observations that it sees.
-    pub observation: Space,
-    /// The actions that it chooses from.
-    pub action: Space,
-    /// The optimizer of all parameters.
-    pub optimizer: O,
-    /// Everything else; [`AgentSettings::agent`] has made the optimizer of what they say of it.
-    pub settings: ImpalaSettings,
-}
+/// The agent of [`ImpalaSettings`].
+pub type Impala<O = ImpalaOptimizer> = ActorCriticAgent<ImpalaSettings, O>;
 
-impl Impala {
-    /// The agent for these spaces, with the default settings and a constant learning rate. An image wants a torso.
-    pub fn new(observation: Space, action: Space) -> Impala {
-        Impala::with(ImpalaSettings::default(), observation, action)
-    }
-
-    /// The agent for these spaces, with RMSProp and a constant learning rate.
-    pub fn with(settings: ImpalaSettings, observation: Space, action: Space) -> Impala {
-        let optimizer = settings.rmsprop(settings.learning_rate);
-        Impala { observation, action, optimizer, settings }
-    }
-}
-
-/// Means over the steps of a batch.
+/// Metrics of an iteration: means over all of its steps.
 #[derive(Tree, Clone, Copy)]
 pub struct ImpalaMetrics {
-    /// The weighted sum of the three.
+    /// The policy loss plus the weighted value loss minus the weighted entropy.
     pub loss: Tensor,
     /// The policy gradient's objective, negated.
     pub policy_loss: Tensor,
@@ -220,13 +203,13 @@ struct Steps {
     reward: Tensor,
     terminated: Tensor,
     truncated: Tensor,
-    /// Features of what the agent would have acted on after each step if no episode had ended.
+    /// Features of the input after each step, as if no episode had ended; `None` if the environment never truncates.
     features_after: Option<Tensor>,
     /// Log-probabilities of the actions by the policy that acted.
     log_prob: Tensor,
 }
 
-/// The terms of the loss by step, f32 `[T]`.
+/// Terms of the loss for each step, f32 `[T]`.
 #[derive(Tree, Clone, Copy)]
 struct Terms {
     policy_loss: Tensor,
@@ -236,12 +219,7 @@ struct Terms {
 }
 
 impl<O: Optimizer> Impala<O> {
-    fn shape(&self) -> ActorCriticShape {
-        let ImpalaSettings { networks, lstm, .. } = &self.settings;
-        networks.shape(Initializer::lecun_normal(), *lstm, true)
-    }
-
-    /// Goes through one lane's rollout as acting went; `last` are the features of what comes after it.
+    /// Terms of the loss of one lane's rollout, with the memories that acting had; `last` are the features of the next input.
     fn terms(&self, params: &ActorCritic, memory: Memory, steps: Steps, last: Tensor) -> Terms {
         let ended = steps.terminated | steps.truncated;
         // Acting has begun the memory anew already where the first step begins an episode.
@@ -325,11 +303,11 @@ impl<O: Optimizer> Agent for Impala<O> {
     type Extras = Tensor;
 
     fn init_memory(&self, _: LaneId) -> Memory {
-        ActorCritic::no_memory(self.shape().lstm)
+        self.no_memory()
     }
 
     fn begin_episode(&self, _: Memory) -> Memory {
-        ActorCritic::no_memory(self.shape().lstm)
+        self.no_memory()
     }
 
     fn act(
@@ -353,8 +331,7 @@ impl<O: Optimizer> Learn for Impala<O> {
     type Metrics = ImpalaMetrics;
 
     fn init(&self, key: Key) -> Self::State {
-        let params = ActorCritic::init(key, &self.observation, &self.action, &self.shape());
-        Optimized::new(&self.optimizer, params)
+        self.init_state(key)
     }
 
     fn init_store(&self, _: usize) {}

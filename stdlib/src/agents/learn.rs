@@ -16,13 +16,13 @@ pub type Rollout<A> =
 pub struct RolloutOf<O: Tree, M: Tree, X: Tree> {
     /// Inputs that the agent acted on. `[T, N, ..]`
     pub input: Input<O>,
-    /// Its actions. `[T, N, ..]`
+    /// Actions of the agent. `[T, N, ..]`
     pub action: Tensor,
     /// Rewards of the actions. f32 `[T, N]`
     pub reward: Tensor,
-    /// Whether the episode ended in a terminal state: nothing follows. bool `[T, N]`
+    /// True if the step ended its episode in a terminal state: nothing follows. bool `[T, N]`
     pub terminated: Tensor,
-    /// Whether the episode was cut off: the rest of it would have had a value. bool `[T, N]`
+    /// True if the step's episode was cut off: what would have followed has a value. bool `[T, N]`
     pub truncated: Tensor,
     /// Reset-only steps, which environments of some packages have at the start of an episode, bool `[T, N]`; `None` where
     /// the environment has none. `terminated` and `truncated` are both set there, so that nothing flows along the rollout
@@ -35,12 +35,12 @@ pub struct RolloutOf<O: Tree, M: Tree, X: Tree> {
     pub next_input: Input<O>,
     /// The memory before the first step. `[N, ..]`
     pub memory: M,
-    /// Extras that [`Agent::act`] left. `[T, N, ..]`
+    /// Extras of [`Agent::act`]. `[T, N, ..]`
     pub extras: X,
 }
 
 impl<O: Tree, M: Tree, X: Tree> RolloutOf<O, M, X> {
-    /// Whether the episode is over after the step, one way or the other. bool `[T, N]`
+    /// True if the episode is over after the step, terminated or truncated. bool `[T, N]`
     #[track_caller]
     pub fn done(&self) -> Tensor {
         self.terminated | self.truncated
@@ -62,7 +62,7 @@ impl<O: Tree, M: Tree, X: Tree> RolloutOf<O, M, X> {
 /// The key, the number and the axes of an iteration of learning. Derefs to [`Axes`]: `cx.mean(grads)`.
 #[derive(Clone)]
 pub struct Cx {
-    /// All randomness of the iteration's learning comes from this key; equal on all members of the axes.
+    /// Key of all randomness in the iteration's learning, equal on all members of the axes.
     pub key: Key,
     /// The iteration's number in the run, from 0. i32 `[]`
     pub iteration: Tensor,
@@ -78,14 +78,14 @@ impl Deref for Cx {
     }
 }
 
-/// Results of an iteration: state, store, metrics, and what acting gave beside the rollout.
+/// Results of an iteration: state, store, metrics, and the tree that acting gave for the loop.
 pub type Iterated<L, W> = (<L as Learn>::State, <L as Learn>::Store, <L as Learn>::Metrics, W);
 
-/// Learns. The agent owns one whole iteration: one rollout of every lane, and all learning from it.
+/// An agent that learns. It owns one whole iteration: one rollout of every lane, and all learning from it.
 pub trait Learn: Agent {
     /// Parameters, targets, optimizers' states, moments, counters: equal on all learner devices.
     type State: Tree;
-    /// Data of lanes, or spread over the learner devices: a replay, per-lane statistics, or `()`. The leading axis
+    /// Data of lanes, or data spread over the learner devices: a replay, per-lane statistics, or `()`. The leading axis
     /// of every leaf is shared out over the devices, so that a device's scalar is `[1]`.
     type Store: Tree;
     /// Scalars of an iteration, f32 `[]`.
@@ -109,7 +109,7 @@ pub trait Learn: Agent {
         cx: Cx,
     ) -> (Self::State, Self::Store, Self::Metrics);
 
-    /// Acts and learns. `act` gives the rollout that these parameters act, and what else is to come out.
+    /// Acts and learns: one whole iteration. `act` gives the rollout that its parameters act, and a tree for the loop.
     ///
     /// An agent that differentiates through acting itself (the minimal unit of Podracer's Anakin) overrides this and calls
     /// `act` inside of its gradient, so that the update reuses acting's forward pass. The result must be that of
@@ -126,7 +126,7 @@ pub trait Learn: Agent {
         (state, store, metrics, with)
     }
 
-    /// Whether learning is right only for rollouts that were acted with the present parameters. Loops that would act with
+    /// True if learning is right only for rollouts that were acted with the present parameters. Loops that would act with
     /// older ones refuse such an agent.
     fn is_on_policy(&self) -> bool {
         false
@@ -149,8 +149,8 @@ impl<P: Tree, S: Tree> Optimized<P, S> {
         Optimized { opt: optimizer.init(&params), params }
     }
 
-    /// One gradient step. `loss` gives f32 `[]`, a mean over this device's data, and what else is to come out; the gradient
-    /// is averaged over the axes.
+    /// Takes one gradient step. `loss` gives f32 `[]`, a mean over this device's data, and a further result; the gradient is
+    /// averaged over the axes.
     #[track_caller]
     pub fn gradient_step<O: Optimizer<State<P> = S>, X: Tree>(
         self,

@@ -3,6 +3,7 @@
 //! [`Agent`] acts beside an environment, and is written for one lane. [`Learn`] owns one iteration: one rollout of every
 //! lane, and all learning from it. Loops decide where both run, and give them the axes that data is spread over.
 
+mod actor_critic;
 mod agent;
 mod any;
 mod axes;
@@ -16,6 +17,7 @@ mod ppo;
 mod settings;
 mod steps;
 
+pub use actor_critic::{ActorCriticAgent, ActorCriticSettings};
 pub use agent::{Act, Agent, Input, LaneId, Mode};
 pub use any::AnyAgent;
 pub use axes::Axes;
@@ -25,9 +27,9 @@ pub use impala::{
     Impala, ImpalaMetrics, ImpalaOptimizer, ImpalaSettings, OptimizerKind, RewardClipping,
 };
 pub use learn::{Cx, Iterated, Learn, Optimized, Rollout, RolloutOf, scan_mean};
-pub use network::{ActorCritic, ActorCriticShape, Memory, Policy, Torso};
+pub use network::{ActorCritic, ActorCriticShape, Memory, Policy};
 pub use normalized::{Moments, Normalized, NormalizedParams, NormalizedState, NormalizedStore};
 pub use online::{OnlineActorCritic, OnlineExtras, OnlineMetrics, OnlineSettings};
 pub use ppo::{Ppo, PpoBatch, PpoExtras, PpoMetrics, PpoSettings};
-pub use settings::{ActorCriticOptimizer, AgentSettings, Networks, Task, TorsoKind};
+pub use settings::{ActorCriticOptimizer, AgentSettings, Networks, Task, Torso};
 pub use steps::step_weights;

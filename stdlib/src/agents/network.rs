@@ -1,99 +1,31 @@
-//! The actor-critic network that the agents share: what sees the observation, what remembers, a policy and a value.
+//! The actor-critic network that the agents share: a torso, a recurrent core, a policy and a value.
 
-use super::{Input, Mode};
+use super::{Input, Mode, Networks, Torso};
 use crate::distributions::{Categorical, Distribution, MultivariateNormalDiag};
 use crate::nn::{Activation, ConvNet, Initializer, Linear, Lstm, LstmState, Mlp, ResidualNet};
 use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 
-/// The network from observations to the features that policy and value share.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Torso {
-    /// They are the features.
-    #[default]
-    None,
-    /// [`ConvNet`], for images: channels, side of the window and stride of each layer, then dense features. [`Torso::dqn`]
-    /// and [`Torso::impala`] are published ones.
-    Conv {
-        /// Channels, side of the window and stride of each layer.
-        convs: Vec<(usize, usize, usize)>,
-        /// Units of the dense layer.
-        features: usize,
-    },
-    /// [`ResidualNet`], for images: the channels of each section, then dense features.
-    Residual {
-        /// Channels of each section.
-        sections: Vec<usize>,
-        /// Units of the dense layer.
-        features: usize,
-    },
-}
-
-impl Torso {
-    /// The torso of [`ConvNet::impala`].
-    pub fn impala() -> Torso {
-        Torso::Conv { convs: ConvNet::IMPALA.to_vec(), features: 256 }
-    }
-
-    /// The torso of [`ConvNet::dqn`].
-    pub fn dqn() -> Torso {
-        Torso::Conv { convs: ConvNet::DQN.to_vec(), features: 512 }
-    }
-
-    /// The torso of [`ResidualNet::impala`].
-    pub fn impala_deep() -> Torso {
-        Torso::Residual { sections: ResidualNet::IMPALA.to_vec(), features: 256 }
-    }
-
-    /// Checks that the torso can see such observations.
-    ///
-    /// # Errors
-    /// Why not, for images that are none or too small.
-    pub fn check(&self, observation: &Space) -> Result<(), String> {
-        let shape = observation.shape();
-        let (Torso::Conv { .. } | Torso::Residual { .. }) = self else {
-            return Ok(());
-        };
-        let &[mut height, mut width, _] = shape else {
-            return Err(format!(
-                "convolutions see images [height, width, channels], and observations are {shape:?}"
-            ));
-        };
-        if let Torso::Conv { convs, .. } = self {
-            for (layer, &(_, side, stride)) in convs.iter().enumerate() {
-                if side > height.min(width) {
-                    return Err(format!(
-                        "layer {layer} has windows of {side} by {side}, and what it sees is {height} by {width}"
-                    ));
-                }
-                let places = |extent: usize| (extent - side) / stride.max(1) + 1;
-                (height, width) = (places(height), places(width));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// A recurrent network's memory of an episode; `None` where it has no core.
+/// Memory of an [`ActorCritic`] of an episode; `None` if it has no recurrent core.
 pub type Memory = Option<LstmState>;
 
 /// Policy and value networks: observation to features (the torso), features and memory to features (the core), features
 /// to policy and to value.
 #[derive(Tree, Clone)]
 pub struct ActorCritic {
-    /// The torso, if it is a [`Torso::Conv`].
+    /// The torso, if it is [`Torso::Conv`].
     pub conv: Option<ConvNet>,
-    /// The torso, if it is a [`Torso::Residual`].
+    /// The torso, if it is [`Torso::Residual`].
     pub residual: Option<ResidualNet>,
     /// The recurrent core, if there is one.
     pub core: Option<Lstm>,
     /// The action space, if the core sees the last action and reward beside the features.
     #[tree(fixed)]
     pub feedback: Option<Space>,
-    /// Features to the logits of the actions, or to the mean of a Gaussian.
+    /// Policy network: features to the logits of the actions, or to the mean of a Gaussian.
     pub actor: Mlp,
-    /// Features to one value.
+    /// Value network: features to one value.
     pub critic: Mlp,
     /// The logarithm of the Gaussian's standard deviation, f32 `[A]`; `None` for discrete actions.
     pub log_std: Option<Tensor>,
@@ -102,16 +34,14 @@ pub struct ActorCritic {
 /// The parts of an [`ActorCritic`].
 #[derive(Clone, Debug)]
 pub struct ActorCriticShape {
-    /// The network that sees the observations.
-    pub torso: Torso,
+    /// Torso and hidden layers.
+    pub networks: Networks,
     /// Initializer of the torso's weights.
     pub weights: Initializer,
-    /// Units of the recurrent core after it; `None` for a network that remembers nothing.
+    /// Units of the recurrent core after the torso; `None` for a network that remembers nothing.
     pub lstm: Option<usize>,
-    /// Whether the core sees the last action (one-hot if discrete) and the last reward, clipped to [-1, 1].
+    /// True if the core sees the last action (one-hot if discrete) and the last reward, clipped to [-1, 1].
     pub feedback: bool,
-    /// Units of the hidden layers that policy and value each have after that.
-    pub hidden: Vec<usize>,
 }
 
 impl ActorCritic {
@@ -125,8 +55,8 @@ impl ActorCritic {
         action: &Space,
         shape: &ActorCriticShape,
     ) -> ActorCritic {
-        let ActorCriticShape { torso, weights, lstm, feedback, hidden } = shape;
-        if let Err(message) = torso.check(observation) {
+        let ActorCriticShape { networks, weights, lstm, feedback } = shape;
+        if let Err(message) = networks.fit(observation) {
             let _ = fail("ActorCritic::init", message, &[], observation.ty());
         }
         let (outputs, log_std) = match action {
@@ -139,18 +69,18 @@ impl ActorCritic {
         let [torso_key, core_key] = [2, 3].map(|i| key.fold_in(i));
         let image = || <[usize; 3]>::try_from(observation.shape()).unwrap_or([1; 3]);
         let (mut conv, mut residual) = (None, None);
-        let mut features = match torso {
-            Torso::None => observation.elements(),
-            Torso::Conv { convs, features } => {
-                conv = Some(ConvNet::init(torso_key, image(), convs, *features, *weights));
-                *features
+        let Networks { torso, convs, sections, features, hidden } = networks;
+        let mut features = *features;
+        match torso {
+            Torso::None => features = observation.elements(),
+            Torso::Conv => {
+                conv = Some(ConvNet::init(torso_key, image(), convs, features, *weights));
             }
-            Torso::Residual { sections, features } => {
-                let net = ResidualNet::init(torso_key, image(), sections, *features, *weights);
+            Torso::Residual => {
+                let net = ResidualNet::init(torso_key, image(), sections, features, *weights);
                 residual = Some(net);
-                *features
             }
-        };
+        }
         let feedback = (*feedback && lstm.is_some()).then(|| action.clone());
         let core = lstm.map(|units| {
             let seen = features + feedback.as_ref().map_or(0, |_| 1 + outputs);
@@ -184,12 +114,6 @@ impl ActorCritic {
             critic: mlp(1, 1, 1.0),
             log_std,
         }
-    }
-
-    /// The memory at the start of an episode.
-    #[track_caller]
-    pub fn no_memory(lstm: Option<usize>) -> Memory {
-        lstm.map(LstmState::zeros)
     }
 
     /// The features of one step's input, f32 `[F]`: those of the torso, and the last action and reward if the core sees
@@ -232,14 +156,14 @@ impl ActorCritic {
         }
     }
 
-    /// Torso and core: the memory after a step's input, and the features that policy and value are of, f32 `[F]`.
+    /// Torso and core: the memory after a step's input, and the features for policy and value, f32 `[F]`.
     #[track_caller]
     pub fn see(&self, memory: Memory, input: &Input) -> (Memory, Tensor) {
         self.remember(memory, self.features(input))
     }
 
     /// [`ActorCritic::remember`] along a rollout of one lane: the memory after each of its steps, `[T, ..]`, and features f32
-    /// `[T, F]`. `begins` is bool `[T]`, whether a step begins an episode, before which nothing is remembered.
+    /// `[T, F]`. `begins` is bool `[T]`, true for a step that begins an episode, before which nothing is remembered.
     #[track_caller]
     pub fn remember_all(
         &self,
@@ -256,7 +180,7 @@ impl ActorCritic {
         }
     }
 
-    /// The policy, of features. Actions that are not legal (bool `[A]`, for discrete ones) have probability 0.
+    /// The policy for features f32 `[F]`. Actions that are not legal (bool `[A]`, for discrete ones) have probability 0.
     #[track_caller]
     pub fn policy(&self, features: Tensor, legal: Option<Tensor>) -> Policy {
         let output = self.actor.apply(features);
@@ -271,7 +195,7 @@ impl ActorCritic {
         }
     }
 
-    /// The value, of features. f32 `[]`
+    /// The value for features f32 `[F]`. f32 `[]`
     #[track_caller]
     pub fn value(&self, features: Tensor) -> Tensor {
         self.critic.apply(features).index(0)
@@ -287,7 +211,7 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// A drawn action, or the most probable one.
+    /// Chooses an action: draws one, or takes the most probable one.
     #[track_caller]
     pub fn choose(&self, mode: Mode, key: Key) -> Tensor {
         match mode {

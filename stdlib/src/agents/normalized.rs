@@ -18,39 +18,40 @@ pub struct Normalized<A> {
     pub agent: A,
     /// The observations before normalisation.
     pub observation: Space,
-    /// Whether observations become `(x - mean) / std`, element by element.
+    /// True if observations become `(x - mean) / std`, element by element.
     pub observations: bool,
     /// The discount of the return whose standard deviation divides rewards; `None` leaves rewards as they are.
     pub rewards: Option<Number>,
-    /// Normalised numbers are cut off at this and at minus this.
+    /// Greatest magnitude of normalised numbers; they are clipped to it.
     pub limit: f64,
 }
 
 impl<A> Normalized<A> {
-    /// Observations and rewards normalised, and cut off at 10, as is common for PPO in MuJoCo's environments.
+    /// The agent with observations and rewards normalised and clipped to [-10, 10], as is common for PPO in MuJoCo's environments.
     pub fn new(agent: A, observation: Space, discount: impl Into<Number>) -> Self {
         let rewards = Some(discount.into());
         Normalized { agent, observation, observations: true, rewards, limit: 10.0 }
     }
 }
 
-/// Running mean and variance.
+/// Running mean and variance of numbers.
 #[derive(Tree, Clone, Copy, Debug)]
 pub struct Moments {
     /// Count of the numbers. f32 `[]`
     pub count: Tensor,
-    /// Their mean. f32 `[...]`
+    /// Mean of the numbers. f32 `[...]`
     pub mean: Tensor,
-    /// Their variance. f32 `[...]`
+    /// Variance of the numbers. f32 `[...]`
     pub variance: Tensor,
 }
 
-/// Added to variances before roots, and the count that the first moments have.
+/// Number added to variances before their roots are taken.
 const EPSILON: f64 = 1e-8;
+/// Count of the moments before any number.
 const FIRST_COUNT: f64 = 1e-4;
 
 impl Moments {
-    /// Mean 0 and variance 1, which the first numbers overrule.
+    /// Moments before any number: mean 0 and variance 1, with so small a count that the first numbers overrule them.
     pub fn first(shape: &[usize]) -> Moments {
         Moments {
             count: full([], FIRST_COUNT),
@@ -59,8 +60,8 @@ impl Moments {
         }
     }
 
-    /// The moments with more numbers, f32 `[T, N, ...]` on each member of the axes, by the update of Chan et al. (1979);
-    /// without those of `rollout`'s steps that were skipped.
+    /// The moments with more numbers, f32 `[T, N, ...]` on each member of the axes, by the update of Chan et al. (1979). Numbers
+    /// of the steps that `rollout` skipped do not count.
     #[track_caller]
     pub fn with<M: Tree, X: Tree>(
         self,
@@ -101,7 +102,7 @@ pub struct NormalizedParams<P: Tree> {
     pub returns: Option<Moments>,
 }
 
-/// The learner's state.
+/// The agent's state, with the moments of observations and returns.
 #[derive(Tree, Clone)]
 pub struct NormalizedState<S: Tree> {
     /// The agent's state.

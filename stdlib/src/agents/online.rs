@@ -5,15 +5,14 @@
 use super::settings::clipped_adam;
 use super::steps::weighted;
 use super::{
-    Act, ActorCritic, ActorCriticOptimizer, ActorCriticShape, Agent, AgentSettings, AnyAgent, Axes,
-    Cx, Input, Iterated, LaneId, Learn, Mode, Networks, Optimized, Rollout, RolloutOf, Task,
-    step_weights,
+    Act, ActorCritic, ActorCriticAgent, ActorCriticOptimizer, ActorCriticSettings,
+    ActorCriticShape, Agent, AgentSettings, AnyAgent, Axes, Cx, Input, Iterated, LaneId, Learn,
+    Mode, Networks, Optimized, Rollout, RolloutOf, Task, step_weights,
 };
 use crate::Number;
 use crate::nn::Initializer;
 use crate::optim::{Optimizer, Schedule};
 use podracer_dsl::prelude::*;
-use podracer_envs::Space;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +23,7 @@ pub struct OnlineSettings {
     /// Adam's step size.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub learning_rate: Number,
-    /// Whether the learning rate falls linearly to zero over the run.
+    /// If true, the learning rate falls linearly to zero over the run.
     pub anneal_learning_rate: bool,
     /// Adam's epsilon.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
@@ -65,11 +64,19 @@ impl Default for OnlineSettings {
     }
 }
 
-impl OnlineSettings {
-    /// Adam on gradients of a bounded norm, with all parameters as one vector.
-    #[must_use]
-    pub fn optimizer(&self, learning_rate: impl Into<Schedule>) -> ActorCriticOptimizer {
+impl ActorCriticSettings for OnlineSettings {
+    type Optimizer = ActorCriticOptimizer;
+
+    fn optimizer(&self, learning_rate: Schedule) -> ActorCriticOptimizer {
         clipped_adam(learning_rate, self.adam_epsilon, self.max_gradient_norm)
+    }
+
+    fn learning_rate(&self) -> Number {
+        self.learning_rate
+    }
+
+    fn shape(&self) -> ActorCriticShape {
+        self.networks.shape(Initializer::lecun_normal(), 0, false)
     }
 }
 
@@ -77,40 +84,12 @@ impl AgentSettings for OnlineSettings {
     fn agent(&self, task: &Task) -> Result<AnyAgent, String> {
         self.networks.check(&task.observation)?;
         let rate = task.learning_rate(self.learning_rate, self.anneal_learning_rate, 1);
-        Ok(AnyAgent::new(OnlineActorCritic {
-            observation: task.observation.clone(),
-            action: task.action.clone(),
-            optimizer: self.optimizer(rate),
-            settings: self.clone(),
-        }))
+        Ok(AnyAgent::new(OnlineActorCritic::for_task(task, self, self.optimizer(rate))))
     }
 }
 
-/// The agent.
-#[derive(Clone, Debug)]
-pub struct OnlineActorCritic<O: Optimizer = ActorCriticOptimizer> {
-    /// The observations that it sees.
-    pub observation: Space,
-    /// The actions that it chooses from.
-    pub action: Space,
-    /// The optimizer of all parameters.
-    pub optimizer: O,
-    /// Everything else; [`AgentSettings::agent`] has made the optimizer of what they say of it.
-    pub settings: OnlineSettings,
-}
-
-impl OnlineActorCritic {
-    /// The agent for these spaces, with the default settings.
-    pub fn new(observation: Space, action: Space) -> OnlineActorCritic {
-        OnlineActorCritic::with(OnlineSettings::default(), observation, action)
-    }
-
-    /// The agent for these spaces, with a constant learning rate.
-    pub fn with(settings: OnlineSettings, observation: Space, action: Space) -> OnlineActorCritic {
-        let optimizer = settings.optimizer(settings.learning_rate);
-        OnlineActorCritic { observation, action, optimizer, settings }
-    }
-}
+/// The agent of [`OnlineSettings`].
+pub type OnlineActorCritic<O = ActorCriticOptimizer> = ActorCriticAgent<OnlineSettings, O>;
 
 /// Data of a step that acting computes and the loss reads: the gradient flows through it.
 #[derive(Tree, Clone, Copy)]
@@ -123,10 +102,10 @@ pub struct OnlineExtras {
     pub value: Tensor,
 }
 
-/// Means over an iteration.
+/// Metrics of an iteration: means over its steps.
 #[derive(Tree, Clone, Copy)]
 pub struct OnlineMetrics {
-    /// The sum of the three.
+    /// The policy loss plus the weighted value loss minus the weighted entropy.
     pub loss: Tensor,
     /// The policy gradient's objective, negated.
     pub policy_loss: Tensor,
@@ -137,10 +116,6 @@ pub struct OnlineMetrics {
 }
 
 impl<O: Optimizer> OnlineActorCritic<O> {
-    fn shape(&self) -> ActorCriticShape {
-        self.settings.networks.shape(Initializer::lecun_normal(), 0, false)
-    }
-
     /// The action that `choose` gives in a step, and the data of the step that the loss reads.
     fn extras(
         params: &ActorCritic,
@@ -213,8 +188,7 @@ impl<O: Optimizer> Learn for OnlineActorCritic<O> {
     type Metrics = OnlineMetrics;
 
     fn init(&self, key: Key) -> Self::State {
-        let params = ActorCritic::init(key, &self.observation, &self.action, &self.shape());
-        Optimized::new(&self.optimizer, params)
+        self.init_state(key)
     }
 
     fn init_store(&self, _: usize) {}
@@ -223,7 +197,7 @@ impl<O: Optimizer> Learn for OnlineActorCritic<O> {
         state.params.clone()
     }
 
-    /// Goes through the rollout's steps once more, for the gradient to flow through them.
+    /// Computes the rollout's extras once more, for the gradient to flow through them.
     fn learn(
         &self,
         state: Self::State,
@@ -243,7 +217,7 @@ impl<O: Optimizer> Learn for OnlineActorCritic<O> {
         (state, (), metrics)
     }
 
-    /// Acting is the forward pass.
+    /// Takes acting itself for the forward pass of the gradient.
     fn iterate<W: Tree>(
         &self,
         state: Self::State,

@@ -7,9 +7,9 @@
 use super::settings::clipped_adam;
 use super::steps::weighted;
 use super::{
-    Act, ActorCritic, ActorCriticOptimizer, ActorCriticShape, Agent, AgentSettings, AnyAgent, Axes,
-    Cx, Input, LaneId, Learn, Memory, Mode, Networks, Normalized, Optimized, Rollout, Task,
-    scan_mean, step_weights,
+    Act, ActorCritic, ActorCriticAgent, ActorCriticOptimizer, ActorCriticSettings,
+    ActorCriticShape, Agent, AgentSettings, AnyAgent, Axes, Cx, Input, LaneId, Learn, Memory, Mode,
+    Networks, Normalized, Optimized, Rollout, Task, scan_mean, step_weights,
 };
 use crate::Number;
 use crate::losses::{clipped_surrogate_pg_loss, clipped_value_loss};
@@ -17,7 +17,6 @@ use crate::nn::Initializer;
 use crate::optim::{Optimizer, Schedule};
 use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
-use podracer_envs::Space;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +27,7 @@ pub struct PpoSettings {
     /// Adam's step size.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub learning_rate: Number,
-    /// Whether the learning rate falls linearly to zero over the run.
+    /// If true, the learning rate falls linearly to zero over the run.
     pub anneal_learning_rate: bool,
     /// Adam's epsilon.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
@@ -62,11 +61,11 @@ pub struct PpoSettings {
     /// The networks of policy and value.
     #[serde(flatten)]
     pub networks: Networks,
-    /// Whether minibatches are drawn by an exactly uniform permutation, which sorts, in place of a Feistel bijection.
+    /// If true, minibatches are drawn by an exactly uniform permutation, which sorts, in place of a Feistel bijection.
     pub exact_shuffle: bool,
-    /// Whether observations are normalised by their running mean and variance.
+    /// If true, observations are normalised by their running mean and variance.
     pub normalize_observations: bool,
-    /// Whether rewards are divided by the running standard deviation of the discounted return.
+    /// If true, rewards are divided by the running standard deviation of the discounted return.
     pub normalize_rewards: bool,
 }
 
@@ -93,11 +92,19 @@ impl Default for PpoSettings {
     }
 }
 
-impl PpoSettings {
-    /// Adam on gradients of a bounded norm, with all parameters as one vector.
-    #[must_use]
-    pub fn optimizer(&self, learning_rate: impl Into<Schedule>) -> ActorCriticOptimizer {
+impl ActorCriticSettings for PpoSettings {
+    type Optimizer = ActorCriticOptimizer;
+
+    fn optimizer(&self, learning_rate: Schedule) -> ActorCriticOptimizer {
         clipped_adam(learning_rate, self.adam_epsilon, self.max_gradient_norm)
+    }
+
+    fn learning_rate(&self) -> Number {
+        self.learning_rate
+    }
+
+    fn shape(&self) -> ActorCriticShape {
+        self.networks.shape(Initializer::orthogonal(2f64.sqrt()), self.lstm, false)
     }
 }
 
@@ -106,12 +113,7 @@ impl AgentSettings for PpoSettings {
         self.networks.check(&task.observation)?;
         let steps = self.epochs * self.minibatches;
         let rate = task.learning_rate(self.learning_rate, self.anneal_learning_rate, steps);
-        let agent = Ppo {
-            observation: task.observation.clone(),
-            action: task.action.clone(),
-            optimizer: self.optimizer(rate),
-            settings: self.clone(),
-        };
+        let agent = Ppo::for_task(task, self, self.optimizer(rate));
         if !(self.normalize_observations || self.normalize_rewards) {
             return Ok(AnyAgent::new(agent));
         }
@@ -140,40 +142,15 @@ impl AgentSettings for PpoSettings {
     }
 }
 
-/// The agent.
-#[derive(Clone, Debug)]
-pub struct Ppo<O: Optimizer = ActorCriticOptimizer> {
-    /// The observations that it sees.
-    pub observation: Space,
-    /// The actions that it chooses from.
-    pub action: Space,
-    /// The optimizer of all parameters.
-    pub optimizer: O,
-    /// Everything else. What the settings say of the optimizer and of normalisation is not looked at here:
-    /// [`AgentSettings::agent`] has made the optimizer of it, and puts [`Normalized`] around the agent.
-    pub settings: PpoSettings,
-}
-
-impl Ppo {
-    /// PPO for these spaces, with the hyper-parameters that CleanRL and PureJaxRL use for CartPole and a constant learning
-    /// rate.
-    pub fn new(observation: Space, action: Space) -> Ppo {
-        Ppo::with(PpoSettings::default(), observation, action)
-    }
-
-    /// PPO for these spaces, with a constant learning rate.
-    pub fn with(settings: PpoSettings, observation: Space, action: Space) -> Ppo {
-        let optimizer = settings.optimizer(settings.learning_rate);
-        Ppo { observation, action, optimizer, settings }
-    }
-}
+/// The agent of [`PpoSettings`].
+pub type Ppo<O = ActorCriticOptimizer> = ActorCriticAgent<PpoSettings, O>;
 
 /// Data of a step that [`Ppo`] leaves for learning.
 #[derive(Tree, Clone)]
 pub struct PpoExtras {
     /// The logarithm of the action's probability when it was drawn. f32 `[]`
     pub log_prob: Tensor,
-    /// The value of the input then. f32 `[]`
+    /// The value of the input when the action was drawn. f32 `[]`
     pub value: Tensor,
     /// The memory after the step.
     pub memory: Memory,
@@ -189,24 +166,24 @@ pub struct PpoBatch {
     pub action: Tensor,
     /// The memory at the rollout's start, `[N, ..]`.
     pub memory: Memory,
-    /// Whether a step begins an episode within the rollout, bool `[N, T]`; `None` without a core.
+    /// True if a step begins an episode within the rollout, bool `[N, T]`; `None` without a core.
     pub begins: Option<Tensor>,
     /// The steps of each gradient step, i32 `[U, M]`, or the lanes, `[U, M / T]`.
     pub minibatch: Tensor,
-    /// Log probability, value and advantage of each of them. f32 `[U, M, 3]`
+    /// Log probability, value and advantage of each step of a minibatch. f32 `[U, M, 3]`
     pub drawn: Tensor,
     /// The mean advantage of each minibatch, over all devices. f32 `[U]`
     pub advantage_mean: Tensor,
-    /// Its standard deviation. f32 `[U]`
+    /// Standard deviation of each minibatch's advantages, over all devices. f32 `[U]`
     pub advantage_std: Tensor,
     /// The weight of each step of a minibatch, f32 `[U, M]`; `None` where all count alike.
     pub weights: Option<Tensor>,
 }
 
-/// Means over the minibatches of an iteration.
+/// Metrics of an iteration: means over its minibatches.
 #[derive(Tree, Clone, Copy)]
 pub struct PpoMetrics {
-    /// The sum of the three.
+    /// The policy loss plus the weighted value loss minus the weighted entropy.
     pub loss: Tensor,
     /// The clipped surrogate objective, negated.
     pub policy_loss: Tensor,
@@ -218,7 +195,7 @@ pub struct PpoMetrics {
     pub approximate_kl: Tensor,
 }
 
-/// The first two axes as one.
+/// The tensor with its first two axes as one.
 #[track_caller]
 fn merged(x: Tensor) -> Tensor {
     let shape = x.shape();
@@ -232,12 +209,7 @@ fn means(steps: &PpoMetrics) -> PpoMetrics {
 }
 
 impl<O: Optimizer> Ppo<O> {
-    fn shape(&self) -> ActorCriticShape {
-        let PpoSettings { networks, lstm, .. } = &self.settings;
-        networks.shape(Initializer::orthogonal(2f64.sqrt()), *lstm, false)
-    }
-
-    /// Prepares what the gradient steps of an iteration read.
+    /// Prepares the data that the gradient steps of an iteration read.
     #[track_caller]
     pub fn batch(
         &self,
@@ -344,29 +316,24 @@ impl<O: Optimizer> Ppo<O> {
         let of = |x: Tensor| x.take(rows, 0);
         let weights = batch.weights.map(|weights| weights.at(update));
         let legal = batch.input.legal_actions.map(of);
-        // What each step is seen as: an input, or already the features of a core.
-        let (input, features, action, legal) = match batch.begins {
-            None => (Some(tree_map(&batch.input, of)), None, of(batch.action), legal),
+        let see = |input: Input| vmap(input, |input| params.features(&input));
+        let (features, action, legal) = match batch.begins {
+            None => {
+                let (input, action) = (tree_map(&batch.input, of), of(batch.action));
+                (see(input), action, legal)
+            }
             Some(begins) => {
                 let memory = tree_map(&batch.memory, of);
                 let lanes = (memory, tree_map(&batch.input, of), of(begins));
                 let features = vmap(lanes, |(memory, input, begins)| {
-                    let features = vmap(input, |input| params.features(&input));
-                    params.remember_all(memory, features, begins).1
+                    params.remember_all(memory, see(input), begins).1
                 });
-                (None, Some(merged(features)), merged(of(batch.action)), legal.map(merged))
+                (merged(features), merged(of(batch.action)), legal.map(merged))
             }
         };
         let terms = vmap(
-            ((input, features, legal), (action, log_prob), (advantage, value_tm1, target), weights),
-            |(
-                (input, features, legal),
-                (action, log_prob),
-                (advantage, value_tm1, target),
-                weight,
-            )| {
-                let features = features.or_else(|| Some(params.features(&input?)));
-                let features = features.expect("a step is an input or features");
+            ((features, legal), (action, log_prob), (advantage, value_tm1, target), weights),
+            |((features, legal), (action, log_prob), (advantage, value_tm1, target), weight)| {
                 let policy = params.policy(features, legal);
                 // Of a step that does not count the ratio may be infinite, and its slope times 0 no number.
                 let log_ratio = policy.log_prob(action) - log_prob;
@@ -400,11 +367,11 @@ impl<O: Optimizer> Agent for Ppo<O> {
     type Extras = PpoExtras;
 
     fn init_memory(&self, _: LaneId) -> Memory {
-        ActorCritic::no_memory(self.shape().lstm)
+        self.no_memory()
     }
 
     fn begin_episode(&self, _: Memory) -> Memory {
-        ActorCritic::no_memory(self.shape().lstm)
+        self.no_memory()
     }
 
     fn act(
@@ -430,8 +397,7 @@ impl<O: Optimizer> Learn for Ppo<O> {
     type Metrics = PpoMetrics;
 
     fn init(&self, key: Key) -> Self::State {
-        let params = ActorCritic::init(key, &self.observation, &self.action, &self.shape());
-        Optimized::new(&self.optimizer, params)
+        self.init_state(key)
     }
 
     fn init_store(&self, _: usize) {}

@@ -1,6 +1,6 @@
-//! Settings of agents: what an experiment's `[agent]` table says.
+//! Settings of agents: the structs that an experiment's `[agent]` table becomes.
 
-use super::{ActorCriticShape, AnyAgent, Torso};
+use super::{ActorCriticShape, AnyAgent};
 use crate::Number;
 use crate::nn::{ConvNet, Initializer, ResidualNet};
 use crate::optim::{
@@ -45,13 +45,13 @@ pub trait AgentSettings:
     /// The agent for a task.
     ///
     /// # Errors
-    /// What does not fit the task, or each other, as a sentence that names the settings.
+    /// Settings that do not fit the task, or each other, as a sentence that names them.
     fn agent(&self, task: &Task) -> Result<AnyAgent, String>;
 
     /// Checks that the agent can learn from `steps` steps of so many lanes: those of one device.
     ///
     /// # Errors
-    /// What does not divide, as a sentence that names the settings.
+    /// Numbers that do not divide, as a sentence that names the settings.
     fn check_rollout(&self, lanes: usize, steps: usize) -> Result<(), String> {
         let _ = (lanes, steps);
         Ok(())
@@ -61,7 +61,7 @@ pub trait AgentSettings:
 /// Adam on gradients of a bounded norm, with all parameters as one vector.
 pub type ActorCriticOptimizer = Flatten<Chain<ClipByGlobalNorm, Adam>>;
 
-/// The optimizer of PPO and of the online actor-critic.
+/// Adam on gradients of a bounded norm, with all parameters as one vector.
 pub(super) fn clipped_adam(
     learning_rate: impl Into<Schedule>,
     epsilon: Number,
@@ -70,11 +70,11 @@ pub(super) fn clipped_adam(
     flatten(chain(clip_by_global_norm(max_gradient_norm), adam(learning_rate).eps(epsilon)))
 }
 
-/// Which torso sees observations.
+/// Kinds of torso: the network from observations to the features that policy and value share.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum TorsoKind {
-    /// The observations are the features.
+pub enum Torso {
+    /// The observations are the features, without a torso.
     #[default]
     None,
     /// Layers of convolutions, for images.
@@ -89,7 +89,7 @@ pub enum TorsoKind {
 pub struct Networks {
     /// The network that sees the observations, for policy and value alike: `none`, or for images `conv` (layers of convolutions) or
     /// `residual` (sections of residual blocks).
-    pub torso: TorsoKind,
+    pub torso: Torso,
     /// Channels, side of the window and stride of each layer of `conv`.
     #[schemars(length(min = 1), inner(inner(range(min = 1))))]
     #[schemars(extend("x-must" = "have the channels, the side of the window and the stride of each layer, all at least 1, such as [[16, 8, 4], [32, 4, 2]]"))]
@@ -101,7 +101,7 @@ pub struct Networks {
     /// Units of the dense layer that ends a torso.
     #[schemars(range(min = 1))]
     pub features: usize,
-    /// Units of each hidden layer after it, of policy and value alike.
+    /// Units of each hidden layer after the torso, of policy and value alike.
     #[schemars(inner(range(min = 1)), extend("x-must" = "name layers of at least 1 unit each"))]
     pub hidden: Vec<usize>,
 }
@@ -110,8 +110,8 @@ pub struct Networks {
 impl Default for Networks {
     fn default() -> Self {
         Networks {
-            torso: TorsoKind::None,
-            convs: ConvNet::IMPALA.map(|(channels, side, stride)| [channels, side, stride]).into(),
+            torso: Torso::None,
+            convs: ConvNet::IMPALA.to_vec(),
             sections: ResidualNet::IMPALA.to_vec(),
             features: 256,
             hidden: vec![64, 64],
@@ -120,41 +120,50 @@ impl Default for Networks {
 }
 
 impl Networks {
-    /// The torso.
-    #[must_use]
-    pub fn torso(&self) -> Torso {
-        let features = self.features;
-        match self.torso {
-            TorsoKind::None => Torso::None,
-            TorsoKind::Conv => {
-                let layer = |&[channels, side, stride]: &[usize; 3]| (channels, side, stride);
-                Torso::Conv { convs: self.convs.iter().map(layer).collect(), features }
-            }
-            TorsoKind::Residual => Torso::Residual { sections: self.sections.clone(), features },
-        }
-    }
-
     /// The shape of an actor-critic; `lstm` units of a core, 0 for none.
     #[must_use]
     pub fn shape(&self, weights: Initializer, lstm: usize, feedback: bool) -> ActorCriticShape {
         ActorCriticShape {
-            torso: self.torso(),
+            networks: self.clone(),
             weights,
             lstm: (lstm > 0).then_some(lstm),
             feedback,
-            hidden: self.hidden.clone(),
         }
     }
 
     /// Checks that the torso can see such observations.
     ///
     /// # Errors
-    /// Why not, with the setting's name.
+    /// The reason why not, with the setting's name.
     pub fn check(&self, observation: &Space) -> Result<(), String> {
-        let named = |problem| {
-            let kind = format!("{:?}", self.torso).to_lowercase();
-            format!("agent.torso = {kind}: {problem}")
+        self.fit(observation).map_err(|problem| {
+            let torso = format!("{:?}", self.torso).to_lowercase();
+            format!("agent.torso = {torso}: {problem}")
+        })
+    }
+
+    /// [`Networks::check`] with errors that name no setting.
+    pub(super) fn fit(&self, observation: &Space) -> Result<(), String> {
+        if self.torso == Torso::None {
+            return Ok(());
+        }
+        let shape = observation.shape();
+        let &[mut height, mut width, _] = shape else {
+            return Err(format!(
+                "convolutions see images [height, width, channels], and observations are {shape:?}"
+            ));
         };
-        self.torso().check(observation).map_err(named)
+        if self.torso == Torso::Conv {
+            for (layer, &[_, side, stride]) in self.convs.iter().enumerate() {
+                if side > height.min(width) {
+                    return Err(format!(
+                        "layer {layer} has windows of {side} by {side}, and what it sees is {height} by {width}"
+                    ));
+                }
+                let places = |extent: usize| (extent - side) / stride.max(1) + 1;
+                (height, width) = (places(height), places(width));
+            }
+        }
+        Ok(())
     }
 }

@@ -59,8 +59,8 @@ impl<M: Tree, X: Tree> RolloutOf<Tensor, M, X> {
     }
 }
 
-/// The weights of steps in means over those that `count` (bool of any shape), on all members of the axes: f32 of the same
-/// shape, of mean 1 unless none counts.
+/// Weights for means over the steps that `count` (bool of any shape), on all members of the axes: f32 of the same shape, of
+/// mean 1 unless none counts.
 #[track_caller]
 pub fn step_weights(count: Tensor, axes: &Axes) -> Tensor {
     let count = count.astype(F32);
@@ -68,7 +68,7 @@ pub fn step_weights(count: Tensor, axes: &Axes) -> Tensor {
     count / axes.mean(count.mean()).maximum(1e-9)
 }
 
-/// Numbers times the weight of each, if there are weights; 0 where that is 0, whatever the number.
+/// Numbers times their weights, if there are any; 0 where the weight is 0, even if the number is infinite or NaN.
 #[track_caller]
 pub(super) fn weighted(numbers: Tensor, weights: Option<Tensor>) -> Tensor {
     match weights {

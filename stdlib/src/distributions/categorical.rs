@@ -1,35 +1,35 @@
-//! One of several.
+//! The categorical distribution.
 
 use super::Distribution;
 use podracer_dsl::prelude::*;
 
-/// One of `A` values, with probabilities softmax(logits). A logit of -inf is a value that never comes.
+/// Distribution of one of `A` values, with probabilities softmax(logits). A logit of -inf is a value that never comes.
 #[derive(Tree, Clone, Copy)]
 pub struct Categorical {
-    /// `f32[.., A]`.
+    /// Logits of the values, `f32[.., A]`.
     pub logits: Tensor,
 }
 
 impl Categorical {
-    /// From logits, `f32[.., A]`, which need not be normalised.
+    /// The distribution of logits `f32[.., A]`, which need not be normalised.
     pub fn new(logits: Tensor) -> Self {
         Categorical { logits }
     }
 
-    /// `f32[.., A]`, which sum to 1.
+    /// The probabilities, `f32[.., A]`, which sum to 1.
     #[track_caller]
     pub fn probs(&self) -> Tensor {
         self.logits.softmax(-1)
     }
 
-    /// `f32[.., A]`: the logarithms of [`Categorical::probs`].
+    /// The logarithms of [`Categorical::probs`], `f32[.., A]`.
     #[track_caller]
     pub fn log_probs(&self) -> Tensor {
         self.logits.log_softmax(-1)
     }
 }
 
-/// `p * x`, and 0 where p is 0 whatever x is; nor does a gradient flow there.
+/// The product `p * x`, and 0 where p is 0, even if x is infinite; nor does a gradient flow there.
 #[track_caller]
 fn weighted(p: Tensor, x: Tensor) -> Tensor {
     let possible = p.gt(0);
@@ -37,13 +37,13 @@ fn weighted(p: Tensor, x: Tensor) -> Tensor {
 }
 
 impl Distribution for Categorical {
-    /// `i32[..]`, by the Gumbel-max trick: the numbers of `jax.random.categorical`.
+    /// A draw `i32[..]` by the Gumbel-max trick: the numbers of `jax.random.categorical`.
     #[track_caller]
     fn sample(&self, key: Key) -> Tensor {
         key.categorical(self.logits)
     }
 
-    /// `f32[..]` of values `i32[..]`.
+    /// The log-probability `f32[..]` of values `i32[..]`.
     #[track_caller]
     fn log_prob(&self, value: Tensor) -> Tensor {
         let log_probs = self.log_probs();
@@ -52,20 +52,20 @@ impl Distribution for Categorical {
         select(chosen, log_probs, 0.0).sum_axis(-1)
     }
 
-    /// `f32[..]`.
+    /// The entropy in nats, `f32[..]`.
     #[track_caller]
     fn entropy(&self) -> Tensor {
         let log_probs = self.log_probs();
         -weighted(log_probs.exp(), log_probs).sum_axis(-1)
     }
 
-    /// `i32[..]`, the first of several.
+    /// The most probable value `i32[..]`, the first of several.
     #[track_caller]
     fn mode(&self) -> Tensor {
         self.logits.argmax(-1)
     }
 
-    /// `f32[..]`; inf if `other` never gives what `self` may give.
+    /// KL(self || other) in nats, `f32[..]`; inf if `other` never gives a value that `self` may give.
     #[track_caller]
     fn kl_divergence(&self, other: &Self) -> Tensor {
         let log_probs = self.log_probs();

@@ -3,22 +3,22 @@
 use super::{Distribution, Normal};
 use podracer_dsl::prelude::*;
 
-/// A vector of independent normal numbers along the last axis.
+/// Distribution of a vector of independent normal numbers along the last axis.
 #[derive(Tree, Clone, Copy)]
 pub struct MultivariateNormalDiag {
-    /// `f32[.., n]`: the mean.
+    /// Mean, `f32[.., n]`.
     pub loc: Tensor,
-    /// f32 of the same shape: the standard deviations, above 0.
+    /// Standard deviations, above 0: f32 of the mean's shape.
     pub scale: Tensor,
 }
 
 impl MultivariateNormalDiag {
-    /// From mean and standard deviations.
+    /// The distribution of a mean and standard deviations.
     pub fn new(loc: Tensor, scale: Tensor) -> Self {
         MultivariateNormalDiag { loc, scale }
     }
 
-    /// From the mean and the logarithm of the standard deviations, which broadcasts to the mean: what a policy learns.
+    /// The distribution of a mean and the logarithm of the standard deviations, which broadcasts to the mean: policies learn it.
     #[track_caller]
     pub fn from_log_std(loc: Tensor, log_std: Tensor) -> Self {
         MultivariateNormalDiag { loc, scale: log_std.exp().broadcast_to(loc.shape()) }
@@ -30,31 +30,31 @@ impl MultivariateNormalDiag {
 }
 
 impl Distribution for MultivariateNormalDiag {
-    /// `f32[.., n]`.
+    /// A draw, `f32[.., n]`.
     #[track_caller]
     fn sample(&self, key: Key) -> Tensor {
         self.elements().sample(key)
     }
 
-    /// `f32[..]` of `f32[.., n]`.
+    /// The log-density `f32[..]` of a value `f32[.., n]`.
     #[track_caller]
     fn log_prob(&self, value: Tensor) -> Tensor {
         self.elements().log_prob(value).sum_axis(-1)
     }
 
-    /// `f32[..]`.
+    /// The entropy in nats, `f32[..]`.
     #[track_caller]
     fn entropy(&self) -> Tensor {
         self.elements().entropy().sum_axis(-1)
     }
 
-    /// `f32[.., n]`.
+    /// The mean, `f32[.., n]`.
     #[track_caller]
     fn mode(&self) -> Tensor {
         self.loc
     }
 
-    /// `f32[..]`.
+    /// KL(self || other) in nats, `f32[..]`.
     #[track_caller]
     fn kl_divergence(&self, other: &Self) -> Tensor {
         self.elements().kl_divergence(&other.elements()).sum_axis(-1)

@@ -4,28 +4,29 @@ use super::Distribution;
 use podracer_dsl::prelude::*;
 use std::f64::consts::{PI, SQRT_2};
 
-/// Independent normal numbers, one for each element. Density `exp(-((x - loc) / scale)^2 / 2) / (scale sqrt(2 pi))`.
+/// Distribution of independent normal numbers, one for each element. Density
+/// `exp(-((x - loc) / scale)^2 / 2) / (scale sqrt(2 pi))`.
 #[derive(Tree, Clone, Copy)]
 pub struct Normal {
-    /// `f32[..]`: the mean.
+    /// Mean, `f32[..]`.
     pub loc: Tensor,
-    /// f32 of the same shape: the standard deviation, above 0.
+    /// Standard deviation, above 0: f32 of the mean's shape.
     pub scale: Tensor,
 }
 
 impl Normal {
-    /// From mean and standard deviation.
+    /// The distribution of a mean and a standard deviation.
     pub fn new(loc: Tensor, scale: Tensor) -> Self {
         Normal { loc, scale }
     }
 
-    /// Standardised: how many deviations above the mean.
+    /// Number of standard deviations that a value is above the mean.
     #[track_caller]
     fn standardize(&self, value: Tensor) -> Tensor {
         (value - self.loc) / self.scale
     }
 
-    /// `f32[..]`: the probability of a number up to `value`.
+    /// The probability of a number up to `value`, `f32[..]`.
     #[track_caller]
     pub fn cdf(&self, value: Tensor) -> Tensor {
         0.5 * (1.0 + (self.standardize(value) * (1.0 / SQRT_2)).erf())

@@ -3,33 +3,33 @@
 use super::{Distribution, Normal};
 use podracer_dsl::prelude::*;
 
-/// tanh(z) for normal z, element by element: Haarnoja et al., "Soft Actor-Critic", 2018, appendix C. It has no entropy
-/// in closed form; estimate it by `-log_prob` of a sample.
+/// Distribution of tanh(z) for normal z, element by element: Haarnoja et al., "Soft Actor-Critic", 2018, appendix C. It has
+/// no entropy in closed form; estimate it by `-log_prob` of a sample.
 #[derive(Tree, Clone, Copy)]
 pub struct TanhNormal {
     /// The distribution of z, before tanh.
     pub normal: Normal,
 }
 
-/// log(1 - tanh(z)^2), without cancellation.
+/// Logarithm of the slope of tanh at z, log(1 - tanh(z)^2), without cancellation.
 #[track_caller]
 fn log_det_jacobian(z: Tensor) -> Tensor {
     2.0 * (std::f64::consts::LN_2 - z - (-2.0 * z).softplus())
 }
 
 impl TanhNormal {
-    /// From mean and standard deviation of z, `f32[..]`.
+    /// The distribution of a mean and a standard deviation of z, `f32[..]`.
     pub fn new(loc: Tensor, scale: Tensor) -> Self {
         TanhNormal { normal: Normal::new(loc, scale) }
     }
 
-    /// `f32[..]` in (-1, 1).
+    /// A draw `f32[..]` in (-1, 1).
     #[track_caller]
     pub fn sample(&self, key: Key) -> Tensor {
         self.normal.sample(key).tanh()
     }
 
-    /// `f32[..]`: the log-density of a value in (-1, 1). Values at the very edge lose z: use
+    /// The log-density `f32[..]` of a value in (-1, 1). Values at the very edge lose z: use
     /// [`TanhNormal::sample_and_log_prob`] for one's own samples.
     #[track_caller]
     pub fn log_prob(&self, value: Tensor) -> Tensor {

@@ -14,7 +14,7 @@ pub use value::{
 
 use podracer_dsl::prelude::*;
 
-/// `values[.., index[..]]` along the last axis, by select and sum: no gather, and no scatter in its gradient.
+/// The elements `values[.., index[..]]` of the last axis, by select and sum: no gather, and no scatter in its gradient.
 #[track_caller]
 fn pick(values: Tensor, index: Tensor) -> Tensor {
     let here = iota(I32, values.shape(), -1).eq(index.expand_dims(-1));

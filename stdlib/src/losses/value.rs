@@ -4,14 +4,14 @@ use super::pick;
 use crate::Number;
 use podracer_dsl::prelude::*;
 
-/// `x^2 / 2`, element by element.
+/// Half of the square, `x^2 / 2`, element by element.
 #[track_caller]
 pub fn l2_loss(x: Tensor) -> Tensor {
     0.5 * x.square()
 }
 
-/// `x^2 / 2` up to `delta`, and linear beyond with the slope there: Huber, "Robust Estimation of a Location Parameter",
-/// 1964.
+/// Huber's loss, `x^2 / 2` up to `delta` and linear beyond with the slope there: Huber, "Robust Estimation of a Location
+/// Parameter", 1964.
 #[track_caller]
 pub fn huber_loss(x: Tensor, delta: impl Into<Number>) -> Tensor {
     let (size, delta) = (x.abs(), delta.into());

@@ -8,26 +8,26 @@ pub enum Activation {
     /// The hyperbolic tangent.
     #[default]
     Tanh,
-    /// max(x, 0).
+    /// The positive part, max(x, 0).
     Relu,
-    /// x sigmoid(x), also called swish.
+    /// The product x sigmoid(x), also called swish.
     Silu,
-    /// x Phi(x) in the approximation by tanh: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016.
+    /// The product x Phi(x) in the approximation by tanh: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016.
     Gelu,
     /// x above 0, e^x - 1 below: Clevert et al., "Fast and Accurate Deep Network Learning by ELUs", 2016.
     Elu,
     /// x above 0, a hundredth of it below.
     LeakyRelu,
-    /// 1 / (1 + e^-x).
+    /// The logistic function, 1 / (1 + e^-x).
     Sigmoid,
-    /// log(1 + e^x).
+    /// The logarithm of 1 + e^x.
     Softplus,
-    /// x itself.
+    /// The identity, x.
     Identity,
 }
 
 impl Activation {
-    /// Applies it, element by element.
+    /// Applies the function, element by element.
     #[track_caller]
     pub fn apply(self, x: Tensor) -> Tensor {
         match self {

@@ -6,9 +6,9 @@ use podracer_dsl::prelude::*;
 /// A kernel slid over an image, plus a bias.
 #[derive(Tree, Clone)]
 pub struct Conv2d {
-    /// `f32[height, width, in, out]`.
+    /// Kernel, `f32[height, width, in, out]`.
     pub kernel: Tensor,
-    /// `f32[out]`.
+    /// Bias, `f32[out]`.
     pub bias: Tensor,
     /// Steps of the kernel, down and across.
     #[tree(fixed)]
@@ -38,7 +38,7 @@ impl Conv2d {
         }
     }
 
-    /// `f32[height, width, in]` to `f32[height', width', out]`; axes in front are a batch.
+    /// Applies the layer: `f32[height, width, in]` to `f32[height', width', out]`; axes in front are a batch.
     #[track_caller]
     pub fn apply(&self, x: Tensor) -> Tensor {
         let x = match self.apart(&x.shape()) {
@@ -48,8 +48,8 @@ impl Conv2d {
         x + self.bias
     }
 
-    /// `[batch.., rows, height, columns, width, in]`, where windows lie side by side and fill the image: `Valid`
-    /// and `Same` pad nothing then.
+    /// Shape of the image cut into windows, `[batch.., rows, height, columns, width, in]`, if they lie side by side and fill it:
+    /// `Valid` and `Same` pad nothing then.
     fn apart(&self, image: &[usize]) -> Option<Vec<usize>> {
         let (batch, &[down, across, channels]) = image.split_last_chunk()?;
         let [height, width] = self.strides;
@@ -64,15 +64,17 @@ impl Conv2d {
         })
     }
 
-    /// Windows that share nothing are the rows of one product, which XLA multiplies several times faster on a CPU than it
-    /// convolves, and its gradient more so.
+    /// The convolution as one product, whose rows are windows that share nothing: on a CPU XLA multiplies several times faster
+    /// than it convolves, and the gradient gains more.
     fn product(&self, x: Tensor, parts: &[usize]) -> Tensor {
         let kernel = self.kernel.shape();
         let inside = kernel[..3].iter().product();
         let (batch, at) = (&parts[..parts.len() - 5], parts.len() as isize - 5);
         let [rows, columns] = [parts[at as usize], parts[at as usize + 2]];
-        let windows = x.reshape(parts).swap_axes(at + 1, at + 2);
-        let windows = windows.reshape([batch, &[rows, columns, inside]].concat());
+        let windows = x
+            .reshape(parts)
+            .swap_axes(at + 1, at + 2)
+            .reshape([batch, &[rows, columns, inside]].concat());
         matmul(windows, self.kernel.reshape([inside, kernel[3]]))
     }
 }

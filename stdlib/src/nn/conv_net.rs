@@ -1,4 +1,4 @@
-//! Convolutional layers, then a dense one: what agents see Atari with.
+//! Convolutional layers, then a dense one: the networks through which agents see Atari games.
 
 use super::conv2d::Conv2d;
 use super::initializer::Initializer;
@@ -8,43 +8,36 @@ use podracer_dsl::prelude::*;
 /// Convolutions without padding and a dense layer, each followed by max(x, 0).
 #[derive(Tree, Clone)]
 pub struct ConvNet {
-    /// In the order they act.
+    /// Convolutions, in the order in which they act.
     pub convs: Vec<Conv2d>,
-    /// From the flattened last image to the features.
+    /// Dense layer from the flattened last image to the features.
     pub dense: Linear,
 }
 
 impl ConvNet {
     /// The layers of [`ConvNet::impala`]: channels, side of the window, stride.
-    pub const IMPALA: [(usize, usize, usize); 2] = [(16, 8, 4), (32, 4, 2)];
+    pub const IMPALA: [[usize; 3]; 2] = [[16, 8, 4], [32, 4, 2]];
     /// The layers of [`ConvNet::dqn`].
-    pub const DQN: [(usize, usize, usize); 3] = [(32, 8, 4), (64, 4, 2), (64, 3, 1)];
+    pub const DQN: [[usize; 3]; 3] = [[32, 8, 4], [64, 4, 2], [64, 3, 1]];
 
-    /// For images `[height, width, channels]`. Each of `convs` is a layer's channels, the side of its window and its
+    /// A net for images `[height, width, channels]`. Each of `convs` is a layer's channels, the side of its window and its
     /// stride. Biases begin at 0.
     #[track_caller]
     pub fn init(
         key: Key,
         image: [usize; 3],
-        convs: &[(usize, usize, usize)],
+        convs: &[[usize; 3]],
         features: usize,
         weights: Initializer,
     ) -> ConvNet {
         let keys = key.split_n(convs.len() + 1);
         let [mut height, mut width, mut channels] = image;
         let mut layers = Vec::with_capacity(convs.len());
-        for (i, &(outputs, side, stride)) in convs.iter().enumerate() {
-            let (window, strides) = ([side; 2], [stride; 2]);
-            let key = keys.at(i);
-            layers.push(Conv2d::init(
-                key,
-                channels,
-                outputs,
-                window,
-                strides,
-                Padding::Valid,
-                weights,
-            ));
+        for (i, &[outputs, side, stride]) in convs.iter().enumerate() {
+            let (key, window, strides, padding) =
+                (keys.at(i), [side; 2], [stride; 2], Padding::Valid);
+            let layer = Conv2d::init(key, channels, outputs, window, strides, padding, weights);
+            layers.push(layer);
             let places = |extent: usize| (extent + stride).saturating_sub(side) / stride.max(1);
             (height, width, channels) = (places(height), places(width), outputs);
         }
@@ -67,7 +60,7 @@ impl ConvNet {
         ConvNet::init(key, image, &Self::DQN, 512, Initializer::lecun_normal())
     }
 
-    /// `f32[height, width, channels]` to `f32[features]`, none negative.
+    /// Features of an image: `f32[height, width, channels]` to `f32[features]`, none negative.
     #[track_caller]
     pub fn apply(&self, image: Tensor) -> Tensor {
         let mut x = image;

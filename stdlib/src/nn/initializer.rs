@@ -1,4 +1,4 @@
-//! How weights begin.
+//! Initial weights of layers.
 
 use super::orthogonal::orthogonal;
 use podracer_dsl::prelude::*;
@@ -7,9 +7,9 @@ use podracer_dsl::prelude::*;
 /// Values equal those of `jax.nn.initializers` for the same key.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Initializer {
-    /// All 0.
+    /// Zeros.
     Zeros,
-    /// All the same.
+    /// One number everywhere.
     Constant(f64),
     /// Uniform on `[0, scale)`.
     Uniform(f64),
@@ -20,9 +20,9 @@ pub enum Initializer {
     Orthogonal(f64),
     /// Mean 0 and variance `scale / fan`.
     VarianceScaling {
-        /// Numerator.
+        /// Numerator of the variance.
         scale: f64,
-        /// Denominator.
+        /// Denominator of the variance.
         fan: Fan,
         /// Shape of the distribution.
         law: Law,
@@ -32,11 +32,11 @@ pub enum Initializer {
 /// The divisor of the variance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fan {
-    /// The inputs of an output.
+    /// Number of inputs that feed an output.
     In,
-    /// The outputs of an input.
+    /// Number of outputs that an input feeds.
     Out,
-    /// The mean of both.
+    /// Mean of the numbers of inputs and outputs.
     Average,
 }
 
@@ -45,7 +45,7 @@ pub enum Fan {
 pub enum Law {
     /// Normal, cut off at two standard deviations of the uncut one.
     TruncatedNormal,
-    /// Normal.
+    /// Normal, not cut off.
     Normal,
     /// Uniform about 0.
     Uniform,
@@ -55,42 +55,43 @@ pub enum Law {
 const TRUNCATED_DEVIATION: f64 = 0.879_625_661_034_239_8;
 
 impl Initializer {
-    /// [`Initializer::Orthogonal`].
+    /// An [`Initializer::Orthogonal`].
     pub fn orthogonal(scale: f64) -> Self {
         Initializer::Orthogonal(scale)
     }
 
-    /// Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks", 2010, eq. 16.
+    /// Glorot's uniform weights: Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural
+    /// networks", 2010, eq. 16.
     pub fn glorot_uniform() -> Self {
         Initializer::VarianceScaling { scale: 1.0, fan: Fan::Average, law: Law::Uniform }
     }
 
-    /// As [`Initializer::glorot_uniform`], truncated normal.
+    /// Glorot's truncated normal weights, of the variance of [`Initializer::glorot_uniform`].
     pub fn glorot_normal() -> Self {
         Initializer::VarianceScaling { scale: 1.0, fan: Fan::Average, law: Law::TruncatedNormal }
     }
 
-    /// LeCun et al., "Efficient BackProp", 1998, eq. 16, truncated normal. Flax's default for dense layers.
+    /// LeCun's truncated normal weights: LeCun et al., "Efficient BackProp", 1998, eq. 16. Flax's default for dense layers.
     pub fn lecun_normal() -> Self {
         Initializer::VarianceScaling { scale: 1.0, fan: Fan::In, law: Law::TruncatedNormal }
     }
 
-    /// As [`Initializer::lecun_normal`], uniform.
+    /// LeCun's uniform weights, of the variance of [`Initializer::lecun_normal`].
     pub fn lecun_uniform() -> Self {
         Initializer::VarianceScaling { scale: 1.0, fan: Fan::In, law: Law::Uniform }
     }
 
-    /// He et al., "Delving Deep into Rectifiers", 2015, eq. 10, truncated normal.
+    /// He's truncated normal weights: He et al., "Delving Deep into Rectifiers", 2015, eq. 10.
     pub fn he_normal() -> Self {
         Initializer::VarianceScaling { scale: 2.0, fan: Fan::In, law: Law::TruncatedNormal }
     }
 
-    /// As [`Initializer::he_normal`], uniform.
+    /// He's uniform weights, of the variance of [`Initializer::he_normal`].
     pub fn he_uniform() -> Self {
         Initializer::VarianceScaling { scale: 2.0, fan: Fan::In, law: Law::Uniform }
     }
 
-    /// f32 weights of a shape.
+    /// Draws f32 weights of a shape.
     #[track_caller]
     pub fn init(self, key: Key, shape: &[usize]) -> Tensor {
         match self {
@@ -115,7 +116,7 @@ impl Initializer {
 }
 
 impl Fan {
-    /// Inputs and outputs of a shape `[.., in, out]`; a vector's extent counts as both.
+    /// The divisor for weights of a shape `[.., in, out]`; a vector's extent counts as both inputs and outputs.
     fn of(self, shape: &[usize]) -> f64 {
         let (window, inputs, outputs) = match shape {
             [] => (1, 1, 1),

@@ -3,23 +3,23 @@
 use super::initializer::Initializer;
 use podracer_dsl::prelude::*;
 
-/// `x weight + bias`.
+/// A dense layer: `x weight + bias`.
 #[derive(Tree, Clone, Copy)]
 pub struct Linear {
-    /// `f32[in, out]`.
+    /// Weights, `f32[in, out]`.
     pub weight: Tensor,
-    /// `f32[out]`.
+    /// Bias, `f32[out]`.
     pub bias: Tensor,
 }
 
 impl Linear {
-    /// Weights from an initializer, bias 0.
+    /// A layer with weights from an initializer, and bias 0.
     #[track_caller]
     pub fn init(key: Key, inputs: usize, outputs: usize, weight: Initializer) -> Linear {
         Linear { weight: weight.init(key, &[inputs, outputs]), bias: zeros(F32, [outputs]) }
     }
 
-    /// `f32[in]` to `f32[out]`. The example stands left of the weights, so that a batch of it is one product
+    /// Applies the layer: `f32[in]` to `f32[out]`. The example stands left of the weights, so that a batch of it is one product
     /// `[B, in] x [in, out]`, without a transpose.
     #[track_caller]
     pub fn apply(&self, x: Tensor) -> Tensor {

@@ -12,11 +12,11 @@ use podracer_dsl::prelude::*;
 /// ```
 #[derive(Tree, Clone, Copy)]
 pub struct Lstm {
-    /// `f32[in, 4 size]`: for `i`, `f`, `g`, `o` in this order.
+    /// Weights of the input, `f32[in, 4 size]`: for `i`, `f`, `g`, `o` in this order.
     pub input: Tensor,
-    /// `f32[size, 4 size]`.
+    /// Weights of the state, `f32[size, 4 size]`.
     pub hidden: Tensor,
-    /// `f32[4 size]`.
+    /// Bias, `f32[4 size]`.
     pub bias: Tensor,
 }
 
@@ -30,7 +30,7 @@ pub struct LstmState {
 }
 
 impl LstmState {
-    /// Nothing remembered: zeros.
+    /// The state that remembers nothing: zeros.
     #[track_caller]
     pub fn zeros(size: usize) -> LstmState {
         LstmState { c: zeros(F32, [size]), h: zeros(F32, [size]) }
@@ -38,7 +38,7 @@ impl LstmState {
 }
 
 impl Lstm {
-    /// Weights as flax's: LeCun normal from the input, orthogonal from the state, each gate by itself; bias 0.
+    /// A layer with weights as flax's: LeCun normal from the input, orthogonal from the state, each gate by itself; bias 0.
     #[track_caller]
     pub fn init(key: Key, inputs: usize, size: usize) -> Lstm {
         let keys = key.split_n(8);

@@ -8,15 +8,15 @@ use podracer_dsl::prelude::*;
 /// Dense layers with an activation between them, none after the last.
 #[derive(Tree, Clone)]
 pub struct Mlp {
-    /// In the order they act.
+    /// Layers, in the order in which they act.
     pub layers: Vec<Linear>,
-    /// Between the layers.
+    /// Function between the layers.
     #[tree(fixed)]
     pub activation: Activation,
 }
 
 impl Mlp {
-    /// `sizes` are those of the input, the hidden layers and the output: `[4, 64, 64, 2]` makes three layers. `hidden`
+    /// New layers. `sizes` are those of the input, the hidden layers and the output: `[4, 64, 64, 2]` makes three. `hidden`
     /// initialises the weights of all layers but the last, `output` those of the last; biases begin at 0.
     #[track_caller]
     pub fn init(
@@ -36,7 +36,7 @@ impl Mlp {
         Mlp { layers, activation }
     }
 
-    /// `f32[in]` to `f32[out]`. An input of several axes, such as a grid, is flattened first.
+    /// Applies the layers: `f32[in]` to `f32[out]`. An input of several axes, such as a grid, is flattened first.
     #[track_caller]
     pub fn apply(&self, x: Tensor) -> Tensor {
         let mut x = x.flatten();

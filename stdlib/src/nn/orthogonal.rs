@@ -6,8 +6,8 @@
 
 use podracer_dsl::prelude::*;
 
-/// f32 of shape `[.., in, out]`, read as a matrix with `out` columns: its columns are orthogonal if it has at least as
-/// many rows, else its rows, each of norm `scale`.
+/// A random orthogonal matrix, f32 of shape `[.., in, out]` read with `out` columns: its columns are orthogonal if it has at
+/// least as many rows, else its rows, each of norm `scale`.
 #[track_caller]
 pub fn orthogonal(key: Key, shape: &[usize], scale: f64) -> Tensor {
     let _scope = scope("orthogonal");

@@ -5,34 +5,34 @@ use super::initializer::Initializer;
 use super::linear::Linear;
 use podracer_dsl::prelude::*;
 
-/// `x + second(relu(first(relu(x))))`, with windows of 3 by 3.
+/// A residual block, `x + second(relu(first(relu(x))))`, with windows of 3 by 3.
 #[derive(Tree, Clone)]
 pub struct ResidualBlock {
-    /// Acts first.
+    /// First convolution.
     pub first: Conv2d,
-    /// Acts last.
+    /// Second convolution.
     pub second: Conv2d,
 }
 
 impl ResidualBlock {
-    /// `f32[height, width, channels]` to the same.
+    /// Applies the block: `f32[height, width, channels]` to the same type.
     #[track_caller]
     pub fn apply(&self, x: Tensor) -> Tensor {
         x + self.second.apply(self.first.apply(x.relu()).relu())
     }
 }
 
-/// A convolution, the greatest of every window of 3 by 3 in steps of 2, and residual blocks.
+/// A section of a [`ResidualNet`]: a convolution, the maximum of windows of 3 by 3 in steps of 2, and residual blocks.
 #[derive(Tree, Clone)]
 pub struct ResidualSection {
-    /// Changes the channels.
+    /// Convolution that changes the channels.
     pub conv: Conv2d,
-    /// Act at half the resolution.
+    /// Blocks, at half the resolution.
     pub blocks: Vec<ResidualBlock>,
 }
 
 impl ResidualSection {
-    /// `f32[height, width, in]` to `f32[ceil(height / 2), ceil(width / 2), channels]`.
+    /// Applies the section: `f32[height, width, in]` to `f32[ceil(height / 2), ceil(width / 2), channels]`.
     #[track_caller]
     pub fn apply(&self, x: Tensor) -> Tensor {
         let x = max_pool(self.conv.apply(x), [3, 3], [2, 2], Padding::Same);
@@ -44,9 +44,9 @@ impl ResidualSection {
 /// core. It has 15 convolutional layers there, in three sections of 16, 32 and 32 channels, and 256 features.
 #[derive(Tree, Clone)]
 pub struct ResidualNet {
-    /// In the order they act.
+    /// Sections, in the order in which they act.
     pub sections: Vec<ResidualSection>,
-    /// From the flattened last image to the features.
+    /// Dense layer from the flattened last image to the features.
     pub dense: Linear,
 }
 
@@ -54,7 +54,7 @@ impl ResidualNet {
     /// The channels of the sections of [`ResidualNet::impala`].
     pub const IMPALA: [usize; 3] = [16, 32, 32];
 
-    /// For images `[height, width, channels]`: a section of two blocks for each of `sections`, which are their channels.
+    /// A net for images `[height, width, channels]`: a section of two blocks for each of `sections`, which are their channels.
     /// Biases begin at 0.
     #[track_caller]
     pub fn init(
@@ -95,7 +95,7 @@ impl ResidualNet {
         ResidualNet::init(key, image, &Self::IMPALA, 256, Initializer::lecun_normal())
     }
 
-    /// `f32[height, width, channels]` to `f32[features]`, none negative.
+    /// Features of an image: `f32[height, width, channels]` to `f32[features]`, none negative.
     #[track_caller]
     pub fn apply(&self, image: Tensor) -> Tensor {
         let x = self.sections.iter().fold(image, |x, section| section.apply(x));

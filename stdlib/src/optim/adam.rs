@@ -4,7 +4,7 @@ use super::{Optimizer, Schedule, no_updates, times, zeros_like};
 use crate::Number;
 use podracer_dsl::prelude::*;
 
-/// Kingma and Ba, "Adam: A Method for Stochastic Optimization", 2015, algorithm 1:
+/// Adam: Kingma and Ba, "Adam: A Method for Stochastic Optimization", 2015, algorithm 1:
 ///
 /// ```text
 /// mu_t = b1 mu_{t-1} + (1 - b1) g_t            nu_t = b2 nu_{t-1} + (1 - b2) g_t^2
@@ -15,36 +15,44 @@ use podracer_dsl::prelude::*;
 /// decayed parameters are added before the learning rate.
 #[derive(Clone, Debug)]
 pub struct Adam {
-    /// Evaluated at the count of updates made before.
+    /// Learning rate as a function of the count of updates made before.
     pub learning_rate: Schedule,
     /// Decay of the mean of the gradients.
     pub b1: Number,
-    /// Decay of the mean of their squares.
+    /// Decay of the mean of the gradients' squares.
     pub b2: Number,
-    /// Added to the root.
+    /// Number added to the root.
     pub eps: Number,
-    /// Added inside of the root; above 0 if one differentiates through the optimizer.
+    /// Number added inside of the root; above 0 if one differentiates through the optimizer.
     pub eps_root: Number,
     /// Part of the parameters taken away in each update, times the learning rate.
     pub weight_decay: Number,
-    /// Nesterov's momentum: Dozat, "Incorporating Nesterov Momentum into Adam", 2016.
+    /// True for Nesterov's momentum: Dozat, "Incorporating Nesterov Momentum into Adam", 2016.
     pub nesterov: bool,
 }
 
-/// The means of gradients and of their squares.
+/// State of [`Adam`]: the means of gradients and of their squares.
 #[derive(Tree, Clone)]
 pub struct AdamState<P: Tree> {
-    /// `i32[]`: updates made.
+    /// Number of updates made, `i32[]`.
     pub count: Tensor,
     /// Mean of the gradients.
     pub mu: P,
-    /// Mean of their squares.
+    /// Mean of the gradients' squares.
     pub nu: P,
 }
 
 /// Adam with `b1` 0.9, `b2` 0.999, `eps` 1e-8.
 pub fn adam(learning_rate: impl Into<Schedule>) -> Adam {
-    Adam::new(learning_rate)
+    Adam {
+        learning_rate: learning_rate.into(),
+        b1: 0.9.into(),
+        b2: 0.999.into(),
+        eps: 1e-8.into(),
+        eps_root: 0.0.into(),
+        weight_decay: 0.0.into(),
+        nesterov: false,
+    }
 }
 
 /// [`adam`] with a weight decay of 1e-4, optax's default.
@@ -52,52 +60,16 @@ pub fn adamw(learning_rate: impl Into<Schedule>) -> Adam {
     adam(learning_rate).weight_decay(1e-4)
 }
 
+setters!(Adam: b1, b2, eps, eps_root, weight_decay);
+
 impl Adam {
-    /// [`adam`].
-    pub fn new(learning_rate: impl Into<Schedule>) -> Adam {
-        Adam {
-            learning_rate: learning_rate.into(),
-            b1: 0.9.into(),
-            b2: 0.999.into(),
-            eps: 1e-8.into(),
-            eps_root: 0.0.into(),
-            weight_decay: 0.0.into(),
-            nesterov: false,
-        }
-    }
-
-    /// Sets [`Adam::b1`].
-    pub fn b1(self, b1: impl Into<Number>) -> Self {
-        Adam { b1: b1.into(), ..self }
-    }
-
-    /// Sets [`Adam::b2`].
-    pub fn b2(self, b2: impl Into<Number>) -> Self {
-        Adam { b2: b2.into(), ..self }
-    }
-
-    /// Sets [`Adam::eps`].
-    pub fn eps(self, eps: impl Into<Number>) -> Self {
-        Adam { eps: eps.into(), ..self }
-    }
-
-    /// Sets [`Adam::eps_root`].
-    pub fn eps_root(self, eps_root: impl Into<Number>) -> Self {
-        Adam { eps_root: eps_root.into(), ..self }
-    }
-
-    /// Sets [`Adam::weight_decay`].
-    pub fn weight_decay(self, weight_decay: impl Into<Number>) -> Self {
-        Adam { weight_decay: weight_decay.into(), ..self }
-    }
-
     /// Turns on [`Adam::nesterov`].
     pub fn nesterov(self) -> Self {
         Adam { nesterov: true, ..self }
     }
 }
 
-/// `1 - decay^count`, `f32[]`: what the mean of `count` numbers that began at 0 falls short by.
+/// Part of the truth, `1 - decay^count`, that a running mean from 0 has after `count` numbers. `f32[]`
 #[track_caller]
 fn bias_correction(decay: Number, count: Tensor) -> Tensor {
     1.0 - pow(decay.into_tensor(), count.astype(F32))

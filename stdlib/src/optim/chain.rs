@@ -1,18 +1,18 @@
-//! One after the other.
+//! Two optimizers, one after the other.
 
 use super::Optimizer;
 use podracer_dsl::Tree;
 
-/// The second gets what the first gives.
+/// Two optimizers, of which the second transforms the updates of the first.
 #[derive(Clone, Copy, Debug)]
 pub struct Chain<A, B> {
-    /// Sees the gradients.
+    /// Optimizer of the gradients.
     pub first: A,
-    /// Sees the updates of the first.
+    /// Optimizer of the first one's updates.
     pub second: B,
 }
 
-/// [`Chain`].
+/// A [`Chain`] of two optimizers.
 pub fn chain<A: Optimizer, B: Optimizer>(first: A, second: B) -> Chain<A, B> {
     Chain { first, second }
 }

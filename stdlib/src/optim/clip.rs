@@ -1,4 +1,4 @@
-//! Gradients kept small.
+//! Gradients of bounded size.
 
 use super::{Optimizer, global_norm, times};
 use crate::Number;
@@ -15,16 +15,16 @@ pub struct ClipByGlobalNorm {
 /// Keeps each element of the gradients in `[-max_delta, max_delta]`.
 #[derive(Clone, Copy, Debug)]
 pub struct Clip {
-    /// The greatest magnitude.
+    /// Greatest magnitude of an element.
     pub max_delta: Number,
 }
 
-/// [`ClipByGlobalNorm`].
+/// A [`ClipByGlobalNorm`] to at most `max_norm`.
 pub fn clip_by_global_norm(max_norm: impl Into<Number>) -> ClipByGlobalNorm {
     ClipByGlobalNorm { max_norm: max_norm.into() }
 }
 
-/// [`Clip`].
+/// A [`Clip`] to magnitudes of at most `max_delta`.
 pub fn clip(max_delta: impl Into<Number>) -> Clip {
     Clip { max_delta: max_delta.into() }
 }

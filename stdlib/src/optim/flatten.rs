@@ -9,11 +9,11 @@ use podracer_dsl::prelude::*;
 /// leaves compile and run faster so, as each step of the optimizer is one kernel and not one per leaf.
 #[derive(Clone, Copy, Debug)]
 pub struct Flatten<O> {
-    /// Sees the vectors.
+    /// Optimizer of the vectors.
     pub inner: O,
 }
 
-/// [`Flatten`].
+/// A [`Flatten`] around an optimizer.
 pub fn flatten<O: Optimizer>(inner: O) -> Flatten<O> {
     Flatten { inner }
 }

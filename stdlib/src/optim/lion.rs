@@ -1,9 +1,9 @@
-//! Lion.
+//! Lion: steps by the sign of the gradients' mean.
 
 use super::{Optimizer, Schedule, no_updates, times, zeros_like};
 use podracer_dsl::prelude::*;
 
-/// Chen et al., "Symbolic Discovery of Optimization Algorithms", 2023, algorithm 2:
+/// Lion: Chen et al., "Symbolic Discovery of Optimization Algorithms", 2023, algorithm 2:
 ///
 /// ```text
 /// update_t = -learning_rate (sign(b1 mu_{t-1} + (1 - b1) g_t) + weight_decay param)
@@ -11,7 +11,7 @@ use podracer_dsl::prelude::*;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Lion {
-    /// Evaluated at the count of updates made before.
+    /// Learning rate as a function of the count of updates made before.
     pub learning_rate: Schedule,
     /// Weight of the mean in the direction.
     pub b1: f64,
@@ -21,10 +21,10 @@ pub struct Lion {
     pub weight_decay: f64,
 }
 
-/// The mean of the gradients.
+/// State of [`Lion`]: the mean of the gradients.
 #[derive(Tree, Clone)]
 pub struct LionState<P: Tree> {
-    /// `i32[]`: updates made.
+    /// Number of updates made, `i32[]`.
     pub count: Tensor,
     /// Mean of the gradients.
     pub mu: P,

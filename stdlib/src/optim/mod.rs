@@ -17,6 +17,18 @@
 //! # Ok::<(), TraceErrors>(())
 //! ```
 
+/// Methods of an optimizer that set the numbers of their names.
+macro_rules! setters {
+    ($optimizer:ident: $($field:ident),*) => {
+        impl $optimizer {$(
+            #[doc = concat!("Sets [`", stringify!($optimizer), "::", stringify!($field), "`].")]
+            pub fn $field(self, $field: impl Into<Number>) -> Self {
+                $optimizer { $field: $field.into(), ..self }
+            }
+        )*}
+    };
+}
+
 mod adam;
 mod chain;
 mod clip;
@@ -49,7 +61,7 @@ pub trait Optimizer: Clone + 'static {
     /// The update to add to the parameters (its sign is already negative), and the next state.
     fn update<P: Tree>(&self, grads: P, state: Self::State<P>, params: &P) -> (P, Self::State<P>);
 
-    /// An update, applied: the next parameters and the next state.
+    /// One gradient step: the next parameters and the next state.
     #[track_caller]
     fn step<P: Tree>(&self, params: P, state: Self::State<P>, grads: P) -> (P, Self::State<P>) {
         let (updates, state) = self.update(grads, state, &params);
@@ -82,7 +94,7 @@ pub fn periodic_update<P: Tree>(new: &P, old: &P, steps: Tensor, period: usize) 
     tree_select(steps.rem(period as i32).eq(0), new, old)
 }
 
-/// Zeros in the shape of the parameters.
+/// Zeros of the parameters' types.
 #[track_caller]
 fn zeros_like<P: Tree>(params: &P) -> P {
     tree_map(params, Tensor::zeros_like)

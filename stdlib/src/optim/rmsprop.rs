@@ -1,12 +1,12 @@
-//! RMSProp.
+//! RMSProp, also centered and with momentum.
 
 use super::sgd::follow;
 use super::{Optimizer, Schedule, no_updates, times, zeros_like};
 use crate::Number;
 use podracer_dsl::prelude::*;
 
-/// Tieleman and Hinton, "Lecture 6.5", 2012; `centered` as Graves, "Generating Sequences With Recurrent Neural Networks",
-/// 2013, eq. 38-45:
+/// RMSProp: Tieleman and Hinton, "Lecture 6.5", 2012; `centered` as Graves, "Generating Sequences With Recurrent Neural
+/// Networks", 2013, eq. 38-45:
 ///
 /// ```text
 /// nu_t = decay nu_{t-1} + (1 - decay) g_t^2          update_t = -learning_rate g_t / sqrt(nu_t + eps)
@@ -15,26 +15,26 @@ use podracer_dsl::prelude::*;
 /// Centered subtracts the square of the mean gradient from `nu_t`; momentum follows the learning rate.
 #[derive(Clone, Debug)]
 pub struct RmsProp {
-    /// Evaluated at the count of updates made before.
+    /// Learning rate as a function of the count of updates made before.
     pub learning_rate: Schedule,
     /// Decay of the means.
     pub decay: Number,
-    /// Added to `nu_t`, or to its root.
+    /// Number added to `nu_t`, or to its root.
     pub eps: Number,
-    /// Where `eps` is added: inside of the root (optax, the original code of Atari agents), or outside (PyTorch).
+    /// True if `eps` is added inside of the root (optax, the original code of Atari agents); else outside (PyTorch).
     pub eps_in_sqrt: bool,
-    /// `nu_0`.
+    /// Initial value of the mean of squares, `nu_0`.
     pub initial_scale: f64,
-    /// Divide by the deviation instead of the root mean square.
+    /// True to divide by the standard deviation instead of the root mean square.
     pub centered: bool,
     /// Part of the last step that goes on; 0 for none.
     pub momentum: Number,
 }
 
-/// The means, and the trace of steps.
+/// State of [`RmsProp`]: the means, and the trace of steps.
 #[derive(Tree, Clone)]
 pub struct RmsPropState<P: Tree> {
-    /// `i32[]`: updates made.
+    /// Number of updates made, `i32[]`.
     pub count: Tensor,
     /// Mean of the squared gradients.
     pub nu: P,
@@ -57,17 +57,9 @@ pub fn rmsprop(learning_rate: impl Into<Schedule>) -> RmsProp {
     }
 }
 
+setters!(RmsProp: decay, eps, momentum);
+
 impl RmsProp {
-    /// Sets [`RmsProp::decay`].
-    pub fn decay(self, decay: impl Into<Number>) -> Self {
-        RmsProp { decay: decay.into(), ..self }
-    }
-
-    /// Sets [`RmsProp::eps`].
-    pub fn eps(self, eps: impl Into<Number>) -> Self {
-        RmsProp { eps: eps.into(), ..self }
-    }
-
     /// Adds `eps` outside of the root.
     pub fn eps_outside(self) -> Self {
         RmsProp { eps_in_sqrt: false, ..self }
@@ -76,11 +68,6 @@ impl RmsProp {
     /// Turns on [`RmsProp::centered`].
     pub fn centered(self) -> Self {
         RmsProp { centered: true, ..self }
-    }
-
-    /// Sets [`RmsProp::momentum`].
-    pub fn momentum(self, momentum: impl Into<Number>) -> Self {
-        RmsProp { momentum: momentum.into(), ..self }
     }
 }
 

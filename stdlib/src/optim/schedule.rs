@@ -7,25 +7,25 @@ use std::fmt;
 use std::sync::Arc;
 
 /// A number as a function of the count of updates made before, `i32[]`, from 0. A plain `f64` is the constant.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub enum Schedule {
-    /// The same at all times.
+    /// The same number at all times.
     Constant(Number),
-    /// `(init - end) (1 - fraction)^power + end`, where `fraction` goes from 0 at `begin` to 1 at `begin + steps` and
-    /// stays there.
+    /// A power of the time left: `(init - end) (1 - fraction)^power + end`, where `fraction` goes from 0 at `begin` to 1 at
+    /// `begin + steps` and stays there.
     Polynomial {
         /// Value until `begin`.
         init: Number,
         /// Value from `begin + steps` on.
         end: Number,
-        /// 1 is linear.
+        /// Exponent of the time left; 1 is linear.
         power: f64,
         /// Updates from one to the other; with 0 the value stays `init`.
         steps: usize,
         /// Updates before the change begins.
         begin: usize,
     },
-    /// `init ((1 - alpha) cosine^exponent + alpha)`, where `cosine` falls from 1 to 0 over `steps` along half a wave:
+    /// A cosine: `init ((1 - alpha) cosine^exponent + alpha)`, where `cosine` falls from 1 to 0 over `steps` along half a wave:
     /// Loshchilov and Hutter, "SGDR", 2017, eq. 5.
     Cosine {
         /// Value at 0.
@@ -34,32 +34,36 @@ pub enum Schedule {
         steps: usize,
         /// The part of `init` that remains.
         alpha: f64,
-        /// 1 is the plain wave.
+        /// Exponent of the cosine; 1 is the plain wave.
         exponent: f64,
     },
-    /// `init rate^(count / steps)`.
+    /// An exponential: `init rate^(count / steps)`.
     Exponential {
         /// Value at 0.
         init: f64,
         /// Updates for one factor `rate`.
         steps: usize,
-        /// The factor.
+        /// Factor of the value in each `steps` updates.
         rate: f64,
-        /// Only in whole steps.
+        /// True if the value changes only after each `steps` updates.
         staircase: bool,
-        /// Where it stops, if anywhere.
+        /// Bound of the value, if there is one.
         end: Option<f64>,
     },
     /// Pieces: from each boundary on, the next schedule, which counts from that boundary.
     Joined {
-        /// One more than boundaries.
+        /// Schedules of the pieces, one more than boundaries.
         schedules: Vec<Schedule>,
         /// Counts at which the next schedule begins, rising.
         boundaries: Vec<usize>,
     },
     /// A function of the count, `i32[]` to `f32[]`.
-    Custom(Arc<dyn Fn(Tensor) -> Tensor + Send + Sync>),
+    Custom(Function),
 }
+
+/// A function of the count of updates made before, i32 `[]`, to the number, f32 `[]`.
+#[derive(Clone)]
+pub struct Function(Arc<dyn Fn(Tensor) -> Tensor + Send + Sync>);
 
 impl<N: Into<Number>> From<N> for Schedule {
     fn from(value: N) -> Self {
@@ -68,12 +72,12 @@ impl<N: Into<Number>> From<N> for Schedule {
 }
 
 impl Schedule {
-    /// The same at all times; a plain `f64` does as well.
+    /// The schedule of one number at all times; a plain `f64` does as well.
     pub fn constant(value: impl Into<Number>) -> Schedule {
         Schedule::Constant(value.into())
     }
 
-    /// From `init` to `end` in a straight line over `steps` updates.
+    /// A straight line from `init` to `end` over `steps` updates.
     pub fn linear(init: impl Into<Number>, end: impl Into<Number>, steps: usize) -> Schedule {
         Schedule::polynomial(init, end, 1.0, steps)
     }
@@ -93,7 +97,7 @@ impl Schedule {
         Schedule::Cosine { init, steps, alpha: 0.0, exponent: 1.0 }
     }
 
-    /// From `init` to `peak` in a straight line over `warmup` updates, then along half a cosine to `end` at `steps`.
+    /// A straight line from `init` to `peak` over `warmup` updates, then half a cosine to `end` at `steps`.
     pub fn warmup_cosine(init: f64, peak: f64, warmup: usize, steps: usize, end: f64) -> Schedule {
         let alpha = if peak == 0.0 { 0.0 } else { end / peak };
         let decay = Schedule::Cosine {
@@ -108,7 +112,7 @@ impl Schedule {
         }
     }
 
-    /// `init`, multiplied at each boundary by its factor and from then on.
+    /// The number `init`, multiplied from each boundary on by its factor.
     pub fn piecewise_constant(init: f64, factors: &[(usize, f64)]) -> Schedule {
         let mut value = init;
         let mut schedules = vec![Schedule::constant(init)];
@@ -124,7 +128,7 @@ impl Schedule {
 
     /// A function of the count, `i32[]` to `f32[]`.
     pub fn custom(f: impl Fn(Tensor) -> Tensor + Send + Sync + 'static) -> Schedule {
-        Schedule::Custom(Arc::new(f))
+        Schedule::Custom(Function(Arc::new(f)))
     }
 
     /// The value after `count` updates, `f32[]`.
@@ -165,37 +169,13 @@ impl Schedule {
                 }
                 value
             }
-            Schedule::Custom(f) => f(count),
+            Schedule::Custom(Function(f)) => f(count),
         }
     }
 }
 
-impl fmt::Debug for Schedule {
+impl fmt::Debug for Function {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Schedule::Constant(value) => write!(f, "{value}"),
-            Schedule::Polynomial { init, end, power, steps, begin } => {
-                write!(
-                    f,
-                    "polynomial from {init} to {end}, power {power}, over {steps} updates from {begin}"
-                )
-            }
-            Schedule::Cosine { init, steps, alpha, exponent } => {
-                write!(
-                    f,
-                    "cosine from {init} over {steps} updates, alpha {alpha}, exponent {exponent}"
-                )
-            }
-            Schedule::Exponential { init, steps, rate, staircase, end } => {
-                write!(
-                    f,
-                    "{init} times {rate} every {steps} updates, staircase {staircase}, end {end:?}"
-                )
-            }
-            Schedule::Joined { schedules, boundaries } => {
-                write!(f, "{schedules:?} changing at {boundaries:?}")
-            }
-            Schedule::Custom(_) => write!(f, "custom"),
-        }
+        f.write_str("a function of the count")
     }
 }

@@ -4,38 +4,35 @@ use super::{Optimizer, Schedule, no_updates, times, zeros_like};
 use crate::Number;
 use podracer_dsl::prelude::*;
 
-/// `update_t = -learning_rate m_t` with `m_t = g_t + momentum m_{t-1}`, or Nesterov's `g_t + momentum m_t`: Sutskever et
-/// al., "On the importance of initialization and momentum in deep learning", 2013.
+/// Gradient descent: `update_t = -learning_rate m_t` with `m_t = g_t + momentum m_{t-1}`, or Nesterov's `g_t + momentum m_t`:
+/// Sutskever et al., "On the importance of initialization and momentum in deep learning", 2013.
 #[derive(Clone, Debug)]
 pub struct Sgd {
-    /// Evaluated at the count of updates made before.
+    /// Learning rate as a function of the count of updates made before.
     pub learning_rate: Schedule,
     /// Part of the last step that goes on; 0 for plain descent.
     pub momentum: Number,
-    /// Nesterov's form.
+    /// True for Nesterov's form.
     pub nesterov: bool,
 }
 
-/// The count of updates, and the trace of gradients.
+/// State of [`Sgd`]: the count of updates, and the trace of gradients.
 #[derive(Tree, Clone)]
 pub struct SgdState<P: Tree> {
-    /// `i32[]`: updates made.
+    /// Number of updates made, `i32[]`.
     pub count: Tensor,
     /// Trace of gradients, with momentum.
     pub trace: Option<P>,
 }
 
-/// Plain descent.
+/// Gradient descent without momentum.
 pub fn sgd(learning_rate: impl Into<Schedule>) -> Sgd {
     Sgd { learning_rate: learning_rate.into(), momentum: 0.0.into(), nesterov: false }
 }
 
-impl Sgd {
-    /// Sets [`Sgd::momentum`].
-    pub fn momentum(self, momentum: impl Into<Number>) -> Self {
-        Sgd { momentum: momentum.into(), ..self }
-    }
+setters!(Sgd: momentum);
 
+impl Sgd {
     /// Turns on [`Sgd::nesterov`].
     pub fn nesterov(self) -> Self {
         Sgd { nesterov: true, ..self }

@@ -18,7 +18,7 @@ pub use simple::{discounted_returns, lambda_returns, n_step_bootstrapped_returns
 
 use podracer_dsl::prelude::*;
 
-/// `x_t = a_t + b_t x_{t+1}`, backwards from `last` after the end: what all of the recurrences are.
+/// The recurrence `x_t = a_t + b_t x_{t+1}`, backwards from `last` after the end: the form of all returns.
 #[track_caller]
 fn linear_recurrence(a: Tensor, b: Tensor, last: Tensor) -> Tensor {
     let (_, x) = scan_reverse(last, (a, b), |next, (a, b)| {
@@ -28,7 +28,7 @@ fn linear_recurrence(a: Tensor, b: Tensor, last: Tensor) -> Tensor {
     x
 }
 
-/// A number, or one for each step, as `[T]`.
+/// A number, or numbers for each step, as `[T]`.
 #[track_caller]
 fn per_step(value: impl IntoTensor, like: Tensor) -> Tensor {
     value.into_tensor().broadcast_to(like.shape())

@@ -18,8 +18,8 @@ pub struct VtraceOutput {
 }
 
 impl VtraceOutput {
-    /// `bootstrap` is how much of the next step's target, and not of `v_t`, an action's value bootstraps from; `rho` is
-    /// clipped. Both are `f32[T]`.
+    /// The output of V-trace errors. `bootstrap` is the part of the next step's target, in place of `v_t`, that an action's value
+    /// bootstraps from; `rho` is clipped. Both are `f32[T]`.
     #[track_caller]
     fn new(
         errors: Tensor,
@@ -35,7 +35,7 @@ impl VtraceOutput {
     }
 }
 
-/// The bootstrap of the policy gradient's advantage.
+/// Values that the policy gradient's advantage bootstraps from.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PgAdvantage {
@@ -51,13 +51,13 @@ pub enum PgAdvantage {
 pub struct Vtrace {
     /// Lambda: the reach of the traces.
     pub lambda: Number,
-    /// The most an importance weight counts in an error.
+    /// Greatest importance weight in an error.
     pub clip_rho: Number,
-    /// The most it counts in a trace.
+    /// Greatest importance weight in a trace.
     pub clip_c: Number,
-    /// The most it counts in the advantage of the policy gradient.
+    /// Greatest importance weight in the advantage of the policy gradient.
     pub clip_pg_rho: Number,
-    /// Which advantage that is.
+    /// Kind of the policy gradient's advantage.
     pub advantage: PgAdvantage,
 }
 

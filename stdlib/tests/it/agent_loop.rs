@@ -86,7 +86,7 @@ impl Environment for Tape {
         self.ends.iter().any(|(_, end)| *end == End::Truncated)
     }
 
-    /// The tape goes on.
+    /// Goes on with the tape, whose episodes follow one another.
     fn next_episode(&self, finished: TapeState, _: Key) -> TapeState {
         TapeState { time: finished.time, over: scalar(false) }
     }
@@ -153,7 +153,19 @@ impl Iteration {
 const DISCOUNT: f64 = 0.5;
 const LAMBDA: f64 = 0.75;
 
-/// Policy and value are linear.
+/// The input that shows an observation with `axes` axes of steps and lanes in front, and nothing else.
+pub fn input(observation: Tensor, axes: usize) -> Input {
+    let shape = &observation.shape()[..axes];
+    Input {
+        observation,
+        legal_actions: None,
+        last_action: zeros(I32, shape),
+        last_reward: zeros(F32, shape),
+        first: zeros(BOOL, shape),
+    }
+}
+
+/// Networks without hidden layers: policy and value are linear.
 pub fn linear() -> Networks {
     Networks { hidden: vec![], ..Networks::default() }
 }

@@ -24,7 +24,7 @@ impl Named<'_> {
         self.tensors[position]
     }
 
-    /// Several at once.
+    /// The tensors of several names.
     #[track_caller]
     pub fn all<const N: usize>(&self, names: [&str; N]) -> [Tensor; N] {
         names.map(|name| self.get(name))
@@ -74,7 +74,7 @@ pub fn array(value: &Value) -> Array {
     }
 }
 
-/// What the recorded gradients are gradients of.
+/// Functions whose gradients are recorded.
 #[derive(Clone, Copy)]
 pub enum Of {
     /// The sum of all outputs.
@@ -114,17 +114,17 @@ impl Record {
             .collect()
     }
 
-    /// Whether an input of this name is there.
+    /// True if there is an input of this name.
     pub fn has(&self, input: &str) -> bool {
         !self.0["inputs"][input].is_null()
     }
 
-    /// An input.
+    /// The input of this name.
     pub fn input(&self, name: &str) -> Array {
         array(&self.0["inputs"][name])
     }
 
-    /// An output.
+    /// The output of this name.
     pub fn output(&self, name: &str) -> Array {
         array(&self.0["outputs"][name])
     }

@@ -1,12 +1,12 @@
 //! IMPALA: its loss against jax, and that learning goes through a trajectory as acting went.
 
-use crate::agent_loop::{Iteration, Tape, linear as linear_networks, tape};
+use crate::agent_loop::{Iteration, Tape, input, linear as linear_networks, tape};
 use crate::golden::{Named, Of, Record, records, run};
 use podracer_dsl::prelude::*;
 use podracer_envs::{Environment, Space};
 use podracer_stdlib::agents::{
-    ActorCritic, ActorCriticShape, Axes, Impala, ImpalaSettings, Input, Memory, RewardClipping,
-    RolloutOf, Torso,
+    ActorCritic, Axes, Impala, ImpalaSettings, Input, Memory, Networks, RewardClipping, RolloutOf,
+    Torso,
 };
 use podracer_stdlib::anakin::AgentLoop;
 use podracer_stdlib::nn::{Activation, Conv2d, ConvNet, Initializer, Linear, Lstm, LstmState, Mlp};
@@ -73,17 +73,6 @@ fn agent(record: &Record) -> Impala {
         ..ImpalaSettings::default()
     };
     Impala::with(settings, Space::unbounded([3]), Space::discrete(3))
-}
-
-fn input(observation: Tensor, axes: usize) -> Input {
-    let shape = &observation.shape()[..axes];
-    Input {
-        observation,
-        legal_actions: None,
-        last_action: zeros(I32, shape),
-        last_reward: zeros(F32, shape),
-        first: zeros(BOOL, shape),
-    }
 }
 
 /// Episodes end and are cut off within the trajectories, at their beginnings and at their ends.
@@ -186,14 +175,9 @@ fn the_loss_is_summed_over_the_batch() {
 #[test]
 fn torsos_see_images() {
     let image = Space::pixels([12, 12, 2]);
-    let torso = Torso::Conv { convs: vec![(8, 4, 2), (8, 2, 1)], features: 16 };
-    let shape = ActorCriticShape {
-        torso,
-        weights: Initializer::lecun_normal(),
-        lstm: None,
-        feedback: false,
-        hidden: vec![],
-    };
+    let convs = vec![[8, 4, 2], [8, 2, 1]];
+    let networks = Networks { torso: Torso::Conv, convs, features: 16, ..bare() };
+    let shape = networks.shape(Initializer::lecun_normal(), 0, false);
     let pixels = Array::ints(DType::U8, [12, 12, 2], &[255; 288]);
     let results = run(
         (key(), Spec::<Tensor>(image.ty())),
@@ -211,45 +195,35 @@ fn torsos_see_images() {
 
 #[test]
 fn torsos_refuse_what_they_cannot_see() {
-    for (torso, shape, expected) in [
-        (Torso::impala(), vec![4], "observations are [4]"),
-        (Torso::impala_deep(), vec![4, 4], "observations are [4, 4]"),
-        (
-            Torso::dqn(),
-            vec![20, 30, 1],
-            "layer 2 has windows of 3 by 3, and what it sees is 1 by 2",
-        ),
+    let dqn = Networks { torso: Torso::Conv, convs: ConvNet::DQN.to_vec(), ..bare() };
+    for (networks, shape, expected) in [
+        (Networks { torso: Torso::Conv, ..bare() }, vec![4], "observations are [4]"),
+        (Networks { torso: Torso::Residual, ..bare() }, vec![4, 4], "observations are [4, 4]"),
+        (dqn.clone(), vec![20, 30, 1], "layer 2 has windows of 3 by 3, and what it sees is 1 by 2"),
     ] {
         let observation = Space::bounded(shape, 0.0, 1.0);
-        let message = torso.check(&observation).unwrap_err();
+        let message = networks.check(&observation).unwrap_err();
         assert!(message.contains(expected), "{message}");
-        let shape = ActorCriticShape {
-            torso,
-            weights: Initializer::lecun_normal(),
-            lstm: None,
-            feedback: false,
-            hidden: vec![],
-        };
+        let shape = networks.shape(Initializer::lecun_normal(), 0, false);
         let action = Space::discrete(2);
         let errors =
             trace(key(), |key| ActorCritic::init(key, &observation, &action, &shape)).err();
         let text = errors.expect("no such network").to_string();
         assert!(text.contains(expected), "{text}");
     }
-    assert_eq!(Torso::dqn().check(&Space::pixels([36, 36, 1])), Ok(()));
-    assert_eq!(Torso::None.check(&Space::unbounded([3])), Ok(()));
+    assert_eq!(dqn.check(&Space::pixels([36, 36, 1])), Ok(()));
+    assert_eq!(bare().check(&Space::unbounded([3])), Ok(()));
+}
+
+/// No torso, and no hidden layers.
+fn bare() -> Networks {
+    Networks { hidden: vec![], ..Networks::default() }
 }
 
 /// The last action is one-hot, and nothing at an episode's first step; rewards are clipped.
 #[test]
 fn the_core_sees_the_last_action_and_reward() {
-    let shape = ActorCriticShape {
-        torso: Torso::None,
-        weights: Initializer::lecun_normal(),
-        lstm: Some(4),
-        feedback: true,
-        hidden: vec![],
-    };
+    let shape = bare().shape(Initializer::lecun_normal(), 4, true);
     let features = run((key(),), &[crate::golden::words(3)], |(key,)| {
         let (seen, action) = (Space::unbounded([2]), Space::discrete(3));
         let nets = ActorCritic::init(key, &seen, &action, &shape);

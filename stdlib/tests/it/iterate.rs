@@ -1,4 +1,4 @@
-//! What an iteration promises: learning through acting is learning from the rollout, and stores have an axis of lanes.
+//! Promises of an iteration: learning through acting is learning from the rollout, and stores have an axis of lanes.
 
 use crate::agent_loop::{Iteration, online, tape};
 use podracer_dsl::prelude::*;

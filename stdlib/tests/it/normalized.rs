@@ -1,5 +1,6 @@
 //! Normalised observations and rewards, with the numbers of Gymnasium's `RunningMeanStd` and `NormalizeReward` (1.4).
 
+use crate::agent_loop::input;
 use crate::golden::{close, floats, run, words};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
@@ -42,17 +43,6 @@ impl Learn for Seen {
     }
 }
 
-fn input(observation: Tensor) -> Input {
-    let shape = &observation.shape()[..observation.rank() - 1];
-    Input {
-        observation,
-        legal_actions: None,
-        last_action: zeros(I32, shape),
-        last_reward: zeros(F32, shape),
-        first: zeros(BOOL, shape),
-    }
-}
-
 fn rollout(
     observation: Tensor,
     last: Tensor,
@@ -61,14 +51,14 @@ fn rollout(
 ) -> Rollout<Normalized<Seen>> {
     let [terminated, truncated] = ends;
     RolloutOf {
-        input: input(observation),
+        input: input(observation, 2),
         action: zeros(I32, reward.shape()),
         reward,
         terminated,
         truncated,
         skipped: None,
         next_observation: Some(observation),
-        next_input: input(last),
+        next_input: input(last, 1),
         memory: (),
         extras: (),
     }

@@ -1,19 +1,21 @@
 //! PPO with a core: minibatches of whole trajectories, gone through as acting went.
 
+use crate::agent_loop::input;
 use crate::golden::{run, words};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 use podracer_stdlib::agents::{
-    Act, ActorCritic, Agent, Axes, Cx, Input, LaneId, Learn, Memory, Mode, Networks, Ppo,
-    PpoSettings, Rollout, RolloutOf,
+    Act, ActorCritic, Agent, Axes, Cx, LaneId, Learn, Memory, Mode, Networks, Ppo, PpoSettings,
+    Rollout, RolloutOf,
 };
 use podracer_stdlib::losses::{clipped_surrogate_pg_loss, clipped_value_loss};
+use podracer_stdlib::nn::LstmState;
 use podracer_stdlib::optim::{Sgd, sgd};
 use podracer_stdlib::returns::gae_with_ends;
 
 const STEPS: usize = 5;
 const ENVIRONMENTS: usize = 4;
-/// Step and environment.
+/// Step and environment of each termination.
 const TERMINATED: [(usize, usize); 2] = [(1, 0), (4, 2)];
 const TRUNCATED: [(usize, usize); 3] = [(0, 1), (3, 0), (4, 3)];
 
@@ -35,7 +37,7 @@ fn agent() -> Ppo<Sgd> {
 }
 
 fn no_memory() -> Memory {
-    ActorCritic::no_memory(Some(3))
+    Some(LstmState::zeros(3))
 }
 
 fn numbers(shape: &[usize], seed: f64) -> Tensor {
@@ -58,25 +60,14 @@ fn start() -> Memory {
     tree_map(&memory, |leaf| leaf + numbers(&[ENVIRONMENTS, 3], 9.0))
 }
 
-fn input(observation: Tensor) -> Input {
-    let shape = &observation.shape()[..observation.rank() - 1];
-    Input {
-        observation,
-        legal_actions: None,
-        last_action: zeros(I32, shape),
-        last_reward: zeros(F32, shape),
-        first: zeros(BOOL, shape),
-    }
-}
-
 /// A rollout as the loop of agent and environment acts it, one step after another.
 fn rollout(params: &ActorCritic, key: Key) -> Rollout<Ppo<Sgd>> {
-    let input = input(numbers(&[STEPS, ENVIRONMENTS, 2], 1.0));
+    let acted_on = input(numbers(&[STEPS, ENVIRONMENTS, 2], 1.0), 2);
     let (terminated, truncated) = (flags(&TERMINATED), flags(&TRUNCATED));
     let keys = key.split_n(STEPS);
     let (mut memory, mut acted) = (start(), Vec::new());
     for time in 0..STEPS {
-        let now = tree_map(&input, |leaf| leaf.index(time as isize));
+        let now = tree_map(&acted_on, |leaf| leaf.index(time as isize));
         let lanes = (memory, now, keys.at(time).split_n(ENVIRONMENTS));
         let Act { action, memory: after, extras } = vmap(lanes, |(memory, input, key)| {
             agent().act(params, memory, input, Mode::Explore, key)
@@ -95,14 +86,14 @@ fn rollout(params: &ActorCritic, key: Key) -> Rollout<Ppo<Sgd>> {
     let stacked: Vec<Tensor> = (0..leaves[0].len()).map(stacked).collect();
     let (action, extras) = acted[0].with_leaves(&stacked);
     RolloutOf {
-        input,
+        input: acted_on,
         action,
         reward: numbers(&[STEPS, ENVIRONMENTS], 2.0),
         terminated,
         truncated,
         skipped: None,
         next_observation: Some(numbers(&[STEPS, ENVIRONMENTS, 2], 3.0)),
-        next_input: self::input(numbers(&[ENVIRONMENTS, 2], 4.0)),
+        next_input: input(numbers(&[ENVIRONMENTS, 2], 4.0), 1),
         memory: start(),
         extras,
     }
@@ -131,7 +122,7 @@ fn gone_through(
     let (mut log_ratio, mut entropy, mut value) = (vec![], vec![], vec![]);
     let (mut old_values, mut next_values) = (vec![], vec![]);
     for time in 0..STEPS {
-        let seen = |observation| input(observation);
+        let seen = |observation| input(observation, 0);
         let now = seen(at(rollout.input.observation, time));
         let remembered = params.see(memory, &now);
         let features = remembered.1;

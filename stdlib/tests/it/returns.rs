@@ -8,7 +8,7 @@ fn lambda(record: &Record) -> f64 {
     record.number("lambda").expect("lambda")
 }
 
-/// What the functions of V-trace take.
+/// Names of the arguments of the functions of V-trace.
 const NAMES: [&str; 5] = ["v_tm1", "v_t", "r_t", "discount_t", "rho_tm1"];
 
 #[test]

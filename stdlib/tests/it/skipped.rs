@@ -1,11 +1,12 @@
 //! Reset-only steps: an agent learns from a rollout with them what it learns from the one without.
 
+use crate::agent_loop::input;
 use crate::golden::{close, run, words};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 use podracer_stdlib::Number;
 use podracer_stdlib::agents::{
-    Act, Agent, Axes, Cx, Impala, ImpalaSettings, Input, LaneId, Learn, Mode, Networks, Normalized,
+    Act, Agent, Axes, Cx, Impala, ImpalaSettings, LaneId, Learn, Mode, Networks, Normalized,
     OnlineActorCritic, OnlineSettings, Ppo, PpoSettings, Rollout, RolloutOf,
 };
 use podracer_stdlib::optim::{Sgd, sgd};
@@ -17,7 +18,7 @@ const TERMINATED: [&[usize]; 2] = [&[1], &[]];
 const TRUNCATED: [&[usize]; 2] = [&[5], &[6]];
 const SKIPPED: [&[usize]; 2] = [&[2, 6], &[0, 7]];
 
-/// bool `[T, N]`
+/// Flags at these times of each environment, bool `[T, N]`.
 fn flags(times: [&[usize]; 2]) -> Tensor {
     let flag = |at: usize| times[at % 2].contains(&(at / 2));
     let flags: Vec<bool> = (0..2 * STEPS).map(flag).collect();
@@ -31,17 +32,6 @@ fn numbers(shape: &[usize], seed: f64) -> Tensor {
     constant_of(&Array::floats(F32, shape, &numbers))
 }
 
-fn input(observation: Tensor) -> Input {
-    let shape = &observation.shape()[..observation.rank() - 1];
-    Input {
-        observation,
-        legal_actions: None,
-        last_action: zeros(I32, shape),
-        last_reward: zeros(F32, shape),
-        first: zeros(BOOL, shape),
-    }
-}
-
 fn memories<A: Agent>(agent: &A) -> A::Memory {
     vmap(arange(2), |index| agent.init_memory(LaneId { index, lanes: 2 }))
 }
@@ -52,8 +42,9 @@ fn rollout<A: Agent<Observation = Tensor>>(
     memory: A::Memory,
     key: Key,
 ) -> Rollout<A> {
-    let input = input(numbers(&[STEPS, 2, 3], 1.0));
-    let rows = tree_map(&input, |leaf| leaf.reshape([&[2 * STEPS], &leaf.shape()[2..]].concat()));
+    let acted_on = input(numbers(&[STEPS, 2, 3], 1.0), 2);
+    let rows =
+        tree_map(&acted_on, |leaf| leaf.reshape([&[2 * STEPS], &leaf.shape()[2..]].concat()));
     let acted = vmap((rows, key.split_n(2 * STEPS)), |(input, key)| {
         let memory = agent.init_memory(LaneId { index: scalar(0), lanes: 2 });
         let Act { action, extras, .. } = agent.act(params, memory, input, Mode::Explore, key);
@@ -63,20 +54,20 @@ fn rollout<A: Agent<Observation = Tensor>>(
         tree_map(&acted, |leaf| leaf.reshape([&[STEPS, 2], &leaf.shape()[1..]].concat()));
     let skipped = flags(SKIPPED);
     RolloutOf {
-        input,
+        input: acted_on,
         action,
         reward: numbers(&[STEPS, 2], 2.0),
         terminated: flags(TERMINATED) | skipped,
         truncated: flags(TRUNCATED) | skipped,
         skipped: Some(skipped),
         next_observation: Some(numbers(&[STEPS, 2, 3], 3.0)),
-        next_input: self::input(numbers(&[2, 3], 4.0)),
+        next_input: input(numbers(&[2, 3], 4.0), 1),
         memory,
         extras,
     }
 }
 
-/// Without the reset-only steps.
+/// The rollout without its reset-only steps.
 fn shortened<A: Agent<Observation = Tensor>>(rollout: Rollout<A>) -> Rollout<A> {
     let rows = SKIPPED.map(|skipped| {
         let rows = (0..STEPS).filter(|time| !skipped.contains(time));
@@ -199,7 +190,7 @@ fn neither_does_an_agent_that_learns_through_its_acting() {
     check(&OnlineActorCritic { observation, action, optimizer: sgd(1.0), settings });
 }
 
-/// Of the minibatches of several, each is normalised by itself.
+/// Each of several minibatches is normalised by itself.
 #[test]
 fn weights_are_of_mean_one_where_steps_count() {
     let traced = trace((), |()| {

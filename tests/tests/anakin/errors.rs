@@ -1,4 +1,4 @@
-//! What a loop is not compiled for or called with, and that a refused call gives the state back.
+//! Loops that are not compiled, calls that are refused, and that a refused call gives the state back.
 
 use crate::loops::{self, Compiled, Size, TINY};
 use podracer_dsl::prelude::Tree;

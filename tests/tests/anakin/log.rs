@@ -1,4 +1,4 @@
-//! What an update logs comes out with the metrics, and costs nothing where nobody collects it.
+//! Logged values come out with the metrics, and cost nothing where nobody collects them.
 
 use crate::loops;
 use podracer_dsl::prelude::*;

@@ -7,7 +7,7 @@ use podracer_runtime::{Device, ExecuteError, Placement, RuntimeError};
 use podracer_stdlib::optim::adam;
 use std::collections::BTreeMap;
 
-/// Where each leaf lies on each device.
+/// Address of each leaf on each device.
 fn addresses<T: Tree>(state: &Device<T>) -> BTreeMap<(String, usize), usize> {
     let mut addresses = BTreeMap::new();
     state.visit(|path, leaf| {

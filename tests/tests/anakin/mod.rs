@@ -30,7 +30,7 @@ pub fn run_alone(test: &str, environment: &[(&str, &str)]) -> String {
     stdout
 }
 
-/// Whether this is a process of [`run_alone`].
+/// True if this is a process of [`run_alone`].
 pub fn is_child() -> bool {
     std::env::var_os(CHILD).is_some()
 }

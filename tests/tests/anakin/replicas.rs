@@ -78,7 +78,7 @@ fn the_online_agent_learns_the_same() {
     check(&environment, &loops::online(&environment, sgd(1.0)), &[TWO, FOUR]);
 }
 
-/// What is replicated stays so by itself: nothing copies it from one device to another.
+/// Replicated state stays replicated by itself: nothing copies it from one device to another.
 #[test]
 fn replicated_leaves_stay_equal_on_all_devices() {
     let environment = CartPole::default();

@@ -8,7 +8,7 @@ use podracer_runtime::{Count, Host, TransferCounts, process_transfers};
 use podracer_stdlib::agents::Learn;
 use podracer_stdlib::optim::{adam, sgd};
 
-/// What fetching these metrics costs: one copy of each replicated leaf, one of each device's part of the others.
+/// Copies that fetching these metrics costs: one copy of each replicated leaf, one of each device's part of the others.
 fn cost<R: Tree, S: Tree>(replicas: usize, replicated: &Host<R>, sharded: &Host<S>) -> Count {
     let mut cost = Count::default();
     replicated.visit(|_, leaf| {

@@ -1,4 +1,4 @@
-//! What `podracer export` writes runs in Python with jaxlib alone, and here, and computes what training does.
+//! Programs that `podracer export` writes run in Python with jaxlib alone, and here, and compute what training does.
 
 use podracer::experiments::build;
 use podracer::export::{Export, Parameters, write};

@@ -141,7 +141,7 @@ fn v_trace_with_two_learner_devices() {
     check(&environment, &agent, (2, 1));
 }
 
-/// Its gradient goes through acting, which the learner does again.
+/// The online actor-critic's gradient goes through acting, which the learner does again.
 #[test]
 fn an_agent_that_learns_through_its_acting() {
     let environment = Catch { rows: 4, columns: 3 };

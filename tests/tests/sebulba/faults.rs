@@ -1,4 +1,4 @@
-//! What goes wrong in one thread ends the run with an error that names it, and never leaves another thread waiting.
+//! A fault of one thread ends the run with an error that names it, and never leaves another thread waiting.
 
 use std::sync::mpsc::{self, Sender};
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ fn error(run: &mut SebulbaRun) -> SebulbaError {
     error
 }
 
-/// What was saved before is good.
+/// A checkpoint that was saved before is good.
 #[test]
 fn a_panic_in_an_actor_thread_is_an_error_that_names_it() {
     let (begin, wait) = waits();

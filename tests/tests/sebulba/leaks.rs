@@ -6,7 +6,7 @@ use super::{ENVIRONMENTS, cartpoles, small, spec};
 use crate::anakin::{is_child, run_alone};
 use crate::loops;
 
-/// How often; more of them by this variable.
+/// Variable with the number of starts, for more of them.
 const STARTS: &str = "PODRACER_TEST_STARTS";
 
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Which parameters trajectories are acted with, and that timing changes nothing where it must not.
+//! Parameters that trajectories are acted with; timing changes nothing where it must not.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -53,7 +53,7 @@ fn trajectories_are_acted_with_the_parameters_of_the_lag() {
     }
 }
 
-/// What an old trajectory teaches is not what a fresh one does.
+/// An old trajectory teaches other things than a fresh one.
 #[test]
 fn the_lag_changes_what_is_learnt() {
     let after = |lag| {

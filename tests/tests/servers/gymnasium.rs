@@ -14,7 +14,7 @@ const FIRST: usize = 100;
 const ENVIRONMENTS: usize = 5;
 const STEPS: usize = 40;
 
-/// What a server is told, with changes.
+/// Configuration of a server, with changes.
 fn configuration(changes: &Value) -> Value {
     let mut configuration = json!({
         "name": "gymnasium", "id": "CartPole-v1", "kwargs": {"max_episode_steps": 12}, "vectorization": "sync",
@@ -179,7 +179,7 @@ fn a_native_batch_that_does_not_show_ends_is_an_error() {
     assert!(error.contains("bootstrap_time_limit = false"), "{error}");
 }
 
-/// Its vector environment resets in the step after, and there is no other way to have it.
+/// A native vector environment resets in the step after the end, and in no other way.
 #[test]
 fn the_native_cart_poles_of_gymnasium() {
     let Some(python) = python("gymnasium") else {

@@ -21,7 +21,7 @@ fn python(packages: &str) -> Option<PathBuf> {
     found.ok()
 }
 
-/// What a Python program says of an order, in JSON.
+/// Answer of a Python program to an order, in JSON.
 fn direct(python: &Path, program: &str, order: &Value) -> Value {
     let output = Command::new(python).args(["-c", program, &order.to_string()]).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);

@@ -4,7 +4,7 @@
 use super::bodies::{Body, looped, still};
 use podracer::prelude::*;
 
-/// What must be told: each message whole, and the line of this file.
+/// Asserts that the errors have each message whole, and the line of this file.
 #[track_caller]
 fn assert_told(errors: Result<Vec<Warning>, TraceErrors>, expected: &[(&str, u32)]) {
     let errors = errors.expect_err("a mistake was made");
