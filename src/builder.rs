@@ -1,6 +1,6 @@
 //! Parts that the builders [`Anakin`](crate::anakin::Anakin) and [`Sebulba`](crate::sebulba::Sebulba) share.
 
-use podracer_runtime::{Client, CompileOptions, OptionValue, ProgramOptions, XlaOptions};
+use podracer_runtime::{CompileOptions, OptionValue, ProgramOptions, XlaOptions};
 
 use crate::UsageError;
 
@@ -48,12 +48,9 @@ pub(crate) fn at_least_one(counts: &[(&str, usize)]) -> Result<(), UsageError> {
     }
 }
 
-/// Options of a program for one device, by its index, with XLA's options for the client's platform.
-pub(crate) fn on_device(client: &Client, device: usize) -> ProgramOptions {
-    let compile = CompileOptions {
-        device_assignment: Some(vec![device]),
-        xla: XlaOptions::for_platform(client.platform()).pairs(),
-        ..CompileOptions::default()
-    };
+/// Options of a program for one device, by its index.
+pub(crate) fn on_device(device: usize) -> ProgramOptions {
+    let compile =
+        CompileOptions { device_assignment: Some(vec![device]), ..CompileOptions::default() };
     ProgramOptions { compile, ..ProgramOptions::default() }
 }

@@ -85,7 +85,7 @@ pub fn play<A: Learn<Observation = Tensor>>(
         })
     })?;
     let results = traced.results().leaves().len();
-    let options = on_device(client, device);
+    let options = on_device(device);
     let placements = vec![Placement::Replicated; results];
     let program = Program::compile(client, "play", &traced, placements, &options)?;
 

@@ -289,7 +289,7 @@ pub fn compiled_environments<E: Environment<Observation = Tensor>>(
     let batch = HostLoop::new(environment, environments, unroll);
     Ok(CompiledEnvironments::compile(
         client,
-        &builder::on_device(client, device),
+        &builder::on_device(device),
         batch.spec(),
         |key, first| batch.begin(key, first),
         |lanes, action| batch.step(lanes, action),

@@ -9,7 +9,7 @@ use podracer_dsl::Tree;
 use podracer_dsl::prelude::{Key, Placed, Tensor, vmap};
 use podracer_envs::{CartPole, Catch, Environment, MemoryChain, Space, TimeStep};
 use podracer_runtime::{
-    AnakinLoop, Client, CompileOptions, ExecutableCache, ProgramOptions, XlaOptions,
+    AnakinLoop, Client, CompileOptions, ExecutableCache, ProgramOptions,
 };
 use podracer_stdlib::agents::{Impala, Learn, OnlineActorCritic, Ppo, Torso};
 use podracer_stdlib::anakin::AgentLoop;
@@ -39,10 +39,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> Program for AnakinLoop<R, S, M, E> {
 
     fn compile(&self, client: &Client, options: &Options, runs: usize) -> Result<Measured> {
         let options = ProgramOptions {
-            compile: CompileOptions {
-                xla: XlaOptions::for_platform("cpu").pairs(),
-                ..CompileOptions::default()
-            },
+            compile: CompileOptions::default(),
             cache: ExecutableCache::disabled(),
             simplify: options.clone(),
         };

@@ -96,6 +96,7 @@ fn key(client: &Client, module: &Module, options: &CompileOptions) -> Result<Str
     };
     let mut hasher = Sha256::new();
     let (arguments, results) = (types(&module.arguments), types(&module.results));
+    let options = options.with_rule(client.platform());
     let (how, flags) = (format!("{placement:?} {:?}", options.xla), flags::environment());
     let parts: [&[u8]; 10] = [
         b"podracer executable 1",

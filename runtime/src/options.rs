@@ -49,7 +49,8 @@ pub struct CompileOptions {
     /// The device of each replica, by index in [`crate::Client::devices`]; by default the first ones. Must be left out when
     /// compiling for a topology.
     pub device_assignment: Option<Vec<usize>>,
-    /// XLA's options (names as in `XLA_FLAGS`, without `--`). A name or value that XLA does not understand is an error of the
+    /// XLA's options (names as in `XLA_FLAGS`, without `--`), in place of those of podracer's rule: what is not named here
+    /// is as [`XlaOptions::for_platform`] has it. A name or value that XLA does not understand is an error of the
     /// compilation. `xla_backend_extra_options`, a list `name=value,name=value`, may contain what podracer knows to be safe:
     /// `xla_cpu_small_while_loop_byte_threshold` and `xla_cpu_use_multi_output_fusion`.
     pub xla: Vec<(String, OptionValue)>,
@@ -92,6 +93,18 @@ impl CompileOptions {
             }
         }
         Ok(placement)
+    }
+
+    /// These options and, for the names that they leave open, podracer's rule. Whatever compiles a program asks for this, so
+    /// that the rule holds for every program.
+    pub(crate) fn with_rule(&self, platform: &str) -> Self {
+        let mut options = self.clone();
+        for (name, value) in XlaOptions::for_platform(platform).pairs() {
+            if self.xla.iter().all(|(given, _)| *given != name) {
+                options.xla.push((name, value));
+            }
+        }
+        options
     }
 
     /// Tells if [`CompileOptions::encode`] needs XLA's own `DebugOptions`.
@@ -264,6 +277,17 @@ mod tests {
             options.encode(None, None).unwrap_err().to_string(),
             "the XLA option `xla_a` is given twice"
         );
+    }
+
+    #[test]
+    fn an_option_that_is_given_takes_the_place_of_the_rule() {
+        let name = "xla_cpu_enable_fast_min_max".to_owned();
+        let given =
+            CompileOptions { xla: vec![(name, OptionValue::Bool(true))], ..Default::default() };
+        let (rule, all) = (XlaOptions::for_platform("cpu").pairs(), given.with_rule("cpu").xla);
+        assert_eq!(all.len(), rule.len());
+        assert_eq!(all[0], given.xla[0]);
+        assert_eq!(given.with_rule("cuda"), given);
     }
 
     #[test]

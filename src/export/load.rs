@@ -8,7 +8,6 @@ use anyhow::{Context, Result, ensure};
 use podracer_compiler::TensorType;
 use podracer_runtime::{
     Argument, Buffer, Client, CompileOptions, Executable, ExecutableCache, HostArray, Module,
-    XlaOptions,
 };
 
 use super::manifest::FORMAT;
@@ -126,10 +125,7 @@ impl ExportedProgram {
             arguments.iter().map(|(_, ty)| ty).eq(&module.arguments) && results == module.results,
             "the module's types are not those that the manifest says"
         );
-        let options = CompileOptions {
-            xla: XlaOptions::for_platform(client.platform()).pairs(),
-            ..CompileOptions::default()
-        };
+        let options = CompileOptions::default();
         let (executable, _) = ExecutableCache::user().compile(client, &module, &options)?;
         let mut on_device = BTreeMap::new();
         for (index, argument) in manifest.arguments.iter().enumerate() {

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, anyhow};
 use podracer_compiler::{Array, Builder, Func, Var};
 use podracer_mlir::{ModuleSpec, stablehlo};
 use podracer_runtime::{
-    Argument, Buffer, Client, ClientOptions, CompileOptions, HostArray, Module, XlaOptions,
+    Argument, Buffer, Client, ClientOptions, CompileOptions, HostArray, Module,
 };
 use std::sync::OnceLock;
 
@@ -56,11 +56,7 @@ pub fn run_replicated(func: &Func, arguments: &[Vec<Array>]) -> Result<Vec<Vec<A
     let mut compiled =
         Module::new(module.text_with_locations, func.param_types(), func.result_types());
     compiled.key_text = Some(module.text.clone());
-    let options = CompileOptions {
-        replicas,
-        xla: XlaOptions::for_platform("cpu").pairs(),
-        ..CompileOptions::default()
-    };
+    let options = CompileOptions { replicas, ..CompileOptions::default() };
     let executable = client()?
         .compile(&compiled, &options)
         .with_context(|| format!("compiling{}", shown(&module.text)))?;

@@ -5,7 +5,7 @@ use podracer_dsl::prelude::Tree;
 use podracer_envs::Environment;
 use podracer_runtime::{
     AnakinLoop, AnakinProgram, Client, ClientOptions, CompileOptions, Device, ExecutableCache,
-    HostArray, OptionValue, Placement, ProgramOptions, XlaOptions,
+    HostArray, OptionValue, Placement, ProgramOptions,
 };
 use podracer_stdlib::agents::{
     Agent, Axes, Impala, ImpalaSettings, Learn, Networks, OnlineActorCritic, OnlineSettings, Ppo,
@@ -53,8 +53,7 @@ pub fn traced<E: Environment, A: Learn<Observation = E::Observation>>(
 
 /// Options of the loops here: nothing is cached, and LLVM does not try hard.
 pub fn options(replicas: usize) -> ProgramOptions {
-    let mut xla = XlaOptions::for_platform("cpu").pairs();
-    xla.push(("xla_llvm_disable_expensive_passes".to_owned(), OptionValue::Bool(true)));
+    let xla = vec![("xla_llvm_disable_expensive_passes".to_owned(), OptionValue::Bool(true))];
     let compile = CompileOptions { replicas, xla, ..CompileOptions::default() };
     ProgramOptions { compile, cache: ExecutableCache::disabled(), ..ProgramOptions::default() }
 }

@@ -1,18 +1,14 @@
 //! Programs that XLA makes of `checkpoint`: nothing is merged, memory is saved, values stay.
 
 use podracer_dsl::prelude::*;
-use podracer_runtime::{CompileOptions, Executable, XlaOptions, lower};
+use podracer_runtime::{CompileOptions, Executable, lower};
 use podracer_tests::compare::differences;
 use podracer_tests::xla::{client, run};
 
 fn executable<A: Tree, R: Tree>(traced: &Traced<A, R>) -> Executable {
     let lowered = lower("recompute", traced, 1).expect("StableHLO");
-    let options = CompileOptions {
-        xla: XlaOptions::for_platform("cpu").pairs(),
-        ..CompileOptions::default()
-    };
     let client = client().expect("the plugin");
-    client.compile(&lowered.module, &options).expect("it compiles")
+    client.compile(&lowered.module, &CompileOptions::default()).expect("it compiles")
 }
 
 fn layer(x: Tensor) -> Tensor {

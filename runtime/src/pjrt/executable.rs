@@ -35,12 +35,21 @@ unsafe impl Send for Executable {}
 unsafe impl Sync for Executable {}
 
 impl Client {
-    /// Compiles a module and loads it on its devices.
+    /// Compiles a module and loads it on its devices, with XLA's options by podracer's rule where `options` leave them open.
     ///
     /// # Errors
     /// [`RuntimeError::Options`] for a placement that this client cannot have, [`RuntimeError::Xla`] for a module or option that
     /// XLA rejects, [`RuntimeError::Signature`] where the declared types are not the module's.
     pub fn compile(
+        &self,
+        module: &Module,
+        options: &CompileOptions,
+    ) -> Result<Executable, RuntimeError> {
+        self.compile_exactly(module, &options.with_rule(self.platform()))
+    }
+
+    /// [`Client::compile`] with the options that are given, and XLA's own values of the others.
+    fn compile_exactly(
         &self,
         module: &Module,
         options: &CompileOptions,
@@ -95,8 +104,8 @@ impl Client {
         if let Some(options) = self.inner.debug_options.get() {
             return Ok(options.clone());
         }
-        let options =
-            self.compile(&smallest(), &CompileOptions::default())?.compiled.debug_options()?;
+        let smallest = self.compile_exactly(&smallest(), &CompileOptions::default())?;
+        let options = smallest.compiled.debug_options()?;
         Ok(self.inner.debug_options.get_or_init(|| options).clone())
     }
 

@@ -102,6 +102,15 @@ impl Topology {
         module: &Module,
         options: &CompileOptions,
     ) -> Result<Compiled, RuntimeError> {
+        self.compile_exactly(module, &options.with_rule(&self.platform()?))
+    }
+
+    /// [`Topology::compile`] with the options that are given, and XLA's own values of the others.
+    fn compile_exactly(
+        &self,
+        module: &Module,
+        options: &CompileOptions,
+    ) -> Result<Compiled, RuntimeError> {
         if options.device_assignment.is_some() {
             let problem = "a topology places replicas by itself: leave the device assignment out";
             return Err(RuntimeError::Options(problem.to_owned()));
@@ -111,7 +120,8 @@ impl Topology {
         self.check_ring(options.replicas, devices)?;
         module.check_replicas(options.replicas)?;
         let debug_options = if options.needs_debug_options() {
-            Some(self.compile(&smallest(), &CompileOptions::default())?.debug_options()?)
+            let smallest = self.compile_exactly(&smallest(), &CompileOptions::default())?;
+            Some(smallest.debug_options()?)
         } else {
             None
         };

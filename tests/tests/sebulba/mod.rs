@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use podracer::sebulba::Sebulba;
 use podracer_envs::host::{HostEnvironment, HostError, HostSpec, HostStep, NativeCartPole, Pool};
-use podracer_runtime::{ExecutableCache, HostArray, OptionValue, SebulbaRun, XlaOptions};
+use podracer_runtime::{ExecutableCache, HostArray, OptionValue, SebulbaRun};
 use podracer_stdlib::agents::Ppo;
 use podracer_stdlib::optim::{Sgd, sgd};
 
@@ -37,9 +37,7 @@ fn spec() -> HostSpec {
 fn quick<A: podracer_stdlib::agents::Learn<Observation = podracer_dsl::Tensor>>(
     sebulba: Sebulba<A>,
 ) -> Sebulba<A> {
-    let mut xla = XlaOptions::for_platform("cpu").pairs();
-    let option = "xla_backend_optimization_level".to_owned();
-    xla.push((option, OptionValue::Int(0)));
+    let xla = vec![("xla_backend_optimization_level".to_owned(), OptionValue::Int(0))];
     sebulba.xla(xla).cache(ExecutableCache::disabled()).patience(Duration::from_secs(60))
 }
 
