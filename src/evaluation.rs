@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Result;
 use podracer_dsl::prelude::*;
 use podracer_envs::host::{HostEnvironment, StepMemory};
-use podracer_runtime::{ArraySource, Checkpoint, Client, HostArray, Placement, Program};
+use podracer_runtime::{ArraySource, Checkpoint, Client, Host, HostArray, Placement, Program};
 use podracer_stdlib::agents::{Act, LaneId, Learn, Mode, checked_act, checked_begin_episode};
 use podracer_stdlib::anakin::Feedback;
 
@@ -66,11 +66,14 @@ pub fn play<A: Learn<Observation = Tensor>>(
     let lanes = first.results().clone();
     let each = |dtype| Spec(TensorType::new(dtype, [n]));
     let words = Spec(TensorType::new(DType::U32, [2]));
-    let observation = Spec(spec.observation_type());
-    let seen: Spec<(Tensor, Tensor, Tensor, Tensor)> =
-        Spec((observation, each(DType::F32), each(DType::Bool), words));
+    let seen: Spec<Seen> = Spec(SeenOf {
+        observation: Spec(spec.observation_type()),
+        reward: each(DType::F32),
+        done: each(DType::Bool),
+        words,
+    });
     let traced = trace((&state, &lanes, &seen), |(state, lanes, seen)| {
-        let ((memory, last_action), (observation, reward, done, words)) = (lanes, seen);
+        let ((memory, last_action), Seen { observation, reward, done, words }) = (lanes, seen);
         let params = agent.params(&state);
         let lanes = (arange(n), whole(Key::from_words(words)), memory, last_action);
         let outcome = (observation, reward, done);
@@ -93,7 +96,8 @@ pub fn play<A: Learn<Observation = Tensor>>(
     let expected: Vec<_> = leaves.map(|(path, ty)| (path.to_string(), ty)).collect();
     let found = checkpoint.part(AGENT, &expected)?;
     let arrays: Vec<_> = found.into_iter().map(ArraySource::to_host).collect::<Result<_, _>>()?;
-    let state = program.upload(&state, &arrays)?;
+    let names = expected.into_iter().map(|(path, _)| path);
+    let state = program.upload(Host::from_named(&state, names.zip(arrays))?)?;
     let placements = vec![Placement::Replicated; lanes.leaves().len()];
     let first = Program::compile(client, "play_first", &first, placements, &options)?;
     let mut lanes = first.run((&state,))?;
@@ -106,13 +110,14 @@ pub fn play<A: Learn<Observation = Tensor>>(
     let mut done = vec![true; n];
     let mut draws = podracer_envs::host::Random::from_state(seed);
     while record.is_wanting() && !interrupt.load(Ordering::Relaxed) {
+        let observation = HostArray::new(spec.observation_type(), memory.observation().to_vec())?;
         let arrays = [
-            HostArray::new(spec.observation_type(), memory.observation().to_vec())?,
-            HostArray::from_slice([n], memory.reward())?,
-            HostArray::from_slice([n], &done)?,
-            HostArray::key(draws.bits()),
+            ("observation", observation),
+            ("reward", HostArray::from_slice([n], memory.reward())?),
+            ("done", HostArray::from_slice([n], &done)?),
+            ("words", HostArray::key(draws.bits())),
         ];
-        let seen = program.upload(&seen, &arrays)?;
+        let seen = program.upload(Host::from_named(&seen, arrays)?)?;
         let (action, next) = program.run((&state, lanes, seen))?.split();
         lanes = next;
         environments.step(action.to_host()?.bytes(), &mut memory.step())?;
@@ -121,7 +126,16 @@ pub fn play<A: Learn<Observation = Tensor>>(
     Ok(record.played)
 }
 
-/// The episodes of a batch so far.
+/// What the last step of the environments gave, and the words of a key.
+#[derive(Tree, Clone)]
+struct Seen {
+    observation: Tensor,
+    reward: Tensor,
+    done: Tensor,
+    words: Tensor,
+}
+
+/// The episodes of a batch.
 struct Record {
     /// Number of episodes of each environment that are still to come.
     left: Vec<usize>,

@@ -111,8 +111,7 @@ impl Stepping {
 
     /// Steps all environments from their first states.
     pub fn run(&self, seed: u64) -> Result<Run> {
-        let words = HostArray::from_slice([2], &[(seed >> 32) as u32, seed as u32])?;
-        let words = self.program.upload(&u32([2]), &[words])?;
+        let words = self.program.upload(HostArray::key(seed))?;
         let start = Instant::now();
         let totals = self.program.run((words,))?.to_host()?;
         let seconds = start.elapsed().as_secs_f64();

@@ -10,7 +10,6 @@ use anyhow::Result;
 use podracer_dsl::prelude::*;
 use podracer_runtime::{
     Client, CompileOptions, Device, ExecutableCache, HostArray, Placement, Program, ProgramOptions,
-    XlaOptions,
 };
 use serde_json::json;
 
@@ -120,11 +119,7 @@ fn flops(environments: usize) -> f64 {
 fn seconds(client: &Client, devices: usize, program: impl FnOnce(Tensor) -> Tensor) -> Result<f64> {
     let traced = trace((f32([HIDDEN, HIDDEN]),), |(weight,)| program(weight).reshape([1]))?;
     let options = ProgramOptions {
-        compile: CompileOptions {
-            replicas: devices,
-            device_assignment: None,
-            xla: XlaOptions::for_platform("cpu").pairs(),
-        },
+        compile: CompileOptions { replicas: devices, ..CompileOptions::default() },
         cache: ExecutableCache::disabled(),
         ..ProgramOptions::default()
     };
@@ -133,8 +128,8 @@ fn seconds(client: &Client, devices: usize, program: impl FnOnce(Tensor) -> Tens
     // A reflection: orthogonal, so that no chain of products grows or vanishes, and without zeros.
     let element = |i: usize| f32::from(u8::from(i / HIDDEN == i % HIDDEN)) - 2.0 / HIDDEN as f32;
     let weight: Vec<f32> = (0..HIDDEN * HIDDEN).map(element).collect();
-    let weight: Device<Tensor> = program
-        .upload(&f32([HIDDEN, HIDDEN]), &[HostArray::from_slice([HIDDEN, HIDDEN], &weight)?])?;
+    let weight: Device<Tensor> =
+        program.upload(HostArray::from_slice([HIDDEN, HIDDEN], &weight)?)?;
     let mut best = f64::INFINITY;
     for _ in 0..=RUNS {
         let start = Instant::now();

@@ -16,7 +16,7 @@ use crate::program::{Lowered, Program, ProgramOptions, lower, lower_with, quick}
 use crate::tree::{Device, Host, Placement};
 use crate::{
     Checkpoint, CheckpointError, Client, CompileOptions, ExecuteError, HostArray, RuntimeError,
-    Transfers, XlaOptions,
+    Transfers,
 };
 
 /// Arguments of the loop's program.
@@ -90,14 +90,13 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
         lower(&self.name, &self.run, self.replicas)
     }
 
-    /// Compiles the loop for the client's first devices, one for each replica, with XLA's options by podracer's rule
-    /// ([`XlaOptions::for_platform`]) and the user's cache. [`AnakinLoop::compile`] takes others.
+    /// Compiles the loop for the client's first devices, one for each replica, with the default options and the user's cache.
+    /// [`AnakinLoop::compile`] takes others.
     ///
     /// # Errors
     /// Those of [`AnakinLoop::compile`].
     pub fn compile_on(&self, client: &Client) -> Result<AnakinProgram<R, S, M, E>, RuntimeError> {
-        let xla = XlaOptions::for_platform(client.platform()).pairs();
-        let compile = CompileOptions { replicas: self.replicas, xla, ..CompileOptions::default() };
+        let compile = CompileOptions { replicas: self.replicas, ..CompileOptions::default() };
         self.compile(client, &ProgramOptions { compile, ..ProgramOptions::default() })
     }
 
@@ -164,8 +163,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinProgram<R, S, M, E> {
     /// # Errors
     /// [`RuntimeError::Xla`].
     pub fn init(&self, seed: u64) -> Result<AnakinState<R, S>, RuntimeError> {
-        let bits = HostArray::key(seed);
-        let bits = self.init.upload(&u32_spec([2]), &[bits])?;
+        let bits = self.init.upload(HostArray::key(seed))?;
         Ok(self.init.run((bits,))?)
     }
 

@@ -66,6 +66,9 @@ pub enum RuntimeError {
     /// StableHLO text that cannot become a program.
     #[error("{0}")]
     StableHlo(String),
+    /// Arrays that are not the leaves of a tree.
+    #[error("the arrays do not make the tree: {0}")]
+    Leaves(String),
     /// The declared types of a module are not those it was compiled to.
     #[error("the module's {place} is declared as {declared} and is {actual}")]
     Signature {

@@ -10,13 +10,14 @@ use podracer_compiler::{Func, TensorType, simplify as passes};
 use podracer_dsl::prelude::{Path, Spec, Traced, Tree};
 use podracer_mlir::{ArgumentSpec, Donation, ModuleSpec};
 
-use crate::tree::{self, Device, DeviceArray, Host, OnDevice, Placement};
+use crate::tree::{self, Device, DeviceArray, Host, OnDevice, OnHost, Placement};
 use crate::{
     Argument, Checkpoint, CheckpointError, Client, CompileOptions, Executable, ExecutableCache,
     ExecuteError, HostArray, Module, OptionValue, RuntimeError, Transfers,
 };
 
-/// Options of compiling a traced function.
+/// Options of compiling a traced function. The defaults are one replica, XLA's options by podracer's rule
+/// ([`XlaOptions::for_platform`](crate::XlaOptions::for_platform)), and the user's cache.
 #[derive(Clone, Debug)]
 pub struct ProgramOptions {
     /// Replicas, their devices, XLA's options.
@@ -193,8 +194,8 @@ impl<A: Tree, R: Tree> Program<A, R> {
     /// Compiles a traced function. `placements` says of every leaf of the results how the replicas share it.
     ///
     /// # Errors
-    /// [`RuntimeError::Options`] for devices that there are not, before anything is lowered; [`RuntimeError::Lowering`]; those
-    /// of [`Client::compile`].
+    /// [`RuntimeError::Options`] for devices that there are not and for another number of placements than leaves, before
+    /// anything is lowered; [`RuntimeError::Lowering`]; those of [`Client::compile`].
     pub fn compile(
         client: &Client,
         name: &str,
@@ -204,13 +205,22 @@ impl<A: Tree, R: Tree> Program<A, R> {
     ) -> Result<Self, RuntimeError> {
         let start = Instant::now();
         options.compile.placement(client.devices().len())?;
+        let leaves = traced.results().leaves();
+        if placements.len() != leaves.len() {
+            return Err(RuntimeError::Options(format!(
+                "the results have {} leaves ({}) and {} placements were given: give one for each leaf",
+                leaves.len(),
+                tree::quoted(leaves.iter().map(|(path, _)| path)),
+                placements.len()
+            )));
+        }
         let lowered = lower_with(name, traced, options.compile.replicas, &options.simplify)?;
         let compiled = options.cache.compile(client, &lowered.module, &options.compile)?;
         let results = traced.results().clone();
         Ok(Self::new(results, placements, compiled, start.elapsed()))
     }
 
-    /// A program of the types of a function's results, and of what the function was compiled to.
+    /// The types of a function's results, one placement for each, and what it was compiled to.
     pub(crate) fn new(
         results: Spec<R>,
         placements: Vec<Placement>,
@@ -240,19 +250,21 @@ impl<A: Tree, R: Tree> Program<A, R> {
         Ok(tree::from_leaves::<R, OnDevice>(&self.results, leaves))
     }
 
-    /// Puts an argument on the program's devices, the whole of it on each.
+    /// Puts an argument on the program's devices, the whole of it on each: a [`Host`] tree, whose leaves have names
+    /// ([`Host::from_named`]), or the array of a tree that is a single leaf.
     ///
     /// # Errors
     /// [`RuntimeError::Xla`].
-    pub fn upload<T: Tree>(
-        &self,
-        spec: &Spec<T>,
-        leaves: &[HostArray],
-    ) -> Result<Device<T>, RuntimeError> {
-        let devices = self.executable.devices();
-        let leaves = leaves.iter().map(|leaf| DeviceArray::replicate(leaf, devices));
-        let leaves = leaves.collect::<Result<Vec<_>, _>>()?;
-        Ok(tree::from_leaves::<T, OnDevice>(spec, leaves))
+    pub fn upload<T: Tree>(&self, tree: impl Into<Host<T>>) -> Result<Device<T>, RuntimeError> {
+        let (tree, devices) = (tree.into(), self.executable.devices());
+        let mut failed = None;
+        let on_device = T::convert::<OnHost, OnDevice>(&tree.0, &mut |leaf| {
+            DeviceArray::replicate(leaf, devices).unwrap_or_else(|error| {
+                failed.get_or_insert(error);
+                DeviceArray { buffers: Vec::new(), placement: Placement::Replicated }
+            })
+        });
+        failed.map_or(Ok(Device(on_device)), Err)
     }
 
     /// Restores results of this program on its devices, whose arrays [`Device::named_arrays`] gave, from the part of a

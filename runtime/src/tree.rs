@@ -1,6 +1,7 @@
 //! Trees of buffers: [`Device`] on the devices, [`Host`] on the host. A field of a viewed struct is a view again, so
 //! that `&state.params` is a `&Device<Params>`.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Deref;
 
@@ -148,7 +149,13 @@ views! {
     Host OnHost HostArray;
 }
 
-/// A tree put together from leaves in the spec's order.
+/// Key paths for a message.
+pub(crate) fn quoted<'a>(paths: impl Iterator<Item = &'a Path>) -> String {
+    let quoted: Vec<String> = paths.map(|path| format!("`{path}`")).collect();
+    quoted.join(", ")
+}
+
+/// A tree put together from leaves in the spec's order, one for each: whoever calls it has counted them.
 pub(crate) fn from_leaves<T: Tree, K: Kind>(
     spec: &Spec<T>,
     leaves: impl IntoIterator<Item = K::Leaf>,
@@ -183,7 +190,54 @@ impl<A: Tree, B: Tree> Device<(A, B)> {
     }
 }
 
+/// The tree of a single leaf.
+impl<T: Tree> From<HostArray> for Host<T>
+where
+    T::Of<OnHost>: From<HostArray>,
+{
+    fn from(leaf: HostArray) -> Self {
+        Host(leaf.into())
+    }
+}
+
 impl<T: Tree> Host<T> {
+    /// Makes a tree of arrays by their key paths in `spec`, in any order: what [`Device::named_arrays`] gives, or names
+    /// written down, such as `layers[0].weight`. A tree of a single leaf can be made with `Host::from(array)` too.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Leaves`] with every leaf that is missing, unknown, given twice or of another type.
+    pub fn from_named(
+        spec: &Spec<T>,
+        arrays: impl IntoIterator<Item = (impl Into<String>, HostArray)>,
+    ) -> Result<Self, RuntimeError> {
+        let (mut given, mut problems) = (BTreeMap::new(), Vec::new());
+        for (name, array) in arrays {
+            let name = name.into();
+            if given.contains_key(&name) {
+                problems.push(format!("`{name}` is given twice"));
+            }
+            given.insert(name, array);
+        }
+        let (leaves, mut fitting) = (spec.leaves(), Vec::new());
+        for (path, ty) in &leaves {
+            match given.remove(&path.to_string()) {
+                None => problems.push(format!("`{path}` ({ty}) is missing")),
+                Some(array) if array.ty() != ty => {
+                    problems.push(format!("`{path}` must be {ty} and is {}", array.ty()));
+                }
+                Some(array) => fitting.push(array),
+            }
+        }
+        for name in given.keys() {
+            let names = quoted(leaves.iter().map(|(path, _)| path));
+            problems.push(format!("there is no leaf `{name}`, only {names}"));
+        }
+        if problems.is_empty() {
+            return Ok(from_leaves::<T, OnHost>(spec, fitting));
+        }
+        Err(RuntimeError::Leaves(problems.join("; ")))
+    }
+
     /// The only value of a tree of one leaf.
     ///
     /// # Errors

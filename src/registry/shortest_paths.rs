@@ -58,8 +58,7 @@ pub(super) fn shortest_paths(
     let options = ProgramOptions::default();
     let program = Program::compile(client, "shortest_paths", &traced, placements, &options)?;
     // The state may be on several devices; the walk is on one.
-    let leaves = state.named_arrays()?.into_iter().map(|(_, leaf)| leaf).collect::<Vec<_>>();
-    let state = program.upload(&spec, &leaves)?;
+    let state = program.upload(state.to_host()?)?;
     let (arrived, steps) = &*program.run((state,))?.to_host()?;
     let (arrived, steps) = (arrived.to_vec::<bool>()?, steps.to_vec::<i32>()?);
     let shortest = |&i: &usize| {

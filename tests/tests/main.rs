@@ -14,6 +14,7 @@ mod sebulba;
 mod servers;
 mod snapshots;
 mod tidy;
+mod typed_programs;
 mod user_programs;
 mod verifier;
 mod xla;

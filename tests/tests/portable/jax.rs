@@ -4,7 +4,7 @@
 use podracer_compiler::Array;
 use podracer_dsl::prelude::*;
 use podracer_runtime::{
-    Arguments, Client, Device, ExecutableCache, HostArray, Program, ProgramOptions,
+    Arguments, Client, Device, ExecutableCache, Host, HostArray, Program, ProgramOptions,
 };
 use podracer_tests::compare::differences;
 use podracer_tests::xla::client;
@@ -57,9 +57,10 @@ fn upload<A: Tree, R: Tree, T: Tree>(
     spec: &Spec<T>,
     inputs: &mut Vec<Array>,
 ) -> Device<T> {
-    let leaves: Vec<HostArray> =
-        inputs.drain(..spec.leaves().len()).map(|array| HostArray::from(&array)).collect();
-    program.upload(spec, &leaves).expect("they fit")
+    let paths = spec.leaves().into_iter().map(|(path, _)| path.to_string());
+    let count = spec.leaves().len();
+    let named = paths.zip(inputs.drain(..count).map(|array| HostArray::from(&array)));
+    program.upload(Host::from_named(spec, named).expect("they fit")).expect("a device")
 }
 
 fn check<A: Tree, R: Tree>(
