@@ -16,6 +16,7 @@ if __name__ == "__main__":
     unknown = [n for n in names if n not in ALL]
     if unknown:
         sys.exit(f"unknown: {' '.join(unknown)}; known: {' '.join(ALL)}")
+    path = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
     for name in names:
-        environment = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(HERE)}
+        environment = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": path}
         subprocess.run([sys.executable, str(HERE / f"make_{name}.py")], check=True, env=environment)
