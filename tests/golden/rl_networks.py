@@ -196,6 +196,12 @@ def activations(file):
         call(file, name, {}, lambda x: function(x), {"x": finite}, ["x"])
     for approximate in (True, False):
         call(file, "gelu", {"approximate": approximate}, lambda x: jax.nn.gelu(x, approximate), {"x": finite}, ["x"])
+    points = f32([0, -0.0, 1e-3, -1e-3, 1, -1, 5, -5, 10, -10, 30, -30, 100, -100])
+    for name in ("relu", "sigmoid", "softplus", "silu", "elu", "leaky_relu", "selu", "soft_sign", "log_sigmoid", "hard_tanh", "celu", "relu6", "mish", "tanh"):
+        function = getattr(jax.nn, name)
+        call(file, name, {"note": "slopes"}, lambda x: function(x), {"x": points}, ["x"])
+    for approximate in (True, False):
+        call(file, "gelu", {"note": "slopes", "approximate": approximate}, lambda x: jax.nn.gelu(x, approximate), {"x": points}, ["x"])
     rng = np.random.default_rng(33)
     table = f32(rng.normal(size=(4, 5)) * 3)
     table[1] += 1000.0

@@ -31,6 +31,21 @@ pub fn differences(expected: &[Array], got: &[Array], tolerance: f64) -> Option<
     expected.iter().zip(got).enumerate().find_map(one)
 }
 
+/// How far an f32 is from the one that is expected, in units in the last place of the latter. Denormal numbers are 0, as
+/// XLA has them; numbers that are equal, and two NaN, are 0 apart, and a number is infinitely far from NaN and infinity.
+pub fn ulps(expected: f64, got: f64) -> f64 {
+    let flushed = |x: f64| if x.abs() < f64::from(f32::MIN_POSITIVE) { 0.0 } else { x };
+    let (a, b) = (flushed(expected), flushed(got));
+    if a == b || (a.is_nan() && b.is_nan()) {
+        return 0.0;
+    }
+    if !a.is_finite() || !b.is_finite() {
+        return f64::INFINITY;
+    }
+    let magnitude = (a.abs() as f32).max(f32::MIN_POSITIVE);
+    (a - b).abs() / f64::from(magnitude.next_up() - magnitude)
+}
+
 fn close(expected: Scalar, got: Scalar, tolerance: f64) -> bool {
     match (expected, got) {
         (Scalar::Float(a), Scalar::Float(b))
@@ -56,6 +71,14 @@ mod tests {
         assert_eq!(difference(&f32s(&[f64::NAN, 1.0]), &f32s(&[-f64::NAN, 1.0]), 0.0), None);
         assert!(difference(&f32s(&[0.0]), &f32s(&[-0.0]), 0.0).is_some());
         assert_eq!(difference(&f32s(&[0.0]), &f32s(&[-0.0]), 1e-6), None);
+    }
+
+    #[test]
+    fn ulps_count_the_numbers_between() {
+        assert_eq!(ulps(1.0, f64::from(1.0f32.next_up().next_up())), 2.0);
+        assert_eq!(ulps(-0.0, 1e-40), 0.0);
+        assert_eq!(ulps(f64::NAN, f64::NAN), 0.0);
+        assert_eq!(ulps(f64::INFINITY, 3e38), f64::INFINITY);
     }
 
     #[test]

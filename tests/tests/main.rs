@@ -1,5 +1,6 @@
 //! Tests that need more than one crate, in one binary, since each binary links LLVM.
 
+mod activations;
 mod anakin;
 mod constants;
 mod evaluation;

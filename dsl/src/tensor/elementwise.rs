@@ -320,10 +320,10 @@ impl Tensor {
         self.ne(self)
     }
 
-    /// The rectified linear unit, max(x, 0); its derivative at 0 is 0.
+    /// The rectified linear unit, max(x, 0); its derivative at 0 is 0. NaN stays.
     #[track_caller]
     pub fn relu(self) -> Tensor {
-        select(self.gt(0), self, self.zeros_like())
+        select(self.le(0), self.zeros_like(), self)
     }
 
     /// The softplus function, log(1 + e^x), without overflow.
@@ -344,24 +344,33 @@ impl Tensor {
         self * self.sigmoid()
     }
 
-    /// The exponential linear unit: x where positive, e^x - 1 elsewhere.
+    /// The exponential linear unit: x where positive, e^x - 1 elsewhere; its derivative at 0 is 1. Clevert et al., "Fast and
+    /// Accurate Deep Network Learning by ELUs", 2016.
     #[track_caller]
     pub fn elu(self) -> Tensor {
-        let negative = self.minimum(0).expm1();
-        select(self.gt(0), self, negative)
+        let positive = self.gt(0);
+        // The exponential gets 0 where it is not taken: it must not overflow there, or the gradient is NaN.
+        select(positive, self, select(positive, self.zeros_like(), self).expm1())
     }
 
-    /// The Gaussian error linear unit: x times the normal distribution function of x, by `erf` and not by the tanh
-    /// approximation.
+    /// The Gaussian error linear unit: x times the normal distribution function of x, which is erfc(-x / sqrt 2) / 2 and
+    /// has all its digits where it is small. Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016.
     #[track_caller]
     pub fn gelu(self) -> Tensor {
-        0.5 * self * (1.0 + (self * std::f64::consts::FRAC_1_SQRT_2).erf())
+        0.5 * self * (-self * std::f64::consts::FRAC_1_SQRT_2).erfc()
     }
 
-    /// The leaky rectified linear unit: x where positive, `slope` * x elsewhere.
+    /// The approximation of [`Tensor::gelu`] by the hyperbolic tangent, which many networks use in its place.
+    #[track_caller]
+    pub fn gelu_tanh(self) -> Tensor {
+        let inner = 0.797_884_560_802_865_4 * (self + 0.044715 * self * self * self);
+        0.5 * self * (1.0 + inner.tanh())
+    }
+
+    /// The leaky rectified linear unit: `slope` * x where negative, x elsewhere; its derivative at 0 is 1.
     #[track_caller]
     pub fn leaky_relu(self, slope: f64) -> Tensor {
-        select(self.gt(0), self, self * slope)
+        select(self.ge(0), self, self * slope)
     }
 
     /// Casts to another element type. Floats become integers by rounding toward zero; numbers become bools by `!= 0`.

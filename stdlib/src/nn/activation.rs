@@ -32,15 +32,11 @@ impl Activation {
     pub fn apply(self, x: Tensor) -> Tensor {
         match self {
             Activation::Tanh => x.tanh(),
-            // Written so that NaN stays NaN; the derivative at 0 is 0.
-            Activation::Relu => select(x.le(0), x.zeros_like(), x),
+            Activation::Relu => x.relu(),
             Activation::Silu => x.silu(),
-            Activation::Gelu => {
-                0.5 * x * (1.0 + (0.797_884_560_802_865_4 * (x + 0.044715 * x * x * x)).tanh())
-            }
-            // The exponential gets 0 where it is not taken: it must not overflow there, or the gradient is NaN.
-            Activation::Elu => select(x.gt(0), x, select(x.gt(0), x.zeros_like(), x).expm1()),
-            Activation::LeakyRelu => select(x.ge(0), x, 0.01 * x),
+            Activation::Gelu => x.gelu_tanh(),
+            Activation::Elu => x.elu(),
+            Activation::LeakyRelu => x.leaky_relu(0.01),
             Activation::Sigmoid => x.sigmoid(),
             Activation::Softplus => x.softplus(),
             Activation::Identity => x,
