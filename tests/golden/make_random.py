@@ -170,8 +170,43 @@ def choices(file):
             file.add("choice", attrs, [key, items, p], [jax.random.choice(key, items, shape, replace, p)])
 
 
+def draws(file):
+    """Many keys at once, for how far draws are from these: the keys are `[K, 2]`, the draws `[K, ..]`."""
+    keys = jax.random.split(jax.random.PRNGKey(2026), 32)
+    logits = np.array([0.3, -1.2, 2.0, 0.0, 0.7], np.float32)
+    alpha = np.full(4, 0.3, np.float32)
+    r = jax.random
+    of_shape = {
+        "bits": lambda key, shape: r.bits(key, shape),
+        "uniform": lambda key, shape: r.uniform(key, shape),
+        "uniform_range": lambda key, shape: r.uniform(key, shape, minval=-3.0, maxval=0.7),
+        "normal": lambda key, shape: r.normal(key, shape),
+        "truncated_normal": lambda key, shape: r.truncated_normal(key, -2.0, 1.5, shape),
+        "gumbel": lambda key, shape: r.gumbel(key, shape),
+        "exponential": lambda key, shape: r.exponential(key, shape),
+        "laplace": lambda key, shape: r.laplace(key, shape),
+        "logistic": lambda key, shape: r.logistic(key, shape),
+        "cauchy": lambda key, shape: r.cauchy(key, shape),
+        "bernoulli": lambda key, shape: r.bernoulli(key, 0.3, shape),
+        "rademacher": lambda key, shape: r.rademacher(key, shape),
+        "randint": lambda key, shape: r.randint(key, shape, -5, 17),
+        "categorical": lambda key, shape: r.categorical(key, logits, shape=shape),
+        "gamma": lambda key, shape: r.gamma(key, 0.3, shape),
+        "gamma_above_one": lambda key, shape: r.gamma(key, 4.5, shape),
+        "loggamma": lambda key, shape: r.loggamma(key, 0.3, shape),
+        "beta": lambda key, shape: r.beta(key, 2.0, 3.0, shape),
+        "dirichlet": lambda key, shape: r.dirichlet(key, alpha, shape),
+        "poisson": lambda key, shape: r.poisson(key, 4.0, shape),
+        "poisson_above_ten": lambda key, shape: r.poisson(key, 50.0, shape),
+        "permutation": lambda key, shape: r.permutation(key, 12),
+    }
+    for name, draw in of_shape.items():
+        for shape in [(), (3, 4), (16,)] if name != "permutation" else [(12,)]:
+            file.add("draws", {"of": name, "shape": shape}, [keys], [jax.vmap(lambda key: draw(key, shape))(keys)])
+
+
 if __name__ == "__main__":
     file = File("random", "jax.random, threefry keys as u32[2], partitionable mode", ["jax", "jaxlib", "numpy"])
-    for part in (threefry, keys, words, integers, permutations, floats, distributions, slopes, choices):
+    for part in (threefry, keys, words, integers, permutations, floats, distributions, slopes, choices, draws):
         part(file)
     file.write()

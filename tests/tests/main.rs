@@ -3,6 +3,7 @@
 mod activations;
 mod anakin;
 mod constants;
+mod draws;
 mod evaluation;
 mod golden_ops;
 mod gradients;

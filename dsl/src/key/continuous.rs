@@ -118,13 +118,15 @@ impl Key {
     #[track_caller]
     pub fn logistic(self, shape: impl Shape) -> Tensor {
         let uniform = self.above_zero(shape);
-        (uniform / (1.0 - uniform)).log()
+        uniform.log() - (-uniform).log1p()
     }
 
     /// Draws from the Cauchy distribution with location 0 and scale 1, in f32.
     #[track_caller]
     pub fn cauchy(self, shape: impl Shape) -> Tensor {
-        (std::f64::consts::PI * (self.above_zero(shape) - 0.5)).tan()
+        // As jax, whose uniform draw ends at the distance from 1 to the next number, and not at the least number.
+        let uniform = self.uniform_range(shape, f64::from(f32::EPSILON), 1.0);
+        (std::f64::consts::PI * (uniform - 0.5)).tan()
     }
 
     /// Uniform f32 in `(0, 1)`, of which the logarithm is finite.

@@ -1,5 +1,5 @@
-//! Random numbers: keys that split, and draws that are pure functions of them, equal to `jax.random`'s to the bit
-//! (threefry, partitionable mode).
+//! Random numbers: keys that split, and draws that are pure functions of them: those of `jax.random` (threefry, partitionable
+//! mode). [`Key`] says which are equal to the bit.
 //!
 //! # Invariants
 //! - A key is used once: it is not `Copy`, and its methods take `self`. What rustc cannot see (a clone, a key captured
@@ -24,6 +24,36 @@ use threefry::{halves_split, threefry2x32};
 ///
 /// Use it once. [`Key::split`] makes two of one; [`Key::split_n`] makes many, to go over in `scan` or `vmap`;
 /// [`Key::fold_in`] makes one for an index.
+///
+/// # How near draws are to those of `jax.random`
+///
+/// Keys and words are equal to the bit, and so is what is made of words by integer arithmetic, comparisons and one addition.
+/// What goes through a logarithm or another approximation is as near as XLA and the reference semantics
+/// ([`Traced::eval`](crate::prelude::Traced::eval)) are to jaxlib's XLA. The formulas are the same. The greatest distances that
+/// were seen, in units in the last place of the draw, between 928 draws of 32 keys in three shapes and those of jax 0.10.2, both
+/// on a CPU with AVX-512:
+///
+/// | draw | compiled by XLA | reference semantics |
+/// |---|---|---|
+/// | `split`, `split_n`, `fold_in`, `bits` | equal | equal |
+/// | `randint`, `permutation`, `bernoulli`, `rademacher` | equal | equal |
+/// | `categorical`, `poisson` | equal | equal |
+/// | `uniform` | equal | equal |
+/// | `uniform_range` | equal | 160 |
+/// | `normal` | 1 | 3 |
+/// | `truncated_normal` | 673 | 613 |
+/// | `gumbel` | equal | 128 |
+/// | `exponential`, `laplace` | 1 | 1 |
+/// | `logistic` | 4 | 8 |
+/// | `cauchy` | equal | 1 |
+/// | `gamma` | 8 | 10 |
+/// | `loggamma` | 12 | 256 |
+/// | `beta` | 7 | 9 |
+/// | `dirichlet` | 22 | 35 |
+///
+/// The great distances are of draws near 0, where digits cancel: there the absolute error is that of a draw near 1.
+/// `categorical`, `bernoulli` and `poisson` compare floats, and may differ where the two are equal but for the last place.
+/// [`Key::feistel_permutation`] has no counterpart in jax.
 #[derive(Clone, Debug)]
 #[must_use = "a key that is not used draws nothing"]
 pub struct Key {
