@@ -25,14 +25,14 @@ pub struct Case {
 /// Number of functions that share a module.
 const CASES_PER_MODULE: usize = 200;
 
-/// The CPU plugin with two devices, loaded once in a process.
+/// The CPU plugin with four devices, loaded once in a process.
 ///
 /// # Errors
 /// Where the plugin is not installed or does not start.
 pub fn client() -> Result<Client> {
     static CLIENT: OnceLock<Result<Client, String>> = OnceLock::new();
     let client = CLIENT.get_or_init(|| {
-        Client::cpu(ClientOptions { cpu_devices: Some(2) }).map_err(|error| error.to_string())
+        Client::cpu(ClientOptions { cpu_devices: Some(4) }).map_err(|error| error.to_string())
     });
     client.clone().map_err(|error| anyhow!(error))
 }
