@@ -1,5 +1,17 @@
 //! Observations and rewards of about unit size, for any agent: what MuJoCo's environments show differs by orders of
-//! magnitude. The statistics are those of Gymnasium's `NormalizeObservation` and `NormalizeReward`.
+//! magnitude.
+//!
+//! The statistics are mean and variance of all observations so far, as in Gymnasium's `NormalizeObservation`, and the variance
+//! of the running returns so far, as in its vector wrapper `NormalizeReward` (1.4) where environments reset within the step that
+//! ends an episode. A lane's running return is `g_t = discount * g_{t-1} + r_t`, and at the ends of episodes:
+//! - a step that terminates an episode has `g_t = r_t` alone: Gymnasium discounts the return by 0 there, and so is this;
+//! - a step that cuts an episode off has the `g_t` of any other step;
+//! - after either the next episode begins with a return of 0. Gymnasium's wrapper of a single environment does not do that:
+//!   there the return goes on into the next episode, after a cut whole and after an end as the last reward.
+//!
+//! Gymnasium changes its statistics at each step, before it normalises that step. Here they change once an iteration: rewards are
+//! divided by the deviation that their own rollout has been added to, observations by what was known when they were acted on.
+//! What is normalised is cut off at [`Normalized::limit`], which Gymnasium leaves to other wrappers.
 //!
 //! They are published, checkpointed and exported with the parameters, and never changed by acting, so that an evaluation
 //! sees what training saw. An iteration normalises with the statistics that it was acted with, and leaves those that its
