@@ -5,6 +5,7 @@ mod anakin;
 mod constants;
 mod draws;
 mod evaluation;
+mod golden_coverage;
 mod golden_ops;
 mod gradients;
 mod loops;

@@ -39,3 +39,37 @@ pub(super) fn halves_split<const N: usize>((a, b): (Tensor, Tensor)) -> [(Tensor
     }
     std::array::from_fn(|i| keys[i])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::threefry2x32;
+    use crate::prelude::*;
+    use serde_json::Value;
+
+    #[test]
+    fn the_cipher_gives_the_known_answers() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/random.json");
+        let text = std::fs::read_to_string(path).expect("the golden file");
+        let file: Value = serde_json::from_str(&text).expect("JSON");
+        let words = |record: &Value| -> Vec<i128> {
+            let words = record["data"].as_array().expect("words").iter();
+            words.map(|word| word.as_u64().expect("a word").into()).collect()
+        };
+        let records = file["records"].as_array().expect("records").iter();
+        let mut count = 0;
+        for record in records.filter(|record| record["op"] == "threefry2x32") {
+            let [key, counter] = [0, 1].map(|i| words(&record["inputs"][i]));
+            let arguments = [key, counter].map(|words| Array::ints(DType::U32, [2], &words));
+            let traced = trace((u32([2]), u32([2])), |(key, counter)| {
+                let halves = [key.index(0), key.index(1)];
+                let [high, low] = [counter.index(0), counter.index(1)];
+                threefry2x32(halves[0], halves[1], Some(high), Some(low))
+            });
+            let got = traced.expect("it traces").eval(&arguments).expect("they fit");
+            let got: Vec<i128> = got.iter().map(|word| word.to_f64()[0] as i128).collect();
+            assert_eq!(got, words(&record["outputs"][0]));
+            count += 1;
+        }
+        assert!(count > 0, "there are no records");
+    }
+}

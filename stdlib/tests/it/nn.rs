@@ -55,8 +55,41 @@ fn activations_are_those_of_jax() {
             record.check(|x| vec![("value", activation.apply(x.get("x")))]);
         }
     }
-    for record in records("gelu").iter().filter(|record| record.flag("approximate") == Some(true)) {
-        record.check(|x| vec![("value", Activation::Gelu.apply(x.get("x")))]);
+    for record in records("gelu") {
+        let approximate = record.flag("approximate") == Some(true);
+        let gelu = |x: Tensor| if approximate { Activation::Gelu.apply(x) } else { x.gelu() };
+        record.check(|x| vec![("value", gelu(x.get("x")))]);
+    }
+    for (name, function) in
+        [("tanh", Tensor::tanh as fn(Tensor) -> Tensor), ("log_sigmoid", Tensor::log_sigmoid)]
+    {
+        for record in records(name) {
+            record.check(|x| vec![("value", function(x.get("x")))]);
+        }
+    }
+}
+
+#[test]
+fn functions_along_an_axis_are_those_of_jax() {
+    type Along = fn(Tensor, isize) -> Tensor;
+    let functions: [(&str, Along); 3] = [
+        ("softmax", |x, axis| x.softmax(axis)),
+        ("log_softmax", |x, axis| x.log_softmax(axis)),
+        ("logsumexp", |x, axis| x.logsumexp(axis)),
+    ];
+    for (name, function) in functions {
+        for record in records(name) {
+            let axis = record.number("axis").expect("an axis") as isize;
+            record.check(|x| {
+                let value = function(x.get("x"), axis);
+                let weights = record.has("weights").then(|| x.get("weights"));
+                vec![("value", weights.map_or(value, |weights| weights * value))]
+            });
+        }
+    }
+    for record in records("one_hot") {
+        let classes = record.count("num_classes").expect("a count");
+        record.check(|x| vec![("value", x.get("x").one_hot(classes))]);
     }
 }
 

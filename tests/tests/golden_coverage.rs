@@ -1,0 +1,134 @@
+//! Every record of `tests/golden` is read by a test, or waits for its code on a list.
+
+use podracer_tests::{check_all, golden, workspace};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+/// The golden files, with the field that names a record's function and the folders and files of the tests that read them.
+const FILES: &[(&str, &str, &[&str])] = &[
+    (
+        "random.json",
+        "op",
+        &["dsl/tests/it/golden.rs", "dsl/src/key/threefry.rs", "tests/tests/draws.rs"],
+    ),
+    ("rl.json", "op", &["stdlib/tests/it"]),
+    ("envs.json", "env", &["envs/tests/it/gymnax.rs"]),
+    ("transforms.json", "op", &["dsl/tests/it/transforms"]),
+    ("programs.json", "op", &["dsl/tests/it/transforms"]),
+    ("division.json", "op", &["dsl/tests/it/division.rs"]),
+    ("modules.json", "module", &["tests/tests/portable/jax.rs"]),
+];
+
+/// Files of single operations: their test reads all records, and has a list of its own of what it leaves out.
+const OF_OPERATIONS: [&str; 3] = ["ops_axes.json", "ops_elementwise.json", "ops_shape.json"];
+
+/// Records that no test reads yet, by file and function, and what they wait for.
+const WAITING: &[(&str, &[&str], &str)] = &[
+    (
+        "envs.json",
+        &["Acrobot-v1", "MountainCar-v0", "MountainCarContinuous-v0"],
+        "the environments",
+    ),
+    ("rl.json", &["celu", "hard_tanh", "mish", "relu6", "selu", "soft_sign"], "the activations"),
+    ("rl.json", &["gru_cell", "layer_norm", "rms_norm"], "the layers"),
+    ("rl.json", &["adagrad", "lamb"], "the optimizers"),
+    (
+        "rl.json",
+        &[
+            "bernoulli.entropy",
+            "bernoulli.log_prob",
+            "epsilon_greedy.probs",
+            "softmax_policy.probs",
+        ],
+        "the distributions",
+    ),
+    (
+        "rl.json",
+        &[
+            "categorical_double_q_learning",
+            "categorical_l2_project",
+            "categorical_q_learning",
+            "quantile_q_learning",
+            "qpg_loss",
+        ],
+        "distributional and continuous Q-learning",
+    ),
+    (
+        "rl.json",
+        &["general_off_policy_returns_from_q_and_v", "q_lambda", "retrace", "td_lambda"],
+        "returns from action values",
+    ),
+    (
+        "rl.json",
+        &[
+            "signed_expm1",
+            "signed_hyperbolic",
+            "signed_logp1",
+            "signed_parabolic",
+            "transform_from_2hot",
+            "transform_to_2hot",
+        ],
+        "transformed values",
+    ),
+    ("rl.json", &["tanh.forward_log_det_jacobian"], "a public bijector"),
+];
+
+/// The text of a file, or of all Rust files of a folder.
+fn source(path: &Path) -> String {
+    if path.is_file() {
+        return fs::read_to_string(path).expect("a file of the repository");
+    }
+    let mut paths: Vec<_> = fs::read_dir(path)
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
+    paths.sort();
+    paths.iter().map(|path| source(path)).collect()
+}
+
+/// True if a source asks for the records of a function: it has the name in quotes, or its two halves where a test makes the
+/// name of them.
+fn reads(source: &str, name: &str) -> bool {
+    let halves = name.split_once('.').is_some_and(|(first, second)| {
+        source.contains(&format!("\"{first}\"")) && source.contains(&format!("{{name}}.{second}\""))
+    });
+    halves || source.contains(&format!("\"{name}\""))
+}
+
+#[test]
+fn golden_records_are_read_or_wait_on_the_list() {
+    let folder = workspace::root().join("tests/golden");
+    let entries = fs::read_dir(&folder).expect("the folder");
+    let names = entries.map(|entry| entry.expect("an entry").file_name().into_string());
+    let found: BTreeSet<String> = names.flatten().filter(|name| name.ends_with(".json")).collect();
+    let known = FILES.iter().map(|(file, ..)| *file).chain(OF_OPERATIONS);
+    assert_eq!(found, known.map(str::to_owned).collect(), "the files of tests/golden");
+
+    let mut complaints = Vec::new();
+    for (file, field, readers) in FILES {
+        let sources: String =
+            readers.iter().map(|path| source(&workspace::root().join(path))).collect();
+        let records = golden::records(file).expect("it parses").expect("it is checked in");
+        let mut waiting: BTreeMap<&str, &str> = WAITING
+            .iter()
+            .filter(|(of, ..)| of == file)
+            .flat_map(|(_, names, reason)| names.iter().map(|name| (*name, *reason)))
+            .collect();
+        let names: BTreeSet<&str> =
+            records.iter().map(|record| record[*field].as_str().unwrap_or_default()).collect();
+        for name in names {
+            match (reads(&sources, name), waiting.remove(name)) {
+                (false, None) => complaints.push(format!("{file}: no test reads `{name}`")),
+                (true, Some(_)) => {
+                    complaints.push(format!("{file}: `{name}` is read, and on the list"))
+                }
+                _ => {}
+            }
+        }
+        let gone =
+            waiting.keys().map(|name| format!("{file}: `{name}` is on the list and has no record"));
+        complaints.extend(gone);
+    }
+    check_all(&complaints);
+}
