@@ -143,7 +143,7 @@ impl Record {
     /// Holds `f` against the record: the outputs that it names, and the recorded gradients.
     #[track_caller]
     pub fn check(&self, f: impl Fn(&Named) -> Vec<(&'static str, Tensor)>) {
-        self.check_of(Of::Sum, 1e-5, f);
+        self.check_of(Of::Sum, 1e-6, f);
     }
 
     /// [`Record::check`] with gradients of something, and a tolerance relative to the greater of 1 and the value.

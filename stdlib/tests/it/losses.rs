@@ -74,7 +74,7 @@ fn the_parts_of_ppo_make_its_loss() {
             )
         };
         // The recorded gradients are those of the loss alone.
-        record.check_of(Of::Sum, 1e-5, |x| vec![("loss", parts(x).0)]);
+        record.check_of(Of::Sum, 1e-6, |x| vec![("loss", parts(x).0)]);
         let detached = |x: &crate::golden::Named| {
             let (loss, actor, value, entropy) = parts(x);
             vec![
@@ -84,7 +84,7 @@ fn the_parts_of_ppo_make_its_loss() {
                 ("entropy", stop_gradient(entropy)),
             ]
         };
-        record.check_of(Of::Sum, 1e-5, detached);
+        record.check_of(Of::Sum, 1e-6, detached);
     }
 }
 

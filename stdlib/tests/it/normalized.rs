@@ -83,7 +83,7 @@ fn moments_are_those_of_all_numbers() {
     ];
     assert_eq!(results.len(), expected.len());
     for (got, (what, expected)) in results.iter().zip(&expected) {
-        close(what, got, expected, 1e-5);
+        close(what, got, expected, 5e-7);
     }
 }
 
@@ -115,7 +115,7 @@ fn an_agent_sees_normalised_observations_and_rewards() {
     };
     let std = 4.736299546635437f64.sqrt();
     let check = |what: &str, got: &Array, shape: &[usize], expected: &[f64]| {
-        close(what, got, &floats(shape, expected), 1e-5);
+        close(what, got, &floats(shape, expected), 5e-7);
     };
     check("rewards", reward, &[5, 2], &rewards.map(|reward| reward / std));
     check("count", count, &[], &[10.0001]);

@@ -136,7 +136,7 @@ fn check<A: Learn<Observation = Tensor>>(agent: &A) {
     let [marked, shortened, unmarked] =
         [Kind::Marked, Kind::Shortened, Kind::Unmarked].map(|kind| learnt(agent, of_memory, kind));
     for (i, (got, expected)) in marked.iter().zip(&shortened).enumerate() {
-        close(&format!("result {i}"), got, expected, 2e-5);
+        close(&format!("result {i}"), got, expected, 5e-7);
     }
     let difference = |(one, other): (&Array, &Array)| {
         let pairs = one.to_f64().into_iter().zip(other.to_f64());
