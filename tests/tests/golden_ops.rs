@@ -324,7 +324,7 @@ fn check_value(record: &Record) -> Result<Option<String>> {
     record.op.infer(&types(&record.inputs))?;
     let got = record.op.eval(&record.inputs);
     let expected: Vec<Option<&Array>> = record.outputs.iter().map(Some).collect();
-    compare(&expected, &got.iter().collect::<Vec<_>>(), 3e-6)
+    compare(&expected, &got.iter().collect::<Vec<_>>(), 2e-6)
 }
 
 fn check_jvp(record: &Record, derivative: &Derivative) -> Result<Option<String>> {
@@ -341,7 +341,7 @@ fn check_jvp(record: &Record, derivative: &Derivative) -> Result<Option<String>>
         .filter(|(_, present)| **present)
         .map(|(expected, _)| expected.as_ref())
         .collect();
-    compare(&expected, &got.iter().collect::<Vec<_>>(), 1e-5)
+    compare(&expected, &got.iter().collect::<Vec<_>>(), 5e-6)
 }
 
 fn check_vjp(record: &Record, derivative: &Derivative) -> Result<Option<String>> {
@@ -361,7 +361,7 @@ fn check_vjp(record: &Record, derivative: &Derivative) -> Result<Option<String>>
         .filter(|expected| expected.is_some())
         .map(Option::as_ref)
         .collect();
-    compare(&expected, &got.iter().collect::<Vec<_>>(), 1e-5)
+    compare(&expected, &got.iter().collect::<Vec<_>>(), 5e-6)
 }
 
 fn float_results(func: &Func) -> impl Iterator<Item = (usize, TensorType)> {
@@ -380,9 +380,9 @@ fn compare(
     let one = |(expected, got): (&Option<&Array>, &&Array)| {
         let expected = (*expected)?;
         let tolerance = match expected.ty.dtype {
-            DType::F16 => 2e-3,
-            DType::BF16 => 1.6e-2,
-            DType::F64 => 1e-11,
+            DType::F16 => 1e-3,
+            DType::BF16 => 8e-3,
+            DType::F64 => 1e-14,
             _ => f32_tolerance,
         };
         difference(expected, got, tolerance)

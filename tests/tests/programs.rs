@@ -19,8 +19,9 @@ use random::Random;
 /// The least of equations that do something, those of bodies included.
 const LEAST_EQUATIONS: usize = 30;
 
-/// Error that f64 is allowed: XLA's functions are good to a few units in the last place, and programs are short.
-const TOLERANCE: f64 = 1e-9;
+/// Error that f64 is allowed: XLA's functions are good to a few units in the last place, and programs are short. Of 200 programs the
+/// farthest is 8e-14 off.
+const TOLERANCE: f64 = 1e-11;
 
 /// Number of programs that are in memory at a time.
 const TOGETHER: usize = 1000;

@@ -17,16 +17,16 @@ use crate::programs::program;
 
 const SCRIPT: &str = include_str!("../src/verify.py");
 
-/// Error that a case is allowed: the interpreter rounds every step in the step's dtype, as the reference semantics do, but
-/// has functions of its own.
-fn tolerance(arrays: &[Array], least: f64) -> f64 {
+/// Error that a case is allowed: the interpreter rounds every step in the step's dtype, as the reference semantics do, sums in
+/// their order, and has functions of its own, which are good to some units in the last place.
+fn tolerance(arrays: &[Array]) -> f64 {
     let rounding = arrays.iter().map(|array| match array.ty.dtype {
-        DType::BF16 => 3e-2,
-        DType::F16 => 4e-3,
-        DType::F32 => 2e-5,
-        _ => 1e-11,
+        DType::BF16 => 8e-3,
+        DType::F16 => 1e-3,
+        DType::F32 => 1e-6,
+        _ => 1e-14,
     });
-    rounding.fold(least, f64::max)
+    rounding.fold(0.0, f64::max)
 }
 
 fn record(array: &Array) -> Value {
@@ -35,7 +35,7 @@ fn record(array: &Array) -> Value {
 }
 
 /// A line of the script's input.
-fn line(name: &str, func: &Func, inputs: &[Array], outputs: &[Array], least: f64) -> String {
+fn line(name: &str, func: &Func, inputs: &[Array], outputs: &[Array]) -> String {
     let module = stablehlo(func, &ModuleSpec::new("m", func));
     let module = module.unwrap_or_else(|error| panic!("{name}: {error}"));
     let records = |arrays: &[Array]| arrays.iter().map(record).collect::<Vec<_>>();
@@ -44,7 +44,7 @@ fn line(name: &str, func: &Func, inputs: &[Array], outputs: &[Array], least: f64
         "text": module.text,
         "inputs": records(inputs),
         "outputs": records(outputs),
-        "tolerance": tolerance(&[inputs, outputs].concat(), least),
+        "tolerance": tolerance(&[inputs, outputs].concat()),
     });
     format!("{case}\n")
 }
@@ -55,26 +55,20 @@ fn of_samples(all: bool) -> Vec<String> {
     for (name, sample) in samples() {
         let Sample { op, inputs, .. } = &sample;
         let func = one_op(op, &types(inputs));
-        lines.push(line(&name, &func, inputs, &op.eval(inputs), sample.tolerance));
+        lines.push(line(&name, &func, inputs, &op.eval(inputs)));
         if !all {
             continue;
         }
         for expected in batched(&name, &sample) {
             let case = expected.case;
             let results = &expected.results;
-            lines.push(line(&case.name, &case.func, &case.arguments, results, sample.tolerance));
+            lines.push(line(&case.name, &case.func, &case.arguments, results));
         }
         let float = |input: &Array| input.ty.dtype.is_float();
         if sample.differentiable && inputs.iter().any(float) {
             for case in [forward(&name, &sample), reverse(&name, &sample)].into_iter().flatten() {
                 let results = case.func.eval(&case.arguments);
-                lines.push(line(
-                    &case.name,
-                    &case.func,
-                    &case.arguments,
-                    &results,
-                    sample.tolerance,
-                ));
+                lines.push(line(&case.name, &case.func, &case.arguments, &results));
             }
         }
     }
@@ -107,7 +101,7 @@ fn of_random_programs(count: usize) -> Vec<String> {
     let programs = (0..).filter_map(program).take(count).enumerate();
     let one = |(index, (func, arguments)): (usize, (Func, Vec<Array>))| {
         let results = func.eval(&arguments);
-        line(&format!("random program {index}"), &func, &arguments, &results, 1e-9)
+        line(&format!("random program {index}"), &func, &arguments, &results)
     };
     programs.map(one).collect()
 }

@@ -127,7 +127,7 @@ elementwise! {
         sum_of(b, left, right)
     },
     samples: |op| {
-        let mut samples = float_and_peculiar_samples(op.clone(), &[&[2.5, 0.75, 0.5, 1.25, 3.0, 7.5], &[1.5, -0.5, 2.0, -3.25, 0.3, 2.5]], 1e-5);
+        let mut samples = float_and_peculiar_samples(op.clone(), &[&[2.5, 0.75, 0.5, 1.25, 3.0, 7.5], &[1.5, -0.5, 2.0, -3.25, 0.3, 2.5]], 1e-6);
         for dtype in [DType::I32, DType::U32, DType::I64, DType::U8] {
             let negative = if dtype.is_signed_integer() { [-1, -2, -3] } else { [4, 5, 6] };
             for exponent in [0, 1, 2, 7, 31, 33, 63].into_iter().chain(negative) {

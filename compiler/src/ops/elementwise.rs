@@ -191,9 +191,9 @@ pub(super) fn float_samples<T: Elementwise>(
     };
     vec![
         sample(DType::F32, tolerance),
-        sample(DType::F64, 1e-13),
-        sample(DType::BF16, 1e-2),
-        sample(DType::F16, 2e-3),
+        sample(DType::F64, 1e-14),
+        sample(DType::BF16, 8e-3),
+        sample(DType::F16, 1e-3),
     ]
 }
 

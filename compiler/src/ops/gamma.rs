@@ -56,7 +56,7 @@ impl Polygamma {
     pub fn samples() -> Vec<Sample> {
         [1, 2, 3]
             .into_iter()
-            .flat_map(|order| float_samples(Polygamma { order }, &[&POSITIVE], 1e-5))
+            .flat_map(|order| float_samples(Polygamma { order }, &[&POSITIVE], 2e-6))
             .collect()
     }
 }

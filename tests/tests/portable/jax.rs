@@ -104,7 +104,7 @@ fn an_exported_function_with_calls_loops_and_random_numbers_runs() {
     let (mut inputs, outputs) = recorded("rollout");
     let words = upload(&program, &key(), &mut inputs);
     let start = upload(&program, &bf16([3]), &mut inputs);
-    check(&program, (&words, start), &outputs, 2e-2);
+    check(&program, (&words, start), &outputs, 4e-3);
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn check<E: Environment<Observation = Tensor>, A: Learn<Observation = Tensor>>(
     let mut moved = 0;
     for (((path, expected), (same, got)), (_, before)) in expected.iter().zip(&got).zip(&begun) {
         assert_eq!(path, same);
-        let difference = difference(&expected.to_array(), &got.to_array(), 2e-5);
+        let difference = difference(&expected.to_array(), &got.to_array(), 2e-6);
         assert_eq!(difference, None, "{path}");
         moved += usize::from(before != expected);
     }

@@ -106,7 +106,7 @@ fn same(expected: &[(String, HostArray)], got: &[(String, HostArray)]) {
     assert_eq!(expected.len(), got.len());
     for ((path, expected), (same, got)) in expected.iter().zip(got) {
         assert_eq!(path, same);
-        let difference = difference(&expected.to_array(), &got.to_array(), 2e-5);
+        let difference = difference(&expected.to_array(), &got.to_array(), 2e-6);
         assert_eq!(difference, None, "{path}");
     }
 }

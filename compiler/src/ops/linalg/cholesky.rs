@@ -29,9 +29,9 @@ impl Cholesky {
         vec![
             sample(DType::F32, &[1, 1], &[2.25], 1e-6),
             sample(DType::F32, &[2, 2], &[2.0, 9.0, 1.0, 2.0], 1e-6),
-            sample(DType::F32, &[3, 3], &SQUARE, 1e-5),
-            sample(DType::F64, &[3, 3], &SQUARE, 1e-13),
-            sample(DType::F32, &[2, 2, 2], &BATCH, 1e-5),
+            sample(DType::F32, &[3, 3], &SQUARE, 1e-6),
+            sample(DType::F64, &[3, 3], &SQUARE, 1e-14),
+            sample(DType::F32, &[2, 2, 2], &BATCH, 1e-6),
         ]
     }
 }

@@ -53,10 +53,10 @@ impl TriangularSolve {
             };
             let b = if op.left_side { [3, 2] } else { [2, 3] };
             let inputs = vec![matrix(DType::F32, &[3, 3]), matrix(DType::F32, &b)];
-            samples.push(Sample::new(op, inputs).tolerance(1e-5));
+            samples.push(Sample::new(op, inputs).tolerance(1e-6));
         }
         let inputs = vec![matrix(DType::F64, &[2, 2, 2]), matrix(DType::F64, &[2, 2, 1])];
-        samples.push(Sample::new(TriangularSolve::lower(), inputs).tolerance(1e-13));
+        samples.push(Sample::new(TriangularSolve::lower(), inputs).tolerance(1e-14));
         samples
     }
 }

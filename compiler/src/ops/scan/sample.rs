@@ -34,7 +34,7 @@ pub(super) fn samples() -> Vec<Sample> {
             Array::floats(DType::F32, [length, 2], &values),
         ];
         Sample::new(Scan { body: body.clone(), length, reverse, consts: 1, carries: 2 }, inputs)
-            .tolerance(1e-5)
+            .tolerance(1e-6)
     };
     vec![scan(4, false), scan(3, true), scan(1, false), scan(0, false)]
 }
