@@ -1,4 +1,5 @@
-//! Normalised observations and rewards, with the numbers of Gymnasium's `RunningMeanStd` and `NormalizeReward` (1.4).
+//! Normalised observations and rewards, with the numbers of Gymnasium's `RunningMeanStd` and of its
+//! vector wrapper `NormalizeReward` (1.4) where environments reset within the step that ends an episode.
 
 use crate::agent_loop::input;
 use crate::golden::{close, floats, run, words};
@@ -127,4 +128,26 @@ fn an_agent_sees_normalised_observations_and_rewards() {
     check("last", last, &[2, 1], &[-10.0, 0.5]);
     // What is known now: the mean of -3 to 6, nearly.
     check("mean seen", &rest[1], &[1], &[1.5 * 10.0 / 10.0001]);
+}
+
+/// Three steps of reward 1 in three lanes: the second step of one is cut off, of one terminates, of one is like any other.
+#[test]
+fn a_running_return_begins_at_zero_after_either_end_and_an_end_has_its_reward_alone() {
+    let flags = |at: usize| {
+        constant_of(&Array::bools([3, 3], &std::array::from_fn::<_, 9, _>(|i| i == at)))
+    };
+    let agent = Normalized::new(Seen, Space::unbounded([1]), 0.5);
+    let results = run(key(), &[words(7)], |key| {
+        let (init, key) = key.split();
+        let state = agent.init(init);
+        let (shown, last) = (zeros(F32, [3, 3, 1]), zeros(F32, [3, 1]));
+        let ends = [flags(4), flags(3)];
+        let steps = rollout(shown, last, ones(F32, [3, 3]), ends);
+        let cx = Cx { key, iteration: scalar(0), axes: Axes::replicas() };
+        let (state, store, _) = agent.learn(state, agent.init_store(3), steps, cx);
+        (state.returns.map(|of| of.mean), store.returns)
+    });
+    // Cut off: 1, 1.5, 1. Terminated: 1, 1, 1. Neither: 1, 1.5, 1.75.
+    close("mean", &results[0], &floats(&[], &[10.75 / 9.0001]), 5e-7);
+    close("carried", &results[1], &floats(&[3], &[1.0, 1.0, 1.75]), 0.0);
 }
