@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use podracer_compiler::simplify::Options as Simplify;
 use podracer_dsl::prelude::{Key, Spec, Tensor, eval_shape};
 use podracer_envs::host::{HostEnvironment, HostSpec, StepOutcome};
 use podracer_envs::{Environment, check_environment};
@@ -61,6 +62,7 @@ pub struct Sebulba<A> {
     patience: Duration,
     xla: Option<Vec<(String, OptionValue)>>,
     cache: Option<ExecutableCache>,
+    simplify: Simplify,
 }
 
 impl<A: Learn<Observation = Tensor>> Sebulba<A> {
@@ -79,6 +81,7 @@ impl<A: Learn<Observation = Tensor>> Sebulba<A> {
             patience: Duration::from_secs(120),
             xla: None,
             cache: None,
+            simplify: Simplify::default(),
         }
     }
 
@@ -99,6 +102,8 @@ impl<A: Learn<Observation = Tensor>> Sebulba<A> {
         patience: Duration;
         /// XLA's options, in place of those of podracer's rule.
         xla: Vec<(String, OptionValue)>;
+        /// The groups of simplifications before XLA; none without it.
+        simplify: Simplify;
         /// Cache of compiled programs, in place of the user's.
         cache: ExecutableCache;
     }
@@ -157,7 +162,8 @@ impl<A: Learn<Observation = Tensor>> Sebulba<A> {
             unroll: self.unroll,
             learners: shape.learners,
         };
-        Ok(SebulbaLoop::trace(&self.name, shape, environments, &Functions(functions))?)
+        let functions = Functions(functions);
+        Ok(SebulbaLoop::trace(&self.name, shape, environments, &functions, &self.simplify)?)
     }
 
     /// Compiles the programs and starts the threads, each with the batch of environments that `make` gives for its number.

@@ -11,12 +11,13 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 use clap::Parser;
 use podracer_compiler::Func;
+use podracer_compiler::simplify::{Options, simplify};
 use podracer_compiler::transform;
 use podracer_dsl::prelude::{
     Key, Save, Tensor, TraceErrors, checkpoint, f32, grad, scan, trace, u32, vmap,
 };
 use podracer_envs::{CartPole, Environment};
-use podracer_runtime::{AnakinLoop, simplify};
+use podracer_runtime::AnakinLoop;
 use podracer_stdlib::agents::Ppo;
 use podracer_stdlib::anakin::AgentLoop;
 use serde_json::{Value, json};
@@ -115,7 +116,7 @@ fn main() -> Result<()> {
         let func = whole.traced().func();
         let live = stages.time("dead code", || Ok(transform::dce(func)), equations)?;
         stages.time("common subexpressions", || Ok(transform::cse(&live)), equations)?;
-        stages.time("all passes", || Ok(simplify(func)), equations)?;
+        stages.time("all passes", || Ok(simplify(func, &Options::default())), equations)?;
         let lowered = stages.time(
             "all passes, and StableHLO with its texts",
             || Ok(whole.lower()?),

@@ -7,12 +7,13 @@ use std::panic::resume_unwind;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use podracer_compiler::simplify::Options as Simplify;
 use podracer_dsl::prelude::{
     Key, Placed, Replicas, Spec, Tensor, TraceErrors, Traced, Tree, pmean, scan, u32 as u32_spec,
 };
 use podracer_dsl::trace_replicated;
 
-use crate::program::{Lowered, Program, ProgramOptions, lower, lower_with, quick};
+use crate::program::{Lowered, Program, ProgramOptions, lower_with, quick};
 use crate::tree::{Device, Host, Placement};
 use crate::{
     Checkpoint, CheckpointError, Client, CompileOptions, ExecuteError, HostArray, RuntimeError,
@@ -87,7 +88,15 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
     /// # Errors
     /// [`RuntimeError::Lowering`].
     pub fn lower(&self) -> Result<Lowered, RuntimeError> {
-        lower(&self.name, &self.run, self.replicas)
+        self.lower_with(&Simplify::default())
+    }
+
+    /// The loop as StableHLO, with these groups of simplifications.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Lowering`].
+    pub fn lower_with(&self, simplify: &Simplify) -> Result<Lowered, RuntimeError> {
+        lower_with(&self.name, &self.run, self.replicas, simplify)
     }
 
     /// Compiles the loop for the client's first devices, one for each replica, with the default options and the user's cache.

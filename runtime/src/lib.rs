@@ -55,7 +55,7 @@ pub use pjrt::{
     MemoryStats, NamedValue, Plugin, Topology,
 };
 pub use podracer_mlir::{Donation, ModuleSpec};
-pub use program::{Arguments, Lowered, Pass, Program, ProgramOptions, lower, lower_kept, simplify};
+pub use program::{Arguments, Lowered, Pass, Program, ProgramOptions, lower, lower_kept};
 pub use projection::{ProjectionError, projection};
 pub use sebulba::{
     Activity, Episode, Origin, Schedule, SebulbaError, SebulbaFunctions, SebulbaLoop,

@@ -6,7 +6,7 @@
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
-use podracer_compiler::{Func, TensorType, simplify as passes};
+use podracer_compiler::{TensorType, simplify as passes};
 use podracer_dsl::prelude::{Path, Spec, Traced, Tree};
 use podracer_mlir::{ArgumentSpec, Donation, ModuleSpec};
 
@@ -52,12 +52,6 @@ pub(crate) fn quick(options: &ProgramOptions, platform: &str) -> ProgramOptions 
         }
     }
     options
-}
-
-/// The passes between a traced function and what is lowered.
-#[must_use]
-pub fn simplify(func: &Func) -> Func {
-    passes::simplify(func, &passes::Options::default())
 }
 
 /// A program as StableHLO, before any device is involved.

@@ -45,7 +45,7 @@ fn parts<'a>(name: &'a str, registry: &'a Registry) -> Vec<Part<'a>> {
         let values = &schema.defaults;
         Part { section, name, schema, values }
     };
-    let loops = ["train", "anakin", "sebulba"]
+    let loops = ["train", "anakin", "sebulba", "program"]
         .into_iter()
         .filter(|&section| section == name)
         .filter_map(|section| Some(part(section, registry.schema(section, None)?)));
@@ -59,7 +59,7 @@ fn experiment(name: &str, json: bool, registry: &Registry) -> Result<Json> {
     let settings = registry.load(name, &Overrides::default())?;
     let whole = Table::try_from(&settings)?;
     let the_loop = if settings.sebulba.is_some() { "sebulba" } else { "anakin" };
-    let sections = ["train", the_loop, "agent", "environment"];
+    let sections = ["train", the_loop, "agent", "environment", "program"];
     let part = |section: &'static str| {
         let values = whole.get(section)?.as_table()?;
         let chosen = Registry::chooser(section).and_then(|chooser| values.get(chooser)?.as_str());
@@ -117,7 +117,7 @@ impl Part<'_> {
 
 fn unknown(name: &str, registry: &Registry) -> UsageError {
     let experiments = registry.experiments().iter().map(|one| one.name.as_str());
-    let names: Vec<&str> = (["train", "anakin", "sebulba"].into_iter())
+    let names: Vec<&str> = (["train", "anakin", "sebulba", "program"].into_iter())
         .chain(registry.names("agent"))
         .chain(registry.names("environment"))
         .chain(experiments)

@@ -4,6 +4,7 @@ use std::io::Read;
 
 use anyhow::{Context, Result};
 use podracer_compiler::ir::verify;
+use podracer_compiler::simplify::Group;
 use podracer_compiler::transform::passes;
 use podracer_compiler::{Func, text};
 use podracer_mlir::{ModuleSpec, stablehlo};
@@ -29,8 +30,10 @@ pub(super) fn passes_help() -> String {
         format!("  {form:<28}  {}\n", pass.help)
     });
     format!(
-        "Passes:\n{}\nPARAMETER is the number of a parameter. Without numbers a pass is about all of them, or all floats.",
-        lines.collect::<String>()
+        "Passes:\n{}\nPARAMETER is the number of a parameter. Without numbers a pass is about all of them, or all floats.\n\
+         GROUP is one of {}. Without groups `simplify` uses all.",
+        lines.collect::<String>(),
+        Group::ALL.iter().map(|group| group.word()).collect::<Vec<_>>().join(", ")
     )
 }
 
@@ -145,6 +148,26 @@ mod tests {
         fs::write(&file, [0xff]).unwrap();
         assert!(podracer(&["opt", &file]).err.contains("not UTF-8"));
         assert_eq!(podracer(&["opt", "no such file"]).code, 2);
+    }
+
+    #[test]
+    fn a_program_is_simplified_by_all_groups_or_by_some() {
+        let (_folder, file) = square();
+        let doubled = "func f(%0: f32[]) -> (f32[]) {\n  %1: f32[] = negate %0\n  %2: f32[] = negate %1\n  return %2\n}\n";
+        fs::write(&file, doubled).unwrap();
+        let simple = "func f(%0: f32[]) -> (f32[]) {\n  return %0\n}\n";
+        for (pass, expected) in
+            [("simplify", simple), ("simplify=shape,algebra", simple), ("simplify=shape", doubled)]
+        {
+            let printed = podracer(&["opt", &file, "--pass", pass]);
+            assert_eq!((printed.code, &*printed.out), (0, expected), "{}", printed.err);
+        }
+        let printed = podracer(&["opt", &file, "--pass", "simplify=algebra,everything"]);
+        assert_eq!(printed.code, 2);
+        assert_eq!(
+            printed.err,
+            "error: simplify[=GROUP,...]: expected one of algebra, select, shape, fold, sink, loops, got `everything`\n"
+        );
     }
 
     #[test]

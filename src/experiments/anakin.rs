@@ -4,10 +4,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use podracer_compiler::simplify::{Options as Simplify, simplify};
 use podracer_envs::AnyEnvironment;
 use podracer_runtime::{
     Checkpoint, Client, CompileOptions, ExecutableCache, HostArray, OptionValue, ProgramOptions,
-    simplify,
 };
 use podracer_stdlib::agents::AnyAgent;
 use toml::Table;
@@ -23,6 +23,8 @@ use crate::training::{CallMetrics, LoopModule, Run, Stage, Training};
 /// An agent in an environment, and what is measured at the end.
 pub(super) struct AnakinTraining {
     pub(super) anakin: Anakin<AnyEnvironment, AnyAgent>,
+    /// The groups of simplifications before XLA.
+    pub(super) simplify: Simplify,
     /// The environment's measure of a trained agent, and the environment's settings.
     pub(super) evaluation: Option<(Evaluation, Table)>,
 }
@@ -32,8 +34,10 @@ impl Training for AnakinTraining {
         let traced = self.anakin.clone().devices(replicas).trace()?;
         Ok(match stage {
             Stage::Trace => traced.traced().func().to_string(),
-            Stage::Simplified => simplify(traced.traced().func()).to_string(),
-            Stage::StableHlo | Stage::Hlo => traced.lower()?.module.key().to_owned(),
+            Stage::Simplified => simplify(traced.traced().func(), &self.simplify).to_string(),
+            Stage::StableHlo | Stage::Hlo => {
+                traced.lower_with(&self.simplify)?.module.key().to_owned()
+            }
         })
     }
 
@@ -44,7 +48,7 @@ impl Training for AnakinTraining {
             replicas,
             threads: 1,
             waiting_bytes: 0,
-            module: traced.lower()?.module,
+            module: traced.lower_with(&self.simplify)?.module,
         }])
     }
 
@@ -70,8 +74,8 @@ impl Training for AnakinTraining {
             device_assignment: Some(devices.to_vec()),
             xla: xla.to_vec(),
         };
-        let options =
-            ProgramOptions { compile, cache: ExecutableCache::user(), ..ProgramOptions::default() };
+        let simplify = self.simplify.clone();
+        let options = ProgramOptions { compile, cache: ExecutableCache::user(), simplify };
         let anakin = self.anakin.clone().devices(devices.len()).compile_with(client, &options)?;
         let compile_seconds = start.elapsed().as_secs_f64();
         let state = match from {

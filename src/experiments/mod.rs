@@ -63,6 +63,7 @@ impl Registry {
         let environment = self.environment(name).ok_or_else(|| unknown("environment", name))?;
         let iterations = settings.plan().iterations as usize;
         let table = &settings.environment;
+        let simplify = settings.program.options();
         if let Some(shape) = &settings.sebulba {
             let batches = environment.batches(table, shape.environments, shape.unroll)?;
             let (observation, action) =
@@ -75,6 +76,7 @@ impl Registry {
                 agent,
                 batches,
                 shape,
+                simplify,
                 frames_per_step,
             )));
         }
@@ -89,7 +91,7 @@ impl Registry {
             .unroll(shape.unroll)
             .iterations_per_call(shape.iterations_per_call);
         let evaluation = environment.evaluation().map(|evaluation| (evaluation, table.clone()));
-        Ok(Box::new(AnakinTraining { anakin, evaluation }))
+        Ok(Box::new(AnakinTraining { anakin, simplify, evaluation }))
     }
 }
 

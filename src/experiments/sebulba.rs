@@ -5,10 +5,11 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use podracer_compiler::simplify::{Options as Simplify, simplify};
 use podracer_dsl::prelude::{ArgumentSpec, TensorType};
 use podracer_runtime::{
     Activity, Checkpoint, Client, HostArray, OptionValue, Origin, Schedule, SebulbaLoop,
-    SebulbaRun, ThreadTimes, UpdateReport, simplify,
+    SebulbaRun, ThreadTimes, UpdateReport,
 };
 use podracer_stdlib::agents::AnyAgent;
 
@@ -25,6 +26,7 @@ pub(super) struct SebulbaTraining {
     sebulba: Sebulba<AnyAgent>,
     batches: Batches,
     shape: SebulbaSettings,
+    simplify: Simplify,
     frames_per_step: usize,
 }
 
@@ -34,6 +36,7 @@ impl SebulbaTraining {
         agent: AnyAgent,
         batches: Batches,
         shape: &SebulbaSettings,
+        simplify: Simplify,
         frames_per_step: usize,
     ) -> Self {
         let schedule = match shape.schedule {
@@ -53,8 +56,9 @@ impl SebulbaTraining {
             .unroll(shape.unroll)
             .schedule(schedule)
             .queue(shape.queue)
+            .simplify(simplify.clone())
             .patience(Duration::from_secs(shape.patience as u64));
-        SebulbaTraining { sebulba, batches, shape: shape.clone(), frames_per_step }
+        SebulbaTraining { sebulba, batches, shape: shape.clone(), simplify, frames_per_step }
     }
 
     fn trace(&self) -> Result<SebulbaLoop> {
@@ -69,7 +73,7 @@ impl Training for SebulbaTraining {
         for program in self.trace()?.programs() {
             let of_stage = match stage {
                 Stage::Trace => program.func.to_string(),
-                Stage::Simplified => simplify(&program.func).to_string(),
+                Stage::Simplified => simplify(&program.func, &self.simplify).to_string(),
                 Stage::StableHlo | Stage::Hlo => program.lowered.module.key().to_owned(),
             };
             write!(text, "// {}\n{}\n\n", program.name, of_stage.trim_end())?;

@@ -71,3 +71,22 @@ fn packages_that_are_missing_are_named_with_the_command_that_installs_them() {
         assert!(error.contains(expected), "{error}");
     }
 }
+
+#[test]
+fn the_simplified_program_has_the_groups_that_the_experiment_switches_on() {
+    for name in ["catch-ppo", "cartpole-sebulba-ppo"] {
+        let emitted = |groups: &str, stage| {
+            let set = vec![format!("program.simplify={groups}")];
+            let overrides = Overrides { set, ..Overrides::default() };
+            let training = build(&load(name, &overrides).unwrap()).unwrap();
+            training.emit(stage, 1).unwrap()
+        };
+        let groups = "['algebra', 'select', 'shape', 'fold', 'sink', 'loops']";
+        for stage in [Stage::Simplified, Stage::StableHlo] {
+            let (plain, simple) = (emitted("[]", stage), emitted(groups, stage));
+            let lines = |text: &str| text.lines().count();
+            assert!(lines(&simple) < lines(&plain), "{name}: {} lines", lines(&simple));
+        }
+        assert_eq!(emitted("[]", Stage::Trace), emitted(groups, Stage::Trace));
+    }
+}

@@ -1,9 +1,10 @@
 //! Programs to export: lowered, with names for all arguments and results.
 
 use anyhow::Result;
+use podracer_compiler::simplify::{Options as Simplify, simplify};
 use podracer_compiler::{Func, TensorType};
 use podracer_dsl::prelude::{Key, Spec, Tensor, eval_shape, key, scalar, trace, vmap};
-use podracer_runtime::{Donation, Lowered, lower_kept, simplify};
+use podracer_runtime::{Donation, Lowered, lower_kept};
 use podracer_stdlib::agents::{Act, Agent, LaneId, Learn, Mode, checked_act};
 use podracer_stdlib::anakin::Feedback;
 
@@ -140,7 +141,7 @@ pub(crate) fn policy<A: Learn>(
         let all = (&params, &memory, &observation, key(), &feedback);
         let whole = trace(all, |(p, m, o, k, f)| act(mode, p, m, o, Some(k), Some(f)))?;
         let first = params.leaves().len() + memory.leaves().len() + observation.leaves().len();
-        let read = read(&simplify(whole.func()));
+        let read = read(&simplify(whole.func(), &Simplify::default()));
         let (key_is_read, feedback_is_read) =
             (read[first], read[first + 1..].iter().any(|&read| read));
         let name = format!("{name}_{program}");

@@ -162,6 +162,7 @@ impl Registry {
         let sections = [
             ("train", &self.train.defaults),
             ("anakin", &self.anakin.defaults),
+            ("program", &self.program.defaults),
             ("xla", &Table::new()),
         ]
         .map(|(name, table)| (name.to_owned(), Value::Table(table.clone())));

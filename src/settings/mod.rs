@@ -9,6 +9,7 @@ mod division;
 mod load;
 mod merge;
 mod problems;
+mod program;
 mod schema;
 mod sebulba;
 mod values;
@@ -26,6 +27,7 @@ pub use devices::Devices;
 pub(crate) use load::parse_sets;
 pub use load::{Overrides, load};
 pub(crate) use problems::suggestion;
+pub use program::{ProgramSettings, SimplifyGroup};
 pub use schema::{Key, Kind, Range, Schema};
 pub use sebulba::{Schedule, SebulbaSettings};
 
@@ -52,6 +54,9 @@ pub struct Settings {
     pub agent: Table,
     /// Table `[environment]`, complete: the environment's name as `name`, and its settings.
     pub environment: Table,
+    /// Table `[program]`.
+    #[serde(default)]
+    pub program: ProgramSettings,
     /// Table `[xla]`: options for XLA by name. They add to those of podracer's rule, and win over them.
     #[serde(default)]
     pub xla: BTreeMap<String, OptionValue>,

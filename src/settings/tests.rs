@@ -227,6 +227,20 @@ fn xla_settings_win_over_the_rule() {
 }
 
 #[test]
+fn the_groups_of_simplification_are_settings() {
+    use podracer_compiler::simplify::{Group, Options};
+    let settings = set("catch-ppo", &[]).unwrap();
+    assert_eq!(settings.program.options(), Options::default());
+    let settings = set("catch-ppo", &["program.simplify=['fold', 'algebra']"]).unwrap();
+    let expected = Options::default().with(Group::Fold).with(Group::Algebra);
+    assert_eq!(settings.program.options(), expected);
+    let wrong = mistake(set("catch-ppo", &["program.simplify=['folds']"]));
+    assert!(wrong.contains("program.simplify") && wrong.contains("fold"), "{wrong}");
+    let wrong = mistake(set("catch-ppo", &["program.simplifies=['fold']"]));
+    assert!(wrong.contains("simplify"), "{wrong}");
+}
+
+#[test]
 fn sebulba_takes_the_place_of_anakin() {
     let settings = set("cartpole-sebulba-ppo", &["sebulba.threads=3"]).unwrap();
     let sebulba = settings.sebulba.clone().unwrap();

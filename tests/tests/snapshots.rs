@@ -5,9 +5,10 @@
 
 use crate::loops::{self, Size};
 use insta::assert_snapshot;
+use podracer_compiler::simplify::{Options, simplify};
 use podracer_dsl::prelude::*;
 use podracer_envs::{Catch, Environment, Space, TimeStep};
-use podracer_runtime::{AnakinLoop, lower, simplify};
+use podracer_runtime::{AnakinLoop, lower};
 use podracer_stdlib::distributions::{Categorical, Distribution};
 use podracer_stdlib::losses::clipped_surrogate_pg_loss;
 use podracer_stdlib::nn::{Activation, Initializer, Mlp};
@@ -141,7 +142,7 @@ fn an_agent_loop() {
     agent.settings.networks.hidden = vec![];
     let size = Size { replicas: 2, environments: 4, unroll: 3, updates: 5 };
     let traced = loops::traced(&Corridor, &agent, size);
-    assert_snapshot!("agent_loop_ir", simplify(traced.traced().func()));
+    assert_snapshot!("agent_loop_ir", simplify(traced.traced().func(), &Options::default()));
 }
 
 /// A training loop of one's own: REINFORCE with a table, two environments on each of two devices.
@@ -179,7 +180,7 @@ fn a_training_loop() {
     };
     let traced = AnakinLoop::trace("loop", 2, 5, init, update).expect("it traces");
     assert_eq!(traced.traced().arguments().leaves().len(), 3);
-    assert_snapshot!("loop_ir", simplify(traced.traced().func()));
+    assert_snapshot!("loop_ir", simplify(traced.traced().func(), &Options::default()));
     let lowered = traced.lower().expect("it lowers");
     assert_snapshot!("loop_stablehlo", lowered.module.key());
 }

@@ -57,6 +57,14 @@ impl Options {
         Options { groups: Group::ALL.to_vec(), ..Options::default() }
     }
 
+    /// The options with the groups in a list such as `algebra,fold`, and no others. The error is the word that is no group.
+    pub fn parse(list: &str) -> Result<Self, String> {
+        list.split(',').try_fold(Options::default(), |options, word| {
+            let group = Group::ALL.iter().find(|group| group.word() == word);
+            group.map(|&group| options.with(group)).ok_or_else(|| word.to_owned())
+        })
+    }
+
     /// These options with one more group.
     #[must_use]
     pub fn with(mut self, group: Group) -> Self {

@@ -1,8 +1,10 @@
 //! The transforms by name, for tools that work on the text of the IR.
 
 use super::{TransformError, VmapContext, cse, dce, inline_calls, jvp, linearize, vjp, vmap};
+use crate::attributes::AttributeValue;
 use crate::ir::{Builder, Func, Var};
 use crate::ops::Call;
+use crate::simplify::{Group, Options, simplify};
 use crate::types::TensorType;
 use std::fmt;
 use std::sync::Arc;
@@ -24,6 +26,8 @@ enum Run {
     Marked(fn(&Func, &[bool]) -> Result<Func, PassError>),
     /// A transform by a batch's size and the parameters marked.
     Batch(fn(&Func, usize, &[bool]) -> Func),
+    /// Simplification by some groups of rules.
+    Simplify,
 }
 
 /// Every transform, in alphabetical order.
@@ -49,6 +53,11 @@ pub const PASSES: &[Pass] = &[
         name: "linearize",
         help: "as jvp, in two calls: of what computes values and residuals, and of what is linear in the tangents",
         run: Run::Marked(linearized),
+    },
+    Pass {
+        name: "simplify",
+        help: "fewer and cheaper equations for the same results, by all groups of rules or by some",
+        run: Run::Simplify,
     },
     Pass {
         name: "transpose",
@@ -109,12 +118,14 @@ impl fmt::Display for Pass {
             Run::Plain(_) => Ok(()),
             Run::Marked(_) => f.write_str("[=PARAMETER,...]"),
             Run::Batch(_) => f.write_str("=SIZE[:PARAMETER,...]"),
+            Run::Simplify => f.write_str("[=GROUP,...]"),
         }
     }
 }
 
-/// Runs a pass, given as `dce`, `grad`, `grad=0,2`, `vmap=8` or `vmap=8:0,2`: a name, a batch's size where it needs one,
-/// and the numbers of the parameters that it is about. Without numbers it is about all parameters, or about all floats.
+/// Runs a pass, given as `dce`, `grad`, `grad=0,2`, `vmap=8`, `vmap=8:0,2` or `simplify=algebra,fold`: a name, a batch's size
+/// where it needs one, and the numbers of the parameters, or the groups of rules, that it is about. Without numbers it is about
+/// all parameters, or about all floats; without groups about all.
 pub fn run(func: &Func, pass: &str) -> Result<Func, PassError> {
     let (name, argument) = match pass.split_once('=') {
         Some((name, argument)) => (name, Some(argument)),
@@ -138,6 +149,11 @@ pub fn run(func: &Func, pass: &str) -> Result<Func, PassError> {
             let float = |ty: &TensorType| ty.dtype.is_float();
             let marked = parameters(func, argument, float, "the number of a float parameter");
             run(func, &marked.map_err(|(expected, got)| wrong(expected, &got))?)
+        }
+        (Run::Simplify, argument) => {
+            let options = argument.map_or_else(|| Ok(Options::all()), Options::parse);
+            let options = options.map_err(|word| wrong(Group::expected(), &word))?;
+            Ok(simplify(func, &options))
         }
         (Run::Batch(run), argument) => {
             let argument = argument.unwrap_or_default();
@@ -350,7 +366,7 @@ mod tests {
             (
                 &func,
                 "grand",
-                "there is no pass `grand`: there are cse, dce, grad, inline, jvp, linearize, transpose, vmap",
+                "there is no pass `grand`: there are cse, dce, grad, inline, jvp, linearize, simplify, transpose, vmap",
             ),
             (&func, "dce=1", "dce: expected nothing behind its name, got `1`"),
             (&func, "vmap", "vmap=SIZE[:PARAMETER,...]: expected a size of at least 1, got ``"),

@@ -1,6 +1,7 @@
 //! The programs of a run, traced and lowered: what is scheduled, before there is any device.
 
 use podracer_compiler::Func;
+use podracer_compiler::simplify::Options as Simplify;
 use podracer_dsl::prelude::{
     Key, Path, Placed, Replicas, Spec, Tensor, TensorType, Traced, Tree, eval_shape,
     i32 as i32_spec, pmean, trace, u32 as u32_spec,
@@ -9,7 +10,7 @@ use podracer_dsl::trace_replicated;
 use podracer_envs::host::{HostSpec, StepOutcome};
 
 use super::error::SebulbaError;
-use crate::program::{Lowered, lower};
+use crate::program::{Lowered, lower_with};
 use crate::{Placement, RuntimeError, projection};
 
 /// The functions of the DSL that Sebulba schedules. Each becomes a program.
@@ -98,7 +99,7 @@ pub struct SebulbaProgram {
 }
 
 impl SebulbaLoop {
-    /// Traces and lowers all programs.
+    /// Traces all programs, and lowers them with these groups of simplifications.
     ///
     /// # Errors
     /// Every mistake of the trace that comes first, with the user's lines; [`SebulbaError::Options`] for functions that do
@@ -109,7 +110,9 @@ impl SebulbaLoop {
         shape: SebulbaShape,
         environments: &HostSpec,
         functions: &F,
+        simplify: &Simplify,
     ) -> Result<Self, SebulbaError> {
+        let lowered = Lowering { name, simplify };
         let key = || u32_spec([2]);
         let init = trace_replicated(shape.learners, (key(),), |(key,)| {
             functions.init(Key::from_words(key))
@@ -155,11 +158,11 @@ impl SebulbaLoop {
             carried,
             state: placed(&learner),
             metrics: names(metrics),
-            init: lowered(name, "init", shape.learners, &init)?,
-            start: lowered(name, "start", 1, &start)?,
-            act: lowered(name, "act", 1, &act)?,
-            finish: lowered(name, "finish", 1, &finish)?,
-            learn: lowered(name, "learn", shape.learners, &learn)?,
+            init: lowered.program("init", shape.learners, &init)?,
+            start: lowered.program("start", 1, &start)?,
+            act: lowered.program("act", 1, &act)?,
+            finish: lowered.program("finish", 1, &finish)?,
+            learn: lowered.program("learn", shape.learners, &learn)?,
             environments: environments.clone(),
             shape,
         })
@@ -197,17 +200,27 @@ impl SebulbaLoop {
     }
 }
 
-fn lowered<A: Tree, R: Tree>(
-    name: &str,
-    program: &'static str,
-    replicas: usize,
-    traced: &Traced<A, R>,
-) -> Result<SebulbaProgram, RuntimeError> {
-    Ok(SebulbaProgram {
-        name: program,
-        func: traced.func().clone(),
-        lowered: lower(&format!("{name}_{program}"), traced, replicas)?,
-    })
+/// How the programs of a run are lowered.
+struct Lowering<'a> {
+    /// The run's name.
+    name: &'a str,
+    simplify: &'a Simplify,
+}
+
+impl Lowering<'_> {
+    fn program<A: Tree, R: Tree>(
+        &self,
+        program: &'static str,
+        replicas: usize,
+        traced: &Traced<A, R>,
+    ) -> Result<SebulbaProgram, RuntimeError> {
+        let name = format!("{}_{program}", self.name);
+        Ok(SebulbaProgram {
+            name: program,
+            func: traced.func().clone(),
+            lowered: lower_with(&name, traced, replicas, self.simplify)?,
+        })
+    }
 }
 
 /// The leaves of the learner's state.

@@ -1,0 +1,58 @@
+//! `[program]`: what is done to the program on its way to XLA.
+
+use podracer_compiler::simplify::{Group, Options};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+/// What is done to the program before XLA.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
+pub struct ProgramSettings {
+    /// Groups of simplifications that are switched on. They make fewer equations; that XLA compiles or runs them faster could
+    /// not be measured.
+    pub simplify: Vec<SimplifyGroup>,
+}
+
+impl ProgramSettings {
+    /// The groups as the compiler takes them.
+    #[must_use]
+    pub fn options(&self) -> Options {
+        let groups = self.simplify.iter().map(|group| group.0);
+        groups.fold(Options::default(), Options::with)
+    }
+}
+
+/// A group of simplifications by its word.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct SimplifyGroup(pub Group);
+
+impl From<SimplifyGroup> for String {
+    fn from(SimplifyGroup(group): SimplifyGroup) -> String {
+        group.word().to_owned()
+    }
+}
+
+impl TryFrom<String> for SimplifyGroup {
+    type Error = String;
+
+    fn try_from(word: String) -> Result<Self, String> {
+        let group = Group::ALL.iter().find(|group| group.word() == word);
+        group.map(|&group| SimplifyGroup(group)).ok_or(format!("there is no group `{word}`"))
+    }
+}
+
+impl JsonSchema for SimplifyGroup {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "SimplifyGroup".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let words: Vec<&str> = Group::ALL.iter().map(|group| group.word()).collect();
+        json_schema!({ "type": "string", "enum": words })
+    }
+}
