@@ -8,9 +8,7 @@ use podracer_compiler::{Builder, DType, Func, TensorType};
 use podracer_dsl::Tree;
 use podracer_dsl::prelude::{Key, Placed, Tensor, vmap};
 use podracer_envs::{CartPole, Catch, Environment, MemoryChain, Space, TimeStep};
-use podracer_runtime::{
-    AnakinLoop, Client, CompileOptions, ExecutableCache, ProgramOptions,
-};
+use podracer_runtime::{AnakinLoop, Client, CompileOptions, ExecutableCache, ProgramOptions};
 use podracer_stdlib::agents::{Impala, Learn, OnlineActorCritic, Ppo, Torso};
 use podracer_stdlib::anakin::AgentLoop;
 
