@@ -11,7 +11,7 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 use clap::Parser;
 use podracer_compiler::Func;
-use podracer_compiler::simplify::{Options, simplify};
+use podracer_compiler::simplify::{Options as Simplify, simplify};
 use podracer_compiler::transform;
 use podracer_dsl::prelude::{
     Key, Save, Tensor, TraceErrors, checkpoint, f32, grad, scan, trace, u32, vmap,
@@ -116,7 +116,7 @@ fn main() -> Result<()> {
         let func = whole.traced().func();
         let live = stages.time("dead code", || Ok(transform::dce(func)), equations)?;
         stages.time("common subexpressions", || Ok(transform::cse(&live)), equations)?;
-        stages.time("all passes", || Ok(simplify(func, &Options::default())), equations)?;
+        stages.time("all passes", || Ok(simplify(func, &Simplify::default())), equations)?;
         let lowered = stages.time(
             "all passes, and StableHLO with its texts",
             || Ok(whole.lower()?),
