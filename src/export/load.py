@@ -1,6 +1,6 @@
 """Runs the programs of this folder with jaxlib and NumPy alone.
 
-    python load.py                # what there is, and what each program takes and gives
+    python -P load.py             # what there is, and what each program takes and gives; `-P` imports nothing from here
 
     from load import Export
     export = Export("this folder")

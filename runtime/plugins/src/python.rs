@@ -132,10 +132,11 @@ impl PackageSet {
     }
 }
 
-/// Runs `python3` with these arguments, or says why that cannot be and what to do.
+/// Runs `python3` with these arguments, of which paths are absolute, or says why that cannot be and what to do.
 pub(crate) fn python3<'a>(arguments: impl Iterator<Item = &'a OsStr>) -> Result<(), String> {
     let output =
-        Command::new("python3").args(arguments).output().map_err(|error| match error.kind() {
+        // `-m` imports from the current folder first: it must be one that nobody else writes into. `-P` needs Python 3.11.
+        Command::new("python3").args(arguments).current_dir("/").output().map_err(|error| match error.kind() {
             ErrorKind::NotFound => "`python3` is not in PATH: install Python 3 with pip".to_owned(),
             _ => format!("`python3` cannot be run: {error}"),
         })?;

@@ -130,6 +130,31 @@ fn packages_are_installed_once_and_again_in_other_versions() {
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
 }
 
+/// With the `python3` of this machine, which is not to look for packages anywhere.
+#[test]
+fn a_module_in_the_current_folder_is_not_executed_by_pip() {
+    let folder = tempfile::tempdir().unwrap();
+    for module in ["pip", "venv", "json", "logging"] {
+        let text = format!("open('{module} was executed', 'w')\nraise SystemExit('{module}')\n");
+        fs::write(folder.path().join(module).with_extension("py"), text).unwrap();
+    }
+    for arguments in [["install", "cpu"], ["environments", "gymnasium"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_podracer-plugins"))
+            .args(arguments)
+            .env_remove("PODRACER_PLUGIN_PATH")
+            .env("XDG_CACHE_HOME", folder.path().join("cache"))
+            .env("PIP_NO_INDEX", "1")
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        assert!(!output.status.success(), "there is nothing to install from");
+        let names = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        let executed: Vec<_> =
+            names.filter(|name| name.to_string_lossy().contains("executed")).collect();
+        assert!(executed.is_empty(), "{executed:?}");
+    }
+}
+
 #[test]
 fn an_installed_plugin_needs_no_python() {
     let Some(machine) = with_cpu() else { return };
