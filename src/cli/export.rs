@@ -15,7 +15,8 @@ pub(super) fn export(
     console: &mut Console<'_>,
     program: Program<'_>,
 ) -> Result<u8> {
-    let overrides = Overrides { seed: args.seed, set: args.set.clone(), ..Overrides::default() };
+    let &ExportArguments { seed, ref set, trust, .. } = args;
+    let overrides = Overrides { seed, set: set.clone(), trust, ..Overrides::default() };
     let settings = program.registry.load(&args.experiment, &overrides)?;
     let programs = (program.build)(&settings)?.programs(args.batch.map(NonZero::get))?;
     let client;

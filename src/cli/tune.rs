@@ -29,6 +29,7 @@ struct Common<'a> {
     experiment: &'a str,
     /// Settings, each `KEY=VALUE`.
     set: Vec<String>,
+    trust: bool,
 }
 
 /// A setting and the values to try, as `--set` would have them.
@@ -57,11 +58,11 @@ pub(super) fn tune(
     console: &mut Console<'_>,
     interrupt: &AtomicBool,
 ) -> Result<u8> {
-    let ExperimentArguments { experiment, devices, set } = &args.experiment;
+    let ExperimentArguments { experiment, devices, set, trust } = &args.experiment;
     let devices =
         devices.iter().map(|devices| format!("train.devices={}", Value::from(devices.clone())));
     let set = devices.chain(set.iter().cloned()).collect();
-    let common = Common { registry, experiment, set };
+    let common = Common { registry, experiment, set, trust: *trust };
     let settings = common.with(&[])?;
     let axes = if args.tries.is_empty() {
         usual(&settings)
@@ -116,7 +117,8 @@ pub(super) fn tune(
 impl Common<'_> {
     /// The settings of the experiment with those of a trial.
     fn with(&self, chosen: &[String]) -> Result<Settings> {
-        let overrides = Overrides { set: [&self.set, chosen].concat(), ..Overrides::default() };
+        let set = [&self.set, chosen].concat();
+        let overrides = Overrides { set, trust: self.trust, ..Overrides::default() };
         self.registry.load(self.experiment, &overrides)
     }
 
@@ -132,6 +134,7 @@ impl Common<'_> {
         let steps = plan.steps_per_iteration.saturating_mul(ITERATIONS);
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["train", self.experiment, "--json"]);
+        command.args(self.trust.then_some("--trust"));
         command.args(["--steps", &steps.to_string()]);
         command.arg("--run-dir").arg(folder);
         for set in self.set.iter().chain(chosen) {
@@ -181,7 +184,8 @@ impl Common<'_> {
         }
         if let Some(best) = best {
             let sets = self.set.iter().chain(&best.settings);
-            let sets: Vec<String> = sets.map(|set| format!(" --set {set}")).collect();
+            let trust = self.trust.then(|| " --trust".to_owned());
+            let sets: Vec<String> = sets.map(|set| format!(" --set {set}")).chain(trust).collect();
             text += &format!(
                 "fastest: {} train {}{}\n",
                 program_name(),

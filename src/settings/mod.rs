@@ -11,6 +11,7 @@ mod merge;
 mod problems;
 mod schema;
 mod sebulba;
+mod trust;
 mod values;
 
 use std::collections::BTreeMap;

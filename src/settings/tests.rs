@@ -320,3 +320,36 @@ fn devices_of_actors_and_learners_are_named_once() {
         assert!(said.contains(&format!("sebulba.{role} names device 2 twice")), "{said}");
     }
 }
+
+#[test]
+fn what_a_file_names_is_used_if_the_user_names_it_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("theirs.toml");
+    let with = |lines: &str, overrides: &Overrides| {
+        fs::write(&path, format!("base = 'cartpole-sebulba-ppo'\n{lines}")).unwrap();
+        load(path.to_str().unwrap(), overrides).map_err(|error| format!("{error:#}"))
+    };
+    let nothing = Overrides::default();
+    let python = "environment = { name = 'gymnasium', python = '/tmp/theirs' }\n";
+    let dump = "xla.xla_dump_to = '/home/me'\n";
+    let error = with(&format!("{python}{dump}"), &nothing).unwrap_err();
+    for part in ["`environment.python` is `/tmp/theirs`", "`xla.xla_dump_to` is `/home/me`"] {
+        assert!(error.contains(part), "{error}");
+    }
+    with(&format!("{python}{dump}"), &Overrides { trust: true, ..Overrides::default() }).unwrap();
+    let set = vec!["environment.python=/tmp/mine".to_owned()];
+    let settings = with(python, &Overrides { set, ..Overrides::default() }).unwrap();
+    assert_eq!(settings.environment["python"].as_str(), Some("/tmp/mine"));
+    // A base is a file as well, and what is not used needs no trust.
+    let base = folder.path().join("base.toml");
+    fs::write(&base, format!("base = 'cartpole-sebulba-ppo'\n{python}")).unwrap();
+    let on_base = |lines: &str| {
+        fs::write(&path, format!("base = 'base.toml'\n{lines}")).unwrap();
+        load(path.to_str().unwrap(), &nothing).map_err(|error| format!("{error:#}"))
+    };
+    let error = on_base("").unwrap_err();
+    assert!(error.contains(&format!("{}: `environment.python`", base.display())), "{error}");
+    on_base("environment.python = ''").unwrap();
+    on_base("environment.name = 'cartpole'").unwrap();
+    with("xla.xla_cpu_prefer_vector_width = 128\n", &nothing).unwrap();
+}
