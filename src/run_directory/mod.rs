@@ -17,8 +17,10 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+use podracer_plugins::read_regular_text;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 pub use progress::{Counters, Files, RunProgress};
 
@@ -35,6 +37,9 @@ use podracer_runtime::{Checkpoint, CheckpointError, Checkpoints, Found, HostArra
 const CONFIG: &str = "config.toml";
 pub(crate) const METRICS: &str = "metrics.jsonl";
 const CHECKPOINTS: &str = "checkpoints";
+const RESULT: &str = "result.json";
+/// Greatest length of a result in bytes.
+const LARGEST_RESULT: u64 = 16 << 20;
 
 /// A point of the learning curve: environment steps, and the mean return of the last 100 episodes or more then.
 pub type Point = (u64, f64);
@@ -94,15 +99,34 @@ impl RunDirectory {
     /// # Errors
     /// [`UsageError`] for a folder without a run; those of [`Registry::load`].
     pub fn settings(path: &Path, overrides: &Overrides, registry: &Registry) -> Result<Settings> {
-        let config = path.join(CONFIG);
-        if !config.is_file() {
-            let path = path.display();
-            let problem = format!(
-                "`{path}` holds no run: name a run directory, which has a {CONFIG}, such as runs/catch-ppo-0-1"
-            );
-            return Err(UsageError::new(problem).into());
-        }
-        registry.load(&config.to_string_lossy(), overrides)
+        registry.load(&config(path)?.to_string_lossy(), overrides)
+    }
+
+    /// Tells if a folder holds a run.
+    #[must_use]
+    pub fn is_run(path: &Path) -> bool {
+        config(path).is_ok()
+    }
+
+    /// The parameters that the run in a folder has trained, which are those of its result.
+    ///
+    /// # Errors
+    /// [`UsageError`] for a folder without a run; where the run has not ended, or its files are damaged.
+    pub fn parameters(path: &Path) -> Result<Vec<(String, HostArray)>> {
+        config(path)?;
+        let parameters = parameters::read(&path.join(parameters::FILE))?;
+        let result = path.join(RESULT);
+        let cannot = || format!("cannot read `{}`", result.display());
+        let text = read_regular_text(&result, LARGEST_RESULT).with_context(cannot)?;
+        let known: Value = serde_json::from_str(&text).with_context(cannot)?;
+        let (found, known) = (parameters::sha256(&parameters), &known["params_sha256"]);
+        ensure!(
+            known.as_str() == Some(&found),
+            "the parameters in `{}` have the hash {found}, and `{}` says {known}",
+            path.join(parameters::FILE).display(),
+            result.display()
+        );
+        Ok(parameters)
     }
 
     /// A checkpoint of the run in a folder: [`Checkpoints::latest`] to go on from, [`Checkpoints::latest_parameters`] to
@@ -256,8 +280,20 @@ impl RunDirectory {
     /// Where the folder cannot be written.
     pub fn write_result(&self, result: &impl Serialize) -> Result<()> {
         let text = serde_json::to_string_pretty(result)? + "\n";
-        write_whole(&self.path.join("result.json"), text.as_bytes())
+        write_whole(&self.path.join(RESULT), text.as_bytes())
     }
+}
+
+/// The settings' file of the run in a folder.
+fn config(path: &Path) -> Result<PathBuf, UsageError> {
+    let config = path.join(CONFIG);
+    if config.is_file() {
+        return Ok(config);
+    }
+    Err(UsageError::new(format!(
+        "`{}` holds no run: name a run directory, which has a {CONFIG}, such as runs/catch-ppo-0-1",
+        path.display()
+    )))
 }
 
 fn write_settings(path: &Path, settings: &Settings, recorded: &Recorded) -> Result<()> {
