@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use podracer_plugins::read_regular_text;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -45,6 +46,8 @@ struct Trial {
     error: Option<String>,
 }
 
+/// Most bytes that a trial prints.
+const LARGEST: u64 = 64 << 20;
 /// Longest time until a trial's first metrics.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Time between two looks at a trial.
@@ -153,12 +156,12 @@ impl Common<'_> {
         }
         child.wait()?;
         ended?;
-        let printed = fs::read_to_string(out)?;
+        let printed = read_regular_text(&out, LARGEST)?;
         let result =
             printed.lines().last().and_then(|line| serde_json::from_str::<Json>(line).ok());
         let speed = result.and_then(|result| result.get("env_steps_per_second")?.as_f64());
         speed.with_context(|| {
-            let said = fs::read_to_string(err).unwrap_or_default();
+            let said = read_regular_text(&err, LARGEST).unwrap_or_default();
             let mut errors = said.lines().filter(|line| line.starts_with("error"));
             let last = errors.next_back().or(said.lines().next_back());
             let last = last.unwrap_or("it ended without a word");

@@ -1,16 +1,20 @@
 //! `metrics.jsonl`: one object per iteration; that of a call's last iteration has the call's own values, too.
 
-use std::fs::{self, File, TryLockError};
-use std::io::{self, BufWriter, ErrorKind, Seek, SeekFrom, Write};
+use std::fs::{File, TryLockError};
+use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use podracer_plugins::open_regular;
 use serde_json::{Map, Value};
 
 use super::Point;
 use crate::files::cannot_write;
 use crate::settings::UsageError;
 use crate::training::CallMetrics;
+
+/// Greatest length of a line in bytes.
+const LONGEST_LINE: u64 = 1 << 20;
 
 pub(super) struct Metrics {
     file: BufWriter<File>,
@@ -61,13 +65,20 @@ impl Metrics {
 
 /// Environment steps and mean return after each call.
 pub(super) fn points(path: &Path) -> Result<Vec<Point>> {
-    let text =
-        fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))?;
-    let point = |line: &str| {
-        let line: Value = serde_json::from_str(line).ok()?;
+    let point = |line: &[u8]| {
+        let line: Value = serde_json::from_slice(line).ok()?;
         Some((line["env_steps"].as_u64()?, line["mean_return"].as_f64()?))
     };
-    Ok(text.lines().filter_map(point).collect())
+    let read = || {
+        let (file, _) = open_regular(path, u64::MAX)?;
+        let (mut file, mut line, mut points) = (BufReader::new(file), Vec::new(), Vec::new());
+        while (&mut file).take(LONGEST_LINE).read_until(b'\n', &mut line)? > 0 {
+            points.extend(point(&line));
+            line.clear();
+        }
+        Ok::<_, io::Error>(points)
+    };
+    read().with_context(|| format!("cannot read `{}`", path.display()))
 }
 
 /// Cuts a file off after so many bytes, and goes on there. What is no ordinary file has no length.

@@ -179,6 +179,31 @@ fn a_full_disk_is_a_clear_error() {
     assert!(!path.join("parameters.safetensors").exists());
 }
 
+/// Such as a link to an endless device in a run that somebody sent.
+#[test]
+fn files_of_a_run_are_regular_ones_of_a_bounded_size() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let run = RunDirectory::create(Some(path), &settings(), &recorded()).unwrap();
+    run.write_parameters(&parameters()).unwrap();
+    run.write_result(&json!({"params_sha256": sha256(&parameters())})).unwrap();
+    assert_eq!(RunDirectory::parameters(path).unwrap().len(), 2);
+    let problem = || format!("{:#}", RunDirectory::parameters(path).unwrap_err());
+    let result = path.join("result.json");
+    fs::remove_file(&result).unwrap();
+    symlink("/dev/zero", &result).unwrap();
+    assert!(problem().contains("result.json`: it is a device"), "{}", problem());
+    let file = path.join("parameters.safetensors");
+    fs::remove_file(&file).unwrap();
+    symlink("/dev/zero", &file).unwrap();
+    assert!(problem().contains("parameters.safetensors`: it is a device"), "{}", problem());
+    let metrics = path.join("metrics.jsonl");
+    fs::remove_file(&metrics).unwrap();
+    symlink("/dev/zero", &metrics).unwrap();
+    let said = format!("{:#}", super::metrics::points(&metrics).unwrap_err());
+    assert!(said.contains("metrics.jsonl`: it is a device"), "{said}");
+}
+
 #[test]
 fn files_are_replaced_whole() {
     let folder = tempfile::tempdir().unwrap();

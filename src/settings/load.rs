@@ -1,9 +1,9 @@
 //! Loads settings: an experiment or a file, its bases, `--set` and flags, each layer over the ones before.
 
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use podracer_plugins::read_regular_text;
 use toml::{Table, Value};
 
 use super::merge::Layer;
@@ -12,6 +12,8 @@ use super::trust::Trust;
 use super::{Devices, Settings, UsageError, suggestion};
 use crate::registry::Registry;
 
+/// Greatest length of an experiment's file in bytes.
+const LARGEST: u64 = 16 << 20;
 /// Greatest length of a chain of bases.
 const DEEPEST_BASE: usize = 8;
 
@@ -118,7 +120,7 @@ impl Registry {
         let (text, source) = match known {
             Some(one) => (one.text.clone(), format!("experiment {experiment}")),
             None if is_path => {
-                let text = fs::read_to_string(path)
+                let text = read_regular_text(path, LARGEST)
                     .with_context(|| format!("cannot read the experiment `{}`", path.display()))?;
                 (text, path.display().to_string())
             }

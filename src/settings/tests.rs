@@ -353,3 +353,19 @@ fn what_a_file_names_is_used_if_the_user_names_it_too() {
     on_base("environment.name = 'cartpole'").unwrap();
     with("xla.xla_cpu_prefer_vector_width = 128\n", &nothing).unwrap();
 }
+
+/// Such as an endless device behind the name of an experiment that somebody sent.
+#[test]
+fn an_experiment_is_a_regular_file_of_a_bounded_size() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("theirs.toml");
+    let error =
+        || format!("{:#}", load(path.to_str().unwrap(), &Overrides::default()).unwrap_err());
+    std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+    let said = error();
+    assert!(said.contains("theirs.toml`: it is a device and must be a regular file"), "{said}");
+    fs::remove_file(&path).unwrap();
+    fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
+    let said = error();
+    assert!(said.contains("it has 1099511627776 bytes, and at most 16777216 are read"), "{said}");
+}

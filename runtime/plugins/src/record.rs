@@ -4,14 +4,14 @@
 //! compared with those recorded at installation, and the hash only where they differ. A change that keeps both is found by
 //! [`verify`] alone.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use sha2::{Digest, Sha256};
 
-use crate::{Located, Origin, PluginError, others_can_write, read_regular_text};
+use crate::{Located, Origin, PluginError, open_regular, others_can_write, read_regular_text};
 
 /// Greatest length of a record in bytes.
 const LONGEST: u64 = 1 << 16;
@@ -126,7 +126,7 @@ fn compare(plugin: &Located, always_hash: bool) -> Result<(), PluginError> {
 
 /// sha256 of a file, in lower-case hexadecimal.
 pub(crate) fn sha256(path: &Path) -> Result<String, PluginError> {
-    let mut file = File::open(path).map_err(PluginError::io("open", path))?;
+    let (mut file, _) = open_regular(path, u64::MAX).map_err(PluginError::io("open", path))?;
     let mut hasher = Sha256::new();
     let mut block = vec![0; 1 << 20];
     loop {
@@ -142,10 +142,10 @@ pub(crate) fn sha256(path: &Path) -> Result<String, PluginError> {
 /// Tells a file that the system's loader can be trusted with. On one that is cut off it may crash instead of complaining.
 fn check_elf(library: &Path) -> Result<(), String> {
     let mut header = [0; 64];
-    let size = File::open(library)
-        .and_then(|mut file| {
+    let size = open_regular(library, u64::MAX)
+        .and_then(|(mut file, size)| {
             file.read_exact(&mut header)?;
-            Ok(file.metadata()?.len())
+            Ok(size)
         })
         .map_err(|error| format!("no shared library ({error})"))?;
     if !header.starts_with(b"\x7fELF\x02\x01") {
