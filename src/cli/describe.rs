@@ -8,6 +8,9 @@ use super::Console;
 use crate::registry::Registry;
 use crate::settings::{Kind, Overrides, Schema, UsageError, suggestion};
 
+/// The tables that no agent or environment decides.
+const TABLES: [&str; 4] = ["train", "anakin", "sebulba", "metrics"];
+
 /// A table of settings to describe.
 struct Part<'a> {
     /// The table's name in an experiment, and the agent or environment that is chosen in it.
@@ -45,7 +48,7 @@ fn parts<'a>(name: &'a str, registry: &'a Registry) -> Vec<Part<'a>> {
         let values = &schema.defaults;
         Part { section, name, schema, values }
     };
-    let loops = ["train", "anakin", "sebulba"]
+    let loops = TABLES
         .into_iter()
         .filter(|&section| section == name)
         .filter_map(|section| Some(part(section, registry.schema(section, None)?)));
@@ -56,10 +59,12 @@ fn parts<'a>(name: &'a str, registry: &'a Registry) -> Vec<Part<'a>> {
 
 /// All tables of an experiment, with its values.
 fn experiment(name: &str, json: bool, registry: &Registry) -> Result<Json> {
-    let settings = registry.load(name, &Overrides::default())?;
+    // Nothing of it is run.
+    let trust = Overrides { trust: true, ..Overrides::default() };
+    let settings = registry.load(name, &trust)?;
     let whole = Table::try_from(&settings)?;
     let the_loop = if settings.sebulba.is_some() { "sebulba" } else { "anakin" };
-    let sections = ["train", the_loop, "agent", "environment"];
+    let sections = ["train", the_loop, "agent", "environment", "metrics"];
     let part = |section: &'static str| {
         let values = whole.get(section)?.as_table()?;
         let chosen = Registry::chooser(section).and_then(|chooser| values.get(chooser)?.as_str());
@@ -117,7 +122,7 @@ impl Part<'_> {
 
 fn unknown(name: &str, registry: &Registry) -> UsageError {
     let experiments = registry.experiments().iter().map(|one| one.name.as_str());
-    let names: Vec<&str> = (["train", "anakin", "sebulba"].into_iter())
+    let names: Vec<&str> = (TABLES.into_iter())
         .chain(registry.names("agent"))
         .chain(registry.names("environment"))
         .chain(experiments)

@@ -19,7 +19,7 @@ use toml::{Table, Value};
 
 use crate::experiments;
 use crate::settings::{
-    AnakinSettings, Overrides, Schema, SebulbaSettings, TrainSettings, UsageError,
+    AnakinSettings, MetricsSettings, Overrides, Schema, SebulbaSettings, TrainSettings, UsageError,
 };
 
 pub use agents::AgentEntry;
@@ -33,6 +33,7 @@ pub struct Registry {
     pub(crate) train: Schema,
     pub(crate) anakin: Schema,
     pub(crate) sebulba: Schema,
+    pub(crate) metrics: Schema,
     agents: Vec<AgentEntry>,
     environments: Vec<EnvironmentEntry>,
     experiments: Vec<Experiment>,
@@ -82,8 +83,9 @@ impl Registry {
         let train = schema::<TrainSettings>(&mut mistakes);
         let anakin = schema::<AnakinSettings>(&mut mistakes);
         let sebulba = schema::<SebulbaSettings>(&mut mistakes);
+        let metrics = schema::<MetricsSettings>(&mut mistakes);
         let (agents, environments, experiments) = (Vec::new(), Vec::new(), Vec::new());
-        Registry { train, anakin, sebulba, agents, environments, experiments, mistakes }
+        Registry { train, anakin, sebulba, metrics, agents, environments, experiments, mistakes }
     }
 
     /// The built-in agents and environments, and no experiments.
@@ -219,6 +221,7 @@ impl Registry {
             "train" => Some(&self.train),
             "anakin" => Some(&self.anakin),
             "sebulba" => Some(&self.sebulba),
+            "metrics" => Some(&self.metrics),
             "agent" => Some(&self.agent(chosen?)?.schema),
             "environment" => Some(&self.environment(chosen?)?.schema),
             _ => None,

@@ -5,13 +5,15 @@
 //! - Every checkpoint has the lengths of the growing files at its time. A resumed run truncates them to these lengths, so
 //!   that no iteration is recorded twice.
 //! - `config.toml` is written before anything is compiled, so that a folder which cannot be written costs no time.
-//! - Files that are written once appear whole or not at all. Those that grow end in whole lines or records after every call.
+//! - Files that are written once appear whole or not at all. Those that grow end in whole lines or records after every call, and have
+//!   every iteration before a checkpoint.
 
 #[cfg(feature = "plots")]
 mod curve;
 mod events;
 mod metrics;
 mod progress;
+mod thinning;
 
 use std::fs;
 use std::io::ErrorKind;
@@ -33,6 +35,7 @@ use crate::training::CallMetrics;
 use events::Events;
 use metrics::Metrics;
 use podracer_runtime::{Checkpoint, CheckpointError, Checkpoints, Found, HostArray};
+use thinning::{Line, Thinning};
 
 const CONFIG: &str = "config.toml";
 pub(crate) const METRICS: &str = "metrics.jsonl";
@@ -47,6 +50,7 @@ pub type Point = (u64, f64);
 /// The folder of a run under way.
 pub struct RunDirectory {
     path: PathBuf,
+    thinning: Thinning,
     metrics: Metrics,
     events: Events,
     checkpoints: Checkpoints,
@@ -85,6 +89,7 @@ impl RunDirectory {
         };
         write_settings(&path, settings, recorded)?;
         Ok(Self {
+            thinning: Thinning::new(settings.metrics.every),
             metrics: Metrics::create(&path.join(METRICS))?,
             events: Events::create(&path)?,
             checkpoints: checkpoints(&path, settings),
@@ -168,6 +173,7 @@ impl RunDirectory {
         let points = metrics::points(&metrics)?;
         write_settings(path, settings, recorded)?;
         let directory = Self {
+            thinning: Thinning::new(settings.metrics.every),
             metrics: opened,
             events: Events::open(path, &files.events_name, files.events)?,
             checkpoints: checkpoints(path, settings),
@@ -189,6 +195,8 @@ impl RunDirectory {
         recorded: &Recorded,
         counters: Counters,
     ) -> Result<()> {
+        // A run that goes on from here makes the iterations after it again, and not those before.
+        self.flush()?;
         let progress = RunProgress {
             settings: serde_json::to_value(settings)?,
             recorded: recorded.clone(),
@@ -246,8 +254,22 @@ impl RunDirectory {
     /// # Errors
     /// Where the folder cannot be written.
     pub fn record(&mut self, call: &CallMetrics, before: (u64, u64), seconds: f64) -> Result<()> {
-        self.metrics.write(call, before, seconds)?;
-        self.events.write(call, before, seconds)
+        let lines = self.thinning.add(call, before, seconds);
+        self.write(&lines)
+    }
+
+    /// Writes the metrics that wait for their second to be over.
+    fn flush(&mut self) -> Result<()> {
+        let line = self.thinning.flush();
+        self.write(line.as_slice())
+    }
+
+    fn write(&mut self, lines: &[Line]) -> Result<()> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        self.metrics.write(lines)?;
+        self.events.write(lines)
     }
 
     /// Writes `learning_curve.svg`, if the program has the feature `plots`.
@@ -294,6 +316,13 @@ fn config(path: &Path) -> Result<PathBuf, UsageError> {
         "`{}` holds no run: name a run directory, which has a {CONFIG}, such as runs/catch-ppo-0-1",
         path.display()
     )))
+}
+
+impl Drop for RunDirectory {
+    fn drop(&mut self) {
+        // Of a run that failed. What went wrong before is the error that matters.
+        let _ = self.flush();
+    }
 }
 
 fn write_settings(path: &Path, settings: &Settings, recorded: &Recorded) -> Result<()> {

@@ -175,6 +175,7 @@ impl Registry {
         let sections = [
             ("train", &self.train.defaults),
             ("anakin", &self.anakin.defaults),
+            ("metrics", &self.metrics.defaults),
             ("xla", &Table::new()),
         ]
         .map(|(name, table)| (name.to_owned(), Value::Table(table.clone())));

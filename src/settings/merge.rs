@@ -11,7 +11,8 @@ use super::values::Mistake;
 use crate::registry::Registry;
 
 /// The tables that an experiment consists of.
-const SECTIONS: [&str; 6] = ["train", "anakin", "sebulba", "agent", "environment", "xla"];
+const SECTIONS: [&str; 7] =
+    ["train", "anakin", "sebulba", "agent", "environment", "metrics", "xla"];
 /// The other keys at the top of a file. A run adds `recorded` to its copy of the settings, for readers.
 const TOP: [&str; 4] = ["base", "experiment", "description", "recorded"];
 /// Keys that have another name now.

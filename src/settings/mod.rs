@@ -53,6 +53,9 @@ pub struct Settings {
     pub agent: Table,
     /// Table `[environment]`, complete: the environment's name as `name`, and its settings.
     pub environment: Table,
+    /// Table `[metrics]`.
+    #[serde(default)]
+    pub metrics: MetricsSettings,
     /// Table `[xla]`: options for XLA by name. They add to those of podracer's rule, and win over them.
     #[serde(default)]
     pub xla: BTreeMap<String, OptionValue>,
@@ -116,6 +119,26 @@ impl Default for AnakinSettings {
     fn default() -> Self {
         AnakinSettings { environments: 64, unroll: 32, iterations_per_call: 16 }
     }
+}
+
+/// How much of a run is recorded.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
+pub struct MetricsSettings {
+    /// How often `metrics.jsonl` and TensorBoard's file get a line.
+    pub every: MetricsEvery,
+}
+
+/// How often a line is recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum MetricsEvery {
+    /// At most once a second after the first minute, with means over the iterations since the line before.
+    #[default]
+    Second,
+    /// Every iteration, however fast.
+    Iteration,
 }
 
 /// Iterations and calls of a run.
