@@ -60,7 +60,7 @@ pub(super) enum Command {
     Tune(TuneArguments),
     /// Print every setting of an agent, environment, loop or experiment: type, range, default and documentation
     Describe {
-        /// An agent, an environment or an experiment (see `podracer list`), or `train`, `anakin` or `sebulba`
+        /// An agent, an environment or an experiment (see `podracer list`), or `train`, `anakin`, `sebulba` or `metrics`
         name: String,
         /// Print one JSON object or list
         #[arg(long)]
