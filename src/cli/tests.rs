@@ -287,7 +287,7 @@ fn a_program_that_a_file_names_runs_only_with_trust() {
     let folder = tempfile::tempdir().unwrap();
     let (file, run) = (folder.path().join("theirs.toml"), folder.path().join("run"));
     let text = "base = 'cartpole-sebulba-ppo'\ntrain.steps = 40000\n\
-                [environment]\nname = 'gymnasium'\npython = '/tmp/theirs'\n";
+                [environment]\nname = 'gymnasium'\npython = '/opt/theirs'\n";
     fs::write(&file, text).unwrap();
     let (file, run) = (file.to_str().unwrap(), run.to_str().unwrap());
     let output = folder.path().join("export");
@@ -295,7 +295,7 @@ fn a_program_that_a_file_names_runs_only_with_trust() {
     let refused = |arguments: &[&str], source: &str| {
         let printed = podracer(arguments);
         assert_eq!(printed.code, 2, "{arguments:?}: {}", printed.err);
-        let problem = format!("{source}: `environment.python` is `/tmp/theirs`: what it names");
+        let problem = format!("{source}: `environment.python` is `/opt/theirs`: what it names");
         assert!(printed.err.contains(&problem), "{arguments:?}: {}", printed.err);
         assert!(printed.err.contains("add --trust"), "{}", printed.err);
     };

@@ -330,16 +330,16 @@ fn what_a_file_names_is_used_if_the_user_names_it_too() {
         load(path.to_str().unwrap(), overrides).map_err(|error| format!("{error:#}"))
     };
     let nothing = Overrides::default();
-    let python = "environment = { name = 'gymnasium', python = '/tmp/theirs' }\n";
-    let dump = "xla.xla_dump_to = '/home/me'\n";
+    let python = "environment = { name = 'gymnasium', python = '/opt/theirs' }\n";
+    let dump = "xla.xla_dump_to = '/opt/dump'\n";
     let error = with(&format!("{python}{dump}"), &nothing).unwrap_err();
-    for part in ["`environment.python` is `/tmp/theirs`", "`xla.xla_dump_to` is `/home/me`"] {
+    for part in ["`environment.python` is `/opt/theirs`", "`xla.xla_dump_to` is `/opt/dump`"] {
         assert!(error.contains(part), "{error}");
     }
     with(&format!("{python}{dump}"), &Overrides { trust: true, ..Overrides::default() }).unwrap();
-    let set = vec!["environment.python=/tmp/mine".to_owned()];
+    let set = vec!["environment.python=/opt/mine".to_owned()];
     let settings = with(python, &Overrides { set, ..Overrides::default() }).unwrap();
-    assert_eq!(settings.environment["python"].as_str(), Some("/tmp/mine"));
+    assert_eq!(settings.environment["python"].as_str(), Some("/opt/mine"));
     // A base is a file as well, and what is not used needs no trust.
     let base = folder.path().join("base.toml");
     fs::write(&base, format!("base = 'cartpole-sebulba-ppo'\n{python}")).unwrap();

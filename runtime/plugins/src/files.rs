@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// The bits of a mode that let the group and everybody write.
 const OTHERS: u32 = 0o022;
-/// In a folder with this bit, such as `/tmp`, only the owner of a file can replace it.
+/// In a folder with this bit, such as that for temporary files, only the owner of a file can replace it.
 const STICKY: u32 = 0o1000;
 
 /// A file of code or of a record about code, or its folder, that other users can write: what is there may be theirs.
