@@ -1,10 +1,12 @@
 //! Parameters in files, and the hash by which runs are compared.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::Path;
 
 use anyhow::{Context, Error, Result, ensure};
 use podracer_dsl::Spec;
+use podracer_plugins::read_regular;
 use podracer_runtime::{HostArray, NamedArrays, from_safetensors, projection, to_safetensors};
 use podracer_stdlib::agents::Learn;
 use sha2::{Digest, Sha256};
@@ -14,12 +16,19 @@ use crate::files::write_whole;
 
 /// The name of such a file in a run directory, and in an export.
 pub const FILE: &str = "parameters.safetensors";
+/// Greatest length of such a file in bytes.
+pub(crate) const LARGEST: u64 = 64 << 30;
 
 /// Writes arrays as safetensors, with key paths as names: the whole file, or none.
 ///
 /// # Errors
 /// Where the file cannot be written, or two arrays share a name.
 pub fn save(parameters: &[(String, HostArray)], path: &Path) -> Result<()> {
+    write_whole(path, &to_bytes(parameters)?)
+}
+
+/// The bytes of the file that [`save`] writes.
+pub(crate) fn to_bytes(parameters: &[(String, HostArray)]) -> Result<Vec<u8>> {
     let mut arrays = NamedArrays::new();
     for (name, array) in parameters {
         ensure!(
@@ -28,7 +37,7 @@ pub fn save(parameters: &[(String, HostArray)], path: &Path) -> Result<()> {
         );
     }
     let bytes = to_safetensors(&arrays).map_err(Error::msg);
-    write_whole(path, &bytes.context("the parameters cannot be written")?)
+    bytes.context("the parameters cannot be written")
 }
 
 /// The parameters among the leaves of an agent's `state`: position and path of each.
@@ -45,15 +54,18 @@ pub fn positions<A: Learn>(agent: &A, state: &Spec<A::State>) -> Result<Vec<(usi
 /// # Errors
 /// [`UsageError`] where the file cannot be read, or is not what it should be.
 pub fn read(path: &Path) -> Result<Vec<(String, HostArray)>> {
-    let bytes = std::fs::read(path).map_err(|error| error.to_string());
-    match bytes.and_then(|bytes| from_safetensors(&bytes)) {
-        Ok(arrays) => Ok(arrays.into_iter().collect()),
-        Err(problem) => {
-            let path = path.display();
-            let problem = format!("cannot read parameters from `{path}`: {problem}");
-            Err(UsageError::new(problem).into())
-        }
-    }
+    let bytes = read_regular(path, LARGEST).map_err(|error| unreadable(path, &error))?;
+    from_bytes(path, &bytes)
+}
+
+/// The parameters in the bytes of the file at `path`.
+pub(crate) fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Vec<(String, HostArray)>> {
+    let arrays = from_safetensors(bytes).map_err(|problem| unreadable(path, &problem))?;
+    Ok(arrays.into_iter().collect())
+}
+
+fn unreadable(path: &Path, problem: &dyn Display) -> UsageError {
+    UsageError::new(format!("cannot read parameters from `{}`: {problem}", path.display()))
 }
 
 /// sha256 over the parameters in the order of their key paths: of each the path, a zero byte, the type (`f32[64,4]`), a zero byte,

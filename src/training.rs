@@ -164,6 +164,8 @@ pub struct CallMetrics {
     pub episodes: u64,
     /// Named values of the whole call, such as the share of each thread's time by activity.
     pub per_call: Vec<(String, f64)>,
+    /// Named counts of what happened in the call, such as restarts of environments.
+    pub counts: Vec<(String, u64)>,
     /// The call's use of time, in a few words for the progress bar.
     pub note: String,
 }

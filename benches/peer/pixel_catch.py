@@ -1,4 +1,4 @@
-"""Pixel Catch, step by step the game of ours, a batch at a time in NumPy: what the peer steps, and what an environment server can step for ours as `benches.peer.pixel_catch:PixelCatch-v0`."""
+"""Pixel Catch, step by step the game of ours, a batch at a time in NumPy: what the peer steps, and what an environment server can step for ours as `pixel_catch:PixelCatch-v0`."""
 
 import gymnasium
 import numpy as np

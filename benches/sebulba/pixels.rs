@@ -16,12 +16,12 @@ use podracer_plugins::package_set;
 use serde_json::{Value, json};
 
 use crate::experiment::{Experiment, Stopwatch};
-use crate::support::{Figures, Peer, Table, judged, number, say, si};
+use crate::support::{Figures, Peer, Table, judged, number, root, say, si};
 
 /// What a step may cost outside of the programs, in the peer's.
 const TARGET: f64 = 0.5;
 /// The peer's environments, as Gymnasium calls them.
-const ID: &str = "benches.peer.pixel_catch:PixelCatch-v0";
+const ID: &str = "pixel_catch:PixelCatch-v0";
 
 #[derive(Args)]
 pub struct PixelOptions {
@@ -214,7 +214,7 @@ fn serve(environments: usize) -> Result<Servers> {
     });
     let python = package_set("gymnasium")?.install()?;
     let options = ServerOptions::new(python, &configuration)?;
-    Ok(Servers::start(&options, environments)?)
+    Ok(Servers::start(&options.modules(root().join("benches/peer")), environments)?)
 }
 
 /// Plays episodes in both, with balls in the same columns and the same actions.

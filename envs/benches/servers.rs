@@ -118,7 +118,7 @@ impl std::fmt::Display for Shape {
 
 fn alone(python: &str, game: &str, seconds: f64) -> Result<Rates, Failure> {
     let numbers = [ENVIRONMENTS.to_string(), THREADS.to_string(), seconds.to_string()];
-    let output = Command::new(python).args(["-c", ALONE, game]).args(numbers).output()?;
+    let output = Command::new(python).args(["-P", "-c", ALONE, game]).args(numbers).output()?;
     let said = String::from_utf8(output.stdout)?;
     let rates = said.split_whitespace().map(str::parse).collect::<Result<Vec<f64>, _>>()?;
     match rates[..] {

@@ -5,15 +5,18 @@
 //!   `XLA_FLAGS`, the platform, the placement, the plugin's content, the processor.
 //! - An entry appears whole (written beside its place, then renamed) and is checked by its checksum when read; a damaged one is
 //!   removed and the program compiled again.
+//! - An entry is machine code: one that other users can write is not loaded.
 //! - The cache is never the reason that a run fails: what cannot be read or written is a warning.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
+use podracer_plugins::{make_folder, others_can_write, read_regular};
 use sha2::{Digest, Sha256};
 
 use crate::{Client, CompileOptions, Executable, Module, RuntimeError, flags, machine};
@@ -29,6 +32,8 @@ pub struct ExecutableCache {
 }
 
 const EXTENSION: &str = "exe";
+/// Greatest length of an entry in bytes.
+const LARGEST: u64 = 1 << 32;
 
 impl ExecutableCache {
     /// Bytes that are kept at most: 1 GiB.
@@ -119,7 +124,14 @@ fn key(client: &Client, module: &Module, options: &CompileOptions) -> Result<Str
 }
 
 fn load(client: &Client, path: &Path) -> Option<Executable> {
-    let bytes = match fs::read(path) {
+    if !path.exists() {
+        return None;
+    }
+    if let Some(found) = others_can_write(path) {
+        tracing::warn!("a cached program is not used and is compiled again: {found}");
+        return None;
+    }
+    let bytes = match read_regular(path, LARGEST) {
         Ok(bytes) => bytes,
         Err(error) => {
             if error.kind() != ErrorKind::NotFound {
@@ -149,10 +161,11 @@ fn load(client: &Client, path: &Path) -> Option<Executable> {
 fn store(path: &Path, bytes: &[u8]) -> io::Result<()> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let folder = path.parent().ok_or(ErrorKind::NotFound)?;
-    fs::create_dir_all(folder)?;
+    make_folder(folder)?;
     let number = COUNTER.fetch_add(1, Ordering::Relaxed);
     let temporary = path.with_extension(format!("{}-{number}.tmp", process::id()));
-    let written = File::create(&temporary).and_then(|mut file| {
+    let new = File::options().write(true).create_new(true).mode(0o644).open(&temporary);
+    let written = new.and_then(|mut file| {
         file.write_all(bytes)?;
         // A full disk can show only here.
         file.sync_all()

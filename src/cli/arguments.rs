@@ -60,7 +60,7 @@ pub(super) enum Command {
     Tune(TuneArguments),
     /// Print every setting of an agent, environment, loop or experiment: type, range, default and documentation
     Describe {
-        /// An agent, an environment or an experiment (see `podracer list`), or `train`, `anakin` or `sebulba`
+        /// An agent, an environment or an experiment (see `podracer list`), or `train`, `anakin`, `sebulba` or `metrics`
         name: String,
         /// Print one JSON object or list
         #[arg(long)]
@@ -121,6 +121,9 @@ pub(super) struct ResumeArguments {
     /// With [sebulba]: the devices that learn
     #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
     pub(super) learners: Option<Vec<usize>>,
+    /// Use the programs and folders that the experiment's files name, such as environment.python
+    #[arg(long)]
+    pub(super) trust: bool,
     /// Print the result as one JSON object, the last line of standard output
     #[arg(long)]
     pub(super) json: bool,
@@ -139,6 +142,9 @@ pub(super) struct EvalArguments {
     /// Draw actions from the policy, as in training, instead of taking the greedy ones
     #[arg(long)]
     pub(super) sample: bool,
+    /// Use the programs and folders that the experiment's files name, such as environment.python
+    #[arg(long)]
+    pub(super) trust: bool,
     /// Print the result as one JSON object, the last line of standard output
     #[arg(long)]
     pub(super) json: bool,
@@ -172,6 +178,9 @@ pub(super) struct ExportArguments {
     /// Change a setting, such as anakin.iterations_per_call=1 [repeatable]
     #[arg(long, value_name = "TABLE.KEY=VALUE")]
     pub(super) set: Vec<String>,
+    /// Use the programs and folders that the experiment's files name, such as environment.python
+    #[arg(long)]
+    pub(super) trust: bool,
 }
 
 #[derive(Args, Debug)]
@@ -184,6 +193,9 @@ pub(super) struct CheckArguments {
     /// Change a setting
     #[arg(long, value_name = "TABLE.KEY=VALUE")]
     pub(super) set: Vec<String>,
+    /// Use the programs and folders that the experiment's files name, such as environment.python
+    #[arg(long)]
+    pub(super) trust: bool,
     /// Print the report as one JSON object, the last line of standard output
     #[arg(long)]
     pub(super) json: bool,
@@ -218,13 +230,16 @@ pub(super) struct ExperimentArguments {
     /// Change a setting, such as agent.learning_rate=1e-3 [repeatable]
     #[arg(long, value_name = "TABLE.KEY=VALUE")]
     pub(super) set: Vec<String>,
+    /// Use the programs and folders that the experiment's files name, such as environment.python
+    #[arg(long)]
+    pub(super) trust: bool,
 }
 
 impl ExperimentArguments {
-    /// `--devices` and `--set`.
+    /// `--devices`, `--set` and `--trust`.
     pub(super) fn overrides(&self) -> Overrides {
-        let ExperimentArguments { devices, set, .. } = self;
-        Overrides { devices: devices.clone(), set: set.clone(), ..Overrides::default() }
+        let &ExperimentArguments { ref devices, ref set, trust, .. } = self;
+        Overrides { devices: devices.clone(), set: set.clone(), trust, ..Overrides::default() }
     }
 }
 

@@ -82,7 +82,8 @@ pub(super) fn check(
 ) -> Result<u8> {
     let target = args.target.as_str();
     let machine = Target::parse(target)?;
-    let overrides = Overrides { set: args.set.clone(), ..Overrides::default() };
+    let set = args.set.clone();
+    let overrides = Overrides { set, trust: args.trust, ..Overrides::default() };
     let mut settings = program.registry.load(&args.experiment, &overrides)?;
     let topology = machine.open()?;
     let devices = topology.devices()?;

@@ -39,27 +39,27 @@ pub(super) fn describe(
     Ok(0)
 }
 
-/// The loops, agents and environments of a name. An agent and an environment may share theirs.
+/// The tables, agents and environments of a name. An agent and an environment may share theirs.
 fn parts<'a>(name: &'a str, registry: &'a Registry) -> Vec<Part<'a>> {
     let part = |section: &'static str, schema: &'a Schema| {
         let values = &schema.defaults;
         Part { section, name, schema, values }
     };
-    let loops = ["train", "anakin", "sebulba", "program"]
-        .into_iter()
-        .filter(|&section| section == name)
-        .filter_map(|section| Some(part(section, registry.schema(section, None)?)));
+    let tables = registry.tables.iter().filter(|(table, _)| *table == name);
+    let tables = tables.map(|(table, schema)| part(table, schema));
     let agents = registry.agent(name).map(|one| part("agent", &one.schema));
     let environments = registry.environment(name).map(|one| part("environment", &one.schema));
-    loops.chain(agents).chain(environments).collect()
+    tables.chain(agents).chain(environments).collect()
 }
 
 /// All tables of an experiment, with its values.
 fn experiment(name: &str, json: bool, registry: &Registry) -> Result<Json> {
-    let settings = registry.load(name, &Overrides::default())?;
+    // Nothing of it is run.
+    let trust = Overrides { trust: true, ..Overrides::default() };
+    let settings = registry.load(name, &trust)?;
     let whole = Table::try_from(&settings)?;
     let the_loop = if settings.sebulba.is_some() { "sebulba" } else { "anakin" };
-    let sections = ["train", the_loop, "agent", "environment", "program"];
+    let sections = ["train", the_loop, "agent", "environment", "program", "metrics"];
     let part = |section: &'static str| {
         let values = whole.get(section)?.as_table()?;
         let chosen = Registry::chooser(section).and_then(|chooser| values.get(chooser)?.as_str());
@@ -117,7 +117,7 @@ impl Part<'_> {
 
 fn unknown(name: &str, registry: &Registry) -> UsageError {
     let experiments = registry.experiments().iter().map(|one| one.name.as_str());
-    let names: Vec<&str> = (["train", "anakin", "sebulba", "program"].into_iter())
+    let names: Vec<&str> = (registry.tables.iter().map(|(name, _)| *name))
         .chain(registry.names("agent"))
         .chain(registry.names("environment"))
         .chain(experiments)

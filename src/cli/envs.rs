@@ -12,6 +12,7 @@ pub(super) fn list(console: &mut Console<'_>) -> Result<u8> {
         let state = match set.find() {
             Ok(python) => python.display().to_string(),
             Err(PluginError::PackagesMissing { problem, .. }) => problem.to_owned(),
+            Err(error @ PluginError::OthersCanWrite { .. }) => error.to_string(),
             Err(error) => return Err(error.into()),
         };
         text += &format!("{:<9} {:<36} {state}\n", set.name, set.about);

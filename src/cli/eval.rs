@@ -74,7 +74,7 @@ pub(super) fn eval(
     let Reopened { ready, found, .. } = Reopened::open(
         &args.run,
         Checkpoints::latest_parameters,
-        &Overrides::default(),
+        &Overrides { trust: args.trust, ..Overrides::default() },
         console,
         program,
     )?;

@@ -1,26 +1,29 @@
 //! `podracer export`: writes the programs of an experiment as StableHLO, with parameters.
 
 use std::num::NonZero;
+use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use podracer_runtime::{Checkpoints, HostArray};
 
 use super::arguments::ExportArguments;
 use super::{Console, Program, open};
-use crate::export::{self, Parameters};
-use crate::parameters;
-use crate::settings::Overrides;
+use crate::export::{self, Parameters, Portable};
+use crate::run_directory::RunDirectory;
+use crate::settings::{Overrides, Settings};
 
 pub(super) fn export(
     args: &ExportArguments,
     console: &mut Console<'_>,
     program: Program<'_>,
 ) -> Result<u8> {
-    let overrides = Overrides { seed: args.seed, set: args.set.clone(), ..Overrides::default() };
+    let &ExportArguments { seed, ref set, trust, .. } = args;
+    let overrides = Overrides { seed, set: set.clone(), trust, ..Overrides::default() };
     let settings = program.registry.load(&args.experiment, &overrides)?;
     let programs = (program.build)(&settings)?.programs(args.batch.map(NonZero::get))?;
     let client;
     let parameters = match &args.run {
-        Some(run) => Parameters::Trained(parameters::read(&run.join(parameters::FILE))?),
+        Some(run) => Parameters::Trained(trained(run, &settings, &programs, console)?),
         None => {
             let seed = settings.train.seed;
             console.say(&format!(
@@ -38,4 +41,30 @@ pub(super) fn export(
     }
     console.print(&text)?;
     Ok(0)
+}
+
+/// The parameters of a run: those of its end, or if these are not good, of its last good checkpoint. A folder that is no run may be
+/// an export, or have parameters alone.
+fn trained(
+    run: &Path,
+    settings: &Settings,
+    programs: &[Portable],
+    console: &mut Console<'_>,
+) -> Result<Vec<(String, HostArray)>> {
+    if !RunDirectory::is_run(run) {
+        return export::parameters(run);
+    }
+    let problem = match RunDirectory::parameters(run) {
+        Ok(parameters) => return Ok(parameters),
+        Err(problem) => problem,
+    };
+    let found = RunDirectory::find(run, settings, Checkpoints::latest_parameters)
+        .with_context(|| format!("{problem:#}"))?;
+    let skipped = found.skipped.iter().map(|skipped| format!("; {skipped}"));
+    console.warn(&format!(
+        "{problem:#}{}; the parameters of the checkpoint `{}` are taken",
+        skipped.collect::<String>(),
+        found.path.display()
+    ));
+    export::of_checkpoint(programs, &found.checkpoint)
 }

@@ -40,6 +40,7 @@ use anyhow::Result;
 use clap::Parser;
 use podracer_dsl::prelude::TraceErrors;
 use podracer_runtime::{Client, ClientOptions, Plugin};
+use rustix::process::{Resource, getrlimit};
 use tracing_subscriber::EnvFilter;
 
 use crate::registry::Registry;
@@ -157,8 +158,22 @@ fn report(error: &anyhow::Error, console: &mut Console<'_>) -> u8 {
         };
         text += &cause.to_string();
     }
-    let _ = writeln!(console.err, "{text}");
+    let _ = writeln!(console.err, "{text}{}", limit(error));
     if error.downcast_ref::<UsageError>().is_some() { USAGE } else { FAILURE }
+}
+
+/// What to do about a file that has grown as large as it may, for the end of an error's message.
+fn limit(error: &anyhow::Error) -> String {
+    let too_large = |cause: &(dyn std::error::Error + 'static)| {
+        let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+        kind == Some(ErrorKind::FileTooLarge)
+    };
+    match getrlimit(Resource::Fsize).current {
+        Some(bytes) if error.chain().any(too_large) => format!(
+            "; a file of this process may have at most {bytes} bytes: raise that limit (`ulimit -f`)"
+        ),
+        _ => String::new(),
+    }
 }
 
 /// Opens the devices that the settings ask for.

@@ -1,6 +1,7 @@
 //! `podracer opt` and `podracer diff`: passes over, and differences of, programs given as text.
 
-use std::io::Read;
+use std::fs::File;
+use std::io::{self, Read};
 
 use anyhow::{Context, Result};
 use podracer_compiler::ir::verify;
@@ -11,6 +12,9 @@ use podracer_mlir::{ModuleSpec, stablehlo};
 
 use super::{Console, FAILURE};
 use crate::settings::UsageError;
+
+/// Greatest length of a program in bytes.
+const LARGEST: u64 = 1 << 30;
 
 /// Forms in which `podracer opt` prints a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -72,12 +76,12 @@ pub(super) fn diff(left: &str, right: &str, console: &mut Console<'_>) -> Result
 
 /// The program in a file, or in standard input where the file is `-`.
 fn read(file: &str) -> Result<Func> {
-    let mut bytes = Vec::new();
-    let (file, done) = match file {
-        "-" => ("standard input", std::io::stdin().read_to_end(&mut bytes).map(drop)),
-        file => (file, std::fs::read(file).map(|read| bytes = read)),
+    // A pipe may be named too: `podracer diff <(..) <(..)`.
+    let (file, read) = match file {
+        "-" => ("standard input", bounded(std::io::stdin())),
+        file => (file, File::open(file).and_then(bounded)),
     };
-    let problem = match done.map(|()| String::from_utf8(bytes)) {
+    let problem = match read.map(String::from_utf8) {
         Err(error) => format!("cannot read {file}: {error}"),
         Ok(Err(_)) => format!("{file} is no text: it has bytes that are not UTF-8"),
         Ok(Ok(program)) => match text::parse(&program) {
@@ -86,6 +90,16 @@ fn read(file: &str) -> Result<Func> {
         },
     };
     Err(UsageError::new(problem).into())
+}
+
+/// Reads to the end, which must come before [`LARGEST`].
+fn bounded(from: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(io::Error::other(format!("it has more than {LARGEST} bytes")));
+    }
+    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ pub(super) fn resume(
         devices: args.devices.clone(),
         actors: args.actors.clone(),
         learners: args.learners.clone(),
+        trust: args.trust,
         ..Overrides::default()
     };
     let Reopened { ready, found, progress, warning } =

@@ -7,7 +7,7 @@
 use std::fs;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use anyhow::{Context, Result};
@@ -15,7 +15,7 @@ use podracer_runtime::pjrt::exit;
 use rustix::process::{
     Pid, Signal, getpid, getppid, kill_process, set_parent_process_death_signal,
 };
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use super::INTERRUPTED;
@@ -52,6 +52,8 @@ pub(super) fn listen(flag: &'static AtomicBool) -> Result<()> {
     let hangup = (!ignored(SIGHUP)).then_some(SIGHUP);
     let mut signals = Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup))
         .context("cannot listen for Ctrl-C")?;
+    // The system would end the process where a file reaches the limit on its size. With a handler the write fails instead.
+    signal_hook::flag::register(SIGXFSZ, Arc::default()).context("cannot listen for SIGXFSZ")?;
     let hear = move || signals.forever().for_each(|_| stop(flag));
     let thread = thread::Builder::new().name("signals".to_owned());
     thread.spawn(hear).context("cannot listen for Ctrl-C")?;

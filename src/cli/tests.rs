@@ -280,3 +280,48 @@ fn help_is_no_error() {
     assert_eq!(printed.code, 0);
     assert!(printed.out.contains("train") && printed.err.is_empty());
 }
+
+/// Whoever wrote the file, or left the run, would have a program of theirs run here.
+#[test]
+fn a_program_that_a_file_names_runs_only_with_trust() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, run) = (folder.path().join("theirs.toml"), folder.path().join("run"));
+    let text = "base = 'cartpole-sebulba-ppo'\ntrain.steps = 40000\n\
+                [environment]\nname = 'gymnasium'\npython = '/opt/theirs'\n";
+    fs::write(&file, text).unwrap();
+    let (file, run) = (file.to_str().unwrap(), run.to_str().unwrap());
+    let output = folder.path().join("export");
+    let output = output.to_str().unwrap();
+    let refused = |arguments: &[&str], source: &str| {
+        let printed = podracer(arguments);
+        assert_eq!(printed.code, 2, "{arguments:?}: {}", printed.err);
+        let problem = format!("{source}: `environment.python` is `/opt/theirs`: what it names");
+        assert!(printed.err.contains(&problem), "{arguments:?}: {}", printed.err);
+        assert!(printed.err.contains("add --trust"), "{}", printed.err);
+    };
+    let of_files: [&[&str]; 5] = [
+        &["train", file, "--run-dir", run],
+        &["emit", file, "--stage=trace"],
+        &["export", file, "--output", output],
+        &["check", file, "--target=tpu:v5e:2x2"],
+        &["tune", file],
+    ];
+    for arguments in of_files {
+        refused(arguments, file);
+    }
+    let trained = podracer(&["train", file, "--run-dir", run, "--trust"]);
+    assert_eq!(trained.code, 0, "{}", trained.err);
+    let config = format!("{run}/config.toml");
+    for arguments in [&["resume", run][..], &["eval", run], &["export", &config, "-o", output]] {
+        refused(arguments, &config);
+    }
+    for arguments in [["resume", run, "--trust"], ["eval", run, "--trust"]] {
+        let printed = podracer(&arguments);
+        assert_eq!(printed.code, 0, "{arguments:?}: {}", printed.err);
+    }
+    // What the user says needs no flag.
+    for set in ["environment.python=/usr/bin/mine", "environment.python="] {
+        let printed = podracer(&["emit", file, "--stage=trace", "--set", set]);
+        assert_eq!(printed.code, 0, "{}", printed.err);
+    }
+}

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use podracer_plugins::read_regular_text;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -29,6 +30,7 @@ struct Common<'a> {
     experiment: &'a str,
     /// Settings, each `KEY=VALUE`.
     set: Vec<String>,
+    trust: bool,
 }
 
 /// A setting and the values to try, as `--set` would have them.
@@ -44,6 +46,8 @@ struct Trial {
     error: Option<String>,
 }
 
+/// Most bytes that a trial prints.
+const LARGEST: u64 = 64 << 20;
 /// Longest time until a trial's first metrics.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Time between two looks at a trial.
@@ -57,11 +61,11 @@ pub(super) fn tune(
     console: &mut Console<'_>,
     interrupt: &AtomicBool,
 ) -> Result<u8> {
-    let ExperimentArguments { experiment, devices, set } = &args.experiment;
+    let ExperimentArguments { experiment, devices, set, trust } = &args.experiment;
     let devices =
         devices.iter().map(|devices| format!("train.devices={}", Value::from(devices.clone())));
     let set = devices.chain(set.iter().cloned()).collect();
-    let common = Common { registry, experiment, set };
+    let common = Common { registry, experiment, set, trust: *trust };
     let settings = common.with(&[])?;
     let axes = if args.tries.is_empty() {
         usual(&settings)
@@ -116,7 +120,8 @@ pub(super) fn tune(
 impl Common<'_> {
     /// The settings of the experiment with those of a trial.
     fn with(&self, chosen: &[String]) -> Result<Settings> {
-        let overrides = Overrides { set: [&self.set, chosen].concat(), ..Overrides::default() };
+        let set = [&self.set, chosen].concat();
+        let overrides = Overrides { set, trust: self.trust, ..Overrides::default() };
         self.registry.load(self.experiment, &overrides)
     }
 
@@ -132,6 +137,7 @@ impl Common<'_> {
         let steps = plan.steps_per_iteration.saturating_mul(ITERATIONS);
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["train", self.experiment, "--json"]);
+        command.args(self.trust.then_some("--trust"));
         command.args(["--steps", &steps.to_string()]);
         command.arg("--run-dir").arg(folder);
         for set in self.set.iter().chain(chosen) {
@@ -150,12 +156,12 @@ impl Common<'_> {
         }
         child.wait()?;
         ended?;
-        let printed = fs::read_to_string(out)?;
+        let printed = read_regular_text(&out, LARGEST)?;
         let result =
             printed.lines().last().and_then(|line| serde_json::from_str::<Json>(line).ok());
         let speed = result.and_then(|result| result.get("env_steps_per_second")?.as_f64());
         speed.with_context(|| {
-            let said = fs::read_to_string(err).unwrap_or_default();
+            let said = read_regular_text(&err, LARGEST).unwrap_or_default();
             let mut errors = said.lines().filter(|line| line.starts_with("error"));
             let last = errors.next_back().or(said.lines().next_back());
             let last = last.unwrap_or("it ended without a word");
@@ -181,7 +187,8 @@ impl Common<'_> {
         }
         if let Some(best) = best {
             let sets = self.set.iter().chain(&best.settings);
-            let sets: Vec<String> = sets.map(|set| format!(" --set {set}")).collect();
+            let trust = self.trust.then(|| " --trust".to_owned());
+            let sets: Vec<String> = sets.map(|set| format!(" --set {set}")).chain(trust).collect();
             text += &format!(
                 "fastest: {} train {}{}\n",
                 program_name(),

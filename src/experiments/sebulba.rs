@@ -211,7 +211,6 @@ impl Run for TrainingRun {
         let before = std::mem::replace(&mut self.restarts, self.run.restarts());
         let mut per_call = shares(&spent);
         let restarts = self.restarts - before;
-        per_call.push(("environment_restarts".to_owned(), restarts as f64));
         let episodes = reports.iter().flat_map(|report| &report.episodes);
         let env_steps = self.steps_per_iteration * reports.len() as u64;
         let mut note = note(&spent, &reports);
@@ -233,6 +232,7 @@ impl Run for TrainingRun {
             })),
             episodes: reports.iter().map(|report| report.episodes.len() as u64).sum(),
             per_call,
+            counts: vec![("environment_restarts".to_owned(), restarts as u64)],
             note,
         })
     }

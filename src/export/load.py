@@ -1,6 +1,6 @@
 """Runs the programs of this folder with jaxlib and NumPy alone.
 
-    python load.py                # what there is, and what each program takes and gives
+    python -P load.py             # what there is, and what each program takes and gives; `-P` imports nothing from here
 
     from load import Export
     export = Export("this folder")
@@ -11,6 +11,7 @@ Arguments and results are NumPy arrays by name. Parameters that are not given ar
 for jaxlib 0.10; its interface below jax has no promise to stay, what the folder holds has: StableHLO and safetensors.
 """
 
+import hashlib
 import json
 import math
 import pathlib
@@ -25,9 +26,8 @@ DTYPES |= {f"{kind[0]}{bits}": np.dtype(f"{kind}{bits}").type for kind in ["int"
 DTYPES |= {f"f{bits}": np.dtype(f"float{bits}").type for bits in [16, 32, 64]}
 
 
-def read_safetensors(path):
-    """The arrays of a file: the length of a JSON header, the header, the bytes."""
-    data = pathlib.Path(path).read_bytes()
+def read_safetensors(data):
+    """The arrays of a file's bytes: the length of a JSON header, the header, the bytes."""
     start = 8 + int.from_bytes(data[:8], "little")
     arrays = {}
     for name, entry in json.loads(data[8:start]).items():
@@ -46,9 +46,21 @@ class Export:
         self.manifest = json.loads((self.folder / "manifest.json").read_text())
         if self.manifest["format"] != 1:
             raise ValueError(f"{folder} is of format {self.manifest['format']}, and this reads 1")
-        self.parameters = read_safetensors(self.folder / "parameters.safetensors")
+        self.parameters = read_safetensors(self.read("parameters.safetensors"))
         self.client = xla_client.make_cpu_client()
         self.compiled = {}
+
+    def read(self, name):
+        """The bytes of a file, which must be those that were exported. The exports of earlier versions cannot be checked."""
+        path = self.folder / name
+        if not path.is_file():
+            raise ValueError(f"{path} is no regular file")
+        data = path.read_bytes()
+        found = hashlib.sha256(data).hexdigest()
+        known = self.manifest.get("sha256", {}).get(name, found)
+        if found != known:
+            raise ValueError(f"{path} is damaged: it has the sha256 {found} and had {known} when it was exported")
+        return data
 
     def run(self, program, inputs):
         """Runs a program once on the CPU."""
@@ -58,7 +70,7 @@ class Export:
             raise ValueError(f"{program} takes no {sorted(unknown)}: {sorted(taken)}")
         device = self.client.local_devices()[0]
         if program not in self.compiled:
-            text = (self.folder / manifest["file"]).read_bytes()
+            text = self.read(manifest["file"])
             devices = xla_client.DeviceList((device,))
             self.compiled[program] = self.client.compile_and_load(text, devices, xla_client.CompileOptions())
         arguments = [self.put(program, argument, inputs, device) for argument in manifest["arguments"]]
@@ -67,7 +79,7 @@ class Export:
 
     def portable(self, program, version="1.0.0"):
         """A program as StableHLO's portable bytecode, which every version from this one on reads, as jax.export has it."""
-        text = (self.folder / self.manifest["programs"][program]["file"]).read_text()
+        text = self.read(self.manifest["programs"][program]["file"]).decode()
         return _jax.mlir.serialize_portable_artifact(text, version)
 
     def put(self, program, argument, inputs, device):

@@ -1,7 +1,6 @@
 //! Exports, read back.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
@@ -10,10 +9,17 @@ use podracer_runtime::{
     Argument, Buffer, Client, CompileOptions, Executable, ExecutableCache, HostArray, Module,
 };
 
+use podracer_plugins::{read_regular, read_regular_text};
+use sha2::{Digest, Sha256};
+
 use super::manifest::FORMAT;
 use super::{ArgumentManifest, MANIFEST, Manifest, ProgramManifest, ResultManifest};
 use crate::UsageError;
 use crate::parameters;
+
+/// Greatest lengths of files in bytes.
+const LARGEST_MANIFEST: u64 = 64 << 20;
+const LARGEST_MODULE: u64 = 1 << 30;
 
 /// A folder that `podracer export` wrote.
 ///
@@ -48,7 +54,7 @@ impl Export {
     pub fn open(folder: impl AsRef<Path>) -> Result<Self> {
         let folder = folder.as_ref().to_owned();
         let path = folder.join(MANIFEST);
-        let text = fs::read_to_string(&path).with_context(|| {
+        let text = read_regular_text(&path, LARGEST_MANIFEST).with_context(|| {
             format!("cannot read `{}`: `podracer export` makes such a folder", path.display())
         })?;
         let manifest: Manifest = serde_json::from_str(&text)
@@ -59,7 +65,8 @@ impl Export {
             path.display(),
             manifest.format
         );
-        let parameters = parameters::read(&folder.join(parameters::FILE))?;
+        let bytes = read(&folder, &manifest, parameters::FILE, parameters::LARGEST)?;
+        let parameters = parameters::from_bytes(&folder.join(parameters::FILE), &bytes)?;
         manifest.check_parameters(&parameters)?;
         Ok(Export { folder, manifest, parameters })
     }
@@ -90,11 +97,27 @@ impl Export {
             .into());
         };
         let path = self.folder.join(&manifest.file);
-        let text = fs::read_to_string(&path)
-            .with_context(|| format!("cannot read `{}`", path.display()))?;
+        let text = read(&self.folder, &self.manifest, &manifest.file, LARGEST_MODULE)?;
+        let text =
+            String::from_utf8(text).with_context(|| format!("cannot read `{}`", path.display()))?;
         ExportedProgram::compile(client, program, manifest, &text, &self.parameters)
             .with_context(|| format!("cannot load `{}`", path.display()))
     }
+}
+
+/// Reads a file of an export, of at most `most` bytes, and checks that it is what was written.
+fn read(folder: &Path, manifest: &Manifest, file: &str, most: u64) -> Result<Vec<u8>> {
+    let path = folder.join(file);
+    let bytes =
+        read_regular(&path, most).with_context(|| format!("cannot read `{}`", path.display()))?;
+    let found = format!("{:x}", Sha256::digest(&bytes));
+    let known = manifest.sha256.get(file).unwrap_or(&found);
+    ensure!(
+        found == *known,
+        "`{}` is damaged: it has the sha256 {found} and had {known} when it was exported",
+        path.display()
+    );
+    Ok(bytes)
 }
 
 /// A program of an export, compiled.

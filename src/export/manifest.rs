@@ -24,6 +24,9 @@ pub struct Manifest {
     pub experiment: String,
     /// The programs by name.
     pub programs: BTreeMap<String, ProgramManifest>,
+    /// The sha256 of each file beside the manifest. The exports of earlier versions have none, and are not checked.
+    #[serde(default)]
+    pub sha256: BTreeMap<String, String>,
 }
 
 /// A program of an export.
@@ -87,6 +90,7 @@ impl Manifest {
             podracer: env!("CARGO_PKG_VERSION").to_owned(),
             experiment: experiment.to_owned(),
             programs: programs.iter().map(named).collect(),
+            sha256: BTreeMap::new(),
         }
     }
 

@@ -9,7 +9,8 @@
 //! # Invariants
 //! - A program runs on one device, from arrays to arrays. What it takes is named by key path below what it is
 //!   (`parameters.policy.layers[0].weight`), and what it gives likewise.
-//! - `manifest.json` is written last: a folder that has one is whole.
+//! - `manifest.json` is written last: a folder that has one is whole. It has the sha256 of the modules and the parameters, which
+//!   whoever reads them checks.
 
 mod load;
 mod manifest;
@@ -20,7 +21,8 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use podracer_runtime::{Client, HostArray};
+use podracer_runtime::{Checkpoint, Client, HostArray};
+use sha2::{Digest, Sha256};
 
 use crate::UsageError;
 use crate::files::write_whole;
@@ -70,21 +72,47 @@ pub fn write(
         ))
         .into());
     }
-    let manifest = Manifest::new(experiment, programs);
+    let mut manifest = Manifest::new(experiment, programs);
     let parameters = match parameters {
         Parameters::Initial { client, seed } => initial(programs, client, seed)?,
         Parameters::Trained(parameters) => parameters,
     };
     manifest.check_parameters(&parameters)?;
-    for program in programs {
-        let file = &manifest.programs[program.name].file;
-        write_whole(&folder.join(file), program.text().as_bytes())?;
+    let modules = programs.iter().map(|program| {
+        (manifest.programs[program.name].file.clone(), program.text().as_bytes().to_vec())
+    });
+    let mut files: BTreeMap<String, Vec<u8>> = modules.collect();
+    files.insert(parameters::FILE.to_owned(), parameters::to_bytes(&parameters)?);
+    for (file, bytes) in files {
+        write_whole(&folder.join(&file), &bytes)?;
+        manifest.sha256.insert(file, format!("{:x}", Sha256::digest(&bytes)));
     }
-    parameters::save(&parameters, &folder.join(parameters::FILE))?;
     write_whole(&folder.join("load.py"), LOADER.as_bytes())?;
     let text = serde_json::to_string_pretty(&manifest)? + "\n";
     write_whole(&folder.join(MANIFEST), text.as_bytes())?;
     Ok(manifest)
+}
+
+/// The parameters in a folder: those of an export, which are checked, or the file alone.
+pub(crate) fn parameters(folder: &Path) -> Result<Vec<(String, HostArray)>> {
+    if folder.join(MANIFEST).exists() {
+        return Ok(Export::open(folder)?.parameters().to_vec());
+    }
+    parameters::read(&folder.join(parameters::FILE))
+}
+
+/// The parameters in a checkpoint, where the state is named as by the exported `init`.
+pub(crate) fn of_checkpoint(
+    programs: &[Portable],
+    checkpoint: &Checkpoint<'_>,
+) -> Result<Vec<(String, HostArray)>> {
+    let init = programs.iter().find(|program| program.name == "init");
+    let init = init.context("there is no program `init`, which names the parameters")?;
+    let results = init.manifest().results;
+    let parameter = |(leaf, path): &(usize, String)| {
+        Ok((path.clone(), checkpoint.array(&results[*leaf].name)?))
+    };
+    init.parameters().iter().map(parameter).collect()
 }
 
 /// The parameters at the start of a run: part of the state that `init` gives.

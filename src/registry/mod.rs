@@ -19,7 +19,8 @@ use toml::{Table, Value};
 
 use crate::experiments;
 use crate::settings::{
-    AnakinSettings, Overrides, ProgramSettings, Schema, SebulbaSettings, TrainSettings, UsageError,
+    AnakinSettings, MetricsSettings, Overrides, ProgramSettings, Schema, SebulbaSettings,
+    TrainSettings, UsageError,
 };
 
 pub use agents::AgentEntry;
@@ -30,10 +31,8 @@ pub(crate) use environments::Evaluation;
 /// The agents, environments and experiments of a program.
 #[derive(Clone, Debug)]
 pub struct Registry {
-    pub(crate) train: Schema,
-    pub(crate) anakin: Schema,
-    pub(crate) program: Schema,
-    pub(crate) sebulba: Schema,
+    /// The tables that neither agent nor environment decides, by name.
+    pub(crate) tables: [(&'static str, Schema); 5],
     agents: Vec<AgentEntry>,
     environments: Vec<EnvironmentEntry>,
     experiments: Vec<Experiment>,
@@ -80,12 +79,15 @@ impl Registry {
     /// No agents, environments or experiments.
     pub(crate) fn empty() -> Self {
         let mut mistakes = Vec::new();
-        let train = schema::<TrainSettings>(&mut mistakes);
-        let anakin = schema::<AnakinSettings>(&mut mistakes);
-        let sebulba = schema::<SebulbaSettings>(&mut mistakes);
-        let program = schema::<ProgramSettings>(&mut mistakes);
+        let tables = [
+            ("train", schema::<TrainSettings>(&mut mistakes)),
+            ("anakin", schema::<AnakinSettings>(&mut mistakes)),
+            ("sebulba", schema::<SebulbaSettings>(&mut mistakes)),
+            ("program", schema::<ProgramSettings>(&mut mistakes)),
+            ("metrics", schema::<MetricsSettings>(&mut mistakes)),
+        ];
         let (agents, environments, experiments) = (Vec::new(), Vec::new(), Vec::new());
-        Registry { train, anakin, sebulba, program, agents, environments, experiments, mistakes }
+        Registry { tables, agents, environments, experiments, mistakes }
     }
 
     /// The built-in agents and environments, and no experiments.
@@ -218,13 +220,9 @@ impl Registry {
     /// The schema of a table of an experiment; `chosen` names the agent or environment.
     pub(crate) fn schema(&self, section: &str, chosen: Option<&str>) -> Option<&Schema> {
         match section {
-            "train" => Some(&self.train),
-            "anakin" => Some(&self.anakin),
-            "sebulba" => Some(&self.sebulba),
-            "program" => Some(&self.program),
             "agent" => Some(&self.agent(chosen?)?.schema),
             "environment" => Some(&self.environment(chosen?)?.schema),
-            _ => None,
+            _ => self.tables.iter().find(|(name, _)| *name == section).map(|(_, schema)| schema),
         }
     }
 }

@@ -10,9 +10,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use prost::Message;
 
-use super::metrics::{cut, steps_after, synchronised};
+use super::metrics::{cut, synchronised};
+use super::thinning::Line;
 use crate::files::cannot_write;
-use crate::training::CallMetrics;
 
 /// The fields of TensorFlow's `event.proto` that scalars need.
 #[derive(Clone, PartialEq, Message)]
@@ -88,41 +88,30 @@ impl Events {
         synchronised(&mut self.file).with_context(|| cannot_write(&self.path))
     }
 
-    /// The scalars of a call, over environment steps.
-    pub(super) fn write(
-        &mut self,
-        call: &CallMetrics,
-        (_, steps): (u64, u64),
-        seconds: f64,
-    ) -> Result<()> {
+    /// The scalars of lines, over environment steps.
+    pub(super) fn write(&mut self, lines: &[Line]) -> Result<()> {
         let wall_time = now();
-        let mut events = Vec::new();
-        for update in 0..call.updates {
-            let done = update + 1;
-            let at = |values: &Vec<f32>| {
-                usize::try_from(update).ok().and_then(|at| values.get(at).copied())
-            };
-            let scalar = |(tag, values): &(String, Vec<f32>)| {
-                at(values).map(|value| Scalar::new(tag, value))
-            };
-            let mut value: Vec<Scalar> = call.per_update.iter().filter_map(scalar).collect();
-            if done == call.updates {
-                let speed = call.env_steps as f64 / seconds.max(f64::MIN_POSITIVE);
+        let event = |line: &Line| {
+            let series = line.series.iter();
+            let mut value: Vec<Scalar> =
+                series.map(|(tag, series)| Scalar::new(tag, series.mean())).collect();
+            if let Some(calls) = &line.calls {
+                let speed = calls.env_steps as f64 / calls.seconds.max(f64::MIN_POSITIVE);
                 value.push(Scalar::new("env_steps_per_second", speed as f32));
-                let per_call = call.per_call.iter();
-                value.extend(per_call.map(|(tag, value)| Scalar::new(tag, *value as f32)));
-                value.extend(
-                    call.recent.mean_return().map(|mean| Scalar::new("mean_return", mean as f32)),
-                );
+                let values = calls.values.iter();
+                value.extend(values.map(|(tag, value)| Scalar::new(tag, *value as f32)));
+                let counts = calls.counts.iter();
+                value.extend(counts.map(|(tag, count)| Scalar::new(tag, *count as f32)));
+                value.extend(calls.mean_return.map(|mean| Scalar::new("mean_return", mean as f32)));
             }
-            events.push(Event {
+            Event {
                 wall_time,
-                step: i64::try_from(steps + steps_after(call, done)).unwrap_or(i64::MAX),
+                step: i64::try_from(line.env_steps).unwrap_or(i64::MAX),
                 summary: Some(Summary { value }),
                 ..Event::default()
-            });
-        }
-        self.append(&events)
+            }
+        };
+        self.append(&lines.iter().map(event).collect::<Vec<_>>())
     }
 
     fn append(&mut self, events: &[Event]) -> Result<()> {

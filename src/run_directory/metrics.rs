@@ -1,16 +1,20 @@
-//! `metrics.jsonl`: one object per iteration; that of a call's last iteration has the call's own values, too.
+//! `metrics.jsonl`: one object for each [`Line`], in which a call ended or not.
 
-use std::fs::{self, File, TryLockError};
-use std::io::{self, BufWriter, ErrorKind, Seek, SeekFrom, Write};
+use std::fs::{File, TryLockError};
+use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use podracer_plugins::open_regular;
 use serde_json::{Map, Value};
 
 use super::Point;
+use super::thinning::Line;
 use crate::files::cannot_write;
 use crate::settings::UsageError;
-use crate::training::CallMetrics;
+
+/// Greatest length of a line in bytes.
+const LONGEST_LINE: u64 = 1 << 20;
 
 pub(super) struct Metrics {
     file: BufWriter<File>,
@@ -43,14 +47,9 @@ impl Metrics {
         synchronised(&mut self.file).with_context(|| cannot_write(&self.path))
     }
 
-    pub(super) fn write(
-        &mut self,
-        call: &CallMetrics,
-        before: (u64, u64),
-        seconds: f64,
-    ) -> Result<()> {
-        for line in lines(call, before, seconds) {
-            serde_json::to_writer(&mut self.file, &line)
+    pub(super) fn write(&mut self, lines: &[Line]) -> Result<()> {
+        for line in lines {
+            serde_json::to_writer(&mut self.file, &object(line))
                 .map_err(std::io::Error::from)
                 .and_then(|()| self.file.write_all(b"\n"))
                 .with_context(|| cannot_write(&self.path))?;
@@ -61,13 +60,20 @@ impl Metrics {
 
 /// Environment steps and mean return after each call.
 pub(super) fn points(path: &Path) -> Result<Vec<Point>> {
-    let text =
-        fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))?;
-    let point = |line: &str| {
-        let line: Value = serde_json::from_str(line).ok()?;
+    let point = |line: &[u8]| {
+        let line: Value = serde_json::from_slice(line).ok()?;
         Some((line["env_steps"].as_u64()?, line["mean_return"].as_f64()?))
     };
-    Ok(text.lines().filter_map(point).collect())
+    let read = || {
+        let (file, _) = open_regular(path, u64::MAX)?;
+        let (mut file, mut line, mut points) = (BufReader::new(file), Vec::new(), Vec::new());
+        while (&mut file).take(LONGEST_LINE).read_until(b'\n', &mut line)? > 0 {
+            points.extend(point(&line));
+            line.clear();
+        }
+        Ok::<_, io::Error>(points)
+    };
+    read().with_context(|| format!("cannot read `{}`", path.display()))
 }
 
 /// Cuts a file off after so many bytes, and goes on there. What is no ordinary file has no length.
@@ -91,34 +97,23 @@ pub(super) fn synchronised(file: &mut BufWriter<File>) -> io::Result<u64> {
     }
 }
 
-/// The lines of a call. A number that JSON does not have (NaN, infinity) becomes `null`.
-fn lines(call: &CallMetrics, (updates, steps): (u64, u64), seconds: f64) -> Vec<Value> {
-    let mut lines = Vec::new();
-    for update in 0..call.updates {
-        let mut line = Map::new();
-        let done = update + 1;
-        line.insert("update".to_owned(), (updates + done).into());
-        line.insert("env_steps".to_owned(), (steps + steps_after(call, done)).into());
-        for (name, values) in &call.per_update {
-            let value = usize::try_from(update).ok().and_then(|at| values.get(at));
-            line.insert(name.clone(), value.map_or(Value::Null, |&value| number(value)));
-        }
-        if done == call.updates {
-            line.insert("episodes".to_owned(), call.episodes.into());
-            line.insert("mean_return".to_owned(), call.recent.mean_return().into());
-            line.insert("seconds".to_owned(), seconds.into());
-            for (name, value) in &call.per_call {
-                line.insert(name.clone(), (*value).into());
-            }
-        }
-        lines.push(Value::Object(line));
+/// A line as JSON. A number that JSON does not have (NaN, infinity) becomes `null`.
+fn object(of: &Line) -> Map<String, Value> {
+    let mut line = Map::new();
+    line.insert("update".to_owned(), of.update.into());
+    line.insert("env_steps".to_owned(), of.env_steps.into());
+    if of.iterations > 1 {
+        line.insert("iterations".to_owned(), of.iterations.into());
     }
-    lines
-}
-
-/// The environment steps of the first `done` updates of a call.
-pub(super) fn steps_after(call: &CallMetrics, done: u64) -> u64 {
-    call.env_steps * done / call.updates.max(1)
+    line.extend(of.series.iter().map(|(name, series)| (name.clone(), number(series.mean()))));
+    if let Some(calls) = &of.calls {
+        line.insert("episodes".to_owned(), calls.episodes.into());
+        line.insert("mean_return".to_owned(), calls.mean_return.into());
+        line.insert("seconds".to_owned(), calls.seconds.into());
+        line.extend(calls.values.iter().map(|(name, value)| (name.clone(), (*value).into())));
+        line.extend(calls.counts.iter().map(|(name, count)| (name.clone(), (*count).into())));
+    }
+    line
 }
 
 /// The shortest decimal that reads back as this f32.

@@ -5,20 +5,24 @@
 //! - Every checkpoint has the lengths of the growing files at its time. A resumed run truncates them to these lengths, so
 //!   that no iteration is recorded twice.
 //! - `config.toml` is written before anything is compiled, so that a folder which cannot be written costs no time.
-//! - Files that are written once appear whole or not at all. Those that grow end in whole lines or records after every call.
+//! - Files that are written once appear whole or not at all. Those that grow end in whole lines or records after every call, and have
+//!   every iteration before a checkpoint.
 
 #[cfg(feature = "plots")]
 mod curve;
 mod events;
 mod metrics;
 mod progress;
+mod thinning;
 
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+use podracer_plugins::read_regular_text;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 pub use progress::{Counters, Files, RunProgress};
 
@@ -31,10 +35,14 @@ use crate::training::CallMetrics;
 use events::Events;
 use metrics::Metrics;
 use podracer_runtime::{Checkpoint, CheckpointError, Checkpoints, Found, HostArray};
+use thinning::{Line, Thinning};
 
 const CONFIG: &str = "config.toml";
 pub(crate) const METRICS: &str = "metrics.jsonl";
 const CHECKPOINTS: &str = "checkpoints";
+const RESULT: &str = "result.json";
+/// Greatest length of a result in bytes.
+const LARGEST_RESULT: u64 = 16 << 20;
 
 /// A point of the learning curve: environment steps, and the mean return of the last 100 episodes or more then.
 pub type Point = (u64, f64);
@@ -42,6 +50,7 @@ pub type Point = (u64, f64);
 /// The folder of a run under way.
 pub struct RunDirectory {
     path: PathBuf,
+    thinning: Thinning,
     metrics: Metrics,
     events: Events,
     checkpoints: Checkpoints,
@@ -80,6 +89,7 @@ impl RunDirectory {
         };
         write_settings(&path, settings, recorded)?;
         Ok(Self {
+            thinning: Thinning::new(settings.metrics.every),
             metrics: Metrics::create(&path.join(METRICS))?,
             events: Events::create(&path)?,
             checkpoints: checkpoints(&path, settings),
@@ -94,15 +104,34 @@ impl RunDirectory {
     /// # Errors
     /// [`UsageError`] for a folder without a run; those of [`Registry::load`].
     pub fn settings(path: &Path, overrides: &Overrides, registry: &Registry) -> Result<Settings> {
-        let config = path.join(CONFIG);
-        if !config.is_file() {
-            let path = path.display();
-            let problem = format!(
-                "`{path}` holds no run: name a run directory, which has a {CONFIG}, such as runs/catch-ppo-0-1"
-            );
-            return Err(UsageError::new(problem).into());
-        }
-        registry.load(&config.to_string_lossy(), overrides)
+        registry.load(&config(path)?.to_string_lossy(), overrides)
+    }
+
+    /// Tells if a folder holds a run.
+    #[must_use]
+    pub fn is_run(path: &Path) -> bool {
+        config(path).is_ok()
+    }
+
+    /// The parameters that the run in a folder has trained, which are those of its result.
+    ///
+    /// # Errors
+    /// [`UsageError`] for a folder without a run; where the run has not ended, or its files are damaged.
+    pub fn parameters(path: &Path) -> Result<Vec<(String, HostArray)>> {
+        config(path)?;
+        let parameters = parameters::read(&path.join(parameters::FILE))?;
+        let result = path.join(RESULT);
+        let cannot = || format!("cannot read `{}`", result.display());
+        let text = read_regular_text(&result, LARGEST_RESULT).with_context(cannot)?;
+        let known: Value = serde_json::from_str(&text).with_context(cannot)?;
+        let (found, known) = (parameters::sha256(&parameters), &known["params_sha256"]);
+        ensure!(
+            known.as_str() == Some(&found),
+            "the parameters in `{}` have the hash {found}, and `{}` says {known}",
+            path.join(parameters::FILE).display(),
+            result.display()
+        );
+        Ok(parameters)
     }
 
     /// A checkpoint of the run in a folder: [`Checkpoints::latest`] to go on from, [`Checkpoints::latest_parameters`] to
@@ -144,6 +173,7 @@ impl RunDirectory {
         let points = metrics::points(&metrics)?;
         write_settings(path, settings, recorded)?;
         let directory = Self {
+            thinning: Thinning::new(settings.metrics.every),
             metrics: opened,
             events: Events::open(path, &files.events_name, files.events)?,
             checkpoints: checkpoints(path, settings),
@@ -165,6 +195,8 @@ impl RunDirectory {
         recorded: &Recorded,
         counters: Counters,
     ) -> Result<()> {
+        // A run that goes on from here makes the iterations after it again, and not those before.
+        self.flush()?;
         let progress = RunProgress {
             settings: serde_json::to_value(settings)?,
             recorded: recorded.clone(),
@@ -222,8 +254,22 @@ impl RunDirectory {
     /// # Errors
     /// Where the folder cannot be written.
     pub fn record(&mut self, call: &CallMetrics, before: (u64, u64), seconds: f64) -> Result<()> {
-        self.metrics.write(call, before, seconds)?;
-        self.events.write(call, before, seconds)
+        let lines = self.thinning.add(call, before, seconds);
+        self.write(&lines)
+    }
+
+    /// Writes the metrics that wait for their second to be over.
+    fn flush(&mut self) -> Result<()> {
+        let line = self.thinning.flush();
+        self.write(line.as_slice())
+    }
+
+    fn write(&mut self, lines: &[Line]) -> Result<()> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        self.metrics.write(lines)?;
+        self.events.write(lines)
     }
 
     /// Writes `learning_curve.svg`, if the program has the feature `plots`.
@@ -256,7 +302,26 @@ impl RunDirectory {
     /// Where the folder cannot be written.
     pub fn write_result(&self, result: &impl Serialize) -> Result<()> {
         let text = serde_json::to_string_pretty(result)? + "\n";
-        write_whole(&self.path.join("result.json"), text.as_bytes())
+        write_whole(&self.path.join(RESULT), text.as_bytes())
+    }
+}
+
+/// The settings' file of the run in a folder.
+fn config(path: &Path) -> Result<PathBuf, UsageError> {
+    let config = path.join(CONFIG);
+    if config.is_file() {
+        return Ok(config);
+    }
+    Err(UsageError::new(format!(
+        "`{}` holds no run: name a run directory, which has a {CONFIG}, such as runs/catch-ppo-0-1",
+        path.display()
+    )))
+}
+
+impl Drop for RunDirectory {
+    fn drop(&mut self) {
+        // Of a run that failed. What went wrong before is the error that matters.
+        let _ = self.flush();
     }
 }
 

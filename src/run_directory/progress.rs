@@ -54,7 +54,7 @@ pub struct Files {
 }
 
 /// Settings that a resumed run may change.
-const FREE: [&str; 8] = [
+const FREE: [&str; 9] = [
     "description",
     "train.steps",
     "train.devices",
@@ -63,6 +63,7 @@ const FREE: [&str; 8] = [
     "train.checkpoint_every",
     "train.store_every",
     "train.checkpoints_kept",
+    "metrics.every",
 ];
 
 impl RunProgress {

@@ -3,15 +3,15 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use podracer_runtime::HostArray;
+use podracer_runtime::{Checkpoint, HostArray};
 use prost::Message;
 use safetensors::SafeTensors;
 use serde_json::{Value, json};
 
 use super::events::{Event, checksum};
-use super::{Recorded, RunDirectory, curve, write_whole};
+use super::{Counters, Recorded, RunDirectory, RunProgress, curve, write_whole};
 use crate::parameters::sha256;
-use crate::settings::{Overrides, Settings, UsageError, load};
+use crate::settings::{MetricsEvery, Overrides, Settings, UsageError, load};
 use crate::training::{CallMetrics, Ended};
 
 fn settings() -> Settings {
@@ -84,6 +84,133 @@ fn what_a_call_reports_is_on_disk_after_it() {
     run.write_curve(&settings(), &[(10, 0.5), (20, 1.0)]).unwrap();
     let leftovers = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name());
     assert!(leftovers.into_iter().all(|name| !name.to_string_lossy().ends_with("unfinished")));
+}
+
+/// A run in a new folder, which records a call of 4 iterations and 40 steps for each number of seconds.
+struct Recording {
+    folder: tempfile::TempDir,
+    run: RunDirectory,
+    before: (u64, u64),
+}
+
+impl Recording {
+    fn new(every: MetricsEvery) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut settings = settings();
+        settings.metrics.every = every;
+        let run = RunDirectory::create(Some(folder.path()), &settings, &recorded()).unwrap();
+        Recording { folder, run, before: (0, 0) }
+    }
+
+    fn calls(&mut self, count: usize, seconds: f64) {
+        for number in 0..count {
+            let call = CallMetrics {
+                env_steps: 40,
+                updates: 4,
+                per_update: vec![
+                    ("loss".to_owned(), vec![1.0, 2.0, 3.0, 6.0]),
+                    ("episode_return".to_owned(), vec![f32::NAN, 5.0, f32::NAN, f32::NAN]),
+                ],
+                recent: Ended { episodes: 2, return_sum: 2.0 * number as f64 },
+                episodes: 2,
+                per_call: vec![("learner/update".to_owned(), 0.25)],
+                counts: vec![("environment_restarts".to_owned(), 1)],
+                ..CallMetrics::default()
+            };
+            self.run.record(&call, self.before, seconds).unwrap();
+            self.before = (self.before.0 + 4, self.before.1 + 40);
+        }
+    }
+
+    fn lines(&self) -> Vec<Value> {
+        let text = fs::read_to_string(self.folder.path().join("metrics.jsonl")).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Checks that every iteration is in one line, and every call.
+    fn complete(&self) {
+        let lines = self.lines();
+        let mut at = 0;
+        for line in &lines {
+            at += line["iterations"].as_u64().unwrap_or(1);
+            assert_eq!((&line["update"], &line["env_steps"]), (&at.into(), &(10 * at).into()));
+        }
+        assert_eq!(at, self.before.0);
+        let sum = |name: &str| lines.iter().filter_map(|line| line[name].as_u64()).sum::<u64>();
+        let calls = self.before.0 / 4;
+        assert_eq!((sum("episodes"), sum("environment_restarts")), (2 * calls, calls));
+        let files = fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().path());
+        let events = files.into_iter().find(|path| path.to_string_lossy().contains("tfevents"));
+        let events = read_events(&fs::read(events.unwrap()).unwrap());
+        assert_eq!(events.len(), lines.len() + 1);
+        assert_eq!(events.last().unwrap().step as u64, self.before.1);
+    }
+}
+
+/// Of a loop with thousands of iterations a second, hundreds of megabytes an hour were written.
+#[test]
+fn after_the_first_minute_there_is_at_most_one_line_a_second() {
+    let mut recording = Recording::new(MetricsEvery::Second);
+    // A sixteenth of a second: sums are exact.
+    recording.calls(60 * 16, 0.0625);
+    assert_eq!(recording.lines().len(), 60 * 16 * 4);
+    recording.calls(10 * 16, 0.0625);
+    let lines = recording.lines();
+    assert_eq!(lines.len(), 60 * 16 * 4 + 10);
+    assert_eq!(
+        lines[lines.len() - 1],
+        json!({
+            "update": 4480, "env_steps": 44800, "iterations": 64, "loss": 3, "episode_return": 5, "episodes": 32,
+            "mean_return": 159.0, "seconds": 1.0, "learner/update": 0.25, "environment_restarts": 16,
+        })
+    );
+    recording.complete();
+
+    // Calls of several seconds have as many lines, and slow iterations one each.
+    let before = lines.len();
+    recording.calls(1, 3.0);
+    assert_eq!(recording.lines().len(), before + 3);
+    recording.calls(2, 100.0);
+    assert_eq!(recording.lines().len(), before + 3 + 8);
+    recording.calls(1, 0.5);
+    assert_eq!(recording.lines().len(), before + 3 + 8);
+    recording.calls(1, 0.5);
+    assert_eq!(recording.lines().len(), before + 3 + 8 + 1);
+    recording.complete();
+}
+
+#[test]
+fn every_iteration_has_a_line_if_the_settings_say_so() {
+    let mut recording = Recording::new(MetricsEvery::Iteration);
+    recording.calls(70 * 16, 0.0625);
+    assert_eq!(recording.lines().len(), 70 * 16 * 4);
+    recording.complete();
+}
+
+#[test]
+fn a_stop_loses_no_line() {
+    for by_checkpoint in [true, false] {
+        let mut recording = Recording::new(MetricsEvery::Second);
+        recording.calls(60 * 16 + 5, 0.0625);
+        assert_eq!(recording.lines().len(), 60 * 16 * 4);
+        if by_checkpoint {
+            let (checkpoint, counters) = (Checkpoint::default(), Counters::default());
+            recording.run.write_checkpoint(checkpoint, &settings(), &recorded(), counters).unwrap();
+            let found =
+                RunDirectory::find(recording.folder.path(), &settings(), |all| all.latest());
+            let progress = RunProgress::of(&found.unwrap()).unwrap();
+            let length = fs::metadata(recording.folder.path().join("metrics.jsonl")).unwrap().len();
+            assert_eq!(progress.files.metrics, length);
+        } else {
+            // As after an error.
+            let elsewhere = tempfile::tempdir().unwrap();
+            let other =
+                RunDirectory::create(Some(elsewhere.path()), &settings(), &recorded()).unwrap();
+            drop(std::mem::replace(&mut recording.run, other));
+        }
+        assert_eq!(recording.lines().len(), 60 * 16 * 4 + 1);
+        recording.complete();
+    }
 }
 
 fn read_events(mut bytes: &[u8]) -> Vec<Event> {
@@ -177,6 +304,31 @@ fn a_full_disk_is_a_clear_error() {
     let text = format!("{:#}", run.write_parameters(&parameters()).unwrap_err());
     assert!(text.contains("parameters.safetensors`: No space left on device"), "{text}");
     assert!(!path.join("parameters.safetensors").exists());
+}
+
+/// Such as a link to an endless device in a run that somebody sent.
+#[test]
+fn files_of_a_run_are_regular_ones_of_a_bounded_size() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let run = RunDirectory::create(Some(path), &settings(), &recorded()).unwrap();
+    run.write_parameters(&parameters()).unwrap();
+    run.write_result(&json!({"params_sha256": sha256(&parameters())})).unwrap();
+    assert_eq!(RunDirectory::parameters(path).unwrap().len(), 2);
+    let problem = || format!("{:#}", RunDirectory::parameters(path).unwrap_err());
+    let result = path.join("result.json");
+    fs::remove_file(&result).unwrap();
+    symlink("/dev/zero", &result).unwrap();
+    assert!(problem().contains("result.json`: it is a device"), "{}", problem());
+    let file = path.join("parameters.safetensors");
+    fs::remove_file(&file).unwrap();
+    symlink("/dev/zero", &file).unwrap();
+    assert!(problem().contains("parameters.safetensors`: it is a device"), "{}", problem());
+    let metrics = path.join("metrics.jsonl");
+    fs::remove_file(&metrics).unwrap();
+    symlink("/dev/zero", &metrics).unwrap();
+    let said = format!("{:#}", super::metrics::points(&metrics).unwrap_err());
+    assert!(said.contains("metrics.jsonl`: it is a device"), "{said}");
 }
 
 #[test]

@@ -1,16 +1,19 @@
 //! Loads settings: an experiment or a file, its bases, `--set` and flags, each layer over the ones before.
 
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use podracer_plugins::read_regular_text;
 use toml::{Table, Value};
 
 use super::merge::Layer;
 use super::problems::Problems;
+use super::trust::Trust;
 use super::{Devices, Settings, UsageError, suggestion};
 use crate::registry::Registry;
 
+/// Greatest length of an experiment's file in bytes.
+const LARGEST: u64 = 16 << 20;
 /// Greatest length of a chain of bases.
 const DEEPEST_BASE: usize = 8;
 
@@ -29,6 +32,8 @@ pub struct Overrides {
     pub learners: Option<Vec<usize>>,
     /// Values of `--set`, each `table.key=value`.
     pub set: Vec<String>,
+    /// `--trust`: the programs and folders that files name are used.
+    pub trust: bool,
 }
 
 impl Overrides {
@@ -71,10 +76,17 @@ impl Registry {
     /// The settings of an experiment of the program, or of a TOML file by its path, with `overrides`.
     ///
     /// # Errors
-    /// [`UsageError`] with all mistakes of a layer; another error where a file cannot be read.
+    /// [`UsageError`] with all mistakes of a layer, and for programs that a file names and the user does not; another error where a
+    /// file cannot be read.
     pub fn load(&self, experiment: &str, overrides: &Overrides) -> Result<Settings> {
-        let mut table = self.complete(experiment, 0)?;
-        self.put(&mut table, &parse_sets(&overrides.set)?, "--set")?;
+        let mut trust = Trust::default();
+        let mut table = self.complete(experiment, 0, &mut trust)?;
+        let sets = parse_sets(&overrides.set)?;
+        self.put(&mut table, &sets, "--set")?;
+        trust.layer(&sets, None);
+        if !overrides.trust {
+            trust.check(&table)?;
+        }
         let flags = overrides.flags();
         if flags.contains_key("sebulba") && !table.contains_key("sebulba") {
             let flag = if overrides.actors.is_some() { "actors" } else { "learners" };
@@ -99,7 +111,7 @@ impl Registry {
     }
 
     /// The complete table of an experiment.
-    fn complete(&self, experiment: &str, depth: usize) -> Result<Table> {
+    fn complete(&self, experiment: &str, depth: usize, trust: &mut Trust) -> Result<Table> {
         let known = self.experiment(experiment);
         let path = Path::new(experiment);
         let is_path = path.extension().is_some_and(|extension| extension == "toml")
@@ -108,7 +120,7 @@ impl Registry {
         let (text, source) = match known {
             Some(one) => (one.text.clone(), format!("experiment {experiment}")),
             None if is_path => {
-                let text = fs::read_to_string(path)
+                let text = read_regular_text(path, LARGEST)
                     .with_context(|| format!("cannot read the experiment `{}`", path.display()))?;
                 (text, path.display().to_string())
             }
@@ -121,7 +133,7 @@ impl Registry {
             None => self.defaults(),
             Some(Value::String(base)) if depth < DEEPEST_BASE => {
                 let base = self.beside(path, base);
-                let base = self.complete(&base, depth + 1);
+                let base = self.complete(&base, depth + 1, trust);
                 base.with_context(|| format!("in the base of {source}"))?
             }
             Some(Value::String(_)) => {
@@ -154,19 +166,16 @@ impl Registry {
             problems.add(format!("{source}: `experiment` names folders and cannot be `{name}`"));
         }
         problems.into_result()?;
+        trust.layer(&changes, known.is_none().then_some(&source));
         Ok(table)
     }
 
     /// The settings of an experiment that says nothing. Agent and environment have no defaults.
     fn defaults(&self) -> Table {
-        let sections = [
-            ("train", &self.train.defaults),
-            ("anakin", &self.anakin.defaults),
-            ("program", &self.program.defaults),
-            ("xla", &Table::new()),
-        ]
-        .map(|(name, table)| (name.to_owned(), Value::Table(table.clone())));
-        sections.into_iter().collect()
+        let tables = self.tables.iter().filter(|(name, _)| *name != "sebulba");
+        let tables = tables.map(|(name, schema)| (*name, schema.defaults.clone()));
+        let all = tables.chain([("xla", Table::new())]);
+        all.map(|(name, table)| (name.to_owned(), Value::Table(table))).collect()
     }
 
     /// Name of a base. A base that is a file is named relative to the file that names it.

@@ -10,9 +10,8 @@ use super::schema::{Key, Schema};
 use super::values::Mistake;
 use crate::registry::Registry;
 
-/// The tables that an experiment consists of.
-const SECTIONS: [&str; 7] =
-    ["train", "anakin", "sebulba", "agent", "environment", "program", "xla"];
+/// The tables of an experiment beside [`Registry::tables`].
+const FURTHER: [&str; 3] = ["agent", "environment", "xla"];
 /// The other keys at the top of a file. A run adds `recorded` to its copy of the settings, for readers.
 const TOP: [&str; 4] = ["base", "experiment", "description", "recorded"];
 /// Keys that have another name now.
@@ -32,6 +31,8 @@ pub(super) struct Layer<'a> {
 impl Layer<'_> {
     /// Changes the complete table `base` to what `changes` says.
     pub(super) fn merge(&mut self, base: &mut Table, changes: &Table) {
+        let tables = self.registry.tables.iter().map(|(name, _)| *name);
+        let sections: Vec<&str> = tables.chain(FURTHER).collect();
         for (key, value) in changes {
             match (key.as_str(), value) {
                 ("base" | "recorded", _) => {}
@@ -42,16 +43,16 @@ impl Layer<'_> {
                     self.add(format!("`{key}` must be a string and is {}", describe(value)));
                 }
                 ("xla", Value::Table(changes)) => self.merge_xla(base, changes),
-                (section, Value::Table(changes)) if SECTIONS.contains(&section) => {
+                (section, Value::Table(changes)) if sections.contains(&section) => {
                     self.merge_section(base, section, changes);
                 }
-                (section, _) if SECTIONS.contains(&section) => {
+                (section, _) if sections.contains(&section) => {
                     self.add(format!("`{key}` must be a table and is {}", describe(value)));
                 }
                 _ => self.add(format!(
                     "`{key}` is not a setting{}; the tables are {}",
-                    suggestion(key, SECTIONS.into_iter().chain(TOP)),
-                    SECTIONS.map(|name| format!("[{name}]")).join(", ")
+                    suggestion(key, sections.iter().copied().chain(TOP)),
+                    sections.iter().map(|name| format!("[{name}]")).collect::<Vec<_>>().join(", ")
                 )),
             }
         }
@@ -68,7 +69,11 @@ impl Layer<'_> {
         }
         // One loop takes the place of the other.
         if section == "sebulba" && base.remove("anakin").is_some() {
-            let defaults = self.registry.sebulba.defaults.clone();
+            let defaults = self
+                .registry
+                .schema("sebulba", None)
+                .map(|schema| schema.defaults.clone())
+                .unwrap_or_default();
             base.insert(section.to_owned(), Value::Table(defaults));
         }
         let Some(Value::Table(base)) = base.get_mut(section) else {

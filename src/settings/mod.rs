@@ -12,6 +12,7 @@ mod problems;
 mod program;
 mod schema;
 mod sebulba;
+mod trust;
 mod values;
 
 use std::collections::BTreeMap;
@@ -57,6 +58,9 @@ pub struct Settings {
     /// Table `[program]`.
     #[serde(default)]
     pub program: ProgramSettings,
+    /// Table `[metrics]`.
+    #[serde(default)]
+    pub metrics: MetricsSettings,
     /// Table `[xla]`: options for XLA by name. They add to those of podracer's rule, and win over them.
     #[serde(default)]
     pub xla: BTreeMap<String, OptionValue>,
@@ -120,6 +124,26 @@ impl Default for AnakinSettings {
     fn default() -> Self {
         AnakinSettings { environments: 64, unroll: 32, iterations_per_call: 16 }
     }
+}
+
+/// How much of a run is recorded.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
+pub struct MetricsSettings {
+    /// How often `metrics.jsonl` and TensorBoard's file get a line.
+    pub every: MetricsEvery,
+}
+
+/// How often a line is recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum MetricsEvery {
+    /// At most once a second after the first minute, with means over the iterations since the line before.
+    #[default]
+    Second,
+    /// Every iteration, however fast.
+    Iteration,
 }
 
 /// Iterations and calls of a run.

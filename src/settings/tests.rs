@@ -334,3 +334,52 @@ fn devices_of_actors_and_learners_are_named_once() {
         assert!(said.contains(&format!("sebulba.{role} names device 2 twice")), "{said}");
     }
 }
+
+#[test]
+fn what_a_file_names_is_used_if_the_user_names_it_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("theirs.toml");
+    let with = |lines: &str, overrides: &Overrides| {
+        fs::write(&path, format!("base = 'cartpole-sebulba-ppo'\n{lines}")).unwrap();
+        load(path.to_str().unwrap(), overrides).map_err(|error| format!("{error:#}"))
+    };
+    let nothing = Overrides::default();
+    let python = "environment = { name = 'gymnasium', python = '/opt/theirs' }\n";
+    let dump = "xla.xla_dump_to = '/opt/dump'\n";
+    let error = with(&format!("{python}{dump}"), &nothing).unwrap_err();
+    for part in ["`environment.python` is `/opt/theirs`", "`xla.xla_dump_to` is `/opt/dump`"] {
+        assert!(error.contains(part), "{error}");
+    }
+    with(&format!("{python}{dump}"), &Overrides { trust: true, ..Overrides::default() }).unwrap();
+    let set = vec!["environment.python=/opt/mine".to_owned()];
+    let settings = with(python, &Overrides { set, ..Overrides::default() }).unwrap();
+    assert_eq!(settings.environment["python"].as_str(), Some("/opt/mine"));
+    // A base is a file as well, and what is not used needs no trust.
+    let base = folder.path().join("base.toml");
+    fs::write(&base, format!("base = 'cartpole-sebulba-ppo'\n{python}")).unwrap();
+    let on_base = |lines: &str| {
+        fs::write(&path, format!("base = 'base.toml'\n{lines}")).unwrap();
+        load(path.to_str().unwrap(), &nothing).map_err(|error| format!("{error:#}"))
+    };
+    let error = on_base("").unwrap_err();
+    assert!(error.contains(&format!("{}: `environment.python`", base.display())), "{error}");
+    on_base("environment.python = ''").unwrap();
+    on_base("environment.name = 'cartpole'").unwrap();
+    with("xla.xla_cpu_prefer_vector_width = 128\n", &nothing).unwrap();
+}
+
+/// Such as an endless device behind the name of an experiment that somebody sent.
+#[test]
+fn an_experiment_is_a_regular_file_of_a_bounded_size() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("theirs.toml");
+    let error =
+        || format!("{:#}", load(path.to_str().unwrap(), &Overrides::default()).unwrap_err());
+    std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+    let said = error();
+    assert!(said.contains("theirs.toml`: it is a device and must be a regular file"), "{said}");
+    fs::remove_file(&path).unwrap();
+    fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
+    let said = error();
+    assert!(said.contains("it has 1099511627776 bytes, and at most 16777216 are read"), "{said}");
+}

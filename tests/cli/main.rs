@@ -214,3 +214,45 @@ fn an_export_takes_the_parameters_of_a_folder_that_has_some() {
         assert!(message.contains(expected), "{message}");
     }
 }
+
+/// An export has the parameters that the run has trained, or says which it has.
+#[test]
+fn parameters_that_are_not_those_of_the_result_are_not_exported() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for experiment in ["catch-ppo", "cartpole-sebulba-ppo"] {
+        let run = folder.path().join(experiment);
+        let run = run.to_str().expect("UTF-8");
+        let small = "--set=agent.hidden=[8]";
+        let train = ["train", experiment, "--steps=4096", small, "--run-dir", run];
+        podracer(&train).assert().success();
+        let exported = |name: &str| {
+            let folder = folder.path().join(format!("{experiment}-{name}"));
+            let config = format!("{run}/config.toml");
+            let folder = folder.to_str().expect("UTF-8");
+            let export = podracer(&["export", &config, "--run", run, "-o", folder]).output();
+            let output = export.expect("the program runs");
+            let parameters = fs::read(format!("{folder}/parameters.safetensors")).ok();
+            (output.status.code(), text(&output.stderr), parameters)
+        };
+        let (code, said, whole) = exported("whole");
+        assert!(code == Some(0) && !said.contains("warning"), "{said}");
+        let path = format!("{run}/parameters.safetensors");
+        let mut flipped = fs::read(&path).expect("the run has left it");
+        *flipped.last_mut().expect("it is not empty") ^= 0x10;
+        fs::write(&path, flipped).expect("it is written");
+        let (code, said, parameters) = exported("damaged");
+        assert_eq!(code, Some(0), "{said}");
+        for part in ["warning: the parameters in `", "result.json` says", "are taken"] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        assert!(parameters == whole, "the last checkpoint has them too");
+        fs::remove_file(&path).expect("it is there");
+        assert!(exported("missing").2 == whole);
+        fs::remove_dir_all(format!("{run}/checkpoints")).expect("they are there");
+        let (code, said, _) = exported("nothing");
+        assert_eq!(code, Some(2), "{said}");
+        for part in ["parameters.safetensors`: No such file", "there is no checkpoint in `"] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+    }
+}

@@ -198,7 +198,12 @@ fn goes_on(folder: &Path) {
         serde_json::from_str(metrics.lines().last().expect("an update")).expect("a JSON object");
     let steps = last["env_steps"].as_u64().expect("a number") + 1024;
     let mut resume = command(&["resume", "--json", "--steps", &steps.to_string()]);
-    let output = resume.arg(run).output().expect("the program runs");
+    // The run's config.toml names the interpreter.
+    let output = resume
+        .arg(run)
+        .env("PODRACER_TRUST", folder.join("python"))
+        .output()
+        .expect("the program runs");
     let said = text(&output.stderr);
     assert!(output.status.success(), "{said}");
     let result: Value = serde_json::from_slice(&output.stdout).expect("a JSON object");

@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, ensure};
 pub fn run(script: &str, arguments: &[&str], input: &str) -> Result<Option<String>> {
     let named = std::env::var("PODRACER_PYTHON").ok();
     let python = named.unwrap_or_else(|| "python3".to_owned());
-    let probe = Command::new(&python).args(["-c", "import jaxlib"]).output();
+    let probe = Command::new(&python).args(["-P", "-c", "import jaxlib"]).output();
     if !probe.is_ok_and(|output| output.status.success()) {
         eprintln!(
             "SKIPPED: `{python}` has no jaxlib; `make test` installs it, and PODRACER_PYTHON names a Python that has it"
@@ -21,7 +21,7 @@ pub fn run(script: &str, arguments: &[&str], input: &str) -> Result<Option<Strin
         return Ok(None);
     }
     let mut child = Command::new(&python)
-        .args(["-c", script])
+        .args(["-P", "-c", script])
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

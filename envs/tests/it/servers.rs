@@ -369,6 +369,46 @@ fn a_client_that_is_killed_leaves_no_process() {
     }
 }
 
+/// Not a test: the client that the next one starts in a folder of its own.
+#[test]
+fn client_in_another_folder() {
+    if std::env::var_os("PODRACER_CLIENT_IN_ANOTHER_FOLDER").is_some() {
+        let (mut batch, mut memory) = begun(&fake(&json!({})).servers(2));
+        step(&mut batch, &mut memory, 0);
+    }
+}
+
+#[test]
+fn a_module_in_the_current_folder_is_not_executed() {
+    let folder = TempDir::new().unwrap();
+    for module in ["json", "socket", "gymnasium"] {
+        let text = format!("open('{module} was executed', 'w')\nraise SystemExit('{module}')\n");
+        fs::write(folder.path().join(module).with_extension("py"), text).unwrap();
+    }
+    let client = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "servers::client_in_another_folder", "--nocapture"])
+        .env("PODRACER_CLIENT_IN_ANOTHER_FOLDER", "1")
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let names = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    let names: Vec<_> = names.filter(|name| name.to_string_lossy().contains("executed")).collect();
+    assert!(names.is_empty(), "{names:?}");
+    assert!(client.status.success(), "{}", String::from_utf8_lossy(&client.stderr));
+}
+
+#[test]
+fn modules_are_imported_from_the_folder_that_is_named() {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("of_a_user.py"), "").unwrap();
+    let source = format!("import of_a_user\n{}", include_str!("fake_server.py"));
+    let options = fake(&json!({})).source(source);
+    let error = Servers::start(&options, 2).err().unwrap().to_string();
+    assert!(error.contains("No module named 'of_a_user'"), "{error}");
+    let (mut batch, mut memory) = begun(&options.modules(folder.path()));
+    step(&mut batch, &mut memory, 0);
+}
+
 #[test]
 fn batches_that_come_and_go_leave_no_descriptor() {
     let open = || fs::read_dir("/proc/self/fd").unwrap().count();

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::OthersCanWrite;
+
 /// A plugin that cannot be found, installed or trusted. Each message ends in what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
@@ -48,6 +50,14 @@ pub enum PluginError {
         library: PathBuf,
         /// The difference between the library and what was installed.
         problem: String,
+    },
+    /// Other users can write a file that is to be run.
+    #[error("{found}; `{remedy}` checks or replaces what it has installed")]
+    OthersCanWrite {
+        /// The file or folder.
+        found: OthersCanWrite,
+        /// The command that mends it.
+        remedy: String,
     },
     /// A wheel from pip that is not the pinned one.
     #[error(

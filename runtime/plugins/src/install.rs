@@ -4,13 +4,16 @@ use std::env::consts;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
+use crate::files::restrict;
 use crate::python::python3;
-use crate::record::{Record, sha256};
+use crate::record::{Record, record_path, sha256};
 use crate::work::WorkFolder;
-use crate::{Located, PluginError, PluginSpec, check, find, install_folder, spec};
+use crate::{
+    Located, Origin, PluginError, PluginSpec, check, find, install_folder, others_can_write, spec,
+};
 
 /// Installs the pinned wheel of `name` into the cache folder, and returns where it is. Does nothing, and needs no network, where
-/// an intact one is found already; replaces a corrupt one.
+/// an intact one is found already; replaces a corrupt one, and takes from others the permission to write it.
 ///
 /// Safe against interruption (the final folder appears by one rename) and against several processes at once (the first wins).
 ///
@@ -20,8 +23,15 @@ use crate::{Located, PluginError, PluginSpec, check, find, install_folder, spec}
 pub fn install(name: &str) -> Result<Located, PluginError> {
     let spec = spec(name)?;
     match find(name) {
-        Ok(found) if check(&found).is_ok() => return Ok(found),
-        Ok(_) | Err(PluginError::NotInstalled { .. }) => {}
+        Ok(found) => match check(&found) {
+            Ok(()) => return Ok(found),
+            Err(error @ PluginError::OthersCanWrite { .. }) if found.origin != Origin::Cache => {
+                return Err(error);
+            }
+            Err(PluginError::OthersCanWrite { .. }) if mend(&found)? => return Ok(found),
+            Err(_) => {}
+        },
+        Err(PluginError::NotInstalled { .. }) => {}
         Err(error) => return Err(error),
     }
     if (consts::OS, consts::ARCH) != ("linux", "x86_64") {
@@ -58,6 +68,31 @@ pub fn install(name: &str) -> Result<Located, PluginError> {
     Ok(installed)
 }
 
+/// Takes from others the permission to write an installed plugin, if it still is what was installed. False if that cannot be told:
+/// it is to be installed anew.
+fn mend(plugin: &Located) -> Result<bool, PluginError> {
+    let library = &plugin.library;
+    if others_can_write(&record_path(library)).is_some() {
+        return Ok(false);
+    }
+    let Some(record) = Record::read(library) else { return Ok(false) };
+    let folder = install_folder(plugin.spec)?;
+    restrict(&folder).map_err(PluginError::io("set the permissions of", &folder))?;
+    // A copy: others may have the file open still.
+    let copy = library.with_extension("so.copy");
+    let copied = || {
+        fs::copy(library, &copy)?;
+        File::options().write(true).open(&copy)?.set_modified(fs::metadata(library)?.modified()?)
+    };
+    copied().map_err(PluginError::io("write", &copy))?;
+    if sha256(&copy)? != record.sha256 {
+        let _ = fs::remove_file(&copy);
+        return Ok(false);
+    }
+    fs::rename(&copy, library).map_err(PluginError::io("write", library))?;
+    Ok(true)
+}
+
 /// Tells if another process has installed the plugin meanwhile.
 fn is_intact(name: &str) -> bool {
     find(name).is_ok_and(|found| check(&found).is_ok())
@@ -88,4 +123,35 @@ fn unpack(wheel: &Path, into: &Path) -> Result<(), PluginError> {
     let failed = |source| PluginError::Unpack { wheel: wheel.to_owned(), source };
     let file = File::open(wheel).map_err(PluginError::io("open", wheel))?;
     zip::ZipArchive::new(file).and_then(|mut archive| archive.extract(into)).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// As pip's wheel of the CPU plugin, where the library has mode 0777.
+    #[test]
+    fn an_unpacked_wheel_has_no_mode_that_lets_others_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let wheel = folder.path().join("x.whl");
+        let mut archive = zip::ZipWriter::new(File::create(&wheel).unwrap());
+        let stored = zip::write::SimpleFileOptions::default()
+            .compression_method(zip::CompressionMethod::Stored)
+            .unix_permissions(0o777);
+        archive.start_file("a/b/library.so", stored).unwrap();
+        archive.write_all(b"code").unwrap();
+        archive.finish().unwrap();
+        let work = WorkFolder::create(folder.path(), "x").unwrap();
+        let (unpacked, published) = (work.0.join("unpacked"), folder.path().join("x"));
+        unpack(&wheel, &unpacked).unwrap();
+        work.publish(&unpacked, &published).unwrap();
+        for path in ["", "a", "a/b", "a/b/library.so"] {
+            let path = published.join(path);
+            let mode = fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(mode & 0o022, 0, "{mode:o} {}", path.display());
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Finds and installs PJRT plugins: the table of pinned wheels, the search for an installed one, and the installation. The
-//! Python packages of environment servers are installed the same way ([`PackageSet`]).
+//! Python packages of environment servers are installed the same way ([`PackageSet`]). What reads files that somebody else may
+//! have written goes through [`read_regular`], which all crates of the host side share.
 //!
 //! A *plugin* is the shared library through which XLA drives one kind of device (`cpu`, `cuda13`, `tpu`). Each is published as a
 //! Python wheel; nothing of Python is used but `pip`, which knows the user's mirrors, proxies and certificates.
@@ -15,11 +16,13 @@
 //!
 //! # Invariant
 //! A folder with a plugin's final name is complete: installation happens in a folder beside it that is renamed at the end, and a
-//! record beside the library ([`check`], [`verify`]) tells when the file changed afterwards.
+//! record beside the library ([`check`], [`verify`]) tells when the file changed afterwards. Only the user can write what is
+//! installed, and what others can write is refused.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
 mod error;
+mod files;
 mod install;
 mod locate;
 mod python;
@@ -28,6 +31,9 @@ mod table;
 mod work;
 
 pub use error::PluginError;
+pub use files::{
+    OthersCanWrite, make_folder, open_regular, others_can_write, read_regular, read_regular_text,
+};
 pub use install::install;
 pub use locate::{
     Located, Origin, PLUGIN_PATH_VARIABLE, cache_folder, find, header, install_folder,

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::work::WorkFolder;
-use crate::{PluginError, cache_folder};
+use crate::{PluginError, cache_folder, others_can_write, read_regular_text};
 
 /// A set of Python packages that environment servers need.
 #[derive(Debug, PartialEq, Eq)]
@@ -79,11 +79,16 @@ impl PackageSet {
     /// The interpreter that has the packages.
     ///
     /// # Errors
-    /// [`PluginError::PackagesMissing`] where they are not installed, or in other versions.
+    /// [`PluginError::PackagesMissing`] where they are not installed, or in other versions; [`PluginError::OthersCanWrite`].
     pub fn find(&'static self) -> Result<PathBuf, PluginError> {
         let folder = self.folder()?;
         let python = folder.join("bin/python");
-        let problem = match fs::read_to_string(folder.join(RECORD)) {
+        let record = folder.join(RECORD);
+        if let Some(found) = others_can_write(&record).or_else(|| others_can_write(&folder)) {
+            let remedy = format!("podracer envs install {}", self.name);
+            return Err(PluginError::OthersCanWrite { found, remedy });
+        }
+        let problem = match read_regular_text(&record, 1 << 16) {
             Ok(record) if record == self.record() => match python.exists() {
                 true => return Ok(python),
                 false => "the Python that they were installed for is gone",
@@ -95,7 +100,7 @@ impl PackageSet {
     }
 
     /// Installs the packages with pip, and returns the interpreter that has them. Does nothing, and needs no network, where they are
-    /// installed already.
+    /// installed already; replaces what others can write.
     ///
     /// Safe against interruption, and against several processes at once.
     ///
@@ -103,7 +108,7 @@ impl PackageSet {
     /// [`PluginError::Packages`] (no `python3`, no pip, no network, no such version), [`PluginError::Io`].
     pub fn install(&'static self) -> Result<PathBuf, PluginError> {
         match self.find() {
-            Err(PluginError::PackagesMissing { .. }) => {}
+            Err(PluginError::PackagesMissing { .. } | PluginError::OthersCanWrite { .. }) => {}
             other => return other,
         }
         let folder = self.folder()?;
@@ -132,10 +137,11 @@ impl PackageSet {
     }
 }
 
-/// Runs `python3` with these arguments, or says why that cannot be and what to do.
+/// Runs `python3` with these arguments, of which paths are absolute, or says why that cannot be and what to do.
 pub(crate) fn python3<'a>(arguments: impl Iterator<Item = &'a OsStr>) -> Result<(), String> {
     let output =
-        Command::new("python3").args(arguments).output().map_err(|error| match error.kind() {
+        // `-m` imports from the current folder first: it must be one that nobody else writes into. `-P` needs Python 3.11.
+        Command::new("python3").args(arguments).current_dir("/").output().map_err(|error| match error.kind() {
             ErrorKind::NotFound => "`python3` is not in PATH: install Python 3 with pip".to_owned(),
             _ => format!("`python3` cannot be run: {error}"),
         })?;

@@ -4,19 +4,22 @@
 //! compared with those recorded at installation, and the hash only where they differ. A change that keeps both is found by
 //! [`verify`] alone.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use sha2::{Digest, Sha256};
 
-use crate::{Located, Origin, PluginError};
+use crate::{Located, Origin, PluginError, open_regular, others_can_write, read_regular_text};
+
+/// Greatest length of a record in bytes.
+const LONGEST: u64 = 1 << 16;
 
 /// The record of an installation, kept in a file beside the library.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Record {
-    sha256: String,
+    pub(crate) sha256: String,
     size: u64,
     modified_ns: u128,
 }
@@ -38,8 +41,8 @@ impl Record {
         fs::write(&path, text).map_err(PluginError::io("write", &path))
     }
 
-    fn read(library: &Path) -> Option<Self> {
-        let text = fs::read_to_string(record_path(library)).ok()?;
+    pub(crate) fn read(library: &Path) -> Option<Self> {
+        let text = read_regular_text(&record_path(library), LONGEST).ok()?;
         let field =
             |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         Some(Self {
@@ -51,10 +54,10 @@ impl Record {
 }
 
 /// Checks that an installed plugin's library is what was installed: by size and time, and by hash where these differ.
-/// A library from `PODRACER_PLUGIN_PATH` that has no record must only be a whole ELF file.
+/// A library from `PODRACER_PLUGIN_PATH` that has no record must only be a whole ELF file. Nobody else may be able to write it.
 ///
 /// # Errors
-/// [`PluginError::Corrupt`] says how it differs.
+/// [`PluginError::Corrupt`] says how it differs; [`PluginError::OthersCanWrite`].
 pub fn check(plugin: &Located) -> Result<(), PluginError> {
     compare(plugin, false)
 }
@@ -87,6 +90,12 @@ fn compare(plugin: &Located, always_hash: bool) -> Result<(), PluginError> {
         library: library.clone(),
         problem,
     };
+    // Bindings are generated from the header: it is code too.
+    let files = [Some(library.clone()), Some(record_path(library)), plugin.header.clone()];
+    if let Some(found) = files.iter().flatten().find_map(|file| others_can_write(file)) {
+        let remedy = format!("podracer plugins install {}", plugin.spec.name);
+        return Err(PluginError::OthersCanWrite { found, remedy });
+    }
     let Some(record) = Record::read(library) else {
         return match plugin.origin {
             Origin::PluginPath => check_elf(library).map_err(|problem| PluginError::PluginPath {
@@ -117,7 +126,7 @@ fn compare(plugin: &Located, always_hash: bool) -> Result<(), PluginError> {
 
 /// sha256 of a file, in lower-case hexadecimal.
 pub(crate) fn sha256(path: &Path) -> Result<String, PluginError> {
-    let mut file = File::open(path).map_err(PluginError::io("open", path))?;
+    let (mut file, _) = open_regular(path, u64::MAX).map_err(PluginError::io("open", path))?;
     let mut hasher = Sha256::new();
     let mut block = vec![0; 1 << 20];
     loop {
@@ -133,10 +142,10 @@ pub(crate) fn sha256(path: &Path) -> Result<String, PluginError> {
 /// Tells a file that the system's loader can be trusted with. On one that is cut off it may crash instead of complaining.
 fn check_elf(library: &Path) -> Result<(), String> {
     let mut header = [0; 64];
-    let size = File::open(library)
-        .and_then(|mut file| {
+    let size = open_regular(library, u64::MAX)
+        .and_then(|(mut file, size)| {
             file.read_exact(&mut header)?;
-            Ok(file.metadata()?.len())
+            Ok(size)
         })
         .map_err(|error| format!("no shared library ({error})"))?;
     if !header.starts_with(b"\x7fELF\x02\x01") {
@@ -152,7 +161,7 @@ fn check_elf(library: &Path) -> Result<(), String> {
     if size < end { Err(format!("cut off: it has {size} bytes of {end}")) } else { Ok(()) }
 }
 
-fn record_path(library: &Path) -> PathBuf {
+pub(crate) fn record_path(library: &Path) -> PathBuf {
     library.with_extension("so.podracer")
 }
 

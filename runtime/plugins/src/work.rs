@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::time::Duration;
 
-use crate::PluginError;
+use crate::files::restrict;
+use crate::{PluginError, make_folder};
 
 /// A working folder this old was left by an installation that was killed.
 const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
@@ -18,16 +19,18 @@ pub(crate) struct WorkFolder(pub(crate) PathBuf);
 impl WorkFolder {
     /// Makes a work folder in `parent`, for an installation that will have the name `name` there.
     pub(crate) fn create(parent: &Path, name: &str) -> Result<Self, PluginError> {
-        fs::create_dir_all(parent).map_err(PluginError::io("create", parent))?;
+        make_folder(parent).map_err(PluginError::io("create", parent))?;
         remove_abandoned(parent);
         let path = parent.join(format!("{PREFIX}{name}-{}", process::id()));
         let _ = fs::remove_dir_all(&path);
-        fs::create_dir(&path).map_err(PluginError::io("create", &path))?;
+        make_folder(&path).map_err(PluginError::io("create", &path))?;
         Ok(Self(path))
     }
 
-    /// Renames `complete` to `folder`.
+    /// Renames `complete` to `folder`. Nothing in it has more permissions than the umask gives, and others cannot write it: wheels
+    /// name modes of their own.
     pub(crate) fn publish(&self, complete: &Path, folder: &Path) -> Result<(), PluginError> {
+        restrict(&self.0).map_err(PluginError::io("set the permissions of", complete))?;
         // What is there now is what the caller found wrong, or another process' fresh installation: that is the same, so
         // replacing either is right.
         let old = self.0.join("old");

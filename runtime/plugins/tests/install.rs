@@ -4,8 +4,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::UNIX_EPOCH;
 
 use podracer_plugins::spec;
+use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 /// An empty cache, and a PATH with nothing but `python3` made of this shell script.
@@ -130,6 +132,31 @@ fn packages_are_installed_once_and_again_in_other_versions() {
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
 }
 
+/// With the `python3` of this machine, which is not to look for packages anywhere.
+#[test]
+fn a_module_in_the_current_folder_is_not_executed_by_pip() {
+    let folder = tempfile::tempdir().unwrap();
+    for module in ["pip", "venv", "json", "logging"] {
+        let text = format!("open('{module} was executed', 'w')\nraise SystemExit('{module}')\n");
+        fs::write(folder.path().join(module).with_extension("py"), text).unwrap();
+    }
+    for arguments in [["install", "cpu"], ["environments", "gymnasium"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_podracer-plugins"))
+            .args(arguments)
+            .env_remove("PODRACER_PLUGIN_PATH")
+            .env("XDG_CACHE_HOME", folder.path().join("cache"))
+            .env("PIP_NO_INDEX", "1")
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        assert!(!output.status.success(), "there is nothing to install from");
+        let names = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        let executed: Vec<_> =
+            names.filter(|name| name.to_string_lossy().contains("executed")).collect();
+        assert!(executed.is_empty(), "{executed:?}");
+    }
+}
+
 #[test]
 fn an_installed_plugin_needs_no_python() {
     let Some(machine) = with_cpu() else { return };
@@ -172,4 +199,83 @@ fn with_cpu() -> Option<Machine> {
 
 fn link_or_copy(from: &Path, to: &Path) -> Option<()> {
     fs::hard_link(from, to).or_else(|_| fs::copy(from, to).map(drop)).ok()
+}
+
+/// A machine whose cache has a small file as the library of the plugin `cpu`, with the record of its installation.
+fn with_small_library() -> (Machine, PathBuf) {
+    let machine = Machine::new(None);
+    let spec = spec("cpu").unwrap();
+    let library = machine.cache().join("podracer/plugins").join(spec.folder()).join(spec.library);
+    fs::create_dir_all(library.parent().unwrap()).unwrap();
+    fs::write(&library, "code").unwrap();
+    let modified = fs::metadata(&library).unwrap().modified().unwrap();
+    let modified = modified.duration_since(UNIX_EPOCH).unwrap().as_nanos();
+    let sha256 = format!("{:x}", Sha256::digest("code"));
+    let record = format!("sha256 {sha256}\nsize 4\nmodified_ns {modified}\n");
+    fs::write(library.with_extension("so.podracer"), record).unwrap();
+    (machine, library)
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn a_plugin_that_others_can_write_is_refused_until_it_is_mended() {
+    let (machine, library) = with_small_library();
+    assert!(machine.run(&["list"]).0);
+    set_mode(&library, 0o777);
+    let (success, said) = machine.run(&["list"]);
+    assert!(!success, "{said}");
+    for part in [
+        &format!("other users can write `{}` (mode 0777)", library.display()),
+        &format!("`chmod go-w {}`", library.display()),
+        "`podracer plugins install cpu`",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let (success, said) = machine.run(&["install", "cpu"]);
+    assert!(success, "{said}");
+    assert_eq!(fs::metadata(&library).unwrap().permissions().mode() & 0o777, 0o755);
+    assert!(machine.run(&["list", "--verify"]).0);
+    let left = fs::read_dir(library.parent().unwrap()).unwrap().count();
+    assert_eq!(left, 2, "the library and its record");
+
+    // Its record counts as much: who writes both is believed.
+    let record = library.with_extension("so.podracer");
+    set_mode(&record, 0o666);
+    let (success, said) = machine.run(&["list"]);
+    assert!(!success && said.contains(&format!("`chmod go-w {}`", record.display())), "{said}");
+    let (success, said) = machine.run(&["install", "cpu"]);
+    assert!(!success && said.contains("`python3` is not in PATH"), "it is to be replaced: {said}");
+}
+
+#[test]
+fn a_plugin_that_others_have_changed_is_not_mended_but_replaced() {
+    let (machine, library) = with_small_library();
+    let modified = fs::metadata(&library).unwrap().modified().unwrap();
+    fs::write(&library, "evil").unwrap();
+    fs::File::options().write(true).open(&library).unwrap().set_modified(modified).unwrap();
+    set_mode(&library, 0o777);
+    let (success, said) = machine.run(&["install", "cpu"]);
+    assert!(!success && said.contains("`python3` is not in PATH"), "{said}");
+}
+
+#[test]
+fn packages_that_others_can_write_are_installed_anew() {
+    let script = "umask 0; [ $2 = venv ] && /bin/mkdir -p $4/bin && > $4/bin/python; exit 0";
+    let machine = Machine::new(Some(script));
+    let environments = ["environments", "atari"];
+    assert!(machine.run(&environments).0);
+    let folder = machine.cache().join("podracer/environments/atari");
+    let mode = |path: &str| fs::metadata(folder.join(path)).unwrap().permissions().mode() & 0o777;
+    let safe = [("", 0o755), ("bin", 0o755), ("bin/python", 0o644), ("packages.txt", 0o644)];
+    assert_eq!(safe.map(|(path, _)| (path, mode(path))), safe);
+
+    let python = machine.folder.path().join("bin/python3");
+    fs::write(&python, "#!/bin/sh\necho 'no network' >&2; exit 1\n").unwrap();
+    assert!(machine.run(&environments).0, "nothing is to be done");
+    set_mode(&folder.join("packages.txt"), 0o666);
+    let (success, said) = machine.run(&environments);
+    assert!(!success && said.contains("no network"), "{said}");
 }

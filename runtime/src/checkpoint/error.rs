@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use crate::RuntimeError;
 
 /// The version of the manifest and of its statements about the arrays.
-pub(super) const FORMAT: u64 = 1;
+pub(super) const FORMAT: u64 = 2;
+/// The version whose manifest has no checksum of itself.
+pub(super) const UNCHECKED: u64 = 1;
 
 /// Errors of writing or reading a checkpoint.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +38,22 @@ pub enum CheckpointError {
         /// The first difference that was found.
         problem: String,
     },
+    /// A file of the checkpoint cannot be read.
+    #[error("the checkpoint `{}` cannot be read: {problem}", path.display())]
+    Unreadable {
+        /// The checkpoint's folder.
+        path: PathBuf,
+        /// The file, and what is wrong with it.
+        problem: String,
+    },
+    /// There are checkpoints, and no good one.
+    #[error("no checkpoint in `{}` is good:{}", folder.display(), lines(all))]
+    NoneGood {
+        /// Where checkpoints were looked for.
+        folder: PathBuf,
+        /// What is wrong with each, the youngest first.
+        all: Vec<CheckpointError>,
+    },
     /// A checkpoint that another version of podracer wrote.
     #[error("the checkpoint `{}` has format {format}, and this podracer reads {FORMAT}: read it with the version that wrote it", path.display())]
     Format {
@@ -55,6 +73,11 @@ pub enum CheckpointError {
     /// The error of a device.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
+}
+
+/// Each error on a line of its own.
+fn lines(all: &[CheckpointError]) -> String {
+    all.iter().map(|error| format!("\n  {error}")).collect()
 }
 
 /// An error of the system, of a file or folder.

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use podracer_compiler::TensorType;
+use podracer_plugins::{open_regular, read_regular_text};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::error::{CheckpointError, FORMAT, failed};
+use super::error::{CheckpointError, FORMAT, UNCHECKED, failed};
 use super::source::ArraySource;
 use super::{Checkpoint, tensors};
 use crate::pjrt::PIECE;
@@ -20,6 +21,10 @@ pub(super) const ARRAYS: &str = "arrays.safetensors";
 pub(super) const MANIFEST: &str = "manifest.json";
 /// The folder that is being written.
 pub(super) const UNFINISHED: &str = "unfinished";
+/// In place of a manifest's sha256 while that is computed.
+const NO_SHA256: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+/// Greatest length of a manifest in bytes.
+const LARGEST_MANIFEST: u64 = 64 << 20;
 /// The end of a partial checkpoint's name.
 const PARTIAL: &str = "-partial";
 
@@ -27,6 +32,9 @@ const PARTIAL: &str = "-partial";
 #[derive(Deserialize, Serialize)]
 struct Manifest {
     format: u64,
+    /// sha256 of this file, which has [`NO_SHA256`] in this place meanwhile.
+    #[serde(default)]
+    manifest_sha256: String,
     updates: u64,
     file: String,
     bytes: u64,
@@ -105,16 +113,16 @@ impl Checkpoints {
         Ok(path)
     }
 
-    /// The youngest checkpoint to go on from: neither damaged nor partial. Another process may write into the folder meanwhile.
+    /// The youngest good checkpoint to go on from: neither partial, nor damaged, unreadable or of another format. Another process may
+    /// write into the folder meanwhile.
     ///
     /// # Errors
-    /// [`CheckpointError::None`] for a folder without checkpoints; [`CheckpointError::Damaged`] of the youngest one if all are
-    /// damaged; [`CheckpointError::Format`].
+    /// [`CheckpointError::None`] for a folder without checkpoints; [`CheckpointError::NoneGood`] if none is good.
     pub fn latest(&self) -> Result<Found, CheckpointError> {
         self.youngest(|path| !is_partial(path))
     }
 
-    /// The youngest checkpoint that is not damaged, whether partial or not: to evaluate or export its parameters.
+    /// The youngest good checkpoint, whether partial or not: to evaluate or export its parameters.
     ///
     /// # Errors
     /// Those of [`Checkpoints::latest`].
@@ -122,7 +130,7 @@ impl Checkpoints {
         self.youngest(|_| true)
     }
 
-    /// The youngest checkpoint among the `wanted` folders that is not damaged.
+    /// The youngest good checkpoint among the `wanted` folders.
     fn youngest(&self, wanted: impl Fn(&Path) -> bool) -> Result<Found, CheckpointError> {
         let wanted = || {
             let mut all = self.all()?;
@@ -137,14 +145,16 @@ impl Checkpoints {
                     Ok(checkpoint) => {
                         return Ok(Found { checkpoint, path: path.clone(), skipped });
                     }
-                    Err(error @ CheckpointError::Damaged { .. }) => skipped.push(error),
-                    Err(error) => return Err(error),
+                    Err(error) => skipped.push(error),
                 }
             }
             // What is not whole may be on its way out, because there are younger ones by now.
             if wanted()? == all {
-                let none = || CheckpointError::None { folder: self.folder.clone() };
-                return Err(skipped.into_iter().next().unwrap_or_else(none));
+                let folder = self.folder.clone();
+                return Err(match skipped.is_empty() {
+                    true => CheckpointError::None { folder },
+                    false => CheckpointError::NoneGood { folder, all: skipped },
+                });
             }
         }
     }
@@ -212,6 +222,7 @@ fn write_manifest(
     let types = checkpoint.arrays.iter();
     let manifest = Manifest {
         format: FORMAT,
+        manifest_sha256: NO_SHA256.to_owned(),
         updates: checkpoint.updates,
         file: ARRAYS.to_owned(),
         bytes,
@@ -219,10 +230,12 @@ fn write_manifest(
         about: checkpoint.about.clone(),
         arrays: types.map(|(name, array)| (name.clone(), array.ty().to_string())).collect(),
     };
-    let manifest = serde_json::to_vec_pretty(&manifest)
+    let manifest = serde_json::to_string_pretty(&manifest)
         .map_err(|error| CheckpointError::Array(error.to_string()))?;
+    // The first place that has it: only the format stands before.
+    let manifest = manifest.replacen(NO_SHA256, &format!("{:x}", Sha256::digest(&manifest)), 1);
     let written = File::create(path).and_then(|mut file| {
-        file.write_all(&manifest)?;
+        file.write_all(manifest.as_bytes())?;
         file.sync_all()
     });
     written.map_err(failed("write", path))
@@ -231,35 +244,26 @@ fn write_manifest(
 /// Checks a checkpoint's files, and reads all but the arrays.
 fn open(path: &Path) -> Result<Checkpoint<'static>, CheckpointError> {
     let damaged = |problem: String| CheckpointError::Damaged { path: path.to_owned(), problem };
-    let open = |name: &str| {
-        let file = path.join(name);
-        match File::open(&file) {
-            Ok(opened) => Ok((opened, file)),
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                Err(damaged(format!("it has no `{name}`")))
-            }
-            Err(error) => Err(failed("read", &file)(error)),
+    let unreadable = |name: &str, error: io::Error| match error.kind() {
+        ErrorKind::NotFound => damaged(format!("it has no `{name}`")),
+        _ => {
+            let problem = format!("`{name}`: {error}");
+            CheckpointError::Unreadable { path: path.to_owned(), problem }
         }
     };
-    let (mut file, manifest_path) = open(MANIFEST)?;
-    let mut text = Vec::new();
-    file.read_to_end(&mut text).map_err(failed("read", &manifest_path))?;
-    let json = serde_json::from_slice::<Value>(&text)
-        .map_err(|error| damaged(format!("{MANIFEST}: {error}")))?;
-    if let Some(format) = json["format"].as_u64().filter(|&format| format != FORMAT) {
-        return Err(CheckpointError::Format { path: path.to_owned(), format });
-    }
-    let manifest: Manifest =
-        serde_json::from_value(json).map_err(|error| damaged(format!("{MANIFEST}: {error}")))?;
-    let (mut file, arrays_path) = open(ARRAYS)?;
-    let length = file.metadata().map_err(failed("read", &arrays_path))?.len();
+    let text = read_regular_text(&path.join(MANIFEST), LARGEST_MANIFEST)
+        .map_err(|error| unreadable(MANIFEST, error))?;
+    let manifest = read_manifest(path, &text)?;
+    let arrays_path = path.join(ARRAYS);
+    let (mut file, length) =
+        open_regular(&arrays_path, u64::MAX).map_err(|error| unreadable(ARRAYS, error))?;
     if length != manifest.bytes {
         return Err(damaged(format!(
             "`{ARRAYS}` has {length} bytes and had {} when it was written",
             manifest.bytes
         )));
     }
-    let found = sha256(&mut file).map_err(failed("read", &arrays_path))?;
+    let found = sha256(&mut file).map_err(|error| unreadable(ARRAYS, error))?;
     if found != manifest.sha256 {
         return Err(damaged(format!(
             "`{ARRAYS}` has the sha256 {found} and had {} when it was written",
@@ -285,6 +289,34 @@ fn open(path: &Path) -> Result<Checkpoint<'static>, CheckpointError> {
         arrays,
         partial: is_partial(path),
     })
+}
+
+/// The manifest of the checkpoint at `path`, checked by its own sha256. That of an earlier podracer has none, and is believed.
+fn read_manifest(path: &Path, text: &str) -> Result<Manifest, CheckpointError> {
+    let damaged = |problem: String| CheckpointError::Damaged { path: path.to_owned(), problem };
+    let json = serde_json::from_str::<Value>(text)
+        .map_err(|error| damaged(format!("{MANIFEST}: {error}")))?;
+    let format = json["format"].as_u64();
+    if let Some(format) = format.filter(|format| ![FORMAT, UNCHECKED].contains(format)) {
+        return Err(CheckpointError::Format { path: path.to_owned(), format });
+    }
+    let manifest: Manifest =
+        serde_json::from_value(json).map_err(|error| damaged(format!("{MANIFEST}: {error}")))?;
+    let known = &manifest.manifest_sha256;
+    if format == Some(UNCHECKED) && known.is_empty() {
+        tracing::warn!(
+            "the manifest of the checkpoint `{}` is of an earlier version and has no checksum: it is taken as it is",
+            path.display()
+        );
+        return Ok(manifest);
+    }
+    let found = format!("{:x}", Sha256::digest(text.replacen(known.as_str(), NO_SHA256, 1)));
+    if known.is_empty() || found != *known {
+        return Err(damaged(format!(
+            "`{MANIFEST}` has the sha256 {found} and had `{known}` when it was written"
+        )));
+    }
+    Ok(manifest)
 }
 
 /// The sha256 of the rest of a file, in lower-case hexadecimal.

@@ -7,8 +7,8 @@
 //! # Invariants
 //! - A checkpoint is written under another name, and given its own when all of it is on the disk. Older ones are removed
 //!   only then.
-//! - A checkpoint that was read is the one that was written: the manifest has the sha256 of the arrays' file, and the type of
-//!   every array.
+//! - A checkpoint that was read is the one that was written: the manifest has the sha256 of itself and of the arrays' file, and the
+//!   type of every array.
 //! - Arrays go from devices to the file, and from the file to devices, in pieces: the host never holds them all.
 
 mod error;

@@ -12,6 +12,9 @@ use crate::HostArray;
 /// Arrays by name: key paths for the most part.
 pub type NamedArrays = BTreeMap<String, HostArray>;
 
+/// Greatest length of a header in bytes, as in the crate `safetensors`.
+const LARGEST_HEADER: u64 = 100_000_000;
+
 /// Element types of podracer and of safetensors.
 const DTYPES: [(DType, Dtype); 13] = [
     (DType::Bool, Dtype::BOOL),
@@ -70,7 +73,7 @@ pub(super) fn read_header(
     let mut size = [0; 8];
     file.read_exact_at(&mut size, 0).map_err(|error| error.to_string())?;
     let size = u64::from_le_bytes(size);
-    let start = size.checked_add(8).filter(|&start| start <= bytes);
+    let start = size.checked_add(8).filter(|&start| start <= bytes.min(LARGEST_HEADER));
     let start = start.ok_or_else(|| format!("its header has {size} bytes"))?;
     let mut json = vec![0; size as usize];
     file.read_exact_at(&mut json, 8).map_err(|error| error.to_string())?;

@@ -1,7 +1,9 @@
 //! What is written is read, and what is damaged is not.
 
 use std::fs::{self, File};
+use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::Command;
 
 use super::folder::{ARRAYS, MANIFEST, UNFINISHED};
 use super::*;
@@ -91,8 +93,23 @@ fn a_damaged_checkpoint_gives_way_to_the_one_before() {
     };
     let gone = |path: &Path| fs::remove_file(path.join(MANIFEST)).unwrap();
     let cut = |path: &Path| fs::write(path.join(MANIFEST), "{\"format\": 1").unwrap();
+    let edited = |path: &Path| {
+        let text = fs::read_to_string(path.join(MANIFEST)).unwrap();
+        fs::write(path.join(MANIFEST), text.replace("\"updates\": ", "\"updates\": 9")).unwrap();
+    };
+    let edited_about = |path: &Path| {
+        let text = fs::read_to_string(path.join(MANIFEST)).unwrap();
+        fs::write(path.join(MANIFEST), text.replace("catch", "cache")).unwrap();
+    };
+    let without_checksum = |path: &Path| {
+        let text = fs::read_to_string(path.join(MANIFEST)).unwrap();
+        fs::write(path.join(MANIFEST), text.replace("manifest_sha256", "manifest_sha255")).unwrap();
+    };
     type Damage = fn(&Path);
-    let cases: [(Damage, &str); 4] = [
+    let cases: [(Damage, &str); 7] = [
+        (edited, "`manifest.json` has the sha256 "),
+        (edited_about, "`manifest.json` has the sha256 "),
+        (without_checksum, "`manifest.json` has the sha256 "),
         (truncated, "`arrays.safetensors` has 20 bytes and had "),
         (flipped, "`arrays.safetensors` has the sha256 "),
         (gone, "it has no `manifest.json`"),
@@ -112,6 +129,7 @@ fn a_damaged_checkpoint_gives_way_to_the_one_before() {
         damage(&found.path);
         let error = checkpoints.latest().unwrap_err().to_string();
         assert!(error.contains("/2-2` is damaged: "), "{error}");
+        assert!(error.contains("/1-1` is damaged: "), "{error}");
         // What comes after is younger than both.
         checkpoints.save(&checkpoint(3)).unwrap();
         assert_eq!(names(folder.path()), ["2-2", "3-3"]);
@@ -124,9 +142,78 @@ fn another_format_is_not_read() {
     let checkpoints = Checkpoints::new(folder.path(), 1);
     let manifest = checkpoints.save(&checkpoint(1)).unwrap().join(MANIFEST);
     let text = fs::read_to_string(&manifest).unwrap();
-    fs::write(&manifest, text.replace("\"format\": 1", "\"format\": 2")).unwrap();
+    fs::write(&manifest, text.replace("\"format\": 2", "\"format\": 3")).unwrap();
     let error = checkpoints.latest().unwrap_err().to_string();
-    assert!(error.contains("has format 2, and this podracer reads 1"), "{error}");
+    assert!(error.contains("has format 3, and this podracer reads 2"), "{error}");
+}
+
+/// As podracer wrote them before manifests had a checksum.
+#[test]
+fn a_checkpoint_of_format_1_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoints = Checkpoints::new(folder.path(), 1);
+    let manifest = checkpoints.save(&checkpoint(7)).unwrap().join(MANIFEST);
+    let text = fs::read_to_string(&manifest).unwrap().replace("\"format\": 2", "\"format\": 1");
+    let with_checksum = |line: &&str| !line.contains("manifest_sha256");
+    fs::write(&manifest, text.lines().filter(with_checksum).collect::<String>()).unwrap();
+    assert_eq!(checkpoints.latest().unwrap().checkpoint.updates, 7);
+    // A checksum that is there counts.
+    fs::write(&manifest, text).unwrap();
+    let error = checkpoints.latest().unwrap_err().to_string();
+    assert!(error.contains("`manifest.json` has the sha256 "), "{error}");
+}
+
+#[test]
+fn a_checkpoint_that_cannot_be_read_gives_way_to_the_one_before() {
+    let replaced = |file: &Path, by: &dyn Fn(&Path)| {
+        fs::remove_file(file).unwrap();
+        by(file);
+    };
+    let link = |to: &'static str| move |file: &Path| symlink(to, file).unwrap();
+    let pipe = |file: &Path| {
+        assert!(Command::new("mkfifo").arg(file).status().unwrap().success());
+    };
+    let folder_in_place = |file: &Path| fs::create_dir(file).unwrap();
+    let not_text = |file: &Path| fs::write(file, [0xff; 9]).unwrap();
+    let other_format = |file: &Path| fs::write(file, "{\"format\": 99}").unwrap();
+    let huge = |file: &Path| File::create(file).unwrap().set_len(1 << 40).unwrap();
+    let zero = link("/dev/zero");
+    let in_circles = link("manifest.json");
+    type Replace<'a> = &'a dyn Fn(&Path);
+    let cases: [(Replace<'_>, &str); 7] = [
+        (&zero, "`manifest.json`: it is a device and must be a regular file"),
+        (&in_circles, "`manifest.json`: Too many levels of symbolic links"),
+        (&pipe, "`manifest.json`: it is a pipe and must be a regular file"),
+        (&folder_in_place, "`manifest.json`: it is a folder and must be a regular file"),
+        (&not_text, "`manifest.json`: invalid utf-8"),
+        (&other_format, "has format 99"),
+        (&huge, "`manifest.json`: it has 1099511627776 bytes, and at most 67108864 are read"),
+    ];
+    for (by, expected) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let checkpoints = Checkpoints::new(folder.path(), 2);
+        let first = checkpoints.save(&checkpoint(1)).unwrap();
+        let second = checkpoints.save(&checkpoint(2)).unwrap();
+        replaced(&second.join(MANIFEST), by);
+        let found = checkpoints.latest().unwrap();
+        assert_eq!(found.checkpoint.updates, 1);
+        let skipped = found.skipped[0].to_string();
+        assert!(skipped.contains("/2-2` ") && skipped.contains(expected), "{skipped}");
+        replaced(&first.join(MANIFEST), by);
+        let error = checkpoints.latest().unwrap_err().to_string();
+        assert!(error.starts_with("no checkpoint in `"), "{error}");
+        assert!(error.contains("/2-2` ") && error.contains("/1-1` "), "{error}");
+    }
+    // Of the arrays, too.
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoints = Checkpoints::new(folder.path(), 2);
+    checkpoints.save(&checkpoint(1)).unwrap();
+    let second = checkpoints.save(&checkpoint(2)).unwrap();
+    replaced(&second.join(ARRAYS), &zero);
+    let found = checkpoints.latest().unwrap();
+    assert_eq!(found.checkpoint.updates, 1);
+    let skipped = found.skipped[0].to_string();
+    assert!(skipped.contains("`arrays.safetensors`: it is a device"), "{skipped}");
 }
 
 /// What cannot be written is named, and what was there stays.

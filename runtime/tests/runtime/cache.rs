@@ -1,6 +1,7 @@
 //! The cache on disk: hits, misses, damage, and disks that cannot be written.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use podracer_runtime::{CompileOptions, ExecutableCache, Module, OptionValue};
@@ -54,6 +55,27 @@ fn a_damaged_entry_is_replaced() {
         assert!(cached(&cache, &add(), &CompileOptions::default()));
         assert_eq!(fs::read(entry).unwrap().len(), intact.len());
     }
+}
+
+#[test]
+fn an_entry_that_others_can_write_is_not_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = ExecutableCache::at(folder.path().join("new"), ExecutableCache::LIMIT);
+    let compiled = || cached(&cache, &add(), &CompileOptions::default());
+    assert!(!compiled());
+    let [entry] = &entries(&folder.path().join("new"))[..] else { panic!("one entry") };
+    let set_mode =
+        |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    for open in [0o666, 0o664, 0o646] {
+        assert!(compiled());
+        set_mode(entry, open);
+        assert!(!compiled(), "{open:o}");
+    }
+    // The new entry took its place; who can write the folder can put another there.
+    assert!(compiled());
+    set_mode(entry.parent().unwrap(), 0o777);
+    assert!(!compiled());
+    assert!(!compiled());
 }
 
 #[test]

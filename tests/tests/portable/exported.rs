@@ -281,5 +281,61 @@ fn mistakes_with_exports_say_what_is_there() {
     let text = std::fs::read_to_string(&path).expect("it is there");
     std::fs::write(&path, text.replace("tensor<4xf32>", "tensor<5xf32>")).expect("it is written");
     let error = export.compile(&client, "act_greedily").map(|_| ()).expect_err("a mistake");
+    assert!(format!("{error:#}").contains("act_greedily.mlir` is damaged: it has"), "{error:#}");
+    // An export of an earlier version has no sha256 of its files.
+    let path = folder.path().join("manifest.json");
+    let text = std::fs::read_to_string(&path).expect("it is there");
+    std::fs::write(&path, text.replace("\"sha256\"", "\"of_old\"")).expect("it is written");
+    let export = Export::open(folder.path()).expect("it is read");
+    let error = export.compile(&client, "act_greedily").map(|_| ()).expect_err("a mistake");
     assert!(format!("{error:#}").contains("not those that the manifest says"), "{error:#}");
+}
+
+/// Opens the export, and prints why that cannot be.
+const OPENED: &str = r#"
+import sys
+sys.path.insert(0, sys.argv[1])
+from load import Export
+for line in sys.stdin:
+    try:
+        Export(line.strip())
+        print("taken")
+    except ValueError as error:
+        print(error)
+"#;
+
+#[test]
+fn a_bit_flip_in_exported_parameters_is_found_here_and_in_python() {
+    let client = client().expect("a client");
+    let settings = settings("cartpole-ppo", SMALL);
+    let folder = tempfile::tempdir().expect("a folder");
+    export("cartpole-ppo", &settings, &client, folder.path());
+    let path = folder.path().join("parameters.safetensors");
+    let whole = std::fs::read(&path).expect("it is there");
+    let mut copies = Vec::new();
+    // In the numbers, which are the last part of the file.
+    for at in [whole.len() / 2, whole.len() - 5, whole.len() - 1] {
+        let copy = tempfile::tempdir().expect("a folder");
+        for name in ["manifest.json", "load.py"] {
+            let from = folder.path().join(name);
+            std::fs::copy(from, copy.path().join(name)).expect("it is copied");
+        }
+        let mut flipped = whole.clone();
+        flipped[at] ^= 0x10;
+        std::fs::write(copy.path().join("parameters.safetensors"), flipped).expect("written");
+        let error = Export::open(copy.path()).expect_err("it is damaged").to_string();
+        let expected = "parameters.safetensors` is damaged: it has the sha256 ";
+        assert!(error.contains(expected), "{error}");
+        copies.push(copy);
+    }
+    let names = copies.iter().map(|copy| format!("{}\n", copy.path().display()));
+    let names = names.collect::<String>() + folder.path().to_str().expect("UTF-8");
+    let first = folder.path().to_str().expect("UTF-8");
+    let Some(said) = python::run(OPENED, &[first], &names).expect("the script runs") else {
+        return;
+    };
+    let said: Vec<&str> = said.lines().collect();
+    assert_eq!(said.len(), 4, "{said:?}");
+    assert!(said[..3].iter().all(|line| line.contains("is damaged: it has")), "{said:?}");
+    assert_eq!(said[3], "taken");
 }

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 
 use super::{begun, direct, floats, python, seed};
 
+/// The folder of `walks.py`.
+const MODULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers");
 const RUN: u64 = 5;
 const FIRST: usize = 100;
 const ENVIRONMENTS: usize = 5;
@@ -110,7 +112,7 @@ struct Taken {
 /// The steps of each environment of a native batch that are some. It is pushed to the side that it shows.
 fn native(python: &Path, changes: &Value) -> Vec<Vec<Taken>> {
     let configuration = configuration(changes);
-    let options = ServerOptions::new(python, &configuration).unwrap();
+    let options = ServerOptions::new(python, &configuration).unwrap().modules(MODULES);
     let batch = Servers::start(&options.servers(2), ENVIRONMENTS).unwrap();
     let (mut batch, mut memory) = begun(batch, RUN, FIRST);
     let mut lanes = vec![Vec::new(); ENVIRONMENTS];
@@ -146,7 +148,7 @@ fn a_native_batch_has_the_same_episodes_in_each_autoreset_mode() {
         return;
     };
     let walks = |mode| {
-        let id = "tests.servers.walks:Walks-v0";
+        let id = "walks:Walks-v0";
         let changes = json!({"id": id, "kwargs": {"mode": mode}, "vectorization": "native"});
         native(&python, &changes)
     };
@@ -168,10 +170,10 @@ fn a_native_batch_that_does_not_show_ends_is_an_error() {
         return;
     };
     let configuration = configuration(&json!({
-        "id": "tests.servers.walks:Walks-v0", "kwargs": {"mode": "SameStep", "shows_ends": false},
+        "id": "walks:Walks-v0", "kwargs": {"mode": "SameStep", "shows_ends": false},
         "vectorization": "native",
     }));
-    let options = ServerOptions::new(python, &configuration).unwrap();
+    let options = ServerOptions::new(python, &configuration).unwrap().modules(MODULES);
     let batch = Servers::start(&options.restarts(0), 2).unwrap();
     let (mut batch, mut memory) = begun(batch, RUN, FIRST);
     let error = (0..9).find_map(|_| batch.step(&[0; 8], &mut memory.step()).err());

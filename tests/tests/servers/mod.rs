@@ -23,7 +23,8 @@ fn python(packages: &str) -> Option<PathBuf> {
 
 /// Answer of a Python program to an order, in JSON.
 fn direct(python: &Path, program: &str, order: &Value) -> Value {
-    let output = Command::new(python).args(["-c", program, &order.to_string()]).output().unwrap();
+    let output =
+        Command::new(python).args(["-P", "-c", program, &order.to_string()]).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
     serde_json::from_slice(&output.stdout).unwrap()

@@ -1,4 +1,4 @@
-"""Random walks, each with random numbers of its own, as a native batch of Gymnasium's in each of its autoreset modes: `tests.servers.walks:Walks-v0`."""
+"""Random walks, each with random numbers of its own, as a native batch of Gymnasium's in each of its autoreset modes: `walks:Walks-v0`."""
 
 import gymnasium
 import numpy as np

@@ -47,7 +47,7 @@ fn stablehlo_verifies_every_program() {
     }
     let python = std::env::var("PODRACER_PYTHON").unwrap_or_else(|_| "python3".to_string());
     let child = Command::new(&python)
-        .args(["-c", VERIFY])
+        .args(["-P", "-c", VERIFY])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn();

@@ -36,6 +36,7 @@ const SOURCE: &str = include_str!("server.py");
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     python: PathBuf,
+    modules: Option<PathBuf>,
     source: String,
     configuration: serde_json::Map<String, serde_json::Value>,
     servers: usize,
@@ -57,6 +58,7 @@ impl ServerOptions {
         match serde_json::to_value(configuration).map_err(HostError::failed)? {
             serde_json::Value::Object(configuration) => Ok(ServerOptions {
                 python: python.into(),
+                modules: None,
                 source: SOURCE.to_owned(),
                 configuration,
                 servers: 1,
@@ -68,6 +70,14 @@ impl ServerOptions {
                 "the configuration of a server must be an object and is {other}"
             ))),
         }
+    }
+
+    /// Sets a folder that servers import modules from, before those of `PYTHONPATH` and of the interpreter. Default: none; they
+    /// never import from the current folder.
+    #[must_use]
+    pub fn modules(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.modules = Some(folder.into());
+        self
     }
 
     /// Replaces `server.py` by another Python program, which speaks the protocol that the head of that file describes.

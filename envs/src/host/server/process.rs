@@ -1,8 +1,10 @@
 //! One server process: its start, its lines, its shared memory, its end.
 
+use std::env;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::iter;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
@@ -79,8 +81,17 @@ impl Process {
             UnixStream::pair().map_err(|error| Fault::System("make a socket", error))?;
         let mut configuration = options.configuration.clone();
         configuration.insert("environments".to_owned(), environments.into());
-        let mut child = Command::new(&options.python)
-            .args(["-u", "-c", &options.source])
+        let mut command = Command::new(&options.python);
+        if let Some(folder) = &options.modules {
+            let users = env::var_os("PYTHONPATH").filter(|path| !path.is_empty());
+            let users = users.iter().flat_map(env::split_paths);
+            let all = env::join_paths(iter::once(folder.clone()).chain(users))
+                .map_err(|error| Fault::System("name the modules", io::Error::other(error)))?;
+            command.env("PYTHONPATH", all);
+        }
+        let mut child = command
+            // `-P`: modules come from the interpreter and PYTHONPATH, and never from the current folder.
+            .args(["-uP", "-c", &options.source])
             .arg(serde_json::Value::Object(configuration).to_string())
             .stdin(Stdio::piped())
             .stdout(OwnedFd::from(theirs))

@@ -1,6 +1,6 @@
 """A batch of environments in a process of its own, for the client in `server/mod.rs`.
 
-    python -c SOURCE CONFIGURATION      # a JSON object; its `name` says which of SERVED it is
+    python -P -c SOURCE CONFIGURATION      # a JSON object; its `name` says which of SERVED it is
 
 Standard input is the client's hold on this process: when the client is gone, however it went, the kernel ends the
 process. Standard output is a socket, on which both sides say lines; what environments print goes to standard error.

@@ -1,0 +1,180 @@
+//! Files that others may have put there or changed: who can write them, and how much of them is read.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The bits of a mode that let the group and everybody write.
+const OTHERS: u32 = 0o022;
+/// In a folder with this bit, such as that for temporary files, only the owner of a file can replace it.
+const STICKY: u32 = 0o1000;
+
+/// A file of code or of a record about code, or its folder, that other users can write: what is there may be theirs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "other users can write `{path}` (mode {mode:04o}), and what they put there would run as you: `chmod go-w {path}`, if you trust \
+     what is there now",
+    path = path.display()
+)]
+pub struct OthersCanWrite {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// Its permissions.
+    pub mode: u32,
+}
+
+/// Finds whether other users can write a file, or replace it: the first of the file and its folder that the group or everybody can
+/// write. Links are followed. What is not there cannot be written.
+#[must_use]
+pub fn others_can_write(file: &Path) -> Option<OthersCanWrite> {
+    let target = fs::canonicalize(file).ok();
+    let places = [Some(file), file.parent(), target.as_deref().and_then(Path::parent)];
+    places.into_iter().flatten().find_map(|path| {
+        let metadata = fs::metadata(path).ok()?;
+        let mode = metadata.mode() & 0o7777;
+        let open = mode & OTHERS != 0 && !(metadata.is_dir() && mode & STICKY != 0);
+        open.then(|| OthersCanWrite { path: path.to_owned(), mode })
+    })
+}
+
+/// Makes a folder and those above it, which only the user can write, whatever the umask.
+///
+/// # Errors
+/// Those of the system.
+pub fn make_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o755).create(folder)
+}
+
+/// Takes from all in a folder the permissions that the folder itself does not give, and from others that to write. Links stay as
+/// they are.
+pub(crate) fn restrict(folder: &Path) -> io::Result<()> {
+    let mask = fs::metadata(folder)?.mode() & !OTHERS;
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            let metadata = fs::symlink_metadata(&path)?;
+            if metadata.is_symlink() {
+                continue;
+            }
+            let mode = metadata.mode() & 0o7777;
+            if mode & !mask & 0o777 != 0 {
+                fs::set_permissions(&path, fs::Permissions::from_mode(mode & (mask | !0o777)))?;
+            }
+            if metadata.is_dir() {
+                folders.push(path);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Opens a regular file of at most `most` bytes, and gives its length. A link to a device, a pipe or a folder is an error, and so
+/// is a file that is larger.
+///
+/// # Errors
+/// Those of the system; [`io::ErrorKind::InvalidInput`] with what the file is instead.
+pub fn open_regular(path: &Path, most: u64) -> io::Result<(File, u64)> {
+    let refused = |problem: String| Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
+    // Before it is opened: opening a pipe waits for somebody who writes.
+    if let Some(kind) = irregular(&fs::metadata(path)?) {
+        return refused(format!("it is {kind} and must be a regular file"));
+    }
+    let file = File::open(path)?;
+    let metadata = file.metadata()?;
+    if let Some(kind) = irregular(&metadata) {
+        return refused(format!("it is {kind} and must be a regular file"));
+    }
+    match metadata.len() {
+        bytes if bytes > most => {
+            refused(format!("it has {bytes} bytes, and at most {most} are read"))
+        }
+        bytes => Ok((file, bytes)),
+    }
+}
+
+/// Reads a regular file of at most `most` bytes.
+///
+/// # Errors
+/// Those of [`open_regular`].
+pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let (file, bytes) = open_regular(path, most)?;
+    let mut read = Vec::new();
+    // It may grow while it is read.
+    file.take(bytes).read_to_end(&mut read)?;
+    Ok(read)
+}
+
+/// Reads a regular file of at most `most` bytes, which must be UTF-8.
+///
+/// # Errors
+/// Those of [`open_regular`]; [`io::ErrorKind::InvalidData`].
+pub fn read_regular_text(path: &Path, most: u64) -> io::Result<String> {
+    let not_text = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+    String::from_utf8(read_regular(path, most)?).map_err(not_text)
+}
+
+/// What a file is that is not regular.
+fn irregular(metadata: &fs::Metadata) -> Option<&'static str> {
+    use std::os::unix::fs::FileTypeExt;
+    let kind = metadata.file_type();
+    match kind {
+        _ if kind.is_file() => None,
+        _ if kind.is_dir() => Some("a folder"),
+        _ if kind.is_fifo() => Some("a pipe"),
+        _ if kind.is_socket() => Some("a socket"),
+        _ => Some("a device"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_can_write_is_named_with_its_folder_and_what_it_links_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        fs::write(&file, "").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let mode = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap()
+        };
+        let found = |path: &Path| others_can_write(path).map(|found| (found.path, found.mode));
+        mode(&file, 0o644);
+        assert_eq!((found(&file), found(&link)), (None, None));
+        for open in [0o664, 0o646, 0o777] {
+            mode(&file, open);
+            assert_eq!(found(&file), Some((file.clone(), open)));
+            assert_eq!(found(&link), Some((link.clone(), open)));
+        }
+        mode(&file, 0o600);
+        mode(folder.path(), 0o770);
+        assert_eq!(found(&file), Some((folder.path().to_owned(), 0o770)));
+        mode(folder.path(), 0o1777);
+        assert_eq!(found(&file), None);
+        assert_eq!(found(&folder.path().join("nothing")), None);
+    }
+
+    #[test]
+    fn only_regular_files_of_a_bounded_size_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, "four").unwrap();
+        assert_eq!(read_regular_text(&file, 4).unwrap(), "four");
+        let problem = |path: &Path| read_regular(path, 3).unwrap_err().to_string();
+        assert_eq!(problem(&file), "it has 4 bytes, and at most 3 are read");
+        assert_eq!(problem(folder.path()), "it is a folder and must be a regular file");
+        for device in ["/dev/zero", "/dev/null"] {
+            let link = folder.path().join("link");
+            std::os::unix::fs::symlink(device, &link).unwrap();
+            assert_eq!(problem(&link), "it is a device and must be a regular file");
+            fs::remove_file(link).unwrap();
+        }
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        assert_eq!(problem(&pipe), "it is a pipe and must be a regular file");
+    }
+}

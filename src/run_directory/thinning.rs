@@ -1,0 +1,169 @@
+//! The lines of `metrics.jsonl` and the events of TensorBoard: one for each iteration in the first minute, and at most one a second
+//! after that.
+//!
+//! # Invariants
+//! - Every iteration and every call is in exactly one line, and lines follow one another without a gap.
+//! - Nothing reads a clock: a call's iterations share its seconds evenly, so that the same calls and seconds give the same lines.
+
+use crate::settings::MetricsEvery;
+use crate::training::CallMetrics;
+
+/// Seconds of training in which every iteration has a line.
+const FULL: f64 = 60.0;
+
+/// What is recorded of some iterations in a row.
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    /// Iterations of the run so far.
+    pub(super) update: u64,
+    /// Environment steps of the run so far.
+    pub(super) env_steps: u64,
+    /// Number of iterations that the line is of.
+    pub(super) iterations: u64,
+    /// The metrics of each iteration, one value of which is [`Series::mean`].
+    pub(super) series: Vec<(String, Series)>,
+    /// The calls that ended in these iterations; `None` if none did.
+    pub(super) calls: Option<Calls>,
+}
+
+/// Values of one metric.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Series {
+    sum: f64,
+    count: u64,
+    /// The last value that is no number.
+    odd: Option<f32>,
+}
+
+impl Series {
+    fn add(&mut self, value: f32) {
+        if value.is_finite() {
+            self.sum += f64::from(value);
+            self.count += 1;
+        } else {
+            self.odd = Some(value);
+        }
+    }
+
+    /// The mean over the iterations that have a number: `episode_return` is NaN where no episode ended. NaN or an infinity if none
+    /// has one.
+    pub(super) fn mean(&self) -> f32 {
+        match self.count {
+            0 => self.odd.unwrap_or(f32::NAN),
+            count => (self.sum / count as f64) as f32,
+        }
+    }
+}
+
+/// What is recorded of calls as a whole.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    /// Sum over the calls.
+    pub(super) episodes: u64,
+    /// That of the last call.
+    pub(super) mean_return: Option<f64>,
+    /// Sum over the calls.
+    pub(super) seconds: f64,
+    /// Sum over the calls.
+    pub(super) env_steps: u64,
+    /// Means over the time of the calls.
+    pub(super) values: Vec<(String, f64)>,
+    /// Sums over the calls.
+    pub(super) counts: Vec<(String, u64)>,
+}
+
+impl Calls {
+    fn add(&mut self, call: &CallMetrics, seconds: f64) {
+        let before = self.seconds;
+        self.episodes += call.episodes;
+        self.mean_return = call.recent.mean_return();
+        self.seconds += seconds;
+        self.env_steps += call.env_steps;
+        if before == 0.0 {
+            self.values.clone_from(&call.per_call);
+        } else {
+            // A share of time that a call does not name is 0 there.
+            for (name, mean) in &mut self.values {
+                let now = call.per_call.iter().find(|(other, _)| other == name);
+                let now = now.map_or(0.0, |(_, value)| *value);
+                *mean = (*mean * before + now * seconds) / self.seconds;
+            }
+            for (name, value) in &call.per_call {
+                if self.values.iter().all(|(other, _)| other != name) {
+                    self.values.push((name.clone(), value * seconds / self.seconds));
+                }
+            }
+        }
+        for (name, count) in &call.counts {
+            match self.counts.iter_mut().find(|(other, _)| other == name) {
+                Some((_, sum)) => *sum += count,
+                None => self.counts.push((name.clone(), *count)),
+            }
+        }
+    }
+}
+
+/// Gathers calls into lines.
+pub(super) struct Thinning {
+    every: MetricsEvery,
+    /// Seconds of all calls so far.
+    trained: f64,
+    /// Seconds since the last line, once lines are thinned.
+    waited: f64,
+    pending: Line,
+}
+
+impl Thinning {
+    pub(super) fn new(every: MetricsEvery) -> Self {
+        Thinning { every, trained: 0.0, waited: 0.0, pending: Line::default() }
+    }
+
+    /// Adds a call of so many seconds, and gives the lines that are complete. `updates` and `steps` are those of the run before it.
+    pub(super) fn add(
+        &mut self,
+        call: &CallMetrics,
+        (updates, steps): (u64, u64),
+        seconds: f64,
+    ) -> Vec<Line> {
+        let due = if self.every == MetricsEvery::Iteration || self.trained < FULL {
+            call.updates
+        } else {
+            self.waited += seconds;
+            call.updates.min(self.waited as u64)
+        };
+        // Where iterations take longer than a second, nothing is left for later ones.
+        self.waited = if due == call.updates { 0.0 } else { self.waited - due as f64 };
+        self.trained += seconds;
+        let mut lines = Vec::new();
+        for update in 0..call.updates {
+            let done = update + 1;
+            let line = &mut self.pending;
+            line.update = updates + done;
+            line.env_steps = steps + call.env_steps * done / call.updates.max(1);
+            line.iterations += 1;
+            for (name, values) in &call.per_update {
+                let value = usize::try_from(update).ok().and_then(|at| values.get(at));
+                let at = line.series.iter().position(|(other, _)| other == name);
+                let at = at.unwrap_or_else(|| {
+                    line.series.push((name.clone(), Series::default()));
+                    line.series.len() - 1
+                });
+                line.series[at].1.add(value.copied().unwrap_or(f32::NAN));
+            }
+            if done == call.updates {
+                line.calls.get_or_insert_default().add(call, seconds);
+            }
+            // The last of `due` parts of the call ends with the call.
+            if done * due / call.updates > update * due / call.updates {
+                lines.extend(self.flush());
+            }
+        }
+        lines
+    }
+
+    /// The line of what no line has yet, if there is any.
+    pub(super) fn flush(&mut self) -> Option<Line> {
+        let line = std::mem::take(&mut self.pending);
+        (line.iterations > 0).then_some(line)
+    }
+}

@@ -1,0 +1,71 @@
+//! What of an experiment is code. A file is data, but for the programs and folders that it names: these are used only if the user
+//! trusts the file, or names them too.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::path::Path;
+
+use podracer_plugins::PACKAGE_SETS;
+use toml::{Table, Value};
+
+use super::UsageError;
+
+/// The environment variable with programs and folders that any file may name, separated as in `PATH`.
+const VARIABLE: &str = "PODRACER_TRUST";
+
+/// The settings that name code, each with the file that has named it last.
+#[derive(Default)]
+pub(super) struct Trust(BTreeMap<String, String>);
+
+impl Trust {
+    /// Notes what a layer of settings names: a file, or `None` for what the program or the user says.
+    pub(super) fn layer(&mut self, changes: &Table, file: Option<&str>) {
+        for (setting, _) in code(changes) {
+            match file {
+                Some(file) => self.0.insert(setting, file.to_owned()),
+                None => self.0.remove(&setting),
+            };
+        }
+    }
+
+    /// Checks that the user knows the programs and folders that files name.
+    ///
+    /// # Errors
+    /// [`UsageError`] with all that the user has not named.
+    pub(super) fn check(&self, table: &Table) -> Result<(), UsageError> {
+        let unknown = code(table).into_iter().filter_map(|(setting, value)| {
+            let file = self.0.get(&setting).filter(|_| !known(value))?;
+            Some(format!("{file}: `{setting}` is `{value}`"))
+        });
+        match &unknown.collect::<Vec<_>>()[..] {
+            [] => Ok(()),
+            all => Err(UsageError::new(format!(
+                "{}: what it names would run or be written as you; if you trust the file, add --trust, or name what it names in \
+                 {VARIABLE}",
+                all.join("; ")
+            ))),
+        }
+    }
+}
+
+/// The settings of a table that name programs or folders, with their values: an interpreter of environment servers, and XLA's
+/// options with paths, such as that of the compiler for GPUs.
+fn code(table: &Table) -> Vec<(String, &str)> {
+    let text = |section: &str, key: &str| table.get(section)?.get(key)?.as_str();
+    let python = text("environment", "python").filter(|python| !python.is_empty());
+    let python = python.map(|python| ("environment.python".to_owned(), python));
+    let xla = table.get("xla").and_then(Value::as_table).into_iter().flatten();
+    let xla = xla.filter_map(|(name, value)| {
+        let value = value.as_str().filter(|value| value.contains('/'))?;
+        Some((format!("xla.{name}"), value))
+    });
+    python.into_iter().chain(xla).collect()
+}
+
+/// Tells if the user or podracer has installed what `value` names.
+fn known(value: &str) -> bool {
+    let path = Path::new(value);
+    let named = env::var_os(VARIABLE).unwrap_or_default();
+    env::split_paths(&named).any(|one| one == path)
+        || PACKAGE_SETS.iter().any(|set| set.find().is_ok_and(|python| python == path))
+}
