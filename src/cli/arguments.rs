@@ -139,6 +139,9 @@ pub(super) struct EvalArguments {
     /// Draw actions from the policy, as in training, instead of taking the greedy ones
     #[arg(long)]
     pub(super) sample: bool,
+    /// Play with parameters that are NaN or infinite, too
+    #[arg(long)]
+    pub(super) allow_nan: bool,
     /// Print the result as one JSON object, the last line of standard output
     #[arg(long)]
     pub(super) json: bool,
@@ -163,6 +166,9 @@ pub(super) struct ExportArguments {
     /// The run directory whose trained parameters are exported [default: those of an untrained agent]
     #[arg(long, value_name = "RUN")]
     pub(super) run: Option<PathBuf>,
+    /// Export parameters that are NaN or infinite, too
+    #[arg(long)]
+    pub(super) allow_nan: bool,
     /// Observations that the policy takes at once [default: one, without a batch axis]
     #[arg(long, value_name = "N")]
     pub(super) batch: Option<NonZero<usize>>,

@@ -20,7 +20,13 @@ pub(super) fn export(
     let programs = (program.build)(&settings)?.programs(args.batch.map(NonZero::get))?;
     let client;
     let parameters = match &args.run {
-        Some(run) => Parameters::Trained(parameters::read(&run.join(parameters::FILE))?),
+        Some(run) => {
+            let trained = parameters::read(&run.join(parameters::FILE))?;
+            if !args.allow_nan {
+                parameters::check_finite(&trained)?;
+            }
+            Parameters::Trained(trained)
+        }
         None => {
             let seed = settings.train.seed;
             console.say(&format!(
