@@ -10,6 +10,7 @@ use podracer_stdlib::agents::{Act, LaneId, Learn, Mode, checked_act, checked_beg
 use podracer_stdlib::anakin::Feedback;
 
 use crate::builder::on_device;
+use crate::parameters;
 
 /// Prefix of the agent's state in a checkpoint of Anakin or Sebulba.
 const AGENT: &str = "state.replicated.agent.";
@@ -23,6 +24,8 @@ pub struct Play {
     pub seed: u64,
     /// True if actions are drawn from the policy, as in training. Otherwise each is the one that the agent takes to be best.
     pub sampled: bool,
+    /// True if parameters that are NaN or infinite are no error.
+    pub allow_nan: bool,
 }
 
 /// Return and length of an episode.
@@ -96,6 +99,11 @@ pub fn play<A: Learn<Observation = Tensor>>(
     let expected: Vec<_> = leaves.map(|(path, ty)| (path.to_string(), ty)).collect();
     let found = checkpoint.part(AGENT, &expected)?;
     let arrays: Vec<_> = found.into_iter().map(ArraySource::to_host).collect::<Result<_, _>>()?;
+    if !play.allow_nan {
+        let parameters = parameters::positions(agent, &state)?.into_iter();
+        let parameters = parameters.map(|(leaf, path)| (path, arrays[leaf].clone()));
+        parameters::check_finite(&parameters.collect::<Vec<_>>())?;
+    }
     let names = expected.into_iter().map(|(path, _)| path);
     let state = program.upload(Host::from_named(&state, names.zip(arrays))?)?;
     let placements = vec![Placement::Replicated; lanes.leaves().len()];

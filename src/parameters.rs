@@ -68,6 +68,25 @@ fn unreadable(path: &Path, problem: &dyn Display) -> UsageError {
     UsageError::new(format!("cannot read parameters from `{}`: {problem}", path.display()))
 }
 
+/// The share of the numbers that are NaN or infinite, as a sentence: `15108 of 15108 parameters are not finite`. `None` if
+/// there are none.
+#[must_use]
+pub fn not_finite(parameters: &[(String, HostArray)]) -> Option<String> {
+    let numbers: usize = parameters.iter().map(|(_, array)| array.ty().elements()).sum();
+    let wrong: usize = parameters.iter().map(|(_, array)| array.not_finite()).sum();
+    (wrong > 0).then(|| format!("{wrong} of {numbers} parameters are not finite"))
+}
+
+/// Refuses parameters of which some are not finite.
+///
+/// # Errors
+/// [`UsageError`] says how many, and how they are taken nevertheless.
+pub fn check_finite(parameters: &[(String, HostArray)]) -> Result<(), UsageError> {
+    not_finite(parameters).map_or(Ok(()), |problem| {
+        Err(UsageError::new(format!("{problem}; --allow-nan takes them as they are")))
+    })
+}
+
 /// sha256 over the parameters in the order of their key paths: of each the path, a zero byte, the type (`f32[64,4]`), a zero byte,
 /// and the elements' bytes. In lower-case hexadecimal.
 #[must_use]

@@ -170,6 +170,20 @@ pub struct CallMetrics {
     pub note: String,
 }
 
+impl CallMetrics {
+    /// The first value of the agent's metrics that is NaN or infinite: the metric's name, and the number of the iteration in
+    /// this call, from 1. Returns and lengths of episodes are NaN where no episode ended.
+    #[must_use]
+    pub fn not_finite(&self) -> Option<(&str, u64)> {
+        let agent = self.per_update.iter().filter(|(name, _)| !name.starts_with("episode_"));
+        let wrong = agent.filter_map(|(name, values)| {
+            let at = values.iter().position(|value| !value.is_finite())?;
+            Some((name.as_str(), at as u64 + 1))
+        });
+        wrong.min_by_key(|(_, iteration)| *iteration)
+    }
+}
+
 /// Sums over episodes that ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ended {

@@ -156,6 +156,18 @@ impl HostArray {
         Err(RuntimeError::HostLength { ty: self.ty.clone(), expected: "1 element".to_owned(), got })
     }
 
+    /// The number of elements that are NaN or infinite: 0 for integers and bools.
+    #[must_use]
+    pub fn not_finite(&self) -> usize {
+        match self.to_vec::<f32>() {
+            Ok(values) => values.iter().filter(|value| !value.is_finite()).count(),
+            Err(_) if self.ty.dtype.is_float() => {
+                self.to_array().to_f64().iter().filter(|value| !value.is_finite()).count()
+            }
+            Err(_) => 0,
+        }
+    }
+
     /// Converts to the value type of the reference semantics.
     #[must_use]
     pub fn to_array(&self) -> Array {

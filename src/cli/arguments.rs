@@ -145,6 +145,9 @@ pub(super) struct EvalArguments {
     /// Use the programs and folders that the experiment's files name, such as environment.python
     #[arg(long)]
     pub(super) trust: bool,
+    /// Play with parameters that are NaN or infinite, too
+    #[arg(long)]
+    pub(super) allow_nan: bool,
     /// Print the result as one JSON object, the last line of standard output
     #[arg(long)]
     pub(super) json: bool,
@@ -169,6 +172,9 @@ pub(super) struct ExportArguments {
     /// The run directory whose trained parameters are exported [default: those of an untrained agent]
     #[arg(long, value_name = "RUN")]
     pub(super) run: Option<PathBuf>,
+    /// Export parameters that are NaN or infinite, too
+    #[arg(long)]
+    pub(super) allow_nan: bool,
     /// Observations that the policy takes at once [default: one, without a batch axis]
     #[arg(long, value_name = "N")]
     pub(super) batch: Option<NonZero<usize>>,

@@ -78,8 +78,8 @@ pub(super) fn eval(
         console,
         program,
     )?;
-    let &EvalArguments { episodes, seed, sample: sampled, .. } = args;
-    let play = Play { episodes: episodes.get(), seed, sampled };
+    let &EvalArguments { episodes, seed, sample: sampled, allow_nan, .. } = args;
+    let play = Play { episodes: episodes.get(), seed, sampled, allow_nan };
     let played = ready.play(&found.checkpoint, &play, interrupt);
     let played = played.with_context(|| format!("cannot play {}", ready.settings.experiment))?;
     let spread = |of: fn(&Played) -> f64| Spread::of(&played.iter().map(of).collect::<Vec<_>>());

@@ -23,7 +23,13 @@ pub(super) fn export(
     let programs = (program.build)(&settings)?.programs(args.batch.map(NonZero::get))?;
     let client;
     let parameters = match &args.run {
-        Some(run) => Parameters::Trained(trained(run, &settings, &programs, console)?),
+        Some(run) => {
+            let trained = trained(run, &settings, &programs, console)?;
+            if !args.allow_nan {
+                crate::parameters::check_finite(&trained)?;
+            }
+            Parameters::Trained(trained)
+        }
         None => {
             let seed = settings.train.seed;
             console.say(&format!(

@@ -56,6 +56,7 @@ pub(super) fn resume(
         from: Some(found.checkpoint),
         json: args.json,
         started,
+        warned_of_nan: false,
     };
     session.run(console, interrupt)
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use podracer_runtime::{Checkpoint, CheckpointError, Checkpoints, Client, Found, OptionValue};
 use serde::Serialize;
 
@@ -14,9 +14,9 @@ use super::summary::summary;
 use super::totals::RunTotals;
 use super::{Console, INTERRUPTED, Program, decide, open, program_name, signals};
 use crate::evaluation::{Play, Played};
-use crate::parameters::sha256;
+use crate::parameters::{not_finite, sha256};
 use crate::run_directory::{Counters, Point, Recorded, RunDirectory, RunProgress};
-use crate::settings::{Overrides, Settings, TrainSettings};
+use crate::settings::{OnNan, Overrides, Settings, TrainSettings};
 use crate::training::{Run, Training};
 
 /// A training with its devices open.
@@ -159,6 +159,8 @@ pub(super) struct Session {
     pub(super) json: bool,
     /// Time at which the process began.
     pub(super) started: Instant,
+    /// True once the user was told of numbers that are not finite.
+    pub(super) warned_of_nan: bool,
 }
 
 impl Session {
@@ -176,13 +178,16 @@ impl Session {
         if let Some(caveat) = run.caveat() {
             console.warn(&caveat);
         }
+        if resumed.is_some() {
+            self.check_finite(&*run, "in the checkpoint", console)?;
+        }
         if resumed.is_some() && self.counters.calls >= plan.calls {
             console.say("all that was asked for is done; --steps asks for more");
         }
         let points = std::mem::take(&mut self.points);
         let mut totals = RunTotals::new(self.started, self.counters, points);
         while totals.counters.calls < plan.calls && !interrupt.load(Ordering::Relaxed) {
-            totals.call(&mut *run, &mut self.directory)?;
+            let symptom = totals.call(&mut *run, &mut self.directory)?;
             progress.advance(
                 console,
                 totals.counters.env_steps,
@@ -190,18 +195,25 @@ impl Session {
                 totals.counters.mean_return,
                 &totals.note,
             );
+            let heeded = self.ready.settings.train.on_nan != OnNan::Ignore;
+            if let Some(symptom) = symptom.filter(|_| heeded && !self.warned_of_nan) {
+                if self.check_finite(&*run, &symptom, console)? {
+                    console.warn(&format!("{symptom}, and the parameters are finite"));
+                }
+                self.warned_of_nan = true;
+            }
             let TrainSettings { checkpoint_every, store_every, .. } = self.ready.settings.train;
             let due = |every, since| every > 0 && totals.counters.updates - since >= every;
             let store = due(store_every, self.directory.resumable().unwrap_or(0));
             if store || due(checkpoint_every, self.directory.checkpointed()) {
-                self.checkpoint(&mut *run, totals.counters, store || store_every == 0)?;
+                self.checkpoint(&mut *run, totals.counters, store || store_every == 0, console)?;
             }
         }
         progress.finish();
         // Between the last call's end and here nothing is measured any more: the rest may take its time.
         let times = run.times();
         if self.directory.resumable() != Some(totals.counters.updates) {
-            self.checkpoint(&mut *run, totals.counters, true)?;
+            self.checkpoint(&mut *run, totals.counters, true, console)?;
         }
         self.conclude(&mut *run, &totals, times, resumed, console)
     }
@@ -272,8 +284,40 @@ impl Session {
         run.with_context(|| format!("cannot start {}", settings.experiment))
     }
 
+    /// True if all parameters are finite. Otherwise the run ends or goes on with a warning, which says so only once; `place`
+    /// comes first in both.
+    fn check_finite(
+        &mut self,
+        run: &dyn Run,
+        place: &str,
+        console: &mut Console<'_>,
+    ) -> Result<bool> {
+        let on_nan = self.ready.settings.train.on_nan;
+        if on_nan == OnNan::Ignore {
+            return Ok(true);
+        }
+        let Some(problem) = not_finite(&run.parameters()?) else { return Ok(true) };
+        ensure!(
+            on_nan == OnNan::Warn,
+            "{place}: {problem}, and the run ends ({}); with `--set train.on_nan=\"warn\"` it would go on",
+            self.directory.way_back()
+        );
+        if !self.warned_of_nan {
+            console.warn(&format!("{place}: {problem}"));
+            self.warned_of_nan = true;
+        }
+        Ok(false)
+    }
+
     /// Writes a checkpoint, with or without the agent's store.
-    fn checkpoint(&mut self, run: &mut dyn Run, counters: Counters, store: bool) -> Result<()> {
+    fn checkpoint(
+        &mut self,
+        run: &mut dyn Run,
+        counters: Counters,
+        store: bool,
+        console: &mut Console<'_>,
+    ) -> Result<()> {
+        self.check_finite(run, &format!("after iteration {}", counters.updates), console)?;
         let Ready { settings, recorded, .. } = &self.ready;
         let directory = &mut self.directory;
         let store_part = run.store();

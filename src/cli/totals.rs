@@ -44,8 +44,13 @@ impl RunTotals {
         }
     }
 
-    /// Makes one call and records it.
-    pub(super) fn call(&mut self, run: &mut dyn Run, directory: &mut RunDirectory) -> Result<()> {
+    /// Makes one call and records it. Returns the call's first metric that is not finite, as in `loss is not finite in
+    /// iteration 7`.
+    pub(super) fn call(
+        &mut self,
+        run: &mut dyn Run,
+        directory: &mut RunDirectory,
+    ) -> Result<Option<String>> {
         let began = Instant::now();
         let call = run.advance().with_context(|| {
             let updates = self.counters.updates;
@@ -72,7 +77,10 @@ impl RunTotals {
             env_steps,
             seconds_since_start: (ended - self.started).as_secs_f64(),
         });
-        directory.record(&call, before, seconds)
+        directory.record(&call, before, seconds)?;
+        Ok(call.not_finite().map(|(metric, iteration)| {
+            format!("{metric} is not finite in iteration {}", before.0 + iteration)
+        }))
     }
 
     /// Seconds from the beginning of the first call to the end of the last.

@@ -37,6 +37,7 @@ pub(super) fn train(
         from: None,
         json: args.json,
         started,
+        warned_of_nan: false,
     };
     session.run(console, interrupt)
 }

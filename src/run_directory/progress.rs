@@ -54,7 +54,7 @@ pub struct Files {
 }
 
 /// Settings that a resumed run may change.
-const FREE: [&str; 9] = [
+const FREE: [&str; 10] = [
     "description",
     "train.steps",
     "train.devices",
@@ -62,6 +62,7 @@ const FREE: [&str; 9] = [
     "sebulba.learners",
     "train.checkpoint_every",
     "train.store_every",
+    "train.on_nan",
     "train.checkpoints_kept",
     "metrics.every",
 ];

@@ -86,9 +86,24 @@ pub struct TrainSettings {
     /// Iterations between two checkpoints that have the agent's store, such as a replay of gigabytes. Those between have all
     /// else: `eval` and `export` read them, `resume` goes on from the last one with the store. 0: all have it.
     pub store_every: u64,
+    /// Reaction to parameters that are not finite.
+    pub on_nan: OnNan,
     /// Checkpoints that are kept: an older one serves where the last is damaged.
     #[schemars(range(min = 1))]
     pub checkpoints_kept: usize,
+}
+
+/// The reaction to parameters that are NaN or infinite. They are looked at where a metric is not finite, and before each
+/// checkpoint.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnNan {
+    /// The run ends with an error. Its last checkpoint is finite.
+    Stop,
+    /// A warning.
+    Warn,
+    /// None.
+    Ignore,
 }
 
 impl Default for TrainSettings {
@@ -100,6 +115,7 @@ impl Default for TrainSettings {
             devices: Devices::Count(1),
             checkpoint_every: 1_000,
             store_every: 0,
+            on_nan: OnNan::Stop,
             checkpoints_kept: 2,
         }
     }

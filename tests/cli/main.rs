@@ -2,6 +2,7 @@
 
 mod check;
 mod memory;
+mod nan;
 mod resume;
 mod servers;
 mod signals;
