@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Anakin::new(environment, agent).compile(&Client::cpu(ClientOptions::default())?)?;
     let checkpoints = Checkpoints::new("own-loop-checkpoints", 2);
     let (mut state, mut done) = match checkpoints.latest() {
-        Ok(found) => (anakin.restore(&found.checkpoint)?, found.checkpoint.updates),
+        Ok(found) => (anakin.restore(&found.checkpoint)?, found.checkpoint.iterations),
         Err(CheckpointError::None { .. }) => (anakin.init(0)?, 0),
         Err(error) => return Err(error.into()),
     };

@@ -324,15 +324,15 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> CompiledAnakin<E, A
     /// let anakin = Anakin::new(environment, agent).compile(&Client::cpu(ClientOptions::default())?)?;
     /// let checkpoints = Checkpoints::new("catch-checkpoints", 2);
     /// // The last checkpoint, if there is one, and the beginning otherwise.
-    /// let (mut state, mut updates) = match checkpoints.latest() {
-    ///     Ok(found) => (anakin.restore(&found.checkpoint)?, found.checkpoint.updates),
+    /// let (mut state, mut iterations) = match checkpoints.latest() {
+    ///     Ok(found) => (anakin.restore(&found.checkpoint)?, found.checkpoint.iterations),
     ///     Err(CheckpointError::None { .. }) => (anakin.init(0)?, 0),
     ///     Err(error) => return Err(error.into()),
     /// };
-    /// while updates < 1_000 {
+    /// while iterations < 1_000 {
     ///     (state, _) = anakin.run(state)?;
-    ///     updates += anakin.iterations_per_call() as u64;
-    ///     checkpoints.save(&anakin.checkpoint(&state, updates)?)?;
+    ///     iterations += anakin.iterations_per_call() as u64;
+    ///     checkpoints.save(&anakin.checkpoint(&state, iterations)?)?;
     /// }
     /// # Ok(())
     /// # }
@@ -343,9 +343,9 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> CompiledAnakin<E, A
     pub fn checkpoint<'a>(
         &self,
         state: &'a TrainingState<E, A>,
-        updates: u64,
+        iterations: u64,
     ) -> Result<Checkpoint<'a>, RuntimeError> {
-        let mut checkpoint = Checkpoint { updates, ..Checkpoint::default() };
+        let mut checkpoint = Checkpoint { iterations, ..Checkpoint::default() };
         checkpoint.insert(STATE, state.named_sources());
         Ok(checkpoint)
     }
@@ -408,12 +408,12 @@ impl<M: Tree> TrainingMetrics<M> {
     ///
     /// # Errors
     /// [`RuntimeError::HostType`] where a metric of the agent is not f32.
-    pub fn per_update(&self) -> Result<Vec<(String, Vec<f32>)>, RuntimeError> {
+    pub fn per_iteration(&self) -> Result<Vec<(String, Vec<f32>)>, RuntimeError> {
         let mut series = Vec::new();
         self.agent.visit(|path, leaf| {
             series.push(leaf.to_vec().map(|values| (path.to_string(), values)))
         });
-        series.into_iter().chain(self.series.per_update().map(Ok)).collect()
+        series.into_iter().chain(self.series.per_iteration().map(Ok)).collect()
     }
 
     /// The number of episodes that ended in each iteration, with the sum of their returns.
@@ -432,23 +432,25 @@ struct EpisodeSeries {
 
 impl EpisodeSeries {
     /// Reads the episodes of all devices, whose parts stand one after another, each with one entry per iteration.
-    fn read(episodes: &Host<Episodes>, updates: usize) -> Result<Self, RuntimeError> {
+    fn read(episodes: &Host<Episodes>, iterations: usize) -> Result<Self, RuntimeError> {
         let counts: Vec<i32> = episodes.count.to_vec()?;
         let returns: Vec<f32> = episodes.return_sum.to_vec()?;
         let lengths: Vec<i32> = episodes.length_sum.to_vec()?;
-        let of_update = |update| (update..counts.len()).step_by(updates);
+        let of_iteration = |iteration| (iteration..counts.len()).step_by(iterations);
         let ended =
             |i: usize| Ended { episodes: counts[i] as u64, return_sum: f64::from(returns[i]) };
         Ok(EpisodeSeries {
-            ended: (0..updates).map(|update| of_update(update).map(ended).sum()).collect(),
-            lengths: (0..updates)
-                .map(|update| of_update(update).map(|i| f64::from(lengths[i])).sum())
+            ended: (0..iterations)
+                .map(|iteration| of_iteration(iteration).map(ended).sum())
+                .collect(),
+            lengths: (0..iterations)
+                .map(|iteration| of_iteration(iteration).map(|i| f64::from(lengths[i])).sum())
                 .collect(),
         })
     }
 
     /// Mean return and length of the episodes that ended in each iteration.
-    fn per_update(&self) -> [(String, Vec<f32>); 2] {
+    fn per_iteration(&self) -> [(String, Vec<f32>); 2] {
         let mean = |(sum, ended): (f64, &Ended)| (sum / ended.episodes as f64) as f32;
         let returns = self.ended.iter().map(|ended| mean((ended.return_sum, ended))).collect();
         let lengths = self.lengths.iter().copied().zip(&self.ended).map(mean).collect();

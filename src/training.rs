@@ -155,9 +155,9 @@ pub struct CallMetrics {
     /// Environment steps in this call, over all environments and devices.
     pub env_steps: u64,
     /// Iterations of this call.
-    pub updates: u64,
+    pub iterations: u64,
     /// Named series with one value per iteration of this call (`loss`, `entropy`).
-    pub per_update: Vec<(String, Vec<f32>)>,
+    pub per_iteration: Vec<(String, Vec<f32>)>,
     /// The last episodes: those of the latest iterations that have 100 between them.
     pub recent: Ended,
     /// Episodes completed in this call.
@@ -175,7 +175,7 @@ impl CallMetrics {
     /// this call, from 1. Returns and lengths of episodes are NaN where no episode ended.
     #[must_use]
     pub fn not_finite(&self) -> Option<(&str, u64)> {
-        let agent = self.per_update.iter().filter(|(name, _)| !name.starts_with("episode_"));
+        let agent = self.per_iteration.iter().filter(|(name, _)| !name.starts_with("episode_"));
         let wrong = agent.filter_map(|(name, values)| {
             let at = values.iter().position(|value| !value.is_finite())?;
             Some((name.as_str(), at as u64 + 1))

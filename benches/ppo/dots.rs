@@ -1,6 +1,6 @@
-//! The matrix products of PPO alone: what is left of an update when everything else costs nothing.
+//! The matrix products of PPO alone: what is left of an iteration when everything else costs nothing.
 //!
-//! The products of one update (rollout, values of the final observations, forward and backward passes of every minibatch) in the
+//! The products of one iteration (rollout, values of the final observations, forward and backward passes of every minibatch) in the
 //! shapes that training has, on as many devices, in the order of their dependencies. Weights move a little with every backward
 //! pass, so that no product can be hoisted or shared.
 
@@ -33,8 +33,8 @@ pub struct Limit {
     rows: usize,
     /// GFLOP/s on one device, all devices at work: a hidden layer's forward pass, gradient by its input, gradient by its weights.
     hidden: [f64; 3],
-    /// The same of all of an update's products.
-    update: f64,
+    /// The same of all of an iteration's products.
+    iteration: f64,
     /// Environment steps a second on all devices, if there were only the products.
     pub steps_per_second: f64,
 }
@@ -43,7 +43,7 @@ pub struct Limit {
 pub fn limit(client: &Client, shape: Shape) -> Result<Limit> {
     let environments = shape.environments / shape.devices;
     let rows = environments * UNROLL / MINIBATCHES;
-    let update = {
+    let iteration = {
         let seconds = seconds(client, shape.devices, |weight| update(weight, environments))?;
         let steps = environments * UNROLL;
         (flops(environments) / seconds / 1e9, (steps * shape.devices) as f64 / seconds)
@@ -71,12 +71,12 @@ pub fn limit(client: &Client, shape: Shape) -> Result<Limit> {
         environments: shape.environments,
         rows,
         hidden,
-        update: update.0,
-        steps_per_second: update.1,
+        iteration: iteration.0,
+        steps_per_second: iteration.1,
     };
     say(&json!({
         "bench": "ppo dots", "environments": limit.environments, "devices": shape.devices, "rows": rows, "forward_gflops": hidden[0],
-        "by_input_gflops": hidden[1], "by_weight_gflops": hidden[2], "update_gflops": limit.update, "steps_per_second": limit.steps_per_second,
+        "by_input_gflops": hidden[1], "by_weight_gflops": hidden[2], "update_gflops": limit.iteration, "steps_per_second": limit.steps_per_second,
     }));
     Ok(limit)
 }
@@ -89,7 +89,7 @@ pub fn print(speeds: &[f64], limits: &[Limit]) {
         "forward",
         "dX",
         "dW",
-        "an update's dots",
+        "an iteration's dots",
         "limit, steps a second",
         "ours, of the limit",
     ]);
@@ -99,12 +99,12 @@ pub fn print(speeds: &[f64], limits: &[Limit]) {
         let row =
             [limit.environments.to_string(), limit.rows.to_string()].into_iter().chain(hidden);
         let share = format!("{:.0}%", 100.0 * speed / limit.steps_per_second);
-        table.row(row.chain([gflops(limit.update), si(limit.steps_per_second), share]));
+        table.row(row.chain([gflops(limit.iteration), si(limit.steps_per_second), share]));
     }
     table.print("The dots alone, GFLOP/s on each device");
 }
 
-/// Floating-point operations of an update's products on one device.
+/// Floating-point operations of an iteration's products on one device.
 fn flops(environments: usize) -> f64 {
     let pass = |outputs: usize| OBSERVATION * HIDDEN + HIDDEN * HIDDEN + HIDDEN * outputs;
     let steps = environments * UNROLL;
@@ -166,7 +166,7 @@ fn learn(x: Tensor, tower: Tower) -> Tower {
     )
 }
 
-/// The products of one update on one device.
+/// The products of one iteration on one device.
 fn update(weight: Tensor, environments: usize) -> Tensor {
     let tower = |outputs: usize| {
         (weight.slice_axis(0, 0..OBSERVATION), weight, weight.slice_axis(1, 0..outputs))

@@ -19,7 +19,7 @@ use support::{Figures, Peer, Table, judged, machine, number, say, si, speeds, ti
 
 /// What the time from the trace to the executable may be, in JAX's.
 const COMPILE_TARGET: f64 = 0.5;
-/// Seconds from the shell to the first update, without a cache and with one.
+/// Seconds from the shell to the first iteration, without a cache and with one.
 const FIRST_UPDATE_TARGET: [f64; 2] = [3.0, 0.5];
 
 /// Times PPO on CartPole beside PureJaxRL.
@@ -64,7 +64,7 @@ struct Measured {
     /// From the trace to the executable.
     compile: Figures,
     peer_compile: Figures,
-    first_update: [Figures; 2],
+    first_iteration: [Figures; 2],
 }
 
 fn main() -> Result<()> {
@@ -102,7 +102,7 @@ fn measure(shape: Shape, ours: &Ours, peer: Option<&Peer>, rounds: usize) -> Res
         peer: Figures::default(),
         compile: Figures::default(),
         peer_compile: Figures::default(),
-        first_update: [Figures::default(), Figures::default()],
+        first_iteration: [Figures::default(), Figures::default()],
     };
     for round in 0..rounds {
         for warm in [false, true] {
@@ -114,8 +114,8 @@ fn measure(shape: Shape, ours: &Ours, peer: Option<&Peer>, rounds: usize) -> Res
             }
             say(&summary(shape, warm, &line));
         }
-        for (warm, figures) in [false, true].into_iter().zip(&mut measured.first_update) {
-            let line = ours.train(shape.one_update(), warm, round as u64)?;
+        for (warm, figures) in [false, true].into_iter().zip(&mut measured.first_iteration) {
+            let line = ours.train(shape.one_iteration(), warm, round as u64)?;
             figures.extend([number(&line, "first_call_seconds")?]);
         }
         if let Some(peer) = peer {
@@ -187,13 +187,13 @@ fn print_compilation(all: &[Measured]) {
         "ours, trace to executable",
         "JAX, trace + lower + compile",
         "ratio of bests",
-        "first update from the shell, without cache",
+        "first iteration from the shell, without cache",
         "with cache",
     ]);
-    for Measured { shape, compile, peer_compile, first_update, .. } in all {
+    for Measured { shape, compile, peer_compile, first_iteration, .. } in all {
         let ratio = compile.least() / peer_compile.least();
         let [cold, warm] = [0, 1].map(|i| {
-            let seconds = first_update[i].least();
+            let seconds = first_iteration[i].least();
             judged(seconds, seconds < FIRST_UPDATE_TARGET[i])
         });
         table.row([

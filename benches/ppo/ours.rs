@@ -26,7 +26,7 @@ pub struct Shape {
     pub devices: usize,
     /// Environment steps that are timed.
     pub steps: usize,
-    /// Updates in one call of ours.
+    /// Iterations in one call of ours.
     pub iterations_per_call: usize,
 }
 
@@ -34,15 +34,20 @@ impl Shape {
     /// Enough steps for seconds, in calls of which there are several.
     pub fn new(environments: usize, devices: usize, steps: Option<usize>) -> Self {
         let wanted = steps.unwrap_or(if environments < 64 { 500_000 } else { 1 << 20 });
-        let updates = (wanted / (environments * UNROLL)).max(1);
-        // At least four calls, where there are as many updates.
-        let iterations_per_call = (updates / 4).clamp(1, 16);
-        let updates = updates / iterations_per_call * iterations_per_call;
-        Shape { environments, devices, steps: updates * environments * UNROLL, iterations_per_call }
+        let iterations = (wanted / (environments * UNROLL)).max(1);
+        // At least four calls, where there are as many iterations.
+        let iterations_per_call = (iterations / 4).clamp(1, 16);
+        let iterations = iterations / iterations_per_call * iterations_per_call;
+        Shape {
+            environments,
+            devices,
+            steps: iterations * environments * UNROLL,
+            iterations_per_call,
+        }
     }
 
-    /// The same with one update, and nothing that is timed after it.
-    pub fn one_update(self) -> Self {
+    /// The same with one iteration, and nothing that is timed after it.
+    pub fn one_iteration(self) -> Self {
         Shape { steps: 0, iterations_per_call: 1, ..self }
     }
 

@@ -1,4 +1,4 @@
-//! An Atari game with learning, beside what its parts take by themselves: the environments, inference and updates. If the
+//! An Atari game with learning, beside what its parts take by themselves: the environments, inference and iterations. If the
 //! processors did nothing but these, the run would be as fast as is predicted. What a virtual machine's host kept of the
 //! processors during the run is none of theirs.
 
@@ -49,7 +49,7 @@ pub fn run(options: &AtariOptions, rounds: usize) -> Result<()> {
     let mut table = Table::new(&[
         "environment",
         "inference",
-        "update",
+        "iteration",
         "processors given",
         "predicted, frames/s",
         "measured",
@@ -84,18 +84,18 @@ pub fn run(options: &AtariOptions, rounds: usize) -> Result<()> {
             "predicted": predicted * frames as f64,
             "environment": parts[0],
             "inference": parts[1],
-            "update": parts[2],
+            "iteration": parts[2],
             "processors_given": given,
             "processors": ran.cost.processor / ran.cost.wall,
             "seconds": ran.cost.wall,
             "seconds_of_threads": ran.times,
         }));
         ratios.extend([ratio]);
-        let [environment, inference, update] = parts.map(time);
+        let [environment, inference, iteration] = parts.map(time);
         table.row([
             environment,
             inference,
-            update,
+            iteration,
             format!("{given:.2}"),
             si(predicted * frames as f64),
             si(ran.speed() * frames as f64),

@@ -1,4 +1,4 @@
-//! PPO on Gymnasium's CartPole (its SyncVectorEnv), with the same threads, batches, network and update as the peer's. Ours steps
+//! PPO on Gymnasium's CartPole (its SyncVectorEnv), with the same threads, batches, network and iteration as the peer's. Ours steps
 //! them in a process of their own; the peer in its actor threads.
 
 use std::process::Command;

@@ -137,7 +137,7 @@ impl Experiment {
         })
     }
 
-    /// Environment steps of an inference, and of an update.
+    /// Environment steps of an inference, and of an iteration.
     pub fn steps(&self) -> (usize, usize) {
         let shape = self.settings.sebulba.clone().unwrap_or_default();
         let all = shape.threads * shape.environments * shape.unroll;
@@ -149,7 +149,7 @@ impl Experiment {
         self.settings.xla_options(rule)
     }
 
-    /// Begins a run, and does the first updates.
+    /// Begins a run, and does the first iterations.
     pub fn start(&self, seed: u64) -> Result<Running> {
         let devices: Vec<usize> = (0..self.devices).collect();
         let xla = self.xla();

@@ -36,7 +36,7 @@ impl Runs {
                 "learners": learners,
                 "threads": threads,
                 "steps_per_second": ran.speed(),
-                "learner_updates": ran.learner("update"),
+                "learner_iterations": ran.learner("iteration"),
                 "learner_waits": ran.learner("waiting_for_trajectory"),
                 "processors": ran.cost.processor / ran.cost.wall,
             }));
@@ -64,7 +64,7 @@ pub fn run(options: &LearnersOptions, rounds: usize) -> Result<()> {
         "learner devices",
         "devices for a core",
         "steps/s",
-        "learner updates",
+        "learner iterations",
         "waits",
     ]);
     for &learners in &options.learners {
@@ -73,13 +73,13 @@ pub fn run(options: &LearnersOptions, rounds: usize) -> Result<()> {
             learners.to_string(),
             format!("{:.1}", (learners + 1) as f64 / cores as f64),
             si(runs.median(Ran::speed)),
-            percent(runs.learner("update")),
+            percent(runs.learner("iteration")),
             percent(runs.learner("waiting_for_trajectory")),
         ]);
     }
     table.print("Learner devices, beside one actor device with two threads");
 
-    let mut table = Table::new(&["actor threads", "steps/s", "learner updates", "waits"]);
+    let mut table = Table::new(&["actor threads", "steps/s", "learner iterations", "waits"]);
     let mut before = f64::INFINITY;
     for &threads in &options.actor_threads {
         let runs = Runs::measure(1, threads, seconds, rounds)?;
@@ -87,7 +87,7 @@ pub fn run(options: &LearnersOptions, rounds: usize) -> Result<()> {
         table.row([
             threads.to_string(),
             si(runs.median(Ran::speed)),
-            percent(runs.learner("update")),
+            percent(runs.learner("iteration")),
             judged(waits, waits < before),
         ]);
         before = waits;

@@ -40,9 +40,9 @@ pub struct OverlapOptions {
     /// Steps of a trajectory.
     #[arg(long, default_value_t = 64)]
     unroll: usize,
-    /// Updates that are timed, after two that are not.
+    /// Iterations that are timed, after two that are not.
     #[arg(long, default_value_t = 40)]
-    updates: usize,
+    iterations: usize,
 }
 
 /// Environments that answer late.
@@ -106,7 +106,7 @@ fn measure(
     run.run(2)?;
     let (before, acted) = (run.times(), run.transfers().act.launches);
     let watch = Stopwatch::start()?;
-    run.run(options.updates)?;
+    run.run(options.iterations)?;
     let cost = watch.read()?;
     let seconds = cost.wall;
     let acted = run.transfers().act.launches - acted;
@@ -117,7 +117,7 @@ fn measure(
         spent.sum::<Duration>().as_secs_f64()
     };
     let (actors, learner) = spent.split_at(threads);
-    let steps = options.updates * threads * options.unroll * environments;
+    let steps = options.iterations * threads * options.unroll * environments;
     Ok(Measured {
         steps_per_second: steps as f64 / seconds,
         inference: of(actors, Activity::Inference) / acted as f64,

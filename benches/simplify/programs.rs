@@ -127,25 +127,25 @@ pub fn find(name: &str) -> Result<Box<dyn Program>> {
         "vmapped" => {
             let agent_loop = AgentLoop::new(environment, Ppo::new(spaces.0, spaces.1), 8, 32);
             let init = |key: Key| vmap(key.split_n(8), |key| agent_loop.init(key));
-            let update = |state: Placed<_, _>| vmap(state, |state| agent_loop.iterate(state));
-            Ok(Box::new(AnakinLoop::trace(name, 1, 16, init, update)?))
+            let iteration = |state: Placed<_, _>| vmap(state, |state| agent_loop.iterate(state));
+            Ok(Box::new(AnakinLoop::trace(name, 1, 16, init, iteration)?))
         }
         _ => bail!("no program `{name}`: there are {}", NAMES.join(", ")),
     }
 }
 
-/// An agent's training loop, of some environments and steps of an update.
+/// An agent's training loop, of some environments and steps of an iteration.
 fn traced<E: Environment, A: Learn<Observation = E::Observation>>(
     name: &str,
-    updates: usize,
+    iterations: usize,
     environment: E,
     agent: A,
     [environments, unroll]: [usize; 2],
 ) -> Result<Box<dyn Program>> {
     let agent_loop = AgentLoop::new(environment, agent, environments, unroll);
     let init = |key| agent_loop.init(key);
-    let update = |state| agent_loop.iterate(state);
-    Ok(Box::new(AnakinLoop::trace(name, 1, updates, init, update)?))
+    let iteration = |state| agent_loop.iterate(state);
+    Ok(Box::new(AnakinLoop::trace(name, 1, iterations, init, iteration)?))
 }
 
 /// Five equations a round, each on the last: two of them are one for integers.

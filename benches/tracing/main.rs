@@ -96,7 +96,7 @@ fn main() -> Result<()> {
         )?;
         let state = traced.results().clone();
         stages.time(
-            "trace an update, its gradient included",
+            "trace an iteration, its gradient included",
             || Ok(trace((state,), |(state,)| agent_loop.iterate(state))?),
             |traced| equations(traced.func()),
         )?;

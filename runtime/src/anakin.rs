@@ -1,7 +1,7 @@
 //! Anakin: a function from state to state, looped on the device and replicated over devices, as one program.
 //!
-//! The host only dispatches: one call of [`AnakinProgram::run`] is one execution of one program, which runs `updates_per_call`
-//! updates on every device, donates the state to itself and gives back metrics.
+//! The host only dispatches: one call of [`AnakinProgram::run`] is one execution of one program, which runs `iterations_per_call`
+//! iterations on every device, donates the state to itself and gives back metrics.
 
 use std::panic::resume_unwind;
 use std::thread;
@@ -22,14 +22,14 @@ use crate::{
 
 /// Arguments of the loop's program.
 type In<R, S> = (Placed<R, S>,);
-/// Results of the loop's program: the state, and the metrics of its updates.
+/// Results of the loop's program: the state, and the metrics of its iterations.
 type Out<R, S, M, E> = (Placed<R, S>, Placed<M, E>);
 /// Results of a call: the state on the devices, the metrics on the host.
 type Called<R, S, M, E> = (AnakinState<R, S>, Host<Placed<M, E>>);
 
 /// The loop before it is compiled: two traced functions, and no device.
 ///
-/// `R` and `S` are the replicated and the sharded part of the state, `M` and `E` those of an update's metrics.
+/// `R` and `S` are the replicated and the sharded part of the state, `M` and `E` those of an iteration's metrics.
 pub struct AnakinLoop<R: Tree, S: Tree, M: Tree, E: Tree> {
     name: String,
     replicas: usize,
@@ -40,26 +40,26 @@ pub struct AnakinLoop<R: Tree, S: Tree, M: Tree, E: Tree> {
 impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
     /// Traces the loop for so many replicas.
     ///
-    /// `init` makes the state of one replica from the run's key; `update` is one update of one replica. Both may use the
+    /// `init` makes the state of one replica from the run's key; `iterate` is one iteration of one replica. Both may use the
     /// axis [`Replicas`]: the replicated part of the state must come out the same on all of them, which it does if all
-    /// that flows into it from the sharded part passes a collective. Metrics are stacked over the updates of a call; the
+    /// that flows into it from the sharded part passes a collective. Metrics are stacked over the iterations of a call; the
     /// replicated ones are averaged over the replicas, once a call.
     ///
     /// # Errors
-    /// Every mistake in `init` and `update`, with the user's lines.
+    /// Every mistake in `init` and `iterate`, with the user's lines.
     #[track_caller]
     pub fn trace(
         name: &str,
         replicas: usize,
-        updates_per_call: usize,
+        iterations_per_call: usize,
         init: impl FnOnce(Key) -> Placed<R, S>,
-        update: impl FnOnce(Placed<R, S>) -> (Placed<R, S>, Placed<M, E>),
+        iterate: impl FnOnce(Placed<R, S>) -> (Placed<R, S>, Placed<M, E>),
     ) -> Result<Self, TraceErrors> {
         let init =
             trace_replicated(replicas, (u32_spec([2]),), |(bits,)| init(Key::from_words(bits)))?;
         let state: Spec<Placed<R, S>> = init.results().clone();
         let run = trace_replicated(replicas, (state,), |(state,)| {
-            let (state, metrics) = scan(state, 0..updates_per_call, |state, _| update(state));
+            let (state, metrics) = scan(state, 0..iterations_per_call, |state, _| iterate(state));
             let Placed { replicated, sharded } = metrics;
             (state, Placed { replicated: pmean(replicated, Replicas), sharded })
         })?;
@@ -177,7 +177,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinProgram<R, S, M, E> {
     }
 
     /// Restores the state whose arrays [`Device::named_arrays`] gave, from the part of a checkpoint. On the same kind of
-    /// devices, as many as before, with the same options, the updates that follow are those that would have followed, to
+    /// devices, as many as before, with the same options, the iterations that follow are those that would have followed, to
     /// the bit.
     ///
     /// # Errors
@@ -190,7 +190,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinProgram<R, S, M, E> {
         self.init.restore(checkpoint, part)
     }
 
-    /// Runs the updates of one call: one dispatch on all devices. Waits for the metrics.
+    /// Runs the iterations of one call: one dispatch on all devices. Waits for the metrics.
     ///
     /// # Errors
     /// [`RuntimeError`] by way of [`ExecuteError`], which gives the state back if nothing was launched.

@@ -58,9 +58,9 @@ pub use podracer_mlir::{Donation, ModuleSpec};
 pub use program::{Arguments, Lowered, Pass, Program, ProgramOptions, lower, lower_kept};
 pub use projection::{ProjectionError, projection};
 pub use sebulba::{
-    Activity, Episode, Origin, Schedule, SebulbaError, SebulbaFunctions, SebulbaLoop,
-    SebulbaOptions, SebulbaProgram, SebulbaRun, SebulbaShape, SebulbaTransfers, ThreadFailure,
-    ThreadTimes, UpdateReport,
+    Activity, Episode, IterationReport, Origin, Schedule, SebulbaError, SebulbaFunctions,
+    SebulbaLoop, SebulbaOptions, SebulbaProgram, SebulbaRun, SebulbaShape, SebulbaTransfers,
+    ThreadFailure, ThreadTimes,
 };
 pub use transfers::{Count, TransferCounts, Transfers, process_transfers};
 pub use tree::{Device, DeviceArray, Host, OnDevice, OnHost, Placement};

@@ -19,7 +19,7 @@ struct Outcome {
     experiment: String,
     run_dir: String,
     /// Iterations of the checkpoint.
-    updates: u64,
+    iterations: u64,
     /// `greedy` or `sampled`.
     policy: &'static str,
     seed: u64,
@@ -85,7 +85,7 @@ pub(super) fn eval(
     let spread = |of: fn(&Played) -> f64| Spread::of(&played.iter().map(of).collect::<Vec<_>>());
     let outcome = Outcome {
         run_dir: args.run.display().to_string(),
-        updates: found.checkpoint.updates,
+        iterations: found.checkpoint.iterations,
         policy: if play.sampled { "sampled" } else { "greedy" },
         seed: play.seed,
         episodes: played.len(),
@@ -100,7 +100,7 @@ pub(super) fn eval(
         format!(
             "{} after {}, {} actions, {}, seed {}\nreturn: {}\nlength: {}\n",
             outcome.experiment,
-            plural(outcome.updates as usize, "update"),
+            plural(outcome.iterations as usize, "iteration"),
             outcome.policy,
             plural(outcome.episodes, "episode"),
             outcome.seed,
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(printed.code, 0, "{}", printed.err);
         let result = printed.json();
         for (key, expected) in [
-            ("updates", serde_json::Value::from(80)),
+            ("iterations", serde_json::Value::from(80)),
             ("episodes", 4.into()),
             ("policy", "sampled".into()),
             ("seed", 7.into()),
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(result["episode_return"], spread);
         assert_eq!(result["episode_length"]["std"], 0.0);
         let printed = podracer(&["eval", run, "--episodes=1"]);
-        let expected = "cartpole-ppo after 80 updates, greedy actions, 1 episode, seed 0\n\
+        let expected = "cartpole-ppo after 80 iterations, greedy actions, 1 episode, seed 0\n\
                         return: mean 5.000, std 0.000, from 5 to 5\n";
         assert!(printed.out.starts_with(expected), "{}", printed.out);
         assert_eq!(podracer(&["eval", run, "--episodes=0"]).code, 2);

@@ -111,12 +111,12 @@ impl Run for FakeRun {
         {
             flag.store(true, Ordering::Relaxed);
         }
-        let updates = self.fake.settings.anakin.iterations_per_call;
-        let loss: Vec<f32> = (0..updates).map(|update| update as f32).collect();
+        let iterations = self.fake.settings.anakin.iterations_per_call;
+        let loss: Vec<f32> = (0..iterations).map(|iteration| iteration as f32).collect();
         Ok(CallMetrics {
-            env_steps: self.fake.settings.plan().steps_per_iteration * updates as u64,
-            updates: updates as u64,
-            per_update: vec![("loss".to_owned(), loss)],
+            env_steps: self.fake.settings.plan().steps_per_iteration * iterations as u64,
+            iterations: iterations as u64,
+            per_iteration: vec![("loss".to_owned(), loss)],
             recent: Ended { episodes: 100, return_sum: 100.0 * self.calls as f64 },
             episodes: 3,
             ..CallMetrics::default()
@@ -125,7 +125,7 @@ impl Run for FakeRun {
 
     fn checkpoint(&mut self) -> Result<Checkpoint<'_>> {
         let mut checkpoint = Checkpoint {
-            updates: self.calls * self.fake.settings.anakin.iterations_per_call as u64,
+            iterations: self.calls * self.fake.settings.anakin.iterations_per_call as u64,
             ..Checkpoint::default()
         };
         for part in ["", "store."] {

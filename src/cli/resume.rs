@@ -44,8 +44,8 @@ pub(super) fn resume(
     let (directory, points) =
         RunDirectory::resume(&args.run, &ready.settings, &ready.recorded, &found, &progress.files)?;
     console.say(&format!(
-        "going on after {} updates, from {}",
-        counters.updates,
+        "going on after {} iterations, from {}",
+        counters.iterations,
         found.path.display()
     ));
     let session = Session {
@@ -97,9 +97,9 @@ mod tests {
         let printed = podracer(&["resume", run.to_str().unwrap(), "--json"]);
         assert_eq!(printed.code, 0, "{}", printed.err);
         let result = printed.json();
-        assert_eq!(result["resumed_from_update"], 32);
+        assert_eq!(result["resumed_from_iteration"], 32);
         assert_eq!(result["interrupted"], false);
-        for key in ["calls", "updates", "env_steps", "episodes", "mean_return"] {
+        for key in ["calls", "iterations", "env_steps", "episodes", "mean_return"] {
             assert_eq!(result[key], expected[key], "{key}");
         }
         assert_eq!(metrics(&run), metrics(&alone));
@@ -109,10 +109,10 @@ mod tests {
         }
         // Nothing is left to do, unless more steps are asked for.
         let again = podracer(&["resume", run.to_str().unwrap(), "--json"]);
-        assert_eq!(again.json()["updates"], 80);
+        assert_eq!(again.json()["iterations"], 80);
         assert!(again.err.contains("--steps asks for more"), "{}", again.err);
         let arguments = ["resume", run.to_str().unwrap(), "--steps=50000", "--json"];
-        assert_eq!(podracer(&arguments).json()["updates"], 112);
+        assert_eq!(podracer(&arguments).json()["iterations"], 112);
         assert_eq!(metrics(&run).len(), 112);
         assert!(file(&run, "config.toml").contains("steps = 50000"));
     }
@@ -125,21 +125,22 @@ mod tests {
         let every = ["--set", "train.checkpoint_every=32"];
         let printed = with(&short(run, &every), Some(4), None);
         assert_eq!(printed.code, 1);
-        let way_back = format!("`podracer resume {}` goes on after 32 updates", run.display());
+        let way_back = format!("`podracer resume {}` goes on after 32 iterations", run.display());
         assert!(
-            printed.err.contains("the training failed after 48 updates")
+            printed.err.contains("the training failed after 48 iterations")
                 && printed.err.contains(&way_back),
             "{}",
             printed.err
         );
         assert_eq!(metrics(run).len(), 48);
         let mut torn = fs::read_to_string(run.join("metrics.jsonl")).unwrap();
-        torn += "{\"update\": 49, \"los";
+        torn += "{\"iteration\": 49, \"los";
         fs::write(run.join("metrics.jsonl"), torn).unwrap();
         let printed = podracer(&["resume", run.to_str().unwrap(), "--json"]);
-        assert_eq!(printed.json()["resumed_from_update"], 32);
-        let updates: Vec<_> = metrics(run).iter().map(|line| line["update"].clone()).collect();
-        assert_eq!(updates, (1..=80).map(Value::from).collect::<Vec<_>>());
+        assert_eq!(printed.json()["resumed_from_iteration"], 32);
+        let iterations: Vec<_> =
+            metrics(run).iter().map(|line| line["iteration"].clone()).collect();
+        assert_eq!(iterations, (1..=80).map(Value::from).collect::<Vec<_>>());
     }
 
     /// A store that takes long to write is in every third checkpoint, and a run that was killed goes on from there.
@@ -150,15 +151,18 @@ mod tests {
         let every = ["--set=train.checkpoint_every=16", "--set=train.store_every=48"];
         let printed = with(&short(run, &every), Some(5), None);
         assert_eq!(printed.code, 1);
-        let way_back = format!("`podracer resume {}` goes on after 48 updates", run.display());
+        let way_back = format!("`podracer resume {}` goes on after 48 iterations", run.display());
         assert!(printed.err.contains(&way_back), "{}", printed.err);
         let run = run.to_str().unwrap();
-        assert_eq!(podracer(&["eval", run, "--json"]).json()["updates"], 64);
+        assert_eq!(podracer(&["eval", run, "--json"]).json()["iterations"], 64);
         let result = podracer(&["resume", run, "--json"]).json();
-        assert_eq!((&result["resumed_from_update"], &result["updates"]), (&48.into(), &80.into()));
-        let updates: Vec<_> =
-            metrics(run.as_ref()).iter().map(|line| line["update"].clone()).collect();
-        assert_eq!(updates, (1..=80).map(Value::from).collect::<Vec<_>>());
+        assert_eq!(
+            (&result["resumed_from_iteration"], &result["iterations"]),
+            (&48.into(), &80.into())
+        );
+        let iterations: Vec<_> =
+            metrics(run.as_ref()).iter().map(|line| line["iteration"].clone()).collect();
+        assert_eq!(iterations, (1..=80).map(Value::from).collect::<Vec<_>>());
     }
 
     #[test]
@@ -175,7 +179,7 @@ mod tests {
             "{}",
             printed.err
         );
-        assert_eq!(printed.json()["resumed_from_update"], 32);
+        assert_eq!(printed.json()["resumed_from_iteration"], 32);
         for one in fs::read_dir(&checkpoints).unwrap() {
             fs::write(one.unwrap().path().join("manifest.json"), "{}").unwrap();
         }

@@ -121,9 +121,9 @@ pub(super) struct Outcome {
     pub(super) seed: u64,
     /// The iteration from which the last process went on.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) resumed_from_update: Option<u64>,
+    pub(super) resumed_from_iteration: Option<u64>,
     pub(super) env_steps: u64,
-    pub(super) updates: u64,
+    pub(super) iterations: u64,
     pub(super) calls: u64,
     pub(super) episodes: u64,
     pub(super) compile_seconds: f64,
@@ -169,7 +169,7 @@ impl Session {
         let settings = &self.ready.settings;
         let plan = settings.plan();
         let total = plan.calls * plan.steps_per_iteration * settings.shape().2 as u64;
-        let resumed = self.from.as_ref().map(|checkpoint| checkpoint.updates);
+        let resumed = self.from.as_ref().map(|checkpoint| checkpoint.iterations);
         let mut progress = Progress::new(console, total);
         signals::leaves(self.directory.way_back());
         let mut run = self.start()?;
@@ -203,7 +203,7 @@ impl Session {
                 self.warned_of_nan = true;
             }
             let TrainSettings { checkpoint_every, store_every, .. } = self.ready.settings.train;
-            let due = |every, since| every > 0 && totals.counters.updates - since >= every;
+            let due = |every, since| every > 0 && totals.counters.iterations - since >= every;
             let store = due(store_every, self.directory.resumable().unwrap_or(0));
             if store || due(checkpoint_every, self.directory.checkpointed()) {
                 self.checkpoint(&mut *run, totals.counters, store || store_every == 0, console)?;
@@ -212,7 +212,7 @@ impl Session {
         progress.finish();
         // Between the last call's end and here nothing is measured any more: the rest may take its time.
         let times = run.times();
-        if self.directory.resumable() != Some(totals.counters.updates) {
+        if self.directory.resumable() != Some(totals.counters.iterations) {
             self.checkpoint(&mut *run, totals.counters, true, console)?;
         }
         self.conclude(&mut *run, &totals, times, resumed, console)
@@ -240,9 +240,9 @@ impl Session {
             platform: ready.recorded.platform,
             devices: ready.devices.len(),
             seed: ready.settings.train.seed,
-            resumed_from_update: resumed,
+            resumed_from_iteration: resumed,
             env_steps: counters.env_steps,
-            updates: counters.updates,
+            iterations: counters.iterations,
             calls: counters.calls,
             episodes: counters.episodes,
             compile_seconds: run.compile_seconds(),
@@ -317,7 +317,7 @@ impl Session {
         store: bool,
         console: &mut Console<'_>,
     ) -> Result<()> {
-        self.check_finite(run, &format!("after iteration {}", counters.updates), console)?;
+        self.check_finite(run, &format!("after iteration {}", counters.iterations), console)?;
         let Ready { settings, recorded, .. } = &self.ready;
         let directory = &mut self.directory;
         let store_part = run.store();
@@ -328,8 +328,8 @@ impl Session {
             directory.write_checkpoint(checkpoint, settings, recorded, counters)
         });
         written.with_context(|| {
-            let updates = counters.updates;
-            format!("no checkpoint after {updates} updates; {}", directory.way_back())
+            let iterations = counters.iterations;
+            format!("no checkpoint after {iterations} iterations; {}", directory.way_back())
         })?;
         signals::leaves(directory.way_back());
         Ok(())

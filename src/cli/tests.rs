@@ -26,7 +26,7 @@ fn a_run_leaves_all_of_it_behind() {
         "devices",
         "seed",
         "env_steps",
-        "updates",
+        "iterations",
         "compile_seconds",
         "run_seconds",
         "env_steps_per_second",
@@ -41,8 +41,8 @@ fn a_run_leaves_all_of_it_behind() {
         (&"cartpole-ppo".into(), &"cpu".into())
     );
     assert_eq!((&result["devices"], &result["seed"]), (&1.into(), &3.into()));
-    // 40,000 steps are 78 updates of 512, and so 5 calls of 16.
-    assert_eq!((&result["env_steps"], &result["updates"]), (&40_960.into(), &80.into()));
+    // 40,000 steps are 78 iterations of 512, and so 5 calls of 16.
+    assert_eq!((&result["env_steps"], &result["iterations"]), (&40_960.into(), &80.into()));
     assert_eq!((&result["mean_return"], &result["interrupted"]), (&5.0.into(), &false.into()));
     assert_eq!(result["evaluation"]["greedy_return"], 1.0);
 
@@ -121,7 +121,7 @@ fn a_training_that_fails_says_when() {
     let folder = tempfile::tempdir().unwrap();
     let printed = with(&short(folder.path(), &[]), Some(2), None);
     assert_eq!(printed.code, 1);
-    let expected = "error: the training failed after 16 updates (there is no checkpoint to go on from yet): the device is on fire";
+    let expected = "error: the training failed after 16 iterations (there is no checkpoint to go on from yet): the device is on fire";
     assert!(printed.err.contains(expected), "{}", printed.err);
 }
 

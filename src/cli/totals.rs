@@ -53,14 +53,14 @@ impl RunTotals {
     ) -> Result<Option<String>> {
         let began = Instant::now();
         let call = run.advance().with_context(|| {
-            let updates = self.counters.updates;
-            format!("the training failed after {updates} updates ({})", directory.way_back())
+            let iterations = self.counters.iterations;
+            format!("the training failed after {iterations} iterations ({})", directory.way_back())
         })?;
         let ended = Instant::now();
         let seconds = (ended - began).as_secs_f64();
-        let before = (self.counters.updates, self.counters.env_steps);
+        let before = (self.counters.iterations, self.counters.env_steps);
         self.counters.env_steps += call.env_steps;
-        self.counters.updates += call.updates;
+        self.counters.iterations += call.iterations;
         self.counters.calls += 1;
         self.counters.episodes += call.episodes;
         self.counters.mean_return = call.recent.mean_return();

@@ -269,7 +269,7 @@ fn watch(child: &mut Child, folder: &Path, seconds: f64, interrupt: &AtomicBool)
             return Ok(kill_process(Pid::from_child(child), Signal::INT)?);
         }
         if first.is_none() && started.elapsed() > PATIENCE {
-            anyhow::bail!("no update within {} s", PATIENCE.as_secs());
+            anyhow::bail!("no iteration within {} s", PATIENCE.as_secs());
         }
         thread::sleep(LOOK);
     }

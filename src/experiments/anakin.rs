@@ -89,7 +89,7 @@ impl Training for AnakinTraining {
             evaluation: self.evaluation.clone(),
             state: Some(state),
             compile_seconds,
-            iterations: from.map_or(0, |checkpoint| checkpoint.updates),
+            iterations: from.map_or(0, |checkpoint| checkpoint.iterations),
             recent: RecentReturns::restored(from)?,
         }))
     }
@@ -141,8 +141,8 @@ impl Run for AnakinRun {
         self.iterations += self.anakin.iterations_per_call() as u64;
         Ok(CallMetrics {
             env_steps: self.anakin.steps_per_call(),
-            updates: self.anakin.iterations_per_call() as u64,
-            per_update: metrics.per_update()?,
+            iterations: self.anakin.iterations_per_call() as u64,
+            per_iteration: metrics.per_iteration()?,
             recent: self.recent.with(metrics.ended()),
             episodes: metrics.episodes,
             ..CallMetrics::default()

@@ -82,7 +82,7 @@ mod tests {
     fn a_checkpoint_keeps_them() {
         let mut recent = RecentReturns::default();
         let before = recent.with([ended(60, 1.5), ended(70, 2.0)]);
-        let mut checkpoint = Checkpoint { updates: 1, ..Checkpoint::default() };
+        let mut checkpoint = Checkpoint { iterations: 1, ..Checkpoint::default() };
         recent.save(&mut checkpoint).unwrap();
         let mut restored = RecentReturns::restored(Some(&checkpoint)).unwrap();
         assert_eq!(restored.with([]), before);

@@ -8,8 +8,8 @@ use anyhow::Result;
 use podracer_compiler::simplify::{Options as Simplify, simplify};
 use podracer_dsl::prelude::{ArgumentSpec, TensorType};
 use podracer_runtime::{
-    Activity, Checkpoint, Client, HostArray, OptionValue, Origin, Schedule, SebulbaLoop,
-    SebulbaRun, ThreadTimes, UpdateReport,
+    Activity, Checkpoint, Client, HostArray, IterationReport, OptionValue, Origin, Schedule,
+    SebulbaLoop, SebulbaRun, ThreadTimes,
 };
 use podracer_stdlib::agents::AnyAgent;
 
@@ -224,8 +224,8 @@ impl Run for TrainingRun {
         }
         Ok(CallMetrics {
             env_steps,
-            updates: reports.len() as u64,
-            per_update: per_update(&reports, self.run.metric_names()),
+            iterations: reports.len() as u64,
+            per_iteration: per_iteration(&reports, self.run.metric_names()),
             recent: self.recent.with(episodes.map(|episode| Ended {
                 episodes: 1,
                 return_sum: f64::from(episode.episode_return),
@@ -286,7 +286,7 @@ const NAMES: [(Activity, &str); 10] = [
     (Activity::Sending, "sending"),
     (Activity::WaitingForParameters, "waiting_for_parameters"),
     (Activity::WaitingForRoom, "waiting_for_room"),
-    (Activity::Update, "update"),
+    (Activity::Iteration, "iteration"),
     (Activity::WaitingForTrajectory, "waiting_for_trajectory"),
     (Activity::Publishing, "publishing"),
     (Activity::Idle, "idle"),
@@ -311,7 +311,7 @@ fn shares(spent: &[ThreadTimes]) -> Vec<(String, f64)> {
 }
 
 /// The shares of time of all actor threads together and of the learner, and the means of queue and lag.
-fn note(spent: &[ThreadTimes], reports: &[UpdateReport]) -> String {
+fn note(spent: &[ThreadTimes], reports: &[IterationReport]) -> String {
     let Some((learner, actors)) = spent.split_last() else {
         return String::new();
     };
@@ -325,31 +325,32 @@ fn note(spent: &[ThreadTimes], reports: &[UpdateReport]) -> String {
     };
     let waiting = [Activity::WaitingForParameters, Activity::WaitingForRoom];
     let learner = std::slice::from_ref(learner);
-    let mean = |of: &dyn Fn(&UpdateReport) -> f64| {
+    let mean = |of: &dyn Fn(&IterationReport) -> f64| {
         reports.iter().map(of).sum::<f64>() / reports.len().max(1) as f64
     };
     format!(
-        "actors: {:.0}% environment, {:.0}% inference, {:.0}% waiting; learner: {:.0}% update, {:.0}% waiting; \
+        "actors: {:.0}% environment, {:.0}% inference, {:.0}% waiting; learner: {:.0}% iteration, {:.0}% waiting; \
          {:.1} queued, lag {:.1}",
         percent(actors, &[Activity::Environment]),
         percent(actors, &[Activity::Inference]),
         percent(actors, &waiting),
-        percent(learner, &[Activity::Update]),
+        percent(learner, &[Activity::Iteration]),
         percent(learner, &[Activity::WaitingForTrajectory]),
         mean(&|report| report.queued as f64),
         mean(&|report| report.lag),
     )
 }
 
-/// The agent's metrics, the episodes that ended in each update (NaN where none did), lag and queue.
-fn per_update(reports: &[UpdateReport], names: &[String]) -> Vec<(String, Vec<f32>)> {
-    let series = |of: &dyn Fn(&UpdateReport) -> f32| reports.iter().map(of).collect::<Vec<f32>>();
+/// The agent's metrics, the episodes that ended in each iteration (NaN where none did), lag and queue.
+fn per_iteration(reports: &[IterationReport], names: &[String]) -> Vec<(String, Vec<f32>)> {
+    let series =
+        |of: &dyn Fn(&IterationReport) -> f32| reports.iter().map(of).collect::<Vec<f32>>();
     let mut all: Vec<(String, Vec<f32>)> = names
         .iter()
         .enumerate()
         .map(|(i, name)| (name.clone(), series(&|report| report.metrics[i])))
         .collect();
-    let mean = |report: &UpdateReport, of: &dyn Fn(&podracer_runtime::Episode) -> f32| {
+    let mean = |report: &IterationReport, of: &dyn Fn(&podracer_runtime::Episode) -> f32| {
         report.episodes.iter().map(of).sum::<f32>() / report.episodes.len() as f32
     };
     let returns = series(&|report| mean(report, &|episode| episode.episode_return));

@@ -100,7 +100,7 @@ pub(super) fn synchronised(file: &mut BufWriter<File>) -> io::Result<u64> {
 /// A line as JSON. A number that JSON does not have (NaN, infinity) becomes `null`.
 fn object(of: &Line) -> Map<String, Value> {
     let mut line = Map::new();
-    line.insert("update".to_owned(), of.update.into());
+    line.insert("iteration".to_owned(), of.iteration.into());
     line.insert("env_steps".to_owned(), of.env_steps.into());
     if of.iterations > 1 {
         line.insert("iterations".to_owned(), of.iterations.into());

@@ -177,8 +177,8 @@ impl RunDirectory {
             metrics: opened,
             events: Events::open(path, &files.events_name, files.events)?,
             checkpoints: checkpoints(path, settings),
-            last: Some((found.path.clone(), found.checkpoint.updates)),
-            checkpointed: found.checkpoint.updates,
+            last: Some((found.path.clone(), found.checkpoint.iterations)),
+            checkpointed: found.checkpoint.iterations,
             path: path.to_owned(),
         };
         Ok((directory, points))
@@ -209,9 +209,9 @@ impl RunDirectory {
         };
         checkpoint.about = serde_json::to_value(progress)?;
         let path = self.checkpoints.save(&checkpoint)?;
-        self.checkpointed = counters.updates;
+        self.checkpointed = counters.iterations;
         if !checkpoint.partial {
-            self.last = Some((path, counters.updates));
+            self.last = Some((path, counters.iterations));
         }
         Ok(())
     }
@@ -225,7 +225,7 @@ impl RunDirectory {
     /// Iterations of the last checkpoint to go on from; `None` before the first.
     #[must_use]
     pub fn resumable(&self) -> Option<u64> {
-        self.last.as_ref().map(|(_, updates)| *updates)
+        self.last.as_ref().map(|(_, iterations)| *iterations)
     }
 
     /// The command that goes on from the last checkpoint, as a sentence for the user.
@@ -234,8 +234,8 @@ impl RunDirectory {
         let run = self.path.display();
         match &self.last {
             None => "there is no checkpoint to go on from yet".to_owned(),
-            Some((path, updates)) => format!(
-                "`{} resume {run}` goes on after {updates} updates, from `{}`",
+            Some((path, iterations)) => format!(
+                "`{} resume {run}` goes on after {iterations} iterations, from `{}`",
                 program_name(),
                 path.display()
             ),

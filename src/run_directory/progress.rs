@@ -31,7 +31,8 @@ pub struct Counters {
     /// Calls of the compiled program.
     pub calls: u64,
     /// Iterations.
-    pub updates: u64,
+    #[serde(alias = "updates")]
+    pub iterations: u64,
     /// Environment steps.
     pub env_steps: u64,
     /// Episodes that ended.

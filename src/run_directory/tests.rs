@@ -32,8 +32,8 @@ fn recorded() -> Recorded {
 fn call() -> CallMetrics {
     CallMetrics {
         env_steps: 20,
-        updates: 2,
-        per_update: vec![("loss".to_owned(), vec![0.1, f32::NAN])],
+        iterations: 2,
+        per_iteration: vec![("loss".to_owned(), vec![0.1, f32::NAN])],
         recent: Ended { episodes: 4, return_sum: 2.0 },
         episodes: 4,
         ..CallMetrics::default()
@@ -58,8 +58,8 @@ fn what_a_call_reports_is_on_disk_after_it() {
     assert_eq!(
         lines,
         [
-            json!({"update": 5, "env_steps": 110, "loss": 0.1}),
-            json!({"update": 6, "env_steps": 120, "loss": null, "episodes": 4, "mean_return": 0.5, "seconds": 0.5}),
+            json!({"iteration": 5, "env_steps": 110, "loss": 0.1}),
+            json!({"iteration": 6, "env_steps": 120, "loss": null, "episodes": 4, "mean_return": 0.5, "seconds": 0.5}),
         ]
     );
 
@@ -106,14 +106,14 @@ impl Recording {
         for number in 0..count {
             let call = CallMetrics {
                 env_steps: 40,
-                updates: 4,
-                per_update: vec![
+                iterations: 4,
+                per_iteration: vec![
                     ("loss".to_owned(), vec![1.0, 2.0, 3.0, 6.0]),
                     ("episode_return".to_owned(), vec![f32::NAN, 5.0, f32::NAN, f32::NAN]),
                 ],
                 recent: Ended { episodes: 2, return_sum: 2.0 * number as f64 },
                 episodes: 2,
-                per_call: vec![("learner/update".to_owned(), 0.25)],
+                per_call: vec![("learner/iteration".to_owned(), 0.25)],
                 counts: vec![("environment_restarts".to_owned(), 1)],
                 ..CallMetrics::default()
             };
@@ -133,7 +133,7 @@ impl Recording {
         let mut at = 0;
         for line in &lines {
             at += line["iterations"].as_u64().unwrap_or(1);
-            assert_eq!((&line["update"], &line["env_steps"]), (&at.into(), &(10 * at).into()));
+            assert_eq!((&line["iteration"], &line["env_steps"]), (&at.into(), &(10 * at).into()));
         }
         assert_eq!(at, self.before.0);
         let sum = |name: &str| lines.iter().filter_map(|line| line[name].as_u64()).sum::<u64>();
@@ -160,8 +160,8 @@ fn after_the_first_minute_there_is_at_most_one_line_a_second() {
     assert_eq!(
         lines[lines.len() - 1],
         json!({
-            "update": 4480, "env_steps": 44800, "iterations": 64, "loss": 3, "episode_return": 5, "episodes": 32,
-            "mean_return": 159.0, "seconds": 1.0, "learner/update": 0.25, "environment_restarts": 16,
+            "iteration": 4480, "env_steps": 44800, "iterations": 64, "loss": 3, "episode_return": 5, "episodes": 32,
+            "mean_return": 159.0, "seconds": 1.0, "learner/iteration": 0.25, "environment_restarts": 16,
         })
     );
     recording.complete();

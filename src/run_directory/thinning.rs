@@ -15,7 +15,7 @@ const FULL: f64 = 60.0;
 #[derive(Debug, Default)]
 pub(super) struct Line {
     /// Iterations of the run so far.
-    pub(super) update: u64,
+    pub(super) iteration: u64,
     /// Environment steps of the run so far.
     pub(super) env_steps: u64,
     /// Number of iterations that the line is of.
@@ -118,31 +118,31 @@ impl Thinning {
         Thinning { every, trained: 0.0, waited: 0.0, pending: Line::default() }
     }
 
-    /// Adds a call of so many seconds, and gives the lines that are complete. `updates` and `steps` are those of the run before it.
+    /// Adds a call of so many seconds, and gives the lines that are complete. `iterations` and `steps` are those of the run before it.
     pub(super) fn add(
         &mut self,
         call: &CallMetrics,
-        (updates, steps): (u64, u64),
+        (iterations, steps): (u64, u64),
         seconds: f64,
     ) -> Vec<Line> {
         let due = if self.every == MetricsEvery::Iteration || self.trained < FULL {
-            call.updates
+            call.iterations
         } else {
             self.waited += seconds;
-            call.updates.min(self.waited as u64)
+            call.iterations.min(self.waited as u64)
         };
         // Where iterations take longer than a second, nothing is left for later ones.
-        self.waited = if due == call.updates { 0.0 } else { self.waited - due as f64 };
+        self.waited = if due == call.iterations { 0.0 } else { self.waited - due as f64 };
         self.trained += seconds;
         let mut lines = Vec::new();
-        for update in 0..call.updates {
-            let done = update + 1;
+        for iteration in 0..call.iterations {
+            let done = iteration + 1;
             let line = &mut self.pending;
-            line.update = updates + done;
-            line.env_steps = steps + call.env_steps * done / call.updates.max(1);
+            line.iteration = iterations + done;
+            line.env_steps = steps + call.env_steps * done / call.iterations.max(1);
             line.iterations += 1;
-            for (name, values) in &call.per_update {
-                let value = usize::try_from(update).ok().and_then(|at| values.get(at));
+            for (name, values) in &call.per_iteration {
+                let value = usize::try_from(iteration).ok().and_then(|at| values.get(at));
                 let at = line.series.iter().position(|(other, _)| other == name);
                 let at = at.unwrap_or_else(|| {
                     line.series.push((name.clone(), Series::default()));
@@ -150,11 +150,11 @@ impl Thinning {
                 });
                 line.series[at].1.add(value.copied().unwrap_or(f32::NAN));
             }
-            if done == call.updates {
+            if done == call.iterations {
                 line.calls.get_or_insert_default().add(call, seconds);
             }
             // The last of `due` parts of the call ends with the call.
-            if done * due / call.updates > update * due / call.updates {
+            if done * due / call.iterations > iteration * due / call.iterations {
                 lines.extend(self.flush());
             }
         }

@@ -134,7 +134,7 @@ fn sebulba_trains_on_the_devices_that_are_named() {
     };
     let result = train("once");
     assert_eq!(
-        (&result["devices"], &result["updates"], &result["env_steps"]),
+        (&result["devices"], &result["iterations"], &result["env_steps"]),
         (&3.into(), &4.into(), &256.into())
     );
     assert_eq!(train("again")["params_sha256"], result["params_sha256"]);
@@ -142,7 +142,7 @@ fn sebulba_trains_on_the_devices_that_are_named() {
     for spent in [
         "actor thread 1 (cpu:0): inference",
         "actor thread 0 (cpu:0): environment",
-        "the learner: update",
+        "the learner: iteration",
     ] {
         assert!(seconds[spent].as_f64() > Some(0.0), "{spent}: {seconds}");
     }
@@ -157,7 +157,7 @@ fn sebulba_trains_on_the_devices_that_are_named() {
     let lags: Vec<_> = lines.iter().map(|line| line["parameter_lag"].as_f64()).collect();
     assert_eq!(lags, [Some(0.0), Some(1.0), Some(1.0), Some(1.0)]);
     assert!(lines[1]["actor_0/inference"].as_f64() > Some(0.0), "{metrics}");
-    assert!(lines[1]["learner/update"].as_f64() > Some(0.0), "{metrics}");
+    assert!(lines[1]["learner/iteration"].as_f64() > Some(0.0), "{metrics}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ fn no_more_memory(process: u32) {
     prlimit(process, Resource::As, limit).expect("it is our child");
 }
 
-/// A run whose updates take so much (2.4 GB at once) that it is given back to the system after each of them, and asked for
+/// A run whose iterations take so much (2.4 GB at once) that it is given back to the system after each of them, and asked for
 /// again: the allocator keeps what is no larger than 2 GiB.
 fn run_out(experiment: &[&str]) {
     let folder = tempfile::tempdir().expect("a folder");
@@ -39,7 +39,7 @@ fn run_out(experiment: &[&str]) {
         assert!(said.contains(part), "{part}: {said}");
     }
     let resumed = result(&mut command(&resume(&run)));
-    assert!(resumed["resumed_from_update"].as_u64() > Some(0));
+    assert!(resumed["resumed_from_iteration"].as_u64() > Some(0));
     assert_eq!(resumed["params_sha256"], expected["params_sha256"]);
 }
 

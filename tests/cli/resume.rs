@@ -54,13 +54,13 @@ fn metrics(run: &Path) -> Vec<Value> {
 }
 
 /// Kills a run at random moments, over and over, and between two kills asks it to stop now and then, and has it go on each
-/// time. It ends where the run that was left alone ends, and its metrics say the same, each update once.
+/// time. It ends where the run that was left alone ends, and its metrics say the same, each iteration once.
 fn killed_and_resumed(experiment: &[&str]) {
     let (kills, began) = (kills(), Instant::now());
     let folder = tempfile::tempdir().expect("a folder");
     let alone = folder.path().join("alone");
     let expected = result(&mut command(&train(experiment, &alone)));
-    assert_eq!(expected["resumed_from_update"], Value::Null);
+    assert_eq!(expected["resumed_from_iteration"], Value::Null);
     // Again, now that the programs are in the cache: how long a process takes until it works.
     let again = result(&mut command(&train(experiment, &folder.path().join("again"))));
     assert_eq!(again["params_sha256"], expected["params_sha256"]);
@@ -94,7 +94,7 @@ fn killed_and_resumed(experiment: &[&str]) {
         ended += 1;
         let text = fs::read_to_string(run.join("result.json")).expect("the run has left it");
         let came: Value = serde_json::from_str(&text).expect("a JSON object");
-        for key in ["params_sha256", "updates", "env_steps", "episodes", "mean_return"] {
+        for key in ["params_sha256", "iterations", "env_steps", "episodes", "mean_return"] {
             assert_eq!(came[key], expected[key], "{key} of {}", run.display());
         }
         assert_eq!(metrics(&run), metrics(&alone));
@@ -131,7 +131,7 @@ pub fn has_checkpoint(run: &Path) -> bool {
     entries.is_ok_and(|mut entries| entries.any(|entry| entry.is_ok_and(whole)))
 }
 
-/// A small run with one actor device and two learner devices, 64 steps an update.
+/// A small run with one actor device and two learner devices, 64 steps an iteration.
 const SEBULBA: [&str; 7] = [
     "cartpole-sebulba-ppo",
     "--actors=0",
@@ -196,7 +196,7 @@ fn a_run_whose_queues_are_full_goes_on_to_the_bit() {
     let (_, said) = stopped(child, "INT");
     assert!(said.contains("` goes on"), "{said}");
     let resumed = result(&mut command(&resume(&run)));
-    assert!(resumed["resumed_from_update"].as_u64() < Some(20));
+    assert!(resumed["resumed_from_iteration"].as_u64() < Some(20));
     assert_eq!(resumed["params_sha256"], expected["params_sha256"]);
     assert_eq!(metrics(&run), metrics(&alone));
 }
@@ -221,8 +221,8 @@ fn a_signal_stops_a_run_with_a_checkpoint() {
     let mut resume = command(&resume(&run));
     let steps = stopped["env_steps"].as_u64().expect("a number") + 16 * 2048;
     let resumed = result(resume.arg("--steps").arg(steps.to_string()));
-    assert_eq!(resumed["resumed_from_update"], stopped["updates"]);
-    assert_eq!(metrics(&run).len() as u64, resumed["updates"].as_u64().expect("a number"));
+    assert_eq!(resumed["resumed_from_iteration"], stopped["iterations"]);
+    assert_eq!(metrics(&run).len() as u64, resumed["iterations"].as_u64().expect("a number"));
 }
 
 /// Files may not grow beyond 32 KiB, which checkpoints do and nothing else. The system's signal would end the process.
@@ -237,9 +237,9 @@ fn a_limit_on_the_size_of_files_is_an_error_that_leaves_the_last_checkpoint() {
     let output = limited.arg(&run).output().expect("bash runs");
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    let way_back = format!("`podracer resume {}` goes on after 16 updates", run.display());
+    let way_back = format!("`podracer resume {}` goes on after 16 iterations", run.display());
     for part in [
-        "error: no checkpoint after 32 updates",
+        "error: no checkpoint after 32 iterations",
         &way_back,
         "checkpoints/unfinished/arrays.safetensors`: File too large",
         "a file of this process may have at most 32768 bytes: raise that limit (`ulimit -f`)",
@@ -247,7 +247,7 @@ fn a_limit_on_the_size_of_files_is_an_error_that_leaves_the_last_checkpoint() {
         assert!(said.contains(part), "{part}: {said}");
     }
     let whole = result(&mut command(&resume(&run)));
-    assert_eq!((&whole["resumed_from_update"], &whole["updates"]), (&16.into(), &48.into()));
+    assert_eq!((&whole["resumed_from_iteration"], &whole["iterations"]), (&16.into(), &48.into()));
     assert_eq!(metrics(&run).len(), 48);
 }
 
@@ -292,6 +292,9 @@ fn other_learners_go_on_and_other_actors_do_not() {
     assert!(output.status.success(), "{said}");
     assert!(said.contains("warning: the run learnt on 2 device(s) and goes on with 1"), "{said}");
     let resumed: Value = serde_json::from_slice(&output.stdout).expect("a JSON object");
-    assert_eq!(resumed["resumed_from_update"], done["updates"]);
-    assert_eq!(resumed["updates"].as_u64(), done["updates"].as_u64().map(|updates| 2 * updates));
+    assert_eq!(resumed["resumed_from_iteration"], done["iterations"]);
+    assert_eq!(
+        resumed["iterations"].as_u64(),
+        done["iterations"].as_u64().map(|iterations| 2 * iterations)
+    );
 }

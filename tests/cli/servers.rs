@@ -195,7 +195,7 @@ fn goes_on(folder: &Path) {
     let run = folder.join("run");
     let metrics = fs::read_to_string(run.join("metrics.jsonl")).expect("metrics");
     let last: Value =
-        serde_json::from_str(metrics.lines().last().expect("an update")).expect("a JSON object");
+        serde_json::from_str(metrics.lines().last().expect("an iteration")).expect("a JSON object");
     let steps = last["env_steps"].as_u64().expect("a number") + 1024;
     let mut resume = command(&["resume", "--json", "--steps", &steps.to_string()]);
     // The run's config.toml names the interpreter.
@@ -207,7 +207,7 @@ fn goes_on(folder: &Path) {
     let said = text(&output.stderr);
     assert!(output.status.success(), "{said}");
     let result: Value = serde_json::from_slice(&output.stdout).expect("a JSON object");
-    assert!(result["resumed_from_update"].as_u64() > Some(0), "{said}");
+    assert!(result["resumed_from_iteration"].as_u64() > Some(0), "{said}");
     assert_eq!(result["interrupted"], false);
 }
 
@@ -242,7 +242,7 @@ fn a_run_goes_on_whose_servers_are_killed() {
         let mut random = Random::from_state(u64::from(run.id()));
         let mut before = 0;
         let mut goes_on = || {
-            wait_for("an update", || {
+            wait_for("an iteration", || {
                 let length = written(folder.path());
                 std::mem::replace(&mut before, length) < length
             });

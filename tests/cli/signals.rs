@@ -141,7 +141,7 @@ fn while_it_acts_learns_and_evaluates() {
     ];
     let child = spawned(command(&train).arg(&run));
     let metrics = run.join("metrics.jsonl");
-    wait_for("an update", || fs::metadata(&metrics).is_ok_and(|file| file.len() > 0));
+    wait_for("an iteration", || fs::metadata(&metrics).is_ok_and(|file| file.len() > 0));
     let (printed, said) = stopped(child, "INT");
     assert!(said.contains("stopping after this call"), "{said}");
     assert!(said.contains("` goes on"), "{said}");
@@ -173,10 +173,10 @@ fn nohup_shields_from_a_hangup() {
     let child = spawned(shielded.stdin(Stdio::null()));
     let metrics = run.join("metrics.jsonl");
     let size = || fs::metadata(&metrics).map_or(0, |file| file.len());
-    wait_for("an update", || size() > 0);
+    wait_for("an iteration", || size() > 0);
     send("HUP", child.id());
     let before = size();
-    wait_for("another update", || size() > 2 * before);
+    wait_for("another iteration", || size() > 2 * before);
     let (_, said) = stopped(child, "TERM");
     assert!(said.contains("` goes on"), "{said}");
 }

@@ -299,7 +299,7 @@ fn the_online_agents_gradient_through_the_loop_is_the_policy_gradient_by_hand() 
         },
         ..loops::online(&environment, sgd(1.0))
     };
-    let size = Size { replicas: 1, environments: ENVIRONMENTS, unroll: STEPS, updates: 1 };
+    let size = Size { replicas: 1, environments: ENVIRONMENTS, unroll: STEPS, iterations: 1 };
     let anakin = loops::compiled(&loops::client(1), &environment, &agent, size);
     let before = anakin.init(4).expect("a seed");
     let begin = loops::named(&before);

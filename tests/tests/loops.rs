@@ -30,11 +30,11 @@ pub struct Size {
     /// Steps of an iteration.
     pub unroll: usize,
     /// Iterations of a call.
-    pub updates: usize,
+    pub iterations: usize,
 }
 
-/// Two environments, four steps, one update, one device.
-pub const TINY: Size = Size { replicas: 1, environments: 2, unroll: 4, updates: 1 };
+/// Two environments, four steps, one iteration, one device.
+pub const TINY: Size = Size { replicas: 1, environments: 2, unroll: 4, iterations: 1 };
 
 /// The loop before it is compiled.
 #[track_caller]
@@ -47,8 +47,9 @@ pub fn traced<E: Environment, A: Learn<Observation = E::Observation>>(
     let agent_loop = AgentLoop::new(environment.clone(), agent.clone(), environments, size.unroll)
         .spread(Axes::replicas(), size.replicas);
     let init = |key| agent_loop.init(key);
-    let update = |state| agent_loop.iterate(state);
-    AnakinLoop::trace("loop", size.replicas, size.updates, init, update).expect("the loop traces")
+    let iteration = |state| agent_loop.iterate(state);
+    AnakinLoop::trace("loop", size.replicas, size.iterations, init, iteration)
+        .expect("the loop traces")
 }
 
 /// Options of the loops here: nothing is cached, and LLVM does not try hard.

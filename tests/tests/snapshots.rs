@@ -140,7 +140,7 @@ impl Environment for Corridor {
 fn an_agent_loop() {
     let mut agent = loops::online(&Corridor, sgd(0.1));
     agent.settings.networks.hidden = vec![];
-    let size = Size { replicas: 2, environments: 4, unroll: 3, updates: 5 };
+    let size = Size { replicas: 2, environments: 4, unroll: 3, iterations: 5 };
     let traced = loops::traced(&Corridor, &agent, size);
     assert_snapshot!("agent_loop_ir", simplify(traced.traced().func(), &Options::default()));
 }
@@ -150,7 +150,7 @@ fn an_agent_loop() {
 fn a_training_loop() {
     let init =
         |key: Key| Placed { replicated: (zeros(F32, [3, 2]), key), sharded: zeros(I32, [2]) };
-    let update = |state: Placed<(Tensor, Key), Tensor>| {
+    let iteration = |state: Placed<(Tensor, Key), Tensor>| {
         let Placed { replicated: (policy, key), sharded: places } = state;
         let (key, cycle) = key.split();
         let ((loss, places), grads) = value_and_grad(policy, |policy| {
@@ -178,7 +178,7 @@ fn a_training_loop() {
             Placed { replicated: loss, sharded: () },
         )
     };
-    let traced = AnakinLoop::trace("loop", 2, 5, init, update).expect("it traces");
+    let traced = AnakinLoop::trace("loop", 2, 5, init, iteration).expect("it traces");
     assert_eq!(traced.traced().arguments().leaves().len(), 3);
     assert_snapshot!("loop_ir", simplify(traced.traced().func(), &Options::default()));
     let lowered = traced.lower().expect("it lowers");

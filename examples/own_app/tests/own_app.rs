@@ -41,8 +41,11 @@ fn an_environment_of_ones_own_is_trained_resumed_and_played() {
     let resumed: serde_json::Value =
         serde_json::from_str(&run(&["resume", "run", "--steps=128", "--json"]))
             .expect("a JSON object");
-    assert_eq!((&resumed["resumed_from_update"], &resumed["updates"]), (&2.into(), &4.into()));
-    assert!(run(&["eval", "run", "--episodes=3"]).contains("docking-ppo after 4 updates"));
+    assert_eq!(
+        (&resumed["resumed_from_iteration"], &resumed["iterations"]),
+        (&2.into(), &4.into())
+    );
+    assert!(run(&["eval", "run", "--episodes=3"]).contains("docking-ppo after 4 iterations"));
     assert!(
         run(&[&["emit", "docking-ppo", "--stage=trace"], &small[..]].concat()).contains("func")
     );

@@ -35,7 +35,8 @@ struct Manifest {
     /// sha256 of this file, which has [`NO_SHA256`] in this place meanwhile.
     #[serde(default)]
     manifest_sha256: String,
-    updates: u64,
+    #[serde(alias = "updates")]
+    iterations: u64,
     file: String,
     bytes: u64,
     sha256: String,
@@ -87,7 +88,7 @@ impl Checkpoints {
         let before = self.all()?;
         let sequence = before.last().map_or(1, |(sequence, _)| sequence + 1);
         let partial = if checkpoint.partial { PARTIAL } else { "" };
-        let name = format!("{sequence}-{}{partial}", checkpoint.updates);
+        let name = format!("{sequence}-{}{partial}", checkpoint.iterations);
         let (unfinished, path) = (self.folder.join(UNFINISHED), self.folder.join(name));
         let written = make_empty(&unfinished).and_then(|()| {
             let arrays = order.iter().map(|name| &checkpoint.arrays[*name]);
@@ -223,7 +224,7 @@ fn write_manifest(
     let manifest = Manifest {
         format: FORMAT,
         manifest_sha256: NO_SHA256.to_owned(),
-        updates: checkpoint.updates,
+        iterations: checkpoint.iterations,
         file: ARRAYS.to_owned(),
         bytes,
         sha256,
@@ -284,7 +285,7 @@ fn open(path: &Path) -> Result<Checkpoint<'static>, CheckpointError> {
         .map(|(name, ty, start)| (name, ArraySource::in_file(ty, file.clone(), start)))
         .collect();
     Ok(Checkpoint {
-        updates: manifest.updates,
+        iterations: manifest.iterations,
         about: manifest.about,
         arrays,
         partial: is_partial(path),

@@ -1,6 +1,6 @@
-//! Checkpoints: all that the next updates of a training depend on, in folders that are whole or not there.
+//! Checkpoints: all that the next iterations of a training depend on, in folders that are whole or not there.
 //!
-//! A [`Checkpoints`] is a folder with one folder for each checkpoint, named `<sequence>-<updates>`: `arrays.safetensors` has
+//! A [`Checkpoints`] is a folder with one folder for each checkpoint, named `<sequence>-<iterations>`: `arrays.safetensors` has
 //! named arrays, `manifest.json` their types and sha256, and what the program says about itself. The name of a partial one,
 //! which a training cannot go on from, ends in `-partial`.
 //!
@@ -28,11 +28,11 @@ use serde_json::Value;
 
 use crate::HostArray;
 
-/// The state of a training after some updates. Its arrays may be those of a state on devices, which they borrow then.
+/// The state of a training after some iterations. Its arrays may be those of a state on devices, which they borrow then.
 #[derive(Clone, Debug, Default)]
 pub struct Checkpoint<'a> {
-    /// Updates since the start of the training.
-    pub updates: u64,
+    /// Iterations since the start of the training.
+    pub iterations: u64,
     /// The caller's own data, as JSON: settings, counters.
     pub about: Value,
     /// The arrays by name: a part that ends in a dot, and a leaf's key path.
@@ -118,8 +118,8 @@ impl<'a> Checkpoint<'a> {
     pub fn detached(&self) -> Result<Checkpoint<'static>, CheckpointError> {
         let arrays = self.to_host()?.into_iter().map(|(name, array)| (name, array.into()));
         let arrays = arrays.collect();
-        let Checkpoint { updates, ref about, partial, .. } = *self;
-        Ok(Checkpoint { updates, about: about.clone(), arrays, partial })
+        let Checkpoint { iterations, ref about, partial, .. } = *self;
+        Ok(Checkpoint { iterations, about: about.clone(), arrays, partial })
     }
 }
 

@@ -8,15 +8,15 @@ use std::process::Command;
 use super::folder::{ARRAYS, MANIFEST, UNFINISHED};
 use super::*;
 
-fn checkpoint(updates: u64) -> Checkpoint<'static> {
+fn checkpoint(iterations: u64) -> Checkpoint<'static> {
     let mut checkpoint = Checkpoint {
-        updates,
+        iterations,
         about: serde_json::json!({"experiment": "catch"}),
         ..Checkpoint::default()
     };
-    let weight = HostArray::from_slice([2], &[updates as f32, f32::NAN]).unwrap();
+    let weight = HostArray::from_slice([2], &[iterations as f32, f32::NAN]).unwrap();
     checkpoint.insert("state.", [("policy.weight".to_owned(), weight)]);
-    checkpoint.insert("", [("returns".to_owned(), HostArray::scalar(updates as i32))]);
+    checkpoint.insert("", [("returns".to_owned(), HostArray::scalar(iterations as i32))]);
     checkpoint
 }
 
@@ -34,12 +34,12 @@ fn the_last_ones_are_kept() {
     let checkpoints = Checkpoints::new(folder.path().join("new"), 2);
     let error = checkpoints.latest().unwrap_err().to_string();
     assert!(error.starts_with("there is no checkpoint in `"), "{error}");
-    for updates in [5, 10, 10, 7] {
-        let path = checkpoints.save(&checkpoint(updates)).unwrap();
+    for iterations in [5, 10, 10, 7] {
+        let path = checkpoints.save(&checkpoint(iterations)).unwrap();
         let found = checkpoints.latest().unwrap();
-        assert_eq!((&found.checkpoint.about, found.path), (&checkpoint(updates).about, path));
-        assert_eq!(found.checkpoint.to_host().unwrap(), checkpoint(updates).to_host().unwrap());
-        assert_eq!(found.checkpoint.updates, updates);
+        assert_eq!((&found.checkpoint.about, found.path), (&checkpoint(iterations).about, path));
+        assert_eq!(found.checkpoint.to_host().unwrap(), checkpoint(iterations).to_host().unwrap());
+        assert_eq!(found.checkpoint.iterations, iterations);
     }
     assert_eq!(names(checkpoints.folder()), ["3-10", "4-7"]);
 }
@@ -50,17 +50,17 @@ fn a_run_goes_on_from_a_checkpoint_with_its_store() {
     let folder = tempfile::tempdir().unwrap();
     let checkpoints = Checkpoints::new(folder.path(), 2);
     let mut latest = Vec::new();
-    for updates in 1..=7 {
-        let mut checkpoint = checkpoint(updates);
-        if updates != 2 && updates != 3 {
+    for iterations in 1..=7 {
+        let mut checkpoint = checkpoint(iterations);
+        if iterations != 2 && iterations != 3 {
             checkpoint.leave_out("state.policy");
         }
         checkpoint.leave_out("state.absent");
         checkpoints.save(&checkpoint).unwrap();
         let evaluated = checkpoints.latest_parameters().unwrap().checkpoint;
-        assert_eq!((evaluated.updates, evaluated.partial), (updates, checkpoint.partial));
+        assert_eq!((evaluated.iterations, evaluated.partial), (iterations, checkpoint.partial));
         assert_eq!(evaluated.arrays.len(), 2 - usize::from(checkpoint.partial));
-        latest.push(checkpoints.latest().ok().map(|found| found.checkpoint.updates));
+        latest.push(checkpoints.latest().ok().map(|found| found.checkpoint.iterations));
     }
     assert_eq!(latest, [None, Some(2), Some(3), Some(3), Some(3), Some(3), Some(3)]);
     assert_eq!(names(folder.path()), ["2-2", "3-3", "6-6-partial", "7-7-partial"]);
@@ -74,10 +74,10 @@ fn what_is_unfinished_is_not_read() {
     checkpoints.save(&checkpoint(1)).unwrap();
     fs::create_dir(folder.path().join(UNFINISHED)).unwrap();
     fs::write(folder.path().join(UNFINISHED).join(ARRAYS), "half").unwrap();
-    assert_eq!(checkpoints.latest().unwrap().checkpoint.updates, 1);
+    assert_eq!(checkpoints.latest().unwrap().checkpoint.iterations, 1);
     checkpoints.save(&checkpoint(2)).unwrap();
     assert_eq!(names(folder.path()), ["1-1", "2-2"]);
-    assert_eq!(checkpoints.latest().unwrap().checkpoint.updates, 2);
+    assert_eq!(checkpoints.latest().unwrap().checkpoint.iterations, 2);
 }
 
 #[test]
@@ -95,7 +95,8 @@ fn a_damaged_checkpoint_gives_way_to_the_one_before() {
     let cut = |path: &Path| fs::write(path.join(MANIFEST), "{\"format\": 1").unwrap();
     let edited = |path: &Path| {
         let text = fs::read_to_string(path.join(MANIFEST)).unwrap();
-        fs::write(path.join(MANIFEST), text.replace("\"updates\": ", "\"updates\": 9")).unwrap();
+        fs::write(path.join(MANIFEST), text.replace("\"iterations\": ", "\"iterations\": 9"))
+            .unwrap();
     };
     let edited_about = |path: &Path| {
         let text = fs::read_to_string(path.join(MANIFEST)).unwrap();
@@ -122,7 +123,7 @@ fn a_damaged_checkpoint_gives_way_to_the_one_before() {
         let path = checkpoints.save(&checkpoint(2)).unwrap();
         damage(&path);
         let found = checkpoints.latest().unwrap();
-        assert_eq!(found.checkpoint.updates, 1);
+        assert_eq!(found.checkpoint.iterations, 1);
         let skipped = found.skipped[0].to_string();
         assert!(skipped.contains(expected), "{skipped}");
         assert!(skipped.contains("/2-2` is damaged: "), "{skipped}");
@@ -156,7 +157,7 @@ fn a_checkpoint_of_format_1_is_read() {
     let text = fs::read_to_string(&manifest).unwrap().replace("\"format\": 2", "\"format\": 1");
     let with_checksum = |line: &&str| !line.contains("manifest_sha256");
     fs::write(&manifest, text.lines().filter(with_checksum).collect::<String>()).unwrap();
-    assert_eq!(checkpoints.latest().unwrap().checkpoint.updates, 7);
+    assert_eq!(checkpoints.latest().unwrap().checkpoint.iterations, 7);
     // A checksum that is there counts.
     fs::write(&manifest, text).unwrap();
     let error = checkpoints.latest().unwrap_err().to_string();
@@ -196,7 +197,7 @@ fn a_checkpoint_that_cannot_be_read_gives_way_to_the_one_before() {
         let second = checkpoints.save(&checkpoint(2)).unwrap();
         replaced(&second.join(MANIFEST), by);
         let found = checkpoints.latest().unwrap();
-        assert_eq!(found.checkpoint.updates, 1);
+        assert_eq!(found.checkpoint.iterations, 1);
         let skipped = found.skipped[0].to_string();
         assert!(skipped.contains("/2-2` ") && skipped.contains(expected), "{skipped}");
         replaced(&first.join(MANIFEST), by);
@@ -211,7 +212,7 @@ fn a_checkpoint_that_cannot_be_read_gives_way_to_the_one_before() {
     let second = checkpoints.save(&checkpoint(2)).unwrap();
     replaced(&second.join(ARRAYS), &zero);
     let found = checkpoints.latest().unwrap();
-    assert_eq!(found.checkpoint.updates, 1);
+    assert_eq!(found.checkpoint.iterations, 1);
     let skipped = found.skipped[0].to_string();
     assert!(skipped.contains("`arrays.safetensors`: it is a device"), "{skipped}");
 }
@@ -225,7 +226,7 @@ fn a_checkpoint_that_cannot_be_written_leaves_the_last_one() {
     fs::write(folder.path().join(UNFINISHED), "in the way").unwrap();
     let error = checkpoints.save(&checkpoint(2)).unwrap_err().to_string();
     assert!(error.starts_with("cannot remove `") && error.ends_with("/unfinished`"), "{error}");
-    assert_eq!(checkpoints.latest().unwrap().checkpoint.updates, 1);
+    assert_eq!(checkpoints.latest().unwrap().checkpoint.iterations, 1);
 }
 
 #[test]

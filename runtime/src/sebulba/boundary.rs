@@ -1,7 +1,7 @@
 //! Boundaries: what every actor thread had before each of its last trajectories, to go on from.
 //!
 //! An actor is ahead of the learner, by how much depends on the moment. So each thread leaves what a trajectory begins with
-//! before it acts it, and a checkpoint takes the trajectory that the learner's next update is of. What was acted beyond is
+//! before it acts it, and a checkpoint takes the trajectory that the learner's next iteration is of. What was acted beyond is
 //! acted again, with the same parameters, keys and environments.
 
 use std::collections::VecDeque;
@@ -99,7 +99,7 @@ impl Boundary {
         Ok(())
     }
 
-    /// Reads from a checkpoint the boundary before the trajectory of the next update.
+    /// Reads from a checkpoint the boundary before the trajectory of the next iteration.
     pub(super) fn read(
         checkpoint: &Checkpoint<'_>,
         thread: usize,
@@ -108,7 +108,7 @@ impl Boundary {
     ) -> Result<Self, CheckpointError> {
         let carried = checkpoint.part(&part(thread, "carried."), carried)?;
         let mut boundary = Boundary {
-            number: checkpoint.updates,
+            number: checkpoint.iterations,
             carried: carried.into_iter().map(ArraySource::to_host).collect::<Result<_, _>>()?,
             memory: StepMemory::new(spec),
             running: Vec::new(),

@@ -1,4 +1,4 @@
-//! The learner thread: one update program on all learner devices.
+//! The learner thread: one iteration program on all learner devices.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use super::trajectory::Episode;
 use crate::pjrt::Device;
 use crate::{Argument, Buffer, Executable, Placement};
 
-/// Counters and metrics of one update.
+/// Counters and metrics of one iteration.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct UpdateReport {
-    /// The update's number, from 0.
-    pub update: u64,
+pub struct IterationReport {
+    /// The iteration's number, from 0.
+    pub iteration: u64,
     /// Values of the metrics, in the order of [`SebulbaRun::metric_names`](super::SebulbaRun::metric_names).
     pub metrics: Vec<f32>,
     /// Episodes that ended in its trajectories, in the order of their steps, then of the threads.
     pub episodes: Vec<Episode>,
-    /// Age of the parameters that its trajectories were acted with, in updates: the mean over their steps.
+    /// Age of the parameters that its trajectories were acted with, in iterations: the mean over their steps.
     pub lag: f64,
     /// Number of trajectories that were waiting beside its own when it began.
     pub queued: usize,
@@ -33,8 +33,8 @@ pub(super) type LearnerState = Vec<Vec<Buffer>>;
 
 /// A request of the run to its learner thread.
 pub(super) enum LearnerCommand {
-    /// Do so many updates.
-    Update(u64),
+    /// Do so many iterations.
+    Iteration(u64),
     /// Lend the state, until the next command.
     Lend(Sender<Arc<LearnerState>>),
 }
@@ -43,7 +43,7 @@ pub(super) enum LearnerCommand {
 pub(super) struct Learner {
     pub(super) shared: Arc<Shared>,
     pub(super) program: Arc<Executable>,
-    /// Lent to the run between two updates, and then donated to the next one.
+    /// Lent to the run between two iterations, and then donated to the next one.
     pub(super) state: Arc<LearnerState>,
     /// Placement of the leaves; the metrics come after them.
     pub(super) placements: Vec<Placement>,
@@ -53,10 +53,10 @@ pub(super) struct Learner {
     pub(super) nets: Vec<usize>,
     pub(super) actors: Vec<Device>,
     pub(super) shape: SebulbaShape,
-    /// The updates that made its state.
-    pub(super) updates: u64,
+    /// The iterations that made its state.
+    pub(super) iterations: u64,
     pub(super) commands: Receiver<LearnerCommand>,
-    pub(super) reports: Sender<UpdateReport>,
+    pub(super) reports: Sender<IterationReport>,
 }
 
 impl Learner {
@@ -66,8 +66,8 @@ impl Learner {
         let status = &shared.statuses[self.shape.threads];
         loop {
             status.begin(Activity::Idle, 0);
-            let updates = match self.commands.recv() {
-                Ok(LearnerCommand::Update(updates)) => updates,
+            let iterations = match self.commands.recv() {
+                Ok(LearnerCommand::Iteration(iterations)) => iterations,
                 Ok(LearnerCommand::Lend(to)) => {
                     // The run may have given up waiting.
                     let _ = to.send(Arc::clone(&self.state));
@@ -75,14 +75,14 @@ impl Learner {
                 }
                 Err(_) => return Ok(()),
             };
-            for _ in 0..updates {
+            for _ in 0..iterations {
                 if shared.is_closed() {
                     return Ok(());
                 }
-                let Some(report) = self.update(self.updates)? else {
+                let Some(report) = self.iterate(self.iterations)? else {
                     return Ok(());
                 };
-                self.updates += 1;
+                self.iterations += 1;
                 if self.reports.send(report).is_err() {
                     return Ok(());
                 }
@@ -90,16 +90,16 @@ impl Learner {
         }
     }
 
-    /// Does one update with the data of the supply; `None` once the supply is closed.
-    fn update(&mut self, update: u64) -> Result<Option<UpdateReport>, ThreadFailure> {
+    /// Does one iteration with the data of the supply; `None` once the supply is closed.
+    fn iterate(&mut self, iteration: u64) -> Result<Option<IterationReport>, ThreadFailure> {
         let shared = Arc::clone(&self.shared);
         let status = &shared.statuses[self.shape.threads];
         let Some(batch) = shared.supply.take(status)? else {
             return Ok(None);
         };
-        status.begin(Activity::Update, update);
+        status.begin(Activity::Iteration, iteration);
         let state = Arc::into_inner(std::mem::take(&mut self.state))
-            .expect("the run gives the state back before it asks for updates");
+            .expect("the run gives the state back before it asks for iterations");
         let arguments = state.into_iter().zip(batch.shards).map(|(state, shards)| {
             state.into_iter().chain(shards).map(Argument::Donated).collect()
         });
@@ -118,15 +118,15 @@ impl Learner {
             leaves.first().map_or(Ok(()), |leaf| leaf.ready()?.wait())?;
         }
         shared.supply.feedback(&batch.items, feedback)?;
-        status.begin(Activity::Publishing, update + 1);
-        let version = Version::copied(&self.state[0], &self.nets, &self.actors, update + 1)?;
+        status.begin(Activity::Publishing, iteration + 1);
+        let version = Version::copied(&self.state[0], &self.nets, &self.actors, iteration + 1)?;
         shared.parameters.publish(version);
         status.begin(Activity::Host, 0);
-        Ok(Some(UpdateReport {
-            update,
+        Ok(Some(IterationReport {
+            iteration,
             metrics,
             episodes: batch.episodes,
-            lag: update as f64 - batch.versions as f64 / batch.steps as f64,
+            lag: iteration as f64 - batch.versions as f64 / batch.steps as f64,
             queued: batch.queued,
         }))
     }

@@ -1,7 +1,7 @@
 //! Sebulba: actors and learners on devices of their own, environments on the host (Hessel et al. 2021).
 //!
 //! Actor threads, several for each actor device, step batches of environments and run inference; their trajectories
-//! accumulate on the actor device and go to the learner devices from device to device. One learner thread updates on all
+//! accumulate on the actor device and go to the learner devices from device to device. One learner thread learns on all
 //! learner devices at once and publishes the parameters. What is computed are the functions of a [`SebulbaFunctions`];
 //! here is only who runs them when.
 //!
@@ -11,7 +11,7 @@
 //!   trajectory passes through the host.
 //! - Threads wait for each other only in [`supply`], in [`parameters`] and for the run's commands, which all close when one
 //!   thread ends: no failure of a thread leaves another one waiting.
-//! - A checkpoint is of the moment between two updates, wherever the actors are: see [`boundary`].
+//! - A checkpoint is of the moment between two iterations, wherever the actors are: see [`boundary`].
 //! - Each thread is at any moment in one [`Activity`], and the time in all of them adds up to its life.
 
 mod actor;
@@ -30,7 +30,7 @@ mod thread_status;
 mod trajectory;
 
 pub use error::{SebulbaError, ThreadFailure};
-pub use learner::UpdateReport;
+pub use learner::IterationReport;
 pub use options::{Schedule, SebulbaOptions};
 pub use origin::Origin;
 pub use programs::{SebulbaFunctions, SebulbaLoop, SebulbaProgram, SebulbaShape};

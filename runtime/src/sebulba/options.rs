@@ -11,11 +11,11 @@ use crate::{ExecutableCache, OptionValue};
 /// The rule by which trajectories get the parameters that they are acted with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schedule {
-    /// Update `k` learns from trajectories that were acted wholly with the parameters after `k - lag` updates (the first
+    /// Iteration `k` learns from trajectories that were acted wholly with the parameters after `k - lag` iterations (the first
     /// ones with the initial parameters). With lag 0 learning is on-policy and nothing overlaps; with lag 1 actors act
     /// while the learner learns. The same seed, devices and options give the same parameters, to the bit.
     Deterministic {
-        /// Age of the parameters that are acted with, in updates.
+        /// Age of the parameters that are acted with, in iterations.
         lag: usize,
     },
     /// Actors take the latest parameters before each inference, within a trajectory too.

@@ -29,7 +29,7 @@ const STATE: &str = "state.";
 /// The run's seed. Environments without a snapshot begin anew with it.
 const SEED: &str = "seed";
 
-/// The part of a checkpoint with the parameters after so many updates.
+/// The part of a checkpoint with the parameters after so many iterations.
 fn version(number: u64) -> String {
     format!("published[{number}].")
 }
@@ -37,8 +37,8 @@ fn version(number: u64) -> String {
 /// The data that the threads of a run begin with.
 pub(super) struct Restored {
     pub(super) seed: u64,
-    /// Number of updates that were done.
-    pub(super) updates: u64,
+    /// Number of iterations that were done.
+    pub(super) iterations: u64,
     /// Leaves of the learner's state on each learner device.
     pub(super) state: Vec<Vec<Buffer>>,
     /// Older parameters that the schedule lets actors act with, the oldest first.
@@ -59,7 +59,7 @@ impl Restored {
             .map(|replica| Ok(vec![init.upload(replica, 0, &key)?.into()]));
         Ok(Restored {
             seed,
-            updates: 0,
+            iterations: 0,
             state: init.execute(keys.collect::<Result<Vec<_>, RuntimeError>>()?)?,
             versions: Vec::new(),
             boundaries: (0..programs.shape.threads).map(|_| None).collect(),
@@ -79,15 +79,15 @@ impl Restored {
         let leaves = arrays.into_iter().zip(&programs.state);
         let leaves = leaves.map(|(array, (_, ty, placement))| (array, ty, *placement));
         let state = uploaded(leaves, learners)?;
-        let updates = checkpoint.updates;
+        let iterations = checkpoint.iterations;
         let oldest = match options.schedule {
-            Schedule::Deterministic { lag } => updates.saturating_sub(lag as u64),
-            Schedule::FreeRunning => updates,
+            Schedule::Deterministic { lag } => iterations.saturating_sub(lag as u64),
+            Schedule::FreeRunning => iterations,
         };
         let nets: Vec<(String, TensorType)> = (programs.nets.iter())
             .map(|(leaf, path)| (path.clone(), programs.state[*leaf].1.clone()))
             .collect();
-        let versions = (oldest..updates).map(|number| {
+        let versions = (oldest..iterations).map(|number| {
             let arrays = checkpoint.part(&version(number), &nets)?;
             let leaves = arrays.into_iter().map(|array| (array, array.ty(), Placement::Replicated));
             Ok(Version { number, leaves: uploaded(leaves, actors)? })
@@ -104,7 +104,7 @@ impl Restored {
         });
         Ok(Restored {
             seed: checkpoint.array(SEED)?.item()?,
-            updates,
+            iterations,
             state,
             versions: versions.collect::<Result<_, CheckpointError>>()?,
             boundaries: boundaries.collect::<Result<_, _>>()?,
@@ -112,7 +112,7 @@ impl Restored {
     }
 }
 
-/// A run between two updates: handles of all that [`Restored::read`] reads.
+/// A run between two iterations: handles of all that [`Restored::read`] reads.
 pub(super) struct Snapshot {
     pub(super) state: Arc<LearnerState>,
     /// The published parameters that are kept, the latest at the end.
@@ -125,9 +125,9 @@ impl Snapshot {
     pub(super) fn checkpoint(
         &self,
         programs: &SebulbaLoop,
-        (seed, updates): (u64, u64),
+        (seed, iterations): (u64, u64),
     ) -> Result<Checkpoint<'_>, RuntimeError> {
-        let mut checkpoint = Checkpoint { updates, ..Checkpoint::default() };
+        let mut checkpoint = Checkpoint { iterations, ..Checkpoint::default() };
         checkpoint.insert("", [(SEED.to_owned(), HostArray::scalar(seed))]);
         let state = programs.state.iter().enumerate().map(|(leaf, (path, _, placement))| {
             let buffers = self.state.iter().map(|leaves| &leaves[leaf]);
@@ -135,7 +135,7 @@ impl Snapshot {
         });
         checkpoint.insert(STATE, state);
         // The last version is the learner's.
-        for old in self.versions.iter().filter(|old| old.number < updates) {
+        for old in self.versions.iter().filter(|old| old.number < iterations) {
             let leaves = programs.nets.iter().zip(&old.leaves[0]).map(|((_, path), leaf)| {
                 let source = ArraySource::of_devices([leaf].into_iter(), Placement::Replicated);
                 (path.clone(), source)

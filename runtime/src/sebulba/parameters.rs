@@ -1,4 +1,4 @@
-//! The parameters that actors act with: published by the learner, numbered by the updates that made them.
+//! The parameters that actors act with: published by the learner, numbered by the iterations that made them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use crate::pjrt::Device;
 use crate::{Buffer, RuntimeError};
 
-/// The parameters after `number` updates.
+/// The parameters after `number` iterations.
 pub(super) struct Version {
     pub(super) number: u64,
     /// The leaves, on each actor device.

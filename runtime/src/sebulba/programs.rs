@@ -27,7 +27,7 @@ pub trait SebulbaFunctions {
     type Carry: Tree;
     /// The part of a trajectory that goes to one learner device.
     type Shard: Tree;
-    /// Scalars of an update, f32 `[]`.
+    /// Scalars of an iteration, f32 `[]`.
     type Metrics: Tree;
 
     /// The learner at the start of a run, from the run's key.
@@ -47,7 +47,7 @@ pub trait SebulbaFunctions {
     ) -> (Tensor, Self::Actor);
     /// The trajectory after its last outcome: a shard for each learner device.
     fn finish(&self, actor: Self::Actor, outcome: StepOutcome) -> Vec<Self::Shard>;
-    /// One update: learns from one shard of every actor thread, in their order. What is averaged over learner devices is
+    /// One iteration: learns from one shard of every actor thread, in their order. What is averaged over learner devices is
     /// averaged here, but for the metrics.
     fn learn(
         &self,

@@ -13,7 +13,7 @@ use super::actor::{Actor, ActorPrograms};
 use super::boundary::{Boundaries, Boundary};
 use super::compile::{Programs, compile};
 use super::error::{SebulbaError, ThreadFailure};
-use super::learner::{Learner, LearnerCommand, UpdateReport};
+use super::learner::{IterationReport, Learner, LearnerCommand};
 use super::options::{Schedule, SebulbaOptions};
 use super::origin::{Origin, Restored, Snapshot, named};
 use super::parameters::{Parameters, Version};
@@ -32,13 +32,13 @@ pub struct SebulbaRun {
     commands: Option<Sender<LearnerCommand>>,
     /// Handles that the last checkpoint borrows, until the learner needs them.
     snapshot: Option<Snapshot>,
-    reports: Receiver<UpdateReport>,
+    reports: Receiver<IterationReport>,
     patience: Duration,
     programs: SebulbaLoop,
     /// Tells if the schedule is deterministic.
     lagging: bool,
     seed: u64,
-    updates: u64,
+    iterations: u64,
     fresh_episodes: usize,
     actors: Vec<Arc<ActorPrograms>>,
     learn: Arc<Executable>,
@@ -52,7 +52,7 @@ pub struct SebulbaTransfers {
     pub act: TransferCounts,
     /// Trajectories, from actor to learner devices.
     pub finish: TransferCounts,
-    /// Updates: metrics down, parameters to the actor devices.
+    /// Iterations: metrics down, parameters to the actor devices.
     pub learn: TransferCounts,
 }
 
@@ -89,8 +89,8 @@ impl SebulbaRun {
                 Restored::read(programs, options, checkpoint, (&actors, &learners))?
             }
         };
-        let Restored { seed, updates, state, mut versions, boundaries } = restored;
-        versions.push(Version::copied(&state[0], &nets, &actors, updates)?);
+        let Restored { seed, iterations, state, mut versions, boundaries } = restored;
+        versions.push(Version::copied(&state[0], &nets, &actors, iterations)?);
         // A thread may act `lag` trajectories more than the learner has taken, and leaves a boundary after the last one too.
         let (kept, kept_boundaries) = match options.schedule {
             Schedule::Deterministic { lag } => (lag + 1, lag + 2),
@@ -125,7 +125,7 @@ impl SebulbaRun {
             programs: programs.clone(),
             lagging: matches!(options.schedule, Schedule::Deterministic { .. }),
             seed,
-            updates,
+            iterations,
             fresh_episodes,
             actors: actor_programs.clone(),
             learn: Arc::clone(&learn),
@@ -154,7 +154,7 @@ impl SebulbaRun {
             state: Arc::new(state),
             placements: programs.state.iter().map(|leaf| leaf.2).collect(),
             metrics: programs.metrics.len(),
-            updates,
+            iterations,
             nets,
             actors,
             shape,
@@ -194,21 +194,21 @@ impl SebulbaRun {
         Ok(())
     }
 
-    /// Does so many updates, and gives what came of each.
+    /// Does so many iterations, and gives what came of each.
     ///
     /// # Errors
     /// [`SebulbaError::Thread`] names the thread that failed, [`SebulbaError::Stalled`] who waits for whom where nothing
     /// happens any more. The run is over then: later calls give [`SebulbaError::Over`].
-    pub fn run(&mut self, updates: usize) -> Result<Vec<UpdateReport>, SebulbaError> {
+    pub fn run(&mut self, iterations: usize) -> Result<Vec<IterationReport>, SebulbaError> {
         self.snapshot = None;
         let commands = self.commands.as_ref().ok_or(SebulbaError::Over)?;
         // Where the learner has ended, the reports say so.
-        let _ = commands.send(LearnerCommand::Update(updates as u64));
-        let mut reports = Vec::with_capacity(updates);
-        while reports.len() < updates {
+        let _ = commands.send(LearnerCommand::Iteration(iterations as u64));
+        let mut reports = Vec::with_capacity(iterations);
+        while reports.len() < iterations {
             match self.reports.recv_timeout(self.patience.min(LOOK)) {
                 Ok(report) => {
-                    self.updates = report.update + 1;
+                    self.iterations = report.iteration + 1;
                     reports.push(report);
                 }
                 Err(RecvTimeoutError::Timeout) => self.expect_motion()?,
@@ -255,7 +255,7 @@ impl SebulbaRun {
         self.shared.take_failure().unwrap_or(SebulbaError::Over)
     }
 
-    /// The parameters after the updates so far, by their paths.
+    /// The parameters after the iterations so far, by their paths.
     ///
     /// # Errors
     /// [`SebulbaError::Runtime`].
@@ -264,17 +264,17 @@ impl SebulbaRun {
         Ok(named(&self.programs.nets, &last.leaves[0])?)
     }
 
-    /// Makes a checkpoint of the run after the updates so far, from which [`SebulbaRun::start`] goes on. With a deterministic
-    /// schedule and environments that have snapshots, the next updates are the same as without the stop, to the bit.
+    /// Makes a checkpoint of the run after the iterations so far, from which [`SebulbaRun::start`] goes on. With a deterministic
+    /// schedule and environments that have snapshots, the next iterations are the same as without the stop, to the bit.
     ///
-    /// The learner's state stays on its devices, and no update can be asked for until the checkpoint is written and dropped.
+    /// The learner's state stays on its devices, and no iteration can be asked for until the checkpoint is written and dropped.
     ///
     /// # Errors
     /// As [`SebulbaRun::run`].
     pub fn checkpoint(&mut self) -> Result<Checkpoint<'_>, SebulbaError> {
         let snapshot = self.take_snapshot()?;
         let snapshot = self.snapshot.insert(snapshot);
-        let mut checkpoint = snapshot.checkpoint(&self.programs, (self.seed, self.updates))?;
+        let mut checkpoint = snapshot.checkpoint(&self.programs, (self.seed, self.iterations))?;
         self.shared.supply.save(&mut checkpoint)?;
         Ok(checkpoint)
     }
@@ -291,7 +291,7 @@ impl SebulbaRun {
                 Err(RecvTimeoutError::Disconnected) => return Err(self.end(self.patience)),
             }
         };
-        let number = self.lagging.then_some(self.updates);
+        let number = self.lagging.then_some(self.iterations);
         let mut boundaries = Vec::new();
         while boundaries.len() < self.programs.shape.threads {
             // The thread has been there, or is about to: its last trajectory was taken.
@@ -320,7 +320,7 @@ impl SebulbaRun {
         self.shared.restarts.iter().map(|one| one.load(Ordering::Relaxed)).sum()
     }
 
-    /// The names of [`UpdateReport::metrics`].
+    /// The names of [`IterationReport::metrics`].
     #[must_use]
     pub fn metric_names(&self) -> &[String] {
         &self.programs.metrics

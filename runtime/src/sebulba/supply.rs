@@ -1,4 +1,4 @@
-//! Between actors and learner: where trajectories wait, and what an update learns from.
+//! Between actors and learner: where trajectories wait, and what an iteration learns from.
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -11,7 +11,7 @@ use super::thread_status::{Activity, ThreadStatus};
 use super::trajectory::{Batch, Trajectory};
 use crate::{Buffer, Checkpoint, CheckpointError};
 
-/// Takes trajectories from actors, and gives the learner the data of its next update.
+/// Takes trajectories from actors, and gives the learner the data of its next iteration.
 ///
 /// # Invariants
 /// - [`Supply::close`] ends all waiting, for good: no thread waits in a supply for one that has ended.
@@ -25,14 +25,14 @@ pub(super) trait Supply: Send + Sync {
         status: &ThreadStatus,
     ) -> Result<ControlFlow<()>, ThreadFailure>;
 
-    /// The data of the next update, as soon as it is there. `None` once the supply is closed.
+    /// The data of the next iteration, as soon as it is there. `None` once the supply is closed.
     fn take(&self, status: &ThreadStatus) -> Result<Option<Batch>, ThreadFailure>;
 
-    /// Gives back what an update says about its [`Batch::items`] (priorities): the learner program's results after state and
-    /// metrics, on each learner device, `[learner][leaf]`. Called after every update.
+    /// Gives back what an iteration says about its [`Batch::items`] (priorities): the learner program's results after state and
+    /// metrics, on each learner device, `[learner][leaf]`. Called after every iteration.
     fn feedback(&self, items: &[u64], results: Vec<Vec<Buffer>>) -> Result<(), ThreadFailure>;
 
-    /// Adds what the supply holds to a checkpoint, between two updates and while actors go on.
+    /// Adds what the supply holds to a checkpoint, between two iterations and while actors go on.
     fn save<'a>(&'a self, checkpoint: &mut Checkpoint<'a>) -> Result<(), CheckpointError>;
 
     /// Takes back what [`Supply::save`] added, before any thread begins.
@@ -42,7 +42,7 @@ pub(super) trait Supply: Send + Sync {
     fn close(&self);
 }
 
-/// A bounded queue of handles for each actor thread. An update learns from one trajectory of every thread, in their order,
+/// A bounded queue of handles for each actor thread. An iteration learns from one trajectory of every thread, in their order,
 /// and each trajectory is learnt from once.
 pub(super) struct TrajectoryQueues {
     queues: Vec<(Sender<Trajectory>, Receiver<Trajectory>)>,

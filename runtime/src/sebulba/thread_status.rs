@@ -21,11 +21,11 @@ pub enum Activity {
     WaitingForRoom,
     /// The learner: a trajectory is not there yet.
     WaitingForTrajectory,
-    /// The learner: the devices update.
-    Update,
+    /// The learner: the devices iteration.
+    Iteration,
     /// The learner: parameters go to the actor devices.
     Publishing,
-    /// The learner: all updates asked for are done.
+    /// The learner: all iterations asked for are done.
     Idle,
     /// The thread has ended.
     Ended,
@@ -40,7 +40,7 @@ impl Activity {
         Activity::WaitingForParameters,
         Activity::WaitingForRoom,
         Activity::WaitingForTrajectory,
-        Activity::Update,
+        Activity::Iteration,
         Activity::Publishing,
         Activity::Idle,
         Activity::Ended,
@@ -62,9 +62,9 @@ impl Activity {
             Activity::WaitingForTrajectory => {
                 format!("waits for a trajectory of actor thread {about}")
             }
-            Activity::Update => format!("waits for its devices to do update {about}"),
+            Activity::Iteration => format!("waits for its devices to do iteration {about}"),
             Activity::Publishing => format!("sends parameters {about} to the actor devices"),
-            Activity::Idle => "has done all updates asked for".to_owned(),
+            Activity::Idle => "has done all iterations asked for".to_owned(),
             Activity::Ended => "has ended".to_owned(),
         }
     }

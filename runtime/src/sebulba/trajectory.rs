@@ -25,7 +25,7 @@ pub(super) struct Trajectory {
     pub(super) episodes: Vec<Episode>,
 }
 
-/// The data of one update.
+/// The data of one iteration.
 #[derive(Default)]
 pub(super) struct Batch {
     /// The learner program's arguments after its state, on each learner device, `[learner][leaf]`.

@@ -22,7 +22,7 @@ const MIB: usize = 1 << 20;
 
 type Store = AnakinProgram<Tensor, Tensor, (), ()>;
 
-/// A counter, and a store of numbers that differ, of so many bytes on two devices together. An update changes one number.
+/// A counter, and a store of numbers that differ, of so many bytes on two devices together. An iteration changes one number.
 fn store(bytes: usize) -> Store {
     // Its parts do not end where pieces do.
     let numbers = bytes / 8 + 1;
@@ -49,7 +49,7 @@ fn store(bytes: usize) -> Store {
 }
 
 fn checkpoint(state: &AnakinState<Tensor, Tensor>) -> Checkpoint<'_> {
-    let mut checkpoint = Checkpoint { updates: 1, ..Checkpoint::default() };
+    let mut checkpoint = Checkpoint { iterations: 1, ..Checkpoint::default() };
     checkpoint.insert("state.", state.named_sources());
     checkpoint
 }

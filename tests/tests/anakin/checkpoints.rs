@@ -35,11 +35,11 @@ fn updates_after_a_checkpoint_are_those_that_would_have_followed() {
     let anakin = loops::compiled(&loops::client(2), &CATCH, &agent, size);
     let mut state = anakin.init(3).expect("a seed");
     for _ in 0..3 {
-        (state, _) = anakin.run(state).expect("an update");
+        (state, _) = anakin.run(state).expect("an iteration");
     }
     checkpoints.save(&checkpoint(&state)).expect("it is written");
     let saved = arrays(&checkpoint(&state));
-    let (state, metrics) = anakin.run(state).expect("an update");
+    let (state, metrics) = anakin.run(state).expect("an iteration");
 
     // On another client: nothing is left of the first one's memory.
     let anakin = loops::compiled(&loops::client(2), &CATCH, &agent, size);
@@ -47,7 +47,7 @@ fn updates_after_a_checkpoint_are_those_that_would_have_followed() {
     let restored = anakin.restore(&found.checkpoint, "state.").expect("it fits");
     assert_eq!(arrays(&found.checkpoint), saved);
     assert_eq!(arrays(&checkpoint(&restored)), saved);
-    let (again, same) = anakin.run(restored).expect("an update");
+    let (again, same) = anakin.run(restored).expect("an iteration");
     assert_eq!(arrays(&checkpoint(&again)), arrays(&checkpoint(&state)));
     assert_eq!(values(&same), values(&metrics));
 }
@@ -83,7 +83,7 @@ fn checkpoints_of_other_programs_are_refused() {
     assert!(said.contains(&format!("it has no `{name}`")), "{said}");
 }
 
-/// They share the same environments: the next update is the same but for the order in which numbers are added.
+/// They share the same environments: the next iteration is the same but for the order in which numbers are added.
 #[test]
 fn another_number_of_devices_goes_on() {
     let agent = loops::online(&CATCH, adam(1e-2));
@@ -99,13 +99,13 @@ fn another_number_of_devices_goes_on() {
     let (one, two) = (on(1), on(2));
     let mut state = two.init(0).expect("a seed");
     for _ in 0..3 {
-        (state, _) = two.run(state).expect("an update");
+        (state, _) = two.run(state).expect("an iteration");
     }
     let saved = two.checkpoint(&state, 3).expect("a checkpoint");
     let restored = one.restore(&saved).expect("it fits");
     assert_eq!(arrays(&one.checkpoint(&restored, 3).expect("another")), arrays(&saved));
-    let (state, metrics) = two.run(state).expect("an update");
-    let (again, same) = one.run(restored).expect("an update");
+    let (state, metrics) = two.run(state).expect("an iteration");
+    let (again, same) = one.run(restored).expect("an iteration");
     assert!(same.ended().eq(metrics.ended()));
     let learnt = |checkpoint: Checkpoint<'_>| {
         let arrays = arrays(&checkpoint).into_iter();

@@ -7,7 +7,7 @@ use podracer_runtime::HostArray;
 use podracer_stdlib::agents::Learn;
 use podracer_stdlib::optim::{adam, chain, clip_by_global_norm};
 
-const SIZE: Size = Size { replicas: 2, environments: 4, unroll: 8, updates: 3 };
+const SIZE: Size = Size { replicas: 2, environments: 4, unroll: 8, iterations: 3 };
 
 /// All of the state after two calls in a client of its own.
 fn train<E: Environment, A: Learn<Observation = E::Observation>>(

@@ -10,7 +10,7 @@ fn init(_: Key) -> State {
     Placed { replicated: scalar(0.0), sharded: () }
 }
 
-/// Adds up to above 2 in the third update.
+/// Adds up to above 2 in the third iteration.
 fn update(state: State, loud: bool) -> (State, Tensor) {
     let next = state.replicated + 0.75;
     if loud {

@@ -7,7 +7,7 @@ use podracer_stdlib::agents::{Learn, Ppo};
 use podracer_stdlib::optim::{Optimizer, adam, chain, clip_by_global_norm, sgd};
 use podracer_tests::compare::difference;
 
-const ONE: Size = Size { replicas: 1, environments: 4, unroll: 6, updates: 1 };
+const ONE: Size = Size { replicas: 1, environments: 4, unroll: 6, iterations: 1 };
 const TWO: Size = Size { replicas: 2, ..ONE };
 const FOUR: Size = Size { replicas: 4, ..ONE };
 
@@ -30,7 +30,7 @@ fn call<E: Environment, A: Learn<Observation = E::Observation>>(
     Call { before, after }
 }
 
-/// One whole-batch update by gradient descent with rate 1, on one device and on several: the parameters move by the
+/// One whole-batch iteration by gradient descent with rate 1, on one device and on several: the parameters move by the
 /// gradient, so they are equal where the gradients are.
 fn check<E: Environment, A: Learn<Observation = E::Observation>>(
     environment: &E,
@@ -58,7 +58,7 @@ fn check<E: Environment, A: Learn<Observation = E::Observation>>(
     }
 }
 
-/// PPO with the whole batch in one update.
+/// PPO with the whole batch in one iteration.
 fn whole_batch<E: Environment, O: Optimizer>(environment: &E, optimizer: O) -> Ppo<O> {
     let mut agent = loops::ppo(environment, optimizer);
     (agent.settings.epochs, agent.settings.minibatches) = (1, 1);
@@ -83,7 +83,7 @@ fn the_online_agent_learns_the_same() {
 fn replicated_leaves_stay_equal_on_all_devices() {
     let environment = CartPole::default();
     let agent = loops::ppo(&environment, chain(clip_by_global_norm(0.5), adam(1e-2)));
-    let size = Size { unroll: 8, updates: 20, ..FOUR };
+    let size = Size { unroll: 8, iterations: 20, ..FOUR };
     let anakin = loops::compiled(&loops::client(4), &environment, &agent, size);
     let mut state = anakin.init(1).expect("a seed");
     let begin = loops::named(&state);

@@ -60,6 +60,6 @@ fn a_call_moves_only_metrics() {
     let catch = Catch { rows: 4, columns: 3 };
     check(&catch, &loops::online(&catch, adam(1e-3)), TINY);
     let cartpole = CartPole::default();
-    let size = Size { replicas: 2, environments: 4, updates: 3, ..TINY };
+    let size = Size { replicas: 2, environments: 4, iterations: 3, ..TINY };
     check(&cartpole, &loops::ppo(&cartpole, sgd(0.1)), size);
 }

@@ -121,7 +121,7 @@ fn an_export_computes_here_and_in_python_what_training_does() {
     ours.insert("act", run("act", &Named::from([input.clone(), key()])));
     ours.insert("act_greedily", run("act_greedily", &Named::from([input])));
 
-    // As `podracer train` does it: the first parameters are those exported, and one update makes the same of them.
+    // As `podracer train` does it: the first parameters are those exported, and one iteration makes the same of them.
     let training = build(&settings).expect("it is one");
     let mut started = training
         .start(&client, &[0], SEED, &training.xla_options("cpu", 1), None)

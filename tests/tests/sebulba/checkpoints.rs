@@ -33,20 +33,20 @@ fn what_follows_a_checkpoint_is_what_would_have_followed() {
     for lag in 0..3 {
         let sebulba = sebulba.clone().schedule(Schedule::Deterministic { lag });
         let mut alone = start(&sebulba, 4, 7);
-        let reports = alone.run(7).expect("some updates");
+        let reports = alone.run(7).expect("some iterations");
         let expected = parameters(&alone);
         drop(alone);
 
         let checkpoints = Checkpoints::new(folder.path().join(lag.to_string()), 1);
         let mut run = start(&sebulba, 4, 7);
         let client = loops::client(4);
-        for updates in [0, 1, 2, 3, 1] {
-            let done = checkpoints.latest().map_or(0, |found| found.checkpoint.updates) as usize;
-            let again = run.run(updates).expect("some updates");
+        for iterations in [0, 1, 2, 3, 1] {
+            let done = checkpoints.latest().map_or(0, |found| found.checkpoint.iterations) as usize;
+            let again = run.run(iterations).expect("some iterations");
             for (again, report) in again.iter().zip(&reports[done..]) {
                 assert_eq!(
-                    (again.update, &again.metrics, &again.episodes, again.lag),
-                    (report.update, &report.metrics, &report.episodes, report.lag),
+                    (again.iteration, &again.metrics, &again.episodes, again.lag),
+                    (report.iteration, &report.metrics, &report.episodes, report.lag),
                     "lag {lag}"
                 );
             }
@@ -61,7 +61,7 @@ fn what_follows_a_checkpoint_is_what_would_have_followed() {
         assert_eq!(parameters(&run), expected, "lag {lag}");
         // The checkpoint of what goes on is that of what would have gone on.
         let mut alone = start(&sebulba, 4, 7);
-        alone.run(7).expect("some updates");
+        alone.run(7).expect("some iterations");
         let checkpoint = alone.checkpoint().expect("a checkpoint");
         let latest = checkpoints.latest().expect("it is read").checkpoint.to_host();
         let expected = checkpoint.to_host().expect("live buffers");
@@ -74,13 +74,13 @@ fn what_follows_a_checkpoint_is_what_would_have_followed() {
 fn a_free_running_run_goes_on_too() {
     let sebulba = small().schedule(Schedule::FreeRunning);
     let mut run = start(&sebulba, 2, 1);
-    run.run(5).expect("some updates");
+    run.run(5).expect("some iterations");
     let checkpoint = saved(&mut run);
     let learnt = parameters(&run);
     let mut run = resume(&sebulba, &loops::client(2), &checkpoint).expect("it goes on");
     assert_eq!(parameters(&run), learnt);
     let reports = run.run(5).expect("some more");
-    assert_eq!(reports[0].update, 5);
+    assert_eq!(reports[0].iteration, 5);
     assert!(reports.iter().all(|report| report.lag >= 0.0));
 }
 
@@ -90,7 +90,7 @@ fn environments_that_cannot_be_put_back_begin_fresh_episodes() {
     let batch = |_| -> anyhow::Result<Box<dyn HostEnvironment>> { Ok(Box::new(with(|| Ok(())))) };
     let client = loops::client(2);
     let mut run = small().start(&client, &spec(), 3, batch).expect("a run");
-    run.run(2).expect("some updates");
+    run.run(2).expect("some iterations");
     let checkpoint = saved(&mut run);
     assert!(!checkpoint.arrays.contains_key("actors[0].environment"));
     let learnt = parameters(&run);
@@ -111,17 +111,17 @@ fn environments_that_cannot_be_put_back_begin_fresh_episodes() {
 fn other_learners_go_on() {
     let before = small().learners(&[1, 2]).schedule(Schedule::Deterministic { lag: 0 });
     let mut run = start(&before, 3, 5);
-    run.run(2).expect("some updates");
+    run.run(2).expect("some iterations");
     let checkpoint = saved(&mut run);
     let learnt = parameters(&run);
     let client = loops::client(4);
-    let reports = run.run(1).expect("an update");
+    let reports = run.run(1).expect("an iteration");
     for learners in [&[1][..], &[0, 1, 2, 3]] {
         let mut run =
             resume(&before.clone().learners(learners), &client, &checkpoint).expect("it goes on");
         assert_eq!((run.fresh_episodes(), parameters(&run)), (0, learnt.clone()));
-        let again = run.run(1).expect("an update");
-        assert_eq!((again[0].update, &again[0].episodes), (2, &reports[0].episodes));
+        let again = run.run(1).expect("an iteration");
+        assert_eq!((again[0].iteration, &again[0].episodes), (2, &reports[0].episodes));
         assert_ne!(parameters(&run), learnt);
     }
 }
@@ -129,7 +129,7 @@ fn other_learners_go_on() {
 #[test]
 fn a_checkpoint_of_another_run_says_what_does_not_fit() {
     let mut run = start(&small(), 2, 1);
-    run.run(2).expect("some updates");
+    run.run(2).expect("some iterations");
     let good = saved(&mut run);
     let client = loops::client(4);
     let problem = |sebulba: &Sebulba<Ppo<Sgd>>, checkpoint: &Checkpoint<'_>| {

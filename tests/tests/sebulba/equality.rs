@@ -1,4 +1,4 @@
-//! The same agent in the same environment, in Anakin and in Sebulba: with parameters that are not old, the same updates.
+//! The same agent in the same environment, in Anakin and in Sebulba: with parameters that are not old, the same iterations.
 
 use podracer::sebulba::{Sebulba, compiled_environments};
 use podracer_dsl::Tensor;
@@ -16,7 +16,7 @@ use crate::loops::{self, Size};
 const UPDATES: usize = 3;
 const SEED: u64 = 9;
 
-/// The networks after some updates of Anakin.
+/// The networks after some iterations of Anakin.
 /// The paths of the store's leaves, which a partial checkpoint has not.
 fn store(mut checkpoint: Checkpoint<'_>, part: &str) -> Vec<String> {
     let all: Vec<String> = checkpoint.arrays.keys().cloned().collect();
@@ -65,7 +65,7 @@ fn sebulba<E: Environment<Observation = Tensor>, A: Learn<Observation = Tensor>>
         .schedule(Schedule::Deterministic { lag: 0 })
         .start(&client, &spec, SEED, |_| Ok(Box::new(batch())))
         .expect("the run starts");
-    let reports = run.run(UPDATES).expect("the updates");
+    let reports = run.run(UPDATES).expect("the iterations");
     assert!(reports.iter().all(|report| report.lag == 0.0));
     let parameters = super::parameters(&run);
     (parameters, store(run.checkpoint().expect("a checkpoint"), podracer::sebulba::STORE))
@@ -77,8 +77,8 @@ fn check<E: Environment<Observation = Tensor>, A: Learn<Observation = Tensor>>(
     agent: &A,
     (replicas, threads): (usize, usize),
 ) -> Vec<String> {
-    let size = Size { replicas, environments: 4, unroll: 6, updates: UPDATES };
-    let (begun, _) = anakin(environment, agent, Size { updates: 1, ..size });
+    let size = Size { replicas, environments: 4, unroll: 6, iterations: UPDATES };
+    let (begun, _) = anakin(environment, agent, Size { iterations: 1, ..size });
     let (expected, stored) = anakin(environment, agent, size);
     let (got, store) = sebulba(environment, agent, size, threads);
     assert_eq!(store, stored);
@@ -90,7 +90,7 @@ fn check<E: Environment<Observation = Tensor>, A: Learn<Observation = Tensor>>(
         assert_eq!(difference, None, "{path}");
         moved += usize::from(before != expected);
     }
-    assert!(moved >= 4, "{moved} leaves moved after the first update");
+    assert!(moved >= 4, "{moved} leaves moved after the first iteration");
     store
 }
 

@@ -62,7 +62,7 @@ fn a_panic_in_an_actor_thread_is_an_error_that_names_it() {
         panic!("the pole broke")
     };
     let mut run = with_trouble(&small(), trouble);
-    run.run(1).expect("an update");
+    run.run(1).expect("an iteration");
     let checkpoint = saved(&mut run);
     let learnt = parameters(&run);
     begin.send(()).expect("the thread waits");
@@ -71,7 +71,7 @@ fn a_panic_in_an_actor_thread_is_an_error_that_names_it() {
     assert_eq!(error.to_string(), "actor thread 1 (cpu:0) panicked: the pole broke");
     let mut run = resume(&small(), &loops::client(2), &checkpoint).expect("it goes on");
     assert_eq!(parameters(&run), learnt);
-    assert_eq!(run.run(2).expect("some updates")[0].update, 1);
+    assert_eq!(run.run(2).expect("some iterations")[0].iteration, 1);
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn runs_leave_nothing_behind() {
             .start(&client, &spec(), start as u64, |_| Ok(Box::new(cartpoles(ENVIRONMENTS))))
             .expect("the run starts");
         // Stopped while it acts, while it learns, and before anything.
-        run.run(start % 3).expect("some updates");
+        run.run(start % 3).expect("some iterations");
         drop(run);
         if start + 1 == starts.div_ceil(2) {
             before = Some(held());

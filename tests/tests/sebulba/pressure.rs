@@ -39,17 +39,17 @@ fn full(run: &SebulbaRun) {
 #[test]
 fn actors_wait_while_their_queues_are_full() {
     let mut alone = start(&ahead(8), 2, 3);
-    let reports = alone.run(4).expect("some updates");
+    let reports = alone.run(4).expect("some iterations");
     let expected = parameters(&alone);
     let mut run = start(&ahead(1), 2, 3);
-    for (update, report) in reports.iter().enumerate() {
+    for (iteration, report) in reports.iter().enumerate() {
         full(&run);
         let acted = run.transfers().act.launches;
-        assert_eq!(acted, (2 * (update + 2) * UNROLL) as u64);
-        let again = run.run(1).expect("an update").remove(0);
+        assert_eq!(acted, (2 * (iteration + 2) * UNROLL) as u64);
+        let again = run.run(1).expect("an iteration").remove(0);
         assert_eq!(
-            (again.update, &again.metrics, &again.episodes),
-            (report.update, &report.metrics, &report.episodes)
+            (again.iteration, &again.metrics, &again.episodes),
+            (report.iteration, &report.metrics, &report.episodes)
         );
     }
     assert_eq!(parameters(&run), expected);
@@ -59,14 +59,14 @@ fn actors_wait_while_their_queues_are_full() {
 #[test]
 fn a_run_whose_queues_are_full_is_saved_and_stopped() {
     let mut run = start(&ahead(1), 2, 3);
-    run.run(2).expect("some updates");
+    run.run(2).expect("some iterations");
     full(&run);
     let checkpoint = saved(&mut run);
     let began = Instant::now();
     run.stop().expect("nothing went wrong");
     assert!(began.elapsed() < Duration::from_secs(20));
     let mut alone = start(&ahead(8), 2, 3);
-    alone.run(2).expect("some updates");
+    alone.run(2).expect("some iterations");
     let expected = saved(&mut alone).to_host().expect("on the host");
     assert_eq!(checkpoint.to_host().expect("on the host"), expected);
     let mut resumed = resume(&ahead(1), &loops::client(2), &checkpoint).expect("it goes on");
@@ -78,7 +78,7 @@ fn a_run_whose_queues_are_full_is_saved_and_stopped() {
     assert_eq!(parameters(&resumed), parameters(&alone));
 }
 
-/// An update of seconds: a device that does not come back looks the same.
+/// An iteration of seconds: a device that does not come back looks the same.
 #[test]
 fn a_watchdog_names_a_learner_that_is_stuck() {
     let mut agent = ahead(1).agent().clone();
@@ -94,11 +94,11 @@ fn a_watchdog_names_a_learner_that_is_stuck() {
         "nothing happened for 1 s, the run's `patience`: ",
         "actor thread 0 (cpu:0) waits for the learner to take a trajectory, its queue is full (for ",
         "actor thread 1 (cpu:0) waits for the learner to take a trajectory, its queue is full (for ",
-        "the learner waits for its devices to do update 0 (for ",
+        "the learner waits for its devices to do iteration 0 (for ",
     ] {
         assert!(error.contains(expected), "{expected}: {error}");
     }
-    // The update ends after all, and with it the thread.
+    // The iteration ends after all, and with it the thread.
     wait_for("the end of all threads", || {
         let mut times = run.times().into_iter();
         times.all(|thread| thread.of(Activity::Ended) > Duration::ZERO)

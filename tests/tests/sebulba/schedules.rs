@@ -21,7 +21,7 @@ fn hurried(seed: u64) -> Vec<(String, HostArray)> {
         })))
     };
     let mut run = sebulba.start(&loops::client(4), &spec(), seed, batch).expect("the run starts");
-    run.run(4).expect("some updates");
+    run.run(4).expect("some iterations");
     run.run(3).expect("some more");
     parameters(&run)
 }
@@ -40,10 +40,10 @@ fn trajectories_are_acted_with_the_parameters_of_the_lag() {
     for lag in 0..3 {
         let sebulba = small().schedule(Schedule::Deterministic { lag });
         let mut run = start(&sebulba, 2, 1);
-        let reports = run.run(6).expect("some updates");
-        for (update, report) in reports.iter().enumerate() {
-            assert_eq!(report.update, update as u64);
-            assert_eq!(report.lag, update.min(lag) as f64, "update {update}, lag {lag}");
+        let reports = run.run(6).expect("some iterations");
+        for (iteration, report) in reports.iter().enumerate() {
+            assert_eq!(report.iteration, iteration as u64);
+            assert_eq!(report.lag, iteration.min(lag) as f64, "iteration {iteration}, lag {lag}");
             assert!(report.metrics.iter().all(|metric| metric.is_finite()));
         }
         // Six steps in episodes of at most four: every trajectory sees an end.
@@ -58,7 +58,7 @@ fn trajectories_are_acted_with_the_parameters_of_the_lag() {
 fn the_lag_changes_what_is_learnt() {
     let after = |lag| {
         let mut run = start(&small().schedule(Schedule::Deterministic { lag }), 2, 1);
-        run.run(3).expect("some updates");
+        run.run(3).expect("some iterations");
         parameters(&run)
     };
     assert_ne!(after(0), after(1));
@@ -68,8 +68,8 @@ fn the_lag_changes_what_is_learnt() {
 fn free_running_actors_take_the_latest_parameters() {
     let sebulba = small().schedule(Schedule::FreeRunning).queue(1);
     let mut run = start(&sebulba, 2, 1);
-    let mut reports = run.run(20).expect("some updates");
-    // While nobody asks for updates the queues fill, with parameters that grow older by nothing.
+    let mut reports = run.run(20).expect("some iterations");
+    // While nobody asks for iterations the queues fill, with parameters that grow older by nothing.
     std::thread::sleep(Duration::from_millis(50));
     reports.extend(run.run(20).expect("some more"));
     for report in &reports {
@@ -85,5 +85,5 @@ fn free_running_actors_take_the_latest_parameters() {
         assert!(actor.of(Activity::Inference) > Duration::ZERO);
         assert!(actor.of(Activity::WaitingForRoom) > Duration::from_millis(10));
     }
-    assert!(times[2].of(Activity::Update) > Duration::ZERO);
+    assert!(times[2].of(Activity::Iteration) > Duration::ZERO);
 }

@@ -6,7 +6,7 @@ use podracer_envs::host::{
     HostEnvironment, HostError, HostSpec, HostStep, NativeCartPole, Pool, StepMemory,
 };
 use podracer_envs::{CartPole, Environment};
-use podracer_runtime::{HostArray, UpdateReport};
+use podracer_runtime::{HostArray, IterationReport};
 use podracer_stdlib::agents::{Learn, Normalized, Ppo};
 use podracer_stdlib::optim::{Sgd, sgd};
 use podracer_tests::compare::difference;
@@ -84,12 +84,12 @@ impl HostEnvironment for NextStep {
 
 const UPDATES: usize = 3;
 
-/// The networks after some updates, and the reports of these.
+/// The networks after some iterations, and the reports of these.
 fn trained<A: Learn<Observation = Tensor>>(
     sebulba: Sebulba<A>,
     learners: &[usize],
     batch: impl Fn() -> Box<dyn HostEnvironment> + Sync,
-) -> (Vec<(String, HostArray)>, Vec<UpdateReport>) {
+) -> (Vec<(String, HostArray)>, Vec<IterationReport>) {
     let spec = batch().spec().clone();
     let mut run = quick(sebulba)
         .actors(&[0])
@@ -97,7 +97,7 @@ fn trained<A: Learn<Observation = Tensor>>(
         .threads(1)
         .start(&loops::client(3), &spec, 4, |_| Ok(batch()))
         .expect("the run starts");
-    let reports = run.run(UPDATES).expect("the updates");
+    let reports = run.run(UPDATES).expect("the iterations");
     (super::parameters(&run), reports)
 }
 

@@ -17,8 +17,8 @@ fn no_trajectory_passes_through_the_host() {
     let mut run = start(&small().learners(&[1, 2]), 3, 1);
     let metrics = run.metric_names().len() as u64;
     assert_eq!(metrics, 5);
-    run.run(UPDATES as usize).expect("some updates");
-    // What the actors do beyond the last update depends on timing: their threads are ended first.
+    run.run(UPDATES as usize).expect("some iterations");
+    // What the actors do beyond the last iteration depends on timing: their threads are ended first.
     let parameters = run.parameters().expect("they are there").len() as u64;
     run.stop().expect("nothing has failed");
     let SebulbaTransfers { act, finish, learn } = run.transfers();

@@ -1,4 +1,4 @@
-//! Mistakes in a user's environment or update, found while the training loop is traced: each names the user's line, and the
+//! Mistakes in a user's environment or iteration, found while the training loop is traced: each names the user's line, and the
 //! leaf of the tree where there is one.
 
 use super::bodies::{Body, looped, still};
@@ -139,7 +139,7 @@ fn a_branch_in_a_step_is_a_warning() {
     assert_eq!(quiet.expect("no mistake"), []);
 }
 
-/// An update of one's own that gives another state than it got.
+/// An iteration of one's own that gives another state than it got.
 #[test]
 fn an_update_that_changes_the_state() {
     let line = line!() + 4;
