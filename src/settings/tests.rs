@@ -110,6 +110,7 @@ fn mistakes_say_what_is_allowed() {
         ),
         ("agent.learning_rate=-1", "agent.learning_rate must be a number above 0 and is -1"),
         ("agent.learning_rate=nan", "must be a number above 0 and is NaN"),
+        ("agent.learning_rate=1e39", "must be at most 3.4028235e38 in magnitude and is 1000"),
         ("agent.hidden=64", "`agent.hidden` must be a list and is `64`"),
         ("agent.hidden=[1.5]", "each of its elements must be an integer"),
         ("agent.hidden=[0]", "at least 1 unit"),

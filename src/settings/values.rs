@@ -37,7 +37,13 @@ impl Kind {
             #[allow(clippy::cast_precision_loss, reason = "2^53 is no setting")]
             (Kind::Number(_), Value::Integer(number)) => self.check(&Value::Float(*number as f64)),
             (Kind::Number(range), Value::Float(number)) => {
-                range.check(*number, "a number ").map(|()| value.clone())
+                range.check(*number, "a number ")?;
+                match (*number as f32).is_finite() {
+                    true => Ok(value.clone()),
+                    false => {
+                        Err(Mistake::Range(format!("must be at most {:e} in magnitude", f32::MAX)))
+                    }
+                }
             }
             (Kind::Number(_), _) => must("a number"),
             (Kind::OneOf(names), Value::String(name)) => match names
