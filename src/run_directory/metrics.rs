@@ -26,6 +26,12 @@ impl Metrics {
         Self::open(path, 0)
     }
 
+    /// True if another process holds the file: its run is under way.
+    pub(super) fn is_held(path: &Path) -> bool {
+        let file = File::options().write(true).open(path);
+        file.is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
+    }
+
     /// Opens the file and truncates it to `length` bytes. The file is locked: one process at a time trains a run.
     pub(super) fn open(path: &Path, bytes: u64) -> Result<Self> {
         let options = File::options().write(true).create(true).truncate(false).open(path);

@@ -145,6 +145,9 @@ impl RunDirectory {
         find: impl Fn(&Checkpoints) -> Result<Found, CheckpointError>,
     ) -> Result<Found> {
         find(&checkpoints(path, settings)).map_err(|error| match error {
+            CheckpointError::None { .. } if Metrics::is_held(&path.join(METRICS)) => {
+                UsageError::new(format!("{error}: the run is under way, in another process")).into()
+            }
             CheckpointError::None { .. } => UsageError::new(format!(
                 "{error}: the run in `{path}` was stopped before its first one; `{program} train {path}/{CONFIG}` begins it anew",
                 program = program_name(),

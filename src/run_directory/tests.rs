@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use podracer_runtime::{Checkpoint, HostArray};
+use podracer_runtime::{Checkpoint, Checkpoints, HostArray};
 use prost::Message;
 use safetensors::SafeTensors;
 use serde_json::{Value, json};
@@ -45,6 +45,21 @@ fn parameters() -> Vec<(String, HostArray)> {
         ("b.weight".to_owned(), HostArray::from_slice([2, 1], &[1.0f32, 2.0]).unwrap()),
         ("a[0]".to_owned(), HostArray::scalar(3i32)),
     ]
+}
+
+/// A run that still compiles is not one that was stopped.
+#[test]
+fn a_run_without_a_checkpoint_is_under_way_or_was_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let found = || {
+        let found = RunDirectory::find(&path, &settings(), Checkpoints::latest);
+        found.unwrap_err().to_string()
+    };
+    let run = RunDirectory::create(Some(&path), &settings(), &recorded()).unwrap();
+    assert!(found().ends_with(": the run is under way, in another process"), "{}", found());
+    drop(run);
+    assert!(found().contains("was stopped before its first one"), "{}", found());
 }
 
 #[test]

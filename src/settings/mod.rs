@@ -244,6 +244,14 @@ impl Settings {
         let (lanes, unroll, iterations) = self.shape();
         let in_a_call = lanes.checked_mul(unroll).and_then(|steps| steps.checked_mul(iterations));
         let section = if self.sebulba.is_some() { "sebulba" } else { "anakin" };
+        if let Some(steps) =
+            lanes.checked_mul(unroll).filter(|&steps| i32::try_from(steps).is_err())
+        {
+            problems.add(format!(
+                "{section}.environments and unroll multiply to {steps} steps in an iteration, which i32 does not count: at most {}",
+                i32::MAX
+            ));
+        }
         if in_a_call.is_none_or(|steps| steps > u32::MAX as usize * 1024) {
             problems.add(format!(
                 "{section}.environments, unroll and iterations_per_call multiply to more steps than one call can take"

@@ -122,6 +122,10 @@ fn mistakes_say_what_is_allowed() {
             "anakin.environments=-4",
             "`anakin.environments` must be an integer of at least 0 and is `-4`",
         ),
+        (
+            "anakin.environments=1000000000",
+            "multiply to 32000000000 steps in an iteration, which i32 does not count",
+        ),
         ("anakin.unroll=9223372036854775807", "more steps than one call can take"),
         ("train.steps=0", "train.steps must be at least 1"),
         ("train.platform=gpu", "must be one of: cpu, cuda13, tpu"),
