@@ -27,7 +27,7 @@ impl Tensor {
         Tensor { trace: 0, slot: 0, made }
     }
 
-    pub(crate) fn trace(self) -> u32 {
+    pub(crate) fn trace_id(self) -> u32 {
         self.trace
     }
 

@@ -5,9 +5,12 @@
 //! - A handle holds no value. dtype and shape are known as soon as it exists.
 //! - No method panics on a mistake: it records an error at the caller's line and gives a poisoned handle.
 
+mod activation;
 mod axes;
 mod convolution;
+mod counting;
 pub mod create;
+mod diagonal;
 mod einsum;
 mod elementwise;
 pub(crate) mod handle;
@@ -15,20 +18,29 @@ mod indexing;
 mod linalg;
 mod literal;
 mod matmul;
+mod norm;
 mod operators;
+mod order;
 mod reduce;
 mod shape;
+mod solve;
 mod sort;
 
 pub use axes::{Axes, Shape};
-pub use convolution::{Padding, avg_pool, conv_general_dilated, conv2d, max_pool};
+pub use convolution::{
+    Padding, avg_pool, conv_general_dilated, conv_transpose, conv1d, conv2d, max_pool,
+};
+pub use counting::segment_sum;
 pub use einsum::einsum;
-pub use elementwise::{atan2, clamp, logaddexp, maximum, minimum, pow, select};
+pub use elementwise::{atan2, clamp, hypot, logaddexp, maximum, minimum, pow, select};
 pub use handle::Tensor;
 pub use indexing::{Position, SliceRange, SliceRanges, dynamic_slice, dynamic_update_slice};
 pub use linalg::triangular_solve;
 pub use literal::{IntoTensor, Literal, Operand};
 pub use matmul::{dot, dot_general, matmul, outer};
+pub use norm::MatrixNorm;
+pub use order::Side;
+pub use reduce::{Keepdims, ReducedAxes, keepdims};
 pub use shape::{concatenate, stack};
 pub use sort::sort_together;
 
