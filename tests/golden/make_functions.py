@@ -53,7 +53,9 @@ def elementwise(f):
         f.add(op, {}, getattr(jnp, op), f32(rng.uniform(low, high, 5)))
         f.add(op, {}, getattr(jnp, op), EDGES, wrt=[], note="edge values")
     f.add("exp2", {}, jnp.exp2, f32([0, 1, 2, 10, -3, 127, -126]), wrt=[], note="whole numbers")
-    f.add("hypot", {}, jnp.hypot, f32([3, -3, 1e30, 1e-30, 5]), f32([4, 4, 1e30, 1e-30, 0]))
+    f.add("hypot", {}, jnp.hypot, f32([3, -3, 2, 5]), f32([4, 4, -1, 0]))
+    # The gradient of jax is wrong where squares overflow or underflow, and where both are equal.
+    f.add("hypot", {}, jnp.hypot, f32([1e30, 1e-30]), f32([1e30, 1e-30]), wrt=[])
     left, right = (x.reshape(-1) for x in np.meshgrid(EDGES, EDGES))
     f.add("hypot", {}, jnp.hypot, left, right, wrt=[], note="edge values")
 

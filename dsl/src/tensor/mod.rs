@@ -51,6 +51,7 @@ pub(crate) use literal::{align, literal_pair, materialize};
 use crate::trace::state;
 use crate::trace::{TraceError, state::Trace};
 use podracer_compiler::{DType, Loc, Op, OpRef, TensorType};
+use std::fmt;
 
 impl Tensor {
     /// Element type and shape.
@@ -93,6 +94,17 @@ impl Tensor {
     #[allow(clippy::len_without_is_empty, reason = "the extent of an axis is not a collection's")]
     pub fn len(self) -> usize {
         self.dim(0)
+    }
+}
+
+/// The type and the line that made the tensor: `f32[3,4] made at src/lib.rs:7:13`. A tensor of another trace, or after the
+/// end of its own, has no type any more.
+impl fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match state::type_of(*self) {
+            Some(ty) => write!(f, "{ty} made at {}", self.made()),
+            None => write!(f, "a tensor of another trace, made at {}", self.made()),
+        }
     }
 }
 

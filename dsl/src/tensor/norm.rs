@@ -1,6 +1,6 @@
 //! Norms of vectors and matrices.
 
-use super::reduce::along;
+use super::reduce::restored;
 use super::{ReducedAxes, Tensor, fail};
 
 /// A norm of matrices, for [`Tensor::matrix_norm`].
@@ -33,14 +33,16 @@ impl Tensor {
             let message = format!("expected floats, got {ty}: cast with `.astype(F32)`");
             return fail("vector_norm", message, &[self], ty);
         }
-        along(self, axes, |axes| match order {
-            0.0 => self.ne(0).astype(ty.dtype).sum_axis(axes),
-            1.0 => self.abs().sum_axis(axes),
-            2.0 => self.square().sum_axis(axes).sqrt(),
-            f64::INFINITY => self.abs().max_axis(axes),
-            f64::NEG_INFINITY => self.abs().min_axis(axes),
-            order => self.abs().pow(order).sum_axis(axes).pow(1.0 / order),
-        })
+        let (axes, stay) = axes.into_reduced();
+        let norm = match order {
+            0.0 => self.ne(0).astype(ty.dtype).sum_axis(axes.clone()),
+            1.0 => self.abs().sum_axis(axes.clone()),
+            2.0 => self.square().sum_axis(axes.clone()).sqrt(),
+            f64::INFINITY => self.abs().max_axis(axes.clone()),
+            f64::NEG_INFINITY => self.abs().min_axis(axes.clone()),
+            order => self.abs().pow(order).sum_axis(axes.clone()).pow(1.0 / order),
+        };
+        restored(norm, self, &axes, stay)
     }
 
     /// The norm of each matrix in the last two axes. The spectral and nuclear norms need singular values, which are not

@@ -34,6 +34,9 @@ impl Tensor {
             return fail("searchsorted", message, &[self, values], positions.ty());
         }
         let n = ty.shape[0];
+        if n == 0 {
+            return positions;
+        }
         // NaN comes after all numbers and equals itself.
         let less = |a: Tensor, b: Tensor| {
             if ty.dtype.is_float() { a.lt(b) | (b.is_nan() & !a.is_nan()) } else { a.lt(b) }

@@ -35,16 +35,10 @@ impl<A: Axes> ReducedAxes for Keepdims<A> {
     }
 }
 
-/// `f` of the axes, which come back with extent 1 if they stay.
+/// A reduced tensor, with its axes back in place if they stay.
 #[track_caller]
-pub(super) fn along(
-    x: Tensor,
-    axes: impl ReducedAxes,
-    f: impl FnOnce(Vec<isize>) -> Tensor,
-) -> Tensor {
-    let (axes, stay) = axes.into_reduced();
-    let reduced = f(axes.clone());
-    if stay { keep_axes(reduced, x, &axes) } else { reduced }
+pub(super) fn restored(reduced: Tensor, x: Tensor, axes: &[isize], stay: bool) -> Tensor {
+    if stay { keep_axes(reduced, x, axes) } else { reduced }
 }
 
 /// The type with some axes removed.
@@ -94,7 +88,9 @@ macro_rules! reductions {
                 #[doc = concat!($doc, " over some axes, which disappear unless in [`keepdims`].")]
                 #[track_caller]
                 pub fn $axis(self, axes: impl ReducedAxes) -> Tensor {
-                    along(self, axes, |axes| reduce(stringify!($axis), self, axes, ops::$op::new))
+                    let (axes, stay) = axes.into_reduced();
+                    let reduced = reduce(stringify!($axis), self, axes.clone(), ops::$op::new);
+                    restored(reduced, self, &axes, stay)
                 }
             )*
         }
@@ -151,7 +147,9 @@ impl Tensor {
     #[track_caller]
     pub fn mean_axis(self, axes: impl ReducedAxes) -> Tensor {
         let ty = self.ty();
-        let sum = along(self, axes, |axes| reduce("mean", self, axes, ops::ReduceSum::new));
+        let (axes, stay) = axes.into_reduced();
+        let sum = reduce("mean", self, axes.clone(), ops::ReduceSum::new);
+        let sum = restored(sum, self, &axes, stay);
         let count = (ty.elements() / sum.elements().max(1)).max(1);
         if !ty.dtype.is_float() {
             let message = format!("expected floats, got {ty}: cast with `.astype(F32)`");
@@ -169,10 +167,10 @@ impl Tensor {
     /// The variance over some axes, which disappear unless in [`keepdims`].
     #[track_caller]
     pub fn var_axis(self, axes: impl ReducedAxes) -> Tensor {
-        along(self, axes, |axes| {
-            let centered = self - self.mean_axis(keepdims(axes.clone()));
-            centered.square().mean_axis(axes)
-        })
+        let (axes, stay) = axes.into_reduced();
+        let centered = self - self.mean_axis(keepdims(axes.clone()));
+        let variance = centered.square().mean_axis(axes.clone());
+        restored(variance, self, &axes, stay)
     }
 
     /// The standard deviation over all axes.
@@ -202,13 +200,13 @@ impl Tensor {
     /// log(sum(exp(x))) along axes, which disappear unless in [`keepdims`], without overflow. -inf if all are -inf.
     #[track_caller]
     pub fn logsumexp(self, axes: impl ReducedAxes) -> Tensor {
-        along(self, axes, |axes| {
-            let max = crate::stop_gradient(self.max_axis(axes.clone()));
-            // An infinite maximum must not make inf - inf.
-            let max = super::select(max.is_finite(), max, max.zeros_like());
-            let shifted = self - keep_axes(max, self, &axes);
-            shifted.exp().sum_axis(axes).log() + max
-        })
+        let (axes, stay) = axes.into_reduced();
+        let max = crate::stop_gradient(self.max_axis(axes.clone()));
+        // An infinite maximum must not make inf - inf.
+        let max = super::select(max.is_finite(), max, max.zeros_like());
+        let shifted = self - keep_axes(max, self, &axes);
+        let log = shifted.exp().sum_axis(axes.clone()).log() + max;
+        restored(log, self, &axes, stay)
     }
 
     /// The softmax along an axis: probabilities proportional to exp(x).

@@ -81,6 +81,16 @@ pub(crate) fn with<R>(f: impl FnOnce(&mut Trace) -> R) -> Option<R> {
     TRACES.with(|traces| traces.borrow_mut().last_mut().map(f))
 }
 
+/// The type of a tensor of the current trace, for showing it: nothing is recorded, and `None` if it is of another trace or
+/// the trace is at work.
+pub(crate) fn type_of(tensor: Tensor) -> Option<TensorType> {
+    TRACES.with(|traces| {
+        let traces = traces.try_borrow().ok()?;
+        let trace = traces.last().filter(|trace| trace.id == tensor.trace_id())?;
+        trace.slots.get(tensor.slot() as usize).map(|slot| slot.ty.clone())
+    })
+}
+
 /// Begins a trace on this thread; an unfinished one waits below it. Gives the new depth.
 pub(crate) fn push(replicas: Option<usize>) -> usize {
     TRACES.with(|traces| {
