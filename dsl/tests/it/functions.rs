@@ -177,3 +177,39 @@ fn functions_have_the_values_and_gradients_of_jax() {
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }
+
+/// However badly conditioned a matrix is, what is solved for solves a system very near it: the residual is a few roundings
+/// of the numbers that went into it.
+#[test]
+fn solving_is_backward_stable() {
+    let hilbert = |n: usize| -> Vec<f64> {
+        (0..n * n).map(|i| f64::from(1.0 / (i / n + i % n + 1) as f32)).collect()
+    };
+    let mixed = |n: usize| -> Vec<f64> {
+        (0..n * n).map(|i| f64::from(((i * i + 7 * i) % 31) as f32 / 31.0 - 0.4)).collect()
+    };
+    for (n, matrix) in [(6, hilbert(6)), (10, hilbert(10)), (24, mixed(24))] {
+        let right: Vec<f64> = (0..n).map(|i| f64::from(i as f32 - 2.5)).collect();
+        let inputs =
+            [Array::floats(DType::F32, [n, n], &matrix), Array::floats(DType::F32, [n], &right)];
+        let x = run_on((f32([n, n]), f32([n])), &inputs, |(a, b)| a.solve(b)).remove(0).to_f64();
+        let norm = |x: &[f64]| x.iter().map(|x| x * x).sum::<f64>().sqrt();
+        let residual: Vec<f64> = (0..n)
+            .map(|row| (0..n).map(|i| matrix[row * n + i] * x[i]).sum::<f64>() - right[row])
+            .collect();
+        let error = norm(&residual) / (norm(&matrix) * norm(&x) + norm(&right));
+        assert!(error < 1e-6, "{n}: {error}");
+    }
+}
+
+#[test]
+fn mistakes_in_what_is_solved_are_named() {
+    use crate::helpers::errors;
+    let message = |errors: TraceErrors| errors.errors[0].message.clone();
+    let of_square = message(errors(f32([2, 3]), |x| x.det()));
+    assert_eq!(of_square, "expected square matrices of floats, got f32[2,3]");
+    let of_right = message(errors((f32([2, 2]), f32([3])), |(a, b)| a.solve(b)));
+    assert_eq!(of_right, "the right side f32[3] does not fit the matrices f32[2,2]");
+    let of_step = message(errors((), |()| arange((0, 3, 0))));
+    assert_eq!(of_step, "there are no numbers from 0 to 3 in steps of 0: the step must not be 0");
+}
