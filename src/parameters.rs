@@ -150,7 +150,7 @@ mod tests {
         let pair = eval_shape((), |()| (scalar(0.0), scalar(1)))?;
         let error = load_parameters(&pair, &file).expect_err("other names").to_string();
         for part in
-            ["`[0]` (f32[]) is missing", "`[1]` (i32[]) is missing", "there is no leaf `weight`"]
+            ["`0` (f32[]) is missing", "`1` (i32[]) is missing", "there is no leaf `weight`"]
         {
             assert!(error.contains(part), "{part}: {error}");
         }
