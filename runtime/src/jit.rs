@@ -193,11 +193,14 @@ tuples!(A B C D E F);
 /// A program of one argument tree, shared by calls.
 type Shared<T, R> = Arc<Program<(T,), R>>;
 
+/// The types of an argument tree, and the program for them.
+type Compiled<T, R> = (Spec<T>, Shared<T, R>);
+
 /// A function that is compiled at its first call with arguments of each type; [`Client::jit`] makes it.
 pub struct Jit<T: Tree, R: IntoTree, F> {
     client: Client,
     function: F,
-    programs: Mutex<Vec<(Spec<T>, Shared<T, R::Tree>)>>,
+    programs: Mutex<Vec<Compiled<T, R::Tree>>>,
 }
 
 impl Client {

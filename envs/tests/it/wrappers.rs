@@ -299,7 +299,7 @@ fn rewards_are_scaled_and_clipped() {
 #[test]
 fn wrappers_say_which_of_their_numbers_are_wrong() {
     let said = |errors: Option<TraceErrors>| errors.map(|errors| errors.errors[0].message.clone());
-    let begin = |env: &dyn Fn(Key) -> Vec<Tensor>| said(trace(key(), |key| env(key)).err());
+    let begin = |env: &dyn Fn(Key) -> Vec<Tensor>| said(trace(key(), env).err());
     let message = begin(&|key| from_zero(3).frame_stack(0).initial_state(key).leaves());
     assert_eq!(message.as_deref(), Some("expected at least one frame, got 0"));
     let message = begin(&|key| from_zero(3).sticky_actions(1.0).initial_state(key).leaves());
