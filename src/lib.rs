@@ -53,15 +53,17 @@ pub use usage::UsageError;
 /// The names that a user's program imports: `use podracer::prelude::*;`.
 pub mod prelude {
     pub use crate::anakin::{Anakin, CompiledAnakin, TrainingMetrics, TrainingState};
+    pub use crate::parameters::load_parameters;
     pub use crate::sebulba::Sebulba;
     pub use podracer_dsl::prelude::*;
     pub use podracer_envs::{
-        AutoReset, Bounds, Environment, Space, TimeLimit, TimeStep, WithStatistics,
-        check_environment,
+        AutoReset, Bounds, Environment, FrameStack, Space, StickyActions, TimeLimit, TimeStep,
+        TransformReward, WithStatistics, check_environment,
     };
     pub use podracer_runtime::{
-        AnakinLoop, AnakinState, Checkpoint, CheckpointError, Checkpoints, Client, ClientOptions,
-        CompileOptions, Device, Host, HostArray, ProgramOptions, RuntimeError, XlaOptions,
+        AnakinLoop, AnakinState, CallError, Checkpoint, CheckpointError, Checkpoints, Client,
+        ClientOptions, CompileOptions, Device, Host, HostArguments, HostArray, Jit, ProgramOptions,
+        RuntimeError, Seed, XlaOptions,
     };
     pub use podracer_stdlib::Number;
     pub use podracer_stdlib::agents::{
@@ -70,3 +72,8 @@ pub mod prelude {
     };
     pub use podracer_stdlib::anakin::{AgentLoop, Episodes};
 }
+
+/// The examples of the page for users of JAX are run as documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/from-jax.md")]
+struct FromJax;

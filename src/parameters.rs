@@ -5,9 +5,11 @@ use std::fmt::Display;
 use std::path::Path;
 
 use anyhow::{Context, Error, Result, ensure};
-use podracer_dsl::Spec;
+use podracer_dsl::{Spec, Tree};
 use podracer_plugins::read_regular;
-use podracer_runtime::{HostArray, NamedArrays, from_safetensors, projection, to_safetensors};
+use podracer_runtime::{
+    Host, HostArray, NamedArrays, from_safetensors, projection, to_safetensors,
+};
 use podracer_stdlib::agents::Learn;
 use sha2::{Digest, Sha256};
 
@@ -87,6 +89,20 @@ pub fn check_finite(parameters: &[(String, HostArray)]) -> Result<(), UsageError
     })
 }
 
+/// Reads a tree of parameters from what [`save`] or `save_parameters` of a loop wrote, by key path. The agent's
+/// parameters have the types that `eval_shape` of its `init` gives.
+///
+/// # Errors
+/// [`UsageError`] where the file cannot be read, and with all of what does not fit: parameters that are missing, of another
+/// type, or unknown to the spec.
+pub fn load_parameters<T: Tree>(spec: &Spec<T>, path: impl AsRef<Path>) -> Result<Host<T>> {
+    let path = path.as_ref();
+    Host::from_named(spec, read(path)?).map_err(|problem| {
+        let path = path.display();
+        UsageError::new(format!("the parameters in `{path}` do not fit: {problem}")).into()
+    })
+}
+
 /// sha256 over the parameters in the order of their key paths: of each the path, a zero byte, the type (`f32[64,4]`), a zero byte,
 /// and the elements' bytes. In lower-case hexadecimal.
 #[must_use]
@@ -102,4 +118,44 @@ pub fn sha256(parameters: &[(String, HostArray)]) -> String {
         hasher.update(array.bytes());
     }
     format!("{:x}", hasher.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use podracer_dsl::prelude::*;
+
+    #[derive(Tree, Clone)]
+    struct Layer {
+        weight: Tensor,
+        bias: Tensor,
+    }
+
+    #[test]
+    fn parameters_are_read_by_key_path_and_misfits_are_all_named() -> Result<()> {
+        let folder = tempfile::tempdir()?;
+        let file = folder.path().join("parameters.safetensors");
+        let bias = HostArray::from_slice([2], &[1f32, 2.0])?;
+        let weight = HostArray::from_slice([1, 2], &[3f32, 4.0])?;
+        save(&[("bias".into(), bias), ("weight".into(), weight)], &file)?;
+        let layer = |bias: usize| {
+            eval_shape((), |()| Layer { weight: ones(F32, [1, 2]), bias: ones(F32, [bias]) })
+        };
+        let spec = layer(2)?;
+        let loaded = load_parameters(&spec, &file)?;
+        assert_eq!(loaded.weight.to_vec::<f32>()?, [3.0, 4.0]);
+        assert_eq!(loaded.bias.to_vec::<f32>()?, [1.0, 2.0]);
+        let error = load_parameters(&layer(3)?, &file).expect_err("another type").to_string();
+        assert!(error.contains("`bias` must be f32[3] and is f32[2]"), "{error}");
+        let pair = eval_shape((), |()| (scalar(0.0), scalar(1)))?;
+        let error = load_parameters(&pair, &file).expect_err("other names").to_string();
+        for part in
+            ["`0` (f32[]) is missing", "`1` (i32[]) is missing", "there is no leaf `weight`"]
+        {
+            assert!(error.contains(part), "{part}: {error}");
+        }
+        let error = load_parameters(&spec, folder.path().join("none")).expect_err("no file");
+        assert!(error.to_string().contains("cannot read parameters from"), "{error}");
+        Ok(())
+    }
 }

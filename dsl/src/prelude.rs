@@ -20,9 +20,10 @@ pub use crate::tensor::create::{
     arange, constant, constant_of, eye, full, iota, linspace, one_hot, ones, scalar, zeros,
 };
 pub use crate::tensor::{
-    IntoTensor, Padding, Tensor, atan2, avg_pool, clamp, concatenate, conv_general_dilated, conv2d,
-    dot, dot_general, dynamic_slice, dynamic_update_slice, einsum, logaddexp, matmul, max_pool,
-    maximum, minimum, outer, pow, select, sort_together, stack, triangular_solve,
+    IntoTensor, MatrixNorm, Padding, Side, Tensor, atan2, avg_pool, clamp, concatenate,
+    conv_general_dilated, conv_transpose, conv1d, conv2d, dot, dot_general, dynamic_slice,
+    dynamic_update_slice, einsum, hypot, keepdims, logaddexp, matmul, max_pool, maximum, minimum,
+    outer, pow, segment_sum, select, sort_together, stack, triangular_solve,
 };
 pub use crate::trace::{TraceError, TraceErrors, Traced, Warning, eval_shape, scope, trace};
 pub use crate::tree::dtype_specs::*;

@@ -1,7 +1,9 @@
 //! The trait of environments, and the results of their steps.
 
 use crate::space::Space;
-use crate::wrappers::{AutoReset, TimeLimit, WithStatistics};
+use crate::wrappers::{
+    AutoReset, FrameStack, RewardChange, StickyActions, TimeLimit, TransformReward, WithStatistics,
+};
 use podracer_dsl::prelude::*;
 
 /// Result of a step beside the next state.
@@ -104,6 +106,42 @@ pub trait Environment: Clone + 'static {
         Self: Sized,
     {
         TimeLimit::new(self, steps)
+    }
+
+    /// Shows the last `frames` observations as one, the newest last; see [`FrameStack`].
+    #[track_caller]
+    fn frame_stack(self, frames: usize) -> FrameStack<Self>
+    where
+        Self: Sized,
+    {
+        FrameStack::new(self, frames)
+    }
+
+    /// Takes the action of the step before with this probability; see [`StickyActions`].
+    #[track_caller]
+    fn sticky_actions(self, probability: f64) -> StickyActions<Self>
+    where
+        Self: Sized,
+    {
+        StickyActions::new(self, probability)
+    }
+
+    /// Multiplies rewards by `scale`.
+    #[track_caller]
+    fn scale_reward(self, scale: f64) -> TransformReward<Self>
+    where
+        Self: Sized,
+    {
+        TransformReward::new(self, RewardChange::Scale(scale))
+    }
+
+    /// Clips rewards to `[low, high]`; an infinite end clips nothing.
+    #[track_caller]
+    fn clip_reward(self, low: f64, high: f64) -> TransformReward<Self>
+    where
+        Self: Sized,
+    {
+        TransformReward::new(self, RewardChange::Clip { low, high })
     }
 
     /// Keeps the return and length of the running and of the last finished episode in the state.

@@ -51,4 +51,6 @@ pub use grid_world::GridWorld;
 pub use memory_chain::MemoryChain;
 pub use pendulum::Pendulum;
 pub use space::{Bounds, Space, SpaceError};
-pub use wrappers::{AutoReset, TimeLimit, WithStatistics};
+pub use wrappers::{
+    AutoReset, FrameStack, StickyActions, TimeLimit, TransformReward, WithStatistics,
+};

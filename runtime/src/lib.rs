@@ -4,7 +4,7 @@
 //! - [`Plugin`], [`Client`], [`Device`], [`Buffer`], [`Executable`], [`Topology`]: the C API made safe (`pjrt/`, the one module
 //!   with unsafe code).
 //! - [`Module`], [`CompileOptions`], [`XlaOptions`]: programs and the options of compiling them.
-//! - [`HostArray`]: host values as bytes with a type.
+//! - [`HostArray`]: host values as bytes with a type; [`Jit`]: functions of them.
 //! - [`ExecutableCache`]: compiled programs kept on disk.
 //! - [`Checkpoints`]: states of trainings kept on disk, written and read in pieces.
 //! - [`Transfers`], [`HloModule`]: the evidence that a program stays on its devices.
@@ -23,6 +23,7 @@ mod compiled_environments;
 mod error;
 mod flags;
 mod hlo;
+mod jit;
 mod machine;
 mod memory;
 mod module;
@@ -48,6 +49,7 @@ pub use checkpoint::{
 pub use compiled_environments::CompiledEnvironments;
 pub use error::{ErrorCode, RuntimeError};
 pub use hlo::{Collective, HloModule};
+pub use jit::{CallError, HostArguments, Jit, Seed};
 pub use module::Module;
 pub use options::{CompileOptions, OptionValue, XlaOptions};
 pub use pjrt::{

@@ -1,4 +1,4 @@
-"""Makes every golden file, or those named: `python make.py [random envs rl ops transforms programs modules division]`.
+"""Makes every golden file, or those named: `python make.py [random envs rl ops transforms programs modules division functions]`.
 
 Each file is made in a process of its own, because some need 64-bit types and that is a switch of the whole process in JAX.
 """
@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).parent
-ALL = ["random", "envs", "rl", "ops", "transforms", "programs", "modules", "division"]
+ALL = ["random", "envs", "rl", "ops", "transforms", "programs", "modules", "division", "functions"]
 
 if __name__ == "__main__":
     names = sys.argv[1:] or ALL
@@ -18,5 +18,9 @@ if __name__ == "__main__":
         sys.exit(f"unknown: {' '.join(unknown)}; known: {' '.join(ALL)}")
     path = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
     for name in names:
+<<<<<<< HEAD
+=======
+        path = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
+>>>>>>> f0c72fe (compiler: inverse circular and hyperbolic functions, one op each)
         environment = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": path}
         subprocess.run([sys.executable, str(HERE / f"make_{name}.py")], check=True, env=environment)

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import distrax
+import optax
 import rlax
 
 from named import add, call, f32
@@ -259,6 +260,21 @@ def ppo(file):
     add(file, "ppo_loss", attrs, inputs, {"loss": total, **parts}, gradients=dict(zip(("logits", "values"), grads)))
 
 
+def classification(file):
+    rng = np.random.default_rng(19)
+    logits = f32(rng.normal(size=(5, 4)) * 3)
+    # Confident logits and impossible classes, right and wrong.
+    edges = f32([[0, -np.inf, 1], [500, -500, 0]])
+    soft = f32(jax.nn.softmax(rng.normal(size=(5, 4))))
+    for x, labels, wrt in [(logits, soft, ["logits"]), (edges, f32([[0.5, 0, 0.5], [1, 0, 0]]), [])]:
+        call(file, "softmax_cross_entropy", {}, optax.softmax_cross_entropy, {"logits": x, "labels": labels}, wrt)
+    for x, labels in [(logits, rng.integers(0, 4, 5, np.int32)), (edges, np.int32([2, 1]))]:
+        f = optax.softmax_cross_entropy_with_integer_labels
+        call(file, "softmax_cross_entropy_with_integer_labels", {}, f, {"logits": x, "labels": labels}, ["logits"])
+    for x, labels in [(logits, f32(rng.uniform(size=(5, 4)))), (f32([0, 200, -200, 200, -200]), f32([1, 1, 1, 0, 0]))]:
+        call(file, "sigmoid_binary_cross_entropy", {}, optax.sigmoid_binary_cross_entropy, {"logits": x, "labels": labels}, ["logits"])
+
+
 def make(file):
-    for part in (returns, off_policy, one_step, element_functions, policy_losses, gae_with_truncation, ppo):
+    for part in (returns, off_policy, one_step, element_functions, policy_losses, gae_with_truncation, ppo, classification):
         part(file)

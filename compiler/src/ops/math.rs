@@ -15,6 +15,7 @@ use crate::types::DType;
 const ANY: [f64; 7] = [-4.2, -1.3, -0.4, 0.01, 0.7, 1.6, 5.3];
 const POSITIVE: [f64; 6] = [0.02, 0.4, 0.9, 1.7, 12.0, 300.0];
 const INSIDE: [f64; 7] = [-0.97, -0.6, -0.1, 0.003, 0.3, 0.8, 0.99];
+const ABOVE_ONE: [f64; 5] = [1.06, 1.4, 2.5, 7.0, 300.0];
 
 /// Declares functions of one float: `Name = "mnemonic", x -> value`, the tangent (`None` where the derivative is zero),
 /// samples with the tolerance of f32, and the op of CHLO to lower to where StableHLO has none.
@@ -111,6 +112,67 @@ functions! {
         b.mul(t, slope)
     }), ANY, 1e-6;
 
+    /// The angle in [-pi/2, pi/2] whose sine is `x`, in radians; NaN outside of [-1, 1].
+    ///
+    /// StableHLO has no such op, nor the ones down to [`Atanh`]: XLA's plugins expand CHLO's.
+    Asin = "asin", |x| libm::asin(x), Some(|b, x, _, t| {
+        let slope = slope_of_asin(b, x);
+        b.mul(t, slope)
+    }), INSIDE, 2e-6, "chlo.asin";
+
+    /// The angle in [0, pi] whose cosine is `x`, in radians; NaN outside of [-1, 1].
+    Acos = "acos", |x| libm::acos(x), Some(|b, x, _, t| {
+        let slope = slope_of_asin(b, x);
+        let slope = b.neg(slope);
+        b.mul(t, slope)
+    }), INSIDE, 2e-6, "chlo.acos";
+
+    /// The angle in [-pi/2, pi/2] whose tangent is `x`, in radians.
+    Atan = "atan", |x| libm::atan(x), Some(|b, x, _, t| {
+        let one = b.full_like(x, 1.0);
+        let square = b.mul(x, x);
+        let scale = b.add(one, square);
+        b.div(t, scale)
+    }), ANY, 2e-6, "chlo.atan";
+
+    /// The hyperbolic sine.
+    Sinh = "sinh", |x| libm::sinh(x), Some(|b, x, _, t| {
+        let slope = b.cosh(x);
+        b.mul(t, slope)
+    }), ANY, 2e-6, "chlo.sinh";
+
+    /// The hyperbolic cosine.
+    Cosh = "cosh", |x| libm::cosh(x), Some(|b, x, _, t| {
+        let slope = b.sinh(x);
+        b.mul(t, slope)
+    }), ANY, 2e-6, "chlo.cosh";
+
+    /// The inverse of the hyperbolic sine.
+    Asinh = "asinh", |x| libm::asinh(x), Some(|b, x, _, t| {
+        let one = b.full_like(x, 1.0);
+        let square = b.mul(x, x);
+        let square = b.add(square, one);
+        let slope = b.rsqrt(square);
+        b.mul(t, slope)
+    }), ANY, 2e-6, "chlo.asinh";
+
+    /// The inverse of the hyperbolic cosine that is not negative; NaN below 1.
+    Acosh = "acosh", |x| libm::acosh(x), Some(|b, x, _, t| {
+        let one = b.full_like(x, 1.0);
+        let (below, above) = (b.sub(x, one), b.add(x, one));
+        let square = b.mul(below, above);
+        let slope = b.rsqrt(square);
+        b.mul(t, slope)
+    }), ABOVE_ONE, 2e-6, "chlo.acosh";
+
+    /// The inverse of the hyperbolic tangent: infinite at -1 and 1, NaN outside.
+    Atanh = "atanh", |x| libm::atanh(x), Some(|b, x, _, t| {
+        let one = b.full_like(x, 1.0);
+        let (below, above) = (b.sub(one, x), b.add(one, x));
+        let scale = b.mul(below, above);
+        b.div(t, scale)
+    }), INSIDE, 2e-6, "chlo.atanh";
+
     /// The logistic function `1 / (1 + e^-x)`.
     Logistic = "logistic", |x| 1.0 / (1.0 + libm::exp(-x)), Some(|b, _, y, t| {
         let one = b.full_like(y, 1.0);
@@ -180,6 +242,14 @@ builder_methods! {
     cos = Cosine(x);
     tan = Tan(x);
     tanh = Tanh(x);
+    asin = Asin(x);
+    acos = Acos(x);
+    atan = Atan(x);
+    sinh = Sinh(x);
+    cosh = Cosh(x);
+    asinh = Asinh(x);
+    acosh = Acosh(x);
+    atanh = Atanh(x);
     logistic = Logistic(x);
     floor = Floor(x);
     ceil = Ceil(x);
@@ -198,4 +268,12 @@ fn gaussian(b: &mut Builder, x: Var, scale: f64) -> Var {
     let square = b.neg(square);
     let exp = b.exp(square);
     b.mul(scale, exp)
+}
+
+/// `1 / sqrt(1 - x^2)`, from factors that keep their digits near -1 and 1.
+fn slope_of_asin(b: &mut Builder, x: Var) -> Var {
+    let one = b.full_like(x, 1.0);
+    let (below, above) = (b.sub(one, x), b.add(one, x));
+    let square = b.mul(below, above);
+    b.rsqrt(square)
 }

@@ -71,22 +71,92 @@ pub fn conv_general_dilated(lhs: Tensor, rhs: Tensor, convolution: Convolution) 
 /// Shapes that do not fit each other.
 #[track_caller]
 pub fn conv2d(x: Tensor, kernel: Tensor, strides: [usize; 2], padding: Padding) -> Tensor {
-    let (x_ty, kernel_ty) = (x.ty(), kernel.ty());
-    if x_ty.rank() < 3 || kernel_ty.rank() != 4 {
-        let message = format!(
-            "expected images [.., height, width, in] and a kernel [height, width, in, out], got {x_ty} and {kernel_ty}"
-        );
-        return fail("conv2d", message, &[x, kernel], x_ty);
-    }
-    let (batch, image) = x_ty.shape.split_at(x_ty.rank() - 3);
-    let (low, high) = padding.amounts(&image[..2], &kernel_ty.shape[..2], &strides);
-    let signed = |amounts: Vec<usize>| amounts.into_iter().map(|n| n as i64).collect();
-    let convolution = Convolution {
-        strides: strides.to_vec(),
-        low: signed(low),
-        high: signed(high),
-        ..Convolution::new(2)
+    slide("conv2d", x, kernel, &strides, |image, window| padding.amounts(image, window, &strides))
+}
+
+/// Slides a kernel `[width, in, out]` over sequences `[.., width, in]`, which gives `[.., width', out]`. The kernel is not
+/// reversed.
+///
+/// # Errors
+/// Shapes that do not fit each other.
+#[track_caller]
+pub fn conv1d(x: Tensor, kernel: Tensor, stride: usize, padding: Padding) -> Tensor {
+    slide("conv1d", x, kernel, &[stride], |image, window| padding.amounts(image, window, &[stride]))
+}
+
+/// The transposed convolution, which enlarges: images `[.., spatial axes.., in]` with `stride - 1` zeros between their
+/// places, under a kernel `[spatial axes.., in, out]` that moves by 1. `strides` has an entry for each spatial axis.
+/// `Same` gives `stride` times the extent; `Explicit` pads the image with its zeros. `jax.lax.conv_transpose` with
+/// `transpose_kernel=False`, flax's `ConvTranspose`.
+///
+/// # Errors
+/// Shapes that do not fit each other.
+#[track_caller]
+pub fn conv_transpose(x: Tensor, kernel: Tensor, strides: impl Shape, padding: Padding) -> Tensor {
+    let dilation = strides.into_shape();
+    let amounts = |_: &[usize], window: &[usize]| {
+        let along = |(&k, &s): (&usize, &usize)| {
+            let total = match padding {
+                Padding::Valid => (k + s).saturating_sub(2) + k.saturating_sub(s),
+                _ => (k + s).saturating_sub(2),
+            };
+            let front = match padding {
+                Padding::Same if s < k => total.div_ceil(2),
+                _ => k.saturating_sub(1),
+            };
+            (front, total.saturating_sub(front))
+        };
+        match &padding {
+            Padding::Explicit(amounts) => amounts.iter().copied().unzip(),
+            _ => window.iter().zip(&dilation).map(along).unzip(),
+        }
     };
+    let convolution = Convolution {
+        lhs_dilation: dilation.iter().map(|&stride| stride.max(1)).collect(),
+        ..Convolution::new(dilation.len())
+    };
+    if dilation.contains(&0) {
+        let message = format!("expected strides of at least 1, got {dilation:?}");
+        return fail("conv_transpose", message, &[x, kernel], x.ty());
+    }
+    convolved("conv_transpose", x, kernel, convolution, amounts)
+}
+
+#[track_caller]
+fn slide(
+    name: &str,
+    x: Tensor,
+    kernel: Tensor,
+    strides: &[usize],
+    amounts: impl FnOnce(&[usize], &[usize]) -> (Vec<usize>, Vec<usize>),
+) -> Tensor {
+    let convolution = Convolution { strides: strides.to_vec(), ..Convolution::new(strides.len()) };
+    convolved(name, x, kernel, convolution, amounts)
+}
+
+/// A convolution over any number of batch axes, with the padding that the extents of image and kernel ask for.
+#[track_caller]
+fn convolved(
+    name: &str,
+    x: Tensor,
+    kernel: Tensor,
+    convolution: Convolution,
+    amounts: impl FnOnce(&[usize], &[usize]) -> (Vec<usize>, Vec<usize>),
+) -> Tensor {
+    let (x_ty, kernel_ty) = (x.ty(), kernel.ty());
+    let spatial = convolution.strides.len();
+    if x_ty.rank() < spatial + 1 || kernel_ty.rank() != spatial + 2 {
+        let axes = ["", "width", "height, width"].get(spatial).copied().unwrap_or("spatial axes..");
+        let what = if spatial == 1 { "sequences" } else { "images" };
+        let message = format!(
+            "expected {what} [.., {axes}, in] and a kernel [{axes}, in, out], got {x_ty} and {kernel_ty}"
+        );
+        return fail(name, message, &[x, kernel], x_ty);
+    }
+    let (batch, image) = x_ty.shape.split_at(x_ty.rank() - 1 - spatial);
+    let (low, high) = amounts(&image[..spatial], &kernel_ty.shape[..spatial]);
+    let signed = |amounts: Vec<usize>| amounts.into_iter().map(|n| n as i64).collect();
+    let convolution = Convolution { low: signed(low), high: signed(high), ..convolution };
     let examples = [&[batch.iter().product()], image].concat();
     let y = conv_general_dilated(x.reshape(examples), kernel, convolution);
     y.reshape([batch, &y.shape()[1..]].concat())

@@ -4,6 +4,7 @@ use super::{IntoTensor, Shape, Tensor, broadcast_to, emit1, materialize};
 use crate::tensor::literal::constant_array;
 use podracer_compiler::ops::{self, Constant};
 use podracer_compiler::{Array, DType, Loc, Scalar, TensorType};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A literal as a tensor: a number, a bool, or a nested array of them. `constant([[1.0, 2.0], [3.0, 4.0]])` is
@@ -51,7 +52,7 @@ fn filled(dtype: DType, shape: Vec<usize>, value: Scalar) -> Tensor {
         &[],
         TensorType::scalar(dtype),
     );
-    if scalar.trace() == 0 {
+    if scalar.trace_id() == 0 {
         return Tensor::dead(Loc::caller());
     }
     broadcast_to(scalar, &shape)
@@ -68,10 +69,85 @@ pub fn iota(dtype: DType, shape: impl Shape, axis: isize) -> Tensor {
     }
 }
 
-/// The numbers 0, 1, .., n - 1: i32 `[n]`.
+/// Evenly spaced numbers: `arange(n)` for 0 to n - 1, `arange(2..6)`, `arange((start, stop, step))`. Whole numbers are
+/// i32, floats f32; `stop` is left out. NumPy's `arange`.
+///
+/// # Errors
+/// A step of 0 or NaN; numbers outside of i32.
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// # let traced = trace((), |()| {
+/// let down = arange((6, 0, -2)); // 6, 4, 2
+/// let quarters = arange((0.0, 1.0, 0.25)); // 0.0, 0.25, 0.5, 0.75
+/// # (down, quarters)
+/// # })?;
+/// # assert_eq!(traced.eval(&[]).unwrap()[0].to_f64(), [6.0, 4.0, 2.0]);
+/// # Ok::<(), TraceErrors>(())
+/// ```
 #[track_caller]
-pub fn arange(n: usize) -> Tensor {
-    iota(DType::I32, [n], 0)
+pub fn arange(numbers: impl Progression) -> Tensor {
+    let (dtype, [start, stop, step]) = numbers.bounds();
+    let count = ((stop - start) / step).ceil();
+    let shown = || format!("from {start} to {stop} in steps of {step}");
+    let wrong = if step == 0.0 || !count.is_finite() {
+        Some(format!("there are no numbers {}: the step must not be 0", shown()))
+    } else if dtype == DType::I32 && [start, stop].iter().any(|&end| end.abs() > 2f64.powi(31)) {
+        Some(format!("the numbers {} are outside of i32", shown()))
+    } else if count > 2f64.powi(31) {
+        Some(format!("there are too many numbers {}", shown()))
+    } else {
+        None
+    };
+    if let Some(message) = wrong {
+        return super::fail("arange", message, &[], TensorType::new(dtype, [0]));
+    }
+    let count = count.max(0.0) as usize;
+    if dtype.is_float() {
+        let values: Vec<f64> = (0..count).map(|i| start + step * i as f64).collect();
+        return constant_array(Array::floats(dtype, [count], &values));
+    }
+    let positions = iota(dtype, [count], 0);
+    let steps = if step == 1.0 { positions } else { positions * step as i32 };
+    if start == 0.0 { steps } else { steps + start as i32 }
+}
+
+/// What [`arange`] counts through: `n`, `start..stop` or `(start, stop, step)`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say numbers to count through",
+    label = "expected `n`, `start..stop`, or `(start, stop, step)` of integers or of floats"
+)]
+pub trait Progression {
+    /// The dtype of the numbers, and start, stop and step.
+    fn bounds(self) -> (DType, [f64; 3]);
+}
+
+macro_rules! progressions {
+    ($($int:ty),*) => {$(
+        impl Progression for $int {
+            fn bounds(self) -> (DType, [f64; 3]) {
+                (DType::I32, [0.0, self as f64, 1.0])
+            }
+        }
+        impl Progression for Range<$int> {
+            fn bounds(self) -> (DType, [f64; 3]) {
+                (DType::I32, [self.start as f64, self.end as f64, 1.0])
+            }
+        }
+    )*};
+}
+progressions!(i32, isize, usize);
+
+impl Progression for (i32, i32, i32) {
+    fn bounds(self) -> (DType, [f64; 3]) {
+        (DType::I32, [self.0, self.1, self.2].map(f64::from))
+    }
+}
+
+impl Progression for (f64, f64, f64) {
+    fn bounds(self) -> (DType, [f64; 3]) {
+        (DType::F32, [self.0, self.1, self.2])
+    }
 }
 
 /// `count` evenly spaced numbers from `start` to `stop`, both included: f32 `[count]`.

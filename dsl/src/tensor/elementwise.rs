@@ -69,6 +69,33 @@ pub fn atan2(y: impl IntoTensor, x: impl IntoTensor) -> Tensor {
     binary(ops::Atan2 {}, y, x)
 }
 
+/// The length of the vector (x, y), `sqrt(x^2 + y^2)`, without overflow. Infinite where one of the two is, even beside
+/// NaN. Its derivative where both are 0 is 0.
+#[track_caller]
+pub fn hypot(x: impl IntoTensor, y: impl IntoTensor) -> Tensor {
+    let [x, y] = align("hypot", vec![x.operand(), y.operand()])[..] else {
+        return super::poison(podracer_compiler::TensorType::scalar(DType::F32));
+    };
+    let infinite = x.is_inf() | y.is_inf();
+    let (x, y) = (x.abs(), y.abs());
+    let (greater, less) = (maximum(x, y), minimum(x, y));
+    let none = greater.eq(0);
+    // What is not taken must be finite, or the gradient is NaN.
+    let ratio = select(infinite | none, 0, less / select(none | infinite, 1, greater));
+    let length = greater * (1 + ratio.square()).sqrt();
+    select(infinite, f64::INFINITY, select(none, 0, length))
+}
+
+/// The greatest finite number of a float's dtype.
+fn greatest_finite(dtype: DType) -> f64 {
+    match dtype {
+        DType::F16 => 65504.0,
+        DType::BF16 => f64::from(f32::from_bits(0x7F7F_0000)),
+        DType::F32 => f64::from(f32::MAX),
+        _ => f64::MAX,
+    }
+}
+
 /// True where a quotient rounded toward zero is one more than the quotient rounded down: the remainder is not zero and
 /// has another sign than the divisor.
 fn off_by_one(remainder: Tensor, divisor: Tensor) -> Tensor {
@@ -128,8 +155,24 @@ unaries! {
     cos: Cosine;
     /// The tangent of radians.
     tan: Tan;
+    /// The angle in [-pi/2, pi/2] whose sine is x; NaN outside of [-1, 1].
+    asin: Asin;
+    /// The angle in [0, pi] whose cosine is x; NaN outside of [-1, 1].
+    acos: Acos;
+    /// The angle in [-pi/2, pi/2] whose tangent is x.
+    atan: Atan;
+    /// The hyperbolic sine.
+    sinh: Sinh;
+    /// The hyperbolic cosine.
+    cosh: Cosh;
     /// The hyperbolic tangent.
     tanh: Tanh;
+    /// The inverse of the hyperbolic sine.
+    asinh: Asinh;
+    /// The inverse of the hyperbolic cosine that is not negative; NaN below 1.
+    acosh: Acosh;
+    /// The inverse of the hyperbolic tangent: infinite at -1 and 1, NaN outside.
+    atanh: Atanh;
     /// The logistic function, 1 / (1 + e^-x).
     sigmoid: Logistic;
     /// The greatest whole number that is not above x.
@@ -320,57 +363,52 @@ impl Tensor {
         self.ne(self)
     }
 
-    /// The rectified linear unit, max(x, 0); its derivative at 0 is 0. NaN stays.
+    /// True where a float is infinite.
     #[track_caller]
-    pub fn relu(self) -> Tensor {
-        select(self.le(0), self.zeros_like(), self)
+    pub fn is_inf(self) -> Tensor {
+        self.abs().eq(f64::INFINITY)
     }
 
-    /// The softplus function, log(1 + e^x), without overflow.
+    /// The tensor with 0 in place of NaN, and the greatest and least finite number in place of the infinities. Other
+    /// values are set with [`select`] and [`Tensor::is_nan`].
     #[track_caller]
-    pub fn softplus(self) -> Tensor {
-        self.maximum(0) + (-self.abs()).exp().log1p()
+    pub fn nan_to_num(self) -> Tensor {
+        let ty = self.ty();
+        if !ty.dtype.is_float() {
+            return self;
+        }
+        let greatest = greatest_finite(ty.dtype);
+        select(self.is_nan(), 0, self.clamp(-greatest, greatest))
     }
 
-    /// The logarithm of [`Tensor::sigmoid`], without underflow.
+    /// The logarithm to base 2.
     #[track_caller]
-    pub fn log_sigmoid(self) -> Tensor {
-        -(-self).softplus()
+    pub fn log2(self) -> Tensor {
+        self.log() / std::f64::consts::LN_2
     }
 
-    /// The sigmoid linear unit, x * sigmoid(x), also called swish.
+    /// The logarithm to base 10.
     #[track_caller]
-    pub fn silu(self) -> Tensor {
-        self * self.sigmoid()
+    pub fn log10(self) -> Tensor {
+        self.log() / std::f64::consts::LN_10
     }
 
-    /// The exponential linear unit: x where positive, e^x - 1 elsewhere; its derivative at 0 is 1. Clevert et al., "Fast and
-    /// Accurate Deep Network Learning by ELUs", 2016.
+    /// 2 to the power of x.
     #[track_caller]
-    pub fn elu(self) -> Tensor {
-        let positive = self.gt(0);
-        // The exponential gets 0 where it is not taken: it must not overflow there, or the gradient is NaN.
-        select(positive, self, select(positive, self.zeros_like(), self).expm1())
+    pub fn exp2(self) -> Tensor {
+        pow(self.full_like(2), self)
     }
 
-    /// The Gaussian error linear unit: x times the normal distribution function of x, which is erfc(-x / sqrt 2) / 2 and
-    /// has all its digits where it is small. Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016.
+    /// The whole number next to x toward zero.
     #[track_caller]
-    pub fn gelu(self) -> Tensor {
-        0.5 * self * (-self * std::f64::consts::FRAC_1_SQRT_2).erfc()
+    pub fn trunc(self) -> Tensor {
+        select(self.lt(0), self.ceil(), self.floor())
     }
 
-    /// The approximation of [`Tensor::gelu`] by the hyperbolic tangent, which many networks use in its place.
+    /// `sqrt(x^2 + y^2)`; see [`hypot`].
     #[track_caller]
-    pub fn gelu_tanh(self) -> Tensor {
-        let inner = 0.797_884_560_802_865_4 * (self + 0.044715 * self * self * self);
-        0.5 * self * (1.0 + inner.tanh())
-    }
-
-    /// The leaky rectified linear unit: `slope` * x where negative, x elsewhere; its derivative at 0 is 1.
-    #[track_caller]
-    pub fn leaky_relu(self, slope: f64) -> Tensor {
-        select(self.ge(0), self, self * slope)
+    pub fn hypot(self, other: impl IntoTensor) -> Tensor {
+        hypot(self, other)
     }
 
     /// Casts to another element type. Floats become integers by rounding toward zero; numbers become bools by `!= 0`.

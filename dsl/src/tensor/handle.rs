@@ -1,7 +1,6 @@
 //! The handle of a tensor, apart from all methods that need a trace: the trace itself holds handles.
 
 use podracer_compiler::Loc;
-use std::fmt;
 
 /// A tensor of the program being traced. `Copy`: it is a name for a value that will exist when the program runs.
 ///
@@ -27,7 +26,7 @@ impl Tensor {
         Tensor { trace: 0, slot: 0, made }
     }
 
-    pub(crate) fn trace(self) -> u32 {
+    pub(crate) fn trace_id(self) -> u32 {
         self.trace
     }
 
@@ -38,11 +37,5 @@ impl Tensor {
     /// The place in the user's source that made the tensor.
     pub(crate) fn made(self) -> Loc {
         self.made
-    }
-}
-
-impl fmt::Debug for Tensor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Tensor made at {}", self.made)
     }
 }

@@ -56,16 +56,24 @@ impl Tensor {
             return (q, poison(ty));
         };
         let k = m.min(n);
-        let (r, reflectors) = scan(self, 0..k, |r, i| {
-            let (vector, scale) = reflector(r.take(i, 1), i);
-            (reflected(r, vector, scale), (vector, scale))
-        });
+        let (r, reflectors) = householder(self);
         let columns = eye(ty.dtype, m).slice((.., ..k as isize));
         let (q, ()) = scan_reverse(columns, reflectors, |q, (vector, scale)| {
             (reflected(q, vector, scale), ())
         });
         (q, r.slice(..k as isize).triu(0))
     }
+}
+
+/// The upper triangle of a matrix `[m, n]`, with what rounding left below it, and the reflections that lead to it: vectors
+/// `[k, m]` and scales `[k]`, of which a vector of zeros does nothing.
+#[track_caller]
+pub(super) fn householder(x: Tensor) -> (Tensor, (Tensor, Tensor)) {
+    let shape = x.shape();
+    scan(x, 0..shape[0].min(shape[1]), |r, i| {
+        let (vector, scale) = reflector(r.take(i, 1), i);
+        (reflected(r, vector, scale), (vector, scale))
+    })
 }
 
 /// The vector `v` and the scale `s` for which `1 - s v v^T` leaves the elements before `i` of a column alone and makes

@@ -5,9 +5,12 @@
 //! - A handle holds no value. dtype and shape are known as soon as it exists.
 //! - No method panics on a mistake: it records an error at the caller's line and gives a poisoned handle.
 
+mod activation;
 mod axes;
 mod convolution;
+mod counting;
 pub mod create;
+mod diagonal;
 mod einsum;
 mod elementwise;
 pub(crate) mod handle;
@@ -15,20 +18,29 @@ mod indexing;
 mod linalg;
 mod literal;
 mod matmul;
+mod norm;
 mod operators;
+mod order;
 mod reduce;
 mod shape;
+mod solve;
 mod sort;
 
 pub use axes::{Axes, Shape};
-pub use convolution::{Padding, avg_pool, conv_general_dilated, conv2d, max_pool};
+pub use convolution::{
+    Padding, avg_pool, conv_general_dilated, conv_transpose, conv1d, conv2d, max_pool,
+};
+pub use counting::segment_sum;
 pub use einsum::einsum;
-pub use elementwise::{atan2, clamp, logaddexp, maximum, minimum, pow, select};
+pub use elementwise::{atan2, clamp, hypot, logaddexp, maximum, minimum, pow, select};
 pub use handle::Tensor;
 pub use indexing::{Position, SliceRange, SliceRanges, dynamic_slice, dynamic_update_slice};
 pub use linalg::triangular_solve;
 pub use literal::{IntoTensor, Literal, Operand};
 pub use matmul::{dot, dot_general, matmul, outer};
+pub use norm::MatrixNorm;
+pub use order::Side;
+pub use reduce::{Keepdims, ReducedAxes, keepdims};
 pub use shape::{concatenate, stack};
 pub use sort::sort_together;
 
@@ -39,6 +51,7 @@ pub(crate) use literal::{align, literal_pair, materialize};
 use crate::trace::state;
 use crate::trace::{TraceError, state::Trace};
 use podracer_compiler::{DType, Loc, Op, OpRef, TensorType};
+use std::fmt;
 
 impl Tensor {
     /// Element type and shape.
@@ -81,6 +94,17 @@ impl Tensor {
     #[allow(clippy::len_without_is_empty, reason = "the extent of an axis is not a collection's")]
     pub fn len(self) -> usize {
         self.dim(0)
+    }
+}
+
+/// The type and the line that made the tensor: `f32[3,4] made at src/lib.rs:7:13`. A tensor of another trace, or after the
+/// end of its own, has no type any more.
+impl fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match state::type_of(*self) {
+            Some(ty) => write!(f, "{ty} made at {}", self.made()),
+            None => write!(f, "a tensor of another trace, made at {}", self.made()),
+        }
     }
 }
 

@@ -1,7 +1,45 @@
-//! Reductions and scans along axes. Without `_axis` they reduce all axes to a scalar.
+//! Reductions and scans along axes. Without `_axis` they reduce all axes to a scalar; `_axis` takes axes, which
+//! disappear, or `keepdims(axes)`, which stay with extent 1.
 
 use super::{Axes, Tensor, emit1, poison, resolve_axes, resolve_axis, unary};
 use podracer_compiler::{DType, Op, TensorType, ops};
+
+/// The axes of a reduction, which stay in the result with extent 1; from [`keepdims`].
+#[derive(Clone, Copy, Debug)]
+pub struct Keepdims<A>(A);
+
+/// The axes of a reduction, which stay in the result with extent 1: `x - x.mean_axis(keepdims(-1))`.
+pub fn keepdims<A: Axes>(axes: A) -> Keepdims<A> {
+    Keepdims(axes)
+}
+
+/// The axes of a reduction: as [`Axes`], where they disappear, or `keepdims(axes)`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not name axes to reduce",
+    label = "expected an integer, an array of integers, or `keepdims(..)` of these"
+)]
+pub trait ReducedAxes {
+    /// The axes, negative ones as they were written, and whether they stay.
+    fn into_reduced(self) -> (Vec<isize>, bool);
+}
+
+impl<A: Axes> ReducedAxes for A {
+    fn into_reduced(self) -> (Vec<isize>, bool) {
+        (self.into_axes(), false)
+    }
+}
+
+impl<A: Axes> ReducedAxes for Keepdims<A> {
+    fn into_reduced(self) -> (Vec<isize>, bool) {
+        (self.0.into_axes(), true)
+    }
+}
+
+/// A reduced tensor, with its axes back in place if they stay.
+#[track_caller]
+pub(super) fn restored(reduced: Tensor, x: Tensor, axes: &[isize], stay: bool) -> Tensor {
+    if stay { keep_axes(reduced, x, axes) } else { reduced }
+}
 
 /// The type with some axes removed.
 fn reduced(ty: &TensorType, axes: &[usize]) -> TensorType {
@@ -47,10 +85,12 @@ macro_rules! reductions {
                     reduce(stringify!($all), self, all(self), ops::$op::new)
                 }
 
-                #[doc = concat!($doc, " over some axes, which disappear.")]
+                #[doc = concat!($doc, " over some axes, which disappear unless in [`keepdims`].")]
                 #[track_caller]
-                pub fn $axis(self, axes: impl Axes) -> Tensor {
-                    reduce(stringify!($axis), self, axes.into_axes(), ops::$op::new)
+                pub fn $axis(self, axes: impl ReducedAxes) -> Tensor {
+                    let (axes, stay) = axes.into_reduced();
+                    let reduced = reduce(stringify!($axis), self, axes.clone(), ops::$op::new);
+                    restored(reduced, self, &axes, stay)
                 }
             )*
         }
@@ -103,11 +143,13 @@ impl Tensor {
         self.mean_axis(all(self))
     }
 
-    /// The mean over some axes, which disappear.
+    /// The mean over some axes, which disappear unless in [`keepdims`].
     #[track_caller]
-    pub fn mean_axis(self, axes: impl Axes) -> Tensor {
+    pub fn mean_axis(self, axes: impl ReducedAxes) -> Tensor {
         let ty = self.ty();
-        let sum = reduce("mean", self, axes.into_axes(), ops::ReduceSum::new);
+        let (axes, stay) = axes.into_reduced();
+        let sum = reduce("mean", self, axes.clone(), ops::ReduceSum::new);
+        let sum = restored(sum, self, &axes, stay);
         let count = (ty.elements() / sum.elements().max(1)).max(1);
         if !ty.dtype.is_float() {
             let message = format!("expected floats, got {ty}: cast with `.astype(F32)`");
@@ -122,13 +164,13 @@ impl Tensor {
         self.var_axis(all(self))
     }
 
-    /// The variance over some axes, which disappear.
+    /// The variance over some axes, which disappear unless in [`keepdims`].
     #[track_caller]
-    pub fn var_axis(self, axes: impl Axes) -> Tensor {
-        let axes = axes.into_axes();
-        let mean = self.mean_axis(axes.clone());
-        let centered = self - keep_axes(mean, self, &axes);
-        centered.square().mean_axis(axes)
+    pub fn var_axis(self, axes: impl ReducedAxes) -> Tensor {
+        let (axes, stay) = axes.into_reduced();
+        let centered = self - self.mean_axis(keepdims(axes.clone()));
+        let variance = centered.square().mean_axis(axes.clone());
+        restored(variance, self, &axes, stay)
     }
 
     /// The standard deviation over all axes.
@@ -137,9 +179,9 @@ impl Tensor {
         self.var().sqrt()
     }
 
-    /// The standard deviation over some axes, which disappear.
+    /// The standard deviation over some axes, which disappear unless in [`keepdims`].
     #[track_caller]
-    pub fn std_axis(self, axes: impl Axes) -> Tensor {
+    pub fn std_axis(self, axes: impl ReducedAxes) -> Tensor {
         self.var_axis(axes).sqrt()
     }
 
@@ -155,15 +197,16 @@ impl Tensor {
         position("argmin", self, axis, |axis, dtype| ops::ArgMin { axis, dtype })
     }
 
-    /// log(sum(exp(x))) along axes, which disappear, without overflow. -inf if all are -inf.
+    /// log(sum(exp(x))) along axes, which disappear unless in [`keepdims`], without overflow. -inf if all are -inf.
     #[track_caller]
-    pub fn logsumexp(self, axes: impl Axes) -> Tensor {
-        let axes = axes.into_axes();
+    pub fn logsumexp(self, axes: impl ReducedAxes) -> Tensor {
+        let (axes, stay) = axes.into_reduced();
         let max = crate::stop_gradient(self.max_axis(axes.clone()));
         // An infinite maximum must not make inf - inf.
         let max = super::select(max.is_finite(), max, max.zeros_like());
         let shifted = self - keep_axes(max, self, &axes);
-        shifted.exp().sum_axis(axes).log() + max
+        let log = shifted.exp().sum_axis(axes.clone()).log() + max;
+        restored(log, self, &axes, stay)
     }
 
     /// The softmax along an axis: probabilities proportional to exp(x).
@@ -186,12 +229,6 @@ impl Tensor {
         let max = crate::stop_gradient(self.max_axis(axis));
         let shifted = self - keep_axes(max, self, &[axis]);
         shifted - keep_axes(shifted.exp().sum_axis(axis).log(), shifted, &[axis])
-    }
-
-    /// The Euclidean norm over all axes.
-    #[track_caller]
-    pub fn norm(self) -> Tensor {
-        self.square().sum().sqrt()
     }
 }
 

@@ -81,6 +81,16 @@ pub(crate) fn with<R>(f: impl FnOnce(&mut Trace) -> R) -> Option<R> {
     TRACES.with(|traces| traces.borrow_mut().last_mut().map(f))
 }
 
+/// The type of a tensor of the current trace, for showing it: nothing is recorded, and `None` if it is of another trace or
+/// the trace is at work.
+pub(crate) fn type_of(tensor: Tensor) -> Option<TensorType> {
+    TRACES.with(|traces| {
+        let traces = traces.try_borrow().ok()?;
+        let trace = traces.last().filter(|trace| trace.id == tensor.trace_id())?;
+        trace.slots.get(tensor.slot() as usize).map(|slot| slot.ty.clone())
+    })
+}
+
 /// Begins a trace on this thread; an unfinished one waits below it. Gives the new depth.
 pub(crate) fn push(replicas: Option<usize>) -> usize {
     TRACES.with(|traces| {
@@ -171,7 +181,7 @@ impl Trace {
 
     /// The slot of a handle. A handle of another trace, or of a closed frame, is an error and `None`.
     fn slot(&mut self, tensor: Tensor) -> Option<usize> {
-        if tensor.trace() == self.id {
+        if tensor.trace_id() == self.id {
             let slot = tensor.slot() as usize;
             let frame = self.slots[slot].frame;
             if self.frames.iter().any(|open| open.id == frame) {
@@ -180,7 +190,7 @@ impl Trace {
             let message = "a tensor was used after the closure that made it had ended: return it from the closure";
             self.error(TraceError::new("", message, tensor.made()).label("made here"));
         } else {
-            let message = match tensor.trace() {
+            let message = match tensor.trace_id() {
                 0 => "a tensor was made outside of any trace: make it inside the traced function",
                 _ => {
                     "a tensor of another trace was used: pass its value as an argument of this one"
@@ -222,7 +232,7 @@ impl Trace {
 
     /// True if a handle stands for a result that could not be computed.
     pub fn is_poison(&self, tensor: Tensor) -> bool {
-        tensor.trace() != self.id || self.slots[tensor.slot() as usize].poison
+        tensor.trace_id() != self.id || self.slots[tensor.slot() as usize].poison
     }
 
     /// Emits an op. If it does not take its operands that is an error at `loc`, unless an operand is poisoned already,
@@ -314,7 +324,7 @@ impl Trace {
 
     /// Notes that a key's numbers are taken: a second time, or in a body that repeats, is an error.
     pub fn consume(&mut self, key: Tensor, loc: Loc) {
-        if key.trace() != self.id || self.is_poison(key) {
+        if key.trace_id() != self.id || self.is_poison(key) {
             return;
         }
         let home = self.slots[key.slot() as usize].frame;

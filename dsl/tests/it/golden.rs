@@ -30,7 +30,8 @@ pub fn array(value: &Value) -> Array {
     Array::new(TensorType::new(dtype, shape), data.collect())
 }
 
-fn float(x: &Value) -> f64 {
+/// A float, which may be one of the strings for what JSON lacks.
+pub fn float(x: &Value) -> f64 {
     match x {
         Value::String(text) if text == "inf" => f64::INFINITY,
         Value::String(text) if text == "-inf" => f64::NEG_INFINITY,

@@ -8,6 +8,7 @@ mod debug;
 mod derivatives;
 mod division;
 mod enums;
+mod functions;
 mod golden;
 mod helpers;
 mod mistakes;

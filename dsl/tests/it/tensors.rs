@@ -325,3 +325,18 @@ fn feistel_orders_are_orders() {
         assert!(n < 3 || orders[0] != orders[1], "n = {n}");
     }
 }
+
+#[test]
+fn a_tensor_shows_its_type_and_where_it_was_made() {
+    let mut kept = None;
+    let traced = trace(f32([3, 4]), |x| {
+        let (given, made) = (format!("{x:?}"), format!("{:?}", x.sum_axis(0)));
+        assert!(given.starts_with("f32[3,4] made at "), "{given}");
+        assert!(made.starts_with("f32[4] made at ") && made.contains("tensors.rs"), "{made}");
+        kept = Some(x);
+        x
+    });
+    assert!(traced.is_ok());
+    let after = format!("{:?}", kept.expect("it was traced"));
+    assert!(after.starts_with("a tensor of another trace, made at "), "{after}");
+}

@@ -2,9 +2,15 @@
 //! [`AutoReset`] goes outermost: a wrapper around it would not see where one episode ends and the next begins.
 
 mod auto_reset;
+mod frame_stack;
+mod reward;
 mod statistics;
+mod sticky_actions;
 mod time_limit;
 
 pub use auto_reset::AutoReset;
+pub use frame_stack::{FrameStack, FrameStackState};
+pub use reward::{RewardChange, TransformReward};
 pub use statistics::{Episode, StatisticsState, WithStatistics};
+pub use sticky_actions::{StickyActions, StickyActionsState};
 pub use time_limit::{TimeLimit, TimeLimitState};

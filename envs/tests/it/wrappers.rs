@@ -218,3 +218,94 @@ fn wrappers_forward_the_legal_actions() {
     })
     .expect("it traces");
 }
+
+#[test]
+fn a_frame_stack_begins_with_copies_and_shows_the_newest_last() {
+    let env = from_zero(3).frame_stack(2).auto_reset();
+    let steps = follow(&env, &[1; 4]);
+    assert_eq!(steps.observations.to_f64(), [0.0, 1.0, 1.0, 2.0, 2.0, 3.0, 0.0, 1.0]);
+    // The next episode begins with copies of its own first observation.
+    assert_eq!(steps.shown.to_f64(), [0.0, 1.0, 1.0, 2.0, 0.0, 0.0, 0.0, 1.0]);
+    let space = Space::bounded([2, 1], 0.0, 3.0);
+    assert_eq!(env.observation_space(), space);
+    assert!(!env.truncates());
+}
+
+/// An image of one row whose two channels are the steps so far and 9.
+#[derive(Clone)]
+struct Screen(Counter);
+
+impl Environment for Screen {
+    type State = Count;
+    type Observation = Tensor;
+
+    fn initial_state(&self, key: Key) -> Count {
+        self.0.initial_state(key)
+    }
+    fn step(&self, state: Count, action: Tensor, key: Key) -> (Count, TimeStep) {
+        let (state, timestep) = self.0.step(state, action, key);
+        (state, TimeStep { observation: self.observe(state), ..timestep })
+    }
+    fn observe(&self, state: Count) -> Tensor {
+        stack(&[state.count.astype(U8), constant(9u8)], 0).reshape([1, 1, 2])
+    }
+    fn observation_space(&self) -> Space {
+        Space::Pixels { shape: vec![1, 1, 2] }
+    }
+    fn action_space(&self) -> Space {
+        self.0.action_space()
+    }
+}
+
+#[test]
+fn frames_of_images_are_joined_in_their_channels() {
+    let env = Screen(from_zero(9)).frame_stack(2);
+    assert_eq!(env.observation_space(), Space::Pixels { shape: vec![1, 1, 4] });
+    let steps = follow(&env, &[1; 2]);
+    assert_eq!(steps.observations.to_f64(), [0.0, 9.0, 1.0, 9.0, 1.0, 9.0, 2.0, 9.0]);
+}
+
+#[test]
+fn sticky_actions_repeat_what_was_taken_but_for_the_first_of_an_episode() {
+    let always_new = follow(&from_zero(99).sticky_actions(0.0), &[1, 2, 3]);
+    assert_eq!(always_new.rewards.to_f64(), [1.0, 2.0, 3.0]);
+    // Nearly always the action of the step before, and so the first of each episode.
+    let env = from_zero(3).sticky_actions(0.999_999).auto_reset();
+    let steps = follow(&env, &[1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!(steps.rewards.to_f64(), [1.0, 1.0, 1.0, 4.0, 4.0, 4.0, 7.0]);
+}
+
+#[test]
+fn sticky_actions_repeat_with_their_probability() {
+    let actions: Vec<i32> = (0..90).collect();
+    let taken = follow(&from_zero(99).sticky_actions(0.25), &actions).rewards.to_f64();
+    let repeated = taken.windows(2).filter(|pair| pair[0] == pair[1]).count();
+    // Of 89: 22 expected, with a deviation of 4.
+    assert!((10..35).contains(&repeated), "{repeated} of 89 were repeated");
+    // What was not repeated is the action that was given.
+    let given = |(i, pair): (usize, &[f64])| pair[1] == pair[0] || pair[1] == i as f64 + 1.0;
+    assert!(taken.windows(2).enumerate().all(given), "{taken:?}");
+}
+
+#[test]
+fn rewards_are_scaled_and_clipped() {
+    let env = from_zero(9).with_statistics().scale_reward(0.5).clip_reward(f64::NEG_INFINITY, 2.0);
+    let steps = follow(&env, &[1, 4, 8]);
+    assert_eq!(steps.rewards.to_f64(), [0.5, 2.0, 2.0]);
+    // Statistics inside see the environment's own rewards.
+    close("running return", &steps.states[1], &[1.0, 5.0, 13.0], 0.0);
+}
+
+#[test]
+fn wrappers_say_which_of_their_numbers_are_wrong() {
+    let said = |errors: Option<TraceErrors>| errors.map(|errors| errors.errors[0].message.clone());
+    let begin = |env: &dyn Fn(Key) -> Vec<Tensor>| said(trace(key(), env).err());
+    let message = begin(&|key| from_zero(3).frame_stack(0).initial_state(key).leaves());
+    assert_eq!(message.as_deref(), Some("expected at least one frame, got 0"));
+    let message = begin(&|key| from_zero(3).sticky_actions(1.0).initial_state(key).leaves());
+    assert_eq!(message.as_deref(), Some("expected a probability in [0, 1), got 1"));
+    let message = begin(&|key| from_zero(3).clip_reward(1.0, -1.0).initial_state(key).leaves());
+    assert_eq!(message.as_deref(), Some("no reward lies between low 1 and high -1"));
+    let message = begin(&|key| from_zero(3).scale_reward(f64::NAN).initial_state(key).leaves());
+    assert_eq!(message.as_deref(), Some("expected a finite scale, got NaN"));
+}

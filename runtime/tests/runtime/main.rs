@@ -5,6 +5,7 @@ mod cache;
 mod checkpoints;
 mod compile;
 mod execute;
+mod jit;
 mod memory;
 mod options;
 mod plugin;

@@ -1,9 +1,13 @@
 //! Losses, with the names and values of rlax where it has them. A loss over a trajectory or minibatch takes `[T]` and
 //! gives `f32[]`, to be minimised; an error takes one transition, and `vmap` batches it.
 
+mod classification;
 mod policy;
 mod value;
 
+pub use classification::{
+    sigmoid_binary_cross_entropy, softmax_cross_entropy, softmax_cross_entropy_with_integer_labels,
+};
 pub use policy::{
     clipped_surrogate_pg_loss, entropy_loss, normalize_advantages, policy_gradient_loss,
 };

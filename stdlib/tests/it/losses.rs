@@ -138,3 +138,18 @@ fn elementwise_losses_are_those_of_rlax() {
         record.check(|x| vec![("value", huber_loss(x.get("x"), delta))]);
     }
 }
+
+#[test]
+fn cross_entropies_are_those_of_optax() {
+    type Loss = fn(Tensor, Tensor) -> Tensor;
+    let losses: [(&str, Loss); 3] = [
+        ("softmax_cross_entropy", softmax_cross_entropy),
+        ("softmax_cross_entropy_with_integer_labels", softmax_cross_entropy_with_integer_labels),
+        ("sigmoid_binary_cross_entropy", sigmoid_binary_cross_entropy),
+    ];
+    for (op, loss) in losses {
+        for record in records(op) {
+            record.check(|x| vec![("value", loss(x.get("logits"), x.get("labels")))]);
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! Functions of host values: traced, compiled and run in one call.
+//!
+//! What stays on devices between calls, such as a training's state, is a [`Program`]'s business.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use podracer_compiler::{Array, TensorType};
+use podracer_dsl::prelude::{
+    ArgumentSpec, IntoTree, Key, Spec, Tensor, TraceErrors, Tree, Types, trace,
+};
+
+use crate::tree::{self, Host, OnHost, Placement};
+use crate::{Client, Element, HostArray, Program, ProgramOptions, RuntimeError};
+
+/// Why a call of a function on host values failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// Mistakes in the function, with the user's lines.
+    #[error("{0}")]
+    Trace(#[from] TraceErrors),
+    /// Compiling or running failed.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+}
+
+/// Host values that a function is called with: numbers, bools, arrays, slices and `Vec`s of them, [`HostArray`]s, a [`Seed`],
+/// trees on the host, and tuples of these.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a value to call a compiled function with",
+    label = "expected a number such as `1.0f32`, an array, slice or `Vec` of numbers, a `HostArray`, a `Host<T>`, a `Seed`, or a tuple of these",
+    note = "numbers need their dtype: `1.0f32` is f32, `1.0` alone would be f64"
+)]
+pub trait HostArguments {
+    /// What the function gets.
+    type Tree: Tree;
+
+    /// Types of the values, in their structure.
+    fn spec(&self) -> Spec<Self::Tree>;
+
+    /// Appends the values, in the order of the leaves.
+    fn arrays(self, leaves: &mut Vec<HostArray>);
+}
+
+/// A seed, which a function gets as a [`Key`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seed(pub u64);
+
+impl HostArguments for Seed {
+    type Tree = Key;
+    fn spec(&self) -> Spec<Key> {
+        podracer_dsl::prelude::key()
+    }
+    fn arrays(self, leaves: &mut Vec<HostArray>) {
+        leaves.push(HostArray::key(self.0));
+    }
+}
+
+impl HostArguments for HostArray {
+    type Tree = Tensor;
+    fn spec(&self) -> Spec<Tensor> {
+        Spec(self.ty().clone())
+    }
+    fn arrays(self, leaves: &mut Vec<HostArray>) {
+        leaves.push(self);
+    }
+}
+
+impl HostArguments for &HostArray {
+    type Tree = Tensor;
+    fn spec(&self) -> Spec<Tensor> {
+        Spec(self.ty().clone())
+    }
+    fn arrays(self, leaves: &mut Vec<HostArray>) {
+        leaves.push(self.clone());
+    }
+}
+
+impl HostArguments for &Array {
+    type Tree = Tensor;
+    fn spec(&self) -> Spec<Tensor> {
+        Spec(self.ty.clone())
+    }
+    fn arrays(self, leaves: &mut Vec<HostArray>) {
+        leaves.push(HostArray::from(self));
+    }
+}
+
+impl<T: Tree> HostArguments for &Host<T> {
+    type Tree = T;
+    fn spec(&self) -> Spec<T> {
+        Spec(T::convert::<OnHost, Types>(&self.0, &mut |leaf| leaf.ty().clone()))
+    }
+    fn arrays(self, leaves: &mut Vec<HostArray>) {
+        self.visit(|_, leaf| leaves.push(leaf.clone()));
+    }
+}
+
+/// Numbers in nested slices have the shape `shape`.
+fn dense<T: Element>(shape: impl AsRef<[usize]>, values: &[T]) -> HostArray {
+    HostArray::from_slice(shape, values).expect("there is one value per element")
+}
+
+impl<T: Element> HostArguments for &[T] {
+    type Tree = Tensor;
+    fn spec(&self) -> Spec<Tensor> {
+        Spec(TensorType::new(T::DTYPE, [self.len()]))
+    }
+    fn arrays(self, leaves: &mut Vec<HostArray>) {
+        leaves.push(dense([self.len()], self));
+    }
+}
+
+impl<T: Element> HostArguments for Vec<T> {
+    type Tree = Tensor;
+    fn spec(&self) -> Spec<Tensor> {
+        self.as_slice().spec()
+    }
+    fn arrays(self, leaves: &mut Vec<HostArray>) {
+        self.as_slice().arrays(leaves);
+    }
+}
+
+impl<T: Element> HostArguments for &Vec<T> {
+    type Tree = Tensor;
+    fn spec(&self) -> Spec<Tensor> {
+        self.as_slice().spec()
+    }
+    fn arrays(self, leaves: &mut Vec<HostArray>) {
+        self.as_slice().arrays(leaves);
+    }
+}
+
+impl<T: Element, const N: usize> HostArguments for [T; N] {
+    type Tree = Tensor;
+    fn spec(&self) -> Spec<Tensor> {
+        self.as_slice().spec()
+    }
+    fn arrays(self, leaves: &mut Vec<HostArray>) {
+        self.as_slice().arrays(leaves);
+    }
+}
+
+impl<T: Element, const N: usize, const M: usize> HostArguments for [[T; M]; N] {
+    type Tree = Tensor;
+    fn spec(&self) -> Spec<Tensor> {
+        Spec(TensorType::new(T::DTYPE, [N, M]))
+    }
+    fn arrays(self, leaves: &mut Vec<HostArray>) {
+        leaves.push(dense([N, M], self.as_flattened()));
+    }
+}
+
+macro_rules! scalars {
+    ($($type:ty),*) => {$(
+        impl HostArguments for $type {
+            type Tree = Tensor;
+            fn spec(&self) -> Spec<Tensor> {
+                Spec(TensorType::scalar(<$type as Element>::DTYPE))
+            }
+            fn arrays(self, leaves: &mut Vec<HostArray>) {
+                leaves.push(HostArray::scalar(self));
+            }
+        }
+    )*};
+}
+scalars!(bool, i8, i16, i32, i64, u8, u16, u32, u64, half::f16, half::bf16, f32, f64);
+
+macro_rules! tuples {
+    ($($name:ident)*) => {
+        #[allow(non_snake_case, unused_variables, clippy::unused_unit)]
+        impl<$($name: HostArguments),*> HostArguments for ($($name,)*) {
+            type Tree = ($($name::Tree,)*);
+            fn spec(&self) -> Spec<Self::Tree> {
+                let ($($name,)*) = self;
+                ($($name.spec(),)*).into_spec()
+            }
+            fn arrays(self, leaves: &mut Vec<HostArray>) {
+                let ($($name,)*) = self;
+                $($name.arrays(leaves);)*
+            }
+        }
+    };
+}
+tuples!();
+tuples!(A);
+tuples!(A B);
+tuples!(A B C);
+tuples!(A B C D);
+tuples!(A B C D E);
+tuples!(A B C D E F);
+
+/// A program of one argument tree, shared by calls.
+type Shared<T, R> = Arc<Program<(T,), R>>;
+
+/// The types of an argument tree, and the program for them.
+type Compiled<T, R> = (Spec<T>, Shared<T, R>);
+
+/// A function that is compiled at its first call with arguments of each type; [`Client::jit`] makes it.
+pub struct Jit<T: Tree, R: IntoTree, F> {
+    client: Client,
+    function: F,
+    programs: Mutex<Vec<Compiled<T, R::Tree>>>,
+}
+
+impl Client {
+    /// Wraps a function, to be traced and compiled at the first call with arguments of each type and only run afterwards.
+    /// `jax.jit`.
+    ///
+    /// ```no_run
+    /// # use podracer_dsl::prelude::*;
+    /// # use podracer_runtime::{CallError, Client, ClientOptions};
+    /// # fn main() -> Result<(), CallError> {
+    /// let client = Client::cpu(ClientOptions::default())?;
+    /// let norm = client.jit(|(x, scale): (Tensor, Tensor)| (x * scale).norm());
+    /// assert_eq!(norm.call(([3f32, 4.0], 2f32))?.item::<f32>()?, 10.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn jit<T: Tree, R: IntoTree, F: Fn(T) -> R>(&self, function: F) -> Jit<T, R, F> {
+        Jit { client: self.clone(), function, programs: Mutex::new(Vec::new()) }
+    }
+
+    /// Calls a function once on host values: traces, compiles and runs it, and brings the results to the host.
+    /// [`Client::jit`] keeps what is compiled.
+    ///
+    /// ```no_run
+    /// # use podracer_dsl::prelude::*;
+    /// # use podracer_runtime::{CallError, Client, ClientOptions};
+    /// # fn main() -> Result<(), CallError> {
+    /// let client = Client::cpu(ClientOptions::default())?;
+    /// let y = client.call((vec![1f32, 2.0], 3f32), |(x, scale)| (x * scale).sin())?.to_vec::<f32>()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Jit::call`].
+    pub fn call<X: HostArguments, R: IntoTree>(
+        &self,
+        arguments: X,
+        function: impl Fn(X::Tree) -> R,
+    ) -> Result<Host<R::Tree>, CallError> {
+        self.jit(function).call(arguments)
+    }
+}
+
+impl<T: Tree, R: IntoTree, F: Fn(T) -> R> Jit<T, R, F> {
+    /// Calls the function on host values, on the client's first device, and brings the results to the host. Arguments of
+    /// types that it was not called with before are compiled for first.
+    ///
+    /// # Errors
+    /// [`CallError::Trace`] with the mistakes of the function; [`CallError::Runtime`] where compiling or running failed.
+    pub fn call<X: HostArguments<Tree = T>>(
+        &self,
+        arguments: X,
+    ) -> Result<Host<R::Tree>, CallError> {
+        let spec = arguments.spec();
+        let program = self.program(&spec)?;
+        let mut leaves = Vec::new();
+        arguments.arrays(&mut leaves);
+        let uploaded = program.upload(tree::from_leaves::<T, OnHost>(&spec, leaves))?;
+        let results = program.run((uploaded,)).map_err(RuntimeError::from)?;
+        Ok(results.to_host()?)
+    }
+
+    /// The number of types of arguments that the function was compiled for.
+    pub fn compiled(&self) -> usize {
+        self.programs.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    fn program(&self, spec: &Spec<T>) -> Result<Shared<T, R::Tree>, CallError> {
+        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, program)) = programs.iter().find(|(known, _)| known == spec) {
+            return Ok(program.clone());
+        }
+        let traced = trace((spec.clone(),), |(arguments,)| (self.function)(arguments))?;
+        let placements = vec![Placement::Replicated; traced.results().leaves().len()];
+        let options = ProgramOptions::default();
+        let program = Program::compile(&self.client, "jit", &traced, placements, &options)?;
+        let program = Arc::new(program);
+        programs.push((spec.clone(), program.clone()));
+        Ok(program)
+    }
+}
+
+impl<T: Tree, R: IntoTree, F> fmt::Debug for Jit<T, R, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        let types: Vec<String> = programs.iter().map(|(spec, _)| spec.to_string()).collect();
+        write!(f, "a function compiled for [{}]", types.join(", "))
+    }
+}
