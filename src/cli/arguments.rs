@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand};
 
+use super::new::NewArguments;
 use super::opt;
 use crate::settings::{Devices, Overrides};
 use crate::training::Stage;
@@ -25,6 +26,8 @@ fn number() -> RangedU64ValueParser<u64> {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
+    /// Write a crate with an environment, an experiment and tests, to begin with
+    New(NewArguments),
     /// Train an agent, and leave a run directory behind
     Train(TrainArguments),
     /// Go on with a training that was stopped, from its last checkpoint, in the same run directory

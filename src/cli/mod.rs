@@ -15,6 +15,7 @@ mod envs;
 mod eval;
 mod export;
 mod list;
+mod new;
 mod opt;
 mod plugins;
 mod progress;
@@ -112,6 +113,7 @@ pub fn run(
         }
     };
     let done = match arguments.command {
+        Command::New(args) => new::new(&args, console),
         Command::Train(args) => train::train(&args, started, console, program, interrupt),
         Command::Resume(args) => resume::resume(&args, started, console, program, interrupt),
         Command::Eval(args) => eval::eval(&args, console, program, interrupt),

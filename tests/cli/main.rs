@@ -3,6 +3,7 @@
 mod check;
 mod memory;
 mod nan;
+mod new;
 mod resume;
 mod servers;
 mod signals;
