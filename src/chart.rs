@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow};
 use plotters::coord::Shift;
 use plotters::element::{PathElement, Polygon};
 use plotters::prelude::{
-    BLACK, ChartBuilder, Color, DrawingArea, IntoDrawingArea, LineSeries, RGBColor, SVGBackend,
+    ChartBuilder, Color, DrawingArea, IntoDrawingArea, LineSeries, RGBColor, SVGBackend,
     SeriesLabelPosition, TRANSPARENT, WHITE,
 };
 
@@ -29,6 +29,9 @@ const COLOURS: [RGBColor; 8] = [
 
 /// Colour of the horizontal lines.
 const FAINT: RGBColor = RGBColor(225, 225, 225);
+
+/// Font of labels, and its size.
+const TEXT: (&str, u32) = ("sans-serif", 16);
 
 /// A line with a band around it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -90,7 +93,7 @@ fn draw_panel(
     let mut chart = ChartBuilder::on(area);
     chart.margin(14).x_label_area_size(44).y_label_area_size(64);
     if !caption.is_empty() {
-        chart.caption(caption, ("sans-serif", 20));
+        chart.caption(caption, ("sans-serif", 22));
     }
     let mut chart = chart.build_cartesian_2d(width, height.clone())?;
     chart
@@ -103,6 +106,9 @@ fn draw_panel(
         .x_desc(along)
         .y_desc(panel.metric.as_str())
         .x_label_formatter(&|along| count(*along))
+        .y_label_formatter(&|value| count(*value))
+        .label_style(TEXT)
+        .axis_desc_style(TEXT)
         .draw()?;
     for (line, colour) in panel.lines.iter().zip(COLOURS.iter().cycle()) {
         let along = || line.points.iter().map(|point| point.0);
@@ -129,7 +135,7 @@ fn draw_panel(
             .position(SeriesLabelPosition::UpperLeft)
             .background_style(WHITE.mix(0.8))
             .border_style(TRANSPARENT)
-            .label_font(("sans-serif", 13, &BLACK))
+            .label_font(TEXT)
             .draw()?;
     }
     Ok(())

@@ -84,6 +84,9 @@ pub(super) fn plot(args: &PlotArguments, console: &mut Console<'_>) -> Result<u8
             format!("{name}, seed {}", runs[members[0]].seed)
         }
         [(name, members)] => format!("{name}, {}", plural(members.len(), "seed")),
+        _ if runs.iter().all(|run| run.experiment == runs[0].experiment) => {
+            runs[0].experiment.clone()
+        }
         groups => plural(groups.len(), "experiment"),
     };
     let along = match args.along {
