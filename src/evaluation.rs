@@ -66,6 +66,9 @@ pub fn play<A: Learn<Observation = Tensor>>(
 /// Memory and last action of each lane.
 type Lanes<A> = (<A as Agent>::Memory, Tensor);
 
+/// Program that acts: the action of each lane, and its memory after that.
+type ActProgram<A> = Program<(<A as Learn>::State, Lanes<A>, Seen), (Tensor, Lanes<A>)>;
+
 /// The compiled programs that act for a batch of environments: [`play`] for more than one checkpoint.
 pub struct Player<A: Learn<Observation = Tensor>> {
     state: Spec<A::State>,
@@ -73,7 +76,7 @@ pub struct Player<A: Learn<Observation = Tensor>> {
     parameters: Vec<(usize, String)>,
     seen: Spec<Seen>,
     first: Program<(A::State,), Lanes<A>>,
-    act: Program<(A::State, Lanes<A>, Seen), (Tensor, Lanes<A>)>,
+    act: ActProgram<A>,
 }
 
 impl<A: Learn<Observation = Tensor>> Player<A> {
