@@ -43,12 +43,12 @@ impl Evaluations {
         (ready, directory): (&Ready, &mut RunDirectory),
         interrupt: &AtomicBool,
     ) -> Result<()> {
-        let updates = totals.counters.updates;
-        if updates / self.every == before / self.every {
+        let iterations = totals.counters.iterations;
+        if iterations / self.every == before / self.every {
             return Ok(());
         }
         let began = Instant::now();
-        let failed = || format!("the evaluation after {updates} updates failed");
+        let failed = || format!("the evaluation after {iterations} iterations failed");
         let played = self.evaluator.play(&run.checkpoint()?, interrupt).with_context(failed)?;
         totals.evaluated(began.elapsed());
         if played.len() < self.episodes {
@@ -60,8 +60,8 @@ impl Evaluations {
         let mean_return = mean(|episode| f64::from(episode.episode_return));
         let mean_length = mean(|episode| f64::from(episode.length));
         let values = [("eval_return", mean_return), ("eval_length", mean_length)];
-        directory.record_evaluation((updates, counters.env_steps), &values)?;
-        let evaluated = Evaluated { updates, mean_return };
+        directory.record_evaluation((iterations, counters.env_steps), &values)?;
+        let evaluated = Evaluated { iterations, mean_return };
         counters.evaluated = Some(evaluated);
         if mean_return.is_finite()
             && counters.best.is_none_or(|best| mean_return > best.mean_return)
@@ -90,7 +90,7 @@ mod tests {
         let text = fs::read_to_string(run.join("metrics.jsonl")).unwrap();
         let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         let evaluation =
-            |line: Value| Some((line["update"].as_u64()?, line["eval_return"].as_f64()?));
+            |line: Value| Some((line["iteration"].as_u64()?, line["eval_return"].as_f64()?));
         lines.filter_map(evaluation).collect()
     }
 
@@ -104,14 +104,17 @@ mod tests {
         // Calls 2 and 4; the fake plays badly after the fourth.
         assert_eq!(evaluations(run), [(32, 2.5), (64, 0.0)]);
         let expected = serde_json::json!({
-            "best_eval_after_updates": 32.0, "best_eval_return": 2.5,
-            "eval_after_updates": 64.0, "eval_return": 0.0, "greedy_return": 1.0,
+            "best_eval_after_iterations": 32.0, "best_eval_return": 2.5,
+            "eval_after_iterations": 64.0, "eval_return": 0.0, "greedy_return": 1.0,
         });
         assert_eq!(result["evaluation"], expected);
         let name = run.to_str().unwrap();
         let best = podracer(&["eval", name, "--best", "--episodes=2", "--json"]).json();
-        assert_eq!((&best["updates"], &best["episode_return"]["mean"]), (&32.into(), &2.5.into()));
-        assert_eq!(podracer(&["eval", name, "--json"]).json()["updates"], 80);
+        assert_eq!(
+            (&best["iterations"], &best["episode_return"]["mean"]),
+            (&32.into(), &2.5.into())
+        );
+        assert_eq!(podracer(&["eval", name, "--json"]).json()["iterations"], 80);
     }
 
     #[test]
@@ -126,6 +129,6 @@ mod tests {
         assert_eq!(podracer(&["resume", run.to_str().unwrap()]).code, 0);
         assert_eq!(evaluations(&run), evaluations(&alone));
         let best = podracer(&["eval", run.to_str().unwrap(), "--best", "--json"]).json();
-        assert_eq!(best["updates"], 32);
+        assert_eq!(best["iterations"], 32);
     }
 }

@@ -182,7 +182,7 @@ impl Session {
         let points = std::mem::take(&mut self.points);
         let mut totals = RunTotals::new(self.started, self.counters, points);
         while totals.counters.calls < plan.calls && !interrupt.load(Ordering::Relaxed) {
-            let before = totals.counters.updates;
+            let before = totals.counters.iterations;
             let symptom = totals.call(&mut *run, &mut self.directory)?;
             if let Some(evaluations) = &mut evaluations {
                 let to = (&self.ready, &mut self.directory);

@@ -66,11 +66,11 @@ impl Metrics {
     /// Writes the line of an evaluation.
     pub(super) fn evaluation(
         &mut self,
-        (updates, steps): (u64, u64),
+        (iterations, steps): (u64, u64),
         values: &[(&str, f64)],
     ) -> Result<()> {
         let mut line = Map::new();
-        line.insert("update".to_owned(), updates.into());
+        line.insert("iteration".to_owned(), iterations.into());
         line.insert("env_steps".to_owned(), steps.into());
         line.extend(values.iter().map(|&(name, value)| (name.to_owned(), value.into())));
         writeln!(self.file, "{}", Value::Object(line))

@@ -55,10 +55,10 @@ impl Counters {
     pub fn evaluations(&self) -> Vec<(String, f64)> {
         let named = [("eval", self.evaluated), ("best_eval", self.best)];
         let values = named.into_iter().filter_map(|(name, one)| {
-            let Evaluated { updates, mean_return } = one?;
+            let Evaluated { iterations, mean_return } = one?;
             Some([
                 (format!("{name}_return"), mean_return),
-                (format!("{name}_after_updates"), updates as f64),
+                (format!("{name}_after_iterations"), iterations as f64),
             ])
         });
         values.flatten().collect()
@@ -69,7 +69,7 @@ impl Counters {
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Evaluated {
     /// Iterations before it.
-    pub updates: u64,
+    pub iterations: u64,
     /// Mean return of its episodes.
     pub mean_return: f64,
 }

@@ -64,7 +64,9 @@ impl Series {
     pub fn names(&self) -> BTreeSet<&str> {
         let numbers = self.lines.iter().flat_map(|(_, line)| line);
         let names = numbers.filter(|(_, value)| value.is_number()).map(|(name, _)| name.as_str());
-        names.filter(|name| !["update", "env_steps", "seconds"].contains(name)).collect()
+        names
+            .filter(|name| !["iteration", "iterations", "env_steps", "seconds"].contains(name))
+            .collect()
     }
 
     /// The values of a metric that are numbers.

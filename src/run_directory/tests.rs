@@ -363,7 +363,7 @@ fn an_evaluation_is_a_line_and_an_event_of_its_own() {
     run.record_evaluation((2, 20), &[("eval_return", 0.25)]).unwrap();
     let metrics = fs::read_to_string(folder.path().join("metrics.jsonl")).unwrap();
     let last = metrics.lines().last().unwrap();
-    assert_eq!(last, r#"{"update":2,"env_steps":20,"eval_return":0.25}"#);
+    assert_eq!(last, r#"{"iteration":2,"env_steps":20,"eval_return":0.25}"#);
     let name = run.events.name();
     let events = read_events(&fs::read(folder.path().join(name)).unwrap());
     let event = events.last().unwrap();

@@ -39,8 +39,8 @@ fn evaluations_do_not_change_the_training() {
         let played = json(folder.path(), &["eval", "with", "--best", "--episodes=5", "--json"]);
         assert_eq!(&played["episode_return"]["mean"], best, "{played}");
         assert_eq!(
-            played["updates"].as_f64(),
-            with["evaluation"]["best_eval_after_updates"].as_f64()
+            played["iterations"].as_f64(),
+            with["evaluation"]["best_eval_after_iterations"].as_f64()
         );
     }
 }
