@@ -4,16 +4,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
 use podracer_dsl::prelude::*;
-use podracer_envs::host::{HostEnvironment, StepMemory};
-use podracer_runtime::{ArraySource, Checkpoint, Client, Host, HostArray, Placement, Program};
-use podracer_stdlib::agents::{Act, LaneId, Learn, Mode, checked_act, checked_begin_episode};
+use podracer_envs::host::{HostEnvironment, HostSpec, StepMemory};
+use podracer_runtime::{
+    ArraySource, Checkpoint, Client, Device, Host, HostArray, Placement, Program,
+};
+use podracer_stdlib::agents::{
+    Act, Agent, LaneId, Learn, Mode, checked_act, checked_begin_episode,
+};
 use podracer_stdlib::anakin::Feedback;
 
 use crate::builder::on_device;
 use crate::parameters;
+use crate::training::Evaluator;
 
 /// Prefix of the agent's state in a checkpoint of Anakin or Sebulba.
-const AGENT: &str = "state.replicated.agent.";
+pub(crate) const AGENT: &str = "state.replicated.agent.";
 
 /// The episodes to play.
 #[derive(Clone, Copy, Debug)]
@@ -51,87 +56,169 @@ pub fn play<A: Learn<Observation = Tensor>>(
     checkpoint: &Checkpoint,
     environments: &mut dyn HostEnvironment,
     play: &Play,
-    (client, device): (&Client, usize),
+    device: (&Client, usize),
     interrupt: &AtomicBool,
 ) -> Result<Vec<Played>> {
-    let spec = environments.spec().clone();
-    let n = spec.environments;
-    let mode = if play.sampled { Mode::Explore } else { Mode::Greedy };
-    let action = spec.action.ty();
-    let state = eval_shape((key(),), |(key,)| agent.init(key))?;
-    // Before the first step every lane begins an episode.
-    let first = trace((&state,), |(_,)| {
-        vmap(0..n, |index| {
-            let memory = agent.init_memory(LaneId { index, lanes: n });
-            (memory, Feedback::begin(&action).last_action)
-        })
-    })?;
-    let lanes = first.results().clone();
-    let each = |dtype| Spec(TensorType::new(dtype, [n]));
-    let words = Spec(TensorType::new(DType::U32, [2]));
-    let seen: Spec<Seen> = Spec(SeenOf {
-        observation: Spec(spec.observation_type()),
-        reward: each(DType::F32),
-        done: each(DType::Bool),
-        words,
-    });
-    let traced = trace((&state, &lanes, &seen), |(state, lanes, seen)| {
-        let ((memory, last_action), Seen { observation, reward, done, words }) = (lanes, seen);
-        let params = agent.params(&state);
-        let lanes = (arange(n), whole(Key::from_words(words)), memory, last_action);
-        let outcome = (observation, reward, done);
-        vmap((lanes, outcome), |((index, key, memory, last_action), outcome)| {
-            let (observation, reward, done) = outcome;
-            let begun = checked_begin_episode(agent, memory.clone());
-            let memory = tree_select(done, &begun, &memory);
-            let input = Feedback::after(last_action, reward, done).input(observation, None);
-            let Act { action, memory, .. } =
-                checked_act(agent, &params, memory, input, mode, key.fold_in(index), &action);
-            (action, (memory, action))
-        })
-    })?;
-    let results = traced.results().leaves().len();
-    let options = on_device(device);
-    let placements = vec![Placement::Replicated; results];
-    let program = Program::compile(client, "play", &traced, placements, &options)?;
+    let player = Player::compile(agent, environments.spec(), play.sampled, device)?;
+    player.play(checkpoint, environments, play, interrupt)
+}
 
-    let leaves = state.leaves().into_iter();
-    let expected: Vec<_> = leaves.map(|(path, ty)| (path.to_string(), ty)).collect();
-    let found = checkpoint.part(AGENT, &expected)?;
-    let arrays: Vec<_> = found.into_iter().map(ArraySource::to_host).collect::<Result<_, _>>()?;
-    if !play.allow_nan {
-        let parameters = parameters::positions(agent, &state)?.into_iter();
-        let parameters = parameters.map(|(leaf, path)| (path, arrays[leaf].clone()));
-        parameters::check_finite(&parameters.collect::<Vec<_>>())?;
-    }
-    let names = expected.into_iter().map(|(path, _)| path);
-    let state = program.upload(Host::from_named(&state, names.zip(arrays))?)?;
-    let placements = vec![Placement::Replicated; lanes.leaves().len()];
-    let first = Program::compile(client, "play_first", &first, placements, &options)?;
-    let mut lanes = first.run((&state,))?;
+/// Memory and last action of each lane.
+type Lanes<A> = (<A as Agent>::Memory, Tensor);
 
-    // Apart from the training's seeds, whichever it has.
-    let seed = play.seed ^ u64::from_le_bytes(*b"evaluate");
-    let mut memory = StepMemory::new(&spec);
-    environments.reset(seed, 0, &mut memory.step())?;
-    let mut record = Record::new(play.episodes, n);
-    let mut done = vec![true; n];
-    let mut draws = podracer_envs::host::Random::from_state(seed);
-    while record.is_wanting() && !interrupt.load(Ordering::Relaxed) {
-        let observation = HostArray::new(spec.observation_type(), memory.observation().to_vec())?;
-        let arrays = [
-            ("observation", observation),
-            ("reward", HostArray::from_slice([n], memory.reward())?),
-            ("done", HostArray::from_slice([n], &done)?),
-            ("words", HostArray::key(draws.bits())),
-        ];
-        let seen = program.upload(Host::from_named(&seen, arrays)?)?;
-        let (action, next) = program.run((&state, lanes, seen))?.split();
-        lanes = next;
-        environments.step(action.to_host()?.bytes(), &mut memory.step())?;
-        done = (0..n).map(|i| record.step(&memory, i)).collect();
+/// Program that acts: the action of each lane, and its memory after that.
+type ActProgram<A> = Program<(<A as Learn>::State, Lanes<A>, Seen), (Tensor, Lanes<A>)>;
+
+/// The compiled programs that act for a batch of environments: [`play`] for more than one checkpoint.
+pub struct Player<A: Learn<Observation = Tensor>> {
+    state: Spec<A::State>,
+    /// Position and path of each parameter among the leaves of the state.
+    parameters: Vec<(usize, String)>,
+    seen: Spec<Seen>,
+    first: Program<(A::State,), Lanes<A>>,
+    act: ActProgram<A>,
+}
+
+impl<A: Learn<Observation = Tensor>> Player<A> {
+    /// Compiles the agent's acting for environments of this spec, on a device by its index in [`Client::devices`]. `sampled` is
+    /// [`Play::sampled`].
+    ///
+    /// # Errors
+    /// The mistakes of the agent, with the user's lines; errors of the runtime.
+    pub fn compile(
+        agent: &A,
+        spec: &HostSpec,
+        sampled: bool,
+        (client, device): (&Client, usize),
+    ) -> Result<Self> {
+        let n = spec.environments;
+        let mode = if sampled { Mode::Explore } else { Mode::Greedy };
+        let action = spec.action.ty();
+        let state = eval_shape((key(),), |(key,)| agent.init(key))?;
+        // Before the first step every lane begins an episode.
+        let first = trace((&state,), |(_,)| {
+            vmap(0..n, |index| {
+                let memory = agent.init_memory(LaneId { index, lanes: n });
+                (memory, Feedback::begin(&action).last_action)
+            })
+        })?;
+        let lanes = first.results().clone();
+        let each = |dtype| Spec(TensorType::new(dtype, [n]));
+        let words = Spec(TensorType::new(DType::U32, [2]));
+        let seen: Spec<Seen> = Spec(SeenOf {
+            observation: Spec(spec.observation_type()),
+            reward: each(DType::F32),
+            done: each(DType::Bool),
+            words,
+        });
+        let traced = trace((&state, &lanes, &seen), |(state, lanes, seen)| {
+            let ((memory, last_action), Seen { observation, reward, done, words }) = (lanes, seen);
+            let params = agent.params(&state);
+            let lanes = (arange(n), whole(Key::from_words(words)), memory, last_action);
+            let outcome = (observation, reward, done);
+            vmap((lanes, outcome), |((index, key, memory, last_action), outcome)| {
+                let (observation, reward, done) = outcome;
+                let begun = checked_begin_episode(agent, memory.clone());
+                let memory = tree_select(done, &begun, &memory);
+                let input = Feedback::after(last_action, reward, done).input(observation, None);
+                let Act { action, memory, .. } =
+                    checked_act(agent, &params, memory, input, mode, key.fold_in(index), &action);
+                (action, (memory, action))
+            })
+        })?;
+        let results = traced.results().leaves().len();
+        let options = on_device(device);
+        let placements = vec![Placement::Replicated; results];
+        let act = Program::compile(client, "play", &traced, placements, &options)?;
+        let placements = vec![Placement::Replicated; lanes.leaves().len()];
+        let first = Program::compile(client, "play_first", &first, placements, &options)?;
+        let parameters = parameters::positions(agent, &state)?;
+        Ok(Player { state, parameters, seen, first, act })
     }
-    Ok(record.played)
+
+    /// Plays episodes as [`play`] does. `play.sampled` is that of [`Player::compile`].
+    ///
+    /// # Errors
+    /// [`CheckpointError`](podracer_runtime::CheckpointError) for a checkpoint of another agent; parameters that are not finite;
+    /// errors of the environments and of the runtime.
+    pub fn play(
+        &self,
+        checkpoint: &Checkpoint,
+        environments: &mut dyn HostEnvironment,
+        play: &Play,
+        interrupt: &AtomicBool,
+    ) -> Result<Vec<Played>> {
+        let spec = environments.spec().clone();
+        let n = spec.environments;
+        let state = self.upload(checkpoint, play.allow_nan)?;
+        let mut lanes = self.first.run((&state,))?;
+
+        // Apart from the training's seeds, whichever it has.
+        let seed = play.seed ^ u64::from_le_bytes(*b"evaluate");
+        let mut memory = StepMemory::new(&spec);
+        environments.reset(seed, 0, &mut memory.step())?;
+        let mut record = Record::new(play.episodes, n);
+        let mut done = vec![true; n];
+        let mut draws = podracer_envs::host::Random::from_state(seed);
+        while record.is_wanting() && !interrupt.load(Ordering::Relaxed) {
+            let observation =
+                HostArray::new(spec.observation_type(), memory.observation().to_vec())?;
+            let arrays = [
+                ("observation", observation),
+                ("reward", HostArray::from_slice([n], memory.reward())?),
+                ("done", HostArray::from_slice([n], &done)?),
+                ("words", HostArray::key(draws.bits())),
+            ];
+            let seen = self.act.upload(Host::from_named(&self.seen, arrays)?)?;
+            let (action, next) = self.act.run((&state, lanes, seen))?.split();
+            lanes = next;
+            environments.step(action.to_host()?.bytes(), &mut memory.step())?;
+            done = (0..n).map(|i| record.step(&memory, i)).collect();
+        }
+        Ok(record.played)
+    }
+
+    /// The agent's state of a checkpoint, on the device.
+    fn upload(&self, checkpoint: &Checkpoint, allow_nan: bool) -> Result<Device<A::State>> {
+        let leaves = self.state.leaves().into_iter();
+        let expected: Vec<_> = leaves.map(|(path, ty)| (path.to_string(), ty)).collect();
+        let found = checkpoint.part(AGENT, &expected)?;
+        let arrays: Vec<_> =
+            found.into_iter().map(ArraySource::to_host).collect::<Result<_, _>>()?;
+        if !allow_nan {
+            let parameters = self.parameters.iter();
+            let parameters = parameters.map(|(leaf, path)| (path.clone(), arrays[*leaf].clone()));
+            parameters::check_finite(&parameters.collect::<Vec<_>>())?;
+        }
+        let names = expected.into_iter().map(|(path, _)| path);
+        Ok(self.act.upload(Host::from_named(&self.state, names.zip(arrays))?)?)
+    }
+}
+
+/// Programs that act, the environments that they act in, and the episodes to play: one evaluation of many checkpoints.
+pub(crate) struct Evaluation<A: Learn<Observation = Tensor>> {
+    pub(crate) player: Player<A>,
+    pub(crate) environments: Box<dyn HostEnvironment>,
+    pub(crate) play: Play,
+}
+
+impl<A: Learn<Observation = Tensor>> Evaluation<A> {
+    /// Compiles the agent's acting for these environments.
+    pub(crate) fn boxed(
+        agent: &A,
+        environments: Box<dyn HostEnvironment>,
+        play: &Play,
+        device: (&Client, usize),
+    ) -> Result<Box<dyn Evaluator>> {
+        let player = Player::compile(agent, environments.spec(), play.sampled, device)?;
+        Ok(Box::new(Evaluation { player, environments, play: *play }))
+    }
+}
+
+impl<A: Learn<Observation = Tensor>> Evaluator for Evaluation<A> {
+    fn play(&mut self, checkpoint: &Checkpoint, interrupt: &AtomicBool) -> Result<Vec<Played>> {
+        self.player.play(checkpoint, &mut *self.environments, &self.play, interrupt)
+    }
 }
 
 /// What the last step of the environments gave, and the words of a key.

@@ -21,6 +21,8 @@ pub mod anakin;
 #[cfg(feature = "cli")]
 mod app;
 mod builder;
+#[cfg(all(feature = "cli", feature = "plots"))]
+mod chart;
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod evaluation;

@@ -68,17 +68,20 @@ pub trait Training {
         from: Option<&Checkpoint>,
     ) -> Result<Box<dyn Run>>;
 
-    /// Plays episodes with the networks of a checkpoint, on a device by its index, until `interrupt` is set.
+    /// Compiles what plays episodes with the networks of a checkpoint, on a device by its index.
     ///
     /// # Errors
-    /// The mistakes of the trace, a checkpoint that does not fit, errors of environments and runtime.
-    fn play(
-        &self,
-        device: (&Client, usize),
-        checkpoint: &Checkpoint,
-        play: &Play,
-        interrupt: &AtomicBool,
-    ) -> Result<Vec<Played>>;
+    /// The mistakes of the trace, errors of environments and runtime.
+    fn evaluator(&self, device: (&Client, usize), play: &Play) -> Result<Box<dyn Evaluator>>;
+}
+
+/// Plays the same episodes with the networks of any checkpoint of a training.
+pub trait Evaluator {
+    /// Plays until `interrupt` is set; what has ended by then is given. Nothing of the training changes.
+    ///
+    /// # Errors
+    /// A checkpoint that does not fit, errors of environments and runtime.
+    fn play(&mut self, checkpoint: &Checkpoint, interrupt: &AtomicBool) -> Result<Vec<Played>>;
 }
 
 /// The training loop, or one of its programs, as a module.

@@ -6,7 +6,11 @@ use std::path::PathBuf;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand};
 
+use super::new::NewArguments;
 use super::opt;
+#[cfg(feature = "plots")]
+use super::plot::PlotArguments;
+use super::runs::RunsArguments;
 use crate::settings::{Devices, Overrides};
 use crate::training::Stage;
 
@@ -25,6 +29,8 @@ fn number() -> RangedU64ValueParser<u64> {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
+    /// Write a crate with an environment, an experiment and tests, to begin with
+    New(NewArguments),
     /// Train an agent, and leave a run directory behind
     Train(TrainArguments),
     /// Go on with a training that was stopped, from its last checkpoint, in the same run directory
@@ -65,6 +71,16 @@ pub(super) enum Command {
         /// Print one JSON object or list
         #[arg(long)]
         json: bool,
+    },
+    /// Draw metrics of runs as SVG; seeds of the same settings become a mean with its interval
+    #[cfg(feature = "plots")]
+    Plot(PlotArguments),
+    /// List, compare or remove runs
+    Runs(RunsArguments),
+    /// Print the completions of a shell, such as for `source <(podracer completions bash)`
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
     },
     /// List the experiments, agents and environments
     List,
@@ -148,6 +164,9 @@ pub(super) struct EvalArguments {
     /// Play with parameters that are NaN or infinite, too
     #[arg(long)]
     pub(super) allow_nan: bool,
+    /// Play with the parameters of the best evaluation during the training (train.eval_every)
+    #[arg(long)]
+    pub(super) best: bool,
     /// Print the result as one JSON object, the last line of standard output
     #[arg(long)]
     pub(super) json: bool,
@@ -175,6 +194,9 @@ pub(super) struct ExportArguments {
     /// Export parameters that are NaN or infinite, too
     #[arg(long)]
     pub(super) allow_nan: bool,
+    /// With --run: the parameters of the best evaluation during the training (train.eval_every)
+    #[arg(long, requires = "run")]
+    pub(super) best: bool,
     /// Observations that the policy takes at once [default: one, without a batch axis]
     #[arg(long, value_name = "N")]
     pub(super) batch: Option<NonZero<usize>>,

@@ -8,9 +8,10 @@ use serde::Serialize;
 
 use super::arguments::EvalArguments;
 use super::session::Reopened;
-use super::{Console, INTERRUPTED, Program};
+use super::{Console, INTERRUPTED, Program, signals};
 use crate::evaluation::{Play, Played};
 use crate::format::plural;
+use crate::run_directory::RunDirectory;
 use crate::settings::Overrides;
 
 /// The result, which `--json` prints.
@@ -71,17 +72,20 @@ pub(super) fn eval(
     interrupt: &AtomicBool,
 ) -> Result<u8> {
     // Last bits that another machine computes differently are nothing to warn of here.
-    let Reopened { ready, found, .. } = Reopened::open(
-        &args.run,
-        Checkpoints::latest_parameters,
-        &Overrides { trust: args.trust, ..Overrides::default() },
-        console,
-        program,
-    )?;
+    let find = |settings: &_| match args.best {
+        true => RunDirectory::find_best(&args.run),
+        false => RunDirectory::find(&args.run, settings, Checkpoints::latest_parameters),
+    };
+    let overrides = Overrides { trust: args.trust, ..Overrides::default() };
+    let Reopened { ready, found, .. } =
+        Reopened::open(&args.run, find, &overrides, console, program)?;
     let &EvalArguments { episodes, seed, sample: sampled, allow_nan, .. } = args;
     let play = Play { episodes: episodes.get(), seed, sampled, allow_nan };
-    let played = ready.play(&found.checkpoint, &play, interrupt);
-    let played = played.with_context(|| format!("cannot play {}", ready.settings.experiment))?;
+    let _heeding = signals::heed();
+    let played = ready
+        .evaluator(&play)
+        .and_then(|mut evaluator| evaluator.play(&found.checkpoint, interrupt))
+        .with_context(|| format!("cannot play {}", ready.settings.experiment))?;
     let spread = |of: fn(&Played) -> f64| Spread::of(&played.iter().map(of).collect::<Vec<_>>());
     let outcome = Outcome {
         run_dir: args.run.display().to_string(),
@@ -140,6 +144,9 @@ mod tests {
                         return: mean 5.000, std 0.000, from 5 to 5\n";
         assert!(printed.out.starts_with(expected), "{}", printed.out);
         assert_eq!(podracer(&["eval", run, "--episodes=0"]).code, 2);
+        let without = podracer(&["eval", run, "--best"]);
+        assert_eq!(without.code, 2);
+        assert!(without.err.contains("has no best/"), "{}", without.err);
         let nowhere = podracer(&["eval", "nowhere"]);
         assert_eq!(nowhere.code, 2);
         assert!(nowhere.err.contains("`nowhere` holds no run"), "{}", nowhere.err);

@@ -24,7 +24,11 @@ pub(super) fn export(
     let client;
     let parameters = match &args.run {
         Some(run) => {
-            let trained = trained(run, &settings, &programs, console)?;
+            let trained = if args.best {
+                export::of_checkpoint(&programs, &RunDirectory::find_best(run)?.checkpoint)?
+            } else {
+                trained(run, &settings, &programs, console)?
+            };
             if !args.allow_nan {
                 crate::parameters::check_finite(&trained)?;
             }

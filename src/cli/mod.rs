@@ -1,4 +1,5 @@
-//! The command line: `podracer train|resume|eval|emit|export|check|opt|diff|tune|describe|list|plugins|envs`.
+//! The command line: `podracer new|train|resume|eval|plot|runs|emit|export|check|opt|diff|tune|describe|list|plugins|envs|
+//! completions`.
 //!
 //! # Invariants
 //! - Standard output has what was asked for and nothing else; progress, logs and errors go to standard error.
@@ -13,12 +14,17 @@ mod describe;
 mod emit;
 mod envs;
 mod eval;
+mod evaluations;
 mod export;
 mod list;
+mod new;
 mod opt;
+#[cfg(feature = "plots")]
+mod plot;
 mod plugins;
 mod progress;
 mod resume;
+mod runs;
 mod session;
 mod signals;
 mod summary;
@@ -37,7 +43,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use anyhow::Result;
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use podracer_dsl::prelude::TraceErrors;
 use podracer_runtime::{Client, ClientOptions, Plugin};
 use rustix::process::{Resource, getrlimit};
@@ -112,6 +118,7 @@ pub fn run(
         }
     };
     let done = match arguments.command {
+        Command::New(args) => new::new(&args, console),
         Command::Train(args) => train::train(&args, started, console, program, interrupt),
         Command::Resume(args) => resume::resume(&args, started, console, program, interrupt),
         Command::Eval(args) => eval::eval(&args, console, program, interrupt),
@@ -124,6 +131,10 @@ pub fn run(
         Command::Describe { name, json } => {
             describe::describe(&name, json, program.registry, console)
         }
+        #[cfg(feature = "plots")]
+        Command::Plot(args) => plot::plot(&args, console),
+        Command::Runs(args) => runs::runs(&args, console),
+        Command::Completions { shell } => completions(shell, console),
         Command::List => list::list(program.registry, console),
         Command::Plugins { command } => match command {
             PluginsCommand::List => plugins::list(console),
@@ -135,6 +146,14 @@ pub fn run(
         },
     };
     done.unwrap_or_else(|error| report(&error, console))
+}
+
+/// Prints the completions of a shell.
+fn completions(shell: clap_complete::Shell, console: &mut Console<'_>) -> Result<u8> {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), program_name(), &mut text);
+    console.print(&String::from_utf8_lossy(&text))?;
+    Ok(0)
 }
 
 /// Prints an error with its causes, and says which exit code it deserves.

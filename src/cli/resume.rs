@@ -27,8 +27,9 @@ pub(super) fn resume(
         trust: args.trust,
         ..Overrides::default()
     };
+    let find = |settings: &_| RunDirectory::find(&args.run, settings, Checkpoints::latest);
     let Reopened { ready, found, progress, warning } =
-        Reopened::open(&args.run, Checkpoints::latest, &overrides, console, program)?;
+        Reopened::open(&args.run, find, &overrides, console, program)?;
     if let Some(warning) = warning {
         console.warn(&warning);
     }

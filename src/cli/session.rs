@@ -6,18 +6,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use podracer_runtime::{Checkpoint, CheckpointError, Checkpoints, Client, Found, OptionValue};
+use podracer_runtime::{Checkpoint, Client, Found, OptionValue};
 use serde::Serialize;
 
+use super::evaluations::Evaluations;
 use super::progress::Progress;
 use super::summary::summary;
 use super::totals::RunTotals;
 use super::{Console, INTERRUPTED, Program, decide, open, program_name, signals};
-use crate::evaluation::{Play, Played};
+use crate::evaluation::Play;
 use crate::parameters::{not_finite, sha256};
 use crate::run_directory::{Counters, Point, Recorded, RunDirectory, RunProgress};
 use crate::settings::{OnNan, Overrides, Settings, TrainSettings};
-use crate::training::{Run, Training};
+use crate::training::{Evaluator, Run, Training};
 
 /// A training with its devices open.
 pub(super) struct Ready {
@@ -55,17 +56,10 @@ impl Ready {
         })
     }
 
-    /// Plays episodes with the networks of a checkpoint.
-    pub(super) fn play(
-        &self,
-        checkpoint: &Checkpoint,
-        play: &Play,
-        interrupt: &AtomicBool,
-    ) -> Result<Vec<Played>> {
-        let Ready { client, devices, training, .. } = self;
-        let device = devices.first().copied().unwrap_or(0);
-        let _heeding = signals::heed();
-        training.play((client, device), checkpoint, play, interrupt)
+    /// Compiles what plays episodes with the networks of a checkpoint.
+    pub(super) fn evaluator(&self, play: &Play) -> Result<Box<dyn Evaluator>> {
+        let device = self.devices.first().copied().unwrap_or(0);
+        self.training.evaluator((&self.client, device), play)
     }
 }
 
@@ -82,13 +76,13 @@ impl Reopened {
     /// Reads the run directory `run` and the checkpoint that `find` picks, and warns of damaged ones, which are passed over.
     pub(super) fn open(
         run: &Path,
-        find: impl Fn(&Checkpoints) -> Result<Found, CheckpointError>,
+        find: impl Fn(&Settings) -> Result<Found>,
         overrides: &Overrides,
         console: &mut Console<'_>,
         program: Program<'_>,
     ) -> Result<Self> {
         let settings = RunDirectory::settings(run, overrides, program.registry)?;
-        let found = RunDirectory::find(run, &settings, find)?;
+        let found = find(&settings)?;
         for skipped in &found.skipped {
             console.warn(&format!("{skipped}; the one before it is taken"));
         }
@@ -127,7 +121,7 @@ pub(super) struct Outcome {
     pub(super) calls: u64,
     pub(super) episodes: u64,
     pub(super) compile_seconds: f64,
-    /// Seconds of all calls, with the recording between them.
+    /// Seconds of all calls, with the recording between them, without evaluations.
     pub(super) run_seconds: f64,
     /// Seconds from the start of the process to the end of the first call.
     pub(super) first_call_seconds: Option<f64>,
@@ -173,6 +167,7 @@ impl Session {
         let mut progress = Progress::new(console, total);
         signals::leaves(self.directory.way_back());
         let mut run = self.start()?;
+        let mut evaluations = Evaluations::compile(&self.ready)?;
         let _heeding = signals::heed();
         progress.compiled(console, run.compile_seconds());
         if let Some(caveat) = run.caveat() {
@@ -187,7 +182,12 @@ impl Session {
         let points = std::mem::take(&mut self.points);
         let mut totals = RunTotals::new(self.started, self.counters, points);
         while totals.counters.calls < plan.calls && !interrupt.load(Ordering::Relaxed) {
+            let before = totals.counters.iterations;
             let symptom = totals.call(&mut *run, &mut self.directory)?;
+            if let Some(evaluations) = &mut evaluations {
+                let to = (&self.ready, &mut self.directory);
+                evaluations.after_call(before, &mut *run, &mut totals, to, interrupt)?;
+            }
             progress.advance(
                 console,
                 totals.counters.env_steps,
@@ -229,7 +229,8 @@ impl Session {
     ) -> Result<u8> {
         let plan = self.ready.settings.plan();
         let interrupted = totals.counters.calls < plan.calls;
-        let evaluation = if interrupted { Vec::new() } else { run.evaluate()? };
+        let mut evaluation = if interrupted { Vec::new() } else { run.evaluate()? };
+        evaluation.extend(totals.counters.evaluations());
         let parameters = run.parameters().context("cannot read the parameters back")?;
         let Session { ready, directory, .. } = self;
         directory.write_parameters(&parameters)?;

@@ -1,6 +1,6 @@
 //! Sums over the calls of a training.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
@@ -13,6 +13,8 @@ pub(super) struct RunTotals {
     /// Time and environment steps at the beginning of this process's first call.
     began: Option<(Instant, u64)>,
     ended: Option<Instant>,
+    /// Time of the evaluations between the first call and the end of the last one, and since then.
+    evaluating: [Duration; 2],
     pub(super) first: Option<FirstCall>,
     pub(super) counters: Counters,
     pub(super) speed_now: f64,
@@ -36,6 +38,7 @@ impl RunTotals {
             started,
             began: None,
             ended: None,
+            evaluating: [Duration::ZERO; 2],
             first: None,
             counters,
             speed_now: 0.0,
@@ -51,6 +54,8 @@ impl RunTotals {
         run: &mut dyn Run,
         directory: &mut RunDirectory,
     ) -> Result<Option<String>> {
+        let since = std::mem::take(&mut self.evaluating[1]);
+        self.evaluating[0] += since;
         let began = Instant::now();
         let call = run.advance().with_context(|| {
             let iterations = self.counters.iterations;
@@ -83,10 +88,17 @@ impl RunTotals {
         }))
     }
 
-    /// Seconds from the beginning of the first call to the end of the last.
+    /// Takes the time of an evaluation out of the training's.
+    pub(super) fn evaluated(&mut self, time: Duration) {
+        self.evaluating[1] += time;
+    }
+
+    /// Seconds from the beginning of the first call to the end of the last, without evaluations.
     pub(super) fn seconds(&self) -> f64 {
         let span = self.began.zip(self.ended);
-        span.map_or(0.0, |((began, _), ended)| (ended - began).as_secs_f64())
+        span.map_or(0.0, |((began, _), ended)| {
+            (ended - began).saturating_sub(self.evaluating[0]).as_secs_f64()
+        })
     }
 
     /// Steps per second after the first call; those of the first call if there is no other.
@@ -95,7 +107,8 @@ impl RunTotals {
         let (_, before) = self.began?;
         let env_steps = self.counters.env_steps;
         let (steps, seconds) = if env_steps > first.env_steps {
-            (env_steps - first.env_steps, (ended - first.ended).as_secs_f64())
+            let time = (ended - first.ended).saturating_sub(self.evaluating[0]);
+            (env_steps - first.env_steps, time.as_secs_f64())
         } else {
             (env_steps - before, self.seconds())
         };

@@ -1,6 +1,5 @@
 //! An agent in an environment as a training loop for the command line.
 
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -14,11 +13,11 @@ use toml::Table;
 
 use super::recent::RecentReturns;
 use crate::anakin::{self, Anakin, CompiledAnakin, TrainingState};
-use crate::evaluation::{Play, Played, play};
+use crate::evaluation::{Evaluation, Play};
 use crate::export::Portable;
-use crate::registry::Evaluation;
+use crate::registry::Evaluation as EnvironmentEvaluation;
 use crate::sebulba::compiled_environments;
-use crate::training::{CallMetrics, LoopModule, Run, Stage, Training};
+use crate::training::{CallMetrics, Evaluator, LoopModule, Run, Stage, Training};
 
 /// An agent in an environment, and what is measured at the end.
 pub(super) struct AnakinTraining {
@@ -26,7 +25,7 @@ pub(super) struct AnakinTraining {
     /// The groups of simplifications before XLA.
     pub(super) simplify: Simplify,
     /// The environment's measure of a trained agent, and the environment's settings.
-    pub(super) evaluation: Option<(Evaluation, Table)>,
+    pub(super) evaluation: Option<(EnvironmentEvaluation, Table)>,
 }
 
 impl Training for AnakinTraining {
@@ -94,19 +93,12 @@ impl Training for AnakinTraining {
         }))
     }
 
-    fn play(
-        &self,
-        (client, device): (&Client, usize),
-        checkpoint: &Checkpoint,
-        episodes: &Play,
-        interrupt: &AtomicBool,
-    ) -> Result<Vec<Played>> {
+    fn evaluator(&self, device: (&Client, usize), play: &Play) -> Result<Box<dyn Evaluator>> {
         let (environment, most) = self.anakin.environment();
-        let number = episodes.episodes.clamp(1, most);
-        let mut environments =
-            compiled_environments(client, device, environment.clone(), number, 1)?;
-        let agent = self.anakin.agent();
-        play(agent, checkpoint, &mut environments, episodes, (client, device), interrupt)
+        let number = play.episodes.clamp(1, most);
+        let environments =
+            compiled_environments(device.0, device.1, environment.clone(), number, 1)?;
+        Evaluation::boxed(self.anakin.agent(), Box::new(environments), play, device)
     }
 }
 
@@ -115,7 +107,7 @@ struct AnakinRun {
     anakin: CompiledAnakin<AnyEnvironment, AnyAgent>,
     agent: AnyAgent,
     client: Client,
-    evaluation: Option<(Evaluation, Table)>,
+    evaluation: Option<(EnvironmentEvaluation, Table)>,
     /// Absent only after a call that failed.
     state: Option<TrainingState<AnyEnvironment, AnyAgent>>,
     compile_seconds: f64,

@@ -1,7 +1,6 @@
 //! An agent in environments on the host as a training loop for the command line.
 
 use std::fmt::Write;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -14,12 +13,12 @@ use podracer_runtime::{
 use podracer_stdlib::agents::AnyAgent;
 
 use super::recent::RecentReturns;
-use crate::evaluation::{Play, Played, play};
+use crate::evaluation::{Evaluation, Play};
 use crate::export::{ArgumentKind, Portable, policy};
 use crate::registry::Batches;
 use crate::sebulba::{self, Sebulba};
 use crate::settings::{self, SebulbaSettings};
-use crate::training::{CallMetrics, Ended, LoopModule, Run, Stage, Training};
+use crate::training::{CallMetrics, Ended, Evaluator, LoopModule, Run, Stage, Training};
 
 /// An agent, the batches of environments of its actor threads, and the shape of the loop.
 pub(super) struct SebulbaTraining {
@@ -164,16 +163,8 @@ impl Training for SebulbaTraining {
         }))
     }
 
-    fn play(
-        &self,
-        device: (&Client, usize),
-        checkpoint: &Checkpoint,
-        episodes: &Play,
-        interrupt: &AtomicBool,
-    ) -> Result<Vec<Played>> {
-        let mut environments = self.batches.make()?;
-        let agent = self.sebulba.agent();
-        play(agent, checkpoint, &mut *environments, episodes, device, interrupt)
+    fn evaluator(&self, device: (&Client, usize), play: &Play) -> Result<Box<dyn Evaluator>> {
+        Evaluation::boxed(self.sebulba.agent(), self.batches.make()?, play, device)
     }
 }
 

@@ -114,6 +114,17 @@ impl Events {
         self.append(&lines.iter().map(event).collect::<Vec<_>>())
     }
 
+    /// The scalars of an evaluation, at so many environment steps.
+    pub(super) fn evaluation(&mut self, steps: u64, values: &[(&str, f64)]) -> Result<()> {
+        let value = values.iter().map(|&(tag, value)| Scalar::new(tag, value as f32)).collect();
+        self.append(&[Event {
+            wall_time: now(),
+            step: i64::try_from(steps).unwrap_or(i64::MAX),
+            summary: Some(Summary { value }),
+            ..Event::default()
+        }])
+    }
+
     fn append(&mut self, events: &[Event]) -> Result<()> {
         let mut append = || -> io::Result<()> {
             for event in events {

@@ -62,6 +62,21 @@ impl Metrics {
         }
         self.file.flush().with_context(|| cannot_write(&self.path))
     }
+
+    /// Writes the line of an evaluation.
+    pub(super) fn evaluation(
+        &mut self,
+        (iterations, steps): (u64, u64),
+        values: &[(&str, f64)],
+    ) -> Result<()> {
+        let mut line = Map::new();
+        line.insert("iteration".to_owned(), iterations.into());
+        line.insert("env_steps".to_owned(), steps.into());
+        line.extend(values.iter().map(|&(name, value)| (name.to_owned(), value.into())));
+        writeln!(self.file, "{}", Value::Object(line))
+            .and_then(|()| self.file.flush())
+            .with_context(|| cannot_write(&self.path))
+    }
 }
 
 /// Environment steps and mean return after each call.

@@ -8,11 +8,13 @@
 //! - Files that are written once appear whole or not at all. Those that grow end in whole lines or records after every call, and have
 //!   every iteration before a checkpoint.
 
-#[cfg(feature = "plots")]
-mod curve;
+mod best;
 mod events;
 mod metrics;
+mod overview;
 mod progress;
+#[cfg(feature = "plots")]
+mod series;
 mod thinning;
 
 use std::fs;
@@ -24,7 +26,10 @@ use podracer_plugins::read_regular_text;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use progress::{Counters, Files, RunProgress};
+pub use overview::{RunOverview, RunState, differences, runs_in};
+pub use progress::{Counters, Evaluated, Files, RunProgress};
+#[cfg(feature = "plots")]
+pub use series::{Sample, Series};
 
 use crate::cli::program_name;
 use crate::files::write_whole;
@@ -43,6 +48,7 @@ const CHECKPOINTS: &str = "checkpoints";
 const RESULT: &str = "result.json";
 /// Greatest length of a result in bytes.
 const LARGEST_RESULT: u64 = 16 << 20;
+const CURVE: &str = "learning_curve.svg";
 
 /// A point of the learning curve: environment steps, and the mean return of the last 100 episodes or more then.
 pub type Point = (u64, f64);
@@ -275,6 +281,15 @@ impl RunDirectory {
         self.events.write(lines)
     }
 
+    /// Adds an evaluation after so many iterations and environment steps: names and values.
+    ///
+    /// # Errors
+    /// Where the folder cannot be written.
+    pub fn record_evaluation(&mut self, at: (u64, u64), values: &[(&str, f64)]) -> Result<()> {
+        self.metrics.evaluation(at, values)?;
+        self.events.evaluation(at.1, values)
+    }
+
     /// Writes `learning_curve.svg`, if the program has the feature `plots`.
     ///
     /// # Errors
@@ -283,8 +298,8 @@ impl RunDirectory {
         #[cfg(feature = "plots")]
         {
             let caption = format!("{}, seed {}", settings.experiment, settings.train.seed);
-            let svg = curve::svg(&caption, points)?;
-            write_whole(&self.path.join("learning_curve.svg"), svg.as_bytes())?;
+            let svg = crate::chart::learning_curve(&caption, points)?;
+            write_whole(&self.path.join(CURVE), svg.as_bytes())?;
         }
         #[cfg(not(feature = "plots"))]
         let _ = (settings, points);

@@ -41,6 +41,37 @@ pub struct Counters {
     pub mean_return: Option<f64>,
     /// Number of episodes in `mean_return`.
     pub mean_return_episodes: u64,
+    /// The last evaluation; `None` before the first.
+    #[serde(default)]
+    pub evaluated: Option<Evaluated>,
+    /// The evaluation with the highest mean return, whose parameters are in `best/`.
+    #[serde(default)]
+    pub best: Option<Evaluated>,
+}
+
+impl Counters {
+    /// The last evaluation and the best one, as names and values of the result; nothing before the first.
+    #[must_use]
+    pub fn evaluations(&self) -> Vec<(String, f64)> {
+        let named = [("eval", self.evaluated), ("best_eval", self.best)];
+        let values = named.into_iter().filter_map(|(name, one)| {
+            let Evaluated { iterations, mean_return } = one?;
+            Some([
+                (format!("{name}_return"), mean_return),
+                (format!("{name}_after_iterations"), iterations as f64),
+            ])
+        });
+        values.flatten().collect()
+    }
+}
+
+/// An evaluation during the training.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Evaluated {
+    /// Iterations before it.
+    pub iterations: u64,
+    /// Mean return of its episodes.
+    pub mean_return: f64,
 }
 
 /// The lengths of the files that grow, in bytes.
@@ -55,7 +86,7 @@ pub struct Files {
 }
 
 /// Settings that a resumed run may change.
-const FREE: [&str; 10] = [
+const FREE: [&str; 13] = [
     "description",
     "train.steps",
     "train.devices",
@@ -66,6 +97,9 @@ const FREE: [&str; 10] = [
     "train.on_nan",
     "train.checkpoints_kept",
     "metrics.every",
+    "train.eval_every",
+    "train.eval_episodes",
+    "train.eval_sampled",
 ];
 
 impl RunProgress {

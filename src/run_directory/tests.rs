@@ -9,7 +9,7 @@ use safetensors::SafeTensors;
 use serde_json::{Value, json};
 
 use super::events::{Event, checksum};
-use super::{Counters, Recorded, RunDirectory, RunProgress, curve, write_whole};
+use super::{Counters, Recorded, RunDirectory, RunProgress, write_whole};
 use crate::parameters::sha256;
 use crate::settings::{MetricsEvery, Overrides, Settings, UsageError, load};
 use crate::training::{CallMetrics, Ended};
@@ -356,11 +356,17 @@ fn files_are_replaced_whole() {
 }
 
 #[test]
-fn every_curve_can_be_drawn() {
-    for points in
-        [&[][..], &[(0, 1.0)], &[(1, 0.0), (2, 0.0)], &[(1, f64::NAN), (5, -1e9), (9, 1e9)]]
-    {
-        let svg = curve::svg("a <run> & more", points).unwrap();
-        assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"), "{points:?}");
-    }
+fn an_evaluation_is_a_line_and_an_event_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = RunDirectory::create(Some(folder.path()), &settings(), &recorded()).unwrap();
+    run.record(&call(), (0, 0), 0.5).unwrap();
+    run.record_evaluation((2, 20), &[("eval_return", 0.25)]).unwrap();
+    let metrics = fs::read_to_string(folder.path().join("metrics.jsonl")).unwrap();
+    let last = metrics.lines().last().unwrap();
+    assert_eq!(last, r#"{"iteration":2,"env_steps":20,"eval_return":0.25}"#);
+    let name = run.events.name();
+    let events = read_events(&fs::read(folder.path().join(name)).unwrap());
+    let event = events.last().unwrap();
+    let value = &event.summary.as_ref().unwrap().value[0];
+    assert_eq!((event.step, &*value.tag, value.simple_value), (20, "eval_return", Some(0.25)));
 }

@@ -91,6 +91,13 @@ pub struct TrainSettings {
     /// Checkpoints that are kept: an older one serves where the last is damaged.
     #[schemars(range(min = 1))]
     pub checkpoints_kept: usize,
+    /// Iterations between two evaluations, which are made at the end of a call; 0 for none. They do not change the training.
+    pub eval_every: u64,
+    /// Episodes of an evaluation.
+    #[schemars(range(min = 1))]
+    pub eval_episodes: usize,
+    /// True if an evaluation draws actions from the policy, as in training; false if it takes the greedy ones.
+    pub eval_sampled: bool,
 }
 
 /// The reaction to parameters that are NaN or infinite. They are looked at where a metric is not finite, and before each
@@ -117,6 +124,9 @@ impl Default for TrainSettings {
             store_every: 0,
             on_nan: OnNan::Stop,
             checkpoints_kept: 2,
+            eval_every: 0,
+            eval_episodes: 100,
+            eval_sampled: false,
         }
     }
 }

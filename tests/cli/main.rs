@@ -1,8 +1,10 @@
 //! The program as a process: streams, exit codes, the working folder, the environment.
 
 mod check;
+mod evaluations;
 mod memory;
 mod nan;
+mod new;
 mod resume;
 mod servers;
 mod signals;
@@ -256,4 +258,18 @@ fn parameters_that_are_not_those_of_the_result_are_not_exported() {
             assert!(said.contains(part), "{part}: {said}");
         }
     }
+}
+
+#[test]
+fn completions_name_the_commands() {
+    for shell in ["bash", "zsh", "fish"] {
+        let output = podracer(&["completions", shell]).assert().success().get_output().clone();
+        let printed = text(&output.stdout);
+        assert!(printed.contains("resume") && printed.contains("learners"), "{printed}");
+    }
+    let script = format!(
+        "source <({} completions bash); complete -p podracer",
+        env!("CARGO_BIN_EXE_podracer")
+    );
+    Command::new("bash").args(["-c", &script]).assert().success();
 }

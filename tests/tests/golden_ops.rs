@@ -17,13 +17,8 @@ use std::collections::BTreeSet;
 const FILES: [&str; 3] = ["ops_elementwise.json", "ops_axes.json", "ops_shape.json"];
 
 /// Operations of the golden files that are no ops here: they are written with others.
-const WRITTEN_WITH_OTHERS: &[&str] = &[
-    "integer_pow",
-    "reduce_precision",
-    "reduce_xor",
-    "square",
-    "take_along_axis",
-];
+const WRITTEN_WITH_OTHERS: &[&str] =
+    &["integer_pow", "reduce_precision", "reduce_xor", "square", "take_along_axis"];
 
 /// Differences from JAX on purpose: the beginning of a complaint's subject, and why.
 const DIFFERENT: &[(&str, &str)] = &[

@@ -225,10 +225,11 @@ fn the_readme_shows_the_example() {
     let text = |file: &str| workspace::text(Path::new(file)).expect("the file is there");
     let (readme, example) = (text("README.md"), text("examples/own_app/src/main.rs"));
     let start = example.find("use podracer").expect("it imports podracer");
-    let block = format!("```rust\n{}```\n", &example[start..]);
+    let end = example.find("\n#[cfg(test)]").expect("it has a test");
+    let block = format!("```rust\n{}```\n", &example[start..end]);
     assert!(
         readme.contains(&block),
-        "README.md does not show examples/own_app/src/main.rs from its first `use` on"
+        "README.md does not show examples/own_app/src/main.rs from its first `use` to its tests"
     );
     for command in ["make train", "make test"] {
         assert!(readme.contains(command), "README.md does not name `{command}`");

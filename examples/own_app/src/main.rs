@@ -60,3 +60,13 @@ fn main() -> std::process::ExitCode {
         .experiment(include_str!("../docking-ppo.toml"))
         .run()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_fits_its_spaces() {
+        check_environment(&Docking::default()).unwrap();
+    }
+}

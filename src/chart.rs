@@ -1,0 +1,196 @@
+//! Charts as SVG: lines over environment steps or seconds, with bands around them. Only horizontal lines help the eye.
+
+use std::ops::Range;
+
+use anyhow::{Result, anyhow};
+use plotters::coord::Shift;
+use plotters::element::{PathElement, Polygon};
+use plotters::prelude::{
+    ChartBuilder, Color, DrawingArea, IntoDrawingArea, LineSeries, RGBColor, SVGBackend,
+    SeriesLabelPosition, TRANSPARENT, WHITE,
+};
+
+use crate::format::count;
+use crate::run_directory::Point;
+
+/// Width of a chart, and height of each of its panels, in pixels.
+const SIZE: (u32, u32) = (720, 440);
+
+const COLOURS: [RGBColor; 8] = [
+    RGBColor(31, 119, 180),
+    RGBColor(214, 110, 10),
+    RGBColor(44, 140, 44),
+    RGBColor(190, 40, 50),
+    RGBColor(128, 90, 170),
+    RGBColor(120, 75, 65),
+    RGBColor(200, 90, 170),
+    RGBColor(90, 90, 90),
+];
+
+/// Colour of the horizontal lines.
+const FAINT: RGBColor = RGBColor(225, 225, 225);
+
+/// Font of labels, and its size.
+const TEXT: (&str, u32) = ("sans-serif", 16);
+
+/// A line with a band around it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Line {
+    /// Name in the legend.
+    pub(crate) name: String,
+    /// Places on the horizontal axis, in order, with the value of each.
+    pub(crate) points: Vec<(f64, f64)>,
+    /// Lower and upper end of the band at each point; empty for a line without a band.
+    pub(crate) band: Vec<(f64, f64)>,
+}
+
+/// A chart of one metric.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Panel {
+    /// Name of the metric, along the vertical axis.
+    pub(crate) metric: String,
+    pub(crate) lines: Vec<Line>,
+}
+
+/// The learning curve of one run: its mean return over environment steps. Points that are not finite are left out.
+pub(crate) fn learning_curve(caption: &str, points: &[Point]) -> Result<String> {
+    let finite = points.iter().filter(|(_, mean)| mean.is_finite());
+    let points = finite.map(|&(steps, mean)| (steps as f64, mean)).collect();
+    let metric = "mean return, last 100 episodes or more".to_owned();
+    let lines = vec![Line { points, ..Line::default() }];
+    svg(caption, "environment steps", &[Panel { metric, lines }])
+}
+
+/// Panels below each other. A panel without points is an empty chart.
+pub(crate) fn svg(caption: &str, along: &str, panels: &[Panel]) -> Result<String> {
+    let mut text = String::new();
+    let size = (SIZE.0, SIZE.1 * panels.len().max(1) as u32);
+    let mut draw = || -> Result<(), Box<dyn std::error::Error>> {
+        let area = SVGBackend::with_string(&mut text, size).into_drawing_area();
+        area.fill(&WHITE)?;
+        for (number, (part, panel)) in
+            area.split_evenly((panels.len(), 1)).iter().zip(panels).enumerate()
+        {
+            draw_panel(part, if number == 0 { caption } else { "" }, along, panel)?;
+        }
+        area.present()?;
+        Ok(())
+    };
+    // Drawing into a string fails only by a mistake here; the library's error type is not `Sync`.
+    draw().map_err(|error| anyhow!("cannot draw the chart: {error}"))?;
+    Ok(text)
+}
+
+fn draw_panel(
+    area: &DrawingArea<SVGBackend<'_>, Shift>,
+    caption: &str,
+    along: &str,
+    panel: &Panel,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let ends = panel.lines.iter().filter_map(|line| Some(line.points.last()?.0));
+    let width = 0.0..ends.fold(0.0, f64::max).max(1.0);
+    let height = range(panel.lines.iter().flat_map(|line| line.points.iter().map(|point| point.1)));
+    let mut chart = ChartBuilder::on(area);
+    chart.margin(14).x_label_area_size(44).y_label_area_size(64);
+    if !caption.is_empty() {
+        chart.caption(caption, ("sans-serif", 22));
+    }
+    let mut chart = chart.build_cartesian_2d(width, height.clone())?;
+    chart
+        .configure_mesh()
+        .disable_x_mesh()
+        .bold_line_style(FAINT)
+        .light_line_style(TRANSPARENT)
+        .x_labels(6)
+        .y_labels(6)
+        .x_desc(along)
+        .y_desc(panel.metric.as_str())
+        .x_label_formatter(&|along| count(*along))
+        .y_label_formatter(&|value| count(*value))
+        .label_style(TEXT)
+        .axis_desc_style(TEXT)
+        .draw()?;
+    for (line, colour) in panel.lines.iter().zip(COLOURS.iter().cycle()) {
+        let along = || line.points.iter().map(|point| point.0);
+        let inside = |value: f64| value.clamp(height.start, height.end);
+        let upper = along().zip(line.band.iter().map(|band| inside(band.1)));
+        let lower = along().zip(line.band.iter().map(|band| inside(band.0)));
+        let mut outline: Vec<(f64, f64)> = lower.collect();
+        outline.reverse();
+        let outline: Vec<(f64, f64)> = upper.chain(outline).collect();
+        if !outline.is_empty() {
+            chart.draw_series([Polygon::new(outline, colour.mix(0.18))])?;
+        }
+        let drawn = chart.draw_series(LineSeries::new(line.points.clone(), colour))?;
+        if panel.lines.len() > 1 || !line.band.is_empty() {
+            let colour = *colour;
+            drawn
+                .label(line.name.as_str())
+                .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], colour));
+        }
+    }
+    if panel.lines.iter().any(|line| panel.lines.len() > 1 || !line.band.is_empty()) {
+        chart
+            .configure_series_labels()
+            .position(SeriesLabelPosition::UpperLeft)
+            .background_style(WHITE.mix(0.8))
+            .border_style(TRANSPARENT)
+            .label_font(TEXT)
+            .draw()?;
+    }
+    Ok(())
+}
+
+/// The vertical range: from or to 0 where the values fill at least half of that, else that of the values with a margin.
+fn range(values: impl Iterator<Item = f64> + Clone) -> Range<f64> {
+    let low = values.clone().fold(f64::INFINITY, f64::min);
+    let high = values.fold(f64::NEG_INFINITY, f64::max);
+    if low > high {
+        return 0.0..1.0;
+    }
+    let air = ((high - low) * 0.05).max(high.abs() * 1e-3).max(1e-3);
+    let reaches = |end: f64, other: f64| (other - end).abs() >= 0.5 * other.abs();
+    if low >= 0.0 && reaches(low, high) {
+        0.0..high + air
+    } else if high <= 0.0 && reaches(high, low) {
+        low - air..0.0
+    } else {
+        low - air..high + air
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_range_begins_at_0_where_that_costs_little() {
+        let of = |values: &[f64]| range(values.iter().copied());
+        assert_eq!(of(&[]), 0.0..1.0);
+        assert_eq!(of(&[20.0, 500.0]), 0.0..524.0);
+        assert_eq!(of(&[-1200.0, -150.0]), -1252.5..0.0);
+        // Half of the chart would be empty.
+        assert_eq!(of(&[490.0, 500.0]), 489.5..500.5);
+        assert_eq!(of(&[-1.0, 1.0]), -1.1..1.1);
+        assert_eq!(of(&[7.0]), 6.993..7.007);
+    }
+
+    #[test]
+    fn a_chart_has_few_lines_behind_the_curve() {
+        let points: Vec<Point> = (0..100).map(|step| (step * 1000, step as f64)).collect();
+        let text = learning_curve("catch-ppo, seed 0", &points).unwrap();
+        assert!(text.contains("catch-ppo, seed 0") && text.contains("environment steps"), "{text}");
+        let faint = text.matches("#E1E1E1").count();
+        assert!((3..=12).contains(&faint), "{faint} lines: {text}");
+    }
+
+    #[test]
+    fn every_curve_can_be_drawn() {
+        for points in
+            [&[][..], &[(0, 1.0)], &[(1, 0.0), (2, 0.0)], &[(1, f64::NAN), (5, -1e9), (9, 1e9)]]
+        {
+            let svg = learning_curve("a <run> & more", points).unwrap();
+            assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"), "{points:?}");
+        }
+    }
+}

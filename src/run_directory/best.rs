@@ -1,0 +1,56 @@
+//! `best/`: the agent's state at the evaluation with the highest mean return.
+
+use std::path::Path;
+
+use anyhow::Result;
+use podracer_runtime::{Checkpoint, Checkpoints, Found};
+
+use super::{Counters, Files, Recorded, RunDirectory, RunProgress};
+use crate::evaluation::AGENT;
+use crate::settings::{Settings, UsageError};
+
+pub(crate) const BEST: &str = "best";
+
+impl RunDirectory {
+    /// Writes `best/`: of a checkpoint the part that `eval` and `export` read.
+    ///
+    /// # Errors
+    /// Names the file that cannot be written.
+    pub fn write_best(
+        &self,
+        mut checkpoint: Checkpoint,
+        (settings, recorded): (&Settings, &Recorded),
+        counters: Counters,
+    ) -> Result<()> {
+        checkpoint.arrays.retain(|name, _| name.starts_with(AGENT));
+        checkpoint.partial = true;
+        checkpoint.about = serde_json::to_value(RunProgress {
+            settings: serde_json::to_value(settings)?,
+            recorded: recorded.clone(),
+            counters,
+            // No training goes on from here.
+            files: Files::default(),
+        })?;
+        Checkpoints::new(self.path.join(BEST), 1).save(&checkpoint)?;
+        Ok(())
+    }
+
+    /// The checkpoint of the evaluation with the highest mean return of the run in a folder.
+    ///
+    /// # Errors
+    /// [`UsageError`] for a run without evaluations; a damaged checkpoint.
+    pub fn find_best(path: &Path) -> Result<Found> {
+        check(path)?;
+        Ok(Checkpoints::new(path.join(BEST), 1).latest_parameters()?)
+    }
+}
+
+fn check(path: &Path) -> Result<(), UsageError> {
+    if path.join(BEST).is_dir() {
+        return Ok(());
+    }
+    Err(UsageError::new(format!(
+        "`{}` has no {BEST}/: it is of the evaluations during a training, which `--set train.eval_every=100` makes",
+        path.display()
+    )))
+}

@@ -1,0 +1,220 @@
+//! A run at a glance: experiment, settings, results and state, read from its folder without an agent or environment.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, TryLockError};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+use serde_json::Value;
+use toml::Table;
+
+use super::best::BEST;
+use super::{CHECKPOINTS, CONFIG, CURVE, METRICS, RESULT};
+use crate::parameters;
+use crate::settings::UsageError;
+
+/// The end of `metrics.jsonl` that is read for the last line, in bytes.
+const TAIL: u64 = 1 << 16;
+
+/// A run at a glance.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunOverview {
+    /// Path of its folder.
+    pub run: PathBuf,
+    /// Name of the experiment.
+    pub experiment: String,
+    /// Seed of the run.
+    pub seed: u64,
+    /// Environment steps that are recorded.
+    pub env_steps: u64,
+    /// Mean return of the last 100 episodes or more, as recorded last.
+    pub mean_return: Option<f64>,
+    /// Environment steps per second, of a run with a result.
+    pub env_steps_per_second: Option<f64>,
+    /// State of the run.
+    pub state: RunState,
+    /// The settings but for the seed, by dotted key, as in TOML.
+    #[serde(skip)]
+    pub settings: BTreeMap<String, String>,
+}
+
+/// State of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunState {
+    /// A process trains it now.
+    Running,
+    /// All that was asked for is done.
+    Finished,
+    /// A signal stopped it, and it left a result.
+    Stopped,
+    /// It ended without a result: killed, or by an error.
+    Unfinished,
+}
+
+impl RunState {
+    /// The state in a word.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            RunState::Running => "running",
+            RunState::Finished => "finished",
+            RunState::Stopped => "stopped",
+            RunState::Unfinished => "unfinished",
+        }
+    }
+}
+
+impl RunOverview {
+    /// Reads the folder of a run.
+    ///
+    /// # Errors
+    /// [`UsageError`] for a folder without a run, or with settings that are no TOML; where a file cannot be read.
+    pub fn read(run: &Path) -> Result<Self> {
+        let path = run.join(CONFIG);
+        if !path.is_file() {
+            let problem = format!("`{}` holds no run: it has no {CONFIG}", run.display());
+            return Err(UsageError::new(problem).into());
+        }
+        let text = fs::read_to_string(&path)
+            .with_context(|| format!("cannot read `{}`", path.display()))?;
+        let config: Table = text
+            .parse()
+            .map_err(|error| UsageError::new(format!("`{}`: {error}", path.display())))?;
+        let mut settings = flat(&config);
+        let seed = settings.remove("train.seed").and_then(|seed| seed.parse().ok());
+        let result: Value = fs::read_to_string(run.join(RESULT))
+            .ok()
+            .and_then(|text| serde_json::from_str(&text).ok())
+            .unwrap_or_default();
+        let last = last_line(&run.join(METRICS));
+        let state = match result["interrupted"].as_bool() {
+            _ if is_running(run) => RunState::Running,
+            Some(true) => RunState::Stopped,
+            Some(false) => RunState::Finished,
+            None => RunState::Unfinished,
+        };
+        let experiment = config.get("experiment").and_then(toml::Value::as_str);
+        Ok(RunOverview {
+            run: run.to_owned(),
+            experiment: experiment.unwrap_or_default().to_owned(),
+            seed: seed.unwrap_or_default(),
+            env_steps: last["env_steps"].as_u64().or(result["env_steps"].as_u64()).unwrap_or(0),
+            mean_return: last["mean_return"].as_f64().or(result["mean_return"].as_f64()),
+            env_steps_per_second: result["env_steps_per_second"].as_f64(),
+            state,
+            settings,
+        })
+    }
+
+    /// Removes the files of the run, and its folder if nothing else is in it. Returns what is left, if anything is.
+    ///
+    /// # Errors
+    /// [`UsageError`] for a run that a process trains now; where a file cannot be removed.
+    pub fn remove(&self) -> Result<Vec<PathBuf>> {
+        if is_running(&self.run) {
+            let run = self.run.display();
+            let problem = format!("`{run}` is not removed: another process trains it");
+            return Err(UsageError::new(problem).into());
+        }
+        let failed = |path: &Path| format!("cannot remove `{}`", path.display());
+        let mut left = Vec::new();
+        let read = || failed(&self.run);
+        for entry in fs::read_dir(&self.run).with_context(read)? {
+            let path = entry.with_context(read)?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let whole = name.strip_suffix(".unfinished").unwrap_or(&name);
+            let removed = if [CHECKPOINTS, BEST].contains(&whole) && !path.is_symlink() {
+                fs::remove_dir_all(&path)
+            } else if [CONFIG, METRICS, CURVE, RESULT, parameters::FILE].contains(&whole)
+                || name.starts_with("events.out.tfevents.")
+            {
+                fs::remove_file(&path)
+            } else {
+                left.push(path.clone());
+                Ok(())
+            };
+            removed.with_context(|| failed(&path))?;
+        }
+        if left.is_empty() {
+            fs::remove_dir(&self.run).with_context(read)?;
+        }
+        left.sort();
+        Ok(left)
+    }
+}
+
+/// The runs in a folder, in the order of their names; none if it is not there.
+///
+/// # Errors
+/// Where the folder cannot be read. A run that cannot be read is left out.
+pub fn runs_in(folder: &Path) -> Result<Vec<RunOverview>> {
+    let cannot = || format!("cannot read `{}`", folder.display());
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.with_context(cannot)?,
+    };
+    let mut runs = Vec::new();
+    for entry in entries {
+        runs.extend(RunOverview::read(&entry.with_context(cannot)?.path()));
+    }
+    runs.sort_by(|one, other| one.run.cmp(&other.run));
+    Ok(runs)
+}
+
+/// The settings in which runs differ: the values of each run, in order, by dotted key. The seed is not among them.
+#[must_use]
+pub fn differences(runs: &[&RunOverview]) -> BTreeMap<String, Vec<String>> {
+    let keys = runs.iter().flat_map(|run| run.settings.keys());
+    let values = |key: &String| -> Vec<String> {
+        let value = |run: &&RunOverview| run.settings.get(key).cloned().unwrap_or("-".to_owned());
+        runs.iter().map(value).collect()
+    };
+    keys.map(|key| (key.clone(), values(key)))
+        .filter(|(_, values)| values.iter().any(|value| *value != values[0]))
+        .collect()
+}
+
+/// The settings by dotted key, without what is only recorded.
+fn flat(config: &Table) -> BTreeMap<String, String> {
+    let mut entries = BTreeMap::new();
+    for (section, value) in config {
+        match value {
+            toml::Value::Table(_) if section == "recorded" => {}
+            toml::Value::Table(keys) => entries
+                .extend(keys.iter().map(|(key, value)| (format!("{section}.{key}"), text(value)))),
+            _ if section == "description" => {}
+            value => {
+                entries.insert(section.clone(), text(value));
+            }
+        }
+    }
+    entries
+}
+
+fn text(value: &toml::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// The last line of a call in the metrics, or null.
+fn last_line(path: &Path) -> Value {
+    let tail = || {
+        let mut file = File::open(path).ok()?;
+        let length = file.metadata().ok()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(TAIL))).ok()?;
+        let mut bytes = Vec::new();
+        file.take(TAIL).read_to_end(&mut bytes).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let tail = tail().unwrap_or_default();
+    let lines = tail.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    lines.into_iter().find(|line| line.get("mean_return").is_some()).unwrap_or_default()
+}
+
+/// True if a process trains the run: it has the lock of the metrics.
+fn is_running(run: &Path) -> bool {
+    let file = File::open(run.join(METRICS));
+    file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}

@@ -1,0 +1,69 @@
+//! `podracer new`: the crate that it writes, built by Cargo outside of this workspace.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::{podracer, text};
+
+/// A new crate in an empty folder, and Cargo there: what it prints on success.
+fn new_crate(folder: &Path) -> impl Fn(&[&str]) -> String {
+    podracer(&["new", "ship"]).current_dir(folder).assert().success();
+    let folder = folder.join("ship");
+    move |arguments| {
+        let mut cargo = Command::new(env!("CARGO"));
+        // Variables of the Cargo that runs this test are not those of the new crate's.
+        for (name, _) in std::env::vars_os() {
+            let name = name.to_string_lossy();
+            if ["CARGO_PKG_", "CARGO_MANIFEST_", "MLIR_SYS_", "TABLEGEN_", "LIBCLANG_PATH"]
+                .iter()
+                .any(|begin| name.starts_with(begin))
+            {
+                cargo.env_remove(&*name);
+            }
+        }
+        let target = Path::new(env!("CARGO_BIN_EXE_podracer")).ancestors().nth(2);
+        cargo.env("CARGO_TARGET_DIR", target.expect("target/debug/podracer"));
+        let output = cargo.args(arguments).current_dir(&folder).output().expect("Cargo runs");
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    }
+}
+
+#[test]
+fn cargo_finds_all_that_a_new_crate_depends_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cargo = new_crate(folder.path());
+    let metadata = cargo(&["metadata", "--offline", "--format-version=1"]);
+    let metadata: serde_json::Value = serde_json::from_str(&metadata).expect("JSON");
+    let packages = metadata["packages"].as_array().expect("a list");
+    for name in ["ship", "podracer", "melior"] {
+        assert!(packages.iter().any(|package| package["name"] == name), "{name}");
+    }
+}
+
+/// Compiles podracer once more, since Cargo shares the crates of a workspace with no other: minutes, and a gigabyte. Its
+/// external crates are those that are there.
+#[test]
+fn a_new_crate_trains_and_passes_its_tests() {
+    if std::env::var_os("PODRACER_NEW").is_none() {
+        eprintln!("SKIPPED: it compiles for minutes; PODRACER_NEW=1 runs it");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let cargo = new_crate(folder.path());
+    let mut profile = vec!["--config=profile.dev.package.\"*\".opt-level=2".to_owned()];
+    profile.extend(
+        ["", "-compiler", "-mlir", "-dsl", "-stdlib", "-envs", "-runtime", "-plugins"]
+            .map(|name| format!("--config=profile.dev.package.podracer{name}.opt-level=0")),
+    );
+    let profile: Vec<&str> = profile.iter().map(String::as_str).collect();
+    let with = |arguments: &[&'static str], more: &[&'static str]| {
+        cargo(&[arguments, &["--offline"], &profile, more].concat())
+    };
+    let printed =
+        with(&["run", "--quiet"], &["--", "train", "docking-ppo", "--steps=40000", "--json"]);
+    let result: serde_json::Value = serde_json::from_str(&printed).expect("a JSON object");
+    assert_eq!(result["experiment"], "docking-ppo");
+    let printed = with(&["test"], &[]);
+    assert_eq!(printed.matches("1 passed").count(), 2, "{printed}");
+}
