@@ -45,8 +45,8 @@ fn activations_and_their_slopes_are_those_of_jax_at_kinks_and_far_out() {
         });
         let traced = traced.expect("it traces");
         let ours = [
-            ("eval", traced.eval(&[x.clone()]).expect("it fits")),
-            ("xla", run(traced.func(), &[x.clone()]).expect("it runs")),
+            ("eval", traced.eval(std::slice::from_ref(&x)).expect("it fits")),
+            ("xla", run(traced.func(), std::slice::from_ref(&x)).expect("it runs")),
         ];
         for (how, got) in ours {
             for (what, (got, expected)) in ["value", "slope"].iter().zip(got.iter().zip(&expected))

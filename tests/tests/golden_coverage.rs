@@ -17,6 +17,7 @@ const FILES: &[(&str, &str, &[&str])] = &[
     ("transforms.json", "op", &["dsl/tests/it/transforms"]),
     ("programs.json", "op", &["dsl/tests/it/transforms"]),
     ("division.json", "op", &["dsl/tests/it/division.rs"]),
+    ("functions.json", "op", &["dsl/tests/it/functions.rs"]),
     ("modules.json", "module", &["tests/tests/portable/jax.rs"]),
 ];
 
