@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use podracer_dsl::prelude::{eval_shape, key};
-use podracer_dsl::{Loc, Tree, called_from};
+use podracer_dsl::{Loc, Report, Tree, called_from};
 use podracer_envs::{Environment, check_environment};
 use podracer_runtime::{
     AnakinLoop, AnakinProgram, AnakinState, Checkpoint, CheckpointError, Client, CompileOptions,
@@ -292,6 +292,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> CompiledAnakin<E, A
             episode_length: episodes.lengths.iter().sum::<f64>() / all.episodes as f64,
             episodes: all.episodes,
             series: episodes,
+            reports: metrics.reports,
         };
         Ok((state, metrics))
     }
@@ -399,6 +400,9 @@ pub struct TrainingMetrics<M: Tree> {
     pub episode_length: f64,
     /// The number of episodes that ended in this call.
     pub episodes: u64,
+    /// Failed checks and prints of environment and agent ([`check`](podracer_dsl::check),
+    /// [`debug_print`](podracer_dsl::debug_print)), in the order of their lines.
+    pub reports: Vec<Report>,
     series: EpisodeSeries,
 }
 

@@ -8,6 +8,7 @@ use std::iter::Sum;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
+use podracer_dsl::Report;
 use podracer_runtime::{Checkpoint, Client, HostArray, Module, OptionValue};
 
 use crate::evaluation::{Play, Played};
@@ -169,6 +170,8 @@ pub struct CallMetrics {
     pub per_call: Vec<(String, f64)>,
     /// Named counts of what happened in the call, such as restarts of environments.
     pub counts: Vec<(String, u64)>,
+    /// Failed checks and prints of environment and agent.
+    pub reports: Vec<Report>,
     /// The call's use of time, in a few words for the progress bar.
     pub note: String,
 }

@@ -40,7 +40,7 @@ pub use control::{
     associative_scan, associative_scan_reverse, cond, fori_loop, map, map_batched, scan,
     scan_reverse, subroutine, switch, vmap, vmap_named, while_loop,
 };
-pub use debug::{Log, check, collect, debug_print};
+pub use debug::{Log, Report, check, collect, debug_print};
 pub use diff::{
     checkpoint, checkpoint_name, custom_jvp, custom_vjp, grad, grad_with_aux, hessian,
     hessian_with_aux, jacfwd, jacfwd_with_aux, jacrev, jacrev_with_aux, jvp, jvp_with_aux,

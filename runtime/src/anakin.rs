@@ -3,15 +3,17 @@
 //! The host only dispatches: one call of [`AnakinProgram::run`] is one execution of one program, which runs `iterations_per_call`
 //! iterations on every device, donates the state to itself and gives back metrics.
 
+use std::ops::Deref;
 use std::panic::resume_unwind;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use podracer_compiler::simplify::Options as Simplify;
 use podracer_dsl::prelude::{
-    Key, Placed, Replicas, Spec, Tensor, TraceErrors, Traced, Tree, pmean, scan, u32 as u32_spec,
+    Array, Key, Log, Placed, Replicas, Spec, Tensor, TraceErrors, Traced, Tree, collect, pmean,
+    scan, tree_map, u32 as u32_spec,
 };
-use podracer_dsl::trace_replicated;
+use podracer_dsl::{Report, trace_replicated};
 
 use crate::program::{Lowered, Program, ProgramOptions, lower_with, quick};
 use crate::tree::{Device, Host, Placement};
@@ -23,9 +25,9 @@ use crate::{
 /// Arguments of the loop's program.
 type In<R, S> = (Placed<R, S>,);
 /// Results of the loop's program: the state, and the metrics of its iterations.
-type Out<R, S, M, E> = (Placed<R, S>, Placed<M, E>);
+type Out<R, S, M, E> = (Placed<R, S>, Placed<M, E>, Log);
 /// Results of a call: the state on the devices, the metrics on the host.
-type Called<R, S, M, E> = (AnakinState<R, S>, Host<Placed<M, E>>);
+type Called<R, S, M, E> = (AnakinState<R, S>, LoopMetrics<M, E>);
 
 /// The loop before it is compiled: two traced functions, and no device.
 ///
@@ -59,9 +61,12 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
             trace_replicated(replicas, (u32_spec([2]),), |(bits,)| init(Key::from_words(bits)))?;
         let state: Spec<Placed<R, S>> = init.results().clone();
         let run = trace_replicated(replicas, (state,), |(state,)| {
-            let (state, metrics) = scan(state, 0..iterations_per_call, |state, _| iterate(state));
+            let ((state, metrics), log) =
+                collect(|| scan(state, 0..iterations_per_call, |state, _| iterate(state)));
             let Placed { replicated, sharded } = metrics;
-            (state, Placed { replicated: pmean(replicated, Replicas), sharded })
+            let metrics = Placed { replicated: pmean(replicated, Replicas), sharded };
+            // Each replica has its own log, so that a leaf has an axis of replicas.
+            (state, metrics, tree_map(&log, |leaf| leaf.expand_dims(0)))
         })?;
         Ok(AnakinLoop {
             name: name.to_owned(),
@@ -123,12 +128,13 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
             placements.resize(replicated + sharded, Placement::Sharded);
             placements
         };
-        let (state, metrics) = &**self.run.results();
+        let (state, metrics, log) = &**self.run.results();
         let state_placements =
             placed(state.replicated.leaves().len(), state.sharded.leaves().len());
         let metric_placements =
             placed(metrics.replicated.leaves().len(), metrics.sharded.leaves().len());
-        let all = state_placements.iter().chain(&metric_placements).copied().collect();
+        let log_placements = placed(0, log.leaves().len());
+        let all = [&state_placements[..], &metric_placements, &log_placements].concat();
         let start = Instant::now();
         let init_options = quick(options, client.platform());
         options.compile.placement(client.devices().len())?;
@@ -150,6 +156,8 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
         Ok(AnakinProgram {
             init: Program::new(self.init.results().clone(), state_placements, init, compile_time),
             run: Program::new(self.run.results().clone(), all, run, compile_time),
+            log: Spec::clone(log),
+            replicas: self.replicas,
         })
     }
 }
@@ -158,6 +166,25 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
 pub struct AnakinProgram<R: Tree, S: Tree, M: Tree, E: Tree> {
     init: Program<(Tensor,), Placed<R, S>>,
     run: Program<In<R, S>, Out<R, S, M, E>>,
+    log: Spec<Log>,
+    replicas: usize,
+}
+
+/// The metrics of a call on the host, and what its program said.
+#[derive(Clone, Debug)]
+pub struct LoopMetrics<M: Tree, E: Tree> {
+    metrics: Host<Placed<M, E>>,
+    /// Failed checks ([`check`](podracer_dsl::check)) and prints ([`debug_print`](podracer_dsl::debug_print)), in the order of
+    /// their lines. Places begin with the device, if there are several, and the iteration of the call.
+    pub reports: Vec<Report>,
+}
+
+impl<M: Tree, E: Tree> Deref for LoopMetrics<M, E> {
+    type Target = Host<Placed<M, E>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.metrics
+    }
 }
 
 /// The state of a loop on its devices.
@@ -190,15 +217,26 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinProgram<R, S, M, E> {
         self.init.restore(checkpoint, part)
     }
 
-    /// Runs the iterations of one call: one dispatch on all devices. Waits for the metrics.
+    /// Runs the iterations of one call: one dispatch on all devices. Waits for the metrics. A failed
+    /// [`check`](podracer_dsl::check) is no error: [`LoopMetrics::reports`] has it.
     ///
     /// # Errors
     /// [`RuntimeError`] by way of [`ExecuteError`], which gives the state back if nothing was launched.
     pub fn run(&self, state: AnakinState<R, S>) -> Result<Called<R, S, M, E>, RunError> {
-        let (state, metrics) = self.run.run((state,))?.split();
-        let metrics = metrics
-            .to_host()
-            .map_err(|error| ExecuteError { error: Box::new(error), donated: Vec::new() })?;
+        let (state, metrics, log) = self.run.run((state,))?.split();
+        let read = || {
+            let log = log.named_arrays()?;
+            let log: Vec<Array> = log.iter().map(|(_, array)| array.to_array()).collect();
+            let mut reports = Log::read(&self.log, &log);
+            if self.replicas == 1 {
+                for report in &mut reports {
+                    report.at.remove(0);
+                }
+            }
+            Ok(LoopMetrics { metrics: metrics.to_host()?, reports })
+        };
+        let metrics =
+            read().map_err(|error| ExecuteError { error: Box::new(error), donated: Vec::new() })?;
         Ok((state, metrics))
     }
 

@@ -39,7 +39,7 @@ mod stablehlo;
 mod transfers;
 mod tree;
 
-pub use anakin::{AnakinLoop, AnakinProgram, AnakinState, RunError};
+pub use anakin::{AnakinLoop, AnakinProgram, AnakinState, LoopMetrics, RunError};
 pub use array::{Element, HostArray};
 pub use cache::ExecutableCache;
 pub use checkpoint::{

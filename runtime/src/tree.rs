@@ -190,6 +190,14 @@ impl<A: Tree, B: Tree> Device<(A, B)> {
     }
 }
 
+impl<A: Tree, B: Tree, C: Tree> Device<(A, B, C)> {
+    /// Splits the triple into its three trees.
+    #[must_use]
+    pub fn split(self) -> (Device<A>, Device<B>, Device<C>) {
+        self.0
+    }
+}
+
 /// The tree of a single leaf.
 impl<T: Tree> From<HostArray> for Host<T>
 where

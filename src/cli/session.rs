@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use podracer_dsl::Report;
 use podracer_runtime::{Checkpoint, Client, Found, OptionValue};
 use serde::Serialize;
 
@@ -183,7 +184,14 @@ impl Session {
         let mut totals = RunTotals::new(self.started, self.counters, points);
         while totals.counters.calls < plan.calls && !interrupt.load(Ordering::Relaxed) {
             let before = totals.counters.iterations;
-            let symptom = totals.call(&mut *run, &mut self.directory)?;
+            let call = totals.call(&mut *run, &mut self.directory)?;
+            tell(&call.reports, console).with_context(|| {
+                let way_back = self.directory.way_back();
+                format!(
+                    "the run ends in the {} iterations after {before} ({way_back})",
+                    call.iterations
+                )
+            })?;
             if let Some(evaluations) = &mut evaluations {
                 let to = (&self.ready, &mut self.directory);
                 evaluations.after_call(before, &mut *run, &mut totals, to, interrupt)?;
@@ -196,7 +204,9 @@ impl Session {
                 &totals.note,
             );
             let heeded = self.ready.settings.train.on_nan != OnNan::Ignore;
-            if let Some(symptom) = symptom.filter(|_| heeded && !self.warned_of_nan) {
+            let not_finite = call.not_finite().filter(|_| heeded && !self.warned_of_nan);
+            if let Some((metric, iteration)) = not_finite {
+                let symptom = format!("{metric} is not finite in iteration {}", before + iteration);
                 if self.check_finite(&*run, &symptom, console)? {
                     console.warn(&format!("{symptom}, and the parameters are finite"));
                 }
@@ -334,5 +344,52 @@ impl Session {
         })?;
         signals::leaves(directory.way_back());
         Ok(())
+    }
+}
+
+/// The greatest number of prints of a call that are shown.
+const SHOWN: usize = 20;
+
+/// Prints what the programs of a call said with `debug_print`.
+///
+/// # Errors
+/// The failed checks.
+fn tell(reports: &[Report], console: &mut Console<'_>) -> Result<()> {
+    let (failed, printed): (Vec<_>, Vec<_>) = reports.iter().partition(|report| report.is_check);
+    for report in printed.iter().take(SHOWN) {
+        console.say(&report.to_string());
+    }
+    if printed.len() > SHOWN {
+        console.say(&format!("and {} more in this call", printed.len() - SHOWN));
+    }
+    let failed: Vec<String> = failed.iter().map(ToString::to_string).collect();
+    ensure!(failed.is_empty(), failed.join("\n"));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use podracer_dsl::Loc;
+
+    use super::*;
+
+    #[test]
+    fn prints_are_said_and_failed_checks_end_the_run() {
+        let report = |is_check, number: usize| Report {
+            is_check,
+            text: format!("number {number}"),
+            loc: Loc::NONE,
+            at: vec![number],
+            count: 1,
+        };
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let mut console = Console { out: &mut out, err: &mut err, terminal: false };
+        let prints: Vec<Report> = (0..SHOWN + 3).map(|number| report(false, number)).collect();
+        tell(&prints, &mut console).unwrap();
+        let error = tell(&[report(true, 7)], &mut console).unwrap_err().to_string();
+        assert!(error.starts_with("check failed: number 7 (once, at [7])"), "{error}");
+        let said = String::from_utf8(err).unwrap();
+        assert!(said.starts_with("number 0\nnumber 1\n"), "{said}");
+        assert!(said.ends_with("number 19\nand 3 more in this call\n"), "{said}");
     }
 }

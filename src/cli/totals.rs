@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::run_directory::{Counters, Point, RunDirectory};
-use crate::training::Run;
+use crate::training::{CallMetrics, Run};
 
 /// Sums over the calls so far, of all processes that trained the run; times are those of this process.
 pub(super) struct RunTotals {
@@ -47,13 +47,12 @@ impl RunTotals {
         }
     }
 
-    /// Makes one call and records it. Returns the call's first metric that is not finite, as in `loss is not finite in
-    /// iteration 7`.
+    /// Makes one call and records it.
     pub(super) fn call(
         &mut self,
         run: &mut dyn Run,
         directory: &mut RunDirectory,
-    ) -> Result<Option<String>> {
+    ) -> Result<CallMetrics> {
         let since = std::mem::take(&mut self.evaluating[1]);
         self.evaluating[0] += since;
         let began = Instant::now();
@@ -83,9 +82,7 @@ impl RunTotals {
             seconds_since_start: (ended - self.started).as_secs_f64(),
         });
         directory.record(&call, before, seconds)?;
-        Ok(call.not_finite().map(|(metric, iteration)| {
-            format!("{metric} is not finite in iteration {}", before.0 + iteration)
-        }))
+        Ok(call)
     }
 
     /// Takes the time of an evaluation out of the training's.

@@ -137,6 +137,7 @@ impl Run for AnakinRun {
             per_iteration: metrics.per_iteration()?,
             recent: self.recent.with(metrics.ended()),
             episodes: metrics.episodes,
+            reports: metrics.reports,
             ..CallMetrics::default()
         })
     }

@@ -225,6 +225,7 @@ impl Run for TrainingRun {
             per_call,
             counts: vec![("environment_restarts".to_owned(), restarts as u64)],
             note,
+            ..CallMetrics::default()
         })
     }
 
