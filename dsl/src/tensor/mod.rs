@@ -138,7 +138,8 @@ pub(crate) fn report(op: &str, message: impl Into<String>, about: &[Tensor]) {
     report_at(Loc::caller(), op, message, about);
 }
 
-/// [`report`] at a given line, for what the caller of a trait's method did: `#[track_caller]` does not reach through it.
+/// Records an error at a given line, unless one of the tensors it is about is poisoned already: for mistakes of the caller of
+/// a trait's method, through which `#[track_caller]` does not reach.
 pub fn report_at(loc: Loc, op: &str, message: impl Into<String>, about: &[Tensor]) {
     let error = TraceError::new(op, message, loc);
     state::with(|trace: &mut Trace| {
