@@ -63,20 +63,10 @@ impl<E: Environment> Environment for AutoReset<E> {
         self.environment.observe(state)
     }
 
-    fn observation_space(&self) -> Space {
-        self.environment.observation_space()
-    }
-
-    fn action_space(&self) -> Space {
-        self.environment.action_space()
-    }
+    forward!(observation_space, action_space, truncates);
 
     fn legal_actions(&self, state: &E::State) -> Option<Tensor> {
         checked_legal_actions(&self.environment, state)
-    }
-
-    fn truncates(&self) -> bool {
-        self.environment.truncates()
     }
 
     fn resets(&self) -> bool {

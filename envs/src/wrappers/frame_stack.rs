@@ -123,21 +123,7 @@ impl<E: Environment> Environment for FrameStack<E> {
         }
     }
 
-    fn action_space(&self) -> Space {
-        self.environment.action_space()
-    }
-
-    fn legal_actions(&self, state: &Self::State) -> Option<Tensor> {
-        self.environment.legal_actions(&state.environment)
-    }
-
-    fn truncates(&self) -> bool {
-        self.environment.truncates()
-    }
-
-    fn resets(&self) -> bool {
-        self.environment.resets()
-    }
+    forward!(action_space, truncates, resets, legal_actions);
 
     fn next_episode(&self, finished: Self::State, key: Key) -> Self::State {
         self.first(self.environment.next_episode(finished.environment, key))

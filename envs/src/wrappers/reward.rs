@@ -6,7 +6,7 @@ use crate::space::Space;
 use podracer_dsl::prelude::*;
 use podracer_dsl::{Loc, report_at};
 
-/// What a [`TransformReward`] does with each reward.
+/// The change of each reward by a [`TransformReward`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RewardChange {
     /// Multiplies it.
@@ -80,24 +80,10 @@ impl<E: Environment> Environment for TransformReward<E> {
         self.environment.observe(state)
     }
 
-    fn observation_space(&self) -> Space {
-        self.environment.observation_space()
-    }
-
-    fn action_space(&self) -> Space {
-        self.environment.action_space()
-    }
+    forward!(observation_space, action_space, truncates, resets);
 
     fn legal_actions(&self, state: &Self::State) -> Option<Tensor> {
         self.environment.legal_actions(state)
-    }
-
-    fn truncates(&self) -> bool {
-        self.environment.truncates()
-    }
-
-    fn resets(&self) -> bool {
-        self.environment.resets()
     }
 
     fn next_episode(&self, finished: E::State, key: Key) -> E::State {

@@ -73,25 +73,7 @@ impl<E: Environment> Environment for StickyActions<E> {
         self.environment.observe(state.environment)
     }
 
-    fn observation_space(&self) -> Space {
-        self.environment.observation_space()
-    }
-
-    fn action_space(&self) -> Space {
-        self.environment.action_space()
-    }
-
-    fn legal_actions(&self, state: &Self::State) -> Option<Tensor> {
-        self.environment.legal_actions(&state.environment)
-    }
-
-    fn truncates(&self) -> bool {
-        self.environment.truncates()
-    }
-
-    fn resets(&self) -> bool {
-        self.environment.resets()
-    }
+    forward!(observation_space, action_space, truncates, resets, legal_actions);
 
     fn next_episode(&self, finished: Self::State, key: Key) -> Self::State {
         self.first(self.environment.next_episode(finished.environment, key))

@@ -62,21 +62,7 @@ impl<E: Environment> Environment for TimeLimit<E> {
         self.environment.observe(state.environment)
     }
 
-    fn observation_space(&self) -> Space {
-        self.environment.observation_space()
-    }
-
-    fn action_space(&self) -> Space {
-        self.environment.action_space()
-    }
-
-    fn legal_actions(&self, state: &Self::State) -> Option<Tensor> {
-        self.environment.legal_actions(&state.environment)
-    }
-
-    fn resets(&self) -> bool {
-        self.environment.resets()
-    }
+    forward!(observation_space, action_space, resets, legal_actions);
 
     fn next_episode(&self, finished: Self::State, key: Key) -> Self::State {
         TimeLimitState {
