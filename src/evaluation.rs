@@ -221,7 +221,7 @@ impl<A: Learn<Observation = Tensor>> Evaluator for Evaluation<A> {
     }
 }
 
-/// What the last step of the environments gave, and the words of a key.
+/// The outcome of the environments' last step, and the words of a key.
 #[derive(Tree, Clone)]
 struct Seen {
     observation: Tensor,

@@ -32,7 +32,7 @@ pub enum CallError {
     note = "numbers need their dtype: `1.0f32` is f32, `1.0` alone would be f64"
 )]
 pub trait HostArguments {
-    /// What the function gets.
+    /// The tree of tensors that the function takes.
     type Tree: Tree;
 
     /// Types of the values, in their structure.

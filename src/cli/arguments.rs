@@ -79,7 +79,7 @@ pub(super) enum Command {
     Runs(RunsArguments),
     /// Print the completions of a shell, such as for `source <(podracer completions bash)`
     Completions {
-        /// The shell
+        /// The shell to write completions for
         shell: clap_complete::Shell,
     },
     /// List the experiments, agents and environments

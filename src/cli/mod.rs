@@ -181,7 +181,7 @@ fn report(error: &anyhow::Error, console: &mut Console<'_>) -> u8 {
     if error.downcast_ref::<UsageError>().is_some() { USAGE } else { FAILURE }
 }
 
-/// What to do about a file that has grown as large as it may, for the end of an error's message.
+/// The advice at the end of an error of a file that has grown as large as it may; empty for other errors.
 fn limit(error: &anyhow::Error) -> String {
     let too_large = |cause: &(dyn std::error::Error + 'static)| {
         let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind);

@@ -30,7 +30,7 @@ pub struct RunProgress {
 pub struct Counters {
     /// Calls of the compiled program.
     pub calls: u64,
-    /// Iterations.
+    /// Iterations done.
     #[serde(alias = "updates")]
     pub iterations: u64,
     /// Environment steps.

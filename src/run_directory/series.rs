@@ -17,7 +17,7 @@ pub struct Sample {
     pub env_steps: f64,
     /// Seconds of training then, over all calls so far.
     pub seconds: f64,
-    /// The value.
+    /// The metric's value.
     pub value: f64,
 }
 

@@ -11,7 +11,7 @@ use crate::training::CallMetrics;
 /// Seconds of training in which every iteration has a line.
 const FULL: f64 = 60.0;
 
-/// What is recorded of some iterations in a row.
+/// The record of some iterations in a row.
 #[derive(Debug, Default)]
 pub(super) struct Line {
     /// Iterations of the run so far.
@@ -55,12 +55,12 @@ impl Series {
     }
 }
 
-/// What is recorded of calls as a whole.
+/// The record of whole calls.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     /// Sum over the calls.
     pub(super) episodes: u64,
-    /// That of the last call.
+    /// Mean return after the last call.
     pub(super) mean_return: Option<f64>,
     /// Sum over the calls.
     pub(super) seconds: f64,

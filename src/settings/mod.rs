@@ -107,9 +107,9 @@ pub struct TrainSettings {
 pub enum OnNan {
     /// The run ends with an error. Its last checkpoint is finite.
     Stop,
-    /// A warning.
+    /// The run goes on after a warning.
     Warn,
-    /// None.
+    /// The run goes on without a word.
     Ignore,
 }
 
@@ -152,15 +152,15 @@ impl Default for AnakinSettings {
     }
 }
 
-/// How much of a run is recorded.
+/// The metrics that a run records.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct MetricsSettings {
-    /// How often `metrics.jsonl` and TensorBoard's file get a line.
+    /// Interval between the lines of `metrics.jsonl` and of TensorBoard's file.
     pub every: MetricsEvery,
 }
 
-/// How often a line is recorded.
+/// The interval between two recorded lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]

@@ -24,7 +24,7 @@ pub fn segment_sum(data: Tensor, ids: Tensor, segments: usize) -> Tensor {
 
 /// Counts and positions.
 impl Tensor {
-    /// How often each number from 0 to `length - 1` is among these integers: i32 `[length]`. Greater ones are left out,
+    /// The count of each number from 0 to `length - 1` among these integers: i32 `[length]`. Greater ones are left out,
     /// negative ones count as 0. NumPy's `bincount`; with weights it is [`segment_sum`].
     #[track_caller]
     pub fn bincount(self, length: usize) -> Tensor {

@@ -112,7 +112,7 @@ pub fn arange(numbers: impl Progression) -> Tensor {
     if start == 0.0 { steps } else { steps + start as i32 }
 }
 
-/// What [`arange`] counts through: `n`, `start..stop` or `(start, stop, step)`.
+/// The numbers of an [`arange`]: `n`, `start..stop` or `(start, stop, step)`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say numbers to count through",
     label = "expected `n`, `start..stop`, or `(start, stop, step)` of integers or of floats"

@@ -4,7 +4,7 @@ use super::create::{iota, zeros};
 use super::{IntoTensor, Operand, Tensor, align, fail, select};
 use podracer_compiler::DType;
 
-/// Diagonals.
+/// Diagonals of matrices.
 impl Tensor {
     /// The diagonal `offset` of each matrix in the last two axes: 0 is the main one, positive ones lie above it.
     /// `[.., m, n]` gives `[.., d]`. Empty where the matrix has no such diagonal.
@@ -29,7 +29,7 @@ impl Tensor {
         flat.slice_strided(&bounds, &steps)
     }
 
-    /// Of a vector the matrix that has it as its diagonal `offset` and zeros elsewhere, of a matrix its diagonal. NumPy's
+    /// A matrix with this vector as its diagonal `offset` and zeros elsewhere; of a matrix, its diagonal. NumPy's
     /// `diag`.
     ///
     /// # Errors

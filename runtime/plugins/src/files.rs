@@ -115,7 +115,7 @@ pub fn read_regular_text(path: &Path, most: u64) -> io::Result<String> {
     String::from_utf8(read_regular(path, most)?).map_err(not_text)
 }
 
-/// What a file is that is not regular.
+/// The kind of a file that is not regular, as in `a device`; `None` for a regular one.
 fn irregular(metadata: &fs::Metadata) -> Option<&'static str> {
     use std::os::unix::fs::FileTypeExt;
     let kind = metadata.file_type();

@@ -51,7 +51,7 @@ pub enum CheckpointError {
     NoneGood {
         /// Where checkpoints were looked for.
         folder: PathBuf,
-        /// What is wrong with each, the youngest first.
+        /// The error of each checkpoint, the youngest first.
         all: Vec<CheckpointError>,
     },
     /// A checkpoint that another version of podracer wrote.

@@ -63,7 +63,7 @@ impl Client {
     /// Opens the CPU: [`Plugin::load`] of `cpu`, and [`Client::new`].
     ///
     /// # Errors
-    /// Those of [`Plugin::load`] and [`Client::new`].
+    /// The errors of [`Plugin::load`] and [`Client::new`].
     pub fn cpu(options: ClientOptions) -> Result<Self, RuntimeError> {
         Self::new(Plugin::load("cpu")?, options)
     }

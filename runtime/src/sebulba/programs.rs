@@ -200,7 +200,7 @@ impl SebulbaLoop {
     }
 }
 
-/// How the programs of a run are lowered.
+/// The names and options that all programs of a run are lowered with.
 struct Lowering<'a> {
     /// The run's name.
     name: &'a str,
