@@ -18,9 +18,5 @@ if __name__ == "__main__":
         sys.exit(f"unknown: {' '.join(unknown)}; known: {' '.join(ALL)}")
     path = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
     for name in names:
-<<<<<<< HEAD
-=======
-        path = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
->>>>>>> f0c72fe (compiler: inverse circular and hyperbolic functions, one op each)
         environment = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": path}
         subprocess.run([sys.executable, str(HERE / f"make_{name}.py")], check=True, env=environment)
