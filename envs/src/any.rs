@@ -35,6 +35,7 @@ trait Erased {
     fn observation_space(&self) -> Space;
     fn action_space(&self) -> Space;
     fn legal_actions(&self, state: &AnyTree) -> Option<Tensor>;
+    fn render(&self, state: &AnyTree) -> Option<Tensor>;
     fn truncates(&self) -> bool;
     fn resets(&self) -> bool;
     fn next_episode(&self, finished: AnyTree, key: Key) -> AnyTree;
@@ -59,6 +60,9 @@ impl<E: Environment<Observation = Tensor>> Erased for E {
     }
     fn legal_actions(&self, state: &AnyTree) -> Option<Tensor> {
         Environment::legal_actions(self, &state.get())
+    }
+    fn render(&self, state: &AnyTree) -> Option<Tensor> {
+        Environment::render(self, &state.get())
     }
     fn truncates(&self) -> bool {
         Environment::truncates(self)
@@ -93,6 +97,9 @@ impl Environment for AnyEnvironment {
     }
     fn legal_actions(&self, state: &AnyTree) -> Option<Tensor> {
         self.0.legal_actions(state)
+    }
+    fn render(&self, state: &AnyTree) -> Option<Tensor> {
+        self.0.render(state)
     }
     fn truncates(&self) -> bool {
         self.0.truncates()

@@ -5,6 +5,7 @@
 //! (position from the old velocity, velocity from the old acceleration).
 
 use crate::environment::{Environment, TimeStep};
+use crate::render::{Canvas, Colour};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -143,5 +144,20 @@ impl Environment for CartPole {
     /// Actions 0 and 1: push to the left, push to the right.
     fn action_space(&self) -> Space {
         Space::discrete(2)
+    }
+
+    fn render(&self, state: &State) -> Option<Tensor> {
+        // A pixel is 0.08 m wide; the pole is drawn half as long again as it is, as far as it fits.
+        let (x, y) = (30.0 + state.x * (1.0 / 0.08), scalar(24.0));
+        let corner = |dx: f64, dy: f64| (x + dx, y + dy);
+        let tip = (x + 18.0 * state.theta.sin(), y - 18.0 * state.theta.cos());
+        let track = |end: f64| (scalar(end), scalar(29.0));
+        Some(
+            Canvas::new(32, 60, Colour::BLACK)
+                .segment(track(0.0), track(60.0), 0.5, Colour::GREY)
+                .rectangle(corner(-5.0, 0.0), corner(5.0, 4.0), Colour::BLUE)
+                .segment((x, y), tip, 0.8, Colour::ORANGE)
+                .finish(),
+        )
     }
 }

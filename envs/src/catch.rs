@@ -4,6 +4,7 @@
 //! Attention", 2014. Values equal those of gymnax's `Catch-bsuite`.
 
 use crate::environment::{Environment, TimeStep};
+use crate::render::{Canvas, Colour};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -78,5 +79,14 @@ impl Environment for Catch {
 
     fn truncates(&self) -> bool {
         false
+    }
+
+    fn render(&self, state: &State) -> Option<Tensor> {
+        Some(
+            Canvas::board(self.rows, self.columns)
+                .cell(self.rows - 1, state.paddle, Colour::BLUE)
+                .cell(state.ball_row, state.ball_column, Colour::YELLOW)
+                .finish(),
+        )
     }
 }

@@ -1,6 +1,6 @@
 //! The check of an environment against its spaces and its state's types.
 
-use crate::checked::{checked_legal_actions, checked_next_episode, checked_step};
+use crate::checked::{checked_legal_actions, checked_next_episode, checked_render, checked_step};
 use crate::environment::Environment;
 use crate::space::SpaceError;
 use podracer_dsl::prelude::*;
@@ -34,6 +34,7 @@ pub fn check_environment<E: Environment>(env: &E) -> Result<(), EnvironmentError
     let checked = eval_shape((key(), key(), key(), actions.ty()), |(first, step, next, action)| {
         let state = env.initial_state(first);
         let _ = checked_legal_actions(env, &state);
+        let _ = checked_render(env, &state);
         let (state, _) = checked_step(env, state, action, step);
         checked_next_episode(env, state, next)
     });

@@ -47,6 +47,19 @@ pub(crate) fn checked_legal_actions<E: Environment>(
     }
 }
 
+/// The picture of a state: `None`, or u8 `[height, width, 3]`.
+#[track_caller]
+pub(crate) fn checked_render<E: Environment>(environment: &E, state: &E::State) -> Option<Tensor> {
+    let picture = environment.render(state)?;
+    match (picture.dtype(), &picture.shape()[..]) {
+        (U8, &[height, width, 3]) if height > 0 && width > 0 => Some(picture),
+        _ => {
+            let message = format!("must be u8[height,width,3], got {}", picture.ty());
+            Some(fail("render", message, &[picture], TensorType::new(U8, [1, 1, 3])))
+        }
+    }
+}
+
 /// The first state of the episode after `finished`. Other types than those of `finished` are errors.
 #[track_caller]
 pub(crate) fn checked_next_episode<E: Environment>(

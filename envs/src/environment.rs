@@ -81,6 +81,14 @@ pub trait Environment: Clone + 'static {
         None
     }
 
+    /// A picture of a state, u8 `[height, width, 3]`: [`render::Canvas`](crate::render::Canvas) draws one. `podracer play` shows
+    /// it; training never asks for it. `None` if the environment draws nothing; whether there is a picture must not depend on
+    /// the state.
+    fn render(&self, state: &Self::State) -> Option<Tensor> {
+        let _ = state;
+        None
+    }
+
     /// False if `truncated` is never true. Agents then need not keep the last observations of episodes, from which they
     /// would bootstrap.
     fn truncates(&self) -> bool {

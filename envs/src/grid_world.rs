@@ -5,6 +5,7 @@
 
 use crate::environment::{Environment, TimeStep};
 use crate::grid_map::{GridMap, MapError};
+use crate::render::{Canvas, Colour};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -158,5 +159,20 @@ impl Environment for GridWorld {
     /// Actions 0 to 3: up, right, down, left.
     fn action_space(&self) -> Space {
         Space::discrete(4)
+    }
+
+    fn render(&self, state: &State) -> Option<Tensor> {
+        let (rows, columns) = (self.layout.rows(), self.layout.columns());
+        let cells = |set: &dyn Fn(usize) -> bool| {
+            let cells: Vec<bool> = (0..self.layout.cells()).map(set).collect();
+            constant(cells).reshape([rows, columns])
+        };
+        Some(
+            Canvas::board(rows, columns)
+                .paint(cells(&|cell| self.layout.is_wall(cell)), Colour::GREY)
+                .paint(cells(&|cell| self.layout.is_goal(cell)), Colour::GREEN)
+                .cell(state.row, state.column, Colour::RED)
+                .finish(),
+        )
     }
 }

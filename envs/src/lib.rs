@@ -38,6 +38,7 @@ pub mod grid_world;
 pub mod host;
 pub mod memory_chain;
 pub mod pendulum;
+pub mod render;
 mod space;
 pub mod wrappers;
 

@@ -4,6 +4,7 @@
 //! from the new velocity).
 
 use crate::environment::{Environment, TimeStep};
+use crate::render::{Canvas, Colour};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
@@ -89,5 +90,16 @@ impl Environment for Pendulum {
     /// The torque, `f32[1]`.
     fn action_space(&self) -> Space {
         Space::bounded([1], -MAX_TORQUE, MAX_TORQUE).described("torque (N m)")
+    }
+
+    fn render(&self, state: &State) -> Option<Tensor> {
+        let center = (scalar(20.0), scalar(20.0));
+        let tip = (20.0 - 15.0 * state.theta.sin(), 20.0 - 15.0 * state.theta.cos());
+        Some(
+            Canvas::new(40, 40, Colour::BLACK)
+                .segment(center, tip, 1.8, Colour::RED)
+                .disc(center, 1.5, Colour::GREY)
+                .finish(),
+        )
     }
 }

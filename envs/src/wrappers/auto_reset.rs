@@ -69,6 +69,10 @@ impl<E: Environment> Environment for AutoReset<E> {
         checked_legal_actions(&self.environment, state)
     }
 
+    fn render(&self, state: &E::State) -> Option<Tensor> {
+        self.environment.render(state)
+    }
+
     fn resets(&self) -> bool {
         true
     }

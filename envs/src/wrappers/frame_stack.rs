@@ -123,7 +123,7 @@ impl<E: Environment> Environment for FrameStack<E> {
         }
     }
 
-    forward!(action_space, truncates, resets, legal_actions);
+    forward!(action_space, truncates, resets, legal_actions, render);
 
     fn next_episode(&self, finished: Self::State, key: Key) -> Self::State {
         self.first(self.environment.next_episode(finished.environment, key))

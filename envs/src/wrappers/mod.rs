@@ -24,6 +24,11 @@ macro_rules! forward {
             self.environment.resets()
         }
     };
+    (@render) => {
+        fn render(&self, state: &Self::State) -> Option<Tensor> {
+            self.environment.render(&state.environment)
+        }
+    };
     (@legal_actions) => {
         fn legal_actions(&self, state: &Self::State) -> Option<Tensor> {
             self.environment.legal_actions(&state.environment)

@@ -86,6 +86,10 @@ impl<E: Environment> Environment for TransformReward<E> {
         self.environment.legal_actions(state)
     }
 
+    fn render(&self, state: &Self::State) -> Option<Tensor> {
+        self.environment.render(state)
+    }
+
     fn next_episode(&self, finished: E::State, key: Key) -> E::State {
         self.environment.next_episode(finished, key)
     }
