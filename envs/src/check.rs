@@ -34,7 +34,7 @@ pub fn check_environment<E: Environment>(env: &E) -> Result<(), EnvironmentError
     let checked = eval_shape((key(), key(), key(), actions.ty()), |(first, step, next, action)| {
         let state = env.initial_state(first);
         let _ = checked_legal_actions(env, &state);
-        let _ = checked_render(env, &state);
+        check_render(env, &state);
         let (state, _) = checked_step(env, state, action, step);
         checked_next_episode(env, state, next)
     });

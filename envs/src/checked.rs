@@ -3,8 +3,8 @@
 
 use crate::environment::{Environment, TimeStep};
 use crate::space::Space;
-use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
+use podracer_dsl::{Loc, fail, report_at};
 
 /// A step of an environment. Results of other types than the environment's spaces and state are errors.
 #[track_caller]
@@ -47,16 +47,13 @@ pub(crate) fn checked_legal_actions<E: Environment>(
     }
 }
 
-/// The picture of a state: `None`, or u8 `[height, width, 3]`.
-#[track_caller]
-pub(crate) fn checked_render<E: Environment>(environment: &E, state: &E::State) -> Option<Tensor> {
-    let picture = environment.render(state)?;
-    match (picture.dtype(), &picture.shape()[..]) {
-        (U8, &[height, width, 3]) if height > 0 && width > 0 => Some(picture),
-        _ => {
-            let message = format!("must be u8[height,width,3], got {}", picture.ty());
-            Some(fail("render", message, &[picture], TensorType::new(U8, [1, 1, 3])))
-        }
+/// Checks that the picture of a state, if the environment draws one, is u8 `[height, width, 3]`.
+pub(crate) fn check_render<E: Environment>(environment: &E, state: &E::State) {
+    let Some(picture) = environment.render(state) else { return };
+    let shape = picture.shape();
+    if picture.dtype() != U8 || shape.len() != 3 || shape[2] != 3 || picture.elements() == 0 {
+        let message = format!("the picture must be u8[height,width,3], got {}", picture.ty());
+        report_at(Loc::NONE, "render", message, &[picture]);
     }
 }
 

@@ -27,31 +27,43 @@
 //! - Nothing here knows agents, networks or devices.
 #![forbid(unsafe_code)]
 
+pub mod acrobot;
 mod any;
+pub mod bandit;
 pub mod cartpole;
 pub mod catch;
 mod check;
 mod checked;
+pub mod deep_sea;
+pub mod discounting_chain;
 mod environment;
 pub mod grid_map;
 pub mod grid_world;
 pub mod host;
 pub mod memory_chain;
+pub mod mountain_car;
 pub mod pendulum;
 pub mod render;
 mod space;
+pub mod umbrella_chain;
 pub mod wrappers;
 
+pub use acrobot::Acrobot;
 pub use any::AnyEnvironment;
+pub use bandit::SimpleBandit;
 pub use cartpole::CartPole;
 pub use catch::Catch;
 pub use check::{EnvironmentError, check_environment};
+pub use deep_sea::DeepSea;
+pub use discounting_chain::DiscountingChain;
 pub use environment::{Environment, TimeStep};
 pub use grid_map::{GridMap, MapError};
 pub use grid_world::GridWorld;
 pub use memory_chain::MemoryChain;
+pub use mountain_car::{MountainCar, MountainCarContinuous};
 pub use pendulum::Pendulum;
 pub use space::{Bounds, Space, SpaceError};
+pub use umbrella_chain::UmbrellaChain;
 pub use wrappers::{
     AutoReset, FrameStack, StickyActions, TimeLimit, TransformReward, WithStatistics,
 };

@@ -1,36 +1,44 @@
-//! The memory chain: a cue at the beginning of an episode is the right answer at its end.
+//! The memory chain: a context at the beginning of an episode has the right answer to the query at its end.
 //!
-//! Osband et al., "Behaviour Suite for Reinforcement Learning", ICLR 2020, "memory length", with one bit to remember.
+//! Osband et al., "Behaviour Suite for Reinforcement Learning", ICLR 2020, "memory length" and "memory size". Keys and values are
+//! those of gymnax's `MemoryChain-bsuite`. As there, the first observation is seen twice: by the first action and by the second.
 
 use crate::environment::{Environment, TimeStep};
+use crate::render::{Canvas, Colour};
 use crate::space::Space;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Remember a cue that is seen in the first step only. `length` steps later the action is the answer: the episode is
-/// terminated, and pays 1 if the action names the cue and -1 otherwise. An agent without memory gets 0 on average.
+/// Remember a context of bits that is shown in the beginning only. In the end one of them is asked for, and the action is the
+/// answer: the episode is terminated after `length + 1` steps, and pays 1 if the last action names the bit and -1 otherwise. An
+/// agent without memory gets 0 on average.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MemoryChain {
-    /// Steps from the cue to the answer.
+    /// Steps before the one that answers.
     #[schemars(range(min = 1))]
     pub length: usize,
+    /// Bits of the context.
+    #[schemars(range(min = 1))]
+    pub bits: usize,
 }
 
-/// A length of ten steps.
+/// A length of ten steps and one bit.
 impl Default for MemoryChain {
     fn default() -> Self {
-        MemoryChain { length: 10 }
+        MemoryChain { length: 10, bits: 1 }
     }
 }
 
-/// The cue and the time.
+/// The context, the query and the time.
 #[derive(Tree, Clone, Copy)]
 pub struct State {
-    /// The right answer, 0 or 1. `i32[]`
-    pub cue: Tensor,
-    /// Steps since the cue was seen. `i32[]`
+    /// The answers, each 0 or 1. `i32[bits]`
+    pub context: Tensor,
+    /// The bit that is asked for, in `0..bits`. `i32[]`
+    pub query: Tensor,
+    /// Steps since the episode began. `i32[]`
     pub time: Tensor,
 }
 
@@ -39,27 +47,38 @@ impl Environment for MemoryChain {
     type Observation = Tensor;
 
     fn initial_state(&self, key: Key) -> State {
-        State { cue: key.randint([], 0..2), time: scalar(0) }
+        let (context, query) = key.split();
+        State {
+            context: context.bernoulli([self.bits], 0.5).astype(I32),
+            query: query.randint([], 0..self.bits),
+            time: scalar(0),
+        }
     }
 
     fn step(&self, state: State, action: Tensor, _key: Key) -> (State, TimeStep) {
-        let terminated = state.time.ge(self.length as i32);
-        let answer = select(action.eq(state.cue), 1.0, -1.0);
-        let reward = select(terminated, answer, 0.0);
+        let terminated = state.time.ge(self.length);
+        let asked = arange(self.bits).eq(state.query);
+        let answer = (asked & state.context.eq(action)).any();
+        let reward = select(terminated, select(answer, 1.0, -1.0), 0.0);
         let state = State { time: state.time + 1, ..state };
         (state, TimeStep::new(self.observe(state), reward, terminated))
     }
 
-    /// The fraction of time that is left, and the cue: -1 or 1 in the first step, 0 later. `f32[2]`
+    /// The fraction of time that is left; the query, 0 before it is asked; and the context, -1 or 1 for each bit at first and 0
+    /// later. `f32[2 + bits]`
     fn observe(&self, state: State) -> Tensor {
-        let left = 1.0 - state.time.astype(F32) / self.length as f64;
-        let cue = select(state.time.eq(0), (2 * state.cue - 1).astype(F32), 0.0);
-        stack(&[left, cue], 0)
+        let time = (state.time - 1).maximum(0);
+        let left = 1.0 - time.astype(F32) / self.length as f64;
+        let query = select(time.eq(self.length - 1), state.query, 0).astype(F32);
+        let context = select(time.eq(0), 2 * state.context - 1, 0).astype(F32);
+        concatenate(&[stack(&[left, query], 0), context], 0)
     }
 
     fn observation_space(&self) -> Space {
-        let beyond = -1.0 / self.length as f64;
-        Space::bounded([2], [beyond, -1.0], [1.0, 1.0]).described("time left, cue")
+        let (mut low, mut high) = (vec![0.0, 0.0], vec![1.0, self.bits as f64 - 1.0]);
+        low.resize(2 + self.bits, -1.0);
+        high.resize(2 + self.bits, 1.0);
+        Space::bounded([2 + self.bits], low, high).described("time left, query, context")
     }
 
     /// The answer, 0 or 1; ignored before the last step.
@@ -69,5 +88,28 @@ impl Environment for MemoryChain {
 
     fn truncates(&self) -> bool {
         false
+    }
+
+    /// The way, with the walker on it; above it the context's bits, one below the other, as far as they are shown, and in red
+    /// the one that is asked for.
+    fn render(&self, state: &State) -> Option<Tensor> {
+        let (rows, columns) = (self.bits + 1, self.length + 2);
+        let canvas = Canvas::board(rows, columns);
+        let row = canvas.rows().floor();
+        let shown = canvas.columns().lt(2.0) & row.lt(self.bits as f64);
+        let bit = |value: i32| {
+            let bits = concatenate(&[state.context, constant([-1])], 0).eq(value);
+            shown & bits.expand_dims(-1).broadcast_to([rows, columns])
+        };
+        let asked = state.time.ge(self.length as i32) & row.eq(state.query.astype(F32));
+        Some(
+            canvas
+                .paint(bit(0), Colour::BLUE)
+                .paint(bit(1), Colour::YELLOW)
+                .paint(asked & canvas.columns().gt(self.length as f64), Colour::RED)
+                .paint(row.ge(self.bits as f64), Colour::GROUND)
+                .cell(self.bits, state.time, Colour::WHITE)
+                .finish(),
+        )
     }
 }

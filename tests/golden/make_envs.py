@@ -5,6 +5,7 @@ States after every step are recorded, so a test can follow the whole trajectory 
 """
 
 import dataclasses
+import zlib
 
 import gymnax
 import jax
@@ -175,8 +176,63 @@ def more_classic_control(file):
             record(file, name, env, params, state, np.array(actions, np.int32), "pushes the way it moves and reaches the goal")
 
 
+def checksums(observations):
+    """The CRC-32 of each observation of zeros and ones, its elements as bytes in row-major order."""
+    return Array(np.array([zlib.crc32(x.astype(np.uint8).tobytes()) for x in np.asarray(observations)], np.uint32))
+
+
+def from_keys(file, name, env, params, seed, actions, note, summed=False):
+    """A trajectory with automatic resets from `split(PRNGKey(seed), 1 + steps)`: the first key resets, the others step.
+
+    `env.step` observes the first state of the next episode where one ends; so does this. `summed` records observations of zeros and
+    ones by their checksums.
+    """
+    keys = jax.random.split(jax.random.PRNGKey(seed), len(actions) + 1)
+    first, state = env.reset_env(keys[0], params)
+
+    def step(state, x):
+        obs, state, reward, done, _ = env.step(x[0], state, x[1], params)
+        return state, (obs, jnp.float32(reward), done)
+
+    obs, rewards, dones = jax.lax.scan(step, typed(state), (keys[1:], jnp.asarray(actions)))[1]
+    show = checksums if summed else Array
+    record = {"env": name, "note": note, "auto_reset": True, "params": plain(params), "seed": seed, "actions": Array(actions)}
+    file.add_raw({**record, "observation": show(first[None]), "observations": show(obs), "rewards": Array(rewards), "dones": Array(dones)})
+
+
+def bsuite(file):
+    """The tasks of bsuite that are in gymnax, with the settings of `note`."""
+    rng = np.random.default_rng(5)
+    make = lambda name, **settings: (name, *gymnax.make(name, **settings))
+    actions = lambda steps, n=2: rng.integers(0, n, steps, np.int32)
+    name, env, params = make("DeepSea-bsuite", size=5)
+    from_keys(file, name, env, params, 20, np.array([1] * 5 + [1, 1, 1, 1, 0] + list(actions(30)), np.int32), "deterministic", True)
+    name, env, params = make("DeepSea-bsuite", size=4)
+    env.action_mapping = jax.random.bernoulli(jax.random.PRNGKey(3), 0.5, (4, 4)).astype(jnp.float32)
+    from_keys(file, name, env, params.replace(deterministic=False), 21, actions(80), "mapping of seed 3; no noise in the rewards, no cost of steps that fail", True)
+    name, env, params = make("UmbrellaChain-bsuite", n_distractor=3)
+    from_keys(file, name, env, params, 22, actions(50), "3 distractors")
+    name, env, params = make("MemoryChain-bsuite")
+    from_keys(file, name, env, params, 23, actions(30), "1 bit")
+    name, env, params = make("MemoryChain-bsuite", num_bits=3)
+    # gymnax's own get_obs takes one bit only; the context is shown as bsuite does.
+    env.get_obs = lambda state, params, key=None: jnp.concatenate(
+        [
+            jnp.array([1 - state.time / params.memory_length, jnp.where(state.time == params.memory_length - 1, state.query, 0)]),
+            jnp.where(state.time == 0, 2 * state.context - 1, 0).astype(jnp.float32),
+        ]
+    )
+    from_keys(file, name, env, params, 24, actions(30), "3 bits")
+    name, env, params = make("DiscountingChain-bsuite", mapping_seed=3)
+    from_keys(file, name, env, params, 25, np.array([3] + [0] * 99 + [1] * 10, np.int32), "choice 3 is the best")
+    name, env, params = make("SimpleBandit-bsuite")
+    # gymnax gives the state's fields by position, and `time` comes first.
+    rewards = jax.vmap(lambda key: env.reset_env(key, params)[1].time)(jax.vmap(jax.random.PRNGKey)(jnp.arange(4)))
+    file.add_raw({"env": name, "note": "rewards of the arms for the keys of seeds 0 to 3", "rewards": Array(rewards)})
+
+
 if __name__ == "__main__":
     file = File("envs", "trajectories of gymnax environments", ["gymnax", "jax", "jaxlib", "numpy"])
-    for part in (cartpole, pendulum, catch, more_classic_control):
+    for part in (cartpole, pendulum, catch, more_classic_control, bsuite):
         part(file)
     file.write()

@@ -17,6 +17,7 @@ mod sebulba;
 mod servers;
 mod snapshots;
 mod tidy;
+mod trajectories;
 mod typed_programs;
 mod user_programs;
 mod verifier;

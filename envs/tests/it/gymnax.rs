@@ -1,16 +1,21 @@
-//! CartPole, Catch and Pendulum do what gymnax's do.
+//! Classic control and Catch do what gymnax's do.
 
 use crate::golden::{array, records};
-use crate::run::{Steps, close, initial, keys, run, state_spec, steps};
+use crate::run::{Steps, close, initial, ints, keys, run, state_spec, steps};
 use podracer_dsl::prelude::*;
 use podracer_envs::cartpole::Trigonometry;
-use podracer_envs::{CartPole, Catch, Environment, Pendulum};
+use podracer_envs::{
+    Acrobot, CartPole, Catch, Environment, MountainCar, MountainCarContinuous, Pendulum,
+};
 use serde_json::Value;
 
 /// gymnax's names of the state's leaves, in our order.
 const CARTPOLE: [&str; 5] = ["x", "x_dot", "theta", "theta_dot", "time"];
 const CATCH: [&str; 3] = ["ball_y", "ball_x", "paddle_x"];
 const PENDULUM: [&str; 3] = ["theta", "theta_dot", "time"];
+
+const MOUNTAIN_CAR: [&str; 3] = ["position", "velocity", "time"];
+const ACROBOT: [&str; 5] = ["joint_angle1", "joint_angle2", "velocity_1", "velocity_2", "time"];
 
 fn leaves(record: &Value, names: &[&str]) -> Vec<Array> {
     names.iter().map(|name| array(&record[name])).collect()
@@ -177,6 +182,61 @@ fn pendulum_follows_gymnax() {
 }
 
 #[test]
+fn mountain_car_follows_gymnax() {
+    all_records("MountainCar-v0", MountainCar::default(), &MOUNTAIN_CAR);
+}
+
+#[test]
+fn continuous_mountain_car_follows_gymnax() {
+    all_records("MountainCarContinuous-v0", MountainCarContinuous::default(), &MOUNTAIN_CAR);
+}
+
+#[test]
+fn acrobot_follows_gymnax() {
+    all_records("Acrobot-v1", Acrobot::default(), &ACROBOT);
+}
+
+/// Steps of a mountain car or an acrobot from a state.
+fn stepped<E: Environment<Observation = Tensor>>(env: &E, state: &[f64], actions: &Array) -> Steps {
+    let (last, rest) = state.split_last().expect("a state has a time");
+    let mut leaves: Vec<Array> =
+        rest.iter().map(|&x| Array::floats(DType::F32, [], &[x])).collect();
+    leaves.push(Array::ints(DType::I32, [], &[*last as i128]));
+    steps(env, &leaves, actions, &keys(actions.ty.shape[0]))
+}
+
+#[test]
+fn mountain_cars_stop_at_the_left_wall() {
+    let forces = Array::floats(DType::F32, [1, 1], &[-1.0]);
+    let continuous = stepped(&MountainCarContinuous::default(), &[-1.19, -0.05, 0.0], &forces);
+    let discrete = stepped(&MountainCar::default(), &[-1.19, -0.05, 0.0], &ints(&[0]));
+    for steps in [continuous, discrete] {
+        close("position", &steps.states[0], &[-1.2], 1e-6);
+        close("velocity", &steps.states[1], &[0.0], 0.0);
+    }
+}
+
+#[test]
+fn classic_control_is_truncated_at_its_limit_and_terminated_at_its_goal() {
+    let flags = |steps: &Steps| (steps.terminated.to_f64(), steps.truncated.to_f64());
+    let (goal, limit) = ((vec![1.0], vec![0.0]), (vec![0.0], vec![1.0]));
+    let push = Array::floats(DType::F32, [1, 1], &[0.5]);
+    let (car, continuous) = (MountainCar::default(), MountainCarContinuous::default());
+    let acrobot = Acrobot::default();
+    // In a step that reaches goal and limit the goal counts.
+    let at_goal = stepped(&continuous, &[0.44, 0.05, 998.0], &push);
+    assert_eq!(flags(&at_goal), goal);
+    close("reward", &at_goal.rewards, &[100.0 - 0.025], 1e-5);
+    assert_eq!(flags(&stepped(&continuous, &[-0.5, 0.0, 998.0], &push)), limit);
+    assert_eq!(flags(&stepped(&car, &[0.49, 0.05, 199.0], &ints(&[2]))), goal);
+    assert_eq!(flags(&stepped(&car, &[-0.5, 0.0, 199.0], &ints(&[2]))), limit);
+    let upright = stepped(&acrobot, &[3.1, 0.1, 0.0, 0.0, 499.0], &ints(&[1]));
+    assert_eq!((flags(&upright), upright.rewards.to_f64()), (goal, vec![0.0]));
+    let hanging = stepped(&acrobot, &[0.1, 0.1, 0.0, 0.0, 499.0], &ints(&[1]));
+    assert_eq!((flags(&hanging), hanging.rewards.to_f64()), (limit, vec![-1.0]));
+}
+
+#[test]
 fn cartpole_is_truncated_at_its_limit_and_terminated_at_its_bounds() {
     for record in records("CartPole-v1")
         .iter()
@@ -207,11 +267,11 @@ fn catch_pays_for_the_paddle_under_the_ball_on_any_board() {
     let ball = first[1].to_f64()[0];
     // The paddle begins in the middle, column 1; one step towards the ball, then stay.
     let toward = ball as i32;
-    let result = steps(&env, &first, &crate::run::ints(&[toward, 1, 1]), &keys(3));
+    let result = steps(&env, &first, &ints(&[toward, 1, 1]), &keys(3));
     assert_eq!(result.rewards.to_f64(), [0.0, 0.0, 1.0]);
     assert_eq!(result.terminated.to_f64(), [0.0, 0.0, 1.0]);
     let away = if ball == 0.0 { 2 } else { 0 };
-    let result = steps(&env, &first, &crate::run::ints(&[away, 1, 1]), &keys(3));
+    let result = steps(&env, &first, &ints(&[away, 1, 1]), &keys(3));
     assert_eq!(result.rewards.to_f64(), [0.0, 0.0, -1.0]);
 }
 

@@ -1,0 +1,89 @@
+//! A bandit: each arm always pays the same.
+//!
+//! Osband et al., "Behaviour Suite for Reinforcement Learning", ICLR 2020, "bandit". The arms of a seed are those that gymnax's
+//! `SimpleBandit-bsuite` draws from its key; there they are drawn anew for each episode, and here all episodes share them, as in
+//! bsuite.
+
+use crate::environment::{Environment, TimeStep};
+use crate::render::{Canvas, Colour};
+use crate::space::Space;
+use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Arms that pay `0, 1 / (arms - 1), .., 1`, in an order that is drawn once. Each step is an episode, and terminates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SimpleBandit {
+    /// Number of arms.
+    #[schemars(range(min = 2))]
+    pub arms: usize,
+    /// Seed of the arms' order.
+    pub mapping_seed: u32,
+}
+
+/// Eleven arms, of seed 0.
+impl Default for SimpleBandit {
+    fn default() -> Self {
+        SimpleBandit { arms: 11, mapping_seed: 0 }
+    }
+}
+
+/// The arm that was pulled.
+#[derive(Tree, Clone, Copy)]
+pub struct State {
+    /// The arm, -1 before the step. `i32[]`
+    pub pulled: Tensor,
+}
+
+impl SimpleBandit {
+    /// What each arm pays, `f32[arms]`.
+    #[track_caller]
+    pub fn rewards(&self) -> Tensor {
+        let order = Key::new(self.mapping_seed).permutation(self.arms);
+        order.astype(F32) / (self.arms - 1) as f64
+    }
+}
+
+impl Environment for SimpleBandit {
+    type State = State;
+    type Observation = Tensor;
+
+    fn initial_state(&self, _key: Key) -> State {
+        State { pulled: scalar(-1) }
+    }
+
+    fn step(&self, _state: State, action: Tensor, _key: Key) -> (State, TimeStep) {
+        let reward = select(arange(self.arms).eq(action), self.rewards(), 0.0).sum();
+        let state = State { pulled: action };
+        (state, TimeStep::new(self.observe(state), reward, constant(true)))
+    }
+
+    /// There is nothing to see: 1. `f32[1, 1]`
+    fn observe(&self, _state: State) -> Tensor {
+        ones(F32, [1, 1])
+    }
+
+    fn observation_space(&self) -> Space {
+        Space::bounded([1, 1], 1.0, 1.0).described("always 1")
+    }
+
+    /// The arm.
+    fn action_space(&self) -> Space {
+        Space::discrete(self.arms)
+    }
+
+    fn truncates(&self) -> bool {
+        false
+    }
+
+    /// A bar for each arm, as high as it pays; that of the pulled one is red.
+    fn render(&self, state: &State) -> Option<Tensor> {
+        let height = 12;
+        let canvas = Canvas::board(height, self.arms);
+        let bars = ((1.0 - self.rewards()) * (height - 1) as f64).expand_dims(0);
+        let bar = canvas.rows().gt(bars.broadcast_to([height, self.arms]));
+        let pulled = iota(I32, [height, self.arms], 1).eq(state.pulled);
+        Some(canvas.paint(bar, Colour::BLUE).paint(bar & pulled, Colour::RED).finish())
+    }
+}

@@ -1,0 +1,85 @@
+//! The discounting chain: the first action chooses how long to wait for a reward.
+//!
+//! Osband et al., "Behaviour Suite for Reinforcement Learning", ICLR 2020, "discounting chain". Values are those of gymnax's
+//! `DiscountingChain-bsuite`.
+
+use crate::environment::{Environment, TimeStep};
+use crate::render::{Canvas, Colour};
+use crate::space::Space;
+use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The step that each of the first action's choices waits for.
+const DELAYS: [usize; 5] = [1, 3, 10, 30, 100];
+/// Steps of an episode.
+const LENGTH: usize = 100;
+
+/// The first action, 0 to 4, chooses one of five rewards: of step 1, 3, 10, 30 or 100. All are 1, and that of `best` is 1.1. The
+/// episode is terminated after 100 steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct DiscountingChain {
+    /// The choice that pays a tenth more, from 0 to 4.
+    #[schemars(range(max = 4))]
+    pub best: usize,
+}
+
+/// The choice and the time.
+#[derive(Tree, Clone, Copy)]
+pub struct State {
+    /// The first action, -1 before it. `i32[]`
+    pub choice: Tensor,
+    /// Steps since the episode began. `i32[]`
+    pub time: Tensor,
+}
+
+impl Environment for DiscountingChain {
+    type State = State;
+    type Observation = Tensor;
+
+    fn initial_state(&self, _key: Key) -> State {
+        State { choice: scalar(-1), time: scalar(0) }
+    }
+
+    fn step(&self, state: State, action: Tensor, _key: Key) -> (State, TimeStep) {
+        let choice = select(state.time.eq(0), action, state.choice);
+        let state = State { choice, time: state.time + 1 };
+        let reward = DELAYS.iter().enumerate().fold(scalar(0.0), |reward, (i, &delay)| {
+            let pays = if i == self.best { 1.1 } else { 1.0 };
+            select(choice.eq(i) & state.time.eq(delay), pays, reward)
+        });
+        let terminated = state.time.ge(LENGTH);
+        (state, TimeStep::new(self.observe(state), reward, terminated))
+    }
+
+    /// The choice (-1 before it), and the fraction of time that is gone. `f32[2]`
+    fn observe(&self, state: State) -> Tensor {
+        stack(&[state.choice.astype(F32), state.time.astype(F32) / LENGTH as f64], 0)
+    }
+
+    fn observation_space(&self) -> Space {
+        Space::bounded([2], [-1.0, 0.0], [4.0, 1.0]).described("choice, time")
+    }
+
+    /// The choice, 0 to 4; ignored after the first step.
+    fn action_space(&self) -> Space {
+        Space::discrete(DELAYS.len())
+    }
+
+    fn truncates(&self) -> bool {
+        false
+    }
+
+    /// A lane for each choice, with its reward at its step (a pixel is two steps), and the walker in the chosen one.
+    fn render(&self, state: &State) -> Option<Tensor> {
+        let canvas = Canvas::board(DELAYS.len(), LENGTH / 2 + 1);
+        let canvas = DELAYS.iter().enumerate().fold(canvas, |canvas, (row, &delay)| {
+            let colour = if row == self.best { Colour::YELLOW } else { Colour::GREEN };
+            let reached =
+                canvas.rows().floor().eq(row as f64) & canvas.columns().lt(delay as f64 / 2.0);
+            canvas.paint(reached, Colour::SKY).cell(row, delay / 2, colour)
+        });
+        Some(canvas.cell(state.choice.maximum(0), state.time / 2, Colour::RED).finish())
+    }
+}

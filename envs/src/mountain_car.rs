@@ -1,0 +1,188 @@
+//! The mountain car: an engine too weak for the slope, so swing in the valley to reach the top.
+//!
+//! Moore, "Efficient Memory-based Learning for Robot Control", 1990. Dynamics and constants are those of `MountainCar-v0` and
+//! `MountainCarContinuous-v0` in Gymnasium: the car stops at the left wall. gymnax's continuous car does not; it agrees
+//! elsewhere.
+
+use crate::environment::{Environment, TimeStep};
+use crate::render::{Canvas, Colour};
+use crate::space::Space;
+use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The wall on the left.
+const LEFT: f64 = -1.2;
+/// The end of the world on the right, behind the goal.
+const RIGHT: f64 = 0.6;
+/// Greatest speed, per step.
+const MAX_SPEED: f64 = 0.07;
+/// What the slope takes of the speed where it is steepest, per step.
+const GRAVITY: f64 = 0.0025;
+
+/// MountainCar: each step costs 1 until the car reaches the goal on the hill to the right, where the episode is terminated. It is
+/// truncated after `time_limit` steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct MountainCar {
+    /// Steps after which an episode is truncated.
+    #[schemars(range(min = 1))]
+    pub time_limit: usize,
+}
+
+/// `MountainCar-v0`: 200 steps.
+impl Default for MountainCar {
+    fn default() -> Self {
+        MountainCar { time_limit: 200 }
+    }
+}
+
+/// MountainCarContinuous: the action is the force. The goal pays 100 and terminates; a step costs a tenth of the squared action.
+/// The episode is truncated after `time_limit` steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct MountainCarContinuous {
+    /// Steps after which an episode is truncated.
+    #[schemars(range(min = 1))]
+    pub time_limit: usize,
+}
+
+/// `MountainCarContinuous-v0`: 999 steps.
+impl Default for MountainCarContinuous {
+    fn default() -> Self {
+        MountainCarContinuous { time_limit: 999 }
+    }
+}
+
+/// Position and speed of the car, and the time.
+#[derive(Tree, Clone, Copy)]
+pub struct State {
+    /// Position, in [-1.2, 0.6]; the valley's bottom is at -pi/6. `f32[]`
+    pub position: Tensor,
+    /// Speed, in [-0.07, 0.07] per step. `f32[]`
+    pub velocity: Tensor,
+    /// Steps since the episode began. `i32[]`
+    pub time: Tensor,
+}
+
+impl State {
+    /// At rest in the valley, its position uniform in [-0.6, -0.4).
+    #[track_caller]
+    fn begin(key: Key) -> State {
+        State {
+            position: key.uniform_range([], -0.6, -0.4),
+            velocity: scalar(0.0),
+            time: scalar(0),
+        }
+    }
+
+    /// The car after a step with this change of speed by the engine.
+    #[track_caller]
+    fn pushed(self, push: Tensor) -> State {
+        let velocity = self.velocity + push - GRAVITY * (3.0 * self.position).cos();
+        let velocity = velocity.clamp(-MAX_SPEED, MAX_SPEED);
+        let position = (self.position + velocity).clamp(LEFT, RIGHT);
+        let at_wall = position.le(LEFT) & velocity.lt(0.0);
+        State { position, velocity: select(at_wall, 0.0, velocity), time: self.time + 1 }
+    }
+
+    #[track_caller]
+    fn observed(self) -> Tensor {
+        stack(&[self.position, self.velocity], 0)
+    }
+
+    /// The hills, the flag at `goal` and the car.
+    #[track_caller]
+    fn drawn(self, goal: f64) -> Tensor {
+        let canvas = Canvas::new(46, 60, Colour::SKY);
+        let height = |x: Tensor| 0.45 * (3.0 * x).sin() + 0.55;
+        // A pixel is 0.03 wide and high, and the ground begins 0.06 above the lower edge.
+        let x = |position: Tensor| (position - LEFT) * (1.0 / 0.03);
+        let y = |height: Tensor| 43.0 - height * (1.0 / 0.03);
+        let ground = canvas.rows().ge(y(height(canvas.columns() * 0.03 + LEFT)));
+        let flag = (x(scalar(goal)), y(height(scalar(goal))));
+        let car = (x(self.position), y(height(self.position)) - 1.5);
+        canvas
+            .paint(ground, Colour::GROUND)
+            .segment(flag, (flag.0, flag.1 - 8.0), 0.5, Colour::WHITE)
+            .segment((flag.0, flag.1 - 7.0), (flag.0 + 3.0, flag.1 - 7.0), 1.0, Colour::YELLOW)
+            .disc(car, 2.0, Colour::RED)
+            .finish()
+    }
+}
+
+fn space() -> Space {
+    Space::bounded([2], [LEFT, -MAX_SPEED], [RIGHT, MAX_SPEED]).described("position, velocity")
+}
+
+impl Environment for MountainCar {
+    type State = State;
+    type Observation = Tensor;
+
+    fn initial_state(&self, key: Key) -> State {
+        State::begin(key)
+    }
+
+    fn step(&self, state: State, action: Tensor, _key: Key) -> (State, TimeStep) {
+        let state = state.pushed(0.001 * (action - 1).astype(F32));
+        let terminated = state.position.ge(0.5) & state.velocity.ge(0.0);
+        let truncated = state.time.ge(self.time_limit) & !terminated;
+        let (observation, reward) = (self.observe(state), scalar(-1.0));
+        (state, TimeStep { observation, reward, terminated, truncated })
+    }
+
+    /// The vector (position, velocity), `f32[2]`.
+    fn observe(&self, state: State) -> Tensor {
+        state.observed()
+    }
+
+    fn observation_space(&self) -> Space {
+        space()
+    }
+
+    /// Actions 0 to 2: push to the left, roll, push to the right.
+    fn action_space(&self) -> Space {
+        Space::discrete(3)
+    }
+
+    fn render(&self, state: &State) -> Option<Tensor> {
+        Some(state.drawn(0.5))
+    }
+}
+
+impl Environment for MountainCarContinuous {
+    type State = State;
+    type Observation = Tensor;
+
+    fn initial_state(&self, key: Key) -> State {
+        State::begin(key)
+    }
+
+    fn step(&self, state: State, action: Tensor, _key: Key) -> (State, TimeStep) {
+        let action = action.reshape([]);
+        let state = state.pushed(0.0015 * action.clamp(-1.0, 1.0));
+        let terminated = state.position.ge(0.45) & state.velocity.ge(0.0);
+        let truncated = state.time.ge(self.time_limit) & !terminated;
+        let reward = select(terminated, 100.0, 0.0) - 0.1 * action.square();
+        let observation = self.observe(state);
+        (state, TimeStep { observation, reward, terminated, truncated })
+    }
+
+    /// The vector (position, velocity), `f32[2]`.
+    fn observe(&self, state: State) -> Tensor {
+        state.observed()
+    }
+
+    fn observation_space(&self) -> Space {
+        space()
+    }
+
+    /// The force, `f32[1]`; it counts no further than to -1 and 1, its cost does.
+    fn action_space(&self) -> Space {
+        Space::bounded([1], -1.0, 1.0).described("force")
+    }
+
+    fn render(&self, state: &State) -> Option<Tensor> {
+        Some(state.drawn(0.45))
+    }
+}
