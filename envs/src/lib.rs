@@ -41,6 +41,7 @@ pub mod grid_map;
 pub mod grid_world;
 pub mod host;
 pub mod memory_chain;
+pub mod minatar;
 pub mod mountain_car;
 pub mod pendulum;
 pub mod render;

@@ -14,6 +14,7 @@ const FILES: &[(&str, &str, &[&str])] = &[
     ),
     ("rl.json", "op", &["stdlib/tests/it"]),
     ("envs.json", "env", &["envs/tests/it/gymnax.rs", "tests/tests/trajectories/bsuite.rs"]),
+    ("minatar.json", "env", &["tests/tests/trajectories/minatar.rs"]),
     ("transforms.json", "op", &["dsl/tests/it/transforms"]),
     ("programs.json", "op", &["dsl/tests/it/transforms"]),
     ("division.json", "op", &["dsl/tests/it/division.rs"]),

@@ -2,9 +2,11 @@
 
 use podracer_dsl::Loc;
 use podracer_dsl::prelude::*;
+use podracer_envs::minatar::{Asterix, Breakout, Freeway, Seaquest, SpaceInvaders};
 use podracer_envs::{
-    CartPole, Catch, Environment, EnvironmentError, GridWorld, MemoryChain, Pendulum, Space,
-    TimeStep, check_environment,
+    Acrobot, CartPole, Catch, DeepSea, DiscountingChain, Environment, EnvironmentError, GridWorld,
+    MemoryChain, MountainCar, MountainCarContinuous, Pendulum, SimpleBandit, Space, TimeStep,
+    UmbrellaChain, check_environment,
 };
 
 #[test]
@@ -23,7 +25,21 @@ fn every_environment_and_wrapper_keeps_its_word() {
     check(Pendulum::default());
     check(GridWorld::default());
     check(MemoryChain::default());
-    check(MemoryChain { length: 1 });
+    check(MemoryChain { length: 1, bits: 2 });
+    check(Acrobot::default());
+    check(MountainCar::default());
+    check(MountainCarContinuous::default());
+    check(DeepSea::default());
+    check(DeepSea { size: 2, deterministic: false, ..DeepSea::default() });
+    check(UmbrellaChain::default());
+    check(UmbrellaChain { length: 1, distractors: 20 });
+    check(DiscountingChain::default());
+    check(SimpleBandit::default());
+    check(Asterix { ramping: false, ..Asterix::default() });
+    check(Breakout::default());
+    check(Freeway::default());
+    check(Seaquest { ramping: false, ..Seaquest::default() });
+    check(SpaceInvaders { ramping: false, ..SpaceInvaders::default() });
     assert!(!Catch::default().truncates());
     assert!(!Catch::default().with_statistics().auto_reset().truncates());
 }
@@ -81,6 +97,12 @@ impl Environment for Faulty {
             _ => Some(state.position.gt(0.0)),
         }
     }
+    fn render(&self, state: &State) -> Option<Tensor> {
+        match self.fault {
+            "picture" => Some(state.position),
+            _ => None,
+        }
+    }
     fn truncates(&self) -> bool {
         false
     }
@@ -119,6 +141,7 @@ fn a_faulty_environment_is_told_what_is_wrong() {
     told("action", "`action_space` of the environment: a discrete space needs at least one value");
     told("mask size", "`legal_actions(..)` must be bool[2], got bool[1]");
     told("mask type", "`legal_actions(..)` must be bool[2], got f32[2]");
+    told("picture", "render: the picture must be u8[height,width,3], got f32[2]");
     for fault in ["mask trace", "trace"] {
         told(fault, "f32[2] and f32[3] do not broadcast");
     }

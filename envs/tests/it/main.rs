@@ -7,6 +7,7 @@ mod grid_world;
 mod gymnax;
 mod host;
 mod pixels;
+mod render;
 mod run;
 mod servers;
 mod settings;

@@ -2,7 +2,11 @@
 
 use podracer_envs::host::server::{Atari, EnvPool, Gymnasium, Vectorization};
 use podracer_envs::host::{NativeCartPole, PixelBreakout, PixelCatch};
-use podracer_envs::{CartPole, Catch, GridMap, GridWorld, MemoryChain, Pendulum};
+use podracer_envs::minatar::{Asterix, Breakout, Freeway, Seaquest, SpaceInvaders};
+use podracer_envs::{
+    Acrobot, CartPole, Catch, DeepSea, DiscountingChain, GridMap, GridWorld, MemoryChain,
+    MountainCar, MountainCarContinuous, Pendulum, SimpleBandit, UmbrellaChain,
+};
 use schemars::{JsonSchema, schema_for};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -21,7 +25,21 @@ fn defaults_are_those_of_the_published_environments() {
     check::<CartPole>(&json!({"time_limit": 500}));
     check::<NativeCartPole>(&json!({"time_limit": 500}));
     check::<Catch>(&json!({"rows": 10, "columns": 5}));
-    check::<MemoryChain>(&json!({"length": 10}));
+    check::<MemoryChain>(&json!({"length": 10, "bits": 1}));
+    check::<Acrobot>(&json!({"time_limit": 500}));
+    check::<MountainCar>(&json!({"time_limit": 200}));
+    check::<MountainCarContinuous>(&json!({"time_limit": 999}));
+    check::<DeepSea>(&json!({
+        "size": 20, "deterministic": true, "randomize_actions": true, "mapping_seed": 0,
+    }));
+    check::<UmbrellaChain>(&json!({"length": 10, "distractors": 0}));
+    check::<DiscountingChain>(&json!({"best": 0}));
+    check::<Asterix>(&json!({"ramping": true, "time_limit": 1000}));
+    check::<Breakout>(&json!({"time_limit": 1000}));
+    check::<Freeway>(&json!({"player_speed": 3, "time_limit": 2500}));
+    check::<Seaquest>(&json!({"ramping": true, "time_limit": 1000}));
+    check::<SpaceInvaders>(&json!({"ramping": true, "time_limit": 1000}));
+    check::<SimpleBandit>(&json!({"arms": 11, "mapping_seed": 0}));
     check::<Pendulum>(&json!({"time_limit": 200}));
     check::<PixelBreakout>(&json!({}));
     check::<PixelCatch>(&json!({}));

@@ -1,0 +1,238 @@
+//! Asterix: pick up gold and keep away from the enemies that come from both sides.
+
+use super::{DOWN, LEFT, NOTHING, RIGHT, SIZE, UP, bit, cell, moved, observation, one_of, plane};
+use crate::environment::{Environment, TimeStep};
+use crate::render::{Colour, planes};
+use crate::space::Space;
+use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Lanes, in rows 1 to 8, in each of which one thing at most is on its way.
+const LANES: usize = 8;
+
+/// Asterix of MinAtar: gold pays 1, and an enemy terminates the episode. It is truncated after `time_limit` steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Asterix {
+    /// True if things come and move ever faster, with the time.
+    pub ramping: bool,
+    /// Steps after which an episode is truncated.
+    #[schemars(range(min = 1))]
+    pub time_limit: usize,
+}
+
+/// Ever faster, 1000 steps.
+impl Default for Asterix {
+    fn default() -> Self {
+        Asterix { ramping: true, time_limit: 1000 }
+    }
+}
+
+/// Steps from one thing to the next, at first.
+const SPAWN_SPEED: i32 = 10;
+/// Steps from one move of the things to the next, at first.
+const MOVE_SPEED: i32 = 5;
+/// Steps until something becomes faster.
+const RAMP_INTERVAL: i32 = 100;
+
+/// The player, the things in the lanes, and what sets the pace.
+#[derive(Tree, Clone, Copy)]
+pub struct State {
+    /// Row of the player, 1 to 8. `i32[]`
+    pub row: Tensor,
+    /// Column of the player. `i32[]`
+    pub column: Tensor,
+    /// True if something is in the lane, of which the i-th is row `i + 1`. `bool[8]`
+    pub filled: Tensor,
+    /// Columns of the things. `i32[8]`
+    pub columns: Tensor,
+    /// True for a thing that moves to the right. `bool[8]`
+    pub right: Tensor,
+    /// True for gold, false for an enemy. `bool[8]`
+    pub gold: Tensor,
+    /// Steps from one thing to the next. `i32[]`
+    pub spawn_speed: Tensor,
+    /// Steps until the next thing comes. `i32[]`
+    pub spawn_timer: Tensor,
+    /// Steps from one move of the things to the next. `i32[]`
+    pub move_speed: Tensor,
+    /// Steps until the things move. `i32[]`
+    pub move_timer: Tensor,
+    /// Steps until something becomes faster. `i32[]`
+    pub ramp_timer: Tensor,
+    /// Number of times that something became faster. `i32[]`
+    pub ramp_index: Tensor,
+    /// Steps since the episode began. `i32[]`
+    pub time: Tensor,
+}
+
+/// The place of each lane in the random order of a key, 0 to 7: where the lane is in [`Key::permutation`]. Comparisons are cheaper
+/// than a sort of eight. `i32[8]`
+#[track_caller]
+fn places(key: Key) -> Tensor {
+    let words = key.split().1.bits(U32, [LANES]);
+    let other = words.expand_dims(0).broadcast_to([LANES, LANES]);
+    let own = words.expand_dims(1).broadcast_to([LANES, LANES]);
+    let earlier = iota(I32, [LANES, LANES], 1).lt(iota(I32, [LANES, LANES], 0));
+    (other.lt(own) | (other.eq(own) & earlier)).astype(I32).sum_axis(1)
+}
+
+impl State {
+    /// Something new in a random free lane.
+    #[track_caller]
+    fn spawned(self, key: Key) -> State {
+        let [direction, gold, lane] = key.split_into();
+        let right = direction.randint([], 0..2).eq(0);
+        let gold = (1.0 - gold.uniform([])).le(1.0 / 3.0);
+        // The lane of the first place is never looked at. If the others are full, what is in the last one disappears.
+        let places = places(lane);
+        let free = !self.filled & places.gt(0);
+        let first = select(free, places, LANES as i32).min();
+        let full = first.eq(LANES);
+        let chosen = places.eq(select(full, LANES as i32 - 1, first));
+        let now = self.spawn_timer.eq(0);
+        let here = chosen & now;
+        State {
+            filled: select(here, !full, self.filled),
+            columns: select(here, select(right, 0, 9), self.columns),
+            right: select(here, right, self.right),
+            gold: select(here, gold, self.gold),
+            spawn_timer: select(now, self.spawn_speed, self.spawn_timer),
+            ..self
+        }
+    }
+
+    /// True at the thing that the player touches. `bool[8]`
+    #[track_caller]
+    fn touched(&self) -> Tensor {
+        self.filled & self.columns.eq(self.column) & (arange(LANES) + 1).eq(self.row)
+    }
+
+    /// All things a cell further; those that leave the board are gone.
+    #[track_caller]
+    fn advanced(self) -> State {
+        let columns = self.columns + select(self.right, 1, -1);
+        let inside = columns.ge(0) & columns.le(9);
+        let now = self.move_timer.eq(0);
+        State {
+            columns: select(now & self.filled, columns, self.columns),
+            filled: self.filled & (inside | !now),
+            move_timer: select(now, self.move_speed, self.move_timer),
+            ..self
+        }
+    }
+
+    /// The timers one step further, and things faster if it is time.
+    #[track_caller]
+    fn ticked(self, ramping: bool) -> State {
+        let state = State {
+            spawn_timer: self.spawn_timer - 1,
+            move_timer: self.move_timer - 1,
+            time: self.time + 1,
+            ..self
+        };
+        if !ramping {
+            return state;
+        }
+        let ramping = self.spawn_speed.gt(1) | self.move_speed.gt(1);
+        let waits = ramping & self.ramp_timer.ge(0);
+        let now = ramping & !waits;
+        let move_faster = now & self.move_speed.ne(0) & (self.ramp_index & 1).ne(0);
+        let spawn_faster = now & self.spawn_speed.gt(1);
+        State {
+            ramp_timer: select(waits, self.ramp_timer - 1, RAMP_INTERVAL),
+            move_speed: self.move_speed - move_faster.astype(I32),
+            spawn_speed: self.spawn_speed - spawn_faster.astype(I32),
+            ramp_index: self.ramp_index + now.astype(I32),
+            ..state
+        }
+    }
+
+    /// The set of the lanes' cells in these columns. `u32[10]`
+    #[track_caller]
+    fn at(&self, present: Tensor, columns: Tensor) -> Tensor {
+        select(present, bit(columns), 0u32).pad(&[(1, 1)], 0u32)
+    }
+}
+
+impl Environment for Asterix {
+    type State = State;
+    type Observation = Tensor;
+
+    fn initial_state(&self, _key: Key) -> State {
+        let none = constant(false).broadcast_to([LANES]);
+        State {
+            row: scalar(5),
+            column: scalar(5),
+            filled: none,
+            columns: zeros(I32, [LANES]),
+            right: none,
+            gold: none,
+            spawn_speed: scalar(SPAWN_SPEED),
+            spawn_timer: scalar(SPAWN_SPEED),
+            move_speed: scalar(MOVE_SPEED),
+            move_timer: scalar(MOVE_SPEED),
+            ramp_timer: scalar(RAMP_INTERVAL),
+            ramp_index: scalar(0),
+            time: scalar(0),
+        }
+    }
+
+    fn step(&self, state: State, action: Tensor, key: Key) -> (State, TimeStep) {
+        let action = one_of(&[NOTHING, LEFT, UP, RIGHT, DOWN], action);
+        let state = state.spawned(key);
+        let state = State {
+            column: moved(state.column, action, [LEFT, RIGHT], [0, 9]),
+            row: moved(state.row, action, [UP, DOWN], [1, 8]),
+            ..state
+        };
+        // The player touches things where they are, and then where they move to.
+        let before = state.touched();
+        let moves = state.move_timer.eq(0);
+        let state = State { filled: state.filled & !(before & state.gold), ..state }.advanced();
+        let after = state.touched() & moves;
+        let gold = (before | after) & state.gold;
+        let terminated = ((before | after) & !state.gold).any();
+        let state = State { filled: state.filled & !(after & state.gold), ..state };
+        let state = state.ticked(self.ramping);
+        let truncated = state.time.ge(self.time_limit) & !terminated;
+        let reward = gold.astype(F32).sum();
+        (state, TimeStep { observation: self.observe(state), reward, terminated, truncated })
+    }
+
+    /// 1 at the player, the enemies, behind each thing, and the gold. `f32[10, 10, 4]`
+    fn observe(&self, state: State) -> Tensor {
+        let State { filled, gold, columns, .. } = state;
+        observation(&[
+            cell(state.row, state.column),
+            state.at(filled & !gold, columns),
+            state.at(filled, columns - select(state.right, 1, -1)),
+            state.at(filled & gold, columns),
+        ])
+    }
+
+    fn observation_space(&self) -> Space {
+        super::observation_space(&["player", "enemy", "trail", "gold"])
+    }
+
+    /// Actions 0 to 4: nothing, left, up, right, down.
+    fn action_space(&self) -> Space {
+        Space::discrete(5)
+    }
+
+    fn render(&self, state: &State) -> Option<Tensor> {
+        let State { filled, gold, columns, .. } = *state;
+        let trail = state.at(filled, columns - select(state.right, 1, -1));
+        Some(planes(
+            SIZE,
+            SIZE,
+            &[
+                (plane(trail), Colour::SKY),
+                (plane(state.at(filled & !gold, columns)), Colour::RED),
+                (plane(state.at(filled & gold, columns)), Colour::YELLOW),
+                (plane(cell(state.row, state.column)), Colour::GREEN),
+            ],
+        ))
+    }
+}

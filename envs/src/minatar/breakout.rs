@@ -1,0 +1,162 @@
+//! Breakout: bounce a ball off the paddle to break the bricks above.
+
+use super::{LEFT, NOTHING, RIGHT, SIZE, cell, moved, observation, one_of, plane};
+use crate::environment::{Environment, TimeStep};
+use crate::render::{Colour, planes};
+use crate::space::Space;
+use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The bits of three full rows of bricks, which are in rows 1 to 3.
+const WALL: u32 = (1 << 30) - 1;
+
+/// Breakout of MinAtar: a brick that breaks pays 1, and a lost ball terminates the episode. It is truncated after `time_limit`
+/// steps. When all bricks are broken, there are new ones as soon as the ball is back at the paddle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Breakout {
+    /// Steps after which an episode is truncated.
+    #[schemars(range(min = 1))]
+    pub time_limit: usize,
+}
+
+/// 1000 steps.
+impl Default for Breakout {
+    fn default() -> Self {
+        Breakout { time_limit: 1000 }
+    }
+}
+
+/// Ball, paddle and bricks.
+#[derive(Tree, Clone, Copy)]
+pub struct State {
+    /// Row of the ball. `i32[]`
+    pub ball_row: Tensor,
+    /// Column of the ball. `i32[]`
+    pub ball_column: Tensor,
+    /// Row of the ball in the state before. `i32[]`
+    pub last_row: Tensor,
+    /// Column of the ball in the state before. `i32[]`
+    pub last_column: Tensor,
+    /// True if the ball flies to the right. `bool[]`
+    pub right: Tensor,
+    /// True if the ball flies down. `bool[]`
+    pub down: Tensor,
+    /// Column of the paddle, which is in the last row. `i32[]`
+    pub paddle: Tensor,
+    /// The bricks: bit `10 * (row - 1) + column`. `u32[]`
+    pub bricks: Tensor,
+    /// True if the ball was in a brick's cell in the last step: it breaks no other in this one. `bool[]`
+    pub strike: Tensor,
+    /// Steps since the episode began. `i32[]`
+    pub time: Tensor,
+}
+
+/// The bricks as a set of cells, `u32[10]`.
+#[track_caller]
+fn brick_rows(bricks: Tensor) -> Tensor {
+    let row = arange(SIZE);
+    let here = row.ge(1) & row.le(3);
+    let shift = ((row - 1).clamp(0, 2) * SIZE).astype(U32);
+    let words = (bricks.broadcast_to([SIZE]) >> shift) & 0x3ffu32;
+    select(here, words, 0u32)
+}
+
+impl Environment for Breakout {
+    type State = State;
+    type Observation = Tensor;
+
+    /// The ball begins at the left or the right side and flies to the other.
+    fn initial_state(&self, key: Key) -> State {
+        let from_right = key.randint([], 0..2).ne(0);
+        let (row, column) = (scalar(3), select(from_right, 9, 0));
+        State {
+            ball_row: row,
+            ball_column: column,
+            last_row: row,
+            last_column: column,
+            right: !from_right,
+            down: constant(true),
+            paddle: scalar(4),
+            bricks: scalar(WALL),
+            strike: constant(false),
+            time: scalar(0),
+        }
+    }
+
+    fn step(&self, state: State, action: Tensor, _key: Key) -> (State, TimeStep) {
+        let action = one_of(&[NOTHING, LEFT, RIGHT], action);
+        let paddle = moved(state.paddle, action, [LEFT, RIGHT], [0, 9]);
+        let (from_row, from_column) = (state.ball_row, state.ball_column);
+        let (row, column) =
+            (from_row + select(state.down, 1, -1), from_column + select(state.right, 1, -1));
+        let at_side = column.lt(0) | column.gt(9);
+        let (column, right) = (column.clamp(0, 9), state.right ^ at_side);
+        let at_top = row.lt(0);
+        let (row, down) = (row.maximum(0), state.down ^ at_top);
+
+        let brick_row = row.ge(1) & row.le(3);
+        let shift = ((row - 1).clamp(0, 2) * SIZE + column).astype(U32);
+        let brick = select(brick_row & !at_top, scalar(1u32) << shift, 0u32);
+        let in_brick = (state.bricks & brick).ne(0u32);
+        let breaks = in_brick & !state.strike;
+        let bricks = select(breaks, state.bricks ^ brick, state.bricks);
+        let (row, down) = (select(breaks, from_row, row), down ^ breaks);
+
+        let low = !in_brick & row.eq(9);
+        let bricks = select(low & bricks.eq(0u32), WALL, bricks);
+        // Above the paddle the ball returns; beside it, where it falls onto the paddle, it returns to where it came from.
+        let above = low & from_column.eq(paddle);
+        let beside = low & !above & column.eq(paddle);
+        let terminated = low & !above & !beside;
+        let state = State {
+            ball_row: select(above | beside, from_row, row),
+            ball_column: column,
+            last_row: from_row,
+            last_column: from_column,
+            right: right ^ beside,
+            down: down ^ (above | beside),
+            paddle,
+            bricks,
+            strike: in_brick,
+            time: state.time + 1,
+        };
+        let truncated = state.time.ge(self.time_limit) & !terminated;
+        let reward = breaks.astype(F32);
+        (state, TimeStep { observation: self.observe(state), reward, terminated, truncated })
+    }
+
+    /// 1 at the paddle, the ball, where the ball was, and the bricks. `f32[10, 10, 4]`
+    fn observe(&self, state: State) -> Tensor {
+        observation(&[
+            cell(scalar(9), state.paddle),
+            cell(state.ball_row, state.ball_column),
+            cell(state.last_row, state.last_column),
+            brick_rows(state.bricks),
+        ])
+    }
+
+    fn observation_space(&self) -> Space {
+        super::observation_space(&["paddle", "ball", "trail", "brick"])
+    }
+
+    /// Actions 0 to 2: nothing, left, right.
+    fn action_space(&self) -> Space {
+        Space::discrete(3)
+    }
+
+    fn render(&self, state: &State) -> Option<Tensor> {
+        let one = |row: Tensor, column: Tensor| plane(cell(row, column));
+        Some(planes(
+            SIZE,
+            SIZE,
+            &[
+                (plane(brick_rows(state.bricks)), Colour::ORANGE),
+                (one(state.last_row, state.last_column), Colour::GREY),
+                (one(state.ball_row, state.ball_column), Colour::WHITE),
+                (one(scalar(9), state.paddle), Colour::BLUE),
+            ],
+        ))
+    }
+}

@@ -1,0 +1,163 @@
+//! Freeway: bring a chicken over a road of eight lanes.
+
+use super::{DOWN, NOTHING, SIZE, UP, bit, cell, observation, one_of, plane};
+use crate::environment::{Environment, TimeStep};
+use crate::render::{Colour, planes};
+use crate::space::Space;
+use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Lanes of the road, in rows 1 to 8, with a car each.
+const LANES: usize = 8;
+/// Column of the chicken.
+const COLUMN: i32 = 4;
+
+/// Freeway of MinAtar: the other side of the road pays 1, sends the chicken back and gives the cars other speeds; so does a car
+/// that hits it, without either. Episodes never terminate; they are truncated after `time_limit` steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Freeway {
+    /// Steps from one move of the chicken to the next.
+    #[schemars(range(min = 1))]
+    pub player_speed: usize,
+    /// Steps after which an episode is truncated.
+    #[schemars(range(min = 1))]
+    pub time_limit: usize,
+}
+
+/// A move in three steps, 2500 steps.
+impl Default for Freeway {
+    fn default() -> Self {
+        Freeway { player_speed: 3, time_limit: 2500 }
+    }
+}
+
+/// The chicken and the cars.
+#[derive(Tree, Clone, Copy)]
+pub struct State {
+    /// Row of the chicken: 9 where it begins, 0 where it goes. `i32[]`
+    pub row: Tensor,
+    /// Steps until the chicken may move. `i32[]`
+    pub move_timer: Tensor,
+    /// Columns of the cars, of which the i-th is in row `i + 1`. `i32[8]`
+    pub cars: Tensor,
+    /// Steps until each car moves. `i32[8]`
+    pub timers: Tensor,
+    /// Steps from one move to the next, 1 to 5; negative for a car to the left. `i32[8]`
+    pub speeds: Tensor,
+    /// Steps since the episode began. `i32[]`
+    pub time: Tensor,
+}
+
+/// The speeds of a key. `i32[8]`
+#[track_caller]
+fn draw_speeds(key: Key) -> Tensor {
+    let (speed, direction) = key.split();
+    speed.randint([LANES], 1..6) * (2 * direction.randint([LANES], 0..2) - 1)
+}
+
+/// A word for each car, in its row. `u32[10]`
+#[track_caller]
+fn in_rows(words: Tensor) -> Tensor {
+    words.pad(&[(1, 1)], 0u32)
+}
+
+/// Columns on the road, which is a ring.
+#[track_caller]
+fn around(columns: Tensor) -> Tensor {
+    select(columns.lt(0), 9, select(columns.gt(9), 0, columns))
+}
+
+impl Environment for Freeway {
+    type State = State;
+    type Observation = Tensor;
+
+    fn initial_state(&self, key: Key) -> State {
+        let speeds = draw_speeds(key);
+        State {
+            row: scalar(9),
+            move_timer: scalar(self.player_speed as i32),
+            cars: zeros(I32, [LANES]),
+            timers: speeds.abs(),
+            speeds,
+            time: scalar(0),
+        }
+    }
+
+    fn step(&self, state: State, action: Tensor, key: Key) -> (State, TimeStep) {
+        let action = one_of(&[NOTHING, UP, DOWN], action);
+        let ready = state.move_timer.eq(0);
+        let (up, down) = (ready & action.eq(UP), ready & action.eq(DOWN));
+        let row = state.row + down.astype(I32) - up.astype(I32);
+        let row = row.clamp(0, 9);
+        let move_timer = select(up | down, self.player_speed as i32, state.move_timer);
+        let arrived = row.eq(0);
+        let row = select(arrived, 9, row);
+
+        let drawn = draw_speeds(key);
+        let speeds = select(arrived, drawn, state.speeds);
+        let timers = select(arrived, drawn.abs(), state.timers);
+        let moves = timers.eq(0);
+        let forward = select(speeds.gt(0), 1, -1);
+        let cars = select(moves, around(state.cars + forward), state.cars);
+        let hits = state.cars.eq(COLUMN) | cars.eq(COLUMN);
+        let hit = (hits & (arange(LANES) + 1).eq(row)).any();
+        let state = State {
+            row: select(hit, 9, row),
+            move_timer: (move_timer - 1).maximum(0),
+            cars,
+            timers: select(moves, speeds.abs(), timers - 1),
+            speeds,
+            time: state.time + 1,
+        };
+        let truncated = state.time.ge(self.time_limit);
+        let (reward, terminated) = (arrived.astype(F32), constant(false));
+        (state, TimeStep { observation: self.observe(state), reward, terminated, truncated })
+    }
+
+    /// 1 at the chicken, at the cars, and behind each car in the channel of its speed. `f32[10, 10, 7]`
+    fn observe(&self, state: State) -> Tensor {
+        let behind = bit(around(state.cars - select(state.speeds.gt(0), 1, -1)));
+        let of_speed = |speed: i32| in_rows(select(state.speeds.abs().eq(speed), behind, 0u32));
+        observation(&[
+            cell(state.row, scalar(COLUMN)),
+            in_rows(bit(state.cars)),
+            of_speed(1),
+            of_speed(2),
+            of_speed(3),
+            of_speed(4),
+            of_speed(5),
+        ])
+    }
+
+    fn observation_space(&self) -> Space {
+        super::observation_space(&[
+            "chicken", "car", "speed 1", "speed 2", "speed 3", "speed 4", "speed 5",
+        ])
+    }
+
+    /// Actions 0 to 2: nothing, up, down.
+    fn action_space(&self) -> Space {
+        Space::discrete(3)
+    }
+
+    fn render(&self, state: &State) -> Option<Tensor> {
+        let cars = |to_the_right: bool| {
+            let these = state.speeds.gt(0).eq(to_the_right);
+            plane(in_rows(select(these, bit(state.cars), 0u32)))
+        };
+        let row = iota(I32, [SIZE, SIZE], 0);
+        let grass = row.eq(0) | row.eq(9);
+        Some(planes(
+            SIZE,
+            SIZE,
+            &[
+                (grass, Colour::GROUND),
+                (cars(true), Colour::BLUE),
+                (cars(false), Colour::RED),
+                (plane(cell(state.row, scalar(COLUMN))), Colour::YELLOW),
+            ],
+        ))
+    }
+}

@@ -1,0 +1,330 @@
+//! Seaquest: a submarine that shoots, and brings divers to the surface before its oxygen is gone.
+
+mod crowd;
+
+use super::{
+    DOWN, FIRE, LEFT, NOTHING, RIGHT, SIZE, UP, cell, cells, contains, moved, observation, one_of,
+    plane,
+};
+use crate::environment::{Environment, TimeStep};
+use crate::render::{Colour, planes};
+use crate::space::Space;
+use crowd::{Bullets, Divers, Enemies, hit};
+use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Steps of oxygen after surfacing.
+const OXYGEN: i32 = 200;
+/// Steps from one shot of the submarine to the next.
+const SHOT_INTERVAL: i32 = 5;
+/// Steps from one diver to the next.
+const DIVER_SPAWN_SPEED: i32 = 30;
+/// Steps from one enemy to the next, at first.
+const SPAWN_SPEED: i32 = 20;
+/// Steps that an enemy waits before each move, at first.
+const MOVE_SPEED: i32 = 5;
+/// The least steps that an enemy waits.
+const LEAST_MOVE_SPEED: i32 = 2;
+/// Divers that the submarine can hold.
+const SEATS: i32 = 6;
+
+/// Seaquest of MinAtar: an enemy that is shot pays 1. Surfacing with six divers pays 1 for each tenth of oxygen that is left; with
+/// fewer, one of them is given up. The episode is terminated where an enemy or its bullet meets the front of the submarine,
+/// where it surfaces without a diver, and where the oxygen is gone. It is truncated after `time_limit` steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Seaquest {
+    /// True if each surfacing makes enemies come more often, and every other one makes them faster.
+    pub ramping: bool,
+    /// Steps after which an episode is truncated.
+    #[schemars(range(min = 1))]
+    pub time_limit: usize,
+}
+
+/// Ever harder, 1000 steps.
+impl Default for Seaquest {
+    fn default() -> Self {
+        Seaquest { ramping: true, time_limit: 1000 }
+    }
+}
+
+/// The submarine, and what is around it. Sets of cells have a word for each row, whose bit `c` is column `c`.
+#[derive(Tree, Clone, Copy)]
+pub struct State {
+    /// Row of the submarine, 0 at the surface to 8. `i32[]`
+    pub row: Tensor,
+    /// Column of its front. `i32[]`
+    pub column: Tensor,
+    /// True if it heads to the right. `bool[]`
+    pub right: Tensor,
+    /// Steps of oxygen that are left. `i32[]`
+    pub oxygen: Tensor,
+    /// Divers on board; -1 after six of them were brought to the surface. `i32[]`
+    pub rescued: Tensor,
+    /// True while the submarine is at the surface. `bool[]`
+    pub surfaced: Tensor,
+    /// Bullets of the submarine.
+    pub bullets: Bullets,
+    /// Fish and submarines.
+    pub enemies: Enemies,
+    /// Cells with a bullet of an enemy that flies to the right. `u32[10]`
+    pub right_shots: Tensor,
+    /// Cells with a bullet of an enemy that flies to the left. `u32[10]`
+    pub left_shots: Tensor,
+    /// Divers in the water.
+    pub divers: Divers,
+    /// Steps from one enemy to the next. `i32[]`
+    pub spawn_speed: Tensor,
+    /// Steps until the next enemy comes. `i32[]`
+    pub spawn_timer: Tensor,
+    /// Steps until the next diver comes. `i32[]`
+    pub diver_timer: Tensor,
+    /// Steps that an enemy waits before each move. `i32[]`
+    pub move_speed: Tensor,
+    /// Number of times that the game became harder. `i32[]`
+    pub ramp_index: Tensor,
+    /// Steps until the submarine can shoot. `i32[]`
+    pub shot_timer: Tensor,
+    /// Steps since the episode began. `i32[]`
+    pub time: Tensor,
+}
+
+impl State {
+    /// An enemy and a diver, if it is time for them.
+    #[track_caller]
+    fn spawned(self, key: Key) -> State {
+        let (enemy, diver) = key.split();
+        let (kind, row) = enemy.split();
+        let draws = kind.uniform([2]);
+        let right = draws.index(0).lt(0.5);
+        let shoots = draws.index(1).lt(1.0 / 3.0);
+        let now = self.spawn_timer.eq(0);
+        let row = row.randint([], 1..9);
+        let enemies = self.enemies.joined(now, row, right, shoots, self.move_speed, self.time);
+        let (direction, diver_row) = diver.split();
+        let diver_now = self.diver_timer.eq(0);
+        let (diver_row, diver_right) = (diver_row.randint([], 1..9), direction.bernoulli([], 0.5));
+        State {
+            enemies,
+            divers: self.divers.joined(diver_now, diver_row, diver_right),
+            spawn_timer: select(now, self.spawn_speed, self.spawn_timer),
+            diver_timer: select(diver_now, DIVER_SPAWN_SPEED, self.diver_timer),
+            ..self
+        }
+    }
+
+    /// The submarine after its move, and its bullet if it fires.
+    #[track_caller]
+    fn steered(self, action: Tensor) -> State {
+        let column = moved(self.column, action, [LEFT, RIGHT], [0, 9]);
+        let row = moved(self.row, action, [UP, DOWN], [0, 8]);
+        let right = (self.right & action.ne(LEFT)) | action.eq(RIGHT);
+        let fires = action.eq(FIRE) & self.shot_timer.eq(0);
+        State {
+            row,
+            column,
+            right,
+            bullets: self.bullets.joined(fires, row, column, right),
+            shot_timer: select(fires, SHOT_INTERVAL, self.shot_timer),
+            ..self
+        }
+    }
+
+    /// Bullets and the enemies of one kind that they meet are gone, of which the number is given. `i32[]`
+    #[track_caller]
+    fn shot(self, submarines: bool) -> (State, Tensor) {
+        let (bullets, enemies, count) = hit(self.bullets, self.enemies, submarines);
+        (State { bullets, enemies, ..self }, count)
+    }
+
+    /// Divers at the submarine's front come on board, the oldest first, as long as there are seats.
+    #[track_caller]
+    fn boarded(self) -> State {
+        let (divers, count) = self.divers.boarding(self.row, self.column, SEATS - self.rescued);
+        State { divers, rescued: (self.rescued + count).minimum(SEATS), ..self }
+    }
+
+    /// The enemies of one kind after their move, and if one meets the front before or after it. `bool[]`
+    #[track_caller]
+    fn attacked(self, submarines: bool) -> (State, Tensor) {
+        let met = |enemies: &Enemies| {
+            let kind = enemies.of_kind(submarines);
+            (kind & enemies.row.eq(self.row) & enemies.column.eq(self.column)).any()
+        };
+        let enemies = self.enemies.advanced(submarines, self.move_speed);
+        (State { enemies, ..self }, met(&self.enemies) | met(&enemies))
+    }
+
+    /// The enemies' bullets after their shots and their move, and if one meets the front before or after it. `bool[]`
+    #[track_caller]
+    fn fired_at(self) -> (State, Tensor) {
+        let met = |right: Tensor, left: Tensor| contains(right | left, self.row, self.column);
+        let (enemies, right, left) = self.enemies.shooting();
+        let (right, left) = (self.right_shots | right, self.left_shots | left);
+        let before = met(right, left);
+        let (right_shots, left_shots) = ((right << 1u32) & 0x3ffu32, left >> 1u32);
+        let state = State { enemies, right_shots, left_shots, ..self };
+        (state, before | met(right_shots, left_shots))
+    }
+
+    /// Timers and oxygen after the step, the reward of surfacing, and if the episode ends by it. `f32[]`, `bool[]`
+    #[track_caller]
+    fn ticked(self, ramping: bool) -> (State, Tensor, Tensor) {
+        let less = |timer: Tensor| (timer - 1).maximum(0);
+        let underwater = self.row.gt(0);
+        let surfaces = !underwater & !self.surfaced;
+        let full = self.rescued.eq(SEATS);
+        let reward = select(surfaces & full, self.oxygen * 10 / OXYGEN, 0).astype(F32);
+        let over = self.oxygen.le(0) | (surfaces & self.rescued.eq(0));
+        let left = select(full, -1, self.rescued - 1);
+        let spawns_faster = self.spawn_speed.gt(1);
+        let moves_faster = self.move_speed.gt(LEAST_MOVE_SPEED);
+        let harder = match ramping {
+            true => surfaces & (spawns_faster | moves_faster),
+            false => constant(false),
+        };
+        let odd = (self.ramp_index & 1).ne(0);
+        let state = State {
+            oxygen: select(surfaces, OXYGEN, self.oxygen - underwater.astype(I32)),
+            rescued: select(surfaces, left, self.rescued),
+            surfaced: !underwater,
+            spawn_timer: less(self.spawn_timer),
+            diver_timer: less(self.diver_timer),
+            shot_timer: less(self.shot_timer),
+            spawn_speed: self.spawn_speed - (harder & spawns_faster).astype(I32),
+            move_speed: self.move_speed - (harder & moves_faster & odd).astype(I32),
+            ramp_index: self.ramp_index + harder.astype(I32),
+            time: self.time + 1,
+            ..self
+        };
+        (state, reward, over)
+    }
+
+    /// The cell behind the submarine's front. At the left edge it is the other end of the row, at the right edge there is none.
+    #[track_caller]
+    fn back(&self) -> Tensor {
+        let column = self.column + select(self.right, -1, 1);
+        cell(self.row, select(column.lt(0), 9, column))
+    }
+}
+
+impl Environment for Seaquest {
+    type State = State;
+    type Observation = Tensor;
+
+    fn initial_state(&self, _key: Key) -> State {
+        State {
+            row: scalar(0),
+            column: scalar(5),
+            right: constant(false),
+            oxygen: scalar(OXYGEN),
+            rescued: scalar(0),
+            surfaced: constant(true),
+            bullets: Bullets::none(),
+            enemies: Enemies::none(),
+            right_shots: zeros(U32, [SIZE]),
+            left_shots: zeros(U32, [SIZE]),
+            divers: Divers::none(),
+            spawn_speed: scalar(SPAWN_SPEED),
+            spawn_timer: scalar(SPAWN_SPEED),
+            diver_timer: scalar(DIVER_SPAWN_SPEED),
+            move_speed: scalar(MOVE_SPEED),
+            ramp_index: scalar(0),
+            shot_timer: scalar(0),
+            time: scalar(0),
+        }
+    }
+
+    fn step(&self, state: State, action: Tensor, key: Key) -> (State, TimeStep) {
+        let action = one_of(&[NOTHING, LEFT, UP, RIGHT, DOWN, FIRE], action);
+        let state = state.spawned(key).steered(action);
+        let state = State { bullets: state.bullets.advanced(), ..state };
+        let (state, fish) = state.shot(false);
+        let (state, submarines) = state.shot(true);
+        let state = state.boarded();
+        let state = State { divers: state.divers.advanced(), ..state }.boarded();
+        let (state, by_submarine) = state.attacked(true);
+        let (state, more_submarines) = state.shot(true);
+        let (state, by_shot) = state.fired_at();
+        let (state, by_fish) = state.attacked(false);
+        let (state, more_fish) = state.shot(false);
+        let (state, surfacing, over) = state.ticked(self.ramping);
+        let terminated = by_submarine | by_shot | by_fish | over;
+        let truncated = state.time.ge(self.time_limit) & !terminated;
+        let shot = fish + submarines + more_submarines + more_fish;
+        let reward = shot.astype(F32) + surfacing;
+        (state, TimeStep { observation: self.observe(state), reward, terminated, truncated })
+    }
+
+    /// 1 at the submarine's front and back, its bullets, behind what swims, at the enemies' bullets, the fish, the enemies'
+    /// submarines; in the last row a bar of the oxygen, and one of the divers on board; and at the divers. `f32[10, 10, 10]`
+    fn observe(&self, state: State) -> Tensor {
+        let State { enemies, divers, bullets, .. } = state;
+        let (fish, submarines) = (enemies.of_kind(false), enemies.of_kind(true));
+        let column = arange(SIZE);
+        let last_row = |there: Tensor| {
+            let word = select(there, constant(1u32) << iota(U32, [SIZE], 0), 0u32).any();
+            select(column.eq(9), word.broadcast_to([SIZE]), 0u32)
+        };
+        let trail = enemies.trail() | divers.trail();
+        let oxygen = column.lt(state.oxygen.maximum(0) * 10 / OXYGEN);
+        let rescued = column.ge(9 - state.rescued) & column.lt(9);
+        observation(&[
+            cell(state.row, state.column),
+            state.back(),
+            cells(bullets.row, bullets.column, bullets.present),
+            trail,
+            state.right_shots | state.left_shots,
+            cells(enemies.row, enemies.column, fish),
+            cells(enemies.row, enemies.column, submarines),
+            last_row(oxygen),
+            last_row(rescued),
+            cells(divers.row, divers.column, divers.present),
+        ])
+    }
+
+    fn observation_space(&self) -> Space {
+        super::observation_space(&[
+            "front",
+            "back",
+            "bullet",
+            "trail",
+            "enemy bullet",
+            "fish",
+            "enemy submarine",
+            "oxygen",
+            "rescued",
+            "diver",
+        ])
+    }
+
+    /// Actions 0 to 5: nothing, left, up, right, down, fire.
+    fn action_space(&self) -> Space {
+        Space::discrete(6)
+    }
+
+    fn render(&self, state: &State) -> Option<Tensor> {
+        let State { enemies, divers, bullets, .. } = *state;
+        let (row, column) = (iota(I32, [SIZE, SIZE], 0), iota(I32, [SIZE, SIZE], 1));
+        let oxygen = row.eq(9) & column.lt(state.oxygen.maximum(0) * 10 / OXYGEN);
+        let rescued = row.eq(9) & column.ge(9 - state.rescued) & column.lt(9);
+        let these = |kind: Tensor| plane(cells(enemies.row, enemies.column, kind));
+        Some(planes(
+            SIZE,
+            SIZE,
+            &[
+                (row.ge(1) & row.le(8), Colour::SKY),
+                (oxygen, Colour::CYAN),
+                (rescued, Colour::MAGENTA),
+                (plane(cells(divers.row, divers.column, divers.present)), Colour::MAGENTA),
+                (these(enemies.of_kind(false)), Colour::GREEN),
+                (these(enemies.of_kind(true)), Colour::RED),
+                (plane(state.right_shots | state.left_shots), Colour::ORANGE),
+                (plane(cells(bullets.row, bullets.column, bullets.present)), Colour::WHITE),
+                (plane(state.back()), Colour::GREY),
+                (plane(cell(state.row, state.column)), Colour::YELLOW),
+            ],
+        ))
+    }
+}
