@@ -60,8 +60,11 @@ pub fn play<A: Learn<Observation = Tensor>>(
     interrupt: &AtomicBool,
 ) -> Result<Vec<Played>> {
     let player = Player::compile(agent, environments.spec(), play.sampled, device)?;
-    player.play(checkpoint, environments, play, interrupt)
+    player.play(checkpoint, environments, play, interrupt, &mut |_| Ok(()))
 }
+
+/// What is called after the first reset and after each step, with the outcome. An error ends the episodes.
+pub type Watch<'a> = &'a mut dyn FnMut(&StepMemory) -> Result<()>;
 
 /// Memory and last action of each lane.
 type Lanes<A> = (<A as Agent>::Memory, Tensor);
@@ -140,13 +143,14 @@ impl<A: Learn<Observation = Tensor>> Player<A> {
     ///
     /// # Errors
     /// [`CheckpointError`](podracer_runtime::CheckpointError) for a checkpoint of another agent; parameters that are not finite;
-    /// errors of the environments and of the runtime.
+    /// errors of the environments, of the runtime and of `watch`.
     pub fn play(
         &self,
         checkpoint: &Checkpoint,
         environments: &mut dyn HostEnvironment,
         play: &Play,
         interrupt: &AtomicBool,
+        watch: Watch<'_>,
     ) -> Result<Vec<Played>> {
         let spec = environments.spec().clone();
         let n = spec.environments;
@@ -157,6 +161,7 @@ impl<A: Learn<Observation = Tensor>> Player<A> {
         let seed = play.seed ^ u64::from_le_bytes(*b"evaluate");
         let mut memory = StepMemory::new(&spec);
         environments.reset(seed, 0, &mut memory.step())?;
+        watch(&memory)?;
         let mut record = Record::new(play.episodes, n);
         let mut done = vec![true; n];
         let mut draws = podracer_envs::host::Random::from_state(seed);
@@ -173,6 +178,7 @@ impl<A: Learn<Observation = Tensor>> Player<A> {
             let (action, next) = self.act.run((&state, lanes, seen))?.split();
             lanes = next;
             environments.step(action.to_host()?.bytes(), &mut memory.step())?;
+            watch(&memory)?;
             done = (0..n).map(|i| record.step(&memory, i)).collect();
         }
         Ok(record.played)
@@ -216,8 +222,13 @@ impl<A: Learn<Observation = Tensor>> Evaluation<A> {
 }
 
 impl<A: Learn<Observation = Tensor>> Evaluator for Evaluation<A> {
-    fn play(&mut self, checkpoint: &Checkpoint, interrupt: &AtomicBool) -> Result<Vec<Played>> {
-        self.player.play(checkpoint, &mut *self.environments, &self.play, interrupt)
+    fn play(
+        &mut self,
+        checkpoint: &Checkpoint,
+        interrupt: &AtomicBool,
+        watch: Watch<'_>,
+    ) -> Result<Vec<Played>> {
+        self.player.play(checkpoint, &mut *self.environments, &self.play, interrupt, watch)
     }
 }
 

@@ -5,7 +5,7 @@
 //!   [`runtime`]).
 //! - [`anakin`]: an agent in an environment as one program that trains, where the runtime's loop meets stdlib's agents.
 //! - [`sebulba`]: an agent that acts and learns on different devices, in environments on the host.
-//! - [`evaluation`]: episodes played by a trained agent.
+//! - [`evaluation`]: episodes played by a trained agent; `play`: the same to look at.
 //! - The command line of `podracer` and of users' own programs ([`App`]): agents, environments and experiments by name
 //!   ([`registry`]), settings ([`settings`]) that become a training loop ([`training`]), run directories ([`run_directory`]).
 //! - [`export`]: the programs of an experiment as StableHLO with names, to run without podracer.
@@ -33,6 +33,8 @@ mod files;
 #[cfg(feature = "cli")]
 mod format;
 pub mod parameters;
+#[cfg(feature = "cli")]
+pub mod play;
 #[cfg(feature = "cli")]
 pub mod registry;
 #[cfg(feature = "cli")]

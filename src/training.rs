@@ -9,9 +9,10 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use podracer_dsl::Report;
+use podracer_envs::host::HostEnvironment;
 use podracer_runtime::{Checkpoint, Client, HostArray, Module, OptionValue};
 
-use crate::evaluation::{Play, Played};
+use crate::evaluation::{Play, Played, Watch};
 use crate::export::Portable;
 
 /// A stage of a program's way from the user's source to the device.
@@ -74,6 +75,17 @@ pub trait Training {
     /// # Errors
     /// The mistakes of the trace, errors of environments and runtime.
     fn evaluator(&self, device: (&Client, usize), play: &Play) -> Result<Box<dyn Evaluator>>;
+
+    /// [`Training::evaluator`] for episodes in these environments, which have the training's spaces.
+    ///
+    /// # Errors
+    /// As [`Training::evaluator`].
+    fn evaluator_in(
+        &self,
+        environments: Box<dyn HostEnvironment>,
+        device: (&Client, usize),
+        play: &Play,
+    ) -> Result<Box<dyn Evaluator>>;
 }
 
 /// Plays the same episodes with the networks of any checkpoint of a training.
@@ -81,8 +93,13 @@ pub trait Evaluator {
     /// Plays until `interrupt` is set; what has ended by then is given. Nothing of the training changes.
     ///
     /// # Errors
-    /// A checkpoint that does not fit, errors of environments and runtime.
-    fn play(&mut self, checkpoint: &Checkpoint, interrupt: &AtomicBool) -> Result<Vec<Played>>;
+    /// A checkpoint that does not fit, errors of environments, runtime and `watch`.
+    fn play(
+        &mut self,
+        checkpoint: &Checkpoint,
+        interrupt: &AtomicBool,
+        watch: Watch<'_>,
+    ) -> Result<Vec<Played>>;
 }
 
 /// The training loop, or one of its programs, as a module.

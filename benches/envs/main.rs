@@ -6,6 +6,7 @@ mod support;
 
 use anyhow::Result;
 use clap::Parser;
+use podracer_envs::minatar::{Asterix, Breakout, Freeway, Seaquest, SpaceInvaders};
 use podracer_envs::{CartPole, Catch};
 use podracer_runtime::{Client, ClientOptions};
 use serde_json::json;
@@ -22,7 +23,7 @@ struct Options {
     /// Environments in all.
     #[arg(long, value_delimiter = ',', default_values_t = [1024, 4096])]
     environments: Vec<usize>,
-    /// `cartpole`, `catch`.
+    /// `cartpole`, `catch`, or a game of MinAtar, such as `breakout`.
     #[arg(long, value_delimiter = ',', default_values_t = ["cartpole".to_owned(), "catch".to_owned()])]
     envs: Vec<String>,
     /// Steps of every environment of ours in a run; the peer's do a tenth.
@@ -70,7 +71,14 @@ fn main() -> Result<()> {
             let ours = match name.as_str() {
                 "cartpole" => Stepping::compile(&client, CartPole::default(), shape)?,
                 "catch" => Stepping::compile(&client, Catch::default(), shape)?,
-                _ => anyhow::bail!("no environment `{name}`: there are cartpole and catch"),
+                "asterix" => Stepping::compile(&client, Asterix::default(), shape)?,
+                "breakout" => Stepping::compile(&client, Breakout::default(), shape)?,
+                "freeway" => Stepping::compile(&client, Freeway::default(), shape)?,
+                "seaquest" => Stepping::compile(&client, Seaquest::default(), shape)?,
+                "space-invaders" => Stepping::compile(&client, SpaceInvaders::default(), shape)?,
+                _ => anyhow::bail!(
+                    "no environment `{name}`: there are cartpole, catch, asterix, breakout, freeway, seaquest and space-invaders"
+                ),
             };
             if options.hlo {
                 eprintln!("{}", ours.hlo()?);

@@ -11,7 +11,15 @@ import gymnax
 import jax
 import jax.numpy as jnp
 
-ENVS = {"cartpole": "CartPole-v1", "catch": "Catch-bsuite"}
+# gymnax 0.0.9 has no Seaquest.
+ENVS = {
+    "cartpole": "CartPole-v1",
+    "catch": "Catch-bsuite",
+    "asterix": "Asterix-MinAtar",
+    "breakout": "Breakout-MinAtar",
+    "freeway": "Freeway-MinAtar",
+    "space-invaders": "SpaceInvaders-MinAtar",
+}
 
 
 def make_steps(name, num_envs, steps):

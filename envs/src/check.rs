@@ -1,6 +1,6 @@
 //! The check of an environment against its spaces and its state's types.
 
-use crate::checked::{checked_legal_actions, checked_next_episode, checked_render, checked_step};
+use crate::checked::{check_render, checked_legal_actions, checked_next_episode, checked_step};
 use crate::environment::Environment;
 use crate::space::SpaceError;
 use podracer_dsl::prelude::*;

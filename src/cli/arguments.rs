@@ -37,6 +37,8 @@ pub(super) enum Command {
     Resume(ResumeArguments),
     /// Play whole episodes with the parameters of a run's last checkpoint
     Eval(EvalArguments),
+    /// Show episodes in the terminal, or write them as an animated GIF
+    Play(PlayArguments),
     /// Print the training loop on its way from the source to the device
     Emit(EmitArguments),
     /// Write the programs of an experiment as StableHLO, with parameters, to run them without podracer
@@ -170,6 +172,49 @@ pub(super) struct EvalArguments {
     /// Print the result as one JSON object, the last line of standard output
     #[arg(long)]
     pub(super) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct PlayArguments {
+    /// A run directory; with --random, an experiment or an environment too (see `podracer list`)
+    pub(super) what: String,
+    /// Number of episodes
+    #[arg(long, default_value_t = NonZero::<usize>::MIN)]
+    pub(super) episodes: NonZero<usize>,
+    /// Seed of the episodes, those of `podracer eval --episodes=1` with the same seed
+    #[arg(long, default_value_t = 0)]
+    pub(super) seed: u64,
+    /// Write the pictures to this file and show none
+    #[arg(long, value_name = "FILE")]
+    pub(super) gif: Option<PathBuf>,
+    /// Pictures a second, 0.1 to 100
+    #[arg(long, default_value_t = 15.0, value_parser = pictures_a_second)]
+    pub(super) fps: f64,
+    /// Draw every action uniformly from the action space
+    #[arg(long)]
+    pub(super) random: bool,
+    /// Draw actions from the policy, as in training, instead of taking the greedy ones
+    #[arg(long, conflicts_with = "random")]
+    pub(super) sample: bool,
+    /// Play with the parameters of the best evaluation during the training (train.eval_every)
+    #[arg(long, conflicts_with = "random")]
+    pub(super) best: bool,
+    /// Play with parameters that are NaN or infinite, too
+    #[arg(long, conflicts_with = "random")]
+    pub(super) allow_nan: bool,
+    /// Change a setting of an experiment or environment, such as environment.time_limit=50 [repeatable]
+    #[arg(long, value_name = "TABLE.KEY=VALUE", requires = "random")]
+    pub(super) set: Vec<String>,
+    /// Use the programs and folders that the experiment's files name, such as environment.python
+    #[arg(long)]
+    pub(super) trust: bool,
+}
+
+/// Pictures a second, within what GIF and terminals can do.
+fn pictures_a_second(text: &str) -> Result<f64, String> {
+    let within = |fps: &f64| (0.1..=100.0).contains(fps);
+    let number = text.parse().ok().filter(within);
+    number.ok_or_else(|| "expected a number from 0.1 to 100".to_owned())
 }
 
 #[derive(Args, Debug)]

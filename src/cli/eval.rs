@@ -84,7 +84,7 @@ pub(super) fn eval(
     let _heeding = signals::heed();
     let played = ready
         .evaluator(&play)
-        .and_then(|mut evaluator| evaluator.play(&found.checkpoint, interrupt))
+        .and_then(|mut evaluator| evaluator.play(&found.checkpoint, interrupt, &mut |_| Ok(())))
         .with_context(|| format!("cannot play {}", ready.settings.experiment))?;
     let spread = |of: fn(&Played) -> f64| Spread::of(&played.iter().map(of).collect::<Vec<_>>());
     let outcome = Outcome {

@@ -49,7 +49,10 @@ impl Evaluations {
         }
         let began = Instant::now();
         let failed = || format!("the evaluation after {iterations} iterations failed");
-        let played = self.evaluator.play(&run.checkpoint()?, interrupt).with_context(failed)?;
+        let played = self
+            .evaluator
+            .play(&run.checkpoint()?, interrupt, &mut |_| Ok(()))
+            .with_context(failed)?;
         totals.evaluated(began.elapsed());
         if played.len() < self.episodes {
             return Ok(());

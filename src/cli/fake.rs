@@ -7,11 +7,12 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use podracer_compiler::{DType, TensorType};
+use podracer_envs::host::HostEnvironment;
 use podracer_runtime::{Checkpoint, Client, HostArray, Module, OptionValue};
 use serde_json::Value;
 
 use super::{Console, Program, run};
-use crate::evaluation::{Play, Played};
+use crate::evaluation::{Play, Played, Watch};
 use crate::export::Portable;
 use crate::registry::Registry;
 use crate::settings::Settings;
@@ -83,13 +84,27 @@ impl Training for Fake {
     fn evaluator(&self, _: (&Client, usize), play: &Play) -> Result<Box<dyn Evaluator>> {
         Ok(Box::new(FakeEvaluator(*play)))
     }
+
+    fn evaluator_in(
+        &self,
+        _: Box<dyn HostEnvironment>,
+        device: (&Client, usize),
+        play: &Play,
+    ) -> Result<Box<dyn Evaluator>> {
+        self.evaluator(device, play)
+    }
 }
 
 /// Plays episodes whose return is the number of calls, or one more; after the fourth call it is 0.
 struct FakeEvaluator(Play);
 
 impl Evaluator for FakeEvaluator {
-    fn play(&mut self, checkpoint: &Checkpoint, _: &AtomicBool) -> Result<Vec<Played>> {
+    fn play(
+        &mut self,
+        checkpoint: &Checkpoint,
+        _: &AtomicBool,
+        _: Watch<'_>,
+    ) -> Result<Vec<Played>> {
         let calls: u64 = checkpoint.array("state.replicated.agent.calls")?.item()?;
         let episode = |index: usize| Played {
             episode_return: if calls == 4 { 0.0 } else { (calls as usize + index % 2) as f32 },

@@ -1,4 +1,4 @@
-//! The command line: `podracer new|train|resume|eval|plot|runs|emit|export|check|opt|diff|tune|describe|list|plugins|envs|
+//! The command line: `podracer new|train|resume|eval|play|plot|runs|emit|export|check|opt|diff|tune|describe|list|plugins|envs|
 //! completions`.
 //!
 //! # Invariants
@@ -19,6 +19,7 @@ mod export;
 mod list;
 mod new;
 mod opt;
+mod play;
 #[cfg(feature = "plots")]
 mod plot;
 mod plugins;
@@ -122,6 +123,7 @@ pub fn run(
         Command::Train(args) => train::train(&args, started, console, program, interrupt),
         Command::Resume(args) => resume::resume(&args, started, console, program, interrupt),
         Command::Eval(args) => eval::eval(&args, console, program, interrupt),
+        Command::Play(args) => play::play(&args, console, program, interrupt),
         Command::Emit(args) => emit::emit(&args, console, program),
         Command::Export(args) => export::export(&args, console, program),
         Command::Check(args) => check::check(&args, console, program),

@@ -59,8 +59,12 @@ impl Ready {
 
     /// Compiles what plays episodes with the networks of a checkpoint.
     pub(super) fn evaluator(&self, play: &Play) -> Result<Box<dyn Evaluator>> {
-        let device = self.devices.first().copied().unwrap_or(0);
-        self.training.evaluator((&self.client, device), play)
+        self.training.evaluator(self.device(), play)
+    }
+
+    /// The device that plays episodes, by its index.
+    pub(super) fn device(&self) -> (&Client, usize) {
+        (&self.client, self.devices.first().copied().unwrap_or(0))
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use podracer_compiler::simplify::{Options as Simplify, simplify};
 use podracer_envs::AnyEnvironment;
+use podracer_envs::host::HostEnvironment;
 use podracer_runtime::{
     Checkpoint, Client, CompileOptions, ExecutableCache, HostArray, OptionValue, ProgramOptions,
 };
@@ -98,7 +99,16 @@ impl Training for AnakinTraining {
         let number = play.episodes.clamp(1, most);
         let environments =
             compiled_environments(device.0, device.1, environment.clone(), number, 1)?;
-        Evaluation::boxed(self.anakin.agent(), Box::new(environments), play, device)
+        self.evaluator_in(Box::new(environments), device, play)
+    }
+
+    fn evaluator_in(
+        &self,
+        environments: Box<dyn HostEnvironment>,
+        device: (&Client, usize),
+        play: &Play,
+    ) -> Result<Box<dyn Evaluator>> {
+        Evaluation::boxed(self.anakin.agent(), environments, play, device)
     }
 }
 

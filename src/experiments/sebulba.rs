@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use podracer_compiler::simplify::{Options as Simplify, simplify};
 use podracer_dsl::prelude::{ArgumentSpec, TensorType};
+use podracer_envs::host::HostEnvironment;
 use podracer_runtime::{
     Activity, Checkpoint, Client, HostArray, IterationReport, OptionValue, Origin, Schedule,
     SebulbaLoop, SebulbaRun, ThreadTimes,
@@ -164,7 +165,16 @@ impl Training for SebulbaTraining {
     }
 
     fn evaluator(&self, device: (&Client, usize), play: &Play) -> Result<Box<dyn Evaluator>> {
-        Evaluation::boxed(self.sebulba.agent(), self.batches.make()?, play, device)
+        self.evaluator_in(self.batches.make()?, device, play)
+    }
+
+    fn evaluator_in(
+        &self,
+        environments: Box<dyn HostEnvironment>,
+        device: (&Client, usize),
+        play: &Play,
+    ) -> Result<Box<dyn Evaluator>> {
+        Evaluation::boxed(self.sebulba.agent(), environments, play, device)
     }
 }
 

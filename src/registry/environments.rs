@@ -4,9 +4,13 @@ use anyhow::Result;
 use podracer_dsl::Tensor;
 use podracer_dsl::tree::AnyTree;
 use podracer_envs::host::server::ServerSettings;
-use podracer_envs::host::{NativeCartPole, NativeEnvironment, PixelBreakout, PixelCatch};
+use podracer_envs::host::{
+    HostEnvironment, NativeCartPole, NativeEnvironment, PixelBreakout, PixelCatch,
+};
+use podracer_envs::minatar::{Asterix, Breakout, Freeway, Seaquest, SpaceInvaders};
 use podracer_envs::{
-    AnyEnvironment, CartPole, Catch, Environment, GridWorld, MemoryChain, Pendulum,
+    Acrobot, AnyEnvironment, CartPole, Catch, DeepSea, DiscountingChain, Environment, GridWorld,
+    MemoryChain, MountainCar, MountainCarContinuous, Pendulum, SimpleBandit, UmbrellaChain,
 };
 use podracer_runtime::{Client, Device};
 use podracer_stdlib::agents::AnyAgent;
@@ -17,15 +21,20 @@ use super::batches::Batches;
 use super::served;
 use super::shortest_paths::shortest_paths;
 use super::{Configuration, Registry, parse};
+use crate::play::{self, Pictures};
 use crate::settings::{Schema, UsageError};
 
 /// Registers the built-in environments.
 pub(super) fn register(registry: &mut Registry) {
+    registry.add_environment(EnvironmentEntry::dsl::<Acrobot>("acrobot"));
+    registry.add_environment(EnvironmentEntry::dsl::<SimpleBandit>("bandit"));
     registry.add_environment(EnvironmentEntry::dsl::<CartPole>("cartpole").map(|cartpole| {
         // Plain Rust is faster on the host than the compiled program.
         EnvironmentEntry { batches: native::<NativeCartPole>, ..cartpole }
     }));
     registry.add_environment(EnvironmentEntry::dsl::<Catch>("catch"));
+    registry.add_environment(EnvironmentEntry::dsl::<DeepSea>("deep-sea"));
+    registry.add_environment(EnvironmentEntry::dsl::<DiscountingChain>("discounting-chain"));
     registry.add_environment(EnvironmentEntry::dsl::<GridWorld>("gridworld").map(|grid| {
         let evaluation: Evaluation = |table, agent, client, state| {
             let grid = parse(table, "environment").map_err(UsageError::new)?;
@@ -34,9 +43,18 @@ pub(super) fn register(registry: &mut Registry) {
         EnvironmentEntry { evaluation: Some(evaluation), ..grid }
     }));
     registry.add_environment(EnvironmentEntry::dsl::<MemoryChain>("memory-chain"));
+    registry.add_environment(EnvironmentEntry::dsl::<Asterix>("minatar-asterix"));
+    registry.add_environment(EnvironmentEntry::dsl::<Breakout>("minatar-breakout"));
+    registry.add_environment(EnvironmentEntry::dsl::<Freeway>("minatar-freeway"));
+    registry.add_environment(EnvironmentEntry::dsl::<Seaquest>("minatar-seaquest"));
+    registry.add_environment(EnvironmentEntry::dsl::<SpaceInvaders>("minatar-space-invaders"));
+    registry.add_environment(EnvironmentEntry::dsl::<MountainCar>("mountain-car"));
+    registry
+        .add_environment(EnvironmentEntry::dsl::<MountainCarContinuous>("mountain-car-continuous"));
     registry.add_environment(EnvironmentEntry::dsl::<Pendulum>("pendulum"));
     registry.add_environment(EnvironmentEntry::native::<PixelBreakout>("pixel-breakout"));
     registry.add_environment(EnvironmentEntry::native::<PixelCatch>("pixel-catch"));
+    registry.add_environment(EnvironmentEntry::dsl::<UmbrellaChain>("umbrella-chain"));
     #[cfg(feature = "servers")]
     served::register(registry);
 }
@@ -141,6 +159,21 @@ impl EnvironmentEntry {
     /// Errors of the environment.
     pub(crate) fn batches(&self, table: &Table, lanes: usize, unroll: usize) -> Result<Batches> {
         (self.batches)(table, lanes, unroll)
+    }
+
+    /// One environment whose states become pictures, on a device by its index.
+    ///
+    /// # Errors
+    /// Errors of the environment, and one without pictures.
+    pub(crate) fn stage(
+        &self,
+        table: &Table,
+        (client, device): (&Client, usize),
+    ) -> Result<(Box<dyn HostEnvironment>, Pictures)> {
+        match self.dsl {
+            Some(make) => play::of_dsl(make(table).map_err(UsageError::new)?, client, device),
+            None => play::of_observations(self.batches(table, 1, 1)?.make()?),
+        }
     }
 
     /// The environment's own measure of a trained agent, if it has one.

@@ -5,6 +5,7 @@ mod evaluations;
 mod memory;
 mod nan;
 mod new;
+mod play;
 mod resume;
 mod servers;
 mod signals;

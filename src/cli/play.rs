@@ -1,0 +1,293 @@
+//! `podracer play`: shows episodes in the terminal, or writes them as an animated GIF.
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use podracer_envs::Space;
+use podracer_envs::host::{Random, StepMemory};
+use podracer_runtime::{Checkpoints, Client, ClientOptions};
+use toml::{Table, Value};
+
+use super::arguments::PlayArguments;
+use super::session::Reopened;
+use super::{Console, INTERRUPTED, Program, program_name, signals};
+use crate::evaluation::Play;
+use crate::format::plural;
+use crate::play::{Animation, Colours, Picture, Pictures};
+use crate::registry::Registry;
+use crate::run_directory::RunDirectory;
+use crate::settings::{Overrides, UsageError, parse_sets};
+
+/// Draws of actions that are far outside of the other uses of a seed.
+const ACTIONS: u64 = u64::from_le_bytes(*b"actions ");
+
+pub(super) fn play(
+    args: &PlayArguments,
+    console: &mut Console<'_>,
+    program: Program<'_>,
+    interrupt: &AtomicBool,
+) -> Result<u8> {
+    let played = if args.random {
+        at_random(args, console, program.registry, interrupt)?
+    } else {
+        trained(args, console, program, interrupt)?
+    };
+    Ok(if played < args.episodes.get() { INTERRUPTED } else { 0 })
+}
+
+/// Plays with the parameters of a run. Returns the number of episodes that ended.
+fn trained(
+    args: &PlayArguments,
+    console: &mut Console<'_>,
+    program: Program<'_>,
+    interrupt: &AtomicBool,
+) -> Result<usize> {
+    let run = Path::new(&args.what);
+    let registry = program.registry;
+    let known =
+        registry.experiment(&args.what).is_some() || registry.environment(&args.what).is_some();
+    if known && !run.is_dir() {
+        let problem = format!(
+            "`{what}` is no run directory, and only a run has trained parameters: train one (`{name} train`), or play at random \
+             (`{name} play {what} --random`)",
+            what = args.what,
+            name = program_name()
+        );
+        return Err(UsageError::new(problem).into());
+    }
+    let find = |settings: &_| match args.best {
+        true => RunDirectory::find_best(run),
+        false => RunDirectory::find(run, settings, Checkpoints::latest_parameters),
+    };
+    let overrides = Overrides { trust: args.trust, ..Overrides::default() };
+    let Reopened { ready, found, .. } = Reopened::open(run, find, &overrides, console, program)?;
+    let settings = &ready.settings;
+    let name = settings.environment_name();
+    let entry = registry.environment(name).with_context(|| format!("no environment {name}"))?;
+    let (stage, pictures) = entry.stage(&settings.environment, ready.device())?;
+    let &PlayArguments { episodes, seed, sample: sampled, allow_nan, .. } = args;
+    let play = Play { episodes: episodes.get(), seed, sampled, allow_nan };
+    let mut evaluator = ready.training.evaluator_in(stage, ready.device(), &play)?;
+    let _heeding = signals::heed();
+    let mut screen = Screen::new(args, pictures, console)?;
+    let watch = &mut |memory: &StepMemory| screen.show(memory, interrupt);
+    evaluator
+        .play(&found.checkpoint, interrupt, watch)
+        .with_context(|| format!("cannot play {}", settings.experiment))?;
+    screen.finish()
+}
+
+/// Plays with random actions. Returns the number of episodes that ended.
+fn at_random(
+    args: &PlayArguments,
+    console: &mut Console<'_>,
+    registry: &Registry,
+    interrupt: &AtomicBool,
+) -> Result<usize> {
+    let environment = random_environment(args, registry)?;
+    let name = environment.get("name").and_then(Value::as_str).unwrap_or_default();
+    let entry = registry.environment(name).with_context(|| format!("no environment {name}"))?;
+    (entry.check)(&environment).map_err(UsageError::new)?;
+    let client = Client::cpu(ClientOptions { cpu_devices: Some(1) })?;
+    let (mut stage, pictures) = entry.stage(&environment, (&client, 0))?;
+    let _heeding = signals::heed();
+    let mut memory = StepMemory::new(stage.spec());
+    let mut draws = Random::from_state(args.seed ^ ACTIONS);
+    let mut screen = Screen::new(args, pictures, console)?;
+    stage.reset(args.seed, 0, &mut memory.step())?;
+    screen.show(&memory, interrupt)?;
+    while screen.ended < args.episodes.get() && !interrupt.load(Ordering::Relaxed) {
+        let action = draw_action(&stage.spec().action.clone(), &mut draws);
+        stage.step(&action, &mut memory.step())?;
+        screen.show(&memory, interrupt)?;
+    }
+    screen.finish()
+}
+
+/// The table `[environment]` of a run, an experiment or an environment.
+fn random_environment(args: &PlayArguments, registry: &Registry) -> Result<Table> {
+    let overrides = Overrides { set: args.set.clone(), trust: args.trust, ..Overrides::default() };
+    if RunDirectory::is_run(Path::new(&args.what)) {
+        let run = RunDirectory::settings(Path::new(&args.what), &overrides, registry)?;
+        return Ok(run.environment);
+    }
+    if registry.environment(&args.what).is_none() {
+        return Ok(registry.load(&args.what, &overrides)?.environment);
+    }
+    let mut sets = parse_sets(&args.set)?;
+    let mut table = match sets.remove("environment") {
+        Some(Value::Table(table)) => table,
+        _ => Table::new(),
+    };
+    if let Some(other) = sets.keys().next() {
+        let problem = format!(
+            "--set {other}: `{}` is an environment, with settings in `environment`",
+            args.what
+        );
+        return Err(UsageError::new(problem).into());
+    }
+    table.insert("name".to_owned(), Value::String(args.what.clone()));
+    Ok(table)
+}
+
+/// The bytes of a random action: one of a discrete space, or uniform within the bounds; an element without bounds is within
+/// -1 and 1.
+fn draw_action(space: &Space, draws: &mut Random) -> Vec<u8> {
+    match space {
+        Space::Discrete { n } => (draws.below(*n) as i32).to_le_bytes().to_vec(),
+        Space::Pixels { .. } => (0..space.elements()).map(|_| draws.below(256) as u8).collect(),
+        Space::Box { .. } => (0..space.elements())
+            .flat_map(|element| {
+                let (low, high) = space.bounds(element);
+                let bounded = low.is_finite() && high.is_finite();
+                let (low, high) = if bounded { (low as f32, high as f32) } else { (-1.0, 1.0) };
+                draws.range(low, high).to_le_bytes()
+            })
+            .collect(),
+    }
+}
+
+/// Where the episodes are shown.
+struct Screen<'a, 'b> {
+    args: &'a PlayArguments,
+    pictures: Pictures,
+    console: &'a mut Console<'b>,
+    /// Colours of the terminal; `None` if standard output is no terminal: then all pictures are written, one below the other.
+    colours: Option<Colours>,
+    /// Lines of the last picture, which the next one replaces on a terminal.
+    lines: usize,
+    /// The time of the next picture on a terminal.
+    next: Instant,
+    /// The GIF to write, whose file is created before the first step.
+    animation: Option<Animation<BufWriter<File>>>,
+    /// True after the first reset.
+    begun: bool,
+    /// Number of episodes that ended.
+    ended: usize,
+    /// Steps of the episode so far.
+    steps: u64,
+    /// Return of the episode so far.
+    episode_return: f64,
+}
+
+impl<'a, 'b> Screen<'a, 'b> {
+    fn new(
+        args: &'a PlayArguments,
+        pictures: Pictures,
+        console: &'a mut Console<'b>,
+    ) -> Result<Self> {
+        let terminal = console.terminal && io::stdout().is_terminal();
+        let create = |path: &Path| -> Result<_> {
+            let file = File::create(path).with_context(|| cannot_write(path))?;
+            Ok(Animation::new(BufWriter::new(file), args.fps))
+        };
+        Ok(Screen {
+            args,
+            pictures,
+            console,
+            colours: terminal.then(terminal_colours),
+            lines: 0,
+            next: Instant::now(),
+            animation: args.gif.as_deref().map(create).transpose()?,
+            begun: false,
+            ended: 0,
+            steps: 0,
+            episode_return: 0.0,
+        })
+    }
+
+    /// Shows the outcome of the first reset or of a step.
+    fn show(&mut self, memory: &StepMemory, interrupt: &AtomicBool) -> Result<()> {
+        let mut pictures = self.pictures.take().into_iter();
+        if !self.begun {
+            self.begun = true;
+            return self.draw(pictures.next(), interrupt);
+        }
+        if memory.skipped(0) || self.ended == self.args.episodes.get() {
+            return Ok(());
+        }
+        self.steps += 1;
+        self.episode_return += f64::from(memory.reward()[0]);
+        let (terminated, truncated) = memory.ended(0);
+        let over = terminated || truncated;
+        // An environment that does not know an episode's last observation gives that of the next one's first state only.
+        let last = if over && pictures.len() == 1 { None } else { pictures.next() };
+        self.draw(last, interrupt)?;
+        if !over {
+            return Ok(());
+        }
+        self.ended += 1;
+        self.console.print(&format!(
+            "episode {}: return {}, {}, {}\n",
+            self.ended,
+            self.episode_return,
+            plural(self.steps as usize, "step"),
+            if terminated { "terminated" } else { "truncated" },
+        ))?;
+        (self.lines, self.steps, self.episode_return) = (0, 0, 0.0);
+        match self.ended < self.args.episodes.get() {
+            true => self.draw(pictures.next(), interrupt),
+            false => Ok(()),
+        }
+    }
+
+    fn draw(&mut self, picture: Option<Picture>, interrupt: &AtomicBool) -> Result<()> {
+        let Some(picture) = picture else { return Ok(()) };
+        if let (Some(path), Some(animation)) = (&self.args.gif, &mut self.animation) {
+            return animation.add(&picture).with_context(|| cannot_write(path));
+        }
+        let caption = format!("step {}, return {}", self.steps, self.episode_return);
+        let text = picture.text(self.colours.unwrap_or(Colours::None));
+        if self.colours.is_none() {
+            return self.console.print(&format!("{text}{caption}\n\n"));
+        }
+        self.wait(interrupt);
+        let up = if self.lines > 0 { format!("\x1b[{}A", self.lines) } else { String::new() };
+        self.lines = text.lines().count() + 1;
+        self.console.print(&format!("{up}{text}{caption}\x1b[K\n"))
+    }
+
+    /// Waits for the time of the next picture, or until `interrupt` is set.
+    fn wait(&mut self, interrupt: &AtomicBool) {
+        while !interrupt.load(Ordering::Relaxed) {
+            let left = self.next.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            sleep(left.min(Duration::from_millis(50)));
+        }
+        self.next = Instant::now() + Duration::from_secs_f64(1.0 / self.args.fps);
+    }
+
+    /// Writes the GIF, if one is asked for. Returns the number of episodes that ended.
+    fn finish(self) -> Result<usize> {
+        if let (Some(path), Some(animation)) = (&self.args.gif, self.animation) {
+            let pictures = animation.finish().with_context(|| cannot_write(path))?;
+            self.console.say(&format!("{} in {}", plural(pictures, "picture"), path.display()));
+        }
+        Ok(self.ended)
+    }
+}
+
+fn cannot_write(path: &Path) -> String {
+    format!("cannot write `{}`", path.display())
+}
+
+/// The colours of the terminal, as its environment variables say: none with `NO_COLOR`.
+fn terminal_colours() -> Colours {
+    let variable = |name| std::env::var(name).unwrap_or_default();
+    let terminal = variable("TERM");
+    if !variable("NO_COLOR").is_empty() || terminal == "dumb" {
+        return Colours::None;
+    }
+    match variable("COLORTERM").as_str() {
+        "truecolor" | "24bit" => Colours::True,
+        _ if terminal.ends_with("direct") => Colours::True,
+        _ => Colours::Indexed,
+    }
+}

@@ -1,0 +1,14 @@
+//! Episodes to look at: environments on the host that draw every state, and the ways to show a picture.
+//!
+//! # Invariants
+//! - An environment draws one kind of picture ([`Environment::render`](podracer_envs::Environment::render)); terminal text and GIF
+//!   are made of the same.
+//! - What is drawn changes nothing in an episode: the states are those of an evaluation with the same draws.
+
+mod animation;
+mod picture;
+mod stage;
+
+pub use animation::Animation;
+pub use picture::{Colours, Picture};
+pub use stage::{Pictures, of_dsl, of_observations};

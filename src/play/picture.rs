@@ -1,0 +1,226 @@
+//! Pictures on the host, and their text.
+
+use std::fmt::Write;
+
+use podracer_dsl::prelude::TensorType;
+use podracer_envs::Space;
+
+/// Widest text of a picture, in columns.
+const COLUMNS: usize = 80;
+/// Highest text of a picture, in lines.
+const LINES: usize = 32;
+/// Characters from dark to bright.
+const BRIGHTNESS: &[u8] = b" .:-=+*#%@";
+
+/// Colours that a terminal can show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Colours {
+    /// None: characters stand for the brightness.
+    None,
+    /// The 256 colours of xterm.
+    Indexed,
+    /// Red, green and blue from 0 to 255 each.
+    True,
+}
+
+/// A picture in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Picture {
+    /// Height in pixels.
+    pub height: usize,
+    /// Width in pixels.
+    pub width: usize,
+    /// Red, green and blue of each pixel, row by row.
+    pub pixels: Vec<[u8; 3]>,
+}
+
+impl Picture {
+    /// A picture of bytes: u8 `[height, width, 3]`. `None` for another type or number of bytes.
+    #[must_use]
+    pub fn new(ty: &TensorType, bytes: &[u8]) -> Option<Self> {
+        let &[height, width, 3] = &ty.shape[..] else { return None };
+        let pixels = bytes.as_chunks::<3>().0.to_vec();
+        (pixels.len() == height * width && !pixels.is_empty()).then_some(Picture {
+            height,
+            width,
+            pixels,
+        })
+    }
+
+    /// A picture of the bytes of one observation: an image, of which a stack of frames shows its last one, or a board of numbers. `None` for
+    /// an observation that is neither.
+    #[must_use]
+    pub fn of_observation(space: &Space, bytes: &[u8]) -> Option<Self> {
+        let (height, width, channels) = match *space.shape() {
+            [height, width] => (height, width, 1),
+            [height, width, channels] => (height, width, channels),
+            _ => return None,
+        };
+        let image = matches!(space, Space::Pixels { .. });
+        let values: Vec<f32> = match image {
+            true => bytes.iter().map(|&byte| f32::from(byte) / 255.0).collect(),
+            false => {
+                let numbers = bytes.as_chunks::<4>().0.iter().map(|four| f32::from_le_bytes(*four));
+                let scaled = numbers.enumerate().map(|(element, number)| {
+                    let (low, high) = space.bounds(element);
+                    let range = (high - low) as f32;
+                    if range.is_finite() && range > 0.0 {
+                        (number - low as f32) / range
+                    } else {
+                        number
+                    }
+                });
+                scaled.collect()
+            }
+        };
+        if values.len() != height * width * channels || values.is_empty() {
+            return None;
+        }
+        let byte = |value: f32| (value.clamp(0.0, 1.0) * 255.0) as u8;
+        let pixels = values.chunks_exact(channels).map(|channels| match *channels {
+            [red, green, blue] if image => [red, green, blue].map(byte),
+            _ if image => [byte(*channels.last().unwrap_or(&0.0)); 3],
+            // Of a board the greatest channel of a cell is shown.
+            _ => [byte(channels.iter().copied().fold(0.0, f32::max)); 3],
+        });
+        Some(Picture { height, width, pixels: pixels.collect() })
+    }
+
+    /// The pixel at a row and column, which are both in the picture.
+    fn at(&self, row: usize, column: usize) -> [u8; 3] {
+        self.pixels[row * self.width + column]
+    }
+
+    /// Each pixel `scale` times as high and wide.
+    #[must_use]
+    pub fn scaled(&self, scale: usize) -> Picture {
+        let (height, width) = (self.height * scale, self.width * scale);
+        let pixels = (0..height)
+            .flat_map(|row| (0..width).map(move |column| (row / scale, column / scale)))
+            .map(|(row, column)| self.at(row, column));
+        Picture { height, width, pixels: pixels.collect() }
+    }
+
+    /// Every `step`-th pixel of each row and column.
+    fn thinned(&self, step: usize) -> Picture {
+        let (height, width) = (self.height.div_ceil(step), self.width.div_ceil(step));
+        let pixels = (0..height)
+            .flat_map(|row| (0..width).map(move |column| (row * step, column * step)))
+            .map(|(row, column)| self.at(row, column));
+        Picture { height, width, pixels: pixels.collect() }
+    }
+
+    /// The picture in such a size that its text, of which a character is one pixel wide and two high, fits a terminal.
+    fn fitting(&self) -> Picture {
+        let larger = (COLUMNS / self.width).min(2 * LINES / self.height);
+        match larger {
+            0 => self.thinned(self.width.div_ceil(COLUMNS).max(self.height.div_ceil(2 * LINES))),
+            // Larger cells are no clearer than two by two characters.
+            scale => self.scaled(scale.min(4)),
+        }
+    }
+
+    /// The picture as lines of text. With colours a character is two pixels, one above the other.
+    #[must_use]
+    pub fn text(&self, colours: Colours) -> String {
+        let picture = self.fitting();
+        let mut text = String::new();
+        for row in (0..picture.height).step_by(2) {
+            for column in 0..picture.width {
+                let upper = picture.at(row, column);
+                let lower = picture.at((row + 1).min(picture.height - 1), column);
+                match colours {
+                    Colours::None => text.push(brightness(upper, lower)),
+                    Colours::Indexed => {
+                        let (upper, lower) = (indexed(upper), indexed(lower));
+                        let _ = write!(text, "\x1b[38;5;{upper}m\x1b[48;5;{lower}m\u{2580}");
+                    }
+                    Colours::True => {
+                        let ([r, g, b], [x, y, z]) = (upper, lower);
+                        let _ =
+                            write!(text, "\x1b[38;2;{r};{g};{b}m\x1b[48;2;{x};{y};{z}m\u{2580}");
+                    }
+                }
+            }
+            match colours {
+                Colours::None => text.truncate(text.trim_end_matches(' ').len()),
+                _ => text += "\x1b[0m",
+            }
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// The character for the mean brightness of two pixels; black is a space.
+fn brightness(upper: [u8; 3], lower: [u8; 3]) -> char {
+    let weight = |[r, g, b]: [u8; 3]| 3 * u32::from(r) + 6 * u32::from(g) + u32::from(b);
+    // At most 2 * 2550.
+    let bright = (weight(upper) + weight(lower)) as usize;
+    char::from(BRIGHTNESS[bright * BRIGHTNESS.len() / 5101])
+}
+
+/// The nearest colour of the cube of six shades each that xterm has from index 16 on.
+fn indexed(colour: [u8; 3]) -> u32 {
+    let [r, g, b] = colour.map(|value| (u32::from(value) * 5 + 127) / 255);
+    16 + 36 * r + 6 * g + b
+}
+
+#[cfg(test)]
+mod tests {
+    use podracer_dsl::prelude::U8;
+
+    use super::*;
+
+    /// Black and white above, red and green below.
+    fn four() -> Picture {
+        let ty = TensorType::new(U8, [2, 2, 3]);
+        let bytes = [0, 0, 0, 255, 255, 255, 255, 0, 0, 0, 255, 0];
+        Picture::new(&ty, &bytes).unwrap()
+    }
+
+    #[test]
+    fn without_colours_characters_say_the_brightness() {
+        let text = four().text(Colours::None);
+        // Each pixel is four wide and two lines high.
+        assert_eq!(
+            text,
+            "    @@@@\n    @@@@\n---- ++++\n".replace("---- ++++\n", "::::****\n::::****\n")
+        );
+    }
+
+    #[test]
+    fn with_colours_a_character_has_two_pixels() {
+        let two = Picture { height: 2, width: 1, pixels: vec![[255, 0, 0], [0, 0, 255]] };
+        let whole = Picture { height: 64, width: 1, ..two.scaled(1) };
+        assert_eq!(whole.height, 64);
+        let line = "\x1b[38;2;255;0;0m\x1b[48;2;255;0;0m\u{2580}";
+        assert!(two.text(Colours::True).starts_with(line));
+        let indexed = two.text(Colours::Indexed);
+        assert!(indexed.contains("\x1b[38;5;196m") && indexed.contains("\x1b[48;5;21m"));
+        assert!(indexed.ends_with("\x1b[0m\n"));
+    }
+
+    #[test]
+    fn large_pictures_are_thinned_to_a_terminal() {
+        let large = Picture { height: 210, width: 160, pixels: vec![[9; 3]; 210 * 160] };
+        let text = large.text(Colours::None);
+        let widest = text.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(COLUMNS) && text.lines().count() <= LINES);
+    }
+
+    #[test]
+    fn observations_of_boards_and_images_are_pictures() {
+        let board = Space::bounded([1, 2], 0.0, 2.0);
+        let bytes = [2.0f32, 0.0].map(f32::to_le_bytes).concat();
+        let picture = Picture::of_observation(&board, &bytes).unwrap();
+        assert_eq!(picture.pixels, [[255; 3], [0; 3]]);
+        // The last of four frames.
+        let frames = Picture::of_observation(&Space::pixels([1, 1, 4]), &[1, 2, 3, 7]).unwrap();
+        assert_eq!(frames.pixels, [[7; 3]]);
+        let colours = Picture::of_observation(&Space::pixels([1, 1, 3]), &[1, 2, 3]).unwrap();
+        assert_eq!(colours.pixels, [[1, 2, 3]]);
+        assert_eq!(Picture::of_observation(&Space::unbounded([4]), &[0; 16]), None);
+        assert_eq!(Picture::of_observation(&board, &[0; 4]), None);
+    }
+}

@@ -1,0 +1,253 @@
+//! Environments on the host, one each, of which every state becomes a picture.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result};
+use podracer_dsl::prelude::*;
+use podracer_envs::host::{HostEnvironment, HostError, HostSpec, HostStep};
+use podracer_envs::{Environment, Space, TimeStep, check_environment};
+use podracer_runtime::{Client, CompiledEnvironments};
+use podracer_stdlib::sebulba::HostLoop;
+
+use super::Picture;
+use crate::sebulba::compiled_environments;
+
+/// The pictures of the last reset or step: of the state after it, and, where an episode ended, of the next one's first state.
+#[derive(Clone, Debug, Default)]
+pub struct Pictures(Arc<Mutex<Vec<Picture>>>);
+
+impl Pictures {
+    /// Takes the pictures, oldest first.
+    #[must_use]
+    pub fn take(&self) -> Vec<Picture> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn put(&self, pictures: impl IntoIterator<Item = Picture>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = pictures.into_iter().collect();
+    }
+}
+
+/// One environment with pictures, in place of a batch.
+///
+/// # Errors
+/// The mistakes of the environment; one without pictures; errors of the runtime.
+pub fn of_dsl<E: Environment<Observation = Tensor>>(
+    environment: E,
+    client: &Client,
+    device: usize,
+) -> Result<(Box<dyn HostEnvironment>, Pictures)> {
+    check_environment(&environment)?;
+    let draws = eval_shape(key(), |key| environment.render(&environment.initial_state(key)))?;
+    if draws.leaves().is_empty() {
+        let environments = compiled_environments(client, device, environment, 1, 1)?;
+        return of_observations(Box::new(environments));
+    }
+    let pictured = Pictured { environment };
+    let state =
+        eval_shape(key(), |key| HostLoop::new(pictured.clone(), 1, 1).begin(key, scalar(0)).0)?;
+    let (picture, ty) = place(&state, "environment.picture").context("the state has a picture")?;
+    let (ended, _) = place(&state, "environment.ended").context("the state has a picture")?;
+    let environments = compiled_environments(client, device, pictured, 1, 1)?;
+    let pictures = Pictures::default();
+    let ty = ty.unstacked();
+    let drawn = Drawn { environments, picture, ended, ty, pictures: pictures.clone() };
+    Ok((Box::new(drawn), pictures))
+}
+
+/// One environment whose observations are shown as pictures.
+///
+/// # Errors
+/// Observations that are neither images nor boards.
+pub fn of_observations(
+    environments: Box<dyn HostEnvironment>,
+) -> Result<(Box<dyn HostEnvironment>, Pictures)> {
+    let space = environments.spec().observation.clone();
+    let zeros = vec![0; space.ty().bytes()];
+    Picture::of_observation(&space, &zeros).with_context(|| {
+        format!(
+            "there is no picture of the environment: it draws none, and its observation, {}, is neither an image nor a board; \
+             write `Environment::render` for it",
+            space.ty()
+        )
+    })?;
+    let pictures = Pictures::default();
+    let watched = Watched { environments, space, pictures: pictures.clone() };
+    Ok((Box::new(watched), pictures))
+}
+
+/// The bytes of a leaf in the snapshot of a state, and its type, with the axis of environments.
+fn place<T: Tree>(state: &Spec<T>, name: &str) -> Option<(Range<usize>, TensorType)> {
+    let mut from = 0;
+    for (path, ty) in state.leaves() {
+        let to = from + ty.bytes();
+        if path.to_string() == name {
+            return Some((from..to, ty));
+        }
+        from = to;
+    }
+    None
+}
+
+/// An environment whose state has its own picture.
+#[derive(Clone)]
+struct Pictured<E> {
+    environment: E,
+}
+
+/// The state of a [`Pictured`] environment.
+#[derive(Tree, Clone)]
+struct PicturedState<S: Tree> {
+    environment: S,
+    /// The picture of this state. u8 `[height, width, 3]`
+    picture: Tensor,
+    /// The picture of the last state of the episode before.
+    ended: Tensor,
+}
+
+impl<E: Environment<Observation = Tensor>> Pictured<E> {
+    #[track_caller]
+    fn draw(&self, environment: E::State, ended: Option<Tensor>) -> PicturedState<E::State> {
+        let picture = self.environment.render(&environment);
+        let picture = picture.unwrap_or_else(|| zeros(U8, [1, 1, 3]));
+        PicturedState { environment, picture, ended: ended.unwrap_or(picture) }
+    }
+}
+
+impl<E: Environment<Observation = Tensor>> Environment for Pictured<E> {
+    type State = PicturedState<E::State>;
+    type Observation = Tensor;
+
+    fn initial_state(&self, key: Key) -> Self::State {
+        self.draw(self.environment.initial_state(key), None)
+    }
+    fn step(&self, state: Self::State, action: Tensor, key: Key) -> (Self::State, TimeStep) {
+        let (environment, timestep) = self.environment.step(state.environment, action, key);
+        (self.draw(environment, Some(state.ended)), timestep)
+    }
+    fn observe(&self, state: Self::State) -> Tensor {
+        self.environment.observe(state.environment)
+    }
+    fn observation_space(&self) -> Space {
+        self.environment.observation_space()
+    }
+    fn action_space(&self) -> Space {
+        self.environment.action_space()
+    }
+    fn truncates(&self) -> bool {
+        self.environment.truncates()
+    }
+    fn next_episode(&self, finished: Self::State, key: Key) -> Self::State {
+        let first = self.environment.next_episode(finished.environment, key);
+        self.draw(first, Some(finished.picture))
+    }
+}
+
+/// An environment of the DSL whose pictures are read back with its state.
+struct Drawn {
+    environments: CompiledEnvironments,
+    /// Bytes of the picture in a snapshot.
+    picture: Range<usize>,
+    /// Bytes of the last episode's last picture in a snapshot.
+    ended: Range<usize>,
+    /// Type of both.
+    ty: TensorType,
+    pictures: Pictures,
+}
+
+impl Drawn {
+    fn show(&self, ended: bool) -> Result<(), HostError> {
+        let bytes = self.environments.snapshot()?.unwrap_or_default();
+        let picture = |place: &Range<usize>| {
+            let picture = bytes.get(place.clone()).and_then(|bytes| Picture::new(&self.ty, bytes));
+            picture.ok_or_else(|| HostError::Snapshot("the state has no picture".to_owned()))
+        };
+        let last = if ended { Some(picture(&self.ended)?) } else { None };
+        self.pictures.put(last.into_iter().chain([picture(&self.picture)?]));
+        Ok(())
+    }
+}
+
+impl HostEnvironment for Drawn {
+    fn spec(&self) -> &HostSpec {
+        self.environments.spec()
+    }
+    fn reset(&mut self, seed: u64, first: usize, step: &mut HostStep<'_>) -> Result<(), HostError> {
+        self.environments.reset(seed, first, step)?;
+        self.show(false)
+    }
+    fn send(&mut self, actions: &[u8]) -> Result<(), HostError> {
+        self.environments.send(actions)
+    }
+    fn receive(&mut self, step: &mut HostStep<'_>) -> Result<(), HostError> {
+        self.environments.receive(step)?;
+        self.show(step.terminated.contains(&1) || step.truncated.contains(&1))
+    }
+}
+
+/// An environment whose observations are its pictures.
+struct Watched {
+    environments: Box<dyn HostEnvironment>,
+    space: Space,
+    pictures: Pictures,
+}
+
+impl Watched {
+    fn show(&self, step: &HostStep<'_>) {
+        let picture = |bytes: &[u8]| Picture::of_observation(&self.space, bytes);
+        let ended = step.terminated.contains(&1) || step.truncated.contains(&1);
+        // Only environments that truncate give an episode's last observation.
+        let known = ended && !step.next_observation.is_empty();
+        let last = known.then(|| picture(step.next_observation)).flatten();
+        self.pictures.put(last.into_iter().chain(picture(step.observation)));
+    }
+}
+
+impl HostEnvironment for Watched {
+    fn spec(&self) -> &HostSpec {
+        self.environments.spec()
+    }
+    fn reset(&mut self, seed: u64, first: usize, step: &mut HostStep<'_>) -> Result<(), HostError> {
+        self.environments.reset(seed, first, step)?;
+        self.show(step);
+        Ok(())
+    }
+    fn send(&mut self, actions: &[u8]) -> Result<(), HostError> {
+        self.environments.send(actions)
+    }
+    fn receive(&mut self, step: &mut HostStep<'_>) -> Result<(), HostError> {
+        self.environments.receive(step)?;
+        self.show(step);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use podracer_envs::host::{NativeCartPole, PixelCatch, Pool, StepMemory};
+
+    use super::*;
+
+    #[test]
+    fn an_environment_without_pictures_is_refused() {
+        let numbers = Pool::new(&NativeCartPole::new(9), 1);
+        let error = of_observations(Box::new(numbers)).err().unwrap().to_string();
+        assert!(error.contains("there is no picture of the environment"), "{error}");
+        assert!(error.contains("f32[4]") && error.contains("Environment::render"), "{error}");
+    }
+
+    #[test]
+    fn observations_that_are_images_are_shown() {
+        let pixels = Pool::new(&PixelCatch::default(), 1);
+        let (mut stage, pictures) = of_observations(Box::new(pixels)).unwrap();
+        let mut memory = StepMemory::new(stage.spec());
+        stage.reset(0, 0, &mut memory.step()).unwrap();
+        let first = pictures.take();
+        assert_eq!((first.len(), first[0].height, first[0].width), (1, 84, 84));
+        assert_eq!(first[0].pixels.len(), 84 * 84);
+        stage.step(&1i32.to_le_bytes(), &mut memory.step()).unwrap();
+        let second = pictures.take();
+        assert!(second.len() == 1 && second != first && pictures.take().is_empty());
+    }
+}

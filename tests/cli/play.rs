@@ -1,0 +1,97 @@
+//! Episodes to look at, as text and as an animation.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::resume::{result, train};
+use super::{command, podracer, text};
+
+/// The standard output of a command that succeeds.
+fn printed(arguments: &[&str]) -> String {
+    text(&podracer(arguments).assert().success().get_output().stdout)
+}
+
+/// The number of steps in each line `episode 1: return 0, 12 steps, terminated`.
+fn steps(printed: &str) -> Vec<usize> {
+    let episodes = printed.lines().filter(|line| line.starts_with("episode "));
+    let steps =
+        episodes.map(|line| line.split(", ").nth(1).and_then(|part| part.split(' ').next()));
+    steps.map(|number| number.and_then(|number| number.parse().ok()).expect("a number")).collect()
+}
+
+#[test]
+fn an_animation_has_a_picture_of_every_state() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("breakout.gif");
+    let file = file.to_str().expect("UTF-8");
+    let play = ["play", "minatar-breakout", "--random", "--episodes=3", "--seed=5", "--fps=20"];
+    let shown = printed(&[&play[..], &["--gif", file]].concat());
+    let steps = steps(&shown);
+    assert_eq!((steps.len(), shown.lines().count()), (3, 3), "{shown}");
+    assert!(shown.lines().all(|line| line.ends_with(", terminated")), "{shown}");
+
+    let mut decoder = gif::DecodeOptions::new()
+        .read_info(fs::File::open(file).expect("it was written"))
+        .expect("a GIF");
+    assert_eq!((decoder.width(), decoder.height()), (320, 320));
+    let mut pictures = 0;
+    while let Some(frame) = decoder.read_next_frame().expect("a frame") {
+        assert_eq!(frame.delay, 5);
+        pictures += 1;
+    }
+    assert_eq!(
+        pictures,
+        steps.iter().sum::<usize>() + 3,
+        "a first picture, and one after each step"
+    );
+    // The same seed plays the same episodes.
+    assert_eq!(printed(&[&play[..], &["--gif", file]].concat()), shown);
+}
+
+#[test]
+fn a_run_is_shown_as_text_and_plays_what_is_evaluated() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = folder.path().join("run");
+    let steps = "--steps=2048";
+    result(command(&train(&["catch-ppo", steps], &run)[..]).env_remove("COLORTERM"));
+    let run = run.to_str().expect("UTF-8");
+    let shown = printed(&["play", run, "--seed=3"]);
+    assert_eq!(self::steps(&shown), [9], "{shown}");
+    assert!(!shown.contains('\x1b'), "no terminal, no colours");
+    let captions: Vec<&str> = shown.lines().filter(|line| line.starts_with("step ")).collect();
+    assert_eq!((captions.len(), captions[0]), (10, "step 0, return 0"), "{shown}");
+    let evaluated = printed(&["eval", run, "--episodes=1", "--seed=3", "--json"]);
+    let evaluated: Value = serde_json::from_str(&evaluated).expect("JSON");
+    let expected = format!("episode 1: return {}, 9 steps", evaluated["episode_return"]["mean"]);
+    assert!(
+        shown.contains(expected.trim_end_matches(".0"))
+            || shown.contains(&expected.replace(".0,", ",")),
+        "{shown}"
+    );
+    // The ball is in the first row of the first picture.
+    let first = shown.lines().next().expect("a line");
+    assert!(first.contains('%') || first.contains('*') || first.contains('#'), "{first:?}");
+}
+
+#[test]
+fn mistakes_of_play_say_what_to_do() {
+    for (arguments, expected) in [
+        (&["play", "catch-ppo"][..], "`catch-ppo` is no run directory"),
+        (&["play", "minatar-freeway"], "play minatar-freeway --random`"),
+        (&["play", "nowhere"], "`nowhere` holds no run"),
+        (&["play", "nowhere", "--random"], "there is no experiment `nowhere`"),
+        (&["play", "catch", "--random", "--fps=0"], "expected a number from 0.1 to 100"),
+        (&["play", "catch", "--random", "--best"], "cannot be used with"),
+        (&["play", "catch", "--random", "--set", "agent.epochs=3"], "`catch` is an environment"),
+        (&["play", "catch", "--random", "--set", "environment.row=3"], "unknown field `row`"),
+    ] {
+        let output = podracer(arguments).assert().code(2).get_output().clone();
+        assert!(output.stdout.is_empty());
+        let message = text(&output.stderr);
+        assert!(message.contains(expected), "{message}");
+    }
+    let nowhere = ["play", "catch", "--random", "--gif", "/nowhere/catch.gif"];
+    let output = podracer(&nowhere).assert().code(1).get_output().clone();
+    assert!(text(&output.stderr).contains("cannot write `/nowhere/catch.gif`"));
+}
