@@ -104,6 +104,8 @@ if __name__ == "__main__":
     record(file, "Freeway", 8, 700, planner, "planned actions, cut off after 300 steps", bonus=up, max_steps_in_episode=300)
     record(file, "SpaceInvaders", 9, 300, at_random, "random actions")
     record(file, "SpaceInvaders", 10, 1100, planner, "planned actions")
+    spare = lambda state: 2.0 * state.alien_map.sum()
+    record(file, "SpaceInvaders", 15, 450, planner, "aliens are spared and come down", bonus=spare)
     record(file, "Seaquest", 11, 400, at_random, "random actions")
     dive = lambda state: 0.3 * state.diver_count + 0.01 * jnp.minimum(state.oxygen, 60)
     record(file, "Seaquest", 12, 1100, planner, "planned actions", bonus=dive)
