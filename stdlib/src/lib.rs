@@ -10,6 +10,7 @@
 pub mod agents;
 pub mod anakin;
 pub mod distributions;
+mod expect;
 mod lanes;
 pub mod losses;
 pub mod nn;

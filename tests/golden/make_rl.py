@@ -3,6 +3,7 @@
 import rl_agents
 import rl_losses
 import rl_networks
+import rl_off_policy
 import rl_optimizers
 
 from golden import File
@@ -10,6 +11,7 @@ from golden import File
 if __name__ == "__main__":
     packages = ["rlax", "optax", "flax", "distrax", "jax", "jaxlib", "numpy"]
     file = File("rl", "returns, losses, optimizers, layers and distributions", packages)
-    for part in (rl_losses, rl_optimizers, rl_networks, rl_agents):
+    # New parts come last, so that the records before them stay as they are.
+    for part in (rl_losses, rl_optimizers, rl_networks, rl_agents, rl_off_policy):
         part.make(file)
     file.write()

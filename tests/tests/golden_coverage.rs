@@ -40,34 +40,6 @@ const WAITING: &[(&str, &[&str], &str)] = &[
         ],
         "the distributions",
     ),
-    (
-        "rl.json",
-        &[
-            "categorical_double_q_learning",
-            "categorical_l2_project",
-            "categorical_q_learning",
-            "quantile_q_learning",
-            "qpg_loss",
-        ],
-        "distributional and continuous Q-learning",
-    ),
-    (
-        "rl.json",
-        &["general_off_policy_returns_from_q_and_v", "q_lambda", "retrace", "td_lambda"],
-        "returns from action values",
-    ),
-    (
-        "rl.json",
-        &[
-            "signed_expm1",
-            "signed_hyperbolic",
-            "signed_logp1",
-            "signed_parabolic",
-            "transform_from_2hot",
-            "transform_to_2hot",
-        ],
-        "transformed values",
-    ),
     ("rl.json", &["tanh.forward_log_det_jacobian"], "a public bijector"),
 ];
 

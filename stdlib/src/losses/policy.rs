@@ -23,6 +23,22 @@ pub fn policy_gradient_loss(
     -(log_prob * stop_gradient(adv_t) * w_t).mean()
 }
 
+/// The policy gradient with the values of all actions, Sutton et al., "Policy Gradient Methods for Reinforcement Learning with
+/// Function Approximation", 2000, theorem 1, with the baseline `sum_a pi(a) q_t[a]`:
+///
+/// ```text
+/// -mean_t(sum_a pi(a) (q_t[a] - sum_b pi(b) q_t[b]))
+/// ```
+///
+/// `logits_t` and `q_t` are `f32[T, A]`. The gradient flows through the first `pi` only.
+#[track_caller]
+pub fn qpg_loss(logits_t: Tensor, q_t: Tensor) -> Tensor {
+    let _scope = scope("qpg_loss");
+    let pi = logits_t.softmax(-1);
+    let adv_t = q_t - (pi * q_t).sum_axis(keepdims(-1));
+    -(pi * stop_gradient(adv_t)).sum_axis(-1).mean()
+}
+
 /// The negative entropy of a policy, to keep it from settling early: `-mean_t(w_t entropy_t)`. `logits_t` is `f32[T, A]`,
 /// `w_t` a number or `f32[T]`.
 #[track_caller]

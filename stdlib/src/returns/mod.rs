@@ -5,16 +5,25 @@
 //! value of where it led. Recurrences run backwards in a reverse scan with a scalar carry, which a batch makes one vector
 //! of the batch.
 
+mod action_values;
 mod advantage;
 mod off_policy;
 mod simple;
+mod transform;
 
+pub use action_values::{
+    general_off_policy_returns_from_action_values, general_off_policy_returns_from_q_and_v,
+};
 pub use advantage::{gae, gae_with_ends, truncated_generalized_advantage_estimation};
 pub use off_policy::{
     PgAdvantage, Vtrace, VtraceOutput, impala_vtrace_td_error_and_advantage, leaky_vtrace, vtrace,
     vtrace_td_error_and_advantage,
 };
 pub use simple::{discounted_returns, lambda_returns, n_step_bootstrapped_returns};
+pub use transform::{
+    TxPair, signed_expm1, signed_hyperbolic, signed_logp1, signed_parabolic, transform_from_2hot,
+    transform_to_2hot,
+};
 
 use podracer_dsl::prelude::*;
 

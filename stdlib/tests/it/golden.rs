@@ -129,6 +129,11 @@ impl Record {
         array(&self.0["outputs"][name])
     }
 
+    /// The recorded gradient for the input of this name.
+    pub fn gradient(&self, name: &str) -> Array {
+        array(&self.0["gradients"][name])
+    }
+
     fn named(&self, field: &str) -> Vec<(String, Array)> {
         let Some(map) = self.0[field].as_object() else {
             return Vec::new();

@@ -1,5 +1,6 @@
 //! The standard library against the values of rlax, optax, flax, jax.nn and distrax, by the reference semantics.
 
+mod action_values;
 mod agent_loop;
 mod any_agent;
 mod distributions;
@@ -12,6 +13,7 @@ mod losses;
 mod networks;
 mod nn;
 mod normalized;
+mod off_policy;
 mod optim;
 mod population;
 mod recurrent_ppo;
