@@ -30,17 +30,6 @@ const WAITING: &[(&str, &[&str], &str)] = &[
     ("rl.json", &["celu", "hard_tanh", "mish", "relu6", "selu", "soft_sign"], "the activations"),
     ("rl.json", &["gru_cell", "layer_norm", "rms_norm"], "the layers"),
     ("rl.json", &["adagrad", "lamb"], "the optimizers"),
-    (
-        "rl.json",
-        &[
-            "bernoulli.entropy",
-            "bernoulli.log_prob",
-            "epsilon_greedy.probs",
-            "softmax_policy.probs",
-        ],
-        "the distributions",
-    ),
-    ("rl.json", &["tanh.forward_log_det_jacobian"], "a public bijector"),
 ];
 
 /// The text of a file, or of all Rust files of a folder.

@@ -1,6 +1,6 @@
 //! The categorical distribution.
 
-use super::Distribution;
+use super::{Distribution, weighted};
 use podracer_dsl::prelude::*;
 
 /// Distribution of one of `A` values, with probabilities softmax(logits). A logit of -inf is a value that never comes.
@@ -27,13 +27,6 @@ impl Categorical {
     pub fn log_probs(&self) -> Tensor {
         self.logits.log_softmax(-1)
     }
-}
-
-/// The product `p * x`, and 0 where p is 0, even if x is infinite; nor does a gradient flow there.
-#[track_caller]
-fn weighted(p: Tensor, x: Tensor) -> Tensor {
-    let possible = p.gt(0);
-    select(possible, p * select(possible, x, 0.0), 0.0)
 }
 
 impl Distribution for Categorical {

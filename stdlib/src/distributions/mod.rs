@@ -4,15 +4,20 @@
 //! log-probabilities and entropies. Everything is elementwise or a reduction of the last axis, so that a batch costs no
 //! gather.
 
+mod bernoulli;
 mod categorical;
+mod exploration;
+mod mixture;
 mod multivariate_normal;
 mod normal;
 mod tanh_normal;
 
+pub use bernoulli::Bernoulli;
 pub use categorical::Categorical;
+pub use mixture::MixtureSameFamily;
 pub use multivariate_normal::MultivariateNormalDiag;
 pub use normal::Normal;
-pub use tanh_normal::TanhNormal;
+pub use tanh_normal::{TanhNormal, tanh_log_det_jacobian};
 
 use podracer_dsl::prelude::*;
 
@@ -38,4 +43,11 @@ pub trait Distribution {
         let value = self.sample(key);
         (value, self.log_prob(value))
     }
+}
+
+/// The product `p * x`, and 0 where p is 0, even if x is infinite; nor does a gradient flow there.
+#[track_caller]
+pub(crate) fn weighted(p: Tensor, x: Tensor) -> Tensor {
+    let possible = p.gt(0);
+    select(possible, p * select(possible, x, 0.0), 0.0)
 }

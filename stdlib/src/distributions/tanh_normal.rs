@@ -11,9 +11,10 @@ pub struct TanhNormal {
     pub normal: Normal,
 }
 
-/// Logarithm of the slope of tanh at z, log(1 - tanh(z)^2), without cancellation.
+/// Logarithm of the slope of tanh at z, log(1 - tanh(z)^2), without cancellation, element by element: what squashing takes
+/// from the log-density of a draw.
 #[track_caller]
-fn log_det_jacobian(z: Tensor) -> Tensor {
+pub fn tanh_log_det_jacobian(z: Tensor) -> Tensor {
     2.0 * (std::f64::consts::LN_2 - z - (-2.0 * z).softplus())
 }
 
@@ -52,6 +53,6 @@ impl TanhNormal {
 
     #[track_caller]
     fn log_prob_of(&self, z: Tensor) -> Tensor {
-        self.normal.log_prob(z) - log_det_jacobian(z)
+        self.normal.log_prob(z) - tanh_log_det_jacobian(z)
     }
 }

@@ -3,6 +3,7 @@
 //! `temperature` weights. Everything is of one transition or state; `K` is the number of critics, mostly two.
 
 use super::{clipped_double_q, pick};
+use crate::distributions::weighted;
 use crate::expect;
 use podracer_dsl::prelude::*;
 
@@ -67,9 +68,7 @@ pub fn temperature_loss(
 /// `sum_a pi[a] x[a]`, where an action of probability 0 adds nothing, even if `x` is infinite there.
 #[track_caller]
 fn expected(log_pi: Tensor, x: Tensor) -> Tensor {
-    let possible = log_pi.gt(f64::NEG_INFINITY);
-    let pi = select(possible, log_pi, 0.0).exp();
-    select(possible, pi * select(possible, x, 0.0), 0.0).sum_axis(-1)
+    weighted(log_pi.exp(), x).sum_axis(-1)
 }
 
 /// The errors of the critics with discrete actions, `f32[K]`, Christodoulou, 2019, eq. 3 and 10:

@@ -120,3 +120,125 @@ fn a_learned_deviation_broadcasts() {
     );
     close("log_prob", &results[0], &floats(&[], &[-(2.0 * std::f64::consts::PI).ln()]), 1e-6);
 }
+
+#[test]
+fn bernoulli_is_that_of_distrax() {
+    both("bernoulli", |x| Bernoulli::new(x.get("logits")));
+    for record in records("bernoulli.kl_divergence") {
+        record.check(|x| {
+            let (one, other) = (Bernoulli::new(x.get("logits")), Bernoulli::new(x.get("other")));
+            vec![("value", one.kl_divergence(&other))]
+        });
+    }
+    // A bool is an answer, too; what is certain has no entropy, and no NaN.
+    let results = run(f32([3]), &[floats(&[3], &[f64::INFINITY, f64::NEG_INFINITY, 0.5])], |x| {
+        let log_prob = |value: Tensor| Bernoulli::new(x).log_prob(value);
+        let answers = constant([true, false, true]);
+        let entropy = |x| Bernoulli::new(x).entropy();
+        (
+            log_prob(answers) - log_prob(answers.astype(I32)),
+            entropy(x),
+            grad(x, |x| entropy(x).sum()),
+        )
+    });
+    assert_eq!(results[0].to_f64()[2], 0.0);
+    assert_eq!(results[1].to_f64()[..2], [0.0; 2]);
+    assert_eq!(results[2].to_f64()[..2], [0.0; 2]);
+}
+
+#[test]
+fn policies_that_explore_are_those_of_distrax() {
+    for (name, parameter) in [("epsilon_greedy", "epsilon"), ("softmax_policy", "temperature")] {
+        let check = |what: &str, f: fn(&Categorical, &Named) -> Tensor| {
+            for record in records(&format!("{name}.{what}")) {
+                let number = record.number(parameter).expect("a number");
+                record.check(|x| {
+                    let preferences = x.get("preferences");
+                    let policy = match name {
+                        "epsilon_greedy" => Categorical::epsilon_greedy(preferences, number),
+                        _ => Categorical::softmax(preferences, number),
+                    };
+                    vec![("value", f(&policy, x))]
+                });
+            }
+        };
+        check("probs", |policy, _| policy.probs());
+        check("log_prob", |policy, x| policy.log_prob(x.get("value")));
+        check("entropy", |policy, _| policy.entropy());
+        check("mode", |policy, _| policy.mode());
+        check("sample", |policy, x| policy.sample(Key::from_words(x.get("key"))));
+    }
+}
+
+#[test]
+fn exploration_keeps_to_legal_actions() {
+    let preferences = floats(&[4], &[0.5, f64::NEG_INFINITY, 2.0, -1.0]);
+    let results = run((f32([4]), f32([])), &[preferences, floats(&[], &[0.3])], |(x, epsilon)| {
+        // A rate that the program computes, such as a lane's own.
+        let policy = Categorical::epsilon_greedy(x, epsilon);
+        (policy.probs(), policy.entropy(), Categorical::softmax(x, 0.5).probs())
+    });
+    close("epsilon-greedy", &results[0], &floats(&[4], &[0.1, 0.0, 0.8, 0.1]), 1e-6);
+    assert!(results[1].to_f64()[0].is_finite());
+    assert_eq!(results[2].to_f64()[1], 0.0);
+}
+
+#[test]
+fn mixtures_are_those_of_distrax() {
+    fn check<D: Distribution + Tree>(name: &str, of: impl Fn(&Named) -> D) {
+        let mixture = |x: &Named| MixtureSameFamily::new(Categorical::new(x.get("weights")), of(x));
+        for record in records(&format!("mixture.{name}.log_prob")) {
+            record.check(|x| vec![("value", mixture(x).log_prob(x.get("value")))]);
+        }
+        for record in records(&format!("mixture.{name}.sample")) {
+            record.check(|x| vec![("value", mixture(x).sample(Key::from_words(x.get("key"))))]);
+        }
+    }
+    check("normal", |x| Normal::new(x.get("loc"), x.get("scale")));
+    check("multivariate_normal_diag", |x| {
+        MultivariateNormalDiag::new(x.get("loc"), x.get("scale"))
+    });
+    check("categorical", |x| Categorical::new(x.get("logits")));
+}
+
+#[test]
+fn the_mode_of_a_mixture_is_its_likeliest_peak() {
+    let results = run((), &[], |()| {
+        let loc = constant([[0.0, 5.0, 5.2], [3.0, -3.0, 0.0]]);
+        let scale = constant([[1.0, 1.0, 1.0], [2.0, 0.1, 2.0]]);
+        // The first component is the likeliest, but two others nearly coincide; the narrow one has the highest peak.
+        let weights = constant([[0.4, 0.3, 0.3], [0.4, 0.2, 0.4]]).log();
+        let mixture = MixtureSameFamily::new(Categorical::new(weights), Normal::new(loc, scale));
+        let each = vmap((weights, loc, scale), |(weights, loc, scale)| {
+            MixtureSameFamily::new(Categorical::new(weights), Normal::new(loc, scale)).mode()
+        });
+        (mixture.mode(), each)
+    });
+    assert!([5.0, 5.2].contains(&((results[0].to_f64()[0] * 10.0).round() / 10.0)));
+    assert_eq!(results[0].to_f64()[1], -3.0);
+    assert_eq!(results[0], results[1]);
+}
+
+#[test]
+fn rates_out_of_range_are_told() {
+    let mistakes = trace(f32([3]), |x| {
+        let policies = (Categorical::epsilon_greedy(x, 1.5), Categorical::softmax(x, 0.0));
+        let mixture = MixtureSameFamily::new(
+            Categorical::new(x.expand_dims(0)),
+            Normal::new(x.expand_dims(0), x.exp().expand_dims(0)),
+        );
+        (policies, mixture.log_prob(scalar(1.0)))
+    });
+    let mistakes = mistakes.unwrap_err().to_string();
+    assert!(mistakes.contains("expected epsilon in [0, 1], got 1.5"), "{mistakes}");
+    assert!(mistakes.contains("expected temperature above 0, got 0"), "{mistakes}");
+    assert!(mistakes.contains("whose logits are f32[1,3], got f32[]"), "{mistakes}");
+    assert_eq!(mistakes.matches("--> stdlib/tests/it/distributions.rs").count(), 3, "{mistakes}");
+}
+
+#[test]
+fn the_slope_of_tanh_is_that_of_distrax() {
+    for record in records("tanh.forward_log_det_jacobian") {
+        record.check(|x| vec![("value", tanh_log_det_jacobian(x.get("x")))]);
+    }
+}

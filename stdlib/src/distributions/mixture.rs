@@ -1,0 +1,80 @@
+//! Mixtures of distributions of one family.
+
+use super::{Categorical, Distribution};
+use podracer_dsl::fail;
+use podracer_dsl::prelude::*;
+
+/// Distribution of a value that one of `K` components draws, of one family: Bishop, "Mixture density networks", 1994. It has
+/// neither an entropy nor a divergence in closed form; estimate the entropy by `-log_prob` of a sample.
+#[derive(Tree, Clone)]
+pub struct MixtureSameFamily<D: Distribution + Tree> {
+    /// Distribution of the component, with logits `f32[.., K]`.
+    pub mixture: Categorical,
+    /// Components: one distribution whose parameters have an axis of `K` behind the axes of the mixture, `[.., K]`, or
+    /// `[.., K, n]` for distributions of vectors.
+    pub components: D,
+}
+
+impl<D: Distribution + Tree> MixtureSameFamily<D> {
+    /// The mixture of components.
+    pub fn new(mixture: Categorical, components: D) -> Self {
+        MixtureSameFamily { mixture, components }
+    }
+
+    /// A draw, by the key's two halves, as in distrax: one for the component, one for the values of all.
+    #[track_caller]
+    pub fn sample(&self, key: Key) -> Tensor {
+        let _scope = scope("MixtureSameFamily::sample");
+        let (of_mixture, of_components) = key.split();
+        let component = self.mixture.sample(of_mixture);
+        self.of_component(self.components.sample(of_components), component)
+    }
+
+    /// The log-density `f32[..]` of a value, `log sum_k pi_k p_k(value)`.
+    #[track_caller]
+    pub fn log_prob(&self, value: Tensor) -> Tensor {
+        let _scope = scope("MixtureSameFamily::log_prob");
+        let event = value.rank() as isize - (self.mixture.logits.rank() as isize - 1);
+        if event < 0 {
+            let message = format!(
+                "expected a value with the axes of the mixture, whose logits are {}, got {}",
+                self.mixture.logits.ty(),
+                value.ty()
+            );
+            return fail("MixtureSameFamily::log_prob", message, &[value], value.ty());
+        }
+        let of_each = self.components.log_prob(value.expand_dims(-1 - event));
+        (of_each + self.mixture.log_probs()).logsumexp(-1)
+    }
+
+    /// A draw and its log-density.
+    #[track_caller]
+    pub fn sample_and_log_prob(&self, key: Key) -> (Tensor, Tensor) {
+        let value = self.sample(key);
+        (value, self.log_prob(value))
+    }
+
+    /// The likeliest under the mixture of the components' modes. The density may have a greater maximum between them.
+    #[track_caller]
+    pub fn mode(&self) -> Tensor {
+        let _scope = scope("MixtureSameFamily::mode");
+        let modes = self.components.mode();
+        let axis = self.mixture.logits.rank() as isize - 1;
+        let count = self.mixture.logits.shape().last().copied().unwrap_or(1);
+        let log_probs: Vec<Tensor> =
+            (0..count).map(|k| self.log_prob(modes.index_axis(axis, k))).collect();
+        self.of_component(modes, stack(&log_probs, -1).argmax(-1))
+    }
+
+    /// The values of one component, `[..]`, of those of all, `[.., K]` or `[.., K, n]`; `component` is `i32[..]`.
+    #[track_caller]
+    fn of_component(&self, values: Tensor, component: Tensor) -> Tensor {
+        let axis = component.rank() as isize;
+        let chosen = iota(I32, values.shape(), axis);
+        let mut component = component;
+        while component.rank() < values.rank() {
+            component = component.expand_dims(-1);
+        }
+        select(chosen.eq(component), values, values.zeros_like()).sum_axis(axis)
+    }
+}
