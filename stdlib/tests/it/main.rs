@@ -8,6 +8,7 @@ mod golden;
 mod impala;
 mod iterate;
 mod lanes;
+mod layers;
 mod legal_actions;
 mod losses;
 mod networks;

@@ -1,0 +1,48 @@
+//! Action values as a state's value and the actions' advantages.
+
+use super::activation::Activation;
+use super::initializer::Initializer;
+use super::mlp::Mlp;
+use podracer_dsl::prelude::*;
+
+/// Two streams that make action values: Wang et al., "Dueling Network Architectures for Deep Reinforcement Learning", 2016,
+/// eq. 9.
+///
+/// ```text
+/// q[a] = value + advantage[a] - mean_b(advantage[b])
+/// ```
+#[derive(Tree, Clone)]
+pub struct DuelingHead {
+    /// Stream of the state's value, with one output.
+    pub value: Mlp,
+    /// Stream of the advantages, with `A` outputs.
+    pub advantage: Mlp,
+}
+
+impl DuelingHead {
+    /// Streams from `inputs` features through layers of `hidden` features to `actions` values. R2D2 has one layer of 512.
+    #[track_caller]
+    pub fn init(
+        key: Key,
+        inputs: usize,
+        hidden: &[usize],
+        actions: usize,
+        activation: Activation,
+        weights: Initializer,
+    ) -> DuelingHead {
+        let (of_value, of_advantage) = key.split();
+        let stream = |key: Key, outputs: usize| {
+            let sizes = [&[inputs], hidden, &[outputs]].concat();
+            Mlp::init(key, &sizes, activation, weights, weights)
+        };
+        DuelingHead { value: stream(of_value, 1), advantage: stream(of_advantage, actions) }
+    }
+
+    /// The action values of features: `f32[in]` to `f32[A]`.
+    #[track_caller]
+    pub fn apply(&self, x: Tensor) -> Tensor {
+        let _scope = scope("DuelingHead::apply");
+        let advantage = self.advantage.apply(x);
+        self.value.apply(x) + advantage - advantage.mean_axis(keepdims(-1))
+    }
+}

@@ -1,0 +1,58 @@
+//! A dense layer with learned noise, which explores.
+
+use super::linear::Linear;
+use podracer_dsl::prelude::*;
+
+/// A dense layer whose weights have factorised Gaussian noise of learned size: Fortunato et al., "Noisy Networks for
+/// Exploration", 2018, eq. 9-11, as in Rainbow.
+///
+/// ```text
+/// y = x (weight + weight_sigma f(e_in) f(e_out)^T) + bias + bias_sigma f(e_out)
+/// f(e) = sign(e) sqrt(|e|)        e_in, e_out ~ Normal(0, 1)
+/// ```
+#[derive(Tree, Clone, Copy)]
+pub struct NoisyLinear {
+    /// Mean weights, `f32[in, out]`.
+    pub weight: Tensor,
+    /// Mean bias, `f32[out]`.
+    pub bias: Tensor,
+    /// Size of the weights' noise, `f32[in, out]`.
+    pub weight_sigma: Tensor,
+    /// Size of the bias's noise, `f32[out]`.
+    pub bias_sigma: Tensor,
+}
+
+impl NoisyLinear {
+    /// A layer as in the paper (section 3.2): means uniform within `1 / sqrt(inputs)` of 0, sizes `sigma0 / sqrt(inputs)`;
+    /// `sigma0` is 0.5 there.
+    #[track_caller]
+    pub fn init(key: Key, inputs: usize, outputs: usize, sigma0: f64) -> NoisyLinear {
+        let bound = 1.0 / (inputs.max(1) as f64).sqrt();
+        let (of_weight, of_bias) = key.split();
+        let shape = [inputs, outputs];
+        NoisyLinear {
+            weight: of_weight.uniform_range(shape, -bound, bound),
+            bias: of_bias.uniform_range([outputs], -bound, bound),
+            weight_sigma: full(shape, sigma0 * bound),
+            bias_sigma: full([outputs], sigma0 * bound),
+        }
+    }
+
+    /// Applies the layer with noise from `key`: `f32[in]` to `f32[out]`. Under `vmap`, with a key for each example each has
+    /// noise of its own, without weights of its own; a key from outside (`key.again()`) gives all the same noise.
+    #[track_caller]
+    pub fn apply(&self, x: Tensor, key: Key) -> Tensor {
+        let _scope = scope("NoisyLinear::apply");
+        let (of_in, of_out) = key.split();
+        let spread = |e: Tensor| e.sign() * e.abs().sqrt();
+        let e_in = spread(of_in.normal([self.weight.dim(0)]));
+        let e_out = spread(of_out.normal([self.weight.dim(1)]));
+        let noise = dot(x * e_in, self.weight_sigma) + self.bias_sigma;
+        self.mean().apply(x) + noise * e_out
+    }
+
+    /// The layer without noise: what a greedy policy uses.
+    pub fn mean(&self) -> Linear {
+        Linear { weight: self.weight, bias: self.bias }
+    }
+}

@@ -1,0 +1,68 @@
+//! Layers that normalise their input.
+
+use podracer_dsl::prelude::*;
+
+/// Normalisation of the last axis to mean 0 and variance 1, then a learned scale and bias: Ba, Kiros and Hinton, "Layer
+/// Normalization", 2016.
+///
+/// ```text
+/// y = scale (x - mean) / sqrt(variance + epsilon) + bias
+/// ```
+#[derive(Tree, Clone)]
+pub struct LayerNorm {
+    /// Scale, `f32[n]`.
+    pub scale: Tensor,
+    /// Bias, `f32[n]`.
+    pub bias: Tensor,
+    /// Number added to the variance.
+    #[tree(fixed)]
+    pub epsilon: f64,
+}
+
+impl LayerNorm {
+    /// A layer for `n` features, which begins with scale 1 and bias 0; `epsilon` is 1e-6, flax's default.
+    #[track_caller]
+    pub fn init(n: usize) -> LayerNorm {
+        LayerNorm { scale: ones(F32, [n]), bias: zeros(F32, [n]), epsilon: 1e-6 }
+    }
+
+    /// Applies the layer: `f32[.., n]` to `f32[.., n]`.
+    #[track_caller]
+    pub fn apply(&self, x: Tensor) -> Tensor {
+        let _scope = scope("LayerNorm::apply");
+        let centered = x - x.mean_axis(keepdims(-1));
+        let variance = centered.square().mean_axis(keepdims(-1));
+        centered * ((variance + self.epsilon).rsqrt() * self.scale) + self.bias
+    }
+}
+
+/// Division of the last axis by its root mean square, then a learned scale: Zhang and Sennrich, "Root Mean Square Layer
+/// Normalization", 2019, eq. 4.
+///
+/// ```text
+/// y = scale x / sqrt(mean(x^2) + epsilon)
+/// ```
+#[derive(Tree, Clone)]
+pub struct RmsNorm {
+    /// Scale, `f32[n]`.
+    pub scale: Tensor,
+    /// Number added to the mean of the squares.
+    #[tree(fixed)]
+    pub epsilon: f64,
+}
+
+impl RmsNorm {
+    /// A layer for `n` features, which begins with scale 1; `epsilon` is 1e-6, flax's default.
+    #[track_caller]
+    pub fn init(n: usize) -> RmsNorm {
+        RmsNorm { scale: ones(F32, [n]), epsilon: 1e-6 }
+    }
+
+    /// Applies the layer: `f32[.., n]` to `f32[.., n]`.
+    #[track_caller]
+    pub fn apply(&self, x: Tensor) -> Tensor {
+        let _scope = scope("RmsNorm::apply");
+        let mean = x.square().mean_axis(keepdims(-1));
+        x * ((mean + self.epsilon).rsqrt() * self.scale)
+    }
+}
