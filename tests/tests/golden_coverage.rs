@@ -27,7 +27,6 @@ const OF_OPERATIONS: [&str; 3] = ["ops_axes.json", "ops_elementwise.json", "ops_
 
 /// Records that no test reads yet, by file and function, and what they wait for.
 const WAITING: &[(&str, &[&str], &str)] = &[
-    ("rl.json", &["adagrad", "lamb"], "the optimizers"),
     ("rl.json", &["celu", "hard_tanh", "mish", "relu6", "selu", "soft_sign"], "the activations"),
 ];
 

@@ -1,6 +1,6 @@
 //! Adam, and Adam with decoupled weight decay.
 
-use super::{Optimizer, Schedule, no_updates, times, zeros_like};
+use super::{Optimizer, Schedule, bias_correction, no_updates, times, zeros_like};
 use crate::Number;
 use podracer_dsl::prelude::*;
 
@@ -67,24 +67,15 @@ impl Adam {
     pub fn nesterov(self) -> Self {
         Adam { nesterov: true, ..self }
     }
-}
 
-/// Part of the truth, `1 - decay^count`, that a running mean from 0 has after `count` numbers. `f32[]`
-#[track_caller]
-fn bias_correction(decay: Number, count: Tensor) -> Tensor {
-    1.0 - pow(decay.into_tensor(), count.astype(F32))
-}
-
-impl Optimizer for Adam {
-    type State<P: Tree> = AdamState<P>;
-
+    /// The updates before the learning rate, with the sign of the gradients, and the next state.
     #[track_caller]
-    fn init<P: Tree>(&self, params: &P) -> AdamState<P> {
-        AdamState { count: no_updates(), mu: zeros_like(params), nu: zeros_like(params) }
-    }
-
-    #[track_caller]
-    fn update<P: Tree>(&self, grads: P, state: AdamState<P>, params: &P) -> (P, AdamState<P>) {
+    pub(super) fn direction<P: Tree>(
+        &self,
+        grads: P,
+        state: AdamState<P>,
+        params: &P,
+    ) -> (P, AdamState<P>) {
         let &Adam { b1, b2, eps, eps_root, weight_decay, nesterov, .. } = self;
         let count = state.count + 1;
         let mu = grads.zip_with(&state.mu, |g, mu| (1.0 - b1) * g + b1 * mu);
@@ -107,7 +98,23 @@ impl Optimizer for Adam {
         if !weight_decay.is(0.0) {
             updates = updates.zip_with(params, |update, param| update + weight_decay * param);
         }
-        let learning_rate = self.learning_rate.value(state.count);
-        (tree_map(&updates, |update| times(-learning_rate, update)), AdamState { count, mu, nu })
+        (updates, AdamState { count, mu, nu })
+    }
+}
+
+impl Optimizer for Adam {
+    type State<P: Tree> = AdamState<P>;
+
+    #[track_caller]
+    fn init<P: Tree>(&self, params: &P) -> AdamState<P> {
+        AdamState { count: no_updates(), mu: zeros_like(params), nu: zeros_like(params) }
+    }
+
+    #[track_caller]
+    fn update<P: Tree>(&self, grads: P, state: AdamState<P>, params: &P) -> (P, AdamState<P>) {
+        let count = state.count;
+        let (direction, state) = self.direction(grads, state, params);
+        let learning_rate = self.learning_rate.value(count);
+        (tree_map(&direction, |update| times(-learning_rate, update)), state)
     }
 }

@@ -29,20 +29,30 @@ macro_rules! setters {
     };
 }
 
+mod adagrad;
 mod adam;
 mod chain;
 mod clip;
+mod ema;
 mod flatten;
+mod lamb;
 mod lion;
+mod multi_steps;
+mod partition;
 mod rmsprop;
 mod schedule;
 mod sgd;
 
+pub use adagrad::{Adagrad, AdagradState, adagrad};
 pub use adam::{Adam, AdamState, adam, adamw};
 pub use chain::{Chain, chain};
 pub use clip::{Clip, ClipByGlobalNorm, clip, clip_by_global_norm};
+pub use ema::{Ema, EmaState, ema};
 pub use flatten::{Flatten, flatten};
+pub use lamb::{Lamb, lamb};
 pub use lion::{Lion, LionState, lion};
+pub use multi_steps::{MultiSteps, MultiStepsState, multi_steps};
+pub use partition::{Mask, Masked, Partition, SetToZero, masked, partition, set_to_zero};
 pub use rmsprop::{RmsProp, RmsPropState, rmsprop};
 pub use schedule::Schedule;
 pub use sgd::{Sgd, SgdState, sgd};
@@ -110,4 +120,10 @@ fn times(scalar: Tensor, leaf: Tensor) -> Tensor {
 #[track_caller]
 fn no_updates() -> Tensor {
     zeros(I32, [])
+}
+
+/// Part of the truth, `1 - decay^count`, that a running mean from 0 has after `count` numbers. `f32[]`
+#[track_caller]
+fn bias_correction(decay: Number, count: Tensor) -> Tensor {
+    1.0 - pow(decay.into_tensor(), count.astype(F32))
 }

@@ -95,6 +95,67 @@ fn lion_is_that_of_optax() {
 }
 
 #[test]
+fn adagrad_is_that_of_optax() {
+    for record in records("adagrad") {
+        let mut optimizer = adagrad(learning_rate(&record));
+        let first = record.number("initial_accumulator_value");
+        optimizer.initial_accumulator_value =
+            first.map_or(optimizer.initial_accumulator_value, Number::from);
+        optimizer.eps = record.number("eps").map_or(optimizer.eps, Number::from);
+        ten_steps(&record, optimizer);
+    }
+}
+
+#[test]
+fn lamb_is_that_of_optax() {
+    for record in records("lamb") {
+        let weight_decay = record.number("weight_decay").expect("weight_decay");
+        // Not flattened: the norms are those of each leaf.
+        ten_steps_of(&record, lamb(learning_rate(&record)).weight_decay(weight_decay));
+    }
+}
+
+/// True for the weights of the records, whose parameters are `(w, b)`.
+fn is_w(path: &Path) -> bool {
+    path.0 == [Step::Position(0)]
+}
+
+#[test]
+fn optimizers_of_some_parameters_are_those_of_optax() {
+    for record in records("masked") {
+        ten_steps_of(&record, masked(adam(0.01), is_w));
+    }
+    for record in records("partition") {
+        if record.word("note").is_some() {
+            ten_steps_of(&record, partition(is_w, adam(0.01), set_to_zero()));
+        } else {
+            let clipped = chain(clip_by_global_norm(0.5), adam(0.01));
+            let momentum = sgd(0.1).momentum(0.9);
+            ten_steps_of(&record, partition(is_w, clipped.clone(), momentum.clone()));
+            // The same with the sides changed, and each flattened by itself.
+            let is_b = |path: &Path| !is_w(path);
+            ten_steps_of(&record, partition(is_b, flatten(momentum), flatten(clipped)));
+        }
+    }
+}
+
+#[test]
+fn gathered_gradients_are_those_of_optax() {
+    for record in records("multi_steps") {
+        let every = record.count("every").expect("a count");
+        ten_steps(&record, multi_steps(adam(0.01), every));
+    }
+}
+
+#[test]
+fn averages_are_those_of_optax() {
+    for record in records("ema") {
+        let debias = record.flag("debias").expect("a switch");
+        ten_steps(&record, Ema { debias, ..ema(record.number("decay").expect("a decay")) });
+    }
+}
+
+#[test]
 fn clipping_is_that_of_optax() {
     for record in records("clip_by_global_norm") {
         ten_steps(&record, clip_by_global_norm(record.number("max_norm").expect("max_norm")));
@@ -132,6 +193,12 @@ fn parameters_keep_their_dtypes() {
         stepped(sgd(0.1).momentum(0.5)),
         stepped(rmsprop(0.1)),
         stepped(lion(0.1)),
+        stepped(adagrad(0.1)),
+        stepped(lamb(0.1).weight_decay(0.1)),
+        stepped(ema(0.5)),
+        stepped(multi_steps(adam(0.1), 2)),
+        stepped(partition(|path| path.0 == [Step::Position(1)], adam(0.1), sgd(0.1))),
+        stepped(masked(rmsprop(0.1), |path| path.0 == [Step::Position(2)])),
     ] {
         assert!(types.starts_with(first), "{types}");
     }
@@ -238,4 +305,50 @@ fn norms_and_averages_are_those_of_optax() {
             vec![("value", incremental_update(&x.get("new"), &x.get("old"), step_size))]
         });
     }
+}
+
+/// The choice goes by the names of fields, however deep: biases of a network, with their own rate.
+#[test]
+fn parameters_are_chosen_by_the_names_of_their_paths() {
+    use podracer_stdlib::nn::{Activation, Initializer, Mlp};
+    let results = run((), &[], |()| {
+        let weights = Initializer::Constant(0.0);
+        let mlp = Mlp::init(Key::new(0), &[2, 3, 1], Activation::Tanh, weights, weights);
+        let is_bias = |path: &Path| path.0.last() == Some(&Step::Field("bias"));
+        let optimizer = partition(is_bias, sgd(1.0), sgd(0.5));
+        let grads = tree_map(&mlp, Tensor::ones_like);
+        let (mlp, state) = optimizer.step(mlp.clone(), optimizer.init(&mlp), grads);
+        (mlp, state)
+    });
+    let firsts: Vec<f64> = results.iter().map(|result| result.to_f64()[0]).collect();
+    assert_eq!(firsts[..4], [-0.5, -1.0, -0.5, -1.0]);
+}
+
+/// Three gradients gathered are the gradient of the batch of all three; a mean is not made twice.
+#[test]
+fn members_of_a_population_gather_gradients_apart() {
+    let rates = floats(&[2], &[0.1, 0.2]);
+    let grads = floats(&[4], &[1.0, 2.0, 6.0, -5.0]);
+    let results = run((f32([2]), f32([4])), &[rates, grads], |(rates, grads)| {
+        vmap(rates, |rate| {
+            let optimizer = multi_steps(sgd(rate), 3);
+            let start = (scalar(1.0), optimizer.init(&scalar(1.0)));
+            let ((param, state), params) = scan(start, grads, |(param, state), g| {
+                let (param, state) = optimizer.step(param, state, g);
+                ((param, state), param)
+            });
+            (param, state.mini_step, state.gradient_step, params)
+        })
+    });
+    close("parameters", &results[0], &floats(&[2], &[0.7, 0.4]), 1e-6);
+    assert_eq!((results[1].to_f64(), results[2].to_f64()), (vec![1.0; 2], vec![1.0; 2]));
+    assert_eq!(results[3].to_f64()[..2], [1.0; 2]);
+}
+
+#[test]
+fn a_mean_of_no_gradients_is_told() {
+    let mistake = trace(f32([]), |param| multi_steps(sgd(0.1), 0).init(&param));
+    let mistake = mistake.map(|_| ()).unwrap_err().to_string();
+    assert!(mistake.contains("multi_steps: a mean of 0 gradients"), "{mistake}");
+    assert!(mistake.contains("optim.rs"), "{mistake}");
 }

@@ -1,0 +1,84 @@
+//! Gradients gathered over several steps, for batches that do not fit at once.
+
+use super::{Optimizer, no_updates, zeros_like};
+use podracer_dsl::fail;
+use podracer_dsl::prelude::*;
+
+/// Gives the inner optimizer the mean of `every` gradients, once for as many steps; the updates in between are 0:
+/// `optax.MultiSteps`. With batches of one size it is the step on all of them together. The mean is kept in f32.
+#[derive(Clone, Copy, Debug)]
+pub struct MultiSteps<O> {
+    /// Optimizer of the means.
+    pub inner: O,
+    /// Number of gradients in a mean, at least 1.
+    pub every: usize,
+}
+
+/// State of [`MultiSteps`]: the mean so far and the inner optimizer's state.
+#[derive(Tree, Clone)]
+pub struct MultiStepsState<P: Tree, S: Tree> {
+    /// Number of gradients in the mean, `i32[]`, below `every`.
+    pub mini_step: Tensor,
+    /// Number of updates that the inner optimizer has made, `i32[]`.
+    pub gradient_step: Tensor,
+    /// State of the inner optimizer.
+    pub inner: S,
+    /// Mean of the gradients so far, f32.
+    pub mean: P,
+}
+
+/// A [`MultiSteps`] around an optimizer.
+pub fn multi_steps<O: Optimizer>(inner: O, every: usize) -> MultiSteps<O> {
+    MultiSteps { inner, every }
+}
+
+impl<O: Optimizer> Optimizer for MultiSteps<O> {
+    type State<P: Tree> = MultiStepsState<P, O::State<P>>;
+
+    #[track_caller]
+    fn init<P: Tree>(&self, params: &P) -> Self::State<P> {
+        let mut mini_step = no_updates();
+        if self.every == 0 {
+            let message = "a mean of 0 gradients: `every` is at least 1";
+            mini_step = fail("multi_steps", message, &[], mini_step.ty());
+        }
+        MultiStepsState {
+            mini_step,
+            gradient_step: no_updates(),
+            inner: self.inner.init(params),
+            mean: tree_map(params, |param| zeros(F32, param.shape())),
+        }
+    }
+
+    #[track_caller]
+    fn update<P: Tree>(&self, grads: P, state: Self::State<P>, params: &P) -> (P, Self::State<P>) {
+        let MultiStepsState { mini_step, gradient_step, inner, mean } = state;
+        let count = (mini_step + 1).astype(F32);
+        let mean = grads.zip_with(&mean, |g, mean| mean + (g.astype(F32) - mean) / count);
+        // Under a vmap over members both sides run: whether a step is due depends on a member's own count.
+        let due = (mini_step + 1).ge(self.every as i32).both();
+        cond(
+            due,
+            || {
+                let cast = mean.zip_with(params, |mean, param| mean.astype(param.dtype()));
+                let (updates, inner) = self.inner.update(cast, inner.clone(), params);
+                let state = MultiStepsState {
+                    mini_step: no_updates(),
+                    gradient_step: gradient_step + 1,
+                    inner,
+                    mean: zeros_like(&mean),
+                };
+                (updates, state)
+            },
+            || {
+                let state = MultiStepsState {
+                    mini_step: mini_step + 1,
+                    gradient_step,
+                    inner: inner.clone(),
+                    mean: mean.clone(),
+                };
+                (zeros_like(params), state)
+            },
+        )
+    }
+}
