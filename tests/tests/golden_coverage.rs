@@ -26,9 +26,7 @@ const FILES: &[(&str, &str, &[&str])] = &[
 const OF_OPERATIONS: [&str; 3] = ["ops_axes.json", "ops_elementwise.json", "ops_shape.json"];
 
 /// Records that no test reads yet, by file and function, and what they wait for.
-const WAITING: &[(&str, &[&str], &str)] = &[
-    ("rl.json", &["celu", "hard_tanh", "mish", "relu6", "selu", "soft_sign"], "the activations"),
-];
+const WAITING: &[(&str, &[&str], &str)] = &[];
 
 /// The text of a file, or of all Rust files of a folder.
 fn source(path: &Path) -> String {

@@ -56,4 +56,49 @@ impl Tensor {
     pub fn leaky_relu(self, slope: f64) -> Tensor {
         select(self.ge(0), self, self * slope)
     }
+
+    /// The rectified linear unit with a limit, min(max(x, 0), 6); its derivative at 0 is 0, and 1/2 at 6. Krizhevsky,
+    /// "Convolutional Deep Belief Networks on CIFAR-10", 2010.
+    #[track_caller]
+    pub fn relu6(self) -> Tensor {
+        self.relu().minimum(6)
+    }
+
+    /// The identity clamped to [-1, 1]; its derivative at the ends is 1.
+    #[track_caller]
+    pub fn hard_tanh(self) -> Tensor {
+        select(self.gt(1), 1, select(self.lt(-1), -1, self))
+    }
+
+    /// The softsign function, x / (|x| + 1).
+    #[track_caller]
+    pub fn soft_sign(self) -> Tensor {
+        self / (self.abs() + 1)
+    }
+
+    /// The continuously differentiable [`Tensor::elu`]: x where positive, `alpha` (e^(x / alpha) - 1) elsewhere. Barron,
+    /// "Continuously Differentiable Exponential Linear Units", 2017.
+    #[track_caller]
+    pub fn celu(self, alpha: f64) -> Tensor {
+        let positive = self.gt(0);
+        // The exponential gets 0 where it is not taken, as in `elu`.
+        let negative = select(positive, self.zeros_like(), self);
+        select(positive, self, alpha * (negative / alpha).expm1())
+    }
+
+    /// The scaled exponential linear unit, which keeps mean and variance of its input: 1.0507 x where positive, 1.7581 (e^x -
+    /// 1) elsewhere. Klambauer et al., "Self-Normalizing Neural Networks", 2017.
+    #[track_caller]
+    pub fn selu(self) -> Tensor {
+        let (scale, alpha) = (1.050_700_987_355_480_5, 1.673_263_242_354_377_2);
+        let positive = self.gt(0);
+        let negative = select(positive, self.zeros_like(), self);
+        scale * select(positive, self, alpha * negative.expm1())
+    }
+
+    /// The function x tanh(softplus(x)): Misra, "Mish: A Self Regularized Non-Monotonic Activation Function", 2020.
+    #[track_caller]
+    pub fn mish(self) -> Tensor {
+        self * self.softplus().tanh()
+    }
 }

@@ -22,6 +22,16 @@ pub enum Activation {
     Sigmoid,
     /// The logarithm of 1 + e^x.
     Softplus,
+    /// The rectified linear unit with a limit, min(max(x, 0), 6).
+    Relu6,
+    /// The identity clamped to [-1, 1].
+    HardTanh,
+    /// The softsign function, x / (|x| + 1).
+    SoftSign,
+    /// The scaled exponential linear unit: Klambauer et al., "Self-Normalizing Neural Networks", 2017.
+    Selu,
+    /// The function x tanh(softplus(x)): Misra, "Mish: A Self Regularized Non-Monotonic Activation Function", 2020.
+    Mish,
     /// The identity, x.
     Identity,
 }
@@ -39,6 +49,11 @@ impl Activation {
             Activation::LeakyRelu => x.leaky_relu(0.01),
             Activation::Sigmoid => x.sigmoid(),
             Activation::Softplus => x.softplus(),
+            Activation::Relu6 => x.relu6(),
+            Activation::HardTanh => x.hard_tanh(),
+            Activation::SoftSign => x.soft_sign(),
+            Activation::Selu => x.selu(),
+            Activation::Mish => x.mish(),
             Activation::Identity => x,
         }
     }

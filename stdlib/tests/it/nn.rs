@@ -49,6 +49,11 @@ fn activations_are_those_of_jax() {
         ("silu", Activation::Silu),
         ("elu", Activation::Elu),
         ("leaky_relu", Activation::LeakyRelu),
+        ("relu6", Activation::Relu6),
+        ("hard_tanh", Activation::HardTanh),
+        ("soft_sign", Activation::SoftSign),
+        ("selu", Activation::Selu),
+        ("mish", Activation::Mish),
     ];
     for (name, activation) in names {
         for record in records(name) {
@@ -61,9 +66,10 @@ fn activations_are_those_of_jax() {
         // XLA's tanh is 1 from 5 on.
         record.check_of(Of::Sum, 3e-6, |x| vec![("value", gelu(x.get("x")))]);
     }
-    for (name, function) in
-        [("tanh", Tensor::tanh as fn(Tensor) -> Tensor), ("log_sigmoid", Tensor::log_sigmoid)]
-    {
+    type Function = fn(Tensor) -> Tensor;
+    let functions: [(&str, Function); 3] =
+        [("tanh", Tensor::tanh), ("log_sigmoid", Tensor::log_sigmoid), ("celu", |x| x.celu(1.0))];
+    for (name, function) in functions {
         for record in records(name) {
             record.check(|x| vec![("value", function(x.get("x")))]);
         }
