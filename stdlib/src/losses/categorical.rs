@@ -37,7 +37,17 @@ pub fn categorical_l2_project(z_p: Tensor, probs: Tensor, z_q: Tensor) -> Tensor
 
 /// The target's probabilities on the atoms `z`: those of `logits` at `r_t + discount_t atoms`, projected, without gradient.
 #[track_caller]
-fn target(r_t: Tensor, discount_t: Tensor, atoms: Tensor, logits: Tensor, z: Tensor) -> Tensor {
+fn target(
+    op: &str,
+    [r_t, discount_t]: [Tensor; 2],
+    atoms: Tensor,
+    logits: Tensor,
+    z: Tensor,
+) -> Tensor {
+    let scalars = [("r_t", r_t), ("discount_t", discount_t)];
+    if let Some(wrong) = expect::one_shape(op, 0, &scalars) {
+        return logits + wrong.sum();
+    }
     let projected = categorical_l2_project(r_t + discount_t * atoms, logits.softmax(-1), z);
     stop_gradient(projected)
 }
@@ -65,8 +75,9 @@ pub fn categorical_td_learning(
     v_atoms_t: Tensor,
     v_logits_t: Tensor,
 ) -> Tensor {
-    let _scope = scope("categorical_td_learning");
-    let target = target(r_t, discount_t, v_atoms_t, v_logits_t, v_atoms_tm1);
+    let op = "categorical_td_learning";
+    let _scope = scope(op);
+    let target = target(op, [r_t, discount_t], v_atoms_t, v_logits_t, v_atoms_tm1);
     softmax_cross_entropy(v_logits_tm1, target)
 }
 
@@ -115,6 +126,6 @@ pub fn categorical_double_q_learning(
     let op = "categorical_q_learning";
     let _scope = scope(op);
     let best = of_action(op, "q_logits_t", q_logits_t, q_t_selector.argmax(-1));
-    let target = target(r_t, discount_t, q_atoms_t, best, q_atoms_tm1);
+    let target = target(op, [r_t, discount_t], q_atoms_t, best, q_atoms_tm1);
     softmax_cross_entropy(of_action(op, "q_logits_tm1", q_logits_tm1, a_tm1), target)
 }

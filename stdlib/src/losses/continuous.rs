@@ -57,8 +57,10 @@ pub fn clipped_double_q_learning(
 ) -> Tensor {
     let op = "clipped_double_q_learning";
     let _scope = scope(op);
-    if let Some(wrong) = expect::one_shape(op, 1, &[("q_tm1", q_tm1), ("q_t", q_t)]) {
-        return wrong;
+    let wrong = expect::one_shape(op, 1, &[("q_tm1", q_tm1), ("q_t", q_t)])
+        .or_else(|| expect::one_shape(op, 0, &[("r_t", r_t), ("discount_t", discount_t)]));
+    if let Some(wrong) = wrong {
+        return q_tm1 + wrong;
     }
     stop_gradient(r_t + discount_t * clipped_double_q(q_t)) - q_tm1
 }

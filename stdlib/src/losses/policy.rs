@@ -1,7 +1,7 @@
 //! Losses of policies.
 
-use crate::Number;
 use crate::distributions::{Categorical, Distribution};
+use crate::{Number, expect};
 use podracer_dsl::prelude::*;
 
 /// The policy gradient as a loss, Williams, "Simple Statistical Gradient-Following Algorithms", 1992:
@@ -33,7 +33,11 @@ pub fn policy_gradient_loss(
 /// `logits_t` and `q_t` are `f32[T, A]`. The gradient flows through the first `pi` only.
 #[track_caller]
 pub fn qpg_loss(logits_t: Tensor, q_t: Tensor) -> Tensor {
-    let _scope = scope("qpg_loss");
+    let op = "qpg_loss";
+    let _scope = scope(op);
+    if let Some(wrong) = expect::one_shape(op, 2, &[("logits_t", logits_t), ("q_t", q_t)]) {
+        return wrong.sum();
+    }
     let pi = logits_t.softmax(-1);
     let adv_t = q_t - (pi * q_t).sum_axis(keepdims(-1));
     -(pi * stop_gradient(adv_t)).sum_axis(-1).mean()

@@ -69,6 +69,9 @@ pub fn quantile_q_learning(
 ) -> Tensor {
     let op = "quantile_q_learning";
     let _scope = scope(op);
+    if let Some(wrong) = expect::one_shape(op, 0, &[("r_t", r_t), ("discount_t", discount_t)]) {
+        return wrong.sum();
+    }
     let best = dist_q_t_selector.mean_axis(0).argmax(-1);
     let target = r_t + discount_t * of_action(op, "dist_q_t", dist_q_t, best);
     let source = of_action(op, "dist_q_tm1", dist_q_tm1, a_tm1);
@@ -91,6 +94,9 @@ pub fn quantile_expected_sarsa(
 ) -> Tensor {
     let op = "quantile_expected_sarsa";
     let _scope = scope(op);
+    if let Some(wrong) = expect::one_shape(op, 0, &[("r_t", r_t), ("discount_t", discount_t)]) {
+        return wrong.sum();
+    }
     let source = of_action(op, "dist_q_tm1", dist_q_tm1, a_tm1);
     let target = stop_gradient(r_t + discount_t * dist_q_t);
     let losses = vmap(target.axis(1), |target| {

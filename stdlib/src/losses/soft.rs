@@ -27,10 +27,13 @@ pub fn soft_q_learning(
 ) -> Tensor {
     let op = "soft_q_learning";
     let _scope = scope(op);
-    if let Some(wrong) = expect::one_shape(op, 1, &[("q_tm1", q_tm1), ("q_t", q_t)]) {
-        return wrong;
+    let scalars = [("r_t", r_t), ("discount_t", discount_t), ("log_prob_t", log_prob_t)];
+    let wrong = expect::one_shape(op, 1, &[("q_tm1", q_tm1), ("q_t", q_t)])
+        .or_else(|| expect::one_shape(op, 0, &scalars));
+    if let Some(wrong) = wrong {
+        return q_tm1 + wrong;
     }
-    let v_t = clipped_double_q(q_t) - temperature.into_tensor() * log_prob_t;
+    let v_t = clipped_double_q(q_t) - log_prob_t * temperature;
     stop_gradient(r_t + discount_t * v_t) - q_tm1
 }
 
@@ -44,7 +47,8 @@ pub fn soft_actor_loss(log_prob: Tensor, q: Tensor, temperature: impl IntoTensor
     if let Some(wrong) = expect::one_shape(op, 0, &[("log_prob", log_prob)]) {
         return wrong;
     }
-    stop_gradient(temperature.into_tensor()) * log_prob - clipped_double_q(q)
+    let temperature = stop_gradient(temperature.into_tensor().astype(log_prob.dtype()));
+    temperature * log_prob - clipped_double_q(q)
 }
 
 /// The temperature's loss, `f32[]`, Haarnoja et al., 2018, eq. 18: `-e^log_temperature (log_prob + target_entropy)`. The
@@ -92,11 +96,13 @@ pub fn discrete_soft_q_learning(
 ) -> Tensor {
     let op = "discrete_soft_q_learning";
     let _scope = scope(op);
-    if let Some(wrong) = expect::one_shape(op, 2, &[("q_tm1", q_tm1), ("q_t", q_t)]) {
-        return wrong.sum_axis(-1);
+    let wrong = expect::one_shape(op, 2, &[("q_tm1", q_tm1), ("q_t", q_t)])
+        .or_else(|| expect::one_shape(op, 0, &[("r_t", r_t), ("discount_t", discount_t)]));
+    if let Some(wrong) = wrong {
+        return q_tm1.sum_axis(-1) + wrong.sum();
     }
     let log_pi = logits_t.log_softmax(-1);
-    let v_t = expected(log_pi, clipped_double_q(q_t) - temperature.into_tensor() * log_pi);
+    let v_t = expected(log_pi, clipped_double_q(q_t) - log_pi * temperature);
     let q_a_tm1 = pick(q_tm1, a_tm1.broadcast_to([q_tm1.dim(0)]));
     stop_gradient(r_t + discount_t * v_t) - q_a_tm1
 }
@@ -118,8 +124,9 @@ pub fn discrete_soft_actor_loss(logits: Tensor, q: Tensor, temperature: impl Int
         return wrong.sum();
     }
     let log_pi = logits.log_softmax(-1);
-    let fixed = stop_gradient((temperature.into_tensor(), clipped_double_q(q)));
-    expected(log_pi, fixed.0 * log_pi - fixed.1)
+    let temperature = temperature.into_tensor().astype(log_pi.dtype());
+    let (temperature, q) = stop_gradient((temperature, clipped_double_q(q)));
+    expected(log_pi, temperature * log_pi - q)
 }
 
 /// The temperature's loss with discrete actions, `f32[]`, Christodoulou, 2019, eq. 11:

@@ -5,7 +5,8 @@ use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
 
 /// Gives the inner optimizer the mean of `every` gradients, once for as many steps; the updates in between are 0:
-/// `optax.MultiSteps`. With batches of one size it is the step on all of them together. The mean is kept in f32.
+/// `optax.MultiSteps`. With batches of one size it is the step on all of them together. The mean is
+/// kept in f32, or f64 for parameters of f64.
 #[derive(Clone, Copy, Debug)]
 pub struct MultiSteps<O> {
     /// Optimizer of the means.
@@ -23,13 +24,18 @@ pub struct MultiStepsState<P: Tree, S: Tree> {
     pub gradient_step: Tensor,
     /// State of the inner optimizer.
     pub inner: S,
-    /// Mean of the gradients so far, f32.
+    /// Mean of the gradients so far, f32; f64 for parameters of f64.
     pub mean: P,
 }
 
 /// A [`MultiSteps`] around an optimizer.
 pub fn multi_steps<O: Optimizer>(inner: O, every: usize) -> MultiSteps<O> {
     MultiSteps { inner, every }
+}
+
+/// The dtype of a parameter's mean.
+fn wide(param: Tensor) -> DType {
+    if param.dtype() == F64 { F64 } else { F32 }
 }
 
 impl<O: Optimizer> Optimizer for MultiSteps<O> {
@@ -46,7 +52,7 @@ impl<O: Optimizer> Optimizer for MultiSteps<O> {
             mini_step,
             gradient_step: no_updates(),
             inner: self.inner.init(params),
-            mean: tree_map(params, |param| zeros(F32, param.shape())),
+            mean: tree_map(params, |param| zeros(wide(param), param.shape())),
         }
     }
 
@@ -54,7 +60,9 @@ impl<O: Optimizer> Optimizer for MultiSteps<O> {
     fn update<P: Tree>(&self, grads: P, state: Self::State<P>, params: &P) -> (P, Self::State<P>) {
         let MultiStepsState { mini_step, gradient_step, inner, mean } = state;
         let count = (mini_step + 1).astype(F32);
-        let mean = grads.zip_with(&mean, |g, mean| mean + (g.astype(F32) - mean) / count);
+        let mean = grads.zip_with(&mean, |g, mean| {
+            mean + (g.astype(mean.dtype()) - mean) / count.astype(mean.dtype())
+        });
         // Under a vmap over members both sides run: whether a step is due depends on a member's own count.
         let due = (mini_step + 1).ge(self.every as i32).both();
         cond(

@@ -40,5 +40,5 @@ fn linear_recurrence(a: Tensor, b: Tensor, last: Tensor) -> Tensor {
 /// A number, or numbers for each step, as `[T]`.
 #[track_caller]
 fn per_step(value: impl IntoTensor, like: Tensor) -> Tensor {
-    value.into_tensor().broadcast_to(like.shape())
+    value.into_tensor().astype(like.dtype()).broadcast_to(like.shape())
 }

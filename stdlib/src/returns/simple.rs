@@ -64,7 +64,8 @@ pub fn n_step_bootstrapped_returns(
     // The tensor shifted to begin `i` steps later, `after` behind its end.
     let shifted = |x: Tensor, i: usize, after: Tensor| {
         let kept = i.min(steps);
-        concatenate(&[x.slice(kept..), after.broadcast_to([kept])], 0)
+        let after = after.astype(x.dtype()).broadcast_to([kept]);
+        concatenate(&[x.slice(kept..), after], 0)
     };
     let mut targets = shifted(v_t, n - 1, last);
     for i in (0..n).rev() {

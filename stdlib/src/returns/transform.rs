@@ -94,7 +94,8 @@ pub fn transform_to_2hot(x: Tensor, min_value: f64, max_value: f64, num_bins: us
     let value = |bin: Tensor| bin / last * range + min_value;
     let (lower, upper) = (bin.floor(), bin.ceil());
     let p_lower = (value(upper) - x) / (value(upper) - value(lower) + 1e-5);
-    let hot = |bin: Tensor, p: Tensor| bin.astype(I32).one_hot(num_bins) * p.expand_dims(-1);
+    let bins = |bin: Tensor| bin.astype(I32).one_hot(num_bins).astype(x.dtype());
+    let hot = |bin: Tensor, p: Tensor| bins(bin) * p.expand_dims(-1);
     hot(lower, p_lower) + hot(upper, 1.0 - p_lower)
 }
 
@@ -116,7 +117,7 @@ pub fn transform_from_2hot(
         let message = format!("expected probabilities of {num_bins} bins, got {}", probs.ty());
         return fail(op, message, &[probs], TensorType::scalar(F32));
     }
-    (probs * linspace(min_value, max_value, num_bins)).sum_axis(-1)
+    (probs * linspace(min_value, max_value, num_bins).astype(probs.dtype())).sum_axis(-1)
 }
 
 /// A transformation of values and its inverse: what a value network learns in place of returns.

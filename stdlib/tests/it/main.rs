@@ -3,6 +3,7 @@
 mod action_values;
 mod agent_loop;
 mod any_agent;
+mod composed;
 mod distributions;
 mod golden;
 mod impala;
