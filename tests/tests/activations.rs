@@ -23,10 +23,11 @@ const ACTIVATIONS: &[(&str, Function, f64, f64)] = &[
     ("leaky_relu", |x| x.leaky_relu(0.01), 2.0, 0.0),
     ("relu6", Tensor::relu6, 0.0, 0.0),
     ("hard_tanh", Tensor::hard_tanh, 0.0, 0.0),
-    ("soft_sign", Tensor::soft_sign, 2.0, 0.0),
+    // The slope is a difference of two numbers, of which few digits are left far out: in jax, too.
+    ("soft_sign", Tensor::soft_sign, 128.0, 0.0),
     ("celu", |x| x.celu(1.0), 2.0, 0.0),
     ("selu", Tensor::selu, 2.0, 0.0),
-    ("mish", Tensor::mish, 6.0, 0.0),
+    ("mish", Tensor::mish, 9.0, 0.0),
     ("gelu", Tensor::gelu, 16.0, 0.0),
     // XLA's tanh is 1 from 5 on.
     ("gelu, approximate", Tensor::gelu_tanh, 5.0, 3e-6),

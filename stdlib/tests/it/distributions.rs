@@ -149,8 +149,8 @@ fn bernoulli_is_that_of_distrax() {
 #[test]
 fn policies_that_explore_are_those_of_distrax() {
     for (name, parameter) in [("epsilon_greedy", "epsilon"), ("softmax_policy", "temperature")] {
-        let check = |what: &str, f: fn(&Categorical, &Named) -> Tensor| {
-            for record in records(&format!("{name}.{what}")) {
+        let check = |op: String, f: fn(&Categorical, &Named) -> Tensor| {
+            for record in records(&op) {
                 let number = record.number(parameter).expect("a number");
                 record.check(|x| {
                     let preferences = x.get("preferences");
@@ -162,11 +162,11 @@ fn policies_that_explore_are_those_of_distrax() {
                 });
             }
         };
-        check("probs", |policy, _| policy.probs());
-        check("log_prob", |policy, x| policy.log_prob(x.get("value")));
-        check("entropy", |policy, _| policy.entropy());
-        check("mode", |policy, _| policy.mode());
-        check("sample", |policy, x| policy.sample(Key::from_words(x.get("key"))));
+        check(format!("{name}.probs"), |policy, _| policy.probs());
+        check(format!("{name}.log_prob"), |policy, x| policy.log_prob(x.get("value")));
+        check(format!("{name}.entropy"), |policy, _| policy.entropy());
+        check(format!("{name}.mode"), |policy, _| policy.mode());
+        check(format!("{name}.sample"), |policy, x| policy.sample(Key::from_words(x.get("key"))));
     }
 }
 
@@ -185,20 +185,25 @@ fn exploration_keeps_to_legal_actions() {
 
 #[test]
 fn mixtures_are_those_of_distrax() {
-    fn check<D: Distribution + Tree>(name: &str, of: impl Fn(&Named) -> D) {
+    fn check<D: Distribution + Tree>(names: [&str; 2], of: impl Fn(&Named) -> D) {
         let mixture = |x: &Named| MixtureSameFamily::new(Categorical::new(x.get("weights")), of(x));
-        for record in records(&format!("mixture.{name}.log_prob")) {
+        for record in records(names[0]) {
             record.check(|x| vec![("value", mixture(x).log_prob(x.get("value")))]);
         }
-        for record in records(&format!("mixture.{name}.sample")) {
+        for record in records(names[1]) {
             record.check(|x| vec![("value", mixture(x).sample(Key::from_words(x.get("key"))))]);
         }
     }
-    check("normal", |x| Normal::new(x.get("loc"), x.get("scale")));
-    check("multivariate_normal_diag", |x| {
-        MultivariateNormalDiag::new(x.get("loc"), x.get("scale"))
+    check(["mixture.normal.log_prob", "mixture.normal.sample"], |x| {
+        Normal::new(x.get("loc"), x.get("scale"))
     });
-    check("categorical", |x| Categorical::new(x.get("logits")));
+    check(
+        ["mixture.multivariate_normal_diag.log_prob", "mixture.multivariate_normal_diag.sample"],
+        |x| MultivariateNormalDiag::new(x.get("loc"), x.get("scale")),
+    );
+    check(["mixture.categorical.log_prob", "mixture.categorical.sample"], |x| {
+        Categorical::new(x.get("logits"))
+    });
 }
 
 #[test]
