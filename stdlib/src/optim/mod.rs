@@ -41,6 +41,7 @@ mod multi_steps;
 mod partition;
 mod rmsprop;
 mod schedule;
+mod selection;
 mod sgd;
 
 pub use adagrad::{Adagrad, AdagradState, adagrad};
@@ -55,6 +56,7 @@ pub use multi_steps::{MultiSteps, MultiStepsState, multi_steps};
 pub use partition::{Mask, Masked, Partition, SetToZero, masked, partition, set_to_zero};
 pub use rmsprop::{RmsProp, RmsPropState, rmsprop};
 pub use schedule::Schedule;
+pub use selection::{Selection, SelectionOf};
 pub use sgd::{Sgd, SgdState, sgd};
 
 use crate::Number;

@@ -1,6 +1,7 @@
 //! Different optimizers for different parameters, chosen by their key paths.
 
 use super::Optimizer;
+use super::selection::Selection;
 use podracer_dsl::prelude::*;
 use std::fmt;
 use std::sync::Arc;
@@ -15,25 +16,15 @@ impl Mask {
         Mask(Arc::new(chosen))
     }
 
-    /// The leaves of a tree that the mask chooses, and the others, in order.
-    fn divide<P: Tree>(&self, tree: &P) -> [Vec<Tensor>; 2] {
-        let mut parts = [Vec::new(), Vec::new()];
-        tree.visit(&mut Path::root(), &mut |path, leaf| {
-            parts[usize::from(!(self.0)(path))].push(leaf);
-        });
-        parts
+    /// The leaves of a tree that the mask chooses, and the others.
+    fn divide<P: Tree>(&self, tree: &P) -> [Selection; 2] {
+        Selection::divide(tree, &*self.0)
     }
 
     /// The tree of `like`'s structure that [`Mask::divide`] divides into these parts.
     #[track_caller]
-    fn join<P: Tree>(&self, [chosen, others]: [Vec<Tensor>; 2], like: &P) -> P {
-        let (mut chosen, mut others) = (chosen.into_iter(), others.into_iter());
-        let mut leaves = Vec::new();
-        like.visit(&mut Path::root(), &mut |path, leaf| {
-            let next = if (self.0)(path) { chosen.next() } else { others.next() };
-            leaves.push(next.unwrap_or(leaf));
-        });
-        like.with_leaves(&leaves)
+    fn join<P: Tree>(&self, parts: [Selection; 2], like: &P) -> P {
+        Selection::join(parts, like, &*self.0)
     }
 }
 
@@ -63,7 +54,7 @@ pub fn masked<O: Optimizer>(
 }
 
 impl<O: Optimizer> Optimizer for Masked<O> {
-    type State<P: Tree> = O::State<Vec<Tensor>>;
+    type State<P: Tree> = O::State<Selection>;
 
     #[track_caller]
     fn init<P: Tree>(&self, params: &P) -> Self::State<P> {
@@ -80,7 +71,8 @@ impl<O: Optimizer> Optimizer for Masked<O> {
 }
 
 /// One optimizer for the chosen parameters and another one for all others: `optax.partition`, once `optax.multi_transform`.
-/// Each sees its own parameters only, also in a global norm; the second may be a [`Partition`] again.
+/// Each sees its own parameters only, also in a global norm, under the key paths that they have: either may be a [`Partition`]
+/// again.
 ///
 /// ```
 /// # use podracer_dsl::prelude::*;
@@ -117,7 +109,7 @@ pub fn partition<A: Optimizer, B: Optimizer>(
 }
 
 impl<A: Optimizer, B: Optimizer> Optimizer for Partition<A, B> {
-    type State<P: Tree> = (A::State<Vec<Tensor>>, B::State<Vec<Tensor>>);
+    type State<P: Tree> = (A::State<Selection>, B::State<Selection>);
 
     #[track_caller]
     fn init<P: Tree>(&self, params: &P) -> Self::State<P> {

@@ -315,13 +315,28 @@ fn parameters_are_chosen_by_the_names_of_their_paths() {
         let weights = Initializer::Constant(0.0);
         let mlp = Mlp::init(Key::new(0), &[2, 3, 1], Activation::Tanh, weights, weights);
         let is_bias = |path: &Path| path.0.last() == Some(&Step::Field("bias"));
-        let optimizer = partition(is_bias, sgd(1.0), sgd(0.5));
+        let is_first = |path: &Path| path.to_string().starts_with("layers[0]");
+        // An optimizer inside of a partition sees the paths of the whole network.
+        let inner = partition(is_first, sgd(0.25), sgd(0.5).momentum(0.9));
+        let optimizer = partition(is_bias, sgd(1.0), inner);
         let grads = tree_map(&mlp, Tensor::ones_like);
-        let (mlp, state) = optimizer.step(mlp.clone(), optimizer.init(&mlp), grads);
-        (mlp, state)
+        optimizer.step(mlp.clone(), optimizer.init(&mlp), grads)
     });
     let firsts: Vec<f64> = results.iter().map(|result| result.to_f64()[0]).collect();
-    assert_eq!(firsts[..4], [-0.5, -1.0, -0.5, -1.0]);
+    assert_eq!(firsts[..4], [-0.25, -1.0, -0.5, -1.0]);
+}
+
+/// A state names the parameters that it is of, so that a checkpoint does.
+#[test]
+fn states_of_chosen_parameters_have_their_paths() {
+    let program = trace((f32([2]), f32([3])), |params| {
+        let optimizer = partition(is_w, adam(0.1), sgd(0.1).momentum(0.9));
+        optimizer.init(&params)
+    });
+    assert_eq!(
+        program.expect("it is right").results().to_string(),
+        "{0.count: i32[], 0.mu.0: f32[2], 0.nu.0: f32[2], 1.count: i32[], 1.trace[0].1: f32[3]}"
+    );
 }
 
 /// Three gradients gathered are the gradient of the batch of all three; a mean is not made twice.
