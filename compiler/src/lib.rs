@@ -21,7 +21,7 @@ pub mod types;
 
 pub use array::{Array, Scalar};
 pub use attributes::{Attribute, Attributes};
-pub use ir::{Builder, Eqn, Func, Loc, NanOrigin, Var, Vars};
+pub use ir::{Builder, Eqn, Func, Loc, NotFinite, Source, Values, Var, Vars, Watched, Watcher};
 pub use lower::{Hlo, HloAttribute, HloOp, HloRegion, HloValue};
 pub use ops::{Effect, Op, OpRef, Operand, Rule, Sample, TypeError};
 pub use simplify::simplify;

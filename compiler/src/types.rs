@@ -121,6 +121,8 @@ impl DType {
     /// Rounds to the nearest value of a float type, ties to even.
     pub fn round(self, value: f64) -> f64 {
         match self {
+            // A NaN keeps its payload.
+            _ if value.is_nan() => value,
             DType::F16 => half::f16::from_f64(value).to_f64(),
             DType::BF16 => half::bf16::from_f64(value).to_f64(),
             DType::F32 => f64::from(value as f32),

@@ -25,7 +25,7 @@ pub use crate::tensor::{
     dynamic_update_slice, einsum, hypot, keepdims, logaddexp, matmul, max_pool, maximum, minimum,
     outer, pow, segment_sum, select, sort_together, stack, triangular_solve,
 };
-pub use crate::trace::{TraceError, TraceErrors, Traced, Warning, eval_shape, scope, trace};
+pub use crate::trace::{TraceError, TraceErrors, Traced, Warning, eval_shape, part, scope, trace};
 pub use crate::tree::dtype_specs::*;
 pub use crate::tree::{
     AnyTree, ArgumentSpec, IntoTree, Kind, Over, Path, Spec, Step, Tree, Types, axis, expect_types,

@@ -191,6 +191,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
 
     /// The agent's input in a state.
     fn input(&self, state: StatisticsState<E::State>, feedback: Feedback) -> Input<E::Observation> {
+        let _part = part("the environment's observe");
         let legal = self.environment.legal_actions(&state);
         feedback.input(self.environment.observe(state), legal)
     }
@@ -209,8 +210,10 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
             act_key,
             &action_type,
         );
+        let stepping = part("the environment's step");
         let (environment, timestep) =
             self.environment.step_with_keys(lane.environment, action, step_key, reset_key);
+        drop(stepping);
         let TimeStep { observation, reward, terminated, truncated } = timestep.clone();
         let done = timestep.done();
         let begun = checked_begin_episode(&self.agent, memory.clone());

@@ -50,7 +50,9 @@ impl<S: Tree> Learner<S> {
         let [key, cx_key] = self.key.split_into();
         let cx = Cx { key: cx_key, iteration: self.iteration, axes: axes.clone() };
         let before = (self.agent.spec(), store.spec());
+        let learning = part("the agent's learning");
         let (agent, store, metrics, with) = step(self.agent, store, cx);
+        drop(learning);
         let agent = expect_types("learn(..).state", agent, &before.0);
         let store = expect_types("learn(..).store", store, &before.1);
         let scalars =

@@ -1,8 +1,8 @@
 //! Functions, equations and variables.
 
 use super::Loc;
-use super::watch::{self, NanOrigin};
-use crate::array::Array;
+use super::watch::{self, Watched, Watcher};
+use crate::array::{Array, Scalar};
 use crate::ops::OpRef;
 use crate::types::TensorType;
 use smallvec::SmallVec;
@@ -85,13 +85,25 @@ impl Func {
             assert_eq!(*self.ty(param), argument.ty, "the argument's type is the parameter's");
             values[param.index()] = Some(argument.clone());
         }
-        let read = |values: &[Option<Array>], var: Var| {
-            values[var.index()].clone().expect("defined before use")
-        };
-        for eqn in &self.eqns {
-            let inputs: Vec<Array> = eqn.inputs.iter().map(|&var| read(&values, var)).collect();
-            let outputs = eqn.op.eval(&inputs);
-            watch::look(eqn.op.mnemonic(), eqn.loc, &inputs, &outputs);
+        let watched = watch::begin(self, arguments);
+        let last_uses = self.last_uses();
+        for (position, eqn) in self.eqns.iter().enumerate() {
+            if watched && watch::enter(self, position) {
+                // The results are not asked for any more: the evaluation ends as soon as it can.
+                watch::give_up();
+                return self.result_types().into_iter().map(zeros).collect();
+            }
+            let mut inputs = Vec::with_capacity(eqn.inputs.len());
+            for (operand, &var) in eqn.inputs.iter().enumerate() {
+                let value = &mut values[var.index()];
+                let is_last = last_uses[var.index()] == Some((position, operand));
+                let value = if is_last { value.take() } else { value.clone() };
+                inputs.push(value.expect("defined before use"));
+            }
+            let mut outputs = eqn.op.eval(&inputs);
+            if watched {
+                watch::leave(self, position, &inputs, &mut outputs);
+            }
             debug_assert_eq!(outputs.len(), eqn.outputs.len());
             for (&var, value) in eqn.outputs.iter().zip(outputs) {
                 debug_assert_eq!(
@@ -100,16 +112,37 @@ impl Func {
                     "{}: eval gave another type than infer",
                     eqn.op.mnemonic()
                 );
-                values[var.index()] = Some(value);
+                // What nobody reads takes no memory.
+                if last_uses[var.index()].is_some() {
+                    values[var.index()] = Some(value);
+                }
             }
         }
-        self.results.iter().map(|&var| read(&values, var)).collect()
+        let result = |var: &Var| values[var.index()].clone().expect("defined before use");
+        let results: Vec<Array> = self.results.iter().map(result).collect();
+        if watched {
+            watch::end(self, &results);
+        }
+        results
     }
 
-    /// [`Func::eval`], and where the first NaN came from, if there is one that was not in the arguments. An equation in
-    /// the body of a loop is found in the iteration in which it gives a NaN.
-    pub fn eval_to_nan(&self, arguments: &[Array]) -> (Vec<Array>, Option<NanOrigin>) {
-        watch::watched(|| self.eval(arguments))
+    /// Of every variable the last equation that reads it, with the operand's position; that of no equation for results. `None`
+    /// for what nobody reads.
+    fn last_uses(&self) -> Vec<Option<(usize, usize)>> {
+        let mut last = vec![None; self.types.len()];
+        for (position, eqn) in self.eqns.iter().enumerate() {
+            for (operand, var) in eqn.inputs.iter().enumerate() {
+                last[var.index()] = Some((position, operand));
+            }
+        }
+        self.results.iter().for_each(|var| last[var.index()] = Some((self.eqns.len(), 0)));
+        last
+    }
+
+    /// [`Func::eval`], and where the numbers came from that are not finite. `None` if the watcher stopped it. An equation in
+    /// the body of a loop is found in the round in which it gives such a number.
+    pub fn eval_watched(&self, arguments: &[Array], watcher: &Watcher) -> Option<Watched> {
+        watch::watched(self, arguments, watcher)
     }
 
     /// The function of `params` that `eqns`, some of this one's equations in order, compute; variables are renumbered.
@@ -207,4 +240,10 @@ impl std::hash::Hash for Func {
         self.params.len().hash(state);
         self.eqns.iter().for_each(|eqn| eqn.op.hash(state));
     }
+}
+
+/// Zeros of a type.
+fn zeros(ty: TensorType) -> Array {
+    let zero = Scalar::zero(ty.dtype);
+    Array::splat(ty, zero)
 }

@@ -1,11 +1,14 @@
 //! The line of the user's source that an equation came from.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::panic::Location;
 use std::sync::{Mutex, PoisonError};
 
-/// A place in the user's source; [`Loc::NONE`] for equations that the compiler adds.
+/// A place in the user's source, and the part of the program that it was reached from; [`Loc::NONE`] for equations that the
+/// compiler adds. Two are equal if the places are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Loc(Option<Place>);
 
@@ -14,6 +17,39 @@ struct Place {
     file: &'static str,
     line: u32,
     column: u32,
+    part: Part,
+}
+
+/// The number of a part of a program among the names of [`PARTS`], from 1; 0 for none. It says how a place was reached, and
+/// is not compared.
+#[derive(Clone, Copy, Debug, Default)]
+struct Part(u16);
+
+/// Names of parts of programs, such as `the environment's step`.
+static PARTS: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
+
+impl PartialEq for Part {
+    fn eq(&self, _: &Part) -> bool {
+        true
+    }
+}
+
+impl Eq for Part {}
+
+impl Hash for Part {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+
+impl PartialOrd for Part {
+    fn partial_cmp(&self, other: &Part) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Part {
+    fn cmp(&self, _: &Part) -> Ordering {
+        Ordering::Equal
+    }
 }
 
 impl Loc {
@@ -36,7 +72,25 @@ impl Loc {
             files.insert(kept);
             kept
         });
-        Loc(Some(Place { file, line, column }))
+        Loc(Some(Place { file, line, column, part: Part(0) }))
+    }
+
+    /// The place, reached from the part of the program with this name.
+    pub fn within(self, part: &'static str) -> Loc {
+        let mut parts = PARTS.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = parts.iter().position(|known| *known == part);
+        let position = known.unwrap_or_else(|| {
+            parts.push(part);
+            parts.len() - 1
+        });
+        let part = Part(u16::try_from(position + 1).unwrap_or(0));
+        Loc(self.0.map(|place| Place { part, ..place }))
+    }
+
+    /// The part of the program from which the place was reached, where [`Loc::within`] has named one.
+    pub fn part(self) -> Option<&'static str> {
+        let position = usize::from(self.0?.part.0).checked_sub(1)?;
+        PARTS.lock().unwrap_or_else(PoisonError::into_inner).get(position).copied()
     }
 
     /// File, line and column, where known.
@@ -47,14 +101,19 @@ impl Loc {
 
 impl From<&'static Location<'static>> for Loc {
     fn from(location: &'static Location<'static>) -> Loc {
-        Loc(Some(Place { file: location.file(), line: location.line(), column: location.column() }))
+        Loc(Some(Place {
+            file: location.file(),
+            line: location.line(),
+            column: location.column(),
+            part: Part(0),
+        }))
     }
 }
 
 impl fmt::Display for Loc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Some(Place { file, line, column }) => write!(f, "{file}:{line}:{column}"),
+            Some(Place { file, line, column, .. }) => write!(f, "{file}:{line}:{column}"),
             None => f.write_str("unknown place"),
         }
     }

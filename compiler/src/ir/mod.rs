@@ -15,4 +15,4 @@ pub use builder::Builder;
 pub use func::{Batched, Eqn, Func, Slope, Slopes, Var, Vars};
 pub use loc::Loc;
 pub use verify::{VerifyError, verify};
-pub use watch::NanOrigin;
+pub use watch::{NotFinite, Source, Values, Watched, Watcher};

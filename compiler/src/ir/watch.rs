@@ -1,88 +1,443 @@
-//! Finds the equation that a NaN comes from: the reference semantics look at the results of every equation, those of
-//! bodies too.
+//! Finds the equations that numbers which are not finite come from: the reference semantics look at the results of every
+//! equation, those of bodies too.
+//!
+//! # Invariants
+//! - A NaN carries the number of the equation that made it, in the payload of its float. What moves values (slices, gathers,
+//!   loops, `select`) moves the number with it, and arithmetic hands it on: so a NaN among the results leads to its equation,
+//!   and one that a `select` has left out leads nowhere.
+//! - An infinity has no payload. It is followed back from operand to operand of the body it is in, and to the body's operands;
+//!   where it came out of a loop, the first infinity that was made in there is taken for it.
 
-use super::Loc;
-use crate::array::Array;
+use super::func::{Func, Var};
+use super::loc::Loc;
+use crate::array::{Array, Scalar};
 use crate::types::TensorType;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The first equation that gave a NaN and was given none.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NanOrigin {
+/// An equation that gave a NaN and was given none, or an infinity of finite numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NotFinite {
     /// The op's mnemonic.
     pub op: &'static str,
     /// The user's line.
     pub loc: Loc,
-    /// The operands' types.
-    pub operands: Vec<TensorType>,
-    /// The indices of the first NaN in its result.
+    /// Types and ranges of the operands.
+    pub operands: Vec<Values>,
+    /// NaN or an infinity.
+    pub value: f64,
+    /// The indices of the first such value in its result.
     pub index: Vec<usize>,
+    /// The region ops whose bodies it is in, with their lines, the outermost first.
+    pub regions: Vec<(&'static str, Loc)>,
+    /// Of a NaN: where the infinities among the operands came from.
+    pub infinities: Vec<Source>,
 }
 
-impl fmt::Display for NanOrigin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let types: Vec<String> = self.operands.iter().map(ToString::to_string).collect();
-        write!(
-            f,
-            "{}({}) gave NaN at {:?}, and none was given to it\n  --> {}",
-            self.op,
-            types.join(", "),
-            self.index,
-            self.loc
-        )
+/// Where a number that is not finite came from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Source {
+    /// The argument of this index had it.
+    Argument(usize),
+    /// An equation made it.
+    Equation(NotFinite),
+}
+
+/// Type and range of an operand.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Values {
+    /// Element type and shape.
+    pub ty: TensorType,
+    /// The least and the greatest of its finite elements; `None` without any, and for bools.
+    pub range: Option<(f64, f64)>,
+    /// Number of infinite elements.
+    pub infinite: usize,
+}
+
+impl Values {
+    fn of(array: &Array) -> Values {
+        let numbers = array.data.iter().filter(|value| !matches!(value, Scalar::Bool(_)));
+        let (mut range, mut infinite) = (None, 0);
+        for number in numbers.map(|value| value.float()) {
+            if number.is_infinite() {
+                infinite += 1;
+            } else if !number.is_nan() {
+                let (least, greatest) = range.unwrap_or((number, number));
+                range = Some((number.min(least), number.max(greatest)));
+            }
+        }
+        Values { ty: array.ty.clone(), range, infinite }
     }
 }
 
-thread_local! {
-    /// `None` unless somebody looks for a NaN on this thread; then what was found first.
-    static FOUND: RefCell<Option<Option<NanOrigin>>> = const { RefCell::new(None) };
-}
-
-/// Runs `eval`, and gives with its result the first NaN that [`look`] saw meanwhile.
-pub(super) fn watched<T>(eval: impl FnOnce() -> T) -> (T, Option<NanOrigin>) {
-    let outer = FOUND.replace(Some(None));
-    let result = eval();
-    (result, FOUND.replace(outer).flatten())
-}
-
-/// Looks for a NaN in the results of an op that has been evaluated.
-pub(super) fn look(op: &'static str, loc: Loc, inputs: &[Array], outputs: &[Array]) {
-    FOUND.with_borrow_mut(|found| {
-        let Some(found @ None) = found else {
-            return;
-        };
-        let nan_in = |array: &Array| {
-            let float = array.ty.dtype.is_float();
-            let mut elements = array.data.iter().take_while(|_| float);
-            elements.position(|element| element.float().is_nan())
-        };
-        let Some((output, position)) =
-            outputs.iter().find_map(|output| Some((output, nan_in(output)?)))
-        else {
-            return;
-        };
-        if inputs.iter().any(|input| nan_in(input).is_some()) {
-            return;
+/// Text such as `f32[8,16] from -2 to 3e30, 4 infinite`.
+impl fmt::Display for Values {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.ty)?;
+        match self.range {
+            Some((least, greatest)) if least == greatest => write!(f, " of {}", Short(least))?,
+            Some((least, greatest)) => write!(f, " from {} to {}", Short(least), Short(greatest))?,
+            None => {}
         }
-        let mut rest = position;
-        let mut index: Vec<usize> = output
-            .ty
-            .shape
-            .iter()
-            .rev()
-            .map(|&extent| {
-                let here = rest % extent;
-                rest /= extent;
-                here
-            })
-            .collect();
-        index.reverse();
-        *found = Some(NanOrigin {
+        if self.infinite > 0 {
+            write!(f, ", {} infinite", self.infinite)?;
+        }
+        Ok(())
+    }
+}
+
+/// A number in a few digits.
+struct Short(f64);
+
+impl fmt::Display for Short {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let size = self.0.abs();
+        if size == 0.0 || self.0 == self.0.trunc() && size < 1e6 {
+            write!(f, "{}", self.0)
+        } else if (1e-3..1e6).contains(&size) {
+            let text = format!("{:.5}", self.0);
+            f.write_str(text.trim_end_matches('0').trim_end_matches('.'))
+        } else {
+            let text = format!("{:.4e}", self.0);
+            let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+            write!(f, "{}e{exponent}", digits.trim_end_matches('0').trim_end_matches('.'))
+        }
+    }
+}
+
+impl fmt::Display for NotFinite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let operands: Vec<String> = self.operands.iter().map(ToString::to_string).collect();
+        write!(f, "{}({}) gave ", self.op, operands.join("; "))?;
+        match self.value {
+            value if value.is_nan() => f.write_str("NaN")?,
+            value if value > 0.0 => f.write_str("infinity")?,
+            _ => f.write_str("-infinity")?,
+        }
+        if !self.index.is_empty() {
+            write!(f, " at {:?}", self.index)?;
+        }
+        let given = if self.value.is_nan() { ", and no NaN was given to it" } else { "" };
+        write!(f, "{given}\n  --> {}", self.loc)
+    }
+}
+
+/// What an evaluation is watched and stopped by, from another thread.
+#[derive(Clone, Debug, Default)]
+pub struct Watcher {
+    /// Set to end the evaluation.
+    pub stop: Arc<AtomicBool>,
+    /// Number of equations that were evaluated.
+    pub equations: Arc<AtomicU64>,
+}
+
+/// The results of an evaluation, and where the numbers among them that are not finite came from.
+#[derive(Clone, Debug)]
+pub struct Watched {
+    /// The results.
+    pub results: Vec<Array>,
+    /// The first equation of all that gave a NaN and was given none, whether or not the results depend on it.
+    pub first_nan: Option<NotFinite>,
+    /// Of each result: the order in which the sources were found, and the source.
+    sources: Vec<Option<(usize, Source)>>,
+}
+
+impl Watched {
+    /// Where the first number came from that is not finite and that these results have, by their indices: the earliest NaN
+    /// of all, otherwise an infinity. `None` if they are finite.
+    #[must_use]
+    pub fn source(&self, results: impl IntoIterator<Item = usize>) -> Option<&Source> {
+        let sources = results.into_iter().filter_map(|index| self.sources.get(index)?.as_ref());
+        sources.min_by_key(|(order, _)| *order).map(|(_, source)| source)
+    }
+}
+
+/// The equations by which a body is reached, and within it, as positions.
+type Path = Vec<usize>;
+
+/// A body, or the function itself, that is being evaluated.
+struct Frame {
+    /// For every variable so far, true if an element is infinite.
+    infinite: Vec<bool>,
+    /// Where the infinities of the parameters came from, as far as they had any when the body was entered.
+    given: Vec<Option<Source>>,
+    /// The same of the operands of the region op that is being evaluated.
+    entering: Vec<Option<Source>>,
+}
+
+struct Watch {
+    watcher: Watcher,
+    /// What NaNs carry the number of, from 1.
+    nans: Vec<Source>,
+    /// The number of an equation that made a NaN.
+    nan_of: BTreeMap<Path, usize>,
+    /// Equations that made an infinity of finite numbers, in the order in which they first did.
+    infinities: Vec<(Path, NotFinite)>,
+    frames: Vec<Frame>,
+    path: Path,
+    /// The region ops around, with their lines.
+    regions: Vec<(&'static str, Loc)>,
+    sources: Vec<Option<(usize, Source)>>,
+}
+
+thread_local! {
+    /// `None` unless an evaluation on this thread is watched.
+    static WATCH: RefCell<Option<Watch>> = const { RefCell::new(None) };
+}
+
+/// The greatest number that a NaN can carry: the payload that the float keeps in f32, too.
+const MOST: usize = (1 << 22) - 1;
+
+/// A NaN that carries a number.
+fn numbered(number: usize) -> Scalar {
+    Scalar::Float(f64::from_bits(
+        f64::NAN.to_bits() & !(1 << 63) | ((number.min(MOST)) as u64) << 29,
+    ))
+}
+
+/// The number that a NaN carries; `None` for other values.
+fn number_of(value: Scalar) -> Option<usize> {
+    match value {
+        Scalar::Float(value) if value.is_nan() => Some((value.to_bits() >> 29) as usize & MOST),
+        _ => None,
+    }
+}
+
+fn is_infinite(value: &Scalar) -> bool {
+    matches!(value, Scalar::Float(value) if value.is_infinite())
+}
+
+/// Evaluates a function while it is watched; `None` if the watcher stopped it.
+pub(super) fn watched(func: &Func, arguments: &[Array], watcher: &Watcher) -> Option<Watched> {
+    let mut nans = Vec::new();
+    let mut arguments = arguments.to_vec();
+    for (index, argument) in arguments.iter_mut().enumerate() {
+        let mut nan =
+            argument.data.iter_mut().filter(|value| number_of(**value).is_some()).peekable();
+        if nan.peek().is_some() {
+            nans.push(Source::Argument(index));
+            nan.for_each(|value| *value = numbered(nans.len()));
+        }
+    }
+    let watch = Watch {
+        watcher: watcher.clone(),
+        nans,
+        nan_of: BTreeMap::new(),
+        infinities: Vec::new(),
+        frames: Vec::new(),
+        path: Vec::new(),
+        regions: Vec::new(),
+        sources: Vec::new(),
+    };
+    let outer = WATCH.replace(Some(watch));
+    let results = func.eval(&arguments);
+    let watch = WATCH.replace(outer).expect("it was put there");
+    if watcher.stop.load(Ordering::Relaxed) {
+        return None;
+    }
+    let first_nan = watch.nans.iter().find_map(|source| match source {
+        Source::Equation(equation) => Some(equation.clone()),
+        Source::Argument(_) => None,
+    });
+    Some(Watched { results, first_nan, sources: watch.sources })
+}
+
+/// Begins the evaluation of a function. False if nobody watches.
+pub(super) fn begin(func: &Func, arguments: &[Array]) -> bool {
+    WATCH.with_borrow_mut(|watch| {
+        let Some(watch) = watch else { return false };
+        let mut infinite = vec![false; func.types.len()];
+        for (param, argument) in func.params.iter().zip(arguments) {
+            infinite[param.index()] = argument.data.iter().any(is_infinite);
+        }
+        let given = match watch.frames.last() {
+            // The operands of the region op and the parameters of its body end with the same ones.
+            Some(around) => {
+                let more = around.entering.len().saturating_sub(func.params.len());
+                around.entering[more..].to_vec()
+            }
+            None => (0..func.params.len()).map(|index| Some(Source::Argument(index))).collect(),
+        };
+        watch.frames.push(Frame { infinite, given, entering: Vec::new() });
+        true
+    })
+}
+
+/// Begins an equation of the function that is being evaluated. True if the evaluation is to stop.
+pub(super) fn enter(func: &Func, position: usize) -> bool {
+    with(|watch| {
+        watch.watcher.equations.fetch_add(1, Ordering::Relaxed);
+        let eqn = &func.eqns[position];
+        if !eqn.op.funcs().is_empty() {
+            let given = eqn.inputs.iter().map(|&var| watch.infinity(func, var));
+            watch.frame().entering = given.collect();
+            watch.regions.push((eqn.op.mnemonic(), eqn.loc));
+        }
+        watch.path.push(position);
+        watch.watcher.stop.load(Ordering::Relaxed)
+    })
+}
+
+/// Ends an equation: notes infinities, and numbers the NaNs that it made.
+pub(super) fn leave(func: &Func, position: usize, inputs: &[Array], outputs: &mut [Array]) {
+    with(|watch| {
+        let eqn = &func.eqns[position];
+        if !eqn.op.funcs().is_empty() {
+            watch.regions.pop();
+        }
+        for (var, output) in eqn.outputs.iter().zip(&*outputs) {
+            watch.frame().infinite[var.index()] = output.data.iter().any(is_infinite);
+        }
+        if eqn.outputs.iter().any(|var| watch.frame().infinite[var.index()])
+            && !eqn.inputs.iter().any(|var| watch.frame().infinite[var.index()])
+            && !watch.infinities.iter().any(|(path, _)| *path == watch.path)
+        {
+            let made = watch.equation(eqn.op.mnemonic(), eqn.loc, inputs, outputs, is_infinite);
+            watch.infinities.push((watch.path.clone(), made));
+        }
+        let known = watch.nans.len();
+        let is_new =
+            |value: &Scalar| number_of(*value).is_some_and(|number| number == 0 || number > known);
+        if outputs.iter().any(|output| output.data.iter().any(is_new)) {
+            // An op may answer a NaN with one of its own: then it is still the same.
+            let handed_on =
+                inputs.iter().flat_map(|input| &input.data).find_map(|&value| number_of(value));
+            let number = match handed_on.or_else(|| watch.nan_of.get(&watch.path).copied()) {
+                Some(number) => number,
+                None => {
+                    let mut made =
+                        watch.equation(eqn.op.mnemonic(), eqn.loc, inputs, outputs, is_new);
+                    made.infinities = watch.given_to(func, position);
+                    watch.nans.push(Source::Equation(made));
+                    watch.nan_of.insert(watch.path.clone(), watch.nans.len());
+                    watch.nans.len()
+                }
+            };
+            for value in outputs.iter_mut().flat_map(|output| &mut output.data) {
+                if is_new(value) {
+                    *value = numbered(number);
+                }
+            }
+        }
+        watch.path.pop();
+    });
+}
+
+/// Ends the evaluation of a function.
+pub(super) fn end(func: &Func, results: &[Array]) {
+    with(|watch| {
+        if watch.frames.len() == 1 {
+            let sources = func.results.iter().zip(results).map(|(&var, result)| {
+                let number = result.data.iter().find_map(|&value| number_of(value));
+                match number
+                    .and_then(|number| Some((number, watch.nans.get(number.checked_sub(1)?)?)))
+                {
+                    Some((number, source)) => Some((number, source.clone())),
+                    None => Some((usize::MAX, watch.infinity(func, var)?)),
+                }
+            });
+            let sources = sources.collect();
+            watch.sources = sources;
+        }
+        watch.frames.pop();
+    });
+}
+
+/// Ends the evaluation of a function that was stopped.
+pub(super) fn give_up() {
+    with(|watch| {
+        watch.frames.pop();
+        watch.path.pop();
+    });
+}
+
+fn with<R: Default>(f: impl FnOnce(&mut Watch) -> R) -> R {
+    WATCH.with_borrow_mut(|watch| watch.as_mut().map(f).unwrap_or_default())
+}
+
+impl Watch {
+    fn frame(&mut self) -> &mut Frame {
+        self.frames.last_mut().expect("an equation is evaluated within a function")
+    }
+
+    /// An equation that made numbers of some kind.
+    fn equation(
+        &self,
+        op: &'static str,
+        loc: Loc,
+        inputs: &[Array],
+        outputs: &[Array],
+        kind: impl Fn(&Scalar) -> bool,
+    ) -> NotFinite {
+        let first = |output: &Array| {
+            let position = output.data.iter().position(&kind)?;
+            Some((output.data[position].float(), unravel(&output.ty.shape, position)))
+        };
+        let (value, index) =
+            outputs.iter().find_map(first).unwrap_or_else(|| (f64::NAN, Vec::new()));
+        NotFinite {
             op,
             loc,
-            operands: inputs.iter().map(|input| input.ty.clone()).collect(),
+            operands: inputs.iter().map(Values::of).collect(),
+            value,
             index,
-        });
-    });
+            regions: self.regions.clone(),
+            infinities: Vec::new(),
+        }
+    }
+
+    /// Where the infinities among the operands of an equation came from, each once.
+    fn given_to(&self, func: &Func, position: usize) -> Vec<Source> {
+        let mut sources = Vec::new();
+        for &var in &func.eqns[position].inputs {
+            let source = self.infinity(func, var).filter(|source| !sources.contains(source));
+            sources.extend(source);
+        }
+        sources
+    }
+
+    /// Where the infinities of a variable of the present function came from; `None` if it has none.
+    fn infinity(&self, func: &Func, mut var: Var) -> Option<Source> {
+        let frame = self.frames.last()?;
+        if !frame.infinite[var.index()] {
+            return None;
+        }
+        let here = &self.path[..(self.frames.len() - 1).min(self.path.len())];
+        loop {
+            let Some(position) = func.eqns.iter().position(|eqn| eqn.outputs.contains(&var)) else {
+                let param = func.params.iter().position(|&param| param == var)?;
+                let given = frame.given.get(param).cloned().flatten();
+                // Otherwise an earlier round of the loop made it.
+                return given.or_else(|| self.made_below(here));
+            };
+            let eqn = &func.eqns[position];
+            match eqn.inputs.iter().find(|input| frame.infinite[input.index()]) {
+                Some(&input) => var = input,
+                None => return self.made_below(&[here, &[position]].concat()),
+            }
+        }
+    }
+
+    /// The first equation that made an infinity below a path; that of the path itself if there is none further down.
+    fn made_below(&self, path: &[usize]) -> Option<Source> {
+        let below = self.infinities.iter().filter(|(made, _)| made.starts_with(path));
+        let deeper = below.clone().find(|(made, _)| made.len() > path.len());
+        let (_, equation) = deeper.or_else(|| below.clone().next())?;
+        Some(Source::Equation(equation.clone()))
+    }
+}
+
+/// The indices of the element at a position in row-major order.
+fn unravel(shape: &[usize], position: usize) -> Vec<usize> {
+    let mut rest = position;
+    let mut index: Vec<usize> = Vec::with_capacity(shape.len());
+    for &extent in shape.iter().rev() {
+        index.push(rest % extent);
+        rest /= extent;
+    }
+    index.reverse();
+    index
 }

@@ -5,7 +5,7 @@ use super::reduce::other_axes;
 use super::samples::ramp;
 use super::shape::{check_axes, shifted, shifted_with_batch};
 use super::{Elementwise, Op, Operand, Rule, Sample, Save, TypeError};
-use crate::array::{Array, Scalar, for_each_index};
+use crate::array::{Array, Scalar};
 use crate::ir::{Batched, Builder, Slope, Slopes, Var};
 use crate::lower::{Hlo, HloAttribute, HloResults, HloValue, hlo_op};
 use crate::op_struct;
@@ -190,26 +190,23 @@ impl Op for DotGeneral {
         let [lhs, rhs] = [&inputs[0], &inputs[1]];
         let ty = result_types(self, inputs).remove(0);
         let (lhs_free, rhs_free) = (self.lhs_free(lhs.ty.rank()), self.rhs_free(rhs.ty.rank()));
-        let contracted: Vec<usize> =
-            self.lhs_contract.iter().map(|&axis| lhs.ty.shape[axis]).collect();
-        let batch = self.lhs_batch.len();
-        let (mut l, mut r) = (vec![0; lhs.ty.rank()], vec![0; rhs.ty.rank()]);
-        let result = Array::from_fn(ty.clone(), |index| {
-            let (batch_index, free_index) = index.split_at(batch);
-            let (lhs_index, rhs_index) = free_index.split_at(lhs_free.len());
-            put(&mut l, &self.lhs_batch, batch_index);
-            put(&mut r, &self.rhs_batch, batch_index);
-            put(&mut l, &lhs_free, lhs_index);
-            put(&mut r, &rhs_free, rhs_index);
-            let mut sum = Scalar::zero(ty.dtype);
-            for_each_index(&contracted, |k| {
-                put(&mut l, &self.lhs_contract, k);
-                put(&mut r, &self.rhs_contract, k);
-                sum = multiply_add(ty.dtype, sum, lhs.at(&l), rhs.at(&r));
-            });
-            sum
-        });
-        vec![result]
+        let of_lhs = [&self.lhs_batch, &lhs_free, &self.lhs_contract];
+        let of_rhs = [&self.rhs_batch, &rhs_free, &self.rhs_contract];
+        let [lhs_batch, lhs_free, lhs_sum] = of_lhs.map(|axes| positions(&lhs.ty.shape, axes));
+        let [rhs_batch, rhs_free, rhs_sum] = of_rhs.map(|axes| positions(&rhs.ty.shape, axes));
+        let mut data = Vec::with_capacity(ty.elements());
+        for (l, r) in lhs_batch.iter().zip(&rhs_batch) {
+            for l in lhs_free.iter().map(|free| l + free) {
+                for r in rhs_free.iter().map(|free| r + free) {
+                    let mut sum = Scalar::zero(ty.dtype);
+                    for (x, y) in lhs_sum.iter().zip(&rhs_sum) {
+                        sum = multiply_add(ty.dtype, sum, lhs.data[l + x], rhs.data[r + y]);
+                    }
+                    data.push(sum);
+                }
+            }
+        }
+        vec![Array::new(ty, data)]
     }
 
     fn vmap(&self, b: &mut Builder, _: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
@@ -310,11 +307,15 @@ pub(super) fn multiply_add(dtype: DType, sum: Scalar, x: Scalar, y: Scalar) -> S
     }
 }
 
-/// Writes `values` at `axes` of an index.
-fn put(index: &mut [usize], axes: &[usize], values: &[usize]) {
-    for (&axis, &value) in axes.iter().zip(values) {
-        index[axis] = value;
+/// The positions of the elements along some axes, in row-major order of these axes, with all other indices 0.
+fn positions(shape: &[usize], axes: &[usize]) -> Vec<usize> {
+    let mut positions = vec![0];
+    for &axis in axes {
+        let stride: usize = shape[axis + 1..].iter().product();
+        let along = |position: usize| (0..shape[axis]).map(move |i| position + i * stride);
+        positions = positions.into_iter().flat_map(along).collect();
     }
+    positions
 }
 
 #[cfg(test)]

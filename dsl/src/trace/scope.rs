@@ -39,3 +39,24 @@ impl Drop for Scope {
         }
     }
 }
+
+/// The guard of a named part of a program, which ends when the guard is dropped.
+#[must_use = "the part ends when the guard is dropped"]
+#[derive(Debug)]
+pub struct Part {
+    around: Option<Option<&'static str>>,
+}
+
+/// Names the part of a program that is traced until the guard is dropped, such as `the environment's step`. What is said about an
+/// equation of it, such as where a NaN came from, says the name with the line.
+pub fn part(name: &'static str) -> Part {
+    Part { around: state::with(|trace| trace.set_part(Some(name))) }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if let Some(around) = self.around {
+            let _ = state::with(|trace| trace.set_part(around));
+        }
+    }
+}

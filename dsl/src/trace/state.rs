@@ -68,6 +68,8 @@ pub(crate) struct Trace {
     errors: Vec<TraceError>,
     warnings: Vec<Warning>,
     scopes: Vec<Note>,
+    /// The part of the program that is being traced, where it has a name.
+    part: Option<&'static str>,
     /// Keys that were drawn from or split, with the place.
     consumed: BTreeMap<u32, Loc>,
     /// Places of `cond`s whose user knows that both branches run.
@@ -119,6 +121,7 @@ impl Trace {
             errors: Vec::new(),
             warnings: Vec::new(),
             scopes: Vec::new(),
+            part: None,
             consumed: BTreeMap::new(),
             both: BTreeSet::new(),
             collecting: 0,
@@ -248,7 +251,8 @@ impl Trace {
             inputs.iter().map(|&tensor| self.read(tensor)).unzip();
         let poisoned = poisons.contains(&true);
         let mnemonic = op.mnemonic();
-        self.builder().set_loc(loc);
+        let named = self.part.map_or(loc, |part| loc.within(part));
+        self.builder().set_loc(named);
         match self.builder().try_emit(op, &vars) {
             Ok(outputs) => outputs.into_iter().map(|var| self.handle(var, poisoned, loc)).collect(),
             Err(error) => {
@@ -305,6 +309,11 @@ impl Trace {
     /// Leaves scopes down to a depth.
     pub fn pop_scope(&mut self, depth: usize) {
         self.scopes.truncate(depth);
+    }
+
+    /// Names the part of the program that follows, and gives the name of the one before.
+    pub fn set_part(&mut self, part: Option<&'static str>) -> Option<&'static str> {
+        std::mem::replace(&mut self.part, part)
     }
 
     /// The extent of a named axis of the vmaps around, the innermost of that name.

@@ -5,7 +5,7 @@ use super::state::{self, Trace};
 use crate::control::vmap_func;
 use crate::tree::{ArgumentSpec, IntoTree, Path, Spec, Tree, Types};
 use podracer_compiler::transform::{self, VmapContext};
-use podracer_compiler::{Array, Func, Loc, NanOrigin, TensorType};
+use podracer_compiler::{Array, Func, Loc, NotFinite, TensorType, Watcher};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -169,9 +169,10 @@ impl<A: Tree, R: Tree> Traced<A, R> {
     /// assert_eq!((origin.op, origin.index), ("multiply", vec![1]));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn first_nan(&self, arguments: &[Array]) -> Result<Option<NanOrigin>, EvalError> {
+    pub fn first_nan(&self, arguments: &[Array]) -> Result<Option<NotFinite>, EvalError> {
         self.check_arguments(arguments)?;
-        Ok(self.func.eval_to_nan(arguments).1)
+        let watched = self.func.eval_watched(arguments, &Watcher::default());
+        Ok(watched.and_then(|watched| watched.first_nan))
     }
 
     fn check_arguments(&self, arguments: &[Array]) -> Result<(), EvalError> {

@@ -1,8 +1,10 @@
 //! `check`, `debug_print`, and where a NaN comes from.
 
 use crate::helpers::{f32s, i32s};
+use podracer_compiler::{Source, Watcher};
 use podracer_dsl::debug::Report;
 use podracer_dsl::prelude::*;
+use std::sync::atomic::Ordering;
 
 /// The reports of a program that returns its log alone.
 #[track_caller]
@@ -237,4 +239,108 @@ fn a_nan_of_the_pass_back_is_named_by_the_line_that_is_differentiated() {
     assert_eq!(origin.loc.parts().map(|(file, line, _)| (file, line)), Some((file!(), line)));
     assert_eq!(origin.index, [1]);
     assert!(origin.to_string().contains("gave NaN at [1]"), "{origin}");
+}
+
+/// The source of what is not finite in the first result of a program.
+#[track_caller]
+fn source<S: ArgumentSpec, R: IntoTree>(
+    spec: S,
+    arguments: &[Array],
+    f: impl FnOnce(S::Tree) -> R,
+) -> Option<Source> {
+    let traced = trace(spec, f).expect("no mistake");
+    let watched = traced.func().eval_watched(arguments, &Watcher::default());
+    watched.expect("nobody stops it").source([0]).cloned()
+}
+
+/// Op and line of an equation.
+fn op_and_line(source: &Source) -> (&'static str, u32) {
+    let Source::Equation(equation) = source else { panic!("{source:?}") };
+    (equation.op, equation.loc.parts().expect("a user's line").1)
+}
+
+#[test]
+fn a_nan_that_reaches_the_result_is_found_and_one_that_is_left_out_is_not() {
+    let line = line!() + 8;
+    let program = |(x, masked): (Tensor, Tensor)| {
+        scan(0.0, (x, masked), |sum: Tensor, (x, masked)| {
+            // The usual mask: what is not chosen may be anything.
+            let logarithm = masked.log();
+            let kept = select(masked.gt(0), logarithm, 0.0);
+            let far = select(masked.gt(0), logarithm - f64::INFINITY, 1.0);
+            let _ = far;
+            let root = x.sqrt();
+            (sum + kept + root, ())
+        })
+        .0
+    };
+    let spec = || (f32([3]), f32([3]));
+    let masked = f32s(&[3], &[-1.0, 2.0, 0.0]);
+    assert_eq!(source(spec(), &[f32s(&[3], &[1.0, 4.0, 9.0]), masked.clone()], program), None);
+    let found = source(spec(), &[f32s(&[3], &[1.0, 4.0, -9.0]), masked.clone()], program);
+    let found = found.expect("a NaN");
+    assert_eq!(op_and_line(&found), ("sqrt", line));
+    let Source::Equation(equation) = found else { panic!("an equation") };
+    assert_eq!(equation.operands[0].range, Some((-9.0, -9.0)));
+    assert_eq!(equation.regions[0].0, "scan");
+    // One that is given is named as an argument.
+    let found = source(spec(), &[f32s(&[3], &[1.0, f64::NAN, -9.0]), masked], program);
+    assert_eq!(found, Some(Source::Argument(0)));
+}
+
+/// Large numbers become infinite and then NaN: the line where they overflow is what is wrong, and a mask of -inf is not.
+#[test]
+fn the_infinity_behind_a_nan_is_found_with_its_line() {
+    let (overflow, difference) = (line!() + 5, line!() + 6);
+    let program = |(x, mask): (Tensor, Tensor)| {
+        let _part = podracer_dsl::part("the agent's learning");
+        let logits = select(mask, x, f64::NEG_INFINITY);
+        let steps = scan(x, 0..3, |scale: Tensor, _| {
+            let squares = scale.square();
+            let difference = squares - squares * 2.0;
+            (scale * 1e5, difference.sum() + logits.max().exp())
+        });
+        steps.1.sum()
+    };
+    let spec = || (f32([2]), Spec(TensorType::new(BOOL, [2])));
+    let mask = Array::bools([2], &[true, false]);
+    assert_eq!(source(spec(), &[f32s(&[2], &[1.0, 2.0]), mask.clone()], program), None);
+    let found = source(spec(), &[f32s(&[2], &[1.0, 1e12]), mask], program).expect("a NaN");
+    assert_eq!(op_and_line(&found), ("subtract", difference));
+    let Source::Equation(equation) = found else { panic!("an equation") };
+    assert_eq!(equation.loc.part(), Some("the agent's learning"));
+    let made: Vec<_> = equation.infinities.iter().map(op_and_line).collect();
+    assert_eq!(made[0], ("multiply", overflow), "{made:?}");
+    let Source::Equation(infinity) = &equation.infinities[0] else { panic!("an equation") };
+    assert!(infinity.to_string().contains("1e22"), "{infinity}");
+    assert!(infinity.to_string().contains("gave infinity at [1]"), "{infinity}");
+}
+
+/// An infinity that is the result itself, out of a loop, and one of an argument.
+#[test]
+fn an_infinity_in_the_result_is_found() {
+    let line = line!() + 2;
+    let program = |x: Tensor| {
+        let grow = |x: Tensor| scan(x, 0..4, |x: Tensor, _| (x * 1e20, ())).0;
+        grow(x) + 1.0
+    };
+    let found = source(f32([]), &[f32s(&[], &[1.0])], program).expect("an infinity");
+    assert_eq!(op_and_line(&found), ("multiply", line));
+    let found = source(f32([]), &[f32s(&[], &[f64::INFINITY])], program);
+    assert_eq!(found, Some(Source::Argument(0)));
+}
+
+#[test]
+fn an_evaluation_that_is_watched_can_be_stopped() {
+    let watcher = Watcher::default();
+    let traced = trace(f32([]), |x| while_loop(x, |x| x.gt(0), |x| x)).expect("no mistake");
+    let evaluation = {
+        let (watcher, func) = (watcher.clone(), traced.func().clone());
+        std::thread::spawn(move || func.eval_watched(&[f32s(&[], &[1.0])], &watcher).is_none())
+    };
+    while watcher.equations.load(Ordering::Relaxed) < 100 {
+        std::thread::yield_now();
+    }
+    watcher.stop.store(true, Ordering::Relaxed);
+    assert!(evaluation.join().expect("no panic"), "a loop without end was stopped");
 }

@@ -39,6 +39,7 @@ pub fn checked_act<A: Agent>(
     action_type: &TensorType,
 ) -> Act<A::Memory, A::Extras> {
     let before = memory.spec();
+    let _part = part("the agent's act");
     let Act { action, memory, extras } = agent.act(params, memory, input, mode, key);
     Act {
         action: expect_types("act(..).action", action, &Spec(action_type.clone())),
@@ -51,6 +52,7 @@ pub fn checked_act<A: Agent>(
 #[track_caller]
 pub fn checked_begin_episode<A: Agent>(agent: &A, memory: A::Memory) -> A::Memory {
     let before = memory.spec();
+    let _part = part("the agent's begin_episode");
     expect_types("begin_episode(..)", agent.begin_episode(memory), &before)
 }
 
