@@ -15,6 +15,7 @@ use podracer_dsl::prelude::{
 };
 use podracer_dsl::{Report, trace_replicated};
 
+use crate::needed::Needed;
 use crate::program::{Lowered, Program, ProgramOptions, lower_with, quick};
 use crate::tree::{Device, Host, Placement};
 use crate::{
@@ -104,6 +105,16 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
         lower_with(&self.name, &self.run, self.replicas, simplify)
     }
 
+    /// What the loop takes at least on so many devices: the state, and what its largest loop makes.
+    fn needed(&self, devices: usize) -> Needed {
+        let mut needed = Needed::default();
+        for (path, ty) in self.init.results().leaves() {
+            needed.add(format!("the state's `{path}`"), &ty, devices);
+        }
+        needed.add_largest_loop(self.run.func(), devices);
+        needed
+    }
+
     /// Compiles the loop for the client's first devices, one for each replica, with the default options and the user's cache.
     /// [`AnakinLoop::compile`] takes others.
     ///
@@ -138,6 +149,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
         let start = Instant::now();
         let init_options = quick(options, client.platform());
         options.compile.placement(client.devices().len())?;
+        self.needed(options.compile.replicas).check(client)?;
         let passes = &options.simplify;
         let init_name = format!("{}_init", self.name);
         let init = lower_with(&init_name, &self.init, self.replicas, passes)?;

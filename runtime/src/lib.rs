@@ -27,6 +27,7 @@ mod jit;
 mod machine;
 mod memory;
 mod module;
+mod needed;
 mod options;
 #[allow(unsafe_code)]
 pub mod pjrt;

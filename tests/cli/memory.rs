@@ -1,5 +1,5 @@
-//! Memory that runs out while a run is under way: it ends with an error, and goes on from its last checkpoint where there is
-//! more of it.
+//! Memory: a run that cannot fit is refused before it is compiled; one that runs out of it under way ends with an error, and goes on
+//! from its last checkpoint where there is more of it.
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
@@ -66,4 +66,35 @@ fn of_sebulba() {
         "--set=sebulba.unroll=48",
         "--set=sebulba.iterations_per_call=1",
     ]);
+}
+
+/// The rollout alone is more than a hundred times the limit. Compiled is nothing: XLA has not even been asked.
+#[test]
+fn that_cannot_be_there_is_asked_for_before_compiling() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (experiment, loop_of, named) in [
+        ("cartpole-ppo", "anakin", "f32[128,16000000,4] of the loop at stdlib/src/anakin.rs:"),
+        ("cartpole-sebulba-ppo", "sebulba", "f32[128,8000000,4] of learning's `"),
+    ] {
+        let environments = if loop_of == "anakin" { 16_000_000 } else { 8_000_000 };
+        let script = format!(
+            "ulimit -v 67108864; exec {} train {experiment} --set {loop_of}.environments={environments} \
+             --set {loop_of}.unroll=128 --run-dir {}",
+            env!("CARGO_BIN_EXE_podracer"),
+            folder.path().join(experiment).display()
+        );
+        let output = std::process::Command::new("bash").args(["-c", &script]).output();
+        let output = output.expect("the program runs");
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        for part in [
+            "not enough memory: the training takes at least ",
+            " are free: ",
+            named,
+            "; smaller batches",
+        ] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        assert!(!said.contains("compiled in"), "{said}");
+    }
 }

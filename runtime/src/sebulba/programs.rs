@@ -10,6 +10,8 @@ use podracer_dsl::trace_replicated;
 use podracer_envs::host::{HostSpec, StepOutcome};
 
 use super::error::SebulbaError;
+use super::options::SebulbaOptions;
+use crate::needed::Needed;
 use crate::program::{Lowered, lower_with};
 use crate::{Placement, RuntimeError, projection};
 
@@ -172,6 +174,20 @@ impl SebulbaLoop {
     #[must_use]
     pub fn shape(&self) -> SebulbaShape {
         self.shape
+    }
+
+    /// What a run takes at least: the learner's state and a trajectory on the learner devices, and each thread's own.
+    pub(super) fn needed(&self, options: &SebulbaOptions) -> Needed {
+        let mut needed = Needed::default();
+        let learn = &self.learn.lowered;
+        for (argument, ty) in learn.spec.arguments.iter().zip(&learn.module.arguments) {
+            needed.add(format!("learning's `{}`", argument.name), ty, options.learners.len());
+        }
+        let start = &self.start.lowered;
+        for (name, ty) in start.spec.result_names.iter().zip(&start.module.results) {
+            needed.add(format!("an actor's `{name}`"), ty, self.shape.threads);
+        }
+        needed
     }
 
     /// Paths and types of what is carried from trajectory to trajectory.

@@ -71,6 +71,7 @@ impl SebulbaRun {
         origin: Origin<'_>,
     ) -> Result<Self, SebulbaError> {
         options.check(programs, &environments)?;
+        programs.needed(options).check(client)?;
         let began = Instant::now();
         let shape = programs.shape;
         let fresh = matches!(origin, Origin::Seed(_));
