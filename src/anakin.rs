@@ -204,7 +204,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
             about,
             traced.lower()?,
             &[("state", ArgumentKind::State)],
-            &["state", "metrics"],
+            &["state", "metrics", "log"],
         );
         let observation = eval_shape((key(),), |(key,)| {
             let state = self.environment.initial_state(key);

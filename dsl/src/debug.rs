@@ -98,8 +98,8 @@ fn log<V: Tree>(op: &str, message: &'static str, loc: Loc, happened: Tensor, val
 /// functions that it calls.
 /// `jax.experimental.checkify.checkify`.
 ///
-/// Anakin's loop collects by itself: what environments and agents say comes back with the metrics of a call, and `podracer train`
-/// prints it. A failed check ends the run there.
+/// Anakin's loop and Sebulba's programs collect by themselves: what environments and agents say comes back with the metrics, and
+/// `podracer train` prints it. A failed check ends the run there.
 ///
 /// Not collected: the logs of the condition of a `while_loop`, and of the closures of `custom_jvp`, `custom_vjp`,
 /// `associative_scan` and `map_batched`.

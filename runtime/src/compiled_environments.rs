@@ -1,8 +1,12 @@
 //! Environments of the DSL as environments on the host: compiled for a CPU device, stepped by one program.
 
-use podracer_dsl::prelude::{Key, Spec, Tensor, Tree, i32 as i32_spec, trace, u32 as u32_spec};
+use podracer_dsl::Report;
+use podracer_dsl::prelude::{
+    Key, Log, Spec, Tensor, Tree, collect, i32 as i32_spec, trace, u32 as u32_spec,
+};
 use podracer_envs::host::{HostEnvironment, HostError, HostSpec, HostStep, StepOutcome};
 
+use crate::reports::read_log;
 use crate::{Argument, Buffer, Client, Executable, HostArray, ProgramOptions, SebulbaError, lower};
 
 /// A batch of environments that are functions of the DSL.
@@ -14,6 +18,11 @@ pub struct CompiledEnvironments {
     state: Vec<Buffer>,
     /// The step that was sent.
     under_way: Option<Vec<Buffer>>,
+    /// What `step` says with `check` and `debug_print`, and how many leaves of the outcome are before it.
+    log: Spec<Log>,
+    outcome: usize,
+    /// What was said and nobody has taken.
+    reports: Vec<Report>,
 }
 
 impl CompiledEnvironments {
@@ -36,8 +45,9 @@ impl CompiledEnvironments {
         })?;
         let (state, observation) = &**begin.results();
         let action = Spec::<Tensor>(spec.action_type());
-        let step = trace((state, &action), |(state, action)| step(state, action))?;
-        let (stepped, outcome) = &**step.results();
+        let step = trace((state, &action), |(state, action)| collect(|| step(state, action)))?;
+        let (stepped, log) = &**step.results();
+        let (stepped, outcome) = &**stepped;
         let expected = spec.outcome();
         if **observation != spec.observation_type() || *outcome != expected || stepped != state {
             return Err(SebulbaError::Options(format!(
@@ -58,6 +68,9 @@ impl CompiledEnvironments {
             spec,
             state: Vec::new(),
             under_way: None,
+            log: Spec::clone(log),
+            outcome: outcome.leaves().len(),
+            reports: Vec::new(),
         })
     }
 
@@ -118,8 +131,10 @@ impl HostEnvironment for CompiledEnvironments {
 
     fn receive(&mut self, step: &mut HostStep<'_>) -> Result<(), HostError> {
         step.check(&self.spec)?;
-        let outcome =
+        let mut outcome =
             self.under_way.take().ok_or(HostError::Order("`receive` comes after `send`"))?;
+        let log = outcome.split_off(self.outcome);
+        self.reports.extend(read_log(&self.log, &log).map_err(HostError::failed)?);
         let mut rewards = vec![0; 4 * step.reward.len()];
         let into = [
             &mut *step.observation,
@@ -136,6 +151,10 @@ impl HostEnvironment for CompiledEnvironments {
             *reward = f32::from_le_bytes(*bytes);
         }
         Ok(())
+    }
+
+    fn reports(&mut self) -> Vec<Report> {
+        std::mem::take(&mut self.reports)
     }
 
     fn snapshot(&self) -> Result<Option<Vec<u8>>, HostError> {

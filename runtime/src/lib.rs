@@ -34,6 +34,7 @@ pub mod pjrt;
 mod program;
 mod projection;
 mod proto;
+mod reports;
 mod sebulba;
 mod serialized;
 mod stablehlo;

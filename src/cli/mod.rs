@@ -250,3 +250,5 @@ fn log(terminal: bool) -> Result<()> {
 mod fake;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod told;

@@ -125,7 +125,7 @@ impl Training for SebulbaTraining {
             about,
             learn.lowered.clone(),
             &[("state", ArgumentKind::State), ("shards", ArgumentKind::Input)],
-            &["state", "metrics"],
+            &["state", "metrics", "log"],
         );
         let observation = spec.observation.ty().into_spec();
         let [act, greedily] =
@@ -215,6 +215,16 @@ impl Run for TrainingRun {
         let episodes = reports.iter().flat_map(|report| &report.episodes);
         let env_steps = self.steps_per_iteration * reports.len() as u64;
         let mut note = note(&spent, &reports);
+        let several = reports.len() > 1;
+        let said = reports.iter().enumerate().flat_map(|(iteration, report)| {
+            report.reports.iter().cloned().map(move |mut said| {
+                if several {
+                    said.at.insert(0, iteration);
+                }
+                said
+            })
+        });
+        let said = said.collect();
         if self.frames_per_step > 1 {
             let frames = (env_steps * self.frames_per_step as u64) as f64 / seconds;
             per_call.push(("frames_per_second".to_owned(), frames));
@@ -234,8 +244,8 @@ impl Run for TrainingRun {
             episodes: reports.iter().map(|report| report.episodes.len() as u64).sum(),
             per_call,
             counts: vec![("environment_restarts".to_owned(), restarts as u64)],
+            reports: said,
             note,
-            ..CallMetrics::default()
         })
     }
 

@@ -30,6 +30,7 @@ use std::path::PathBuf;
 
 use crate::Space;
 use native::discrete;
+use podracer_dsl::Report;
 use podracer_dsl::prelude::*;
 
 /// A batch of environments on the host. One thread uses it at a time, and threads may hand it on.
@@ -70,6 +71,12 @@ pub trait HostEnvironment: Send {
     /// Number of times that a part of the batch was started again after a fault, with fresh episodes.
     fn restarts(&self) -> usize {
         0
+    }
+
+    /// What the environments said with `check` and `debug_print` in the steps since the last call. The places begin with the
+    /// environment's index.
+    fn reports(&mut self) -> Vec<Report> {
+        Vec::new()
     }
 
     /// Everything that the next steps depend on, for [`HostEnvironment::restore`] of a batch of the same spec; `None` if

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use podracer_compiler::{DType, TensorType};
+use podracer_dsl::Report;
+use podracer_dsl::prelude::{Log, Spec};
 use podracer_envs::host::{HostEnvironment, StepMemory};
 
 use super::boundary::Boundary;
@@ -15,6 +17,7 @@ use super::shared::Shared;
 use super::thread_status::{Activity, ThreadStatus};
 use super::trajectory::{Episode, Trajectory};
 use crate::pjrt::Device;
+use crate::reports::{self, read_log};
 use crate::{Argument, Buffer, Executable, HostArray};
 
 /// The programs of an actor device.
@@ -26,6 +29,8 @@ pub(super) struct ActorPrograms {
     pub(super) nets: usize,
     /// Indices of the leaves of an actor's state that the next trajectory depends on.
     pub(super) carried: Vec<usize>,
+    /// What `act` says: its results after action and state.
+    pub(super) log: Spec<Log>,
 }
 
 /// An actor thread.
@@ -53,6 +58,8 @@ struct Acting {
     /// The actor's state, on the device.
     state: Vec<Buffer>,
     running: Vec<Episode>,
+    /// What agent and environments have said in the present trajectory.
+    reports: Vec<Report>,
 }
 
 impl Actor {
@@ -107,7 +114,8 @@ impl Actor {
             }
         }
         status.begin(Activity::Inference, 0);
-        let acting = Acting { outcome: self.upload(&mut memory)?, memory, state, running };
+        let outcome = self.upload(&mut memory)?;
+        let acting = Acting { outcome, memory, state, running, reports: Vec::new() };
         Ok((number, acting))
     }
 
@@ -148,9 +156,10 @@ impl Actor {
             };
             versions += nets.number;
             status.begin(Activity::Inference, 0);
-            let actions = self.act(nets, acting)?;
+            let actions = self.act(nets, acting, step)?;
             status.begin(Activity::Environment, 0);
             self.environment.step(actions.bytes(), &mut acting.memory.step())?;
+            reports::add(&mut acting.reports, self.environment.reports(), &[step]);
             status.begin(Activity::Inference, 0);
             acting.outcome = self.upload(&mut acting.memory)?;
             status.begin(Activity::Host, 0);
@@ -159,20 +168,30 @@ impl Actor {
         status.begin(Activity::Sending, 0);
         self.shared.restarts[self.index].store(self.environment.restarts(), Ordering::Relaxed);
         let shards = self.send(acting)?;
-        Ok(Some(Trajectory { shards, steps: self.shape.unroll, versions, episodes }))
+        let (steps, reports) = (self.shape.unroll, std::mem::take(&mut acting.reports));
+        Ok(Some(Trajectory { shards, steps, versions, episodes, reports }))
     }
 
     /// One inference: the actions, on the host.
-    fn act(&self, nets: &Version, acting: &mut Acting) -> Result<HostArray, ThreadFailure> {
+    fn act(
+        &self,
+        nets: &Version,
+        acting: &mut Acting,
+        step: usize,
+    ) -> Result<HostArray, ThreadFailure> {
         let kept = nets.leaves[self.device].iter().map(Argument::Kept);
         let state = std::mem::take(&mut acting.state);
+        let leaves = state.len();
         let arguments = kept
             .chain(state.into_iter().map(Argument::Donated))
             .chain(acting.outcome.iter().map(Argument::Kept));
         let mut results = only(self.programs.act.execute(vec![arguments.collect()])?).into_iter();
         let actions = results.next().expect("`act` gives actions and a state");
-        acting.state = results.collect();
-        Ok(actions.to_host()?)
+        acting.state = results.by_ref().take(leaves).collect();
+        let actions = actions.to_host()?;
+        let said = read_log(&self.programs.log, results.as_slice())?;
+        reports::add(&mut acting.reports, said, &[step]);
+        Ok(actions)
     }
 
     /// Splits the trajectory and copies each part to its learner.
@@ -189,8 +208,8 @@ impl Actor {
     /// Puts the last step on the device: the last arguments of `act`.
     fn upload(&self, memory: &mut StepMemory) -> Result<Vec<Buffer>, ThreadFailure> {
         let act = &self.programs.act;
-        // Behind the networks and all results but the actions.
-        let first = self.programs.nets + act.results().len() - 1;
+        // Behind the networks and the state.
+        let first = self.programs.nets + self.programs.start.results().len();
         let uploaded =
             memory.leaves().enumerate().map(|(i, bytes)| act.upload_bytes(0, first + i, bytes));
         Ok(uploaded.collect::<Result<_, _>>()?)

@@ -48,6 +48,7 @@ pub(super) fn compile(
                 start: joined(start)?,
                 act: joined(act)?,
                 finish: joined(finish)?,
+                log: programs.act_log.clone(),
                 nets: programs.nets.len(),
                 carried: programs.carried.iter().map(|(leaf, _)| *leaf).collect(),
             }))

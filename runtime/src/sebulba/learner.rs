@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
+use podracer_dsl::Report;
+use podracer_dsl::prelude::{Log, Spec};
 
 use super::error::ThreadFailure;
 use super::parameters::Version;
@@ -11,6 +13,7 @@ use super::shared::Shared;
 use super::thread_status::Activity;
 use super::trajectory::Episode;
 use crate::pjrt::Device;
+use crate::reports::{self, read_log};
 use crate::{Argument, Buffer, Executable, Placement};
 
 /// Counters and metrics of one iteration.
@@ -26,6 +29,9 @@ pub struct IterationReport {
     pub lag: f64,
     /// Number of trajectories that were waiting beside its own when it began.
     pub queued: usize,
+    /// What agent and environments said with `check` and `debug_print`. Places begin with the thread and the step where acting
+    /// and environments said it, and with the learner device, if there are several, where learning did.
+    pub reports: Vec<Report>,
 }
 
 /// The leaves of the learner's state, on each learner device.
@@ -49,6 +55,8 @@ pub(super) struct Learner {
     pub(super) placements: Vec<Placement>,
     /// Number of metrics.
     pub(super) metrics: usize,
+    /// What `learn` says: its results after state and metrics.
+    pub(super) log: Spec<Log>,
     /// Indices of the leaves that are published.
     pub(super) nets: Vec<usize>,
     pub(super) actors: Vec<Device>,
@@ -105,10 +113,16 @@ impl Learner {
         });
         let mut results = self.program.execute(arguments.collect())?;
         let (mut metrics, mut feedback) = (Vec::new(), Vec::new());
-        for leaves in &mut results {
+        let (mut reports, log, several) =
+            (batch.reports, self.log.leaves().len(), results.len() > 1);
+        for (device, leaves) in results.iter_mut().enumerate() {
             let mut rest = leaves.split_off(self.placements.len());
-            feedback.push(rest.split_off(self.metrics));
+            let mut said = rest.split_off(self.metrics);
+            feedback.push(said.split_off(log));
             metrics.push(rest);
+            let place = [device];
+            let place = if several { &place[..] } else { &[] };
+            reports::add(&mut reports, read_log(&self.log, &said)?, place);
         }
         self.state = Arc::new(results);
         let values = metrics[0].iter().map(|leaf| leaf.to_host()?.item::<f32>());
@@ -128,6 +142,7 @@ impl Learner {
             episodes: batch.episodes,
             lag: iteration as f64 - batch.versions as f64 / batch.steps as f64,
             queued: batch.queued,
+            reports,
         }))
     }
 }

@@ -3,8 +3,8 @@
 use podracer_compiler::Func;
 use podracer_compiler::simplify::Options as Simplify;
 use podracer_dsl::prelude::{
-    Key, Path, Placed, Replicas, Spec, Tensor, TensorType, Traced, Tree, eval_shape,
-    i32 as i32_spec, pmean, trace, u32 as u32_spec,
+    Key, Log, Path, Placed, Replicas, Spec, Tensor, TensorType, Traced, Tree, collect,
+    eval_shape, i32 as i32_spec, pmean, trace, u32 as u32_spec,
 };
 use podracer_dsl::trace_replicated;
 use podracer_envs::host::{HostSpec, StepOutcome};
@@ -87,6 +87,10 @@ pub struct SebulbaLoop {
     pub(super) state: Vec<(String, TensorType, Placement)>,
     /// Names of the metrics.
     pub(super) metrics: Vec<String>,
+    /// What `act` says with `check` and `debug_print`: its last results.
+    pub(super) act_log: Spec<Log>,
+    /// The same of `learn`, on each learner device.
+    pub(super) learn_log: Spec<Log>,
 }
 
 /// One of the programs.
@@ -130,11 +134,12 @@ impl SebulbaLoop {
         let nets = eval_shape((&learner,), |(state,)| params(state))?;
         let outcome = environments.outcome();
         let act = trace((&nets, &actor, &outcome), |(nets, actor, outcome)| {
-            functions.act(&nets, actor, outcome)
+            collect(|| functions.act(&nets, actor, outcome))
         })?;
         let finish =
             trace((&actor, &outcome), |(actor, outcome)| functions.finish(actor, outcome))?;
-        let (action, acted) = &**act.results();
+        let (acted, act_log) = &**act.results();
+        let (action, acted) = &**acted;
         expect("`act` gives actions", &environments.action_type(), action)?;
         same("`act` changes the actor's state", &actor, acted)?;
         let shares = finish.results().iter().collect::<Vec<_>>();
@@ -150,12 +155,14 @@ impl SebulbaLoop {
         }
         let packets = vec![Spec::clone(packet); shape.threads];
         let learn = trace_replicated(shape.learners, (&learner, packets), |(state, packets)| {
-            let (state, metrics) = functions.learn(state, packets);
-            (state, pmean(metrics, Replicas))
+            let ((state, metrics), log) = collect(|| functions.learn(state, packets));
+            (state, pmean(metrics, Replicas), log)
         })?;
-        let (learnt, metrics) = &**learn.results();
+        let (learnt, metrics, learn_log) = &**learn.results();
         same("`learn` changes the learner's state", &learner, learnt)?;
         Ok(SebulbaLoop {
+            act_log: Spec::clone(act_log),
+            learn_log: Spec::clone(learn_log),
             nets: published,
             carried,
             state: placed(&learner),

@@ -155,6 +155,7 @@ impl SebulbaRun {
             state: Arc::new(state),
             placements: programs.state.iter().map(|leaf| leaf.2).collect(),
             metrics: programs.metrics.len(),
+            log: programs.learn_log.clone(),
             iterations,
             nets,
             actors,

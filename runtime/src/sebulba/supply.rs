@@ -9,6 +9,7 @@ use crossbeam_channel::{Receiver, Sender, bounded, select_biased};
 use super::error::ThreadFailure;
 use super::thread_status::{Activity, ThreadStatus};
 use super::trajectory::{Batch, Trajectory};
+use crate::reports;
 use crate::{Buffer, Checkpoint, CheckpointError};
 
 /// Takes trajectories from actors, and gives the learner the data of its next iteration.
@@ -88,6 +89,7 @@ impl Supply for TrajectoryQueues {
             batch.steps += trajectory.steps;
             batch.versions += trajectory.versions;
             batch.episodes.extend(trajectory.episodes);
+            reports::add(&mut batch.reports, trajectory.reports, &[thread]);
             batch.shards.resize_with(trajectory.shards.len(), Vec::new);
             for (all, shard) in batch.shards.iter_mut().zip(trajectory.shards) {
                 all.extend(shard);
@@ -128,7 +130,13 @@ mod tests {
 
     fn trajectory(versions: u64, ended: &[usize]) -> Trajectory {
         let episodes = ended.iter().map(|&step| Episode { step, ..Episode::default() }).collect();
-        Trajectory { shards: vec![vec![], vec![]], steps: 5, versions, episodes }
+        Trajectory {
+            shards: vec![vec![], vec![]],
+            steps: 5,
+            versions,
+            episodes,
+            reports: Vec::new(),
+        }
     }
 
     fn status() -> ThreadStatus {

@@ -1,5 +1,7 @@
 //! The data that goes from actor threads to the learner.
 
+use podracer_dsl::Report;
+
 use crate::Buffer;
 
 /// An episode that ended.
@@ -23,6 +25,8 @@ pub(super) struct Trajectory {
     pub(super) versions: u64,
     /// The episodes that ended in it, in order.
     pub(super) episodes: Vec<Episode>,
+    /// What agent and environments said while it was acted.
+    pub(super) reports: Vec<Report>,
 }
 
 /// The data of one iteration.
@@ -38,6 +42,8 @@ pub(super) struct Batch {
     pub(super) versions: u64,
     /// Episodes that ended since the last batch, in the order of their steps, then of the threads.
     pub(super) episodes: Vec<Episode>,
+    /// What agent and environments said in the trajectories; places begin with the thread.
+    pub(super) reports: Vec<Report>,
     /// Number of trajectories that were waiting beside those taken.
     pub(super) queued: usize,
 }

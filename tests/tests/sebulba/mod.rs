@@ -4,6 +4,7 @@ mod checkpoints;
 mod equality;
 mod faults;
 mod leaks;
+mod log;
 mod pressure;
 mod schedules;
 pub mod skipped;
