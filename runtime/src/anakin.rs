@@ -10,14 +10,15 @@ use std::time::{Duration, Instant};
 
 use podracer_compiler::simplify::Options as Simplify;
 use podracer_dsl::prelude::{
-    Array, Key, Log, Placed, Replicas, Spec, Tensor, TraceErrors, Traced, Tree, collect, pmean,
-    scan, tree_map, u32 as u32_spec,
+    Array, Key, Log, Placed, Replicas, Spec, Tensor, TraceErrors, Traced, Tree, Warning, collect,
+    pmean, scan, tree_map, u32 as u32_spec,
 };
 use podracer_dsl::{Report, trace_replicated};
 
 use crate::needed::Needed;
 use crate::program::{Lowered, Program, ProgramOptions, lower_with, quick};
 use crate::tree::{Device, Host, Placement};
+use crate::warnings;
 use crate::{
     Checkpoint, CheckpointError, Client, CompileOptions, ExecuteError, HostArray, RuntimeError,
     Transfers,
@@ -89,6 +90,12 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
         &self.run
     }
 
+    /// What works and is likely not what was meant, with the user's lines.
+    pub fn warnings(&self) -> impl Iterator<Item = &Warning> {
+        let warnings = self.init.warnings().iter();
+        warnings.chain(self.run.warnings().iter().filter(|one| !self.init.warnings().contains(one)))
+    }
+
     /// The loop as StableHLO.
     ///
     /// # Errors
@@ -150,6 +157,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinLoop<R, S, M, E> {
         let init_options = quick(options, client.platform());
         options.compile.placement(client.devices().len())?;
         self.needed(options.compile.replicas).check(client)?;
+        self.warnings().for_each(warnings::tell);
         let passes = &options.simplify;
         let init_name = format!("{}_init", self.name);
         let init = lower_with(&init_name, &self.init, self.replicas, passes)?;

@@ -7,6 +7,7 @@ use podracer_dsl::prelude::{
 use podracer_envs::host::{HostEnvironment, HostError, HostSpec, HostStep, StepOutcome};
 
 use crate::reports::read_log;
+use crate::warnings;
 use crate::{Argument, Buffer, Client, Executable, HostArray, ProgramOptions, SebulbaError, lower};
 
 /// A batch of environments that are functions of the DSL.
@@ -55,6 +56,7 @@ impl CompiledEnvironments {
                  expected {expected}"
             )));
         }
+        begin.warnings().iter().chain(step.warnings()).for_each(warnings::tell);
         let compile = |name, lowered: crate::Lowered| {
             let compiled = options.cache.compile(client, &lowered.module, &options.compile);
             compiled.map(|(executable, _)| {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use podracer_compiler::{Array, TensorType};
 use podracer_dsl::prelude::{
-    ArgumentSpec, IntoTree, Key, Spec, Tensor, TraceErrors, Tree, Types, trace,
+    ArgumentSpec, IntoTree, Key, Spec, Tensor, TraceErrors, Tree, Types, Warning, trace,
 };
 
 use crate::tree::{self, Host, OnHost, Placement};
@@ -201,6 +201,7 @@ pub struct Jit<T: Tree, R: IntoTree, F> {
     client: Client,
     function: F,
     programs: Mutex<Vec<Compiled<T, R::Tree>>>,
+    warnings: Mutex<Vec<Warning>>,
 }
 
 impl Client {
@@ -218,7 +219,12 @@ impl Client {
     /// # }
     /// ```
     pub fn jit<T: Tree, R: IntoTree, F: Fn(T) -> R>(&self, function: F) -> Jit<T, R, F> {
-        Jit { client: self.clone(), function, programs: Mutex::new(Vec::new()) }
+        Jit {
+            client: self.clone(),
+            function,
+            programs: Mutex::default(),
+            warnings: Mutex::default(),
+        }
     }
 
     /// Calls a function once on host values: traces, compiles and runs it, and brings the results to the host.
@@ -264,6 +270,12 @@ impl<T: Tree, R: IntoTree, F: Fn(T) -> R> Jit<T, R, F> {
         Ok(results.to_host()?)
     }
 
+    /// What works in the programs so far and is likely not what was meant, such as a `cond` of which a batch runs both
+    /// branches, with the user's lines. It is logged, too, at the level of warnings.
+    pub fn warnings(&self) -> Vec<Warning> {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// The number of types of arguments that the function was compiled for.
     pub fn compiled(&self) -> usize {
         self.programs.lock().unwrap_or_else(PoisonError::into_inner).len()
@@ -275,6 +287,12 @@ impl<T: Tree, R: IntoTree, F: Fn(T) -> R> Jit<T, R, F> {
             return Ok(program.clone());
         }
         let traced = trace((spec.clone(),), |(arguments,)| (self.function)(arguments))?;
+        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        for warning in traced.warnings() {
+            if !warnings.contains(warning) {
+                warnings.push(warning.clone());
+            }
+        }
         let placements = vec![Placement::Replicated; traced.results().leaves().len()];
         let options = ProgramOptions::default();
         let program = Program::compile(&self.client, "jit", &traced, placements, &options)?;

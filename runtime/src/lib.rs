@@ -40,6 +40,7 @@ mod serialized;
 mod stablehlo;
 mod transfers;
 mod tree;
+mod warnings;
 
 pub use anakin::{AnakinLoop, AnakinProgram, AnakinState, LoopMetrics, RunError};
 pub use array::{Element, HostArray};

@@ -11,6 +11,7 @@ use podracer_dsl::prelude::{Path, Spec, Traced, Tree};
 use podracer_mlir::{ArgumentSpec, Donation, ModuleSpec};
 
 use crate::tree::{self, Device, DeviceArray, Host, OnDevice, OnHost, Placement};
+use crate::warnings;
 use crate::{
     Argument, Checkpoint, CheckpointError, Client, CompileOptions, Executable, ExecutableCache,
     ExecuteError, HostArray, Module, OptionValue, RuntimeError, Transfers,
@@ -208,6 +209,7 @@ impl<A: Tree, R: Tree> Program<A, R> {
                 placements.len()
             )));
         }
+        traced.warnings().iter().for_each(warnings::tell);
         let lowered = lower_with(name, traced, options.compile.replicas, &options.simplify)?;
         let compiled = options.cache.compile(client, &lowered.module, &options.compile)?;
         let results = traced.results().clone();

@@ -3,7 +3,7 @@
 use podracer_compiler::Func;
 use podracer_compiler::simplify::Options as Simplify;
 use podracer_dsl::prelude::{
-    Key, Log, Path, Placed, Replicas, Spec, Tensor, TensorType, Traced, Tree, collect,
+    Key, Log, Path, Placed, Replicas, Spec, Tensor, TensorType, Traced, Tree, Warning, collect,
     eval_shape, i32 as i32_spec, pmean, trace, u32 as u32_spec,
 };
 use podracer_dsl::trace_replicated;
@@ -91,6 +91,7 @@ pub struct SebulbaLoop {
     pub(super) act_log: Spec<Log>,
     /// The same of `learn`, on each learner device.
     pub(super) learn_log: Spec<Log>,
+    warnings: Vec<Warning>,
 }
 
 /// One of the programs.
@@ -160,9 +161,23 @@ impl SebulbaLoop {
         })?;
         let (learnt, metrics, learn_log) = &**learn.results();
         same("`learn` changes the learner's state", &learner, learnt)?;
+        let mut warnings: Vec<Warning> = Vec::new();
+        let of_all = [
+            init.warnings(),
+            start.warnings(),
+            act.warnings(),
+            finish.warnings(),
+            learn.warnings(),
+        ];
+        for warning in of_all.into_iter().flatten() {
+            if !warnings.contains(warning) {
+                warnings.push(warning.clone());
+            }
+        }
         Ok(SebulbaLoop {
             act_log: Spec::clone(act_log),
             learn_log: Spec::clone(learn_log),
+            warnings,
             nets: published,
             carried,
             state: placed(&learner),
@@ -181,6 +196,12 @@ impl SebulbaLoop {
     #[must_use]
     pub fn shape(&self) -> SebulbaShape {
         self.shape
+    }
+
+    /// What works and is likely not what was meant, with the user's lines.
+    #[must_use]
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
     }
 
     /// What a run takes at least: the learner's state and a trajectory on the learner devices, and each thread's own.

@@ -21,6 +21,7 @@ use super::programs::SebulbaLoop;
 use super::shared::Shared;
 use super::supply::TrajectoryQueues;
 use super::thread_status::{Activity, ThreadStatus, ThreadTimes};
+use crate::warnings;
 use crate::{Checkpoint, Client, Executable, HostArray, TransferCounts};
 
 /// A run of Sebulba, under way: its actor threads act whenever the schedule and their queues let them, and its learner
@@ -72,6 +73,7 @@ impl SebulbaRun {
     ) -> Result<Self, SebulbaError> {
         options.check(programs, &environments)?;
         programs.needed(options).check(client)?;
+        programs.warnings().iter().for_each(warnings::tell);
         let began = Instant::now();
         let shape = programs.shape;
         let fresh = matches!(origin, Origin::Seed(_));

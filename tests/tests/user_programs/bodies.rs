@@ -11,7 +11,7 @@ pub struct Body {
 /// A body in the plane, moved by `step`.
 #[derive(Clone)]
 pub struct Bodies<F> {
-    step: F,
+    pub step: F,
 }
 
 impl<F> Environment for Bodies<F>

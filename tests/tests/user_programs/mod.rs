@@ -4,3 +4,4 @@ mod agents;
 mod bodies;
 mod mistakes;
 mod pages;
+mod warnings;

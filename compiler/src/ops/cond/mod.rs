@@ -104,7 +104,15 @@ impl Op for Cond {
 
     fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
         if batched[0] {
-            cx.warn(b.loc(), "cond under vmap runs every branch and selects: its predicate differs over the batch");
+            let message = match b.ty(inputs[0]).dtype == DType::Bool {
+                true => {
+                    "cond under vmap runs every branch and selects: its predicate differs over the batch (`cond(p.both(), ..)` says that this is meant)"
+                }
+                false => {
+                    "switch under vmap runs every branch and selects: its index differs over the batch"
+                }
+            };
+            cx.warn(b.loc(), message);
         }
         let (branches, marks) = self
             .agree(|branch, force| {

@@ -1,0 +1,16 @@
+//! Warnings of traced programs, told when the programs are compiled.
+
+use std::sync::{Mutex, PoisonError};
+
+use podracer_dsl::prelude::Warning;
+
+/// Logs a warning of a traced program, with the user's line: once in this process, however many programs have the line.
+pub(crate) fn tell(warning: &Warning) {
+    static TOLD: Mutex<Vec<Warning>> = Mutex::new(Vec::new());
+    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    if !told.contains(warning) {
+        let text = warning.to_string();
+        tracing::warn!("{}", text.strip_prefix("warning: ").unwrap_or(&text));
+        told.push(warning.clone());
+    }
+}
