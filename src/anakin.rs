@@ -24,7 +24,7 @@ use crate::parameters;
 use crate::training::Ended;
 
 /// Prefix of the state's arrays in a checkpoint.
-const STATE: &str = "state.";
+pub(crate) const STATE: &str = "state.";
 /// The part of a checkpoint with the agent's store, for [`Checkpoint::leave_out`].
 pub const STORE: &str = "state.sharded.store";
 
@@ -217,7 +217,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
 
     /// The parameters among the leaves of the agent's state: position and path of each.
     #[track_caller]
-    fn positions(&self, traced: &TracedAnakin<E, A>) -> Result<Vec<(usize, String)>> {
+    pub(crate) fn positions(&self, traced: &TracedAnakin<E, A>) -> Result<Vec<(usize, String)>> {
         parameters::positions(&self.agent, &traced.traced_init().results().replicated.agent)
     }
 
@@ -418,6 +418,25 @@ impl<M: Tree> TrainingMetrics<M> {
             series.push(leaf.to_vec().map(|values| (path.to_string(), values)))
         });
         series.into_iter().chain(self.series.per_iteration().map(Ok)).collect()
+    }
+
+    /// The agent's metrics of all iterations, by name.
+    ///
+    /// # Errors
+    /// [`RuntimeError::HostType`] where a metric is not f32.
+    pub(crate) fn agent_metrics(&self) -> Result<Vec<(String, f32)>, RuntimeError> {
+        let mut all = Ok(Vec::new());
+        self.agent.visit(|path, leaf| {
+            if let Ok(known) = &mut all {
+                match leaf.to_vec::<f32>() {
+                    Ok(values) => {
+                        known.extend(values.into_iter().map(|value| (path.to_string(), value)))
+                    }
+                    Err(error) => all = Err(error),
+                }
+            }
+        });
+        all
     }
 
     /// The number of episodes that ended in each iteration, with the sum of their returns.

@@ -8,6 +8,7 @@ use std::iter::Sum;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
+use podracer_compiler::{Array, Func, NotFinite, Watched};
 use podracer_dsl::Report;
 use podracer_envs::host::HostEnvironment;
 use podracer_runtime::{Checkpoint, Client, HostArray, Module, OptionValue};
@@ -70,6 +71,18 @@ pub trait Training {
         from: Option<&Checkpoint>,
     ) -> Result<Box<dyn Run>>;
 
+    /// Why the iterations of a run cannot be made again, and what to do; `None` if they can.
+    fn unrepeatable(&self) -> Option<String> {
+        None
+    }
+
+    /// Makes the iterations after a state one by one, finds the first that makes the symptom, and evaluates it by the reference
+    /// semantics from the state before it. `None` if there is no such iteration, or `evaluate` gave nothing.
+    ///
+    /// # Errors
+    /// As [`Training::start`]; a loop whose iterations cannot be made again.
+    fn explain(&self, suspect: &Suspect, evaluate: &mut Evaluate) -> Result<Option<Explanation>>;
+
     /// Compiles what plays episodes with the networks of a checkpoint, on a device by its index.
     ///
     /// # Errors
@@ -86,6 +99,61 @@ pub trait Training {
         device: (&Client, usize),
         play: &Play,
     ) -> Result<Box<dyn Evaluator>>;
+}
+
+/// Where to look for numbers that are not finite: the iterations after a state.
+pub struct Suspect<'a> {
+    /// The devices, one of which serves, and XLA's options.
+    pub client: &'a Client,
+    /// Indices of the run's devices in [`Client::devices`].
+    pub devices: &'a [usize],
+    /// XLA's options, the user's settings included.
+    pub xla: &'a [(String, OptionValue)],
+    /// The run's seed.
+    pub seed: u64,
+    /// The state before; `None` for that at the start of the run.
+    pub from: Option<&'a Checkpoint<'a>>,
+    /// What is not finite.
+    pub symptom: &'a Symptom,
+    /// Number of iterations, at most, in which it is looked for.
+    pub iterations: u64,
+}
+
+/// What is not finite in a training that went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Symptom {
+    /// A metric of the agent, or a parameter.
+    Training,
+    /// A leaf of the state, by its name in checkpoints.
+    State(String),
+}
+
+/// Evaluates a function by the reference semantics; `None` if the user does not want to wait. The number is that of the
+/// iteration, from 1.
+pub type Evaluate<'a> = dyn FnMut(u64, &Func, &[Array]) -> Option<Watched> + 'a;
+
+/// The first iteration that made a number which is not finite, and where it came from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    /// Number of the iteration, from 1.
+    pub iteration: u64,
+    /// What is not finite after it: a metric, parameters, or a leaf of the state.
+    pub symptom: String,
+    /// Where it came from.
+    pub cause: Cause,
+}
+
+/// Where a number that is not finite came from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cause {
+    /// An equation of the iteration made it.
+    Equation(NotFinite),
+    /// The state before the iteration had it, in the leaf of this name in checkpoints.
+    State(String),
+    /// The trajectories that were learnt from had it, in the leaf of this path.
+    Trajectory(String),
+    /// The reference semantics give finite numbers.
+    Device,
 }
 
 /// Plays the same episodes with the networks of any checkpoint of a training.

@@ -39,6 +39,8 @@ pub(super) enum Command {
     Eval(EvalArguments),
     /// Show episodes in the terminal, or write them as an animated GIF
     Play(PlayArguments),
+    /// Find the line of the source at which a run's numbers stopped being finite
+    Explain(ExplainArguments),
     /// Print the training loop on its way from the source to the device
     Emit(EmitArguments),
     /// Write the programs of an experiment as StableHLO, with parameters, to run them without podracer
@@ -215,6 +217,15 @@ fn pictures_a_second(text: &str) -> Result<f64, String> {
     let within = |fps: &f64| (0.1..=100.0).contains(fps);
     let number = text.parse().ok().filter(within);
     number.ok_or_else(|| "expected a number from 0.1 to 100".to_owned())
+}
+
+#[derive(Args, Debug)]
+pub(super) struct ExplainArguments {
+    /// The run directory
+    pub(super) run: PathBuf,
+    /// Use the programs and folders that the experiment's files name, such as environment.python
+    #[arg(long)]
+    pub(super) trust: bool,
 }
 
 #[derive(Args, Debug)]

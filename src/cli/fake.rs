@@ -16,7 +16,9 @@ use crate::evaluation::{Play, Played, Watch};
 use crate::export::Portable;
 use crate::registry::Registry;
 use crate::settings::Settings;
-use crate::training::{CallMetrics, Ended, Evaluator, LoopModule, Run, Stage, Training};
+use crate::training::{
+    CallMetrics, Ended, Evaluate, Evaluator, Explanation, LoopModule, Run, Stage, Suspect, Training,
+};
 
 /// Returns grow by one with every call. What it computes is its seed.
 #[derive(Clone)]
@@ -79,6 +81,10 @@ impl Training for Fake {
         assert!(!devices.is_empty() && !xla.is_empty());
         let calls = from.map(|from| Ok::<u64, anyhow::Error>(from.array("store.calls")?.item()?));
         Ok(Box::new(FakeRun { fake: self.clone(), calls: calls.transpose()?.unwrap_or(0), seed }))
+    }
+
+    fn explain(&self, _: &Suspect, _: &mut Evaluate) -> Result<Option<Explanation>> {
+        bail!("the fake has nothing to explain")
     }
 
     fn evaluator(&self, _: (&Client, usize), play: &Play) -> Result<Box<dyn Evaluator>> {

@@ -1,4 +1,4 @@
-//! The command line: `podracer new|train|resume|eval|play|plot|runs|emit|export|check|opt|diff|tune|describe|list|plugins|envs|
+//! The command line: `podracer new|train|resume|eval|play|explain|plot|runs|emit|export|check|opt|diff|tune|describe|list|plugins|envs|
 //! completions`.
 //!
 //! # Invariants
@@ -15,6 +15,7 @@ mod emit;
 mod envs;
 mod eval;
 mod evaluations;
+mod explain;
 mod export;
 mod list;
 mod new;
@@ -124,6 +125,7 @@ pub fn run(
         Command::Resume(args) => resume::resume(&args, started, console, program, interrupt),
         Command::Eval(args) => eval::eval(&args, console, program, interrupt),
         Command::Play(args) => play::play(&args, console, program, interrupt),
+        Command::Explain(args) => explain::explain(&args, console, program, interrupt),
         Command::Emit(args) => emit::emit(&args, console, program),
         Command::Export(args) => export::export(&args, console, program),
         Command::Check(args) => check::check(&args, console, program),

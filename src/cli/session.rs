@@ -29,8 +29,8 @@ pub(super) struct Ready {
     pub(super) client: Client,
     pub(super) training: Box<dyn Training>,
     /// Devices of the training, by index.
-    devices: Vec<usize>,
-    xla: Vec<(String, OptionValue)>,
+    pub(super) devices: Vec<usize>,
+    pub(super) xla: Vec<(String, OptionValue)>,
 }
 
 impl Ready {
@@ -314,8 +314,11 @@ impl Session {
         let Some(problem) = not_finite(&run.parameters()?) else { return Ok(true) };
         ensure!(
             on_nan == OnNan::Warn,
-            "{place}: {problem}, and the run ends ({}); with `--set train.on_nan=\"warn\"` it would go on",
-            self.directory.way_back()
+            "{place}: {problem}, and the run ends ({}); `{} explain {}` finds the line that made the first of them; with \
+             `--set train.on_nan=\"warn\"` the run would go on",
+            self.directory.way_back(),
+            program_name(),
+            self.directory.path().display()
         );
         if !self.warned_of_nan {
             console.warn(&format!("{place}: {problem}"));

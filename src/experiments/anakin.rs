@@ -12,13 +12,16 @@ use podracer_runtime::{
 use podracer_stdlib::agents::AnyAgent;
 use toml::Table;
 
+use super::explain;
 use super::recent::RecentReturns;
 use crate::anakin::{self, Anakin, CompiledAnakin, TrainingState};
 use crate::evaluation::{Evaluation, Play};
 use crate::export::Portable;
 use crate::registry::Evaluation as EnvironmentEvaluation;
 use crate::sebulba::compiled_environments;
-use crate::training::{CallMetrics, Evaluator, LoopModule, Run, Stage, Training};
+use crate::training::{
+    CallMetrics, Evaluate, Evaluator, Explanation, LoopModule, Run, Stage, Suspect, Training,
+};
 
 /// An agent in an environment, and what is measured at the end.
 pub(super) struct AnakinTraining {
@@ -92,6 +95,10 @@ impl Training for AnakinTraining {
             iterations: from.map_or(0, |checkpoint| checkpoint.iterations),
             recent: RecentReturns::restored(from)?,
         }))
+    }
+
+    fn explain(&self, suspect: &Suspect, evaluate: &mut Evaluate) -> Result<Option<Explanation>> {
+        explain::anakin(&self.anakin, &self.simplify, suspect, evaluate)
     }
 
     fn evaluator(&self, device: (&Client, usize), play: &Play) -> Result<Box<dyn Evaluator>> {

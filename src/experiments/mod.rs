@@ -1,6 +1,7 @@
 //! The built-in experiments, and how settings become a training loop.
 
 mod anakin;
+mod explain;
 mod recent;
 mod sebulba;
 

@@ -13,13 +13,16 @@ use podracer_runtime::{
 };
 use podracer_stdlib::agents::AnyAgent;
 
+use super::explain;
 use super::recent::RecentReturns;
 use crate::evaluation::{Evaluation, Play};
 use crate::export::{ArgumentKind, Portable, policy};
 use crate::registry::Batches;
 use crate::sebulba::{self, Sebulba};
 use crate::settings::{self, SebulbaSettings};
-use crate::training::{CallMetrics, Ended, Evaluator, LoopModule, Run, Stage, Training};
+use crate::training::{
+    CallMetrics, Ended, Evaluate, Evaluator, Explanation, LoopModule, Run, Stage, Suspect, Training,
+};
 
 /// An agent, the batches of environments of its actor threads, and the shape of the loop.
 pub(super) struct SebulbaTraining {
@@ -162,6 +165,18 @@ impl Training for SebulbaTraining {
             frames_per_step: self.frames_per_step,
             recent: RecentReturns::restored(from)?,
         }))
+    }
+
+    fn unrepeatable(&self) -> Option<String> {
+        (self.shape.schedule == settings::Schedule::FreeRunning).then(|| {
+            "the actors of this run took new parameters whenever there were some (sebulba.schedule = \"free-running\"): time decided \
+             what it learnt from, and its iterations cannot be made again; with sebulba.schedule = \"deterministic\" they can"
+                .to_owned()
+        })
+    }
+
+    fn explain(&self, suspect: &Suspect, evaluate: &mut Evaluate) -> Result<Option<Explanation>> {
+        explain::sebulba(&self.sebulba, &self.batches, suspect, evaluate)
     }
 
     fn evaluator(&self, device: (&Client, usize), play: &Play) -> Result<Box<dyn Evaluator>> {

@@ -164,6 +164,17 @@ impl RunDirectory {
         })
     }
 
+    /// The last checkpoint to go on from of the run in a folder; `None` if there is none yet.
+    ///
+    /// # Errors
+    /// Every one is damaged.
+    pub fn find_any(path: &Path, settings: &Settings) -> Result<Option<Found>> {
+        match checkpoints(path, settings).latest() {
+            Err(CheckpointError::None { .. }) => Ok(None),
+            found => Ok(Some(found?)),
+        }
+    }
+
     /// Opens the folder to go on from a checkpoint, and removes what was recorded after it. Returns the learning curve so
     /// far, too.
     ///

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::resume::{has_checkpoint, resume, train};
+use super::resume::{has_checkpoint, result, resume, train};
 use super::{command, text};
 
 /// What a command said, and its exit code.
@@ -32,6 +32,7 @@ fn a_run_of_nan_ends_with_an_error_and_keeps_no_checkpoint_of_it() {
     for part in [
         " is not finite in iteration ",
         " parameters are not finite, and the run ends (",
+        "explain ",
         "train.on_nan=",
     ] {
         assert!(said.contains(part), "{part}: {said}");
@@ -68,4 +69,92 @@ fn parameters_that_are_not_finite_are_refused() {
     let (refused, code) = said(&resume(run.as_ref()));
     assert_eq!(code, Some(1), "{refused}");
     assert!(refused.contains("in the checkpoint: "), "{refused}");
+}
+
+/// What `explain` prints of a run that was trained with these settings and has ended with an error.
+fn explained(experiment: &[&str]) -> (String, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = folder.path().join("run");
+    let (trained, code) = said(&train(experiment, &run));
+    assert_eq!(code, Some(1), "{trained}");
+    let (_, advice) = trained.split_once("podracer explain ").expect("the command is named");
+    assert!(advice.starts_with(&run.display().to_string()), "{trained}");
+    let output =
+        command(&["explain".as_ref(), run.as_os_str()]).output().expect("the program runs");
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{out}{err}");
+    (out, err)
+}
+
+#[test]
+fn the_line_at_which_numbers_stopped_being_finite_is_named() {
+    let (out, err) = explained(&[
+        "catch-ppo",
+        "--steps=4096",
+        "--set=agent.hidden=[8]",
+        "--set=agent.learning_rate=1e30",
+        "--set=anakin.environments=16",
+        "--set=anakin.unroll=8",
+        "--set=anakin.iterations_per_call=2",
+    ]);
+    for part in [
+        "catch-ppo: `",
+        "is not finite after iteration ",
+        "The first NaN that it depends on, in the agent's learning:\n",
+        " gave NaN",
+        "  --> stdlib/src/",
+        "  in scan --> stdlib/src/agents/ppo.rs:",
+        "An infinity that was given to it, in the agent's learning:\n",
+        " gave infinity",
+    ] {
+        assert!(out.contains(part), "{part}: {out}{err}");
+    }
+    assert!(err.contains("making the run's iterations again, from its beginning"), "{err}");
+}
+
+#[test]
+fn the_line_of_a_run_with_actors_and_learners_is_named() {
+    let (out, err) = explained(&[
+        "cartpole-sebulba-ppo",
+        "--steps=4096",
+        "--set=agent.hidden=[8]",
+        "--set=agent.learning_rate=1e30",
+        "--actors=0",
+        "--learners=1,2",
+        "--set=sebulba.environments=4",
+        "--set=sebulba.unroll=8",
+        "--set=sebulba.iterations_per_call=2",
+        "--set=train.checkpoint_every=2",
+    ]);
+    for part in ["that it depends on, in the agent's learning:\n", "  --> stdlib/src/"] {
+        assert!(out.contains(part), "{part}: {out}{err}");
+    }
+}
+
+#[test]
+fn a_run_that_is_fine_has_nothing_to_explain_and_free_running_is_not_made_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, experiment, loop_of, expected, code) in [
+        ("fine", "catch-ppo", "anakin", "there is nothing to explain", 1),
+        ("free", "cartpole-sebulba-ppo", "sebulba", "cannot be made again", 2),
+    ] {
+        let run = folder.path().join(name);
+        let [environments, unroll] =
+            ["environments=4", "unroll=4"].map(|set| format!("--set={loop_of}.{set}"));
+        let mut settings =
+            vec![experiment, "--steps=256", "--set=agent.hidden=[8]", &environments, &unroll];
+        if name == "free" {
+            settings.extend([
+                "--set=sebulba.schedule=\"free-running\"",
+                "--actors=0",
+                "--learners=1",
+            ]);
+        }
+        result(&mut command(&train(&settings, &run)));
+        // From the beginning: the checkpoint at the end has nothing after it.
+        std::fs::remove_dir_all(run.join("checkpoints")).expect("they are there");
+        let (err, got) = said(&["explain".as_ref(), run.as_os_str()]);
+        assert_eq!(got, Some(code), "{err}");
+        assert!(err.contains(expected), "{err}");
+    }
 }

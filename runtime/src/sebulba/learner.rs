@@ -14,7 +14,7 @@ use super::thread_status::Activity;
 use super::trajectory::Episode;
 use crate::pjrt::Device;
 use crate::reports::{self, read_log};
-use crate::{Argument, Buffer, Executable, Placement};
+use crate::{Argument, Buffer, Executable, HostArray, Placement, RuntimeError};
 
 /// Counters and metrics of one iteration.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,6 +32,9 @@ pub struct IterationReport {
     /// What agent and environments said with `check` and `debug_print`. Places begin with the thread and the step where acting
     /// and environments said it, and with the learner device, if there are several, where learning did.
     pub reports: Vec<Report>,
+    /// The arguments of `learn`, of each learner device, where [`SebulbaRun::keep_arguments`](super::SebulbaRun::keep_arguments)
+    /// asks for them.
+    pub arguments: Option<Vec<Vec<HostArray>>>,
 }
 
 /// The leaves of the learner's state, on each learner device.
@@ -41,6 +44,8 @@ pub(super) type LearnerState = Vec<Vec<Buffer>>;
 pub(super) enum LearnerCommand {
     /// Do so many iterations.
     Iteration(u64),
+    /// Copy the arguments of every iteration to the host, from now on.
+    KeepArguments,
     /// Lend the state, until the next command.
     Lend(Sender<Arc<LearnerState>>),
 }
@@ -57,6 +62,8 @@ pub(super) struct Learner {
     pub(super) metrics: usize,
     /// What `learn` says: its results after state and metrics.
     pub(super) log: Spec<Log>,
+    /// True if the arguments of every iteration are copied to the host.
+    pub(super) keeps_arguments: bool,
     /// Indices of the leaves that are published.
     pub(super) nets: Vec<usize>,
     pub(super) actors: Vec<Device>,
@@ -76,6 +83,10 @@ impl Learner {
             status.begin(Activity::Idle, 0);
             let iterations = match self.commands.recv() {
                 Ok(LearnerCommand::Iteration(iterations)) => iterations,
+                Ok(LearnerCommand::KeepArguments) => {
+                    self.keeps_arguments = true;
+                    continue;
+                }
                 Ok(LearnerCommand::Lend(to)) => {
                     // The run may have given up waiting.
                     let _ = to.send(Arc::clone(&self.state));
@@ -108,10 +119,12 @@ impl Learner {
         status.begin(Activity::Iteration, iteration);
         let state = Arc::into_inner(std::mem::take(&mut self.state))
             .expect("the run gives the state back before it asks for iterations");
-        let arguments = state.into_iter().zip(batch.shards).map(|(state, shards)| {
-            state.into_iter().chain(shards).map(Argument::Donated).collect()
-        });
-        let mut results = self.program.execute(arguments.collect())?;
+        let arguments = state.into_iter().zip(batch.shards);
+        let arguments: Vec<Vec<Buffer>> =
+            arguments.map(|(state, shards)| state.into_iter().chain(shards).collect()).collect();
+        let kept = self.keeps_arguments.then(|| on_host(&arguments)).transpose()?;
+        let donated = arguments.into_iter().map(|list| list.into_iter().map(Argument::Donated));
+        let mut results = self.program.execute(donated.map(Iterator::collect).collect())?;
         let (mut metrics, mut feedback) = (Vec::new(), Vec::new());
         let (mut reports, log, several) =
             (batch.reports, self.log.leaves().len(), results.len() > 1);
@@ -143,6 +156,12 @@ impl Learner {
             lag: iteration as f64 - batch.versions as f64 / batch.steps as f64,
             queued: batch.queued,
             reports,
+            arguments: kept,
         }))
     }
+}
+
+/// Copies of the buffers of each device.
+fn on_host(lists: &[Vec<Buffer>]) -> Result<Vec<Vec<HostArray>>, RuntimeError> {
+    lists.iter().map(|list| list.iter().map(Buffer::to_host).collect()).collect()
 }

@@ -231,6 +231,12 @@ impl SebulbaLoop {
         &self.nets
     }
 
+    /// Names of the metrics.
+    #[must_use]
+    pub fn metrics(&self) -> &[String] {
+        &self.metrics
+    }
+
     /// The program that makes the learner's state at the start of a run.
     #[must_use]
     pub fn init(&self) -> &SebulbaProgram {

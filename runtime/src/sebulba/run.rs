@@ -158,6 +158,7 @@ impl SebulbaRun {
             placements: programs.state.iter().map(|leaf| leaf.2).collect(),
             metrics: programs.metrics.len(),
             log: programs.learn_log.clone(),
+            keeps_arguments: false,
             iterations,
             nets,
             actors,
@@ -220,6 +221,17 @@ impl SebulbaRun {
             }
         }
         Ok(reports)
+    }
+
+    /// From now on every [`IterationReport`] has the arguments of `learn`, copied to the host: to look at an iteration that goes
+    /// wrong.
+    ///
+    /// # Errors
+    /// [`SebulbaError::Over`].
+    pub fn keep_arguments(&mut self) -> Result<(), SebulbaError> {
+        let commands = self.commands.as_ref().ok_or(SebulbaError::Over)?;
+        let _ = commands.send(LearnerCommand::KeepArguments);
+        Ok(())
     }
 
     /// Ends the run where no thread has begun anything new for too long.
