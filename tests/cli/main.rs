@@ -2,6 +2,7 @@
 
 mod check;
 mod evaluations;
+mod learning;
 mod memory;
 mod nan;
 mod new;

@@ -1,0 +1,46 @@
+//! Agents learn: short trainings whose returns are far from what an agent that does not learn gets. `make learn` has the
+//! trainings in full, over seeds and beside published returns.
+//!
+//! The seeds are fixed, so that a machine repeats a result to the bit. Other processors round differently and train another
+//! agent: the returns that are asked for are below those of all of five seeds.
+
+use serde_json::Value;
+
+use super::{podracer, text};
+
+/// Trains an experiment, shortened, on two devices where there are as many, and returns the result.
+fn trained(experiment: &str, more: &[&str]) -> Value {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = podracer(&["train", experiment, "--seed=1", "--json"]);
+    let assert = command.args(more).current_dir(&folder).assert().success();
+    let printed = text(&assert.get_output().stdout);
+    serde_json::from_str(printed.lines().last().unwrap_or_default()).expect("a JSON object")
+}
+
+/// Checks that the mean return of the last episodes is at least `wanted`.
+#[track_caller]
+fn check(result: &Value, wanted: f64) {
+    let mean = result["mean_return"].as_f64();
+    assert!(
+        mean.is_some_and(|mean| mean >= wanted),
+        "the return is to be {wanted} or more: {result}"
+    );
+}
+
+/// An agent that does not learn keeps the pole up for about 22 steps, and one that pushes to one side for 9.
+#[test]
+fn ppo_learns_cartpole() {
+    check(&trained("cartpole-ppo", &["--steps=200000"]), 250.0);
+}
+
+/// As [`ppo_learns_cartpole`].
+#[test]
+fn ppo_learns_cartpole_on_the_host() {
+    check(&trained("cartpole-sebulba-ppo", &["--steps=200000"]), 250.0);
+}
+
+/// Without learning, or without a memory, every other answer is right, and the mean is 0.
+#[test]
+fn recurrent_ppo_learns_to_remember() {
+    check(&trained("memory-ppo", &["--steps=200000"]), 0.8);
+}
