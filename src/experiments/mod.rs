@@ -30,6 +30,7 @@ pub(crate) fn register(registry: &mut Registry) {
         "catch-ppo",
         "catch-online",
         "catch-impala",
+        "catch-lstm-impala",
         "breakout-impala",
         "memory-impala",
         "memory-ppo",
