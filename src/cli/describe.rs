@@ -69,7 +69,11 @@ fn experiment(name: &str, json: bool, registry: &Registry) -> Result<Json> {
     let parts: Vec<Part<'_>> = sections.into_iter().filter_map(part).collect();
     Ok(if json {
         let parts: Json = parts.iter().map(Part::json).collect();
-        json!({ "experiment": settings.experiment, "description": settings.description, "parts": parts })
+        let mut described = json!({ "experiment": settings.experiment, "description": settings.description, "parts": parts });
+        if !settings.xla.is_empty() {
+            described["xla"] = serde_json::to_value(&settings.xla)?;
+        }
+        described
     } else {
         format!("{}: {}\n\n{}", settings.experiment, settings.description, texts(&parts)).into()
     })

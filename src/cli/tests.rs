@@ -269,6 +269,12 @@ fn describe_says_all_of_a_setting() {
         "{}",
         printed.out
     );
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("fast.toml");
+    fs::write(&file, "base = 'catch-ppo'\nxla.xla_cpu_use_onednn = true\n").unwrap();
+    let json = podracer(&["describe", file.to_str().unwrap(), "--json"]).json();
+    assert_eq!(json["xla"], serde_json::json!({ "xla_cpu_use_onednn": true }));
+    assert!(podracer(&["describe", "catch-ppo", "--json"]).json()["xla"].is_null());
     let printed = podracer(&["describe", "pppo"]);
     assert_eq!(printed.code, 2);
     assert!(printed.err.contains("experiment `pppo`; did you mean `ppo`"), "{}", printed.err);
