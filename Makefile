@@ -1,7 +1,7 @@
 # What there is to do here: `make help`.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup train test bench bench-envs doc lint
+.PHONY: help setup train learn test bench bench-envs doc lint
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -12,6 +12,10 @@ setup: ## Install what is missing: LLVM 22 (apt) and the CPU plugin of XLA (pip)
 train: setup ## Train PPO on CartPole
 	cargo build --release --locked
 	target=$${CARGO_TARGET_DIR:-target}; $$target/release/podracer train cartpole-ppo $(ARGS)
+
+learn: setup ## Train every experiment over seeds, and write docs/learning.md
+	cargo build --release --locked --package podracer --package podracer-learning
+	target=$${CARGO_TARGET_DIR:-target}; exec $$target/release/learn --runs $$target/learning $(ARGS)
 
 # Snapshots are compared and never rewritten here; `cargo insta review` is for that.
 test: export INSTA_UPDATE = no

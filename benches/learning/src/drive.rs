@@ -1,0 +1,240 @@
+//! Trains and evaluates one seed of an experiment, or goes on where that was stopped.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::page::Entry;
+use crate::program::{Output, Program};
+use crate::record::{Evaluation, Record};
+use crate::rows::Row;
+
+/// Seeds of evaluations begin here. No seed of an evaluation repeats episodes of a training.
+const EVALUATIONS: u64 = 1_000;
+/// Exit code of a command of podracer that a signal has stopped.
+const INTERRUPTED: i32 = 130;
+
+/// Trains with the program, in run directories of one folder.
+pub struct Driver {
+    program: Program,
+    runs: PathBuf,
+    /// Number of signals that asked to stop.
+    signals: Arc<AtomicUsize>,
+}
+
+/// The end of a training and its evaluation.
+#[derive(Debug)]
+pub enum Ended {
+    /// It is done.
+    Recorded(Box<Record>),
+    /// A signal has stopped it. The next call goes on with it.
+    Interrupted,
+    /// It failed, for this reason.
+    Failed(String),
+}
+
+impl Driver {
+    /// A driver that counts Ctrl-C, SIGTERM and SIGHUP from now on.
+    ///
+    /// # Errors
+    /// Where the folder cannot be made, and where signals cannot be listened for.
+    pub fn new(program: Program, runs: &Path) -> Result<Driver> {
+        fs::create_dir_all(runs).with_context(|| format!("cannot make `{}`", runs.display()))?;
+        let signals = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&signals);
+        let mut heard =
+            Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot listen for Ctrl-C")?;
+        thread::spawn(move || {
+            heard.forever().for_each(|_| {
+                count.fetch_add(1, Ordering::SeqCst);
+            });
+        });
+        Ok(Driver { program, runs: runs.to_owned(), signals })
+    }
+
+    /// What is wrong with the Python packages that a row needs; `None` where they are installed, or none are needed.
+    ///
+    /// # Errors
+    /// A row that needs unknown packages.
+    pub fn missing_packages(&self, row: &Row) -> Result<Option<String>> {
+        if row.packages.is_empty() { Ok(None) } else { self.program.packages(&row.packages) }
+    }
+
+    /// Trains a seed of an experiment, from the beginning or from its run directory's last checkpoint, and evaluates it.
+    ///
+    /// # Errors
+    /// A program that cannot be started, and files of the run that cannot be read.
+    pub fn train(&self, entry: &Entry, seed: u64) -> Result<Ended> {
+        let name = &entry.row.experiment;
+        let run = self.runs.join(format!("{name}-{}-{seed}", entry.described.settings));
+        let path = run.to_str().context("the folder of the runs has a name in UTF-8")?;
+        let seed_flag = format!("--seed={seed}");
+        let trained = match State::of(&run) {
+            State::Finished => None,
+            State::Stopped => Some(self.call(&["resume", path, "--json"])?),
+            State::New => {
+                if run.exists() {
+                    // A run that was killed before its first checkpoint begins anew.
+                    fs::remove_dir_all(&run).with_context(|| format!("cannot remove `{path}`"))?;
+                }
+                Some(self.call(&["train", name, &seed_flag, "--run-dir", path, "--json"])?)
+            }
+        };
+        if let Some(Err(ended)) = trained {
+            return Ok(ended.with_advice(&run));
+        }
+        let mut evaluations = Vec::new();
+        for more in [&[][..], &["--sample"]] {
+            let episodes = format!("--episodes={}", entry.row.episodes);
+            let seed = EVALUATIONS + seed;
+            let seed_flag = format!("--seed={seed}");
+            let arguments = ["eval", path, &episodes, &seed_flag, "--json"];
+            let printed = match self.call(&[&arguments[..], more].concat())? {
+                Ok(printed) => printed,
+                Err(ended) => return Ok(ended),
+            };
+            evaluations
+                .push(evaluation(&printed, seed).context("podracer eval printed something else")?);
+        }
+        let result = read_json(&run.join("result.json"))?;
+        let unexpected = || format!("`{path}/result.json` is not a result");
+        let number = |key: &str| result[key].as_u64().with_context(unexpected);
+        let [greedy, sampled] = evaluations[..] else {
+            unreachable!("both policies are evaluated")
+        };
+        Ok(Ended::Recorded(Box::new(Record {
+            experiment: name.clone(),
+            settings: entry.described.settings.clone(),
+            seed,
+            steps: number("env_steps")?,
+            seconds: seconds(&run.join("metrics.jsonl"))?,
+            compile_seconds: result["compile_seconds"].as_f64().with_context(unexpected)?,
+            learning_return: result["mean_return"].as_f64(),
+            greedy,
+            sampled,
+            processor: processor(),
+            devices: number("devices")?,
+            podracer: version(),
+            params_sha256: result["params_sha256"].as_str().with_context(unexpected)?.to_owned(),
+        })))
+    }
+
+    /// Runs a command, whose last line of output is JSON.
+    fn call(&self, arguments: &[&str]) -> Result<Result<Value, Ended>> {
+        if self.signals.load(Ordering::SeqCst) > 0 {
+            return Ok(Err(Ended::Interrupted));
+        }
+        let Output { status, stdout } = self.program.run(arguments, &self.signals)?;
+        // A signal before the training has begun ends podracer at once, in whatever way.
+        if status.code() == Some(INTERRUPTED) || self.signals.load(Ordering::SeqCst) > 0 {
+            return Ok(Err(Ended::Interrupted));
+        }
+        if !status.success() {
+            let line = arguments.join(" ");
+            return Ok(Err(Ended::Failed(format!("`podracer {line}`: {status}"))));
+        }
+        let line = stdout.lines().last().unwrap_or_default();
+        let problem = || format!("`podracer {}` printed no JSON", arguments.join(" "));
+        Ok(Ok(serde_json::from_str(line).with_context(problem)?))
+    }
+}
+
+impl Ended {
+    fn with_advice(self, run: &Path) -> Ended {
+        match self {
+            Ended::Failed(problem) => {
+                Ended::Failed(format!("{problem}; remove `{}` to begin it anew", run.display()))
+            }
+            other => other,
+        }
+    }
+}
+
+/// The state of a run directory.
+enum State {
+    /// There is nothing to go on from.
+    New,
+    /// There is a checkpoint, and steps are missing.
+    Stopped,
+    /// All steps are done.
+    Finished,
+}
+
+impl State {
+    fn of(run: &Path) -> State {
+        let result = read_json(&run.join("result.json")).ok();
+        let interrupted = result.and_then(|result| result["interrupted"].as_bool());
+        let checkpoint = || {
+            let entries = fs::read_dir(run.join("checkpoints")).ok();
+            entries.is_some_and(|mut entries| entries.next().is_some())
+        };
+        match interrupted {
+            Some(false) => State::Finished,
+            _ if checkpoint() => State::Stopped,
+            _ => State::New,
+        }
+    }
+}
+
+fn read_json(path: &Path) -> Result<Value> {
+    let problem = || format!("cannot read `{}`", path.display());
+    let text = fs::read_to_string(path).with_context(problem)?;
+    serde_json::from_str(&text).with_context(problem)
+}
+
+fn evaluation(printed: &Value, seed: u64) -> Option<Evaluation> {
+    let returns = &printed["episode_return"];
+    let (mean, std) = (returns["mean"].as_f64()?, returns["std"].as_f64()?);
+    Some(Evaluation { episodes: printed["episodes"].as_u64()?, seed, mean, std })
+}
+
+/// Seconds of all calls of a training, of all processes that had part in it: the result has the last one's only.
+fn seconds(metrics: &Path) -> Result<f64> {
+    let problem = || format!("cannot read `{}`", metrics.display());
+    let text = fs::read_to_string(metrics).with_context(problem)?;
+    let seconds = |line: &str| -> Result<f64> {
+        let line: Value = serde_json::from_str(line).with_context(problem)?;
+        Ok(line["seconds"].as_f64().unwrap_or(0.0))
+    };
+    text.lines().map(seconds).sum()
+}
+
+/// The processor's name and the number of its cores, such as `AMD EPYC, 2 cores`.
+fn processor() -> String {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let field = |key: &str| {
+        let line =
+            text.lines().find(|line| line.split(':').next().is_some_and(|k| k.trim() == key));
+        line.and_then(|line| Some(line.split_once(':')?.1.trim().to_owned()))
+    };
+    let name = field("model name").unwrap_or_else(|| "a processor without a name".to_owned());
+    // The model's name alone does not tell generations of a maker's server processors apart.
+    let model = match (field("cpu family"), field("model")) {
+        (Some(family), Some(model)) => format!(" (family {family}, model {model})"),
+        _ => String::new(),
+    };
+    let cores = thread::available_parallelism().map_or(0, usize::from);
+    format!("{name}{model}, {cores} cores")
+}
+
+/// The version, with the date of the last commit where there is a repository.
+fn version() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let git = Command::new("git").args(["log", "-1", "--format=%cs"]).output();
+    let date = git.ok().filter(|output| output.status.success());
+    match date.and_then(|output| String::from_utf8(output.stdout).ok()) {
+        Some(date) => format!("{version} of {}", date.trim()),
+        None => version.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+//! Trainings with a script in place of `podracer`, which writes down how it is called.
+
+use std::os::unix::fs::PermissionsExt;
+
+use super::*;
+use crate::rows::Policy;
+
+/// `train` is stopped after half of its steps where a file `stop` says so, or fails where a file `fail` does.
+const SCRIPT: &str = r#"#!/bin/bash
+here=$(dirname "$0")
+echo "$@" >> "$here/calls"
+finish() { # INTERRUPTED RUN
+  mkdir -p "$2/checkpoints/1-1"
+  echo '{"iteration": 1, "seconds": 1.5}' >> "$2/metrics.jsonl"
+  echo '{"env_steps": 200, "devices": 2, "compile_seconds": 0.5, "mean_return": 0.75, "params_sha256": "abc", "interrupted": '$1'}' |
+    tee "$2/result.json"
+}
+case $1 in
+  describe) echo '{"parts": [
+      {"table": "train", "name": "train", "settings": [{"key": "seed", "value": 0}, {"key": "steps", "value": 200}]},
+      {"table": "agent", "name": "ppo", "settings": []},
+      {"table": "environment", "name": "catch", "settings": []}]}' ;;
+  envs) printf '%s\n' 'gymnasium Gymnasium /cache/gymnasium/bin/python' 'atari ale-py they are not installed' ;;
+  train)
+    [ -e "$here/fail" ] && { echo 'error: the device is on fire' >&2; exit 1; }
+    if [ -e "$here/stop" ]; then rm "$here/stop"; finish true "$5"; exit 130; fi
+    finish false "$5" ;;
+  resume) finish false "$2" ;;
+  eval)
+    mean=1.0; [ "$6" = --sample ] && mean=0.5
+    echo '{"episodes": 10, "episode_return": {"mean": '$mean', "std": 0.25, "min": 0, "max": 1}}' ;;
+esac
+"#;
+
+struct Fake {
+    folder: tempfile::TempDir,
+    driver: Driver,
+    entry: Entry,
+}
+
+impl Fake {
+    fn new() -> Fake {
+        let folder = tempfile::tempdir().expect("a folder");
+        let script = folder.path().join("podracer");
+        fs::write(&script, SCRIPT).expect("it is written");
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        let program = Program::new(script);
+        let described = program.describe("catch-ppo").expect("it is described");
+        let row = Row {
+            experiment: "catch-ppo".to_owned(),
+            seeds: 5,
+            episodes: 10,
+            reference: 1.0,
+            plus_minus: None,
+            policy: Policy::Greedy,
+            source: String::new(),
+            note: String::new(),
+            packages: String::new(),
+            duration: String::new(),
+        };
+        // Without the signals of the tests' process.
+        let driver = Driver { program, runs: folder.path().join("runs"), signals: Arc::default() };
+        Fake { folder, driver, entry: Entry { row, described } }
+    }
+
+    fn train(&self) -> Ended {
+        self.driver.train(&self.entry, 3).expect("the program starts")
+    }
+
+    fn record(&self) -> Record {
+        match self.train() {
+            Ended::Recorded(record) => *record,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn says(&self, file: &str) {
+        fs::write(self.folder.path().join(file), "").expect("it is written");
+    }
+
+    /// The commands so far, and the first argument of each.
+    fn calls(&self) -> (String, Vec<String>) {
+        let calls = fs::read_to_string(self.folder.path().join("calls")).expect("there are some");
+        let first = |line: &str| line.split(' ').next().unwrap_or_default().to_owned();
+        let commands = calls.lines().map(first).collect();
+        (calls, commands)
+    }
+}
+
+#[test]
+fn a_seed_is_trained_and_evaluated_with_both_policies() {
+    let fake = Fake::new();
+    let record = fake.record();
+    assert_eq!((record.seed, record.steps, record.devices), (3, 200, 2));
+    assert_eq!((record.seconds, record.learning_return), (1.5, Some(0.75)));
+    let evaluation = |mean| Evaluation { episodes: 10, seed: 1_003, mean, std: 0.25 };
+    assert_eq!((record.greedy, record.sampled), (evaluation(1.0), evaluation(0.5)));
+    assert_eq!(record.settings, fake.entry.described.settings);
+    let (calls, commands) = fake.calls();
+    assert_eq!(commands, ["describe", "train", "eval", "eval"]);
+    assert!(calls.contains("train catch-ppo --seed=3 --run-dir"), "{calls}");
+    // What is trained is not trained again: a row with other episodes is evaluated.
+    fake.record();
+    assert_eq!(fake.calls().1[4..], ["eval", "eval"]);
+}
+
+#[test]
+fn a_training_that_was_stopped_goes_on() {
+    let fake = Fake::new();
+    fake.says("stop");
+    assert!(matches!(fake.train(), Ended::Interrupted));
+    let record = fake.record();
+    assert_eq!(fake.calls().1, ["describe", "train", "resume", "eval", "eval"]);
+    assert_eq!(record.seconds, 3.0, "of both processes");
+}
+
+#[test]
+fn a_training_that_was_killed_before_its_first_checkpoint_begins_anew() {
+    let fake = Fake::new();
+    let run = format!("catch-ppo-{}-3", fake.entry.described.settings);
+    let run = fake.driver.runs.join(run);
+    fs::create_dir_all(&run).expect("a folder");
+    fs::write(run.join("metrics.jsonl"), "{\"seconds\": 9}\n").expect("it is written");
+    assert_eq!(fake.record().seconds, 1.5);
+    assert_eq!(fake.calls().1, ["describe", "train", "eval", "eval"]);
+}
+
+#[test]
+fn a_training_that_fails_says_which() {
+    let fake = Fake::new();
+    fake.says("fail");
+    let Ended::Failed(problem) = fake.train() else { panic!("it fails") };
+    assert!(problem.contains("`podracer train catch-ppo --seed=3"), "{problem}");
+    assert!(problem.contains("to begin it anew"), "{problem}");
+}
+
+#[test]
+fn a_signal_is_heeded_before_anything_begins() {
+    let fake = Fake::new();
+    fake.driver.signals.fetch_add(1, Ordering::SeqCst);
+    assert!(matches!(fake.train(), Ended::Interrupted));
+    assert_eq!(fake.calls().1, ["describe"]);
+}
+
+#[test]
+fn packages_that_are_missing_are_named() {
+    let fake = Fake::new();
+    let missing = |packages: &str| {
+        let row = Row { packages: packages.to_owned(), ..fake.entry.row.clone() };
+        fake.driver.missing_packages(&row)
+    };
+    assert_eq!(missing("").expect("none are needed"), None);
+    assert_eq!(missing("gymnasium").expect("they are known"), None);
+    let problem = missing("atari").expect("they are known").expect("they are missing");
+    assert!(problem.contains("`podracer envs install atari`"), "{problem}");
+    assert!(missing("mujuco").is_err());
+}

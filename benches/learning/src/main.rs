@@ -1,0 +1,144 @@
+//! `make learn`: trains every built-in experiment over seeds, and writes `docs/learning.md`, in which each mean return stands
+//! beside a published one.
+//!
+//! # Invariants
+//! - A training that has ended well is one record of `docs/learning.jsonl`, and is not repeated while the experiment's settings
+//!   stay as they were. One that was stopped goes on from its run directory.
+//! - The returns are those that `podracer eval` prints, of episodes that were not trained on.
+//! - A row that cannot be trained, such as one whose Python packages are not installed, is said to be skipped.
+#![forbid(unsafe_code)]
+
+mod drive;
+mod page;
+mod program;
+mod record;
+mod rows;
+mod statistics;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+
+use drive::{Driver, Ended};
+use page::Entry;
+use program::Program;
+use record::Records;
+use rows::Row;
+
+/// Trains the built-in experiments over seeds, and sets their returns beside published ones.
+#[derive(Parser)]
+struct Options {
+    /// Only these experiments
+    #[arg(long, value_delimiter = ',', value_name = "EXPERIMENT")]
+    only: Vec<String>,
+    /// Seeds of each experiment, from 0, in place of the table's numbers
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=rows::MOST_SEEDS))]
+    seeds: Option<u64>,
+    /// Train nothing: write the page from the records that are there
+    #[arg(long)]
+    page: bool,
+    /// The folder of the run directories, from which an interrupted training goes on
+    #[arg(long, default_value = "target/learning", value_name = "FOLDER")]
+    runs: PathBuf,
+    /// The folder of learning.jsonl (the records) and learning.md (the page)
+    #[arg(long, default_value = "docs", value_name = "FOLDER")]
+    docs: PathBuf,
+    /// The program `podracer` [default: the one beside this program]
+    #[arg(long, value_name = "FILE")]
+    podracer: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<ExitCode> {
+    let all = Row::all()?;
+    if let Some(unknown) =
+        options.only.iter().find(|name| all.iter().all(|row| row.experiment != **name))
+    {
+        let known: Vec<_> = all.iter().map(|row| row.experiment.as_str()).collect();
+        bail!("--only {unknown}: there is no such row; there are {}", known.join(", "));
+    }
+    let program = Program::new(match &options.podracer {
+        Some(path) => path.clone(),
+        None => beside_this_program()?,
+    });
+    let mut records = Records::read(&options.docs.join("learning.jsonl"))?;
+    let entries: Vec<Entry> = (all.into_iter())
+        .map(|row| Ok(Entry { described: program.describe(&row.experiment)?, row }))
+        .collect::<Result<_>>()?;
+    let page = options.docs.join("learning.md");
+    page::write(&page, &entries, &records)?;
+    if options.page {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let driver = Driver::new(program, &options.runs)?;
+    let wanted =
+        |entry: &&Entry| options.only.is_empty() || options.only.contains(&entry.row.experiment);
+    let mut work: Vec<(&Entry, u64)> = Vec::new();
+    for entry in entries.iter().filter(wanted) {
+        let name = &entry.row.experiment;
+        if let Some(problem) = driver.missing_packages(&entry.row)? {
+            eprintln!("{name} is SKIPPED: {problem}");
+            continue;
+        }
+        let seeds = options.seeds.unwrap_or(entry.row.seeds);
+        let missing = (0..seeds).filter(|&seed| records.find(entry, seed).is_none());
+        let before = work.len();
+        work.extend(missing.map(|seed| (entry, seed)));
+        let (missing, there) = (work.len() - before, seeds as usize - (work.len() - before));
+        eprintln!("{name}: {there} of {seeds} seeds are recorded, {missing} to train");
+    }
+    let mut failed = Vec::new();
+    for (index, (entry, seed)) in work.iter().enumerate() {
+        let name = &entry.row.experiment;
+        let note = if entry.row.duration.is_empty() {
+            String::new()
+        } else {
+            format!(" (a seed takes {})", entry.row.duration)
+        };
+        eprintln!("\n[{} of {}] {name}, seed {seed}{note}", index + 1, work.len());
+        match driver.train(entry, *seed)? {
+            Ended::Recorded(record) => {
+                eprintln!("{name}, seed {seed}: {}", record.summary());
+                records.add(*record)?;
+                page::write(&page, &entries, &records)?;
+            }
+            Ended::Interrupted => {
+                eprintln!("stopped; the next call goes on with {name}, seed {seed}");
+                return Ok(ExitCode::from(130));
+            }
+            Ended::Failed(problem) => {
+                eprintln!("{name}, seed {seed} FAILED: {problem}");
+                failed.push(format!("{name}, seed {seed}"));
+            }
+        }
+    }
+    eprintln!("\nthe table is in {}", page.display());
+    if failed.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    bail!("these have no record: {}", failed.join("; "))
+}
+
+/// The path of `podracer`, which cargo builds into the folder of this program.
+fn beside_this_program() -> Result<PathBuf> {
+    let this = std::env::current_exe().context("cannot find this program's own path")?;
+    let podracer = this.parent().unwrap_or(Path::new(".")).join("podracer");
+    if !podracer.is_file() {
+        bail!(
+            "there is no `{}`: build it with `cargo build --release`, or name one with --podracer",
+            podracer.display()
+        );
+    }
+    Ok(podracer)
+}

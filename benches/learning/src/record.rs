@@ -1,0 +1,142 @@
+//! `learning.jsonl`: one object for each training that has ended well, checked in beside the page that is made of it.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::page::Entry;
+use crate::rows::Policy;
+
+/// A trained and evaluated agent.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// Name of the experiment.
+    pub experiment: String,
+    /// Hash of its settings.
+    pub settings: String,
+    /// Seed of the training.
+    pub seed: u64,
+    /// Environment steps of the training.
+    pub steps: u64,
+    /// Seconds of training, without compiling.
+    pub seconds: f64,
+    /// Seconds of compiling, of the last process that trained; less where compiled programs were in the cache.
+    pub compile_seconds: f64,
+    /// Mean return of the last episodes of the training.
+    pub learning_return: Option<f64>,
+    /// Evaluation with the actions that the agent takes to be best.
+    pub greedy: Evaluation,
+    /// Evaluation with actions drawn from the policy.
+    pub sampled: Evaluation,
+    /// The machine's processor and number of cores.
+    pub processor: String,
+    /// Devices of the training.
+    pub devices: u64,
+    /// Version of podracer, and the date of its last commit.
+    pub podracer: String,
+    /// Hash of the trained parameters: the same on the same machine, to the bit.
+    pub params_sha256: String,
+}
+
+/// Whole episodes of a trained agent.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Evaluation {
+    /// Number of episodes.
+    pub episodes: u64,
+    /// Seed of the episodes.
+    pub seed: u64,
+    /// Mean of the returns.
+    pub mean: f64,
+    /// Standard deviation of the returns.
+    pub std: f64,
+}
+
+impl Record {
+    /// The evaluation with this policy.
+    pub fn evaluation(&self, policy: Policy) -> Evaluation {
+        match policy {
+            Policy::Greedy => self.greedy,
+            Policy::Sampled => self.sampled,
+        }
+    }
+
+    /// Returns and time, in a line.
+    pub fn summary(&self) -> String {
+        format!(
+            "return {:.3} greedy, {:.3} sampled, {} episodes each; {} steps in {:.1} s",
+            self.greedy.mean, self.sampled.mean, self.greedy.episodes, self.steps, self.seconds
+        )
+    }
+}
+
+/// The records of a file.
+#[derive(Debug)]
+pub struct Records {
+    path: PathBuf,
+    all: Vec<Record>,
+}
+
+impl Records {
+    /// Reads the file; a file that is not there has none.
+    ///
+    /// # Errors
+    /// A file that cannot be read, and a line that is no record.
+    pub fn read(path: &Path) -> Result<Records> {
+        let text = match fs::read_to_string(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+            text => text.with_context(|| format!("cannot read `{}`", path.display()))?,
+        };
+        let record = |(index, line): (usize, &str)| {
+            let place = || format!("`{}`, line {}, is no record", path.display(), index + 1);
+            serde_json::from_str(line).with_context(place)
+        };
+        let all = text.lines().enumerate().map(record).collect::<Result<_>>()?;
+        Ok(Records { path: path.to_owned(), all })
+    }
+
+    /// The record of a seed, if it was made with the settings and the evaluation that the entry has now.
+    pub fn find<'a>(&'a self, entry: &'a Entry, seed: u64) -> Option<&'a Record> {
+        self.of(entry).find(move |record| record.seed == seed)
+    }
+
+    /// The records that were made with the settings and the evaluation that the entry has now, in the order of the seeds.
+    pub fn of<'a>(&'a self, entry: &'a Entry) -> impl Iterator<Item = &'a Record> {
+        self.all.iter().filter(|record| {
+            record.experiment == entry.row.experiment
+                && record.settings == entry.described.settings
+                && [record.greedy, record.sampled].map(|one| one.episodes)
+                    == [entry.row.episodes; 2]
+        })
+    }
+
+    /// Adds a record in place of the experiment's earlier one with this seed, and writes the file. Records that another process
+    /// has written meanwhile stay.
+    ///
+    /// # Errors
+    /// Where the file cannot be read or written.
+    pub fn add(&mut self, record: Record) -> Result<()> {
+        self.all = Records::read(&self.path)?.all;
+        let key = |one: &Record| (one.experiment.clone(), one.seed);
+        self.all.retain(|other| key(other) != key(&record));
+        self.all.push(record);
+        self.all.sort_by_key(key);
+        let lines: Vec<String> =
+            self.all.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
+        write_whole(&self.path, &(lines.join("\n") + "\n"))
+    }
+}
+
+/// Writes a file that is whole or as it was before, whenever this program is stopped.
+///
+/// # Errors
+/// Where it cannot be written.
+pub fn write_whole(path: &Path, text: &str) -> Result<()> {
+    let unfinished = path.with_added_extension("unfinished");
+    let written = fs::write(&unfinished, text).and_then(|()| fs::rename(&unfinished, path));
+    written.with_context(|| format!("cannot write `{}`", path.display()))
+}

@@ -1,0 +1,154 @@
+//! `rows.toml`: what each experiment is compared with.
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+
+use crate::statistics::MOST_VALUES;
+
+/// Greatest number of seeds of a row.
+pub const MOST_SEEDS: u64 = MOST_VALUES as u64;
+
+/// A row of the learning table: an experiment and its reference.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Row {
+    /// Name of the built-in experiment.
+    pub experiment: String,
+    /// Number of seeds, which are 0, 1, ..
+    #[serde(default = "five")]
+    pub seeds: u64,
+    /// Episodes of each of the two evaluations of a trained agent.
+    #[serde(default = "hundred")]
+    pub episodes: u64,
+    /// The return to reach.
+    pub reference: f64,
+    /// Half of the width of the reference's interval, where its source gives one.
+    pub plus_minus: Option<f64>,
+    /// The policy whose return is compared with the reference.
+    #[serde(default)]
+    pub policy: Policy,
+    /// Where the reference is from.
+    pub source: String,
+    /// What a reader of the table should know.
+    #[serde(default)]
+    pub note: String,
+    /// Set of Python packages that the environment needs, as `podracer envs install` names it; empty for none.
+    #[serde(default)]
+    pub packages: String,
+    /// How long a seed takes, in words, where that is longer than some minutes.
+    #[serde(default)]
+    pub duration: String,
+}
+
+/// How actions are chosen in an evaluation.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Policy {
+    /// Each action is the one that the agent takes to be best.
+    #[default]
+    Greedy,
+    /// Actions are drawn from the policy, as in training.
+    Sampled,
+}
+
+impl Policy {
+    /// The policy in a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Policy::Greedy => "greedy",
+            Policy::Sampled => "sampled",
+        }
+    }
+}
+
+fn five() -> u64 {
+    5
+}
+
+fn hundred() -> u64 {
+    100
+}
+
+impl Row {
+    /// The rows, in the order of the file.
+    ///
+    /// # Errors
+    /// A file that is not such a table, with what is wrong.
+    pub fn all() -> Result<Vec<Row>> {
+        Row::parse(include_str!("../rows.toml")).context("benches/learning/rows.toml")
+    }
+
+    fn parse(text: &str) -> Result<Vec<Row>> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct File {
+            row: Vec<Row>,
+        }
+        let File { row: rows } = toml::from_str(text)?;
+        for (index, row) in rows.iter().enumerate() {
+            let name = &row.experiment;
+            ensure!(
+                (1..=MOST_SEEDS).contains(&row.seeds),
+                "{name}: seeds must be 1 to {MOST_SEEDS} and is {}",
+                row.seeds
+            );
+            ensure!(row.episodes > 0, "{name}: episodes must be at least 1");
+            ensure!(row.plus_minus.is_none_or(|x| x >= 0.0), "{name}: plus_minus is negative");
+            ensure!(!row.source.is_empty(), "{name}: source says where the reference is from");
+            let twice = rows[..index].iter().any(|other| other.experiment == *name);
+            ensure!(!twice, "{name} has two rows");
+        }
+        Ok(rows)
+    }
+
+    /// The lower end of the reference's interval; the reference itself where its source gives no interval.
+    pub fn lower_end(&self) -> f64 {
+        self.reference - self.plus_minus.unwrap_or(0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn every_built_in_experiment_has_a_row() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../src/experiments");
+        let files = fs::read_dir(folder).expect("the folder is there");
+        let experiments: BTreeSet<String> = files
+            .map(|entry| entry.expect("an entry").path())
+            .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+            .map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned())
+            .collect();
+        let rows = Row::all().expect("the table reads");
+        let rows = rows.into_iter().map(|row| row.experiment).collect();
+        assert_eq!(
+            experiments, rows,
+            "src/experiments on the left, benches/learning/rows.toml on the right"
+        );
+    }
+
+    #[test]
+    fn a_wrong_row_says_what_is_wrong() {
+        let row = "[[row]]\nexperiment = 'a'\nreference = 1.0\nsource = 'b'\n";
+        assert_eq!(Row::parse(row).expect("it is right")[0].seeds, 5);
+        for (text, expected) in [
+            (format!("{row}seeds = 11"), "a: seeds must be 1 to 10 and is 11"),
+            (format!("{row}episodes = 0"), "a: episodes must be at least 1"),
+            (format!("{row}plus_minus = -1.0"), "a: plus_minus is negative"),
+            (format!("{row}sauce = 'c'"), "unknown field `sauce`"),
+            (format!("{row}{row}"), "a has two rows"),
+            (
+                "[[row]]\nexperiment = 'a'\nreference = 1.0\nsource = ''".to_owned(),
+                "a: source says",
+            ),
+        ] {
+            let error = Row::parse(&text).expect_err("it is wrong").to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}
