@@ -34,7 +34,8 @@ counts as long as all settings of its experiment are as they were; `make learn` 
   environment can give with our greedy one.
 - **below** means that our whole interval is below the reference (below its interval, where it has one); *below, within noise* that our
   mean is, and that our interval reaches it.
-- **Seconds** are of training, without compiling: the mean over the seeds.
+- **Seconds** are of training, without compiling: the mean over the seeds, whatever else the machine did meanwhile. They say how long one
+  waits, and are no measure of speed ([benches/README.md](../benches/README.md) has those).
 ";
 
 /// Writes the page.
