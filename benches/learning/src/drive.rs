@@ -42,7 +42,7 @@ pub enum Ended {
 }
 
 impl Driver {
-    /// A driver that counts Ctrl-C, SIGTERM and SIGHUP from now on.
+    /// A driver that counts Ctrl-C and SIGTERM from now on, and SIGHUP unless `nohup` has started the process.
     ///
     /// # Errors
     /// Where the folder cannot be made, and where signals cannot be listened for.
@@ -50,8 +50,9 @@ impl Driver {
         fs::create_dir_all(runs).with_context(|| format!("cannot make `{}`", runs.display()))?;
         let signals = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&signals);
-        let mut heard =
-            Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot listen for Ctrl-C")?;
+        let hangup = (!ignores_hangups()).then_some(SIGHUP);
+        let mut heard = Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup))
+            .context("cannot listen for Ctrl-C")?;
         thread::spawn(move || {
             heard.forever().for_each(|_| {
                 count.fetch_add(1, Ordering::SeqCst);
@@ -205,6 +206,14 @@ fn seconds(metrics: &Path) -> Result<f64> {
         Ok(line["seconds"].as_f64().unwrap_or(0.0))
     };
     text.lines().map(seconds).sum()
+}
+
+/// True if the process was started with SIGHUP ignored.
+fn ignores_hangups() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (SIGHUP - 1) & 1 == 1)
 }
 
 /// The processor's name and the number of its cores, such as `AMD EPYC, 2 cores`.
