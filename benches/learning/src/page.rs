@@ -30,10 +30,10 @@ counts as long as all settings of its experiment are as they were; `make learn` 
 - **Returns** are those of `podracer eval`: the mean over the seeds, and half of its 95 % interval by Student's t. Each seed is evaluated
   in episodes that were not trained on, with the last parameters of its training and not its best ones: *greedy* with the actions that the agent
   takes to be best, *sampled* with actions drawn from its policy, as in training.
-- **Compared** is what the reference is of: references that were measured in training with our sampled return, the greatest return that an
-  environment can give with our greedy one.
-- **below** means that our whole interval is below the reference (below its interval, where it has one); *below, within noise* that our
-  mean is, and that our interval reaches it.
+- **The reference** is compared with the return in bold: the sampled one where the reference was measured during training, the greedy one
+  where the reference is of a trained policy or is the greatest return that the environment can give.
+- **below** marks a mean whose whole interval is below the reference (below its interval, where it has one); *below, within noise* a mean that
+  is below it, and whose interval reaches it.
 - **Seconds** are of training, without compiling: the mean over the seeds, whatever else the machine did meanwhile. They say how long one
   waits, and are no measure of speed ([benches/README.md](../benches/README.md) has those).
 ";
@@ -56,7 +56,7 @@ fn text(entries: &[Entry], records: &Records) -> String {
         }
     }
     let mut text = BEGINNING.to_owned();
-    text += "\n| experiment | agent | environment | steps | seeds | greedy | sampled | reference | | seconds |\n";
+    text += "\n| experiment | agent | environment | steps | seeds | greedy | sampled | reference | mark | seconds |\n";
     text += "|---|---|---|---|---|---|---|---|---|---|\n";
     for entry in entries {
         let cells = cells(entry, &of(entry), &machines);
