@@ -69,12 +69,15 @@ fn text(entries: &[Entry], records: &Records) -> String {
     }
     text += "\n## The references\n\n";
     for Entry { row, .. } in entries {
-        let Row { experiment, source, note, episodes, seeds, duration, .. } = row;
+        let Row { experiment, source, note, episodes, seeds, packages, duration, .. } = row;
         let mut line = format!("- `{experiment}`: {}, {source}", reference(row));
         let mut more = vec![note.clone()];
         if *episodes != 100 || *seeds != 5 {
             let plural = if *seeds == 1 { "" } else { "s" };
             more.push(format!("{seeds} seed{plural}, {episodes} episodes."));
+        }
+        if !packages.is_empty() {
+            more.push(format!("Needs `podracer envs install {packages}`."));
         }
         if !duration.is_empty() {
             more.push(format!("A seed takes {duration}."));
