@@ -95,7 +95,7 @@ const UNROLL: usize = 3;
 /// Two iterations of two threads, with so many learners.
 fn reports(loud: bool, learners: &[usize]) -> Vec<IterationReport> {
     let client = loops::client(4);
-    let environment = Chain { inner: MemoryChain { length: 9 }, loud };
+    let environment = Chain { inner: MemoryChain { length: 9, bits: 1 }, loud };
     let batch = || {
         compiled_environments(&client, 1, environment.clone(), LANES, UNROLL)
             .expect("the environments compile")
