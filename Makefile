@@ -1,7 +1,7 @@
 # What there is to do here: `make help`.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup train learn test bench bench-envs doc lint
+.PHONY: help setup train learn test test-all bench bench-envs doc lint
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,16 +17,11 @@ learn: setup ## Train every experiment over seeds, and write docs/learning.md
 	cargo build --release --locked --package podracer --package podracer-learning
 	target=$${CARGO_TARGET_DIR:-target}; exec $$target/release/learn --runs $$target/learning $(ARGS)
 
-# Snapshots are compared and never rewritten here; `cargo insta review` is for that.
-test: export INSTA_UPDATE = no
 test: setup ## Run all tests
-	python=$${PODRACER_PYTHON:-$$(scripts/python jaxlib tests/requirements.txt)} || \
-	  { echo 'test: no jaxlib (pip failed, see above): what needs it is SKIPPED' >&2; python=python3; }; \
-	export PODRACER_PYTHON=$$python; \
-	if cargo nextest --version >/dev/null 2>&1; \
-	  then cargo nextest run --workspace --locked --no-fail-fast; \
-	  else cargo test --workspace --locked --no-fail-fast --lib --bins --tests --examples; fi
-	cargo test --workspace --locked --doc
+	scripts/test
+
+test-all: setup ## Run all tests, with what some of them need installed first (1 GB)
+	scripts/test all
 
 bench: setup ## Time training beside a JAX peer
 	cargo bench --locked --bench ppo -- $(ARGS)

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::skip::skip;
 use crate::{podracer, text};
 
 #[test]
@@ -19,7 +20,7 @@ fn actors_and_learners_are_compiled_for_a_machine_that_is_not_there() {
         .expect("the program runs");
     let said = text(&output.stderr);
     if said.contains("podracer plugins install tpu") {
-        eprintln!("this test is skipped: {said}");
+        skip("no plugin `tpu`: `podracer plugins install tpu`");
         return;
     }
     assert!(output.status.success(), "{said}");

@@ -10,6 +10,8 @@ mod play;
 mod resume;
 mod servers;
 mod signals;
+#[path = "../src/skip.rs"]
+mod skip;
 mod tune;
 
 use std::ffi::OsStr;

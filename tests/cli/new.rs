@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use super::skip::skip_heavy;
 use super::{podracer, text};
 
 /// A new crate in an empty folder, and Cargo there: what it prints on success.
@@ -45,8 +46,7 @@ fn cargo_finds_all_that_a_new_crate_depends_on() {
 /// external crates are those that are there.
 #[test]
 fn a_new_crate_trains_and_passes_its_tests() {
-    if std::env::var_os("PODRACER_NEW").is_none() {
-        eprintln!("SKIPPED: it compiles for minutes; PODRACER_NEW=1 runs it");
+    if skip_heavy("minutes of compiling") {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");

@@ -5,6 +5,7 @@
 //! - [`cases`]: functions with arguments made from the samples of the ops.
 //! - [`golden`]: the values of other packages that are checked in.
 //! - [`python`]: a Python with jaxlib.
+//! - [`skip`]: tests that cannot run here.
 //! - [`workspace`]: the files of the repository.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -13,6 +14,7 @@ pub mod cases;
 pub mod compare;
 pub mod golden;
 pub mod python;
+pub mod skip;
 pub mod workspace;
 pub mod xla;
 

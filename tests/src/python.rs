@@ -5,8 +5,14 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 
-/// Runs a Python script with arguments and input, and gives what it printed. `None`, with a line that says so, where there
-/// is no Python with jaxlib (`PODRACER_PYTHON` names one).
+use crate::skip::skip;
+
+/// Why a test without a Python with jaxlib is skipped.
+const NO_JAXLIB: &str =
+    "no jaxlib: `make test` installs it, and PODRACER_PYTHON names a Python that has it";
+
+/// Runs a Python script with arguments and input, and gives what it printed. `None`, and the running test counts as
+/// skipped, where there is no Python with jaxlib (`PODRACER_PYTHON` names one).
 ///
 /// # Errors
 /// Where the script fails, with what it said.
@@ -15,9 +21,7 @@ pub fn run(script: &str, arguments: &[&str], input: &str) -> Result<Option<Strin
     let python = named.unwrap_or_else(|| "python3".to_owned());
     let probe = Command::new(&python).args(["-P", "-c", "import jaxlib"]).output();
     if !probe.is_ok_and(|output| output.status.success()) {
-        eprintln!(
-            "SKIPPED: `{python}` has no jaxlib; `make test` installs it, and PODRACER_PYTHON names a Python that has it"
-        );
+        skip(NO_JAXLIB);
         return Ok(None);
     }
     let mut child = Command::new(&python)

@@ -16,6 +16,7 @@ mod replicas;
 mod sebulba;
 mod servers;
 mod snapshots;
+mod summary;
 mod tidy;
 mod trajectories;
 mod typed_programs;

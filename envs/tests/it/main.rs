@@ -11,5 +11,7 @@ mod render;
 mod run;
 mod servers;
 mod settings;
+#[path = "../../../tests/src/skip.rs"]
+mod skip;
 mod space;
 mod wrappers;

@@ -12,6 +12,7 @@ use podracer_runtime::{
 };
 
 use crate::programs::client;
+use crate::skip::skip_heavy;
 
 /// The variables that tell the child process what to do.
 const MODE: &str = "PODRACER_TEST_CHECKPOINT";
@@ -131,10 +132,11 @@ fn a_checkpoint_never_takes_the_memory_of_its_state_again() {
     check(256, 64);
 }
 
-/// `cargo nextest run -p podracer-runtime --run-ignored only --no-capture two_gigabytes`
 #[test]
-#[ignore = "takes 2 GB of memory and 4 GB of disk"]
 fn two_gigabytes_are_checkpointed_within_200_megabytes() {
+    if skip_heavy("2 GB of memory and 4 GB of disk") {
+        return;
+    }
     check(2048, 190);
 }
 

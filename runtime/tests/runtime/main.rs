@@ -1,5 +1,5 @@
 //! The runtime against the installed `cpu` plugin, with StableHLO written by hand.
-#![allow(clippy::print_stdout, reason = "skipped tests and child processes say so")]
+#![allow(clippy::print_stdout, reason = "child processes print what they found")]
 
 mod cache;
 mod checkpoints;
@@ -10,5 +10,7 @@ mod memory;
 mod options;
 mod plugin;
 mod programs;
+#[path = "../../../tests/src/skip.rs"]
+mod skip;
 mod topology;
 mod transfers;

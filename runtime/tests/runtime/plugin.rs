@@ -8,10 +8,13 @@ use std::process::Command;
 
 use podracer_runtime::{Client, ClientOptions};
 
+use crate::skip::skip;
+
 /// Not a test of itself: opens the CPU client when called by [`opened`], and prints how it went.
 #[test]
 fn child() {
     if env::var_os("PODRACER_TEST_CHILD").is_none() {
+        skip("no test of itself: a process that another test starts");
         return;
     }
     match Client::cpu(ClientOptions::default()) {
@@ -81,7 +84,7 @@ fn a_library_that_is_no_plugin_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let libraries = ["/lib/x86_64-linux-gnu/libm.so.6", "/lib64/libm.so.6", "/usr/lib/libm.so.6"];
     let Some(library) = libraries.iter().map(Path::new).find(|path| path.exists()) else {
-        println!("skipped: no libm.so.6 found");
+        skip("no libm.so.6 in the usual folders");
         return;
     };
     let copy = folder.path().join("xla_cpu_pjrt.so");
@@ -111,7 +114,7 @@ fn a_changed_plugin_file_is_found_corrupt() {
     let installed = podracer_plugins::find("cpu").unwrap().library;
     let record = installed.with_extension("so.podracer");
     if !record.exists() {
-        println!("skipped: the plugin was not installed by podracer");
+        skip("the plugin `cpu` was not installed by podracer: `podracer plugins install cpu`");
         return;
     }
     let library = cache.path().join("podracer/plugins").join(spec.folder()).join(spec.library);

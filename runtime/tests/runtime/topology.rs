@@ -3,6 +3,7 @@
 use podracer_runtime::{Collective, CompileOptions, Plugin, RuntimeError, Topology};
 
 use crate::programs::{all_reduce, client};
+use crate::skip::skip;
 
 #[test]
 fn the_cpu_has_no_topologies() {
@@ -12,7 +13,7 @@ fn the_cpu_has_no_topologies() {
 #[test]
 fn a_loop_is_compiled_for_tpus_that_are_not_there() {
     if podracer_plugins::find("tpu").is_err() {
-        println!("skipped: the plugin `tpu` is not installed");
+        skip("no plugin `tpu`: `podracer plugins install tpu`");
         return;
     }
     let plugin = Plugin::load("tpu").unwrap();

@@ -1,5 +1,5 @@
 //! Environments of Python packages, through servers and stepped directly. These tests need what `podracer envs install`
-//! makes, and say so where it is missing.
+//! makes, and are skipped where it is missing.
 
 mod atari;
 mod envpool;
@@ -9,14 +9,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use podracer_envs::host::{HostEnvironment, Random, StepMemory};
+use podracer_tests::skip::skip;
 use serde_json::Value;
 
-/// The interpreter with these packages. None, and a word about it, where they are not installed.
+/// The interpreter with these packages. None, and the running test counts as skipped, where they are not installed.
 fn python(packages: &str) -> Option<PathBuf> {
     let set = podracer_plugins::package_set(packages).expect("the set is known");
     let found = set.find();
     if let Err(error) = &found {
-        eprintln!("this test is skipped: {error}");
+        skip(&error.to_string());
     }
     found.ok()
 }

@@ -9,4 +9,6 @@ mod misuse;
 mod programs;
 mod python;
 mod regions;
+#[path = "../../../../tests/src/skip.rs"]
+mod skip;
 mod spec;

@@ -1,7 +1,8 @@
-//! StableHLO's own parser and verifier, from the Python package jaxlib, on every test program. Skipped, with a line that
-//! says so, where the package is not installed.
+//! StableHLO's own parser and verifier, from the Python package jaxlib, on every test program. Skipped where
+//! the package is not installed.
 
 use crate::programs;
+use crate::skip::skip;
 use podracer_mlir::{ModuleSpec, stablehlo};
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -33,6 +34,10 @@ for text in sys.stdin.read().split("// next\n"):
             sys.exit(1)
 "#;
 
+/// Why a test without a Python with jaxlib is skipped.
+const NO_JAXLIB: &str =
+    "no jaxlib: `make test` installs it, and PODRACER_PYTHON names a Python that has it";
+
 #[test]
 fn stablehlo_verifies_every_program() {
     let mut input = String::new();
@@ -52,19 +57,14 @@ fn stablehlo_verifies_every_program() {
         .stdout(Stdio::piped())
         .spawn();
     let Ok(mut child) = child else {
-        eprintln!(
-            "skipped: `{python}` does not start; set PODRACER_PYTHON to a Python with jaxlib"
-        );
-        return;
+        return skip(NO_JAXLIB);
     };
     // A script that ends early closes its input; its exit status says why.
     let _ = child.stdin.take().expect("it is piped").write_all(input.as_bytes());
     let output = child.wait_with_output().expect("the script ends");
     let said = String::from_utf8_lossy(&output.stdout);
     match output.status.code() {
-        Some(77) => {
-            eprintln!("skipped: {}; set PODRACER_PYTHON to a Python with jaxlib", said.trim())
-        }
+        Some(77) => skip(NO_JAXLIB),
         code => assert_eq!(code, Some(0), "StableHLO refuses a module:\n{said}"),
     }
 }

@@ -1,0 +1,58 @@
+//! Tests that cannot run here, counted as skipped.
+//!
+//! libtest knows no test that skips itself: it returns, and the runner says that it passed. So a test that cannot run calls
+//! [`skip`] first, which keeps the reason in a file, and `scripts/test` counts by that file. The tests of crates that cannot
+//! depend on this one include the file: `#[path = ".."] mod skip;`.
+#![allow(dead_code, reason = "each crate that includes this file uses its part")]
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::PathBuf;
+use std::{env, thread};
+
+/// Keeps the reason for which the running test is skipped: what is missing, and the command that brings it. The test returns
+/// after that. Tests with equal reasons are counted together.
+///
+/// `PODRACER_SKIPPED`, which `make test` sets, names a file. It gets a line: test binary, test, reason, with tabs between.
+#[track_caller]
+pub fn skip(reason: &str) {
+    let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
+    eprintln!("SKIPPED: {reason}");
+    let Some(path) = env::var_os("PODRACER_SKIPPED") else {
+        return;
+    };
+    let line = format!("{}\t{}\t{reason}\n", binary(), test());
+    // One write of a short line: tests of many processes append to the file.
+    let file = OpenOptions::new().append(true).create(true).open(&path);
+    let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
+    written.unwrap_or_else(|error| panic!("cannot append to {}: {error}", path.display()));
+}
+
+/// Tells whether a test that takes much (time, memory, disk) is to be left out, and counts it as skipped then. `make
+/// test-all` sets `PODRACER_ALL`, with which all of them run.
+#[track_caller]
+pub fn skip_heavy(takes: &str) -> bool {
+    let left_out = env::var_os("PODRACER_ALL").is_none();
+    if left_out {
+        skip(&format!("takes {takes}: `make test-all` or PODRACER_ALL=1 runs it"));
+    }
+    left_out
+}
+
+/// The test binary: nextest's name of it, or with `cargo test` that of the file.
+fn binary() -> String {
+    let file = || env::current_exe().ok().unwrap_or_else(PathBuf::new);
+    let name = || file().file_name().unwrap_or_default().to_string_lossy().into_owned();
+    env::var("NEXTEST_BINARY_ID").unwrap_or_else(|_| name())
+}
+
+/// The test's path in its binary. libtest names the thread after it, unless there is but one thread.
+#[track_caller]
+fn test() -> String {
+    let place = std::panic::Location::caller();
+    let of_thread = || match thread::current().name() {
+        Some(name) if name != "main" => name.to_owned(),
+        _ => format!("{}:{}", place.file(), place.line()),
+    };
+    env::var("NEXTEST_TEST_NAME").unwrap_or_else(|_| of_thread())
+}

@@ -1,0 +1,70 @@
+//! The summary that `make test` ends with: what cannot run here never counts as passed.
+
+use std::process::Command;
+
+use podracer_tests::workspace;
+
+/// What `scripts/test-summary` prints of this log and these records, and whether it succeeds.
+fn summary(log: &str, skipped: &str) -> (String, bool) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("it is writable");
+        path
+    };
+    let output = Command::new(workspace::root().join("scripts/test-summary"))
+        .args([file("log", log), file("skipped", skipped)])
+        .output()
+        .expect("the script runs");
+    (String::from_utf8(output.stdout).expect("UTF-8"), output.status.success())
+}
+
+const NEXTEST: &str = "
+    Starting 4 tests across 2 binaries
+        PASS [   0.012s] (1/4) podracer-dsl::it keys::split
+        SLOW [> 60.000s] (─────) podracer-dsl::it keys::slow
+        \x1b[32mPASS\x1b[0m [  61.012s] (2/4) podracer-dsl::it keys::slow
+        FAIL [   0.100s] (3/4) podracer-tests::main servers::atari
+     SIGABRT [   0.100s] (4/4) podracer-tests::main servers::mujoco
+     Summary [  61.1s] 4 tests run: 2 passed, 2 failed, 0 skipped
+        FAIL [   0.100s] (3/4) podracer-tests::main servers::atari
+error: test run failed
+";
+
+const CARGO: &str = "
+     Running unittests src/lib.rs (target/debug/deps/podracer-0123)
+test keys::split ... ok
+test keys::wrong - should panic ... ok
+     Running tests/main.rs (target/debug/deps/main-4567)
+test keys::split ... ok
+test servers::mujoco ... ok
+test servers::atari ... ok
+test heavy ... ignored, takes 2 GB
+   Doc-tests podracer_dsl
+test dsl/src/lib.rs - a (line 3) ... ok
+test dsl/src/lib.rs - b (line 9) - compile fail ... ok
+";
+
+#[test]
+fn tests_that_skipped_themselves_are_not_among_those_that_passed() {
+    // One test that says it twice; another of the same name in another binary.
+    let skipped = "main-4567\tservers::mujoco\tno mujoco\nmain-4567\tservers::mujoco\tno mujoco\n\
+                   main-4567\tkeys::split\tno mujoco\n";
+    let expected = "\n5 passed, 0 failed, 3 skipped\n  skipped 1: marked `ignore`, takes 2 GB\n  skipped 2: no mujoco\n";
+    assert_eq!(summary(CARGO, skipped), (expected.to_owned(), true));
+}
+
+#[test]
+fn a_test_that_failed_is_not_skipped() {
+    let skipped = "podracer-tests::main\tservers::atari\tno atari\npodracer-dsl::it\tkeys::slow\tit is slow\n";
+    let expected = "\n1 passed, 2 failed, 1 skipped\n  skipped 1: it is slow\n  \
+                    FAILED podracer-tests::main servers::atari\n  FAILED podracer-tests::main servers::mujoco\n";
+    assert_eq!(summary(NEXTEST, skipped), (expected.to_owned(), false));
+}
+
+#[test]
+fn a_log_without_tests_is_a_failure() {
+    let broken = "error[E0425]: cannot find value `x`\n";
+    assert_eq!(summary("", ""), ("\n0 passed, 0 failed, 0 skipped\n".to_owned(), false));
+    assert!(!summary(&(CARGO.to_owned() + broken), "").1);
+}
