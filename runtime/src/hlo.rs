@@ -43,7 +43,25 @@ impl fmt::Display for Collective {
     }
 }
 
+/// A `while` loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loop {
+    /// The instruction's name.
+    pub name: String,
+    /// Number of its iterations, where XLA knows it when it compiles. A GPU's host thread reads the condition of other loops
+    /// back in every iteration.
+    pub iterations: Option<u64>,
+}
+
 impl HloModule {
+    /// Reads a serialized `HloModuleProto`, as JAX gives it for a compiled function.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Serialized`].
+    pub fn read(bytes: &[u8]) -> Result<Self, RuntimeError> {
+        Self::decode(bytes, "hlo")
+    }
+
     pub(crate) fn decode(bytes: &[u8], format: &str) -> Result<Self, RuntimeError> {
         let unreadable = |problem: String| {
             RuntimeError::Serialized(format!(
@@ -135,6 +153,22 @@ impl HloModule {
         found
     }
 
+    /// The `while` loops, in the order of the computations.
+    #[must_use]
+    pub fn loops(&self) -> Vec<Loop> {
+        let loops = self.all().filter(|one| one.opcode == "while");
+        loops.map(|one| Loop { name: one.name.clone(), iterations: iterations(one) }).collect()
+    }
+
+    /// Number of kernels that one execution launches on a GPU, copies included: instructions that compute, as often as the
+    /// loops around them go. A loop of unknown length counts as one iteration, and of the branches of a `conditional` the one
+    /// with the most kernels.
+    #[must_use]
+    pub fn kernels(&self) -> u64 {
+        let computations = self.module.computations.iter().map(|one| (one.id, one)).collect();
+        kernels_of(self.module.entry_computation_id, &computations, &mut BTreeMap::new())
+    }
+
     /// For each computation the number of `while` loops around it.
     fn loops_around(&self) -> BTreeMap<i64, usize> {
         let computations: BTreeMap<i64, &HloComputationProto> =
@@ -171,6 +205,56 @@ impl HloModule {
     pub(crate) fn arguments(&self) -> Option<Vec<TensorType>> {
         self.module.host_program_shape.as_ref()?.parameters.iter().map(tensor_type).collect()
     }
+}
+
+/// Iterations of a `while` loop, where XLA knows them.
+fn iterations(one: &HloInstructionProto) -> Option<u64> {
+    let config: serde_json::Value = serde_json::from_slice(&one.backend_config).ok()?;
+    // Numbers of 64 bits are strings in the JSON of protocol buffers.
+    let count = &config["known_trip_count"]["n"];
+    count.as_u64().or_else(|| count.as_str()?.parse().ok())
+}
+
+fn kernels_of(
+    id: i64,
+    computations: &BTreeMap<i64, &HloComputationProto>,
+    known: &mut BTreeMap<i64, u64>,
+) -> u64 {
+    // These hand values on, or wait for a kernel that is counted where it starts.
+    const FREE: [&str; 9] = [
+        "parameter",
+        "constant",
+        "tuple",
+        "get-tuple-element",
+        "bitcast",
+        "after-all",
+        "partition-id",
+        "replica-id",
+        "opt-barrier",
+    ];
+    if let Some(&kernels) = known.get(&id) {
+        return kernels;
+    }
+    let mut sum = 0u64;
+    for one in computations.get(&id).iter().flat_map(|one| &one.instructions) {
+        let mut called = |id: &i64| kernels_of(*id, computations, known);
+        let kernels = match one.opcode.as_str() {
+            // Body, then condition, which is not run if the number of iterations is known.
+            "while" => match iterations(one) {
+                Some(count) => {
+                    count.saturating_mul(one.called_computation_ids.first().map_or(0, called))
+                }
+                None => one.called_computation_ids.iter().map(called).sum(),
+            },
+            "conditional" => one.called_computation_ids.iter().map(called).max().unwrap_or(0),
+            "call" | "async-start" => one.called_computation_ids.iter().map(called).sum(),
+            opcode if FREE.contains(&opcode) || opcode.ends_with("-done") => 0,
+            _ => 1,
+        };
+        sum = sum.saturating_add(kernels);
+    }
+    known.insert(id, sum);
+    sum
 }
 
 fn count<'a>(
@@ -277,6 +361,9 @@ fn print_instructions(
         }
         if !one.custom_call_target.is_empty() {
             write!(line, ", custom_call_target=\"{}\"", one.custom_call_target)?;
+        }
+        if let Some(count) = iterations(one) {
+            write!(line, ", iterations={count}")?;
         }
         if !one.called_computation_ids.is_empty() {
             write!(line, ", calls={}", list(&one.called_computation_ids, computations))?;

@@ -51,7 +51,7 @@ pub use checkpoint::{
 };
 pub use compiled_environments::CompiledEnvironments;
 pub use error::{ErrorCode, RuntimeError};
-pub use hlo::{Collective, HloModule};
+pub use hlo::{Collective, HloModule, Loop};
 pub use jit::{CallError, HostArguments, Jit, Seed};
 pub use module::Module;
 pub use options::{CompileOptions, OptionValue, XlaOptions};

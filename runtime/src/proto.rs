@@ -150,6 +150,9 @@ pub(crate) struct HloInstructionProto {
     pub(crate) operand_ids: Vec<i64>,
     #[prost(int64, repeated, tag = "38")]
     pub(crate) called_computation_ids: Vec<i64>,
+    /// JSON: of a `while` loop, what XLA knows of its iterations.
+    #[prost(bytes = "vec", tag = "43")]
+    pub(crate) backend_config: Vec<u8>,
     #[prost(bool, tag = "47")]
     pub(crate) is_host_transfer: bool,
 }

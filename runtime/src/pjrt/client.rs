@@ -1,5 +1,6 @@
 //! A client: one plugin's devices, opened.
 
+use std::env;
 use std::fmt;
 use std::num::NonZero;
 use std::ptr::NonNull;
@@ -14,10 +15,32 @@ use crate::RuntimeError;
 use crate::error::ErrorCode;
 
 /// Options of opening a client.
+///
+/// A client of GPUs takes their memory as it is needed. `PODRACER_GPU_MEMORY=0.75` makes it take three quarters of it at once,
+/// which XLA does otherwise, and which leaves nothing to a second process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientOptions {
     /// The number of CPU devices; by default one per core that this process may use. Only for the `cpu` plugin.
     pub cpu_devices: Option<usize>,
+}
+
+/// The variable that names the share of a GPU's memory to take at once.
+const GPU_MEMORY: &str = "PODRACER_GPU_MEMORY";
+
+/// The rule for a GPU's memory: it is taken as it is needed, or a share of it at once.
+fn gpu_memory(share: Option<&str>) -> Result<Vec<(String, NamedValue)>, RuntimeError> {
+    let preallocate = |on| ("preallocate".to_owned(), NamedValue::Bool(on));
+    let Some(share) = share else {
+        return Ok(vec![preallocate(false)]);
+    };
+    match share.parse::<f32>() {
+        Ok(fraction) if fraction > 0.0 && fraction <= 1.0 => {
+            Ok(vec![preallocate(true), ("memory_fraction".to_owned(), NamedValue::Float(fraction))])
+        }
+        _ => Err(RuntimeError::Options(format!(
+            "{GPU_MEMORY} is `{share}`: expected a share of the memory above 0 and up to 1, such as 0.75, or no such variable"
+        ))),
+    }
 }
 
 /// One plugin's devices, opened. Cloning is cheap and yields the same client; it closes when the last buffer and executable are
@@ -90,6 +113,9 @@ impl Client {
             return Err(RuntimeError::Options(format!(
                 "{devices} CPU devices were asked of the plugin `{name}`"
             )));
+        } else if plugin.name() == "cuda13" {
+            let share = env::var_os(GPU_MEMORY).map(|share| share.to_string_lossy().into_owned());
+            create.extend(gpu_memory(share.as_deref())?);
         }
         let written = value::write(&create);
         let mut args = ffi::PJRT_Client_Create_Args {
@@ -217,4 +243,25 @@ impl fmt::Debug for Client {
 pub(super) fn no_value(call: &'static str) -> RuntimeError {
     let message = "it returned neither a value nor an error".to_owned();
     RuntimeError::Xla { call, code: ErrorCode::Internal, message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_of_a_gpu_is_taken_as_it_is_needed_unless_a_share_is_named() {
+        let pair = |name: &str, value| (name.to_owned(), value);
+        let lazy = [pair("preallocate", NamedValue::Bool(false))];
+        assert_eq!(gpu_memory(None).unwrap(), lazy);
+        let share = [
+            pair("preallocate", NamedValue::Bool(true)),
+            pair("memory_fraction", NamedValue::Float(0.5)),
+        ];
+        assert_eq!(gpu_memory(Some("0.5")).unwrap(), share);
+        for wrong in ["", "0", "-1", "1.5", "75", "half", "nan"] {
+            let error = gpu_memory(Some(wrong)).unwrap_err().to_string();
+            assert!(error.contains("PODRACER_GPU_MEMORY") && error.contains(wrong), "{error}");
+        }
+    }
 }

@@ -4,6 +4,7 @@
 mod cache;
 mod checkpoints;
 mod compile;
+mod cuda;
 mod execute;
 mod jit;
 mod memory;

@@ -1,10 +1,11 @@
 //! Options of clients and compilations: mistakes are errors, and never XLA's abort.
 
 use podracer_runtime::{
-    Client, ClientOptions, CompileOptions, ErrorCode, OptionValue, Plugin, RuntimeError, XlaOptions,
+    Client, ClientOptions, CompileOptions, ErrorCode, Module, OptionValue, Plugin, RuntimeError,
+    XlaOptions,
 };
 
-use crate::programs::{add, all_reduce, buffer, client, device, kept, values};
+use crate::programs::{add, all_reduce, buffer, client, device, f32s, kept, values};
 
 #[test]
 fn zero_devices_is_an_error() {
@@ -88,12 +89,9 @@ fn extra_options_that_end_the_process_are_errors() {
     }
 }
 
-/// A loop is one kernel where an iteration touches little, or where that is asked for, and otherwise a call for each
-/// iteration and operation.
-#[test]
-fn loops_that_are_one_kernel() {
-    let looped = |extent: usize| {
-        let text = r"
+/// Halves `f32[extent]` a hundred times.
+pub fn looped(extent: usize) -> Module {
+    let text = r"
 module @loop {
   func.func public @main(%x: tensor<EXTENTxf32>) -> tensor<EXTENTxf32> {
     %zero = stablehlo.constant dense<0> : tensor<i32>
@@ -112,10 +110,15 @@ module @loop {
     return %r#1 : tensor<EXTENTxf32>
   }
 }"
-        .replace("EXTENT", &extent.to_string());
-        let ty = crate::programs::f32s(&[extent]);
-        podracer_runtime::Module::new(text, vec![ty.clone()], vec![ty])
-    };
+    .replace("EXTENT", &extent.to_string());
+    let ty = f32s(&[extent]);
+    Module::new(text, vec![ty.clone()], vec![ty])
+}
+
+/// A loop is one kernel where an iteration touches little, or where that is asked for, and otherwise a call for each
+/// iteration and operation.
+#[test]
+fn loops_that_are_one_kernel() {
     let launched = |extent, xla| {
         let options = CompileOptions { xla, ..CompileOptions::default() };
         client()
@@ -132,4 +135,20 @@ module @loop {
             (launched(extent, rule().pairs()), launched(extent, rule().whole_loop().pairs()));
         assert_eq!(default == whole, small, "{default}");
     }
+}
+
+/// The counter and its bound are seen by XLA: a GPU runs such a loop without asking the host in each iteration.
+#[test]
+fn a_loop_with_a_constant_bound_has_known_iterations() {
+    let options = CompileOptions::default();
+    let iterations = |module: &Module| -> Vec<Option<u64>> {
+        let executable = client().compile(module, &options).unwrap();
+        let optimized = executable.compiled().optimized().unwrap();
+        optimized.loops().into_iter().map(|one| one.iterations).collect()
+    };
+    let mut module = looped(1 << 16);
+    assert_eq!(iterations(&module), [Some(100)]);
+    // The counter is multiplied in place of being increased.
+    module.text = module.text.replace("stablehlo.add %i, %one", "stablehlo.multiply %i, %one");
+    assert_eq!(iterations(&module), [None]);
 }
