@@ -1,7 +1,7 @@
 # What there is to do here: `make help`.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup train learn test test-all bench bench-envs doc lint
+.PHONY: help setup train learn test test-all bench bench-envs gpu-kit doc lint
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ bench: setup ## Time training beside a JAX peer
 
 bench-envs: setup ## Time random-policy stepping beside a JAX peer
 	cargo bench --locked --bench envs -- $(ARGS)
+
+gpu-kit: setup ## Make the folder that checks and measures on a machine with a GPU (docs/gpu.md)
+	scripts/gpu-kit
 
 doc: setup ## Build the documentation
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked

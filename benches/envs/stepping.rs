@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use podracer_dsl::prelude::*;
 use podracer_envs::{AutoReset, Environment};
 use podracer_runtime::{
-    Client, CompileOptions, ExecutableCache, HloModule, HostArray, Placement, Program,
+    Client, CompileOptions, Compiled, ExecutableCache, HloModule, HostArray, Placement, Program,
     ProgramOptions, XlaOptions,
 };
 
@@ -77,7 +77,7 @@ impl Stepping {
             compile: CompileOptions {
                 replicas: devices,
                 device_assignment: None,
-                xla: XlaOptions::for_platform("cpu").whole_loop().pairs(),
+                xla: XlaOptions::for_platform(client.platform()).whole_loop().pairs(),
             },
             cache: ExecutableCache::disabled(),
             ..ProgramOptions::default()
@@ -99,14 +99,22 @@ impl Stepping {
 
     /// Of all environments in a run.
     pub fn env_steps(&self) -> usize {
-        self.shape.environments / self.devices()
-            * self.devices()
-            * (self.shape.steps / BLOCK * BLOCK)
+        self.shape.environments / self.devices() * self.devices() * self.steps()
+    }
+
+    /// Steps of each environment in a run.
+    pub fn steps(&self) -> usize {
+        self.shape.steps / BLOCK * BLOCK
+    }
+
+    /// The compiled program.
+    pub fn compiled(&self) -> &Compiled {
+        self.program.executable().compiled()
     }
 
     /// What XLA made of it.
     pub fn hlo(&self) -> Result<HloModule> {
-        Ok(self.program.executable().compiled().optimized()?)
+        Ok(self.compiled().optimized()?)
     }
 
     /// Steps all environments from their first states.

@@ -134,7 +134,8 @@ def parts_alone(arguments, task, devices):
 
 def run(arguments, task):
     """Trains, and prints what it took."""
-    acting, learning = devices = jax.devices()[:2]
+    # One device does both where there is but one.
+    acting, learning = devices = (jax.devices() * 2)[:2]
     learner = jax.device_put(task.learner, learning)
     key = jax.device_put(jax.random.PRNGKey(arguments.seed + 1), learning)
     parameters = [queue.Queue(maxsize=1) for _ in range(arguments.threads)]

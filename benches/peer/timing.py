@@ -5,7 +5,7 @@ import os
 import sys
 import time
 
-# A peer is the CPU program, also on a machine that has more. This must be said before JAX is imported.
+# A peer is the CPU program, also on a machine that has more, unless the bench says otherwise. This must be said before JAX is imported.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax
@@ -31,8 +31,21 @@ def measure(function, arguments, repeats):
         "lower_seconds": lower - trace,
         "compile_seconds": end - lower,
         "run_seconds": runs,
+        "bytes": program_bytes(compiled),
     }
+    # The optimized program, for the bench to look into.
+    if path := os.environ.get("PODRACER_PEER_HLO"):
+        module = compiled.runtime_executable().hlo_modules()[0]
+        with open(path, "wb") as file:
+            file.write(module.as_serialized_hlo_module_proto())
     return stages, result
+
+
+def program_bytes(compiled):
+    """Bytes that a run takes on its device: arguments, results and intermediate values."""
+    memory = compiled.memory_analysis()
+    taken = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
+    return taken - memory.alias_size_in_bytes
 
 
 def report(line):

@@ -8,8 +8,31 @@ use podracer::experiments;
 use podracer_runtime::{Client, CompileOptions};
 use serde_json::json;
 
-use crate::ours::{Ours, Shape};
-use crate::support::{Table, say, time};
+use super::ours::{Ours, Shape};
+use crate::support::{Table, bytes, say, time};
+
+/// What a call takes.
+pub struct Counted {
+    /// Bytes on each device.
+    pub bytes: i64,
+    /// Kernels that are launched.
+    pub kernels: u64,
+}
+
+/// Compiles the training loop and counts.
+pub fn count(client: &Client, shape: Shape, ours: &Ours) -> Result<Counted> {
+    let settings = ours.settings(shape)?;
+    let training = experiments::build(&settings)?;
+    let module = training.modules(shape.devices)?.remove(0).module;
+    let options = CompileOptions {
+        replicas: shape.devices,
+        device_assignment: None,
+        xla: settings.xla_options(training.xla_options(client.platform(), shape.devices)),
+    };
+    let executable = client.compile(&module, &options)?;
+    let compiled = executable.compiled();
+    Ok(Counted { bytes: bytes(compiled)?, kernels: compiled.optimized()?.kernels() })
+}
 
 /// Compiles the training loop in each shape and prints what is in it.
 pub fn print(client: &Client, shapes: &[Shape], ours: &Ours) -> Result<()> {

@@ -13,7 +13,7 @@ use podracer_runtime::{
 };
 use serde_json::json;
 
-use crate::ours::{Shape, UNROLL};
+use super::ours::{Shape, UNROLL};
 use crate::support::{Table, say, si};
 
 const OBSERVATION: usize = 4;

@@ -6,20 +6,62 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use clap::ValueEnum;
 use podracer::settings::{Overrides, Settings, load};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support;
 
-/// The experiment.
-const EXPERIMENT: &str = "cartpole-ppo";
-/// Steps of a rollout, the experiment's and the peer's.
+/// Steps of a rollout of PPO on CartPole, the experiment's and the peer's.
 pub const UNROLL: usize = 128;
+
+/// An experiment of Anakin's, and the peer that does the same.
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+pub enum Task {
+    /// PPO on CartPole, beside PureJaxRL's.
+    CartpolePpo,
+    /// The online actor-critic on Catch, Anakin's minimal unit.
+    CatchOnline,
+}
+
+impl Task {
+    pub fn experiment(self) -> &'static str {
+        match self {
+            Task::CartpolePpo => "cartpole-ppo",
+            Task::CatchOnline => "catch-online",
+        }
+    }
+
+    pub fn title(self) -> &'static str {
+        match self {
+            Task::CartpolePpo => "PPO on CartPole",
+            Task::CatchOnline => "online actor-critic on Catch (Anakin)",
+        }
+    }
+
+    /// The peer's program.
+    pub fn script(self) -> &'static str {
+        match self {
+            Task::CartpolePpo => "ppo_cartpole.py",
+            Task::CatchOnline => "online_catch.py",
+        }
+    }
+
+    /// Steps of a rollout, the experiment's and the peer's.
+    fn unroll(self) -> usize {
+        match self {
+            Task::CartpolePpo => UNROLL,
+            Task::CatchOnline => 32,
+        }
+    }
+}
 
 /// How much is run on what.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
+    /// The experiment.
+    pub task: Task,
     /// Environments in all.
     pub environments: usize,
     /// Devices of ours.
@@ -32,16 +74,29 @@ pub struct Shape {
 
 impl Shape {
     /// Enough steps for seconds, in calls of which there are several.
-    pub fn new(environments: usize, devices: usize, steps: Option<usize>) -> Self {
-        let wanted = steps.unwrap_or(if environments < 64 { 500_000 } else { 1 << 20 });
-        let iterations = (wanted / (environments * UNROLL)).max(1);
+    pub fn new(
+        task: Task,
+        environments: usize,
+        devices: usize,
+        steps: Option<usize>,
+        on_cpu: bool,
+    ) -> Self {
+        let unroll = task.unroll();
+        let wanted = steps.unwrap_or(match environments {
+            0..64 => 500_000,
+            // A GPU makes many steps beside each other, and as many one after the other as a CPU.
+            _ if !on_cpu => (16 * environments * unroll).max(1 << 20),
+            _ => 1 << 20,
+        });
+        let iterations = (wanted / (environments * unroll)).max(1);
         // At least four calls, where there are as many iterations.
         let iterations_per_call = (iterations / 4).clamp(1, 16);
         let iterations = iterations / iterations_per_call * iterations_per_call;
         Shape {
+            task,
             environments,
             devices,
-            steps: iterations * environments * UNROLL,
+            steps: iterations * environments * unroll,
             iterations_per_call,
         }
     }
@@ -53,31 +108,32 @@ impl Shape {
 
     /// Environment steps of a call.
     pub fn steps_per_call(&self) -> usize {
-        self.environments * UNROLL * self.iterations_per_call
+        self.environments * self.task.unroll() * self.iterations_per_call
     }
 }
 
-/// The program, and a cache folder of its own.
+/// The program on a platform, and a cache folder of its own.
 pub struct Ours {
     folder: TempDir,
+    platform: String,
     set: Vec<String>,
 }
 
 impl Ours {
     /// With settings of the user's beside those of the shape.
-    pub fn prepare(set: &[String]) -> Result<Self> {
+    pub fn prepare(platform: &str, set: &[String]) -> Result<Self> {
         let folder = TempDir::new()?;
         // The plugins are installed already; only the compiled programs are to be missing.
         let podracer = folder.path().join("cache/podracer");
         fs::create_dir_all(&podracer)?;
         let installed = podracer_plugins::cache_folder()?.join("plugins");
         symlink(installed, podracer.join("plugins"))?;
-        Ok(Ours { folder, set: set.to_vec() })
+        Ok(Ours { folder, platform: platform.to_owned(), set: set.to_vec() })
     }
 
     /// The settings of the experiment in this shape.
     pub fn settings(&self, shape: Shape) -> Result<Settings> {
-        load(EXPERIMENT, &Overrides { set: self.sets(shape), ..Overrides::default() })
+        load(shape.task.experiment(), &Overrides { set: self.sets(shape), ..Overrides::default() })
     }
 
     fn sets(&self, shape: Shape) -> Vec<String> {
@@ -85,6 +141,7 @@ impl Ours {
             format!("anakin.environments={}", shape.environments),
             format!("anakin.iterations_per_call={}", shape.iterations_per_call),
             format!("train.devices={}", shape.devices),
+            format!("train.platform={}", self.platform),
             // The first call is not timed.
             format!("train.steps={}", shape.steps + shape.steps_per_call()),
         ];
@@ -99,8 +156,8 @@ impl Ours {
             fs::remove_dir_all(&executables)?;
         }
         let run = self.folder.path().join("run");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_podracer"));
-        command.env("XDG_CACHE_HOME", &cache).args(["train", EXPERIMENT, "--json"]);
+        let mut command = Command::new(support::program()?);
+        command.env("XDG_CACHE_HOME", &cache).args(["train", shape.task.experiment(), "--json"]);
         command.arg(format!("--seed={seed}")).arg("--run-dir").arg(&run);
         for set in self.sets(shape) {
             command.args(["--set", &set]);

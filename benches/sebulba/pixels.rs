@@ -75,7 +75,7 @@ impl Measured {
 }
 
 pub fn run(options: &PixelOptions, rounds: usize) -> Result<()> {
-    let peer = Peer::prepare()?;
+    let peer = Peer::prepare("cpu")?;
     compare_steps()?;
     let mut table = Table::new(&[
         "environments of a thread",

@@ -4,13 +4,16 @@
 //! Ours and the peer's runs alternate, so that a busy minute hurts both.
 #![allow(dead_code, reason = "every bench uses its part")]
 
+use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 use mimalloc::MiMalloc;
+use podracer_runtime::{Client, ClientOptions, Compiled, HloModule, Plugin};
 use serde_json::{Value, json};
+use tempfile::NamedTempFile;
 
 /// As the program `podracer` has it.
 #[global_allocator]
@@ -24,6 +27,11 @@ impl Figures {
     /// Adds those of one more run.
     pub fn extend(&mut self, figures: impl IntoIterator<Item = f64>) {
         self.0.extend(figures);
+    }
+
+    /// All of them.
+    pub fn all(&self) -> &[f64] {
+        &self.0
     }
 
     fn sorted(&self) -> Vec<f64> {
@@ -54,14 +62,42 @@ impl Figures {
     }
 }
 
+/// Opens a platform: the CPU with so many devices (by default one for each core), or GPUs.
+pub fn open(platform: &str, cpu_devices: Option<usize>) -> Result<Client> {
+    Ok(Client::new(Plugin::load(platform)?, ClientOptions { cpu_devices })?)
+}
+
+/// The program `podracer`: Cargo's, or this one where it is both.
+pub fn program() -> Result<PathBuf> {
+    Ok(match option_env!("CARGO_BIN_EXE_podracer") {
+        Some(program) => program.into(),
+        None => env::current_exe()?,
+    })
+}
+
+/// Bytes of a compiled program as the peers count them: arguments, results and intermediate values.
+pub fn bytes(compiled: &Compiled) -> Result<i64> {
+    let memory = compiled.memory_stats()?;
+    Ok(memory.arguments + memory.outputs + memory.temporary - memory.aliased)
+}
+
 /// The JAX programs of `benches/peer`.
 pub struct Peer {
     python: PathBuf,
+    scripts: PathBuf,
+    platform: &'static str,
 }
 
 impl Peer {
-    /// With the python that `scripts/python` prints, which installs the packages where they are missing.
-    pub fn prepare() -> Result<Self> {
+    /// With the Python and the folder of scripts that `PODRACER_PEER_PYTHON` and `PODRACER_PEER_SCRIPTS` name; or else with
+    /// those of the repository, where `scripts/python` installs the packages if they are missing.
+    pub fn prepare(platform: &str) -> Result<Self> {
+        let platform = if platform == "cpu" { "cpu" } else { "cuda" };
+        let scripts = env::var_os("PODRACER_PEER_SCRIPTS")
+            .map_or_else(|| root().join("benches/peer"), PathBuf::from);
+        if let Some(python) = env::var_os("PODRACER_PEER_PYTHON") {
+            return Ok(Peer { python: python.into(), scripts, platform });
+        }
         let output = Command::new(root().join("scripts/python"))
             .args(["peer", "benches/peer/requirements.txt"])
             .stderr(Stdio::inherit())
@@ -69,13 +105,24 @@ impl Peer {
             .context("cannot run scripts/python")?;
         ensure!(output.status.success(), "scripts/python failed: {}", output.status);
         let python = String::from_utf8(output.stdout)?;
-        Ok(Peer { python: python.trim().into() })
+        Ok(Peer { python: python.trim().into(), scripts, platform })
     }
 
-    /// Runs one of its programs, and gives its line of JSON.
+    /// Runs one of its programs, and gives its line of JSON, with the number of `kernels` where it has one program.
     pub fn run(&self, program: &str, arguments: &[String]) -> Result<Value> {
-        let script = root().join("benches/peer").join(program);
-        let line = run(Command::new(&self.python).arg(script).args(arguments))?;
+        let hlo = NamedTempFile::new()?;
+        let mut command = Command::new(&self.python);
+        command
+            .arg(self.scripts.join(program))
+            .args(arguments)
+            .env("PODRACER_PEER_HLO", hlo.path());
+        // As ours: memory is taken as it is needed.
+        command.env("JAX_PLATFORMS", self.platform).env("XLA_PYTHON_CLIENT_PREALLOCATE", "false");
+        let mut line = run(&mut command)?;
+        let module = std::fs::read(hlo.path())?;
+        if !module.is_empty() {
+            line["kernels"] = HloModule::read(&module)?.kernels().into();
+        }
         say(&line);
         Ok(line)
     }

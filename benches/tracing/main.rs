@@ -195,7 +195,7 @@ fn sizes(options: &Options) -> Result<()> {
             let sizes = sizes.iter().map(usize::to_string);
             let arguments: Vec<String> =
                 std::iter::once("--sizes".to_owned()).chain(sizes).collect();
-            Some(Peer::prepare()?.run("tracing.py", &arguments)?)
+            Some(Peer::prepare("cpu")?.run("tracing.py", &arguments)?)
         }
     };
     let mut table = Table::new(&["program", "whose", "by equations", "last to first"]);

@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //! - The key covers everything that a compilation depends on: the module without source locations, its types, the options,
-//!   `XLA_FLAGS`, the platform, the placement, the plugin's content, the processor.
+//!   `XLA_FLAGS`, the platform, the placement, the kind of its devices, the plugin's content, the processor.
 //! - An entry appears whole (written beside its place, then renamed) and is checked by its checksum when read; a damaged one is
 //!   removed and the program compiled again.
 //! - An entry is machine code: one that other users can write is not loaded.
@@ -103,7 +103,13 @@ fn key(client: &Client, module: &Module, options: &CompileOptions) -> Result<Str
     let (arguments, results) = (types(&module.arguments), types(&module.results));
     let options = options.with_rule(client.platform());
     let (how, flags) = (format!("{placement:?} {:?}", options.xla), flags::environment());
-    let parts: [&[u8]; 10] = [
+    // A GPU's program is for GPUs of its kind.
+    let kinds: Vec<String> = placement
+        .iter()
+        .map(|&index| Ok(client.device(index)?.kind().to_owned()))
+        .collect::<Result<_, RuntimeError>>()?;
+    let kinds = kinds.join("\n");
+    let parts: [&[u8]; 11] = [
         b"podracer executable 1",
         module.key().as_bytes(),
         arguments.as_bytes(),
@@ -112,6 +118,7 @@ fn key(client: &Client, module: &Module, options: &CompileOptions) -> Result<Str
         flags.as_bytes(),
         client.platform().as_bytes(),
         client.platform_version().as_bytes(),
+        kinds.as_bytes(),
         client.plugin().fingerprint().as_bytes(),
         machine::fingerprint().as_bytes(),
     ];

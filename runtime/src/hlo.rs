@@ -237,7 +237,7 @@ fn kernels_of(
     }
     let mut sum = 0u64;
     for one in computations.get(&id).iter().flat_map(|one| &one.instructions) {
-        let mut called = |id: &i64| kernels_of(*id, computations, known);
+        let called = |id: &i64| kernels_of(*id, computations, known);
         let kernels = match one.opcode.as_str() {
             // Body, then condition, which is not run if the number of iterations is known.
             "while" => match iterations(one) {

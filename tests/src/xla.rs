@@ -1,4 +1,4 @@
-//! Functions of the IR on the CPU plugin.
+//! Functions of the IR on the CPU plugin, or on the one that `PODRACER_TEST_PLATFORM` names.
 //!
 //! Compiling a module takes tens of milliseconds however small it is, so functions are compiled by the hundred: one module takes
 //! the arguments of all and gives the results of all.
@@ -7,7 +7,8 @@ use anyhow::{Context as _, Result, anyhow};
 use podracer_compiler::{Array, Builder, Func, Var};
 use podracer_mlir::{ModuleSpec, stablehlo};
 use podracer_runtime::{
-    Argument, Buffer, Client, ClientOptions, CompileOptions, HostArray, Module,
+    Argument, Buffer, Client, ClientOptions, CompileOptions, HostArray, Module, Plugin,
+    RuntimeError,
 };
 use std::sync::OnceLock;
 
@@ -25,15 +26,23 @@ pub struct Case {
 /// Number of functions that share a module.
 const CASES_PER_MODULE: usize = 200;
 
-/// The CPU plugin with four devices, loaded once in a process.
+/// A client of the platform that tests run on: so many devices of the CPU, or with `PODRACER_TEST_PLATFORM=cuda13` the GPUs.
+///
+/// # Errors
+/// Where the plugin is not installed or does not start.
+pub fn open(cpu_devices: usize) -> Result<Client, RuntimeError> {
+    let platform = std::env::var("PODRACER_TEST_PLATFORM").unwrap_or_else(|_| "cpu".to_owned());
+    let cpu_devices = (platform == "cpu").then_some(cpu_devices);
+    Client::new(Plugin::load(&platform)?, ClientOptions { cpu_devices })
+}
+
+/// The client of [`open`] with four devices, opened once in a process.
 ///
 /// # Errors
 /// Where the plugin is not installed or does not start.
 pub fn client() -> Result<Client> {
     static CLIENT: OnceLock<Result<Client, String>> = OnceLock::new();
-    let client = CLIENT.get_or_init(|| {
-        Client::cpu(ClientOptions { cpu_devices: Some(4) }).map_err(|error| error.to_string())
-    });
+    let client = CLIENT.get_or_init(|| open(4).map_err(|error| error.to_string()));
     client.clone().map_err(|error| anyhow!(error))
 }
 

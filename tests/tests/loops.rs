@@ -4,8 +4,8 @@ use podracer_compiler::Array;
 use podracer_dsl::prelude::Tree;
 use podracer_envs::Environment;
 use podracer_runtime::{
-    AnakinLoop, AnakinProgram, Client, ClientOptions, CompileOptions, Device, ExecutableCache,
-    HostArray, OptionValue, Placement, ProgramOptions,
+    AnakinLoop, AnakinProgram, Client, CompileOptions, Device, ExecutableCache, HostArray,
+    OptionValue, Placement, ProgramOptions,
 };
 use podracer_stdlib::agents::{
     Agent, Axes, Impala, ImpalaSettings, Learn, Networks, OnlineActorCritic, OnlineSettings, Ppo,
@@ -73,8 +73,7 @@ pub fn compiled<E: Environment, A: Learn<Observation = E::Observation>>(
 
 /// A client of its own.
 pub fn client(devices: usize) -> Client {
-    let options = ClientOptions { cpu_devices: Some(devices) };
-    Client::cpu(options).expect("the CPU plugin is installed")
+    podracer_tests::xla::open(devices).expect("the plugin is installed")
 }
 
 fn networks() -> Networks {

@@ -11,32 +11,7 @@ use crate::options::looped;
 use crate::skip::skip;
 
 /// An H100 as XLA describes it.
-const H100: &str = r#"
-gpu_device_info {
-  threads_per_block_limit: 1024
-  threads_per_warp: 32
-  shared_memory_per_block: 49152
-  shared_memory_per_core: 233472
-  shared_memory_per_block_optin: 232448
-  threads_per_core_limit: 2048
-  core_count: 132
-  fpus_per_core: 128
-  block_dim_limit_x: 2147483647
-  block_dim_limit_y: 65535
-  block_dim_limit_z: 65535
-  memory_bandwidth: 3352320000000
-  l2_cache_size: 52428800
-  clock_rate_ghz: 1.98
-  device_memory_size: 84942979072
-  cuda_compute_capability { major: 9 }
-  registers_per_core_limit: 65536
-  registers_per_block_limit: 65536
-}
-platform_name: "CUDA"
-dnn_version_info { major: 9 minor: 10 }
-runtime_version { major: 13 }
-device_description_str: "NVIDIA H100 80GB HBM3"
-"#;
+const H100: &str = include_str!("../h100.txt");
 
 /// The plugin, or a record that the running test is skipped.
 fn plugin() -> Option<Plugin> {

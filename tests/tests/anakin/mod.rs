@@ -3,6 +3,7 @@
 mod checkpoints;
 mod determinism;
 mod errors;
+mod iterations;
 mod log;
 mod memory;
 mod reference;

@@ -1,0 +1,153 @@
+//! Random-policy stepping with automatic resets, beside gymnax.
+
+mod stepping;
+
+use anyhow::Result;
+use clap::Parser;
+use podracer_envs::minatar::{Asterix, Breakout, Freeway, Seaquest, SpaceInvaders};
+use podracer_envs::{CartPole, Catch};
+use serde_json::json;
+
+use crate::support::{
+    Figures, Peer, Table, bytes, judged, machine, number, open, say, si, speeds, time,
+};
+use stepping::{Shape, Stepping};
+
+/// What ours must reach, in the peer's speed.
+const TARGET: f64 = 10.0;
+
+/// Times random-policy stepping beside gymnax.
+#[derive(Parser)]
+pub struct Options {
+    /// `cpu` or `cuda13`.
+    #[arg(long, default_value = "cpu")]
+    platform: String,
+    /// Environments in all.
+    #[arg(long, value_delimiter = ',', default_values_t = [1024, 4096])]
+    environments: Vec<usize>,
+    /// `cartpole`, `catch`, or a game of MinAtar, such as `breakout`.
+    #[arg(long, value_delimiter = ',', default_values_t = ["cartpole".to_owned(), "catch".to_owned()])]
+    envs: Vec<String>,
+    /// Steps of every environment of ours in a run; the peer's do a tenth.
+    #[arg(long, default_value_t = 20_480)]
+    steps: usize,
+    /// How often ours and the peer's runs take turns.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Runs of each in a round.
+    #[arg(long, default_value_t = 3)]
+    repeats: usize,
+    /// CPU devices; one per core by default.
+    #[arg(long)]
+    devices: Option<usize>,
+    /// Leave the peer out.
+    #[arg(long)]
+    alone: bool,
+    /// Print the optimized program.
+    #[arg(long)]
+    hlo: bool,
+    /// Cargo passes it.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+pub fn run(options: &Options) -> Result<()> {
+    say(&machine());
+    let platform = options.platform.as_str();
+    let client = open(platform, options.devices)?;
+    let peer = (!options.alone).then(|| Peer::prepare(platform)).transpose()?;
+    let mut table = Table::new(&[
+        "environment",
+        "environments",
+        "devices",
+        "ours best / median",
+        "gymnax best / median",
+        "ratio of bests",
+        "of medians",
+        "compile ours / gymnax",
+        "mean return ours / gymnax",
+    ]);
+    for name in &options.envs {
+        for &environments in &options.environments {
+            let shape = Shape { environments, steps: options.steps };
+            let ours = match name.as_str() {
+                "cartpole" => Stepping::compile(&client, CartPole::default(), shape)?,
+                "catch" => Stepping::compile(&client, Catch::default(), shape)?,
+                "asterix" => Stepping::compile(&client, Asterix::default(), shape)?,
+                "breakout" => Stepping::compile(&client, Breakout::default(), shape)?,
+                "freeway" => Stepping::compile(&client, Freeway::default(), shape)?,
+                "seaquest" => Stepping::compile(&client, Seaquest::default(), shape)?,
+                "space-invaders" => Stepping::compile(&client, SpaceInvaders::default(), shape)?,
+                _ => anyhow::bail!(
+                    "no environment `{name}`: there are cartpole, catch, asterix, breakout, freeway, seaquest and space-invaders"
+                ),
+            };
+            if options.hlo {
+                eprintln!("{}", ours.hlo()?);
+            }
+            // The first run touches its memory for the first time.
+            ours.run(0)?;
+            let [mut speed, mut peers, mut peer_compile, mut returns, mut peer_returns] =
+                std::array::from_fn(|_| Figures::default());
+            let [mut peer_bytes, mut peer_kernels] = std::array::from_fn(|_| Figures::default());
+            for round in 0..options.rounds {
+                for repeat in 0..options.repeats {
+                    let run = ours.run((round * options.repeats + repeat) as u64)?;
+                    let steps_per_second = ours.env_steps() as f64 / run.seconds;
+                    speed.extend([steps_per_second]);
+                    returns.extend([run.mean_return]);
+                    say(&json!({
+                        "bench": "envs", "environment": name, "environments": environments, "devices": ours.devices(), "env_steps": ours.env_steps(),
+                        "run_seconds": run.seconds, "steps_per_second": steps_per_second, "mean_return": run.mean_return,
+                        "compile_seconds": ours.compile_seconds(),
+                    }));
+                }
+                if let Some(peer) = &peer {
+                    let steps = (options.steps / 10).max(1);
+                    let line = peer.run(
+                        "random_stepping.py",
+                        &[
+                            format!("--env={name}"),
+                            format!("--num-envs={environments}"),
+                            format!("--steps={steps}"),
+                            format!("--repeats={}", options.repeats),
+                        ],
+                    )?;
+                    peers.extend(speeds(&line)?);
+                    peer_bytes.extend([number(&line, "bytes")?]);
+                    peer_kernels.extend([number(&line, "kernels")? / steps as f64]);
+                    peer_returns.extend([number(&line, "mean_return")?]);
+                    let stages = ["trace_seconds", "lower_seconds", "compile_seconds"];
+                    peer_compile.extend([stages
+                        .iter()
+                        .map(|stage| number(&line, stage))
+                        .sum::<Result<f64>>()?]);
+                }
+            }
+            if platform != "cpu" {
+                let kernels = ours.hlo()?.kernels() as f64 / ours.steps() as f64;
+                say(&json!({"row": {
+                    "program": format!("random steps in {name}"), "environments": environments, "settings": "",
+                    "ours": speed.greatest(), "peer": peers.greatest(), "ours_all": speed.all(), "peer_all": peers.all(),
+                    "ours_compile": ours.compile_seconds(), "peer_compile": peer_compile.least(),
+                    "ours_bytes": bytes(ours.compiled())?, "peer_bytes": peer_bytes.least(),
+                    "ours_kernels": kernels, "peer_kernels": peer_kernels.least(),
+                }}));
+            }
+            let ratio = speed.greatest() / peers.greatest();
+            table.row([
+                name.clone(),
+                environments.to_string(),
+                ours.devices().to_string(),
+                format!("{} / {}", si(speed.greatest()), si(speed.median())),
+                format!("{} / {}", si(peers.greatest()), si(peers.median())),
+                judged(ratio, ratio >= TARGET),
+                format!("{:.2}", speed.median() / peers.median()),
+                format!("{} / {}", time(ours.compile_seconds()), time(peer_compile.least())),
+                format!("{:.3} / {:.3}", returns.median(), peer_returns.median()),
+            ]);
+        }
+    }
+    table.print("Random-policy stepping, environment steps a second");
+    Ok(())
+}
