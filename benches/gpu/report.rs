@@ -15,7 +15,8 @@ pub fn run(folder: &Path) -> Result<()> {
     let lines = lines(folder)?;
     let of =
         |kind: &str| -> Vec<&Value> { lines.iter().filter_map(|line| line.get(kind)).collect() };
-    let (devices, checks, rows) = (of("device"), of("check"), of("row"));
+    let (mut devices, checks, rows) = (of("device"), of("check"), of("row"));
+    devices.dedup();
     ensure!(
         !lines.is_empty(),
         "{} has no results yet: run.sh says how to get some",

@@ -154,13 +154,16 @@ fn measure(shape: Shape, ours: &Ours, peer: Option<&Peer>, rounds: usize) -> Res
 
 /// A line for each row of the report on a GPU.
 fn say_rows(all: &[Measured], client: &Client, ours: &Ours, set: &[String]) -> Result<()> {
+    let share = std::env::var("PODRACER_GPU_MEMORY").ok();
+    let share = share.map(|share| format!("PODRACER_GPU_MEMORY={share}"));
+    let settings = set.iter().cloned().chain(share).collect::<Vec<_>>().join(" ");
     for one in all {
         let Measured { shape, ours: speed, peer, compile, peer_compile, .. } = one;
         let counted = counts::count(client, *shape, ours)?;
         let steps = |kernels: f64, steps: usize| kernels / (steps / shape.environments) as f64;
         let [peer_bytes, peer_kernels] = &one.peer_program;
         say(&json!({"row": {
-            "program": shape.task.title(), "environments": shape.environments, "settings": set.join(" "),
+            "program": shape.task.title(), "environments": shape.environments, "settings": settings,
             "ours": speed.greatest(), "peer": peer.greatest(), "ours_all": speed.all(), "peer_all": peer.all(),
             "ours_compile": compile.least(), "peer_compile": peer_compile.least(),
             "ours_bytes": counted.bytes, "peer_bytes": peer_bytes.least(),

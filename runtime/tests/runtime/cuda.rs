@@ -1,7 +1,6 @@
 //! The CUDA plugin on a machine without a GPU: it loads, says that there is none, and compiles for one that is described to it.
 
 use std::path::Path;
-use std::process::Command;
 
 use podracer_runtime::{
     Client, ClientOptions, CompileOptions, NamedValue, OptionValue, Plugin, RuntimeError, Topology,
