@@ -9,7 +9,7 @@ use podracer_envs::{CartPole, Catch};
 use serde_json::json;
 
 use crate::support::{
-    Figures, Peer, Table, bytes, judged, machine, number, open, say, si, speeds, time,
+    Figures, KIT, Peer, Table, bytes, judged, machine, number, open, say, si, speeds, time,
 };
 use stepping::{Shape, Stepping};
 
@@ -124,7 +124,7 @@ pub fn run(options: &Options) -> Result<()> {
                         .sum::<Result<f64>>()?]);
                 }
             }
-            if platform != "cpu" {
+            if KIT {
                 let kernels = ours.hlo()?.kernels() as f64 / ours.steps() as f64;
                 say(&json!({"row": {
                     "program": format!("random steps in {name}"), "environments": environments, "settings": "",

@@ -12,7 +12,9 @@ use clap::Parser;
 use podracer_runtime::Client;
 use serde_json::{Value, json};
 
-use crate::support::{Figures, Peer, Table, judged, machine, number, open, say, si, speeds, time};
+use crate::support::{
+    Figures, KIT, Peer, Table, judged, machine, number, open, say, si, speeds, time,
+};
 use ours::{Ours, Shape, Task};
 
 /// What the time from the trace to the executable may be, in JAX's.
@@ -88,7 +90,7 @@ pub fn run(options: &Options) -> Result<()> {
         let shape = Shape::new(options.task, environments, devices, options.steps, on_cpu);
         all.push(measure(shape, &ours, peer.as_ref(), options.rounds)?);
     }
-    if !on_cpu {
+    if KIT {
         return say_rows(&all, &client, &ours, &options.set);
     }
     let brief = options.brief || options.task != Task::CartpolePpo;

@@ -67,6 +67,9 @@ pub fn open(platform: &str, cpu_devices: Option<usize>) -> Result<Client> {
     Ok(Client::new(Plugin::load(platform)?, ClientOptions { cpu_devices })?)
 }
 
+/// True in the program of the GPU kit, which is `podracer` too and has lines for a report in the place of tables.
+pub const KIT: bool = option_env!("CARGO_BIN_EXE_podracer").is_none();
+
 /// The program `podracer`: Cargo's, or this one where it is both.
 pub fn program() -> Result<PathBuf> {
     Ok(match option_env!("CARGO_BIN_EXE_podracer") {
