@@ -221,6 +221,8 @@ fn check_reports_on_a_machine_that_is_not_there() {
         "tpu:v5e:2x4",
         "--set",
         "anakin.environments=67108864",
+        "--set",
+        "anakin.unroll=4",
     ]);
     assert_eq!(printed.code, 1, "{}", printed.out);
     let expected = "cannot compile cartpole-ppo for tpu:v5e:2x4: out of memory: the program needs";
