@@ -64,7 +64,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let placements = vec![Placement::Replicated; traced.result_paths().len()];
     let program =
         Program::compile(&client, "fit", &traced, placements, &ProgramOptions::default())?;
-    let seed = program.upload(HostArray::key(7))?;
+    let seed = program.upload(Array::key(7))?;
     let results = program.run((seed,))?.to_host()?;
     let (line, losses) = &*results;
     let (weight, bias) = (line.weight.item::<f32>()?, line.bias.item::<f32>()?);

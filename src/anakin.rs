@@ -11,8 +11,8 @@ use podracer_dsl::prelude::{eval_shape, key};
 use podracer_dsl::{Loc, Report, Tree, called_from};
 use podracer_envs::{Environment, check_environment};
 use podracer_runtime::{
-    AnakinLoop, AnakinProgram, AnakinState, Checkpoint, CheckpointError, Client, CompileOptions,
-    Host, HostArray, OptionValue, ProgramOptions, RuntimeError, lower_kept,
+    AnakinLoop, AnakinProgram, AnakinState, Array, ArrayError, Checkpoint, CheckpointError, Client,
+    CompileOptions, Host, OptionValue, ProgramOptions, RuntimeError, lower_kept,
 };
 use podracer_stdlib::agents::{Agent, Axes, Learn, check_agent};
 use podracer_stdlib::anakin::{Actors, AgentLoop, Episodes, Feedback, Learner};
@@ -369,7 +369,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> CompiledAnakin<E, A
     ///
     /// # Errors
     /// Errors of the runtime.
-    pub fn parameters(&self, state: &TrainingState<E, A>) -> Result<Vec<(String, HostArray)>> {
+    pub fn parameters(&self, state: &TrainingState<E, A>) -> Result<Vec<(String, Array)>> {
         // Only these leaves come to the host: the optimizer's are twice as much.
         let leaves = state.replicated.agent.named_sources();
         let picked = self.parameters.iter();
@@ -411,8 +411,8 @@ impl<M: Tree> TrainingMetrics<M> {
     /// in each iteration (`episode_return`, `episode_length`; NaN where none did).
     ///
     /// # Errors
-    /// [`RuntimeError::HostType`] where a metric of the agent is not f32.
-    pub fn per_iteration(&self) -> Result<Vec<(String, Vec<f32>)>, RuntimeError> {
+    /// [`ArrayError::Type`] where a metric of the agent is not f32.
+    pub fn per_iteration(&self) -> Result<Vec<(String, Vec<f32>)>, ArrayError> {
         let mut series = Vec::new();
         self.agent.visit(|path, leaf| {
             series.push(leaf.to_vec().map(|values| (path.to_string(), values)))
@@ -423,8 +423,8 @@ impl<M: Tree> TrainingMetrics<M> {
     /// The agent's metrics of all iterations, by name.
     ///
     /// # Errors
-    /// [`RuntimeError::HostType`] where a metric is not f32.
-    pub(crate) fn agent_metrics(&self) -> Result<Vec<(String, f32)>, RuntimeError> {
+    /// [`ArrayError::Type`] where a metric is not f32.
+    pub(crate) fn agent_metrics(&self) -> Result<Vec<(String, f32)>, ArrayError> {
         let mut all = Ok(Vec::new());
         self.agent.visit(|path, leaf| {
             if let Ok(known) = &mut all {

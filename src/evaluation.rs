@@ -5,9 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Result;
 use podracer_dsl::prelude::*;
 use podracer_envs::host::{HostEnvironment, HostSpec, StepMemory};
-use podracer_runtime::{
-    ArraySource, Checkpoint, Client, Device, Host, HostArray, Placement, Program,
-};
+use podracer_runtime::{Array, ArraySource, Checkpoint, Client, Device, Host, Placement, Program};
 use podracer_stdlib::agents::{
     Act, Agent, LaneId, Learn, Mode, checked_act, checked_begin_episode,
 };
@@ -167,12 +165,12 @@ impl<A: Learn<Observation = Tensor>> Player<A> {
         let mut draws = podracer_envs::host::Random::from_state(seed);
         while record.is_wanting() && !interrupt.load(Ordering::Relaxed) {
             let observation =
-                HostArray::new(spec.observation_type(), memory.observation().to_vec())?;
+                Array::from_bytes(spec.observation_type(), memory.observation().to_vec())?;
             let arrays = [
                 ("observation", observation),
-                ("reward", HostArray::from_slice([n], memory.reward())?),
-                ("done", HostArray::from_slice([n], &done)?),
-                ("words", HostArray::key(draws.bits())),
+                ("reward", Array::from_slice([n], memory.reward())?),
+                ("done", Array::from_slice([n], &done)?),
+                ("words", Array::key(draws.bits())),
             ];
             let seen = self.act.upload(Host::from_named(&self.seen, arrays)?)?;
             let (action, next) = self.act.run((&state, lanes, seen))?.split();

@@ -65,8 +65,8 @@ pub mod prelude {
         TransformReward, WithStatistics, check_environment,
     };
     pub use podracer_runtime::{
-        AnakinLoop, AnakinState, CallError, Checkpoint, CheckpointError, Checkpoints, Client,
-        ClientOptions, CompileOptions, Device, Host, HostArguments, HostArray, Jit, ProgramOptions,
+        AnakinLoop, AnakinState, Array, CallError, Checkpoint, CheckpointError, Checkpoints,
+        Client, ClientOptions, CompileOptions, Device, Host, HostArguments, Jit, ProgramOptions,
         RuntimeError, Seed, XlaOptions,
     };
     pub use podracer_stdlib::Number;

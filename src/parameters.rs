@@ -7,9 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Error, Result, ensure};
 use podracer_dsl::{Spec, Tree};
 use podracer_plugins::read_regular;
-use podracer_runtime::{
-    Host, HostArray, NamedArrays, from_safetensors, projection, to_safetensors,
-};
+use podracer_runtime::{Array, Host, NamedArrays, from_safetensors, projection, to_safetensors};
 use podracer_stdlib::agents::Learn;
 use sha2::{Digest, Sha256};
 
@@ -25,12 +23,12 @@ pub(crate) const LARGEST: u64 = 64 << 30;
 ///
 /// # Errors
 /// Where the file cannot be written, or two arrays share a name.
-pub fn save(parameters: &[(String, HostArray)], path: &Path) -> Result<()> {
+pub fn save(parameters: &[(String, Array)], path: &Path) -> Result<()> {
     write_whole(path, &to_bytes(parameters)?)
 }
 
 /// The bytes of the file that [`save`] writes.
-pub(crate) fn to_bytes(parameters: &[(String, HostArray)]) -> Result<Vec<u8>> {
+pub(crate) fn to_bytes(parameters: &[(String, Array)]) -> Result<Vec<u8>> {
     let mut arrays = NamedArrays::new();
     for (name, array) in parameters {
         ensure!(
@@ -55,13 +53,13 @@ pub fn positions<A: Learn>(agent: &A, state: &Spec<A::State>) -> Result<Vec<(usi
 ///
 /// # Errors
 /// [`UsageError`] where the file cannot be read, or is not what it should be.
-pub fn read(path: &Path) -> Result<Vec<(String, HostArray)>> {
+pub fn read(path: &Path) -> Result<Vec<(String, Array)>> {
     let bytes = read_regular(path, LARGEST).map_err(|error| unreadable(path, &error))?;
     from_bytes(path, &bytes)
 }
 
 /// The parameters in the bytes of the file at `path`.
-pub(crate) fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Vec<(String, HostArray)>> {
+pub(crate) fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Vec<(String, Array)>> {
     let arrays = from_safetensors(bytes).map_err(|problem| unreadable(path, &problem))?;
     Ok(arrays.into_iter().collect())
 }
@@ -73,7 +71,7 @@ fn unreadable(path: &Path, problem: &dyn Display) -> UsageError {
 /// The share of the numbers that are NaN or infinite, as a sentence: `15108 of 15108 parameters are not finite`. `None` if
 /// there are none.
 #[must_use]
-pub fn not_finite(parameters: &[(String, HostArray)]) -> Option<String> {
+pub fn not_finite(parameters: &[(String, Array)]) -> Option<String> {
     let numbers: usize = parameters.iter().map(|(_, array)| array.ty().elements()).sum();
     let wrong: usize = parameters.iter().map(|(_, array)| array.not_finite()).sum();
     (wrong > 0).then(|| format!("{wrong} of {numbers} parameters are not finite"))
@@ -83,7 +81,7 @@ pub fn not_finite(parameters: &[(String, HostArray)]) -> Option<String> {
 ///
 /// # Errors
 /// [`UsageError`] says how many, and how they are taken nevertheless.
-pub fn check_finite(parameters: &[(String, HostArray)]) -> Result<(), UsageError> {
+pub fn check_finite(parameters: &[(String, Array)]) -> Result<(), UsageError> {
     not_finite(parameters).map_or(Ok(()), |problem| {
         Err(UsageError::new(format!("{problem}; --allow-nan takes them as they are")))
     })
@@ -106,8 +104,8 @@ pub fn load_parameters<T: Tree>(spec: &Spec<T>, path: impl AsRef<Path>) -> Resul
 /// sha256 over the parameters in the order of their key paths: of each the path, a zero byte, the type (`f32[64,4]`), a zero byte,
 /// and the elements' bytes. In lower-case hexadecimal.
 #[must_use]
-pub fn sha256(parameters: &[(String, HostArray)]) -> String {
-    let sorted: BTreeMap<&str, &HostArray> =
+pub fn sha256(parameters: &[(String, Array)]) -> String {
+    let sorted: BTreeMap<&str, &Array> =
         parameters.iter().map(|(name, array)| (name.as_str(), array)).collect();
     let mut hasher = Sha256::new();
     for (name, array) in sorted {
@@ -135,8 +133,8 @@ mod tests {
     fn parameters_are_read_by_key_path_and_misfits_are_all_named() -> Result<()> {
         let folder = tempfile::tempdir()?;
         let file = folder.path().join("parameters.safetensors");
-        let bias = HostArray::from_slice([2], &[1f32, 2.0])?;
-        let weight = HostArray::from_slice([1, 2], &[3f32, 4.0])?;
+        let bias = Array::from_slice([2], &[1f32, 2.0])?;
+        let weight = Array::from_slice([1, 2], &[3f32, 4.0])?;
         save(&[("bias".into(), bias), ("weight".into(), weight)], &file)?;
         let layer = |bias: usize| {
             eval_shape((), |()| Layer { weight: ones(F32, [1, 2]), bias: ones(F32, [bias]) })

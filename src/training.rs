@@ -11,7 +11,7 @@ use anyhow::Result;
 use podracer_compiler::{Array, Func, NotFinite, Watched};
 use podracer_dsl::Report;
 use podracer_envs::host::HostEnvironment;
-use podracer_runtime::{Checkpoint, Client, HostArray, Module, OptionValue};
+use podracer_runtime::{Checkpoint, Client, Module, OptionValue};
 
 use crate::evaluation::{Play, Played, Watch};
 use crate::export::Portable;
@@ -216,7 +216,7 @@ pub trait Run {
     ///
     /// # Errors
     /// Errors of the runtime.
-    fn parameters(&self) -> Result<Vec<(String, HostArray)>>;
+    fn parameters(&self) -> Result<Vec<(String, Array)>>;
 
     /// Seconds so far, by thread and activity; empty for a loop that is one program.
     fn times(&self) -> Vec<(String, f64)> {

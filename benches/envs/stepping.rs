@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use podracer_dsl::prelude::*;
 use podracer_envs::{AutoReset, Environment};
 use podracer_runtime::{
-    Client, CompileOptions, Compiled, ExecutableCache, HloModule, HostArray, Placement, Program,
+    Array, Client, CompileOptions, Compiled, ExecutableCache, HloModule, Placement, Program,
     ProgramOptions, XlaOptions,
 };
 
@@ -119,7 +119,7 @@ impl Stepping {
 
     /// Steps all environments from their first states.
     pub fn run(&self, seed: u64) -> Result<Run> {
-        let words = self.program.upload(HostArray::key(seed))?;
+        let words = self.program.upload(Array::key(seed))?;
         let start = Instant::now();
         let totals = self.program.run((words,))?.to_host()?;
         let seconds = start.elapsed().as_secs_f64();

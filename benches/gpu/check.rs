@@ -7,9 +7,7 @@ use anyhow::{Result, anyhow, bail, ensure};
 use podracer_compiler::{Array, DType, TensorType};
 use podracer_dsl::prelude::*;
 use podracer_envs::{CartPole, Catch, Environment, Pendulum};
-use podracer_runtime::{
-    Argument, Buffer, Client, CompileOptions, ExecutableCache, HostArray, Module,
-};
+use podracer_runtime::{Argument, Buffer, Client, CompileOptions, ExecutableCache, Module};
 use podracer_stdlib::agents::Learn;
 use podracer_stdlib::optim::{adam, chain, clip_by_global_norm};
 use podracer_tests::cases::{Expected, batched, forward, one_op, reverse, samples, types};
@@ -82,7 +80,7 @@ fn round_trip(client: &Client) -> Result<String> {
         for shape in [&[3, 2][..], &[], &[2, 0, 3]] {
             let ty = TensorType::new(dtype, shape);
             let bytes: Vec<u8> = (0..ty.bytes()).map(|byte| (byte % 2) as u8).collect();
-            let array = HostArray::new(ty.clone(), bytes)?;
+            let array = Array::from_bytes(ty.clone(), bytes)?;
             ensure!(
                 Buffer::from_host(&array, &device)?.to_host()? == array,
                 "{ty} came back changed"
@@ -109,7 +107,7 @@ module @step {
 }
 
 fn ones(client: &Client) -> Result<Buffer> {
-    let ones = HostArray::from_slice([1024], &[1.0f32; 1024])?;
+    let ones = Array::from_slice([1024], &[1.0f32; 1024])?;
     Ok(Buffer::from_host(&ones, &client.device(0)?)?)
 }
 
@@ -154,7 +152,7 @@ fn keys(_: &Client) -> Result<String> {
             let [a, b, c] = key.split_into();
             (a.words(), b.fold_in(7).bits(U32, [257]), c.bits(U32, [3, 5]))
         })?;
-        let words = HostArray::key(seed).to_array();
+        let words = Array::key(seed);
         cases.push(Case {
             name: format!("seed {seed}"),
             func: traced.func().clone(),
@@ -215,11 +213,11 @@ fn batches(_: &Client) -> Result<String> {
 fn derivatives(_: &Client) -> Result<String> {
     let mut all = Vec::new();
     for (name, sample) in samples() {
-        let floats = sample.inputs.iter().filter(|input| input.ty.dtype.is_float());
+        let floats = sample.inputs.iter().filter(|input| input.ty().dtype.is_float());
         if !sample.differentiable || floats.count() == 0 {
             continue;
         }
-        let coarsest = sample.inputs.iter().map(|input| match input.ty.dtype {
+        let coarsest = sample.inputs.iter().map(|input| match input.ty().dtype {
             DType::BF16 => 8e-3,
             DType::F16 => 1e-3,
             DType::F32 => 2e-6,
@@ -248,10 +246,7 @@ fn anakin<E: Environment, A: Learn<Observation = E::Observation>>(
     let state = program.init(2)?;
     let expected =
         traced.traced().eval(&loops::arrays(&state)).map_err(|error| anyhow!("{error}"))?;
-    let got: Vec<Array> = loops::named(&program.program().run((state,))?)
-        .iter()
-        .map(|(_, array)| array.to_array())
-        .collect();
+    let got: Vec<Array> = loops::arrays(&program.program().run((state,))?);
     for (tolerance, said) in [(2e-6, "as on a CPU"), (TF32, "as precise as tf32 only")] {
         if differences(&expected, &got, tolerance).is_none() {
             return Ok(format!("{} arrays, {said}", got.len()));

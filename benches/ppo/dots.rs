@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::Result;
 use podracer_dsl::prelude::*;
 use podracer_runtime::{
-    Client, CompileOptions, Device, ExecutableCache, HostArray, Placement, Program, ProgramOptions,
+    Array, Client, CompileOptions, Device, ExecutableCache, Placement, Program, ProgramOptions,
 };
 use serde_json::json;
 
@@ -128,8 +128,7 @@ fn seconds(client: &Client, devices: usize, program: impl FnOnce(Tensor) -> Tens
     // A reflection: orthogonal, so that no chain of products grows or vanishes, and without zeros.
     let element = |i: usize| f32::from(u8::from(i / HIDDEN == i % HIDDEN)) - 2.0 / HIDDEN as f32;
     let weight: Vec<f32> = (0..HIDDEN * HIDDEN).map(element).collect();
-    let weight: Device<Tensor> =
-        program.upload(HostArray::from_slice([HIDDEN, HIDDEN], &weight)?)?;
+    let weight: Device<Tensor> = program.upload(Array::from_slice([HIDDEN, HIDDEN], &weight)?)?;
     let mut best = f64::INFINITY;
     for _ in 0..=RUNS {
         let start = Instant::now();

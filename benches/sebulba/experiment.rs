@@ -10,8 +10,8 @@ use podracer::settings::{Overrides, Settings, load};
 use podracer::training::{Run, Stage, Training};
 use podracer_compiler::TensorType;
 use podracer_runtime::{
-    Argument, Buffer, Client, ClientOptions, CompileOptions, Executable, ExecutableCache,
-    HostArray, Module, OptionValue,
+    Argument, Array, Buffer, Client, ClientOptions, CompileOptions, Executable, ExecutableCache,
+    Module, OptionValue,
 };
 
 /// Seconds.
@@ -182,7 +182,7 @@ impl Experiment {
         let (program, _) = ExecutableCache::user().compile(&self.client, module, &options)?;
         let device = self.client.device(0)?;
         let zeros = |ty: &TensorType| {
-            Buffer::from_host(&HostArray::new(ty.clone(), vec![0; ty.bytes()])?, &device)
+            Buffer::from_host(&Array::from_bytes(ty.clone(), vec![0; ty.bytes()])?, &device)
         };
         let (takes, gives) = (program.arguments(), program.results());
         let state = if loops { state(takes, gives) } else { (0, 0, 0) };

@@ -15,7 +15,7 @@ fn main() -> std::io::Result<()> {
         words.extend(entry.attributes);
         for (number, sample) in (entry.samples)().into_iter().enumerate() {
             let mut b = Builder::new();
-            let params: Vec<_> = sample.inputs.iter().map(|x| b.param(x.ty.clone())).collect();
+            let params: Vec<_> = sample.inputs.iter().map(|x| b.param(x.ty().clone())).collect();
             let results = b.emit_ref(sample.op, &params);
             let text = b.finish("sample", results).to_string();
             if text.len() < 4096 {

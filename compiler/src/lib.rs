@@ -14,15 +14,17 @@ pub mod attributes;
 pub mod ir;
 pub mod lower;
 pub mod ops;
+pub mod scalar;
 pub mod simplify;
 pub mod text;
 pub mod transform;
 pub mod types;
 
-pub use array::{Array, Scalar};
+pub use array::{Array, ArrayError};
 pub use attributes::{Attribute, Attributes};
 pub use ir::{Builder, Eqn, Func, Loc, NotFinite, Source, Values, Var, Vars, Watched, Watcher};
 pub use lower::{Hlo, HloAttribute, HloOp, HloRegion, HloValue};
 pub use ops::{Effect, Op, OpRef, Operand, Rule, Sample, TypeError};
+pub use scalar::{Element, Scalar};
 pub use simplify::simplify;
 pub use types::{DType, Extents, TensorType};

@@ -194,16 +194,16 @@ impl Log {
             };
             let at: Vec<&Array> = leaves.by_ref().take(entry.at.len()).collect();
             let values: Vec<&Array> = leaves.by_ref().take(entry.values.len()).collect();
-            for (round, &times) in count.data.iter().enumerate() {
+            for (round, times) in count.scalars().enumerate() {
                 let count_here = usize::try_from(times.int()).unwrap_or(0);
                 if count_here == 0 {
                     continue;
                 }
-                let mut place = place_of(round, &count.ty.shape);
-                place.extend(at.iter().map(|at| at.data[round].int() as usize));
+                let mut place = place_of(round, &count.ty().shape);
+                place.extend(at.iter().map(|at| at.get(round).int() as usize));
                 reports.push(Report {
                     is_check: entry.site.is_check,
-                    text: fill(entry.site.message, &values, round, count.data.len()),
+                    text: fill(entry.site.message, &values, round, count.ty().elements()),
                     loc: entry.site.loc,
                     at: place,
                     count: count_here,
@@ -230,14 +230,13 @@ fn fill(message: &str, values: &[&Array], round: usize, rounds: usize) -> String
     let mut parts = message.split("{}");
     let mut text = parts.next().unwrap_or_default().to_string();
     for (part, value) in parts.zip(values) {
-        let size = value.data.len() / rounds.max(1);
-        let shown: Vec<String> = value.data[round * size..(round + 1) * size]
-            .iter()
-            .map(|element| match element {
+        let size = value.ty().elements() / rounds.max(1);
+        let shown: Vec<String> = (round * size..(round + 1) * size)
+            .map(|element| match value.get(element) {
                 Scalar::Bool(x) => x.to_string(),
                 Scalar::Int(x) => x.to_string(),
-                Scalar::Float(x) if value.ty.dtype == DType::F64 => x.to_string(),
-                Scalar::Float(x) => (*x as f32).to_string(),
+                Scalar::Float(x) if value.ty().dtype == DType::F64 => x.to_string(),
+                Scalar::Float(x) => (x as f32).to_string(),
             })
             .collect();
         match &shown[..] {

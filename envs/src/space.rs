@@ -232,8 +232,8 @@ impl Space {
     /// # Errors
     /// [`SpaceError::Type`], [`SpaceError::Outside`].
     pub fn contains(&self, value: &Array) -> Result<(), SpaceError> {
-        self.check_type(&value.ty)?;
-        for (element, scalar) in value.data.iter().enumerate() {
+        self.check_type(value.ty())?;
+        for (element, scalar) in value.scalars().enumerate() {
             let ((low, high), value) = (self.bounds(element), scalar.float());
             // A bound that f32 does not hold exactly is met by the f32 next to it.
             let (low32, high32) = (f64::from(low as f32), f64::from(high as f32));

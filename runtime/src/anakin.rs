@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use podracer_compiler::simplify::Options as Simplify;
 use podracer_dsl::prelude::{
-    Array, Key, Log, Placed, Replicas, Spec, Tensor, TraceErrors, Traced, Tree, Warning, collect,
-    pmean, scan, tree_map, u32 as u32_spec,
+    Key, Log, Placed, Replicas, Spec, Tensor, TraceErrors, Traced, Tree, Warning, collect, pmean,
+    scan, tree_map, u32 as u32_spec,
 };
 use podracer_dsl::{Report, trace_replicated};
 
@@ -20,7 +20,7 @@ use crate::program::{Lowered, Program, ProgramOptions, lower_with, quick};
 use crate::tree::{Device, Host, Placement};
 use crate::warnings;
 use crate::{
-    Checkpoint, CheckpointError, Client, CompileOptions, ExecuteError, HostArray, RuntimeError,
+    Array, Checkpoint, CheckpointError, Client, CompileOptions, ExecuteError, RuntimeError,
     Transfers,
 };
 
@@ -219,7 +219,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinProgram<R, S, M, E> {
     /// # Errors
     /// [`RuntimeError::Xla`].
     pub fn init(&self, seed: u64) -> Result<AnakinState<R, S>, RuntimeError> {
-        let bits = self.init.upload(HostArray::key(seed))?;
+        let bits = self.init.upload(Array::key(seed))?;
         Ok(self.init.run((bits,))?)
     }
 
@@ -245,9 +245,7 @@ impl<R: Tree, S: Tree, M: Tree, E: Tree> AnakinProgram<R, S, M, E> {
     pub fn run(&self, state: AnakinState<R, S>) -> Result<Called<R, S, M, E>, RunError> {
         let (state, metrics, log) = self.run.run((state,))?.split();
         let read = || {
-            let log = log.named_arrays()?;
-            let log: Vec<Array> = log.iter().map(|(_, array)| array.to_array()).collect();
-            let mut reports = Log::read(&self.log, &log);
+            let mut reports = Log::read(&self.log, &log.to_host()?.into_leaves());
             if self.replicas == 1 {
                 for report in &mut reports {
                     report.at.remove(0);

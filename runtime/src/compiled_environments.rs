@@ -8,7 +8,7 @@ use podracer_envs::host::{HostEnvironment, HostError, HostSpec, HostStep, StepOu
 
 use crate::reports::read_log;
 use crate::warnings;
-use crate::{Argument, Buffer, Client, Executable, HostArray, ProgramOptions, SebulbaError, lower};
+use crate::{Argument, Array, Buffer, Client, Executable, ProgramOptions, SebulbaError, lower};
 
 /// A batch of environments that are functions of the DSL.
 pub struct CompiledEnvironments {
@@ -107,8 +107,8 @@ impl HostEnvironment for CompiledEnvironments {
         self.expect_rest()?;
         step.check(&self.spec)?;
         let upload = |index, array| self.begin.upload(0, index, &array).map_err(HostError::failed);
-        let key = upload(0, HostArray::key(seed))?;
-        let first = upload(1, HostArray::scalar(first as i32))?;
+        let key = upload(0, Array::key(seed))?;
+        let first = upload(1, Array::scalar(first as i32))?;
         let mut results = run(&self.begin, vec![key.into(), first.into()])?;
         fetch(results.pop().as_ref(), step.observation)?;
         step.begin();

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use podracer_compiler::{DType, TensorType};
+use podracer_compiler::{ArrayError, TensorType};
 use podracer_plugins::PluginError;
 
 /// An error anywhere between a StableHLO module and its results.
@@ -138,28 +138,30 @@ pub enum RuntimeError {
     /// A deleted buffer was read or copied.
     #[error("the buffer, {0}, was deleted")]
     Deleted(TensorType),
-    /// Host data of another length than its type has.
-    #[error("host data for {ty} must have {expected} and has {got}")]
-    HostLength {
-        /// Type of the array.
-        ty: TensorType,
-        /// The size that the type asks for.
-        expected: String,
-        /// The size of the data.
-        got: String,
-    },
-    /// Host data read as another element type.
-    #[error("the array is {ty} and was read as {read_as}")]
-    HostType {
-        /// The array's type.
-        ty: TensorType,
-        /// The type asked for.
-        read_as: DType,
-    },
+    /// Host data of another length or type than was asked for.
+    #[error(transparent)]
+    Array(#[from] ArrayError),
     /// A serialized executable that is damaged or was made elsewhere.
     #[error("the serialized executable cannot be loaded: {0}")]
     Serialized(String),
 }
+
+/// Errors that a runtime's error is converted to are made of an array's, too.
+macro_rules! of_array_errors {
+    ($($error:ty),*) => {$(
+        impl From<ArrayError> for $error {
+            fn from(error: ArrayError) -> Self {
+                RuntimeError::from(error).into()
+            }
+        }
+    )*};
+}
+of_array_errors!(
+    crate::CallError,
+    crate::CheckpointError,
+    crate::SebulbaError,
+    crate::ThreadFailure
+);
 
 /// XLA's status codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,13 +5,13 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use podracer_compiler::{Array, TensorType};
+use podracer_compiler::TensorType;
 use podracer_dsl::prelude::{
     ArgumentSpec, IntoTree, Key, Spec, Tensor, TraceErrors, Tree, Types, Warning, trace,
 };
 
 use crate::tree::{self, Host, OnHost, Placement};
-use crate::{Client, Element, HostArray, Program, ProgramOptions, RuntimeError};
+use crate::{Array, Client, Element, Program, ProgramOptions, RuntimeError};
 
 /// Why a call of a function on host values failed.
 #[derive(Debug, thiserror::Error)]
@@ -24,11 +24,11 @@ pub enum CallError {
     Runtime(#[from] RuntimeError),
 }
 
-/// Host values that a function is called with: numbers, bools, arrays, slices and `Vec`s of them, [`HostArray`]s, a [`Seed`],
+/// Host values that a function is called with: numbers, bools, arrays, slices and `Vec`s of them, [`Array`]s, a [`Seed`],
 /// trees on the host, and tuples of these.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a value to call a compiled function with",
-    label = "expected a number such as `1.0f32`, an array, slice or `Vec` of numbers, a `HostArray`, a `Host<T>`, a `Seed`, or a tuple of these",
+    label = "expected a number such as `1.0f32`, an array, slice or `Vec` of numbers, a `Array`, a `Host<T>`, a `Seed`, or a tuple of these",
     note = "numbers need their dtype: `1.0f32` is f32, `1.0` alone would be f64"
 )]
 pub trait HostArguments {
@@ -39,7 +39,7 @@ pub trait HostArguments {
     fn spec(&self) -> Spec<Self::Tree>;
 
     /// Appends the values, in the order of the leaves.
-    fn arrays(self, leaves: &mut Vec<HostArray>);
+    fn arrays(self, leaves: &mut Vec<Array>);
 }
 
 /// A seed, which a function gets as a [`Key`].
@@ -51,38 +51,28 @@ impl HostArguments for Seed {
     fn spec(&self) -> Spec<Key> {
         podracer_dsl::prelude::key()
     }
-    fn arrays(self, leaves: &mut Vec<HostArray>) {
-        leaves.push(HostArray::key(self.0));
+    fn arrays(self, leaves: &mut Vec<Array>) {
+        leaves.push(Array::key(self.0));
     }
 }
 
-impl HostArguments for HostArray {
+impl HostArguments for Array {
     type Tree = Tensor;
     fn spec(&self) -> Spec<Tensor> {
         Spec(self.ty().clone())
     }
-    fn arrays(self, leaves: &mut Vec<HostArray>) {
+    fn arrays(self, leaves: &mut Vec<Array>) {
         leaves.push(self);
-    }
-}
-
-impl HostArguments for &HostArray {
-    type Tree = Tensor;
-    fn spec(&self) -> Spec<Tensor> {
-        Spec(self.ty().clone())
-    }
-    fn arrays(self, leaves: &mut Vec<HostArray>) {
-        leaves.push(self.clone());
     }
 }
 
 impl HostArguments for &Array {
     type Tree = Tensor;
     fn spec(&self) -> Spec<Tensor> {
-        Spec(self.ty.clone())
+        Spec(self.ty().clone())
     }
-    fn arrays(self, leaves: &mut Vec<HostArray>) {
-        leaves.push(HostArray::from(self));
+    fn arrays(self, leaves: &mut Vec<Array>) {
+        leaves.push(self.clone());
     }
 }
 
@@ -91,14 +81,14 @@ impl<T: Tree> HostArguments for &Host<T> {
     fn spec(&self) -> Spec<T> {
         Spec(T::convert::<OnHost, Types>(&self.0, &mut |leaf| leaf.ty().clone()))
     }
-    fn arrays(self, leaves: &mut Vec<HostArray>) {
+    fn arrays(self, leaves: &mut Vec<Array>) {
         self.visit(|_, leaf| leaves.push(leaf.clone()));
     }
 }
 
 /// Numbers in nested slices have the shape `shape`.
-fn dense<T: Element>(shape: impl AsRef<[usize]>, values: &[T]) -> HostArray {
-    HostArray::from_slice(shape, values).expect("there is one value per element")
+fn dense<T: Element>(shape: impl AsRef<[usize]>, values: &[T]) -> Array {
+    Array::from_slice(shape, values).expect("there is one value per element")
 }
 
 impl<T: Element> HostArguments for &[T] {
@@ -106,7 +96,7 @@ impl<T: Element> HostArguments for &[T] {
     fn spec(&self) -> Spec<Tensor> {
         Spec(TensorType::new(T::DTYPE, [self.len()]))
     }
-    fn arrays(self, leaves: &mut Vec<HostArray>) {
+    fn arrays(self, leaves: &mut Vec<Array>) {
         leaves.push(dense([self.len()], self));
     }
 }
@@ -116,7 +106,7 @@ impl<T: Element> HostArguments for Vec<T> {
     fn spec(&self) -> Spec<Tensor> {
         self.as_slice().spec()
     }
-    fn arrays(self, leaves: &mut Vec<HostArray>) {
+    fn arrays(self, leaves: &mut Vec<Array>) {
         self.as_slice().arrays(leaves);
     }
 }
@@ -126,28 +116,8 @@ impl<T: Element> HostArguments for &Vec<T> {
     fn spec(&self) -> Spec<Tensor> {
         self.as_slice().spec()
     }
-    fn arrays(self, leaves: &mut Vec<HostArray>) {
+    fn arrays(self, leaves: &mut Vec<Array>) {
         self.as_slice().arrays(leaves);
-    }
-}
-
-impl<T: Element, const N: usize> HostArguments for [T; N] {
-    type Tree = Tensor;
-    fn spec(&self) -> Spec<Tensor> {
-        self.as_slice().spec()
-    }
-    fn arrays(self, leaves: &mut Vec<HostArray>) {
-        self.as_slice().arrays(leaves);
-    }
-}
-
-impl<T: Element, const N: usize, const M: usize> HostArguments for [[T; M]; N] {
-    type Tree = Tensor;
-    fn spec(&self) -> Spec<Tensor> {
-        Spec(TensorType::new(T::DTYPE, [N, M]))
-    }
-    fn arrays(self, leaves: &mut Vec<HostArray>) {
-        leaves.push(dense([N, M], self.as_flattened()));
     }
 }
 
@@ -158,8 +128,28 @@ macro_rules! scalars {
             fn spec(&self) -> Spec<Tensor> {
                 Spec(TensorType::scalar(<$type as Element>::DTYPE))
             }
-            fn arrays(self, leaves: &mut Vec<HostArray>) {
-                leaves.push(HostArray::scalar(self));
+            fn arrays(self, leaves: &mut Vec<Array>) {
+                leaves.push(Array::scalar(self));
+            }
+        }
+
+        impl<const N: usize> HostArguments for [$type; N] {
+            type Tree = Tensor;
+            fn spec(&self) -> Spec<Tensor> {
+                self.as_slice().spec()
+            }
+            fn arrays(self, leaves: &mut Vec<Array>) {
+                self.as_slice().arrays(leaves);
+            }
+        }
+
+        impl<const N: usize, const M: usize> HostArguments for [[$type; M]; N] {
+            type Tree = Tensor;
+            fn spec(&self) -> Spec<Tensor> {
+                Spec(TensorType::new(<$type as Element>::DTYPE, [N, M]))
+            }
+            fn arrays(self, leaves: &mut Vec<Array>) {
+                leaves.push(dense([N, M], self.as_flattened()));
             }
         }
     )*};
@@ -175,7 +165,7 @@ macro_rules! tuples {
                 let ($($name,)*) = self;
                 ($($name.spec(),)*).into_spec()
             }
-            fn arrays(self, leaves: &mut Vec<HostArray>) {
+            fn arrays(self, leaves: &mut Vec<Array>) {
                 let ($($name,)*) = self;
                 $($name.arrays(leaves);)*
             }

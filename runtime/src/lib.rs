@@ -4,7 +4,7 @@
 //! - [`Plugin`], [`Client`], [`Device`], [`Buffer`], [`Executable`], [`Topology`]: the C API made safe (`pjrt/`, the one module
 //!   with unsafe code).
 //! - [`Module`], [`CompileOptions`], [`XlaOptions`]: programs and the options of compiling them.
-//! - [`HostArray`]: host values as bytes with a type; [`Jit`]: functions of them.
+//! - [`Jit`]: functions of host values, which are [`Array`]s.
 //! - [`ExecutableCache`]: compiled programs kept on disk.
 //! - [`Checkpoints`]: states of trainings kept on disk, written and read in pieces.
 //! - [`Transfers`], [`HloModule`]: the evidence that a program stays on its devices.
@@ -16,7 +16,6 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod anakin;
-mod array;
 mod cache;
 mod checkpoint;
 mod compiled_environments;
@@ -43,7 +42,6 @@ mod tree;
 mod warnings;
 
 pub use anakin::{AnakinLoop, AnakinProgram, AnakinState, LoopMetrics, RunError};
-pub use array::{Element, HostArray};
 pub use cache::ExecutableCache;
 pub use checkpoint::{
     ArraySource, Checkpoint, CheckpointError, Checkpoints, Found, NamedArrays, from_safetensors,
@@ -59,6 +57,7 @@ pub use pjrt::{
     Argument, Buffer, Client, ClientOptions, Compiled, Event, Executable, ExecuteError,
     MemoryStats, NamedValue, Plugin, Topology,
 };
+pub use podracer_compiler::{Array, ArrayError, Element};
 pub use podracer_mlir::{Donation, ModuleSpec};
 pub use program::{Arguments, Lowered, Pass, Program, ProgramOptions, lower, lower_kept};
 pub use projection::{ProjectionError, projection};

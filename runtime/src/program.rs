@@ -13,8 +13,8 @@ use podracer_mlir::{ArgumentSpec, Donation, ModuleSpec};
 use crate::tree::{self, Device, DeviceArray, Host, OnDevice, OnHost, Placement};
 use crate::warnings;
 use crate::{
-    Argument, Checkpoint, CheckpointError, Client, CompileOptions, Executable, ExecutableCache,
-    ExecuteError, HostArray, Module, OptionValue, RuntimeError, Transfers,
+    Argument, Array, Checkpoint, CheckpointError, Client, CompileOptions, Executable,
+    ExecutableCache, ExecuteError, Module, OptionValue, RuntimeError, Transfers,
 };
 
 /// Options of compiling a traced function. The defaults are one replica, XLA's options by podracer's rule
@@ -390,7 +390,7 @@ impl<T: Tree> Device<T> {
     ///
     /// # Errors
     /// [`RuntimeError::Xla`] where the computation failed.
-    pub fn named_arrays(&self) -> Result<Vec<(String, HostArray)>, RuntimeError> {
+    pub fn named_arrays(&self) -> Result<Vec<(String, Array)>, RuntimeError> {
         let host: Host<T> = self.to_host()?;
         let mut named = Vec::new();
         host.visit(|path, leaf| named.push((path.to_string(), leaf.clone())));

@@ -14,7 +14,7 @@ pub(crate) fn read_log(log: &Spec<Log>, leaves: &[Buffer]) -> Result<Vec<Report>
     if leaves.is_empty() {
         return Ok(Vec::new());
     }
-    let arrays = leaves.iter().map(|leaf| Ok(leaf.to_host()?.to_array()));
+    let arrays = leaves.iter().map(|leaf| leaf.to_host());
     Ok(Log::read(log, &arrays.collect::<Result<Vec<Array>, RuntimeError>>()?))
 }
 

@@ -8,7 +8,7 @@ use std::ops::Deref;
 use podracer_compiler::TensorType;
 use podracer_dsl::prelude::{Kind, Path, Spec, Tree};
 
-use crate::{Buffer, Element, HostArray, RuntimeError};
+use crate::{Array, ArrayError, Buffer, Element, RuntimeError};
 
 /// The way in which the devices of a replicated program share a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl DeviceArray {
     ///
     /// # Errors
     /// [`RuntimeError::Xla`] where the computation of it failed.
-    pub fn to_host(&self) -> Result<HostArray, RuntimeError> {
+    pub fn to_host(&self) -> Result<Array, RuntimeError> {
         let count = self.placement.parts(self.buffers.len());
         let mut parts = self.buffers.iter().take(count).map(Buffer::to_host);
         let first = parts.next().expect("a leaf has a buffer on every device")?;
@@ -74,12 +74,12 @@ impl DeviceArray {
             bytes.extend(part?.bytes());
         }
         // The parts have one type: the program was compiled for it.
-        HostArray::new(self.placement.global(ty, count), bytes)
+        Ok(Array::from_bytes(self.placement.global(ty, count), bytes)?)
     }
 
     /// Puts a whole array on each of the devices.
     pub(crate) fn replicate(
-        array: &HostArray,
+        array: &Array,
         devices: &[crate::pjrt::Device],
     ) -> Result<Self, RuntimeError> {
         let buffers = devices.iter().map(|device| Buffer::from_host(array, device));
@@ -146,7 +146,7 @@ views! {
     /// reference keeps it.
     Device OnDevice DeviceArray;
     /// A tree on the host.
-    Host OnHost HostArray;
+    Host OnHost Array;
 }
 
 /// Key paths for a message.
@@ -175,7 +175,7 @@ impl<T: Tree> Device<T> {
             Ok(array) => array,
             Err(error) => {
                 failed.get_or_insert(error);
-                HostArray::scalar(0u8)
+                Array::scalar(0u8)
             }
         });
         failed.map_or(Ok(Host(host)), Err)
@@ -199,11 +199,11 @@ impl<A: Tree, B: Tree, C: Tree> Device<(A, B, C)> {
 }
 
 /// The tree of a single leaf.
-impl<T: Tree> From<HostArray> for Host<T>
+impl<T: Tree> From<Array> for Host<T>
 where
-    T::Of<OnHost>: From<HostArray>,
+    T::Of<OnHost>: From<Array>,
 {
-    fn from(leaf: HostArray) -> Self {
+    fn from(leaf: Array) -> Self {
         Host(leaf.into())
     }
 }
@@ -216,7 +216,7 @@ impl<T: Tree> Host<T> {
     /// [`RuntimeError::Leaves`] with every leaf that is missing, unknown, given twice or of another type.
     pub fn from_named(
         spec: &Spec<T>,
-        arrays: impl IntoIterator<Item = (impl Into<String>, HostArray)>,
+        arrays: impl IntoIterator<Item = (impl Into<String>, Array)>,
     ) -> Result<Self, RuntimeError> {
         let (mut given, mut problems) = (BTreeMap::new(), Vec::new());
         for (name, array) in arrays {
@@ -249,20 +249,20 @@ impl<T: Tree> Host<T> {
     /// The only value of a tree of one leaf.
     ///
     /// # Errors
-    /// [`RuntimeError::HostType`], [`RuntimeError::HostLength`].
-    pub fn item<E: Element>(&self) -> Result<E, RuntimeError> {
+    /// [`ArrayError::Type`], [`ArrayError::Length`].
+    pub fn item<E: Element>(&self) -> Result<E, ArrayError> {
         let mut result = None;
         self.visit(|_, leaf| {
             result.get_or_insert_with(|| leaf.item());
         });
-        result.unwrap_or_else(|| HostArray::zeros(TensorType::new(E::DTYPE, [0])).item())
+        result.unwrap_or_else(|| Array::zeros(TensorType::new(E::DTYPE, [0])).item())
     }
 
     /// The elements of a tree of one leaf, in row-major order.
     ///
     /// # Errors
-    /// [`RuntimeError::HostType`].
-    pub fn to_vec<E: Element>(&self) -> Result<Vec<E>, RuntimeError> {
+    /// [`ArrayError::Type`].
+    pub fn to_vec<E: Element>(&self) -> Result<Vec<E>, ArrayError> {
         let mut result = None;
         self.visit(|_, leaf| {
             result.get_or_insert_with(|| leaf.to_vec());
@@ -273,7 +273,7 @@ impl<T: Tree> Host<T> {
 
 impl<T: Tree> Clone for Host<T> {
     fn clone(&self) -> Self {
-        Host(T::convert::<OnHost, OnHost>(&self.0, &mut HostArray::clone))
+        Host(T::convert::<OnHost, OnHost>(&self.0, &mut Array::clone))
     }
 }
 
@@ -283,7 +283,7 @@ impl<T: Tree> fmt::Display for Host<T> {
         let mut shown = Vec::new();
         self.visit(|path, leaf| {
             let value = if leaf.ty().elements() == 1 {
-                leaf.to_array().data[0].float().to_string()
+                leaf.get(0).float().to_string()
             } else {
                 leaf.ty().to_string()
             };

@@ -4,7 +4,7 @@ use std::num::NonZero;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use podracer_runtime::{Checkpoints, HostArray};
+use podracer_runtime::{Array, Checkpoints};
 
 use super::arguments::ExportArguments;
 use super::{Console, Program, open};
@@ -60,7 +60,7 @@ fn trained(
     settings: &Settings,
     programs: &[Portable],
     console: &mut Console<'_>,
-) -> Result<Vec<(String, HostArray)>> {
+) -> Result<Vec<(String, Array)>> {
     if !RunDirectory::is_run(run) {
         return export::parameters(run);
     }

@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use podracer_compiler::{DType, TensorType};
 use podracer_envs::host::HostEnvironment;
-use podracer_runtime::{Checkpoint, Client, HostArray, Module, OptionValue};
+use podracer_runtime::{Array, Checkpoint, Client, Module, OptionValue};
 use serde_json::Value;
 
 use super::{Console, Program, run};
@@ -153,7 +153,7 @@ impl Run for FakeRun {
             ..Checkpoint::default()
         };
         for part in ["state.replicated.agent.", "store."] {
-            checkpoint.insert(part, [("calls".to_owned(), HostArray::scalar(self.calls))]);
+            checkpoint.insert(part, [("calls".to_owned(), Array::scalar(self.calls))]);
         }
         Ok(checkpoint)
     }
@@ -162,8 +162,8 @@ impl Run for FakeRun {
         "store."
     }
 
-    fn parameters(&self) -> Result<Vec<(String, HostArray)>> {
-        Ok(vec![("policy.layers[0].weight".to_owned(), HostArray::from_slice([1], &[self.seed])?)])
+    fn parameters(&self) -> Result<Vec<(String, Array)>> {
+        Ok(vec![("policy.layers[0].weight".to_owned(), Array::from_slice([1], &[self.seed])?)])
     }
 
     fn evaluate(&mut self) -> Result<Vec<(String, f64)>> {

@@ -7,7 +7,7 @@ use podracer_compiler::simplify::{Options as Simplify, simplify};
 use podracer_envs::AnyEnvironment;
 use podracer_envs::host::HostEnvironment;
 use podracer_runtime::{
-    Checkpoint, Client, CompileOptions, ExecutableCache, HostArray, OptionValue, ProgramOptions,
+    Array, Checkpoint, Client, CompileOptions, ExecutableCache, OptionValue, ProgramOptions,
 };
 use podracer_stdlib::agents::AnyAgent;
 use toml::Table;
@@ -169,7 +169,7 @@ impl Run for AnakinRun {
         anakin::STORE
     }
 
-    fn parameters(&self) -> Result<Vec<(String, HostArray)>> {
+    fn parameters(&self) -> Result<Vec<(String, Array)>> {
         self.anakin.parameters(self.state()?)
     }
 

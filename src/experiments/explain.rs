@@ -5,7 +5,7 @@ use podracer_compiler::simplify::Options as Simplify;
 use podracer_compiler::{Array, Source, TensorType};
 use podracer_envs::AnyEnvironment;
 use podracer_runtime::{
-    Checkpoint, CompileOptions, ExecutableCache, HostArray, Origin, ProgramOptions, SebulbaLoop,
+    Checkpoint, CompileOptions, ExecutableCache, Origin, ProgramOptions, SebulbaLoop,
 };
 use podracer_stdlib::agents::AnyAgent;
 
@@ -70,7 +70,7 @@ fn cause(
     let traced = anakin.trace()?;
     let leaves = traced.traced_init().results().leaves();
     let names: Vec<String> = leaves.iter().map(|(path, _)| format!("{STATE}{path}")).collect();
-    let arguments = names.iter().map(|name| Ok(before.array(name)?.to_array()));
+    let arguments = names.iter().map(|name| Ok(before.array(name)?));
     let arguments = arguments.collect::<Result<Vec<Array>>>()?;
     let Some(watched) = evaluate(iteration, traced.traced().func(), &arguments) else {
         return Ok(None);
@@ -133,7 +133,7 @@ pub(super) fn sebulba(
 /// Evaluates an iteration of a learner, from the arguments of each learner device.
 fn cause_of_learning(
     traced: &SebulbaLoop,
-    arguments: Vec<Vec<HostArray>>,
+    arguments: Vec<Vec<Array>>,
     suspect: &Suspect,
     iteration: u64,
     evaluate: &mut Evaluate,
@@ -142,7 +142,7 @@ fn cause_of_learning(
     let state = traced.init().lowered.module.results.len();
     let types = learn.func.param_types();
     let whole = types.iter().enumerate().map(|(index, ty)| {
-        let parts: Vec<Array> = arguments.iter().map(|list| list[index].to_array()).collect();
+        let parts: Vec<Array> = arguments.iter().map(|list| list[index].clone()).collect();
         joined(ty, &parts)
     });
     let whole: Vec<Array> = whole.collect();
@@ -168,11 +168,11 @@ fn cause_of_learning(
 
 /// An array of which devices have parts along one axis, or all the same.
 fn joined(ty: &TensorType, parts: &[Array]) -> Array {
-    let of = |part: &Array| part.ty.shape.clone();
+    let of = |part: &Array| part.ty().shape.clone();
     let Some(axis) = (0..ty.rank()).find(|&axis| of(&parts[0])[axis] != ty.shape[axis]) else {
         return parts[0].clone();
     };
-    let each = parts[0].ty.shape[axis];
+    let each = parts[0].ty().shape[axis];
     Array::from_fn(ty.clone(), |index| {
         let mut within = index.to_vec();
         within[axis] %= each;

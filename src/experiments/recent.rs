@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use anyhow::Result;
-use podracer_runtime::{Checkpoint, HostArray};
+use podracer_runtime::{Array, Checkpoint};
 
 use crate::training::Ended;
 
@@ -36,8 +36,8 @@ impl RecentReturns {
         let (episodes, return_sums): (Vec<u64>, Vec<f64>) =
             (self.0.iter()).map(|group| (group.episodes, group.return_sum)).unzip();
         let arrays = [
-            HostArray::from_slice([self.0.len()], &episodes)?,
-            HostArray::from_slice([self.0.len()], &return_sums)?,
+            Array::from_slice([self.0.len()], &episodes)?,
+            Array::from_slice([self.0.len()], &return_sums)?,
         ];
         checkpoint.insert("", NAMES.map(str::to_owned).into_iter().zip(arrays));
         Ok(())

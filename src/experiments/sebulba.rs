@@ -8,7 +8,7 @@ use podracer_compiler::simplify::{Options as Simplify, simplify};
 use podracer_dsl::prelude::{ArgumentSpec, TensorType};
 use podracer_envs::host::HostEnvironment;
 use podracer_runtime::{
-    Activity, Checkpoint, Client, HostArray, IterationReport, OptionValue, Origin, Schedule,
+    Activity, Array, Checkpoint, Client, IterationReport, OptionValue, Origin, Schedule,
     SebulbaLoop, SebulbaRun, ThreadTimes,
 };
 use podracer_stdlib::agents::AnyAgent;
@@ -284,7 +284,7 @@ impl Run for TrainingRun {
         })
     }
 
-    fn parameters(&self) -> Result<Vec<(String, HostArray)>> {
+    fn parameters(&self) -> Result<Vec<(String, Array)>> {
         Ok(self.run.parameters()?)
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use podracer_compiler::TensorType;
 use podracer_runtime::{
-    Argument, Buffer, Client, CompileOptions, Executable, ExecutableCache, HostArray, Module,
+    Argument, Array, Buffer, Client, CompileOptions, Executable, ExecutableCache, Module,
 };
 
 use podracer_plugins::{read_regular, read_regular_text};
@@ -33,7 +33,7 @@ const LARGEST_MODULE: u64 = 1 << 30;
 /// let export = Export::open("exported")?;
 /// let policy = export.compile(&Client::cpu(ClientOptions::default())?, "act_greedily")?;
 /// // The parameters are the export's own, as long as none are given.
-/// let observation = HostArray::from_slice([4], &[0.0f32, 0.1, 0.0, -0.1])?;
+/// let observation = Array::from_slice([4], &[0.0f32, 0.1, 0.0, -0.1])?;
 /// let results = policy.run(&BTreeMap::from([("observation".to_owned(), observation)]))?;
 /// println!("{:?}", results["action"].item::<i32>()?);
 /// # Ok(())
@@ -43,7 +43,7 @@ const LARGEST_MODULE: u64 = 1 << 30;
 pub struct Export {
     folder: PathBuf,
     manifest: Manifest,
-    parameters: Vec<(String, HostArray)>,
+    parameters: Vec<(String, Array)>,
 }
 
 impl Export {
@@ -79,7 +79,7 @@ impl Export {
 
     /// The networks' parameters, by key path.
     #[must_use]
-    pub fn parameters(&self) -> &[(String, HostArray)] {
+    pub fn parameters(&self) -> &[(String, Array)] {
         &self.parameters
     }
 
@@ -137,7 +137,7 @@ impl ExportedProgram {
         name: &str,
         manifest: &ProgramManifest,
         text: &str,
-        parameters: &[(String, HostArray)],
+        parameters: &[(String, Array)],
     ) -> Result<Self> {
         let module = Module::parse(text)?;
         let named = |argument: &ArgumentManifest| Ok((argument.name.clone(), argument.ty()?));
@@ -152,8 +152,7 @@ impl ExportedProgram {
         let (executable, _) = ExecutableCache::user().compile(client, &module, &options)?;
         let mut on_device = BTreeMap::new();
         for (index, argument) in manifest.arguments.iter().enumerate() {
-            let own =
-                |(name, _): &&(String, HostArray)| Some(name.as_str()) == argument.parameter();
+            let own = |(name, _): &&(String, Array)| Some(name.as_str()) == argument.parameter();
             if let Some((_, array)) = parameters.iter().find(own) {
                 on_device.insert(argument.name.clone(), executable.upload(0, index, array)?);
             }
@@ -171,7 +170,7 @@ impl ExportedProgram {
     ///
     /// # Errors
     /// [`UsageError`] for an argument that is missing, of another type, or not the program's; errors of the runtime.
-    pub fn run(&self, inputs: &BTreeMap<String, HostArray>) -> Result<BTreeMap<String, HostArray>> {
+    pub fn run(&self, inputs: &BTreeMap<String, Array>) -> Result<BTreeMap<String, Array>> {
         let names: BTreeSet<&str> = self.arguments.iter().map(|(name, _)| name.as_str()).collect();
         if let Some(unknown) = inputs.keys().find(|name| !names.contains(name.as_str())) {
             return Err(self.mistake(format!("takes no `{unknown}`")));

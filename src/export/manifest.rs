@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use podracer_compiler::{DType, TensorType};
-use podracer_runtime::HostArray;
+use podracer_runtime::Array;
 use serde::{Deserialize, Serialize};
 
 use super::Portable;
@@ -98,8 +98,8 @@ impl Manifest {
     ///
     /// # Errors
     /// [`UsageError`] with the first that is missing or of another type.
-    pub fn check_parameters(&self, parameters: &[(String, HostArray)]) -> Result<()> {
-        let parameters: BTreeMap<&str, &HostArray> =
+    pub fn check_parameters(&self, parameters: &[(String, Array)]) -> Result<()> {
+        let parameters: BTreeMap<&str, &Array> =
             parameters.iter().map(|(name, array)| (name.as_str(), array)).collect();
         for program in self.programs.values() {
             for argument in &program.arguments {

@@ -21,7 +21,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use podracer_runtime::{Checkpoint, Client, HostArray};
+use podracer_runtime::{Array, Checkpoint, Client};
 use sha2::{Digest, Sha256};
 
 use crate::UsageError;
@@ -49,7 +49,7 @@ pub enum Parameters<'a> {
         seed: u64,
     },
     /// Parameters of a run, by key path.
-    Trained(Vec<(String, HostArray)>),
+    Trained(Vec<(String, Array)>),
 }
 
 /// Writes programs and parameters into `folder`, which is made where it is not there.
@@ -94,7 +94,7 @@ pub fn write(
 }
 
 /// The parameters in a folder: those of an export, which are checked, or the file alone.
-pub(crate) fn parameters(folder: &Path) -> Result<Vec<(String, HostArray)>> {
+pub(crate) fn parameters(folder: &Path) -> Result<Vec<(String, Array)>> {
     if folder.join(MANIFEST).exists() {
         return Ok(Export::open(folder)?.parameters().to_vec());
     }
@@ -105,7 +105,7 @@ pub(crate) fn parameters(folder: &Path) -> Result<Vec<(String, HostArray)>> {
 pub(crate) fn of_checkpoint(
     programs: &[Portable],
     checkpoint: &Checkpoint<'_>,
-) -> Result<Vec<(String, HostArray)>> {
+) -> Result<Vec<(String, Array)>> {
     let init = programs.iter().find(|program| program.name == "init");
     let init = init.context("there is no program `init`, which names the parameters")?;
     let results = init.manifest().results;
@@ -116,11 +116,11 @@ pub(crate) fn of_checkpoint(
 }
 
 /// The parameters at the start of a run: part of the state that `init` gives.
-fn initial(programs: &[Portable], client: &Client, seed: u64) -> Result<Vec<(String, HostArray)>> {
+fn initial(programs: &[Portable], client: &Client, seed: u64) -> Result<Vec<(String, Array)>> {
     let init = programs.iter().find(|program| program.name == "init");
     let init = init.context("there is no program `init`, which the first parameters come from")?;
     let compiled = ExportedProgram::compile(client, "init", &init.manifest(), init.text(), &[])?;
-    let key = HostArray::key(seed);
+    let key = Array::key(seed);
     let state = compiled.run(&BTreeMap::from([("key".to_owned(), key)]))?;
     let results = init.manifest().results;
     let parameter = |(leaf, path): &(usize, String)| {

@@ -39,7 +39,7 @@ use crate::settings::{Overrides, Settings, UsageError};
 use crate::training::CallMetrics;
 use events::Events;
 use metrics::Metrics;
-use podracer_runtime::{Checkpoint, CheckpointError, Checkpoints, Found, HostArray};
+use podracer_runtime::{Array, Checkpoint, CheckpointError, Checkpoints, Found};
 use thinning::{Line, Thinning};
 
 const CONFIG: &str = "config.toml";
@@ -123,7 +123,7 @@ impl RunDirectory {
     ///
     /// # Errors
     /// [`UsageError`] for a folder without a run; where the run has not ended, or its files are damaged.
-    pub fn parameters(path: &Path) -> Result<Vec<(String, HostArray)>> {
+    pub fn parameters(path: &Path) -> Result<Vec<(String, Array)>> {
         config(path)?;
         let parameters = parameters::read(&path.join(parameters::FILE))?;
         let result = path.join(RESULT);
@@ -321,7 +321,7 @@ impl RunDirectory {
     ///
     /// # Errors
     /// Where the folder cannot be written, or two parameters share a name.
-    pub fn write_parameters(&self, parameters: &[(String, HostArray)]) -> Result<()> {
+    pub fn write_parameters(&self, parameters: &[(String, Array)]) -> Result<()> {
         parameters::save(parameters, &self.path.join(parameters::FILE))
     }
 

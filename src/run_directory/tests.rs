@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use podracer_runtime::{Checkpoint, Checkpoints, HostArray};
+use podracer_runtime::{Array, Checkpoint, Checkpoints};
 use prost::Message;
 use safetensors::SafeTensors;
 use serde_json::{Value, json};
@@ -40,10 +40,10 @@ fn call() -> CallMetrics {
     }
 }
 
-fn parameters() -> Vec<(String, HostArray)> {
+fn parameters() -> Vec<(String, Array)> {
     vec![
-        ("b.weight".to_owned(), HostArray::from_slice([2, 1], &[1.0f32, 2.0]).unwrap()),
-        ("a[0]".to_owned(), HostArray::scalar(3i32)),
+        ("b.weight".to_owned(), Array::from_slice([2, 1], &[1.0f32, 2.0]).unwrap()),
+        ("a[0]".to_owned(), Array::scalar(3i32)),
     ]
 }
 
@@ -267,8 +267,8 @@ fn the_hash_tells_names_types_and_values_apart_and_not_the_order() {
     assert_eq!(sha256(&parameters()).len(), 64);
     let mut others = vec![parameters(), parameters(), parameters()];
     others[0][0].0 = "b.bias".to_owned();
-    others[1][0].1 = HostArray::from_slice([1, 2], &[1.0f32, 2.0]).unwrap();
-    others[2][0].1 = HostArray::from_slice([2, 1], &[1.0f32, -2.0]).unwrap();
+    others[1][0].1 = Array::from_slice([1, 2], &[1.0f32, 2.0]).unwrap();
+    others[2][0].1 = Array::from_slice([2, 1], &[1.0f32, -2.0]).unwrap();
     for other in others {
         assert_ne!(sha256(&parameters()), sha256(&other));
     }

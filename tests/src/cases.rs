@@ -25,13 +25,13 @@ pub fn samples() -> Vec<(String, Sample)> {
 }
 
 fn sample_name(mnemonic: &str, index: usize, sample: &Sample) -> String {
-    let types: Vec<String> = sample.inputs.iter().map(|input| input.ty.to_string()).collect();
+    let types: Vec<String> = sample.inputs.iter().map(|input| input.ty().to_string()).collect();
     format!("{mnemonic}#{index}({})", types.join(", "))
 }
 
 /// The types of some arrays.
 pub fn types(arrays: &[Array]) -> Vec<TensorType> {
-    arrays.iter().map(|array| array.ty.clone()).collect()
+    arrays.iter().map(|array| array.ty().clone()).collect()
 }
 
 /// The function of one op.
@@ -96,8 +96,8 @@ fn batched_by(name: &str, sample: &Sample, flags: &[bool]) -> Expected {
 pub fn forward(name: &str, sample: &Sample) -> Result<Case, TransformError> {
     let func = one_op(&sample.op, &types(&sample.inputs));
     let (func, _) = jvp(&func, &floats(&sample.inputs))?;
-    let tangents = sample.inputs.iter().filter(|input| input.ty.dtype.is_float());
-    let tangents = tangents.enumerate().map(|(i, input)| direction(&input.ty, i));
+    let tangents = sample.inputs.iter().filter(|input| input.ty().dtype.is_float());
+    let tangents = tangents.enumerate().map(|(i, input)| direction(input.ty(), i));
     let arguments = sample.inputs.iter().cloned().chain(tangents).collect();
     Ok(Case { name: format!("jvp {name}"), func, arguments })
 }
@@ -122,14 +122,14 @@ pub fn reverse(name: &str, sample: &Sample) -> Result<Case, TransformError> {
 }
 
 fn floats(arrays: &[Array]) -> Vec<bool> {
-    arrays.iter().map(|array| array.ty.dtype.is_float()).collect()
+    arrays.iter().map(|array| array.ty().dtype.is_float()).collect()
 }
 
 /// A direction of no symmetry: small numbers that every float type holds exactly.
 fn direction(ty: &TensorType, index: usize) -> Array {
     let data =
         (0..ty.elements()).map(|i| Scalar::Float(((i + index) * 5 % 7) as f64 * 0.25 - 0.625));
-    Array::new(ty.clone(), data.collect())
+    Array::new(ty.clone(), data)
 }
 
 /// Sets of batched operands: all subsets of one or two; of more each alone, and all.
@@ -145,14 +145,14 @@ fn flag_sets(count: usize) -> Vec<Vec<bool>> {
 
 /// The same elements, `k` places on: other values of the same domain.
 fn rotated(array: &Array, k: usize) -> Array {
-    let mut data = array.data.clone();
+    let mut data: Vec<_> = array.scalars().collect();
     let places = if data.is_empty() { 0 } else { k % data.len() };
     data.rotate_left(places);
-    Array::new(array.ty.clone(), data)
+    Array::new(array.ty().clone(), data)
 }
 
 fn stack(arrays: impl Iterator<Item = Array>) -> Array {
     let arrays: Vec<Array> = arrays.collect();
-    let ty = arrays.first().map(|array| array.ty.clone()).expect("a batch has slices");
+    let ty = arrays.first().map(|array| array.ty().clone()).expect("a batch has slices");
     Array::stack(&ty, &arrays)
 }

@@ -5,18 +5,18 @@ use podracer_compiler::{Array, Scalar};
 /// Says where `got` is not `expected`, or nothing. A tolerance of 0 asks for equal bits, but any NaN for a NaN; above, floats may
 /// differ by `tolerance * max(1, |expected|)`, infinities must be equal, and integers and bools are exact as ever.
 pub fn difference(expected: &Array, got: &Array, tolerance: f64) -> Option<String> {
-    if expected.ty != got.ty {
-        return Some(format!("expected {}, got {}", expected.ty, got.ty));
+    if expected.ty() != got.ty() {
+        return Some(format!("expected {}, got {}", expected.ty(), got.ty()));
     }
-    let wrong: Vec<usize> = (0..expected.data.len())
-        .filter(|&i| !close(expected.data[i], got.data[i], tolerance))
+    let wrong: Vec<usize> = (0..expected.ty().elements())
+        .filter(|&i| !close(expected.get(i), got.get(i), tolerance))
         .collect();
     let &first = wrong.first()?;
-    let (a, b) = (expected.data[first], got.data[first]);
-    let (count, all) = (wrong.len(), expected.data.len());
+    let (a, b) = (expected.get(first), got.get(first));
+    let (count, all) = (wrong.len(), expected.ty().elements());
     Some(format!(
         "{count} of {all} elements of {} differ, first element {first}: expected {a:?}, got {b:?}",
-        expected.ty
+        expected.ty()
     ))
 }
 

@@ -7,8 +7,7 @@ use anyhow::{Context as _, Result, anyhow};
 use podracer_compiler::{Array, Builder, Func, Var};
 use podracer_mlir::{ModuleSpec, stablehlo};
 use podracer_runtime::{
-    Argument, Buffer, Client, ClientOptions, CompileOptions, HostArray, Module, Plugin,
-    RuntimeError,
+    Argument, Buffer, Client, ClientOptions, CompileOptions, Module, Plugin, RuntimeError,
 };
 use std::sync::OnceLock;
 
@@ -70,13 +69,13 @@ pub fn run_replicated(func: &Func, arguments: &[Vec<Array>]) -> Result<Vec<Vec<A
         .compile(&compiled, &options)
         .with_context(|| format!("compiling{}", shown(&module.text)))?;
     let upload = |(replica, arrays): (usize, &Vec<Array>)| {
-        let one = |(i, array)| executable.upload(replica, i, &HostArray::from(array));
+        let one = |(i, array)| executable.upload(replica, i, array);
         arrays.iter().enumerate().map(one).collect::<Result<Vec<_>, _>>()
     };
     let buffers = arguments.iter().enumerate().map(upload).collect::<Result<Vec<_>, _>>()?;
     let kept = buffers.iter().map(|list| list.iter().map(Argument::Kept).collect()).collect();
     let fetch = |list: &Vec<Buffer>| -> Result<Vec<Array>> {
-        list.iter().map(|buffer| Ok(buffer.to_host()?.to_array())).collect()
+        list.iter().map(|buffer| Ok(buffer.to_host()?)).collect()
     };
     executable.execute(kept)?.iter().map(fetch).collect()
 }

@@ -62,7 +62,7 @@ fn farthest(expected: &[Array], got: &[Array]) -> f64 {
     assert_eq!(expected.len(), got.len());
     let mut most = 0.0f64;
     for (expected, got) in expected.iter().zip(got) {
-        assert_eq!(expected.ty, got.ty);
+        assert_eq!(expected.ty(), got.ty());
         let pairs = expected.to_f64().into_iter().zip(got.to_f64());
         for (expected, got) in pairs {
             let apart = match expected == got {
@@ -95,17 +95,17 @@ fn draws_are_as_near_to_those_of_jax_as_the_documentation_says() {
             };
             found.iter().map(of_shape).collect()
         };
-        let traced = trace((Spec::<Tensor>(keys.ty.clone()),), |(words,)| draws(words));
+        let traced = trace((Spec::<Tensor>(keys.ty().clone()),), |(words,)| draws(words));
         let traced = traced.expect("it traces");
         let compiled = run(traced.func(), std::slice::from_ref(&keys)).expect("it runs");
         // The reference semantics are slow.
         let few = |array: &Array| {
             let rows = (0..REFERENCE_KEYS).map(|row| array.index_leading(row));
-            let row = array.index_leading(0).ty;
+            let row = array.index_leading(0).ty().clone();
             Array::stack(&row, &rows.collect::<Vec<_>>())
         };
         let some: Vec<Array> = expected.iter().map(few).collect();
-        let reference = trace((Spec::<Tensor>(few(&keys).ty.clone()),), |(words,)| draws(words));
+        let reference = trace((Spec::<Tensor>(few(&keys).ty().clone()),), |(words,)| draws(words));
         let reference = reference.expect("it traces").eval(&[few(&keys)]).expect("it fits");
         let measured = [farthest(&expected, &compiled), farthest(&some, &reference)];
         eprintln!("{name}: {measured:?}");

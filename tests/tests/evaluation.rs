@@ -6,7 +6,7 @@ use podracer::evaluation::{Play, Played, play};
 use podracer_dsl::prelude::{eval_shape, key};
 use podracer_envs::CartPole;
 use podracer_envs::host::{HostEnvironment, HostError, HostSpec, HostStep, NativeCartPole, Pool};
-use podracer_runtime::{Checkpoint, HostArray};
+use podracer_runtime::{Array, Checkpoint};
 use podracer_stdlib::agents::Learn;
 use podracer_stdlib::optim::sgd;
 
@@ -21,9 +21,9 @@ fn pushing(logit: f32) -> Checkpoint<'static> {
     for (path, ty) in state.leaves() {
         let path = path.to_string();
         let array = if path == "params.actor.layers[1].bias" {
-            HostArray::from_slice([2], &[logit, 0.0]).expect("two actions")
+            Array::from_slice([2], &[logit, 0.0]).expect("two actions")
         } else {
-            HostArray::zeros(ty)
+            Array::zeros(ty)
         };
         checkpoint.insert("state.replicated.agent.", [(path, array)]);
     }

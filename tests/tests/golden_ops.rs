@@ -108,7 +108,7 @@ fn read(record: &Value) -> Result<Record> {
     let inputs = golden::arrays(&record["inputs"])?;
     let outputs = golden::arrays(&record["outputs"])?;
     let op = op(record, &types(&inputs), &types(&outputs))?;
-    let shown: Vec<String> = inputs.iter().map(|input| input.ty.to_string()).collect();
+    let shown: Vec<String> = inputs.iter().map(|input| input.ty().to_string()).collect();
     let note = record["note"].as_str().map(|note| format!(", {note}")).unwrap_or_default();
     let name = format!(
         "{} {} ({}){note}",
@@ -140,7 +140,7 @@ fn read(record: &Value) -> Result<Record> {
 /// element below the diagonal has the cotangents of both that it stands for.
 fn of_lower_triangle(mut record: Record) -> Record {
     let changed = |array: &Array, f: &dyn Fn(f64, f64, Ordering) -> f64| {
-        Array::from_fn(array.ty.clone(), |index| {
+        Array::from_fn(array.ty().clone(), |index| {
             let [here, there] = [[index[0], index[1]], [index[1], index[0]]];
             let [here, there] = [here, there].map(|index| array.at(&index).float());
             Scalar::Float(f(here, there, index[0].cmp(&index[1])))
@@ -366,7 +366,7 @@ fn compare(
     }
     let one = |(expected, got): (&Option<&Array>, &&Array)| {
         let expected = (*expected)?;
-        let tolerance = match expected.ty.dtype {
+        let tolerance = match expected.ty().dtype {
             DType::F16 => 1e-3,
             DType::BF16 => 8e-3,
             DType::F64 => 1e-14,

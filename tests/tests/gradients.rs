@@ -40,14 +40,14 @@ fn differences(f: impl Fn(&[Array]) -> f64, arguments: &[Array], params: usize) 
     let mut gradient = Vec::new();
     for i in 0..params {
         let mut of_leaf = Vec::new();
-        for element in 0..arguments[i].data.len() {
-            let at = arguments[i].data[element].float();
+        for element in 0..arguments[i].ty().elements() {
+            let at = arguments[i].get(element).float();
             let mut beside = |x: f64| {
-                moved[i].data[element] = Scalar::Float(x);
+                moved[i].put(element, Scalar::Float(x));
                 f(&moved)
             };
             of_leaf.push((beside(at + STEP) - beside(at - STEP)) / (2.0 * STEP));
-            moved[i].data[element] = Scalar::Float(at);
+            moved[i].put(element, Scalar::Float(at));
         }
         gradient.push(of_leaf);
     }
@@ -306,12 +306,12 @@ fn the_online_agents_gradient_through_the_loop_is_the_policy_gradient_by_hand() 
     let (after, _) = anakin.run(before).expect("a call");
     let end = loops::named(&after);
 
-    let leaf = |leaves: &[(String, podracer_runtime::HostArray)], path: &str| -> Array {
+    let leaf = |leaves: &[(String, Array)], path: &str| -> Array {
         let found = leaves.iter().find(|(name, _)| name.ends_with(path));
-        found.unwrap_or_else(|| panic!("no {path}")).1.to_array()
+        found.unwrap_or_else(|| panic!("no {path}")).1.clone()
     };
     let rows = |array: &Array| -> Vec<Vec<f64>> {
-        array.to_f64().chunks(array.ty.shape[1]).map(<[f64]>::to_vec).collect()
+        array.to_f64().chunks(array.ty().shape[1]).map(<[f64]>::to_vec).collect()
     };
     let nets = |leaves: &[_]| ByHand {
         weight: rows(&leaf(leaves, "actor.layers[0].weight")),

@@ -1,11 +1,10 @@
 //! Small training loops, compiled without a cache, for the tests of the loop itself.
 
-use podracer_compiler::Array;
 use podracer_dsl::prelude::Tree;
 use podracer_envs::Environment;
 use podracer_runtime::{
-    AnakinLoop, AnakinProgram, Client, CompileOptions, Device, ExecutableCache, HostArray,
-    OptionValue, Placement, ProgramOptions,
+    AnakinLoop, AnakinProgram, Array, Client, CompileOptions, Device, ExecutableCache, OptionValue,
+    Placement, ProgramOptions,
 };
 use podracer_stdlib::agents::{
     Agent, Axes, Impala, ImpalaSettings, Learn, Networks, OnlineActorCritic, OnlineSettings, Ppo,
@@ -116,14 +115,14 @@ pub fn impala<E: Environment, O: Optimizer>(
 
 /// Paths and values of the leaves.
 #[track_caller]
-pub fn named<T: Tree>(tree: &Device<T>) -> Vec<(String, HostArray)> {
+pub fn named<T: Tree>(tree: &Device<T>) -> Vec<(String, Array)> {
     tree.named_arrays().expect("the computation succeeded")
 }
 
 /// The values of the leaves, for the reference semantics.
 #[track_caller]
 pub fn arrays<T: Tree>(tree: &Device<T>) -> Vec<Array> {
-    named(tree).iter().map(|(_, array)| array.to_array()).collect()
+    named(tree).into_iter().map(|(_, array)| array).collect()
 }
 
 /// Leaves of one placement of which the devices have buffers: path, and the value on each device.
@@ -131,7 +130,7 @@ pub fn arrays<T: Tree>(tree: &Device<T>) -> Vec<Array> {
 pub fn on_each_device<T: Tree>(
     tree: &Device<T>,
     placement: Placement,
-) -> Vec<(String, Vec<HostArray>)> {
+) -> Vec<(String, Vec<Array>)> {
     let mut leaves = Vec::new();
     tree.visit(|path, leaf| {
         if leaf.placement() == placement {

@@ -50,7 +50,7 @@ fn complaints(replicas: usize) -> Vec<String> {
     ];
     let array = |ty: &TensorType, replica: usize| {
         let value = |i: usize| (7 * i + 5 * replica) as i64 % 9 - 4;
-        let data = (0..ty.elements()).map(|i| Scalar::number(ty.dtype, value(i))).collect();
+        let data = (0..ty.elements()).map(|i| Scalar::number(ty.dtype, value(i)));
         Array::new(ty.clone(), data)
     };
     let func = collectives(&types, replicas);

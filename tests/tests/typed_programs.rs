@@ -1,9 +1,8 @@
 //! What every typed program keeps, however it was made, and what it says to arguments and results that do not fit.
 
-use podracer_compiler::Array;
 use podracer_dsl::prelude::*;
 use podracer_runtime::{
-    Argument, CompileOptions, ExecutableCache, Host, HostArray, Placement, Program, ProgramOptions,
+    Argument, Array, CompileOptions, ExecutableCache, Host, Placement, Program, ProgramOptions,
     lower_kept,
 };
 use podracer_tests::compare::differences;
@@ -44,12 +43,11 @@ fn programs_of_default_options_keep_nan() {
     let loaded = client.load_stablehlo(text, spec, traced.results().clone(), &options());
     for (how, program) in [("compiled", compiled), ("loaded", loaded)] {
         let program = program.expect("it compiles");
-        let [x, y] = operands().map(|array| HostArray::from(&array));
+        let [x, y] = operands();
         let x = program.upload(x).expect("a device");
         let y = program.upload(y).expect("a device");
         let got = program.run((x, y)).expect("it runs").to_host().expect("it has run");
-        let got: Vec<Array> = got.into_leaves().iter().map(HostArray::to_array).collect();
-        assert_eq!(differences(&expected, &got, 1e-6), None, "{how}");
+        assert_eq!(differences(&expected, &got.into_leaves(), 1e-6), None, "{how}");
     }
 }
 
@@ -62,12 +60,11 @@ fn a_module_of_default_options_keeps_nan() {
     let buffers: Vec<_> = operands()
         .iter()
         .enumerate()
-        .map(|(i, array)| executable.upload(0, i, &HostArray::from(array)).expect("it fits"))
+        .map(|(i, array)| executable.upload(0, i, array).expect("it fits"))
         .collect();
     let arguments = buffers.iter().map(Argument::Kept).collect();
     let got = executable.execute(vec![arguments]).expect("it runs").remove(0);
-    let got: Vec<Array> =
-        got.iter().map(|buffer| buffer.to_host().expect("it has run").to_array()).collect();
+    let got: Vec<Array> = got.iter().map(|buffer| buffer.to_host().expect("it has run")).collect();
     let expected = traced.eval(&operands()).expect("they fit");
     assert_eq!(differences(&expected, &got, 1e-6), None);
 }
@@ -93,13 +90,13 @@ fn missing_placements_are_an_error() {
     );
 }
 
-fn squares() -> [HostArray; 2] {
-    [0.0f32, 1.0].map(|x| HostArray::from_slice([2, 2], &[x; 4]).expect("four numbers"))
+fn squares() -> [Array; 2] {
+    [0.0f32, 1.0].map(|x| Array::from_slice([2, 2], &[x; 4]).expect("four numbers"))
 }
 
 #[test]
 fn arrays_that_are_not_a_trees_leaves_are_an_error() {
-    let made = |arrays: Vec<(&str, HostArray)>| {
+    let made = |arrays: Vec<(&str, Array)>| {
         Host::from_named(&layers(), arrays).map(|_| ()).expect_err("they do not fit").to_string()
     };
     let [x, y] = squares();
@@ -107,7 +104,7 @@ fn arrays_that_are_not_a_trees_leaves_are_an_error() {
         made(vec![("first", x.clone())]),
         "the arrays do not make the tree: `second` (f32[2,2]) is missing"
     );
-    let row = HostArray::from_slice([4], &[0i32; 4]).expect("four numbers");
+    let row = Array::from_slice([4], &[0i32; 4]).expect("four numbers");
     assert_eq!(
         made(vec![("first", row), ("third", x.clone()), ("second", y.clone()), ("second", y)]),
         "the arrays do not make the tree: `second` is given twice; `first` must be f32[2,2] and is \

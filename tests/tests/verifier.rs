@@ -20,7 +20,7 @@ const SCRIPT: &str = include_str!("../src/verify.py");
 /// Error that a case is allowed: the interpreter rounds every step in the step's dtype, as the reference semantics do, sums in
 /// their order, and has functions of its own, which are good to some units in the last place.
 fn tolerance(arrays: &[Array]) -> f64 {
-    let rounding = arrays.iter().map(|array| match array.ty.dtype {
+    let rounding = arrays.iter().map(|array| match array.ty().dtype {
         DType::BF16 => 8e-3,
         DType::F16 => 1e-3,
         DType::F32 => 1e-6,
@@ -30,8 +30,8 @@ fn tolerance(arrays: &[Array]) -> f64 {
 }
 
 fn record(array: &Array) -> Value {
-    let bytes: String = array.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-    json!({ "dtype": array.ty.dtype.name(), "shape": array.ty.shape[..], "bytes": bytes })
+    let bytes: String = array.bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    json!({ "dtype": array.ty().dtype.name(), "shape": array.ty().shape[..], "bytes": bytes })
 }
 
 /// A line of the script's input.
@@ -64,7 +64,7 @@ fn of_samples(all: bool) -> Vec<String> {
             let results = &expected.results;
             lines.push(line(&case.name, &case.func, &case.arguments, results));
         }
-        let float = |input: &Array| input.ty.dtype.is_float();
+        let float = |input: &Array| input.ty().dtype.is_float();
         if sample.differentiable && inputs.iter().any(float) {
             for case in [forward(&name, &sample), reverse(&name, &sample)].into_iter().flatten() {
                 let results = case.func.eval(&case.arguments);

@@ -49,7 +49,7 @@ fn xla_computes_batches_as_eval_does_their_slices() {
 
 /// Derivatives are short programs, of which XLA rounds not every step: by how much they may differ, for the coarsest dtype.
 fn derivative_tolerance(sample: &Sample) -> f64 {
-    let dtypes = sample.inputs.iter().map(|input| match input.ty.dtype {
+    let dtypes = sample.inputs.iter().map(|input| match input.ty().dtype {
         DType::BF16 => 8e-3,
         DType::F16 => 1e-3,
         DType::F32 => 2e-6,
@@ -61,7 +61,7 @@ fn derivative_tolerance(sample: &Sample) -> f64 {
 #[test]
 fn xla_computes_derivatives_as_eval_does() {
     let differentiable = |(_, sample): &(String, Sample)| {
-        sample.differentiable && sample.inputs.iter().any(|input| input.ty.dtype.is_float())
+        sample.differentiable && sample.inputs.iter().any(|input| input.ty().dtype.is_float())
     };
     let expect = |(name, sample): (String, Sample)| {
         let tolerance = derivative_tolerance(&sample);

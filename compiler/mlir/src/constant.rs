@@ -14,25 +14,22 @@ const MOST_PRINTED_ELEMENTS: usize = 100;
 
 /// `dense<...> : tensor<...>`, exact to the bit; one printed value if all elements are the same.
 pub fn dense<'c>(context: &'c Context, array: &Array) -> Result<Attribute<'c>, String> {
-    let (ty, count) = (&array.ty, array.data.len());
-    if ty.elements() != count {
-        return Err(format!("a constant of type {ty} has {count} elements"));
-    }
+    let ty = array.ty();
     let mlir = tensor_type(context, ty);
     let splat = array.splat_value().is_some();
     let attribute = if ty.dtype == DType::Bool {
-        let values: Vec<i32> = array.data.iter().map(|value| i32::from(value.int() != 0)).collect();
+        let values: Vec<i32> = array.scalars().map(|value| i32::from(value.int() != 0)).collect();
         DenseElementsAttribute::bool_values(mlir, &values)
     } else {
-        let bytes = array.to_bytes();
         // One element's bytes stand for a splat.
+        let bytes = array.bytes();
         DenseElementsAttribute::raw_buffer(
             mlir,
-            if splat { &bytes[..ty.dtype.size()] } else { &bytes },
+            if splat { &bytes[..ty.dtype.size()] } else { bytes },
         )
     };
     if attribute.to_raw().ptr.is_null() {
-        return Err(format!("MLIR takes no constant of type {ty} with {count} elements"));
+        return Err(format!("MLIR takes no constant of type {ty} with {} elements", ty.elements()));
     }
     Ok(attribute.into())
 }
@@ -44,19 +41,22 @@ pub fn dense_i64<'c>(
     values: &[i64],
 ) -> Result<Attribute<'c>, String> {
     let ty = TensorType::new(DType::I64, shape);
-    let data = values.iter().map(|&value| Scalar::Int(i128::from(value))).collect();
-    dense(context, &Array { ty, data })
+    let data = values.iter().map(|&value| Scalar::Int(i128::from(value)));
+    if values.len() != ty.elements() {
+        return Err(format!("a constant of type {ty} has {} elements", values.len()));
+    }
+    dense(context, &Array::new(ty, data))
 }
 
 /// A bool constant that would print as packed bits or as bytes, depending on MLIR's version, which may not be the one
 /// that the plugin reads it with: the same as `u8`, to be converted. `None` where the constant prints in words.
 pub fn portable_bools(array: &Array) -> Option<Array> {
-    if array.ty.dtype != DType::Bool
-        || array.data.len() <= MOST_PRINTED_ELEMENTS
+    if array.ty().dtype != DType::Bool
+        || array.ty().elements() <= MOST_PRINTED_ELEMENTS
         || array.splat_value().is_some()
     {
         return None;
     }
-    let data = array.data.iter().map(|value| Scalar::Int(value.int())).collect();
-    Some(Array::new(array.ty.with_dtype(DType::U8), data))
+    let data = array.scalars().map(|value| Scalar::Int(value.int()));
+    Some(Array::new(array.ty().with_dtype(DType::U8), data))
 }

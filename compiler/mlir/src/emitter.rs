@@ -228,16 +228,16 @@ impl<'c> Emitter<'c> {
 
     /// `stablehlo.constant`, once per block and value.
     fn constant(&mut self, array: &Arc<Array>, results: &[TensorType]) -> Vec<HloValue> {
-        if results != std::slice::from_ref(&array.ty) {
-            self.fail("stablehlo.constant", format!("its value has type {}", array.ty));
+        if results != std::slice::from_ref(array.ty()) {
+            self.fail("stablehlo.constant", format!("its value has type {}", array.ty()));
         }
         if let Some(&value) = self.scopes.last().and_then(|scope| scope.constants.get(array)) {
             return vec![value];
         }
         let value = if let Some(bytes) = portable_bools(array) {
             let bytes = Arc::new(bytes);
-            let value = self.constant(&bytes, std::slice::from_ref(&bytes.ty))[0];
-            hlo_op(self, "stablehlo.convert", &[value], Vec::new(), &array.ty)
+            let value = self.constant(&bytes, std::slice::from_ref(bytes.ty()))[0];
+            hlo_op(self, "stablehlo.convert", &[value], Vec::new(), array.ty())
         } else {
             match attribute(self.context, &HloAttribute::Dense(array.clone())) {
                 Ok(attribute) => self.build(
@@ -249,7 +249,7 @@ impl<'c> Emitter<'c> {
                 )[0],
                 Err(message) => {
                     self.fail("stablehlo.constant", message);
-                    self.define(None, array.ty.clone())
+                    self.define(None, array.ty().clone())
                 }
             }
         };

@@ -2,8 +2,9 @@
 
 use super::Loc;
 use super::watch::{self, Watched, Watcher};
-use crate::array::{Array, Scalar};
+use crate::array::Array;
 use crate::ops::OpRef;
+use crate::scalar::Scalar;
 use crate::types::TensorType;
 use smallvec::SmallVec;
 
@@ -82,7 +83,7 @@ impl Func {
         assert_eq!(self.params.len(), arguments.len(), "one argument per parameter");
         let mut values: Vec<Option<Array>> = vec![None; self.types.len()];
         for (&param, argument) in self.params.iter().zip(arguments) {
-            assert_eq!(*self.ty(param), argument.ty, "the argument's type is the parameter's");
+            assert_eq!(self.ty(param), argument.ty(), "the argument's type is the parameter's");
             values[param.index()] = Some(argument.clone());
         }
         let watched = watch::begin(self, arguments);
@@ -107,8 +108,8 @@ impl Func {
             debug_assert_eq!(outputs.len(), eqn.outputs.len());
             for (&var, value) in eqn.outputs.iter().zip(outputs) {
                 debug_assert_eq!(
-                    *self.ty(var),
-                    value.ty,
+                    self.ty(var),
+                    value.ty(),
                     "{}: eval gave another type than infer",
                     eqn.op.mnemonic()
                 );

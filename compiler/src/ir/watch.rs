@@ -10,8 +10,9 @@
 
 use super::func::{Func, Var};
 use super::loc::Loc;
-use crate::array::{Array, Scalar};
-use crate::types::TensorType;
+use crate::array::Array;
+use crate::scalar::Scalar;
+use crate::types::{DType, TensorType};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -59,7 +60,7 @@ pub struct Values {
 
 impl Values {
     fn of(array: &Array) -> Values {
-        let numbers = array.data.iter().filter(|value| !matches!(value, Scalar::Bool(_)));
+        let numbers = array.scalars().filter(|value| !matches!(value, Scalar::Bool(_)));
         let (mut range, mut infinite) = (None, 0);
         for number in numbers.map(|value| value.float()) {
             if number.is_infinite() {
@@ -69,7 +70,7 @@ impl Values {
                 range = Some((number.min(least), number.max(greatest)));
             }
         }
-        Values { ty: array.ty.clone(), range, infinite }
+        Values { ty: array.ty().clone(), range, infinite }
     }
 }
 
@@ -188,25 +189,40 @@ thread_local! {
     static WATCH: RefCell<Option<Watch>> = const { RefCell::new(None) };
 }
 
-/// The greatest number that a NaN can carry: the payload that the float keeps in f32, too.
-const MOST: usize = (1 << 22) - 1;
-
-/// A NaN that carries a number.
-fn numbered(number: usize) -> Scalar {
-    Scalar::Float(f64::from_bits(
-        f64::NAN.to_bits() & !(1 << 63) | ((number.min(MOST)) as u64) << 29,
-    ))
-}
-
-/// The number that a NaN carries; `None` for other values.
-fn number_of(value: Scalar) -> Option<usize> {
-    match value {
-        Scalar::Float(value) if value.is_nan() => Some((value.to_bits() >> 29) as usize & MOST),
-        _ => None,
+/// The bits of a NaN that carry its number, as a NaN of f64: how far from the right they begin, and the greatest number that
+/// they hold. A NaN of f64 has room for that of f32, which it may become.
+fn payload(dtype: DType) -> (u32, usize) {
+    match dtype {
+        DType::F16 => (42, (1 << 9) - 1),
+        DType::BF16 => (45, (1 << 6) - 1),
+        _ => (29, (1 << 22) - 1),
     }
 }
 
-fn is_infinite(value: &Scalar) -> bool {
+/// A NaN of a dtype that carries a number.
+fn numbered(number: usize, dtype: DType) -> Scalar {
+    let (shift, most) = payload(dtype);
+    let plain = f64::NAN.to_bits() & !(1 << 63);
+    Scalar::Float(f64::from_bits(plain | (number.min(most) as u64) << shift))
+}
+
+/// The numbers that the NaNs of an array carry, with their positions.
+fn numbers(array: &Array) -> impl Iterator<Item = (usize, usize)> {
+    let (shift, most) = payload(array.ty().dtype);
+    array.scalars().enumerate().filter_map(move |(position, value)| match value {
+        Scalar::Float(value) if value.is_nan() => {
+            Some((position, (value.to_bits() >> shift) as usize & most))
+        }
+        _ => None,
+    })
+}
+
+/// The position of the first infinity.
+fn first_infinite(array: &Array) -> Option<usize> {
+    array.scalars().position(is_infinite)
+}
+
+fn is_infinite(value: Scalar) -> bool {
     matches!(value, Scalar::Float(value) if value.is_infinite())
 }
 
@@ -215,11 +231,11 @@ pub(super) fn watched(func: &Func, arguments: &[Array], watcher: &Watcher) -> Op
     let mut nans = Vec::new();
     let mut arguments = arguments.to_vec();
     for (index, argument) in arguments.iter_mut().enumerate() {
-        let mut nan =
-            argument.data.iter_mut().filter(|value| number_of(**value).is_some()).peekable();
-        if nan.peek().is_some() {
+        let found: Vec<usize> = numbers(argument).map(|(position, _)| position).collect();
+        if !found.is_empty() {
             nans.push(Source::Argument(index));
-            nan.for_each(|value| *value = numbered(nans.len()));
+            let nan = numbered(nans.len(), argument.ty().dtype);
+            found.into_iter().for_each(|position| argument.put(position, nan));
         }
     }
     let watch = Watch {
@@ -251,7 +267,7 @@ pub(super) fn begin(func: &Func, arguments: &[Array]) -> bool {
         let Some(watch) = watch else { return false };
         let mut infinite = vec![false; func.types.len()];
         for (param, argument) in func.params.iter().zip(arguments) {
-            infinite[param.index()] = argument.data.iter().any(is_infinite);
+            infinite[param.index()] = argument.scalars().any(is_infinite);
         }
         let given = match watch.frames.last() {
             // The operands of the region op and the parameters of its body end with the same ones.
@@ -289,37 +305,36 @@ pub(super) fn leave(func: &Func, position: usize, inputs: &[Array], outputs: &mu
             watch.regions.pop();
         }
         for (var, output) in eqn.outputs.iter().zip(&*outputs) {
-            watch.frame().infinite[var.index()] = output.data.iter().any(is_infinite);
+            watch.frame().infinite[var.index()] = output.scalars().any(is_infinite);
         }
         if eqn.outputs.iter().any(|var| watch.frame().infinite[var.index()])
             && !eqn.inputs.iter().any(|var| watch.frame().infinite[var.index()])
             && !watch.infinities.iter().any(|(path, _)| *path == watch.path)
         {
-            let made = watch.equation(eqn.op.mnemonic(), eqn.loc, inputs, outputs, is_infinite);
+            let made = watch.equation(eqn.op.mnemonic(), eqn.loc, inputs, outputs, first_infinite);
             watch.infinities.push((watch.path.clone(), made));
         }
         let known = watch.nans.len();
-        let is_new =
-            |value: &Scalar| number_of(*value).is_some_and(|number| number == 0 || number > known);
-        if outputs.iter().any(|output| output.data.iter().any(is_new)) {
+        let is_new = |&(_, number): &(usize, usize)| number == 0 || number > known;
+        let first_new = |output: &Array| Some(numbers(output).find(is_new)?.0);
+        if outputs.iter().any(|output| first_new(output).is_some()) {
             // An op may answer a NaN with one of its own: then it is still the same.
-            let handed_on =
-                inputs.iter().flat_map(|input| &input.data).find_map(|&value| number_of(value));
+            let handed_on = inputs.iter().flat_map(numbers).map(|(_, number)| number).next();
             let number = match handed_on.or_else(|| watch.nan_of.get(&watch.path).copied()) {
                 Some(number) => number,
                 None => {
                     let mut made =
-                        watch.equation(eqn.op.mnemonic(), eqn.loc, inputs, outputs, is_new);
+                        watch.equation(eqn.op.mnemonic(), eqn.loc, inputs, outputs, first_new);
                     made.infinities = watch.given_to(func, position);
                     watch.nans.push(Source::Equation(made));
                     watch.nan_of.insert(watch.path.clone(), watch.nans.len());
                     watch.nans.len()
                 }
             };
-            for value in outputs.iter_mut().flat_map(|output| &mut output.data) {
-                if is_new(value) {
-                    *value = numbered(number);
-                }
+            for output in outputs {
+                let nan = numbered(number, output.ty().dtype);
+                let new: Vec<usize> = numbers(output).filter(is_new).map(|(at, _)| at).collect();
+                new.into_iter().for_each(|position| output.put(position, nan));
             }
         }
         watch.path.pop();
@@ -331,7 +346,7 @@ pub(super) fn end(func: &Func, results: &[Array]) {
     with(|watch| {
         if watch.frames.len() == 1 {
             let sources = func.results.iter().zip(results).map(|(&var, result)| {
-                let number = result.data.iter().find_map(|&value| number_of(value));
+                let number = numbers(result).next().map(|(_, number)| number);
                 match number
                     .and_then(|number| Some((number, watch.nans.get(number.checked_sub(1)?)?)))
                 {
@@ -370,14 +385,14 @@ impl Watch {
         loc: Loc,
         inputs: &[Array],
         outputs: &[Array],
-        kind: impl Fn(&Scalar) -> bool,
+        first: impl Fn(&Array) -> Option<usize>,
     ) -> NotFinite {
-        let first = |output: &Array| {
-            let position = output.data.iter().position(&kind)?;
-            Some((output.data[position].float(), unravel(&output.ty.shape, position)))
+        let value_of = |output: &Array| {
+            let position = first(output)?;
+            Some((output.get(position).float(), unravel(&output.ty().shape, position)))
         };
         let (value, index) =
-            outputs.iter().find_map(first).unwrap_or_else(|| (f64::NAN, Vec::new()));
+            outputs.iter().find_map(value_of).unwrap_or_else(|| (f64::NAN, Vec::new()));
         NotFinite {
             op,
             loc,

@@ -1,7 +1,8 @@
 //! Short forms of the StableHLO ops that lowerings use most.
 
 use super::{Hlo, HloAttribute, HloOp, HloValue};
-use crate::array::{Array, Scalar};
+use crate::array::Array;
+use crate::scalar::Scalar;
 use crate::types::{DType, TensorType};
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ pub fn hlo_simple(hlo: &mut dyn Hlo, name: &'static str, operands: &[HloValue]) 
 
 /// Emits `stablehlo.constant`.
 pub fn hlo_constant(hlo: &mut dyn Hlo, value: Arc<Array>) -> HloValue {
-    let ty = value.ty.clone();
+    let ty = value.ty().clone();
     hlo_op(hlo, "stablehlo.constant", &[], vec![("value", HloAttribute::Dense(value))], &ty)
 }
 
@@ -36,7 +37,7 @@ pub fn hlo_splat(hlo: &mut dyn Hlo, ty: &TensorType, value: Scalar) -> HloValue 
     if ty.elements() <= MOST_SPLAT_ELEMENTS {
         return hlo_constant(hlo, Arc::new(Array::splat(ty.clone(), value)));
     }
-    let scalar = hlo_constant(hlo, Arc::new(Array::scalar(ty.dtype, value)));
+    let scalar = hlo_constant(hlo, Arc::new(Array::single(ty.dtype, value)));
     hlo_broadcast(hlo, scalar, &[], ty)
 }
 

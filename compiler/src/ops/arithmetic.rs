@@ -8,9 +8,10 @@ use super::elementwise::{
     signed_numbers, sum_of, to_linear,
 };
 use super::{Elementwise, Operand, Sample};
-use crate::array::{Array, Scalar};
+use crate::array::Array;
 use crate::ir::{Builder, Slope, Var};
 use crate::lower::{hlo_compare, hlo_select, hlo_simple};
+use crate::scalar::Scalar;
 use crate::types::DType;
 
 elementwise! {

@@ -2,7 +2,8 @@
 
 use super::elementwise::{bits, builder_methods, elementwise, integer_samples, integers};
 use super::{Elementwise, Sample};
-use crate::array::{Array, Scalar};
+use crate::array::Array;
+use crate::scalar::Scalar;
 use crate::types::DType;
 
 elementwise! {

@@ -5,11 +5,12 @@ use super::elementwise::{
 };
 use super::samples::ramp;
 use super::{Direction, Elementwise, Op, Operand, Rule, Sample, TypeError};
-use crate::array::{Array, Scalar};
+use crate::array::Array;
 use crate::ir::{Batched, Builder, Slope, Slopes, Var};
 use crate::lower::{Hlo, HloResults, HloValue, hlo_compare, hlo_op, hlo_select};
 use crate::op_struct;
 use crate::ops::rules::no_transpose;
+use crate::scalar::Scalar;
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
@@ -117,11 +118,11 @@ impl Op for Select {
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let [predicate, on_true, on_false] = [&inputs[0], &inputs[1], &inputs[2]];
-        let data = (0..on_true.data.len()).map(|i| {
-            let holds = predicate.data[if predicate.ty.rank() == 0 { 0 } else { i }].bool();
-            if holds { on_true.data[i] } else { on_false.data[i] }
+        let data = (0..on_true.ty().elements()).map(|i| {
+            let holds = predicate.get(if predicate.ty().rank() == 0 { 0 } else { i }).bool();
+            if holds { on_true.get(i) } else { on_false.get(i) }
         });
-        vec![Array::new(on_true.ty.clone(), data.collect())]
+        vec![Array::new(on_true.ty().clone(), data)]
     }
 
     fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {
@@ -177,7 +178,7 @@ op_struct! {
 impl Clamp {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
-        let scalar = |dtype, value| Array::scalar(dtype, Scalar::number(dtype, value));
+        let scalar = |dtype, value| Array::single(dtype, Scalar::number(dtype, value));
         let x = ramp(DType::F32, [2, 3]);
         let bounds = [-0.5, 0.5].map(|by| {
             Array::floats(DType::F32, [2, 3], &[by, by + 0.25, by, by - 0.25, by - 1.0, by + 2.0])
@@ -215,13 +216,13 @@ impl Op for Clamp {
     }
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
-        let at = |array: &Array, i: usize| array.data[if array.ty.rank() == 0 { 0 } else { i }];
-        let dtype = inputs[1].ty.dtype;
-        let data = (0..inputs[1].data.len()).map(|i| {
-            let raised = super::Maximum {}.scalar(dtype, &[at(&inputs[0], i), inputs[1].data[i]]);
+        let at = |array: &Array, i: usize| array.get(if array.ty().rank() == 0 { 0 } else { i });
+        let dtype = inputs[1].ty().dtype;
+        let data = (0..inputs[1].ty().elements()).map(|i| {
+            let raised = super::Maximum {}.scalar(dtype, &[at(&inputs[0], i), inputs[1].get(i)]);
             super::Minimum {}.scalar(dtype, &[raised, at(&inputs[2], i)])
         });
-        vec![Array::new(inputs[1].ty.clone(), data.collect())]
+        vec![Array::new(inputs[1].ty().clone(), data)]
     }
 
     fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {

@@ -2,11 +2,12 @@
 
 use super::op::{Op, Sample};
 use super::{OpRef, TypeError};
-use crate::array::{Array, Scalar};
+use crate::array::Array;
 use crate::ir::{Batched, Builder, Var};
 use crate::lower::{Hlo, HloAttribute, HloResults, HloValue, hlo_constant, hlo_op};
 use crate::op_struct;
 use crate::ops::rules::nullary_derivative;
+use crate::scalar::Scalar;
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 use std::sync::Arc;
@@ -43,7 +44,7 @@ impl Constant {
 impl Op for Constant {
     fn infer(&self, inputs: &[TensorType]) -> Result<Vec<TensorType>, TypeError> {
         TypeError::check_arity(inputs, 0)?;
-        Ok(vec![self.value.ty.clone()])
+        Ok(vec![self.value.ty().clone()])
     }
 
     fn eval(&self, _: &[Array]) -> Vec<Array> {
@@ -154,7 +155,7 @@ impl Builder {
         if ty.elements() <= 1024 {
             return self.constant(Array::splat(ty.clone(), scalar));
         }
-        let value = self.constant(Array::scalar(ty.dtype, scalar));
+        let value = self.constant(Array::single(ty.dtype, scalar));
         self.broadcast_in_dim(value, &ty.shape, &[])
     }
 

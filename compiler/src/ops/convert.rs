@@ -3,11 +3,12 @@
 use super::op::result_types;
 use super::samples::ramp;
 use super::{Elementwise, Op, Operand, Rule, Sample, TypeError};
-use crate::array::{Array, Scalar};
+use crate::array::Array;
 use crate::ir::{Builder, Slope, Slopes, Var};
 use crate::lower::{Hlo, HloResults, HloValue, hlo_op};
 use crate::op_struct;
 use crate::ops::rules::{batched_as, no_tangent, no_transpose};
+use crate::scalar::Scalar;
 use crate::types::{DType, TensorType};
 
 op_struct! {
@@ -147,7 +148,7 @@ impl Op for BitcastConvert {
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let ty = result_types(self, inputs).remove(0);
-        vec![Array::from_bytes(ty, &inputs[0].to_bytes())]
+        vec![Array::from_bytes(ty, inputs[0].bytes()).expect("a bitcast keeps the bytes")]
     }
 
     batched_as! { |op, _cx| op.clone() }

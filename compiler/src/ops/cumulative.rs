@@ -20,11 +20,12 @@ use super::reduce::{LogSumExp, Max, Min, Monoid, Prod, Sum};
 use super::reduce_window::{self, Window};
 use super::samples::ramp;
 use super::{Direction, Elementwise, Op, Operand, Rule, Sample, TypeError};
-use crate::array::{Array, Scalar, for_each_index};
+use crate::array::{Array, for_each_index};
 use crate::ir::{Builder, Slope, Slopes, Var};
 use crate::lower::{Hlo, HloAttribute, HloResults, HloValue, hlo_op, hlo_splat};
 use crate::op_struct;
 use crate::ops::rules::batched_as;
+use crate::scalar::Scalar;
 use crate::types::{DType, TensorType};
 use std::marker::PhantomData;
 
@@ -74,7 +75,7 @@ impl<K> Cumulative<K> {
     /// The elements `by` places before (or after, if reversed) each one, `fill` where there are none.
     fn shift(&self, b: &mut Builder, x: Var, by: usize, fill: Scalar) -> Var {
         let ty = b.ty(x).clone();
-        let fill = b.constant(Array::scalar(ty.dtype, fill));
+        let fill = b.constant(Array::single(ty.dtype, fill));
         let (low, high) = self.padding(ty.rank(), by as i64);
         b.pad(x, fill, &low, &high, &vec![0; ty.rank()])
     }
@@ -148,15 +149,15 @@ impl<K: Cumulation> Op for Cumulative<K> {
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let x = &inputs[0];
-        let dtype = x.ty.dtype;
+        let dtype = x.ty().dtype;
         let mut result = x.clone();
-        let mut starts = x.ty.shape.clone();
+        let mut starts = x.ty().shape.clone();
         starts[self.axis] = starts[self.axis].min(1);
         for_each_index(&starts, |start| {
             let mut index = start.to_vec();
             let mut total = K::identity(dtype);
-            for i in 0..x.ty.shape[self.axis] {
-                index[self.axis] = if self.reverse { x.ty.shape[self.axis] - 1 - i } else { i };
+            for i in 0..x.ty().shape[self.axis] {
+                index[self.axis] = if self.reverse { x.ty().shape[self.axis] - 1 - i } else { i };
                 total = K::combine(dtype, total, x.at(&index));
                 result.set(&index, total);
             }

@@ -5,10 +5,11 @@ use super::reduce::other_axes;
 use super::samples::ramp;
 use super::shape::{check_axes, shifted, shifted_with_batch};
 use super::{Elementwise, Op, Operand, Rule, Sample, Save, TypeError};
-use crate::array::{Array, Scalar};
+use crate::array::Array;
 use crate::ir::{Batched, Builder, Slope, Slopes, Var};
 use crate::lower::{Hlo, HloAttribute, HloResults, HloValue, hlo_op};
 use crate::op_struct;
+use crate::scalar::Scalar;
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
@@ -189,18 +190,19 @@ impl Op for DotGeneral {
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let [lhs, rhs] = [&inputs[0], &inputs[1]];
         let ty = result_types(self, inputs).remove(0);
-        let (lhs_free, rhs_free) = (self.lhs_free(lhs.ty.rank()), self.rhs_free(rhs.ty.rank()));
+        let (lhs_free, rhs_free) = (self.lhs_free(lhs.ty().rank()), self.rhs_free(rhs.ty().rank()));
         let of_lhs = [&self.lhs_batch, &lhs_free, &self.lhs_contract];
         let of_rhs = [&self.rhs_batch, &rhs_free, &self.rhs_contract];
-        let [lhs_batch, lhs_free, lhs_sum] = of_lhs.map(|axes| positions(&lhs.ty.shape, axes));
-        let [rhs_batch, rhs_free, rhs_sum] = of_rhs.map(|axes| positions(&rhs.ty.shape, axes));
+        let [lhs_batch, lhs_free, lhs_sum] = of_lhs.map(|axes| positions(&lhs.ty().shape, axes));
+        let [rhs_batch, rhs_free, rhs_sum] = of_rhs.map(|axes| positions(&rhs.ty().shape, axes));
+        let [lhs, rhs] = [lhs, rhs].map(|array| array.scalars().collect::<Vec<_>>());
         let mut data = Vec::with_capacity(ty.elements());
         for (l, r) in lhs_batch.iter().zip(&rhs_batch) {
             for l in lhs_free.iter().map(|free| l + free) {
                 for r in rhs_free.iter().map(|free| r + free) {
                     let mut sum = Scalar::zero(ty.dtype);
                     for (x, y) in lhs_sum.iter().zip(&rhs_sum) {
-                        sum = multiply_add(ty.dtype, sum, lhs.data[l + x], rhs.data[r + y]);
+                        sum = multiply_add(ty.dtype, sum, lhs[l + x], rhs[r + y]);
                     }
                     data.push(sum);
                 }

@@ -103,7 +103,7 @@ fn clamped(x: &TensorType, sizes: &[usize], starts: &[Array]) -> Vec<usize> {
         .zip(sizes)
         .zip(starts)
         .map(|((extent, size), start)| {
-            start.data[0].int().clamp(0, (extent - size) as i128) as usize
+            start.get(0).int().clamp(0, (extent - size) as i128) as usize
         })
         .collect()
 }
@@ -152,8 +152,8 @@ impl Op for DynamicSlice {
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let (x, starts) = inputs.split_first().expect("eval is given well-typed operands");
-        let start = clamped(&x.ty, &self.sizes, starts);
-        vec![Array::from_fn(x.ty.with_shape(self.sizes.clone()), |index| {
+        let start = clamped(x.ty(), &self.sizes, starts);
+        vec![Array::from_fn(x.ty().with_shape(self.sizes.clone()), |index| {
             let source: Vec<usize> = index.iter().zip(&start).map(|(i, start)| i + start).collect();
             x.at(&source)
         })]
@@ -245,9 +245,9 @@ impl Op for DynamicUpdateSlice {
         let [x, update, starts @ ..] = inputs else {
             unreachable!("eval is given well-typed operands")
         };
-        let start = clamped(&x.ty, &update.ty.shape, starts);
+        let start = clamped(x.ty(), &update.ty().shape, starts);
         let mut result = x.clone();
-        for_each_index(&update.ty.shape, |index| {
+        for_each_index(&update.ty().shape, |index| {
             let target: Vec<usize> = index.iter().zip(&start).map(|(i, start)| i + start).collect();
             result.set(&target, update.at(index));
         });

@@ -6,9 +6,10 @@
 use super::op::{Op, Operand, Rule, Sample, result_types};
 use super::op_struct::OpStruct;
 use super::{OpRef, TypeError};
-use crate::array::{Array, Scalar};
+use crate::array::Array;
 use crate::ir::{Batched, Builder, Slope, Slopes, Var};
 use crate::lower::{Hlo, HloResults, HloValue, hlo_op};
+use crate::scalar::Scalar;
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
@@ -55,14 +56,14 @@ impl<T: Elementwise> Op for T {
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let ty = result_types(self, inputs).remove(0);
-        let dtype = inputs[0].ty.dtype;
+        let dtype = inputs[0].ty().dtype;
         let mut scalars = Vec::with_capacity(T::ARITY);
         let data = (0..ty.elements()).map(|i| {
             scalars.clear();
-            scalars.extend(inputs.iter().map(|input| input.data[i]));
+            scalars.extend(inputs.iter().map(|input| input.get(i)));
             self.scalar(dtype, &scalars)
         });
-        vec![Array::new(ty.clone(), data.collect())]
+        vec![Array::new(ty.clone(), data)]
     }
 
     fn vmap(&self, b: &mut Builder, cx: &VmapContext, inputs: &[Var], batched: &[bool]) -> Batched {

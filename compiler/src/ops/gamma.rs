@@ -8,10 +8,10 @@ use super::elementwise::{
     builder_methods, elementwise, float_and_peculiar_samples, float_samples, floats,
 };
 use super::{Elementwise, Rule, Sample, TypeError};
-use crate::array::Scalar;
 use crate::ir::{Builder, Slope, Var};
 use crate::lower::{Hlo, HloValue, hlo_op, hlo_simple, hlo_splat};
 use crate::op_struct;
+use crate::scalar::Scalar;
 use crate::types::{DType, TensorType};
 
 elementwise! {

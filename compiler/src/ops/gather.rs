@@ -44,7 +44,7 @@ impl Gather {
         let ints = |shape: &[usize], values: &[i128]| Array::ints(DType::I32, shape, values);
         let f32s = |shape: &[usize]| ramp(DType::F32, shape);
         let take = |x: Array, indices: Array, axis| {
-            Sample::new(Gather::take(&x.ty, &indices.ty, axis), vec![x, indices])
+            Sample::new(Gather::take(x.ty(), indices.ty(), axis), vec![x, indices])
         };
         vec![
             take(f32s(&[5]), ints(&[], &[3]), 0),
@@ -162,15 +162,17 @@ impl Op for Gather {
         let (x, indices) = (&inputs[0], &inputs[1]);
         let ty = result_types(self, inputs).remove(0);
         let windows = self.windows();
-        let (batch_dims, axes) = (windows.batch_dims(ty.rank()), windows.window_axes(x.ty.rank()));
+        let (batch_dims, axes) =
+            (windows.batch_dims(ty.rank()), windows.window_axes(x.ty().rank()));
         vec![Array::from_fn(ty, |index| {
             let batch: Vec<usize> = batch_dims.iter().map(|&dim| index[dim]).collect();
-            let start = windows.start(x.ty.rank(), indices, &batch);
-            let limits =
-                x.ty.shape
-                    .iter()
-                    .zip(&self.slice_sizes)
-                    .map(|(extent, size)| (extent - size) as i128);
+            let start = windows.start(x.ty().rank(), indices, &batch);
+            let limits = x
+                .ty()
+                .shape
+                .iter()
+                .zip(&self.slice_sizes)
+                .map(|(extent, size)| (extent - size) as i128);
             let mut source: Vec<usize> = start
                 .into_iter()
                 .zip(limits)

@@ -7,9 +7,9 @@ use super::elementwise::{
     builder_methods, elementwise, float_and_peculiar_samples, floats, peculiar_floats,
 };
 use super::special::inverse_error_function;
-use crate::array::Scalar;
 use crate::ir::{Builder, Var};
 use crate::lower::hlo_simple;
+use crate::scalar::Scalar;
 use crate::types::DType;
 
 const ANY: [f64; 7] = [-4.2, -1.3, -0.4, 0.01, 0.7, 1.6, 5.3];

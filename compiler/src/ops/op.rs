@@ -3,9 +3,10 @@
 use super::error::TypeError;
 use super::op_struct::OpStruct;
 use super::save::Save;
-use crate::array::{Array, Scalar};
+use crate::array::Array;
 use crate::ir::{Batched, Builder, Func, Loc, Slope, Slopes, Var};
 use crate::lower::{Hlo, HloResults, HloValue};
+use crate::scalar::Scalar;
 use crate::simplify::Group;
 use crate::transform::{Mode, TransformError, VmapContext};
 use crate::types::TensorType;
@@ -130,7 +131,7 @@ pub struct Sample {
 impl Sample {
     /// A sample that XLA must match to the bit and whose derivatives are checked if an operand is a float.
     pub fn new(op: impl Op, inputs: Vec<Array>) -> Sample {
-        let differentiable = inputs.iter().any(|input| input.ty.dtype.is_float());
+        let differentiable = inputs.iter().any(|input| input.ty().dtype.is_float());
         Sample { op: OpRef::new(op), inputs, tolerance: 0.0, differentiable }
     }
 
@@ -261,7 +262,7 @@ pub trait Op: OpStruct {
 
 /// The types of the results of `op`, for its [`Op::eval`].
 pub(super) fn result_types(op: &impl Op, inputs: &[Array]) -> Vec<TensorType> {
-    let types: Vec<TensorType> = inputs.iter().map(|input| input.ty.clone()).collect();
+    let types: Vec<TensorType> = inputs.iter().map(|input| input.ty().clone()).collect();
     op.infer(&types).expect("eval is given well-typed operands")
 }
 

@@ -1,6 +1,7 @@
 //! Values that samples use.
 
-use crate::array::{Array, Scalar};
+use crate::array::Array;
+use crate::scalar::Scalar;
 use crate::types::{DType, TensorType};
 
 /// Distinct values of no symmetry in row-major order: floats rise by 0.375 from -1.125, integers by 3 from -4 (from 1
@@ -13,6 +14,5 @@ pub(super) fn ramp(dtype: DType, shape: impl AsRef<[usize]>) -> Array {
         dtype if dtype.is_float() => Scalar::Float(0.375 * i as f64 - 1.125),
         _ => Scalar::Int(start + 3 * i as i128),
     });
-    let data = data.collect();
     Array::new(ty, data)
 }

@@ -74,8 +74,8 @@ impl Op for Slice {
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let x = &inputs[0];
-        let mut source = vec![0; x.ty.rank()];
-        vec![Array::from_fn(x.ty.with_shape(self.shape()), |index| {
+        let mut source = vec![0; x.ty().rank()];
+        vec![Array::from_fn(x.ty().with_shape(self.shape()), |index| {
             for (axis, &i) in index.iter().enumerate() {
                 source[axis] = self.start[axis] + i * self.strides[axis];
             }

@@ -7,8 +7,9 @@
 
 use super::shape::check_axes;
 use super::{Direction, TypeError};
-use crate::array::{Array, Scalar};
+use crate::array::Array;
 use crate::ir::{Builder, Var};
+use crate::scalar::Scalar;
 use crate::types::TensorType;
 
 /// The dimension numbers of a gather or scatter.
@@ -66,7 +67,7 @@ impl Windows<'_> {
     pub fn start(&self, operand_rank: usize, indices: &Array, batch: &[usize]) -> Vec<i128> {
         let mut start = vec![0; operand_rank];
         let mut index = batch.to_vec();
-        let explicit = self.index_vector_dim < indices.ty.rank();
+        let explicit = self.index_vector_dim < indices.ty().rank();
         if explicit {
             index.insert(self.index_vector_dim, 0);
         }
@@ -171,7 +172,7 @@ pub(super) fn clamp_to(b: &mut Builder, indices: Var, vector_dim: usize, limits:
     }
     let limits = match limits.split_first() {
         Some((&first, rest)) if rest.iter().all(|&limit| limit == first) => {
-            let limit = b.constant(Array::scalar(ty.dtype, Scalar::Int(first)));
+            let limit = b.constant(Array::single(ty.dtype, Scalar::Int(first)));
             b.broadcast_in_dim(limit, &ty.shape, &[])
         }
         _ => {

@@ -4,9 +4,10 @@
 //! Parameters, and results of equations that have several or an effect, are nodes that only themselves are equal to.
 
 use super::{LARGEST_CONSTANT, constant_op};
-use crate::array::{Array, Scalar};
+use crate::array::Array;
 use crate::ir::Loc;
 use crate::ops::{BroadcastInDim, Constant, Op, OpRef};
+use crate::scalar::Scalar;
 use crate::types::{DType, TensorType};
 use egg::{Analysis, DidMerge, EGraph, Id, Language};
 use std::collections::HashMap;
@@ -185,11 +186,11 @@ fn value(op: &OpRef, operands: &[&Class], ty: &TensorType, fold: bool) -> Option
         [value] if op.recompute() => Some(value),
         _ if fold && op.pointwise() && op.exact() => {
             let scalars: Vec<Array> = (operands.iter().zip(values))
-                .map(|(class, value)| Array::scalar(class.ty.dtype, value))
+                .map(|(class, value)| Array::single(class.ty.dtype, value))
                 .collect();
             let result = op.eval(&scalars).remove(0);
             let plain = scalars.iter().chain([&result]).all(is_plain);
-            plain.then(|| result.data[0])
+            plain.then(|| result.get(0))
         }
         _ => None,
     }
@@ -198,7 +199,7 @@ fn value(op: &OpRef, operands: &[&Class], ty: &TensorType, fold: bool) -> Option
 /// True if XLA treats a scalar as the reference semantics does on every platform: narrow floats may be computed in wider
 /// ones, and subnormal ones may be flushed to zero.
 fn is_plain(scalar: &Array) -> bool {
-    match (scalar.ty.dtype, scalar.data[0]) {
+    match (scalar.ty().dtype, scalar.get(0)) {
         (DType::F16 | DType::BF16, _) => false,
         (DType::F32, Scalar::Float(x)) => !(x as f32).is_subnormal(),
         (_, Scalar::Float(x)) => !x.is_subnormal(),

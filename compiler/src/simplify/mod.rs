@@ -23,9 +23,10 @@ pub mod rules;
 #[cfg(test)]
 mod tests;
 
-use crate::array::{Array, Scalar};
+use crate::array::Array;
 use crate::ir::{Builder, Func, Var};
 use crate::ops::{Constant, OpRef};
+use crate::scalar::Scalar;
 use crate::transform::{cse, dce, map_bodies};
 use std::sync::Arc;
 
@@ -159,7 +160,7 @@ impl Builder {
         if ty.elements() <= LARGEST_CONSTANT {
             return self.constant(Array::splat(ty.clone(), value));
         }
-        let value = self.constant(Array::scalar(ty.dtype, value));
+        let value = self.constant(Array::single(ty.dtype, value));
         self.broadcast_in_dim(value, &ty.shape, &[])
     }
 }

@@ -2,9 +2,10 @@
 //! the program.
 
 use super::is_reserved;
-use crate::array::{Array, Scalar};
+use crate::array::Array;
 use crate::attributes::Attribute;
 use crate::ir::{Eqn, Func, Var};
+use crate::scalar::Scalar;
 use crate::types::DType;
 use std::fmt::{self, Display, Formatter};
 
@@ -135,14 +136,15 @@ fn write_word(f: &mut Formatter<'_>, word: &str, bare: bool) -> fmt::Result {
 /// `f32[2](1.5, -0.0)`, or `f32[2](splat 1.0)`. Floats print shortest and read back exactly.
 impl Display for Array {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{}(", self.ty)?;
-        let scalar = |f: &mut Formatter<'_>, &value: &Scalar| write_scalar(f, self.ty.dtype, value);
+        write!(f, "{}(", self.ty())?;
+        let scalar =
+            |f: &mut Formatter<'_>, &value: &Scalar| write_scalar(f, self.ty().dtype, value);
         match self.splat_value() {
-            Some(value) if self.data.len() > 1 => {
+            Some(value) if self.ty().elements() > 1 => {
                 f.write_str("splat ")?;
                 scalar(f, &value)?;
             }
-            _ => list(f, &self.data, scalar)?,
+            _ => list(f, &self.scalars().collect::<Vec<_>>(), scalar)?,
         }
         f.write_str(")")
     }

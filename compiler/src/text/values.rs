@@ -3,8 +3,9 @@
 use super::error::{Problem, nearest};
 use super::grammar::Rule;
 use super::parse::{Reader, Result, parts};
-use crate::array::{Array, Scalar};
+use crate::array::Array;
 use crate::ir::Loc;
+use crate::scalar::Scalar;
 use crate::types::{DType, TensorType};
 use pest::iterators::Pair;
 

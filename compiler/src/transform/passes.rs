@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_batch_of_all_or_some_parameters() {
-        let stacked = |array: &Array| Array::stack(&array.ty, &[array.clone(), array.clone()]);
+        let stacked = |array: &Array| Array::stack(array.ty(), &[array.clone(), array.clone()]);
         let [x, y, n] = arguments().try_into().expect("there are three");
         let all = passed(LOSS, &["vmap=2"]).eval(&[stacked(&x), stacked(&y), stacked(&n)]);
         assert_eq!(all[0].to_f64(), [10.0, 10.0]);

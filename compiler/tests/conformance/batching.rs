@@ -6,10 +6,10 @@ use podracer_compiler::{Array, Func, Scalar, ir};
 
 /// Another operand like this one: its elements rolled, floats drawn towards zero, lone integers counted on.
 fn variant(array: &Array, number: usize) -> Array {
-    if array.data.is_empty() {
+    let mut data: Vec<Scalar> = array.scalars().collect();
+    if data.is_empty() {
         return array.clone();
     }
-    let mut data = array.data.clone();
     let steps = number % data.len();
     data.rotate_left(steps);
     let lone = data.len() == 1;
@@ -19,7 +19,7 @@ fn variant(array: &Array, number: usize) -> Array {
         Scalar::Bool(value) if lone => Scalar::Bool(value ^ (number % 2 == 1)),
         value => value,
     });
-    Array::new(array.ty.clone(), data.collect())
+    Array::new(array.ty().clone(), data)
 }
 
 /// The choices of operands to batch: all choices of a few operands, some choices of many.
@@ -68,7 +68,7 @@ pub fn check_batch(
     let stacked: Vec<Array> = (0..inputs.len())
         .map(|i| {
             let column: Vec<Array> = examples.iter().map(|example| example[i].clone()).collect();
-            if batched[i] { Array::stack(&inputs[i].ty, &column) } else { inputs[i].clone() }
+            if batched[i] { Array::stack(inputs[i].ty(), &column) } else { inputs[i].clone() }
         })
         .collect();
     let results = wide.eval(&stacked);
@@ -79,7 +79,7 @@ pub fn check_batch(
                 &format!("{what}, example {number}, result {i}"),
                 &got,
                 expected,
-                rounding(expected.ty.dtype),
+                rounding(expected.ty().dtype),
             )?;
         }
     }
@@ -124,7 +124,7 @@ fn vmap_of_vmap_is_the_op_on_each_example() {
                 (case.sample.inputs.iter().zip(&inner))
                     .map(|(x, &is)| {
                         if is {
-                            Array::stack(&x.ty, &[variant(x, 1), x.clone()])
+                            Array::stack(x.ty(), &[variant(x, 1), x.clone()])
                         } else {
                             x.clone()
                         }

@@ -22,7 +22,7 @@ pub fn differentiable(case: &Case) -> Result<Option<(Func, Vec<Array>)>, String>
 
 /// The float parameters one by one, all but one, and all together.
 pub fn choices(inputs: &[Array]) -> Vec<Vec<bool>> {
-    let floats: Vec<bool> = inputs.iter().map(|input| input.ty.dtype.is_float()).collect();
+    let floats: Vec<bool> = inputs.iter().map(|input| input.ty().dtype.is_float()).collect();
     let only = |i: usize| (0..inputs.len()).map(|j| i == j).collect::<Vec<bool>>();
     let mut choices: Vec<Vec<bool>> = (0..inputs.len()).filter(|&i| floats[i]).map(only).collect();
     if choices.len() > 2 {
@@ -63,7 +63,7 @@ pub fn differences(
         func.eval(&inputs)
     };
     let slope = |after: &Array, before: &Array| {
-        if after.ty.dtype.is_float() {
+        if after.ty().dtype.is_float() {
             combine(after, before, |y, x| (y - x) / (2.0 * step))
         } else {
             after.clone()
@@ -73,9 +73,8 @@ pub fn differences(
 }
 
 fn combine(x: &Array, y: &Array, f: impl Fn(f64, f64) -> f64) -> Array {
-    let data =
-        x.data.iter().zip(&y.data).map(|(x, y)| Scalar::Float(f(x.float(), y.float()))).collect();
-    Array::new(x.ty.clone(), data)
+    let data = x.scalars().zip(y.scalars()).map(|(x, y)| Scalar::Float(f(x.float(), y.float())));
+    Array::new(x.ty().clone(), data)
 }
 
 /// Sum of products, and the sum of their magnitudes, which the error is measured by.
@@ -83,7 +82,7 @@ fn inner(xs: &[Array], ys: &[Array]) -> (f64, f64) {
     let products = xs
         .iter()
         .zip(ys)
-        .flat_map(|(x, y)| x.data.iter().zip(&y.data).map(|(x, y)| x.float() * y.float()));
+        .flat_map(|(x, y)| x.scalars().zip(y.scalars()).map(|(x, y)| x.float() * y.float()));
     products.fold((0.0, 0.0), |(sum, size), product| (sum + product, size + product.abs()))
 }
 
@@ -98,7 +97,7 @@ pub fn check_jvp(
     let (forward, flags) = jvp(func, wrt).map_err(|error| format!("jvp in {wrt:?}: {error}"))?;
     let mut random = Random::new(1);
     let tangents: Vec<Array> =
-        marked(inputs, wrt).iter().map(|input| random.array(&input.ty)).collect();
+        marked(inputs, wrt).iter().map(|input| random.array(input.ty())).collect();
     let results = forward.eval(&[inputs, &tangents].concat());
     let (values, results) = results.split_at(func.results.len());
     for (i, (value, expected)) in values.iter().zip(func.eval(inputs)).enumerate() {
@@ -109,10 +108,10 @@ pub fn check_jvp(
         let what = format!("jvp in {wrt:?}, tangent {i}");
         if flags[i] {
             close(&what, results.next().ok_or("too few tangents")?, difference, tolerance)?;
-        } else if difference.ty.dtype.is_float() {
+        } else if difference.ty().dtype.is_float() {
             close(
                 &format!("{what}, which is left out"),
-                &Array::splat(difference.ty.clone(), Scalar::Float(0.0)),
+                &Array::splat(difference.ty().clone(), Scalar::Float(0.0)),
                 difference,
                 tolerance,
             )?;
@@ -136,7 +135,7 @@ pub fn check_adjoint(func: &Func, inputs: &[Array], wrt: &[bool]) -> Result<(), 
     }
     let mut random = Random::new(2);
     let tangents: Vec<Array> =
-        marked(inputs, wrt).iter().map(|input| random.array(&input.ty)).collect();
+        marked(inputs, wrt).iter().map(|input| random.array(input.ty())).collect();
     let expected = forward.eval(&[inputs, &tangents].concat());
     let primal = split.primal.eval(inputs);
     let (values, residuals) = primal.split_at(func.results.len());
@@ -159,7 +158,7 @@ pub fn check_adjoint(func: &Func, inputs: &[Array], wrt: &[bool]) -> Result<(), 
             transpose(&split.linear, &is_linear, &given, &vec![true; tangents.len()])
                 .map_err(|error| fail("transpose", error))?;
         let images = marked(&linear, &given);
-        let cotangents: Vec<Array> = images.iter().map(|image| random.array(&image.ty)).collect();
+        let cotangents: Vec<Array> = images.iter().map(|image| random.array(image.ty())).collect();
         let pulled = backward.eval(&[residuals, &cotangents].concat());
         if types_of(&pulled) != types_of(&tangents) {
             return Err(format!(
@@ -233,8 +232,8 @@ fn derivatives_have_the_dtype_of_their_values() {
             let (values, residuals) = primal.split_at(func.results.len());
             let cotangents: Vec<Array> = values
                 .iter()
-                .filter(|value| value.ty.dtype.is_float())
-                .map(|value| Array::splat(value.ty.clone(), Scalar::Float(0.5)))
+                .filter(|value| value.ty().dtype.is_float())
+                .map(|value| Array::splat(value.ty().clone(), Scalar::Float(0.5)))
                 .collect();
             let pulled = vjp.pullback.eval(&[residuals, &cotangents].concat());
             let infinite =

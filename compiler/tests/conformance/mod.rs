@@ -38,7 +38,7 @@ pub fn cases() -> Vec<Case> {
     for entry in registry::all() {
         for (number, sample) in (entry.samples)().into_iter().enumerate() {
             let types: Vec<String> =
-                sample.inputs.iter().map(|input| input.ty.to_string()).collect();
+                sample.inputs.iter().map(|input| input.ty().to_string()).collect();
             let name = format!("{} sample {number} ({})", entry.mnemonic, types.join(", "));
             cases.push(Case { mnemonic: entry.mnemonic, name, sample });
         }
@@ -83,15 +83,15 @@ pub fn func_of(op: &OpRef, types: &[TensorType]) -> Result<Func, String> {
 
 /// The types of some arrays.
 pub fn types_of(arrays: &[Array]) -> Vec<TensorType> {
-    arrays.iter().map(|array| array.ty.clone()).collect()
+    arrays.iter().map(|array| array.ty().clone()).collect()
 }
 
 /// Compares values: floats to within `tolerance` relative to max(1, |expected|), all else exactly.
 pub fn close(what: &str, got: &Array, expected: &Array, tolerance: f64) -> Result<(), String> {
-    if got.ty != expected.ty {
-        return Err(format!("{what}: expected type {}, got {}", expected.ty, got.ty));
+    if got.ty() != expected.ty() {
+        return Err(format!("{what}: expected type {}, got {}", expected.ty(), got.ty()));
     }
-    for (i, (&x, &y)) in got.data.iter().zip(&expected.data).enumerate() {
+    for (i, (x, y)) in got.scalars().zip(expected.scalars()).enumerate() {
         let same = match (x, y) {
             (Scalar::Float(x), Scalar::Float(y)) => {
                 x == y

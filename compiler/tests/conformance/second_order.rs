@@ -35,9 +35,9 @@ fn jvp_of_jvp() {
                 .iter()
                 .zip(&wrt)
                 .filter(|(_, is)| **is)
-                .map(|(input, _)| random.array(&input.ty));
+                .map(|(input, _)| random.array(input.ty()));
             let inputs: Vec<Array> = inputs.iter().cloned().chain(tangents).collect();
-            let all: Vec<bool> = inputs.iter().map(|input| input.ty.dtype.is_float()).collect();
+            let all: Vec<bool> = inputs.iter().map(|input| input.ty().dtype.is_float()).collect();
             check_jvp(&forward, &inputs, &all, 1e-5, 1e-4)
                 .map_err(|message| format!("{wrt:?}: {message}"))?;
         }
@@ -56,7 +56,7 @@ fn derivatives_of_gradients() {
         }
         for wrt in choices(&inputs) {
             let (gradient, inputs) = gradient(&func, &inputs, &wrt)?;
-            let all: Vec<bool> = inputs.iter().map(|input| input.ty.dtype.is_float()).collect();
+            let all: Vec<bool> = inputs.iter().map(|input| input.ty().dtype.is_float()).collect();
             let within = |what: &str, result: Result<(), String>| {
                 result.map_err(|message| format!("{what} of the gradient in {wrt:?}: {message}"))
             };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// The sample with f32 replaced by f64 in operands, attributes and bodies; `None` where it has narrower floats.
 pub fn widened(sample: &Sample) -> Result<Option<(OpRef, Vec<Array>)>, String> {
-    if sample.inputs.iter().any(|input| matches!(input.ty.dtype, DType::F16 | DType::BF16)) {
+    if sample.inputs.iter().any(|input| matches!(input.ty().dtype, DType::F16 | DType::BF16)) {
         return Ok(None);
     }
     Ok(Some((op(&sample.op)?, sample.inputs.iter().map(array).collect())))
@@ -19,7 +19,7 @@ fn dtype(dtype: DType) -> DType {
 }
 
 fn array(array: &Array) -> Array {
-    Array::new(array.ty.with_dtype(dtype(array.ty.dtype)), array.data.clone())
+    Array::new(array.ty().with_dtype(dtype(array.ty().dtype)), array.scalars())
 }
 
 fn op(op: &OpRef) -> Result<OpRef, String> {

@@ -33,7 +33,7 @@ fn check_slope(func: &Func, inputs: &[Array], wrt: &[bool], tolerance: f64) -> R
 }
 
 fn floats(inputs: &[Array]) -> Vec<bool> {
-    let float = |input: &Array| input.ty.dtype.is_float();
+    let float = |input: &Array| input.ty().dtype.is_float();
     inputs.iter().map(float).collect()
 }
 

@@ -146,7 +146,7 @@ fn unit(a: Tensor, b: Tensor, dtype: DType, shape: &[usize]) -> Tensor {
     // jax draws only as many bits as bf16 has use for.
     let drawn = if format.fraction < 8 { DType::U8 } else { format.word };
     let bits = bits_of((a, b), drawn, shape).astype(format.word);
-    let one = create::constant_of(&Array::scalar(format.word, Scalar::Int(format.one)));
+    let one = create::constant_of(&Array::single(format.word, Scalar::Int(format.one)));
     let shift = drawn.bits() - format.fraction;
     ((bits >> shift) | one).bitcast(dtype) - 1.0
 }

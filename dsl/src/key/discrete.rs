@@ -140,7 +140,7 @@ impl Key {
 
 #[track_caller]
 fn literal(dtype: DType, value: i128) -> Tensor {
-    create::constant_of(&Array::scalar(dtype, Scalar::Int(value)))
+    create::constant_of(&Array::single(dtype, Scalar::Int(value)))
 }
 
 /// The words that integers of a type are drawn from.

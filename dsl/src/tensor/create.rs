@@ -48,7 +48,7 @@ pub fn full(shape: impl Shape, value: impl IntoTensor) -> Tensor {
 #[track_caller]
 fn filled(dtype: DType, shape: Vec<usize>, value: Scalar) -> Tensor {
     let scalar = emit1(
-        Constant { value: Arc::new(Array::scalar(dtype, value)) },
+        Constant { value: Arc::new(Array::single(dtype, value)) },
         &[],
         TensorType::scalar(dtype),
     );

@@ -206,10 +206,10 @@ fn literal_as(op: &str, literal: &Literal, dtype: DType) -> Tensor {
 /// program text.
 #[track_caller]
 pub(crate) fn constant_array(array: Array) -> Tensor {
-    let ty = array.ty.clone();
+    let ty = array.ty().clone();
     match array.splat_value() {
         Some(value) if ty.rank() > 0 => {
-            let scalar = constant_array(Array::scalar(ty.dtype, value));
+            let scalar = constant_array(Array::single(ty.dtype, value));
             emit1(
                 BroadcastInDim { shape: ty.shape.to_vec(), broadcast_dimensions: Vec::new() },
                 &[scalar],

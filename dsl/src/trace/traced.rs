@@ -181,11 +181,11 @@ impl<A: Tree, R: Tree> Traced<A, R> {
             return Err(EvalError::Count { expected: leaves.len(), got: arguments.len() });
         }
         for ((path, ty), array) in leaves.into_iter().zip(arguments) {
-            if ty != array.ty {
+            if ty != *array.ty() {
                 return Err(EvalError::Type {
                     path: path.under("arguments"),
                     expected: ty,
-                    got: array.ty.clone(),
+                    got: array.ty().clone(),
                 });
             }
         }

@@ -55,7 +55,7 @@ fn a_batch_of_environments_runs_in_a_scan() {
         (states, rewards)
     });
     assert_eq!(results[0], i32s(&[5], &[3; 5]));
-    assert_eq!(results[3].ty.shape[..], [3, 5]);
+    assert_eq!(results[3].ty().shape[..], [3, 5]);
     let rewards = results[3].to_f64();
     assert!(
         rewards[..10].iter().all(|&reward| reward == 0.0)

@@ -166,8 +166,8 @@ fn keys_go_through_loops() {
         (direct, scanned.1.0, scanned.1.1, scanned.0, chained)
     });
     assert_eq!(results[0], results[1]);
-    assert_eq!(results[2].ty.shape[..], [3, 2]);
-    assert_eq!(results[3].ty, TensorType::new(DType::U32, [2]));
+    assert_eq!(results[2].ty().shape[..], [3, 2]);
+    assert_eq!(*results[3].ty(), TensorType::new(DType::U32, [2]));
 }
 
 /// jax wants every member to be a target under `vmap`; over devices who is none gets zeros, and so it is here in both.

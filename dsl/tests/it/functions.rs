@@ -101,8 +101,8 @@ fn apply(record: &Value, x: &[Tensor]) -> Vec<Tensor> {
 /// What differs between `got` and `expected`, relative to the greatest finite magnitude for what is solved for, else to
 /// each number's own.
 fn difference(got: &Array, expected: &Array, tolerance: f64, solved: bool) -> Option<String> {
-    if got.ty != expected.ty {
-        return Some(format!("{} in place of {}", got.ty, expected.ty));
+    if got.ty() != expected.ty() {
+        return Some(format!("{} in place of {}", got.ty(), expected.ty()));
     }
     let (got, expected) = (got.to_f64(), expected.to_f64());
     let finite = expected.iter().filter(|x| x.is_finite()).fold(0.0, |a: f64, x| a.max(x.abs()));
@@ -131,7 +131,7 @@ fn functions_have_the_values_and_gradients_of_jax() {
         let inputs: Vec<Array> = some("inputs").into_iter().flatten().collect();
         let (outputs, weights, gradients) = (some("outputs"), some("weights"), some("gradients"));
         let wrt: Vec<usize> = (0..inputs.len()).filter(|&i| gradients[i].is_some()).collect();
-        let spec: Vec<Spec<Tensor>> = inputs.iter().map(|x| Spec(x.ty.clone())).collect();
+        let spec: Vec<Spec<Tensor>> = inputs.iter().map(|x| Spec(x.ty().clone())).collect();
         let got = run_on(spec, &inputs, |x| {
             let values = apply(&record, &x);
             if wrt.is_empty() {
@@ -156,7 +156,7 @@ fn functions_have_the_values_and_gradients_of_jax() {
             "{op} {} {} {:?}",
             record["attrs"],
             record["note"],
-            inputs[..].iter().map(|x| x.ty.to_string()).collect::<Vec<_>>()
+            inputs[..].iter().map(|x| x.ty().to_string()).collect::<Vec<_>>()
         );
         if got.len() != expected.clone().count() {
             complaints.push(format!("{name}: {} results", got.len()));

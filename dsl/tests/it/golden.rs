@@ -27,7 +27,7 @@ pub fn array(value: &Value) -> Array {
             x.as_i64().map(i128::from).or(x.as_u64().map(i128::from)).expect("an integer"),
         ),
     });
-    Array::new(TensorType::new(dtype, shape), data.collect())
+    Array::new(TensorType::new(dtype, shape), data)
 }
 
 /// A float, which may be one of the strings for what JSON lacks.
@@ -84,7 +84,7 @@ impl Record {
     }
 
     fn dtype(&self) -> DType {
-        self.outputs[0].ty.dtype
+        self.outputs[0].ty().dtype
     }
 
     /// Draws with the record's key.
@@ -106,7 +106,7 @@ impl Record {
     #[track_caller]
     fn near_output(&self, index: usize, got: &Array, tolerance: f64) {
         let expected = &self.outputs[index];
-        assert_eq!(got.ty, expected.ty, "{} {}", self.op, self.attrs);
+        assert_eq!(got.ty(), expected.ty(), "{} {}", self.op, self.attrs);
         for (g, e) in got.to_f64().into_iter().zip(expected.to_f64()) {
             let fine = g == e
                 || (g.is_nan() && e.is_nan())
@@ -189,7 +189,7 @@ fn orders() {
             record.integer("axis") as isize,
             record.attrs["independent"].as_bool().expect("a flag"),
         );
-        let spec = (key(), Spec::<Tensor>(record.inputs[1].ty.clone()));
+        let spec = (key(), Spec::<Tensor>(record.inputs[1].ty().clone()));
         let got = run_on(spec, &record.inputs, |(key, x)| {
             if independent { key.shuffle_independent(x, axis) } else { key.shuffle(x, axis) }
         });
@@ -242,7 +242,7 @@ fn distributions() {
 #[test]
 fn choices() {
     for record in records("categorical") {
-        let spec = (key(), Spec::<Tensor>(record.inputs[1].ty.clone()));
+        let spec = (key(), Spec::<Tensor>(record.inputs[1].ty().clone()));
         let axis = record.integer("axis") as isize;
         let got = run_on(spec, &record.inputs, |(key, logits)| {
             if record.attrs["shape"].is_array() {
@@ -256,7 +256,7 @@ fn choices() {
     for record in records("choice") {
         let (shape, replace) = (record.shape(), record.attrs["replace"].as_bool().expect("a flag"));
         let types: Vec<Spec<Tensor>> =
-            record.inputs[1..].iter().map(|input| Spec(input.ty.clone())).collect();
+            record.inputs[1..].iter().map(|input| Spec(input.ty().clone())).collect();
         let got =
             run_on((key(), types), &record.inputs, |(key, inputs)| match (&inputs[..], replace) {
                 (&[items], true) => key.choice(items, shape),
@@ -308,7 +308,7 @@ fn slopes_of_draws() {
     ] {
         for record in records(op) {
             let types: Vec<Spec<Tensor>> =
-                record.inputs[1..].iter().map(|input| Spec(input.ty.clone())).collect();
+                record.inputs[1..].iter().map(|input| Spec(input.ty().clone())).collect();
             let got = run_on((key(), types), &record.inputs, |(key, mut parameters)| {
                 let weights = parameters.pop().expect("weights come last");
                 grad(parameters, |parameters| (draw(key, &parameters) * weights).sum())

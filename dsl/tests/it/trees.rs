@@ -123,7 +123,7 @@ fn another_kind_keeps_the_structure() {
     let mut arrays = traced.eval(&[]).expect("no arguments").into_iter();
     let host: Host<Params> = traced.results().build::<OnHost>(&mut |ty| {
         let array = arrays.next().expect("one for each leaf");
-        assert_eq!(array.ty, *ty);
+        assert_eq!(array.ty(), ty);
         array
     });
     let layer: &Host<Layer> = &host.layers[1];

@@ -14,10 +14,10 @@ fn a_small_convolution_by_hand() {
         let padded = conv2d(x, k, [3, 3], Padding::Explicit(vec![(1, 0), (1, 0)]));
         (valid, same, padded)
     });
-    assert_eq!(results[0].ty.shape[..], [2, 2, 1]);
+    assert_eq!(results[0].ty().shape[..], [2, 2, 1]);
     close(&results[0], &[5421.0, 6532.0, 8754.0, 9865.0], 0.0);
     // One row and one column of zeros behind.
-    assert_eq!(results[1].ty.shape[..], [2, 2, 1]);
+    assert_eq!(results[1].ty().shape[..], [2, 2, 1]);
     close(&results[1], &[5421.0, 603.0, 87.0, 9.0], 0.0);
     close(&results[2], &[1000.0], 0.0);
 }
@@ -95,7 +95,7 @@ fn bits_go_round() {
             x.leading_zeros(),
         )
     });
-    let ints = |array: &Array| array.data.iter().map(|x| x.int()).collect::<Vec<_>>();
+    let ints = |array: &Array| array.scalars().map(|x| x.int()).collect::<Vec<_>>();
     assert_eq!(ints(&results[0]), [0b0000_0011, 0b0000_1100, 255]);
     assert_eq!(ints(&results[1]), [0b1100_0000, 0b0000_0011, 255]);
     assert_eq!(ints(&results[2]), [0b1000_0001, 0b0000_0110, 255]);

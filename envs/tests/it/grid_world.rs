@@ -172,6 +172,6 @@ fn the_observation_shows_the_walker() {
     let spec = state_spec(&env);
     let shown =
         run(spec, &[state.clone(), state.clone(), state], |state| env.observe(state)).remove(0);
-    assert_eq!(shown.ty.shape[..], [3, 3]);
+    assert_eq!(shown.ty().shape[..], [3, 3]);
     assert_eq!(shown.to_f64(), [0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0]);
 }

@@ -72,16 +72,16 @@ fn single_steps<E: Environment<Observation = Tensor>>(
 ) {
     let note = record["note"].as_str().unwrap_or("");
     let actions = array(&record["actions"]);
-    let count = actions.ty.shape[0];
+    let count = actions.ty().shape[0];
     let before: Vec<Array> = names
         .iter()
         .map(|name| {
             let (first, after) = (array(&record["state"][name]), array(&record["states"][name]));
-            let data: Vec<_> = first.data.iter().chain(&after.data[..count - 1]).copied().collect();
-            Array::new(after.ty, data)
+            let data = first.scalars().chain(after.scalars().take(count - 1));
+            Array::new(after.ty().clone(), data)
         })
         .collect();
-    let spec = (state_spec(env), Spec::<Tensor>(actions.ty.unstacked()), key());
+    let spec = (state_spec(env), Spec::<Tensor>(actions.ty().unstacked()), key());
     let traced = trace(spec, |(state, action, key)| {
         let (state, timestep) = env.step(state, action, key);
         (state.clone(), (env.observe(state), timestep))
@@ -113,7 +113,7 @@ fn trajectory<E: Environment<Observation = Tensor>>(
     let note = record["note"].as_str().unwrap_or("");
     let actions = array(&record["actions"]);
     let state = leaves(&record["state"], names);
-    let steps = steps(env, &state, &actions, &keys(actions.ty.shape[0]));
+    let steps = steps(env, &state, &actions, &keys(actions.ty().shape[0]));
     compare(note, record, names, &steps, rewards, tolerance);
 }
 
@@ -202,7 +202,7 @@ fn stepped<E: Environment<Observation = Tensor>>(env: &E, state: &[f64], actions
     let mut leaves: Vec<Array> =
         rest.iter().map(|&x| Array::floats(DType::F32, [], &[x])).collect();
     leaves.push(Array::ints(DType::I32, [], &[*last as i128]));
-    steps(env, &leaves, actions, &keys(actions.ty.shape[0]))
+    steps(env, &leaves, actions, &keys(actions.ty().shape[0]))
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn cartpole_is_truncated_at_its_limit_and_terminated_at_its_bounds() {
             &CartPole::default(),
             &leaves(&record["state"], &CARTPOLE),
             &actions,
-            &keys(actions.ty.shape[0]),
+            &keys(actions.ty().shape[0]),
         );
         let (terminated, truncated) =
             (steps.terminated.to_f64().contains(&1.0), steps.truncated.to_f64().contains(&1.0));

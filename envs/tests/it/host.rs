@@ -107,14 +107,14 @@ fn native_cartpole_is_cartpole() {
                 native.step(&mut native_state, &(action as i32).to_le_bytes(), &mut random);
             let mut observation = [0; 16];
             native.observe(&native_state, &mut observation);
-            let expected: Vec<f64> = results[5].data.iter().map(|value| value.float()).collect();
+            let expected: Vec<f64> = results[5].scalars().map(|value| value.float()).collect();
             for (bytes, expected) in observation.as_chunks::<4>().0.iter().zip(expected) {
                 let got = f64::from(f32::from_le_bytes(*bytes));
                 assert!((got - expected).abs() < 1e-5, "{got} and {expected}");
             }
-            let flag = |i: usize| results[i].data[0].float() != 0.0;
+            let flag = |i: usize| results[i].get(0).float() != 0.0;
             let expected = Outcome {
-                reward: results[6].data[0].float() as f32,
+                reward: results[6].get(0).float() as f32,
                 terminated: flag(7),
                 truncated: flag(8),
             };

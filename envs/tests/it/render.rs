@@ -33,7 +33,7 @@ fn letters(picture: &Array) -> String {
         let known = LETTERS.iter().find(|(colour, _)| colour.0 == *pixel);
         known.unwrap_or_else(|| panic!("{pixel:?} is no known colour")).1
     };
-    let rows = pixels.chunks_exact(3 * picture.ty.shape[1]);
+    let rows = pixels.chunks_exact(3 * picture.ty().shape[1]);
     rows.map(|row| row.chunks_exact(3).map(letter).chain(['\n']).collect::<String>()).collect()
 }
 

@@ -57,7 +57,7 @@ pub fn steps<E: Environment<Observation = Tensor>>(
     keys: &Array,
 ) -> Steps {
     let spec =
-        (state_spec(env), Spec::<Tensor>(actions.ty.clone()), Spec::<Tensor>(keys.ty.clone()));
+        (state_spec(env), Spec::<Tensor>(actions.ty().clone()), Spec::<Tensor>(keys.ty().clone()));
     let arguments: Vec<Array> = state.iter().chain([actions, keys]).cloned().collect();
     let mut results = run(spec, &arguments, |(state, actions, keys)| {
         let (_, outputs) =

@@ -156,12 +156,8 @@ fn environments_of_a_batch_end_on_their_own() {
     let env = Counter { end: 5, starts: 5 }.with_statistics().auto_reset();
     let spec = (crate::run::state_spec(&env).stacked(3), key());
     // Counts 0, 2 and 4: ends after 5, 3 and 1 steps.
-    let mut state: Vec<Array> = spec
-        .0
-        .types()
-        .into_iter()
-        .map(|ty| Array::from_bytes(ty.clone(), &vec![0; ty.bytes()]))
-        .collect();
+    let mut state: Vec<Array> =
+        spec.0.types().into_iter().map(|ty| Array::zeros(ty.clone())).collect();
     state[0] = ints(&[0, 2, 4]);
     state.push(Array::ints(DType::U32, [2], &[1, 2]));
     let results = run(spec, &state, |(states, key)| {

@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use podracer_compiler::TensorType;
 use serde_json::Value;
 
-use crate::HostArray;
+use crate::Array;
 
 /// The state of a training after some iterations. Its arrays may be those of a state on devices, which they borrow then.
 #[derive(Clone, Debug, Default)]
@@ -93,7 +93,7 @@ impl<'a> Checkpoint<'a> {
     ///
     /// # Errors
     /// [`CheckpointError::Misfit`], and those of [`ArraySource::to_host`].
-    pub fn array(&self, name: &str) -> Result<HostArray, CheckpointError> {
+    pub fn array(&self, name: &str) -> Result<Array, CheckpointError> {
         self.source(name)?.to_host()
     }
 

@@ -12,7 +12,7 @@ use podracer_dsl::prelude::{Path, Tree};
 use super::error::{CheckpointError, failed};
 use crate::pjrt::{self, PIECE, Upload};
 use crate::tree::{Device, DeviceArray, OnDevice, Placement};
-use crate::{Buffer, HostArray, memory};
+use crate::{Array, Buffer, memory};
 
 /// An array of a checkpoint: on the host, on devices, or in a file. Its bytes are fetched when they are needed.
 ///
@@ -40,7 +40,7 @@ pub struct ArraySource<'a> {
 
 #[derive(Clone, Debug)]
 enum Place<'a> {
-    Host(Cow<'a, HostArray>),
+    Host(Cow<'a, Array>),
     /// Parts of the leading axis, in order.
     Devices(Vec<&'a Buffer>),
     /// The bytes from `start` on.
@@ -82,16 +82,16 @@ impl<'a> ArraySource<'a> {
     ///
     /// # Errors
     /// [`CheckpointError::Io`] of its file; [`CheckpointError::Runtime`] of its devices.
-    pub fn to_host(&self) -> Result<HostArray, CheckpointError> {
+    pub fn to_host(&self) -> Result<Array, CheckpointError> {
         if let Place::Host(array) = &self.place {
-            return Ok(HostArray::clone(array));
+            return Ok(Array::clone(array));
         }
         let mut bytes = memory::room(&self.ty.to_string(), self.ty.bytes())?;
         self.read(&mut |piece| {
             bytes.extend(piece);
             Ok(())
         })?;
-        Ok(HostArray::new(self.ty.clone(), bytes)?)
+        Ok(Array::from_bytes(self.ty.clone(), bytes)?)
     }
 
     /// Passes the array's bytes to `sink`, the first ones first.
@@ -159,14 +159,14 @@ impl<'a> ArraySource<'a> {
     }
 }
 
-impl From<HostArray> for ArraySource<'_> {
-    fn from(array: HostArray) -> Self {
+impl From<Array> for ArraySource<'_> {
+    fn from(array: Array) -> Self {
         ArraySource { ty: array.ty().clone(), place: Place::Host(Cow::Owned(array)) }
     }
 }
 
-impl<'a> From<&'a HostArray> for ArraySource<'a> {
-    fn from(array: &'a HostArray) -> Self {
+impl<'a> From<&'a Array> for ArraySource<'a> {
+    fn from(array: &'a Array) -> Self {
         ArraySource { ty: array.ty().clone(), place: Place::Host(Cow::Borrowed(array)) }
     }
 }

@@ -7,10 +7,10 @@ use std::os::unix::fs::FileExt;
 use podracer_compiler::{DType, TensorType};
 use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorInfo};
 
-use crate::HostArray;
+use crate::Array;
 
 /// Arrays by name: key paths for the most part.
-pub type NamedArrays = BTreeMap<String, HostArray>;
+pub type NamedArrays = BTreeMap<String, Array>;
 
 /// Greatest length of a header in bytes, as in the crate `safetensors`.
 const LARGEST_HEADER: u64 = 100_000_000;
@@ -119,7 +119,7 @@ pub fn from_safetensors(bytes: &[u8]) -> Result<NamedArrays, String> {
     let mut arrays = NamedArrays::new();
     for (name, view) in tensors.iter() {
         let ty = tensor_type(name, view.dtype(), view.shape())?;
-        let array = HostArray::new(ty, view.data().to_vec());
+        let array = Array::from_bytes(ty, view.data().to_vec());
         let array = array.map_err(|error| format!("`{name}`: {error}"))?;
         arrays.insert(name.to_owned(), array);
     }
@@ -136,8 +136,8 @@ mod tests {
         for dtype in DType::ALL {
             for shape in [vec![], vec![3], vec![2, 0], vec![2, 1, 2]] {
                 let ty = TensorType::new(dtype, shape);
-                let bytes = (0..ty.bytes()).map(|i| (i % 2) as u8).collect();
-                arrays.insert(format!("a.{ty}"), HostArray::new(ty, bytes).unwrap());
+                let bytes: Vec<u8> = (0..ty.bytes()).map(|i| (i % 2) as u8).collect();
+                arrays.insert(format!("a.{ty}"), Array::from_bytes(ty, bytes).unwrap());
             }
         }
         let bytes = to_safetensors(&arrays).unwrap();

@@ -14,9 +14,9 @@ fn checkpoint(iterations: u64) -> Checkpoint<'static> {
         about: serde_json::json!({"experiment": "catch"}),
         ..Checkpoint::default()
     };
-    let weight = HostArray::from_slice([2], &[iterations as f32, f32::NAN]).unwrap();
+    let weight = Array::from_slice([2], &[iterations as f32, f32::NAN]).unwrap();
     checkpoint.insert("state.", [("policy.weight".to_owned(), weight)]);
-    checkpoint.insert("", [("returns".to_owned(), HostArray::scalar(iterations as i32))]);
+    checkpoint.insert("", [("returns".to_owned(), Array::scalar(iterations as i32))]);
     checkpoint
 }
 

@@ -11,9 +11,8 @@ use super::client::{Client, no_value};
 use super::device::Device;
 use super::event::Event;
 use super::{ffi, types};
-use crate::array::wrong_bytes;
 use crate::transfers::{Direction, Transfers, count};
-use crate::{HostArray, RuntimeError, memory};
+use crate::{Array, ArrayError, RuntimeError, memory};
 
 /// A tensor in a device's memory, freed when dropped.
 ///
@@ -37,7 +36,7 @@ impl Buffer {
     ///
     /// # Errors
     /// [`RuntimeError::Xla`], for instance where the device's memory is full.
-    pub fn from_host(array: &HostArray, device: &Device) -> Result<Self, RuntimeError> {
+    pub fn from_host(array: &Array, device: &Device) -> Result<Self, RuntimeError> {
         Self::upload(array.ty(), array.bytes(), device, None)
     }
 
@@ -49,7 +48,7 @@ impl Buffer {
         counted_for: Option<&Transfers>,
     ) -> Result<Self, RuntimeError> {
         if bytes.len() != ty.bytes() {
-            return Err(wrong_bytes(ty.clone(), bytes.len()));
+            return Err(ArrayError::wrong_bytes(ty.clone(), bytes.len()).into());
         }
         let client = device.client();
         let dims = types::dims(ty);
@@ -103,7 +102,7 @@ impl Buffer {
     ///
     /// # Errors
     /// [`RuntimeError::Deleted`], or the error of the computation that was to make the value.
-    pub fn to_host(&self) -> Result<HostArray, RuntimeError> {
+    pub fn to_host(&self) -> Result<Array, RuntimeError> {
         self.expect_live()?;
         let mut bytes = memory::zeros(&self.ty.to_string(), self.ty.bytes())?;
         // The device may hold it in another layout; the host's is row-major, the last axis innermost.
@@ -129,7 +128,7 @@ impl Buffer {
         };
         event.map_or(Ok(()), |event| event.wait())?;
         count(self.made_by.as_deref(), Direction::ToHost, bytes.len());
-        HostArray::new(self.ty.clone(), bytes)
+        Ok(Array::from_bytes(self.ty.clone(), bytes)?)
     }
 
     /// Copies the value to another device of the same client, or to another place on the same.

@@ -13,7 +13,7 @@ use super::device::Device;
 use super::{Buffer, ffi};
 use crate::serialized::Serialized;
 use crate::transfers::Transfers;
-use crate::{CompileOptions, HostArray, Module, RuntimeError};
+use crate::{Array, CompileOptions, Module, RuntimeError};
 
 /// A program loaded on the devices it runs on.
 pub struct Executable {
@@ -209,7 +209,7 @@ impl Executable {
         &self,
         replica: usize,
         index: usize,
-        array: &HostArray,
+        array: &Array,
     ) -> Result<Buffer, RuntimeError> {
         let (device, expected) = self.argument(replica, index)?;
         if array.ty() != expected {
@@ -222,7 +222,7 @@ impl Executable {
     /// Uploads an argument as [`Executable::upload`] does, from the bytes of a value of its type.
     ///
     /// # Errors
-    /// [`RuntimeError::HostLength`] for another number of bytes, and those of [`Executable::upload`].
+    /// [`RuntimeError::Array`] for another number of bytes, and those of [`Executable::upload`].
     pub fn upload_bytes(
         &self,
         replica: usize,

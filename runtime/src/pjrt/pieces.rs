@@ -11,10 +11,9 @@ use super::client::no_value;
 use super::device::Device;
 use super::event::Event;
 use super::{Buffer, ffi, types};
-use crate::array::wrong_bytes;
 use crate::error::ErrorCode;
 use crate::transfers::{Direction, count};
-use crate::{HostArray, RuntimeError, memory};
+use crate::{Array, ArrayError, RuntimeError, memory};
 
 /// Bytes of a piece. Smaller arrays cross as a whole.
 pub(crate) const PIECE: usize = 8 << 20;
@@ -156,16 +155,16 @@ impl Upload {
     /// The buffer, after all bytes were sent.
     ///
     /// # Errors
-    /// [`RuntimeError::HostLength`] where bytes are missing; [`RuntimeError::Xla`].
+    /// [`RuntimeError::Array`] where bytes are missing; [`RuntimeError::Xla`].
     pub(crate) fn finish(self) -> Result<Buffer, RuntimeError> {
         let manager = match self.way {
             Way::Together(bytes) => {
-                return Buffer::from_host(&HostArray::new(self.ty, bytes)?, &self.device);
+                return Buffer::from_host(&Array::from_bytes(self.ty, bytes)?, &self.device);
             }
             Way::InPieces(manager) => manager,
         };
         if self.sent != self.ty.bytes() {
-            return Err(wrong_bytes(self.ty, self.sent));
+            return Err(ArrayError::wrong_bytes(self.ty, self.sent).into());
         }
         let buffer = manager.buffer(self.ty)?;
         count(None, Direction::ToDevice, self.sent);

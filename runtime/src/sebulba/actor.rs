@@ -18,7 +18,7 @@ use super::thread_status::{Activity, ThreadStatus};
 use super::trajectory::{Episode, Trajectory};
 use crate::pjrt::Device;
 use crate::reports::{self, read_log};
-use crate::{Argument, Buffer, Executable, HostArray};
+use crate::{Argument, Array, Buffer, Executable};
 
 /// The programs of an actor device.
 pub(super) struct ActorPrograms {
@@ -87,8 +87,8 @@ impl Actor {
         let environments = self.environment.spec().environments;
         let first = self.index * environments;
         let start = &self.programs.start;
-        let key = start.upload(0, 0, &HostArray::key(self.seed))?;
-        let index = start.upload(0, 1, &HostArray::scalar(first as i32))?;
+        let key = start.upload(0, 0, &Array::key(self.seed))?;
+        let index = start.upload(0, 1, &Array::scalar(first as i32))?;
         let mut state = only(start.execute(vec![vec![key.into(), index.into()]])?);
         let mut memory = StepMemory::new(self.environment.spec());
         let mut running = vec![Episode::default(); environments];
@@ -123,7 +123,7 @@ impl Actor {
     fn boundary(&self, number: u64, acting: &Acting) -> Result<Boundary, ThreadFailure> {
         let carried = self.programs.carried.iter().map(|&leaf| acting.state[leaf].to_host());
         let array =
-            |bytes: Vec<u8>| HostArray::new(TensorType::new(DType::U8, [bytes.len()]), bytes);
+            |bytes: Vec<u8>| Array::from_bytes(TensorType::new(DType::U8, [bytes.len()]), bytes);
         Ok(Boundary {
             number,
             carried: carried.collect::<Result<_, _>>()?,
@@ -178,7 +178,7 @@ impl Actor {
         nets: &Version,
         acting: &mut Acting,
         step: usize,
-    ) -> Result<HostArray, ThreadFailure> {
+    ) -> Result<Array, ThreadFailure> {
         let kept = nets.leaves[self.device].iter().map(Argument::Kept);
         let state = std::mem::take(&mut acting.state);
         let leaves = state.len();

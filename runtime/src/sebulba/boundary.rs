@@ -11,20 +11,20 @@ use podracer_dsl::prelude::{DType, Path, TensorType};
 use podracer_envs::host::{HostSpec, StepMemory};
 
 use super::trajectory::Episode;
-use crate::{ArraySource, Checkpoint, CheckpointError, HostArray, RuntimeError};
+use crate::{Array, ArraySource, Checkpoint, CheckpointError, RuntimeError};
 
 /// An actor thread between two trajectories.
 pub(super) struct Boundary {
     /// Number of the trajectory that begins.
     pub(super) number: u64,
     /// Leaves of the actor state that are carried from trajectory to trajectory.
-    pub(super) carried: Vec<HostArray>,
+    pub(super) carried: Vec<Array>,
     /// Outcome of the last step.
     pub(super) memory: StepMemory,
     /// The episodes under way.
     pub(super) running: Vec<Episode>,
     /// The snapshot of the environments, if they have any. u8 `[bytes]`
-    pub(super) environment: Option<HostArray>,
+    pub(super) environment: Option<Array>,
 }
 
 /// The last boundaries of every actor thread.
@@ -84,14 +84,14 @@ impl Boundary {
         let mut memory = self.memory.clone();
         let mut arrived = Vec::new();
         for (bytes, (path, ty)) in memory.leaves().zip(outcome(spec)) {
-            arrived.push((path, HostArray::new(ty, bytes.to_vec())?));
+            arrived.push((path, Array::from_bytes(ty, bytes.to_vec())?));
         }
         checkpoint.insert(&part(thread, "outcome."), arrived);
         let returns: Vec<f32> = self.running.iter().map(|one| one.episode_return).collect();
         let lengths: Vec<u32> = self.running.iter().map(|one| one.length).collect();
         for (what, leaf) in [
-            (RETURNS, ArraySource::from(HostArray::from_slice([returns.len()], &returns)?)),
-            (LENGTHS, HostArray::from_slice([lengths.len()], &lengths)?.into()),
+            (RETURNS, ArraySource::from(Array::from_slice([returns.len()], &returns)?)),
+            (LENGTHS, Array::from_slice([lengths.len()], &lengths)?.into()),
             (ENVIRONMENT, environment.into()),
         ] {
             checkpoint.insert("", [(part(thread, what), leaf)]);

@@ -14,7 +14,7 @@ use super::thread_status::Activity;
 use super::trajectory::Episode;
 use crate::pjrt::Device;
 use crate::reports::{self, read_log};
-use crate::{Argument, Buffer, Executable, HostArray, Placement, RuntimeError};
+use crate::{Argument, Array, Buffer, Executable, Placement, RuntimeError};
 
 /// Counters and metrics of one iteration.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,7 +34,7 @@ pub struct IterationReport {
     pub reports: Vec<Report>,
     /// The arguments of `learn`, of each learner device, where [`SebulbaRun::keep_arguments`](super::SebulbaRun::keep_arguments)
     /// asks for them.
-    pub arguments: Option<Vec<Vec<HostArray>>>,
+    pub arguments: Option<Vec<Vec<Array>>>,
 }
 
 /// The leaves of the learner's state, on each learner device.
@@ -138,8 +138,8 @@ impl Learner {
             reports::add(&mut reports, read_log(&self.log, &said)?, place);
         }
         self.state = Arc::new(results);
-        let values = metrics[0].iter().map(|leaf| leaf.to_host()?.item::<f32>());
-        let metrics = values.collect::<Result<_, _>>()?;
+        let values = metrics[0].iter().map(|leaf| Ok(leaf.to_host()?.item::<f32>()?));
+        let metrics = values.collect::<Result<_, RuntimeError>>()?;
         // The other devices' results are there when any of them is.
         for leaves in self.state.iter() {
             leaves.first().map_or(Ok(()), |leaf| leaf.ready()?.wait())?;
@@ -162,6 +162,6 @@ impl Learner {
 }
 
 /// Copies of the buffers of each device.
-fn on_host(lists: &[Vec<Buffer>]) -> Result<Vec<Vec<HostArray>>, RuntimeError> {
+fn on_host(lists: &[Vec<Buffer>]) -> Result<Vec<Vec<Array>>, RuntimeError> {
     lists.iter().map(|list| list.iter().map(Buffer::to_host).collect()).collect()
 }

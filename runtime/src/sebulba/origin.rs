@@ -12,7 +12,7 @@ use super::parameters::Version;
 use super::programs::SebulbaLoop;
 use crate::tree::Placement;
 use crate::{
-    ArraySource, Buffer, Checkpoint, CheckpointError, Executable, HostArray, RuntimeError, pjrt,
+    Array, ArraySource, Buffer, Checkpoint, CheckpointError, Executable, RuntimeError, pjrt,
 };
 
 /// The start of a run.
@@ -54,7 +54,7 @@ impl Restored {
         seed: u64,
     ) -> Result<Self, RuntimeError> {
         let init = init.expect("a run that begins with a seed has the program for it");
-        let key = HostArray::key(seed);
+        let key = Array::key(seed);
         let keys = (0..programs.shape.learners)
             .map(|replica| Ok(vec![init.upload(replica, 0, &key)?.into()]));
         Ok(Restored {
@@ -128,7 +128,7 @@ impl Snapshot {
         (seed, iterations): (u64, u64),
     ) -> Result<Checkpoint<'_>, RuntimeError> {
         let mut checkpoint = Checkpoint { iterations, ..Checkpoint::default() };
-        checkpoint.insert("", [(SEED.to_owned(), HostArray::scalar(seed))]);
+        checkpoint.insert("", [(SEED.to_owned(), Array::scalar(seed))]);
         let state = programs.state.iter().enumerate().map(|(leaf, (path, _, placement))| {
             let buffers = self.state.iter().map(|leaves| &leaves[leaf]);
             (path.clone(), ArraySource::of_devices(buffers, *placement))
@@ -154,7 +154,7 @@ impl Snapshot {
 pub(super) fn named(
     names: &[(usize, String)],
     leaves: &[Buffer],
-) -> Result<Vec<(String, HostArray)>, RuntimeError> {
+) -> Result<Vec<(String, Array)>, RuntimeError> {
     let named = names.iter().zip(leaves);
     named.map(|((_, name), leaf)| Ok((name.clone(), leaf.to_host()?))).collect()
 }

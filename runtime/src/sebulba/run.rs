@@ -22,7 +22,7 @@ use super::shared::Shared;
 use super::supply::TrajectoryQueues;
 use super::thread_status::{Activity, ThreadStatus, ThreadTimes};
 use crate::warnings;
-use crate::{Checkpoint, Client, Executable, HostArray, TransferCounts};
+use crate::{Array, Checkpoint, Client, Executable, TransferCounts};
 
 /// A run of Sebulba, under way: its actor threads act whenever the schedule and their queues let them, and its learner
 /// thread learns while [`SebulbaRun::run`] asks for it. Dropping it ends the threads.
@@ -275,7 +275,7 @@ impl SebulbaRun {
     ///
     /// # Errors
     /// [`SebulbaError::Runtime`].
-    pub fn parameters(&self) -> Result<Vec<(String, HostArray)>, SebulbaError> {
+    pub fn parameters(&self) -> Result<Vec<(String, Array)>, SebulbaError> {
         let last = self.shared.parameters.last().ok_or(SebulbaError::Over)?;
         Ok(named(&self.programs.nets, &last.leaves[0])?)
     }

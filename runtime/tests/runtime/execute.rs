@@ -2,8 +2,7 @@
 
 use podracer_compiler::{DType, TensorType};
 use podracer_runtime::{
-    Argument, Buffer, Client, ClientOptions, CompileOptions, HostArray, Module, Plugin,
-    RuntimeError,
+    Argument, Array, Buffer, Client, ClientOptions, CompileOptions, Module, Plugin, RuntimeError,
 };
 
 use crate::programs::{add, all_reduce, buffer, client, compile, device, kept, step, values};
@@ -25,7 +24,7 @@ fn every_element_type_survives_the_round_trip() {
     for dtype in DType::ALL {
         let ty = TensorType::new(dtype, [3, 2]);
         let bytes: Vec<u8> = (0..ty.bytes()).map(|byte| (byte % 2) as u8).collect();
-        let array = HostArray::new(ty, bytes).unwrap();
+        let array = Array::from_bytes(ty, bytes).unwrap();
         assert_eq!(
             Buffer::from_host(&array, &device(1)).unwrap().to_host().unwrap(),
             array,
@@ -33,8 +32,8 @@ fn every_element_type_survives_the_round_trip() {
         );
     }
     for empty in [
-        HostArray::from_slice::<f32>([0], &[]).unwrap(),
-        HostArray::from_slice::<i8>([2, 0, 3], &[]).unwrap(),
+        Array::from_slice::<f32>([0], &[]).unwrap(),
+        Array::from_slice::<i8>([2, 0, 3], &[]).unwrap(),
     ] {
         assert_eq!(Buffer::from_host(&empty, &device(0)).unwrap().to_host().unwrap(), empty);
     }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use podracer_dsl::prelude::*;
-use podracer_runtime::{CallError, Host, HostArray, Seed};
+use podracer_runtime::{Array, CallError, Host, Seed};
 
 use crate::programs::client;
 
@@ -20,7 +20,7 @@ fn numbers_slices_and_arrays_go_in_and_come_back() {
     assert_eq!(turned, [1, 3, 2, 4]);
     let none = client().call((), |()| scalar(2.5)).unwrap();
     assert_eq!(none.item::<f32>().unwrap(), 2.5);
-    let array = HostArray::from_slice([2, 1], &[1f32, 2.0]).unwrap();
+    let array = Array::from_slice([2, 1], &[1f32, 2.0]).unwrap();
     let back = client().call(&array, |x| x + 1).unwrap();
     assert_eq!(back.to_vec::<f32>().unwrap(), [2.0, 3.0]);
     // A result is an argument of the next call.

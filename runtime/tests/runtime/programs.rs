@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use podracer_compiler::{DType, TensorType};
 use podracer_runtime::pjrt::Device;
 use podracer_runtime::{
-    Argument, Buffer, Client, ClientOptions, CompileOptions, Element, Executable, HostArray, Module,
+    Argument, Array, Buffer, Client, ClientOptions, CompileOptions, Element, Executable, Module,
 };
 
 /// A client with two devices, whatever the machine. XLA wants few clients per process.
@@ -78,7 +78,7 @@ pub fn compile(module: &Module) -> Executable {
 }
 
 pub fn buffer<T: Element>(shape: &[usize], values: &[T], device: &Device) -> Buffer {
-    Buffer::from_host(&HostArray::from_slice(shape, values).unwrap(), device).unwrap()
+    Buffer::from_host(&Array::from_slice(shape, values).unwrap(), device).unwrap()
 }
 
 pub fn values(buffer: &Buffer) -> Vec<f32> {

@@ -1,13 +1,13 @@
 //! The counters: what a call moves is what a test can assert.
 
-use podracer_runtime::{Argument, Count, HostArray, RuntimeError, process_transfers};
+use podracer_runtime::{Argument, Array, Count, RuntimeError, process_transfers};
 
 use crate::programs::{compile, device, step};
 
 #[test]
 fn a_loop_on_the_device_moves_only_what_is_fetched() {
     let executable = compile(&step());
-    let zeros = HostArray::from_slice([1024], &[0.0f32; 1024]).unwrap();
+    let zeros = Array::from_slice([1024], &[0.0f32; 1024]).unwrap();
     let mut state = executable.upload(0, 0, &zeros).unwrap();
     let before = executable.transfers().counts();
     assert_eq!(before.to_device, Count { calls: 1, bytes: 4096 });
@@ -36,7 +36,7 @@ fn a_loop_on_the_device_moves_only_what_is_fetched() {
 #[test]
 fn uploads_are_checked_against_the_arguments() {
     let executable = compile(&step());
-    let wrong = HostArray::from_slice([4], &[0.0f32; 4]).unwrap();
+    let wrong = Array::from_slice([4], &[0.0f32; 4]).unwrap();
     assert!(matches!(executable.upload(0, 0, &wrong), Err(RuntimeError::ArgumentType { .. })));
     assert!(matches!(executable.upload(0, 1, &wrong), Err(RuntimeError::ArgumentCount { .. })));
     assert!(matches!(executable.upload(1, 0, &wrong), Err(RuntimeError::ReplicaCount { .. })));

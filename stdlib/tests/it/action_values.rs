@@ -291,7 +291,7 @@ fn transformed_values_are_those_of_rlax() {
     let values = |op: &str, tolerance: f64, f: &dyn Fn(Tensor, &Record) -> Tensor| {
         for record in records(op) {
             let x = record.input("x");
-            let results = run(f32(x.ty.shape.clone()), &[x], |x| f(x, &record));
+            let results = run(f32(x.ty().shape.clone()), &[x], |x| f(x, &record));
             close(op, &results[0], &record.output("value"), tolerance);
         }
     };
@@ -347,8 +347,9 @@ fn slopes_of_transformations_are_those_of_rlax_away_from_0() {
     let slopes = |op: &str, tolerance: f64, f: &dyn Fn(Tensor) -> Tensor| {
         for record in records(op) {
             let (x, expected) = (record.input("x"), record.gradient("x"));
-            let found =
-                run(f32(x.ty.shape.clone()), std::slice::from_ref(&x), |x| grad(x, |x| f(x).sum()));
+            let found = run(f32(x.ty().shape.clone()), std::slice::from_ref(&x), |x| {
+                grad(x, |x| f(x).sum())
+            });
             let away = |array: &Array| -> Vec<f64> {
                 let both = array.to_f64().into_iter().zip(x.to_f64());
                 both.filter(|(_, x)| *x != 0.0).map(|(slope, _)| slope).collect()

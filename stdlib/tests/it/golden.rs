@@ -160,7 +160,7 @@ impl Record {
         f: impl Fn(&Named) -> Vec<(&'static str, Tensor)>,
     ) {
         let (names, inputs): (Vec<String>, Vec<Array>) = self.named("inputs").into_iter().unzip();
-        let spec = || inputs.iter().map(|array| array.ty.clone()).collect::<Vec<TensorType>>();
+        let spec = || inputs.iter().map(|array| array.ty().clone()).collect::<Vec<TensorType>>();
         let mut outputs = Vec::new();
         let values = run(spec(), &inputs, |tensors| {
             let named = f(&Named { names: &names, tensors });
@@ -224,7 +224,7 @@ pub fn run<S: ArgumentSpec, R: IntoTree>(
 /// Asserts that two arrays have one shape and are equal up to `tolerance`, relative beyond 1. NaN equals NaN.
 #[track_caller]
 pub fn close(what: &str, got: &Array, expected: &Array, tolerance: f64) {
-    assert_eq!(got.ty, expected.ty, "{what}");
+    assert_eq!(got.ty(), expected.ty(), "{what}");
     for (i, (got, expected)) in got.to_f64().into_iter().zip(expected.to_f64()).enumerate() {
         let same = got == expected || (got.is_nan() && expected.is_nan());
         let error = (got - expected).abs() / expected.abs().max(1.0);

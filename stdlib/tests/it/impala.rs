@@ -188,7 +188,7 @@ fn torsos_see_images() {
             (nets.features(&input(pixels, 0)), of_floats)
         },
     );
-    assert_eq!(results[0].ty.shape[..], [16]);
+    assert_eq!(results[0].ty().shape[..], [16]);
     assert_eq!(results[0], results[1]);
     assert!(results[0].to_f64().iter().any(|&feature| feature != 0.0));
 }
@@ -242,5 +242,5 @@ fn the_core_sees_the_last_action_and_reward() {
     assert_eq!(features[0].to_f64(), [0.5, -0.5, -1.0, 0.0, 0.0, 1.0]);
     assert_eq!(features[1].to_f64(), [0.5, -0.5, 0.25, 1.0, 0.0, 0.0]);
     assert_eq!(features[2].to_f64(), [0.5, -0.5, 0.0, 0.0, 0.0, 0.0]);
-    assert_eq!(features[3].ty.shape[..], [6, 16]);
+    assert_eq!(features[3].ty().shape[..], [6, 16]);
 }

@@ -70,7 +70,7 @@ fn a_new_gated_recurrent_unit_has_the_weights_of_flax() {
         let gate = gru.hidden.slice((.., 4..8));
         (gru.input, dot(gate.transpose(), gate), gru.bias, gru.hidden_bias)
     });
-    assert_eq!(results[0].ty.shape[..], [6, 12]);
+    assert_eq!(results[0].ty().shape[..], [6, 12]);
     let identity: Vec<f64> = (0..16).map(|i| f64::from(i % 5 == 0)).collect();
     close("orthogonal", &results[1], &floats(&[4, 4], &identity), 2e-6);
     assert!(results[2].to_f64().iter().chain(&results[3].to_f64()).all(|&x| x == 0.0));

@@ -211,7 +211,7 @@ fn the_factors_of_a_matrix_are_those_of_lapack() {
         ([2, 2], vec![0.0; 4]),
     ] {
         let x = Array::floats(DType::F64, shape, &values);
-        let ty = x.ty.clone();
+        let ty = x.ty().clone();
         let results = run(Spec::<Tensor>(ty), std::slice::from_ref(&x), |x| {
             let (q, r) = x.qr();
             (matmul(q, r), matmul(q.transpose(), q))

@@ -130,7 +130,7 @@ fn initializers_are_those_of_jax() {
 
 /// Gram and Schmidt in f64 on the same normals: the factor with a positive diagonal is unique.
 fn reference(normals: &Array) -> Vec<Vec<f64>> {
-    let (long, short) = (normals.ty.shape[0], normals.ty.shape[1]);
+    let (long, short) = (normals.ty().shape[0], normals.ty().shape[1]);
     let values = normals.to_f64();
     let mut rows: Vec<Vec<f64>> = Vec::new();
     for column in 0..short {
@@ -192,7 +192,7 @@ fn a_perceptron_begins_as_it_is_told() {
         )
         .layers
     });
-    let shapes: Vec<Vec<usize>> = results.iter().map(|array| array.ty.shape.to_vec()).collect();
+    let shapes: Vec<Vec<usize>> = results.iter().map(|array| array.ty().shape.to_vec()).collect();
     assert_eq!(shapes, [vec![6, 8], vec![8], vec![8, 8], vec![8], vec![8, 2], vec![2]]);
     assert!(results[1].to_f64().iter().chain(&results[4].to_f64()).all(|&x| x == 0.0));
     assert_ne!(results[0].to_f64()[..8], results[2].to_f64()[..8]);

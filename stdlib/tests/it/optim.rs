@@ -13,7 +13,7 @@ fn ten_steps<O: Optimizer>(record: &Record, optimizer: O) {
 
 fn ten_steps_of<O: Optimizer>(record: &Record, optimizer: O) {
     let inputs = ["params.w", "params.b", "grads.w", "grads.b"].map(|name| record.input(name));
-    let spec: [TensorType; 4] = std::array::from_fn(|i| inputs[i].ty.clone());
+    let spec: [TensorType; 4] = std::array::from_fn(|i| inputs[i].ty().clone());
     let results = run(spec, &inputs, |[w, b, grads_w, grads_b]| {
         let params = (w, b);
         let state = optimizer.init(&params);
@@ -30,7 +30,7 @@ fn ten_steps_of<O: Optimizer>(record: &Record, optimizer: O) {
         let scale =
             expected.to_f64().iter().fold(0f64, |scale, x| scale.max(x.abs())).clamp(1e-12, 1.0);
         let scaled = |array: &Array| {
-            floats(&array.ty.shape, &array.to_f64().iter().map(|x| x / scale).collect::<Vec<_>>())
+            floats(&array.ty().shape, &array.to_f64().iter().map(|x| x / scale).collect::<Vec<_>>())
         };
         close(name, &scaled(result), &scaled(&expected), 1e-6);
     }

@@ -35,7 +35,7 @@ fn members_learn_at_rates_of_their_own() {
         let one = run(key(), &[words(2)], |key| member(key.split_n(3).at(i), Number::from(rate)));
         let rows = several[0].to_f64();
         let size = rows.len() / RATES.len();
-        let row = floats(&one[0].ty.shape, &rows[i * size..(i + 1) * size]);
+        let row = floats(&one[0].ty().shape, &rows[i * size..(i + 1) * size]);
         close(&format!("member {i}"), &row, &one[0], 1e-6);
     }
 }

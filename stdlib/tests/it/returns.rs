@@ -195,7 +195,7 @@ fn the_advantage_of_the_paper_bootstraps_from_the_next_target() {
             })
             .collect();
         let inputs = NAMES.map(|name| record.input(name));
-        let spec: Vec<TensorType> = inputs.iter().map(|input| input.ty.clone()).collect();
+        let spec: Vec<TensorType> = inputs.iter().map(|input| input.ty().clone()).collect();
         let results = run(spec, &inputs, |x| {
             let lambda = lambda(&record);
             let output = impala_vtrace_td_error_and_advantage(
@@ -228,7 +228,7 @@ fn a_batch_of_trajectories_is_one_scan_over_time() {
         })
         .collect();
     let batch = traced.eval(&inputs).expect("arguments fit").remove(0);
-    assert_eq!(batch.ty.shape[..], [3, 4]);
+    assert_eq!(batch.ty().shape[..], [3, 4]);
     for b in 0..3 {
         let column = |array: &Array| {
             floats(&[4], &(0..4).map(|t| array.to_f64()[t * 3 + b]).collect::<Vec<_>>())

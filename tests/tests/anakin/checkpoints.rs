@@ -4,7 +4,7 @@ use crate::loops::{self, Size, TINY};
 use podracer::anakin::Anakin;
 use podracer_dsl::prelude::Tree;
 use podracer_envs::Catch;
-use podracer_runtime::{AnakinState, Checkpoint, Checkpoints, Host, HostArray, NamedArrays};
+use podracer_runtime::{AnakinState, Array, Checkpoint, Checkpoints, Host, NamedArrays};
 use podracer_stdlib::optim::adam;
 
 const CATCH: Catch = Catch { rows: 3, columns: 3 };
@@ -19,7 +19,7 @@ fn arrays(checkpoint: &Checkpoint<'_>) -> NamedArrays {
     checkpoint.to_host().expect("live buffers")
 }
 
-fn values<T: Tree>(tree: &Host<T>) -> Vec<(String, HostArray)> {
+fn values<T: Tree>(tree: &Host<T>) -> Vec<(String, Array)> {
     let mut values = Vec::new();
     tree.visit(|path, leaf| values.push((path.to_string(), leaf.clone())));
     values
@@ -67,7 +67,7 @@ fn checkpoints_of_other_programs_are_refused() {
     let lanes = larger.arrays.iter_mut().find(|(name, _)| name.contains("sharded.lanes"));
     let (name, lanes) = lanes.expect("environments have states");
     let name = name.clone();
-    *lanes = HostArray::from_slice([3], &[0i32; 3]).expect("three").into();
+    *lanes = Array::from_slice([3], &[0i32; 3]).expect("three").into();
     let said = refused(&larger);
     assert!(said.contains(&format!("`{name}` is i32[3] and must be ")), "{said}");
     let mut deeper = good.clone();

@@ -3,7 +3,7 @@
 use super::{is_child, run_alone};
 use crate::loops::{self, Size};
 use podracer_envs::{CartPole, Catch, Environment};
-use podracer_runtime::HostArray;
+use podracer_runtime::Array;
 use podracer_stdlib::agents::Learn;
 use podracer_stdlib::optim::{adam, chain, clip_by_global_norm};
 
@@ -14,7 +14,7 @@ fn train<E: Environment, A: Learn<Observation = E::Observation>>(
     environment: &E,
     agent: &A,
     seed: u64,
-) -> Vec<(String, HostArray)> {
+) -> Vec<(String, Array)> {
     let anakin = loops::compiled(&loops::client(SIZE.replicas), environment, agent, SIZE);
     let mut state = anakin.init(seed).expect("a seed");
     for _ in 0..2 {
@@ -23,21 +23,20 @@ fn train<E: Environment, A: Learn<Observation = E::Observation>>(
     loops::named(&state)
 }
 
-fn cartpole(seed: u64) -> Vec<(String, HostArray)> {
+fn cartpole(seed: u64) -> Vec<(String, Array)> {
     let environment = CartPole::default();
     let optimizer = chain(clip_by_global_norm(0.5), adam(1e-3));
     train(&environment, &loops::ppo(&environment, optimizer), seed)
 }
 
 /// The states' bytes as text.
-fn shown(state: &[(String, HostArray)]) -> String {
+fn shown(state: &[(String, Array)]) -> String {
     let bytes = state.iter().flat_map(|(_, array)| array.bytes());
     bytes.map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn nets(state: Vec<(String, HostArray)>) -> Vec<HostArray> {
-    let of_nets =
-        |(path, array): (String, HostArray)| path.contains("agent.params").then_some(array);
+fn nets(state: Vec<(String, Array)>) -> Vec<Array> {
+    let of_nets = |(path, array): (String, Array)| path.contains("agent.params").then_some(array);
     state.into_iter().filter_map(of_nets).collect()
 }
 

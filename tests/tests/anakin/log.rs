@@ -33,7 +33,7 @@ fn a_log_is_among_the_metrics() {
     let state = anakin.init(0).expect("a seed");
     let (_, metrics) = anakin.run(state).expect("a call");
     let mut leaves = Vec::new();
-    metrics.sharded.visit(|_, leaf| leaves.push(leaf.to_array()));
+    metrics.sharded.visit(|_, leaf| leaves.push(leaf.clone()));
     let reports = Log::read(&traced.traced().results().1.sharded, &leaves);
     let texts: Vec<&str> = reports.iter().map(|report| &report.text[..]).collect();
     assert_eq!(texts, ["the state is 2.25", "the state is 3"]);

@@ -22,7 +22,7 @@ fn check<E: Environment, A: Learn<Observation = E::Observation>>(
     let got = loops::named(&results);
     assert_eq!(expected.len(), got.len());
     for (expected, (path, got)) in expected.iter().zip(&got) {
-        let difference = difference(expected, &got.to_array(), tolerance);
+        let difference = difference(expected, got, tolerance);
         assert_eq!(difference, None, "{path}");
     }
 }

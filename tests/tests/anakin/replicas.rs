@@ -2,7 +2,7 @@
 
 use crate::loops::{self, Size};
 use podracer_envs::{CartPole, Catch, Environment};
-use podracer_runtime::{HostArray, Placement};
+use podracer_runtime::{Array, Placement};
 use podracer_stdlib::agents::{Learn, Ppo};
 use podracer_stdlib::optim::{Optimizer, adam, chain, clip_by_global_norm, sgd};
 use podracer_tests::compare::difference;
@@ -13,8 +13,8 @@ const FOUR: Size = Size { replicas: 4, ..ONE };
 
 /// The states before and after one call, with the parts of the devices put together.
 struct Call {
-    before: Vec<(String, HostArray)>,
-    after: Vec<(String, HostArray)>,
+    before: Vec<(String, Array)>,
+    after: Vec<(String, Array)>,
 }
 
 fn call<E: Environment, A: Learn<Observation = E::Observation>>(
@@ -48,7 +48,7 @@ fn check<E: Environment, A: Learn<Observation = E::Observation>>(
             let is_learner = path.starts_with("replicated.");
             // What the environments did follows from the first parameters, the keys and the actions: to the bit.
             let tolerance = if is_learner { 2e-6 } else { 0.0 };
-            let difference = difference(&expected.to_array(), &got.to_array(), tolerance);
+            let difference = difference(expected, got, tolerance);
             assert_eq!(difference, None, "{size:?}: {path}");
             if path.starts_with("replicated.agent.params") {
                 moved += usize::from(old != expected);

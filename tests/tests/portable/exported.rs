@@ -3,8 +3,7 @@
 use podracer::experiments::build;
 use podracer::export::{Export, Parameters, write};
 use podracer::settings::{Overrides, Settings, load};
-use podracer_compiler::Array;
-use podracer_runtime::{Client, HostArray};
+use podracer_runtime::{Array, Client};
 use podracer_tests::compare::difference;
 use podracer_tests::xla::client;
 use podracer_tests::{check_all, golden, python};
@@ -79,11 +78,11 @@ fn export_batch(
     Export::open(folder).expect("the folder is read")
 }
 
-type Named = BTreeMap<String, HostArray>;
+type Named = BTreeMap<String, Array>;
 
-fn key() -> (String, HostArray) {
+fn key() -> (String, Array) {
     let words = [(SEED >> 32) as u32, SEED as u32];
-    ("key".to_owned(), HostArray::from_slice([2], &words).expect("two words"))
+    ("key".to_owned(), Array::from_slice([2], &words).expect("two words"))
 }
 
 fn state_of(results: &Named) -> Named {
@@ -91,8 +90,8 @@ fn state_of(results: &Named) -> Named {
     state.map(|(name, array)| (name.clone(), array.clone())).collect()
 }
 
-fn complain(what: &str, expected: &HostArray, got: &Array, tolerance: f64) -> Option<String> {
-    let problem = difference(&expected.to_array(), got, tolerance)?;
+fn complain(what: &str, expected: &Array, got: &Array, tolerance: f64) -> Option<String> {
+    let problem = difference(expected, got, tolerance)?;
     Some(format!("{what}: {problem}"))
 }
 
@@ -108,7 +107,7 @@ fn an_export_computes_here_and_in_python_what_training_does() {
     let observed = arguments.find(|argument| argument.name == "observation");
     let observed = observed.expect("it is an argument").ty().expect("a type");
     let values: Vec<f32> = (0..observed.elements()).map(|i| 0.1 * (i % 7) as f32).collect();
-    let input = HostArray::from_slice(&observed.shape[..], &values).expect("it fits");
+    let input = Array::from_slice(&observed.shape[..], &values).expect("it fits");
     let input = ("observation".to_owned(), input);
 
     let run = |program: &str, inputs: &Named| {
@@ -131,12 +130,12 @@ fn an_export_computes_here_and_in_python_what_training_does() {
     let parameters = export.parameters().iter().cloned().collect::<Named>();
     for (name, array) in before {
         let what = format!("exported {name}");
-        complaints.extend(complain(&what, &array, &parameters[&name].to_array(), 1e-6));
+        complaints.extend(complain(&what, &array, &parameters[&name], 1e-6));
     }
     for (name, array) in started.parameters().expect("they are there") {
         let got = &train[&format!("state.replicated.agent.params.{name}")];
         let what = format!("trained {name}");
-        complaints.extend(complain(&what, &array, &got.to_array(), 1e-6));
+        complaints.extend(complain(&what, &array, &got, 1e-6));
     }
     ours.extend([("init", init), ("train", train)]);
 
@@ -189,12 +188,12 @@ fn a_policy_of_a_batch_does_what_that_of_one_does() {
     let many = export_batch("pendulum-ppo", &settings, Some(3), &client, folders[1].path());
     let values: Vec<f32> = (0..9).map(|i| 0.3 * i as f32 - 1.0).collect();
     let act = |export: &Export, program: &str, shape: &[usize], values: &[f32]| {
-        let seen = HostArray::from_slice(shape, values).expect("it fits");
+        let seen = Array::from_slice(shape, values).expect("it fits");
         let mut inputs = Named::from([("observation".to_owned(), seen)]);
         inputs.extend((program == "act").then(key));
         let compiled = export.compile(&client, program).expect("it compiles");
-        let actions = compiled.run(&inputs).expect("it runs")["action"].to_array();
-        (actions.ty.shape.to_vec(), actions.to_f64())
+        let actions = compiled.run(&inputs).expect("it runs")["action"].clone();
+        (actions.ty().shape.to_vec(), actions.to_f64())
     };
     let (shape, batch) = act(&many, "act_greedily", &[3, 3], &values);
     assert_eq!(shape, [3, 1]);
@@ -244,8 +243,8 @@ fn mistakes_with_exports_say_what_is_there() {
     let folder = tempfile::tempdir().expect("a folder");
     let export = export("cartpole-ppo", &settings, &client, folder.path());
     let policy = export.compile(&client, "act").expect("it compiles");
-    let named = |name: &str, array: HostArray| Named::from([(name.to_owned(), array), key()]);
-    let f32s = |n: usize| HostArray::from_slice([n], &vec![0.0f32; n]).expect("it fits");
+    let named = |name: &str, array: Array| Named::from([(name.to_owned(), array), key()]);
+    let f32s = |n: usize| Array::from_slice([n], &vec![0.0f32; n]).expect("it fits");
     let takes = "; it takes observation: f32[4], key: u32[2]";
     let programs = build(&settings).and_then(|training| training.programs(None));
     let programs = programs.expect("the programs are traced");

@@ -1,10 +1,9 @@
 //! Modules that jax lowered or exported, as typed programs: their results are jax's, and what does not fit is refused
 //! before XLA sees it.
 
-use podracer_compiler::Array;
 use podracer_dsl::prelude::*;
 use podracer_runtime::{
-    Arguments, Client, Device, ExecutableCache, Host, HostArray, Program, ProgramOptions,
+    Arguments, Array, Client, Device, ExecutableCache, Host, Program, ProgramOptions,
 };
 use podracer_tests::compare::differences;
 use podracer_tests::xla::client;
@@ -59,7 +58,7 @@ fn upload<A: Tree, R: Tree, T: Tree>(
 ) -> Device<T> {
     let paths = spec.leaves().into_iter().map(|(path, _)| path.to_string());
     let count = spec.leaves().len();
-    let named = paths.zip(inputs.drain(..count).map(|array| HostArray::from(&array)));
+    let named = paths.zip(inputs.drain(..count));
     program.upload(Host::from_named(spec, named).expect("they fit")).expect("a device")
 }
 
@@ -70,8 +69,7 @@ fn check<A: Tree, R: Tree>(
     tolerance: f64,
 ) {
     let results = program.run(arguments).expect("it runs");
-    let leaves = results.to_host().expect("it has run").into_leaves();
-    let got: Vec<Array> = leaves.iter().map(HostArray::to_array).collect();
+    let got = results.to_host().expect("it has run").into_leaves();
     assert_eq!(differences(expected, &got, tolerance), None);
 }
 

@@ -3,7 +3,7 @@
 use podracer::sebulba::Sebulba;
 use podracer_envs::host::HostEnvironment;
 use podracer_runtime::{
-    Checkpoint, Checkpoints, Client, ExecutableCache, HostArray, Schedule, SebulbaRun,
+    Array, Checkpoint, Checkpoints, Client, ExecutableCache, Schedule, SebulbaRun,
 };
 use podracer_stdlib::agents::Ppo;
 use podracer_stdlib::optim::Sgd;
@@ -145,11 +145,11 @@ fn a_checkpoint_of_another_run_says_what_does_not_fit() {
     let mut other = good.clone();
     let weight = other.arrays.keys().find(|name| name.contains("weight"));
     let weight = weight.expect("a weight").clone();
-    other.arrays.insert(weight.clone(), HostArray::scalar(1.0f32).into());
+    other.arrays.insert(weight.clone(), Array::scalar(1.0f32).into());
     let said = problem(&small(), &other);
     assert!(said.contains(&format!("`{weight}` is f32[] and must be f32[")), "{said}");
     let mut torn = good.clone();
-    let environment = HostArray::from_slice([3], &[1u8, 2, 3]).expect("bytes");
+    let environment = Array::from_slice([3], &[1u8, 2, 3]).expect("bytes");
     torn.arrays.insert("actors[1].environment".to_owned(), environment.into());
     let mut run = resume(&small(), &client, &torn).expect("only its thread reads that");
     let said = run.run(1).expect_err("it cannot be put back").to_string();

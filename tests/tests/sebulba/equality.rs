@@ -5,7 +5,7 @@ use podracer_dsl::Tensor;
 use podracer_dsl::prelude::{eval_shape, key};
 use podracer_envs::host::HostEnvironment;
 use podracer_envs::{CartPole, Catch, Environment};
-use podracer_runtime::{Checkpoint, HostArray, Schedule};
+use podracer_runtime::{Array, Checkpoint, Schedule};
 use podracer_stdlib::agents::{Learn, Normalized};
 use podracer_stdlib::optim::{adam, sgd};
 use podracer_tests::compare::difference;
@@ -29,7 +29,7 @@ fn anakin<E: Environment, A: Learn<Observation = E::Observation>>(
     environment: &E,
     agent: &A,
     size: Size,
-) -> (Vec<(String, HostArray)>, Vec<String>) {
+) -> (Vec<(String, Array)>, Vec<String>) {
     let program = loops::compiled(&loops::client(size.replicas), environment, agent, size);
     let (state, _) = program.run(program.init(SEED).expect("a seed")).expect("a call");
     let leaves = state.replicated.agent.named_arrays().expect("on the host");
@@ -48,7 +48,7 @@ fn sebulba<E: Environment<Observation = Tensor>, A: Learn<Observation = Tensor>>
     agent: &A,
     size: Size,
     threads: usize,
-) -> (Vec<(String, HostArray)>, Vec<String>) {
+) -> (Vec<(String, Array)>, Vec<String>) {
     let client = loops::client(2 + size.replicas);
     let learners: Vec<usize> = (2..2 + size.replicas).collect();
     let environments = size.environments / threads;
@@ -86,7 +86,7 @@ fn check<E: Environment<Observation = Tensor>, A: Learn<Observation = Tensor>>(
     let mut moved = 0;
     for (((path, expected), (same, got)), (_, before)) in expected.iter().zip(&got).zip(&begun) {
         assert_eq!(path, same);
-        let difference = difference(&expected.to_array(), &got.to_array(), 2e-6);
+        let difference = difference(expected, got, 2e-6);
         assert_eq!(difference, None, "{path}");
         moved += usize::from(before != expected);
     }

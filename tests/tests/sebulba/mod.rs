@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use podracer::sebulba::Sebulba;
 use podracer_envs::host::{HostEnvironment, HostError, HostSpec, HostStep, NativeCartPole, Pool};
-use podracer_runtime::{ExecutableCache, HostArray, OptionValue, SebulbaRun};
+use podracer_runtime::{Array, ExecutableCache, OptionValue, SebulbaRun};
 use podracer_stdlib::agents::Ppo;
 use podracer_stdlib::optim::{Sgd, sgd};
 
@@ -55,7 +55,7 @@ fn start(sebulba: &Sebulba<Ppo<Sgd>>, devices: usize, seed: u64) -> SebulbaRun {
     sebulba.start(&loops::client(devices), &spec(), seed, batch).expect("the run starts")
 }
 
-fn parameters(run: &SebulbaRun) -> Vec<(String, HostArray)> {
+fn parameters(run: &SebulbaRun) -> Vec<(String, Array)> {
     run.parameters().expect("the parameters are there")
 }
 

@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use podracer_envs::host::{HostEnvironment, Random};
-use podracer_runtime::{Activity, HostArray, Schedule};
+use podracer_runtime::{Activity, Array, Schedule};
 
 use super::{parameters, small, spec, start, with};
 use crate::loops;
 
 /// Four actor threads on two devices, two learners, and environments that take as long as they like.
-fn hurried(seed: u64) -> Vec<(String, HostArray)> {
+fn hurried(seed: u64) -> Vec<(String, Array)> {
     static HURRY: AtomicU64 = AtomicU64::new(0);
     let sebulba = small().actors(&[0, 1]).learners(&[2, 3]);
     let batch = |_| -> anyhow::Result<Box<dyn HostEnvironment>> {

@@ -6,7 +6,7 @@ use podracer_envs::host::{
     HostEnvironment, HostError, HostSpec, HostStep, NativeCartPole, Pool, StepMemory,
 };
 use podracer_envs::{CartPole, Environment};
-use podracer_runtime::{HostArray, IterationReport};
+use podracer_runtime::{Array, IterationReport};
 use podracer_stdlib::agents::{Learn, Normalized, Ppo};
 use podracer_stdlib::optim::{Sgd, sgd};
 use podracer_tests::compare::difference;
@@ -89,7 +89,7 @@ fn trained<A: Learn<Observation = Tensor>>(
     sebulba: Sebulba<A>,
     learners: &[usize],
     batch: impl Fn() -> Box<dyn HostEnvironment> + Sync,
-) -> (Vec<(String, HostArray)>, Vec<IterationReport>) {
+) -> (Vec<(String, Array)>, Vec<IterationReport>) {
     let spec = batch().spec().clone();
     let mut run = quick(sebulba)
         .actors(&[0])
@@ -102,11 +102,11 @@ fn trained<A: Learn<Observation = Tensor>>(
 }
 
 #[track_caller]
-fn same(expected: &[(String, HostArray)], got: &[(String, HostArray)]) {
+fn same(expected: &[(String, Array)], got: &[(String, Array)]) {
     assert_eq!(expected.len(), got.len());
     for ((path, expected), (same, got)) in expected.iter().zip(got) {
         assert_eq!(path, same);
-        let difference = difference(&expected.to_array(), &got.to_array(), 2e-6);
+        let difference = difference(expected, got, 2e-6);
         assert_eq!(difference, None, "{path}");
     }
 }

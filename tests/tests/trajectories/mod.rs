@@ -65,8 +65,8 @@ fn from_keys<E: Environment<Observation = Tensor>>(
     start: &Start,
 ) -> Trajectory {
     let env = env.auto_reset();
-    let count = actions.ty.shape[0];
-    let spec = Spec::<Tensor>(actions.ty.clone());
+    let count = actions.ty().shape[0];
+    let spec = Spec::<Tensor>(actions.ty().clone());
     let traced = trace(spec, |actions| {
         let keys = Key::new(seed).split_n(count + 1);
         let first = started(env.initial_state(keys.at(0)), start);
@@ -97,7 +97,7 @@ fn crc32(bytes: impl Iterator<Item = u8>) -> u32 {
 /// The checksum of each observation of zeros and ones, as the records have it.
 fn checksums(observations: &Array) -> Vec<f64> {
     let values = observations.to_f64();
-    let each = values.len() / observations.ty.shape[0];
+    let each = values.len() / observations.ty().shape[0];
     let bytes = values.chunks_exact(each).map(|one| one.iter().map(|&value| value as u8));
     bytes.map(|one| f64::from(crc32(one))).collect()
 }

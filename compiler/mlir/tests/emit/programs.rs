@@ -243,7 +243,7 @@ pub fn constants(dtype: DType) -> Func {
         let edges = edge_values(types[0].dtype);
         let at = |i: usize| edges[i % edges.len()];
         let arrays = [
-            Array::new(types[0].clone(), (0..6).map(at).collect()),
+            Array::new(types[0].clone(), (0..6).map(at)),
             Array::splat(types[1].clone(), at(1)),
             Array::new(types[2].clone(), vec![at(0)]),
             Array::new(types[3].clone(), Vec::new()),
@@ -258,7 +258,7 @@ pub fn large_constants() -> Func {
     func("large_constants", &[], &results, |hlo, _, types| {
         let array = |ty: &podracer_compiler::TensorType| {
             let edges = edge_values(ty.dtype);
-            Array::new(ty.clone(), (0..150).map(|i| edges[i * i % 7 % edges.len()]).collect())
+            Array::new(ty.clone(), (0..150).map(|i| edges[i * i % 7 % edges.len()]))
         };
         types.iter().map(|ty| hlo_constant(hlo, Arc::new(array(ty)))).collect()
     })

@@ -1,12 +1,13 @@
 //! `axis_index`: the number of this member of an axis.
 
 use super::{REPLICAS, check_bound};
-use crate::array::{Array, Scalar};
+use crate::array::Array;
 use crate::ir::{Batched, Builder, Var};
 use crate::lower::{Hlo, HloResults, HloValue, hlo_op, hlo_splat};
 use crate::op_struct;
 use crate::ops::rules::nullary_derivative;
 use crate::ops::{Op, Sample, TypeError};
+use crate::scalar::Scalar;
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
@@ -35,7 +36,7 @@ impl Op for AxisIndex {
     over_axis! {}
 
     fn eval(&self, _: &[Array]) -> Vec<Array> {
-        vec![Array::scalar(DType::I32, Scalar::Int(0))]
+        vec![Array::single(DType::I32, Scalar::Int(0))]
     }
 
     fn vmap(&self, b: &mut Builder, cx: &VmapContext, _: &[Var], _: &[bool]) -> Batched {

@@ -1,13 +1,14 @@
 //! `collective_permute`: members of an axis send their values to one another.
 
 use super::{REPLICAS, check_bound};
-use crate::array::{Array, Scalar};
+use crate::array::Array;
 use crate::ir::{Batched, Builder, Slope, Slopes, Var};
 use crate::lower::{Hlo, HloAttribute, HloResults, HloValue, hlo_op, hlo_splat};
 use crate::op_struct;
 use crate::ops::rules::linear_jvp;
 use crate::ops::samples::ramp;
 use crate::ops::{Op, Operand, Rule, Sample, TypeError};
+use crate::scalar::Scalar;
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
@@ -63,7 +64,7 @@ impl Op for CollectivePermute {
         if from.is_some_and(|i| self.sources[i] == 0) {
             return inputs.to_vec();
         }
-        let ty = &inputs[0].ty;
+        let ty = inputs[0].ty();
         vec![Array::from_fn(ty.clone(), |_| Scalar::zero(ty.dtype))]
     }
 

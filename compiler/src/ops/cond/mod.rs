@@ -4,12 +4,13 @@ mod derivative;
 
 use super::TypeError;
 use super::op::{Op, OpRef, Pruned, Sample};
-use crate::array::{Array, Scalar};
+use crate::array::Array;
 use crate::ir::{Batched, Builder, Func, Var};
 use crate::lower::{Hlo, HloOp, HloResults, HloValue, hlo_op, hlo_splat, lower_func};
 use crate::op_struct;
 use crate::ops::Direction;
 use crate::ops::rules::region_derivative;
+use crate::scalar::Scalar;
 use crate::transform::{TransformError, VmapContext, needed, vmap};
 use crate::types::{DType, TensorType};
 use std::sync::Arc;
@@ -27,7 +28,7 @@ op_struct! {
 
 impl Cond {
     fn choice(&self, array: &Array) -> usize {
-        match array.data[0] {
+        match array.get(0) {
             Scalar::Bool(value) => usize::from(value),
             value => value.int().clamp(0, self.branches.len() as i128 - 1) as usize,
         }

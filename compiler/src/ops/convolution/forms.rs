@@ -174,10 +174,10 @@ mod tests {
                     ..Convolution::new(1)
                 };
                 let inputs = [ramp(DType::I32, [2, 3, 2]), ramp(DType::I32, [window, 1, 4])];
-                let Ok(result) = op.result(&inputs[0].ty, &inputs[1].ty) else {
+                let Ok(result) = op.result(inputs[0].ty(), inputs[1].ty()) else {
                     continue;
                 };
-                let form = op.other_form(&inputs[0].ty, &inputs[1].ty, Loc::NONE);
+                let form = op.other_form(inputs[0].ty(), inputs[1].ty(), Loc::NONE);
                 let has_one = result.elements() > 0 && (dilation > 1 || low < 0);
                 assert_eq!(form.is_some(), has_one);
                 let Some(form) = form else { continue };

@@ -6,12 +6,13 @@ mod samples;
 
 use super::shape::check_axes;
 use super::{Op, Operand, Rule, Sample, TypeError};
-use crate::array::{Array, Scalar, for_each_index};
+use crate::array::{Array, for_each_index};
 use crate::ir::{Batched, Builder, Slope, Slopes, Var};
 use crate::lower::{
     Hlo, HloAttribute, HloResults, HloValue, hlo_axes, hlo_op, hlo_transpose, lower_func,
 };
 use crate::op_struct;
+use crate::scalar::Scalar;
 use crate::transform::VmapContext;
 use crate::types::TensorType;
 
@@ -230,11 +231,11 @@ impl Op for Convolution {
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let [lhs, rhs] = [&inputs[0], &inputs[1]];
-        let ty = self.result(&lhs.ty, &rhs.ty).expect("eval is given well-typed operands");
-        let extents = Self::spatial(&lhs.ty, &self.lhs_axes);
-        let windows = Self::spatial(&rhs.ty, &self.rhs_axes);
-        let per_group = rhs.ty.shape[self.rhs_axes[SECOND]];
-        let outputs = rhs.ty.shape[self.rhs_axes[FIRST]];
+        let ty = self.result(lhs.ty(), rhs.ty()).expect("eval is given well-typed operands");
+        let extents = Self::spatial(lhs.ty(), &self.lhs_axes);
+        let windows = Self::spatial(rhs.ty(), &self.rhs_axes);
+        let per_group = rhs.ty().shape[self.rhs_axes[SECOND]];
+        let outputs = rhs.ty().shape[self.rhs_axes[FIRST]];
         let batch = ty.shape[self.out_axes[FIRST]];
         let result = Array::from_fn(ty.clone(), |index| {
             let output = index[self.out_axes[SECOND]];

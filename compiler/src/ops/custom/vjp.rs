@@ -213,7 +213,7 @@ impl Op for Pullback {
     fn lower(&self, hlo: &mut dyn Hlo, _: &[HloValue], results: &[TensorType]) -> HloResults {
         hlo.refuse(Self::MNEMONIC, NO_FORWARD.to_string());
         let zero = |ty: &TensorType| {
-            crate::lower::hlo_splat(hlo, ty, crate::array::Scalar::zero(ty.dtype))
+            crate::lower::hlo_splat(hlo, ty, crate::scalar::Scalar::zero(ty.dtype))
         };
         results.iter().map(zero).collect()
     }

@@ -1,7 +1,7 @@
 //! `cholesky`: the triangular root of a positive definite matrix.
 
 use super::{check_square, entries, product, transposed};
-use crate::array::{Array, Scalar, for_each_index};
+use crate::array::{Array, for_each_index};
 use crate::ir::{Batched, Builder, Slope, Slopes, Var};
 use crate::lower::{
     Hlo, HloAttribute, HloResults, HloValue, hlo_compare, hlo_op, hlo_select, hlo_splat,
@@ -9,6 +9,7 @@ use crate::lower::{
 use crate::op_struct;
 use crate::ops::rules::no_transpose;
 use crate::ops::{Direction, Op, Rule, Sample, TypeError};
+use crate::scalar::Scalar;
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
@@ -57,9 +58,9 @@ impl Op for Cholesky {
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let x = &inputs[0];
-        let (batch, matrix) = x.ty.shape.split_at(x.ty.rank() - 2);
+        let (batch, matrix) = x.ty().shape.split_at(x.ty().rank() - 2);
         let n = matrix[0];
-        let mut result = Array::splat(x.ty.clone(), Scalar::Float(0.0));
+        let mut result = Array::splat(x.ty().clone(), Scalar::Float(0.0));
         for_each_index(batch, |batch| {
             let at = |i: usize, j: usize| [batch, &[i, j]].concat();
             let mut factor = vec![vec![0.0; n]; n];

@@ -1,11 +1,12 @@
 //! `triangular_solve`: systems of equations whose matrix is triangular.
 
 use super::{check_square, entries, product, transposed};
-use crate::array::{Array, Scalar, for_each_index};
+use crate::array::{Array, for_each_index};
 use crate::ir::{Batched, Builder, Slope, Slopes, Var};
 use crate::lower::{Hlo, HloAttribute, HloResults, HloValue, hlo_op};
 use crate::op_struct;
 use crate::ops::{Direction, Op, Operand, Rule, Sample, TypeError};
+use crate::scalar::Scalar;
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
@@ -84,15 +85,15 @@ impl Op for TriangularSolve {
     /// Substitution, from the end where the known coefficients are.
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let [a, b] = [&inputs[0], &inputs[1]];
-        let rank = b.ty.rank();
-        let n = a.ty.shape[rank - 1];
+        let rank = b.ty().rank();
+        let n = a.ty().shape[rank - 1];
         let (along, across) =
             if self.left_side { (rank - 2, rank - 1) } else { (rank - 1, rank - 2) };
         // The system of one vector has the matrix op(a), or its transpose where the vector is a row.
         let flipped = self.transpose_a == self.left_side;
         let from_front = self.lower != flipped;
         let mut result = b.clone();
-        let mut starts = b.ty.shape.clone();
+        let mut starts = b.ty().shape.clone();
         starts[along] = 1;
         for_each_index(&starts, |start| {
             let coefficient = |i: usize, j: usize| {

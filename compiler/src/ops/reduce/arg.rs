@@ -1,7 +1,7 @@
 //! `argmax` and `argmin`: the positions of extrema along an axis.
 
 use super::without;
-use crate::array::{Array, Scalar, for_each_index};
+use crate::array::{Array, for_each_index};
 use crate::ir::{Builder, Var};
 use crate::lower::{
     Hlo, HloAttribute, HloOp, HloResults, HloValue, hlo_axes, hlo_broadcast, hlo_compare, hlo_op,
@@ -12,6 +12,7 @@ use crate::ops::reduce::{Max, Min, Monoid};
 use crate::ops::rules::{batched_as, no_tangent, no_transpose};
 use crate::ops::samples::ramp;
 use crate::ops::{Op, Sample, TypeError};
+use crate::scalar::Scalar;
 use crate::types::{DType, TensorType};
 
 /// Up to this extent XLA:CPU is fastest with one reduction of pairs; beyond, with two reductions that it vectorizes (an
@@ -99,7 +100,7 @@ fn infer(inputs: &[TensorType], axis: usize, dtype: DType) -> Result<Vec<TensorT
 }
 
 fn eval<K: Monoid>(x: &Array, axis: usize, dtype: DType) -> Array {
-    let ty = TensorType::new(dtype, without(&x.ty.shape, &[axis]));
+    let ty = TensorType::new(dtype, without(&x.ty().shape, &[axis]));
     let mut data = Vec::with_capacity(ty.elements());
     let is_nan = |value: Scalar| value.float().is_nan();
     // -0 and +0 are a tie: what is compared are values, not representations.
@@ -114,11 +115,11 @@ fn eval<K: Monoid>(x: &Array, axis: usize, dtype: DType) -> Array {
             x.at(&index)
         };
         let mut best = 0;
-        for i in 1..x.ty.shape[axis] {
+        for i in 1..x.ty().shape[axis] {
             if is_nan(at(best)) {
                 break;
             }
-            let better = K::combine(x.ty.dtype, at(best), at(i));
+            let better = K::combine(x.ty().dtype, at(best), at(i));
             if is_nan(at(i)) || (!same(at(i), at(best)) && same(better, at(i))) {
                 best = i;
             }

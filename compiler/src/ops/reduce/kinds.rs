@@ -1,12 +1,13 @@
 //! The six reductions.
 
 use super::{Monoid, Reduce, Reduction, other_axes, spread};
-use crate::array::{Array, Scalar};
+use crate::array::Array;
 use crate::ir::{Builder, Var};
 use crate::ops::samples::ramp;
 use crate::ops::{
     Add, And, Direction, Elementwise, LogAddExp, Maximum, Minimum, Multiply, Or, Rule, Sample,
 };
+use crate::scalar::Scalar;
 use crate::types::{DType, TensorType};
 
 macro_rules! monoid {

@@ -11,11 +11,12 @@ pub use kinds::{All, Any, LogSumExp, Max, Min, Prod, Sum};
 
 use super::shape::{check_axes, shifted};
 use super::{Elementwise, Op, Operand, Rule, Sample, TypeError};
-use crate::array::{Array, Scalar, for_each_index, ravel};
+use crate::array::{Array, for_each_index, ravel};
 use crate::ir::{Builder, Slope, Slopes, Var};
 use crate::lower::{Hlo, HloOp, HloRegion, HloResults, HloValue, hlo_axes, hlo_splat};
 use crate::op_struct;
 use crate::ops::rules::batched_as;
+use crate::scalar::Scalar;
 use crate::types::{DType, TensorType};
 use std::fmt::Debug;
 use std::marker::PhantomData;
@@ -109,12 +110,12 @@ impl<K: Reduction> Op for Reduce<K> {
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let x = &inputs[0];
-        let ty = x.ty.with_shape(without(&x.ty.shape, &self.axes));
+        let ty = x.ty().with_shape(without(&x.ty().shape, &self.axes));
         let mut data = vec![K::identity(ty.dtype); ty.elements()];
         let mut position = 0;
-        for_each_index(&x.ty.shape, |index| {
+        for_each_index(&x.ty().shape, |index| {
             let slot = &mut data[ravel(&ty.shape, &without(index, &self.axes))];
-            *slot = K::combine(ty.dtype, *slot, x.data[position]);
+            *slot = K::combine(ty.dtype, *slot, x.get(position));
             position += 1;
         });
         vec![Array::new(ty, data)]

@@ -137,11 +137,11 @@ impl<K: WindowFold> Op for ReduceWindow<K> {
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let x = &inputs[0];
-        let ty = self.window.places(&x.ty).expect("eval is given well-typed operands");
+        let ty = self.window.places(x.ty()).expect("eval is given well-typed operands");
         vec![Array::from_fn(ty, |place| {
-            let mut total = K::identity(x.ty.dtype);
-            self.window.for_each(&x.ty.shape, place, |index| {
-                total = K::combine(x.ty.dtype, total, x.at(index));
+            let mut total = K::identity(x.ty().dtype);
+            self.window.for_each(&x.ty().shape, place, |index| {
+                total = K::combine(x.ty().dtype, total, x.at(index));
             });
             total
         })]

@@ -1,13 +1,14 @@
 //! The element that a window selects: taken from there, or added to there. Each is the transpose of the other.
 
 use super::{Window, uneven, windows};
-use crate::array::{Array, Scalar};
+use crate::array::Array;
 use crate::attributes::{AttributeValue, Attributes};
 use crate::ir::{Batched, Builder, Slope, Slopes, Var};
 use crate::lower::{Hlo, HloRegion, HloResults, HloValue, hlo_compare, hlo_select, hlo_splat};
 use crate::ops::elementwise::floats;
 use crate::ops::reduce::{Max, Min, Monoid, Sum};
 use crate::ops::{Direction, Op, OpStruct, Operand, Rule, Sample, TypeError};
+use crate::scalar::Scalar;
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
@@ -45,7 +46,7 @@ fn selected(
     place: &[usize],
 ) -> Option<Vec<usize>> {
     let mut best: Option<(Vec<usize>, f64)> = None;
-    window.for_each(&x.ty.shape, place, |index| {
+    window.for_each(&x.ty().shape, place, |index| {
         let value = x.at(index).float();
         let stays = best.as_ref().is_some_and(|&(_, best)| match direction {
             Direction::Le => best <= value,
@@ -166,8 +167,7 @@ impl SelectAndGather {
     pub fn samples() -> Vec<Sample> {
         let sample = |(i, (window, shape)): (usize, (Window, Vec<usize>))| {
             let operand = uneven(&shape);
-            let mut values = operand.clone();
-            values.data.reverse();
+            let values = Array::new(operand.ty().clone(), operand.scalars().rev());
             let op = SelectAndGather { direction: [Direction::Ge, Direction::Le][i % 2], window };
             Sample::new(op, vec![operand, values])
         };
@@ -183,7 +183,7 @@ impl SelectAndGather {
     }
 
     fn select(&self, operand: &Array, values: &Array) -> Array {
-        let types = [operand.ty.clone(), values.ty.clone()];
+        let types = [operand.ty().clone(), values.ty().clone()];
         let ty = self.result(&types);
         Array::from_fn(ty.expect("eval is given well-typed operands"), |place| {
             let index = selected(self.direction, &self.window, operand, place);
@@ -215,7 +215,7 @@ impl SelectAndScatter {
     pub fn samples() -> Vec<Sample> {
         let sample = |(i, (window, shape)): (usize, (Window, Vec<usize>))| {
             let operand = uneven(&shape);
-            let places = window.places(&operand.ty).expect("the windows fit");
+            let places = window.places(operand.ty()).expect("the windows fit");
             let op = SelectAndScatter { direction: [Direction::Le, Direction::Ge][i % 2], window };
             Sample::new(op, vec![operand, uneven(&places.shape)]).tolerance(1e-6)
         };
@@ -245,13 +245,13 @@ impl SelectAndScatter {
     }
 
     fn select(&self, operand: &Array, source: &Array) -> Array {
-        let mut sums = vec![0.0; operand.ty.elements()];
-        crate::array::for_each_index(&source.ty.shape, |place| {
+        let mut sums = vec![0.0; operand.ty().elements()];
+        crate::array::for_each_index(&source.ty().shape, |place| {
             let index = selected(self.direction, &self.window, operand, place)
                 .expect("a window has an element");
-            sums[crate::array::ravel(&operand.ty.shape, &index)] += source.at(place).float();
+            sums[crate::array::ravel(&operand.ty().shape, &index)] += source.at(place).float();
         });
-        Array::new(operand.ty.clone(), sums.into_iter().map(Scalar::Float).collect())
+        Array::new(operand.ty().clone(), sums.into_iter().map(Scalar::Float))
     }
 
     fn emit(&self, hlo: &mut dyn Hlo, inputs: &[HloValue], result: &TensorType) -> HloValue {

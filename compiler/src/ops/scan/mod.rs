@@ -7,7 +7,7 @@ mod sample;
 use super::TypeError;
 use super::loops::fixpoint;
 use super::op::{Op, OpRef, Pruned, Sample};
-use crate::array::{Array, Scalar};
+use crate::array::Array;
 use crate::ir::{Batched, Builder, Func, Var};
 use crate::lower::{
     Hlo, HloOp, HloResults, HloValue, hlo_axes, hlo_broadcast, hlo_compare, hlo_op, hlo_reshape,
@@ -15,6 +15,7 @@ use crate::lower::{
 };
 use crate::op_struct;
 use crate::ops::rules::region_derivative;
+use crate::scalar::Scalar;
 use crate::simplify::Group;
 use crate::transform::{VmapContext, needed, vmap};
 use crate::types::{DType, TensorType};

@@ -1,8 +1,8 @@
 //! Cheaper scans of the same results.
 
 use super::Scan;
-use crate::array::Scalar;
 use crate::ir::{Builder, Var};
+use crate::scalar::Scalar;
 use std::sync::Arc;
 
 /// The source of a parameter of the slimmer body.

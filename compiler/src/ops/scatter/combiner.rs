@@ -1,6 +1,6 @@
 //! The function by which a scatter combines an element and its update.
 
-use crate::array::Scalar;
+use crate::scalar::Scalar;
 use crate::words;
 
 words! {

@@ -142,18 +142,18 @@ impl Op for Scatter {
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let (x, indices, updates) = (&inputs[0], &inputs[1], &inputs[2]);
         let windows = self.windows();
-        let sizes = self.window_sizes(&x.ty.shape, &updates.ty.shape);
-        let axes = windows.window_axes(x.ty.rank());
+        let sizes = self.window_sizes(&x.ty().shape, &updates.ty().shape);
+        let axes = windows.window_axes(x.ty().rank());
         let window_shape: Vec<usize> =
-            self.update_window_dims.iter().map(|&dim| updates.ty.shape[dim]).collect();
+            self.update_window_dims.iter().map(|&dim| updates.ty().shape[dim]).collect();
         let mut result = x.clone();
         // Window by window, as XLA does: where windows meet, the later one is the later write.
-        for_each_index(&windows.batch_shape(&indices.ty), |batch| {
-            let start = windows.start(x.ty.rank(), indices, batch);
+        for_each_index(&windows.batch_shape(indices.ty()), |batch| {
+            let start = windows.start(x.ty().rank(), indices, batch);
             let fits = |axis: usize| {
-                start[axis] >= 0 && start[axis] + sizes[axis] as i128 <= x.ty.shape[axis] as i128
+                start[axis] >= 0 && start[axis] + sizes[axis] as i128 <= x.ty().shape[axis] as i128
             };
-            if !(0..x.ty.rank()).all(fits) {
+            if !(0..x.ty().rank()).all(fits) {
                 return;
             }
             for_each_index(&window_shape, |window| {

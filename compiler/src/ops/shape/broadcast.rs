@@ -71,10 +71,10 @@ impl Op for BroadcastInDim {
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let x = &inputs[0];
-        let mut source = vec![0; x.ty.rank()];
-        vec![Array::from_fn(x.ty.with_shape(self.shape.clone()), |index| {
+        let mut source = vec![0; x.ty().rank()];
+        vec![Array::from_fn(x.ty().with_shape(self.shape.clone()), |index| {
             for (axis, &dim) in self.broadcast_dimensions.iter().enumerate() {
-                source[axis] = if x.ty.shape[axis] == 1 { 0 } else { index[dim] };
+                source[axis] = if x.ty().shape[axis] == 1 { 0 } else { index[dim] };
             }
             x.at(&source)
         })]

@@ -66,7 +66,7 @@ impl Op for Concatenate {
         vec![Array::from_fn(ty, |index| {
             let mut source = index.to_vec();
             for input in inputs {
-                let extent = input.ty.shape[self.dimension];
+                let extent = input.ty().shape[self.dimension];
                 if source[self.dimension] < extent {
                     return input.at(&source);
                 }

@@ -1,13 +1,14 @@
 //! `pad`: a value around and between the elements, or, with a negative amount, elements cut off the edges.
 
 use super::prepended;
-use crate::array::{Array, Scalar, for_each_index};
+use crate::array::{Array, for_each_index};
 use crate::ir::{Batched, Builder, Slope, Slopes, Var};
 use crate::lower::{Hlo, HloAttribute, HloResults, HloValue, hlo_op};
 use crate::op_struct;
 use crate::ops::rules::linear_jvp;
 use crate::ops::samples::ramp;
 use crate::ops::{Op, Operand, Rule, Sample, TypeError};
+use crate::scalar::Scalar;
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 
@@ -31,7 +32,8 @@ impl Pad {
     /// Examples for the generic tests.
     pub fn samples() -> Vec<Sample> {
         let sample = |x: Array, low: &[i64], high: &[i64], interior: &[i64]| {
-            let value = Array::splat(TensorType::scalar(x.ty.dtype), Scalar::number(x.ty.dtype, 9));
+            let value =
+                Array::splat(TensorType::scalar(x.ty().dtype), Scalar::number(x.ty().dtype, 9));
             let op = Pad { low: low.to_vec(), high: high.to_vec(), interior: interior.to_vec() };
             Sample::new(op, vec![x, value])
         };
@@ -93,12 +95,12 @@ impl Op for Pad {
     }
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
-        let (x, value) = (&inputs[0], inputs[1].data[0]);
+        let (x, value) = (&inputs[0], inputs[1].get(0));
         let shape: Vec<usize> =
-            (0..x.ty.rank()).map(|axis| self.extent(axis, x.ty.shape[axis]) as usize).collect();
-        let mut result = Array::splat(x.ty.with_shape(&shape), value);
+            (0..x.ty().rank()).map(|axis| self.extent(axis, x.ty().shape[axis]) as usize).collect();
+        let mut result = Array::splat(x.ty().with_shape(&shape), value);
         let mut target = vec![0; shape.len()];
-        for_each_index(&x.ty.shape, |index| {
+        for_each_index(&x.ty().shape, |index| {
             for (axis, &i) in index.iter().enumerate() {
                 let position = self.low[axis] + i as i64 * (self.interior[axis] + 1);
                 if position < 0 || position >= shape[axis] as i64 {

@@ -5,6 +5,7 @@ use crate::array::Array;
 use crate::ir::{Builder, Slope, Slopes, Var};
 use crate::lower::{Hlo, HloResults, HloValue, hlo_reshape};
 use crate::op_struct;
+use crate::ops::op::result_types;
 use crate::ops::rules::{batched_as, linear_jvp};
 use crate::ops::samples::ramp;
 use crate::ops::{Op, Operand, Rule, Sample, TypeError};
@@ -50,10 +51,8 @@ impl Op for Reshape {
     }
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
-        vec![Array {
-            ty: inputs[0].ty.with_shape(self.shape.clone()),
-            data: inputs[0].data.clone(),
-        }]
+        let ty = result_types(self, inputs).remove(0);
+        vec![Array::from_bytes(ty, inputs[0].bytes()).expect("a reshape keeps the elements")]
     }
 
     batched_as! { |op, cx| Reshape { shape: prepended(cx.size, &op.shape) } }

@@ -42,10 +42,10 @@ impl Op for Reverse {
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let x = &inputs[0];
-        vec![Array::from_fn(x.ty.clone(), |index| {
+        vec![Array::from_fn(x.ty().clone(), |index| {
             let mut source = index.to_vec();
             for &axis in &self.dimensions {
-                source[axis] = x.ty.shape[axis] - 1 - index[axis];
+                source[axis] = x.ty().shape[axis] - 1 - index[axis];
             }
             x.at(&source)
         })]

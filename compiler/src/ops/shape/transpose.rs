@@ -57,9 +57,9 @@ impl Op for Transpose {
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let x = &inputs[0];
-        let shape: Vec<usize> = self.permutation.iter().map(|&axis| x.ty.shape[axis]).collect();
+        let shape: Vec<usize> = self.permutation.iter().map(|&axis| x.ty().shape[axis]).collect();
         let mut source = vec![0; shape.len()];
-        vec![Array::from_fn(x.ty.with_shape(shape), |index| {
+        vec![Array::from_fn(x.ty().with_shape(shape), |index| {
             for (&axis, &i) in self.permutation.iter().zip(index) {
                 source[axis] = i;
             }

@@ -7,13 +7,14 @@ pub use top_k::TopK;
 use super::gather::Gather;
 use super::samples::ramp;
 use super::{Op, OpRef, Rule, Sample, TypeError};
-use crate::array::{Array, Scalar, for_each_index};
+use crate::array::{Array, for_each_index};
 use crate::ir::{Batched, Builder, Slope, Slopes, Var};
 use crate::lower::{
     Hlo, HloAttribute, HloOp, HloResults, HloValue, hlo_compare, hlo_op, hlo_select, hlo_splat,
 };
 use crate::op_struct;
 use crate::ops::rules::no_transpose;
+use crate::scalar::Scalar;
 use crate::transform::{Mode, VmapContext};
 use crate::types::{DType, TensorType};
 use std::cmp::Ordering;
@@ -120,7 +121,7 @@ impl Op for Sort {
 
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let mut results = inputs.to_vec();
-        for_each_line(&inputs[0].ty.shape, self.dimension, |line| {
+        for_each_line(&inputs[0].ty().shape, self.dimension, |line| {
             let mut sorted = line.to_vec();
             sorted.sort_by(|x, y| self.compare_keys(inputs, x, y));
             for (result, input) in results.iter_mut().zip(inputs) {

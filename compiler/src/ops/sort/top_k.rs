@@ -1,7 +1,7 @@
 //! `top_k`: the greatest elements along the last axis.
 
 use super::{for_each_line, order, take_along};
-use crate::array::{Array, Scalar};
+use crate::array::Array;
 use crate::ir::{Batched, Builder, Slope, Slopes, Var};
 use crate::lower::{Hlo, HloAttribute, HloOp, HloResults, HloValue};
 use crate::op_struct;
@@ -9,6 +9,7 @@ use crate::ops::op::result_types;
 use crate::ops::rules::no_transpose;
 use crate::ops::samples::ramp;
 use crate::ops::{Op, Rule, Sample, TypeError};
+use crate::scalar::Scalar;
 use crate::transform::VmapContext;
 use crate::types::{DType, TensorType};
 use std::cmp::Ordering;
@@ -58,9 +59,9 @@ impl Op for TopK {
     fn eval(&self, inputs: &[Array]) -> Vec<Array> {
         let x = &inputs[0];
         let types = result_types(self, inputs);
-        let last = x.ty.rank() - 1;
+        let last = x.ty().rank() - 1;
         let (mut values, mut positions) = (Vec::new(), Vec::new());
-        for_each_line(&x.ty.shape, last, |line| {
+        for_each_line(&x.ty().shape, last, |line| {
             let mut sorted = line.to_vec();
             sorted.sort_by(|left, right| total_order(x.at(right), x.at(left)));
             for index in &sorted[..self.k] {

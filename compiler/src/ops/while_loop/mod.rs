@@ -5,11 +5,12 @@ mod sample;
 use super::TypeError;
 use super::loops::{WithTangents, fixpoint, kept};
 use super::op::{Op, OpRef, Pruned, Rule};
-use crate::array::{Array, Scalar};
+use crate::array::Array;
 use crate::ir::{Batched, Builder, Func, Slope, Slopes, Var};
 use crate::lower::{Hlo, HloOp, HloResults, HloValue, lower_func};
 use crate::op_struct;
 use crate::ops::rules::{no_jvp, no_transpose};
+use crate::scalar::Scalar;
 use crate::simplify::Group;
 use crate::transform::{
     Mode, TransformError, VmapContext, dce, deal, given, jvp_with, needed, vmap,
@@ -152,7 +153,7 @@ impl Op for While {
         let with = |consts: &[Array], carry: &[Array]| {
             consts.iter().chain(carry).cloned().collect::<Vec<_>>()
         };
-        while self.condition.eval(&with(condition_consts, &carry))[0].data[0].bool() {
+        while self.condition.eval(&with(condition_consts, &carry))[0].get(0).bool() {
             carry = self.body.eval(&with(body_consts, &carry));
         }
         carry

@@ -2,10 +2,11 @@
 
 use super::super::graph::{Term, View};
 use super::{FLOATS, Group, INTEGERS, NUMBERS, Rule, is};
-use crate::array::{Array, Scalar};
+use crate::array::Array;
 use crate::ops::{
     Abs, Add, Divide, Maximum, Minimum, Multiply, Negate, Op, OpRef, StopGradient, Subtract,
 };
+use crate::scalar::Scalar;
 use egg::Id;
 
 pub(super) const RULES: &[Rule] = &[
@@ -284,8 +285,8 @@ pub(super) fn regroup(view: View, op: &OpRef, x: &[Id], out: &mut Vec<Term>) {
                 else {
                     continue;
                 };
-                let scalars = [c, d].map(|value| Array::scalar(ty.dtype, value));
-                let both = Term::Splat(ty.clone(), inner.eval(&scalars)[0].data[0]);
+                let scalars = [c, d].map(|value| Array::single(ty.dtype, value));
+                let both = Term::Splat(ty.clone(), inner.eval(&scalars)[0].get(0));
                 out.push(Term::Op(op.clone(), vec![kept.into(), both]));
             }
         }

@@ -3,10 +3,10 @@
 use super::super::graph::Term;
 use super::algebra::{involution, neutral, of_itself, regroup, right_neutral};
 use super::{BITS, Group, INTEGERS, Rule, is};
-use crate::array::Scalar;
 use crate::ops::{
     And, Compare, Direction, Not, Or, ShiftLeft, ShiftRightArithmetic, ShiftRightLogical, Xor,
 };
+use crate::scalar::Scalar;
 use crate::types::DType;
 
 pub(super) const RULES: &[Rule] = &[

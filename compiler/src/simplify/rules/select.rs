@@ -2,8 +2,8 @@
 
 use super::super::graph::Term;
 use super::{ALL, Group, INTEGERS, Rule, is, root};
-use crate::array::Scalar;
 use crate::ops::{Compare, Convert, Direction, Not, Select};
+use crate::scalar::Scalar;
 use crate::types::DType;
 
 pub(super) const RULES: &[Rule] = &[

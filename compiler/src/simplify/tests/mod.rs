@@ -5,8 +5,9 @@ mod regions;
 mod rules;
 
 use super::{Options, simplify};
-use crate::array::{Array, Scalar};
+use crate::array::Array;
 use crate::ir::Func;
+use crate::scalar::Scalar;
 use crate::types::{DType, TensorType};
 
 /// Numbers without pattern, the same in every run.
@@ -46,7 +47,7 @@ impl Random {
     }
 
     fn array(&mut self, ty: &TensorType) -> Array {
-        let data = (0..ty.elements()).map(|_| self.scalar(ty.dtype)).collect();
+        let data = (0..ty.elements()).map(|_| self.scalar(ty.dtype));
         Array::new(ty.clone(), data)
     }
 }

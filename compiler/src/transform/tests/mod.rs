@@ -30,7 +30,7 @@ fn arguments(func: &Func) -> Vec<Array> {
 fn assert_close(got: &[Array], want: &[Array], tolerance: f64, what: &str) {
     assert_eq!(got.len(), want.len(), "{what}: number of results");
     for (i, (got, want)) in got.iter().zip(want).enumerate() {
-        assert_eq!(got.ty, want.ty, "{what}: type of result {i}");
+        assert_eq!(got.ty(), want.ty(), "{what}: type of result {i}");
         for (a, b) in got.to_f64().iter().zip(want.to_f64()) {
             assert!(
                 (a - b).abs() <= tolerance * b.abs().max(1.0),
@@ -107,7 +107,11 @@ fn grad(func: &Func) -> Func {
 /// The gradients of the sum of all float results by central differences.
 fn numeric_grad(func: &Func, arguments: &[Array]) -> Vec<Array> {
     let total = |arguments: &[Array]| -> f64 {
-        func.eval(arguments).iter().filter(|y| y.ty.dtype.is_float()).flat_map(|y| y.to_f64()).sum()
+        func.eval(arguments)
+            .iter()
+            .filter(|y| y.ty().dtype.is_float())
+            .flat_map(|y| y.to_f64())
+            .sum()
     };
     let h = 1e-6;
     let one = |i: usize| {
@@ -117,15 +121,15 @@ fn numeric_grad(func: &Func, arguments: &[Array]) -> Vec<Array> {
                 let mut moved = base.clone();
                 moved[j] += step;
                 let mut arguments = arguments.to_vec();
-                arguments[i] = Array::floats(DType::F64, arguments[i].ty.shape.clone(), &moved);
+                arguments[i] = Array::floats(DType::F64, arguments[i].ty().shape.clone(), &moved);
                 total(&arguments)
             };
             (at(h) - at(-h)) / (2.0 * h)
         };
         let slopes: Vec<f64> = (0..base.len()).map(slope).collect();
-        Array::floats(DType::F64, arguments[i].ty.shape.clone(), &slopes)
+        Array::floats(DType::F64, arguments[i].ty().shape.clone(), &slopes)
     };
-    (0..arguments.len()).filter(|&i| arguments[i].ty.dtype.is_float()).map(one).collect()
+    (0..arguments.len()).filter(|&i| arguments[i].ty().dtype.is_float()).map(one).collect()
 }
 
 fn check_grad(func: &Func) {
