@@ -46,7 +46,7 @@ impl Learn for Reinforce {
     fn init(&self, key: Key) -> Self::State {
         let actions = match self.action {
             Space::Discrete { n } => n,
-            Space::Box { .. } | Space::Pixels { .. } => self.action.elements(),
+            _ => self.action.elements(),
         };
         let sizes = [self.observation.elements(), 64, actions];
         let (hidden, last) = (Initializer::lecun_normal(), Initializer::orthogonal(0.01));

@@ -31,7 +31,8 @@ pub(crate) fn checked_step<E: Environment>(
     (state, timestep)
 }
 
-/// The mask of legal actions in a state: `None`, or bool `[n]` for a discrete action space of `n` values.
+/// The mask of legal actions in a state: `None`, or bool `[n]` for a discrete action space of `n` values; for a
+/// multi-discrete one, of `n` values of all elements together.
 #[track_caller]
 pub(crate) fn checked_legal_actions<E: Environment>(
     environment: &E,
@@ -40,6 +41,10 @@ pub(crate) fn checked_legal_actions<E: Environment>(
     let mask = environment.legal_actions(state)?;
     match environment.action_space() {
         Space::Discrete { n } => Some(expect_types("legal_actions(..)", mask, &bool([n]))),
+        Space::MultiDiscrete { counts, .. } => {
+            let values = counts.iter().sum::<usize>();
+            Some(expect_types("legal_actions(..)", mask, &bool([values])))
+        }
         _ => {
             let message = "must be `None`, as the actions are not discrete";
             Some(fail("legal_actions", message, &[mask], mask.ty()))

@@ -76,6 +76,9 @@ pub trait Environment: Clone + 'static {
     /// The actions that are allowed in a state: bool `[n]`, true where allowed, for a discrete action space of `n`
     /// values. At least one is true wherever an episode goes on. `None` if every action of the space is always allowed;
     /// whether there is a mask must not depend on the state.
+    ///
+    /// For a multi-discrete space the masks of the elements stand one behind the other, bool `[n0 + n1 + ..]`: what one
+    /// element may be cannot depend on the choice of another, as the elements are drawn independently.
     fn legal_actions(&self, state: &Self::State) -> Option<Tensor> {
         let _ = state;
         None

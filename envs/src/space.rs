@@ -10,6 +10,13 @@ pub enum Space {
         /// Number of values, at least 1.
         n: usize,
     },
+    /// Several choices at once, `i32[k]`: element `i` is one of `0..counts[i]`.
+    MultiDiscrete {
+        /// Number of values of each element, at least 1.
+        counts: Vec<usize>,
+        /// Names of the elements: `"shoulder, elbow"`.
+        description: String,
+    },
     /// An f32 array, each element within its bounds, which may be infinite.
     Box {
         /// Shape of the array.
@@ -71,6 +78,17 @@ pub enum SpaceError {
     /// A discrete space without elements.
     #[error("a discrete space needs at least one value, got n = 0")]
     Empty,
+    /// A multi-discrete space without elements.
+    #[error("a multi-discrete space needs at least one element, got no counts")]
+    NoElements,
+    /// An element of a multi-discrete space that has no values.
+    #[error(
+        "element {element}: each element of a multi-discrete space needs at least one value, got n = 0"
+    )]
+    EmptyElement {
+        /// Index of the element.
+        element: usize,
+    },
     /// The number of bounds is neither one nor the number of elements.
     #[error("{which}: a box of shape {shape:?} needs {} bounds or one shared, got {got}", shape.iter().product::<usize>())]
     BoundCount {
@@ -119,6 +137,12 @@ impl Space {
         Space::Discrete { n }
     }
 
+    /// The space of several choices at once, by the number of values of each: `multi_discrete([3, 2])` has the actions
+    /// `[a, b]` with `a` in `0..3` and `b` in `0..2`. Gymnasium's `MultiDiscrete`.
+    pub fn multi_discrete(counts: impl Into<Vec<usize>>) -> Space {
+        Space::MultiDiscrete { counts: counts.into(), description: String::new() }
+    }
+
     /// A box with bounds that all elements share (`f64`) or one for each element (arrays, `Vec`).
     pub fn bounded(
         shape: impl Into<Vec<usize>>,
@@ -143,29 +167,28 @@ impl Space {
         Space::Pixels { shape: shape.into() }
     }
 
-    /// Names the elements of a box, with their units.
+    /// Names the elements of a box, with their units, or of a multi-discrete space.
     pub fn described(mut self, text: &str) -> Space {
-        if let Space::Box { description, .. } = &mut self {
+        if let Space::Box { description, .. } | Space::MultiDiscrete { description, .. } = &mut self
+        {
             *description = text.to_string();
         }
         self
     }
 
-    /// The type of a value: `i32[]`, f32 of the box's shape, or u8 of the image's.
+    /// The type of a value: `i32[]`, `i32[k]`, f32 of the box's shape, or u8 of the image's.
     pub fn ty(&self) -> TensorType {
         match self {
             Space::Discrete { .. } => TensorType::scalar(I32),
+            Space::MultiDiscrete { counts, .. } => TensorType::new(I32, [counts.len()]),
             Space::Box { shape, .. } => TensorType::new(F32, shape.clone()),
             Space::Pixels { shape } => TensorType::new(U8, shape.clone()),
         }
     }
 
     /// The shape of a value.
-    pub fn shape(&self) -> &[usize] {
-        match self {
-            Space::Discrete { .. } => &[],
-            Space::Box { shape, .. } | Space::Pixels { shape } => shape,
-        }
+    pub fn shape(&self) -> Vec<usize> {
+        self.ty().shape.to_vec()
     }
 
     /// Number of elements of a value.
@@ -177,6 +200,9 @@ impl Space {
     pub fn bounds(&self, element: usize) -> (f64, f64) {
         match self {
             Space::Discrete { n } => (0.0, *n as f64 - 1.0),
+            Space::MultiDiscrete { counts, .. } => {
+                (0.0, counts.get(element).map_or(f64::NAN, |&n| n as f64 - 1.0))
+            }
             Space::Box { low, high, .. } => (low.of(element), high.of(element)),
             Space::Pixels { .. } => (0.0, 255.0),
         }
@@ -190,6 +216,11 @@ impl Space {
         match self {
             Space::Discrete { n: 0 } => Err(SpaceError::Empty),
             Space::Discrete { .. } | Space::Pixels { .. } => Ok(()),
+            Space::MultiDiscrete { counts, .. } if counts.is_empty() => Err(SpaceError::NoElements),
+            Space::MultiDiscrete { counts, .. } => match counts.iter().position(|&n| n == 0) {
+                Some(element) => Err(SpaceError::EmptyElement { element }),
+                None => Ok(()),
+            },
             Space::Box { shape, low, high, .. } => {
                 for (which, bounds) in [("low", low), ("high", high)] {
                     if let Bounds::Each(bounds) = bounds
@@ -253,6 +284,9 @@ impl Space {
         };
         match self {
             Space::Discrete { n } => (scalar(0), scalar(*n as i32 - 1)),
+            Space::MultiDiscrete { counts, .. } => {
+                (scalar(0), constant(counts.iter().map(|&n| n as i32 - 1).collect::<Vec<_>>()))
+            }
             // Every u8 is of the space.
             Space::Pixels { .. } => (zeros(U8, []), full([], 255).astype(U8)),
             Space::Box { low, high, .. } => (tensor(low), tensor(high)),
@@ -266,12 +300,16 @@ impl Space {
         clamp(value, low, high)
     }
 
-    /// A random value: elements with two finite bounds are uniform between them, others are standard normal, clipped.
+    /// A random value: discrete elements and those with two finite bounds are uniform between them, others are standard normal, clipped.
     #[track_caller]
     pub fn sample(&self, key: Key) -> Tensor {
         let shape = self.shape().to_vec();
         if let Space::Discrete { n } = self {
             return key.randint(shape, 0..*n as i32);
+        }
+        if let Space::MultiDiscrete { counts, .. } = self {
+            let counts: Vec<i32> = counts.iter().map(|&n| n as i32).collect();
+            return key.randint_between(shape, scalar(0), constant(counts));
         }
         if let Space::Pixels { .. } = self {
             return key.randint(shape, 0..256).astype(U8);

@@ -127,7 +127,7 @@ impl HostSpec {
         self.observation.ty().stacked(self.environments)
     }
 
-    /// Checks that these are the bytes of a batch of actions, and that discrete actions are within their space.
+    /// Checks that these are the bytes of a batch of actions, and that discrete ones are within their space.
     ///
     /// # Errors
     /// [`HostError::Length`], [`HostError::Action`].
@@ -136,15 +136,20 @@ impl HostSpec {
         if actions.len() != expected {
             return Err(HostError::Length { what: "the actions", expected, got: actions.len() });
         }
-        if let Space::Discrete { n } = self.action {
-            for (environment, action) in actions.chunks_exact(4).map(discrete).enumerate() {
-                if !usize::try_from(action).is_ok_and(|action| action < n) {
-                    return Err(HostError::Action {
-                        environment,
-                        action: i64::from(action),
-                        actions: n,
-                    });
-                }
+        let (counts, several) = match &self.action {
+            Space::Discrete { n } => (std::slice::from_ref(n), false),
+            Space::MultiDiscrete { counts, .. } => (&counts[..], true),
+            Space::Box { .. } | Space::Pixels { .. } => return Ok(()),
+        };
+        let given = actions.chunks_exact(4).map(discrete).zip(counts.iter().cycle());
+        for (position, (action, &actions)) in given.enumerate() {
+            if !usize::try_from(action).is_ok_and(|action| action < actions) {
+                return Err(HostError::Action {
+                    environment: position / counts.len(),
+                    element: several.then_some(position % counts.len()),
+                    action: i64::from(action),
+                    actions,
+                });
             }
         }
         Ok(())
@@ -194,13 +199,18 @@ pub enum HostError {
         got: usize,
     },
     /// A discrete action out of its space.
-    #[error("environment {environment}: the action is {action} and must be one of 0..{actions}")]
+    #[error(
+        "environment {environment}: {}the action is {action} and must be one of 0..{actions}",
+        element.map_or(String::new(), |element| format!("element {element} of "))
+    )]
     Action {
         /// The environment's index in its batch.
         environment: usize,
+        /// The element of a multi-discrete action; `None` for a discrete one.
+        element: Option<usize>,
         /// The action given.
         action: i64,
-        /// Number of actions in the space.
+        /// Number of values that the action or its element may have.
         actions: usize,
     },
     /// A call at the wrong time, such as `receive` before `send`.

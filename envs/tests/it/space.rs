@@ -42,6 +42,46 @@ fn values_outside_are_told_where() {
 }
 
 #[test]
+fn several_choices_belong_one_by_one() {
+    let space = Space::multi_discrete([3, 2]).described("lift, grip");
+    let chosen = |values: &[i128]| Array::ints(DType::I32, [values.len()], values);
+    assert_eq!((space.ty().to_string().as_str(), space.elements()), ("i32[2]", 2));
+    assert!(
+        matches!(&space, Space::MultiDiscrete { description, .. } if description == "lift, grip")
+    );
+    assert_eq!(space.contains(&chosen(&[2, 1])), Ok(()));
+    for (value, expected) in [
+        (chosen(&[2, 2]), "element 1 is 2, outside of [0, 1]"),
+        (chosen(&[-1, 0]), "element 0 is -1, outside of [0, 2]"),
+        (chosen(&[0]), "expected i32[2], got i32[1]"),
+        (floats(&[0.0, 1.0]), "expected i32[2], got f32[2]"),
+    ] {
+        assert_eq!(space.contains(&value).unwrap_err().to_string(), expected);
+    }
+    let clipped = run(Spec::<Tensor>(space.ty()), &[chosen(&[-4, 7])], |value| space.clip(value));
+    assert_eq!(clipped[0], chosen(&[0, 1]));
+    assert_eq!(Space::multi_discrete([]).validate(), Err(SpaceError::NoElements));
+    let error = Space::multi_discrete([3, 0]).validate();
+    assert_eq!(error, Err(SpaceError::EmptyElement { element: 1 }));
+}
+
+/// Chi squared of 2,400 draws over the six pairs is below its 0.9999 quantile of five degrees of freedom.
+#[test]
+fn all_choices_are_drawn_alike() {
+    const DRAWS: usize = 2400;
+    let space = Space::multi_discrete([3, 2]);
+    let traced = trace(key(), |key| space.sample(key)).unwrap_or_else(|errors| panic!("{errors}"));
+    let drawn = traced.vmap(DRAWS).eval(&[keys(DRAWS)]).expect("arguments fit").remove(0);
+    let mut counts = [0.0; 6];
+    for pair in drawn.to_vec::<i32>().expect("i32").chunks(2) {
+        counts[(2 * pair[0] + pair[1]) as usize] += 1.0;
+    }
+    let expected = DRAWS as f64 / 6.0;
+    let chi_squared: f64 = counts.iter().map(|n| (n - expected) * (n - expected) / expected).sum();
+    assert!(chi_squared < 25.7, "{chi_squared}: {counts:?}");
+}
+
+#[test]
 fn malformed_spaces_are_told() {
     assert_eq!(Space::discrete(0).validate(), Err(SpaceError::Empty));
     let error = Space::bounded([2, 2], [0.0, 1.0, 2.0], 5.0).validate().unwrap_err();
@@ -56,6 +96,7 @@ fn malformed_spaces_are_told() {
 fn samples_and_clipped_values_belong() {
     let spaces = [
         Space::discrete(5),
+        Space::multi_discrete([3, 1, 7]),
         Space::bounded([2, 2], [-1.0, 0.0, 3.0, -0.5], [1.0, 0.0, 4.0, 7.0]),
         Space::unbounded([3]),
         Space::pixels([2, 3, 1]),
@@ -72,6 +113,7 @@ fn samples_and_clipped_values_belong() {
         }
         let far = match &space {
             Space::Discrete { .. } => Array::ints(DType::I32, Vec::new(), &[99]),
+            Space::MultiDiscrete { .. } => Array::ints(DType::I32, [3], &[99, -99, 3]),
             Space::Pixels { shape } => {
                 Array::ints(DType::U8, shape.clone(), &vec![99; space.elements()])
             }

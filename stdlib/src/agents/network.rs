@@ -1,7 +1,7 @@
 //! The actor-critic network that the agents share: a torso, a recurrent core, a policy and a value.
 
 use super::{Input, Mode, Networks, Torso};
-use crate::distributions::{Categorical, Distribution, MultivariateNormalDiag};
+use crate::distributions::{Categorical, Distribution, MultiCategorical, MultivariateNormalDiag};
 use crate::nn::{Activation, ConvNet, Initializer, Linear, Lstm, LstmState, Mlp, ResidualNet};
 use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
@@ -23,7 +23,11 @@ pub struct ActorCritic {
     /// The action space, if the core sees the last action and reward beside the features.
     #[tree(fixed)]
     pub feedback: Option<Space>,
-    /// Policy network: features to the logits of the actions, or to the mean of a Gaussian.
+    /// Number of values of each element of a multi-discrete action; `None` for other actions.
+    #[tree(fixed)]
+    pub counts: Option<Vec<usize>>,
+    /// Policy network: features to the logits of the actions, or to the mean of a Gaussian. The logits of a multi-discrete
+    /// action are those of its elements, one behind the other.
     pub actor: Mlp,
     /// Value network: features to one value.
     pub critic: Mlp,
@@ -40,7 +44,7 @@ pub struct ActorCriticShape {
     pub weights: Initializer,
     /// Units of the recurrent core after the torso; `None` for a network that remembers nothing.
     pub lstm: Option<usize>,
-    /// True if the core sees the last action (one-hot if discrete) and the last reward, clipped to [-1, 1].
+    /// True if the core sees the last action (one-hot if discrete, each element if multi-discrete) and the last reward, clipped to [-1, 1].
     pub feedback: bool,
 }
 
@@ -61,6 +65,7 @@ impl ActorCritic {
         }
         let (outputs, log_std) = match action {
             Space::Discrete { n } => (*n, None),
+            Space::MultiDiscrete { counts, .. } => (counts.iter().sum(), None),
             Space::Box { .. } | Space::Pixels { .. } => {
                 (action.elements(), Some(zeros(F32, [action.elements()])))
             }
@@ -110,6 +115,10 @@ impl ActorCritic {
             residual,
             core,
             feedback,
+            counts: match action {
+                Space::MultiDiscrete { counts, .. } => Some(counts.clone()),
+                _ => None,
+            },
             actor: mlp(0, outputs, 0.01),
             critic: mlp(1, 1, 1.0),
             log_std,
@@ -134,10 +143,12 @@ impl ActorCritic {
         };
         let reward = input.last_reward.clamp(-1.0, 1.0).expand_dims(0);
         let action = match action {
-            Space::Discrete { n } => {
-                // The first step of an episode has no last action.
-                let taken = arange(*n).eq(input.last_action) & !input.first;
-                taken.astype(F32)
+            // The first step of an episode has no last action.
+            Space::Discrete { n } => (arange(*n).eq(input.last_action) & !input.first).astype(F32),
+            Space::MultiDiscrete { counts, .. } => {
+                let element = |(i, &n): (usize, &usize)| arange(n).eq(input.last_action.index(i));
+                let taken: Vec<Tensor> = counts.iter().enumerate().map(element).collect();
+                (concatenate(&taken, 0) & !input.first).astype(F32)
             }
             Space::Box { .. } | Space::Pixels { .. } => input.last_action.astype(F32).flatten(),
         };
@@ -180,18 +191,21 @@ impl ActorCritic {
         }
     }
 
-    /// The policy for features f32 `[F]`. Actions that are not legal (bool `[A]`, for discrete ones) have probability 0.
+    /// The policy for features f32 `[F]`. Actions that are not legal (bool `[A]`, for discrete ones) have probability 0; of
+    /// multi-discrete actions the values of the elements, one behind the other.
     #[track_caller]
     pub fn policy(&self, features: Tensor, legal: Option<Tensor>) -> Policy {
         let output = self.actor.apply(features);
-        match self.log_std {
-            None => Policy::Discrete(Categorical::new(match legal {
-                Some(legal) => select(legal, output, f64::NEG_INFINITY),
-                None => output,
-            })),
-            Some(log_std) => {
-                Policy::Gaussian(MultivariateNormalDiag::from_log_std(output, log_std))
-            }
+        if let Some(log_std) = self.log_std {
+            return Policy::Gaussian(MultivariateNormalDiag::from_log_std(output, log_std));
+        }
+        let logits = match legal {
+            Some(legal) => select(legal, output, f64::NEG_INFINITY),
+            None => output,
+        };
+        match &self.counts {
+            Some(counts) => Policy::MultiDiscrete(MultiCategorical::new(logits, counts)),
+            None => Policy::Discrete(Categorical::new(logits)),
         }
     }
 
@@ -206,6 +220,8 @@ impl ActorCritic {
 pub enum Policy {
     /// A distribution of discrete actions.
     Discrete(Categorical),
+    /// A distribution of multi-discrete actions, i32 `[K]`, whose elements are independent.
+    MultiDiscrete(MultiCategorical),
     /// A distribution of continuous actions, f32 `[A]`.
     Gaussian(MultivariateNormalDiag),
 }
@@ -225,6 +241,7 @@ impl Policy {
     pub fn sample(&self, key: Key) -> Tensor {
         match self {
             Policy::Discrete(policy) => policy.sample(key),
+            Policy::MultiDiscrete(policy) => policy.sample(key),
             Policy::Gaussian(policy) => policy.sample(key),
         }
     }
@@ -234,6 +251,7 @@ impl Policy {
     pub fn log_prob(&self, action: Tensor) -> Tensor {
         match self {
             Policy::Discrete(policy) => policy.log_prob(action),
+            Policy::MultiDiscrete(policy) => policy.log_prob(action),
             Policy::Gaussian(policy) => policy.log_prob(action),
         }
     }
@@ -243,6 +261,7 @@ impl Policy {
     pub fn entropy(&self) -> Tensor {
         match self {
             Policy::Discrete(policy) => policy.entropy(),
+            Policy::MultiDiscrete(policy) => policy.entropy(),
             Policy::Gaussian(policy) => policy.entropy(),
         }
     }
@@ -252,6 +271,7 @@ impl Policy {
     pub fn mode(&self) -> Tensor {
         match self {
             Policy::Discrete(policy) => policy.mode(),
+            Policy::MultiDiscrete(policy) => policy.mode(),
             Policy::Gaussian(policy) => policy.mode(),
         }
     }

@@ -190,7 +190,7 @@ impl<A: Learn<Observation = Tensor>> Learn for Normalized<A> {
         let shape = self.observation.shape();
         NormalizedState {
             agent: self.agent.init(key),
-            observations: self.observations.then(|| Moments::first(shape)),
+            observations: self.observations.then(|| Moments::first(&shape)),
             returns: self.rewards.map(|_| Moments::first(&[])),
         }
     }

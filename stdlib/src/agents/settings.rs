@@ -148,7 +148,7 @@ impl Networks {
             return Ok(());
         }
         let shape = observation.shape();
-        let &[mut height, mut width, _] = shape else {
+        let &[mut height, mut width, _] = &shape[..] else {
             return Err(format!(
                 "convolutions see images [height, width, channels], and observations are {shape:?}"
             ));

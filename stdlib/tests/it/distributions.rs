@@ -35,6 +35,82 @@ fn categorical_is_that_of_distrax() {
     }
 }
 
+/// Independent values are as probable as each alone, multiplied: logits of 3, 1 and 2 values, the middle one a certainty.
+#[test]
+fn multi_categorical_is_the_sum_of_its_values() {
+    const COUNTS: [usize; 3] = [3, 1, 2];
+    let numbers = [0.5, -1.0, 2.0, 0.3, 1.5, -0.5, 0.0, 0.0, 0.0, -3.0, 0.7, 0.1];
+    let others: Vec<f64> = numbers.iter().map(|x| 0.5 - x).collect();
+    let arguments = [floats(&[2, 6], &numbers), floats(&[2, 6], &others)];
+    let chosen = [[2, 0, 1], [0, 0, 0]];
+    let traced = trace((f32([2, 6]), f32([2, 6])), |(logits, other)| {
+        let all = |logits| MultiCategorical::new(logits, &COUNTS);
+        let value = constant(chosen);
+        let each = |i: usize, logits: Tensor| Categorical::new(logits.split_sizes(&COUNTS, -1)[i]);
+        let sum = |f: &dyn Fn(usize) -> Tensor| f(0) + f(1) + f(2);
+        let both = all(logits);
+        let slope = |f: &dyn Fn(Tensor) -> Tensor| grad(logits, |logits| f(logits).sum());
+        (
+            (both.log_prob(value), sum(&|i| each(i, logits).log_prob(value.index_axis(-1, i)))),
+            (both.entropy(), sum(&|i| each(i, logits).entropy())),
+            (
+                both.kl_divergence(&all(other)),
+                sum(&|i| each(i, logits).kl_divergence(&each(i, other))),
+            ),
+            (slope(&|x| all(x).entropy()), slope(&|x| sum(&|i| each(i, x).entropy()))),
+            (
+                slope(&|x| all(x).log_prob(value)),
+                slope(&|x| sum(&|i| each(i, x).log_prob(value.index_axis(-1, i)))),
+            ),
+            both.mode(),
+        )
+    });
+    let got = traced.expect("it traces").eval(&arguments).expect("they fit");
+    for pair in got[..10].chunks(2) {
+        close("all and each", &pair[0], &pair[1], 1e-5);
+        assert_eq!(pair[0].not_finite(), 0);
+    }
+    assert_eq!(got[10].to_vec::<i32>().expect("i32"), [2, 0, 0, 0, 0, 0]);
+    // By hand: log softmax([0.5, -1, 2])[2] + log softmax([1.5, -0.5])[1].
+    let by_hand =
+        |logits: &[f64], i: usize| logits[i] - logits.iter().map(|x| x.exp()).sum::<f64>().ln();
+    let expected = by_hand(&[0.5, -1.0, 2.0], 2) + by_hand(&[1.5, -0.5], 1);
+    assert!((got[0].to_f64()[0] - expected).abs() < 1e-5);
+}
+
+#[test]
+fn draws_of_multi_categorical_are_independent_and_as_probable() {
+    let logits = [0.0, 1.0, -1.0, 0.5, -0.5];
+    let counts = [2, 3];
+    const DRAWS: usize = 3000;
+    let traced = trace(u32([DRAWS, 2]), |words| {
+        vmap(words, |words| {
+            let policy = MultiCategorical::new(constant(logits), &counts);
+            policy.sample(Key::from_words(words))
+        })
+    });
+    let words: Vec<u32> = (0..2 * DRAWS as u32).map(|i| i.wrapping_mul(2_654_435_761)).collect();
+    let words = Array::from_slice([DRAWS, 2], &words).expect("two each");
+    let drawn = traced.expect("it traces").eval(&[words]).expect("they fit").remove(0);
+    let mut found = [0.0; 6];
+    for pair in drawn.to_vec::<i32>().expect("i32").chunks(2) {
+        found[(3 * pair[0] + pair[1]) as usize] += 1.0;
+    }
+    let softmax = |logits: &[f64]| -> Vec<f64> {
+        let sum: f64 = logits.iter().map(|x| x.exp()).sum();
+        logits.iter().map(|x| x.exp() / sum).collect()
+    };
+    let (first, second) = (softmax(&logits[..2]), softmax(&logits[2..]));
+    let chi_squared: f64 = (0..6)
+        .map(|i| {
+            let expected = first[i / 3] * second[i % 3] * DRAWS as f64;
+            (found[i] - expected) * (found[i] - expected) / expected
+        })
+        .sum();
+    // The 0.9999 quantile of five degrees of freedom.
+    assert!(chi_squared < 25.7, "{chi_squared}: {found:?}");
+}
+
 #[test]
 fn normal_is_that_of_distrax() {
     both("normal", |x| Normal::new(x.get("loc"), x.get("scale")));

@@ -8,10 +8,12 @@ use podracer_stdlib::agents::{
 };
 use podracer_stdlib::anakin::AgentLoop;
 
-/// At each time two of three actions are legal. Counts those taken that are not.
+/// At each time two of three actions are legal. Counts those taken that are not. If `paired`, an action is that and a switch
+/// that does nothing.
 #[derive(Clone)]
 struct Turns {
     tells: bool,
+    paired: bool,
 }
 
 #[derive(Tree, Clone, Copy)]
@@ -32,6 +34,7 @@ impl Environment for Turns {
         Turn { time: scalar(0), illegal: scalar(0) }
     }
     fn step(&self, turn: Turn, action: Tensor, _: Key) -> (Turn, TimeStep) {
+        let action = if self.paired { action.index(0) } else { action };
         let wrong = !legal(turn.time).at(action);
         let turn = Turn { time: turn.time + 1, illegal: turn.illegal + wrong.astype(I32) };
         let reward = action.astype(F32);
@@ -44,13 +47,15 @@ impl Environment for Turns {
         Space::bounded([3], 0.0, 1.0)
     }
     fn action_space(&self) -> Space {
-        Space::discrete(3)
+        if self.paired { Space::multi_discrete([3, 2]) } else { Space::discrete(3) }
     }
     fn truncates(&self) -> bool {
         false
     }
     fn legal_actions(&self, turn: &Turn) -> Option<Tensor> {
-        self.tells.then(|| legal(turn.time))
+        let legal = legal(turn.time);
+        let all = if self.paired { concatenate(&[legal, full([2], true)], 0) } else { legal };
+        self.tells.then_some(all)
     }
     fn next_episode(&self, finished: Turn, _: Key) -> Turn {
         finished
@@ -58,32 +63,35 @@ impl Environment for Turns {
 }
 
 /// The illegal actions of 30 steps in each of two lanes, and the entropies of the iterations.
-fn taken<A: Learn<Observation = Tensor>>(tells: bool, agent: A) -> (f64, Vec<f64>) {
-    let iterations = Iteration::several(&AgentLoop::new(Turns { tells }, agent, 2, 10), 3);
+fn taken<A: Learn<Observation = Tensor>>(turns: Turns, agent: A) -> (f64, Vec<f64>) {
+    let iterations = Iteration::several(&AgentLoop::new(turns, agent, 2, 10), 3);
     let last = &iterations[2];
     let illegal = last.leaf(&last.after, "environment.illegal").iter().sum();
     (illegal, iterations.iter().map(|one| one.metric("entropy")[0]).collect())
 }
 
-fn check<A: Learn<Observation = Tensor>>(agent: A) {
-    let (illegal, entropies) = taken(true, agent.clone());
+fn check<A: Learn<Observation = Tensor>>(paired: bool, agent: A) {
+    let (illegal, entropies) = taken(Turns { tells: true, paired }, agent.clone());
     assert_eq!(illegal, 0.0);
-    // Between two actions.
-    let most = 2f64.ln() + 1e-4;
+    // Between two actions, and of a switch.
+    let most = if paired { 4f64.ln() } else { 2f64.ln() } + 1e-4;
     assert!(entropies.iter().all(|entropy| (0.01..most).contains(entropy)), "{entropies:?}");
-    let (illegal, entropies) = taken(false, agent);
+    let (illegal, entropies) = taken(Turns { tells: false, paired }, agent);
     assert!(illegal > 5.0 && entropies[0] > most, "{illegal}, {entropies:?}");
 }
 
 #[test]
 fn no_agent_takes_an_illegal_action() {
-    let (observation, action) = (Turns { tells: true }.observation_space(), Space::discrete(3));
-    let settings = PpoSettings { networks: linear(), ..PpoSettings::default() };
-    check(Ppo::with(settings.clone(), observation.clone(), action.clone()));
-    let recurrent = PpoSettings { lstm: 3, minibatches: 1, ..settings };
-    check(Ppo::with(recurrent, observation.clone(), action.clone()));
-    let settings = ImpalaSettings { lstm: 3, networks: linear(), ..ImpalaSettings::default() };
-    check(Impala::with(settings, observation.clone(), action.clone()));
-    let settings = OnlineSettings { networks: linear(), ..OnlineSettings::default() };
-    check(OnlineActorCritic::with(settings, observation, action));
+    for paired in [false, true] {
+        let turns = Turns { tells: true, paired };
+        let (observation, action) = (turns.observation_space(), turns.action_space());
+        let settings = PpoSettings { networks: linear(), ..PpoSettings::default() };
+        check(paired, Ppo::with(settings.clone(), observation.clone(), action.clone()));
+        let recurrent = PpoSettings { lstm: 3, minibatches: 1, ..settings };
+        check(paired, Ppo::with(recurrent, observation.clone(), action.clone()));
+        let settings = ImpalaSettings { lstm: 3, networks: linear(), ..ImpalaSettings::default() };
+        check(paired, Impala::with(settings, observation.clone(), action.clone()));
+        let settings = OnlineSettings { networks: linear(), ..OnlineSettings::default() };
+        check(paired, OnlineActorCritic::with(settings, observation, action));
+    }
 }

@@ -27,9 +27,10 @@ struct Hello {
 
 /// A space in the form of its JSON.
 #[derive(Debug, Deserialize)]
-#[serde(tag = "kind", rename_all = "lowercase")]
+#[serde(tag = "kind", rename_all = "kebab-case")]
 enum SpaceMessage {
     Discrete { n: usize },
+    MultiDiscrete { counts: Vec<usize> },
     Box { shape: Vec<usize>, low: BoundsMessage, high: BoundsMessage },
     Pixels { shape: Vec<usize> },
 }
@@ -56,6 +57,7 @@ impl SpaceMessage {
     fn into_space(self) -> Result<Space, String> {
         let space = match self {
             Self::Discrete { n } => Space::discrete(n),
+            Self::MultiDiscrete { counts } => Space::multi_discrete(counts),
             Self::Pixels { shape } => Space::pixels(shape),
             Self::Box { shape, low, high } => Space::bounded(
                 shape,
@@ -234,6 +236,11 @@ mod tests {
             ("truncates", 7.into(), "its first line is wrong"),
             ("action", serde_json::json!({"kind": "discrete", "n": 0}), "needs at least one value"),
             ("action", serde_json::json!({"kind": "text"}), "unknown variant `text`"),
+            (
+                "action",
+                serde_json::json!({"kind": "multi-discrete", "counts": [3, 0]}),
+                "element 1: each element of a multi-discrete space needs at least one value",
+            ),
             (
                 "observation",
                 serde_json::json!({"kind": "box", "shape": [2], "low": [0.0], "high": null}),
