@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use podracer_dsl::Tensor;
 use podracer_envs::Environment;
 use podracer_envs::host::NativeEnvironment;
 use podracer_stdlib::agents::AgentSettings;
@@ -54,7 +53,8 @@ impl App {
     }
 
     /// Adds an environment of the DSL. Experiments choose it by `[environment] name`, and the other keys of that table are
-    /// the struct's fields, with the defaults of its `Default`.
+    /// the struct's fields, with the defaults of its `Default`. Observations that are trees of several leaves are
+    /// flattened: [`flatten_observation`](Environment::flatten_observation).
     ///
     /// A struct without defaults is a compile error:
     /// ```compile_fail,E0277
@@ -70,7 +70,7 @@ impl App {
     /// ```
     pub fn environment<E>(mut self, name: &str) -> Self
     where
-        E: Environment<Observation = Tensor> + Configuration,
+        E: Environment + Configuration,
     {
         self.registry.add_environment(EnvironmentEntry::dsl::<E>(name));
         self

@@ -61,8 +61,8 @@ pub mod prelude {
     pub use crate::sebulba::Sebulba;
     pub use podracer_dsl::prelude::*;
     pub use podracer_envs::{
-        AutoReset, Bounds, Environment, FrameStack, Space, StickyActions, TimeLimit, TimeStep,
-        TransformReward, WithStatistics, check_environment,
+        AutoReset, Bounds, Environment, FlattenObservation, FrameStack, Space, Spaces,
+        StickyActions, TimeLimit, TimeStep, TransformReward, WithStatistics, check_environment,
     };
     pub use podracer_runtime::{
         AnakinLoop, AnakinState, Array, CallError, Checkpoint, CheckpointError, Checkpoints,

@@ -6,7 +6,8 @@ use podracer_dsl::prelude::*;
 use podracer_dsl::tree::AnyTree;
 use std::rc::Rc;
 
-/// An environment of any type with tensors as observations. Its state is an [`AnyTree`] with the leaves and key paths of
+/// An environment of any type. It shows tensors: a tree of several leaves is flattened
+/// ([`flatten_observation`](Environment::flatten_observation)), which is what the built-in agents read. Its state is an [`AnyTree`] with the leaves and key paths of
 /// the concrete state, so that a program traced through it is the program of the concrete environment.
 ///
 /// A loop that is generic over environments is compiled again for each of them; over `AnyEnvironment` it is compiled once.
@@ -22,8 +23,8 @@ pub struct AnyEnvironment(Rc<dyn Erased>);
 
 impl AnyEnvironment {
     /// Erases the type of an environment.
-    pub fn new<E: Environment<Observation = Tensor>>(environment: E) -> Self {
-        AnyEnvironment(Rc::new(environment))
+    pub fn new<E: Environment>(environment: E) -> Self {
+        AnyEnvironment(Rc::new(environment.flatten_observation()))
     }
 }
 

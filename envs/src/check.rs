@@ -3,6 +3,7 @@
 use crate::checked::{check_render, checked_legal_actions, checked_next_episode, checked_step};
 use crate::environment::Environment;
 use crate::space::SpaceError;
+use crate::space_tree::leaf_spaces;
 use podracer_dsl::prelude::*;
 
 /// Mistakes of an environment that [`check_environment`] finds.
@@ -11,8 +12,9 @@ pub enum EnvironmentError {
     /// A malformed space.
     #[error("`{space}` of the environment: {error}")]
     Space {
-        /// The method that gives the space: `observation_space` or `action_space`.
-        space: &'static str,
+        /// The method that gives the space, `observation_space` or `action_space`, with the leaf's key path in a tree:
+        /// `observation_space.position`.
+        space: String,
         /// The mistake.
         error: SpaceError,
     },
@@ -27,8 +29,10 @@ pub enum EnvironmentError {
 /// # Errors
 /// [`EnvironmentError::Space`] for the first malformed space, [`EnvironmentError::Trace`] with all other mistakes.
 pub fn check_environment<E: Environment>(env: &E) -> Result<(), EnvironmentError> {
-    let (observations, actions) = (env.observation_space(), env.action_space());
-    for (space, value) in [("observation_space", &observations), ("action_space", &actions)] {
+    let actions = env.action_space();
+    let observations = leaf_spaces::<E::Observation>(&env.observation_space());
+    let named = observations.iter().map(|(path, space)| (path.under("observation_space"), space));
+    for (space, value) in named.chain([("action_space".to_owned(), &actions)]) {
         value.validate().map_err(|error| EnvironmentError::Space { space, error })?;
     }
     let checked = eval_shape((key(), key(), key(), actions.ty()), |(first, step, next, action)| {

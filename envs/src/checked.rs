@@ -3,6 +3,8 @@
 
 use crate::environment::{Environment, TimeStep};
 use crate::space::Space;
+use crate::space_tree::spec_of;
+
 use podracer_dsl::prelude::*;
 use podracer_dsl::{Loc, fail, report_at};
 
@@ -18,10 +20,8 @@ pub(crate) fn checked_step<E: Environment>(
     let (state, timestep) = environment.step(state, action, key);
     let state = expect_types("step(..).state", state, &before);
     let observed = environment.observe(state.clone());
-    if let Some(&first) = observed.leaves().first() {
-        let space = Spec::<Tensor>(environment.observation_space().ty());
-        let _ = expect_types("observe(..)", first, &space);
-    }
+    let spaces = spec_of::<E::Observation>(&environment.observation_space());
+    let _ = expect_types("observe(..)", observed.clone(), &spaces);
     let timestep = TimeStep {
         observation: expect_types("step(..).observation", timestep.observation, &observed.spec()),
         reward: expect_types("step(..).reward", timestep.reward, &f32([])),

@@ -1,8 +1,10 @@
 //! The trait of environments, and the results of their steps.
 
 use crate::space::Space;
+use crate::space_tree::Spaces;
 use crate::wrappers::{
-    AutoReset, FrameStack, RewardChange, StickyActions, TimeLimit, TransformReward, WithStatistics,
+    AutoReset, FlattenObservation, FrameStack, RewardChange, StickyActions, TimeLimit,
+    TransformReward, WithStatistics,
 };
 use podracer_dsl::prelude::*;
 
@@ -50,7 +52,8 @@ pub trait Environment: Clone + 'static {
     /// Everything that the next step depends on. Scalar fields batch best.
     type State: Tree;
 
-    /// Input of the agent.
+    /// Input of the agent: a tensor, or a tree of them, such as a struct. The built-in networks read a tensor, which
+    /// [`flatten_observation`](Environment::flatten_observation) makes of a tree; an agent of one's own may read the tree.
     type Observation: Tree;
 
     /// The first state of an episode.
@@ -67,8 +70,8 @@ pub trait Environment: Clone + 'static {
     /// The observation of a state.
     fn observe(&self, state: Self::State) -> Self::Observation;
 
-    /// The type and bounds of the observation; of its first leaf, if it is a tree of several.
-    fn observation_space(&self) -> Space;
+    /// The type and bounds of the observation: a [`Space`] for a tensor, a tree of spaces for a tree; see [`Spaces`].
+    fn observation_space(&self) -> Spaces<Self::Observation>;
 
     /// The type and bounds of the action.
     fn action_space(&self) -> Space;
@@ -117,6 +120,14 @@ pub trait Environment: Clone + 'static {
         Self: Sized,
     {
         TimeLimit::new(self, steps)
+    }
+
+    /// Shows an observation of several leaves as one vector f32 `[n]`; see [`FlattenObservation`].
+    fn flatten_observation(self) -> FlattenObservation<Self>
+    where
+        Self: Sized,
+    {
+        FlattenObservation::new(self)
     }
 
     /// Shows the last `frames` observations as one, the newest last; see [`FrameStack`].

@@ -46,6 +46,7 @@ pub mod mountain_car;
 pub mod pendulum;
 pub mod render;
 mod space;
+mod space_tree;
 pub mod umbrella_chain;
 pub mod wrappers;
 
@@ -64,7 +65,9 @@ pub use memory_chain::MemoryChain;
 pub use mountain_car::{MountainCar, MountainCarContinuous};
 pub use pendulum::Pendulum;
 pub use space::{Bounds, Space, SpaceError};
+pub use space_tree::{InSpace, Spaces, leaf_spaces};
 pub use umbrella_chain::UmbrellaChain;
 pub use wrappers::{
-    AutoReset, FrameStack, StickyActions, TimeLimit, TransformReward, WithStatistics,
+    AutoReset, FlattenObservation, FrameStack, StickyActions, TimeLimit, TransformReward,
+    WithStatistics,
 };

@@ -1,7 +1,6 @@
 //! The built-in environments, one line each, and the registry's entry of an environment.
 
 use anyhow::Result;
-use podracer_dsl::Tensor;
 use podracer_dsl::tree::AnyTree;
 use podracer_envs::host::server::ServerSettings;
 use podracer_envs::host::{
@@ -107,7 +106,7 @@ impl EnvironmentEntry {
     /// An environment of the DSL: a part of Anakin's program, and compiled for the host in Sebulba.
     pub(crate) fn dsl<E>(name: &str) -> Result<Self, String>
     where
-        E: Environment<Observation = Tensor> + Configuration,
+        E: Environment + Configuration,
     {
         let batches = |table: &Table, lanes, unroll| {
             let environment =

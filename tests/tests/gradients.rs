@@ -107,12 +107,17 @@ fn check_ppo(action: &Space) {
     let traced = traced.expect("the loss has a gradient");
     let params = nets.leaves().len();
     let mut numbers = Numbers(7);
-    let mut arguments: Vec<Array> =
-        traced.arguments().types().iter().map(|ty| numbers.array(ty, 0.8)).collect();
-    if let Space::Discrete { n } = action {
-        let actions: Vec<i128> = (0..STEPS).map(|i| (i % n) as i128).collect();
-        arguments[params + 1] = Array::ints(DType::I32, [STEPS], &actions);
-    }
+    let mut argument = |(i, ty): (usize, &TensorType)| {
+        if i != params + 1 || ty.dtype.is_float() {
+            return numbers.array(ty, 0.8);
+        }
+        let choices = action.elements();
+        let counts = |i: usize| action.bounds(i % choices).1 as i128 + 1;
+        let chosen = (0..ty.elements()).map(|i| (i / choices) as i128 % counts(i));
+        Array::ints(ty.dtype, &ty.shape, &chosen.collect::<Vec<_>>())
+    };
+    let types = traced.arguments().types();
+    let arguments: Vec<Array> = types.iter().enumerate().map(&mut argument).collect();
     let eval = |arguments: &[Array]| traced.eval(arguments).expect("arguments fit");
     let gradient = eval(&arguments).split_off(1);
     let expected = differences(|arguments| eval(arguments)[0].to_f64()[0], &arguments, params);
@@ -125,6 +130,11 @@ fn check_ppo(action: &Space) {
 #[test]
 fn ppo_with_discrete_actions_against_differences() {
     check_ppo(&Space::discrete(3));
+}
+
+#[test]
+fn ppo_with_several_choices_against_differences() {
+    check_ppo(&Space::multi_discrete([3, 2]));
 }
 
 #[test]

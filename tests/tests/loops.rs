@@ -1,6 +1,6 @@
 //! Small training loops, compiled without a cache, for the tests of the loop itself.
 
-use podracer_dsl::prelude::Tree;
+use podracer_dsl::prelude::{Tensor, Tree};
 use podracer_envs::Environment;
 use podracer_runtime::{
     AnakinLoop, AnakinProgram, Array, Client, CompileOptions, Device, ExecutableCache, OptionValue,
@@ -80,7 +80,10 @@ fn networks() -> Networks {
 }
 
 /// PPO with one layer of 8 units, which optimizes as told and remembers nothing.
-pub fn ppo<E: Environment, O: Optimizer>(environment: &E, optimizer: O) -> Ppo<O> {
+pub fn ppo<E: Environment<Observation = Tensor>, O: Optimizer>(
+    environment: &E,
+    optimizer: O,
+) -> Ppo<O> {
     Ppo {
         observation: environment.observation_space(),
         action: environment.action_space(),
@@ -90,7 +93,10 @@ pub fn ppo<E: Environment, O: Optimizer>(environment: &E, optimizer: O) -> Ppo<O
 }
 
 /// The online actor-critic with one layer of 8 units, which optimizes as told.
-pub fn online<E: Environment, O: Optimizer>(environment: &E, optimizer: O) -> OnlineActorCritic<O> {
+pub fn online<E: Environment<Observation = Tensor>, O: Optimizer>(
+    environment: &E,
+    optimizer: O,
+) -> OnlineActorCritic<O> {
     OnlineActorCritic {
         observation: environment.observation_space(),
         action: environment.action_space(),
@@ -100,7 +106,7 @@ pub fn online<E: Environment, O: Optimizer>(environment: &E, optimizer: O) -> On
 }
 
 /// IMPALA with one layer of 8 units after an LSTM of `lstm` units, if that is any, which optimizes as told.
-pub fn impala<E: Environment, O: Optimizer>(
+pub fn impala<E: Environment<Observation = Tensor>, O: Optimizer>(
     environment: &E,
     lstm: usize,
     optimizer: O,

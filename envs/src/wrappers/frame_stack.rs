@@ -3,6 +3,7 @@
 use crate::checked::checked_step;
 use crate::environment::{Environment, TimeStep};
 use crate::space::{Bounds, Space};
+use crate::space_tree::{InSpace, Spaces, leaf_spaces};
 use podracer_dsl::prelude::*;
 use podracer_dsl::{Loc, report_at};
 
@@ -33,17 +34,20 @@ impl<E: Environment> FrameStack<E> {
         FrameStack { environment, frames, made: Loc::caller() }
     }
 
-    /// True if a leaf of an observation is an image, whose frames are joined in the last axis.
-    fn is_image(&self, leaf: &TensorType) -> bool {
-        let space = self.environment.observation_space();
-        matches!(space, Space::Pixels { .. }) && leaf.dtype == U8 && leaf.rank() == 3
+    /// Whether each leaf of an observation is an image, whose frames are joined in the last axis.
+    fn images(&self) -> impl Iterator<Item = bool> + use<E> {
+        let spaces = leaf_spaces::<E::Observation>(&self.environment.observation_space());
+        spaces
+            .into_iter()
+            .map(|(_, space)| matches!(space, Space::Pixels { shape } if shape.len() == 3))
     }
 
     fn first(&self, environment: E::State) -> FrameStackState<E::State, E::Observation> {
         let observation = self.environment.observe(environment.clone());
+        let mut images = self.images();
         let frames = tree_map(&observation, |leaf| {
             let ty = leaf.ty();
-            if self.is_image(&ty) {
+            if images.next() == Some(true) {
                 return leaf.tile(self.frames, -1);
             }
             leaf.expand_dims(0).broadcast_to([&[self.frames], &ty.shape[..]].concat())
@@ -53,14 +57,13 @@ impl<E: Environment> FrameStack<E> {
 
     /// The frames without the oldest, and the new observation behind them.
     fn pushed(&self, frames: &E::Observation, observation: &E::Observation) -> E::Observation {
-        let mut new = observation.leaves().into_iter();
+        let mut new = observation.leaves().into_iter().zip(self.images());
         tree_map(frames, |old| {
-            let Some(leaf) = new.next() else {
+            let Some((leaf, image)) = new.next() else {
                 return old;
             };
-            let ty = leaf.ty();
-            if self.is_image(&ty) {
-                return concatenate(&[old.slice_axis(-1, ty.shape[2]..), leaf], -1);
+            if image {
+                return concatenate(&[old.slice_axis(-1, leaf.shape()[2]..), leaf], -1);
             }
             concatenate(&[old.slice_axis(0, 1..), leaf.expand_dims(0)], 0)
         })
@@ -75,11 +78,14 @@ impl<E: Environment> Environment for FrameStack<E> {
         if self.frames == 0 {
             report_at(self.made, "frame_stack", "expected at least one frame, got 0", &[]);
         }
-        if let Space::Discrete { n } = self.environment.observation_space() {
-            let message = format!(
-                "expected observations that are arrays, got one of {n} numbers: make them `one_hot` first"
-            );
-            report_at(self.made, "frame_stack", message, &[]);
+        for (path, space) in leaf_spaces::<E::Observation>(&self.environment.observation_space()) {
+            if matches!(space, Space::Discrete { .. } | Space::MultiDiscrete { .. }) {
+                let name = path.under("observation");
+                let message = format!(
+                    "expected observations that are arrays of numbers, and `{name}` is discrete: make it `one_hot` first"
+                );
+                report_at(self.made, "frame_stack", message, &[]);
+            }
         }
         self.first(self.environment.initial_state(key))
     }
@@ -101,12 +107,12 @@ impl<E: Environment> Environment for FrameStack<E> {
         state.frames
     }
 
-    fn observation_space(&self) -> Space {
+    fn observation_space(&self) -> Spaces<E::Observation> {
         let repeated = |bounds: Bounds| match bounds {
             Bounds::Each(each) => Bounds::Each(each.repeat(self.frames)),
             shared => shared,
         };
-        match self.environment.observation_space() {
+        let mut stacked = |space: &Space| match space.clone() {
             Space::Box { shape, low, high, description } => Space::Box {
                 shape: [&[self.frames], &shape[..]].concat(),
                 low: repeated(low),
@@ -120,7 +126,9 @@ impl<E: Environment> Environment for FrameStack<E> {
                 Space::Pixels { shape }
             }
             discrete => discrete,
-        }
+        };
+        let spaces = self.environment.observation_space();
+        E::Observation::convert::<InSpace, InSpace>(&spaces, &mut stacked)
     }
 
     forward!(action_space, truncates, resets, legal_actions, render);

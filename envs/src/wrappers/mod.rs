@@ -5,7 +5,7 @@
 macro_rules! forward {
     ($($method:ident),*) => { $($crate::wrappers::forward!(@$method);)* };
     (@observation_space) => {
-        fn observation_space(&self) -> Space {
+        fn observation_space(&self) -> $crate::space_tree::Spaces<Self::Observation> {
             self.environment.observation_space()
         }
     };
@@ -38,6 +38,7 @@ macro_rules! forward {
 use forward;
 
 mod auto_reset;
+mod flatten_observation;
 mod frame_stack;
 mod reward;
 mod statistics;
@@ -45,6 +46,8 @@ mod sticky_actions;
 mod time_limit;
 
 pub use auto_reset::AutoReset;
+pub use flatten_observation::FlattenObservation;
+pub(crate) use flatten_observation::flat_space;
 pub use frame_stack::{FrameStack, FrameStackState};
 pub use reward::{RewardChange, TransformReward};
 pub use statistics::{Episode, StatisticsState, WithStatistics};

@@ -11,7 +11,7 @@ use podracer_envs::{
 
 #[test]
 fn every_environment_and_wrapper_keeps_its_word() {
-    fn check<E: Environment>(env: E) {
+    fn check<E: Environment<Observation = Tensor>>(env: E) {
         check_environment(&env).unwrap_or_else(|error| panic!("{error}"));
         let wrapped = env.clone().time_limit(7).with_statistics().auto_reset();
         check_environment(&wrapped).unwrap_or_else(|error| panic!("{error}"));

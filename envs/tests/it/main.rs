@@ -14,4 +14,5 @@ mod settings;
 #[path = "../../../tests/src/skip.rs"]
 mod skip;
 mod space;
+mod trees;
 mod wrappers;

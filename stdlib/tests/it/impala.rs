@@ -28,6 +28,7 @@ fn nets(record: &Record, x: &Named) -> (ActorCritic, Memory) {
         residual: None,
         core: None,
         feedback: None,
+        counts: None,
         actor: mlp("actor"),
         critic: mlp("critic"),
         log_std: None,

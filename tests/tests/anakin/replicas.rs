@@ -1,6 +1,7 @@
 //! Several devices with a share of the environments each do the work of one device with all of them.
 
 use crate::loops::{self, Size};
+use podracer_dsl::Tensor;
 use podracer_envs::{CartPole, Catch, Environment};
 use podracer_runtime::{Array, Placement};
 use podracer_stdlib::agents::{Learn, Ppo};
@@ -59,7 +60,10 @@ fn check<E: Environment, A: Learn<Observation = E::Observation>>(
 }
 
 /// PPO with the whole batch in one iteration.
-fn whole_batch<E: Environment, O: Optimizer>(environment: &E, optimizer: O) -> Ppo<O> {
+fn whole_batch<E: Environment<Observation = Tensor>, O: Optimizer>(
+    environment: &E,
+    optimizer: O,
+) -> Ppo<O> {
     let mut agent = loops::ppo(environment, optimizer);
     (agent.settings.epochs, agent.settings.minibatches) = (1, 1);
     agent

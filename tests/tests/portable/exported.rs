@@ -135,7 +135,7 @@ fn an_export_computes_here_and_in_python_what_training_does() {
     for (name, array) in started.parameters().expect("they are there") {
         let got = &train[&format!("state.replicated.agent.params.{name}")];
         let what = format!("trained {name}");
-        complaints.extend(complain(&what, &array, &got, 1e-6));
+        complaints.extend(complain(&what, &array, got, 1e-6));
     }
     ours.extend([("init", init), ("train", train)]);
 

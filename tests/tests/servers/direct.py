@@ -5,10 +5,19 @@ import sys
 
 import gymnasium
 import numpy as np
+from gymnasium.spaces.utils import flatten
 
 order = json.loads(sys.argv[1])
+sys.path.insert(0, order["modules"])
 envs = [gymnasium.make(order["id"], **order["kwargs"]) for _ in order["seeds"]]
-first = [env.reset(seed=seed)[0] for env, seed in zip(envs, order["seeds"])]
+trees = type(envs[0].observation_space).__name__ in ("Dict", "Tuple")
+
+
+def seen(env, observation):
+    return flatten(env.observation_space, observation) if trees else observation
+
+
+first = [seen(env, env.reset(seed=seed)[0]) for env, seed in zip(envs, order["seeds"])]
 
 
 def numbers(observations):
@@ -21,9 +30,12 @@ for actions in order["actions"]:
     for env, action in zip(envs, actions):
         if isinstance(env.action_space, gymnasium.spaces.Box):
             action = np.clip(np.float32(action), env.action_space.low, env.action_space.high)
+        if isinstance(env.action_space, gymnasium.spaces.MultiDiscrete):
+            action = np.array(action) + env.action_space.start
         last, reward, terminated, truncated, _ = env.step(action)
         over = terminated or truncated
-        shown = env.reset()[0] if over else last
+        last = seen(env, last)
+        shown = seen(env, env.reset()[0]) if over else last
         taken.append((shown, last, reward, bool(terminated), bool(truncated and not terminated)))
     shown, last, reward, terminated, truncated = zip(*taken)
     steps.append([numbers(shown), numbers(last), numbers(reward), terminated, truncated])

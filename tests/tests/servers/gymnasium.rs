@@ -2,14 +2,19 @@
 
 use std::path::Path;
 
-use podracer_envs::Space;
+use podracer::sebulba::Sebulba;
+use podracer_dsl::prelude::DType;
 use podracer_envs::host::HostEnvironment;
 use podracer_envs::host::server::{ServerOptions, Servers};
+use podracer_envs::{Bounds, Space};
+use podracer_runtime::IterationReport;
+use podracer_stdlib::agents::{Networks, Ppo, PpoSettings};
 use serde_json::{Value, json};
 
 use super::{begun, direct, floats, python, seed};
+use crate::loops;
 
-/// The folder of `walks.py`.
+/// The folder of `walks.py` and `choices.py`.
 const MODULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers");
 const RUN: u64 = 5;
 const FIRST: usize = 100;
@@ -35,6 +40,7 @@ fn compare(python: &Path, changes: &Value, actions: &[Vec<Value>]) -> (usize, us
     let seeds: Vec<u64> = (0..ENVIRONMENTS).map(|i| seed(RUN, FIRST + i)).collect();
     let order = json!({
         "id": configuration["id"], "kwargs": configuration["kwargs"], "seeds": seeds, "actions": actions,
+        "modules": MODULES,
     });
     let expected = direct(python, include_str!("direct.py"), &order);
     let numbers = |value: &Value| -> Vec<f32> {
@@ -42,11 +48,11 @@ fn compare(python: &Path, changes: &Value, actions: &[Vec<Value>]) -> (usize, us
         numbers.map(|number| number.as_f64().unwrap() as f32).collect()
     };
 
-    let options = ServerOptions::new(python, &configuration).unwrap().servers(2);
-    let batch = Servers::start(&options, ENVIRONMENTS).unwrap();
+    let options = ServerOptions::new(python, &configuration).unwrap().modules(MODULES);
+    let batch = Servers::start(&options.servers(2), ENVIRONMENTS).unwrap();
     let (mut batch, mut memory) = begun(batch, RUN, FIRST);
     assert_eq!(floats(memory.observation()), numbers(&expected["first"]));
-    let discrete = matches!(batch.spec().action, Space::Discrete { .. });
+    let discrete = batch.spec().action.ty().dtype == DType::I32;
     let mut ends = (0, 0);
     for (time, (actions, expected)) in
         actions.iter().zip(expected["steps"].as_array().unwrap()).enumerate()
@@ -219,6 +225,93 @@ fn continuous_actions_are_clipped_to_their_bounds() {
 }
 
 #[test]
+fn choices_and_trees_of_observations_are_those_of_gymnasium() {
+    let Some(python) = python("gymnasium") else {
+        return;
+    };
+    let choose = |time: usize, i: usize, counts: &[usize]| {
+        let chosen = counts.iter().enumerate().map(|(k, n)| (time * 5 + i + k) % n);
+        json!(chosen.collect::<Vec<_>>())
+    };
+    let all = |counts: &[usize]| -> Vec<Vec<Value>> {
+        (0..STEPS).map(|t| (0..ENVIRONMENTS).map(|i| choose(t, i, counts)).collect()).collect()
+    };
+    for (kwargs, counts) in [
+        (json!({}), &[3, 2][..]),
+        (json!({"shifted": true}), &[3, 2]),
+        (json!({"binary": true}), &[2, 2, 2]),
+    ] {
+        for (vectorization, autoreset) in
+            [("sync", "same-step"), ("sync", "disabled"), ("async", "next-step")]
+        {
+            let changes = json!({
+                "id": "choices:Choices-v0", "kwargs": kwargs, "vectorization": vectorization,
+                "autoreset": autoreset,
+            });
+            assert_eq!(compare(&python, &changes, &all(counts)), (0, 8 * ENVIRONMENTS));
+        }
+    }
+}
+
+#[test]
+fn the_leaves_of_an_observation_are_named_and_bounded() {
+    let Some(python) = python("gymnasium") else {
+        return;
+    };
+    let configuration = configuration(&json!({"id": "choices:Choices-v0", "kwargs": {}}));
+    let options = ServerOptions::new(python, &configuration).unwrap().modules(MODULES);
+    let mut batch = Servers::start(&options, 2).unwrap();
+    assert_eq!(batch.spec().action, Space::multi_discrete([3, 2]));
+    let Space::Box { shape, low, high: Bounds::Each(high), description } =
+        batch.spec().observation.clone()
+    else {
+        panic!("{:?}", batch.spec().observation);
+    };
+    assert_eq!(
+        description,
+        "choices 0..5, hand.card 5..11, hand.weights 11..13, pair.0 13..15, pair.1 15..17, switches 17..20"
+    );
+    assert_eq!((shape, low.of(11), high[11], high[12]), (vec![20], -2.0, 1.0, f64::INFINITY));
+    let actions = [1, 1, 0, 2].map(i32::to_le_bytes).concat();
+    assert_eq!(
+        batch.send(&actions).unwrap_err().to_string(),
+        "environment 1: element 1 of the action is 2 and must be one of 0..2"
+    );
+}
+
+/// PPO on several choices at once, from a tree of observations, in two servers. The greatest return is 60, and chance has 30.
+#[test]
+fn ppo_learns_in_servers_of_choices_and_trees() {
+    let Some(python) = python("gymnasium") else {
+        return;
+    };
+    let configuration = configuration(&json!({"id": "choices:Choices-v0", "kwargs": {}}));
+    let options = ServerOptions::new(python, &configuration).unwrap().modules(MODULES).servers(2);
+    let start = || Servers::start(&options, 16);
+    let spec = start().unwrap().spec().clone();
+    let settings = PpoSettings {
+        learning_rate: 0.01.into(),
+        networks: Networks { hidden: vec![16], ..Networks::default() },
+        ..PpoSettings::default()
+    };
+    let agent = Ppo::with(settings, spec.observation.clone(), spec.action.clone());
+    let sebulba = Sebulba::new(agent).actors(&[0]).learners(&[0]).unroll(20);
+    let mut run = sebulba
+        .start(&loops::client(1), &spec, 0, |_| Ok(Box::new(start()?)))
+        .expect("the run starts");
+    let returns = |reports: &[IterationReport]| {
+        let all: Vec<f32> = reports
+            .iter()
+            .flat_map(|report| report.episodes.iter().map(|episode| episode.episode_return))
+            .collect();
+        all.iter().sum::<f32>() / all.len() as f32
+    };
+    let (first, last) = (run.run(2).expect("it runs"), run.run(30).expect("it runs"));
+    let (first, last) = (returns(&first), returns(&last[25..]));
+    assert!(first < 40.0 && last > 55.0, "{first} and {last}");
+}
+
+#[test]
 fn mujoco_steps_as_it_does_alone() {
     let Some(python) = python("mujoco") else {
         return;
@@ -256,12 +349,12 @@ fn what_cannot_be_served_is_an_error_that_says_why() {
     for (changes, expected) in [
         (json!({"id": "CartPole-v9"}), "VersionNotFound: Environment version `v9`"),
         (
-            json!({"id": "Blackjack-v1", "kwargs": {}}),
-            "only Box and Discrete are served. Wrap the environment",
+            json!({"id": "choices:Choices-v0", "kwargs": {"notes": true}}),
+            "the observation space has Text(1, 3, charset=",
         ),
     ] {
         let options = ServerOptions::new(&python, &configuration(&changes)).unwrap();
-        let error = Servers::start(&options, 2).err().unwrap().to_string();
+        let error = Servers::start(&options.modules(MODULES), 2).err().unwrap().to_string();
         assert!(error.contains(expected), "{error}");
     }
 }

@@ -2,6 +2,7 @@
 
 mod agents;
 mod bodies;
+mod choices;
 mod mistakes;
 mod pages;
 mod warnings;

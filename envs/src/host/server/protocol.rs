@@ -7,6 +7,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use super::super::{HostSpec, Random};
+use crate::wrappers::flat_space;
 use crate::{Bounds, Space};
 
 /// Version of the protocol; both sides must have the same.
@@ -29,10 +30,31 @@ struct Hello {
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 enum SpaceMessage {
-    Discrete { n: usize },
-    MultiDiscrete { counts: Vec<usize> },
-    Box { shape: Vec<usize>, low: BoundsMessage, high: BoundsMessage },
-    Pixels { shape: Vec<usize> },
+    Discrete {
+        n: usize,
+    },
+    MultiDiscrete {
+        counts: Vec<usize>,
+    },
+    Box {
+        shape: Vec<usize>,
+        low: BoundsMessage,
+        high: BoundsMessage,
+    },
+    Pixels {
+        shape: Vec<usize>,
+    },
+    /// An observation of several leaves, which the server makes one vector of.
+    Tree {
+        leaves: Vec<LeafMessage>,
+    },
+}
+
+/// A leaf of an observation, by its key path.
+#[derive(Debug, Deserialize)]
+struct LeafMessage {
+    path: String,
+    space: SpaceMessage,
 }
 
 /// One bound for all elements, or one for each; null is infinite.
@@ -64,6 +86,16 @@ impl SpaceMessage {
                 low.into_bounds(f64::NEG_INFINITY),
                 high.into_bounds(f64::INFINITY),
             ),
+            Self::Tree { leaves } => {
+                let named = leaves.into_iter().map(|LeafMessage { path, space }| match space {
+                    Self::Tree { .. } => Err(format!("`{path}`, a leaf, is a tree")),
+                    space => {
+                        let space = space.into_space();
+                        Ok((path.clone(), space.map_err(|error| format!("`{path}`: {error}"))?))
+                    }
+                });
+                flat_space(&named.collect::<Result<Vec<_>, _>>()?)
+            }
         };
         space.validate().map_err(|error| error.to_string())?;
         let elements = (space.shape().iter()).try_fold(1usize, |n, &axis| n.checked_mul(axis));
@@ -102,6 +134,9 @@ pub(super) fn spec_of_hello(line: &str, environments: usize) -> Result<(HostSpec
             "it has {} environments where {environments} were asked for",
             hello.environments
         ));
+    }
+    if matches!(hello.action, SpaceMessage::Tree { .. }) {
+        return Err(complain("an action is one array".to_owned()));
     }
     let spec = HostSpec {
         environments,
@@ -246,6 +281,15 @@ mod tests {
                 serde_json::json!({"kind": "box", "shape": [2], "low": [0.0], "high": null}),
                 "needs 2 bounds or one shared, got 1",
             ),
+            (
+                "observation",
+                serde_json::json!({"kind": "tree", "leaves": [
+                    {"path": "hand.card", "space": {"kind": "discrete", "n": 0}},
+                ]}),
+                "`hand.card`: a discrete space needs at least one value",
+            ),
+            ("observation", serde_json::json!({"kind": "tree", "leaves": []}), "has no elements"),
+            ("action", serde_json::json!({"kind": "tree", "leaves": []}), "an action is one array"),
             ("observation", pixels(1 << 40), "has no elements, or too many"),
             ("observation", pixels(0), "has no elements, or too many"),
         ] {

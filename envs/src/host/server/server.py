@@ -22,8 +22,10 @@ Whatever goes wrong ends the process with a traceback or a message: the client s
 """
 
 import fcntl
+import functools
 import json
 import mmap
+import operator
 import os
 import select
 import socket
@@ -127,31 +129,47 @@ class Batch:
     the step after an end is none, and begins an episode."""
 
     skips = False
+    # Observations of these kinds are made one vector of.
+    trees = ()
 
     def __init__(self, configuration, about, observation, action):
         self.count = configuration["environments"]
         self.bootstraps = configuration["bootstrap_time_limit"]
         # Atari's stacks come with the frames first, and images have their channels last.
         self.frames_first = is_stack(observation)
-        self.observation = self.type_of("observation", observation)
+        self.flat = Flat(observation) if type(observation).__name__ in self.trees else None
+        if self.flat:
+            leaves = [{"path": path, "space": self.spec_of("observation", leaf)} for path, _, leaf in self.flat.leaves]
+            from gymnasium.spaces.utils import flatdim
+
+            self.observation = (flatdim(observation),), np.dtype(np.float32)
+        else:
+            self.observation = self.type_of("observation", observation)
         self.action = self.type_of("action", action)
         self.discrete = self.action[1] == np.int32
         self.first_action = getattr(action, "start", 0)
+        # EnvPool's discrete actions say int32 and are taken as int64.
+        self.action_dtype = np.int64 if type(action).__name__ == "Discrete" else action.dtype
         if not self.discrete:
             self.bounds = (action.low, action.high)
-            self.action_dtype = action.dtype
         self.spec = {
-            "observation": self.spec_of(observation),
-            "action": self.spec_of(action),
+            "observation": {"kind": "tree", "leaves": leaves} if self.flat else self.spec_of("observation", observation),
+            "action": self.spec_of("action", action),
             "truncates": self.bootstraps,
             "skips": self.skips,
             "about": f"{about}, numpy {np.__version__}",
         }
 
-    def spec_of(self, space):
-        shape, dtype = self.type_of("space", space)
-        if dtype == np.int32:
+    def spec_of(self, what, space):
+        shape, dtype = self.type_of(what, space)
+        kind = type(space).__name__
+        if kind == "Discrete":
             return {"kind": "discrete", "n": int(space.n)}
+        if kind == "MultiDiscrete":
+            return {"kind": "multi-discrete", "counts": space.nvec.tolist()}
+        if kind == "MultiBinary":
+            bits = {"kind": "box", "shape": shape, "low": 0.0, "high": 1.0}
+            return bits if what == "observation" else {"kind": "multi-discrete", "counts": [2] * shape[0]}
         if dtype == np.uint8:
             return {"kind": "pixels", "shape": shape}
         return {"kind": "box", "shape": shape, "low": bounds(space.low), "high": bounds(space.high)}
@@ -161,10 +179,12 @@ class Batch:
         kind = type(space).__name__
         if kind == "Discrete":
             return (), np.dtype(np.int32)
+        if kind in ("MultiDiscrete", "MultiBinary") and len(space.shape) == 1:
+            return space.shape, np.dtype(np.int32)
         if kind != "Box":
             sys.exit(
-                f"the {what} space is {space}: only Box and Discrete are served. Wrap the environment (Gymnasium's "
-                "FlattenObservation makes a Box of a Dict or Tuple)"
+                f"the {what} space has {space}: only Box and Discrete are served, MultiDiscrete and MultiBinary with one axis, and "
+                "Dict and Tuple of these as observations of Gymnasium. Wrap the environment"
             )
         if space.dtype == np.uint8 and len(space.shape) == 3:
             shape = (*space.shape[1:], space.shape[0]) if is_stack(space) else space.shape
@@ -183,7 +203,7 @@ class Batch:
     def step(self, slot):
         slot = self.slots[slot]
         if self.discrete:
-            actions = self.actions.astype(np.int64) + self.first_action
+            actions = (self.actions + self.first_action).astype(self.action_dtype)
         else:
             actions = np.clip(self.actions, *self.bounds).astype(self.action_dtype)
         observation, reward, terminated, truncated, last = self.next(actions)
@@ -237,6 +257,47 @@ class Batch:
             np.copyto(into, np.moveaxis(observations, 1, -1))
 
 
+class Flat:
+    """Observations that are a Dict or Tuple, made one vector of: the leaves one behind the other, as Gymnasium's `flatten` puts
+    them. Discrete values are one-hot, and images are scaled to [0, 1], which Gymnasium does not."""
+
+    def __init__(self, space):
+        self.leaves = list(leaves_of(space))
+
+    def __call__(self, observations, count):
+        """Observations of `count` environments, each leaf with a leading axis."""
+        picked = [functools.reduce(operator.getitem, keys, observations) for _, keys, _ in self.leaves]
+        return np.concatenate([flat_leaf(leaf, values, count) for (_, _, leaf), values in zip(self.leaves, picked)], 1)
+
+    def one(self, observation):
+        """The observation of one environment."""
+        return self(observation, 1)[0]
+
+
+def leaves_of(space, path="", keys=()):
+    """Key path, keys and space of each leaf."""
+    kind = type(space).__name__
+    if kind in ("Dict", "Tuple"):
+        for key, leaf in space.spaces.items() if kind == "Dict" else enumerate(space.spaces):
+            yield from leaves_of(leaf, f"{path}.{key}" if path else str(key), (*keys, key))
+    else:
+        yield path, keys, space
+
+
+def flat_leaf(space, values, count):
+    """A leaf of `count` observations as f32 `[count, width]`."""
+    values = np.asarray(values)
+    kind = type(space).__name__
+    if kind == "Discrete":
+        each = [(values.reshape(count, 1) - getattr(space, "start", 0), int(space.n))]
+    elif kind == "MultiDiscrete":
+        each = zip(np.split(values.reshape(count, -1) - getattr(space, "start", 0), len(space.nvec), 1), space.nvec)
+    else:
+        scale = 255 if space.dtype == np.uint8 and len(space.shape) == 3 else 1
+        return values.reshape(count, -1).astype(np.float32) / np.float32(scale)
+    return np.concatenate([np.arange(n) == value for value, n in each], 1).astype(np.float32)
+
+
 def interleave(words, stacks):
     """Four frames of a byte as words: fifty times as fast as moving the axis. A few stacks at a time stay in the cache."""
     shifted = np.empty((8, *words.shape[1:]), "<u4")
@@ -264,6 +325,8 @@ def bounds(values):
 
 class Gymnasium(Batch):
     """Gymnasium's vector environments, in each of its autoreset modes."""
+
+    trees = ("Dict", "Tuple", "MultiDiscrete", "MultiBinary")
 
     def __init__(self, configuration):
         import gymnasium
@@ -308,20 +371,27 @@ class Gymnasium(Batch):
 
     def first(self, seeds):
         # All that a native batch draws comes from one.
-        return self.envs.reset(seed=seeds[0] if self.native else seeds)[0]
+        return self.shown(self.envs.reset(seed=seeds[0] if self.native else seeds)[0])
+
+    def shown(self, observation):
+        return self.flat(observation, self.count) if self.flat else observation
 
     def next(self, actions):
         observation, reward, terminated, truncated, infos = self.envs.step(actions)
+        observation = self.shown(observation)
         ended = terminated | truncated
         if self.skips:
             return observation, reward, terminated, truncated, observation
         if self.mode == self.modes.SAME_STEP:
-            return observation, reward, terminated, truncated, infos.get("final_obs")
+            last = infos.get("final_obs")
+            if self.flat and last is not None:
+                last = [None if one is None else self.flat.one(one) for one in last]
+            return observation, reward, terminated, truncated, last
         if not ended.any():
             return observation, reward, terminated, truncated, None
         # Resetting writes over all three.
         last, terminated, truncated = np.copy(observation), np.copy(terminated), np.copy(truncated)
-        observation, _ = self.envs.reset(options={"reset_mask": ended})
+        observation = self.shown(self.envs.reset(options={"reset_mask": ended})[0])
         return observation, reward, terminated, truncated, last
 
 

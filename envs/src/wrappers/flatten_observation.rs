@@ -1,0 +1,130 @@
+//! Observations of several leaves as one vector.
+
+use crate::checked::checked_step;
+use crate::environment::{Environment, TimeStep};
+use crate::space::{Bounds, Space};
+use crate::space_tree::leaf_spaces;
+use podracer_dsl::prelude::*;
+
+/// Shows an observation of several leaves as one vector f32 `[n]`, which the built-in networks read: the leaves one behind
+/// the other, in the tree's order. A box is flattened, a discrete value is one-hot, so is each element of a multi-discrete one,
+/// and an image is scaled to `[0, 1]`. Gymnasium's `FlattenObservation`, which leaves images unscaled.
+///
+/// An observation that is a single tensor stays as it is.
+#[derive(Clone, Debug)]
+pub struct FlattenObservation<E> {
+    environment: E,
+}
+
+impl<E: Environment> FlattenObservation<E> {
+    /// Wraps an environment.
+    pub fn new(environment: E) -> Self {
+        FlattenObservation { environment }
+    }
+
+    fn spaces(&self) -> Vec<(Path, Space)> {
+        leaf_spaces::<E::Observation>(&self.environment.observation_space())
+    }
+
+    #[track_caller]
+    fn flat(&self, observation: &E::Observation) -> Tensor {
+        let (spaces, leaves) = (self.spaces(), observation.leaves());
+        if is_tensor(&spaces) {
+            return leaves[0];
+        }
+        let flat =
+            leaves.into_iter().zip(&spaces).map(|(leaf, (_, space))| flat_value(leaf, space));
+        concatenate(&flat.collect::<Vec<_>>(), 0)
+    }
+}
+
+/// True for the spaces of an observation that is a single tensor.
+fn is_tensor(spaces: &[(Path, Space)]) -> bool {
+    matches!(spaces, [(path, _)] if path.0.is_empty())
+}
+
+/// A leaf as a part of the vector, f32 `[n]`.
+#[track_caller]
+fn flat_value(value: Tensor, space: &Space) -> Tensor {
+    match space {
+        Space::Discrete { n } => one_hot(value, *n),
+        Space::MultiDiscrete { counts, .. } => {
+            let element = |(i, &n): (usize, &usize)| one_hot(value.index(i), n);
+            concatenate(&counts.iter().enumerate().map(element).collect::<Vec<_>>(), 0)
+        }
+        Space::Box { .. } => value.flatten(),
+        Space::Pixels { .. } => value.flatten().astype(F32) / 255.0,
+    }
+}
+
+/// The space of the vector that leaves of these names and spaces make. Its description says which elements are whose.
+pub(crate) fn flat_space(leaves: &[(String, Space)]) -> Space {
+    let (mut low, mut high, mut parts) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, space) in leaves {
+        let begin = low.len();
+        match space {
+            Space::Box { .. } => {
+                let bounds = (0..space.elements()).map(|element| space.bounds(element));
+                bounds.for_each(|(least, greatest)| {
+                    low.push(least);
+                    high.push(greatest);
+                });
+            }
+            unit => {
+                let elements = match unit {
+                    Space::Discrete { n } => *n,
+                    Space::MultiDiscrete { counts, .. } => counts.iter().sum(),
+                    other => other.elements(),
+                };
+                low.resize(begin + elements, 0.0);
+                high.resize(begin + elements, 1.0);
+            }
+        }
+        parts.push(format!("{name} {begin}..{}", low.len()));
+    }
+    Space::Box {
+        shape: vec![low.len()],
+        low: Bounds::Each(low),
+        high: Bounds::Each(high),
+        description: parts.join(", "),
+    }
+}
+
+impl<E: Environment> Environment for FlattenObservation<E> {
+    type State = E::State;
+    type Observation = Tensor;
+
+    fn initial_state(&self, key: Key) -> E::State {
+        self.environment.initial_state(key)
+    }
+
+    fn step(&self, state: E::State, action: Tensor, key: Key) -> (E::State, TimeStep) {
+        let (state, timestep) = checked_step(&self.environment, state, action, key);
+        let TimeStep { reward, terminated, truncated, .. } = timestep;
+        let observation = self.flat(&timestep.observation);
+        (state, TimeStep { observation, reward, terminated, truncated })
+    }
+
+    fn observe(&self, state: E::State) -> Tensor {
+        self.flat(&self.environment.observe(state))
+    }
+
+    fn observation_space(&self) -> Space {
+        let mut spaces = self.spaces();
+        if is_tensor(&spaces) {
+            return spaces.remove(0).1;
+        }
+        let named = spaces.into_iter().map(|(path, space)| (path.to_string(), space));
+        flat_space(&named.collect::<Vec<_>>())
+    }
+
+    forward!(action_space, truncates, resets);
+
+    fn legal_actions(&self, state: &E::State) -> Option<Tensor> {
+        self.environment.legal_actions(state)
+    }
+
+    fn next_episode(&self, finished: E::State, key: Key) -> E::State {
+        self.environment.next_episode(finished, key)
+    }
+}
