@@ -135,11 +135,14 @@ fn random_environment(args: &PlayArguments, registry: &Registry) -> Result<Table
     Ok(table)
 }
 
-/// The bytes of a random action: one of a discrete space, or uniform within the bounds; an element without bounds is within
+/// The bytes of a random action: one of a discrete space, one for each element of a multi-discrete one, or uniform within the bounds; an element without bounds is within
 /// -1 and 1.
 fn draw_action(space: &Space, draws: &mut Random) -> Vec<u8> {
     match space {
         Space::Discrete { n } => (draws.below(*n) as i32).to_le_bytes().to_vec(),
+        Space::MultiDiscrete { counts, .. } => {
+            counts.iter().flat_map(|&n| (draws.below(n) as i32).to_le_bytes()).collect()
+        }
         Space::Pixels { .. } => (0..space.elements()).map(|_| draws.below(256) as u8).collect(),
         Space::Box { .. } => (0..space.elements())
             .flat_map(|element| {

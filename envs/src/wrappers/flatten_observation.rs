@@ -124,6 +124,10 @@ impl<E: Environment> Environment for FlattenObservation<E> {
         self.environment.legal_actions(state)
     }
 
+    fn render(&self, state: &E::State) -> Option<Tensor> {
+        self.environment.render(state)
+    }
+
     fn next_episode(&self, finished: E::State, key: Key) -> E::State {
         self.environment.next_episode(finished, key)
     }

@@ -42,7 +42,7 @@ fn after<E: Environment<Observation = Tensor>>(env: E, actions: &[i32]) -> Strin
     let results = run((), &[], |()| {
         let first = env.initial_state(Key::new(0u32));
         let state = actions.iter().enumerate().fold(first, |state, (step, &action)| {
-            let action = match env.action_space().shape() {
+            let action = match &env.action_space().shape()[..] {
                 [] => scalar(action),
                 shape => full(shape.to_vec(), action as f32),
             };
