@@ -344,3 +344,18 @@ fn an_evaluation_that_is_watched_can_be_stopped() {
     watcher.stop.store(true, Ordering::Relaxed);
     assert!(evaluation.join().expect("no panic"), "a loop without end was stopped");
 }
+
+/// The payload of a narrow float has room for small numbers only.
+#[test]
+fn a_nan_of_a_narrow_float_is_followed_through_conversions() {
+    for dtype in [F16, BF16] {
+        let line = line!() + 3;
+        let got = source((f32([2]),), &[f32s(&[2], &[1.0, 30.0])], |(x,)| {
+            let narrow = x.astype(dtype);
+            let root = (narrow - 5).sqrt();
+            ((root.slice(..1) * 2).astype(F32), (narrow - 7).log())
+        });
+        let got = got.expect("the root of -4");
+        assert_eq!(op_and_line(&got), ("sqrt", line), "{dtype}");
+    }
+}
