@@ -12,7 +12,7 @@ use podracer::sebulba::compiled_environments;
 use podracer::stdlib::losses::l2_loss;
 use podracer::stdlib::nn::{Activation, Initializer, Mlp};
 use podracer::stdlib::optim::{Adam, AdamState, Schedule, adam, periodic_update};
-use podracer::stdlib::replay::{Replay, Ring, Uniform};
+use podracer::stdlib::replay::{Replay, Stored};
 
 const ITERATIONS: usize = 6_000;
 const LANES: usize = 16;
@@ -23,7 +23,7 @@ struct Dqn {
     observations: usize,
     actions: usize,
     optimizer: Adam,
-    replay: Uniform,
+    replay: Replay,
     /// Transitions of a gradient step.
     batch: usize,
     /// Gradient steps of an iteration.
@@ -82,7 +82,7 @@ impl Agent for Dqn {
 
 impl Learn for Dqn {
     type State = DqnState;
-    type Store = Ring<Transition>;
+    type Store = Stored<Transition>;
     type Metrics = Tensor; // the mean loss
 
     fn init(&self, key: Key) -> DqnState {
@@ -92,7 +92,7 @@ impl Learn for Dqn {
         let online = Optimized::new(&self.optimizer, net.clone());
         DqnState { online, target: net, steps: scalar(0) }
     }
-    fn init_store(&self, _lanes: usize) -> Ring<Transition> {
+    fn init_store(&self, shape: RolloutShape) -> Stored<Transition> {
         let observation = zeros(F32, [self.observations]);
         let transition = Transition {
             observation,
@@ -101,7 +101,7 @@ impl Learn for Dqn {
             terminated: constant(false),
             next_observation: observation,
         };
-        self.replay.init(&transition.spec())
+        self.replay.init(&transition.spec(), &Spec(()), shape)
     }
     fn params(&self, state: &DqnState) -> Mlp {
         state.online.params.clone()
@@ -110,10 +110,10 @@ impl Learn for Dqn {
     fn learn(
         &self,
         state: DqnState,
-        store: Ring<Transition>,
+        store: Stored<Transition>,
         rollout: Rollout<Self>,
         cx: Cx,
-    ) -> (DqnState, Ring<Transition>, Tensor) {
+    ) -> (DqnState, Stored<Transition>, Tensor) {
         let transitions = Transition {
             observation: rollout.input.observation,
             action: rollout.action,
@@ -121,16 +121,13 @@ impl Learn for Dqn {
             terminated: rollout.terminated,
             next_observation: rollout.observations_after(),
         };
-        let flat = |x: Tensor| {
-            let shape = x.shape();
-            x.reshape([&[shape[0] * shape[1]], &shape[2..]].concat())
-        };
-        let store = self.replay.add(store, tree_map(&transitions, flat));
+        let store = self.replay.add(store, transitions, ());
         let keys = cx.key.again().split_n(self.steps);
-        let warm = cx.all(self.replay.size(&store).ge(self.warm_up as i32));
+        let warm = self.replay.windows(&store).ge(self.warm_up as i32);
         let learnt = || {
             let (state, losses) = scan(state.clone(), keys, |state, key| {
-                let batch = self.replay.sample(&store, self.batch, key).items;
+                let windows = self.replay.sample(&store, self.batch, key, &cx).steps;
+                let batch = tree_map(&windows, |step| step.index(0));
                 let DqnState { online, target, steps } = state;
                 let (online, loss) = online.gradient_step(&self.optimizer, &cx, |net| {
                     let loss = vmap(batch, |step| self.loss(&net, &target, step)).mean();
@@ -166,7 +163,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         observations: environment.observation_space().elements(),
         actions: 2,
         optimizer: adam(Schedule::linear(1e-3, 0.0, ITERATIONS * steps)),
-        replay: Uniform { capacity: 100_000 },
+        replay: Replay { capacity: 100_000, length: 1, period: 1, priorities: None },
         batch: 128,
         steps,
         warm_up: 2_000,

@@ -166,7 +166,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> Anakin<E, A> {
             environments / devices,
             self.unroll,
         )
-        .spread(Axes::replicas(), devices);
+        .spread(Axes::replicas(devices));
         let init = |key| {
             let _scope = self.scope.then(|| called_from("Anakin", here));
             agent_loop.init(key)

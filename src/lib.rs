@@ -72,7 +72,7 @@ pub mod prelude {
     pub use podracer_stdlib::Number;
     pub use podracer_stdlib::agents::{
         Act, ActorCritic, Agent, Axes, Cx, Impala, Input, LaneId, Learn, Mode, OnlineActorCritic,
-        Optimized, Policy, Ppo, Rollout, check_agent, scan_mean,
+        Optimized, Policy, Ppo, Rollout, RolloutShape, check_agent, scan_mean,
     };
     pub use podracer_stdlib::anakin::{AgentLoop, Episodes};
 }

@@ -4,7 +4,7 @@
 //! devices with `N / n` environments each see what one device with `N` sees.
 
 use crate::agents::{
-    Act, Agent, Axes, Input, LaneId, Learn, Mode, Rollout, RolloutOf, checked_act,
+    Act, Agent, Axes, Input, LaneId, Learn, Mode, Rollout, RolloutOf, RolloutShape, checked_act,
     checked_begin_episode, checked_store,
 };
 pub use crate::lanes::{Feedback, Learner};
@@ -70,8 +70,6 @@ pub struct AgentLoop<E: Environment, A: Learn<Observation = E::Observation>> {
     /// Steps of each lane in an iteration.
     unroll: usize,
     axes: Axes,
-    /// Number of members of the axes.
-    members: usize,
 }
 
 /// The state of a device's part of a run.
@@ -92,15 +90,14 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
             agent,
             lanes,
             unroll,
-            axes: Axes::replicas(),
-            members: 1,
+            axes: Axes::replicas(1),
         }
     }
 
-    /// Spreads the run over axes of so many members, each of which has `lanes` of its own.
+    /// Spreads the run over axes, each member of which has `lanes` of its own.
     #[must_use]
-    pub fn spread(self, axes: Axes, members: usize) -> Self {
-        AgentLoop { axes, members, ..self }
+    pub fn spread(self, axes: Axes) -> Self {
+        AgentLoop { axes, ..self }
     }
 
     /// The start of a run: from its key to its state.
@@ -112,7 +109,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
         let action = self.environment.action_space().ty();
         let lanes = vmap((indices, whole(lanes_key)), |(index, key)| {
             let [environment_key, key] = lane_keys(key, index);
-            let id = LaneId { index, lanes: self.lanes * self.members };
+            let id = LaneId { index, lanes: self.lanes * self.axes.members() };
             Lane {
                 memory: self.agent.init_memory(id),
                 environment: self.environment.initial_state(environment_key),
@@ -120,7 +117,8 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
                 key,
             }
         });
-        let store = checked_store(&self.agent, self.lanes);
+        let shape = RolloutShape { lanes: self.lanes, unroll: self.unroll };
+        let store = checked_store(&self.agent, shape);
         Placed { replicated: learner, sharded: Actors { lanes, store } }
     }
 

@@ -7,7 +7,7 @@
 //!   any of them, in any order, and acts the same.
 
 use crate::agents::{
-    Act, Agent, Axes, Input, LaneId, Learn, Mode, Rollout, RolloutOf, checked_act,
+    Act, Agent, Axes, Input, LaneId, Learn, Mode, Rollout, RolloutOf, RolloutShape, checked_act,
     checked_begin_episode, checked_store,
 };
 use crate::lanes::{Feedback, KEYS, Learner, lane_keys, run_keys};
@@ -105,9 +105,11 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
     #[track_caller]
     pub fn init(&self, key: Key) -> LearnerStateFor<A> {
         let [params_key, learner_key, _] = run_keys(key);
+        let lanes = self.threads * self.lanes() / self.learners;
+        let shape = RolloutShape { lanes, unroll: self.unroll };
         Placed {
             replicated: Learner::new(&self.agent, params_key, learner_key),
-            sharded: checked_store(&self.agent, self.threads * self.lanes() / self.learners),
+            sharded: checked_store(&self.agent, shape),
         }
     }
 
@@ -233,11 +235,14 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
     ) -> (LearnerStateFor<A>, A::Metrics) {
         let rollout = self.rollout(together(&shards));
         let Placed { replicated, sharded } = state;
-        let (replicated, sharded, metrics, ()) =
-            replicated.iterate::<A, _>(sharded, &Axes::replicas(), |state, store, cx| {
+        let (replicated, sharded, metrics, ()) = replicated.iterate::<A, _>(
+            sharded,
+            &Axes::replicas(self.learners),
+            |state, store, cx| {
                 let (state, store, metrics) = self.agent.learn(state, store, rollout, cx);
                 (state, store, metrics, ())
-            });
+            },
+        );
         (Placed { replicated, sharded }, metrics)
     }
 

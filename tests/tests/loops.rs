@@ -44,7 +44,7 @@ pub fn traced<E: Environment, A: Learn<Observation = E::Observation>>(
 ) -> Loop<E, A> {
     let environments = size.environments / size.replicas;
     let agent_loop = AgentLoop::new(environment.clone(), agent.clone(), environments, size.unroll)
-        .spread(Axes::replicas(), size.replicas);
+        .spread(Axes::replicas(size.replicas));
     let init = |key| agent_loop.init(key);
     let iteration = |state| agent_loop.iterate(state);
     AnakinLoop::trace("loop", size.replicas, size.iterations, init, iteration)

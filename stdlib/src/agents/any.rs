@@ -1,6 +1,8 @@
 //! Agents whose types are known only while tracing.
 
-use super::{Act, Agent, Cx, Input, Iterated, LaneId, Learn, Mode, Rollout, RolloutOf};
+use super::{
+    Act, Agent, Cx, Input, Iterated, LaneId, Learn, Mode, Rollout, RolloutOf, RolloutShape,
+};
 use podracer_dsl::prelude::*;
 use podracer_dsl::tree::AnyTree;
 use std::rc::Rc;
@@ -34,7 +36,7 @@ trait Erased {
         key: Key,
     ) -> Act<AnyTree, AnyTree>;
     fn init(&self, key: Key) -> AnyTree;
-    fn init_store(&self, lanes: usize) -> AnyTree;
+    fn init_store(&self, shape: RolloutShape) -> AnyTree;
     fn params(&self, state: &AnyTree) -> AnyTree;
     fn learn(
         &self,
@@ -92,8 +94,8 @@ impl<A: Learn<Observation = Tensor>> Erased for A {
     fn init(&self, key: Key) -> AnyTree {
         AnyTree::new(Learn::init(self, key))
     }
-    fn init_store(&self, lanes: usize) -> AnyTree {
-        AnyTree::new(Learn::init_store(self, lanes))
+    fn init_store(&self, shape: RolloutShape) -> AnyTree {
+        AnyTree::new(Learn::init_store(self, shape))
     }
     fn params(&self, state: &AnyTree) -> AnyTree {
         AnyTree::new(Learn::params(self, &state.get()))
@@ -160,8 +162,8 @@ impl Learn for AnyAgent {
     fn init(&self, key: Key) -> AnyTree {
         self.0.init(key)
     }
-    fn init_store(&self, lanes: usize) -> AnyTree {
-        self.0.init_store(lanes)
+    fn init_store(&self, shape: RolloutShape) -> AnyTree {
+        self.0.init_store(shape)
     }
     fn params(&self, state: &AnyTree) -> AnyTree {
         self.0.params(state)

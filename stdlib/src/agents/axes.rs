@@ -7,7 +7,7 @@ use podracer_dsl::prelude::*;
 /// The loop gives them to the agent, so that one definition learns on one device, on many, and as a member of a
 /// population whose members do not mix.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Axes(Vec<String>);
+pub struct Axes(Vec<(String, usize)>);
 
 impl Axes {
     /// No axis, for data that is not spread.
@@ -15,27 +15,27 @@ impl Axes {
         Axes(Vec::new())
     }
 
-    /// The axis of all devices that run the program.
-    pub fn replicas() -> Axes {
-        Axes::none().and(Replicas)
+    /// The axis of all devices that run the program, of which there are `members`.
+    pub fn replicas(members: usize) -> Axes {
+        Axes::none().and(Replicas, members)
     }
 
-    /// These axes with another one inside of them.
-    pub fn and(mut self, axis: impl AxisName) -> Axes {
-        self.0.push(axis.axis_name().to_owned());
+    /// These axes with another one of so many members inside of them.
+    pub fn and(mut self, axis: impl AxisName, members: usize) -> Axes {
+        self.0.push((axis.axis_name().to_owned(), members));
         self
     }
 
     /// The mean over all members, leaf by leaf. The leaves are floats.
     #[track_caller]
     pub fn mean<T: Tree>(&self, tree: T) -> T {
-        self.0.iter().fold(tree, |tree, axis| pmean(tree, &**axis))
+        self.0.iter().fold(tree, |tree, (axis, _)| pmean(tree, &**axis))
     }
 
     /// The sum over all members, leaf by leaf.
     #[track_caller]
     pub fn sum<T: Tree>(&self, tree: T) -> T {
-        self.0.iter().fold(tree, |tree, axis| psum(tree, &**axis))
+        self.0.iter().fold(tree, |tree, (axis, _)| psum(tree, &**axis))
     }
 
     /// True where a bool `[..]` is true on any member, element by element.
@@ -52,25 +52,40 @@ impl Axes {
 
     #[track_caller]
     fn flags(&self, flag: Tensor, combine: impl Fn(Tensor, &str) -> Tensor) -> Tensor {
-        let number = self.0.iter().fold(flag.astype(I32), |flag, axis| combine(flag, axis));
+        let number = self.0.iter().fold(flag.astype(I32), |flag, (axis, _)| combine(flag, axis));
         number.ne(0)
+    }
+
+    /// The greatest over all members, element by element.
+    #[track_caller]
+    pub fn max(&self, values: Tensor) -> Tensor {
+        self.0.iter().fold(values, |values, (axis, _)| pmax(values, &**axis))
+    }
+
+    /// The values of all members, in the order of [`Axes::index`]: `[n, ..]` of each become `[members * n, ..]`.
+    #[track_caller]
+    pub fn gather(&self, values: Tensor) -> Tensor {
+        self.0.iter().rev().fold(values, |values, (axis, _)| {
+            let all = all_gather(values, &**axis);
+            let shape = all.shape();
+            all.reshape([&[shape[0] * shape[1]], &shape[2..]].concat())
+        })
     }
 
     /// The position of this member among all, from 0. i32 `[]`
     #[track_caller]
     pub fn index(&self) -> Tensor {
         let mut axes = self.0.iter();
-        let Some(first) = axes.next() else {
+        let Some((first, _)) = axes.next() else {
             return scalar(0);
         };
-        axes.fold(axis_index(&**first), |index, axis| {
-            index * psum(1, &**axis) + axis_index(&**axis)
+        axes.fold(axis_index(&**first), |index, (axis, members)| {
+            index * *members as i32 + axis_index(&**axis)
         })
     }
 
-    /// The number of members. i32 `[]`
-    #[track_caller]
-    pub fn size(&self) -> Tensor {
-        self.sum(scalar(1))
+    /// The number of members.
+    pub fn members(&self) -> usize {
+        self.0.iter().map(|(_, members)| members).product()
     }
 }

@@ -59,6 +59,15 @@ impl<O: Tree, M: Tree, X: Tree> RolloutOf<O, M, X> {
     }
 }
 
+/// The axes `[T, N]` of the rollouts that one device learns from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RolloutShape {
+    /// Lanes of the device, `N`.
+    pub lanes: usize,
+    /// Steps of each lane in an iteration, `T`.
+    pub unroll: usize,
+}
+
 /// The key, the number and the axes of an iteration of learning. Derefs to [`Axes`]: `cx.mean(grads)`.
 #[derive(Clone)]
 pub struct Cx {
@@ -94,8 +103,8 @@ pub trait Learn: Agent {
     /// The state at the start of a run.
     fn init(&self, key: Key) -> Self::State;
 
-    /// The store of one learner device at the start of a run, for that device's `lanes`.
-    fn init_store(&self, lanes: usize) -> Self::Store;
+    /// The store of one learner device at the start of a run; `shape` is that of the device's rollouts.
+    fn init_store(&self, shape: RolloutShape) -> Self::Store;
 
     /// The part of the state that acting reads: leaves of the state as they are.
     fn params(&self, state: &Self::State) -> Self::Params;

@@ -26,7 +26,7 @@ pub use check::{check_agent, checked_act, checked_begin_episode};
 pub use impala::{
     Impala, ImpalaMetrics, ImpalaOptimizer, ImpalaSettings, OptimizerKind, RewardClipping,
 };
-pub use learn::{Cx, Iterated, Learn, Optimized, Rollout, RolloutOf, scan_mean};
+pub use learn::{Cx, Iterated, Learn, Optimized, Rollout, RolloutOf, RolloutShape, scan_mean};
 pub use network::{ActorCritic, ActorCriticShape, Memory, Policy};
 pub use normalized::{Moments, Normalized, NormalizedParams, NormalizedState, NormalizedStore};
 pub use online::{OnlineActorCritic, OnlineExtras, OnlineMetrics, OnlineSettings};

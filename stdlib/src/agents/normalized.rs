@@ -18,7 +18,10 @@
 //! own rollout, on all devices, has been added to.
 
 use super::steps::weighted;
-use super::{Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Rollout, RolloutOf, step_weights};
+use super::{
+    Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Rollout, RolloutOf, RolloutShape,
+    step_weights,
+};
 use crate::Number;
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
@@ -195,9 +198,9 @@ impl<A: Learn<Observation = Tensor>> Learn for Normalized<A> {
         }
     }
 
-    fn init_store(&self, lanes: usize) -> Self::Store {
-        let returns = self.rewards.map(|_| zeros(F32, [lanes]));
-        NormalizedStore { store: self.agent.init_store(lanes), returns }
+    fn init_store(&self, shape: RolloutShape) -> Self::Store {
+        let returns = self.rewards.map(|_| zeros(F32, [shape.lanes]));
+        NormalizedStore { store: self.agent.init_store(shape), returns }
     }
 
     fn params(&self, state: &Self::State) -> Self::Params {

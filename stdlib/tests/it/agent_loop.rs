@@ -8,7 +8,7 @@ use podracer_dsl::prelude::*;
 use podracer_envs::{Environment, Space, TimeStep};
 use podracer_stdlib::agents::{
     Act, Agent, Cx, Input, LaneId, Learn, Mode, Networks, OnlineActorCritic, OnlineSettings, Ppo,
-    PpoSettings, Rollout,
+    PpoSettings, Rollout, RolloutShape,
 };
 use podracer_stdlib::anakin::{AgentLoop, LoopState};
 use podracer_stdlib::optim::{Sgd, sgd};
@@ -371,7 +371,7 @@ impl Learn for Counter {
     fn init(&self, _: Key) -> Tensor {
         scalar(0.0)
     }
-    fn init_store(&self, lanes: usize) -> (Given, Input) {
+    fn init_store(&self, RolloutShape { lanes, .. }: RolloutShape) -> (Given, Input) {
         let each = |dtype| zeros(dtype, [self.steps, lanes]);
         let counted = Counted { of_episode: each(I32), of_lane: each(I32) };
         let (last_action, last_reward, first) = (each(I32), each(F32), each(BOOL));

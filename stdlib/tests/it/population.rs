@@ -21,7 +21,7 @@ fn member(key: Key, rate: Number) -> Tensor {
     };
     let (observation, action) = (environment.observation_space(), environment.action_space());
     let agent = Ppo::with(settings, observation, action);
-    let agent_loop = AgentLoop::new(environment, agent, 2, 4).spread(Axes::none(), 1);
+    let agent_loop = AgentLoop::new(environment, agent, 2, 4).spread(Axes::none());
     let (state, _) = agent_loop.iterate(agent_loop.init(key));
     state.replicated.agent.params.critic.layers[0].weight
 }

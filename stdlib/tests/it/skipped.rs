@@ -7,7 +7,7 @@ use podracer_envs::Space;
 use podracer_stdlib::Number;
 use podracer_stdlib::agents::{
     Act, Agent, Axes, Cx, Impala, ImpalaSettings, LaneId, Learn, Mode, Networks, Normalized,
-    OnlineActorCritic, OnlineSettings, Ppo, PpoSettings, Rollout, RolloutOf,
+    OnlineActorCritic, OnlineSettings, Ppo, PpoSettings, Rollout, RolloutOf, RolloutShape,
 };
 use podracer_stdlib::optim::{Sgd, sgd};
 
@@ -126,8 +126,8 @@ fn learnt<A: Learn<Observation = Tensor>>(
             Kind::Shortened => shortened::<A>(whole),
             Kind::Unmarked => RolloutOf { skipped: None, ..whole },
         };
-        let cx = Cx { key: keys.at(2), iteration: scalar(0), axes: Axes::replicas() };
-        agent.learn(state, agent.init_store(2), rollout, cx)
+        let cx = Cx { key: keys.at(2), iteration: scalar(0), axes: Axes::replicas(1) };
+        agent.learn(state, agent.init_store(RolloutShape { lanes: 2, unroll: 1 }), rollout, cx)
     })
 }
 
@@ -196,7 +196,7 @@ fn weights_are_of_mean_one_where_steps_count() {
     let traced = trace((), |()| {
         let count = Array::bools([2, 4], &[true, false, true, true, false, false, false, false]);
         vmap(constant_of(&count), |count| {
-            podracer_stdlib::agents::step_weights(count, &Axes::replicas())
+            podracer_stdlib::agents::step_weights(count, &Axes::replicas(1))
         })
     });
     let weights = traced.expect("it traces").eval(&[]).expect("values");

@@ -41,7 +41,7 @@ impl Learn for Faulty {
     fn init(&self, _key: Key) -> Tensor {
         scalar(0.0)
     }
-    fn init_store(&self, lanes: usize) -> Tensor {
+    fn init_store(&self, RolloutShape { lanes, .. }: RolloutShape) -> Tensor {
         zeros(F32, [lanes])
     }
     fn params(&self, state: &Tensor) -> Tensor {

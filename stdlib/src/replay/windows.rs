@@ -1,0 +1,411 @@
+//! The store: a ring of steps of every lane, and windows drawn from it.
+
+use super::SumTree;
+use crate::agents::{Axes, RolloutShape};
+use crate::number::Number;
+use podracer_dsl::prelude::*;
+use podracer_dsl::{Loc, report_at};
+
+/// A ring of the last steps of all lanes of a device, from which windows of steps are drawn: uniformly (Lin 1992,
+/// "Self-improving reactive agents based on reinforcement learning, planning and teaching") or by priority.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replay {
+    /// Least number of steps that are kept, over all lanes of one device. It is rounded up to whole rollouts, and to
+    /// whole periods.
+    pub capacity: usize,
+    /// Steps of a window.
+    pub length: usize,
+    /// Steps between the starts of two windows of a lane: 1 draws windows from every step on. It divides the steps of a
+    /// rollout, or is a multiple of them.
+    pub period: usize,
+    /// Draws windows by priority; `None` draws all alike.
+    pub priorities: Option<Priorities>,
+}
+
+/// How windows are drawn by priority: Schaul et al. 2016, "Prioritized experience replay".
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Priorities {
+    /// The power `alpha` of priorities to which draws are in proportion; 0 draws all alike.
+    pub exponent: Number,
+}
+
+/// What a [`Replay`] keeps on one device, in rings of `C` steps of `N` lanes.
+#[derive(Tree, Clone)]
+pub struct Stored<I: Tree, S: Tree = ()> {
+    /// Steps. `[C, N, ..]`
+    pub steps: I,
+    /// What belongs to the starts of windows, such as the memory of a recurrent network. `[C / period, N, ..]`
+    pub starts: S,
+    /// The place of the next step. i32 `[1]`
+    pub position: Tensor,
+    /// Steps of each lane that are kept. i32 `[1]`, at most `C`
+    pub size: Tensor,
+    /// The priorities of windows; `None` where all are drawn alike.
+    pub priorities: Option<StoredPriorities>,
+}
+
+/// Priorities of all windows of a device.
+#[derive(Tree, Clone)]
+pub struct StoredPriorities {
+    /// Priorities to the power of their exponent, by start and lane: `C / period * N` leaves. 0 where no window begins.
+    pub tree: SumTree,
+    /// The greatest priority so far to that power, which new windows get; 1 at first. f32 `[1]`
+    pub greatest: Tensor,
+}
+
+/// Windows drawn from a [`Replay`]. `B` is the number of windows for this device.
+#[derive(Tree, Clone)]
+pub struct Sample<I: Tree, S: Tree = ()> {
+    /// Steps of the windows. `[L, B, ..]`
+    pub steps: I,
+    /// What was kept with the starts of the windows. `[B, ..]`
+    pub starts: S,
+    /// The windows, for [`Replay::set_priorities`]. i32 `[B]`
+    pub indices: Tensor,
+    /// The probability of drawing each. f32 `[B]`
+    pub probabilities: Tensor,
+    /// The number of windows to draw from, over all devices. f32 `[]`
+    pub windows: Tensor,
+}
+
+impl<I: Tree, S: Tree> Sample<I, S> {
+    /// Importance weights `(windows * probability)^-exponent`, divided by the greatest of the batch (section 3.4 of Schaul
+    /// et al.): 1 undoes the priorities in expectation, 0 nothing. f32 `[B]`
+    #[track_caller]
+    pub fn importance_weights(&self, exponent: impl Into<Number>, axes: &Axes) -> Tensor {
+        let weights = pow(self.windows * self.probabilities, -exponent.into());
+        weights / axes.max(weights.max())
+    }
+}
+
+impl Replay {
+    /// An empty store for one device, whose rollouts have this shape: `step` are the types of one step of one lane, and
+    /// `start` those of what is kept with the start of a window.
+    ///
+    /// Errors: a capacity below one window, and a period that neither divides the steps of a rollout nor is a multiple.
+    #[track_caller]
+    pub fn init<I: Tree, S: Tree>(
+        &self,
+        step: &Spec<I>,
+        start: &Spec<S>,
+        shape: RolloutShape,
+    ) -> Stored<I, S> {
+        let RolloutShape { lanes, unroll } = shape;
+        let (length, period) = (self.length.max(1), self.period.max(1));
+        let unit = unroll.max(period);
+        let steps = self.capacity.div_ceil(lanes.max(1)).max(1).next_multiple_of(unit);
+        for mistake in self.mistakes(steps, shape, !start.types().is_empty()) {
+            report_at(Loc::caller(), "Replay::init", mistake, &[]);
+        }
+        let stacked = steps.max(length.next_multiple_of(unit));
+        let leaves = stacked / period * lanes;
+        Stored {
+            steps: empty(step, stacked, lanes),
+            starts: empty(start, stacked / period, lanes),
+            position: zeros(I32, [1]),
+            size: zeros(I32, [1]),
+            priorities: self.priorities.map(|_| StoredPriorities {
+                tree: SumTree::zeros(leaves),
+                greatest: ones(F32, [1]),
+            }),
+        }
+    }
+
+    /// What is wrong with these settings for rings of so many steps.
+    fn mistakes(&self, steps: usize, shape: RolloutShape, with_starts: bool) -> Vec<String> {
+        let RolloutShape { lanes, unroll } = shape;
+        let Replay { capacity, length, period, .. } = *self;
+        let mut mistakes = Vec::new();
+        if length == 0 || period == 0 {
+            mistakes.push(format!(
+                "windows of {length} steps, one every {period} steps: expected 1 or more of both"
+            ));
+        } else if unroll % period != 0 && period % unroll != 0 {
+            mistakes.push(format!(
+                "a window begins every {period} steps and a rollout has {unroll}: one must be a multiple of the other"
+            ));
+        }
+        if length > steps {
+            mistakes.push(format!(
+                "a window has {length} steps, and a capacity of {capacity} is {steps} steps of each of {lanes} lanes: raise the capacity to {} or more",
+                length * lanes
+            ));
+        }
+        if with_starts && period % unroll != 0 {
+            mistakes.push(format!(
+                "what is kept with the start of a window is known at the start of a rollout: expected a period that is a multiple of the rollout's {unroll} steps, got {period}"
+            ));
+        }
+        if steps.saturating_mul(lanes) > i32::MAX as usize / 2 {
+            mistakes.push(format!(
+                "{steps} steps of {lanes} lanes are more than 2^30: lower the capacity"
+            ));
+        }
+        mistakes
+    }
+
+    /// Adds the steps of a rollout, `[T, N, ..]`, in place of the oldest; `starts` belong to its first steps, `[N, ..]`. New
+    /// windows get the greatest priority so far, so that each is drawn soon.
+    #[must_use]
+    #[track_caller]
+    pub fn add<I: Tree, S: Tree>(&self, state: Stored<I, S>, steps: I, starts: S) -> Stored<I, S> {
+        let ring = Ring::of(self, &state);
+        let unroll = steps.leaves()[0].dim(0);
+        let Stored { position, size, priorities, .. } = state;
+        let at = position.index(0);
+        let row = at / self.period as i32;
+        let begins = at.rem(self.period as i32).eq(0);
+        let kept = state.steps.zip_with(&steps, |all, new| write(all, new, at));
+        let kept_starts = state.starts.zip_with(&starts, |all, new| {
+            let new = new.expand_dims(0);
+            write(all, select(begins, new, all.take(row.reshape([1]), 0)), row)
+        });
+        let size = (size + unroll as i32).minimum(ring.steps as i32);
+        let next = Ring {
+            position: (at + unroll as i32).rem(ring.steps as i32),
+            size: size.index(0),
+            ..ring
+        };
+        Stored {
+            steps: kept,
+            starts: kept_starts,
+            position: next.position.reshape([1]),
+            size,
+            priorities: priorities.map(|old| next.refreshed(old, at, unroll)),
+        }
+    }
+
+    /// The number of windows that this device could draw. i32 `[]`
+    #[track_caller]
+    pub fn windows<I: Tree, S: Tree>(&self, state: &Stored<I, S>) -> Tensor {
+        let ring = Ring::of(self, state);
+        ring.rows() * ring.lanes as i32
+    }
+
+    /// Draws `batch` windows over all devices, with replacement, and gives this device its part. `key` is the same on all
+    /// devices. By priority, the batch is drawn in as many parts of equal probability (section 3.3 of Schaul et al.).
+    /// An empty store gives zeros.
+    ///
+    /// Errors: a batch that the devices do not divide.
+    #[track_caller]
+    pub fn sample<I: Tree, S: Tree>(
+        &self,
+        state: &Stored<I, S>,
+        batch: usize,
+        key: Key,
+        axes: &Axes,
+    ) -> Sample<I, S> {
+        let members = axes.members();
+        if batch == 0 || !batch.is_multiple_of(members) {
+            let message =
+                format!("a batch of {batch} windows is not shared evenly by {members} devices");
+            report_at(Loc::caller(), "Replay::sample", message, &[]);
+        }
+        let part = (batch / members).max(1);
+        let ring = Ring::of(self, state);
+        let windows = (ring.rows() * ring.lanes as i32).astype(F32) * members as f64;
+        let Some(StoredPriorities { tree, .. }) = &state.priorities else {
+            let draw = key.fold_in(axes.index());
+            let drawn = draw.randint_between([part], scalar(0), self.windows(state).maximum(1));
+            let indices = ring.index(drawn);
+            let probabilities = (1.0 / windows.maximum(1.0)).broadcast_to([part]);
+            let (steps, starts) = ring.windows(state, indices);
+            return Sample { steps, starts, indices, probabilities, windows };
+        };
+        let all = part * members;
+        let strata = (arange(all).astype(F32) + key.uniform([all])) / all as f64;
+        let here = axes.index();
+        let totals = axes.sum(one_hot(here, members) * tree.total());
+        let sums = strata * totals.sum();
+        let (owner, rest) = owners(totals, sums);
+        let mine = owner.eq(here);
+        let indices = select(mine, tree.find(rest), 0);
+        let (steps, starts) = ring.windows(state, indices);
+        let probabilities = tree.get(indices) / totals.sum().maximum(f64::from(f32::MIN_POSITIVE));
+        let indices = indices + here * ring.leaves() as i32;
+        let share = |leaf: Tensor, axis: usize| share(leaf, axis, mine, part, axes);
+        Sample {
+            steps: tree_map(&steps, |leaf| share(leaf, 1)),
+            starts: tree_map(&starts, |leaf| share(leaf, 0)),
+            indices: share(indices, 0),
+            probabilities: share(probabilities, 0),
+            windows,
+        }
+    }
+
+    /// Changes the priorities of windows that were drawn: `indices` i32 `[B]` of [`Sample`], `priorities` f32 `[B]`, not
+    /// negative, before the next [`Replay::add`] overwrites some of them. A window of priority 0 is not drawn again. A replay
+    /// without priorities stays as it is.
+    #[must_use]
+    #[track_caller]
+    pub fn set_priorities<I: Tree, S: Tree>(
+        &self,
+        state: Stored<I, S>,
+        indices: Tensor,
+        priorities: Tensor,
+        axes: &Axes,
+    ) -> Stored<I, S> {
+        let ring = Ring::of(self, &state);
+        let (Some(old), Some(settings)) = (state.priorities, self.priorities) else {
+            return Stored { priorities: None, ..state };
+        };
+        let good = priorities.ge(0.0) & priorities.is_finite();
+        check(good, "expected priorities of 0 or more, got {}", priorities);
+        let values = pow(select(good, priorities, 0.0), settings.exponent);
+        let (indices, values) = (axes.gather(indices), axes.gather(values));
+        let local = indices - axes.index() * ring.leaves() as i32;
+        // Where no window begins there is none to have a priority: an empty store draws such places.
+        let present = old.tree.get(local).gt(0.0);
+        let greatest = old.greatest.maximum(values.max());
+        let values = select(present, values, 0.0);
+        let priorities = Some(StoredPriorities { tree: old.tree.set(local, values), greatest });
+        Stored { priorities, ..state }
+    }
+}
+
+/// The ring of a store: where steps and windows are.
+struct Ring {
+    /// Steps of each lane.
+    steps: usize,
+    lanes: usize,
+    length: usize,
+    period: usize,
+    /// The place of the next step. i32 `[]`
+    position: Tensor,
+    /// Steps of each lane that are kept. i32 `[]`
+    size: Tensor,
+}
+
+impl Ring {
+    #[track_caller]
+    fn of<I: Tree, S: Tree>(replay: &Replay, state: &Stored<I, S>) -> Ring {
+        let leaf = state.steps.leaves()[0];
+        Ring {
+            steps: leaf.dim(0),
+            lanes: leaf.dim(1),
+            length: replay.length.max(1),
+            period: replay.period.max(1),
+            position: state.position.index(0),
+            size: state.size.index(0),
+        }
+    }
+
+    /// The number of leaves for priorities: one for every window that a full store has room for.
+    fn leaves(&self) -> usize {
+        self.steps / self.period * self.lanes
+    }
+
+    /// The oldest place at which a window may begin, and steps from the oldest step to there. i32 `[]` each
+    #[track_caller]
+    fn oldest(&self) -> (Tensor, Tensor) {
+        let oldest = (self.position - self.size).modulo(self.steps as i32);
+        let skipped = (-oldest).modulo(self.period as i32);
+        (oldest + skipped, skipped)
+    }
+
+    /// Windows of one lane that are whole. i32 `[]`
+    #[track_caller]
+    fn rows(&self) -> Tensor {
+        let spare = self.size - self.oldest().1 - self.length as i32;
+        select(spare.ge(0), spare / self.period as i32 + 1, 0)
+    }
+
+    /// The index of the windows with these numbers among all that are whole. i32 `[B]` each
+    #[track_caller]
+    fn index(&self, number: Tensor) -> Tensor {
+        let (row, lane) = (number / self.lanes as i32, number.rem(self.lanes as i32));
+        let place = (self.oldest().0 + row * self.period as i32).rem(self.steps as i32);
+        place / self.period as i32 * self.lanes as i32 + lane
+    }
+
+    /// The steps `[L, B, ..]` and starts `[B, ..]` of windows.
+    #[track_caller]
+    fn windows<I: Tree, S: Tree>(&self, state: &Stored<I, S>, indices: Tensor) -> (I, S) {
+        let lanes = self.lanes as i32;
+        let (row, lane) = (indices / lanes, indices.rem(lanes));
+        let first = row * self.period as i32;
+        let place =
+            (first.expand_dims(0) + arange(self.length).expand_dims(1)).rem(self.steps as i32);
+        let places = place * lanes + lane;
+        let flat =
+            |all: Tensor| all.reshape([&[all.dim(0) * all.dim(1)], &all.shape()[2..]].concat());
+        let steps = tree_map(&state.steps, |all| flat(all).take(places, 0));
+        (steps, tree_map(&state.starts, |all| flat(all).take(indices, 0)))
+    }
+
+    /// Priorities after `unroll` steps were written at `at`: none for windows that lost steps, the greatest for new ones.
+    #[track_caller]
+    fn refreshed(&self, old: StoredPriorities, at: Tensor, unroll: usize) -> StoredPriorities {
+        let (steps, length) = (self.steps as i32, self.length as i32);
+        let chunk = unroll.max(self.period);
+        let (rows, chunk_steps) = (chunk / self.period, chunk as i32);
+        // Windows that began in what is overwritten are gone; those that the new steps complete begin a length before.
+        let mut offsets = vec![0, 1 - length, unroll as i32 - length];
+        if chunk == unroll {
+            // The rollout is a chunk: offsets within one chunk name the same.
+            offsets =
+                offsets.iter().map(|offset| offset.div_euclid(chunk_steps) * chunk_steps).collect();
+            offsets.sort_unstable();
+            offsets.dedup();
+        }
+        let StoredPriorities { tree, greatest } = old;
+        let tree = offsets.into_iter().fold(tree, |tree, offset| {
+            let chunk = (at + offset).modulo(steps) / chunk_steps;
+            let start = chunk * (rows * self.lanes) as i32;
+            let first = chunk * chunk_steps + arange(rows) * self.period as i32;
+            let age = (self.position - 1 - first).modulo(steps) + 1;
+            let whole = age.ge(length) & age.le(self.size);
+            let new = age.lt(length + unroll as i32);
+            let each = |row: Tensor| row.expand_dims(1).broadcast_to([rows, self.lanes]).flatten();
+            let before = dynamic_slice(tree.levels[0], &[start], &[rows * self.lanes]);
+            let now = select(each(new), greatest.index(0), before);
+            tree.set_range(start, select(each(whole), now, 0.0))
+        });
+        StoredPriorities { tree, greatest }
+    }
+}
+
+/// Zeros for `rows` of all lanes. `[rows, N, ..]`
+fn empty<T: Tree>(spec: &Spec<T>, rows: usize, lanes: usize) -> T {
+    let spec = spec.stacked(lanes).stacked(rows);
+    T::from_kind::<Types>(&spec.0, &mut |ty| zeros(ty.dtype, ty.shape.clone()))
+}
+
+/// Replaces rows from `at` on, i32 `[]`.
+#[track_caller]
+fn write(all: Tensor, rows: Tensor, at: Tensor) -> Tensor {
+    let mut starts = vec![scalar(0); all.rank()];
+    starts[0] = at;
+    dynamic_update_slice(all, rows, &starts)
+}
+
+/// Which device's sum each of `sums` falls into, and how far: `totals` are f32 `[n]`, `sums` f32 `[B]`.
+#[track_caller]
+fn owners(totals: Tensor, sums: Tensor) -> (Tensor, Tensor) {
+    let start = (zeros(I32, sums.shape()), sums, scalar(0.0));
+    let (owner, rest, _) = (0..totals.len()).fold(start, |(owner, rest, before), device| {
+        let total = totals.index(device);
+        let here = total.gt(0.0) & sums.ge(before);
+        (select(here, device as i32, owner), select(here, sums - before, rest), before + total)
+    });
+    (owner, rest)
+}
+
+/// This device's part of a batch of which every device has the examples where `mine`, bool `[B]`.
+#[track_caller]
+fn share(leaf: Tensor, axis: usize, mine: Tensor, part: usize, axes: &Axes) -> Tensor {
+    if axes.members() == 1 {
+        return leaf;
+    }
+    let shape: Vec<usize> =
+        (0..leaf.rank()).map(|a| if a == axis { mine.len() } else { 1 }).collect();
+    let mine = mine.reshape(shape).broadcast_to(leaf.shape());
+    // Bools have no sum.
+    let summed = if leaf.dtype() == BOOL { leaf.astype(U8) } else { leaf };
+    let all = axes.sum(select(mine, summed, 0));
+    let mut starts = vec![scalar(0); leaf.rank()];
+    starts[axis] = axes.index() * part as i32;
+    let mut sizes = leaf.shape();
+    sizes[axis] = part;
+    dynamic_slice(all, &starts, &sizes).astype(leaf.dtype())
+}
