@@ -2,49 +2,85 @@
 
 use podracer_dsl::prelude::*;
 
-/// Children of a node. Eight are read at once: on a CPU, drawing and updating with 8 was the fastest of 2 to 64.
+/// Children of a node. Eight are read at once: on a CPU, drawing and changing with 8 was the fastest of 2 to 64.
 const ARITY: usize = 8;
 
-/// Values of `n` leaves that are not negative, with the sums over the leaves below each node (Schaul et al. 2016,
-/// "Prioritized experience replay", appendix B.2.1).
+/// Values of leaves that are not negative, with the sums over the leaves below each node (Schaul et al. 2016, "Prioritized
+/// experience replay", appendix B.2.1).
 ///
 /// # Invariants
 /// - A node is the sum of its children as they are: sums are computed anew and never adjusted, so that no rounding adds up.
 /// - Leaves of value 0 are not drawn, as long as one other leaf has a greater value.
-#[derive(Tree, Clone)]
+#[derive(Tree, Clone, Copy)]
 pub struct SumTree {
-    /// The leaves, the sums of eight of them, and so on, up to a level of eight nodes. Each is padded with zeros to a
+    /// The leaves, the sums of eight of them, and so on, up to a level of eight nodes. Each level is padded with zeros to a
     /// multiple of eight. f32 `[..]`
-    pub levels: Vec<Tensor>,
+    pub nodes: Tensor,
+}
+
+/// A level of a tree: the place of its first node, and the number of its nodes.
+#[derive(Clone, Copy)]
+struct Level {
+    first: usize,
+    nodes: usize,
+}
+
+/// The levels of a tree of so many leaves, the leaves first.
+fn levels(leaves: usize) -> Vec<Level> {
+    let mut level = Level { first: 0, nodes: leaves.max(1).next_multiple_of(ARITY) };
+    let mut levels = vec![level];
+    while level.nodes > ARITY {
+        let nodes = (level.nodes / ARITY).next_multiple_of(ARITY);
+        level = Level { first: level.first + level.nodes, nodes };
+        levels.push(level);
+    }
+    levels
 }
 
 impl SumTree {
-    /// A tree whose `leaves` are all 0.
+    /// A tree of at least so many leaves, which are all 0.
     pub fn zeros(leaves: usize) -> SumTree {
-        let mut sizes = vec![leaves.max(1).next_multiple_of(ARITY)];
-        while let Some(&below) = sizes.last().filter(|&&below| below > ARITY) {
-            sizes.push((below / ARITY).next_multiple_of(ARITY));
-        }
-        SumTree { levels: sizes.into_iter().map(|size| zeros(F32, [size])).collect() }
+        SumTree { nodes: zeros(F32, [SumTree::count(leaves)]) }
+    }
+
+    /// All leaves, with the padding. f32 `[n]`
+    #[track_caller]
+    pub fn values(self) -> Tensor {
+        self.nodes.slice_axis(0, 0..self.levels()[0].nodes)
     }
 
     /// The sum of all leaves. f32 `[]`
     #[track_caller]
-    pub fn total(&self) -> Tensor {
-        self.top().sum()
+    pub fn total(self) -> Tensor {
+        self.nodes.slice_axis(0, self.nodes.len() - ARITY..).sum()
     }
 
     /// The values of leaves. `indices` are i32 `[B]`; f32 `[B]`
     #[track_caller]
-    pub fn get(&self, indices: Tensor) -> Tensor {
-        self.levels[0].take(indices, 0)
+    pub fn get(self, indices: Tensor) -> Tensor {
+        self.nodes.take(indices, 0)
     }
 
     /// The leaves at which the running sum of values passes `sums`, f32 `[B]` from 0 to [`SumTree::total`]. i32 `[B]`
     #[track_caller]
-    pub fn find(&self, sums: Tensor) -> Tensor {
-        let start = (zeros(I32, sums.shape()), sums);
-        self.levels.iter().rev().fold(start, |(node, rest), level| child(*level, node, rest)).0
+    pub fn find(self, sums: Tensor) -> Tensor {
+        let firsts: Vec<i32> = self.levels().iter().rev().map(|level| level.first as i32).collect();
+        let root = (zeros(I32, sums.shape()), sums);
+        // A loop, and not a round for each level: XLA would compute in each, for every child, what the rounds before found.
+        let ((leaf, _), ()) = scan(root, constant(&firsts[..]), |(node, rest), first| {
+            let children = self.blocks(first, node);
+            let child = |i: usize| children.index_axis(1, i);
+            let (mut sum, mut before, mut found) = (scalar(0.0), scalar(0.0), scalar(0));
+            for i in 0..ARITY {
+                // Only a child with a value can be the one: rounding may leave a rest beyond the last of them.
+                let here = child(i).gt(0.0) & sum.le(rest);
+                before = select(here, sum, before);
+                found = select(here, i as i32, found);
+                sum = sum + child(i);
+            }
+            ((node * ARITY as i32 + found, rest - before), ())
+        });
+        leaf
     }
 
     /// Changes leaves. `indices` are i32 `[B]`, `values` f32 `[B]`. An index outside of the tree is left out. Of several
@@ -52,63 +88,78 @@ impl SumTree {
     #[must_use]
     #[track_caller]
     pub fn set(self, indices: Tensor, values: Tensor) -> SumTree {
-        let leaves = self.levels[0].len() as i32;
-        let inside = indices.ge(0) & indices.lt(leaves);
-        // Far outside: no padding of a level is at this index divided by the leaves below a node.
-        let mut indices = select(inside, indices, i32::MAX);
-        let mut levels = self.levels;
-        levels[0] = levels[0].set(indices, values);
-        for above in 1..levels.len() {
-            indices = indices / ARITY as i32;
-            let sums = blocks(levels[above - 1]).take(indices, 0).sum_axis(1);
-            levels[above] = levels[above].set(indices, sums);
+        let levels = self.levels();
+        let inside = indices.ge(0) & indices.lt(levels[0].nodes as i32);
+        // Divided by the leaves below a node of any level, this is still outside of the tree.
+        let indices = select(inside, indices, i32::MAX);
+        let leaves = SumTree { nodes: self.nodes.set(indices, values) };
+        let firsts: Vec<i32> = levels.iter().map(|level| level.first as i32).collect();
+        if levels.len() == 1 {
+            return leaves;
         }
-        SumTree { levels }
+        let firsts = (constant(&firsts[..levels.len() - 1]), constant(&firsts[1..]));
+        let ((tree, _), ()) = scan((leaves, indices), firsts, |(tree, indices), (below, first)| {
+            let parents = indices / ARITY as i32;
+            let sums = tree.blocks(below, parents).sum_axis(1);
+            (((SumTree { nodes: tree.nodes.set(first + parents, sums) }), parents), ())
+        });
+        tree
     }
 
-    /// Changes `values.len()` leaves side by side, from `start` on, an i32 `[]`.
+    /// Changes leaves side by side: for each of `starts`, i32 `[]`, the `count` leaves from there on become what `change`
+    /// makes of the number of the range and of their values, f32 `[count]`.
     #[must_use]
     #[track_caller]
-    pub fn set_range(self, start: Tensor, values: Tensor) -> SumTree {
-        let mut levels = self.levels;
-        let (mut start, mut count) = (start, values.len());
-        levels[0] = dynamic_update_slice(levels[0], values, &[start]);
-        for above in 1..levels.len() {
-            let nodes = levels[above - 1].len() / ARITY;
-            // So many nodes have all leaves of the range below them, wherever it starts.
-            count = (count.div_ceil(ARITY) + 1).min(nodes);
-            start = (start / ARITY as i32).minimum((nodes - count) as i32);
-            let below = [start * ARITY as i32];
-            let children = dynamic_slice(levels[above - 1], &below, &[count * ARITY]);
-            let sums = blocks(children).sum_axis(1);
-            levels[above] = dynamic_update_slice(levels[above], sums, &[start]);
+    pub fn change_ranges(
+        self,
+        starts: &[Tensor],
+        count: usize,
+        mut change: impl FnMut(usize, Tensor) -> Tensor,
+    ) -> SumTree {
+        let levels = self.levels();
+        let mut nodes = self.nodes;
+        for (range, &start) in starts.iter().enumerate() {
+            let changed = change(range, dynamic_slice(nodes, &[start], &[count]));
+            nodes = dynamic_update_slice(nodes, changed, &[start]);
         }
-        SumTree { levels }
+        let (mut starts, mut count) = (starts.to_vec(), count);
+        for pair in levels.windows(2) {
+            let parents = pair[0].nodes / ARITY;
+            // So many parents have all of a range below them, wherever it starts.
+            count = (count.div_ceil(ARITY) + 1).min(parents);
+            for start in &mut starts {
+                *start = (*start / ARITY as i32).minimum((parents - count) as i32);
+                let children = *start * ARITY as i32 + pair[0].first as i32;
+                let children = dynamic_slice(nodes, &[children], &[count * ARITY]);
+                let sums = children.reshape([count, ARITY]).sum_axis(1);
+                nodes = dynamic_update_slice(nodes, sums, &[*start + pair[1].first as i32]);
+            }
+        }
+        SumTree { nodes }
     }
 
-    fn top(&self) -> Tensor {
-        *self.levels.last().expect("a tree has a level")
+    /// The children, `[B, 8]`, of the nodes with these numbers, i32 `[B]`, whose level's children begin at `first`.
+    #[track_caller]
+    fn blocks(self, first: Tensor, parents: Tensor) -> Tensor {
+        let blocks = self.nodes.reshape([self.nodes.len() / ARITY, ARITY]);
+        blocks.take(first / ARITY as i32 + parents, 0)
     }
-}
 
-/// The children of each node. `[n / 8, 8]`
-#[track_caller]
-fn blocks(level: Tensor) -> Tensor {
-    level.reshape([level.len() / ARITY, ARITY])
-}
-
-/// The child of each node in which the running sum passes `rest`, and what is left of the sum there.
-#[track_caller]
-fn child(level: Tensor, node: Tensor, rest: Tensor) -> (Tensor, Tensor) {
-    let children = blocks(level).take(node, 0);
-    let child = |i: usize| children.index_axis(-1, i);
-    let (mut sum, mut before, mut found) = (scalar(0.0), scalar(0.0), scalar(0));
-    for i in 0..ARITY {
-        // Only a child with a value can be the one: rounding may leave a rest beyond the last of them.
-        let here = child(i).gt(0.0) & sum.le(rest);
-        before = select(here, sum, before);
-        found = select(here, i as i32, found);
-        sum = sum + child(i);
+    fn levels(self) -> Vec<Level> {
+        // More leaves never take fewer nodes.
+        let (mut fewest, mut most) = (0, self.nodes.len());
+        while fewest < most {
+            let middle = fewest.midpoint(most + 1);
+            match SumTree::count(middle) > self.nodes.len() {
+                true => most = middle - 1,
+                false => fewest = middle,
+            }
+        }
+        levels(fewest)
     }
-    (node * ARITY as i32 + found, rest - before)
+
+    /// The nodes of a tree of so many leaves.
+    fn count(leaves: usize) -> usize {
+        levels(leaves).iter().map(|level| level.nodes).sum()
+    }
 }

@@ -348,18 +348,19 @@ impl Ring {
             offsets.sort_unstable();
             offsets.dedup();
         }
+        let chunks: Vec<Tensor> =
+            offsets.iter().map(|&offset| (at + offset).modulo(steps) / chunk_steps).collect();
+        let count = rows * self.lanes;
+        let starts: Vec<Tensor> = chunks.iter().map(|&chunk| chunk * count as i32).collect();
         let StoredPriorities { tree, greatest } = old;
-        let tree = offsets.into_iter().fold(tree, |tree, offset| {
-            let chunk = (at + offset).modulo(steps) / chunk_steps;
-            let start = chunk * (rows * self.lanes) as i32;
-            let first = chunk * chunk_steps + arange(rows) * self.period as i32;
+        let tree = tree.change_ranges(&starts, count, |range, before| {
+            let first = chunks[range] * chunk_steps + arange(rows) * self.period as i32;
             let age = (self.position - 1 - first).modulo(steps) + 1;
             let whole = age.ge(length) & age.le(self.size);
             let new = age.lt(length + unroll as i32);
             let each = |row: Tensor| row.expand_dims(1).broadcast_to([rows, self.lanes]).flatten();
-            let before = dynamic_slice(tree.levels[0], &[start], &[rows * self.lanes]);
             let now = select(each(new), greatest.index(0), before);
-            tree.set_range(start, select(each(whole), now, 0.0))
+            select(each(whole), now, 0.0)
         });
         StoredPriorities { tree, greatest }
     }

@@ -87,7 +87,7 @@ fn windows_begin_where_all_their_steps_are_kept() {
                 let steps = rollout(round * shape.unroll, scalar(0), *shape);
                 state = replay.add(state, steps, ());
                 let tree = &state.priorities.as_ref().expect("it has priorities").tree;
-                seen.push((tree.levels[0], tree.total(), replay.windows(&state)));
+                seen.push((tree.values(), tree.total(), replay.windows(&state)));
             }
             (seen, state.steps)
         });
@@ -245,12 +245,12 @@ fn a_sum_tree_is_a_list_with_running_sums() {
                 (places, values, starts),
                 |tree, (at, values, start)| {
                     let tree = tree.set(at, values);
-                    (tree.set_range(start, values.slice_axis(0, 0..range)), ())
+                    (tree.change_ranges(&[start], range, |_, _| values.slice_axis(0, 0..range)), ())
                 },
             )
             .0;
             let sums = other.uniform([200]) * tree.total();
-            (places, values, starts, tree.levels[0], tree.total(), tree.find(sums), sums)
+            (places, values, starts, tree.values(), tree.total(), tree.find(sums), sums)
         });
         let [places, values, starts] = [0, 1, 2].map(|i| results[i].to_f64());
         let mut list = vec![0.0; leaves];

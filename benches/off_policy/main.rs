@@ -1,0 +1,154 @@
+//! Off-policy learning beside its peers: `cargo bench --bench off_policy`.
+
+mod replay;
+#[path = "../support/mod.rs"]
+mod support;
+
+use anyhow::Result;
+use clap::Parser;
+use podracer_runtime::{Client, ClientOptions};
+use podracer_stdlib::agents::RolloutShape;
+use serde_json::json;
+
+use replay::Case;
+use support::{Figures, Peer, Table, judged, machine, say, speeds, time};
+
+/// What ours must reach, in the peer's speed.
+const TARGET: f64 = 2.0;
+
+/// Times adding to a replay, drawing from it and setting priorities, beside flashbax.
+#[derive(Parser)]
+struct Options {
+    /// Steps in the store.
+    #[arg(long, value_delimiter = ',', default_values_t = [100_000, 1_000_000])]
+    items: Vec<usize>,
+    /// `small`: four floats; `large`: 84 x 84 x 4 bytes, only up to 100,000 of them.
+    #[arg(long, value_delimiter = ',', default_values_t = ["small".to_owned(), "large".to_owned()])]
+    observations: Vec<String>,
+    /// `uniform`, `prioritized`.
+    #[arg(long, value_delimiter = ',', default_values_t = ["uniform".to_owned(), "prioritized".to_owned()])]
+    draws: Vec<String>,
+    /// Windows drawn in a round.
+    #[arg(long, value_delimiter = ',', default_values_t = [32, 256])]
+    batches: Vec<usize>,
+    /// How often ours and the peer's runs take turns.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Runs of each in a round.
+    #[arg(long, default_value_t = 3)]
+    repeats: usize,
+    /// Leave the peer out.
+    #[arg(long)]
+    alone: bool,
+    /// Print the optimized program.
+    #[arg(long)]
+    hlo: bool,
+    /// Cargo passes it.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+fn main() -> Result<()> {
+    let options = Options::parse();
+    say(&machine());
+    let client = Client::cpu(ClientOptions { cpu_devices: Some(1) })?;
+    let peer = (!options.alone).then(Peer::prepare).transpose()?;
+    let mut table = Table::new(&[
+        "draws",
+        "observation",
+        "steps in the store",
+        "batch",
+        "ours best / median",
+        "flashbax best / median",
+        "ratio of bests",
+        "of medians",
+        "compile ours / flashbax",
+    ]);
+    for draws in &options.draws {
+        for observation in &options.observations {
+            for &items in &options.items {
+                let large = observation == "large";
+                if large && items > 100_000 {
+                    eprintln!(
+                        "bench: {items} frames of 84 x 84 x 4 bytes are left out: they are {} GB",
+                        items * 28_224 / 1_000_000_000
+                    );
+                    continue;
+                }
+                for &batch in &options.batches {
+                    let case = Case {
+                        items,
+                        large,
+                        prioritized: draws == "prioritized",
+                        shape: RolloutShape { lanes: 16, unroll: 4 },
+                        batch,
+                        length: 2,
+                        rounds: if large { 50 } else { 1000 },
+                    };
+                    row(&options, &client, peer.as_ref(), &case, &mut table)?;
+                }
+            }
+        }
+    }
+    table.print(
+        "A replay: one round adds 64 steps, draws windows of two steps, and sets priorities",
+    );
+    Ok(())
+}
+
+fn row(
+    options: &Options,
+    client: &Client,
+    peer: Option<&Peer>,
+    case: &Case,
+    table: &mut Table,
+) -> Result<()> {
+    let mut ours = case.compile(client)?;
+    if options.hlo {
+        eprintln!("{}", ours.hlo()?);
+    }
+    // The first run touches its memory for the first time.
+    ours.run(0)?;
+    let observation = if case.large { "large" } else { "small" };
+    let draws = if case.prioritized { "prioritized" } else { "uniform" };
+    let [mut speed, mut peers, mut peer_compile] = std::array::from_fn(|_| Figures::default());
+    for round in 0..options.rounds {
+        for repeat in 0..options.repeats {
+            let rounds_per_second = ours.run((round * options.repeats + repeat) as u64)?;
+            speed.extend([rounds_per_second]);
+            say(&json!({
+                "bench": "replay", "draws": draws, "observation": observation, "items": case.items, "batch": case.batch,
+                "rounds_per_second": rounds_per_second, "compile_seconds": ours.compile_seconds,
+            }));
+        }
+        let Some(peer) = peer else { continue };
+        let mut arguments = vec![
+            format!("--items={}", case.items),
+            format!("--observation={observation}"),
+            format!("--lanes={}", case.shape.lanes),
+            format!("--unroll={}", case.shape.unroll),
+            format!("--batch={}", case.batch),
+            format!("--length={}", case.length),
+            format!("--rounds={}", case.rounds),
+            format!("--repeats={}", options.repeats + 1),
+        ];
+        arguments.extend(case.prioritized.then(|| "--prioritized".to_owned()));
+        let line = peer.run("replay.py", &arguments)?;
+        peers.extend(speeds(&line)?.into_iter().skip(1));
+        peer_compile.extend([support::number(&line, "compile_seconds")?]);
+    }
+    let ratio = speed.greatest() / peers.greatest();
+    let micros = |speed: f64| format!("{:.1} us", 1e6 / speed);
+    table.row([
+        draws.to_owned(),
+        observation.to_owned(),
+        case.items.to_string(),
+        case.batch.to_string(),
+        format!("{} / {}", micros(speed.greatest()), micros(speed.median())),
+        format!("{} / {}", micros(peers.greatest()), micros(peers.median())),
+        judged(ratio, ratio >= TARGET),
+        format!("{:.2}", speed.median() / peers.median()),
+        format!("{} / {}", time(ours.compile_seconds), time(peer_compile.least())),
+    ]);
+    Ok(())
+}
