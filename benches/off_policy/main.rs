@@ -52,7 +52,7 @@ fn main() -> Result<()> {
     let options = Options::parse();
     say(&machine());
     let client = Client::cpu(ClientOptions { cpu_devices: Some(1) })?;
-    let peer = (!options.alone).then(Peer::prepare).transpose()?;
+    let peer = (!options.alone).then(|| Peer::prepare("cpu")).transpose()?;
     let mut table = Table::new(&[
         "draws",
         "observation",
