@@ -1,10 +1,10 @@
 # What there is to do here: `make help`.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup train learn test test-all bench bench-envs gpu-kit doc lint
+.PHONY: help setup train learn test test-all bench bench-envs bench-replay gpu-kit doc lint
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install what is missing: LLVM 22 (apt) and the CPU plugin of XLA (pip)
 	@scripts/setup
@@ -28,6 +28,9 @@ bench: setup ## Time training beside a JAX peer
 
 bench-envs: setup ## Time random-policy stepping beside a JAX peer
 	cargo bench --locked --bench envs -- $(ARGS)
+
+bench-replay: setup ## Time a replay beside flashbax
+	cargo bench --locked --bench off_policy -- $(ARGS)
 
 gpu-kit: setup ## Make the folder that checks and measures on a machine with a GPU (docs/gpu.md)
 	scripts/gpu-kit

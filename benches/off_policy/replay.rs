@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::Result;
 use podracer_dsl::prelude::*;
 use podracer_runtime::{
-    Client, Device, ExecutableCache, HloModule, HostArray, Placement, Program, ProgramOptions,
+    Array, Client, Device, ExecutableCache, HloModule, Placement, Program, ProgramOptions,
 };
 use podracer_stdlib::agents::{Axes, RolloutShape};
 use podracer_stdlib::replay::{Priorities, Replay, Stored};
@@ -99,7 +99,7 @@ impl Case {
         let init = trace((f32([]),), |_| self.init())?;
         let count = init.result_paths().len();
         let init = Program::compile(client, "init", &init, placements(count), &options)?;
-        let state = init.run((init.upload(HostArray::scalar(0.0_f32))?,))?;
+        let state = init.run((init.upload(Array::scalar(0.0_f32))?,))?;
         let start = Instant::now();
         let spec = eval_shape((), |()| self.init())?;
         let traced = trace((spec, key()), |(state, key)| {
@@ -117,7 +117,7 @@ impl Case {
 impl Rounds {
     /// Runs all rounds on the state that the run before left; rounds per second.
     pub fn run(&mut self, seed: u64) -> Result<f64> {
-        let key = self.program.upload(HostArray::key(seed))?;
+        let key = self.program.upload(Array::key(seed))?;
         let state = self.state.take().expect("each run gives the state back");
         let start = Instant::now();
         let (state, done) = self.program.run((state, key))?.split();

@@ -91,7 +91,7 @@ fn windows_begin_where_all_their_steps_are_kept() {
             }
             (seen, state.steps)
         });
-        assert_eq!(results[27].ty.shape[..2], [*ring, shape.lanes], "length {length}");
+        assert_eq!(results[27].ty().shape[..2], [*ring, shape.lanes], "length {length}");
         for (round, seen) in results[..27].chunks(3).enumerate() {
             let steps = (round + 1) * shape.unroll;
             let expected = whole(steps, *ring, *length, *period);
