@@ -7,7 +7,6 @@
 
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::path::PathBuf;
 use std::{env, thread};
 
 /// Keeps the reason for which the running test is skipped: what is missing, and the command that brings it. The test returns
@@ -41,7 +40,7 @@ pub fn skip_heavy(takes: &str) -> bool {
 
 /// The test binary: nextest's name of it, or with `cargo test` that of the file.
 fn binary() -> String {
-    let file = || env::current_exe().ok().unwrap_or_else(PathBuf::new);
+    let file = || env::current_exe().unwrap_or_default();
     let name = || file().file_name().unwrap_or_default().to_string_lossy().into_owned();
     env::var("NEXTEST_BINARY_ID").unwrap_or_else(|_| name())
 }

@@ -76,7 +76,7 @@ impl SumTree {
                 let here = child(i).gt(0.0) & sum.le(rest);
                 before = select(here, sum, before);
                 found = select(here, i as i32, found);
-                sum = sum + child(i);
+                sum += child(i);
             }
             ((node * ARITY as i32 + found, rest - before), ())
         });
