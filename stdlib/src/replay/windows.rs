@@ -4,7 +4,7 @@ use super::SumTree;
 use crate::agents::{Axes, RolloutShape};
 use crate::number::Number;
 use podracer_dsl::prelude::*;
-use podracer_dsl::{Loc, report_at};
+use podracer_dsl::{Loc, fail, report_at};
 
 /// A ring of the last steps of all lanes of a device, from which windows of steps are drawn: uniformly (Lin 1992,
 /// "Self-improving reactive agents based on reinforcement learning, planning and teaching") or by priority.
@@ -146,11 +146,22 @@ impl Replay {
 
     /// Adds the steps of a rollout, `[T, N, ..]`, in place of the oldest; `starts` belong to its first steps, `[N, ..]`. New
     /// windows get the greatest priority so far, so that each is drawn soon.
+    ///
+    /// Errors: a rollout of another shape than [`Replay::init`] was given.
     #[must_use]
     #[track_caller]
     pub fn add<I: Tree, S: Tree>(&self, state: Stored<I, S>, steps: I, starts: S) -> Stored<I, S> {
         let ring = Ring::of(self, &state);
-        let unroll = steps.leaves()[0].dim(0);
+        let added = steps.leaves()[0];
+        let (unroll, lanes) = (added.dim(0), added.dim(1));
+        if lanes != ring.lanes || unroll == 0 || !ring.steps.is_multiple_of(unroll) {
+            let message = format!(
+                "{unroll} steps of {lanes} lanes are added to rings of {} steps of {} lanes: expected rollouts of the shape that `init` was given",
+                ring.steps, ring.lanes
+            );
+            let _ = fail("Replay::add", message, &[added], added.ty());
+            return state;
+        }
         let Stored { position, size, priorities, .. } = state;
         let at = position.index(0);
         let row = at / self.period as i32;

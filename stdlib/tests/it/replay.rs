@@ -306,6 +306,18 @@ fn settings_that_do_not_fit_are_errors() {
         text.contains("expected a period that is a multiple of the rollout's 6 steps, got 3"),
         "{text}"
     );
+    for other in [RolloutShape { lanes: 1, ..shape }, RolloutShape { unroll: 5, ..shape }] {
+        let traced = trace((), |()| {
+            let state = good.init(&item(), &Spec(()), shape);
+            good.add(state, rollout(0, scalar(0), other), ()).steps
+        });
+        let Err(errors) = traced else { panic!("{other:?} is not refused") };
+        let text = errors.to_string();
+        let RolloutShape { lanes, unroll } = other;
+        let expected =
+            format!("{unroll} steps of {lanes} lanes are added to rings of 12 steps of 2 lanes");
+        assert!(text.contains(&expected), "{text}");
+    }
     let traced = trace(key(), |key| {
         let state: Stored<Item, Tensor> = good.init(&item(), &f32([1]), shape);
         good.sample(&state, 7, key, &Axes::replicas(2)).indices
