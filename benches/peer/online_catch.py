@@ -4,9 +4,7 @@ Network, loss and optimizer are those of our experiment `catch-online`: two towe
 jitted program, and the objective of a rollout is computed while it acts, so that the update uses the forward pass by which it acted.
 """
 
-import argparse
-
-from timing import measure, report
+from timing import run_training
 
 import gymnax
 import jax
@@ -80,24 +78,5 @@ def make_train(num_envs, updates):
     return train
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--num-envs", type=int, default=64)
-    parser.add_argument("--total-timesteps", type=int, default=1_000_000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--repeats", type=int, default=3)
-    arguments = parser.parse_args()
-    updates = arguments.total_timesteps // (STEPS * arguments.num_envs)
-    if updates == 0:
-        parser.error(f"--total-timesteps must be at least one rollout, {STEPS * arguments.num_envs}")
-    train = make_train(arguments.num_envs, updates)
-    stages, (_, info) = measure(train, (jax.random.PRNGKey(arguments.seed),), arguments.repeats)
-    # The return of the episode each environment finished last, over the last rollout.
-    mean_return = float(info["returned_episode_returns"][-1].mean())
-    env_steps = updates * STEPS * arguments.num_envs
-    line = {"peer": "anakin-online", "num_envs": arguments.num_envs, "env_steps": env_steps, **stages, "mean_return": mean_return}
-    report(line)
-
-
 if __name__ == "__main__":
-    main()
+    run_training(__doc__, "anakin-online", make_train, STEPS, num_envs=64, total_timesteps=1_000_000)

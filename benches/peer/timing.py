@@ -1,5 +1,6 @@
 """How a peer's program is timed: every stage alone, and each run of the compiled program."""
 
+import argparse
 import json
 import os
 import sys
@@ -51,6 +52,29 @@ def program_bytes(compiled):
     memory = compiled.memory_analysis()
     taken = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
     return taken - memory.alias_size_in_bytes
+
+
+def run_training(description, peer, make_train, steps, num_envs, total_timesteps):
+    """The command line of a peer that trains: times `make_train(num_envs, updates)` and reports it.
+
+    An update has `steps` steps of every environment. The numbers are the defaults of the flags.
+    """
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("--num-envs", type=int, default=num_envs)
+    parser.add_argument("--total-timesteps", type=int, default=total_timesteps)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--repeats", type=int, default=3)
+    arguments = parser.parse_args()
+    rollout = steps * arguments.num_envs
+    updates = arguments.total_timesteps // rollout
+    if updates == 0:
+        parser.error(f"--total-timesteps must be at least one rollout, {rollout}")
+    train = make_train(arguments.num_envs, updates)
+    stages, (_, info) = measure(train, (jax.random.PRNGKey(arguments.seed),), arguments.repeats)
+    # The return of the episode each environment finished last, over the last rollout.
+    mean_return = float(info["returned_episode_returns"][-1].mean())
+    line = {"peer": peer, "num_envs": arguments.num_envs, "env_steps": updates * rollout}
+    report({**line, **stages, "mean_return": mean_return})
 
 
 def report(line):
