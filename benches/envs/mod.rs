@@ -13,7 +13,7 @@ use crate::support::{
 };
 use stepping::{Shape, Stepping};
 
-/// What ours must reach, in the peer's speed.
+/// Least ratio of our speed to the peer's.
 const TARGET: f64 = 10.0;
 
 /// Times random-policy stepping beside gymnax.
@@ -31,7 +31,7 @@ pub struct Options {
     /// Steps of every environment of ours in a run; the peer's do a tenth.
     #[arg(long, default_value_t = 20_480)]
     steps: usize,
-    /// How often ours and the peer's runs take turns.
+    /// Number of times that our runs and the peer's take turns.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
     /// Runs of each in a round.

@@ -21,7 +21,7 @@ mod loops;
 
 use crate::support::{number, program, run as run_to_end, say};
 
-/// How far results may be apart where products of f32 are made of tf32, with 10 bits after the point: a GPU's default.
+/// Greatest difference of results whose f32 products are made of tf32, with 10 bits after the point: a GPU's default.
 const TF32: f64 = 4e-3;
 
 #[derive(clap::Args)]

@@ -13,7 +13,7 @@ use serde_json::json;
 use replay::Case;
 use support::{Figures, Peer, Table, judged, machine, say, speeds, time};
 
-/// What ours must reach, in the peer's speed.
+/// Least ratio of our speed to the peer's.
 const TARGET: f64 = 2.0;
 
 /// Times adding to a replay, drawing from it and setting priorities, beside flashbax.
@@ -31,7 +31,7 @@ struct Options {
     /// Windows drawn in a round.
     #[arg(long, value_delimiter = ',', default_values_t = [32, 256])]
     batches: Vec<usize>,
-    /// How often ours and the peer's runs take turns.
+    /// Number of times that our runs and the peer's take turns.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
     /// Runs of each in a round.

@@ -10,7 +10,7 @@ use podracer_runtime::{
 use podracer_stdlib::agents::{Axes, RolloutShape};
 use podracer_stdlib::replay::{Priorities, Replay, Stored};
 
-/// What is kept and drawn.
+/// Settings of a replay and of the rounds that are timed.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// Steps in the store.
@@ -126,7 +126,7 @@ impl Rounds {
         Ok(self.rounds as f64 / start.elapsed().as_secs_f64())
     }
 
-    /// What XLA made of the rounds.
+    /// The optimized program of the rounds.
     pub fn hlo(&self) -> Result<HloModule> {
         Ok(self.program.executable().compiled().optimized()?)
     }

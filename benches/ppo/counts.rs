@@ -11,7 +11,7 @@ use serde_json::json;
 use super::ours::{Ours, Shape};
 use crate::support::{Table, bytes, say, time};
 
-/// What a call takes.
+/// Counts of one call of the training program.
 pub struct Counted {
     /// Bytes on each device.
     pub bytes: i64,

@@ -17,7 +17,7 @@ use crate::support::{
 };
 use ours::{Ours, Shape, Task};
 
-/// What the time from the trace to the executable may be, in JAX's.
+/// Greatest ratio of our time from the trace to the executable to JAX's.
 const COMPILE_TARGET: f64 = 0.5;
 /// Seconds from the shell to the first iteration, without a cache and with one.
 const FIRST_UPDATE_TARGET: [f64; 2] = [3.0, 0.5];
@@ -34,7 +34,7 @@ pub struct Options {
     /// Environments in all.
     #[arg(long, value_delimiter = ',', default_values_t = [4, 64, 512, 2048])]
     environments: Vec<usize>,
-    /// How often ours and the peer take turns.
+    /// Number of times that our runs and the peer's take turns.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
     /// Devices of ours, of which 4 environments take one at most; all by default.
@@ -57,12 +57,12 @@ pub struct Options {
     bench: bool,
 }
 
-/// What the speed must be, in the peer's.
+/// Least ratio of our speed to the peer's.
 fn speed_target(environments: usize) -> f64 {
     if environments < 64 { 1.2 } else { 2.0 }
 }
 
-/// What was measured at one number of environments.
+/// Figures at one number of environments.
 struct Measured {
     shape: Shape,
     ours: Figures,
@@ -70,7 +70,7 @@ struct Measured {
     /// From the trace to the executable.
     compile: Figures,
     peer_compile: Figures,
-    /// Of the peer: bytes of its program, and kernels of a run.
+    /// Bytes of the peer's program, and kernels of a run of it.
     peer_program: [Figures; 2],
     first_iteration: [Figures; 2],
 }

@@ -29,7 +29,7 @@ impl Figures {
         self.0.extend(figures);
     }
 
-    /// All of them.
+    /// All figures, in the order of the runs.
     pub fn all(&self) -> &[f64] {
         &self.0
     }

@@ -33,7 +33,7 @@ pub struct Driver {
 /// The end of a training and its evaluation.
 #[derive(Debug)]
 pub enum Ended {
-    /// It is done.
+    /// The training and its evaluation are done: the seed's record.
     Recorded(Box<Record>),
     /// A signal has stopped it. The next call goes on with it.
     Interrupted,
@@ -61,7 +61,7 @@ impl Driver {
         Ok(Driver { program, runs: runs.to_owned(), signals })
     }
 
-    /// What is wrong with the Python packages that a row needs; `None` where they are installed, or none are needed.
+    /// The problem with the Python packages that a row needs; `None` if they are installed, or the row needs no package.
     ///
     /// # Errors
     /// A row that needs unknown packages.

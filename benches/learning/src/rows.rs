@@ -29,18 +29,18 @@ pub struct Row {
     pub policy: Policy,
     /// Where the reference is from.
     pub source: String,
-    /// What a reader of the table should know.
+    /// A remark on the row for the page.
     #[serde(default)]
     pub note: String,
     /// Set of Python packages that the environment needs, as `podracer envs install` names it; empty for none.
     #[serde(default)]
     pub packages: String,
-    /// How long a seed takes, in words, where that is longer than some minutes.
+    /// Time of one seed's training, in words, if it is more than some minutes.
     #[serde(default)]
     pub duration: String,
 }
 
-/// How actions are chosen in an evaluation.
+/// Ways to choose actions in an evaluation.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {

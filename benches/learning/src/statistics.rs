@@ -9,7 +9,7 @@ pub const MOST_VALUES: usize = QUANTILES.len() + 1;
 /// The mean of some values, and the half-width of its 95 % interval by Student's t.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mean {
-    /// The mean.
+    /// Mean of the values.
     pub mean: f64,
     /// Half of the interval's width; `None` of a single value, which says nothing about the spread.
     pub half_width: Option<f64>,

@@ -127,8 +127,8 @@ impl Func {
         results
     }
 
-    /// Of every variable the last equation that reads it, with the operand's position; that of no equation for results. `None`
-    /// for what nobody reads.
+    /// The last use of each variable: the equation's position and the operand's; a result of the function is used by the equation
+    /// after the last. `None` for a variable that nothing reads.
     fn last_uses(&self) -> Vec<Option<(usize, usize)>> {
         let mut last = vec![None; self.types.len()];
         for (position, eqn) in self.eqns.iter().enumerate() {

@@ -34,7 +34,7 @@ pub struct NotFinite {
     pub index: Vec<usize>,
     /// The region ops whose bodies it is in, with their lines, the outermost first.
     pub regions: Vec<(&'static str, Loc)>,
-    /// Of a NaN: where the infinities among the operands came from.
+    /// Sources of a NaN's infinite operands: where the infinities among the operands came from.
     pub infinities: Vec<Source>,
 }
 
@@ -126,7 +126,7 @@ impl fmt::Display for NotFinite {
     }
 }
 
-/// What an evaluation is watched and stopped by, from another thread.
+/// Progress of an evaluation and a flag that stops it, for another thread.
 #[derive(Clone, Debug, Default)]
 pub struct Watcher {
     /// Set to end the evaluation.
@@ -138,7 +138,7 @@ pub struct Watcher {
 /// The results of an evaluation, and where the numbers among them that are not finite came from.
 #[derive(Clone, Debug)]
 pub struct Watched {
-    /// The results.
+    /// Results of the function.
     pub results: Vec<Array>,
     /// The first equation of all that gave a NaN and was given none, whether or not the results depend on it.
     pub first_nan: Option<NotFinite>,
