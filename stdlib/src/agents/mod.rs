@@ -16,6 +16,7 @@ mod online;
 mod ppo;
 mod settings;
 mod steps;
+mod torso;
 
 pub use actor_critic::{ActorCriticAgent, ActorCriticSettings};
 pub use agent::{Act, Agent, Input, LaneId, Mode};
@@ -33,3 +34,4 @@ pub use online::{OnlineActorCritic, OnlineExtras, OnlineMetrics, OnlineSettings}
 pub use ppo::{Ppo, PpoBatch, PpoExtras, PpoMetrics, PpoSettings};
 pub use settings::{ActorCriticOptimizer, AgentSettings, Networks, Task, Torso};
 pub use steps::step_weights;
+pub use torso::{TorsoNet, last_action, last_action_features};

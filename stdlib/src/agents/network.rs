@@ -1,9 +1,8 @@
 //! The actor-critic network that the agents share: a torso, a recurrent core, a policy and a value.
 
-use super::{Input, Mode, Networks, Torso};
+use super::{Input, Mode, Networks, TorsoNet, last_action, last_action_features};
 use crate::distributions::{Categorical, Distribution, MultiCategorical, MultivariateNormalDiag};
-use crate::nn::{Activation, ConvNet, Initializer, Linear, Lstm, LstmState, Mlp, ResidualNet};
-use podracer_dsl::fail;
+use crate::nn::{Activation, Initializer, Linear, Lstm, LstmState, Mlp};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 
@@ -14,10 +13,8 @@ pub type Memory = Option<LstmState>;
 /// to policy and to value.
 #[derive(Tree, Clone)]
 pub struct ActorCritic {
-    /// The torso, if it is [`Torso::Conv`].
-    pub conv: Option<ConvNet>,
-    /// The torso, if it is [`Torso::Residual`].
-    pub residual: Option<ResidualNet>,
+    /// The torso.
+    pub torso: TorsoNet,
     /// The recurrent core, if there is one.
     pub core: Option<Lstm>,
     /// The action space, if the core sees the last action and reward beside the features.
@@ -60,32 +57,14 @@ impl ActorCritic {
         shape: &ActorCriticShape,
     ) -> ActorCritic {
         let ActorCriticShape { networks, weights, lstm, feedback } = shape;
-        if let Err(message) = networks.fit(observation) {
-            let _ = fail("ActorCritic::init", message, &[], observation.ty());
-        }
-        let (outputs, log_std) = match action {
-            Space::Discrete { n } => (*n, None),
-            Space::MultiDiscrete { counts, .. } => (counts.iter().sum(), None),
-            Space::Box { .. } | Space::Pixels { .. } => {
-                (action.elements(), Some(zeros(F32, [action.elements()])))
-            }
+        let outputs = last_action_features(action);
+        let log_std = match action {
+            Space::Discrete { .. } | Space::MultiDiscrete { .. } => None,
+            Space::Box { .. } | Space::Pixels { .. } => Some(zeros(F32, [outputs])),
         };
         // The first two keys are those of policy and value.
         let [torso_key, core_key] = [2, 3].map(|i| key.fold_in(i));
-        let image = || <[usize; 3]>::try_from(observation.shape()).unwrap_or([1; 3]);
-        let (mut conv, mut residual) = (None, None);
-        let Networks { torso, convs, sections, features, hidden } = networks;
-        let mut features = *features;
-        match torso {
-            Torso::None => features = observation.elements(),
-            Torso::Conv => {
-                conv = Some(ConvNet::init(torso_key, image(), convs, features, *weights));
-            }
-            Torso::Residual => {
-                let net = ResidualNet::init(torso_key, image(), sections, features, *weights);
-                residual = Some(net);
-            }
-        }
+        let (torso, mut features) = TorsoNet::init(torso_key, observation, networks, *weights);
         let feedback = (*feedback && lstm.is_some()).then(|| action.clone());
         let core = lstm.map(|units| {
             let seen = features + feedback.as_ref().map_or(0, |_| 1 + outputs);
@@ -93,7 +72,7 @@ impl ActorCritic {
             Lstm::init(core_key, seen, units)
         });
         let mut sizes = vec![features];
-        sizes.extend(hidden);
+        sizes.extend(&networks.hidden);
         // The hidden layers of both networks are alike: as a batch they are half as much to compile.
         let (hidden, last) = vmap(key.split_n(2), |key| {
             let keys = key.split_n(sizes.len());
@@ -111,8 +90,7 @@ impl ActorCritic {
             Mlp { layers, activation: Activation::Tanh }
         };
         ActorCritic {
-            conv,
-            residual,
+            torso,
             core,
             feedback,
             counts: match action {
@@ -126,33 +104,15 @@ impl ActorCritic {
     }
 
     /// The features of one step's input, f32 `[F]`: those of the torso, and the last action and reward if the core sees
-    /// them. A u8 observation is scaled to at most 1.
+    /// them.
     #[track_caller]
     pub fn features(&self, input: &Input) -> Tensor {
-        let observation = match input.observation.dtype() {
-            U8 => input.observation.astype(F32) / 255.0,
-            _ => input.observation,
-        };
-        let features = match (&self.conv, &self.residual) {
-            (Some(net), _) => net.apply(observation),
-            (None, Some(net)) => net.apply(observation),
-            (None, None) => observation.flatten(),
-        };
-        let Some(action) = &self.feedback else {
+        let features = self.torso.apply(input.observation);
+        let Some(space) = &self.feedback else {
             return features;
         };
         let reward = input.last_reward.clamp(-1.0, 1.0).expand_dims(0);
-        let action = match action {
-            // The first step of an episode has no last action.
-            Space::Discrete { n } => (arange(*n).eq(input.last_action) & !input.first).astype(F32),
-            Space::MultiDiscrete { counts, .. } => {
-                let element = |(i, &n): (usize, &usize)| arange(n).eq(input.last_action.index(i));
-                let taken: Vec<Tensor> = counts.iter().enumerate().map(element).collect();
-                (concatenate(&taken, 0) & !input.first).astype(F32)
-            }
-            Space::Box { .. } | Space::Pixels { .. } => input.last_action.astype(F32).flatten(),
-        };
-        concatenate(&[features, reward, action], 0)
+        concatenate(&[features, reward, last_action(space, input)], 0)
     }
 
     /// A step of the core, if there is one: the memory after it, and features that depend on it. f32 `[F]`

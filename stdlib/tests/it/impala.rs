@@ -6,7 +6,7 @@ use podracer_dsl::prelude::*;
 use podracer_envs::{Environment, Space};
 use podracer_stdlib::agents::{
     ActorCritic, Axes, Impala, ImpalaSettings, Input, Memory, Networks, RewardClipping, RolloutOf,
-    Torso,
+    Torso, TorsoNet,
 };
 use podracer_stdlib::anakin::AgentLoop;
 use podracer_stdlib::nn::{Activation, Conv2d, ConvNet, Initializer, Linear, Lstm, LstmState, Mlp};
@@ -24,8 +24,7 @@ fn nets(record: &Record, x: &Named) -> (ActorCritic, Memory) {
         activation: Activation::Tanh,
     };
     let mut nets = ActorCritic {
-        conv: None,
-        residual: None,
+        torso: TorsoNet::Flat,
         core: None,
         feedback: None,
         counts: None,
@@ -41,7 +40,8 @@ fn nets(record: &Record, x: &Named) -> (ActorCritic, Memory) {
             strides: [2, 2],
             padding: Padding::Valid,
         };
-        nets.conv = Some(ConvNet { convs: vec![conv], dense: linear(x, "dense") });
+        let conv = ConvNet { convs: vec![conv], dense: linear(x, "dense") };
+        nets.torso = TorsoNet::Conv { conv };
     }
     if record.has("core.input") {
         let [input, hidden, bias] = x.all(["core.input", "core.hidden", "core.bias"]);

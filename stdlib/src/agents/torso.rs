@@ -1,0 +1,91 @@
+//! What networks see: the features of observations, and of the last action and reward.
+
+use super::{Input, Networks, Torso};
+use crate::nn::{ConvNet, Initializer, ResidualNet};
+use podracer_dsl::fail;
+use podracer_dsl::prelude::*;
+use podracer_envs::Space;
+
+/// The network from observations to features that [`Networks::torso`] names.
+#[derive(Tree, Clone)]
+pub enum TorsoNet {
+    /// No network: the features are the observation's elements.
+    Flat,
+    /// That of [`Torso::Conv`].
+    Conv {
+        /// The network.
+        conv: ConvNet,
+    },
+    /// That of [`Torso::Residual`].
+    Residual {
+        /// The network.
+        residual: ResidualNet,
+    },
+}
+
+impl TorsoNet {
+    /// A new network for these observations, and the number of its features. A torso that cannot see such observations is an
+    /// error.
+    #[track_caller]
+    pub fn init(
+        key: Key,
+        observation: &Space,
+        networks: &Networks,
+        weights: Initializer,
+    ) -> (TorsoNet, usize) {
+        if let Err(message) = networks.fit(observation) {
+            let _ = fail("TorsoNet::init", message, &[], observation.ty());
+        }
+        let image = || <[usize; 3]>::try_from(observation.shape()).unwrap_or([1; 3]);
+        let &Networks { torso, ref convs, ref sections, features, .. } = networks;
+        match torso {
+            Torso::None => (TorsoNet::Flat, observation.elements()),
+            Torso::Conv => {
+                let conv = ConvNet::init(key, image(), convs, features, weights);
+                (TorsoNet::Conv { conv }, features)
+            }
+            Torso::Residual => {
+                let residual = ResidualNet::init(key, image(), sections, features, weights);
+                (TorsoNet::Residual { residual }, features)
+            }
+        }
+    }
+
+    /// The features of one observation, f32 `[F]`. A u8 observation is scaled to at most 1.
+    #[track_caller]
+    pub fn apply(&self, observation: Tensor) -> Tensor {
+        let observation = match observation.dtype() {
+            U8 => observation.astype(F32) / 255.0,
+            _ => observation,
+        };
+        match self {
+            TorsoNet::Flat => observation.flatten(),
+            TorsoNet::Conv { conv } => conv.apply(observation),
+            TorsoNet::Residual { residual } => residual.apply(observation),
+        }
+    }
+}
+
+/// The last action as features, f32 `[last_action_features(space)]`: one-hot if it is discrete, each element if it is
+/// multi-discrete; zeros at an episode's first step, which has no last action.
+#[track_caller]
+pub fn last_action(space: &Space, input: &Input) -> Tensor {
+    match space {
+        Space::Discrete { n } => (arange(*n).eq(input.last_action) & !input.first).astype(F32),
+        Space::MultiDiscrete { counts, .. } => {
+            let element = |(i, &n): (usize, &usize)| arange(n).eq(input.last_action.index(i));
+            let taken: Vec<Tensor> = counts.iter().enumerate().map(element).collect();
+            (concatenate(&taken, 0) & !input.first).astype(F32)
+        }
+        Space::Box { .. } | Space::Pixels { .. } => input.last_action.astype(F32).flatten(),
+    }
+}
+
+/// The number of features of [`last_action`].
+pub fn last_action_features(space: &Space) -> usize {
+    match space {
+        Space::Discrete { n } => *n,
+        Space::MultiDiscrete { counts, .. } => counts.iter().sum(),
+        Space::Box { .. } | Space::Pixels { .. } => space.elements(),
+    }
+}
