@@ -45,6 +45,19 @@ struct Transition {
     next_observation: Tensor,
 }
 
+impl Transition {
+    /// The steps of a rollout. `[T, N, ..]`
+    fn of(rollout: Rollout<Dqn>) -> Self {
+        Transition {
+            observation: rollout.input.observation,
+            action: rollout.action,
+            reward: rollout.reward,
+            terminated: rollout.terminated,
+            next_observation: rollout.observations_after(),
+        }
+    }
+}
+
 #[derive(Tree, Clone)]
 struct DqnState {
     online: Optimized<Mlp, AdamState<Mlp>>,
@@ -92,16 +105,9 @@ impl Learn for Dqn {
         let online = Optimized::new(&self.optimizer, net.clone());
         DqnState { online, target: net, steps: scalar(0) }
     }
-    fn init_store(&self, shape: RolloutShape) -> Stored<Transition> {
-        let observation = zeros(F32, [self.observations]);
-        let transition = Transition {
-            observation,
-            action: scalar(0),
-            reward: scalar(0.0),
-            terminated: constant(false),
-            next_observation: observation,
-        };
-        self.replay.init(&transition.spec(), &Spec(()), shape)
+    fn init_store(&self, rollout: &Spec<Rollout<Self>>, _: &Axes) -> Stored<Transition> {
+        let step = Transition::of(rollout.zeros()).spec().unstacked().unstacked();
+        self.replay.init(&step, &Spec(()), RolloutShape::of(rollout))
     }
     fn params(&self, state: &DqnState) -> Mlp {
         state.online.params.clone()
@@ -114,14 +120,7 @@ impl Learn for Dqn {
         rollout: Rollout<Self>,
         cx: Cx,
     ) -> (DqnState, Stored<Transition>, Tensor) {
-        let transitions = Transition {
-            observation: rollout.input.observation,
-            action: rollout.action,
-            reward: rollout.reward,
-            terminated: rollout.terminated,
-            next_observation: rollout.observations_after(),
-        };
-        let store = self.replay.add(store, transitions, ());
+        let store = self.replay.add(store, Transition::of(rollout), ());
         let keys = cx.key.again().split_n(self.steps);
         let warm = self.replay.windows(&store).ge(self.warm_up as i32);
         let learnt = || {

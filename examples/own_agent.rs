@@ -54,7 +54,7 @@ impl Learn for Reinforce {
         Optimized::new(&self.optimizer, net)
     }
 
-    fn init_store(&self, _: RolloutShape) {}
+    fn init_store(&self, _: &Spec<Rollout<Self>>, _: &Axes) {}
 
     fn params(&self, state: &Self::State) -> Mlp {
         state.params.clone()

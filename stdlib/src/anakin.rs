@@ -4,7 +4,7 @@
 //! devices with `N / n` environments each see what one device with `N` sees.
 
 use crate::agents::{
-    Act, Agent, Axes, Input, LaneId, Learn, Mode, Rollout, RolloutOf, RolloutShape, checked_act,
+    Act, Agent, Axes, Input, LaneId, Learn, Mode, Rollout, RolloutOf, checked_act,
     checked_begin_episode, checked_store,
 };
 pub use crate::lanes::{Feedback, Learner};
@@ -117,8 +117,10 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
                 key,
             }
         });
-        let shape = RolloutShape { lanes: self.lanes, unroll: self.unroll };
-        let store = checked_store(&self.agent, shape);
+        let params = self.agent.params(&learner.agent);
+        // Only its types are needed: no rollout is left in the program.
+        let (rollout, _) = self.rollout(&params, lanes.clone());
+        let store = checked_store(&self.agent, &rollout.spec(), &self.axes);
         Placed { replicated: learner, sharded: Actors { lanes, store } }
     }
 

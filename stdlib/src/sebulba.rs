@@ -7,7 +7,7 @@
 //!   any of them, in any order, and acts the same.
 
 use crate::agents::{
-    Act, Agent, Axes, Input, LaneId, Learn, Mode, Rollout, RolloutOf, RolloutShape, checked_act,
+    Act, Agent, Axes, Input, LaneId, Learn, Mode, Rollout, RolloutOf, checked_act,
     checked_begin_episode, checked_store,
 };
 use crate::lanes::{Feedback, KEYS, Learner, lane_keys, run_keys};
@@ -101,15 +101,22 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
         self.environments.environments
     }
 
+    /// The axes that the learner devices are.
+    fn axes(&self) -> Axes {
+        Axes::replicas(self.learners)
+    }
+
     /// The learner at the start of a run.
     #[track_caller]
     pub fn init(&self, key: Key) -> LearnerStateFor<A> {
-        let [params_key, learner_key, _] = run_keys(key);
-        let lanes = self.threads * self.lanes() / self.learners;
-        let shape = RolloutShape { lanes, unroll: self.unroll };
+        let [params_key, learner_key, _] = run_keys(key.again());
+        // Only its types are needed: no rollout is left in the program.
+        let outcome = self.environments.outcome().zeros();
+        let shards = self.finish(self.start(key, scalar(0)), outcome);
+        let rollout = self.rollout(together(&vec![shards[0].clone(); self.threads]));
         Placed {
             replicated: Learner::new(&self.agent, params_key, learner_key),
-            sharded: checked_store(&self.agent, shape),
+            sharded: checked_store(&self.agent, &rollout.spec(), &self.axes()),
         }
     }
 
@@ -235,14 +242,11 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
     ) -> (LearnerStateFor<A>, A::Metrics) {
         let rollout = self.rollout(together(&shards));
         let Placed { replicated, sharded } = state;
-        let (replicated, sharded, metrics, ()) = replicated.iterate::<A, _>(
-            sharded,
-            &Axes::replicas(self.learners),
-            |state, store, cx| {
+        let (replicated, sharded, metrics, ()) =
+            replicated.iterate::<A, _>(sharded, &self.axes(), |state, store, cx| {
                 let (state, store, metrics) = self.agent.learn(state, store, rollout, cx);
                 (state, store, metrics, ())
-            },
-        );
+            });
         (Placed { replicated, sharded }, metrics)
     }
 

@@ -2,6 +2,7 @@
 
 use super::structure::choices;
 use super::{Kind, Path, Tree};
+use crate::tensor::create::zeros;
 use crate::tensor::{Shape, Tensor};
 use podracer_compiler::{DType, Loc, TensorType};
 use std::fmt;
@@ -55,9 +56,22 @@ impl<T: Tree> Spec<T> {
         T::from_kind::<Types>(&self.0, &mut |_| Tensor::dead(Loc::NONE))
     }
 
+    /// The tree of these types whose numbers are all zero.
+    #[track_caller]
+    pub fn zeros(&self) -> T {
+        T::from_kind::<Types>(&self.0, &mut |ty| zeros(ty.dtype, ty.shape.clone()))
+    }
+
     /// The spec of `size` such trees, stacked along a new leading axis.
     pub fn stacked(&self, size: usize) -> Spec<T> {
         Spec(T::convert::<Types, Types>(&self.0, &mut |ty| ty.stacked(size)))
+    }
+
+    /// The spec without the leading axis of every leaf: that of each of some stacked trees.
+    pub fn unstacked(&self) -> Spec<T> {
+        Spec(T::convert::<Types, Types>(&self.0, &mut |ty| {
+            TensorType::new(ty.dtype, ty.shape.get(1..).unwrap_or_default())
+        }))
     }
 }
 

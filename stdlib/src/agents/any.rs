@@ -1,8 +1,6 @@
 //! Agents whose types are known only while tracing.
 
-use super::{
-    Act, Agent, Cx, Input, Iterated, LaneId, Learn, Mode, Rollout, RolloutOf, RolloutShape,
-};
+use super::{Act, Agent, Axes, Cx, Input, Iterated, LaneId, Learn, Mode, Rollout, RolloutOf};
 use podracer_dsl::prelude::*;
 use podracer_dsl::tree::AnyTree;
 use std::rc::Rc;
@@ -36,7 +34,7 @@ trait Erased {
         key: Key,
     ) -> Act<AnyTree, AnyTree>;
     fn init(&self, key: Key) -> AnyTree;
-    fn init_store(&self, shape: RolloutShape) -> AnyTree;
+    fn init_store(&self, rollout: &Spec<Rollout<AnyAgent>>, axes: &Axes) -> AnyTree;
     fn params(&self, state: &AnyTree) -> AnyTree;
     fn learn(
         &self,
@@ -94,8 +92,9 @@ impl<A: Learn<Observation = Tensor>> Erased for A {
     fn init(&self, key: Key) -> AnyTree {
         AnyTree::new(Learn::init(self, key))
     }
-    fn init_store(&self, shape: RolloutShape) -> AnyTree {
-        AnyTree::new(Learn::init_store(self, shape))
+    fn init_store(&self, rollout: &Spec<Rollout<AnyAgent>>, axes: &Axes) -> AnyTree {
+        let rollout = eval_shape(rollout, typed::<A>).expect("types alone change");
+        AnyTree::new(Learn::init_store(self, &rollout, axes))
     }
     fn params(&self, state: &AnyTree) -> AnyTree {
         AnyTree::new(Learn::params(self, &state.get()))
@@ -162,8 +161,8 @@ impl Learn for AnyAgent {
     fn init(&self, key: Key) -> AnyTree {
         self.0.init(key)
     }
-    fn init_store(&self, shape: RolloutShape) -> AnyTree {
-        self.0.init_store(shape)
+    fn init_store(&self, rollout: &Spec<Rollout<Self>>, axes: &Axes) -> AnyTree {
+        self.0.init_store(rollout, axes)
     }
     fn params(&self, state: &AnyTree) -> AnyTree {
         self.0.params(state)

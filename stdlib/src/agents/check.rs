@@ -1,6 +1,6 @@
 //! The check of an agent against the types that loops rely on. A mistake names the method and the line in the agent.
 
-use super::{Act, Agent, Input, LaneId, Learn, Mode, RolloutShape};
+use super::{Act, Agent, Axes, Input, LaneId, Learn, Mode, Rollout};
 use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
 
@@ -58,8 +58,12 @@ pub fn checked_begin_episode<A: Agent>(agent: &A, memory: A::Memory) -> A::Memor
 
 /// The store of an agent at the start of a run. A scalar in it is an error: a leaf has an axis that devices share out.
 #[track_caller]
-pub(crate) fn checked_store<A: Learn>(agent: &A, shape: RolloutShape) -> A::Store {
-    let store = agent.init_store(shape);
+pub(crate) fn checked_store<A: Learn>(
+    agent: &A,
+    rollout: &Spec<Rollout<A>>,
+    axes: &Axes,
+) -> A::Store {
+    let store = agent.init_store(rollout, axes);
     for (path, leaf) in store.paths().iter().zip(store.leaves()) {
         if leaf.rank() == 0 {
             let name = path.under("store");

@@ -16,7 +16,7 @@ use super::steps::weighted;
 use super::{
     Act, ActorCritic, ActorCriticAgent, ActorCriticSettings, ActorCriticShape, Agent,
     AgentSettings, AnyAgent, Axes, Cx, Input, LaneId, Learn, Memory, Mode, Networks, Optimized,
-    Rollout, RolloutShape, Task, scan_mean, step_weights,
+    Rollout, Task, scan_mean, step_weights,
 };
 use crate::Number;
 use crate::nn::Initializer;
@@ -334,7 +334,7 @@ impl<O: Optimizer> Learn for Impala<O> {
         self.init_state(key)
     }
 
-    fn init_store(&self, _: RolloutShape) {}
+    fn init_store(&self, _: &Spec<Rollout<Self>>, _: &Axes) {}
 
     fn params(&self, state: &Self::State) -> ActorCritic {
         state.params.clone()

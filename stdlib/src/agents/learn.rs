@@ -68,6 +68,14 @@ pub struct RolloutShape {
     pub unroll: usize,
 }
 
+impl RolloutShape {
+    /// The shape of a device's rollouts.
+    pub fn of<O: Tree, M: Tree, X: Tree>(rollout: &Spec<RolloutOf<O, M, X>>) -> RolloutShape {
+        let shape = &rollout.reward.shape;
+        RolloutShape { lanes: shape[1], unroll: shape[0] }
+    }
+}
+
 /// The key, the number and the axes of an iteration of learning. Derefs to [`Axes`]: `cx.mean(grads)`.
 #[derive(Clone)]
 pub struct Cx {
@@ -103,8 +111,9 @@ pub trait Learn: Agent {
     /// The state at the start of a run.
     fn init(&self, key: Key) -> Self::State;
 
-    /// The store of one learner device at the start of a run; `shape` is that of the device's rollouts.
-    fn init_store(&self, shape: RolloutShape) -> Self::Store;
+    /// The store of one learner device at the start of a run; `rollout` are the types of the device's rollouts, and `axes` those
+    /// that the data of all devices is spread over.
+    fn init_store(&self, rollout: &Spec<Rollout<Self>>, axes: &Axes) -> Self::Store;
 
     /// The part of the state that acting reads: leaves of the state as they are.
     fn params(&self, state: &Self::State) -> Self::Params;

@@ -144,6 +144,17 @@ impl<A: Agent<Observation = Tensor>> Normalized<A> {
         Input { observation: self.normal(moments, input.observation), ..input }
     }
 
+    /// The rollout with its observations normalised.
+    #[track_caller]
+    fn normalized(&self, moments: Option<Moments>, rollout: Rollout<A>) -> Rollout<A> {
+        RolloutOf {
+            input: self.seen(moments, rollout.input),
+            next_observation: rollout.next_observation.map(|next| self.normal(moments, next)),
+            next_input: self.seen(moments, rollout.next_input),
+            ..rollout
+        }
+    }
+
     /// Observations `[.., S]`, normalised.
     #[track_caller]
     fn normal(&self, moments: Option<Moments>, observation: Tensor) -> Tensor {
@@ -198,9 +209,14 @@ impl<A: Learn<Observation = Tensor>> Learn for Normalized<A> {
         }
     }
 
-    fn init_store(&self, shape: RolloutShape) -> Self::Store {
-        let returns = self.rewards.map(|_| zeros(F32, [shape.lanes]));
-        NormalizedStore { store: self.agent.init_store(shape), returns }
+    fn init_store(&self, rollout: &Spec<Rollout<Self>>, axes: &Axes) -> Self::Store {
+        let returns = self.rewards.map(|_| zeros(F32, [RolloutShape::of(rollout).lanes]));
+        let seen = eval_shape(rollout, |rollout| {
+            let first = self.observations.then(|| Moments::first(&self.observation.shape()));
+            self.normalized(first, rollout)
+        });
+        let seen = seen.expect("types alone change");
+        NormalizedStore { store: self.agent.init_store(&seen, axes), returns }
     }
 
     fn params(&self, state: &Self::State) -> Self::Params {
@@ -232,13 +248,7 @@ impl<A: Learn<Observation = Tensor>> Learn for Normalized<A> {
             reward = (reward / (of.variance + EPSILON).sqrt()).clamp(-self.limit, self.limit);
             (returns, returns_so_far) = (Some(of), Some(last));
         }
-        let rollout = RolloutOf {
-            input: self.seen(seen, rollout.input),
-            reward,
-            next_observation: rollout.next_observation.map(|next| self.normal(seen, next)),
-            next_input: self.seen(seen, rollout.next_input),
-            ..rollout
-        };
+        let rollout = RolloutOf { reward, ..self.normalized(seen, rollout) };
         drop(scope);
         let (agent, store, metrics) = self.agent.learn(state.agent, store.store, rollout, cx);
         let state = NormalizedState { agent, observations, returns };

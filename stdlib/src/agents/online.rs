@@ -7,7 +7,7 @@ use super::steps::weighted;
 use super::{
     Act, ActorCritic, ActorCriticAgent, ActorCriticOptimizer, ActorCriticSettings,
     ActorCriticShape, Agent, AgentSettings, AnyAgent, Axes, Cx, Input, Iterated, LaneId, Learn,
-    Mode, Networks, Optimized, Rollout, RolloutOf, RolloutShape, Task, step_weights,
+    Mode, Networks, Optimized, Rollout, RolloutOf, Task, step_weights,
 };
 use crate::Number;
 use crate::nn::Initializer;
@@ -191,7 +191,7 @@ impl<O: Optimizer> Learn for OnlineActorCritic<O> {
         self.init_state(key)
     }
 
-    fn init_store(&self, _: RolloutShape) {}
+    fn init_store(&self, _: &Spec<Rollout<Self>>, _: &Axes) {}
 
     fn params(&self, state: &Self::State) -> ActorCritic {
         state.params.clone()

@@ -9,7 +9,7 @@ use super::steps::weighted;
 use super::{
     Act, ActorCritic, ActorCriticAgent, ActorCriticOptimizer, ActorCriticSettings,
     ActorCriticShape, Agent, AgentSettings, AnyAgent, Axes, Cx, Input, LaneId, Learn, Memory, Mode,
-    Networks, Normalized, Optimized, Rollout, RolloutShape, Task, scan_mean, step_weights,
+    Networks, Normalized, Optimized, Rollout, Task, scan_mean, step_weights,
 };
 use crate::Number;
 use crate::losses::{clipped_surrogate_pg_loss, clipped_value_loss};
@@ -400,7 +400,7 @@ impl<O: Optimizer> Learn for Ppo<O> {
         self.init_state(key)
     }
 
-    fn init_store(&self, _: RolloutShape) {}
+    fn init_store(&self, _: &Spec<Rollout<Self>>, _: &Axes) {}
 
     fn params(&self, state: &Self::State) -> ActorCritic {
         state.params.clone()

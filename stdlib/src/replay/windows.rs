@@ -100,8 +100,8 @@ impl Replay {
         let stacked = steps.max(length.next_multiple_of(unit));
         let leaves = stacked / period * lanes;
         Stored {
-            steps: empty(step, stacked, lanes),
-            starts: empty(start, stacked / period, lanes),
+            steps: step.stacked(lanes).stacked(stacked).zeros(),
+            starts: start.stacked(lanes).stacked(stacked / period).zeros(),
             position: zeros(I32, [1]),
             size: zeros(I32, [1]),
             priorities: self.priorities.map(|_| StoredPriorities {
@@ -375,12 +375,6 @@ impl Ring {
         });
         StoredPriorities { tree, greatest }
     }
-}
-
-/// Zeros for `rows` of all lanes. `[rows, N, ..]`
-fn empty<T: Tree>(spec: &Spec<T>, rows: usize, lanes: usize) -> T {
-    let spec = spec.stacked(lanes).stacked(rows);
-    T::from_kind::<Types>(&spec.0, &mut |ty| zeros(ty.dtype, ty.shape.clone()))
 }
 
 /// Replaces rows from `at` on, i32 `[]`.

@@ -7,8 +7,8 @@
 use podracer_dsl::prelude::*;
 use podracer_envs::{Environment, Space, TimeStep};
 use podracer_stdlib::agents::{
-    Act, Agent, Cx, Input, LaneId, Learn, Mode, Networks, OnlineActorCritic, OnlineSettings, Ppo,
-    PpoSettings, Rollout, RolloutShape,
+    Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Networks, OnlineActorCritic, OnlineSettings,
+    Ppo, PpoSettings, Rollout,
 };
 use podracer_stdlib::anakin::{AgentLoop, LoopState};
 use podracer_stdlib::optim::{Sgd, sgd};
@@ -315,9 +315,7 @@ fn finished_episodes_are_reported() {
 
 /// An agent that counts the steps of its episodes and of its lane, and keeps what acting was given.
 #[derive(Clone)]
-struct Counter {
-    steps: usize,
-}
+struct Counter;
 
 #[derive(Tree, Clone)]
 struct Counted {
@@ -371,13 +369,9 @@ impl Learn for Counter {
     fn init(&self, _: Key) -> Tensor {
         scalar(0.0)
     }
-    fn init_store(&self, RolloutShape { lanes, .. }: RolloutShape) -> (Given, Input) {
-        let each = |dtype| zeros(dtype, [self.steps, lanes]);
-        let counted = Counted { of_episode: each(I32), of_lane: each(I32) };
-        let (last_action, last_reward, first) = (each(I32), each(F32), each(BOOL));
-        let given = Given { counted, last_action, last_reward, first };
-        let observation = zeros(F32, [self.steps, lanes, 2 * (tape().steps() + 1)]);
-        (given, Input { observation, legal_actions: None, last_action, last_reward, first })
+    fn init_store(&self, rollout: &Spec<Rollout<Self>>, _: &Axes) -> (Given, Input) {
+        let rollout = rollout.zeros();
+        (rollout.extras, rollout.input)
     }
     fn params(&self, _: &Tensor) {}
     fn learn(
@@ -393,7 +387,7 @@ impl Learn for Counter {
 
 #[test]
 fn the_memory_begins_anew_with_each_episode_where_the_agent_says_so() {
-    let agent_loop = AgentLoop::new(tape(), Counter { steps: 8 }, 1, 8);
+    let agent_loop = AgentLoop::new(tape(), Counter, 1, 8);
     let one = Iteration::run(&agent_loop);
     let of_episode = one.leaf(&one.after, "store.0.counted.of_episode");
     assert_eq!(of_episode, [0.0, 1.0, 2.0, 0.0, 1.0, 2.0, 0.0, 1.0]);
@@ -404,7 +398,7 @@ fn the_memory_begins_anew_with_each_episode_where_the_agent_says_so() {
 
 #[test]
 fn lanes_know_their_numbers() {
-    let agent_loop = AgentLoop::new(tape(), Counter { steps: 1 }, 3, 1);
+    let agent_loop = AgentLoop::new(tape(), Counter, 3, 1);
     let one = Iteration::run(&agent_loop);
     assert_eq!(one.leaf(&one.before, "lanes.memory.of_lane"), [3.0, 103.0, 203.0]);
 }
@@ -426,7 +420,7 @@ fn acting_is_given_the_last_action_and_reward() {
         }
     }
     for unroll in [1, 2, 8] {
-        let agent_loop = AgentLoop::new(tape.clone(), Counter { steps: unroll }, 1, unroll);
+        let agent_loop = AgentLoop::new(tape.clone(), Counter, 1, unroll);
         let iterations = Iteration::several(&agent_loop, tape.steps() / unroll);
         for part in ["store.0.", "store.1."] {
             let all = |name: &str| -> Vec<f64> {

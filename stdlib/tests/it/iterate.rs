@@ -3,7 +3,7 @@
 use crate::agent_loop::{Iteration, online, tape};
 use podracer_dsl::prelude::*;
 use podracer_stdlib::agents::{
-    Act, Agent, Cx, Input, LaneId, Learn, Mode, OnlineActorCritic, Rollout, RolloutShape,
+    Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, OnlineActorCritic, Rollout, RolloutShape,
 };
 use podracer_stdlib::anakin::AgentLoop;
 use podracer_stdlib::optim::Sgd;
@@ -40,7 +40,7 @@ fn learning_through_acting_is_learning_from_the_rollout() {
         fn init(&self, key: Key) -> Self::State {
             self.0.init(key)
         }
-        fn init_store(&self, _: RolloutShape) {}
+        fn init_store(&self, _: &Spec<Rollout<Self>>, _: &Axes) {}
         fn params(&self, state: &Self::State) -> Self::Params {
             self.0.params(state)
         }
@@ -90,8 +90,8 @@ fn a_scalar_in_a_store_is_an_error() {
         type Store = (Tensor, Tensor);
         type Metrics = ();
         fn init(&self, _: Key) {}
-        fn init_store(&self, RolloutShape { lanes, .. }: RolloutShape) -> (Tensor, Tensor) {
-            (zeros(I32, [lanes]), scalar(0))
+        fn init_store(&self, rollout: &Spec<Rollout<Self>>, _: &Axes) -> (Tensor, Tensor) {
+            (zeros(I32, [RolloutShape::of(rollout).lanes]), scalar(0))
         }
         fn params(&self, (): &()) {}
         fn learn(

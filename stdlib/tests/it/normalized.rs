@@ -7,7 +7,6 @@ use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 use podracer_stdlib::agents::{
     Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Moments, Normalized, Rollout, RolloutOf,
-    RolloutShape,
 };
 
 /// An agent whose metrics are the rollout that it is given.
@@ -31,7 +30,7 @@ impl Learn for Seen {
     type Store = ();
     type Metrics = (Tensor, Tensor, Tensor);
     fn init(&self, _: Key) {}
-    fn init_store(&self, _: RolloutShape) {}
+    fn init_store(&self, _: &Spec<Rollout<Self>>, _: &Axes) {}
     fn params(&self, (): &()) {}
     fn learn(
         &self,
@@ -109,7 +108,7 @@ fn an_agent_sees_normalised_observations_and_rewards() {
         let steps = rollout(observation, last, given(&[5, 2], &rewards), [at(3), at(4)]);
         let cx = Cx { key, iteration: scalar(0), axes: Axes::replicas(1) };
         let (state, store, (reward, seen, last)) =
-            agent.learn(state, agent.init_store(RolloutShape { lanes: 2, unroll: 1 }), steps, cx);
+            agent.learn(state, agent.init_store(&steps.spec(), &cx), steps, cx);
         ((reward, state.returns, store.returns), (seen, last), state.observations)
     });
     let [reward, count, mean, variance, carried, seen, last, rest @ ..] = &results[..] else {
@@ -145,8 +144,7 @@ fn a_running_return_begins_at_zero_after_either_end_and_an_end_has_its_reward_al
         let ends = [flags(4), flags(3)];
         let steps = rollout(shown, last, ones(F32, [3, 3]), ends);
         let cx = Cx { key, iteration: scalar(0), axes: Axes::replicas(1) };
-        let (state, store, _) =
-            agent.learn(state, agent.init_store(RolloutShape { lanes: 3, unroll: 1 }), steps, cx);
+        let (state, store, _) = agent.learn(state, agent.init_store(&steps.spec(), &cx), steps, cx);
         (state.returns.map(|of| of.mean), store.returns)
     });
     // Cut off: 1, 1.5, 1. Terminated: 1, 1, 1. Neither: 1, 1.5, 1.75.

@@ -7,7 +7,7 @@ use podracer_envs::Space;
 use podracer_stdlib::Number;
 use podracer_stdlib::agents::{
     Act, Agent, Axes, Cx, Impala, ImpalaSettings, LaneId, Learn, Mode, Networks, Normalized,
-    OnlineActorCritic, OnlineSettings, Ppo, PpoSettings, Rollout, RolloutOf, RolloutShape,
+    OnlineActorCritic, OnlineSettings, Ppo, PpoSettings, Rollout, RolloutOf,
 };
 use podracer_stdlib::optim::{Sgd, sgd};
 
@@ -127,7 +127,7 @@ fn learnt<A: Learn<Observation = Tensor>>(
             Kind::Unmarked => RolloutOf { skipped: None, ..whole },
         };
         let cx = Cx { key: keys.at(2), iteration: scalar(0), axes: Axes::replicas(1) };
-        agent.learn(state, agent.init_store(RolloutShape { lanes: 2, unroll: 1 }), rollout, cx)
+        agent.learn(state, agent.init_store(&rollout.spec(), &cx), rollout, cx)
     })
 }
 

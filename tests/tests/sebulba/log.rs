@@ -6,7 +6,7 @@ use podracer_dsl::prelude::*;
 use podracer_envs::host::HostEnvironment;
 use podracer_envs::{Environment, MemoryChain, Space, TimeStep};
 use podracer_runtime::{IterationReport, Schedule};
-use podracer_stdlib::agents::{Act, Agent, Cx, Input, LaneId, Learn, Mode, Rollout, RolloutShape};
+use podracer_stdlib::agents::{Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Rollout};
 
 use super::quick;
 use crate::loops;
@@ -75,7 +75,7 @@ impl Learn for Counter {
     fn init(&self, _: Key) -> Tensor {
         scalar(0.0)
     }
-    fn init_store(&self, _: RolloutShape) {}
+    fn init_store(&self, _: &Spec<Rollout<Self>>, _: &Axes) {}
     fn params(&self, state: &Tensor) -> Tensor {
         *state
     }

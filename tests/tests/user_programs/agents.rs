@@ -41,8 +41,8 @@ impl Learn for Faulty {
     fn init(&self, _key: Key) -> Tensor {
         scalar(0.0)
     }
-    fn init_store(&self, RolloutShape { lanes, .. }: RolloutShape) -> Tensor {
-        zeros(F32, [lanes])
+    fn init_store(&self, rollout: &Spec<Rollout<Self>>, _: &Axes) -> Tensor {
+        zeros(F32, [RolloutShape::of(rollout).lanes])
     }
     fn params(&self, state: &Tensor) -> Tensor {
         *state

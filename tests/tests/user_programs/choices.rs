@@ -113,7 +113,7 @@ impl Learn for Copies {
     fn init(&self, _: Key) -> Tensor {
         scalar(0.0)
     }
-    fn init_store(&self, _: RolloutShape) {}
+    fn init_store(&self, _: &Spec<Rollout<Self>>, _: &Axes) {}
     fn params(&self, state: &Tensor) -> Tensor {
         *state
     }
