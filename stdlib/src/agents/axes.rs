@@ -65,7 +65,9 @@ impl Axes {
     /// The values of all members, in the order of [`Axes::index`]: `[n, ..]` of each become `[members * n, ..]`.
     #[track_caller]
     pub fn gather(&self, values: Tensor) -> Tensor {
-        self.0.iter().rev().fold(values, |values, (axis, _)| {
+        // An axis of one member has nothing to gather.
+        let several = self.0.iter().rev().filter(|(_, members)| *members > 1);
+        several.fold(values, |values, (axis, _)| {
             let all = all_gather(values, &**axis);
             let shape = all.shape();
             all.reshape([&[shape[0] * shape[1]], &shape[2..]].concat())

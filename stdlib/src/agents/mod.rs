@@ -14,9 +14,11 @@ mod network;
 mod normalized;
 mod online;
 mod ppo;
+mod replayed;
 mod settings;
 mod steps;
 mod torso;
+mod transition;
 
 pub use actor_critic::{ActorCriticAgent, ActorCriticSettings};
 pub use agent::{Act, Agent, Input, LaneId, Mode};
@@ -32,6 +34,11 @@ pub use network::{ActorCritic, ActorCriticShape, Memory, Policy};
 pub use normalized::{Moments, Normalized, NormalizedParams, NormalizedState, NormalizedStore};
 pub use online::{OnlineActorCritic, OnlineExtras, OnlineMetrics, OnlineSettings};
 pub use ppo::{Ppo, PpoBatch, PpoExtras, PpoMetrics, PpoSettings};
+pub use replayed::{
+    LearnFromReplay, ReplayMetrics, ReplaySettings, Replayed, ReplayedMetrics, ReplayedState,
+    ReplayedStore, Window, Windows,
+};
 pub use settings::{ActorCriticOptimizer, AgentSettings, Networks, Task, Torso};
 pub use steps::step_weights;
 pub use torso::{TorsoNet, last_action, last_action_features};
+pub use transition::{Step, Transition};

@@ -62,6 +62,8 @@ pub struct Sample<I: Tree, S: Tree = ()> {
     pub starts: S,
     /// The windows, for [`Replay::set_priorities`]. i32 `[B]`
     pub indices: Tensor,
+    /// The steps of its lane since each window began, its own included. i32 `[B]`
+    pub ages: Tensor,
     /// The probability of drawing each. f32 `[B]`
     pub probabilities: Tensor,
     /// The number of windows to draw from, over all devices. f32 `[]`
@@ -186,6 +188,13 @@ impl Replay {
         }
     }
 
+    /// The number of steps that this device keeps, of all its lanes. i32 `[]`
+    #[track_caller]
+    pub fn steps<I: Tree, S: Tree>(&self, state: &Stored<I, S>) -> Tensor {
+        let ring = Ring::of(self, state);
+        ring.size * ring.lanes as i32
+    }
+
     /// The number of windows that this device could draw. i32 `[]`
     #[track_caller]
     pub fn windows<I: Tree, S: Tree>(&self, state: &Stored<I, S>) -> Tensor {
@@ -221,7 +230,8 @@ impl Replay {
             let indices = ring.index(drawn);
             let probabilities = (1.0 / windows.maximum(1.0)).broadcast_to([part]);
             let (steps, starts) = ring.windows(state, indices);
-            return Sample { steps, starts, indices, probabilities, windows };
+            let ages = ring.ages(ring.first(indices));
+            return Sample { steps, starts, indices, ages, probabilities, windows };
         };
         let all = part * members;
         let strata = (arange(all).astype(F32) + key.uniform([all])) / all as f64;
@@ -232,6 +242,7 @@ impl Replay {
         let mine = owner.eq(here);
         let indices = select(mine, tree.find(rest), 0);
         let (steps, starts) = ring.windows(state, indices);
+        let ages = ring.ages(ring.first(indices));
         let probabilities = tree.get(indices) / totals.sum().maximum(f64::from(f32::MIN_POSITIVE));
         let indices = indices + here * ring.leaves() as i32;
         let share = |leaf: Tensor, axis: usize| share(leaf, axis, mine, part, axes);
@@ -239,9 +250,21 @@ impl Replay {
             steps: tree_map(&steps, |leaf| share(leaf, 1)),
             starts: tree_map(&starts, |leaf| share(leaf, 0)),
             indices: share(indices, 0),
+            ages: share(ages, 0),
             probabilities: share(probabilities, 0),
             windows,
         }
+    }
+
+    /// The mean of what draws are in proportion to, over all windows of all devices: priorities to the power of their exponent.
+    /// f32 `[]`; 1 where all windows are drawn alike.
+    #[track_caller]
+    pub fn mean_priority<I: Tree, S: Tree>(&self, state: &Stored<I, S>, axes: &Axes) -> Tensor {
+        let Some(StoredPriorities { tree, .. }) = &state.priorities else {
+            return scalar(1.0);
+        };
+        let windows = self.windows(state).astype(F32);
+        axes.sum(tree.total()) / axes.sum(windows).maximum(1.0)
     }
 
     /// Changes the priorities of windows that were drawn: `indices` i32 `[B]` of [`Sample`], `priorities` f32 `[B]`, not
@@ -329,15 +352,24 @@ impl Ring {
         place / self.period as i32 * self.lanes as i32 + lane
     }
 
+    /// The places of the first steps of windows. i32 `[B]`
+    #[track_caller]
+    fn first(&self, indices: Tensor) -> Tensor {
+        indices / self.lanes as i32 * self.period as i32
+    }
+
+    /// The steps of a lane since those at these places, their own included. i32, of the shape of `places`
+    #[track_caller]
+    fn ages(&self, places: Tensor) -> Tensor {
+        (self.position - 1 - places).modulo(self.steps as i32) + 1
+    }
+
     /// The steps `[L, B, ..]` and starts `[B, ..]` of windows.
     #[track_caller]
     fn windows<I: Tree, S: Tree>(&self, state: &Stored<I, S>, indices: Tensor) -> (I, S) {
         let lanes = self.lanes as i32;
-        let (row, lane) = (indices / lanes, indices.rem(lanes));
-        let first = row * self.period as i32;
-        let place =
-            (first.expand_dims(0) + arange(self.length).expand_dims(1)).rem(self.steps as i32);
-        let places = place * lanes + lane;
+        let steps = self.first(indices).expand_dims(0) + arange(self.length).expand_dims(1);
+        let places = steps.rem(self.steps as i32) * lanes + indices.rem(lanes);
         let flat =
             |all: Tensor| all.reshape([&[all.dim(0) * all.dim(1)], &all.shape()[2..]].concat());
         let steps = tree_map(&state.steps, |all| flat(all).take(places, 0));
@@ -366,7 +398,7 @@ impl Ring {
         let StoredPriorities { tree, greatest } = old;
         let tree = tree.change_ranges(&starts, count, |range, before| {
             let first = chunks[range] * chunk_steps + arange(rows) * self.period as i32;
-            let age = (self.position - 1 - first).modulo(steps) + 1;
+            let age = self.ages(first);
             let whole = age.ge(length) & age.le(self.size);
             let new = age.lt(length + unroll as i32);
             let each = |row: Tensor| row.expand_dims(1).broadcast_to([rows, self.lanes]).flatten();

@@ -33,6 +33,10 @@ pub struct TapeState {
 }
 
 impl Tape {
+    pub fn new(rewards: &[f64], ends: &[(usize, End)]) -> Tape {
+        Tape { rewards: rewards.to_vec(), ends: ends.to_vec() }
+    }
+
     pub fn steps(&self) -> usize {
         self.rewards.len()
     }

@@ -20,5 +20,6 @@ mod optim;
 mod population;
 mod recurrent_ppo;
 mod replay;
+mod replayed;
 mod returns;
 mod skipped;

@@ -1,0 +1,408 @@
+//! Learning from a replay: what the agents that do so share.
+//!
+//! An iteration keeps its rollout, and then takes gradient steps, each from windows that are drawn anew. How many is
+//! [`ReplaySettings::replay_ratio`]: where an iteration is owed a part of a step, the parts add up over iterations. Nothing is
+//! learnt until the replay has [`ReplaySettings::minimum`] steps, and what was owed until then is not made up for.
+
+use super::{Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Rollout, RolloutShape};
+use crate::Number;
+use crate::ravel::{ravel, unravel};
+use crate::replay::{Priorities, Replay, Sample, Stored};
+use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The settings of a replay.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
+pub struct ReplaySettings {
+    /// Steps that the replay keeps, over all devices.
+    #[schemars(range(min = 1))]
+    pub capacity: usize,
+    /// Steps that the replay must have before learning begins, over all devices.
+    #[schemars(range(min = 1))]
+    pub minimum: usize,
+    /// Windows of steps in the batch of a gradient step, over all devices.
+    #[schemars(range(min = 1))]
+    pub batch: usize,
+    /// Steps learnt from for each step acted: how often a step is replayed on average, if the replay keeps it long enough.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub replay_ratio: f64,
+    /// If true, windows are drawn by the errors that they had when they were last learnt from; else all alike.
+    pub prioritized: bool,
+    /// The power of priorities to which draws are in proportion.
+    #[schemars(range(min = 0.0))]
+    pub priority_exponent: Number,
+    /// The power of the weights that make up for drawing by priority; 1 makes up for all of it, 0 for nothing.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub importance_exponent: Number,
+    /// If true, the power of these weights rises in a straight line to 1 at the end of the run.
+    pub anneal_importance: bool,
+}
+
+/// A million steps, all drawn alike, and a quarter of a step learnt from for each of 32 in a batch: the replay of Mnih et al. 2015.
+/// The exponents are those of Schaul et al. 2016 for the proportional variant.
+impl Default for ReplaySettings {
+    fn default() -> Self {
+        ReplaySettings {
+            capacity: 1_000_000,
+            minimum: 50_000,
+            batch: 32,
+            replay_ratio: 8.0,
+            prioritized: false,
+            priority_exponent: 0.6.into(),
+            importance_exponent: 0.4.into(),
+            anneal_importance: true,
+        }
+    }
+}
+
+impl ReplaySettings {
+    /// Checks that the settings fit together, and that windows of so many steps can be drawn.
+    ///
+    /// # Errors
+    /// Settings that do not fit each other, as a sentence that names them.
+    pub fn check(&self, window: usize) -> Result<(), String> {
+        let &ReplaySettings { capacity, minimum, batch, .. } = self;
+        if minimum > capacity {
+            return Err(format!(
+                "agent.minimum = {minimum} steps never come together in a replay of agent.capacity = {capacity}: learning would never begin"
+            ));
+        }
+        if minimum < batch {
+            return Err(format!(
+                "agent.batch = {batch} windows are drawn from agent.minimum = {minimum} steps: expected a minimum of at least the batch"
+            ));
+        }
+        if capacity < window {
+            return Err(format!(
+                "windows have {window} steps, and agent.capacity = {capacity}: expected a capacity of at least one window"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The windows that an agent learns from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Steps of a window.
+    pub length: usize,
+    /// Steps between the starts of two windows of a lane; see [`Replay::period`].
+    pub period: usize,
+    /// Steps of a window that are learnt from, by which the replay ratio counts.
+    pub learnt: usize,
+}
+
+/// A batch of windows. `B` is the number of windows for this device.
+#[derive(Tree, Clone)]
+pub struct Windows<I: Tree, S: Tree = ()> {
+    /// Steps of the windows. `[L, B, ..]`
+    pub steps: I,
+    /// What was kept with the starts of the windows. `[B, ..]`
+    pub starts: S,
+    /// Weight of each window in the loss, which makes up for drawing by priority; 1 where all are drawn alike. f32 `[B]`
+    pub weights: Tensor,
+}
+
+/// An agent that learns from windows of its replay. [`Replayed`] makes it one that [learns](Learn) in every loop.
+pub trait LearnFromReplay: Agent {
+    /// Parameters, targets, optimizers' states, counters.
+    type State: Tree;
+    /// What is kept of one step of one lane.
+    type Step: Tree;
+    /// What is kept with the start of a window, such as a recurrent memory.
+    type Start: Tree;
+    /// Scalars of a gradient step, f32 `[]`.
+    type Metrics: Tree;
+
+    /// The state at the start of a run.
+    fn init(&self, key: Key) -> Self::State;
+
+    /// The part of the state that acting reads: leaves of the state as they are.
+    fn params(&self, state: &Self::State) -> Self::Params;
+
+    /// What is kept of a rollout: its steps `[T, N, ..]`, and what belongs to its first ones, `[N, ..]`.
+    fn keep(&self, rollout: Rollout<Self>) -> (Self::Step, Self::Start);
+
+    /// The windows to learn from; `steps` are the types of [`LearnFromReplay::keep`].
+    fn window(&self, steps: &Spec<Self::Step>) -> Window;
+
+    /// Takes one gradient step. Gives the state, the priority of each window (f32 `[B]`, 0 or more: how wrong the agent was), and
+    /// metrics. The loss is a mean over this device's windows; the gradient is averaged over the axes.
+    fn gradient_step(
+        &self,
+        state: Self::State,
+        windows: Windows<Self::Step, Self::Start>,
+        cx: &Cx,
+    ) -> (Self::State, Tensor, Self::Metrics);
+
+    /// Changes what changes by the iteration, such as an exploration rate, before the next one acts. `learning` tells if the
+    /// replay has enough steps, bool `[]`.
+    fn next_iteration(&self, state: Self::State, learning: Tensor, cx: &Cx) -> Self::State {
+        let _ = (learning, cx);
+        state
+    }
+}
+
+/// An agent with its replay.
+#[derive(Clone, Debug)]
+pub struct Replayed<A> {
+    /// The agent.
+    pub agent: A,
+    /// Settings of the replay.
+    pub settings: ReplaySettings,
+    /// Iterations of the run, over which [`ReplaySettings::anneal_importance`] counts.
+    pub iterations: usize,
+}
+
+/// The agent's state, with what the loop around it must know.
+#[derive(Tree, Clone)]
+pub struct ReplayedState<S: Tree> {
+    /// The agent's state.
+    pub agent: S,
+    /// The part of a gradient step that is owed. f32 `[]`, below 1
+    pub owed: Tensor,
+}
+
+/// What one device keeps.
+#[derive(Tree, Clone)]
+pub struct ReplayedStore<I: Tree, S: Tree, M: Tree> {
+    /// The replay.
+    pub replay: Stored<I, S>,
+    /// Metrics of the last iteration that learnt, f32 `[1]`: those of one that does not learn repeat them.
+    pub metrics: ReplayedMetrics<M>,
+}
+
+/// Metrics of an iteration.
+#[derive(Tree, Clone)]
+pub struct ReplayedMetrics<M: Tree> {
+    /// The agent's own: means over the gradient steps of the iteration.
+    pub learning: M,
+    /// Those of the replay.
+    pub replay: ReplayMetrics,
+}
+
+/// Metrics of a replay, f32 `[]`.
+#[derive(Tree, Clone, Copy)]
+pub struct ReplayMetrics {
+    /// Steps that are kept, over all devices.
+    pub size: Tensor,
+    /// Steps learnt from in this iteration for each step acted.
+    pub replay_ratio: Tensor,
+    /// Mean of the priorities of all windows, to the power of their exponent; 1 where all are drawn alike.
+    pub mean_priority: Tensor,
+    /// Mean number of steps since the windows of the last batch began.
+    pub age: Tensor,
+    /// Median of the errors of the last batch: the priorities that the agent gave to its windows.
+    pub error_p50: Tensor,
+    /// The error that nine of ten windows do not exceed.
+    pub error_p90: Tensor,
+    /// The error that 99 of 100 windows do not exceed.
+    pub error_p99: Tensor,
+}
+
+impl<A: LearnFromReplay> Replayed<A> {
+    /// The replay of one of the members of these axes, and its windows, for rollouts of which such steps are kept.
+    fn replay(&self, steps: &Spec<A::Step>, axes: &Axes) -> (Replay, Window) {
+        let window @ Window { length, period, .. } = self.agent.window(steps);
+        let &ReplaySettings { capacity, prioritized, priority_exponent, .. } = &self.settings;
+        let capacity = capacity.div_ceil(axes.members());
+        let priorities = prioritized.then_some(Priorities { exponent: priority_exponent });
+        (Replay { capacity, length, period, priorities }, window)
+    }
+
+    /// Weights of windows, f32 `[B]`.
+    #[track_caller]
+    fn weights(&self, sample: &Sample<A::Step, A::Start>, cx: &Cx) -> Tensor {
+        let &ReplaySettings { prioritized, importance_exponent, anneal_importance, .. } =
+            &self.settings;
+        if !prioritized {
+            return ones(F32, sample.probabilities.shape());
+        }
+        if !anneal_importance {
+            return sample.importance_weights(importance_exponent, cx);
+        }
+        let done = cx.iteration.astype(F32) / self.iterations.max(1) as f64;
+        let rest = (1.0 - importance_exponent) * (1.0 - done).maximum(0.0);
+        sample.importance_weights(1.0 - rest, cx)
+    }
+
+    /// Draws a batch and learns from it.
+    #[track_caller]
+    fn gradient_step(
+        &self,
+        replay: &Replay,
+        state: A::State,
+        kept: Stored<A::Step, A::Start>,
+        cx: &Cx,
+    ) -> Outcome<A> {
+        let [draw, key] = cx.key.again().split_into();
+        let sample = replay.sample(&kept, self.settings.batch, draw, cx);
+        let weights = self.weights(&sample, cx);
+        let Sample { steps, starts, indices, ages, .. } = sample;
+        let learning = part("the agent's gradient_step");
+        let cx = &Cx { key, ..cx.clone() };
+        let windows = Windows { steps, starts, weights };
+        let (state, errors, metrics) = self.agent.gradient_step(state, windows, cx);
+        drop(learning);
+        let errors = expect_types("gradient_step(..).1", errors, &f32([indices.len()]).into_spec());
+        let kept = replay.set_priorities(kept, indices, errors, cx);
+        Outcome { state, kept, metrics, batch: Batch { errors, ages } }
+    }
+}
+
+/// The results of a gradient step.
+struct Outcome<A: LearnFromReplay> {
+    state: A::State,
+    kept: Stored<A::Step, A::Start>,
+    metrics: A::Metrics,
+    batch: Batch,
+}
+
+/// What metrics tell of a batch.
+#[derive(Tree, Clone, Copy)]
+struct Batch {
+    /// f32 `[B]`
+    errors: Tensor,
+    /// i32 `[B]`
+    ages: Tensor,
+}
+
+impl<A: LearnFromReplay> Agent for Replayed<A> {
+    type Observation = A::Observation;
+    type Params = A::Params;
+    type Memory = A::Memory;
+    type Extras = A::Extras;
+
+    fn init_memory(&self, lane: LaneId) -> A::Memory {
+        self.agent.init_memory(lane)
+    }
+
+    fn begin_episode(&self, memory: A::Memory) -> A::Memory {
+        self.agent.begin_episode(memory)
+    }
+
+    fn act(
+        &self,
+        params: &A::Params,
+        memory: A::Memory,
+        input: Input<A::Observation>,
+        mode: Mode,
+        key: Key,
+    ) -> Act<A::Memory, A::Extras> {
+        self.agent.act(params, memory, input, mode, key)
+    }
+}
+
+impl<A: LearnFromReplay> Learn for Replayed<A> {
+    type State = ReplayedState<A::State>;
+    type Store = ReplayedStore<A::Step, A::Start, A::Metrics>;
+    type Metrics = ReplayedMetrics<A::Metrics>;
+
+    fn init(&self, key: Key) -> Self::State {
+        ReplayedState { agent: self.agent.init(key), owed: scalar(0.0) }
+    }
+
+    fn init_store(&self, rollout: &Spec<Rollout<Self>>, axes: &Axes) -> Self::Store {
+        let shape = RolloutShape::of(rollout);
+        let (steps, starts) = self.agent.keep(rollout.zeros());
+        let (replay, _) = self.replay(&steps.spec(), axes);
+        let step = steps.spec().unstacked().unstacked();
+        let kept = replay.init(&step, &starts.spec().unstacked(), shape);
+        // Only the types of the metrics are needed: no gradient step is left in the program.
+        let [init, key] = Key::new(0).split_into();
+        let cx = Cx { key, iteration: scalar(0), axes: axes.clone() };
+        let Outcome { metrics, .. } =
+            self.gradient_step(&replay, self.agent.init(init), kept.clone(), &cx);
+        let zero = zeros(F32, [1]);
+        let replay = ReplayMetrics {
+            size: zero,
+            replay_ratio: zero,
+            mean_priority: zero,
+            age: zero,
+            error_p50: zero,
+            error_p90: zero,
+            error_p99: zero,
+        };
+        let learning = metrics.spec().stacked(1).zeros();
+        ReplayedStore { replay: kept, metrics: ReplayedMetrics { learning, replay } }
+    }
+
+    fn params(&self, state: &Self::State) -> A::Params {
+        self.agent.params(&state.agent)
+    }
+
+    fn learn(
+        &self,
+        state: Self::State,
+        store: Self::Store,
+        rollout: Rollout<Self>,
+        cx: Cx,
+    ) -> (Self::State, Self::Store, Self::Metrics) {
+        let &ReplaySettings { minimum, batch, replay_ratio, .. } = &self.settings;
+        let members = cx.members();
+        let acted = (rollout.reward.elements() * members) as f64;
+        let (steps, starts) = self.agent.keep(rollout);
+        let (replay, window) = self.replay(&steps.spec(), &cx);
+        let kept = replay.add(store.replay, steps, starts);
+        let size = replay.steps(&kept) * members as i32;
+        let learning = size.ge(minimum as i32) & replay.windows(&kept).gt(0);
+
+        let learnt = (batch * window.learnt) as f64;
+        let due = replay_ratio * acted / learnt;
+        let owed = state.owed + due.fract();
+        let more = owed.ge(1.0);
+        let count = select(learning, due.floor() as i32 + more.astype(I32), 0);
+        let owed = select(learning, owed - more.astype(F32), 0.0);
+
+        let before = tree_map(&store.metrics, |metric| metric.index(0));
+        let sums = tree_map(&ravel(&before.learning), |sum| sum.zeros_like());
+        let none = [batch / members.max(1)];
+        let none = Batch { errors: zeros(F32, none), ages: zeros(I32, none) };
+        let start = (scalar(0), state.agent, kept.priorities.clone(), (sums, none));
+        let (_, agent, priorities, (sums, last)) = while_loop(
+            start,
+            |(done, ..)| done.lt(count),
+            |(done, state, priorities, (sums, _))| {
+                let cx = Cx { key: cx.key.fold_in(done), ..cx.clone() };
+                let kept = Stored { priorities, ..kept.clone() };
+                let Outcome { state, kept, metrics, batch } =
+                    self.gradient_step(&replay, state, kept, &cx);
+                let sums = sums.zip_with(&ravel(&metrics), |sum, metric| sum + metric);
+                (done + 1, state, kept.priorities, (sums, batch))
+            },
+        );
+        let kept = Stored { priorities, ..kept };
+
+        let steps_taken = count.astype(F32);
+        let means = tree_map(&sums, |sum| sum / steps_taken.maximum(1.0));
+        let quantiles = cx.gather(last.errors).quantile(constant([0.5, 0.9, 0.99]));
+        let replay = ReplayMetrics {
+            size: size.astype(F32),
+            replay_ratio: steps_taken * (learnt / acted),
+            mean_priority: replay.mean_priority(&kept, &cx),
+            age: last.ages.astype(F32).mean(),
+            error_p50: quantiles.index(0),
+            error_p90: quantiles.index(1),
+            error_p99: quantiles.index(2),
+        };
+        let learning_means = unravel(&means, &before.learning.spec());
+        let learnt = count.gt(0);
+        let metrics = ReplayedMetrics {
+            learning: tree_select(learnt, &learning_means, &before.learning),
+            replay: ReplayMetrics {
+                size: replay.size,
+                replay_ratio: replay.replay_ratio,
+                mean_priority: replay.mean_priority,
+                ..tree_select(learnt, &replay, &before.replay)
+            },
+        };
+        let store = ReplayedStore {
+            replay: kept,
+            metrics: tree_map(&metrics, |metric| metric.reshape([1])),
+        };
+        let agent = self.agent.next_iteration(agent, learning, &cx);
+        (ReplayedState { agent, owed }, store, metrics)
+    }
+}

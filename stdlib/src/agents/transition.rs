@@ -1,0 +1,111 @@
+//! Single steps as agents without memory keep them, and the transitions that they learn from.
+
+use super::{RolloutOf, Window};
+use crate::Number;
+use crate::replay::{NStep, n_step};
+use podracer_dsl::prelude::*;
+
+/// One step of a lane, as a replay keeps it.
+#[derive(Tree, Clone)]
+pub struct Step {
+    /// What the agent saw.
+    pub observation: Tensor,
+    /// Mask of the allowed actions, bool `[A]`; `None` if the environment always allows all.
+    pub legal_actions: Option<Tensor>,
+    /// What it did.
+    pub action: Tensor,
+    /// The reward. f32 `[]`
+    pub reward: Tensor,
+    /// True if the step ended its episode in a terminal state. bool `[]`
+    pub terminated: Tensor,
+    /// True if the step's episode was cut off; `None` where the environment never truncates. bool `[]`
+    pub truncated: Option<Tensor>,
+    /// True for a reset-only step; `None` where the environment has none. bool `[]`
+    pub skipped: Option<Tensor>,
+    /// What follows the step, an episode's last observation included. `None` where it is the next step's observation: where the
+    /// environment never truncates, and where it would take too much memory (images) or is not known well enough (legal
+    /// actions).
+    pub next_observation: Option<Tensor>,
+}
+
+/// What follows a step, over `n` steps of its lane.
+#[derive(Tree, Clone)]
+pub struct Transition {
+    /// What the agent saw.
+    pub observation: Tensor,
+    /// Mask of the actions that were allowed, bool `[A]`.
+    pub legal_actions: Option<Tensor>,
+    /// What it did.
+    pub action: Tensor,
+    /// The discounted sum of rewards. f32 `[]`
+    pub reward: Tensor,
+    /// The factor of the value of what follows: 0 after a terminal state. f32 `[]`
+    pub discount: Tensor,
+    /// What follows.
+    pub next_observation: Tensor,
+    /// Mask of the actions that are allowed there, bool `[A]`.
+    pub next_legal_actions: Option<Tensor>,
+    /// False for a step that nothing can be learnt from: a reset-only one, and one whose episode was cut off before an
+    /// observation that was not kept. bool `[]`
+    pub counts: Tensor,
+}
+
+impl Step {
+    /// The steps of a rollout. `[T, N, ..]`
+    #[track_caller]
+    pub fn of<M: Tree, X: Tree>(rollout: RolloutOf<Tensor, M, X>) -> Step {
+        let legal_actions = rollout.input.legal_actions;
+        let truncates = rollout.next_observation.is_some() || rollout.skipped.is_some();
+        // Beside time and lanes.
+        let image = rollout.input.observation.rank() - 2 >= 2;
+        let kept = !image && legal_actions.is_none();
+        Step {
+            observation: rollout.input.observation,
+            legal_actions,
+            action: rollout.action,
+            reward: rollout.reward,
+            terminated: rollout.terminated,
+            truncated: truncates.then_some(rollout.truncated),
+            skipped: rollout.skipped,
+            next_observation: rollout.next_observation.filter(|_| kept),
+        }
+    }
+
+    /// The windows that transitions over `n` steps are made of, for steps of these types.
+    pub fn window(steps: &Spec<Step>, n: usize) -> Window {
+        let next = usize::from(steps.next_observation.is_none());
+        Window { length: n + next, period: 1, learnt: 1 }
+    }
+
+    /// The transition over `n` steps that begins with the first of a window `[L, ..]`.
+    #[track_caller]
+    pub fn transition(&self, n: usize, discount: impl Into<Number>) -> Transition {
+        let first = |all: Tensor| all.slice_axis(0, 0..n);
+        let never = || zeros(BOOL, self.terminated.shape());
+        let truncated = self.truncated.unwrap_or_else(never);
+        let rewards = first(self.reward);
+        let NStep { reward, discount, last } =
+            n_step(rewards, first(self.terminated), first(truncated), discount);
+        // A gather is not needed for one step.
+        let at = |all: Tensor, i: usize| match n {
+            1 => all.index(i as isize),
+            _ => all.take((last + i as i32).reshape([1]), 0).index(0),
+        };
+        let (ended, cut) = (at(self.terminated, 0), at(truncated, 0));
+        let (next_observation, known) = match self.next_observation {
+            Some(next) => (at(next, 0), constant(true)),
+            None => (at(self.observation, 1), !cut | ended),
+        };
+        let skipped = self.skipped.map_or(constant(false), |skipped| skipped.index(0));
+        Transition {
+            observation: self.observation.index(0),
+            legal_actions: self.legal_actions.map(|legal| legal.index(0)),
+            action: self.action.index(0),
+            reward,
+            discount,
+            next_observation,
+            next_legal_actions: self.legal_actions.map(|legal| at(legal, 1)),
+            counts: known & !skipped,
+        }
+    }
+}
