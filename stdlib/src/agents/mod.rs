@@ -8,6 +8,7 @@ mod agent;
 mod any;
 mod axes;
 mod check;
+mod exploration;
 mod impala;
 mod learn;
 mod network;
@@ -26,6 +27,7 @@ pub use any::AnyAgent;
 pub use axes::Axes;
 pub(crate) use check::checked_store;
 pub use check::{check_agent, checked_act, checked_begin_episode};
+pub use exploration::{Exploration, Exploring, epsilon_greedy};
 pub use impala::{
     Impala, ImpalaMetrics, ImpalaOptimizer, ImpalaSettings, OptimizerKind, RewardClipping,
 };

@@ -5,6 +5,7 @@ mod agent_loop;
 mod any_agent;
 mod composed;
 mod distributions;
+mod exploration;
 mod golden;
 mod impala;
 mod iterate;

@@ -1,0 +1,64 @@
+//! Epsilon-greedy exploration that agents of action values share: settings, schedule, parameters and actions.
+
+use super::Mode;
+use crate::Number;
+use crate::distributions::{Categorical, Distribution};
+use crate::optim::Schedule;
+use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Settings of epsilon-greedy exploration. Epsilon, the probability of a random action, falls in a straight line from
+/// `epsilon_start` to `epsilon_end` over the first part of the run, and stays there.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+pub struct Exploration {
+    /// Probability of a random action in the first iteration.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub epsilon_start: Number,
+    /// Probability of a random action from the end of `epsilon_fraction` of the run on.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub epsilon_end: Number,
+    /// Part of the run's iterations over which the probability of a random action falls from `epsilon_start` to `epsilon_end`.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub epsilon_fraction: f64,
+}
+
+impl Exploration {
+    /// Epsilon as a function of the iteration's number, from 0, in a run of so many iterations.
+    #[must_use]
+    pub fn schedule(&self, iterations: usize) -> Schedule {
+        let falling = (self.epsilon_fraction * iterations as f64).round() as usize;
+        // In 0 steps a schedule would stay at its beginning.
+        Schedule::linear(self.epsilon_start, self.epsilon_end, falling.max(1))
+    }
+}
+
+/// Parameters that an epsilon-greedy agent acts with. Epsilon is a leaf of the learner's state, so that actors on other
+/// devices get the epsilon of the parameters that they act with.
+#[derive(Tree, Clone)]
+pub struct Exploring<Q: Tree> {
+    /// The network of the action values.
+    pub network: Q,
+    /// Probability of a random action. f32 `[]`
+    pub epsilon: Tensor,
+}
+
+/// Chooses an action by the values `q` (f32 `[A]`) of all actions: the greatest one's, or with probability `epsilon` (f32
+/// `[]`) and in [`Mode::Explore`] any. Actions that are not `legal` (bool `[A]`; `None` if all are) never come. i32 `[]`
+#[track_caller]
+pub fn epsilon_greedy(
+    q: Tensor,
+    legal: Option<Tensor>,
+    epsilon: Tensor,
+    mode: Mode,
+    key: Key,
+) -> Tensor {
+    let q = match legal {
+        Some(legal) => select(legal, q, f64::NEG_INFINITY),
+        None => q,
+    };
+    match mode {
+        Mode::Greedy => q.argmax(-1),
+        Mode::Explore => Categorical::epsilon_greedy(q, epsilon).sample(key),
+    }
+}
