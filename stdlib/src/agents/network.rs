@@ -2,7 +2,7 @@
 
 use super::{Input, Mode, Networks, TorsoNet, last_action, last_action_features};
 use crate::distributions::{Categorical, Distribution, MultiCategorical, MultivariateNormalDiag};
-use crate::nn::{Activation, Initializer, Linear, Lstm, LstmState, Mlp};
+use crate::nn::{Initializer, Linear, Lstm, LstmState, Mlp};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 
@@ -87,7 +87,8 @@ impl ActorCritic {
             let mut layers = tree_map(&hidden, |x| x.index(i));
             let key = Key::from_words(last.words().index(i));
             layers.push(Linear::init(key, inputs, outputs, Initializer::orthogonal(scale)));
-            Mlp { layers, activation: Activation::Tanh }
+            let mlp = Mlp { layers, norms: Vec::new(), activation: networks.activation };
+            if networks.layer_norm { mlp.with_layer_norm() } else { mlp }
         };
         ActorCritic {
             torso,

@@ -2,7 +2,7 @@
 
 use super::{ActorCriticShape, AnyAgent};
 use crate::Number;
-use crate::nn::{ConvNet, Initializer, ResidualNet};
+use crate::nn::{Activation, ConvNet, Initializer, ResidualNet};
 use crate::optim::{
     Adam, Chain, ClipByGlobalNorm, Flatten, Schedule, adam, chain, clip_by_global_norm, flatten,
 };
@@ -104,6 +104,10 @@ pub struct Networks {
     /// Units of each hidden layer after the torso, of policy and value alike.
     #[schemars(inner(range(min = 1)), extend("x-must" = "name layers of at least 1 unit each"))]
     pub hidden: Vec<usize>,
+    /// Function after each hidden layer. Convolutions and the dense layer of a torso have max(x, 0).
+    pub activation: Activation,
+    /// If true, each layer but a network's last one is followed by layer normalisation, before its activation.
+    pub layer_norm: bool,
 }
 
 /// Two hidden layers; the torsos, where one is chosen, are those of IMPALA (Espeholt et al. 2018).
@@ -115,6 +119,8 @@ impl Default for Networks {
             sections: ResidualNet::IMPALA.to_vec(),
             features: 256,
             hidden: vec![64, 64],
+            activation: Activation::Tanh,
+            layer_norm: false,
         }
     }
 }
@@ -153,6 +159,12 @@ impl Networks {
                 "convolutions see images [height, width, channels], and observations are {shape:?}"
             ));
         };
+        if self.torso == Torso::Residual && self.layer_norm {
+            return Err(
+                "its blocks have no layer normalisation: layer_norm is for `none` and `conv`"
+                    .to_owned(),
+            );
+        }
         if self.torso == Torso::Conv {
             for (layer, &[_, side, stride]) in self.convs.iter().enumerate() {
                 if side > height.min(width) {

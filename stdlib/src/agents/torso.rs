@@ -41,7 +41,8 @@ impl TorsoNet {
         match torso {
             Torso::None => (TorsoNet::Flat, observation.elements()),
             Torso::Conv => {
-                let conv = ConvNet::init(key, image(), convs, features, weights);
+                let net = ConvNet::init(key, image(), convs, features, weights);
+                let conv = if networks.layer_norm { net.with_layer_norm() } else { net };
                 (TorsoNet::Conv { conv }, features)
             }
             Torso::Residual => {

@@ -1,9 +1,12 @@
 //! Activations by name, for configurations. The functions are methods of `Tensor`.
 
 use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// An elementwise function between layers.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Activation {
     /// The hyperbolic tangent.
     #[default]

@@ -3,6 +3,7 @@
 use super::conv2d::Conv2d;
 use super::initializer::Initializer;
 use super::linear::Linear;
+use super::norm::LayerNorm;
 use podracer_dsl::prelude::*;
 
 /// Convolutions without padding and a dense layer, each followed by max(x, 0).
@@ -12,6 +13,9 @@ pub struct ConvNet {
     pub convs: Vec<Conv2d>,
     /// Dense layer from the flattened last image to the features.
     pub dense: Linear,
+    /// Normalisation of the channels after each convolution and of the features after the dense layer, before max(x, 0); empty
+    /// for none.
+    pub norms: Vec<LayerNorm>,
 }
 
 impl ConvNet {
@@ -43,7 +47,17 @@ impl ConvNet {
         }
         let dense =
             Linear::init(keys.at(convs.len()), height * width * channels, features, weights);
-        ConvNet { convs: layers, dense }
+        ConvNet { convs: layers, dense, norms: Vec::new() }
+    }
+
+    /// The same layers with a new [`LayerNorm`] after each, as in Gallici et al., "Simplifying Deep Temporal Difference
+    /// Learning", 2024.
+    #[track_caller]
+    #[must_use]
+    pub fn with_layer_norm(self) -> ConvNet {
+        let biases = self.convs.iter().map(|conv| conv.bias).chain([self.dense.bias]);
+        let norms = biases.map(|bias| LayerNorm::init(bias.len())).collect();
+        ConvNet { norms, ..self }
     }
 
     /// The small network of Espeholt et al., "IMPALA", 2018, fig. 3 (left): 16 and 32 channels, 256 features. The image has
@@ -63,10 +77,14 @@ impl ConvNet {
     /// Features of an image: `f32[height, width, channels]` to `f32[features]`, none negative.
     #[track_caller]
     pub fn apply(&self, image: Tensor) -> Tensor {
+        let normal = |x: Tensor, layer: usize| match self.norms.get(layer) {
+            Some(norm) => norm.apply(x),
+            None => x,
+        };
         let mut x = image;
-        for conv in &self.convs {
-            x = conv.apply(x).relu();
+        for (layer, conv) in self.convs.iter().enumerate() {
+            x = normal(conv.apply(x), layer).relu();
         }
-        self.dense.apply(x.flatten()).relu()
+        normal(self.dense.apply(x.flatten()), self.convs.len()).relu()
     }
 }

@@ -3,6 +3,7 @@
 use super::activation::Activation;
 use super::initializer::Initializer;
 use super::linear::Linear;
+use super::norm::LayerNorm;
 use podracer_dsl::prelude::*;
 
 /// Dense layers with an activation between them, none after the last.
@@ -10,6 +11,8 @@ use podracer_dsl::prelude::*;
 pub struct Mlp {
     /// Layers, in the order in which they act.
     pub layers: Vec<Linear>,
+    /// Normalisation of each layer's output but the last's, before the activation; empty for none.
+    pub norms: Vec<LayerNorm>,
     /// Function between the layers.
     #[tree(fixed)]
     pub activation: Activation,
@@ -33,7 +36,16 @@ impl Mlp {
             let weight = if i + 1 < count { hidden } else { output };
             layers.push(Linear::init(keys.at(i), pair[0], pair[1], weight));
         }
-        Mlp { layers, activation }
+        Mlp { layers, norms: Vec::new(), activation }
+    }
+
+    /// The same layers with a new [`LayerNorm`] between each and its activation.
+    #[track_caller]
+    #[must_use]
+    pub fn with_layer_norm(self) -> Mlp {
+        let hidden = self.layers.split_last().map_or(&[][..], |(_, hidden)| hidden);
+        let norms = hidden.iter().map(|layer| LayerNorm::init(layer.bias.len())).collect();
+        Mlp { norms, ..self }
     }
 
     /// Applies the layers: `f32[in]` to `f32[out]`. An input of several axes, such as a grid, is flattened first.
@@ -45,6 +57,9 @@ impl Mlp {
                 x = self.activation.apply(x);
             }
             x = layer.apply(x);
+            if let Some(norm) = self.norms.get(i) {
+                x = norm.apply(x);
+            }
         }
         x
     }

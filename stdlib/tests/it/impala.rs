@@ -21,6 +21,7 @@ fn linear(x: &Named, name: &str) -> Linear {
 fn nets(record: &Record, x: &Named) -> (ActorCritic, Memory) {
     let mlp = |name: &str| Mlp {
         layers: ["hidden", "last"].map(|layer| linear(x, &format!("{name}.{layer}"))).to_vec(),
+        norms: Vec::new(),
         activation: Activation::Tanh,
     };
     let mut nets = ActorCritic {
@@ -40,7 +41,7 @@ fn nets(record: &Record, x: &Named) -> (ActorCritic, Memory) {
             strides: [2, 2],
             padding: Padding::Valid,
         };
-        let conv = ConvNet { convs: vec![conv], dense: linear(x, "dense") };
+        let conv = ConvNet { convs: vec![conv], dense: linear(x, "dense"), norms: Vec::new() };
         nets.torso = TorsoNet::Conv { conv };
     }
     if record.has("core.input") {

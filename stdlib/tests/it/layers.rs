@@ -202,7 +202,11 @@ fn a_dueling_head_is_the_equation_of_its_paper() {
                     weight: x.get(&format!("{name}.{i}.kernel")),
                     bias: x.get(&format!("{name}.{i}.bias")),
                 };
-                Mlp { layers: vec![layer(0), layer(1)], activation: Activation::Relu }
+                Mlp {
+                    layers: vec![layer(0), layer(1)],
+                    norms: Vec::new(),
+                    activation: Activation::Relu,
+                }
             };
             let head = DuelingHead { value: stream("value"), advantage: stream("advantage") };
             vec![("value", head.apply(x.get("x")))]

@@ -107,6 +107,7 @@ fn the_networks_of_impala_are_those_of_flax() {
                     conv(x, "convs_1", 2, Padding::Valid),
                 ],
                 dense: dense(x),
+                norms: Vec::new(),
             };
             vec![("value", vmap(x.get("x"), |x| net.apply(x)))]
         });

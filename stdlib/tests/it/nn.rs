@@ -24,7 +24,11 @@ fn a_perceptron_is_that_of_flax() {
                 weight: x.get(&format!("layers_{i}.kernel")),
                 bias: x.get(&format!("layers_{i}.bias")),
             };
-            let mlp = Mlp { layers: (0..3).map(layer).collect(), activation: Activation::Tanh };
+            let mlp = Mlp {
+                layers: (0..3).map(layer).collect(),
+                norms: Vec::new(),
+                activation: Activation::Tanh,
+            };
             vec![("value", vmap(x.get("x"), |x| mlp.apply(x)))]
         });
     }
@@ -203,6 +207,7 @@ fn a_grid_is_flattened_before_the_first_layer() {
     let results = run(f32([2, 3]), &[floats(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])], |x| {
         let mlp = Mlp {
             layers: vec![Linear { weight: ones(F32, [6, 2]), bias: constant([0.0, 1.0]) }],
+            norms: Vec::new(),
             activation: Activation::Tanh,
         };
         mlp.apply(x)
