@@ -9,6 +9,7 @@ mod any;
 mod axes;
 mod check;
 mod exploration;
+mod frames;
 mod impala;
 mod learn;
 mod network;
@@ -28,6 +29,7 @@ pub use axes::Axes;
 pub(crate) use check::checked_store;
 pub use check::{check_agent, checked_act, checked_begin_episode};
 pub use exploration::{Exploration, Exploring, epsilon_greedy};
+pub use frames::{FrameMemory, no_frames, stack_frame, stack_window, stacked_space};
 pub use impala::{
     Impala, ImpalaMetrics, ImpalaOptimizer, ImpalaSettings, OptimizerKind, RewardClipping,
 };

@@ -6,6 +6,7 @@ mod any_agent;
 mod composed;
 mod distributions;
 mod exploration;
+mod frames;
 mod golden;
 mod impala;
 mod iterate;
