@@ -6,6 +6,12 @@ use crate::number::Number;
 use podracer_dsl::prelude::*;
 use podracer_dsl::{Loc, fail, report_at};
 
+/// Most steps of a device: their numbers are i32, and so are sums of them.
+const MOST: usize = 1 << 30;
+
+/// Most windows of a batch: so many parts of an interval have ends in f32.
+const MOST_DRAWS: usize = 1 << 24;
+
 /// A ring of the last steps of all lanes of a device, from which windows of steps are drawn: uniformly (Lin 1992,
 /// "Self-improving reactive agents based on reinforcement learning, planning and teaching") or by priority.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,7 +81,9 @@ impl<I: Tree, S: Tree> Sample<I, S> {
     /// et al.): 1 undoes the priorities in expectation, 0 nothing. f32 `[B]`
     #[track_caller]
     pub fn importance_weights(&self, exponent: impl Into<Number>, axes: &Axes) -> Tensor {
-        let weights = pow(self.windows * self.probabilities, -exponent.into());
+        // Nothing was drawn from an empty store: its probability of 0 has a power that is infinite.
+        let each = (self.windows * self.probabilities).maximum(f64::from(f32::MIN_POSITIVE));
+        let weights = pow(each, -exponent.into());
         weights / axes.max(weights.max())
     }
 }
@@ -93,54 +101,79 @@ impl Replay {
         shape: RolloutShape,
     ) -> Stored<I, S> {
         let RolloutShape { lanes, unroll } = shape;
-        let (length, period) = (self.length.max(1), self.period.max(1));
+        let period = self.period.max(1);
         let unit = unroll.max(period);
-        let steps = self.capacity.div_ceil(lanes.max(1)).max(1).next_multiple_of(unit);
-        for mistake in self.mistakes(steps, shape, !start.types().is_empty()) {
+        let steps = self.capacity.div_ceil(lanes.max(1)).max(1).checked_next_multiple_of(unit);
+        let mistakes = self.mistakes(steps, step.types().len(), start.types().len(), shape);
+        // After a mistake, a store that the rest of the trace goes on with.
+        let steps = steps.filter(|_| mistakes.is_empty()).unwrap_or(unit.min(MOST));
+        for mistake in mistakes {
             report_at(Loc::caller(), "Replay::init", mistake, &[]);
         }
-        let stacked = steps.max(length.next_multiple_of(unit));
-        let leaves = stacked / period * lanes;
+        let rows = (steps / period).max(1);
         Stored {
-            steps: step.stacked(lanes).stacked(stacked).zeros(),
-            starts: start.stacked(lanes).stacked(stacked / period).zeros(),
+            steps: step.stacked(lanes).stacked(steps).zeros(),
+            starts: start.stacked(lanes).stacked(rows).zeros(),
             position: zeros(I32, [1]),
             size: zeros(I32, [1]),
             priorities: self.priorities.map(|_| StoredPriorities {
-                tree: SumTree::zeros(leaves),
+                tree: SumTree::zeros(rows * lanes),
                 greatest: ones(F32, [1]),
             }),
         }
     }
 
-    /// What is wrong with these settings for rings of so many steps.
-    fn mistakes(&self, steps: usize, shape: RolloutShape, with_starts: bool) -> Vec<String> {
+    /// What is wrong with these settings for rings of so many steps (`None` is too many to count) of so many leaves.
+    fn mistakes(
+        &self,
+        steps: Option<usize>,
+        leaves: usize,
+        leaves_of_start: usize,
+        shape: RolloutShape,
+    ) -> Vec<String> {
         let RolloutShape { lanes, unroll } = shape;
-        let Replay { capacity, length, period, .. } = *self;
+        let Replay { capacity, length, period, priorities } = *self;
         let mut mistakes = Vec::new();
+        if lanes == 0 || unroll == 0 {
+            mistakes.push(format!(
+                "rollouts of {unroll} steps of {lanes} lanes: expected 1 or more of both"
+            ));
+        }
+        if leaves == 0 {
+            mistakes.push(
+                "the steps to keep have no leaves: expected a tree with a tensor of each step, such as its observation"
+                    .to_owned(),
+            );
+        }
         if length == 0 || period == 0 {
             mistakes.push(format!(
                 "windows of {length} steps, one every {period} steps: expected 1 or more of both"
             ));
-        } else if unroll % period != 0 && period % unroll != 0 {
+        } else if unroll > 0 && unroll % period != 0 && period % unroll != 0 {
             mistakes.push(format!(
                 "a window begins every {period} steps and a rollout has {unroll}: one must be a multiple of the other"
             ));
         }
-        if length > steps {
-            mistakes.push(format!(
-                "a window has {length} steps, and a capacity of {capacity} is {steps} steps of each of {lanes} lanes: raise the capacity to {} or more",
-                length * lanes
-            ));
-        }
-        if with_starts && period % unroll != 0 {
+        if leaves_of_start > 0 && unroll > 0 && period % unroll != 0 {
             mistakes.push(format!(
                 "what is kept with the start of a window is known at the start of a rollout: expected a period that is a multiple of the rollout's {unroll} steps, got {period}"
             ));
         }
-        if steps.saturating_mul(lanes) > i32::MAX as usize / 2 {
+        match steps.filter(|steps| steps.saturating_mul(lanes) <= MOST) {
+            None => mistakes.push(format!(
+                "a capacity of {capacity} steps, in whole rollouts and periods of each of {lanes} lanes, is more than 2^30 steps: lower it"
+            )),
+            Some(steps) if length > steps => mistakes.push(format!(
+                "a window has {length} steps, and a capacity of {capacity} is {steps} steps of each of {lanes} lanes: raise the capacity to {} or more",
+                length.saturating_mul(lanes)
+            )),
+            Some(_) => {}
+        }
+        if let Some(exponent) = priorities.and_then(|settings| settings.exponent.constant())
+            && !(exponent >= 0.0 && exponent.is_finite())
+        {
             mistakes.push(format!(
-                "{steps} steps of {lanes} lanes are more than 2^30: lower the capacity"
+                "draws in proportion to priorities to the power of {exponent}: expected 0 or more"
             ));
         }
         mistakes
@@ -154,7 +187,8 @@ impl Replay {
     #[track_caller]
     pub fn add<I: Tree, S: Tree>(&self, state: Stored<I, S>, steps: I, starts: S) -> Stored<I, S> {
         let ring = Ring::of(self, &state);
-        let added = steps.leaves()[0];
+        // Steps without leaves are an error of `init`.
+        let Some(&added) = steps.leaves().first() else { return state };
         let (unroll, lanes) = (added.dim(0), added.dim(1));
         if lanes != ring.lanes || unroll == 0 || !ring.steps.is_multiple_of(unroll) {
             let message = format!(
@@ -166,8 +200,8 @@ impl Replay {
         }
         let Stored { position, size, priorities, .. } = state;
         let at = position.index(0);
-        let row = at / self.period as i32;
-        let begins = at.rem(self.period as i32).eq(0);
+        let row = at / ring.period as i32;
+        let begins = at.rem(ring.period as i32).eq(0);
         let kept = state.steps.zip_with(&steps, |all, new| write(all, new, at));
         let kept_starts = state.starts.zip_with(&starts, |all, new| {
             let new = new.expand_dims(0);
@@ -206,7 +240,7 @@ impl Replay {
     /// devices. By priority, the batch is drawn in as many parts of equal probability (section 3.3 of Schaul et al.).
     /// An empty store gives zeros.
     ///
-    /// Errors: a batch that the devices do not divide.
+    /// Errors: a batch that the devices do not divide, or of more than 2^24 windows.
     #[track_caller]
     pub fn sample<I: Tree, S: Tree>(
         &self,
@@ -220,8 +254,12 @@ impl Replay {
             let message =
                 format!("a batch of {batch} windows is not shared evenly by {members} devices");
             report_at(Loc::caller(), "Replay::sample", message, &[]);
+        } else if batch > MOST_DRAWS {
+            let message =
+                format!("a batch of {batch} windows is more than 2^24: draw it in several parts");
+            report_at(Loc::caller(), "Replay::sample", message, &[]);
         }
-        let part = (batch / members).max(1);
+        let part = (batch.min(MOST_DRAWS) / members).max(1);
         let ring = Ring::of(self, state);
         let windows = (ring.rows() * ring.lanes as i32).astype(F32) * members as f64;
         let Some(StoredPriorities { tree, .. }) = &state.priorities else {
@@ -268,8 +306,12 @@ impl Replay {
     }
 
     /// Changes the priorities of windows that were drawn: `indices` i32 `[B]` of [`Sample`], `priorities` f32 `[B]`, not
-    /// negative, before the next [`Replay::add`] overwrites some of them. A window of priority 0 is not drawn again. A replay
-    /// without priorities stays as it is.
+    /// negative, before the next [`Replay::add`] overwrites some of them. Windows of priority 0 are drawn where all have 0, and
+    /// else not again. A replay without priorities stays as it is.
+    ///
+    /// A priority that is negative, NaN or infinite fails a [`check`], and its window keeps the one that it has.
+    ///
+    /// Errors: not one priority for each index.
     #[must_use]
     #[track_caller]
     pub fn set_priorities<I: Tree, S: Tree>(
@@ -283,15 +325,30 @@ impl Replay {
         let (Some(old), Some(settings)) = (state.priorities, self.priorities) else {
             return Stored { priorities: None, ..state };
         };
+        if indices.rank() != 1 || priorities.shape() != indices.shape() {
+            let message = format!(
+                "expected a priority for each index, i32 `[B]` and f32 `[B]`, got {} and {}",
+                indices.ty(),
+                priorities.ty()
+            );
+            let about = [indices, priorities];
+            report_at(Loc::caller(), "Replay::set_priorities", message, &about);
+            return Stored { priorities: Some(old), ..state };
+        }
         let good = priorities.ge(0.0) & priorities.is_finite();
-        check(good, "expected priorities of 0 or more, got {}", priorities);
+        check(good, "expected priorities that are finite and 0 or more, got {}", priorities);
+        // Their sum over all devices is finite, and it is 0 only where there are no windows.
+        let most = f64::from(f32::MAX) / (2 * ring.leaves() * axes.members()) as f64;
         let values = pow(select(good, priorities, 0.0), settings.exponent);
+        let values = values.minimum(most).maximum(f64::from(f32::MIN_POSITIVE));
+        let values = select(good, values, -1.0);
         let (indices, values) = (axes.gather(indices), axes.gather(values));
         let local = indices - axes.index() * ring.leaves() as i32;
-        // Where no window begins there is none to have a priority: an empty store draws such places.
-        let present = old.tree.get(local).gt(0.0);
+        let before = old.tree.get(local);
         let greatest = old.greatest.maximum(values.max());
-        let values = select(present, values, 0.0);
+        // Where no window begins there is none to have a priority: an empty store draws such places.
+        let changes = before.gt(0.0) & values.gt(0.0);
+        let values = select(changes, values, before);
         let priorities = Some(StoredPriorities { tree: old.tree.set(local, values), greatest });
         Stored { priorities, ..state }
     }
@@ -313,12 +370,14 @@ struct Ring {
 impl Ring {
     #[track_caller]
     fn of<I: Tree, S: Tree>(replay: &Replay, state: &Stored<I, S>) -> Ring {
-        let leaf = state.steps.leaves()[0];
+        // Without leaves, or with settings that `init` refused, any ring will do: an error is there already.
+        let leaves = state.steps.leaves();
+        let (steps, lanes) = leaves.first().map_or((1, 1), |leaf| (leaf.dim(0), leaf.dim(1)));
         Ring {
-            steps: leaf.dim(0),
-            lanes: leaf.dim(1),
-            length: replay.length.max(1),
-            period: replay.period.max(1),
+            steps,
+            lanes,
+            length: replay.length.min(steps).max(1),
+            period: replay.period.min(steps).max(1),
             position: state.position.index(0),
             size: state.size.index(0),
         }

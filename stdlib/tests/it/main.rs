@@ -22,6 +22,8 @@ mod optim;
 mod population;
 mod recurrent_ppo;
 mod replay;
+mod replay_mistakes;
+mod replay_model;
 mod replayed;
 mod returns;
 mod skipped;
