@@ -46,7 +46,7 @@ pub enum RuntimeError {
     },
     /// Memory that is not there: of a device, of the machine, or of what limits this process.
     #[error(
-        "not enough memory: {0}; smaller batches, shorter trajectories or smaller networks need less"
+        "not enough memory: {0}; smaller batches, replays or networks, or shorter trajectories need less"
     )]
     OutOfMemory(String),
     /// Options of a client or a compilation that contradict each other or the machine.

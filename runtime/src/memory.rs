@@ -82,8 +82,8 @@ mod tests {
         let error = zeros("f32[9]", isize::MAX as usize / 2).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "not enough memory: f32[9] takes 4294967296.00 GiB on the host; smaller batches, shorter trajectories or smaller networks \
-             need less"
+            "not enough memory: f32[9] takes 4294967296.00 GiB on the host; smaller batches, replays or networks, or shorter \
+             trajectories need less"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! A Python with jaxlib, which `make test` installs.
+//! Pythons with packages: with jaxlib, which `make test` installs, and with the peers of the benches.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -7,9 +7,24 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::skip::skip;
 
-/// Why a test without a Python with jaxlib is skipped.
-const NO_JAXLIB: &str =
-    "no jaxlib: `make test` installs it, and PODRACER_PYTHON names a Python that has it";
+/// A Python that tests use: the variable that names it, a package that it has, and why a test without it is skipped.
+struct Named {
+    variable: &'static str,
+    package: &'static str,
+    missing: &'static str,
+}
+
+const JAXLIB: Named = Named {
+    variable: "PODRACER_PYTHON",
+    package: "jaxlib",
+    missing: "no jaxlib: `make test` installs it, and PODRACER_PYTHON names a Python that has it",
+};
+
+const PEERS: Named = Named {
+    variable: "PODRACER_PEER_PYTHON",
+    package: "flashbax",
+    missing: "no flashbax: `make test-all` installs it, and PODRACER_PEER_PYTHON names a Python that has it",
+};
 
 /// Runs a Python script with arguments and input, and gives what it printed. `None`, and the running test counts as
 /// skipped, where there is no Python with jaxlib (`PODRACER_PYTHON` names one).
@@ -17,11 +32,28 @@ const NO_JAXLIB: &str =
 /// # Errors
 /// Where the script fails, with what it said.
 pub fn run(script: &str, arguments: &[&str], input: &str) -> Result<Option<String>> {
-    let named = std::env::var("PODRACER_PYTHON").ok();
-    let python = named.unwrap_or_else(|| "python3".to_owned());
-    let probe = Command::new(&python).args(["-P", "-c", "import jaxlib"]).output();
+    run_with(&JAXLIB, script, arguments, input)
+}
+
+/// [`run`] with the packages of `benches/peer/requirements.txt` (`PODRACER_PEER_PYTHON` names a Python that has them).
+///
+/// # Errors
+/// Where the script fails, with what it said.
+pub fn run_peer(script: &str, arguments: &[&str], input: &str) -> Result<Option<String>> {
+    run_with(&PEERS, script, arguments, input)
+}
+
+fn run_with(
+    named: &Named,
+    script: &str,
+    arguments: &[&str],
+    input: &str,
+) -> Result<Option<String>> {
+    let python = std::env::var(named.variable).unwrap_or_else(|_| "python3".to_owned());
+    let import = format!("import {}", named.package);
+    let probe = Command::new(&python).args(["-P", "-c", &import]).output();
     if !probe.is_ok_and(|output| output.status.success()) {
-        skip(NO_JAXLIB);
+        skip(named.missing);
         return Ok(None);
     }
     let mut child = Command::new(&python)

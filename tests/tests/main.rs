@@ -12,6 +12,7 @@ mod loops;
 mod portable;
 mod programs;
 mod recompute;
+mod replay;
 mod replicas;
 mod sebulba;
 mod servers;

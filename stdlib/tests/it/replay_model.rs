@@ -2,6 +2,7 @@
 
 use crate::golden::{floats, run, words};
 use podracer_dsl::prelude::*;
+use podracer_envs::host::Random;
 use podracer_stdlib::agents::{Axes, RolloutShape};
 use podracer_stdlib::replay::{Priorities, Replay};
 use std::collections::BTreeMap;
@@ -27,38 +28,26 @@ impl Case {
     }
 }
 
-/// Numbers that look random: SplitMix64 (Steele et al. 2014, "Fast splittable pseudorandom number generators").
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
-    }
-
-    /// One of `low..=high`.
-    fn between(&mut self, low: usize, high: usize) -> usize {
-        low + (self.next() % (high - low + 1) as u64) as usize
-    }
+/// One of `low..=high`.
+fn between(random: &mut Random, low: usize, high: usize) -> usize {
+    low + random.below(high - low + 1)
 }
 
 /// A ring of any shape: one step or several in a rollout, periods shorter and longer than a rollout, windows of one step up to
 /// all of the ring, batches of more windows than there are.
 fn any_case(random: &mut Random) -> Case {
-    let (lanes, unroll) = (random.between(1, 3), random.between(1, 6));
-    let period = match random.between(0, 2) {
+    let (lanes, unroll) = (between(random, 1, 3), between(random, 1, 6));
+    let period = match between(random, 0, 2) {
         0 => 1,
-        1 => unroll * random.between(1, 3),
-        _ => unroll / [1, 2, 3][random.between(0, 2)].min(unroll),
+        1 => unroll * between(random, 1, 3),
+        _ => unroll / [1, 2, 3][between(random, 0, 2)].min(unroll),
     };
     let period = if unroll % period == 0 || period % unroll == 0 { period } else { 1 };
     let priorities = Some(Priorities { exponent: 0.5.into() });
-    let replay = Replay { capacity: random.between(1, 40), length: 1, period, priorities };
+    let replay = Replay { capacity: between(random, 1, 40), length: 1, period, priorities };
     let shape = RolloutShape { lanes, unroll };
-    let mut case = Case { replay, shape, batch: random.between(1, 12), rounds: 0 };
-    case.replay.length = random.between(1, case.ring());
+    let mut case = Case { replay, shape, batch: between(random, 1, 12), rounds: 0 };
+    case.replay.length = between(random, 1, case.ring());
     case.rounds = 2 * case.ring() / unroll + 3;
     case
 }
@@ -176,7 +165,7 @@ fn check(case: &Case) {
 /// the model, whole and with their steps in order, and probabilities and weights are its.
 #[test]
 fn a_replay_is_a_list_of_windows_with_priorities() {
-    let mut random = Random(1);
+    let mut random = Random::of_environment(1, 0);
     for _ in 0..60 {
         check(&any_case(&mut random));
     }

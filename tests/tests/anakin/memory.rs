@@ -8,7 +8,7 @@ use podracer_stdlib::optim::adam;
 use std::collections::BTreeMap;
 
 /// Address of each leaf on each device.
-fn addresses<T: Tree>(state: &Device<T>) -> BTreeMap<(String, usize), usize> {
+pub fn addresses<T: Tree>(state: &Device<T>) -> BTreeMap<(String, usize), usize> {
     let mut addresses = BTreeMap::new();
     state.visit(|path, leaf| {
         for (device, buffer) in leaf.buffers().iter().enumerate() {

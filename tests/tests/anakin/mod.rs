@@ -7,6 +7,7 @@ mod iterations;
 mod log;
 mod memory;
 mod reference;
+mod replay;
 mod replicas;
 mod transfers;
 

@@ -1,16 +1,26 @@
-//! A call moves the metrics to the host and nothing else, in one dispatch.
+//! A call moves the metrics and reports to the host and nothing else, in one dispatch.
 
+use super::replay::Replaying;
 use super::{is_child, run_alone};
 use crate::loops::{self, Size, TINY};
-use podracer_dsl::prelude::Tree;
+use podracer_dsl::prelude::{Path, TensorType, Tree};
 use podracer_envs::{CartPole, Catch, Environment};
 use podracer_runtime::{Count, Host, TransferCounts, process_transfers};
 use podracer_stdlib::agents::Learn;
 use podracer_stdlib::optim::{adam, sgd};
 
-/// Copies that fetching these metrics costs: one copy of each replicated leaf, one of each device's part of the others.
-fn cost<R: Tree, S: Tree>(replicas: usize, replicated: &Host<R>, sharded: &Host<S>) -> Count {
+/// Copies that fetching these metrics and a log costs: one copy of each replicated leaf, one of each device's part of the others.
+fn cost<R: Tree, S: Tree>(
+    replicas: usize,
+    replicated: &Host<R>,
+    sharded: &Host<S>,
+    log: &[(Path, TensorType)],
+) -> Count {
     let mut cost = Count::default();
+    for (_, ty) in log {
+        cost.calls += replicas as u64;
+        cost.bytes += (replicas * ty.bytes()) as u64;
+    }
     replicated.visit(|_, leaf| {
         cost.calls += 1;
         cost.bytes += leaf.bytes().len() as u64;
@@ -28,7 +38,10 @@ fn check<E: Environment, A: Learn<Observation = E::Observation>>(
     size: Size,
 ) {
     let client = loops::client(size.replicas);
-    let anakin = loops::compiled(&client, environment, agent, size);
+    let traced = loops::traced(environment, agent, size);
+    let (.., log) = &**traced.traced().results();
+    let log = log.leaves();
+    let anakin = traced.compile(&client, &loops::options(size.replicas)).expect("it compiles");
     let mut state = anakin.init(3).expect("a seed");
     for call in 0..3 {
         let (before, before_all) = (anakin.transfers().counts(), process_transfers());
@@ -36,7 +49,7 @@ fn check<E: Environment, A: Learn<Observation = E::Observation>>(
         (state, metrics) = anakin.run(state).expect("a call");
         let (after, after_all) = (anakin.transfers().counts(), process_transfers());
         let expected = TransferCounts {
-            to_host: cost(size.replicas, &metrics.replicated, &metrics.sharded),
+            to_host: cost(size.replicas, &metrics.replicated, &metrics.sharded, &log),
             launches: 1,
             ..TransferCounts::default()
         };
@@ -62,4 +75,6 @@ fn a_call_moves_only_metrics() {
     let cartpole = CartPole::default();
     let size = Size { replicas: 2, environments: 4, iterations: 3, ..TINY };
     check(&cartpole, &loops::ppo(&cartpole, sgd(0.1)), size);
+    // Nothing of a store either: beside the metrics there is what its `check` reports.
+    check(&cartpole, &Replaying::new(64, 16), size);
 }

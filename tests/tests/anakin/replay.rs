@@ -1,0 +1,212 @@
+//! A replay in the loop: it stays where it is, is not copied, and crosses to the host in checkpoints only.
+
+use super::memory::addresses;
+use super::{is_child, run_alone};
+use crate::loops::{self, Compiled, Size};
+use podracer_dsl::prelude::*;
+use podracer_envs::CartPole;
+use podracer_runtime::{MemoryStats, RuntimeError};
+use podracer_stdlib::agents::*;
+use podracer_stdlib::replay::{Priorities, Replay, Stored};
+use podracer_tests::skip::{skip, skip_heavy};
+
+/// Q-learning with a table of weights for each action, from a prioritized replay: a few numbers, and a picture of `picture`
+/// bytes, which makes its store as large as one likes.
+#[derive(Clone)]
+pub struct Replaying {
+    pub replay: Replay,
+    pub picture: usize,
+    /// Windows of a gradient step, over all devices.
+    pub batch: usize,
+}
+
+#[derive(Tree, Clone)]
+pub struct Step {
+    observation: Tensor,
+    picture: Tensor,
+    action: Tensor,
+    reward: Tensor,
+    terminated: Tensor,
+}
+
+impl Replaying {
+    /// Windows of two steps, one from every step on, of so many steps with such a picture.
+    pub fn new(capacity: usize, picture: usize) -> Replaying {
+        let priorities = Some(Priorities { exponent: 0.6.into() });
+        let replay = Replay { capacity, length: 2, period: 1, priorities };
+        Replaying { replay, picture, batch: 32 }
+    }
+
+    /// The steps of a rollout. `[T, N, ..]`
+    fn steps(&self, rollout: &Rollout<Self>) -> Step {
+        let observation = rollout.input.observation;
+        let shape = [&rollout.reward.shape()[..], &[self.picture]].concat();
+        let shade = (observation.index_axis(2, 0) * 50.0 + 128.0).clamp(0.0, 255.0).astype(U8);
+        Step {
+            observation,
+            picture: shade.expand_dims(2).broadcast_to(shape),
+            action: rollout.action,
+            reward: rollout.reward,
+            terminated: rollout.terminated,
+        }
+    }
+
+    /// Absolute errors of the windows, f32 `[B]`, with the values of the weights, and what the pictures add to them: nothing.
+    fn errors(&self, weights: Tensor, steps: &Step) -> Tensor {
+        let value = |i: usize| steps.observation.index(i).matmul(weights);
+        let taken = (value(0) * one_hot(steps.action.index(0), 2)).sum_axis(1);
+        let next = select(steps.terminated.index(0), 0.0, value(1).max_axis(1));
+        let target = stop_gradient(steps.reward.index(0) + next * 0.9);
+        let pictures = steps.picture.index(0).astype(F32).mean_axis(1);
+        target - taken + pictures * 1e-9
+    }
+}
+
+impl Agent for Replaying {
+    type Observation = Tensor;
+    type Params = Tensor;
+    type Memory = ();
+    type Extras = ();
+
+    fn init_memory(&self, _: LaneId) {}
+    fn begin_episode(&self, (): ()) {}
+    fn act(&self, q: &Tensor, (): (), input: Input, _: Mode, key: Key) -> Act<(), ()> {
+        let best = input.observation.matmul(*q).argmax(0);
+        let (explore, draw) = key.split();
+        let action = select(explore.bernoulli([], 0.3), draw.randint([], 0..2), best);
+        Act { action, memory: (), extras: () }
+    }
+}
+
+impl Learn for Replaying {
+    type State = Tensor;
+    type Store = Stored<Step>;
+    type Metrics = Tensor;
+
+    fn init(&self, key: Key) -> Tensor {
+        key.normal([4, 2]) * 0.1
+    }
+    fn init_store(&self, rollout: &Spec<Rollout<Self>>, _: &Axes) -> Stored<Step> {
+        let step = self.steps(&rollout.zeros()).spec().unstacked().unstacked();
+        self.replay.init(&step, &Spec(()), RolloutShape::of(rollout))
+    }
+    fn params(&self, state: &Tensor) -> Tensor {
+        *state
+    }
+    fn learn(
+        &self,
+        weights: Tensor,
+        store: Stored<Step>,
+        rollout: Rollout<Self>,
+        cx: Cx,
+    ) -> (Tensor, Stored<Step>, Tensor) {
+        let store = self.replay.add(store, self.steps(&rollout), ());
+        let ((weights, store), losses) =
+            scan((weights, store), cx.key.again().split_n(2), |(weights, store), key| {
+                let sample = self.replay.sample(&store, self.batch, key, &cx);
+                let importance = sample.importance_weights(0.4, &cx);
+                let (loss, slope) = value_and_grad(weights, |weights| {
+                    (importance * self.errors(weights, &sample.steps).square()).mean()
+                });
+                let errors = self.errors(weights, &sample.steps).abs();
+                let weights = weights - 0.01 * cx.mean(slope);
+                let store = self.replay.set_priorities(store, sample.indices, errors, &cx);
+                ((weights, store), loss)
+            });
+        (weights, store, losses.mean())
+    }
+}
+
+/// Sixteen lanes, four steps, a hundred iterations a call.
+const SIZE: Size = Size { replicas: 1, environments: 16, unroll: 4, iterations: 100 };
+
+/// Bytes of the store's leaves on one device.
+fn store_bytes(traced: &loops::Loop<CartPole, Replaying>) -> i64 {
+    let leaves = traced.traced_init().results().sharded.store.leaves();
+    leaves.iter().map(|(_, ty)| ty.bytes() as i64).sum()
+}
+
+/// Arguments, what is computed on the way, and results that take no argument's memory.
+fn peak(stats: &MemoryStats) -> i64 {
+    stats.arguments + stats.beside_arguments()
+}
+
+fn stats(anakin: &Compiled<CartPole, Replaying>) -> MemoryStats {
+    anakin.program().executable().compiled().memory_stats().expect("XLA tells")
+}
+
+/// A thousand iterations, over which the ring goes round almost four times, on one device and on two.
+#[test]
+fn a_store_stays_where_it_is_for_a_thousand_iterations() {
+    for replicas in [1, 2] {
+        let size = Size { replicas, ..SIZE };
+        let agent = Replaying::new(16_384 / replicas, 4096);
+        let traced = loops::traced(&CartPole::default(), &agent, size);
+        let store = store_bytes(&traced);
+        let client = loops::client(replicas);
+        let anakin = traced.compile(&client, &loops::options(replicas)).expect("it compiles");
+        let mut state = anakin.init(0).expect("a seed");
+        let before = addresses(&state);
+        for call in 0..10 {
+            (state, _) = anakin.run(state).expect("a call");
+            assert_eq!(addresses(&state), before, "call {call} of {replicas} device(s)");
+        }
+        // Within a call the same: a copy of the store would be an intermediate value.
+        let stats = stats(&anakin);
+        assert!(stats.beside_arguments() < store / 10, "{store} bytes of a store: {stats:?}");
+        let position = state.sharded.store.position.to_host().expect("it is there");
+        assert_eq!(position.to_vec::<i32>().expect("i32"), vec![4000 % 1024; replicas]);
+    }
+}
+
+/// A store of two gigabytes: what XLA says that the loop takes, and with PODRACER_ALL what a process took that ran it.
+#[test]
+fn a_loop_takes_its_store_once() {
+    let agent = Replaying::new(1 << 17, 1 << 14);
+    let traced = loops::traced(&CartPole::default(), &agent, SIZE);
+    let store = store_bytes(&traced);
+    assert!(store > 2 << 30, "{store}");
+    let most = store / 10 * 11;
+    let anakin = match traced.compile(&loops::client(1), &loops::options(1)) {
+        Err(RuntimeError::OutOfMemory(why)) => {
+            return skip(&format!("2 GB of memory are needed and not free: {why}"));
+        }
+        compiled => compiled.expect("it compiles"),
+    };
+    let stats = stats(&anakin);
+    assert!(peak(&stats) < most, "{store} bytes of a store: {stats:?}");
+    if is_child() {
+        let (mut state, _) = anakin.run(anakin.init(0).expect("a seed")).expect("a call");
+        (state, _) = anakin.run(state).expect("a call");
+        drop(state);
+        let status = std::fs::read_to_string("/proc/self/status").expect("Linux says it");
+        let most_ever = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = most_ever.and_then(|line| line.split_whitespace().next()?.parse::<i64>().ok());
+        println!("RESULT {}", kib.expect("a number") * 1024);
+        return;
+    }
+    if skip_heavy("2 GB of memory") {
+        return;
+    }
+    let said = run_alone("anakin::replay::a_loop_takes_its_store_once", &[("PODRACER_ALL", "1")]);
+    let result = said.split_once("RESULT ").and_then(|(_, rest)| rest.lines().next());
+    let taken: i64 = result.unwrap_or_else(|| panic!("{said}")).parse().expect("a number");
+    eprintln!("a store of {store} bytes, {} by XLA's count, {taken} of the process", peak(&stats));
+    assert!(taken < most, "{store} bytes of a store, and the process took {taken}");
+}
+
+/// Compiled is nothing: the types are enough to know.
+#[test]
+fn a_store_that_does_not_fit_is_refused_before_compiling() {
+    let agent = Replaying::new(1 << 24, 1 << 20);
+    let traced = loops::traced(&CartPole::default(), &agent, SIZE);
+    let refused = traced.compile(&loops::client(1), &loops::options(1)).err();
+    let said = refused.expect("16 TiB do not fit").to_string();
+    for part in [
+        "not enough memory: the training takes at least 16384",
+        " GiB are free: 16384.00 GiB for u8[1048576,16,1048576] of the state's `sharded.store.steps.picture`, ",
+        "; smaller batches, replays or networks, or shorter trajectories need less",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
