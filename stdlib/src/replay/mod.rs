@@ -13,6 +13,7 @@
 //! draws are those of one store, whatever the devices.
 
 mod n_step;
+mod ring;
 mod sum_tree;
 mod windows;
 
