@@ -14,11 +14,14 @@ mod impala;
 mod learn;
 mod network;
 mod normalized;
+mod off_policy;
 mod online;
 mod ppo;
 mod replayed;
+mod sac;
 mod settings;
 mod steps;
+mod td3;
 mod torso;
 mod transition;
 
@@ -36,13 +39,18 @@ pub use impala::{
 pub use learn::{Cx, Iterated, Learn, Optimized, Rollout, RolloutOf, RolloutShape, scan_mean};
 pub use network::{ActorCritic, ActorCriticShape, Memory, Policy};
 pub use normalized::{Moments, Normalized, NormalizedParams, NormalizedState, NormalizedStore};
+pub use off_policy::{TorsoMlp, UnitBox};
 pub use online::{OnlineActorCritic, OnlineExtras, OnlineMetrics, OnlineSettings};
 pub use ppo::{Ppo, PpoBatch, PpoExtras, PpoMetrics, PpoSettings};
 pub use replayed::{
     LearnFromReplay, ReplayMetrics, ReplaySettings, Replayed, ReplayedMetrics, ReplayedState,
     ReplayedStore, Window, Windows,
 };
+pub use sac::{
+    Sac, SacActions, SacMetrics, SacOptimizer, SacOptimizers, SacParams, SacSettings, SacState,
+};
 pub use settings::{ActorCriticOptimizer, AgentSettings, Networks, Task, Torso};
 pub use steps::step_weights;
+pub use td3::{Td3, Td3Metrics, Td3Networks, Td3Params, Td3Settings, Td3State};
 pub use torso::{TorsoNet, last_action, last_action_features};
 pub use transition::{Step, Transition};

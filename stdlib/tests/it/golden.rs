@@ -12,7 +12,12 @@ pub struct Named<'a> {
     tensors: Vec<Tensor>,
 }
 
-impl Named<'_> {
+impl<'a> Named<'a> {
+    /// The tensors of these names.
+    pub fn new(names: &'a [String], tensors: Vec<Tensor>) -> Self {
+        Named { names, tensors }
+    }
+
     /// The tensor of a name.
     #[track_caller]
     pub fn get(&self, name: &str) -> Tensor {
@@ -31,10 +36,16 @@ impl Named<'_> {
     }
 }
 
-/// All records of an op; at least one.
+/// All records of an op in `rl.json`; at least one.
 #[track_caller]
 pub fn records(op: &str) -> Vec<Record> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/rl.json");
+    records_in("rl", op)
+}
+
+/// All records of an op in a file of `tests/golden`; at least one.
+#[track_caller]
+pub fn records_in(file: &str, op: &str) -> Vec<Record> {
+    let path = format!("{}/../tests/golden/{file}.json", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(path).expect("the golden file is checked in");
     let file: Value = serde_json::from_str(&text).expect("it is JSON");
     let records = file["records"].as_array().expect("it has records");
@@ -134,7 +145,8 @@ impl Record {
         array(&self.0["gradients"][name])
     }
 
-    fn named(&self, field: &str) -> Vec<(String, Array)> {
+    /// Arrays of a field (`inputs`, `outputs`, `gradients`), with their names.
+    pub fn named(&self, field: &str) -> Vec<(String, Array)> {
         let Some(map) = self.0[field].as_object() else {
             return Vec::new();
         };

@@ -26,4 +26,5 @@ mod replay_mistakes;
 mod replay_model;
 mod replayed;
 mod returns;
+mod sac_td3;
 mod skipped;

@@ -1,0 +1,141 @@
+//! What SAC and TD3 share: batches of transitions, actions scaled to [-1, 1], and networks of observations and actions.
+
+use super::steps::weighted;
+use super::{Networks, Step, TorsoNet, Transition, Windows};
+use crate::Number;
+use crate::nn::{Fan, Initializer, Law, Mlp};
+use podracer_dsl::prelude::*;
+use podracer_envs::Space;
+
+/// A batch of transitions.
+pub(super) struct Batch {
+    /// The transitions. `[B, ..]`
+    pub(super) transitions: Transition,
+    /// Weights of their losses, 0 for what nothing can be learnt from. f32 `[B]`
+    weights: Tensor,
+}
+
+impl Batch {
+    /// The transitions over `n` steps that windows begin with.
+    #[track_caller]
+    pub(super) fn of(windows: &Windows<Step>, n: usize, discount: Number) -> Batch {
+        let Windows { steps, weights, .. } = windows;
+        let transitions = vmap(axis(steps.clone(), 1), |steps| steps.transition(n, discount));
+        let weights = select(transitions.counts, *weights, 0.0);
+        Batch { transitions, weights }
+    }
+
+    /// The number of transitions, `B`.
+    pub(super) fn len(&self) -> usize {
+        self.weights.len()
+    }
+
+    /// The mean of losses f32 `[B]` with the weights of their transitions. f32 `[]`
+    #[track_caller]
+    pub(super) fn mean(&self, losses: Tensor) -> Tensor {
+        weighted(losses, Some(self.weights)).mean()
+    }
+}
+
+/// Actions of a bounded box as vectors in [-1, 1], element by element: what networks give and critics see.
+#[derive(Clone, Debug)]
+pub struct UnitBox(Space);
+
+impl UnitBox {
+    /// The scaling of a space's actions.
+    ///
+    /// # Errors
+    /// A space that is no box, and an element without finite bounds or with equal ones, as a sentence.
+    pub fn new(space: &Space) -> Result<UnitBox, String> {
+        let Space::Box { .. } = space else {
+            return Err(format!(
+                "expected actions of a box with bounds, got {}",
+                match space {
+                    Space::Discrete { n } => format!("a choice of one in {n}"),
+                    Space::MultiDiscrete { counts, .. } => format!("choices among {counts:?}"),
+                    _ => "an image".to_owned(),
+                }
+            ));
+        };
+        for element in 0..space.elements() {
+            let (low, high) = space.bounds(element);
+            if !(low.is_finite() && high.is_finite() && low < high) {
+                return Err(format!(
+                    "actions are scaled to their bounds: expected finite bounds, the lower one below the upper one, and element {element} of an action lies in [{low}, {high}]"
+                ));
+            }
+        }
+        Ok(UnitBox(space.clone()))
+    }
+
+    /// Number of elements of an action, `A`.
+    pub fn elements(&self) -> usize {
+        self.0.elements()
+    }
+
+    /// Middle and half width of each element's interval, f32 `[A]` each.
+    fn scale(&self) -> (Tensor, Tensor) {
+        let elements = self.0.elements();
+        let each = |f: fn((f64, f64)) -> f64| {
+            let values: Vec<f64> = (0..elements).map(|i| f(self.0.bounds(i))).collect();
+            constant_of(&Array::floats(F32, [elements], &values))
+        };
+        (each(|(low, high)| low.midpoint(high)), each(|(low, high)| (high - low) / 2.0))
+    }
+
+    /// The action of the space for numbers in [-1, 1], f32 `[A]`.
+    #[track_caller]
+    pub fn action(&self, unit: Tensor) -> Tensor {
+        let (middle, half) = self.scale();
+        self.0.clip((middle + half * unit).reshape(self.0.shape()))
+    }
+
+    /// The numbers in [-1, 1], f32 `[A]`, of an action of the space.
+    #[track_caller]
+    pub fn unit(&self, action: Tensor) -> Tensor {
+        let (middle, half) = self.scale();
+        (action.flatten() - middle) / half
+    }
+}
+
+/// A torso and dense layers after it: an actor, or a critic, which sees an action beside the features.
+#[derive(Tree, Clone)]
+pub struct TorsoMlp {
+    /// Observation to features.
+    pub torso: TorsoNet,
+    /// Features, and the action if there is one, to results.
+    pub mlp: Mlp,
+}
+
+impl TorsoMlp {
+    /// A new network with `outputs` results, which sees `actions` numbers of an action beside the observation (0 for none). Weights
+    /// are uniform up to `1 / sqrt(inputs)`, as in the implementations of TD3's and SAC's authors; biases begin at 0.
+    #[track_caller]
+    pub fn init(
+        key: Key,
+        observation: &Space,
+        actions: usize,
+        outputs: usize,
+        networks: &Networks,
+    ) -> TorsoMlp {
+        let weights =
+            Initializer::VarianceScaling { scale: 1.0 / 3.0, fan: Fan::In, law: Law::Uniform };
+        let [torso_key, key] = key.split_into();
+        let (torso, features) = TorsoNet::init(torso_key, observation, networks, weights);
+        let sizes = [&[features + actions], &networks.hidden[..], &[outputs]].concat();
+        TorsoMlp { torso, mlp: Mlp::init(key, &sizes, networks.activation, weights, weights) }
+    }
+
+    /// The results for an observation, f32 `[outputs]`.
+    #[track_caller]
+    pub fn apply(&self, observation: Tensor) -> Tensor {
+        self.mlp.apply(self.torso.apply(observation))
+    }
+
+    /// The value of an action in [-1, 1], f32 `[A]`. f32 `[]`
+    #[track_caller]
+    pub fn value(&self, observation: Tensor, unit: Tensor) -> Tensor {
+        let seen = concatenate(&[self.torso.apply(observation), unit], 0);
+        self.mlp.apply(seen).index(0)
+    }
+}

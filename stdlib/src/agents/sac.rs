@@ -1,0 +1,507 @@
+//! Soft actor-critic: Haarnoja et al., "Soft Actor-Critic Algorithms and Applications", 2018; with discrete actions
+//! Christodoulou, "Soft Actor-Critic for Discrete Action Settings", 2019. The action space decides which.
+//!
+//! A gradient step changes the critics by equation 5, then the actor by equation 9 with the new critics, the temperature by
+//! equation 18, and moves the target critics. All of it is about actions scaled to [-1, 1] ([`UnitBox`]), as in the paper.
+
+use super::off_policy::Batch;
+use super::{
+    Act, Agent, AgentSettings, AnyAgent, Axes, Cx, Input, LaneId, LearnFromReplay, Mode, Networks,
+    Optimized, ReplaySettings, Replayed, Rollout, Step, Task, TorsoMlp, Transition, UnitBox,
+    Window, Windows, scan_mean,
+};
+use crate::Number;
+use crate::distributions::{Categorical, Distribution, TanhNormal};
+use crate::losses::{
+    discrete_soft_actor_loss, discrete_soft_q_learning, l2_loss, pick, soft_actor_loss,
+    soft_q_learning, temperature_loss,
+};
+use crate::nn::{Activation, Ensemble};
+use crate::optim::{Adam, Flatten, Optimizer, adam, flatten, incremental_update};
+use podracer_dsl::prelude::*;
+use podracer_envs::Space;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Bounds of the logarithm of the standard deviation before squashing: those of the authors' implementation.
+const LOG_STD: [f64; 2] = [-20.0, 2.0];
+/// Critics; targets and the actor take the least of their values.
+const CRITICS: usize = 2;
+
+/// Soft actor-critic (Haarnoja et al. 2018, "Soft Actor-Critic Algorithms and Applications"; defaults of its table 1), for bounded
+/// continuous actions, and for discrete ones (Christodoulou 2019).
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
+pub struct SacSettings {
+    /// Adam's step size for the actor.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub actor_learning_rate: Number,
+    /// Adam's step size for the critics.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub critic_learning_rate: Number,
+    /// Adam's step size for the temperature.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub temperature_learning_rate: Number,
+    /// Discount of future rewards.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub discount: Number,
+    /// Part of the way that the target critics move to the critics in each gradient step.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub polyak: Number,
+    /// Steps of the returns that the critics' targets begin with.
+    #[schemars(range(min = 1))]
+    pub n_step: usize,
+    /// Gradient steps of the critics for one turn of actor and temperature, which then take as many steps; 1 in the paper, 2 in
+    /// CleanRL.
+    #[schemars(range(min = 1))]
+    pub policy_period: usize,
+    /// Temperature at the start of a run.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub temperature: Number,
+    /// If true, the temperature is learnt, so that the policy's entropy comes to the target.
+    pub learn_temperature: bool,
+    /// Target entropy of a continuous action, in nats for each of its elements.
+    pub target_entropy: Number,
+    /// Target entropy of a discrete action, as a part of the greatest entropy, `log n` for `n` actions.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub discrete_target_entropy: Number,
+    /// The networks of actor and critics, each with a torso of its own.
+    #[serde(flatten)]
+    pub networks: Networks,
+    /// The replay. Before it has its minimum, actions are drawn uniformly.
+    #[serde(flatten)]
+    pub replay: ReplaySettings,
+}
+
+impl Default for SacSettings {
+    fn default() -> Self {
+        SacSettings {
+            actor_learning_rate: 3e-4.into(),
+            critic_learning_rate: 3e-4.into(),
+            temperature_learning_rate: 3e-4.into(),
+            discount: 0.99.into(),
+            polyak: 0.005.into(),
+            n_step: 1,
+            policy_period: 1,
+            temperature: 1.0.into(),
+            learn_temperature: true,
+            target_entropy: (-1.0).into(),
+            discrete_target_entropy: 0.98.into(),
+            networks: Networks {
+                hidden: vec![256, 256],
+                activation: Activation::Relu,
+                ..Networks::default()
+            },
+            replay: ReplaySettings {
+                minimum: 5_000,
+                batch: 256,
+                // A gradient step for each step of an environment.
+                replay_ratio: 256.0,
+                ..ReplaySettings::default()
+            },
+        }
+    }
+}
+
+/// Adam, with all parameters of a network as one vector.
+pub type SacOptimizer = Flatten<Adam>;
+
+/// The agent of [`SacSettings`].
+#[derive(Clone, Debug)]
+pub struct Sac<O = SacOptimizer> {
+    /// Space of the observations.
+    pub observation: Space,
+    /// Actions of a bounded box, or a choice of one.
+    pub actions: SacActions,
+    /// Optimizers of actor, critics and temperature.
+    pub optimizers: SacOptimizers<O>,
+    /// Settings of the agent. Learning rates are not read here, but by [`SacSettings::optimizers`].
+    pub settings: SacSettings,
+}
+
+/// Actions of [`Sac`].
+#[derive(Clone, Debug)]
+pub enum SacActions {
+    /// Actions of a box.
+    Continuous(UnitBox),
+    /// One of so many actions.
+    Discrete(usize),
+}
+
+/// Optimizers of [`Sac`].
+#[derive(Clone, Debug)]
+pub struct SacOptimizers<O> {
+    /// Optimizer of the actor.
+    pub actor: O,
+    /// Optimizer of the critics.
+    pub critics: O,
+    /// Optimizer of the logarithm of the temperature.
+    pub temperature: O,
+}
+
+impl AgentSettings for SacSettings {
+    fn agent(&self, task: &Task) -> Result<AnyAgent, String> {
+        self.networks.check(&task.observation)?;
+        self.replay.check(self.n_step + 1)?;
+        let agent = Sac {
+            observation: task.observation.clone(),
+            actions: SacActions::new(&task.action)
+                .map_err(|problem| format!("agent.kind = sac: {problem}"))?,
+            optimizers: self.optimizers(),
+            settings: self.clone(),
+        };
+        let (settings, iterations) = (self.replay.clone(), task.iterations);
+        Ok(AnyAgent::new(Replayed { agent, settings, iterations }))
+    }
+}
+
+impl SacSettings {
+    /// Adam with the learning rates of the settings.
+    pub fn optimizers(&self) -> SacOptimizers<SacOptimizer> {
+        SacOptimizers {
+            actor: flatten(adam(self.actor_learning_rate)),
+            critics: flatten(adam(self.critic_learning_rate)),
+            temperature: flatten(adam(self.temperature_learning_rate)),
+        }
+    }
+}
+
+/// Parameters that [`Sac`] acts with.
+#[derive(Tree, Clone)]
+pub struct SacParams {
+    /// The policy: a mean and the logarithm of a standard deviation for each element of a continuous action, or logits.
+    pub actor: TorsoMlp,
+    /// Gradient steps done. Before the first, actions are drawn uniformly. i32 `[]`
+    pub steps: Tensor,
+}
+
+/// State of [`Sac`], with the states `A`, `C` and `T` of its optimizers.
+#[derive(Tree, Clone)]
+pub struct SacState<A: Tree, C: Tree, T: Tree> {
+    /// The policy.
+    pub actor: Optimized<TorsoMlp, A>,
+    /// Soft values of actions: of one continuous action, or of each discrete one.
+    pub critics: Optimized<Ensemble<TorsoMlp>, C>,
+    /// The critics that targets are computed with.
+    pub targets: Ensemble<TorsoMlp>,
+    /// The logarithm of the temperature, f32 `[]`.
+    pub temperature: Optimized<Tensor, T>,
+    /// Gradient steps done. i32 `[]`
+    pub steps: Tensor,
+}
+
+/// Metrics of a gradient step: means over its batch.
+#[derive(Tree, Clone, Copy)]
+pub struct SacMetrics {
+    /// Half of the squared errors of the critics, summed over the critics.
+    pub critic_loss: Tensor,
+    /// The actor's loss.
+    pub actor_loss: Tensor,
+    /// The entropy of the policy, in nats: of actions in [-1, 1], if they are continuous.
+    pub entropy: Tensor,
+    /// The temperature.
+    pub temperature: Tensor,
+    /// The value of the actions taken, mean of the critics.
+    pub value: Tensor,
+}
+
+/// The actor's losses of a batch, with what the temperature's are made of. f32 `[B]` each
+#[derive(Tree, Clone, Copy)]
+struct PolicyLosses {
+    loss: Tensor,
+    /// Entropies of the policy, negated: estimates from one draw, if actions are continuous.
+    log_prob: Tensor,
+    target_entropy: Tensor,
+}
+
+impl SacActions {
+    /// Actions of a space.
+    ///
+    /// # Errors
+    /// Actions that are neither of a bounded box nor a choice of one, as a sentence.
+    pub fn new(space: &Space) -> Result<SacActions, String> {
+        Ok(match space {
+            Space::Discrete { n } => SacActions::Discrete(*n),
+            other => SacActions::Continuous(UnitBox::new(other)?),
+        })
+    }
+}
+
+/// The distribution of a continuous action in [-1, 1].
+#[track_caller]
+fn gaussian(actor: &TorsoMlp, observation: Tensor) -> TanhNormal {
+    let output = actor.apply(observation);
+    let [loc, log_std] = [0, 1].map(|half| {
+        let size = output.len() / 2;
+        output.slice(half * size..(half + 1) * size)
+    });
+    TanhNormal::new(loc, log_std.clamp(LOG_STD[0], LOG_STD[1]).exp())
+}
+
+/// A draw in [-1, 1], f32 `[A]`, and its log-density, f32 `[]`.
+#[track_caller]
+fn draw(actor: &TorsoMlp, observation: Tensor, key: Key) -> (Tensor, Tensor) {
+    let (unit, log_prob) = gaussian(actor, observation).sample_and_log_prob(key);
+    (unit, log_prob.sum())
+}
+
+/// Logits f32 `[n]` with those of actions that are not legal at -inf.
+#[track_caller]
+fn masked(logits: Tensor, legal: Option<Tensor>) -> Tensor {
+    legal.map_or(logits, |legal| select(legal, logits, f64::NEG_INFINITY))
+}
+
+impl<O: Optimizer> Sac<O> {
+    /// Errors of the critics, f32 `[B, 2]`, and their mean values of the actions taken, f32 `[B]`.
+    #[track_caller]
+    fn errors(
+        &self,
+        critics: &Ensemble<TorsoMlp>,
+        (targets, actor, temperature): (&Ensemble<TorsoMlp>, &TorsoMlp, Tensor),
+        batch: &Batch,
+        keys: Keys,
+    ) -> (Tensor, Tensor) {
+        vmap((batch.transitions.clone(), keys), |(step, key)| {
+            let Transition { observation, action, reward, discount, .. } = step;
+            let next = step.next_observation;
+            match &self.actions {
+                SacActions::Continuous(scaled) => {
+                    let unit = scaled.unit(action);
+                    let q_tm1 = critics.apply(|critic| critic.value(observation, unit));
+                    let (unit_t, log_prob_t) = draw(actor, next, key);
+                    let q_t = targets.apply(|critic| critic.value(next, unit_t));
+                    let errors =
+                        soft_q_learning(q_tm1, reward, discount, q_t, log_prob_t, temperature);
+                    (errors, q_tm1.mean())
+                }
+                SacActions::Discrete(_) => {
+                    let q_tm1 = critics.apply(|critic| critic.apply(observation));
+                    let logits_t = masked(actor.apply(next), step.next_legal_actions);
+                    let q_t = targets.apply(|critic| critic.apply(next));
+                    let errors = discrete_soft_q_learning(
+                        q_tm1,
+                        action,
+                        reward,
+                        discount,
+                        q_t,
+                        logits_t,
+                        temperature,
+                    );
+                    (errors, pick(q_tm1, action.broadcast_to([CRITICS])).mean())
+                }
+            }
+        })
+    }
+
+    #[track_caller]
+    fn policy_losses(
+        &self,
+        actor: &TorsoMlp,
+        (critics, temperature): (&Ensemble<TorsoMlp>, Tensor),
+        batch: &Batch,
+        keys: Keys,
+    ) -> PolicyLosses {
+        let &SacSettings { target_entropy, discrete_target_entropy, .. } = &self.settings;
+        let Transition { observation, legal_actions, .. } = batch.transitions;
+        let states = (observation, legal_actions, keys);
+        vmap(states, |(observation, legal, key)| match &self.actions {
+            SacActions::Continuous(_) => {
+                let (unit, log_prob) = draw(actor, observation, key);
+                let q = critics.apply(|critic| critic.value(observation, unit));
+                let loss = soft_actor_loss(log_prob, q, temperature);
+                let elements = full([], unit.len() as f64);
+                PolicyLosses { loss, log_prob, target_entropy: target_entropy * elements }
+            }
+            SacActions::Discrete(n) => {
+                let logits = masked(actor.apply(observation), legal);
+                let q = critics.apply(|critic| critic.apply(observation));
+                let loss = discrete_soft_actor_loss(logits, q, temperature);
+                let log_prob = -Categorical::new(logits).entropy();
+                let choices = legal.map_or(full([], *n as f64), |legal| legal.astype(F32).sum());
+                let target_entropy = discrete_target_entropy * choices.log();
+                PolicyLosses { loss, log_prob, target_entropy }
+            }
+        })
+    }
+
+    /// A step of the actor and one of the temperature, and metrics: the actor's loss and the entropy.
+    #[track_caller]
+    fn policy_step(
+        &self,
+        (actor, temperature): Policy<O>,
+        critics: &Ensemble<TorsoMlp>,
+        batch: &Batch,
+        key: Key,
+        axes: &Axes,
+    ) -> (Policy<O>, [Tensor; 2]) {
+        let now = temperature.params.exp();
+        let keys = key.split_n(batch.len());
+        let (actor, losses) = actor.gradient_step(&self.optimizers.actor, axes, |actor| {
+            let losses = self.policy_losses(&actor, (critics, now), batch, keys);
+            (batch.mean(losses.loss), stop_gradient(losses))
+        });
+        let temperature = match self.settings.learn_temperature {
+            false => temperature,
+            true => {
+                let optimizer = &self.optimizers.temperature;
+                let step = |log_temperature| {
+                    let each = (losses.log_prob, losses.target_entropy);
+                    let losses = vmap(each, |(log_prob, target)| {
+                        temperature_loss(log_temperature, log_prob, target)
+                    });
+                    (batch.mean(losses), ())
+                };
+                temperature.gradient_step(optimizer, axes, step).0
+            }
+        };
+        ((actor, temperature), [batch.mean(losses.loss), -batch.mean(losses.log_prob)])
+    }
+}
+
+/// Actor and temperature with the states of their optimizers.
+type Policy<O> = (
+    Optimized<TorsoMlp, <O as Optimizer>::State<TorsoMlp>>,
+    Optimized<Tensor, <O as Optimizer>::State<Tensor>>,
+);
+
+/// The state of a [`Sac`] with optimizers `O`.
+type StateOf<O> = SacState<
+    <O as Optimizer>::State<TorsoMlp>,
+    <O as Optimizer>::State<Ensemble<TorsoMlp>>,
+    <O as Optimizer>::State<Tensor>,
+>;
+
+impl<O: Optimizer> Agent for Sac<O> {
+    type Observation = Tensor;
+    type Params = SacParams;
+    type Memory = ();
+    type Extras = ();
+
+    fn init_memory(&self, _lane: LaneId) {}
+
+    fn begin_episode(&self, (): ()) {}
+
+    /// Draws an action, uniformly before the first gradient step; or takes the mean before squashing or the most probable action.
+    fn act(&self, params: &SacParams, (): (), input: Input, mode: Mode, key: Key) -> Act<(), ()> {
+        let SacParams { actor, steps } = params;
+        let (observation, begun) = (input.observation, steps.gt(0));
+        let action = match (&self.actions, mode) {
+            (SacActions::Continuous(scaled), Mode::Greedy) => {
+                scaled.action(gaussian(actor, observation).mode())
+            }
+            (SacActions::Continuous(scaled), Mode::Explore) => {
+                let [key, random_key] = key.split_into();
+                let drawn = gaussian(actor, observation).sample(key);
+                let random = random_key.uniform_range(drawn.shape(), -1.0, 1.0);
+                scaled.action(select(begun, drawn, random))
+            }
+            (SacActions::Discrete(_), mode) => {
+                let logits = actor.apply(observation);
+                match mode {
+                    Mode::Greedy => masked(logits, input.legal_actions).argmax(-1),
+                    Mode::Explore => {
+                        let logits = select(begun, logits, 0.0);
+                        key.categorical(masked(logits, input.legal_actions))
+                    }
+                }
+            }
+        };
+        Act { action, memory: (), extras: () }
+    }
+}
+
+impl<O: Optimizer> LearnFromReplay for Sac<O> {
+    type State = StateOf<O>;
+    type Step = Step;
+    type Start = ();
+    type Metrics = SacMetrics;
+
+    fn init(&self, key: Key) -> StateOf<O> {
+        let networks = &self.settings.networks;
+        let (seen, results) = match &self.actions {
+            SacActions::Continuous(scaled) => (scaled.elements(), 1),
+            SacActions::Discrete(n) => (0, *n),
+        };
+        let outputs = if seen > 0 { 2 * seen } else { results };
+        let [actor_key, critic_key] = key.split_into();
+        let actor = TorsoMlp::init(actor_key, &self.observation, 0, outputs, networks);
+        let critics = Ensemble::init(critic_key, CRITICS, |key| {
+            TorsoMlp::init(key, &self.observation, seen, results, networks)
+        });
+        let SacOptimizers { actor: of_actor, critics: of_critics, temperature } = &self.optimizers;
+        let start = self.settings.temperature.into_tensor().astype(F32).log();
+        SacState {
+            actor: Optimized::new(of_actor, actor),
+            critics: Optimized::new(of_critics, critics.clone()),
+            targets: critics,
+            temperature: Optimized::new(temperature, start),
+            steps: scalar(0),
+        }
+    }
+
+    fn params(&self, state: &StateOf<O>) -> SacParams {
+        SacParams { actor: state.actor.params.clone(), steps: state.steps }
+    }
+
+    fn keep(&self, rollout: Rollout<Self>) -> (Step, ()) {
+        (Step::of(rollout), ())
+    }
+
+    fn window(&self, steps: &Spec<Step>) -> Window {
+        Step::window(steps, self.settings.n_step)
+    }
+
+    fn gradient_step(
+        &self,
+        state: StateOf<O>,
+        windows: Windows<Step>,
+        cx: &Cx,
+    ) -> (StateOf<O>, Tensor, SacMetrics) {
+        let _scope = scope("Sac::gradient_step");
+        let SacState { actor, critics, targets, temperature, steps } = state;
+        let &SacSettings { polyak, policy_period, n_step, discount, .. } = &self.settings;
+        let (batch, axes) = (&Batch::of(&windows, n_step, discount), &cx.axes);
+        let [critic_key, policy_key] = cx.key.fold_in(axes.index()).split_into();
+        let now = temperature.params.exp();
+        let keys = critic_key.split_n(batch.len());
+        let (critics, (errors, value, critic_loss)) =
+            critics.gradient_step(&self.optimizers.critics, axes, |critics| {
+                let fixed = (&targets, &actor.params, now);
+                let (errors, value) = self.errors(&critics, fixed, batch, keys);
+                let losses = l2_loss(errors).sum_axis(1);
+                let loss = batch.mean(losses);
+                (loss, stop_gradient((errors, value, loss)))
+            });
+        let steps = steps + 1;
+        let policy = (actor, temperature);
+        let (policy, [actor_loss, entropy]) = if policy_period <= 1 {
+            self.policy_step(policy, &critics.params, batch, policy_key, axes)
+        } else {
+            // Times the period, so that the means over the gradient steps are those over the steps that the policy took.
+            let times = policy_period as f64;
+            let stays = policy.clone();
+            cond(
+                steps.rem(policy_period as i32).eq(0),
+                || {
+                    let (policy, metrics) = scan_mean(policy, policy_period, |policy, turn| {
+                        let key = policy_key.fold_in(turn);
+                        self.policy_step(policy, &critics.params, batch, key, axes)
+                    });
+                    (policy, metrics.map(|metric| metric * times))
+                },
+                || (stays, [scalar(0.0); 2]),
+            )
+        };
+        let (actor, temperature) = policy;
+        let targets = incremental_update(&critics.params, &targets, polyak);
+        let metrics = SacMetrics {
+            critic_loss,
+            actor_loss,
+            entropy,
+            temperature: temperature.params.exp(),
+            value: value.mean(),
+        };
+        let state = SacState { actor, critics, targets, temperature, steps };
+        (state, errors.abs().mean_axis(1), axes.mean(metrics))
+    }
+}

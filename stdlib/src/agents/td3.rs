@@ -1,0 +1,309 @@
+//! Twin delayed deep deterministic policy gradients: Fujimoto, van Hoof and Meger, "Addressing Function Approximation Error in
+//! Actor-Critic Methods", 2018 (TD3); with [`Td3Settings::twin`] and target noise off, and a period of 1, DDPG: Lillicrap et
+//! al., "Continuous control with deep reinforcement learning", 2016.
+//!
+//! A gradient step changes the critics by algorithm 1 of the paper. Every [`Td3Settings::policy_period`]-th changes the actor
+//! with them, and moves the targets of both. All of it is about actions scaled to [-1, 1] ([`UnitBox`]).
+
+use super::off_policy::Batch;
+use super::{
+    Act, Agent, AgentSettings, AnyAgent, Cx, Input, LaneId, LearnFromReplay, Mode, Networks,
+    Optimized, ReplaySettings, Replayed, Rollout, Step, Task, TorsoMlp, Transition, UnitBox,
+    Window, Windows,
+};
+use crate::Number;
+use crate::losses::{clipped_double_q_learning, l2_loss, target_policy_smoothing};
+use crate::nn::{Activation, Ensemble};
+use crate::optim::{Adam, Flatten, Optimizer, adam, flatten, incremental_update};
+use podracer_dsl::prelude::*;
+use podracer_envs::Space;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// TD3 (Fujimoto et al. 2018), for bounded continuous actions. The defaults are those of the authors' implementation, which has
+/// other networks, batches and learning rates than the paper's appendix. With `twin = false`, `policy_period = 1` and
+/// `target_noise = 0` it is DDPG (Lillicrap et al. 2016).
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
+pub struct Td3Settings {
+    /// Adam's step size for the actor.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub actor_learning_rate: Number,
+    /// Adam's step size for the critics.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub critic_learning_rate: Number,
+    /// Discount of future rewards.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub discount: Number,
+    /// Part of the way that the targets move to the networks whenever the actor takes a step.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub polyak: Number,
+    /// Steps of the returns that the critics' targets begin with.
+    #[schemars(range(min = 1))]
+    pub n_step: usize,
+    /// If true, there are two critics, and targets take the lesser of their values.
+    pub twin: bool,
+    /// Gradient steps of the critics for one of the actor and of the targets.
+    #[schemars(range(min = 1))]
+    pub policy_period: usize,
+    /// Standard deviation of the noise in targets' actions, where actions are in [-1, 1].
+    #[schemars(range(min = 0.0))]
+    pub target_noise: Number,
+    /// Greatest magnitude of the noise in targets' actions.
+    #[schemars(range(min = 0.0))]
+    pub target_noise_clip: Number,
+    /// Standard deviation of the noise in actions while training, where actions are in [-1, 1].
+    #[schemars(range(min = 0.0))]
+    pub exploration_noise: Number,
+    /// The networks of actor and critics, each with a torso of its own.
+    #[serde(flatten)]
+    pub networks: Networks,
+    /// The replay. Before it has its minimum, actions are drawn uniformly.
+    #[serde(flatten)]
+    pub replay: ReplaySettings,
+}
+
+impl Default for Td3Settings {
+    fn default() -> Self {
+        Td3Settings {
+            actor_learning_rate: 3e-4.into(),
+            critic_learning_rate: 3e-4.into(),
+            discount: 0.99.into(),
+            polyak: 0.005.into(),
+            n_step: 1,
+            twin: true,
+            policy_period: 2,
+            target_noise: 0.2.into(),
+            target_noise_clip: 0.5.into(),
+            exploration_noise: 0.1.into(),
+            networks: Networks {
+                hidden: vec![256, 256],
+                activation: Activation::Relu,
+                ..Networks::default()
+            },
+            replay: ReplaySettings {
+                minimum: 25_000,
+                batch: 256,
+                // A gradient step for each step of an environment.
+                replay_ratio: 256.0,
+                ..ReplaySettings::default()
+            },
+        }
+    }
+}
+
+/// The agent of [`Td3Settings`].
+#[derive(Clone, Debug)]
+pub struct Td3<O = Flatten<Adam>> {
+    /// Space of the observations.
+    pub observation: Space,
+    /// Actions of a bounded box.
+    pub actions: UnitBox,
+    /// Optimizer of the actor.
+    pub actor_optimizer: O,
+    /// Optimizer of the critics.
+    pub critic_optimizer: O,
+    /// Settings of the agent. Learning rates are not read here.
+    pub settings: Td3Settings,
+}
+
+impl AgentSettings for Td3Settings {
+    fn agent(&self, task: &Task) -> Result<AnyAgent, String> {
+        self.networks.check(&task.observation)?;
+        self.replay.check(self.n_step + 1)?;
+        let agent = Td3 {
+            observation: task.observation.clone(),
+            actions: UnitBox::new(&task.action)
+                .map_err(|problem| format!("agent.kind = td3: {problem}"))?,
+            actor_optimizer: flatten(adam(self.actor_learning_rate)),
+            critic_optimizer: flatten(adam(self.critic_learning_rate)),
+            settings: self.clone(),
+        };
+        let (settings, iterations) = (self.replay.clone(), task.iterations);
+        Ok(AnyAgent::new(Replayed { agent, settings, iterations }))
+    }
+}
+
+/// Parameters that [`Td3`] acts with.
+#[derive(Tree, Clone)]
+pub struct Td3Params {
+    /// The policy: the action in [-1, 1] before tanh, f32 `[A]`.
+    pub actor: TorsoMlp,
+    /// Gradient steps done. Before the first, actions are drawn uniformly. i32 `[]`
+    pub steps: Tensor,
+}
+
+/// An actor and critics.
+#[derive(Tree, Clone)]
+pub struct Td3Networks {
+    /// The policy.
+    pub actor: TorsoMlp,
+    /// Values of actions.
+    pub critics: Ensemble<TorsoMlp>,
+}
+
+/// State of [`Td3`], with the states `A` and `C` of its optimizers.
+#[derive(Tree, Clone)]
+pub struct Td3State<A: Tree, C: Tree> {
+    /// The policy.
+    pub actor: Optimized<TorsoMlp, A>,
+    /// Values of actions.
+    pub critics: Optimized<Ensemble<TorsoMlp>, C>,
+    /// The networks that targets are computed with.
+    pub targets: Td3Networks,
+    /// Gradient steps done. i32 `[]`
+    pub steps: Tensor,
+}
+
+/// Metrics of a gradient step: means over its batch.
+#[derive(Tree, Clone, Copy)]
+pub struct Td3Metrics {
+    /// Half of the squared errors of the critics, summed over the critics.
+    pub critic_loss: Tensor,
+    /// The actor's loss: minus the first critic's value of its actions.
+    pub actor_loss: Tensor,
+    /// The value of the actions taken, mean of the critics.
+    pub value: Tensor,
+}
+
+/// The policy's action in [-1, 1]. f32 `[A]`
+#[track_caller]
+fn policy(actor: &TorsoMlp, observation: Tensor) -> Tensor {
+    actor.apply(observation).tanh()
+}
+
+/// The state of a [`Td3`] with optimizers `O`.
+type StateOf<O> =
+    Td3State<<O as Optimizer>::State<TorsoMlp>, <O as Optimizer>::State<Ensemble<TorsoMlp>>>;
+
+impl<O: Optimizer> Td3<O> {
+    /// Errors of the critics, f32 `[B, K]`, and their mean values of the actions taken, f32 `[B]`.
+    #[track_caller]
+    fn errors(
+        &self,
+        critics: &Ensemble<TorsoMlp>,
+        targets: &Td3Networks,
+        batch: &Batch,
+        keys: Keys,
+    ) -> (Tensor, Tensor) {
+        let &Td3Settings { target_noise, target_noise_clip, .. } = &self.settings;
+        vmap((batch.transitions.clone(), keys), |(step, key)| {
+            let Transition { observation, action, reward, discount, .. } = step;
+            let next = step.next_observation;
+            let unit = self.actions.unit(action);
+            let q_tm1 = critics.apply(|critic| critic.value(observation, unit));
+            let unit_t = policy(&targets.actor, next);
+            let unit_t = match target_noise.is(0.0) {
+                true => unit_t,
+                false => {
+                    target_policy_smoothing(key, unit_t, target_noise, target_noise_clip, -1.0, 1.0)
+                }
+            };
+            let q_t = targets.critics.apply(|critic| critic.value(next, unit_t));
+            (clipped_double_q_learning(q_tm1, reward, discount, q_t), q_tm1.mean())
+        })
+    }
+}
+
+impl<O: Optimizer> Agent for Td3<O> {
+    type Observation = Tensor;
+    type Params = Td3Params;
+    type Memory = ();
+    type Extras = ();
+
+    fn init_memory(&self, _lane: LaneId) {}
+
+    fn begin_episode(&self, (): ()) {}
+
+    /// Gives the policy's action, with noise while exploring; draws it uniformly before the first gradient step.
+    fn act(&self, params: &Td3Params, (): (), input: Input, mode: Mode, key: Key) -> Act<(), ()> {
+        let Td3Params { actor, steps } = params;
+        let best = policy(actor, input.observation);
+        let unit = match mode {
+            Mode::Greedy => best,
+            Mode::Explore => {
+                let [key, random_key] = key.split_into();
+                let noise = self.settings.exploration_noise * key.normal(best.shape());
+                let random = random_key.uniform_range(best.shape(), -1.0, 1.0);
+                select(steps.gt(0), (best + noise).clamp(-1.0, 1.0), random)
+            }
+        };
+        Act { action: self.actions.action(unit), memory: (), extras: () }
+    }
+}
+
+impl<O: Optimizer> LearnFromReplay for Td3<O> {
+    type State = StateOf<O>;
+    type Step = Step;
+    type Start = ();
+    type Metrics = Td3Metrics;
+
+    fn init(&self, key: Key) -> StateOf<O> {
+        let (networks, actions) = (&self.settings.networks, self.actions.elements());
+        let [actor_key, critic_key] = key.split_into();
+        let actor = TorsoMlp::init(actor_key, &self.observation, 0, actions, networks);
+        let count = if self.settings.twin { 2 } else { 1 };
+        let critics = Ensemble::init(critic_key, count, |key| {
+            TorsoMlp::init(key, &self.observation, actions, 1, networks)
+        });
+        Td3State {
+            actor: Optimized::new(&self.actor_optimizer, actor.clone()),
+            critics: Optimized::new(&self.critic_optimizer, critics.clone()),
+            targets: Td3Networks { actor, critics },
+            steps: scalar(0),
+        }
+    }
+
+    fn params(&self, state: &StateOf<O>) -> Td3Params {
+        Td3Params { actor: state.actor.params.clone(), steps: state.steps }
+    }
+
+    fn keep(&self, rollout: Rollout<Self>) -> (Step, ()) {
+        (Step::of(rollout), ())
+    }
+
+    fn window(&self, steps: &Spec<Step>) -> Window {
+        Step::window(steps, self.settings.n_step)
+    }
+
+    fn gradient_step(
+        &self,
+        state: StateOf<O>,
+        windows: Windows<Step>,
+        cx: &Cx,
+    ) -> (StateOf<O>, Tensor, Td3Metrics) {
+        let _scope = scope("Td3::gradient_step");
+        let Td3State { actor, critics, targets, steps } = state;
+        let &Td3Settings { polyak, policy_period, n_step, discount, .. } = &self.settings;
+        let (batch, axes) = (&Batch::of(&windows, n_step, discount), &cx.axes);
+        let keys = cx.key.fold_in(axes.index()).split_n(batch.len());
+        let (critics, (errors, value, critic_loss)) =
+            critics.gradient_step(&self.critic_optimizer, axes, |critics| {
+                let (errors, value) = self.errors(&critics, &targets, batch, keys);
+                let loss = batch.mean(l2_loss(errors).sum_axis(1));
+                (loss, stop_gradient((errors, value, loss)))
+            });
+        let steps = steps + 1;
+        let stays = (actor.clone(), targets.clone());
+        let turn = || {
+            let (actor, loss) = actor.gradient_step(&self.actor_optimizer, axes, |actor| {
+                let loss = -batch.mean(vmap(batch.transitions.observation, |observation| {
+                    critics.params.members[0].value(observation, policy(&actor, observation))
+                }));
+                (loss, stop_gradient(loss))
+            });
+            let now = Td3Networks { actor: actor.params.clone(), critics: critics.params.clone() };
+            let targets = incremental_update(&now, &targets, polyak);
+            // Times the period, so that the mean over the gradient steps is that over the actor's.
+            ((actor, targets), loss * policy_period as f64)
+        };
+        let ((actor, targets), actor_loss) = if policy_period <= 1 {
+            turn()
+        } else {
+            cond(steps.rem(policy_period as i32).eq(0), turn, || (stays, scalar(0.0)))
+        };
+        let metrics = Td3Metrics { critic_loss, actor_loss, value: value.mean() };
+        let state = Td3State { actor, critics, targets, steps };
+        (state, errors.abs().mean_axis(1), axes.mean(metrics))
+    }
+}

@@ -1,0 +1,202 @@
+//! SAC and TD3: whole gradient steps against jax, flax, optax, distrax and rlax.
+
+use crate::golden::{Named, Record, close, records_in, run};
+use podracer_dsl::prelude::*;
+use podracer_envs::Space;
+use podracer_stdlib::agents::{
+    Axes, Cx, LearnFromReplay, Optimized, Sac, SacActions, SacOptimizers, SacSettings, SacState,
+    Step, Td3, Td3Networks, Td3Settings, Td3State, TorsoMlp, TorsoNet, UnitBox, Windows,
+};
+use podracer_stdlib::nn::{Activation, Ensemble, Linear, Mlp};
+use podracer_stdlib::optim::sgd;
+
+/// Names of the inputs that are batches; the others are parameters.
+const BATCH: [&str; 8] = [
+    "observation",
+    "action",
+    "reward",
+    "terminated",
+    "truncated",
+    "next_observation",
+    "weight",
+    "key",
+];
+
+fn net(x: &Named, name: &str) -> TorsoMlp {
+    let layer = |layer: &str| Linear {
+        weight: x.get(&format!("{name}.{layer}.weight")),
+        bias: x.get(&format!("{name}.{layer}.bias")),
+    };
+    let layers = ["hidden", "last"].map(layer).to_vec();
+    TorsoMlp { torso: TorsoNet::Flat, mlp: Mlp { layers, activation: Activation::Relu } }
+}
+
+fn pair(x: &Named, name: &str, count: usize) -> Ensemble<TorsoMlp> {
+    Ensemble { members: (0..count).map(|i| net(x, &format!("{name}.{i}"))).collect() }
+}
+
+/// The leaves of a network after the step, under the names of the record.
+fn after(found: &mut Vec<(String, Tensor)>, name: &str, net: &TorsoMlp) {
+    for (layer, linear) in ["hidden", "last"].iter().zip(&net.mlp.layers) {
+        found.push((format!("after.{name}.{layer}.weight"), linear.weight));
+        found.push((format!("after.{name}.{layer}.bias"), linear.bias));
+    }
+}
+
+/// The space of the records with continuous actions.
+fn space() -> Space {
+    Space::bounded([2], [-2.0, -1.0], [2.0, 3.0])
+}
+
+/// The windows of a batch, and what a gradient step is given beside them.
+fn windows(x: &Named) -> (Windows<Step>, Cx) {
+    let steps = Step {
+        observation: x.get("observation"),
+        legal_actions: None,
+        action: x.get("action"),
+        reward: x.get("reward"),
+        terminated: x.get("terminated"),
+        truncated: Some(x.get("truncated")),
+        skipped: None,
+        next_observation: Some(x.get("next_observation")),
+    };
+    let key = Key::from_words(x.get("key"));
+    let cx = Cx { key, iteration: scalar(0), axes: Axes::none() };
+    (Windows { steps, starts: (), weights: x.get("weight") }, cx)
+}
+
+fn sac(record: &Record, x: &Named) -> Vec<(String, Tensor)> {
+    let number = |name: &str| record.number(name).expect("a number");
+    let settings = SacSettings {
+        discount: number("discount").into(),
+        polyak: number("polyak").into(),
+        n_step: 2,
+        target_entropy: number("target_entropy").into(),
+        discrete_target_entropy: number("discrete_target_entropy").into(),
+        ..SacSettings::default()
+    };
+    let actions = match record.word("actions").as_deref() {
+        Some("box") => space(),
+        _ => Space::discrete(3),
+    };
+    let agent = Sac {
+        observation: Space::unbounded([2]),
+        actions: SacActions::new(&actions).expect("a bounded box"),
+        optimizers: SacOptimizers { actor: sgd(1.0), critics: sgd(1.0), temperature: sgd(1.0) },
+        settings,
+    };
+    let state = SacState {
+        actor: Optimized::new(&sgd(1.0), net(x, "actor")),
+        critics: Optimized::new(&sgd(1.0), pair(x, "critics", 2)),
+        targets: pair(x, "targets", 2),
+        temperature: Optimized::new(&sgd(1.0), x.get("log_temperature")),
+        steps: scalar(0),
+    };
+    let (windows, cx) = windows(x);
+    let (state, priorities, metrics) = agent.gradient_step(state, windows, &cx);
+    let mut found = vec![
+        ("priorities".to_owned(), priorities),
+        ("critic_loss".to_owned(), metrics.critic_loss),
+        ("actor_loss".to_owned(), metrics.actor_loss),
+        ("entropy".to_owned(), metrics.entropy),
+        ("value".to_owned(), metrics.value),
+        ("after.log_temperature".to_owned(), state.temperature.params),
+    ];
+    after(&mut found, "actor", &state.actor.params);
+    for i in 0..2 {
+        after(&mut found, &format!("critics.{i}"), &state.critics.params.members[i]);
+        after(&mut found, &format!("targets.{i}"), &state.targets.members[i]);
+    }
+    found
+}
+
+fn td3(record: &Record, x: &Named) -> Vec<(String, Tensor)> {
+    let number = |name: &str| record.number(name).expect("a number");
+    let twin = record.flag("twin").expect("a switch");
+    let settings = Td3Settings {
+        discount: number("discount").into(),
+        polyak: number("polyak").into(),
+        n_step: 2,
+        twin,
+        policy_period: record.count("policy_period").expect("a count"),
+        target_noise: number("target_noise").into(),
+        target_noise_clip: number("target_noise_clip").into(),
+        ..Td3Settings::default()
+    };
+    let agent = Td3 {
+        observation: Space::unbounded([2]),
+        actions: UnitBox::new(&space()).expect("a bounded box"),
+        actor_optimizer: sgd(1.0),
+        critic_optimizer: sgd(1.0),
+        settings,
+    };
+    let count = if twin { 2 } else { 1 };
+    let targets = Td3Networks { actor: net(x, "target_actor"), critics: pair(x, "targets", count) };
+    let state = Td3State {
+        actor: Optimized::new(&sgd(1.0), net(x, "actor")),
+        critics: Optimized::new(&sgd(1.0), pair(x, "critics", count)),
+        targets,
+        steps: scalar(record.count("steps").expect("a count") as i32),
+    };
+    let (windows, cx) = windows(x);
+    let (state, priorities, metrics) = agent.gradient_step(state, windows, &cx);
+    let mut found = vec![
+        ("priorities".to_owned(), priorities),
+        ("critic_loss".to_owned(), metrics.critic_loss),
+        ("actor_loss".to_owned(), metrics.actor_loss),
+        ("value".to_owned(), metrics.value),
+    ];
+    after(&mut found, "actor", &state.actor.params);
+    after(&mut found, "target_actor", &state.targets.actor);
+    for i in 0..count {
+        after(&mut found, &format!("critics.{i}"), &state.critics.params.members[i]);
+        after(&mut found, &format!("targets.{i}"), &state.targets.critics.members[i]);
+    }
+    found
+}
+
+/// Takes a gradient step from each batch of a record, and compares losses, priorities and all parameters after it. With learning rate
+/// 1 the change of a parameter is its gradient.
+fn check(record: &Record, step: impl Fn(&Named) -> Vec<(String, Tensor)>) -> usize {
+    let (names, inputs): (Vec<String>, Vec<Array>) = record.named("inputs").into_iter().unzip();
+    let (mut outputs, mut values) = (Vec::new(), Vec::new());
+    let spec: Vec<TensorType> = inputs.iter().map(|array| array.ty().clone()).collect();
+    values.extend(run(spec, &inputs, |tensors| {
+        let of_batch = |name: &String| BATCH.contains(&name.as_str());
+        let (batched, fixed): (Vec<usize>, Vec<usize>) =
+            (0..names.len()).partition(|&i| of_batch(&names[i]));
+        let order: Vec<String> = batched.iter().chain(&fixed).map(|&i| names[i].clone()).collect();
+        let fixed: Vec<Tensor> = fixed.iter().map(|&i| tensors[i]).collect();
+        let batched: Vec<Tensor> = batched.iter().map(|&i| tensors[i]).collect();
+        vmap(batched, |batched| {
+            let found = step(&Named::new(&order, [batched, fixed].concat()));
+            outputs = found.iter().map(|(name, _)| name.clone()).collect();
+            found.into_iter().map(|(_, value)| value).collect::<Vec<Tensor>>()
+        })
+    }));
+    let expected = record.named("outputs");
+    for (name, expected) in &expected {
+        let position = outputs.iter().position(|own| own == name);
+        let value = &values[position.unwrap_or_else(|| panic!("the step gives no {name}"))];
+        close(name, value, expected, 1e-5);
+    }
+    expected[0].1.ty().shape[0]
+}
+
+#[test]
+fn gradient_steps_of_sac_are_those_of_jax() {
+    let batches: Vec<usize> = records_in("sac_td3", "sac_step")
+        .iter()
+        .map(|record| check(record, |x| sac(record, x)))
+        .collect();
+    assert_eq!(batches, [200, 50]);
+}
+
+#[test]
+fn gradient_steps_of_td3_and_ddpg_are_those_of_jax() {
+    let batches: Vec<usize> = records_in("sac_td3", "td3_step")
+        .iter()
+        .map(|record| check(record, |x| td3(record, x)))
+        .collect();
+    assert_eq!(batches, [200, 20, 50]);
+}
