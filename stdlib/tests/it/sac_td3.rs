@@ -4,8 +4,9 @@ use crate::golden::{Named, Record, close, records_in, run};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 use podracer_stdlib::agents::{
-    Axes, Cx, LearnFromReplay, Optimized, Sac, SacActions, SacOptimizers, SacSettings, SacState,
-    Step, Td3, Td3Networks, Td3Settings, Td3State, TorsoMlp, TorsoNet, UnitBox, Windows,
+    AgentSettings, Axes, Cx, Input, LearnFromReplay, Mode, Networks, Optimized, ReplaySettings,
+    Sac, SacActions, SacOptimizers, SacParams, SacSettings, SacState, Step, Task, Td3, Td3Networks,
+    Td3Params, Td3Settings, Td3State, TorsoMlp, TorsoNet, UnitBox, Windows,
 };
 use podracer_stdlib::nn::{Activation, Ensemble, Linear, Mlp};
 use podracer_stdlib::optim::sgd;
@@ -199,4 +200,135 @@ fn gradient_steps_of_td3_and_ddpg_are_those_of_jax() {
         .map(|record| check(record, |x| td3(record, x)))
         .collect();
     assert_eq!(batches, [200, 20, 50]);
+}
+
+fn input(observation: Tensor, legal_actions: Option<Tensor>) -> Input {
+    Input {
+        observation,
+        legal_actions,
+        last_action: scalar(0),
+        last_reward: scalar(0.0),
+        first: constant(false),
+    }
+}
+
+/// What an agent does, `[1000, ..]`, exploring before and after its first gradient step, and greedily.
+fn acted<A: LearnFromReplay<Observation = Tensor, Memory = ()>>(
+    agent: &A,
+    params: impl Fn(A::Params, Tensor) -> A::Params,
+    legal: Option<[bool; 3]>,
+) -> Vec<Vec<f64>> {
+    let results = run((key(),), &[crate::golden::words(5)], |(key,)| {
+        let [init, act] = key.split_into();
+        let given = agent.params(&agent.init(init));
+        let input = input(constant([0.3, -0.7]), legal.map(constant));
+        let keys = act.split_n(1000);
+        vmap(keys, |key| {
+            let cases = [(0, Mode::Explore), (1, Mode::Explore), (1, Mode::Greedy)];
+            cases.map(|(steps, mode)| {
+                let params = params(given.clone(), scalar(steps));
+                agent.act(&params, (), input.clone(), mode, key.again()).action
+            })
+        })
+    });
+    results.iter().map(Array::to_f64).collect()
+}
+
+fn networks() -> Networks {
+    Networks { hidden: vec![8], ..Networks::default() }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Numbers of the two elements of an action.
+fn elements(actions: &[f64]) -> [Vec<f64>; 2] {
+    [0, 1].map(|i| actions.iter().skip(i).step_by(2).copied().collect())
+}
+
+fn check_continuous(acted: &[Vec<f64>]) {
+    let [random, explored, greedy] = [0, 1, 2].map(|i| elements(&acted[i]));
+    for (element, (low, high)) in [(-2.0, 2.0), (-1.0, 3.0)].into_iter().enumerate() {
+        for actions in [&random, &explored, &greedy] {
+            assert!(actions[element].iter().all(|x| (low..=high).contains(x)), "{element}");
+        }
+        let best = greedy[element][0];
+        assert!(greedy[element].iter().all(|&x| x == best));
+        // Uniform numbers of width 4 have a mean that is known to 0.04, and reach the ends.
+        assert!((mean(&random[element]) - f64::midpoint(low, high)).abs() < 0.15);
+        let near = |end: f64| random[element].iter().any(|x| (x - end).abs() < 0.05);
+        assert!(near(low) && near(high));
+        let spread = explored[element].iter().map(|x| (x - best).abs()).fold(0.0, f64::max);
+        assert!(spread > 0.01, "{spread}");
+    }
+}
+
+#[test]
+fn continuous_actions_are_uniform_first_and_stay_within_their_bounds() {
+    let (observation, actions) = (Space::unbounded([2]), space());
+    let settings = SacSettings { networks: networks(), ..SacSettings::default() };
+    let sac = Sac {
+        observation: observation.clone(),
+        actions: SacActions::new(&actions).expect("a bounded box"),
+        optimizers: settings.optimizers(),
+        settings,
+    };
+    check_continuous(&acted(&sac, |params, steps| SacParams { steps, ..params }, None));
+    let td3 = Td3 {
+        observation,
+        actions: UnitBox::new(&actions).expect("a bounded box"),
+        actor_optimizer: sgd(1.0),
+        critic_optimizer: sgd(1.0),
+        settings: Td3Settings { networks: networks(), ..Td3Settings::default() },
+    };
+    check_continuous(&acted(&td3, |params, steps| Td3Params { steps, ..params }, None));
+}
+
+#[test]
+fn discrete_actions_are_uniform_first_and_always_legal() {
+    let settings = SacSettings { networks: networks(), ..SacSettings::default() };
+    let sac = Sac {
+        observation: Space::unbounded([2]),
+        actions: SacActions::Discrete(3),
+        optimizers: settings.optimizers(),
+        settings,
+    };
+    let legal = [true, false, true];
+    let acted = acted(&sac, |params, steps| SacParams { steps, ..params }, Some(legal));
+    for actions in &acted {
+        assert!(actions.iter().all(|&action| legal[action as usize]));
+    }
+    // Half of the draws, known to 0.016.
+    assert!((mean(&acted[0]) - 1.0).abs() < 0.15, "{}", mean(&acted[0]));
+    assert!(acted[2].iter().all(|&action| action == acted[2][0]));
+}
+
+#[test]
+fn actions_that_the_agents_do_not_have_are_told() {
+    let task = |action: Space| Task { observation: Space::unbounded([2]), action, iterations: 1 };
+    let sac = |action| SacSettings::default().agent(&task(action)).err();
+    let td3 = |action| Td3Settings::default().agent(&task(action)).err();
+    for (message, expected) in [
+        (
+            td3(Space::discrete(3)),
+            "agent.kind = td3: expected actions of a box with bounds, got a choice of one in 3",
+        ),
+        (
+            sac(Space::multi_discrete([2, 3])),
+            "agent.kind = sac: expected actions of a box with bounds, got choices among [2, 3]",
+        ),
+        (
+            sac(Space::bounded([2], [0.0, 0.0], [1.0, f64::INFINITY])),
+            "element 1 of an action lies in [0, inf]",
+        ),
+        (td3(Space::bounded([1], 2.0, 2.0)), "element 0 of an action lies in [2, 2]"),
+    ] {
+        let message = message.expect("no such agent");
+        assert!(message.contains(expected), "{message}");
+    }
+    let few = ReplaySettings { capacity: 100, ..ReplaySettings::default() };
+    let message = SacSettings { replay: few, ..SacSettings::default() }.agent(&task(space())).err();
+    assert!(message.is_some_and(|text| text.contains("agent.capacity = 100")));
+    assert!(sac(Space::discrete(2)).is_none() && td3(space()).is_none());
 }
