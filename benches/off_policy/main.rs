@@ -1,6 +1,10 @@
 //! Off-policy learning beside its peers: `cargo bench --bench off_policy`.
 
+#[path = "../ppo/ours.rs"]
+#[allow(dead_code, reason = "PPO's bench uses all of it")]
+mod ours;
 mod replay;
+mod sac;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -16,9 +20,18 @@ use support::{Figures, Peer, Table, judged, machine, say, speeds, time};
 /// Least ratio of our speed to the peer's.
 const TARGET: f64 = 2.0;
 
-/// Times adding to a replay, drawing from it and setting priorities, beside flashbax.
+/// Times adding to a replay, drawing from it and setting priorities, beside flashbax; and training beside JAX.
 #[derive(Parser)]
 struct Options {
+    /// What is measured: `replay`, `sac`.
+    #[arg(long, value_delimiter = ',', default_values_t = ["replay".to_owned(), "sac".to_owned()])]
+    only: Vec<String>,
+    /// Environments of SAC.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 16])]
+    environments: Vec<usize>,
+    /// Environment steps of a run of SAC.
+    #[arg(long, default_value_t = 4_000)]
+    steps: usize,
     /// Steps in the store.
     #[arg(long, value_delimiter = ',', default_values_t = [100_000, 1_000_000])]
     items: Vec<usize>,
@@ -53,6 +66,17 @@ fn main() -> Result<()> {
     say(&machine());
     let client = Client::cpu(ClientOptions { cpu_devices: Some(1) })?;
     let peer = (!options.alone).then(|| Peer::prepare("cpu")).transpose()?;
+    let measures = |name: &str| options.only.iter().any(|only| only == name);
+    if measures("replay") {
+        replays(&options, &client, peer.as_ref())?;
+    }
+    if measures("sac") {
+        sac::run(&client, peer.as_ref(), &options.environments, options.steps, options.rounds)?;
+    }
+    Ok(())
+}
+
+fn replays(options: &Options, client: &Client, peer: Option<&Peer>) -> Result<()> {
     let mut table = Table::new(&[
         "draws",
         "observation",
@@ -85,7 +109,7 @@ fn main() -> Result<()> {
                         length: 2,
                         rounds: if large { 50 } else { 1000 },
                     };
-                    row(&options, &client, peer.as_ref(), &case, &mut table)?;
+                    row(options, client, peer, &case, &mut table)?;
                 }
             }
         }

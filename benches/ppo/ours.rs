@@ -23,6 +23,8 @@ pub enum Task {
     CartpolePpo,
     /// The online actor-critic on Catch, Anakin's minimal unit.
     CatchOnline,
+    /// SAC on Pendulum.
+    PendulumSac,
 }
 
 impl Task {
@@ -30,6 +32,7 @@ impl Task {
         match self {
             Task::CartpolePpo => "cartpole-ppo",
             Task::CatchOnline => "catch-online",
+            Task::PendulumSac => "pendulum-sac",
         }
     }
 
@@ -37,6 +40,7 @@ impl Task {
         match self {
             Task::CartpolePpo => "PPO on CartPole",
             Task::CatchOnline => "online actor-critic on Catch (Anakin)",
+            Task::PendulumSac => "SAC on Pendulum",
         }
     }
 
@@ -45,6 +49,7 @@ impl Task {
         match self {
             Task::CartpolePpo => "ppo_cartpole.py",
             Task::CatchOnline => "online_catch.py",
+            Task::PendulumSac => "sac_pendulum.py",
         }
     }
 
@@ -53,6 +58,7 @@ impl Task {
         match self {
             Task::CartpolePpo => UNROLL,
             Task::CatchOnline => 32,
+            Task::PendulumSac => 1,
         }
     }
 }
