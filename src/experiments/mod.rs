@@ -39,6 +39,10 @@ pub(crate) fn register(registry: &mut Registry) {
         "atari-pong-ppo",
         "atari-breakout-impala",
         "halfcheetah-ppo",
+        "pendulum-sac",
+        "pendulum-td3",
+        "mountaincar-continuous-sac",
+        "halfcheetah-sac",
     ] {
         registry.add_experiment(name, text);
     }

@@ -51,3 +51,27 @@ fn impala_learns_to_remember() {
     let more = ["--steps=100000", "--set=environment.length=3"];
     check(&trained("memory-impala", &more), 0.8);
 }
+
+/// An agent that does not learn, whether it draws actions or keeps one, has about -1200.
+#[test]
+fn sac_learns_to_swing_up() {
+    let more = [
+        "--steps=20000",
+        "--set=agent.hidden=[32, 32]",
+        "--set=agent.batch=64",
+        "--set=agent.replay_ratio=64",
+    ];
+    check(&trained("pendulum-sac", &more), -600.0);
+}
+
+/// As [`sac_learns_to_swing_up`].
+#[test]
+fn td3_learns_to_swing_up() {
+    let more = [
+        "--steps=20000",
+        "--set=agent.hidden=[32, 32]",
+        "--set=agent.batch=64",
+        "--set=agent.replay_ratio=64",
+    ];
+    check(&trained("pendulum-td3", &more), -600.0);
+}

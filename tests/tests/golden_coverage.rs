@@ -13,6 +13,7 @@ const FILES: &[(&str, &str, &[&str])] = &[
         &["dsl/tests/it/golden.rs", "dsl/src/key/threefry.rs", "tests/tests/draws.rs"],
     ),
     ("rl.json", "op", &["stdlib/tests/it"]),
+    ("sac_td3.json", "op", &["stdlib/tests/it/sac_td3.rs"]),
     ("envs.json", "env", &["envs/tests/it/gymnax.rs", "tests/tests/trajectories/bsuite.rs"]),
     ("minatar.json", "env", &["tests/tests/trajectories/minatar.rs"]),
     ("transforms.json", "op", &["dsl/tests/it/transforms"]),

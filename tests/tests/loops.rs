@@ -8,7 +8,8 @@ use podracer_runtime::{
 };
 use podracer_stdlib::agents::{
     Agent, Axes, Impala, ImpalaSettings, Learn, Networks, OnlineActorCritic, OnlineSettings, Ppo,
-    PpoSettings,
+    PpoSettings, ReplaySettings, Replayed, Sac, SacActions, SacOptimizers, SacSettings, Td3,
+    Td3Settings, UnitBox,
 };
 use podracer_stdlib::anakin::{Actors, AgentLoop, Episodes, Learner};
 use podracer_stdlib::optim::Optimizer;
@@ -117,6 +118,50 @@ pub fn impala<E: Environment<Observation = Tensor>, O: Optimizer>(
         optimizer,
         settings: ImpalaSettings { lstm, networks: networks(), ..ImpalaSettings::default() },
     }
+}
+
+/// Two gradient steps for 24 steps of lanes, from the first iteration on, by priority.
+fn replayed<A>(agent: A) -> Replayed<A> {
+    let settings = ReplaySettings {
+        capacity: 48,
+        minimum: 24,
+        batch: 8,
+        replay_ratio: 2.0 / 3.0,
+        prioritized: true,
+        ..ReplaySettings::default()
+    };
+    Replayed { agent, settings, iterations: 3 }
+}
+
+/// SAC with one layer of 8 units, which optimizes as told.
+pub fn sac<E: Environment<Observation = Tensor>, O: Optimizer>(
+    environment: &E,
+    optimizer: O,
+) -> Replayed<Sac<O>> {
+    replayed(Sac {
+        observation: environment.observation_space(),
+        actions: SacActions::new(&environment.action_space()).expect("actions that SAC has"),
+        optimizers: SacOptimizers {
+            actor: optimizer.clone(),
+            critics: optimizer.clone(),
+            temperature: optimizer,
+        },
+        settings: SacSettings { networks: networks(), ..SacSettings::default() },
+    })
+}
+
+/// TD3 with one layer of 8 units, which optimizes as told.
+pub fn td3<E: Environment<Observation = Tensor>, O: Optimizer>(
+    environment: &E,
+    optimizer: O,
+) -> Replayed<Td3<O>> {
+    replayed(Td3 {
+        observation: environment.observation_space(),
+        actions: UnitBox::new(&environment.action_space()).expect("actions of a box"),
+        actor_optimizer: optimizer.clone(),
+        critic_optimizer: optimizer,
+        settings: Td3Settings { networks: networks(), ..Td3Settings::default() },
+    })
 }
 
 /// Paths and values of the leaves.

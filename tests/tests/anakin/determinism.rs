@@ -2,7 +2,7 @@
 
 use super::{is_child, run_alone};
 use crate::loops::{self, Size};
-use podracer_envs::{CartPole, Catch, Environment};
+use podracer_envs::{CartPole, Catch, Environment, Pendulum};
 use podracer_runtime::Array;
 use podracer_stdlib::agents::Learn;
 use podracer_stdlib::optim::{adam, chain, clip_by_global_norm};
@@ -36,7 +36,7 @@ fn shown(state: &[(String, Array)]) -> String {
 }
 
 fn nets(state: Vec<(String, Array)>) -> Vec<Array> {
-    let of_nets = |(path, array): (String, Array)| path.contains("agent.params").then_some(array);
+    let of_nets = |(path, array): (String, Array)| path.contains(".params").then_some(array);
     state.into_iter().filter_map(of_nets).collect()
 }
 
@@ -56,6 +56,16 @@ fn the_online_agent_too() {
     let once = train(&environment, &agent, 5);
     assert_eq!(train(&environment, &agent, 5), once);
     assert_ne!(nets(train(&environment, &agent, 6)), nets(once));
+}
+
+#[test]
+fn agents_with_replays_too() {
+    let environment = Pendulum { time_limit: 5 };
+    let once = train(&environment, &loops::sac(&environment, adam(1e-3)), 5);
+    assert_eq!(train(&environment, &loops::sac(&environment, adam(1e-3)), 5), once);
+    assert_ne!(nets(train(&environment, &loops::sac(&environment, adam(1e-3)), 6)), nets(once));
+    let once = train(&environment, &loops::td3(&environment, adam(1e-3)), 5);
+    assert_eq!(train(&environment, &loops::td3(&environment, adam(1e-3)), 5), once);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use podracer::sebulba::{Sebulba, compiled_environments};
 use podracer_dsl::Tensor;
 use podracer_dsl::prelude::{eval_shape, key};
 use podracer_envs::host::HostEnvironment;
-use podracer_envs::{CartPole, Catch, Environment};
+use podracer_envs::{CartPole, Catch, Environment, Pendulum};
 use podracer_runtime::{Array, Checkpoint, Schedule};
 use podracer_stdlib::agents::{Learn, Normalized};
 use podracer_stdlib::optim::{adam, sgd};
@@ -139,6 +139,27 @@ fn v_trace_with_two_learner_devices() {
     let environment = CartPole { time_limit: 4, ..CartPole::default() };
     let agent = loops::impala(&environment, 0, sgd(0.02));
     check(&environment, &agent, (2, 1));
+}
+
+/// Actions are random in the first iteration and drawn from the policy then; episodes are truncated within the trajectories.
+#[test]
+fn sac_with_continuous_actions_and_two_threads() {
+    let environment = Pendulum { time_limit: 4 };
+    let store = check(&environment, &loops::sac(&environment, sgd(1e-3)), (1, 2));
+    assert!(store.iter().any(|path| path.starts_with(".replay.steps")), "{store:?}");
+}
+
+/// Windows are drawn by priority from the replays of both devices.
+#[test]
+fn sac_with_discrete_actions_and_two_learner_devices() {
+    let environment = CartPole { time_limit: 4, ..CartPole::default() };
+    check(&environment, &loops::sac(&environment, sgd(0.02)), (2, 1));
+}
+
+#[test]
+fn td3_with_two_threads() {
+    let environment = Pendulum { time_limit: 4 };
+    check(&environment, &loops::td3(&environment, sgd(1e-3)), (1, 2));
 }
 
 /// The online actor-critic's gradient goes through acting, which the learner does again.
