@@ -17,6 +17,7 @@ mod normalized;
 mod off_policy;
 mod online;
 mod ppo;
+mod r2d2;
 mod replayed;
 mod sac;
 mod settings;
@@ -42,6 +43,7 @@ pub use normalized::{Moments, Normalized, NormalizedParams, NormalizedState, Nor
 pub use off_policy::{TorsoMlp, UnitBox};
 pub use online::{OnlineActorCritic, OnlineExtras, OnlineMetrics, OnlineSettings};
 pub use ppo::{Ppo, PpoBatch, PpoExtras, PpoMetrics, PpoSettings};
+pub use r2d2::{R2d2, R2d2Memory, R2d2Settings, R2d2Start, R2d2Step, R2d2Terms, RecurrentQ};
 pub use replayed::{
     LearnFromReplay, ReplayMetrics, ReplaySettings, Replayed, ReplayedMetrics, ReplayedState,
     ReplayedStore, Window, Windows,

@@ -20,6 +20,7 @@ mod normalized;
 mod off_policy;
 mod optim;
 mod population;
+mod r2d2;
 mod recurrent_ppo;
 mod replay;
 mod replay_mistakes;

@@ -1,0 +1,149 @@
+//! R2D2: its loss against rlax and flax, its exploration, and the parameters of its network for Atari.
+
+use crate::golden::{Named, Of, Record, close, floats, records_in, run};
+use podracer_dsl::prelude::*;
+use podracer_envs::Space;
+use podracer_stdlib::agents::{
+    Input, LaneId, Networks, R2d2Settings, R2d2Start, R2d2Step, RecurrentQ, Torso, TorsoNet,
+};
+use podracer_stdlib::nn::{Activation, DuelingHead, Linear, Lstm, LstmState, Mlp};
+use podracer_stdlib::returns::signed_hyperbolic;
+
+fn network(x: &Named, name: &str) -> RecurrentQ {
+    let get = |leaf: String| x.get(&format!("{name}.{leaf}"));
+    let stream = |stream: &str| Mlp {
+        layers: [0, 1]
+            .map(|layer| Linear {
+                weight: get(format!("{stream}.{layer}.weight")),
+                bias: get(format!("{stream}.{layer}.bias")),
+            })
+            .to_vec(),
+        activation: Activation::Relu,
+    };
+    let [input, hidden, bias] = ["input", "hidden", "bias"].map(|leaf| get(format!("core.{leaf}")));
+    RecurrentQ {
+        torso: TorsoNet::Flat,
+        core: Lstm { input, hidden, bias },
+        head: DuelingHead { value: stream("value"), advantage: stream("advantage") },
+        action: Space::discrete(2),
+    }
+}
+
+fn settings(record: &Record) -> R2d2Settings {
+    let count = |name: &str| record.count(name).expect("a count");
+    let number = |name: &str| record.number(name).expect("a number").into();
+    R2d2Settings {
+        burn_in: count("burn_in"),
+        sequence_length: count("burn_in") + count("trained"),
+        n_steps: count("n"),
+        discount: number("discount"),
+        priority_of_greatest: number("priority_of_greatest"),
+        lstm: 2,
+        ..R2d2Settings::default()
+    }
+}
+
+/// Episodes end and are cut off in the burn-in, among the trained steps and behind them; windows begin within episodes and
+/// with them; some steps are reset-only.
+#[test]
+fn losses_priorities_and_gradients_are_those_of_rlax_and_flax() {
+    let mut batches = 0;
+    for record in records_in("r2d2", "r2d2_loss") {
+        batches += record.input("weights").ty().shape[0];
+        let settings = settings(&record);
+        record.check_of(Of::Sum, 1e-5, |x| {
+            let (online, target) = (network(x, "online"), network(x, "target"));
+            let steps = R2d2Step {
+                input: Input {
+                    observation: x.get("observation"),
+                    legal_actions: None,
+                    last_action: x.get("last_action"),
+                    last_reward: x.get("last_reward"),
+                    first: x.get("first"),
+                },
+                action: x.get("action"),
+                reward: x.get("reward"),
+                terminated: x.get("terminated"),
+                truncated: x.get("truncated"),
+                skipped: Some(x.get("skipped")),
+            };
+            let core = LstmState { c: x.get("start.c"), h: x.get("start.h") };
+            let starts = R2d2Start { core, frames: None };
+            let (loss, errors, priority, grads) =
+                vmap((steps, starts, x.get("weights")), |(steps, starts, weights)| {
+                    let loss = |net: RecurrentQ| {
+                        let terms = vmap((axis(steps, 1), starts), |(steps, start)| {
+                            settings.terms(&net, &target, steps, start)
+                        });
+                        ((weights * terms.loss).mean(), (terms.errors, terms.priority))
+                    };
+                    let ((loss, (errors, priority)), grads) = value_and_grad(online.clone(), loss);
+                    (loss, errors.swap_axes(0, 1), priority, grads)
+                });
+            let stream = |mlp: &Mlp| mlp.layers.clone();
+            let (value, advantage) = (stream(&grads.head.value), stream(&grads.head.advantage));
+            vec![
+                ("loss", loss),
+                ("errors", errors),
+                ("priority", priority),
+                ("grad.core.input", grads.core.input),
+                ("grad.core.hidden", grads.core.hidden),
+                ("grad.core.bias", grads.core.bias),
+                ("grad.value.0.weight", value[0].weight),
+                ("grad.value.0.bias", value[0].bias),
+                ("grad.value.1.weight", value[1].weight),
+                ("grad.value.1.bias", value[1].bias),
+                ("grad.advantage.0.weight", advantage[0].weight),
+                ("grad.advantage.0.bias", advantage[0].bias),
+                ("grad.advantage.1.weight", advantage[1].weight),
+                ("grad.advantage.1.bias", advantage[1].bias),
+            ]
+        });
+    }
+    assert_eq!(batches, 200);
+}
+
+#[test]
+fn the_rescaling_of_three_is_that_of_the_paper() {
+    let results = run((), &[], |()| signed_hyperbolic(constant([3.0, -3.0]), 1e-3));
+    close("h", &results[0], &floats(&[2], &[1.003, -1.003]), 1e-7);
+}
+
+#[test]
+fn lanes_explore_with_powers_from_one_to_eight() {
+    let settings = R2d2Settings::default();
+    for lanes in [2, 8, 610] {
+        let results = run((), &[], |()| {
+            vmap(arange(lanes), |index| settings.exploration_of(LaneId { index, lanes }))
+        });
+        let explored = results[0].to_f64();
+        for (i, &epsilon) in explored.iter().enumerate() {
+            let power = 1.0 + 7.0 * i as f64 / (lanes - 1) as f64;
+            assert!(
+                (epsilon / 0.4f64.powf(power) - 1.0).abs() < 1e-5,
+                "lane {i} of {lanes}: {epsilon}"
+            );
+        }
+        assert!((explored[lanes - 1] / 0.4f64.powi(8) - 1.0).abs() < 1e-5);
+    }
+    let one = run((), &[], |()| settings.exploration_of(LaneId { index: scalar(0), lanes: 1 }));
+    assert!((one[0].to_f64()[0] - 0.4).abs() < 1e-7);
+}
+
+#[test]
+fn the_network_for_atari_has_the_sizes_of_the_paper() {
+    let networks = Networks { torso: Torso::Conv, ..R2d2Settings::default().networks };
+    let lstm = R2d2Settings::default().lstm;
+    let traced = trace(key(), |key| {
+        RecurrentQ::init(key, &Space::pixels([84, 84, 4]), &Space::discrete(18), &networks, lstm)
+    });
+    let types = traced.expect("the network").func().result_types();
+    let count: usize = types.iter().map(TensorType::elements).sum();
+    let convs = (8 * 8 * 4 * 32 + 32) + (4 * 4 * 32 * 64 + 64) + (3 * 3 * 64 * 64 + 64);
+    let dense = 7 * 7 * 64 * 512 + 512;
+    // Features, the last reward and one of 18 last actions; four gates.
+    let core = (512 + 1 + 18) * 4 * 512 + 512 * 4 * 512 + 4 * 512;
+    let value = (512 * 512 + 512) + (512 + 1);
+    let advantage = (512 * 512 + 512) + (512 * 18 + 18);
+    assert_eq!(count, convs + dense + core + value + advantage);
+}
