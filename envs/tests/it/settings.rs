@@ -66,8 +66,9 @@ fn defaults_are_those_of_the_published_environments() {
     })));
     check::<EnvPool>(&with_server(json!({"id": "CartPole-v1", "kwargs": {}, "threads": 0})));
     check::<Atari>(&with_server(json!({
-        "game": "pong", "preset": "ppo", "threads": 0, "height": 84, "width": 84, "stack": 4,
-        "action_repeat": 4, "pool": true, "most_noops": 30, "fire_reset": true,
+        "game": "pong", "preset": "ppo", "threads": 0, "height": 84, "width": 84,
+        "resize": "area", "stack": 4, "action_repeat": 4, "pool": true, "fewest_noops": 0,
+        "most_noops": 30, "fire_reset": true,
         "life_loss_ends": true, "clip_rewards": true, "full_actions": false, "sticky_actions": 0.0,
         "most_frames": 108_000, "bootstrap_time_limit": false,
     })));
@@ -89,6 +90,8 @@ fn unknown_keys_and_wrong_values_are_refused() {
     refused::<EnvPool>(json!({"step_second": 3}), "unknown field `step_second`");
     refused::<Atari>(json!({"kwargs": {}}), "unknown field `kwargs`");
     refused::<Atari>(json!({"preset": "dqn"}), "unknown variant `dqn`, expected `ppo` or `seed`");
+    refused::<Atari>(json!({"fewest_noops": 1}), "needs resize = \"bilinear\"");
+    refused::<Atari>(json!({"preset": "seed", "most_noops": 0}), "fewest_noops = 1 is more than");
     refused::<GridWorld>(json!({"layout": [".G", "."]}), "row 1 has 1 cells, row 0 has 2");
     refused::<GridWorld>(json!({"layout": "..G"}), "invalid type: string");
 }
@@ -163,7 +166,7 @@ fn schemas_say_type_default_range_and_values() {
     assert_eq!((&grid[0][0], &grid[0][1]), (&json!("layout"), &json!("array")));
     assert_eq!(grid[0][2], to_value(GridWorld::default().layout).unwrap());
     let atari = described::<Atari>();
-    assert_eq!(atari.len(), 21);
+    assert_eq!(atari.len(), 23);
     for setting in [
         json!(["preset", null, "ppo", null, null, ["ppo", "seed"]]),
         json!(["most_noops", "integer", 30, 0, null, []]),

@@ -24,13 +24,14 @@ use serde::Serialize;
 
 use super::{HostEnvironment, HostError, HostSpec, HostStep};
 pub use settings::{
-    Atari, AtariProcessing, Autoreset, EnvPool, Gymnasium, Packages, Preset, ServerSettings,
-    Vectorization,
+    Atari, AtariProcessing, Autoreset, EnvPool, Gymnasium, Packages, Preset, Resize,
+    ServerSettings, Vectorization,
 };
 use shard::Shard;
 
 /// The server that comes with the program.
-const SOURCE: &str = include_str!("server.py");
+const SOURCE: &str =
+    concat!(include_str!("server.py"), "\n\n", include_str!("atari.py"), include_str!("start.py"));
 
 /// Program and configuration of servers, and limits on their faults.
 #[derive(Clone, Debug)]
@@ -47,7 +48,7 @@ pub struct ServerOptions {
 
 impl ServerOptions {
     /// Options of servers that the interpreter `python` runs; it has the packages that `configuration` needs.
-    /// `configuration` becomes a JSON object with `name` and the keys that `server.py` reads for that name.
+    /// `configuration` becomes a JSON object with `name` and the keys that the server reads for that name.
     ///
     /// # Errors
     /// [`HostError::Failed`] if `configuration` is not an object.

@@ -395,56 +395,6 @@ class Gymnasium(Batch):
         return observation, reward, terminated, truncated, last
 
 
-class Atari(Batch):
-    """The vector environment of ale-py."""
-
-    def __init__(self, configuration):
-        import ale_py
-        from ale_py.vector_env import AtariVectorEnv
-
-        ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
-        game = configuration["game"]
-        if ale_py.roms.get_rom_path(game) is None:
-            sys.exit(f"there is no game `{game}`: ale-py {ale_py.__version__} has {', '.join(ale_py.roms.get_all_rom_ids())}")
-        self.envs = AtariVectorEnv(
-            game,
-            configuration["environments"],
-            num_threads=configuration["threads"],
-            autoreset_mode="SameStep",
-            img_height=configuration["height"],
-            img_width=configuration["width"],
-            stack_num=configuration["stack"],
-            frameskip=configuration["action_repeat"],
-            maxpool=configuration["pool"],
-            # It draws less than this.
-            noop_max=configuration["most_noops"] + 1,
-            use_fire_reset=configuration["fire_reset"],
-            # Without a reset; `episodic_life` would begin a new game.
-            life_loss_info=configuration["life_loss_ends"],
-            reward_clipping=configuration["clip_rewards"],
-            full_action_space=configuration["full_actions"],
-            repeat_action_probability=configuration["sticky_actions"],
-            max_num_frames_per_episode=configuration["most_frames"],
-        )
-        about = f"ale-py {ale_py.__version__} {game}"
-        super().__init__(configuration, about, self.envs.single_observation_space, self.envs.single_action_space)
-
-    def first(self, seeds):
-        observation, infos = self.envs.reset(seed=np.array(seeds, np.int64))
-        self.lives = infos["lives"]
-        return observation
-
-    def next(self, actions):
-        observation, reward, terminated, truncated, infos = self.envs.step(actions)
-        last = infos.get("final_obs")
-        # Where a life is lost and the game goes on, ale-py 0.12 leaves `final_obs` as the memory was.
-        goes_on = infos["lives"] < self.lives
-        self.lives = infos["lives"]
-        if last is not None:
-            last[goes_on] = observation[goes_on]
-        return observation, reward, terminated, truncated, last
-
-
 class EnvPool(Batch):
     """EnvPool's vector environments."""
 
@@ -482,19 +432,3 @@ class EnvPool(Batch):
         last, observation = observation, np.copy(observation)
         observation[ended] = self.envs.reset(ended)[0]
         return observation, reward, terminated, truncated, last
-
-
-SERVED = {"gymnasium": Gymnasium, "atari": Atari, "envpool": EnvPool}
-
-
-def main(served):
-    end_with_client()
-    doorbell = Doorbell()
-    configuration = json.loads(sys.argv[1])
-    serve(doorbell, served[configuration["name"]](configuration), configuration["environments"])
-
-
-if __name__ == "__main__":
-    import numpy as np
-
-    main(SERVED)

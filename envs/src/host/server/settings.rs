@@ -166,7 +166,9 @@ impl<'de> Deserialize<'de> for Atari {
             }
         }
         // The derived function of the same name, by `remote`.
-        Self::deserialize(given).map_err(D::Error::custom)
+        let atari = Self::deserialize(given).map_err(D::Error::custom)?;
+        atari.processing.check().map_err(D::Error::custom)?;
+        Ok(atari)
     }
 }
 
@@ -185,8 +187,7 @@ pub enum Preset {
     /// terminates an episode without a full reset.
     #[default]
     Ppo,
-    /// Table 9 of SEED RL (Espeholt et al. 2020), as far as ale-py goes: there frames are resized bilinearly, and the frames
-    /// at the beginning are 1 to 30.
+    /// Table 9 of SEED RL (Espeholt et al. 2020).
     Seed,
 }
 
@@ -197,9 +198,11 @@ impl Preset {
         let seed = AtariProcessing {
             height: 84,
             width: 84,
+            resize: Resize::Bilinear,
             stack: 4,
             action_repeat: 4,
             pool: true,
+            fewest_noops: 1,
             most_noops: 30,
             fire_reset: false,
             life_loss_ends: false,
@@ -213,6 +216,8 @@ impl Preset {
         match self {
             Self::Seed => seed,
             Self::Ppo => AtariProcessing {
+                resize: Resize::Area,
+                fewest_noops: 0,
                 fire_reset: true,
                 life_loss_ends: true,
                 clip_rewards: true,
@@ -223,8 +228,19 @@ impl Preset {
     }
 }
 
-/// Processing of an Atari game's frames, actions and rewards. Frames are grey, and resized as ale-py does it: by the mean
-/// over the area of each pixel.
+/// Ways to resize a frame of an Atari game.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum Resize {
+    /// The mean over the area of each pixel, as ale-py does it in its own threads.
+    #[default]
+    Area,
+    /// Between the four nearest pixels. A server steps such games one after another, in one thread.
+    Bilinear,
+}
+
+/// Processing of an Atari game's frames, actions and rewards. Frames are grey.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct AtariProcessing {
@@ -234,6 +250,8 @@ pub struct AtariProcessing {
     /// Width of an observation in pixels.
     #[schemars(range(min = 1))]
     pub width: usize,
+    /// Way in which frames are resized.
+    pub resize: Resize,
     /// Frames in an observation, the latest last.
     #[schemars(range(min = 1))]
     pub stack: usize,
@@ -243,7 +261,9 @@ pub struct AtariProcessing {
     /// If true, a frame is the maximum of the game's last two, pixel by pixel: some games draw objects in every other
     /// frame only.
     pub pool: bool,
-    /// Greatest number of frames without an action at the beginning of an episode; the number is uniform from 0 to this.
+    /// Least number of frames without an action at the beginning of an episode; more than 0 needs `resize = "bilinear"`.
+    pub fewest_noops: usize,
+    /// Greatest number of frames without an action at the beginning of an episode; the number is uniform from the least to this.
     /// They are single frames, not repeated actions.
     pub most_noops: usize,
     /// If true, an episode begins with the fire button in games that wait for it.
@@ -263,6 +283,24 @@ pub struct AtariProcessing {
     /// If true, the last observation of a truncated episode is kept and its value bootstrapped from; if false, truncated
     /// episodes count as terminated.
     pub bootstrap_time_limit: bool,
+}
+
+impl AtariProcessing {
+    /// Checks that the settings fit together.
+    fn check(&self) -> Result<(), String> {
+        let &AtariProcessing { resize, fewest_noops, most_noops, .. } = self;
+        if fewest_noops > most_noops {
+            return Err(format!(
+                "fewest_noops = {fewest_noops} is more than most_noops = {most_noops}"
+            ));
+        }
+        if fewest_noops > 0 && resize == Resize::Area {
+            return Err(format!(
+                "fewest_noops = {fewest_noops} needs resize = \"bilinear\": ale-py draws from 0 on where it resizes by itself"
+            ));
+        }
+        Ok(())
+    }
 }
 
 /// The default preset's.

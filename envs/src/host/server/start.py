@@ -1,0 +1,8 @@
+# The end of a server's program, behind `server.py` and `atari.py`.
+
+SERVED = {"gymnasium": Gymnasium, "atari": atari, "envpool": EnvPool}
+
+if __name__ == "__main__":
+    import numpy as np
+
+    main(SERVED)
