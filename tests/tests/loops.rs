@@ -8,8 +8,8 @@ use podracer_runtime::{
 };
 use podracer_stdlib::agents::{
     Agent, Axes, Impala, ImpalaSettings, Learn, Networks, OnlineActorCritic, OnlineSettings, Ppo,
-    PpoSettings, ReplaySettings, Replayed, Sac, SacActions, SacOptimizers, SacSettings, Td3,
-    Td3Settings, UnitBox,
+    PpoSettings, R2d2, R2d2Settings, ReplaySettings, Replayed, Sac, SacActions, SacOptimizers,
+    SacSettings, Td3, Td3Settings, UnitBox,
 };
 use podracer_stdlib::anakin::{Actors, AgentLoop, Episodes, Learner};
 use podracer_stdlib::optim::Optimizer;
@@ -191,4 +191,33 @@ pub fn on_each_device<T: Tree>(
         }
     });
     leaves
+}
+
+/// R2D2 with an LSTM of 4 units and stacks of 2 frames, which optimizes as told: sequences of 8 steps, 2 of them burn-in, one
+/// from every 6th step on, drawn by priority. A gradient step is due for each 24 steps.
+pub fn r2d2<E: Environment<Observation = Tensor>, O: Optimizer>(
+    environment: &E,
+    optimizer: O,
+) -> Replayed<R2d2<O>> {
+    let settings = R2d2Settings {
+        sequence_length: 8,
+        burn_in: 2,
+        period: 6,
+        n_steps: 3,
+        target_period: 1,
+        frames: 2,
+        lstm: 4,
+        networks: networks(),
+        ..R2d2Settings::default()
+    };
+    let replay = ReplaySettings {
+        capacity: 96,
+        minimum: 24,
+        batch: 4,
+        replay_ratio: 1.0,
+        ..settings.replay.clone()
+    };
+    let (observation, action) = (environment.observation_space(), environment.action_space());
+    let agent = R2d2 { observation, action, optimizer, settings };
+    Replayed { agent, settings: replay, iterations: 1 }
 }

@@ -43,7 +43,10 @@ pub use normalized::{Moments, Normalized, NormalizedParams, NormalizedState, Nor
 pub use off_policy::{TorsoMlp, UnitBox};
 pub use online::{OnlineActorCritic, OnlineExtras, OnlineMetrics, OnlineSettings};
 pub use ppo::{Ppo, PpoBatch, PpoExtras, PpoMetrics, PpoSettings};
-pub use r2d2::{R2d2, R2d2Memory, R2d2Settings, R2d2Start, R2d2Step, R2d2Terms, RecurrentQ};
+pub use r2d2::{
+    R2d2, R2d2Memory, R2d2Metrics, R2d2Optimizer, R2d2Settings, R2d2Start, R2d2State, R2d2Step,
+    R2d2Terms, RecurrentQ,
+};
 pub use replayed::{
     LearnFromReplay, ReplayMetrics, ReplaySettings, Replayed, ReplayedMetrics, ReplayedState,
     ReplayedStore, Window, Windows,

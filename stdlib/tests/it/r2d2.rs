@@ -1,12 +1,18 @@
 //! R2D2: its loss against rlax and flax, its exploration, and the parameters of its network for Atari.
 
+use crate::agent_loop::{End, Iteration, Tape};
 use crate::golden::{Named, Of, Record, close, floats, records_in, run};
 use podracer_dsl::prelude::*;
+use podracer_envs::Environment;
 use podracer_envs::Space;
 use podracer_stdlib::agents::{
-    Input, LaneId, Networks, R2d2Settings, R2d2Start, R2d2Step, RecurrentQ, Torso, TorsoNet,
+    Act, Agent, Cx, Input, LaneId, LearnFromReplay, Mode, Networks, R2d2, R2d2Memory, R2d2Settings,
+    R2d2Start, R2d2Step, RecurrentQ, ReplaySettings, Replayed, Rollout, Torso, TorsoNet, Window,
+    Windows, stack_frame, stack_window,
 };
+use podracer_stdlib::anakin::AgentLoop;
 use podracer_stdlib::nn::{Activation, DuelingHead, Linear, Lstm, LstmState, Mlp};
+use podracer_stdlib::optim::{Sgd, sgd};
 use podracer_stdlib::returns::signed_hyperbolic;
 
 fn network(x: &Named, name: &str) -> RecurrentQ {
@@ -146,4 +152,131 @@ fn the_network_for_atari_has_the_sizes_of_the_paper() {
     let value = (512 * 512 + 512) + (512 + 1);
     let advantage = (512 * 512 + 512) + (512 * 18 + 18);
     assert_eq!(count, convs + dense + core + value + advantage);
+}
+
+/// R2D2 whose replay keeps, beside what R2D2 keeps of a step, the memory that acting had before it. Gradient steps change
+/// nothing, and measure how far learning is from acting.
+#[derive(Clone)]
+struct Watched(R2d2<Sgd>);
+
+impl Agent for Watched {
+    type Observation = Tensor;
+    type Params = RecurrentQ;
+    type Memory = R2d2Memory;
+    type Extras = ();
+    fn init_memory(&self, lane: LaneId) -> R2d2Memory {
+        self.0.init_memory(lane)
+    }
+    fn begin_episode(&self, memory: R2d2Memory) -> R2d2Memory {
+        self.0.begin_episode(memory)
+    }
+    fn act(
+        &self,
+        params: &RecurrentQ,
+        memory: R2d2Memory,
+        input: Input,
+        mode: Mode,
+        key: Key,
+    ) -> Act<R2d2Memory, ()> {
+        self.0.act(params, memory, input, mode, key)
+    }
+}
+
+#[derive(Tree, Clone)]
+struct Differences {
+    core: Tensor,
+    frames: Tensor,
+    greatest: Tensor,
+}
+
+impl LearnFromReplay for Watched {
+    type State = RecurrentQ;
+    type Step = (R2d2Step, R2d2Start);
+    type Start = R2d2Start;
+    type Metrics = Differences;
+    fn init(&self, key: Key) -> RecurrentQ {
+        LearnFromReplay::init(&self.0, key).online.params
+    }
+    fn params(&self, state: &RecurrentQ) -> RecurrentQ {
+        state.clone()
+    }
+    fn keep(&self, rollout: Rollout<Self>) -> ((R2d2Step, R2d2Start), R2d2Start) {
+        // Rollouts have one step each: the memory before it is that at their start.
+        let (step, start) = self.0.keep(rollout);
+        ((step, tree_map(&start, |leaf| leaf.expand_dims(0))), start)
+    }
+    fn window(&self, _: &Spec<(R2d2Step, R2d2Start)>) -> Window {
+        self.0.settings.window()
+    }
+    fn gradient_step(
+        &self,
+        net: RecurrentQ,
+        windows: Windows<(R2d2Step, R2d2Start), R2d2Start>,
+        _: &Cx,
+    ) -> (RecurrentQ, Tensor, Differences) {
+        let measured = vmap((axis(windows.steps, 1), windows.starts), |((steps, had), start)| {
+            let input = steps.input;
+            let observation = stack_window(start.frames, input.observation, input.first);
+            let seen =
+                vmap((had.frames, input.observation, input.first), |(before, now, first)| {
+                    stack_frame(before, now, first).0
+                });
+            let states = net.remember(start.core, Input { observation, ..input });
+            let before = start.core.zip_with(&states, |first, states| {
+                concatenate(&[first.expand_dims(0), states.slice(..-1)], 0)
+            });
+            // Acting begins the memory anew at the end of an episode, learning where the next one begins.
+            let begun = vmap((before, input.first), |(before, first): (LstmState, Tensor)| {
+                tree_select(first, &LstmState::zeros(3), &before)
+            });
+            let far = |a: Tensor, b: Tensor| (a - b).abs().max();
+            Differences {
+                core: far(begun.c, had.core.c).maximum(far(begun.h, had.core.h)),
+                frames: far(observation, seen),
+                greatest: had.core.h.abs().max(),
+            }
+        });
+        let priorities = ones(F32, measured.core.shape());
+        (net, priorities, tree_map(&measured, |each| each.max()))
+    }
+}
+
+/// With a network that does not change, a window's memory is that of acting, at each of its steps, wherever it begins.
+#[test]
+fn learning_remembers_what_acting_remembered() {
+    let rewards: Vec<f64> = (0..14).map(|time| f64::from(time % 3) - 0.5).collect();
+    let ends = [(3, End::Terminated), (4, End::Truncated), (9, End::Truncated)];
+    let tape = Tape::new(&rewards, &ends);
+    let settings = R2d2Settings {
+        frames: 3,
+        lstm: 3,
+        sequence_length: 5,
+        burn_in: 2,
+        period: 1,
+        networks: Networks { hidden: vec![4], ..Networks::default() },
+        ..R2d2Settings::default()
+    };
+    let agent = R2d2 {
+        observation: tape.observation_space(),
+        action: tape.action_space(),
+        optimizer: sgd(0.0),
+        settings,
+    };
+    let replay = ReplaySettings {
+        capacity: 2 * tape.steps(),
+        minimum: 8,
+        batch: 8,
+        replay_ratio: 4.0,
+        ..ReplaySettings::default()
+    };
+    let agent = Replayed { agent: Watched(agent), settings: replay, iterations: 1 };
+    let agent_loop = AgentLoop::new(tape.clone(), agent, 2, 1);
+    let mut learnt = 0;
+    for iteration in Iteration::several(&agent_loop, tape.steps()) {
+        let [core, frames, greatest] =
+            ["core", "frames", "greatest"].map(|name| iteration.metric(name)[0]);
+        assert!(core < 1e-6 && frames == 0.0, "core {core}, frames {frames}");
+        learnt += usize::from(greatest > 0.01);
+    }
+    assert!(learnt > 6, "{learnt} iterations learnt from a memory");
 }

@@ -16,10 +16,15 @@ pub use loss::{R2d2Start, R2d2Step, R2d2Terms};
 pub use network::RecurrentQ;
 
 use super::frames::{FrameMemory, no_frames, stack_frame, stacked_space};
-use super::{Act, Agent, Input, LaneId, Mode, Networks};
+use super::settings::clipped_adam;
+use super::{
+    Act, ActorCriticOptimizer, Agent, AgentSettings, AnyAgent, Cx, Input, LaneId, LearnFromReplay,
+    Mode, Networks, Optimized, ReplaySettings, Replayed, Rollout, Task, Window, Windows,
+};
 use crate::Number;
 use crate::distributions::{Categorical, Distribution};
 use crate::nn::{ConvNet, LstmState};
+use crate::optim::{Optimizer, periodic_update};
 use crate::returns::TxPair;
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
@@ -79,6 +84,9 @@ pub struct R2d2Settings {
     /// Units of the LSTM.
     #[schemars(range(min = 1))]
     pub lstm: usize,
+    /// The replay. Sequences share steps, which count once: Table 8's 100,000 sequences of 80 new steps each are 8,000,000.
+    #[serde(flatten)]
+    pub replay: ReplaySettings,
     /// The torso, and the hidden layers of either dueling stream.
     #[serde(flatten)]
     pub networks: Networks,
@@ -103,6 +111,16 @@ impl Default for R2d2Settings {
             evaluation_exploration: 1e-3,
             frames: 1,
             lstm: 512,
+            replay: ReplaySettings {
+                capacity: 8_000_000,
+                minimum: 400_000,
+                batch: 64,
+                replay_ratio: 0.75,
+                prioritized: true,
+                priority_exponent: 0.9.into(),
+                importance_exponent: 0.6.into(),
+                anneal_importance: false,
+            },
             networks: Networks {
                 convs: ConvNet::DQN.to_vec(),
                 features: 512,
@@ -120,6 +138,12 @@ impl R2d2Settings {
         self.sequence_length.saturating_sub(self.burn_in)
     }
 
+    /// The windows of the replay: a sequence, and the step behind it, whose values are bootstrapped from.
+    #[must_use]
+    pub fn window(&self) -> Window {
+        Window { length: self.sequence_length + 1, period: self.period, learnt: self.trained() }
+    }
+
     /// The probability of a random action in a lane, f32 `[]`: `exploration^(1 + exploration_power i / (N - 1))`.
     #[track_caller]
     pub fn exploration_of(&self, lane: LaneId) -> Tensor {
@@ -128,9 +152,45 @@ impl R2d2Settings {
     }
 }
 
+impl AgentSettings for R2d2Settings {
+    fn agent(&self, task: &Task) -> Result<AnyAgent, String> {
+        let (observation, action) = (task.observation.clone(), task.action.clone());
+        self.networks.check(&stacked_space(&observation, self.frames))?;
+        let Space::Discrete { .. } = action else {
+            return Err(format!(
+                "R2D2 has a value for each action: expected a discrete action space, and the environment has {action:?}"
+            ));
+        };
+        self.replay.check(self.window().length)?;
+        let optimizer = clipped_adam(self.learning_rate, self.epsilon, self.max_gradient_norm);
+        let agent = R2d2 { observation, action, optimizer, settings: self.clone() };
+        let (settings, iterations) = (self.replay.clone(), task.iterations);
+        Ok(AnyAgent::new(Replayed { agent, settings, iterations }))
+    }
+
+    fn check_rollout(&self, _: usize, steps: usize) -> Result<(), String> {
+        if self.burn_in >= self.sequence_length {
+            return Err(format!(
+                "agent.burn_in = {} leaves nothing to learn from in agent.sequence_length = {}: expected less",
+                self.burn_in, self.sequence_length
+            ));
+        }
+        if !self.period.is_multiple_of(steps) {
+            return Err(format!(
+                "agent.period = {} must be a multiple of the {steps} steps of an iteration (unroll): the memory is kept where an iteration begins",
+                self.period
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Adam on gradients of a bounded norm, with all parameters as one vector.
+pub type R2d2Optimizer = ActorCriticOptimizer;
+
 /// The agent of [`R2d2Settings`].
 #[derive(Clone, Debug)]
-pub struct R2d2<O> {
+pub struct R2d2<O = R2d2Optimizer> {
     /// Space of the observations, of single frames.
     pub observation: Space,
     /// Space of the actions, which is discrete.
@@ -152,7 +212,7 @@ pub struct R2d2Memory {
     pub exploration: Tensor,
 }
 
-impl<O: Clone + 'static> Agent for R2d2<O> {
+impl<O: Optimizer> Agent for R2d2<O> {
     type Observation = Tensor;
     type Params = RecurrentQ;
     type Memory = R2d2Memory;
@@ -194,12 +254,82 @@ impl<O: Clone + 'static> Agent for R2d2<O> {
     }
 }
 
-impl<O> R2d2<O> {
-    /// A new network for the agent's spaces.
-    #[track_caller]
-    fn network(&self, key: Key) -> RecurrentQ {
+/// The networks of a learner.
+#[derive(Tree, Clone)]
+pub struct R2d2State<S: Tree> {
+    /// The network that acts and learns, with its optimizer.
+    pub online: Optimized<RecurrentQ, S>,
+    /// The network that targets are made with.
+    pub target: RecurrentQ,
+    /// Gradient steps done. i32 `[]`
+    pub steps: Tensor,
+}
+
+/// Metrics of a gradient step: means over its windows.
+#[derive(Tree, Clone, Copy)]
+pub struct R2d2Metrics {
+    /// Half of the sum of squared errors of a window, times its importance weight.
+    pub loss: Tensor,
+    /// Absolute error of a step, of the values as the network gives them.
+    pub error: Tensor,
+    /// Value of an action that was taken, as the network gives it.
+    pub value: Tensor,
+}
+
+impl<O: Optimizer> LearnFromReplay for R2d2<O> {
+    type State = R2d2State<O::State<RecurrentQ>>;
+    type Step = R2d2Step;
+    type Start = R2d2Start;
+    type Metrics = R2d2Metrics;
+
+    fn init(&self, key: Key) -> Self::State {
         let R2d2Settings { frames, lstm, networks, .. } = &self.settings;
         let seen = stacked_space(&self.observation, *frames);
-        RecurrentQ::init(key, &seen, &self.action, networks, *lstm)
+        let target = RecurrentQ::init(key, &seen, &self.action, networks, *lstm);
+        let online = Optimized::new(&self.optimizer, target.clone());
+        R2d2State { online, target, steps: scalar(0) }
+    }
+
+    fn params(&self, state: &Self::State) -> RecurrentQ {
+        state.online.params.clone()
+    }
+
+    fn keep(&self, rollout: Rollout<Self>) -> (R2d2Step, R2d2Start) {
+        let R2d2Memory { core, frames, .. } = rollout.memory;
+        let step = R2d2Step {
+            input: rollout.input,
+            action: rollout.action,
+            reward: rollout.reward,
+            terminated: rollout.terminated,
+            truncated: rollout.truncated,
+            skipped: rollout.skipped,
+        };
+        (step, R2d2Start { core, frames })
+    }
+
+    fn window(&self, _: &Spec<R2d2Step>) -> Window {
+        self.settings.window()
+    }
+
+    fn gradient_step(
+        &self,
+        state: Self::State,
+        windows: Windows<R2d2Step, R2d2Start>,
+        cx: &Cx,
+    ) -> (Self::State, Tensor, R2d2Metrics) {
+        let Windows { steps, starts, weights } = windows;
+        let R2d2State { online, target, steps: done } = state;
+        let (online, (metrics, priorities)) = online.gradient_step(&self.optimizer, cx, |net| {
+            let terms = vmap((axis(steps, 1), starts), |(steps, start)| {
+                self.settings.terms(&net, &target, steps, start)
+            });
+            let loss = (weights * terms.loss).mean();
+            let metrics =
+                R2d2Metrics { loss, error: terms.errors.abs().mean(), value: terms.values.mean() };
+            (loss, (metrics, terms.priority))
+        });
+        let steps = done + 1;
+        let target = periodic_update(&online.params, &target, steps, self.settings.target_period);
+        (R2d2State { online, target, steps }, priorities, metrics)
     }
 }
