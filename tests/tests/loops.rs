@@ -203,7 +203,7 @@ pub fn r2d2<E: Environment<Observation = Tensor>, O: Optimizer>(
         sequence_length: 8,
         burn_in: 2,
         period: 6,
-        n_steps: 3,
+        n_step: 3,
         target_period: 1,
         frames: 2,
         lstm: 4,

@@ -19,12 +19,14 @@ pub struct Breakout {
     /// Steps after which an episode is truncated.
     #[schemars(range(min = 1))]
     pub time_limit: usize,
+    /// If false, observations do not show where the ball was: which way it flies is to be remembered from the step before.
+    pub trail: bool,
 }
 
-/// 1000 steps.
+/// 1000 steps, all of the observation.
 impl Default for Breakout {
     fn default() -> Self {
-        Breakout { time_limit: 1000 }
+        Breakout { time_limit: 1000, trail: true }
     }
 }
 
@@ -127,18 +129,20 @@ impl Environment for Breakout {
         (state, TimeStep { observation: self.observe(state), reward, terminated, truncated })
     }
 
-    /// 1 at the paddle, the ball, where the ball was, and the bricks. `f32[10, 10, 4]`
+    /// 1 at the paddle, the ball, where the ball was (if that is shown), and the bricks. `f32[10, 10, 4]`, or
+    /// `f32[10, 10, 3]` without the trail.
     fn observe(&self, state: State) -> Tensor {
-        observation(&[
-            cell(scalar(9), state.paddle),
-            cell(state.ball_row, state.ball_column),
-            cell(state.last_row, state.last_column),
-            brick_rows(state.bricks),
-        ])
+        let trail = self.trail.then(|| cell(state.last_row, state.last_column));
+        let (paddle, ball) =
+            (cell(scalar(9), state.paddle), cell(state.ball_row, state.ball_column));
+        let sets = [Some(paddle), Some(ball), trail, Some(brick_rows(state.bricks))];
+        observation(&sets.into_iter().flatten().collect::<Vec<_>>())
     }
 
     fn observation_space(&self) -> Space {
-        super::observation_space(&["paddle", "ball", "trail", "brick"])
+        let channels = ["paddle", "ball", "trail", "brick"];
+        let shown = channels.into_iter().filter(|&name| self.trail || name != "trail");
+        super::observation_space(&shown.collect::<Vec<_>>())
     }
 
     /// Actions 0 to 2: nothing, left, right.

@@ -1,5 +1,6 @@
 //! Environments keep their word, and those that do not are told.
 
+use crate::run::{keys, run};
 use podracer_dsl::Loc;
 use podracer_dsl::prelude::*;
 use podracer_envs::minatar::{Asterix, Breakout, Freeway, Seaquest, SpaceInvaders};
@@ -37,6 +38,7 @@ fn every_environment_and_wrapper_keeps_its_word() {
     check(SimpleBandit::default());
     check(Asterix { ramping: false, ..Asterix::default() });
     check(Breakout::default());
+    check(Breakout { trail: false, ..Breakout::default() });
     check(Freeway::default());
     check(Seaquest { ramping: false, ..Seaquest::default() });
     check(SpaceInvaders { ramping: false, ..SpaceInvaders::default() });
@@ -147,4 +149,20 @@ fn a_faulty_environment_is_told_what_is_wrong() {
     }
     told("time limit", "an episode has at least one step, got a limit of 0");
     told("resets", "the environment begins the next episode itself");
+}
+
+/// Two states whose balls fly differently look alike without the trail, and all else is shown.
+#[test]
+fn breakout_hides_where_the_ball_was() {
+    let all = Breakout::default();
+    let part = Breakout { trail: false, ..all };
+    let results = run(key(), &[keys(1).index_leading(0)], |key| {
+        let [begin, step] = key.split_into();
+        let (state, _) = all.step(all.initial_state(begin), scalar(0), step);
+        let shown = all.observe(state);
+        let kept = concatenate(&[shown.slice_axis(2, ..2), shown.slice_axis(2, 3..)], 2);
+        (part.observe(state), kept, shown.slice_axis(2, 2..3).sum())
+    });
+    assert_eq!(results[0], results[1]);
+    assert_eq!(results[2].to_f64(), [1.0]);
 }

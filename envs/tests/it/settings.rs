@@ -35,7 +35,7 @@ fn defaults_are_those_of_the_published_environments() {
     check::<UmbrellaChain>(&json!({"length": 10, "distractors": 0}));
     check::<DiscountingChain>(&json!({"best": 0}));
     check::<Asterix>(&json!({"ramping": true, "time_limit": 1000}));
-    check::<Breakout>(&json!({"time_limit": 1000}));
+    check::<Breakout>(&json!({"time_limit": 1000, "trail": true}));
     check::<Freeway>(&json!({"player_speed": 3, "time_limit": 2500}));
     check::<Seaquest>(&json!({"ramping": true, "time_limit": 1000}));
     check::<SpaceInvaders>(&json!({"ramping": true, "time_limit": 1000}));

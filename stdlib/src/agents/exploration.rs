@@ -1,6 +1,6 @@
 //! Epsilon-greedy exploration that agents of action values share: settings, schedule, parameters and actions.
 
-use super::Mode;
+use super::{LaneId, Mode};
 use crate::Number;
 use crate::distributions::{Categorical, Distribution};
 use crate::optim::Schedule;
@@ -41,6 +41,14 @@ pub struct Exploring<Q: Tree> {
     pub network: Q,
     /// Probability of a random action. f32 `[]`
     pub epsilon: Tensor,
+}
+
+/// The probability of a random action in a lane, from many to few over all lanes: `base^(1 + power i / (N - 1))` in the
+/// `i`-th of `N` (Horgan et al., "Distributed Prioritized Experience Replay", 2018, section 4). f32 `[]`
+#[track_caller]
+pub fn epsilon_ladder(lane: LaneId, base: f64, power: f64) -> Tensor {
+    let rung = lane.index.astype(F32) / lane.lanes.saturating_sub(1).max(1) as f64;
+    pow(scalar(base), 1.0 + power * rung)
 }
 
 /// Chooses an action by the values `q` (f32 `[A]`) of all actions: the greatest one's, or with probability `epsilon` (f32

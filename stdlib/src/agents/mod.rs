@@ -32,7 +32,7 @@ pub use any::AnyAgent;
 pub use axes::Axes;
 pub(crate) use check::checked_store;
 pub use check::{check_agent, checked_act, checked_begin_episode};
-pub use exploration::{Exploration, Exploring, epsilon_greedy};
+pub use exploration::{Exploration, Exploring, epsilon_greedy, epsilon_ladder};
 pub use frames::{FrameMemory, no_frames, stack_frame, stack_window, stacked_space};
 pub use impala::{
     Impala, ImpalaMetrics, ImpalaOptimizer, ImpalaSettings, OptimizerKind, RewardClipping,

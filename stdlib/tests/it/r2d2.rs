@@ -8,7 +8,7 @@ use podracer_envs::Space;
 use podracer_stdlib::agents::{
     Act, Agent, Cx, Input, LaneId, LearnFromReplay, Mode, Networks, R2d2, R2d2Memory, R2d2Settings,
     R2d2Start, R2d2Step, RecurrentQ, ReplaySettings, Replayed, Rollout, Torso, TorsoNet, Window,
-    Windows, stack_frame, stack_window,
+    Windows, epsilon_ladder, stack_frame, stack_window,
 };
 use podracer_stdlib::anakin::AgentLoop;
 use podracer_stdlib::nn::{Activation, DuelingHead, Linear, Lstm, LstmState, Mlp};
@@ -24,6 +24,7 @@ fn network(x: &Named, name: &str) -> RecurrentQ {
                 bias: get(format!("{stream}.{layer}.bias")),
             })
             .to_vec(),
+        norms: Vec::new(),
         activation: Activation::Relu,
     };
     let [input, hidden, bias] = ["input", "hidden", "bias"].map(|leaf| get(format!("core.{leaf}")));
@@ -41,7 +42,7 @@ fn settings(record: &Record) -> R2d2Settings {
     R2d2Settings {
         burn_in: count("burn_in"),
         sequence_length: count("burn_in") + count("trained"),
-        n_steps: count("n"),
+        n_step: count("n"),
         discount: number("discount"),
         priority_of_greatest: number("priority_of_greatest"),
         lstm: 2,
@@ -117,11 +118,11 @@ fn the_rescaling_of_three_is_that_of_the_paper() {
 
 #[test]
 fn lanes_explore_with_powers_from_one_to_eight() {
-    let settings = R2d2Settings::default();
+    let R2d2Settings { ladder_base, ladder_power, .. } = R2d2Settings::default();
+    let ladder = |lane: LaneId| epsilon_ladder(lane, ladder_base, ladder_power);
     for lanes in [2, 8, 610] {
-        let results = run((), &[], |()| {
-            vmap(arange(lanes), |index| settings.exploration_of(LaneId { index, lanes }))
-        });
+        let results =
+            run((), &[], |()| vmap(arange(lanes), |index| ladder(LaneId { index, lanes })));
         let explored = results[0].to_f64();
         for (i, &epsilon) in explored.iter().enumerate() {
             let power = 1.0 + 7.0 * i as f64 / (lanes - 1) as f64;
@@ -132,7 +133,7 @@ fn lanes_explore_with_powers_from_one_to_eight() {
         }
         assert!((explored[lanes - 1] / 0.4f64.powi(8) - 1.0).abs() < 1e-5);
     }
-    let one = run((), &[], |()| settings.exploration_of(LaneId { index: scalar(0), lanes: 1 }));
+    let one = run((), &[], |()| ladder(LaneId { index: scalar(0), lanes: 1 }));
     assert!((one[0].to_f64()[0] - 0.4).abs() < 1e-7);
 }
 

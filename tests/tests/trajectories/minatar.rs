@@ -32,7 +32,7 @@ fn same(name: &str) -> &'static str {
 #[test]
 fn breakout_follows_gymnax() {
     let make = |limit| match limit {
-        Some(time_limit) => Breakout { time_limit },
+        Some(time_limit) => Breakout { time_limit, ..Breakout::default() },
         None => Breakout::default(),
     };
     all("Breakout-MinAtar", make, same);

@@ -52,7 +52,7 @@ impl R2d2Settings {
     /// Loss and priority of one window of one lane, `[burn_in + trained + 1, ..]`, whose first `burn_in` steps only bring
     /// the cores of both networks up to date, and whose last one only has values to bootstrap from.
     ///
-    /// The targets are those of double Q-learning over up to `n_steps` steps: the target network's value of the action that
+    /// The targets are those of double Q-learning over up to `n_step` steps: the target network's value of the action that
     /// the online network finds best. Where fewer steps are left in the window, they are of so many. A step does not count
     /// if it is reset-only, or if its target would go on beyond a cut, whose own last observation is not kept.
     #[track_caller]
@@ -88,10 +88,10 @@ impl R2d2Settings {
             stop_gradient(q_t).argmax(-1),
             trained(steps.reward),
             select(terminated, 0.0, discount),
-            self.n_steps,
+            self.n_step,
             self.value_rescaling,
         );
-        let counts = !goes_beyond_a_cut(terminated, truncated, self.n_steps);
+        let counts = !goes_beyond_a_cut(terminated, truncated, self.n_step);
         let counts = match steps.skipped {
             Some(skipped) => counts & !trained(skipped),
             None => counts,

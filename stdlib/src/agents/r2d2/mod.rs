@@ -20,10 +20,10 @@ use super::settings::clipped_adam;
 use super::{
     Act, ActorCriticOptimizer, Agent, AgentSettings, AnyAgent, Cx, Input, LaneId, LearnFromReplay,
     Mode, Networks, Optimized, ReplaySettings, Replayed, Rollout, Task, Window, Windows,
+    epsilon_greedy, epsilon_ladder,
 };
 use crate::Number;
-use crate::distributions::{Categorical, Distribution};
-use crate::nn::{ConvNet, LstmState};
+use crate::nn::{Activation, ConvNet, LstmState};
 use crate::optim::{Optimizer, periodic_update};
 use crate::returns::TxPair;
 use podracer_dsl::prelude::*;
@@ -41,7 +41,7 @@ pub struct R2d2Settings {
     pub learning_rate: Number,
     /// Adam's epsilon, outside of the root.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
-    pub epsilon: Number,
+    pub adam_epsilon: Number,
     /// Gradients of a greater global norm are scaled down to it.
     #[schemars(extend("exclusiveMinimum" = 0.0))]
     pub max_gradient_norm: Number,
@@ -50,7 +50,7 @@ pub struct R2d2Settings {
     pub discount: Number,
     /// Steps of the returns that values are learnt from.
     #[schemars(range(min = 1))]
-    pub n_steps: usize,
+    pub n_step: usize,
     /// What the network learns of a value: `signed_hyperbolic` (R2D2's rescaling), `signed_logp1` or `identity`.
     pub value_rescaling: TxPair,
     /// Transitions of a sequence, those of the burn-in included.
@@ -69,15 +69,15 @@ pub struct R2d2Settings {
     #[schemars(range(min = 0.0, max = 1.0))]
     pub priority_of_greatest: Number,
     /// Probability of a random action in the first environment; the i-th of N has it to the power of
-    /// `1 + exploration_power i / (N - 1)`.
+    /// `1 + ladder_power i / (N - 1)`.
     #[schemars(range(min = 0.0, max = 1.0))]
-    pub exploration: f64,
+    pub ladder_base: f64,
     /// What the power rises by to the last environment.
     #[schemars(range(min = 0.0))]
-    pub exploration_power: f64,
+    pub ladder_power: f64,
     /// Probability of a random action in evaluations.
     #[schemars(range(min = 0.0, max = 1.0))]
-    pub evaluation_exploration: f64,
+    pub evaluation_epsilon: f64,
     /// Observations that are stacked into what the network sees, the latest last; 1 for none. The replay keeps single ones.
     #[schemars(range(min = 1))]
     pub frames: usize,
@@ -96,19 +96,19 @@ impl Default for R2d2Settings {
     fn default() -> Self {
         R2d2Settings {
             learning_rate: 1e-4.into(),
-            epsilon: 1e-3.into(),
+            adam_epsilon: 1e-3.into(),
             max_gradient_norm: 80.0.into(),
             discount: 0.997.into(),
-            n_steps: 5,
+            n_step: 5,
             value_rescaling: TxPair::SignedHyperbolic,
             sequence_length: 120,
             burn_in: 40,
             period: 80,
             target_period: 2500,
             priority_of_greatest: 0.9.into(),
-            exploration: 0.4,
-            exploration_power: 7.0,
-            evaluation_exploration: 1e-3,
+            ladder_base: 0.4,
+            ladder_power: 7.0,
+            evaluation_epsilon: 1e-3,
             frames: 1,
             lstm: 512,
             replay: ReplaySettings {
@@ -125,6 +125,7 @@ impl Default for R2d2Settings {
                 convs: ConvNet::DQN.to_vec(),
                 features: 512,
                 hidden: vec![512],
+                activation: Activation::Relu,
                 ..Networks::default()
             },
         }
@@ -143,13 +144,6 @@ impl R2d2Settings {
     pub fn window(&self) -> Window {
         Window { length: self.sequence_length + 1, period: self.period, learnt: self.trained() }
     }
-
-    /// The probability of a random action in a lane, f32 `[]`: `exploration^(1 + exploration_power i / (N - 1))`.
-    #[track_caller]
-    pub fn exploration_of(&self, lane: LaneId) -> Tensor {
-        let share = lane.index.astype(F32) / lane.lanes.saturating_sub(1).max(1) as f64;
-        pow(scalar(self.exploration), 1.0 + self.exploration_power * share)
-    }
 }
 
 impl AgentSettings for R2d2Settings {
@@ -162,7 +156,7 @@ impl AgentSettings for R2d2Settings {
             ));
         };
         self.replay.check(self.window().length)?;
-        let optimizer = clipped_adam(self.learning_rate, self.epsilon, self.max_gradient_norm);
+        let optimizer = clipped_adam(self.learning_rate, self.adam_epsilon, self.max_gradient_norm);
         let agent = R2d2 { observation, action, optimizer, settings: self.clone() };
         let (settings, iterations) = (self.replay.clone(), task.iterations);
         Ok(AnyAgent::new(Replayed { agent, settings, iterations }))
@@ -209,7 +203,7 @@ pub struct R2d2Memory {
     /// The frames before the next one.
     pub frames: FrameMemory,
     /// The lane's probability of a random action. f32 `[]`
-    pub exploration: Tensor,
+    pub epsilon: Tensor,
 }
 
 impl<O: Optimizer> Agent for R2d2<O> {
@@ -222,7 +216,7 @@ impl<O: Optimizer> Agent for R2d2<O> {
         R2d2Memory {
             core: LstmState::zeros(self.settings.lstm),
             frames: no_frames(&self.observation, self.settings.frames),
-            exploration: self.settings.exploration_of(lane),
+            epsilon: epsilon_ladder(lane, self.settings.ladder_base, self.settings.ladder_power),
         }
     }
 
@@ -241,15 +235,13 @@ impl<O: Optimizer> Agent for R2d2<O> {
         let (observation, frames) = stack_frame(memory.frames, input.observation, input.first);
         let input = Input { observation, ..input };
         let (core, values) = params.see(memory.core, &input);
-        let values = match input.legal_actions {
-            Some(legal) => select(legal, values, f64::NEG_INFINITY),
-            None => values,
+        let epsilon = match mode {
+            Mode::Explore => memory.epsilon,
+            Mode::Greedy => scalar(self.settings.evaluation_epsilon),
         };
-        let exploration: Number = match mode {
-            Mode::Explore => memory.exploration.into(),
-            Mode::Greedy => self.settings.evaluation_exploration.into(),
-        };
-        let action = Categorical::epsilon_greedy(values, exploration).sample(key);
+        // Evaluations explore a little, too.
+        let legal = input.legal_actions;
+        let action = epsilon_greedy(values, legal, epsilon, Mode::Explore, key);
         Act { action, memory: R2d2Memory { core, frames, ..memory }, extras: () }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::agents::{Input, Networks, TorsoNet};
 use crate::agents::{last_action, last_action_features};
-use crate::nn::{Activation, DuelingHead, Initializer, Lstm, LstmState};
+use crate::nn::{DuelingHead, Initializer, Lstm, LstmState, Mlp};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 
@@ -14,7 +14,7 @@ pub struct RecurrentQ {
     pub torso: TorsoNet,
     /// The recurrent core.
     pub core: Lstm,
-    /// The core's output to action values, with max(x, 0) after each hidden layer.
+    /// The core's output to action values.
     pub head: DuelingHead,
     /// Space of the actions.
     #[tree(fixed)]
@@ -43,14 +43,13 @@ impl RecurrentQ {
             hidden: Initializer::orthogonal(1.0).init(keys.at(2), &[units, 4 * units]),
             bias: concatenate(&[zero, one, zero, zero], 0),
         };
-        let head = DuelingHead::init(
-            keys.at(3),
-            units,
-            &networks.hidden,
-            actions,
-            Activation::Relu,
-            weights,
-        );
+        let Networks { hidden, activation, layer_norm, .. } = networks;
+        let mut head = DuelingHead::init(keys.at(3), units, hidden, actions, *activation, weights);
+        if *layer_norm {
+            let DuelingHead { value, advantage } = head;
+            let [value, advantage] = [value, advantage].map(Mlp::with_layer_norm);
+            head = DuelingHead { value, advantage };
+        }
         RecurrentQ { torso, core, head, action: action.clone() }
     }
 
