@@ -29,7 +29,10 @@ fn net(x: &Named, name: &str) -> TorsoMlp {
         bias: x.get(&format!("{name}.{layer}.bias")),
     };
     let layers = ["hidden", "last"].map(layer).to_vec();
-    TorsoMlp { torso: TorsoNet::Flat, mlp: Mlp { layers, activation: Activation::Relu } }
+    TorsoMlp {
+        torso: TorsoNet::Flat,
+        mlp: Mlp { layers, norms: vec![], activation: Activation::Relu },
+    }
 }
 
 fn pair(x: &Named, name: &str, count: usize) -> Ensemble<TorsoMlp> {
