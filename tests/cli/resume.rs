@@ -176,6 +176,28 @@ fn sebulba_without_lag_goes_on_to_the_bit() {
     ]);
 }
 
+/// A prioritized replay of sequences, with the memories that they begin with.
+#[test]
+fn sebulba_with_a_replay_goes_on_to_the_bit() {
+    killed_and_resumed(&[
+        "memory-r2d2",
+        "--steps=6400",
+        "--actors=0",
+        "--learners=1,2",
+        "--set=agent.sequence_length=24",
+        "--set=agent.period=8",
+        "--set=agent.capacity=1600",
+        "--set=agent.minimum=320",
+        "--set=agent.batch=4",
+        "--set=agent.lstm=8",
+        "--set=agent.hidden=[8]",
+        "--set=sebulba.environments=4",
+        "--set=sebulba.unroll=8",
+        "--set=sebulba.iterations_per_call=1",
+        "--set=train.checkpoint_every=1",
+    ]);
+}
+
 /// A learner that is slower than its actors: they wait for room in its queue, and the run stops and goes on all the same.
 #[test]
 fn a_run_whose_queues_are_full_goes_on_to_the_bit() {
