@@ -7,17 +7,26 @@ use podracer_dsl::prelude::*;
 use podracer_envs::CartPole;
 use podracer_runtime::{MemoryStats, RuntimeError};
 use podracer_stdlib::agents::*;
-use podracer_stdlib::replay::{Priorities, Replay, Stored};
 use podracer_tests::skip::{skip, skip_heavy};
 
-/// Q-learning with a table of weights for each action, from a prioritized replay: a few numbers, and a picture of `picture`
-/// bytes, which makes its store as large as one likes.
+/// Q-learning with a matrix of weights, from a replay of a few numbers and of a picture of so many bytes, which makes its store as
+/// large as one likes.
 #[derive(Clone)]
-pub struct Replaying {
-    pub replay: Replay,
-    pub picture: usize,
-    /// Windows of a gradient step, over all devices.
-    pub batch: usize,
+pub struct Pictures {
+    bytes: usize,
+}
+
+/// The agent with a prioritized replay of so many steps, over all devices. An iteration takes two gradient steps.
+pub fn replaying(capacity: usize, bytes: usize) -> Replayed<Pictures> {
+    let settings = ReplaySettings {
+        capacity,
+        minimum: 32,
+        batch: 32,
+        replay_ratio: 1.0,
+        prioritized: true,
+        ..ReplaySettings::default()
+    };
+    Replayed { agent: Pictures { bytes }, settings, iterations: 1000 }
 }
 
 #[derive(Tree, Clone)]
@@ -29,30 +38,9 @@ pub struct Step {
     terminated: Tensor,
 }
 
-impl Replaying {
-    /// Windows of two steps, one from every step on, of so many steps with such a picture.
-    pub fn new(capacity: usize, picture: usize) -> Replaying {
-        let priorities = Some(Priorities { exponent: 0.6.into() });
-        let replay = Replay { capacity, length: 2, period: 1, priorities };
-        Replaying { replay, picture, batch: 32 }
-    }
-
-    /// The steps of a rollout. `[T, N, ..]`
-    fn steps(&self, rollout: &Rollout<Self>) -> Step {
-        let observation = rollout.input.observation;
-        let shape = [&rollout.reward.shape()[..], &[self.picture]].concat();
-        let shade = (observation.index_axis(2, 0) * 50.0 + 128.0).clamp(0.0, 255.0).astype(U8);
-        Step {
-            observation,
-            picture: shade.expand_dims(2).broadcast_to(shape),
-            action: rollout.action,
-            reward: rollout.reward,
-            terminated: rollout.terminated,
-        }
-    }
-
-    /// Absolute errors of the windows, f32 `[B]`, with the values of the weights, and what the pictures add to them: nothing.
-    fn errors(&self, weights: Tensor, steps: &Step) -> Tensor {
+impl Pictures {
+    /// Errors of the windows, f32 `[B]`. Pictures are read, and change next to nothing.
+    fn errors(weights: Tensor, steps: &Step) -> Tensor {
         let value = |i: usize| steps.observation.index(i).matmul(weights);
         let taken = (value(0) * one_hot(steps.action.index(0), 2)).sum_axis(1);
         let next = select(steps.terminated.index(0), 0.0, value(1).max_axis(1));
@@ -62,7 +50,7 @@ impl Replaying {
     }
 }
 
-impl Agent for Replaying {
+impl Agent for Pictures {
     type Observation = Tensor;
     type Params = Tensor;
     type Memory = ();
@@ -78,42 +66,45 @@ impl Agent for Replaying {
     }
 }
 
-impl Learn for Replaying {
+impl LearnFromReplay for Pictures {
     type State = Tensor;
-    type Store = Stored<Step>;
+    type Step = Step;
+    type Start = ();
     type Metrics = Tensor;
 
     fn init(&self, key: Key) -> Tensor {
         key.normal([4, 2]) * 0.1
     }
-    fn init_store(&self, rollout: &Spec<Rollout<Self>>, _: &Axes) -> Stored<Step> {
-        let step = self.steps(&rollout.zeros()).spec().unstacked().unstacked();
-        self.replay.init(&step, &Spec(()), RolloutShape::of(rollout))
+    fn params(&self, weights: &Tensor) -> Tensor {
+        *weights
     }
-    fn params(&self, state: &Tensor) -> Tensor {
-        *state
+    fn keep(&self, rollout: Rollout<Self>) -> (Step, ()) {
+        let observation = rollout.input.observation;
+        let shade = (observation.index_axis(2, 0) * 50.0 + 128.0).clamp(0.0, 255.0).astype(U8);
+        let shape = [&rollout.reward.shape()[..], &[self.bytes]].concat();
+        let step = Step {
+            observation,
+            picture: shade.expand_dims(2).broadcast_to(shape),
+            action: rollout.action,
+            reward: rollout.reward,
+            terminated: rollout.terminated,
+        };
+        (step, ())
     }
-    fn learn(
+    fn window(&self, _: &Spec<Step>) -> Window {
+        Window { length: 2, period: 1, learnt: 1 }
+    }
+    fn gradient_step(
         &self,
         weights: Tensor,
-        store: Stored<Step>,
-        rollout: Rollout<Self>,
-        cx: Cx,
-    ) -> (Tensor, Stored<Step>, Tensor) {
-        let store = self.replay.add(store, self.steps(&rollout), ());
-        let ((weights, store), losses) =
-            scan((weights, store), cx.key.again().split_n(2), |(weights, store), key| {
-                let sample = self.replay.sample(&store, self.batch, key, &cx);
-                let importance = sample.importance_weights(0.4, &cx);
-                let (loss, slope) = value_and_grad(weights, |weights| {
-                    (importance * self.errors(weights, &sample.steps).square()).mean()
-                });
-                let errors = self.errors(weights, &sample.steps).abs();
-                let weights = weights - 0.01 * cx.mean(slope);
-                let store = self.replay.set_priorities(store, sample.indices, errors, &cx);
-                ((weights, store), loss)
-            });
-        (weights, store, losses.mean())
+        windows: Windows<Step>,
+        cx: &Cx,
+    ) -> (Tensor, Tensor, Tensor) {
+        let ((loss, errors), slope) = value_and_grad(weights, |weights| {
+            let errors = Pictures::errors(weights, &windows.steps);
+            ((windows.weights * errors.square()).mean(), errors.abs())
+        });
+        (weights - 0.01 * cx.mean(slope), errors, loss)
     }
 }
 
@@ -121,7 +112,7 @@ impl Learn for Replaying {
 const SIZE: Size = Size { replicas: 1, environments: 16, unroll: 4, iterations: 100 };
 
 /// Bytes of the store's leaves on one device.
-fn store_bytes(traced: &loops::Loop<CartPole, Replaying>) -> i64 {
+fn store_bytes(traced: &loops::Loop<CartPole, Replayed<Pictures>>) -> i64 {
     let leaves = traced.traced_init().results().sharded.store.leaves();
     leaves.iter().map(|(_, ty)| ty.bytes() as i64).sum()
 }
@@ -131,7 +122,7 @@ fn peak(stats: &MemoryStats) -> i64 {
     stats.arguments + stats.beside_arguments()
 }
 
-fn stats(anakin: &Compiled<CartPole, Replaying>) -> MemoryStats {
+fn stats(anakin: &Compiled<CartPole, Replayed<Pictures>>) -> MemoryStats {
     anakin.program().executable().compiled().memory_stats().expect("XLA tells")
 }
 
@@ -147,7 +138,7 @@ fn status(name: &str) -> i64 {
 fn a_store_stays_where_it_is_for_a_thousand_iterations() {
     for replicas in [1, 2] {
         let size = Size { replicas, ..SIZE };
-        let agent = Replaying::new(16_384 / replicas, 4096);
+        let agent = replaying(16_384, 4096);
         let traced = loops::traced(&CartPole::default(), &agent, size);
         let store = store_bytes(&traced);
         let client = loops::client(replicas);
@@ -161,7 +152,7 @@ fn a_store_stays_where_it_is_for_a_thousand_iterations() {
         // Within a call the same: a copy of the store would be an intermediate value.
         let stats = stats(&anakin);
         assert!(stats.beside_arguments() < store / 10, "{store} bytes of a store: {stats:?}");
-        let position = state.sharded.store.position.to_host().expect("it is there");
+        let position = state.sharded.store.replay.position.to_host().expect("it is there");
         assert_eq!(position.to_vec::<i32>().expect("i32"), vec![4000 % 1024; replicas]);
     }
 }
@@ -170,7 +161,7 @@ fn a_store_stays_where_it_is_for_a_thousand_iterations() {
 /// makes the state and runs two hundred iterations.
 #[test]
 fn a_loop_takes_its_store_once() {
-    let agent = Replaying::new(1 << 17, 1 << 14);
+    let agent = replaying(1 << 17, 1 << 14);
     let traced = loops::traced(&CartPole::default(), &agent, SIZE);
     let store = store_bytes(&traced);
     assert!(store > 2 << 30, "{store}");
@@ -207,13 +198,13 @@ fn a_loop_takes_its_store_once() {
 /// Compiled is nothing: the types are enough to know.
 #[test]
 fn a_store_that_does_not_fit_is_refused_before_compiling() {
-    let agent = Replaying::new(1 << 24, 1 << 20);
+    let agent = replaying(1 << 24, 1 << 20);
     let traced = loops::traced(&CartPole::default(), &agent, SIZE);
     let refused = traced.compile(&loops::client(1), &loops::options(1)).err();
     let said = refused.expect("16 TiB do not fit").to_string();
     for part in [
         "not enough memory: the training takes at least 16384",
-        " GiB are free: 16384.00 GiB for u8[1048576,16,1048576] of the state's `sharded.store.steps.picture`, ",
+        " GiB are free: 16384.00 GiB for u8[1048576,16,1048576] of the state's `sharded.store.replay.steps.picture`, ",
         "; smaller batches, replays or networks, or shorter trajectories need less",
     ] {
         assert!(said.contains(part), "{part}: {said}");

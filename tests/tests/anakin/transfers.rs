@@ -1,6 +1,6 @@
 //! A call moves the metrics and reports to the host and nothing else, in one dispatch.
 
-use super::replay::Replaying;
+use super::replay::replaying;
 use super::{is_child, run_alone};
 use crate::loops::{self, Size, TINY};
 use podracer_dsl::prelude::{Path, TensorType, Tree};
@@ -76,5 +76,5 @@ fn a_call_moves_only_metrics() {
     let size = Size { replicas: 2, environments: 4, iterations: 3, ..TINY };
     check(&cartpole, &loops::ppo(&cartpole, sgd(0.1)), size);
     // Nothing of a store either: beside the metrics there is what its `check` reports.
-    check(&cartpole, &Replaying::new(64, 16), size);
+    check(&cartpole, &replaying(64, 16), size);
 }
