@@ -149,16 +149,19 @@ pub fn pmean<T: IntoTree>(tree: T, axis: impl AxisName) -> T::Tree {
 pub fn all_gather<T: IntoTree>(tree: T, axis: impl AxisName) -> T::Tree {
     let (tree, name) = (tree.into_tree(), axis.axis_name());
     let loc = Loc::caller();
-    let Some(members) = check_axis("all_gather", name) else {
-        return tree;
-    };
-    let Some(size) = members else {
+    let members = check_axis("all_gather", name);
+    if members == Some(None) {
         report(
             "all_gather",
             "the number of replicas is not known here: trace with `trace_replicated`",
             &tree.leaves(),
         );
-        return tree;
+    }
+    let Some(size) = members.flatten() else {
+        // What follows reads the new axis.
+        let guesses: Vec<Tensor> =
+            tree.leaves().iter().map(|leaf| poison(leaf.ty().stacked(1))).collect();
+        return tree.with_leaves(&guesses);
     };
     let mut gathered = Vec::new();
     for leaf in tree.leaves() {

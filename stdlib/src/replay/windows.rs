@@ -241,7 +241,7 @@ impl Replay {
     /// devices. By priority, the batch is drawn in as many parts of equal probability (section 3.3 of Schaul et al.).
     /// An empty store gives zeros.
     ///
-    /// Errors: a batch that the devices do not divide, or of more than 2^24 windows.
+    /// Errors: a batch that the devices do not divide, or of more than 2^24 windows; 2^31 steps or more on all devices.
     #[track_caller]
     pub fn sample<I: Tree, S: Tree>(
         &self,
@@ -262,6 +262,13 @@ impl Replay {
         }
         let part = (batch.min(MOST_DRAWS) / members).max(1);
         let ring = Ring::of(self, state);
+        let kept = ring.steps * ring.lanes;
+        if kept.saturating_mul(members) > i32::MAX as usize {
+            let message = format!(
+                "{kept} steps on each of {members} devices are 2^31 or more: lower the capacity"
+            );
+            report_at(Loc::caller(), "Replay::sample", message, &[]);
+        }
         let windows = (ring.rows() * ring.lanes as i32).astype(F32) * members as f64;
         let Some(StoredPriorities { tree, .. }) = &state.priorities else {
             let draw = key.fold_in(axes.index());

@@ -65,6 +65,9 @@ fn settings_that_make_no_replay_are_errors() {
         let expected = format!("rollouts of {unroll} steps of {lanes} lanes: expected 1 or more");
         assert!(text.contains(&expected), "{text}");
     }
+    let wide = RolloutShape { lanes: 1 << 28, unroll: 4 };
+    let text = errors(&replay(0.5), &f32([1]), wide, 2);
+    assert!(text.contains("1073741824 steps on each of 2 devices are 2^31 or more"), "{text}");
     let text = errors(&good, &Spec::<()>(()), SHAPE, 2);
     assert!(text.contains("the steps to keep have no leaves: expected a tree with a"), "{text}");
     for (batch, expected) in [
@@ -74,6 +77,23 @@ fn settings_that_make_no_replay_are_errors() {
     ] {
         let text = errors(&good, &f32([1]), SHAPE, batch);
         assert!(text.contains(expected), "{text}");
+    }
+}
+
+/// A loop that is traced without the devices that its axes name.
+#[test]
+fn devices_that_the_trace_does_not_have_are_errors() {
+    for (axes, expected) in [
+        (Axes::replicas(2), "the number of replicas is not known here: trace with `trace_repl"),
+        (Axes::none().and("members", 3), "there is no axis `members` around: name one with"),
+    ] {
+        let traced = trace((), |()| {
+            let state: Stored<Tensor> = replay(0.5).init(&f32([1]), &Spec(()), SHAPE);
+            replay(0.5).set_priorities(state, arange(2), zeros(F32, [2]), &axes)
+        });
+        let Err(errors) = traced else { panic!("there is no such axis") };
+        let text = errors.to_string();
+        assert!(text.contains(expected) && !text.contains("panicked"), "{text}");
     }
 }
 
