@@ -75,3 +75,10 @@ fn td3_learns_to_swing_up() {
     ];
     check(&trained("pendulum-td3", &more), -600.0);
 }
+
+/// As [`impala_learns_to_remember`]. Random actions of the lanes that explore keep the mean below 0.95.
+#[test]
+fn r2d2_learns_to_remember() {
+    let more = ["--steps=200000", "--set=environment.length=3"];
+    check(&trained("memory-r2d2", &more), 0.7);
+}
