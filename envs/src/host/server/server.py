@@ -432,3 +432,10 @@ class EnvPool(Batch):
         last, observation = observation, np.copy(observation)
         observation[ended] = self.envs.reset(ended)[0]
         return observation, reward, terminated, truncated, last
+
+
+def main(served):
+    end_with_client()
+    doorbell = Doorbell()
+    configuration = json.loads(sys.argv[1])
+    serve(doorbell, served[configuration["name"]](configuration), configuration["environments"])
