@@ -77,19 +77,25 @@ def critic_pair(params, prefix, observation, action):
     return jnp.stack([value(params, f"{prefix}.{k}", observation, action) for k in (0, 1)])
 
 
-def squashed(net, observation):
+def squashed(net, observation, noise):
+    """The action that standard normal numbers make, and its log-density."""
     loc, log_std = jnp.split(apply(net, observation, 4), 2)
-    normal = distrax.Normal(loc, jnp.exp(jnp.clip(log_std, -20, 2)))
-    return distrax.Independent(distrax.Transformed(normal, distrax.Tanh()), 1)
+    scale = jnp.exp(jnp.clip(log_std, -20, 2))
+    z = loc + scale * noise
+    action, log_slope = distrax.Tanh().forward_and_log_det(z)
+    return action, jnp.sum(distrax.Normal(loc, scale).log_prob(z) - log_slope)
+
+
+def noise_of(key, draw):
+    return jax.random.normal(jax.random.fold_in(jax.random.fold_in(key, 0), draw), (BATCH, 2))
 
 
 def sac(params, a, x):
-    critic_key, policy_key = jax.random.split(jax.random.fold_in(x["key"], 0))
     temperature = jnp.exp(params["log_temperature"])
     discrete = a["actions"] == "discrete"
 
     def critic_loss(critics):
-        def one(window, key):
+        def one(window, noise):
             observation, action, reward, discount, after = transition(a, window)
             if discrete:
                 q = jnp.stack([apply(part(critics, f"critics.{k}"), observation, 3)[action] for k in (0, 1)])
@@ -98,26 +104,26 @@ def sac(params, a, x):
                 v_t = jnp.sum(policy.probs * q_t.min(0)) + temperature * policy.entropy()
             else:
                 q = critic_pair(critics, "critics", observation, unit(action))
-                action_t, log_prob = squashed(part(params, "actor"), after).sample_and_log_prob(seed=key)
+                action_t, log_prob = squashed(part(params, "actor"), after, noise)
                 v_t = critic_pair(params, "targets", after, action_t).min() - temperature * log_prob
             return fixed(reward + discount * v_t) - q, q.mean()
 
-        errors, q = jax.vmap(one)(lanes(x), jax.random.split(critic_key, BATCH))
+        errors, q = jax.vmap(one)(lanes(x), noise_of(x["key"], 0))
         loss = jnp.mean(x["weight"] * jnp.sum(optax.l2_loss(errors), 1))
         return loss, (loss, errors, q.mean())
 
     critics, (loss, errors, q) = descend(critic_loss, parts(params, "critics"))
 
     def actor_loss(actor):
-        def one(observation, key):
+        def one(observation, noise):
             if discrete:
                 policy = distrax.Categorical(apply(part(actor, "actor"), observation, 3))
                 q = jnp.stack([apply(part(critics, f"critics.{k}"), observation, 3) for k in (0, 1)]).min(0)
                 return -temperature * policy.entropy() - jnp.sum(policy.probs * q), -policy.entropy()
-            action, log_prob = squashed(part(actor, "actor"), observation).sample_and_log_prob(seed=key)
+            action, log_prob = squashed(part(actor, "actor"), observation, noise)
             return temperature * log_prob - critic_pair(critics, "critics", observation, action).min(), log_prob
 
-        losses, log_probs = jax.vmap(one)(x["observation"][0], jax.random.split(policy_key, BATCH))
+        losses, log_probs = jax.vmap(one)(x["observation"][0], noise_of(x["key"], 1))
         loss = jnp.mean(x["weight"] * losses)
         return loss, (loss, log_probs)
 
@@ -148,15 +154,15 @@ def td3(params, a, x):
     count = 2 if a["twin"] else 1
 
     def critic_loss(critics):
-        def one(window, key):
+        def one(window, noise):
             observation, action, reward, discount, after = transition(a, window)
             q = jnp.stack([value(critics, f"critics.{k}", observation, unit(action)) for k in range(count)])
-            noise = jnp.clip(a["target_noise"] * jax.random.normal(key, (2,)), -a["target_noise_clip"], a["target_noise_clip"])
+            noise = jnp.clip(a["target_noise"] * noise, -a["target_noise_clip"], a["target_noise_clip"])
             action_t = jnp.clip(jnp.tanh(apply(part(params, "target_actor"), after, 2)) + noise, -1, 1)
             q_t = jnp.stack([value(params, f"targets.{k}", after, action_t) for k in range(count)])
             return fixed(reward + discount * q_t.min()) - q, q.mean()
 
-        errors, q = jax.vmap(one)(lanes(x), jax.random.split(jax.random.fold_in(x["key"], 0), BATCH))
+        errors, q = jax.vmap(one)(lanes(x), jax.random.normal(jax.random.fold_in(x["key"], 0), (BATCH, 2)))
         loss = jnp.mean(x["weight"] * jnp.sum(optax.l2_loss(errors), 1))
         return loss, (loss, errors, q.mean())
 

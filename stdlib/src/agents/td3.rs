@@ -19,6 +19,7 @@ use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::f64::consts::FRAC_1_SQRT_2;
 
 /// TD3 (Fujimoto et al. 2018), for bounded continuous actions. The defaults are those of the authors' implementation, which has
 /// other networks, batches and learning rates than the paper's appendix. With `twin = false`, `policy_period = 1` and
@@ -184,21 +185,22 @@ impl<O: Optimizer> Td3<O> {
         critics: &Ensemble<TorsoMlp>,
         targets: &Td3Networks,
         batch: &Batch,
-        keys: Keys,
+        key: Key,
     ) -> (Tensor, Tensor) {
         let &Td3Settings { target_noise, target_noise_clip, .. } = &self.settings;
-        vmap((batch.transitions.clone(), keys), |(step, key)| {
+        let next = batch.transitions.next_observation;
+        let unit_t = vmap(next, |next| policy(&targets.actor, next));
+        let unit_t = match target_noise.is(0.0) {
+            true => unit_t,
+            false => {
+                target_policy_smoothing(key, unit_t, target_noise, target_noise_clip, -1.0, 1.0)
+            }
+        };
+        vmap((batch.transitions.clone(), unit_t), |(step, unit_t)| {
             let Transition { observation, action, reward, discount, .. } = step;
             let next = step.next_observation;
             let unit = self.actions.unit(action);
             let q_tm1 = critics.apply(|critic| critic.value(observation, unit));
-            let unit_t = policy(&targets.actor, next);
-            let unit_t = match target_noise.is(0.0) {
-                true => unit_t,
-                false => {
-                    target_policy_smoothing(key, unit_t, target_noise, target_noise_clip, -1.0, 1.0)
-                }
-            };
             let q_t = targets.critics.apply(|critic| critic.value(next, unit_t));
             (clipped_double_q_learning(q_tm1, reward, discount, q_t), q_tm1.mean())
         })
@@ -222,10 +224,11 @@ impl<O: Optimizer> Agent for Td3<O> {
         let unit = match mode {
             Mode::Greedy => best,
             Mode::Explore => {
-                let [key, random_key] = key.split_into();
-                let noise = self.settings.exploration_noise * key.normal(best.shape());
-                let random = random_key.uniform_range(best.shape(), -1.0, 1.0);
-                select(steps.gt(0), (best + noise).clamp(-1.0, 1.0), random)
+                let noise = key.normal(best.shape());
+                let explored = (best + self.settings.exploration_noise * noise).clamp(-1.0, 1.0);
+                // Twice the normal distribution's own distribution function, less 1.
+                let random = (noise * FRAC_1_SQRT_2).erf();
+                select(steps.gt(0), explored, random)
             }
         };
         Act { action: self.actions.action(unit), memory: (), extras: () }
@@ -276,10 +279,10 @@ impl<O: Optimizer> LearnFromReplay for Td3<O> {
         let Td3State { actor, critics, targets, steps } = state;
         let &Td3Settings { polyak, policy_period, n_step, discount, .. } = &self.settings;
         let (batch, axes) = (&Batch::of(&windows, n_step, discount), &cx.axes);
-        let keys = cx.key.fold_in(axes.index()).split_n(batch.len());
+        let key = cx.key.fold_in(axes.index());
         let (critics, (errors, value, critic_loss)) =
             critics.gradient_step(&self.critic_optimizer, axes, |critics| {
-                let (errors, value) = self.errors(&critics, &targets, batch, keys);
+                let (errors, value) = self.errors(&critics, &targets, batch, key);
                 let loss = batch.mean(l2_loss(errors).sum_axis(1));
                 (loss, stop_gradient((errors, value, loss)))
             });

@@ -41,7 +41,13 @@ impl TanhNormal {
     /// A draw and its log-density, exact up to the edges.
     #[track_caller]
     pub fn sample_and_log_prob(&self, key: Key) -> (Tensor, Tensor) {
-        let z = self.normal.sample(key);
+        self.draw_of(key.normal(self.normal.loc.shape()))
+    }
+
+    /// The draw that standard normal numbers `f32[..]` make, and its log-density, exact up to the edges.
+    #[track_caller]
+    pub fn draw_of(&self, noise: Tensor) -> (Tensor, Tensor) {
+        let z = self.normal.loc + self.normal.scale * noise;
         (z.tanh(), self.log_prob_of(z))
     }
 

@@ -22,6 +22,7 @@ use crate::nn::Ensemble;
 use crate::optim::{Adam, Flatten, Optimizer, incremental_update};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
+use std::f64::consts::FRAC_1_SQRT_2;
 
 /// Bounds of the logarithm of the standard deviation before squashing: those of the authors' implementation.
 const LOG_STD: [f64; 2] = [-20.0, 2.0];
@@ -136,10 +137,10 @@ fn gaussian(actor: &TorsoMlp, observation: Tensor) -> TanhNormal {
     TanhNormal::new(loc, log_std.clamp(LOG_STD[0], LOG_STD[1]).exp())
 }
 
-/// A draw in [-1, 1], f32 `[A]`, and its log-density, f32 `[]`.
+/// The draw in [-1, 1], f32 `[A]`, that standard normal numbers make, and its log-density, f32 `[]`.
 #[track_caller]
-fn draw(actor: &TorsoMlp, observation: Tensor, key: Key) -> (Tensor, Tensor) {
-    let (unit, log_prob) = gaussian(actor, observation).sample_and_log_prob(key);
+fn draw(actor: &TorsoMlp, observation: Tensor, noise: Tensor) -> (Tensor, Tensor) {
+    let (unit, log_prob) = gaussian(actor, observation).draw_of(noise);
     (unit, log_prob.sum())
 }
 
@@ -150,6 +151,17 @@ fn masked(logits: Tensor, legal: Option<Tensor>) -> Tensor {
 }
 
 impl<O: Optimizer> Sac<O> {
+    /// Standard normal numbers for so many draws of the actions of a batch, f32 `[draws, B, A]`. Discrete actions read none.
+    #[track_caller]
+    fn noise(&self, key: Key, draws: usize, batch: usize) -> Tensor {
+        let elements = match &self.actions {
+            SacActions::Continuous(scaled) => scaled.elements(),
+            SacActions::Discrete(_) => 1,
+        };
+        // A loop, or XLA would draw each number again for all units of the layers that read it, and compile that for a minute.
+        map(0..draws, |draw| key.fold_in(draw).normal([batch, elements]))
+    }
+
     /// Errors of the critics, f32 `[B, 2]`, and their mean values of the actions taken, f32 `[B]`.
     #[track_caller]
     fn errors(
@@ -157,16 +169,16 @@ impl<O: Optimizer> Sac<O> {
         critics: &Ensemble<TorsoMlp>,
         (targets, actor, temperature): (&Ensemble<TorsoMlp>, &TorsoMlp, Tensor),
         batch: &Batch,
-        keys: Keys,
+        noise: Tensor,
     ) -> (Tensor, Tensor) {
-        vmap((batch.transitions.clone(), keys), |(step, key)| {
+        vmap((batch.transitions.clone(), noise), |(step, noise)| {
             let Transition { observation, action, reward, discount, .. } = step;
             let next = step.next_observation;
             match &self.actions {
                 SacActions::Continuous(scaled) => {
                     let unit = scaled.unit(action);
                     let q_tm1 = critics.apply(|critic| critic.value(observation, unit));
-                    let (unit_t, log_prob_t) = draw(actor, next, key);
+                    let (unit_t, log_prob_t) = draw(actor, next, noise);
                     let q_t = targets.apply(|critic| critic.value(next, unit_t));
                     let errors =
                         soft_q_learning(q_tm1, reward, discount, q_t, log_prob_t, temperature);
@@ -197,14 +209,14 @@ impl<O: Optimizer> Sac<O> {
         actor: &TorsoMlp,
         (critics, temperature): (&Ensemble<TorsoMlp>, Tensor),
         batch: &Batch,
-        keys: Keys,
+        noise: Tensor,
     ) -> PolicyLosses {
         let &SacSettings { target_entropy, discrete_target_entropy, .. } = &self.settings;
         let Transition { observation, legal_actions, .. } = batch.transitions;
-        let states = (observation, legal_actions, keys);
-        vmap(states, |(observation, legal, key)| match &self.actions {
+        let states = (observation, legal_actions, noise);
+        vmap(states, |(observation, legal, noise)| match &self.actions {
             SacActions::Continuous(_) => {
-                let (unit, log_prob) = draw(actor, observation, key);
+                let (unit, log_prob) = draw(actor, observation, noise);
                 let q = critics.apply(|critic| critic.value(observation, unit));
                 let loss = soft_actor_loss(log_prob, q, temperature);
                 let elements = full([], unit.len() as f64);
@@ -229,13 +241,12 @@ impl<O: Optimizer> Sac<O> {
         (actor, temperature): Policy<O>,
         critics: &Ensemble<TorsoMlp>,
         batch: &Batch,
-        key: Key,
+        noise: Tensor,
         axes: &Axes,
     ) -> (Policy<O>, [Tensor; 2]) {
         let now = temperature.params.exp();
-        let keys = key.split_n(batch.len());
         let (actor, losses) = actor.gradient_step(&self.optimizers.actor, axes, |actor| {
-            let losses = self.policy_losses(&actor, (critics, now), batch, keys);
+            let losses = self.policy_losses(&actor, (critics, now), batch, noise);
             (batch.mean(losses.loss), stop_gradient(losses))
         });
         let temperature = match self.settings.learn_temperature {
@@ -288,10 +299,11 @@ impl<O: Optimizer> Agent for Sac<O> {
                 scaled.action(gaussian(actor, observation).mode())
             }
             (SacActions::Continuous(scaled), Mode::Explore) => {
-                let [key, random_key] = key.split_into();
-                let drawn = gaussian(actor, observation).sample(key);
-                let random = random_key.uniform_range(drawn.shape(), -1.0, 1.0);
-                scaled.action(select(begun, drawn, random))
+                let policy = gaussian(actor, observation);
+                let noise = key.normal(policy.normal.loc.shape());
+                // Twice the normal distribution's own distribution function, less 1.
+                let random = (noise * FRAC_1_SQRT_2).erf();
+                scaled.action(select(begun, policy.draw_of(noise).0, random))
             }
             (SacActions::Discrete(_), mode) => {
                 let logits = actor.apply(observation);
@@ -359,13 +371,12 @@ impl<O: Optimizer> LearnFromReplay for Sac<O> {
         let SacState { actor, critics, targets, temperature, steps } = state;
         let &SacSettings { polyak, policy_period, n_step, discount, .. } = &self.settings;
         let (batch, axes) = (&Batch::of(&windows, n_step, discount), &cx.axes);
-        let [critic_key, policy_key] = cx.key.fold_in(axes.index()).split_into();
+        let noise = self.noise(cx.key.fold_in(axes.index()), 1 + policy_period, batch.len());
         let now = temperature.params.exp();
-        let keys = critic_key.split_n(batch.len());
         let (critics, (errors, value, critic_loss)) =
             critics.gradient_step(&self.optimizers.critics, axes, |critics| {
                 let fixed = (&targets, &actor.params, now);
-                let (errors, value) = self.errors(&critics, fixed, batch, keys);
+                let (errors, value) = self.errors(&critics, fixed, batch, noise.index(0));
                 let losses = l2_loss(errors).sum_axis(1);
                 let loss = batch.mean(losses);
                 (loss, stop_gradient((errors, value, loss)))
@@ -373,7 +384,7 @@ impl<O: Optimizer> LearnFromReplay for Sac<O> {
         let steps = steps + 1;
         let policy = (actor, temperature);
         let (policy, [actor_loss, entropy]) = if policy_period <= 1 {
-            self.policy_step(policy, &critics.params, batch, policy_key, axes)
+            self.policy_step(policy, &critics.params, batch, noise.index(1), axes)
         } else {
             // Times the period, so that the means over the gradient steps are those over the steps that the policy took.
             let times = policy_period as f64;
@@ -382,8 +393,8 @@ impl<O: Optimizer> LearnFromReplay for Sac<O> {
                 steps.rem(policy_period as i32).eq(0),
                 || {
                     let (policy, metrics) = scan_mean(policy, policy_period, |policy, turn| {
-                        let key = policy_key.fold_in(turn);
-                        self.policy_step(policy, &critics.params, batch, key, axes)
+                        let noise = noise.at(turn + 1);
+                        self.policy_step(policy, &critics.params, batch, noise, axes)
                     });
                     (policy, metrics.map(|metric| metric * times))
                 },
