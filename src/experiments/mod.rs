@@ -44,7 +44,6 @@ pub(crate) fn register(registry: &mut Registry) {
         "halfcheetah-ppo",
         "pendulum-sac",
         "pendulum-td3",
-        "mountaincar-continuous-sac",
         "halfcheetah-sac",
     ] {
         registry.add_experiment(name, text);
