@@ -7,6 +7,7 @@ import rl_losses
 import rl_networks
 import rl_off_policy
 import rl_optimizers
+import rl_pqn
 import rl_wrappers
 
 from golden import File
@@ -15,6 +16,6 @@ if __name__ == "__main__":
     packages = ["rlax", "optax", "flax", "distrax", "jax", "jaxlib", "numpy"]
     file = File("rl", "returns, losses, optimizers, layers and distributions", packages)
     # New parts come last, so that the records before them stay as they are.
-    for part in (rl_losses, rl_optimizers, rl_networks, rl_agents, rl_off_policy, rl_distributions, rl_layers, rl_wrappers):
+    for part in (rl_losses, rl_optimizers, rl_networks, rl_agents, rl_off_policy, rl_distributions, rl_layers, rl_wrappers, rl_pqn):
         part.make(file)
     file.write()

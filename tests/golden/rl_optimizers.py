@@ -92,6 +92,11 @@ def norms_and_averages(file):
     add(file, "incremental_update", {"step_size": 0.005}, {"new": new, "old": old}, {"value": optax.incremental_update(new, old, 0.005)})
 
 
+def rectified(file):
+    for attrs in [{"learning_rate": 0.01}, {"learning_rate": 2.5e-4, "b1": 0.8, "b2": 0.99, "eps": 1e-5, "eps_root": 1e-4}, {"learning_rate": 0.01, "b2": 0.9, "threshold": 4.0}]:
+        trace(file, "radam", attrs, optax.radam(**attrs))
+
+
 def make(file):
     for part in (optimizers, schedules, norms_and_averages):
         part(file)

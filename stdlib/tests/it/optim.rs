@@ -60,6 +60,19 @@ fn adam_is_that_of_optax() {
 }
 
 #[test]
+fn radam_is_that_of_optax() {
+    for record in records("radam") {
+        let mut optimizer = radam(learning_rate(&record));
+        optimizer.b1 = record.number("b1").map_or(optimizer.b1, Number::from);
+        optimizer.b2 = record.number("b2").map_or(optimizer.b2, Number::from);
+        optimizer.eps = record.number("eps").map_or(optimizer.eps, Number::from);
+        optimizer.eps_root = record.number("eps_root").map_or(optimizer.eps_root, Number::from);
+        optimizer.threshold = record.number("threshold").map_or(optimizer.threshold, Number::from);
+        ten_steps(&record, optimizer);
+    }
+}
+
+#[test]
 fn sgd_is_that_of_optax() {
     for record in records("sgd") {
         let optimizer =
