@@ -123,7 +123,8 @@ impl TorsoMlp {
         let [torso_key, key] = key.split_into();
         let (torso, features) = TorsoNet::init(torso_key, observation, networks, weights);
         let sizes = [&[features + actions], &networks.hidden[..], &[outputs]].concat();
-        TorsoMlp { torso, mlp: Mlp::init(key, &sizes, networks.activation, weights, weights) }
+        let mlp = Mlp::init(key, &sizes, networks.activation, weights, weights);
+        TorsoMlp { torso, mlp: if networks.layer_norm { mlp.with_layer_norm() } else { mlp } }
     }
 
     /// The results for an observation, f32 `[outputs]`.
