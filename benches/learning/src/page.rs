@@ -30,7 +30,7 @@ counts as long as all settings of its experiment are as they were; `make learn` 
 - **Returns** are those of `podracer eval`: the mean over the seeds, and half of its 95 % interval by Student's t. Each seed is evaluated
   in episodes that were not trained on, with the last parameters of its training and not its best ones: *greedy* with the actions that the agent
   takes to be best, *sampled* with actions drawn from its policy, as in training.
-- **The reference** is compared with the return in bold: the sampled one where the reference was measured during training, the greedy one
+- **The reference** (- where nobody has published one) is compared with the return in bold: the sampled one where the reference was measured during training, the greedy one
   where the reference is of a trained policy or is the greatest return that the environment can give.
 - **below** marks a mean whose whole interval is below the reference (below its interval, where it has one); *below, within noise* a mean that
   is below it, and whose interval reaches it.
@@ -70,7 +70,10 @@ fn text(entries: &[Entry], records: &Records) -> String {
     text += "\n## The references\n\n";
     for Entry { row, .. } in entries {
         let Row { experiment, source, note, episodes, seeds, packages, duration, .. } = row;
-        let mut line = format!("- `{experiment}`: {}, {source}", reference(row));
+        let mut line = format!("- `{experiment}`: {source}");
+        if let Some(reference) = reference(row) {
+            line = format!("- `{experiment}`: {reference}, {source}");
+        }
         let mut more = vec![note.clone()];
         if *episodes != 100 || *seeds != 5 {
             let plural = if *seeds == 1 { "" } else { "s" };
@@ -124,31 +127,33 @@ fn cells(entry: &Entry, records: &[Record], machines: &[String]) -> Vec<String> 
         seeds,
         shown(Policy::Greedy),
         shown(Policy::Sampled),
-        format!("{} ({})", reference(row), row.policy.name()),
+        reference(row)
+            .map_or("-".to_owned(), |reference| format!("{reference} ({})", row.policy.name())),
         mark(row, returns(row.policy)).to_owned(),
         format!("{seconds} {letters}").trim_end().to_owned(),
     ]
 }
 
-/// The verdict about our returns: empty where they reach the reference.
+/// The verdict about our returns: empty where they reach the reference, and where there is none to reach.
 fn mark(row: &Row, ours: Option<Mean>) -> &'static str {
+    let Some(ours) = ours else { return "not trained" };
+    let Some(lower_end) = row.lower_end() else { return "" };
     // Returns are sums of f32: what is equal but for their rounding is reached.
-    let wanted = row.lower_end() - 1e-6 * row.lower_end().abs();
+    let wanted = lower_end - 1e-6 * lower_end.abs();
     match ours {
-        None => "not trained",
-        Some(Mean { mean, .. }) if mean >= wanted => "",
-        Some(Mean { mean, half_width: Some(half) }) if mean + half >= wanted => {
-            "below, within noise"
-        }
-        Some(_) => "**below**",
+        Mean { mean, .. } if mean >= wanted => "",
+        Mean { mean, half_width: Some(half) } if mean + half >= wanted => "below, within noise",
+        _ => "**below**",
     }
 }
 
-fn reference(row: &Row) -> String {
-    match row.plus_minus {
-        Some(plus_minus) => format!("{} ± {plus_minus}", row.reference),
-        None => row.reference.to_string(),
-    }
+/// The reference with its interval; `None` where there is no reference.
+fn reference(row: &Row) -> Option<String> {
+    let reference = row.reference?;
+    Some(match row.plus_minus {
+        Some(plus_minus) => format!("{reference} ± {plus_minus}"),
+        None => reference.to_string(),
+    })
 }
 
 /// A mean with its interval, such as `498.2 ± 1.3`: as many decimals as a spread of this size deserves.
@@ -201,7 +206,7 @@ mod tests {
             experiment: "catch-ppo".to_owned(),
             seeds: 2,
             episodes: 100,
-            reference,
+            reference: Some(reference),
             plus_minus,
             policy: Policy::Greedy,
             source: "the maximum.".to_owned(),
@@ -254,6 +259,10 @@ mod tests {
         assert_eq!(marked(-130.0, None, &[-131.0, -131.0]), "**below**");
         assert_eq!(marked(-130.0, None, &[-129.0, -129.0]), "");
         assert_eq!(marked(1.0, None, &[]), "not trained");
+        let without = Row { reference: None, ..row(1.0, None) };
+        assert_eq!(mark(&without, Mean::of(&[0.5, 0.5])), "");
+        assert_eq!(mark(&without, None), "not trained");
+        assert_eq!(reference(&without), None);
     }
 
     #[test]

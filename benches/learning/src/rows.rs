@@ -20,14 +20,14 @@ pub struct Row {
     /// Episodes of each of the two evaluations of a trained agent.
     #[serde(default = "hundred")]
     pub episodes: u64,
-    /// The return to reach.
-    pub reference: f64,
+    /// The return to reach; absent where nobody has published one.
+    pub reference: Option<f64>,
     /// Half of the width of the reference's interval, where its source gives one.
     pub plus_minus: Option<f64>,
     /// The policy whose return is compared with the reference.
     #[serde(default)]
     pub policy: Policy,
-    /// Where the reference is from.
+    /// Where the reference is from, or why there is none.
     pub source: String,
     /// A remark on the row for the page.
     #[serde(default)]
@@ -101,9 +101,10 @@ impl Row {
         Ok(rows)
     }
 
-    /// The lower end of the reference's interval; the reference itself where its source gives no interval.
-    pub fn lower_end(&self) -> f64 {
-        self.reference - self.plus_minus.unwrap_or(0.0)
+    /// The lower end of the reference's interval; the reference itself where its source gives no interval, and `None` where
+    /// there is no reference.
+    pub fn lower_end(&self) -> Option<f64> {
+        Some(self.reference? - self.plus_minus.unwrap_or(0.0))
     }
 }
 

@@ -50,7 +50,7 @@ impl Fake {
             experiment: "catch-ppo".to_owned(),
             seeds: 5,
             episodes: 10,
-            reference: 1.0,
+            reference: Some(1.0),
             plus_minus: None,
             policy: Policy::Greedy,
             source: String::new(),
