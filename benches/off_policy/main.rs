@@ -3,6 +3,7 @@
 #[path = "../ppo/ours.rs"]
 #[allow(dead_code, reason = "PPO's bench uses all of it")]
 mod ours;
+mod pqn;
 mod replay;
 mod sac;
 #[path = "../support/mod.rs"]
@@ -23,8 +24,8 @@ const TARGET: f64 = 2.0;
 /// Times adding to a replay, drawing from it and setting priorities, beside flashbax; and training beside JAX.
 #[derive(Parser)]
 struct Options {
-    /// What is measured: `replay`, `sac`.
-    #[arg(long, value_delimiter = ',', default_values_t = ["replay".to_owned(), "sac".to_owned()])]
+    /// What is measured: `replay`, `sac`, `pqn`.
+    #[arg(long, value_delimiter = ',', default_values_t = ["replay", "sac", "pqn"].map(str::to_owned))]
     only: Vec<String>,
     /// Environments of SAC.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 16])]
@@ -32,6 +33,9 @@ struct Options {
     /// Environment steps of a run of SAC.
     #[arg(long, default_value_t = 4_000)]
     steps: usize,
+    /// Environment steps of a run of PQN.
+    #[arg(long, default_value_t = 262_144)]
+    pqn_steps: usize,
     /// Steps in the store.
     #[arg(long, value_delimiter = ',', default_values_t = [100_000, 1_000_000])]
     items: Vec<usize>,
@@ -72,6 +76,9 @@ fn main() -> Result<()> {
     }
     if measures("sac") {
         sac::run(&client, peer.as_ref(), &options.environments, options.steps, options.rounds)?;
+    }
+    if measures("pqn") {
+        pqn::run(peer.as_ref(), options.pqn_steps, options.rounds)?;
     }
     Ok(())
 }

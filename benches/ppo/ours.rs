@@ -25,6 +25,8 @@ pub enum Task {
     CatchOnline,
     /// SAC on Pendulum.
     PendulumSac,
+    /// PQN on MinAtar's Breakout, beside purejaxql's.
+    MinatarBreakoutPqn,
 }
 
 impl Task {
@@ -33,6 +35,7 @@ impl Task {
             Task::CartpolePpo => "cartpole-ppo",
             Task::CatchOnline => "catch-online",
             Task::PendulumSac => "pendulum-sac",
+            Task::MinatarBreakoutPqn => "minatar-breakout-pqn",
         }
     }
 
@@ -41,6 +44,7 @@ impl Task {
             Task::CartpolePpo => "PPO on CartPole",
             Task::CatchOnline => "online actor-critic on Catch (Anakin)",
             Task::PendulumSac => "SAC on Pendulum",
+            Task::MinatarBreakoutPqn => "PQN on Breakout of MinAtar",
         }
     }
 
@@ -50,6 +54,7 @@ impl Task {
             Task::CartpolePpo => "ppo_cartpole.py",
             Task::CatchOnline => "online_catch.py",
             Task::PendulumSac => "sac_pendulum.py",
+            Task::MinatarBreakoutPqn => "pqn_minatar.py",
         }
     }
 
@@ -57,7 +62,7 @@ impl Task {
     fn unroll(self) -> usize {
         match self {
             Task::CartpolePpo => UNROLL,
-            Task::CatchOnline => 32,
+            Task::CatchOnline | Task::MinatarBreakoutPqn => 32,
             Task::PendulumSac => 1,
         }
     }

@@ -1,8 +1,8 @@
 //! The built-in agents, one line each, and the registry's entry of an agent.
 
 use podracer_stdlib::agents::{
-    AgentSettings, AnyAgent, ImpalaSettings, OnlineSettings, PpoSettings, R2d2Settings,
-    SacSettings, Task, Td3Settings,
+    A2cSettings, AgentSettings, AnyAgent, ImpalaSettings, OnlineSettings, PpoSettings, PqnSettings,
+    R2d2Settings, SacSettings, Task, Td3Settings,
 };
 use toml::Table;
 
@@ -17,6 +17,8 @@ pub(super) fn register(registry: &mut Registry) {
     registry.add_agent(AgentEntry::new::<R2d2Settings>("r2d2"));
     registry.add_agent(AgentEntry::new::<SacSettings>("sac"));
     registry.add_agent(AgentEntry::new::<Td3Settings>("td3"));
+    registry.add_agent(AgentEntry::new::<A2cSettings>("a2c"));
+    registry.add_agent(AgentEntry::new::<PqnSettings>("pqn"));
 }
 
 /// An agent of the registry. Its functions take the complete table `[agent]`.

@@ -7,9 +7,9 @@ use podracer_runtime::{
     Placement, ProgramOptions,
 };
 use podracer_stdlib::agents::{
-    Agent, Axes, Impala, ImpalaSettings, Learn, Networks, OnlineActorCritic, OnlineSettings, Ppo,
-    PpoSettings, R2d2, R2d2Settings, ReplaySettings, Replayed, Sac, SacActions, SacOptimizers,
-    SacSettings, Td3, Td3Settings, UnitBox,
+    A2c, A2cSettings, Agent, Axes, Impala, ImpalaSettings, Learn, Networks, OnlineActorCritic,
+    OnlineSettings, Ppo, PpoSettings, Pqn, PqnSettings, R2d2, R2d2Settings, ReplaySettings,
+    Replayed, Sac, SacActions, SacOptimizers, SacSettings, Task, Td3, Td3Settings, UnitBox,
 };
 use podracer_stdlib::anakin::{Actors, AgentLoop, Episodes, Learner};
 use podracer_stdlib::optim::Optimizer;
@@ -162,6 +162,32 @@ pub fn td3<E: Environment<Observation = Tensor>, O: Optimizer>(
         critic_optimizer: optimizer,
         settings: Td3Settings { networks: networks(), ..Td3Settings::default() },
     })
+}
+
+/// A2C with one layer of 8 units after an LSTM of `lstm` units, if that is any, which optimizes as told.
+pub fn a2c<E: Environment<Observation = Tensor>, O: Optimizer>(
+    environment: &E,
+    lstm: usize,
+    optimizer: O,
+) -> A2c<O> {
+    A2c {
+        observation: environment.observation_space(),
+        action: environment.action_space(),
+        optimizer,
+        settings: A2cSettings { lstm, networks: networks(), ..A2cSettings::default() },
+    }
+}
+
+/// PQN with one layer of 8 units with layer normalisation and two minibatches, which optimizes as told.
+pub fn pqn<E: Environment<Observation = Tensor>, O: Optimizer>(
+    environment: &E,
+    optimizer: O,
+) -> Pqn<O> {
+    let (observation, action) = (environment.observation_space(), environment.action_space());
+    let networks = Networks { layer_norm: true, ..networks() };
+    let settings = PqnSettings { minibatches: 2, networks, ..PqnSettings::default() };
+    let task = Task { observation, action, iterations: 20 };
+    Pqn::for_task(&settings, &task).expect("settings that fit").with_optimizer(optimizer)
 }
 
 /// Paths and values of the leaves.

@@ -11,34 +11,21 @@
 //! A recurrent core sees the last action (one-hot) and the last reward (clipped to [-1, 1]) beside the features of the
 //! observation, as published.
 
-use super::settings::clipped_adam;
+use super::settings::{Clipped, clipped, clipped_adam};
 use super::steps::weighted;
+use super::trajectory::{Evaluated, Steps, of_each_lane};
 use super::{
     Act, ActorCritic, ActorCriticAgent, ActorCriticSettings, ActorCriticShape, Agent,
     AgentSettings, AnyAgent, Axes, Cx, Input, LaneId, Learn, Memory, Mode, Networks, Optimized,
-    Rollout, Task, scan_mean, step_weights,
+    OptimizerKind, Rollout, Task, scan_mean, step_weights,
 };
 use crate::Number;
 use crate::nn::Initializer;
-use crate::optim::{
-    Chain, ClipByGlobalNorm, Flatten, Optimizer, RmsProp, Schedule, chain, clip_by_global_norm,
-    flatten, rmsprop,
-};
+use crate::optim::{Optimizer, RmsProp, Schedule, rmsprop};
 use crate::returns::{PgAdvantage, Vtrace, VtraceOutput};
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-/// Optimizers that IMPALA may use.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OptimizerKind {
-    /// RMSProp, as in the paper.
-    #[default]
-    Rmsprop,
-    /// Adam.
-    Adam,
-}
 
 /// Clipping of rewards before learning.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
@@ -145,7 +132,7 @@ impl ActorCriticSettings for ImpalaSettings {
     /// RMSProp, whatever [`ImpalaSettings::optimizer`] says.
     fn optimizer(&self, learning_rate: Schedule) -> ImpalaOptimizer {
         let rmsprop = rmsprop(learning_rate).decay(self.rmsprop_decay).eps(self.epsilon);
-        flatten(chain(clip_by_global_norm(self.max_gradient_norm), rmsprop))
+        clipped(self.max_gradient_norm, rmsprop)
     }
 
     fn learning_rate(&self) -> Number {
@@ -174,7 +161,7 @@ impl AgentSettings for ImpalaSettings {
 }
 
 /// RMSProp on gradients of a bounded norm, with all parameters as one vector.
-pub type ImpalaOptimizer = Flatten<Chain<ClipByGlobalNorm, RmsProp>>;
+pub type ImpalaOptimizer = Clipped<RmsProp>;
 
 /// The agent of [`ImpalaSettings`].
 pub type Impala<O = ImpalaOptimizer> = ActorCriticAgent<ImpalaSettings, O>;
@@ -194,21 +181,6 @@ pub struct ImpalaMetrics {
     pub importance: Tensor,
 }
 
-/// The steps of one lane's rollout, `[T, ..]`, with features in place of inputs.
-#[derive(Tree, Clone)]
-struct Steps {
-    features: Tensor,
-    legal_actions: Option<Tensor>,
-    action: Tensor,
-    reward: Tensor,
-    terminated: Tensor,
-    truncated: Tensor,
-    /// Features of the input after each step, as if no episode had ended; `None` if the environment never truncates.
-    features_after: Option<Tensor>,
-    /// Log-probabilities of the actions by the policy that acted.
-    log_prob: Tensor,
-}
-
 /// Terms of the loss for each step, f32 `[T]`.
 #[derive(Tree, Clone, Copy)]
 struct Terms {
@@ -219,37 +191,18 @@ struct Terms {
 }
 
 impl<O: Optimizer> Impala<O> {
-    /// Terms of the loss of one lane's rollout, with the memories that acting had; `last` are the features of the next input.
-    fn terms(&self, params: &ActorCritic, memory: Memory, steps: Steps, last: Tensor) -> Terms {
-        let ended = steps.terminated | steps.truncated;
-        // Acting has begun the memory anew already where the first step begins an episode.
-        let begins = concatenate(&[scalar(false).expand_dims(0), ended.slice(..-1)], 0);
-        let (memories, features) = params.remember_all(memory, steps.features, begins);
-        let acted = (features, steps.legal_actions, steps.action);
-        let (log_prob, entropy, v_tm1) = vmap(acted, |(features, legal, action)| {
-            let policy = params.policy(features, legal);
-            (policy.log_prob(action), policy.entropy(), params.value(features))
-        });
-        let value_after = |(memory, features)| params.value(params.remember(memory, features).1);
-        // The value after the last step counts if no episode ended there: the memory goes on.
-        let memory = tree_map(&memories, |leaf| leaf.index(-1));
-        let v_last = value_after((memory, last)).expand_dims(0);
-        let v_next = concatenate(&[v_tm1.slice(1..), v_last], 0);
-        // Where an episode was cut off, it is the value of its own last observation.
-        let v_t = match steps.features_after {
-            Some(after) => select(steps.truncated, vmap((memories, after), value_after), v_next),
-            None => v_next,
-        };
+    /// Terms of the loss of one lane's rollout. `acted` are the log-probabilities of its actions by the policy that acted, f32
+    /// `[T]`.
+    fn terms(&self, steps: &Steps, evaluated: Evaluated, acted: Tensor) -> Terms {
+        let Evaluated { log_prob, entropy, v_tm1, v_t } = evaluated;
         let reward = match self.settings.reward_clipping {
             RewardClipping::AbsOne => steps.reward.clamp(-1.0, 1.0),
             RewardClipping::None => steps.reward,
         };
-        let discount = self.settings.discount.into_tensor().broadcast_to(reward.shape());
-        let discount_t = select(steps.terminated, 0.0, discount);
-        let rho_tm1 = stop_gradient((log_prob - steps.log_prob).exp());
-        let v_t = stop_gradient(v_t);
+        let discount_t = steps.discounts(self.settings.discount);
+        let rho_tm1 = stop_gradient((log_prob - acted).exp());
         let VtraceOutput { errors, pg_advantage, .. } =
-            self.settings.vtrace().apply(v_tm1, v_t, reward, discount_t, rho_tm1, ended);
+            self.settings.vtrace().apply(v_tm1, v_t, reward, discount_t, rho_tm1, steps.ended());
         Terms {
             policy_loss: -log_prob * stop_gradient(pg_advantage),
             value_loss: 0.5 * errors.square(),
@@ -270,21 +223,9 @@ impl<O: Optimizer> Impala<O> {
         let _scope = scope("Impala::loss");
         let weights = rollout.skipped.map(|skipped| step_weights(!skipped, axes));
         let steps_of_all = axes.sum(rollout.steps_that_count());
-        let see = |inputs: Input| vmap(inputs, |input| params.features(&input));
-        let see_all = |inputs: Input| vmap(inputs, see);
-        let steps = Steps {
-            features: see_all(rollout.input.clone()),
-            legal_actions: rollout.input.legal_actions,
-            action: rollout.action,
-            reward: rollout.reward,
-            terminated: rollout.terminated,
-            truncated: rollout.truncated,
-            features_after: rollout.inputs_after().map(see_all),
-            log_prob: rollout.extras,
-        };
-        let last = see(rollout.next_input.clone());
-        let lanes = (rollout.memory, axis(steps, 1), last);
-        let terms = vmap(lanes, |(memory, steps, last)| self.terms(&params, memory, steps, last));
+        let terms = of_each_lane(&params, rollout, |steps, evaluated, acted| {
+            self.terms(steps, evaluated, acted)
+        });
         let weights = weights.map(|weights| weights.swap_axes(0, 1));
         let Terms { policy_loss, value_loss, entropy, importance } =
             tree_map(&terms, |term| weighted(term, weights).mean());

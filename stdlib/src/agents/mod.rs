@@ -3,6 +3,7 @@
 //! [`Agent`] acts beside an environment, and is written for one lane. [`Learn`] owns one iteration: one rollout of every
 //! lane, and all learning from it. Loops decide where both run, and give them the axes that data is spread over.
 
+mod a2c;
 mod actor_critic;
 mod agent;
 mod any;
@@ -12,11 +13,13 @@ mod exploration;
 mod frames;
 mod impala;
 mod learn;
+mod minibatches;
 mod network;
 mod normalized;
 mod off_policy;
 mod online;
 mod ppo;
+mod pqn;
 mod r2d2;
 mod replayed;
 mod sac;
@@ -24,8 +27,10 @@ mod settings;
 mod steps;
 mod td3;
 mod torso;
+mod trajectory;
 mod transition;
 
+pub use a2c::{A2c, A2cMetrics, A2cOptimizer, A2cSettings};
 pub use actor_critic::{ActorCriticAgent, ActorCriticSettings};
 pub use agent::{Act, Agent, Input, LaneId, Mode};
 pub use any::AnyAgent;
@@ -34,15 +39,14 @@ pub(crate) use check::checked_store;
 pub use check::{check_agent, checked_act, checked_begin_episode};
 pub use exploration::{Exploration, Exploring, epsilon_greedy, epsilon_ladder};
 pub use frames::{FrameMemory, no_frames, stack_frame, stack_window, stacked_space};
-pub use impala::{
-    Impala, ImpalaMetrics, ImpalaOptimizer, ImpalaSettings, OptimizerKind, RewardClipping,
-};
+pub use impala::{Impala, ImpalaMetrics, ImpalaOptimizer, ImpalaSettings, RewardClipping};
 pub use learn::{Cx, Iterated, Learn, Optimized, Rollout, RolloutOf, RolloutShape, scan_mean};
 pub use network::{ActorCritic, ActorCriticShape, Memory, Policy};
 pub use normalized::{Moments, Normalized, NormalizedParams, NormalizedState, NormalizedStore};
 pub use off_policy::{TorsoMlp, UnitBox};
 pub use online::{OnlineActorCritic, OnlineExtras, OnlineMetrics, OnlineSettings};
 pub use ppo::{Ppo, PpoBatch, PpoExtras, PpoMetrics, PpoSettings};
+pub use pqn::{Pqn, PqnBatch, PqnMetrics, PqnNetwork, PqnOptimizer, PqnSettings, PqnState};
 pub use r2d2::{
     R2d2, R2d2Memory, R2d2Metrics, R2d2Optimizer, R2d2Settings, R2d2Start, R2d2State, R2d2Step,
     R2d2Terms, RecurrentQ,
@@ -54,7 +58,9 @@ pub use replayed::{
 pub use sac::{
     Sac, SacActions, SacMetrics, SacOptimizer, SacOptimizers, SacParams, SacSettings, SacState,
 };
-pub use settings::{ActorCriticOptimizer, AgentSettings, Networks, Task, Torso};
+pub use settings::{
+    ActorCriticOptimizer, AgentSettings, Clipped, Networks, OptimizerKind, Task, Torso,
+};
 pub use steps::step_weights;
 pub use td3::{Td3, Td3Metrics, Td3Networks, Td3Params, Td3Settings, Td3State};
 pub use torso::{TorsoNet, last_action, last_action_features};

@@ -4,18 +4,18 @@
 //! With a recurrent core a minibatch is of whole trajectories, each gone through from the memory that acting had at its
 //! start, as in CleanRL's `ppo_atari_lstm` and PureJaxRL's `ppo_rnn`: which environments it takes is drawn, not which steps.
 
+use super::minibatches::{Minibatches, merged};
 use super::settings::clipped_adam;
 use super::steps::weighted;
 use super::{
     Act, ActorCritic, ActorCriticAgent, ActorCriticOptimizer, ActorCriticSettings,
     ActorCriticShape, Agent, AgentSettings, AnyAgent, Axes, Cx, Input, LaneId, Learn, Memory, Mode,
-    Networks, Normalized, Optimized, Rollout, Task, scan_mean, step_weights,
+    Networks, Normalized, Optimized, Rollout, RolloutShape, Task, scan_mean, step_weights,
 };
 use crate::Number;
 use crate::losses::{clipped_surrogate_pg_loss, clipped_value_loss};
 use crate::nn::Initializer;
 use crate::optim::{Optimizer, Schedule};
-use podracer_dsl::fail;
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -111,8 +111,8 @@ impl ActorCriticSettings for PpoSettings {
 impl AgentSettings for PpoSettings {
     fn agent(&self, task: &Task) -> Result<AnyAgent, String> {
         self.networks.check(&task.observation)?;
-        let steps = self.epochs * self.minibatches;
-        let rate = task.learning_rate(self.learning_rate, self.anneal_learning_rate, steps);
+        let (rate, steps) = (self.learning_rate, self.drawn().updates());
+        let rate = task.learning_rate(rate, self.anneal_learning_rate, steps);
         let agent = Ppo::for_task(task, self, self.optimizer(rate));
         if !(self.normalize_observations || self.normalize_rewards) {
             return Ok(AnyAgent::new(agent));
@@ -125,20 +125,15 @@ impl AgentSettings for PpoSettings {
     }
 
     fn check_rollout(&self, lanes: usize, steps: usize) -> Result<(), String> {
-        let (minibatches, lstm, batch) = (self.minibatches, self.lstm, lanes * steps);
-        if lstm > 0 && !lanes.is_multiple_of(minibatches) {
-            return Err(format!(
-                "{lanes} environments per device do not divide into agent.minibatches = {minibatches}: with agent.lstm = {lstm} \
-                 each minibatch has whole trajectories"
-            ));
-        }
-        if !batch.is_multiple_of(minibatches) {
-            return Err(format!(
-                "a batch of {batch} steps per device ({lanes} environments, unroll {steps}) does not divide into \
-                 agent.minibatches = {minibatches}"
-            ));
-        }
-        Ok(())
+        self.drawn().check(RolloutShape { lanes, unroll: steps }, self.lstm)
+    }
+}
+
+impl PpoSettings {
+    /// The minibatches of an iteration.
+    fn drawn(&self) -> Minibatches {
+        let &PpoSettings { epochs, minibatches, exact_shuffle, lstm, .. } = self;
+        Minibatches { epochs, count: minibatches, exact_shuffle, whole_lanes: lstm > 0 }
     }
 }
 
@@ -195,13 +190,6 @@ pub struct PpoMetrics {
     pub approximate_kl: Tensor,
 }
 
-/// The tensor with its first two axes as one.
-#[track_caller]
-fn merged(x: Tensor) -> Tensor {
-    let shape = x.shape();
-    x.reshape([&[shape[0] * shape[1]], &shape[2..]].concat())
-}
-
 /// The means of each step's terms, f32 `[B]`: one reduction, and not one for each.
 fn means(steps: &PpoMetrics) -> PpoMetrics {
     let means = stop_gradient(stack(&steps.leaves(), 0)).mean_axis(1);
@@ -219,8 +207,7 @@ impl<O: Optimizer> Ppo<O> {
         axes: &Axes,
     ) -> PpoBatch {
         let _scope = scope("Ppo::batch");
-        let &PpoSettings { epochs, minibatches, discount, lambda, lstm, exact_shuffle, .. } =
-            &self.settings;
+        let &PpoSettings { discount, lambda, lstm, .. } = &self.settings;
         let value_after = |(memory, input): (Memory, Input)| {
             let (_, features) = params.see(memory, &input);
             params.value(features)
@@ -239,32 +226,8 @@ impl<O: Optimizer> Ppo<O> {
             false => drawn,
         };
         let advantage = units(advantage);
-        let count = advantage.dim(0);
-        let updates = epochs * minibatches;
-        // Each device shuffles its own. A loop again, or XLA would draw the key for each element of the permutation.
-        let epochs = arange(epochs) + axes.index() * epochs as i32;
-        let keys = vmap((epochs, whole(key)), |(epoch, key)| key.fold_in(epoch));
-        let permutations = map(keys, |key| match exact_shuffle {
-            true => key.permutation(count),
-            false => key.feistel_permutation(count),
-        });
-        let minibatch = if count.is_multiple_of(minibatches) {
-            permutations.reshape([updates, count / minibatches])
-        } else {
-            let what = match whole_lanes {
-                true => {
-                    format!("the trajectories of {count} environments, each whole for the core,")
-                }
-                false => format!(
-                    "a cycle's {count} steps ({} steps of {} environments)",
-                    value.dim(0),
-                    value.dim(1)
-                ),
-            };
-            let message = format!("{what} do not divide into {minibatches} minibatches");
-            let guess = TensorType::new(I32, [updates, count / minibatches.max(1)]);
-            fail("Ppo", message, &[advantage], guess)
-        };
+        let shape = RolloutShape { lanes: value.dim(1), unroll: value.dim(0) };
+        let minibatch = self.settings.drawn().draw("Ppo", shape, key, axes);
         let steps = stack(&[units(log_prob), units(value), advantage], -1);
         let drawn = steps_of(steps.take(minibatch, 0));
         let weights = rollout.skipped.map(|skipped| {
@@ -415,7 +378,7 @@ impl<O: Optimizer> Learn for Ppo<O> {
     ) -> (Self::State, (), PpoMetrics) {
         let Cx { key, axes, .. } = cx;
         let batch = self.batch(&state.params, rollout, key, &axes);
-        let updates = self.settings.epochs * self.settings.minibatches;
+        let updates = self.settings.drawn().updates();
         let (state, metrics) = scan_mean(state, updates, |state, update| {
             state.gradient_step(&self.optimizer, &axes, |params| self.loss(params, &batch, update))
         });

@@ -4,7 +4,8 @@ use super::{ActorCriticShape, AnyAgent};
 use crate::Number;
 use crate::nn::{Activation, ConvNet, Initializer, ResidualNet};
 use crate::optim::{
-    Adam, Chain, ClipByGlobalNorm, Flatten, Schedule, adam, chain, clip_by_global_norm, flatten,
+    Adam, Chain, ClipByGlobalNorm, Flatten, Optimizer, Schedule, adam, chain, clip_by_global_norm,
+    flatten,
 };
 use podracer_envs::Space;
 use schemars::JsonSchema;
@@ -58,8 +59,16 @@ pub trait AgentSettings:
     }
 }
 
+/// An optimizer of gradients of a bounded norm, with all parameters as one vector.
+pub type Clipped<O> = Flatten<Chain<ClipByGlobalNorm, O>>;
+
 /// Adam on gradients of a bounded norm, with all parameters as one vector.
-pub type ActorCriticOptimizer = Flatten<Chain<ClipByGlobalNorm, Adam>>;
+pub type ActorCriticOptimizer = Clipped<Adam>;
+
+/// The optimizer behind gradients that are scaled down to this global norm.
+pub(super) fn clipped<O: Optimizer>(max_gradient_norm: Number, optimizer: O) -> Clipped<O> {
+    flatten(chain(clip_by_global_norm(max_gradient_norm), optimizer))
+}
 
 /// Adam on gradients of a bounded norm, with all parameters as one vector.
 pub(super) fn clipped_adam(
@@ -67,7 +76,18 @@ pub(super) fn clipped_adam(
     epsilon: Number,
     max_gradient_norm: Number,
 ) -> ActorCriticOptimizer {
-    flatten(chain(clip_by_global_norm(max_gradient_norm), adam(learning_rate).eps(epsilon)))
+    clipped(max_gradient_norm, adam(learning_rate).eps(epsilon))
+}
+
+/// Optimizers of [`Impala`](super::Impala) and [`A2c`](super::A2c).
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OptimizerKind {
+    /// RMSProp, as in the papers of both.
+    #[default]
+    Rmsprop,
+    /// Adam.
+    Adam,
 }
 
 /// Kinds of torso: the network from observations to the features that policy and value share.

@@ -4,7 +4,8 @@ use crate::agent_loop::{Iteration, linear};
 use podracer_dsl::prelude::*;
 use podracer_envs::{Environment, Space, TimeStep};
 use podracer_stdlib::agents::{
-    Impala, ImpalaSettings, Learn, OnlineActorCritic, OnlineSettings, Ppo, PpoSettings,
+    A2c, A2cSettings, Impala, ImpalaSettings, Learn, OnlineActorCritic, OnlineSettings, Ppo,
+    PpoSettings, Pqn, PqnSettings, Task,
 };
 use podracer_stdlib::anakin::AgentLoop;
 
@@ -91,7 +92,27 @@ fn no_agent_takes_an_illegal_action() {
         check(paired, Ppo::with(recurrent, observation.clone(), action.clone()));
         let settings = ImpalaSettings { lstm: 3, networks: linear(), ..ImpalaSettings::default() };
         check(paired, Impala::with(settings, observation.clone(), action.clone()));
+        let settings = A2cSettings { lstm: 3, networks: linear(), ..A2cSettings::default() };
+        check(paired, A2c::with(settings, observation.clone(), action.clone()));
         let settings = OnlineSettings { networks: linear(), ..OnlineSettings::default() };
         check(paired, OnlineActorCritic::with(settings, observation, action));
     }
+}
+
+/// Neither do random actions, nor the greatest value of a state come from actions that are not legal.
+#[test]
+fn an_agent_of_action_values_explores_among_legal_actions() {
+    let illegal = |tells: bool| {
+        let turns = Turns { tells, paired: false };
+        let (observation, action) = (turns.observation_space(), turns.action_space());
+        let settings = PqnSettings { minibatches: 2, networks: linear(), ..PqnSettings::default() };
+        let task = Task { observation, action, iterations: 3 };
+        let agent = Pqn::for_task(&settings, &task).expect("settings that fit");
+        let iterations = Iteration::several(&AgentLoop::new(turns, agent, 2, 10), 3);
+        let last = &iterations[2];
+        assert!(last.metric("loss")[0].is_finite());
+        last.leaf(&last.after, "environment.illegal").iter().sum::<f64>()
+    };
+    assert_eq!(illegal(true), 0.0);
+    assert!(illegal(false) > 5.0);
 }

@@ -1,5 +1,6 @@
 //! The standard library against the values of rlax, optax, flax, jax.nn and distrax, by the reference semantics.
 
+mod a2c;
 mod action_values;
 mod agent_loop;
 mod any_agent;
@@ -20,6 +21,7 @@ mod normalized;
 mod off_policy;
 mod optim;
 mod population;
+mod pqn;
 mod r2d2;
 mod recurrent_ppo;
 mod replay;

@@ -6,8 +6,9 @@ use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 use podracer_stdlib::Number;
 use podracer_stdlib::agents::{
-    Act, Agent, Axes, Cx, Impala, ImpalaSettings, LaneId, Learn, Mode, Networks, Normalized,
-    OnlineActorCritic, OnlineSettings, Ppo, PpoSettings, Rollout, RolloutOf,
+    A2c, A2cSettings, Act, Agent, Axes, Cx, Impala, ImpalaSettings, LaneId, Learn, Mode, Networks,
+    Normalized, OnlineActorCritic, OnlineSettings, Ppo, PpoSettings, Pqn, PqnSettings, Rollout,
+    RolloutOf, Task,
 };
 use podracer_stdlib::optim::{Sgd, sgd};
 
@@ -181,6 +182,25 @@ fn impala_learns_and_remembers_nothing_of_them() {
         let settings = ImpalaSettings { lstm, networks: networks(), ..ImpalaSettings::default() };
         check(&Impala { observation, action, optimizer: sgd(0.1), settings });
     }
+}
+
+#[test]
+fn a2c_learns_and_remembers_nothing_of_them() {
+    for lstm in [0, 4] {
+        let (observation, action) = spaces();
+        let settings = A2cSettings { lstm, networks: networks(), ..A2cSettings::default() };
+        check(&A2c { observation, action, optimizer: sgd(1.0), settings });
+    }
+}
+
+#[test]
+fn pqn_learns_nothing_of_them() {
+    let (observation, action) = spaces();
+    let settings =
+        PqnSettings { epochs: 1, minibatches: 1, networks: networks(), ..PqnSettings::default() };
+    let task = Task { observation, action, iterations: 10 };
+    let agent = Pqn::for_task(&settings, &task).expect("settings that fit");
+    check(&agent.with_optimizer(sgd(1.0)));
 }
 
 #[test]

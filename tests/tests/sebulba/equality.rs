@@ -176,6 +176,23 @@ fn td3_with_two_threads() {
     check(&environment, &loops::td3(&environment, sgd(1e-3)), (1, 2));
 }
 
+/// Trajectories begin within episodes, and the memory travels with them.
+#[test]
+fn a2c_with_and_without_a_memory() {
+    let environment = CartPole { time_limit: 4, ..CartPole::default() };
+    check(&environment, &loops::a2c(&environment, 4, sgd(0.1)), (1, 2));
+    check(&environment, &loops::a2c(&environment, 0, sgd(0.1)), (2, 1));
+}
+
+/// Epsilon is a part of the parameters that actors get.
+#[test]
+fn action_values_without_a_replay() {
+    let environment = CartPole { time_limit: 4, ..CartPole::default() };
+    let agent = loops::pqn(&environment, sgd(0.05));
+    check(&environment, &agent, (1, 2));
+    check(&environment, &agent, (2, 1));
+}
+
 /// The online actor-critic's gradient goes through acting, which the learner does again.
 #[test]
 fn an_agent_that_learns_through_its_acting() {

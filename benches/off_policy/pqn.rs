@@ -1,0 +1,72 @@
+//! PQN on Breakout of MinAtar beside purejaxql's formulation in JAX, with the same settings.
+//!
+//! Ours is what `podracer train minatar-breakout-pqn` does, as a process of its own like the peer, on one device and on as many as
+//! there are cores.
+
+use std::thread;
+
+use anyhow::Result;
+use serde_json::json;
+
+use crate::ours::{Ours, Shape, Task};
+use crate::support::{Figures, Peer, Table, judged, number, say, si, speeds, time};
+
+/// Least ratio of our speed to the peer's.
+const TARGET: f64 = 2.0;
+/// Environments of the experiment and of the peer.
+const ENVIRONMENTS: usize = 128;
+
+/// Trains both, and prints the table.
+pub fn run(peer: Option<&Peer>, steps: usize, rounds: usize) -> Result<()> {
+    let ours = Ours::prepare("cpu", &[])?;
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let shapes = [1, cores.min(2)].map(|devices| {
+        Shape::new(Task::MinatarBreakoutPqn, ENVIRONMENTS, devices, Some(steps), true)
+    });
+    let mut speed = shapes.map(|_| Figures::default());
+    let [mut compile, mut peers, mut peer_compile] = std::array::from_fn(|_| Figures::default());
+    for round in 0..rounds {
+        for (shape, speed) in shapes.iter().zip(&mut speed) {
+            let line = ours.train(*shape, false, round as u64)?;
+            let per_second = number(&line, "env_steps_per_second")?;
+            speed.extend([per_second]);
+            compile.extend([number(&line, "compile_seconds")?]);
+            say(
+                &json!({ "bench": "pqn", "devices": shape.devices, "steps_per_second": per_second }),
+            );
+        }
+        let Some(peer) = peer else { continue };
+        let arguments = [
+            format!("--num-envs={ENVIRONMENTS}"),
+            format!("--total-timesteps={}", shapes[0].steps),
+            format!("--seed={round}"),
+            "--repeats=1".to_owned(),
+        ];
+        let line = peer.run(Task::MinatarBreakoutPqn.script(), &arguments)?;
+        peers.extend(speeds(&line)?);
+        let stages = ["trace_seconds", "lower_seconds", "compile_seconds"];
+        peer_compile
+            .extend([stages.iter().map(|stage| number(&line, stage)).sum::<Result<f64>>()?]);
+    }
+    let mut table = Table::new(&[
+        "devices",
+        "ours best / median",
+        "JAX best / median",
+        "ratio of bests",
+        "of medians",
+        "compile ours / JAX",
+    ]);
+    for (shape, speed) in shapes.iter().zip(&speed) {
+        let ratio = speed.greatest() / peers.greatest();
+        table.row([
+            shape.devices.to_string(),
+            format!("{} / {}", si(speed.greatest()), si(speed.median())),
+            format!("{} / {}", si(peers.greatest()), si(peers.median())),
+            judged(ratio, ratio >= TARGET),
+            format!("{:.2}", speed.median() / peers.median()),
+            format!("{} / {}", time(compile.least()), time(peer_compile.least())),
+        ]);
+    }
+    table.print("PQN on Breakout of MinAtar, 128 environments: environment steps a second");
+    Ok(())
+}
