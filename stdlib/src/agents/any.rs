@@ -1,6 +1,8 @@
 //! Agents whose types are known only while tracing.
 
-use super::{Act, Agent, Axes, Cx, Input, Iterated, LaneId, Learn, Mode, Rollout, RolloutOf};
+use super::{
+    Act, Agent, AnyHostReplay, Axes, Cx, Input, Iterated, LaneId, Learn, Mode, Rollout, RolloutOf,
+};
 use podracer_dsl::prelude::*;
 use podracer_dsl::tree::AnyTree;
 use std::rc::Rc;
@@ -51,10 +53,11 @@ trait Erased {
         cx: Cx,
     ) -> Iterated<AnyAgent, AnyTree>;
     fn is_on_policy(&self) -> bool;
+    fn host_replay(&self) -> Option<AnyHostReplay<Tensor>>;
 }
 
 /// The rollout with the types of the agent inside.
-fn typed<A: Agent<Observation = Tensor>>(rollout: Rollout<AnyAgent>) -> Rollout<A> {
+pub(super) fn typed<A: Agent>(rollout: RolloutOf<A::Observation, AnyTree, AnyTree>) -> Rollout<A> {
     RolloutOf {
         input: rollout.input,
         action: rollout.action,
@@ -127,6 +130,9 @@ impl<A: Learn<Observation = Tensor>> Erased for A {
     fn is_on_policy(&self) -> bool {
         Learn::is_on_policy(self)
     }
+    fn host_replay(&self) -> Option<AnyHostReplay<Tensor>> {
+        Learn::host_replay(self)
+    }
 }
 
 impl Agent for AnyAgent {
@@ -192,5 +198,8 @@ impl Learn for AnyAgent {
     }
     fn is_on_policy(&self) -> bool {
         self.0.is_on_policy()
+    }
+    fn host_replay(&self) -> Option<AnyHostReplay<Tensor>> {
+        self.0.host_replay()
     }
 }

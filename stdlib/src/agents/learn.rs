@@ -2,6 +2,7 @@
 
 use super::agent::{Agent, Input};
 use super::axes::Axes;
+use super::host_replay::AnyHostReplay;
 use crate::optim::Optimizer;
 use crate::ravel::{ravel, unravel};
 use podracer_dsl::prelude::*;
@@ -148,6 +149,11 @@ pub trait Learn: Agent {
     /// older ones refuse such an agent.
     fn is_on_policy(&self) -> bool {
         false
+    }
+
+    /// The agent's learning with its replay on the host; `None` for an agent that has no replay.
+    fn host_replay(&self) -> Option<AnyHostReplay<Self::Observation>> {
+        None
     }
 }
 

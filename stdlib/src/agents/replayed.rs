@@ -4,10 +4,12 @@
 //! [`ReplaySettings::replay_ratio`]: where an iteration is owed a part of a step, the parts add up over iterations. Nothing is
 //! learnt until the replay has [`ReplaySettings::minimum`] steps, and what was owed until then is not made up for.
 
-use super::{Act, Agent, Axes, Cx, Input, LaneId, Learn, Mode, Rollout, RolloutShape};
+use super::{
+    Act, Agent, AnyHostReplay, Axes, Cx, Input, LaneId, Learn, Mode, Rollout, RolloutShape,
+};
 use crate::Number;
 use crate::ravel::{ravel, unravel};
-use crate::replay::{Priorities, Replay, Sample, Stored};
+use crate::replay::{Priorities, Replay, Sample, Stored, StoredPriorities};
 use podracer_dsl::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -204,7 +206,7 @@ pub struct ReplayMetrics {
 
 impl<A: LearnFromReplay> Replayed<A> {
     /// The replay of one of the members of these axes, and its windows, for rollouts of which such steps are kept.
-    fn replay(&self, steps: &Spec<A::Step>, axes: &Axes) -> (Replay, Window) {
+    pub(super) fn replay(&self, steps: &Spec<A::Step>, axes: &Axes) -> (Replay, Window) {
         let window @ Window { length, period, .. } = self.agent.window(steps);
         let &ReplaySettings { capacity, prioritized, priority_exponent, .. } = &self.settings;
         let capacity = capacity.div_ceil(axes.members());
@@ -214,7 +216,7 @@ impl<A: LearnFromReplay> Replayed<A> {
 
     /// Weights of windows, f32 `[B]`.
     #[track_caller]
-    fn weights(&self, sample: &Sample<A::Step, A::Start>, cx: &Cx) -> Tensor {
+    pub(super) fn weights<I: Tree, S: Tree>(&self, sample: &Sample<I, S>, cx: &Cx) -> Tensor {
         let &ReplaySettings { prioritized, importance_exponent, anneal_importance, .. } =
             &self.settings;
         if !prioritized {
@@ -230,7 +232,7 @@ impl<A: LearnFromReplay> Replayed<A> {
 
     /// Draws a batch and learns from it.
     #[track_caller]
-    fn gradient_step(
+    fn draw_and_learn(
         &self,
         replay: &Replay,
         state: A::State,
@@ -241,32 +243,156 @@ impl<A: LearnFromReplay> Replayed<A> {
         let sample = replay.sample(&kept, self.settings.batch, draw, cx);
         let weights = self.weights(&sample, cx);
         let Sample { steps, starts, indices, ages, .. } = sample;
-        let learning = part("the agent's gradient_step");
         let cx = &Cx { key, ..cx.clone() };
         let windows = Windows { steps, starts, weights };
-        let (state, errors, metrics) = self.agent.gradient_step(state, windows, cx);
-        drop(learning);
-        let errors = expect_types("gradient_step(..).1", errors, &f32([indices.len()]).into_spec());
+        let (state, errors, metrics) = self.gradient_step(state, windows, cx);
         let kept = replay.set_priorities(kept, indices, errors, cx);
-        Outcome { state, kept, metrics, batch: Batch { errors, ages } }
+        let batch = Batch { errors, ages };
+        Outcome { state, priorities: kept.priorities, metrics, batch }
+    }
+
+    /// The agent's gradient step: the state, the errors of the windows (f32 `[B]`), metrics.
+    #[track_caller]
+    pub(super) fn gradient_step(
+        &self,
+        state: A::State,
+        windows: Windows<A::Step, A::Start>,
+        cx: &Cx,
+    ) -> (A::State, Tensor, A::Metrics) {
+        let of_windows = f32(windows.weights.shape()).into_spec();
+        let _part = part("the agent's gradient_step");
+        let (state, errors, metrics) = self.agent.gradient_step(state, windows, cx);
+        (state, expect_types("gradient_step(..).1", errors, &of_windows), metrics)
+    }
+
+    /// The gradient steps of an iteration for which so many steps are `acted` on all devices: their number, i32 `[]`, and the
+    /// part of one that is owed after them, f32 `[]`.
+    #[track_caller]
+    pub(super) fn due(&self, before: Tensor, learning: Tensor, rate: &Rate) -> (Tensor, Tensor) {
+        let due = self.settings.replay_ratio * rate.acted / rate.learnt;
+        let owed = before + due.fract();
+        let more = owed.ge(1.0);
+        let count = select(learning, due.floor() as i32 + more.astype(I32), 0);
+        (count, select(learning, owed - more.astype(F32), 0.0))
+    }
+
+    /// Takes `count` gradient steps, i32 `[]`, each with a key of its own. `step` is given its number, i32 `[]`.
+    #[track_caller]
+    pub(super) fn take(
+        &self,
+        count: Tensor,
+        (state, priorities): (A::State, Option<StoredPriorities>),
+        before: &A::Metrics,
+        cx: &Cx,
+        mut step: impl FnMut(Tensor, A::State, Option<StoredPriorities>, &Cx) -> Outcome<A>,
+    ) -> Taken<A> {
+        let sums = tree_map(&ravel(before), |sum| sum.zeros_like());
+        let none = [self.settings.batch / cx.members().max(1)];
+        let none = Batch { errors: zeros(F32, none), ages: zeros(I32, none) };
+        let start = (scalar(0), state, priorities, (sums, none));
+        let (_, state, priorities, (sums, last)) = while_loop(
+            start,
+            |(done, ..)| done.lt(count),
+            |(done, state, priorities, (sums, _))| {
+                let cx = Cx { key: cx.key.fold_in(done), ..cx.clone() };
+                let Outcome { state, priorities, metrics, batch } =
+                    step(done, state, priorities, &cx);
+                let sums = sums.zip_with(&ravel(&metrics), |sum, metric| sum + metric);
+                (done + 1, state, priorities, (sums, batch))
+            },
+        );
+        Taken { count, state, priorities, sums, last }
     }
 }
 
+/// Steps acted and learnt from, over all devices.
+pub(super) struct Rate {
+    /// Steps acted in an iteration.
+    pub(super) acted: f64,
+    /// Steps learnt from in a gradient step.
+    pub(super) learnt: f64,
+}
+
 /// The results of a gradient step.
-struct Outcome<A: LearnFromReplay> {
-    state: A::State,
-    kept: Stored<A::Step, A::Start>,
-    metrics: A::Metrics,
-    batch: Batch,
+pub(super) struct Outcome<A: LearnFromReplay> {
+    pub(super) state: A::State,
+    pub(super) priorities: Option<StoredPriorities>,
+    pub(super) metrics: A::Metrics,
+    pub(super) batch: Batch,
 }
 
 /// What metrics tell of a batch.
 #[derive(Tree, Clone, Copy)]
-struct Batch {
+pub(super) struct Batch {
     /// f32 `[B]`
-    errors: Tensor,
+    pub(super) errors: Tensor,
     /// i32 `[B]`
-    ages: Tensor,
+    pub(super) ages: Tensor,
+}
+
+/// The results of an iteration's gradient steps.
+pub(super) struct Taken<A: LearnFromReplay> {
+    /// Their number. i32 `[]`
+    count: Tensor,
+    pub(super) state: A::State,
+    pub(super) priorities: Option<StoredPriorities>,
+    /// Sums of the agent's metrics.
+    sums: Vec<Tensor>,
+    last: Batch,
+}
+
+impl<A: LearnFromReplay> Taken<A> {
+    /// The metrics of the iteration: of a replay with `size` steps on all devices, i32 `[]`, and this mean priority. Where no step
+    /// was taken, the learner's are those of `before`.
+    #[track_caller]
+    pub(super) fn metrics(
+        &self,
+        before: &ReplayedMetrics<A::Metrics>,
+        (size, mean_priority): (Tensor, Tensor),
+        rate: &Rate,
+        cx: &Cx,
+    ) -> ReplayedMetrics<A::Metrics> {
+        let steps_taken = self.count.astype(F32);
+        let means = tree_map(&self.sums, |sum| sum / steps_taken.maximum(1.0));
+        let quantiles = cx.gather(self.last.errors).quantile(constant([0.5, 0.9, 0.99]));
+        let replay = ReplayMetrics {
+            size: size.astype(F32),
+            replay_ratio: steps_taken * (rate.learnt / rate.acted),
+            mean_priority,
+            age: self.last.ages.astype(F32).mean(),
+            error_p50: quantiles.index(0),
+            error_p90: quantiles.index(1),
+            error_p99: quantiles.index(2),
+        };
+        let learning_means = unravel(&means, &before.learning.spec());
+        let learnt = self.count.gt(0);
+        ReplayedMetrics {
+            learning: tree_select(learnt, &learning_means, &before.learning),
+            replay: ReplayMetrics {
+                size: replay.size,
+                replay_ratio: replay.replay_ratio,
+                mean_priority: replay.mean_priority,
+                ..tree_select(learnt, &replay, &before.replay)
+            },
+        }
+    }
+}
+
+impl<M: Tree> ReplayedMetrics<M> {
+    /// Metrics before the first iteration: zeros, f32 `[1]`.
+    pub(super) fn none(learning: &Spec<M>) -> Self {
+        let zero = zeros(F32, [1]);
+        let replay = ReplayMetrics {
+            size: zero,
+            replay_ratio: zero,
+            mean_priority: zero,
+            age: zero,
+            error_p50: zero,
+            error_p90: zero,
+            error_p99: zero,
+        };
+        ReplayedMetrics { learning: learning.stacked(1).zeros(), replay }
+    }
 }
 
 impl<A: LearnFromReplay> Agent for Replayed<A> {
@@ -314,19 +440,8 @@ impl<A: LearnFromReplay> Learn for Replayed<A> {
         let [init, key] = Key::new(0).split_into();
         let cx = Cx { key, iteration: scalar(0), axes: axes.clone() };
         let Outcome { metrics, .. } =
-            self.gradient_step(&replay, self.agent.init(init), kept.clone(), &cx);
-        let zero = zeros(F32, [1]);
-        let replay = ReplayMetrics {
-            size: zero,
-            replay_ratio: zero,
-            mean_priority: zero,
-            age: zero,
-            error_p50: zero,
-            error_p90: zero,
-            error_p99: zero,
-        };
-        let learning = metrics.spec().stacked(1).zeros();
-        ReplayedStore { replay: kept, metrics: ReplayedMetrics { learning, replay } }
+            self.draw_and_learn(&replay, self.agent.init(init), kept.clone(), &cx);
+        ReplayedStore { replay: kept, metrics: ReplayedMetrics::none(&metrics.spec()) }
     }
 
     fn params(&self, state: &Self::State) -> A::Params {
@@ -340,7 +455,7 @@ impl<A: LearnFromReplay> Learn for Replayed<A> {
         rollout: Rollout<Self>,
         cx: Cx,
     ) -> (Self::State, Self::Store, Self::Metrics) {
-        let &ReplaySettings { minimum, batch, replay_ratio, .. } = &self.settings;
+        let &ReplaySettings { minimum, batch, .. } = &self.settings;
         let members = cx.members();
         let acted = (rollout.reward.elements() * members) as f64;
         let (steps, starts) = self.agent.keep(rollout);
@@ -348,61 +463,26 @@ impl<A: LearnFromReplay> Learn for Replayed<A> {
         let kept = replay.add(store.replay, steps, starts);
         let size = replay.steps(&kept) * members as i32;
         let learning = size.ge(minimum as i32) & replay.windows(&kept).gt(0);
-
-        let learnt = (batch * window.learnt) as f64;
-        let due = replay_ratio * acted / learnt;
-        let owed = state.owed + due.fract();
-        let more = owed.ge(1.0);
-        let count = select(learning, due.floor() as i32 + more.astype(I32), 0);
-        let owed = select(learning, owed - more.astype(F32), 0.0);
+        let rate = Rate { acted, learnt: (batch * window.learnt) as f64 };
+        let (count, owed) = self.due(state.owed, learning, &rate);
 
         let before = tree_map(&store.metrics, |metric| metric.index(0));
-        let sums = tree_map(&ravel(&before.learning), |sum| sum.zeros_like());
-        let none = [batch / members.max(1)];
-        let none = Batch { errors: zeros(F32, none), ages: zeros(I32, none) };
-        let start = (scalar(0), state.agent, kept.priorities.clone(), (sums, none));
-        let (_, agent, priorities, (sums, last)) = while_loop(
-            start,
-            |(done, ..)| done.lt(count),
-            |(done, state, priorities, (sums, _))| {
-                let cx = Cx { key: cx.key.fold_in(done), ..cx.clone() };
-                let kept = Stored { priorities, ..kept.clone() };
-                let Outcome { state, kept, metrics, batch } =
-                    self.gradient_step(&replay, state, kept, &cx);
-                let sums = sums.zip_with(&ravel(&metrics), |sum, metric| sum + metric);
-                (done + 1, state, kept.priorities, (sums, batch))
-            },
-        );
-        let kept = Stored { priorities, ..kept };
-
-        let steps_taken = count.astype(F32);
-        let means = tree_map(&sums, |sum| sum / steps_taken.maximum(1.0));
-        let quantiles = cx.gather(last.errors).quantile(constant([0.5, 0.9, 0.99]));
-        let replay = ReplayMetrics {
-            size: size.astype(F32),
-            replay_ratio: steps_taken * (learnt / acted),
-            mean_priority: replay.mean_priority(&kept, &cx),
-            age: last.ages.astype(F32).mean(),
-            error_p50: quantiles.index(0),
-            error_p90: quantiles.index(1),
-            error_p99: quantiles.index(2),
-        };
-        let learning_means = unravel(&means, &before.learning.spec());
-        let learnt = count.gt(0);
-        let metrics = ReplayedMetrics {
-            learning: tree_select(learnt, &learning_means, &before.learning),
-            replay: ReplayMetrics {
-                size: replay.size,
-                replay_ratio: replay.replay_ratio,
-                mean_priority: replay.mean_priority,
-                ..tree_select(learnt, &replay, &before.replay)
-            },
-        };
+        let start = (state.agent, kept.priorities.clone());
+        let taken = self.take(count, start, &before.learning, &cx, |_, state, priorities, cx| {
+            self.draw_and_learn(&replay, state, Stored { priorities, ..kept.clone() }, cx)
+        });
+        let kept = Stored { priorities: taken.priorities.clone(), ..kept };
+        let size = (size, replay.mean_priority(&kept, &cx));
+        let metrics = taken.metrics(&before, size, &rate, &cx);
         let store = ReplayedStore {
             replay: kept,
             metrics: tree_map(&metrics, |metric| metric.reshape([1])),
         };
-        let agent = self.agent.next_iteration(agent, learning, &cx);
+        let agent = self.agent.next_iteration(taken.state, learning, &cx);
         (ReplayedState { agent, owed }, store, metrics)
+    }
+
+    fn host_replay(&self) -> Option<AnyHostReplay<A::Observation>> {
+        Some(AnyHostReplay::new(self.clone()))
     }
 }

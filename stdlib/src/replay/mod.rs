@@ -19,4 +19,4 @@ mod windows;
 
 pub use n_step::{NStep, n_step, stack_frames};
 pub use sum_tree::SumTree;
-pub use windows::{Priorities, Replay, Sample, Stored};
+pub use windows::{Priorities, Replay, Sample, Stored, StoredPriorities};

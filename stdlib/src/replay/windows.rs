@@ -67,7 +67,7 @@ pub struct Sample<I: Tree, S: Tree = ()> {
     pub steps: I,
     /// What was kept with the starts of the windows. `[B, ..]`
     pub starts: S,
-    /// The windows, for [`Replay::set_priorities`]. i32 `[B]`
+    /// The windows, over all devices, for [`Replay::set_priorities`]: those of a device follow those of the one before. i32 `[B]`
     pub indices: Tensor,
     /// The steps of its lane since each window began, its own included. i32 `[B]`
     pub ages: Tensor,
@@ -104,7 +104,7 @@ impl Replay {
         let RolloutShape { lanes, unroll } = shape;
         let period = self.period.max(1);
         let unit = unroll.max(period);
-        let steps = self.capacity.div_ceil(lanes.max(1)).max(1).checked_next_multiple_of(unit);
+        let steps = self.ring_steps(shape);
         let mistakes = self.mistakes(steps, step.types().len(), start.types().len(), shape);
         // After a mistake, a store that the rest of the trace goes on with.
         let steps = steps.filter(|_| mistakes.is_empty()).unwrap_or(unit.min(MOST));
@@ -122,6 +122,14 @@ impl Replay {
                 greatest: ones(F32, [1]),
             }),
         }
+    }
+
+    /// Steps of each lane that a store of this shape has room for: the capacity, in whole rollouts and periods. `None` are too many
+    /// to count.
+    #[must_use]
+    pub fn ring_steps(&self, shape: RolloutShape) -> Option<usize> {
+        let unit = shape.unroll.max(self.period).max(1);
+        self.capacity.div_ceil(shape.lanes.max(1)).max(1).checked_next_multiple_of(unit)
     }
 
     /// What is wrong with these settings for rings of so many steps (`None` is too many to count) of so many leaves.
@@ -277,6 +285,7 @@ impl Replay {
             let probabilities = (1.0 / windows.maximum(1.0)).broadcast_to([part]);
             let (steps, starts) = ring.windows(state, indices);
             let ages = ring.ages(ring.first(indices));
+            let indices = indices + axes.index() * ring.leaves() as i32;
             return Sample { steps, starts, indices, ages, probabilities, windows };
         };
         let all = part * members;

@@ -9,6 +9,7 @@ mod distributions;
 mod exploration;
 mod frames;
 mod golden;
+mod host_replay;
 mod impala;
 mod iterate;
 mod lanes;
