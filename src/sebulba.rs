@@ -4,19 +4,22 @@
 //! schedules them knows no agents: it is the runtime's [`SebulbaRun`]. An agent is the same here and in
 //! [`Anakin`](crate::anakin::Anakin).
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use podracer_compiler::simplify::Options as Simplify;
-use podracer_dsl::prelude::{Key, Spec, Tensor, eval_shape};
+use podracer_dsl::prelude::{Key, Spec, Tensor, TraceErrors, eval_shape};
+use podracer_dsl::tree::AnyTree;
 use podracer_envs::host::{HostEnvironment, HostSpec, StepOutcome};
 use podracer_envs::{Environment, check_environment};
 use podracer_runtime::{
-    Checkpoint, Client, CompiledEnvironments, ExecutableCache, OptionValue, Origin, Schedule,
-    SebulbaFunctions, SebulbaLoop, SebulbaOptions, SebulbaRun, SebulbaShape,
+    Checkpoint, Client, CompiledEnvironments, ExecutableCache, HostReplay, OptionValue, Origin,
+    Schedule, SebulbaFunctions, SebulbaLoop, SebulbaOptions, SebulbaRun, SebulbaShape,
 };
-use podracer_stdlib::agents::{Learn, check_agent};
+use podracer_stdlib::agents::{AnyAgent, HostReplayShape, Learn, Requests, check_agent};
 use podracer_stdlib::anakin::{Feedback, Learner};
+use podracer_stdlib::host_replay::{HostReplayLearner, KeptTrees};
 use podracer_stdlib::sebulba::{
     ActorCarry, ActorFor, ActorLearner, HostLoop, LearnerStateFor, ShardFor,
 };
@@ -63,6 +66,9 @@ pub struct Sebulba<A> {
     xla: Option<Vec<(String, OptionValue)>>,
     cache: Option<ExecutableCache>,
     simplify: Simplify,
+    /// True if the replay is on the host.
+    on_host: bool,
+    replay_folder: Option<PathBuf>,
 }
 
 impl<A: Learn<Observation = Tensor>> Sebulba<A> {
@@ -82,6 +88,8 @@ impl<A: Learn<Observation = Tensor>> Sebulba<A> {
             xla: None,
             cache: None,
             simplify: Simplify::default(),
+            on_host: false,
+            replay_folder: None,
         }
     }
 
@@ -106,6 +114,21 @@ impl<A: Learn<Observation = Tensor>> Sebulba<A> {
         simplify: Simplify;
         /// Cache of compiled programs, in place of the user's.
         cache: ExecutableCache;
+    }
+
+    /// Keeps the replay of an agent that learns from one on the host, and not on the learner devices.
+    #[must_use]
+    pub fn replay_on_host(mut self) -> Self {
+        self.on_host = true;
+        self
+    }
+
+    /// The folder whose disk has a replay that is on the host, in place of the system's for temporary files. The files there have no
+    /// names, and are gone when the run is.
+    #[must_use]
+    pub fn replay_folder(mut self, folder: &Path) -> Self {
+        self.replay_folder = Some(folder.to_owned());
+        self
     }
 
     /// The programs' name, for profiles and XLA's messages.
@@ -162,8 +185,16 @@ impl<A: Learn<Observation = Tensor>> Sebulba<A> {
             unroll: self.unroll,
             learners: shape.learners,
         };
-        let functions = Functions(functions);
-        Ok(SebulbaLoop::trace(&self.name, shape, environments, &functions, &self.simplify)?)
+        let (name, simplify) = (&self.name, &self.simplify);
+        if !self.on_host {
+            let functions = Functions(functions);
+            return Ok(SebulbaLoop::trace(name, shape, environments, &functions, simplify)?);
+        }
+        let ActorLearner { agent, environments: batch, threads, unroll, learners } = functions;
+        let agent = AnyAgent::new(agent);
+        let functions = ActorLearner { agent, environments: batch, threads, unroll, learners };
+        let functions = ReplayFunctions::new(functions)?;
+        Ok(SebulbaLoop::trace(name, shape, environments, &functions, simplify)?)
     }
 
     /// Compiles the programs and starts the threads, each with the batch of environments that `make` gives for its number.
@@ -245,6 +276,7 @@ impl<A: Learn<Observation = Tensor>> Sebulba<A> {
             schedule: self.schedule,
             queue: self.queue,
             patience: self.patience,
+            replay_folder: Some(self.replay_folder.clone().unwrap_or_else(std::env::temp_dir)),
             xla: self.xla.clone().unwrap_or_else(rule),
             cache: self.cache.clone().unwrap_or_else(ExecutableCache::user),
         };
@@ -312,7 +344,9 @@ impl<A: Learn<Observation = Tensor>> SebulbaFunctions for Functions<A> {
     type Actor = ActorFor<A>;
     type Carry = ActorCarry<A::Memory>;
     type Shard = ShardFor<A>;
+    type Data = Vec<ShardFor<A>>;
     type Metrics = A::Metrics;
+    type Requests = ();
 
     fn init(&self, key: Key) -> LearnerStateFor<A> {
         self.0.init(key)
@@ -337,11 +371,89 @@ impl<A: Learn<Observation = Tensor>> SebulbaFunctions for Functions<A> {
     fn finish(&self, actor: ActorFor<A>, outcome: StepOutcome) -> Vec<ShardFor<A>> {
         self.0.finish(actor, outcome)
     }
+    fn data(&self, shard: &Spec<ShardFor<A>>) -> Result<Spec<Self::Data>, TraceErrors> {
+        eval_shape(shard, |shard| vec![shard; self.0.threads])
+    }
     fn learn(
         &self,
         state: LearnerStateFor<A>,
         shards: Vec<ShardFor<A>>,
-    ) -> (LearnerStateFor<A>, A::Metrics) {
-        self.0.learn(state, shards)
+    ) -> (LearnerStateFor<A>, A::Metrics, ()) {
+        let (state, metrics) = self.0.learn(state, shards);
+        (state, metrics, ())
+    }
+}
+
+/// The functions of an agent whose replay is on the host.
+struct ReplayFunctions {
+    acting: Functions<AnyAgent>,
+    learning: HostReplayLearner,
+    sizes: HostReplayShape,
+}
+
+impl ReplayFunctions {
+    /// # Errors
+    /// [`UsageError`] for an agent that has no replay; mistakes of the agent, with the user's lines.
+    fn new(functions: ActorLearner<AnyAgent>) -> Result<Self> {
+        let learning = HostReplayLearner::new(functions.clone()).ok_or_else(|| {
+            UsageError::new(
+                "a replay on the host is for agents that learn from a replay, and this agent has none"
+                    .to_owned(),
+            )
+        })?;
+        let sizes = learning.sizes()?;
+        Ok(ReplayFunctions { acting: Functions(functions), learning, sizes })
+    }
+}
+
+impl SebulbaFunctions for ReplayFunctions {
+    type Params = AnyTree;
+    type State = Learner<AnyTree>;
+    type Store = AnyTree;
+    type Actor = ActorFor<AnyAgent>;
+    type Carry = ActorCarry<AnyTree>;
+    type Shard = KeptTrees;
+    type Data = KeptTrees;
+    type Metrics = AnyTree;
+    type Requests = Requests;
+
+    fn init(&self, key: Key) -> LearnerStateFor<AnyAgent> {
+        self.learning.init(key)
+    }
+    fn params(&self, learner: &Self::State) -> AnyTree {
+        self.acting.params(learner)
+    }
+    fn carried(&self, actor: &Self::Actor) -> Self::Carry {
+        self.acting.carried(actor)
+    }
+    fn start(&self, key: Key, first: Tensor) -> Self::Actor {
+        self.acting.start(key, first)
+    }
+    fn act(
+        &self,
+        params: &AnyTree,
+        actor: Self::Actor,
+        outcome: StepOutcome,
+    ) -> (Tensor, Self::Actor) {
+        self.acting.act(params, actor, outcome)
+    }
+    fn finish(&self, actor: Self::Actor, outcome: StepOutcome) -> Vec<KeptTrees> {
+        self.learning.finish(actor, outcome)
+    }
+    fn data(&self, shard: &Spec<KeptTrees>) -> Result<Spec<KeptTrees>, TraceErrors> {
+        Ok(self.sizes.windows(shard))
+    }
+    fn replay(&self, shard: &Spec<KeptTrees>) -> Result<Option<HostReplay>, TraceErrors> {
+        let HostReplayShape { steps, length, period, gradient_steps, batch, ahead } = self.sizes;
+        let steps_of = eval_shape(shard, |shard| shard.steps)?;
+        let step_leaves = steps_of.types().len();
+        Ok(Some(HostReplay { steps, length, period, gradient_steps, batch, ahead, step_leaves }))
+    }
+    fn learn(
+        &self,
+        state: LearnerStateFor<AnyAgent>,
+        windows: KeptTrees,
+    ) -> (LearnerStateFor<AnyAgent>, AnyTree, Requests) {
+        self.learning.learn(state, windows)
     }
 }

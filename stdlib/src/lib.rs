@@ -11,6 +11,7 @@ pub mod agents;
 pub mod anakin;
 pub mod distributions;
 mod expect;
+pub mod host_replay;
 mod lanes;
 pub mod losses;
 pub mod nn;

@@ -97,12 +97,12 @@ pub type ShardFor<A> = TrajectoryShard<<A as Agent>::Memory, <A as Agent>::Extra
 
 impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
     /// Lanes of one actor thread.
-    fn lanes(&self) -> usize {
+    pub(crate) fn lanes(&self) -> usize {
         self.environments.environments
     }
 
     /// The axes that the learner devices are.
-    fn axes(&self) -> Axes {
+    pub(crate) fn axes(&self) -> Axes {
         Axes::replicas(self.learners)
     }
 
@@ -110,14 +110,20 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
     #[track_caller]
     pub fn init(&self, key: Key) -> LearnerStateFor<A> {
         let [params_key, learner_key, _] = run_keys(key.again());
+        let rollout = self.rollout_of_device(key);
+        Placed {
+            replicated: Learner::new(&self.agent, params_key, learner_key),
+            sharded: checked_store(&self.agent, &rollout, &self.axes()),
+        }
+    }
+
+    /// The types of one learner device's rollouts.
+    #[track_caller]
+    pub(crate) fn rollout_of_device(&self, key: Key) -> Spec<Rollout<A>> {
         // Only its types are needed: no rollout is left in the program.
         let outcome = self.environments.outcome().zeros();
         let shards = self.finish(self.start(key, scalar(0)), outcome);
-        let rollout = self.rollout(together(&vec![shards[0].clone(); self.threads]));
-        Placed {
-            replicated: Learner::new(&self.agent, params_key, learner_key),
-            sharded: checked_store(&self.agent, &rollout.spec(), &self.axes()),
-        }
+        self.rollout(together(&vec![shards[0].clone(); self.threads])).spec()
     }
 
     /// An actor thread at the start of a run; `first` is the global index of its first lane. i32 `[]`
@@ -251,7 +257,7 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
     }
 
     /// The rollout of a shard, from which an agent learns.
-    fn rollout(&self, shard: ShardFor<A>) -> Rollout<A> {
+    pub(crate) fn rollout(&self, shard: ShardFor<A>) -> Rollout<A> {
         let TrajectoryShard { start, last_observation, steps } = shard;
         let Steps { observation, action, reward, terminated, truncated, next_observation, extras } =
             steps;

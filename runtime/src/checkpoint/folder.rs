@@ -13,6 +13,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::error::{CheckpointError, FORMAT, UNCHECKED, failed};
+use super::file::FileSource;
 use super::source::ArraySource;
 use super::{Checkpoint, tensors};
 use crate::pjrt::PIECE;
@@ -42,6 +43,16 @@ struct Manifest {
     sha256: String,
     about: Value,
     arrays: BTreeMap<String, String>,
+    /// The files of a store that is on the disk.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    files: BTreeMap<String, FileEntry>,
+}
+
+/// A file of the store: the checkpoint's part of it, which comes first.
+#[derive(Deserialize, Serialize)]
+struct FileEntry {
+    bytes: u64,
+    sha256: String,
 }
 
 /// A folder of checkpoints, of which the last ones are kept. One process at a time writes into it.
@@ -93,6 +104,10 @@ impl Checkpoints {
         let written = make_empty(&unfinished).and_then(|()| {
             let arrays = order.iter().map(|name| &checkpoint.arrays[*name]);
             let (bytes, sha256) = write_arrays(&unfinished.join(ARRAYS), &header, arrays)?;
+            for (name, file) in &checkpoint.files {
+                let path = unfinished.join(name);
+                file.save(&path).map_err(failed("write", &path))?;
+            }
             write_manifest(&unfinished.join(MANIFEST), checkpoint, bytes, sha256)?;
             synchronise(&unfinished)?;
             fs::rename(&unfinished, &path).map_err(failed("write", &path))?;
@@ -120,7 +135,7 @@ impl Checkpoints {
     /// # Errors
     /// [`CheckpointError::None`] for a folder without checkpoints; [`CheckpointError::NoneGood`] if none is good.
     pub fn latest(&self) -> Result<Found, CheckpointError> {
-        self.youngest(|path| !is_partial(path))
+        self.youngest(|path| !is_partial(path), true)
     }
 
     /// The youngest good checkpoint, whether partial or not: to evaluate or export its parameters.
@@ -128,11 +143,15 @@ impl Checkpoints {
     /// # Errors
     /// Those of [`Checkpoints::latest`].
     pub fn latest_parameters(&self) -> Result<Found, CheckpointError> {
-        self.youngest(|_| true)
+        self.youngest(|_| true, false)
     }
 
-    /// The youngest good checkpoint among the `wanted` folders.
-    fn youngest(&self, wanted: impl Fn(&Path) -> bool) -> Result<Found, CheckpointError> {
+    /// The youngest good checkpoint among the `wanted` folders, with the files of its store or without.
+    fn youngest(
+        &self,
+        wanted: impl Fn(&Path) -> bool,
+        with_files: bool,
+    ) -> Result<Found, CheckpointError> {
         let wanted = || {
             let mut all = self.all()?;
             all.retain(|(_, path)| wanted(path));
@@ -142,7 +161,7 @@ impl Checkpoints {
             let all = wanted()?;
             let mut skipped = Vec::new();
             for (_, path) in all.iter().rev() {
-                match open(path) {
+                match open(path, with_files) {
                     Ok(checkpoint) => {
                         return Ok(Found { checkpoint, path: path.clone(), skipped });
                     }
@@ -221,6 +240,9 @@ fn write_manifest(
     sha256: String,
 ) -> Result<(), CheckpointError> {
     let types = checkpoint.arrays.iter();
+    let entry = |(name, file): (&String, &FileSource)| {
+        (name.clone(), FileEntry { bytes: file.bytes(), sha256: file.sha256().to_owned() })
+    };
     let manifest = Manifest {
         format: FORMAT,
         manifest_sha256: NO_SHA256.to_owned(),
@@ -230,6 +252,7 @@ fn write_manifest(
         sha256,
         about: checkpoint.about.clone(),
         arrays: types.map(|(name, array)| (name.clone(), array.ty().to_string())).collect(),
+        files: checkpoint.files.iter().map(entry).collect(),
     };
     let manifest = serde_json::to_string_pretty(&manifest)
         .map_err(|error| CheckpointError::Array(error.to_string()))?;
@@ -242,8 +265,8 @@ fn write_manifest(
     written.map_err(failed("write", path))
 }
 
-/// Checks a checkpoint's files, and reads all but the arrays.
-fn open(path: &Path) -> Result<Checkpoint<'static>, CheckpointError> {
+/// Checks a checkpoint's files, and reads all but the arrays. Those of the store are passed over where they are not wanted.
+fn open(path: &Path, with_files: bool) -> Result<Checkpoint<'static>, CheckpointError> {
     let damaged = |problem: String| CheckpointError::Damaged { path: path.to_owned(), problem };
     let unreadable = |name: &str, error: io::Error| match error.kind() {
         ErrorKind::NotFound => damaged(format!("it has no `{name}`")),
@@ -284,12 +307,42 @@ fn open(path: &Path) -> Result<Checkpoint<'static>, CheckpointError> {
         .into_iter()
         .map(|(name, ty, start)| (name, ArraySource::in_file(ty, file.clone(), start)))
         .collect();
+    let mut files = BTreeMap::new();
+    for (name, entry) in manifest.files.into_iter().filter(|_| with_files) {
+        files.insert(name.clone(), open_file(path, &name, entry)?);
+    }
     Ok(Checkpoint {
         iterations: manifest.iterations,
         about: manifest.about,
         arrays,
+        files,
         partial: is_partial(path),
     })
+}
+
+/// Checks a file of the store.
+fn open_file(path: &Path, name: &str, entry: FileEntry) -> Result<FileSource, CheckpointError> {
+    let damaged = |problem: String| CheckpointError::Damaged { path: path.to_owned(), problem };
+    let unreadable = |error: io::Error| CheckpointError::Unreadable {
+        path: path.to_owned(),
+        problem: format!("{name}: {error}"),
+    };
+    let FileEntry { bytes, sha256 } = entry;
+    let (file, length) = open_regular(&path.join(name), u64::MAX).map_err(unreadable)?;
+    if length < bytes {
+        return Err(damaged(format!(
+            "`{name}` has {length} bytes and had {bytes} when it was written"
+        )));
+    }
+    let file = FileSource::new(Arc::new(file), bytes, sha256);
+    let found = file.found_sha256().map_err(unreadable)?;
+    if found != file.sha256() {
+        return Err(damaged(format!(
+            "`{name}` has the sha256 {found} and had {} when it was written",
+            file.sha256()
+        )));
+    }
+    Ok(file)
 }
 
 /// The manifest of the checkpoint at `path`, checked by its own sha256. That of an earlier podracer has none, and is believed.

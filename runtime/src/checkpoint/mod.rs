@@ -1,22 +1,26 @@
 //! Checkpoints: all that the next iterations of a training depend on, in folders that are whole or not there.
 //!
 //! A [`Checkpoints`] is a folder with one folder for each checkpoint, named `<sequence>-<iterations>`: `arrays.safetensors` has
-//! named arrays, `manifest.json` their types and sha256, and what the program says about itself. The name of a partial one,
-//! which a training cannot go on from, ends in `-partial`.
+//! named arrays, `manifest.json` their types and sha256, and what the program says about itself. Files of a store that is on the
+//! disk stand beside, each under its name. The name of a partial one, which a training cannot go on from, ends in `-partial`.
 //!
 //! # Invariants
 //! - A checkpoint is written under another name, and given its own when all of it is on the disk. Older ones are removed
 //!   only then.
 //! - A checkpoint that was read is the one that was written: the manifest has the sha256 of itself and of the arrays' file, and the
 //!   type of every array.
+//! - A file of the store is a link to the one that the run writes, which only grows, or a copy of it. The manifest has the length and
+//!   the sha256 of the checkpoint's part, which come first.
 //! - Arrays go from devices to the file, and from the file to devices, in pieces: the host never holds them all.
 
 mod error;
+mod file;
 mod folder;
 mod source;
 mod tensors;
 
 pub use error::CheckpointError;
+pub use file::FileSource;
 pub use folder::{Checkpoints, Found};
 pub use source::ArraySource;
 pub use tensors::{NamedArrays, from_safetensors, to_safetensors};
@@ -37,6 +41,8 @@ pub struct Checkpoint<'a> {
     pub about: Value,
     /// The arrays by name: a part that ends in a dot, and a leaf's key path.
     pub arrays: BTreeMap<String, ArraySource<'a>>,
+    /// Files by name, named as arrays are: parts of a store that is on the disk.
+    pub files: BTreeMap<String, FileSource>,
     /// True if arrays were left out ([`Checkpoint::leave_out`]): evaluation and export read it, no training goes on from it.
     pub partial: bool,
 }
@@ -52,12 +58,13 @@ impl<'a> Checkpoint<'a> {
         self.arrays.extend(leaves.map(|(path, array)| (part.to_owned() + &path, array.into())));
     }
 
-    /// Removes the arrays whose names begin with `part`, such as a replay that would take minutes to write. If there are any,
-    /// the checkpoint is partial.
+    /// Removes the arrays and files whose names begin with `part`, such as a replay that would take minutes to write. If there
+    /// are any, the checkpoint is partial.
     pub fn leave_out(&mut self, part: &str) {
-        let before = self.arrays.len();
+        let before = self.arrays.len() + self.files.len();
         self.arrays.retain(|name, _| !name.starts_with(part));
-        self.partial |= self.arrays.len() < before;
+        self.files.retain(|name, _| !name.starts_with(part));
+        self.partial |= self.arrays.len() + self.files.len() < before;
     }
 
     /// The leaves of a part, in the order of `expected`: as many as there, of these paths and types.
@@ -111,15 +118,15 @@ impl<'a> Checkpoint<'a> {
         self.arrays.iter().map(|(name, array)| Ok((name.clone(), array.to_host()?))).collect()
     }
 
-    /// A checkpoint that borrows nothing: all arrays are copied to the host.
+    /// A checkpoint that borrows nothing: all arrays are copied to the host. Its files stay where they are, and as they are.
     ///
     /// # Errors
     /// Those of [`ArraySource::to_host`].
     pub fn detached(&self) -> Result<Checkpoint<'static>, CheckpointError> {
         let arrays = self.to_host()?.into_iter().map(|(name, array)| (name, array.into()));
         let arrays = arrays.collect();
-        let Checkpoint { iterations, ref about, partial, .. } = *self;
-        Ok(Checkpoint { iterations, about: about.clone(), arrays, partial })
+        let Checkpoint { iterations, ref about, ref files, partial, .. } = *self;
+        Ok(Checkpoint { iterations, about: about.clone(), arrays, files: files.clone(), partial })
     }
 }
 

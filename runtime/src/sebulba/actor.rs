@@ -43,6 +43,8 @@ pub(super) struct Actor {
     /// Index of the thread's device among the actor devices.
     pub(super) device: usize,
     pub(super) learners: Arc<[Device]>,
+    /// True if trajectories go to the host, and not to the learner devices.
+    pub(super) keeps_on_host: bool,
     pub(super) shape: SebulbaShape,
     pub(super) schedule: Schedule,
     pub(super) seed: u64,
@@ -194,11 +196,15 @@ impl Actor {
         Ok(actions)
     }
 
-    /// Splits the trajectory and copies each part to its learner.
+    /// Splits the trajectory and copies each part to its learner. One that goes to the host stays on this device until then.
     fn send(&self, acting: &Acting) -> Result<Vec<Vec<Buffer>>, ThreadFailure> {
         let arguments = acting.state.iter().chain(&acting.outcome).map(Argument::Kept).collect();
-        let leaves = only(self.programs.finish.execute(vec![arguments])?);
+        let mut leaves = only(self.programs.finish.execute(vec![arguments])?);
         let each = leaves.len() / self.learners.len();
+        if self.keeps_on_host {
+            let shards = self.learners.iter().map(|_| leaves.drain(..each).collect());
+            return Ok(shards.collect());
+        }
         let copies = |(part, learner): (&[Buffer], &Device)| {
             Ok(part.iter().map(|leaf| leaf.copy_to(learner)).collect::<Result<_, _>>()?)
         };

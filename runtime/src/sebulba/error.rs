@@ -1,11 +1,13 @@
 //! Errors of a Sebulba run and of its threads.
 
+use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use podracer_dsl::prelude::TraceErrors;
 use podracer_envs::host::HostError;
 
-use crate::{CheckpointError, ProjectionError, RuntimeError};
+use crate::{CheckpointError, ProjectionError, RuntimeError, memory};
 
 /// Errors that keep a run from starting, or end it.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +24,9 @@ pub enum SebulbaError {
     /// Parameters or a carry that are no part of the state.
     #[error(transparent)]
     Projection(#[from] ProjectionError),
+    /// A replay on the host that has no room.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
     /// Sizes, devices or environments that do not fit together.
     #[error("{0}")]
     Options(String),
@@ -58,6 +63,40 @@ pub enum ThreadFailure {
     /// A device or the runtime ended in an error.
     #[error("was stopped by its device: {0}")]
     Runtime(#[from] RuntimeError),
+    /// Rollouts could not be written to the disk, or windows not be read.
+    #[error("was stopped: {0}")]
+    Replay(#[from] ReplayError),
+}
+
+/// Errors of a replay on the host.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// The folder's disk cannot be used.
+    #[error("cannot {what} the folder `{}`: {error}", folder.display())]
+    Io {
+        /// The operation.
+        what: &'static str,
+        /// The folder.
+        folder: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// The folder's disk is too small.
+    #[error(
+        "the replay takes {needed} bytes ({}) in `{}`, and {available} bytes ({}) are free there: lower the replay's capacity, or name a          folder on another disk",
+        memory::size(*needed), folder.display(), memory::size(*available)
+    )]
+    Space {
+        /// The folder.
+        folder: PathBuf,
+        /// Bytes of the replay.
+        needed: u64,
+        /// Bytes that are free.
+        available: u64,
+    },
+    /// Data that is not that of the replay.
+    #[error("{0}")]
+    Misfit(String),
 }
 
 impl From<crate::ExecuteError> for ThreadFailure {

@@ -11,7 +11,7 @@ use super::parameters::Version;
 use super::programs::SebulbaShape;
 use super::shared::Shared;
 use super::thread_status::Activity;
-use super::trajectory::Episode;
+use super::trajectory::{Data, Episode};
 use crate::pjrt::Device;
 use crate::reports::{self, read_log};
 use crate::{Argument, Array, Buffer, Executable, Placement, RuntimeError};
@@ -119,12 +119,24 @@ impl Learner {
         status.begin(Activity::Iteration, iteration);
         let state = Arc::into_inner(std::mem::take(&mut self.state))
             .expect("the run gives the state back before it asks for iterations");
-        let arguments = state.into_iter().zip(batch.shards);
-        let arguments: Vec<Vec<Buffer>> =
-            arguments.map(|(state, shards)| state.into_iter().chain(shards).collect()).collect();
-        let kept = self.keeps_arguments.then(|| on_host(&arguments)).transpose()?;
-        let donated = arguments.into_iter().map(|list| list.into_iter().map(Argument::Donated));
-        let mut results = self.program.execute(donated.map(Iterator::collect).collect())?;
+        let kept = self.keeps_arguments.then(|| on_host(&state, batch.data.handles()));
+        let kept = kept.transpose()?;
+        let mut arguments: Vec<Vec<Argument<'_>>> = (state.into_iter())
+            .map(|leaves| leaves.into_iter().map(Argument::Donated).collect())
+            .collect();
+        let lent = match batch.data {
+            Data::Lent(handles) => handles,
+            Data::Given(handles) => {
+                for (list, leaves) in arguments.iter_mut().zip(handles) {
+                    list.extend(leaves.into_iter().map(Argument::Donated));
+                }
+                Arc::default()
+            }
+        };
+        for (list, leaves) in arguments.iter_mut().zip(lent.iter()) {
+            list.extend(leaves.iter().map(Argument::Kept));
+        }
+        let mut results = self.program.execute(arguments)?;
         let (mut metrics, mut feedback) = (Vec::new(), Vec::new());
         let (mut reports, log, several) =
             (batch.reports, self.log.leaves().len(), results.len() > 1);
@@ -161,7 +173,8 @@ impl Learner {
     }
 }
 
-/// Copies of the buffers of each device.
-fn on_host(lists: &[Vec<Buffer>]) -> Result<Vec<Vec<Array>>, RuntimeError> {
-    lists.iter().map(|list| list.iter().map(Buffer::to_host).collect()).collect()
+/// Copies of the arguments of each device: the state, and what is learnt from.
+fn on_host(state: &[Vec<Buffer>], data: &[Vec<Buffer>]) -> Result<Vec<Vec<Array>>, RuntimeError> {
+    let lists = state.iter().zip(data);
+    lists.map(|(state, data)| state.iter().chain(data).map(Buffer::to_host).collect()).collect()
 }

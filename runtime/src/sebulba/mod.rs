@@ -8,7 +8,7 @@
 //! # Invariants
 //! - No thread donates a buffer that another thread may use. What is published is a copy.
 //! - Between actors and learner stands a [`supply`]: neither knows more of the other. The queues there carry handles, and no
-//!   trajectory passes through the host.
+//!   trajectory passes through the host, unless the replay is there: see [`host_replay`].
 //! - Threads wait for each other only in [`supply`], in [`parameters`] and for the run's commands, which all close when one
 //!   thread ends: no failure of a thread leaves another one waiting.
 //! - A checkpoint is of the moment between two iterations, wherever the actors are: see [`boundary`].
@@ -18,6 +18,7 @@ mod actor;
 mod boundary;
 mod compile;
 mod error;
+mod host_replay;
 mod learner;
 mod options;
 mod origin;
@@ -29,7 +30,8 @@ mod supply;
 mod thread_status;
 mod trajectory;
 
-pub use error::{SebulbaError, ThreadFailure};
+pub use error::{ReplayError, SebulbaError, ThreadFailure};
+pub use host_replay::HostReplay;
 pub use learner::IterationReport;
 pub use options::{Schedule, SebulbaOptions};
 pub use origin::Origin;

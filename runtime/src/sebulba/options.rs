@@ -1,5 +1,6 @@
 //! Devices, schedule and limits of a run.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use podracer_envs::host::HostEnvironment;
@@ -35,6 +36,8 @@ pub struct SebulbaOptions {
     pub queue: usize,
     /// Time without any activity after which the run is given up.
     pub patience: Duration,
+    /// The folder whose disk has the replay, for programs with a replay on the host.
+    pub replay_folder: Option<PathBuf>,
     /// Options for XLA, by name.
     pub xla: Vec<(String, OptionValue)>,
     /// The cache of compiled programs.
@@ -69,6 +72,9 @@ impl SebulbaOptions {
         }
         if self.queue == 0 {
             return wrong("a queue needs room for at least one trajectory".to_owned());
+        }
+        if programs.replay.is_some() && self.replay_folder.is_none() {
+            return wrong("a replay on the host needs a folder for its files".to_owned());
         }
         let expected = &programs.environments;
         match environments.iter().position(|one| one.spec() != expected) {

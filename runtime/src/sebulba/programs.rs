@@ -3,13 +3,14 @@
 use podracer_compiler::Func;
 use podracer_compiler::simplify::Options as Simplify;
 use podracer_dsl::prelude::{
-    Key, Log, Path, Placed, Replicas, Spec, Tensor, TensorType, Traced, Tree, Warning, collect,
-    eval_shape, i32 as i32_spec, pmean, trace, u32 as u32_spec,
+    Key, Log, Path, Placed, Replicas, Spec, Tensor, TensorType, TraceErrors, Traced, Tree, Warning,
+    collect, eval_shape, i32 as i32_spec, pmean, trace, u32 as u32_spec,
 };
 use podracer_dsl::trace_replicated;
 use podracer_envs::host::{HostSpec, StepOutcome};
 
 use super::error::SebulbaError;
+use super::host_replay::HostReplay;
 use super::options::SebulbaOptions;
 use crate::needed::Needed;
 use crate::program::{Lowered, lower_with};
@@ -29,8 +30,13 @@ pub trait SebulbaFunctions {
     type Carry: Tree;
     /// The part of a trajectory that goes to one learner device.
     type Shard: Tree;
+    /// What an iteration learns from: one shard of every actor thread in their order, as a `Vec`, or windows of a replay on the host.
+    type Data: Tree;
     /// Scalars of an iteration, f32 `[]`.
     type Metrics: Tree;
+    /// What an iteration asks a replay on the host for: the number of gradient steps that need windows, i32 `[1]`, and the windows over
+    /// all devices, i32 `[G, B]`. `()` where there is none.
+    type Requests: Tree;
 
     /// The learner at the start of a run, from the run's key.
     fn init(&self, key: Key) -> Placed<Self::State, Self::Store>;
@@ -49,13 +55,25 @@ pub trait SebulbaFunctions {
     ) -> (Tensor, Self::Actor);
     /// The trajectory after its last outcome: a shard for each learner device.
     fn finish(&self, actor: Self::Actor, outcome: StepOutcome) -> Vec<Self::Shard>;
-    /// One iteration: learns from one shard of every actor thread, in their order. What is averaged over learner devices is
-    /// averaged here, but for the metrics.
+    /// The types of what an iteration learns from, by those of a shard.
+    ///
+    /// # Errors
+    /// Mistakes, with the user's lines.
+    fn data(&self, shard: &Spec<Self::Shard>) -> Result<Spec<Self::Data>, TraceErrors>;
+    /// The sizes of the replay on the host, by the types of a shard; `None` if rollouts stay on the devices.
+    ///
+    /// # Errors
+    /// Mistakes, with the user's lines.
+    fn replay(&self, shard: &Spec<Self::Shard>) -> Result<Option<HostReplay>, TraceErrors> {
+        let _ = shard;
+        Ok(None)
+    }
+    /// One iteration. What is averaged over learner devices is averaged here, but for the metrics.
     fn learn(
         &self,
         state: Placed<Self::State, Self::Store>,
-        packets: Vec<Self::Shard>,
-    ) -> (Placed<Self::State, Self::Store>, Self::Metrics);
+        data: Self::Data,
+    ) -> (Placed<Self::State, Self::Store>, Self::Metrics, Self::Requests);
 }
 
 /// The sizes of a run.
@@ -85,6 +103,10 @@ pub struct SebulbaLoop {
     pub(super) carried: Vec<(usize, String)>,
     /// The leaves of the learner's state: path, type on each device, placement.
     pub(super) state: Vec<(String, TensorType, Placement)>,
+    /// The types of a shard's leaves.
+    pub(super) shard: Vec<TensorType>,
+    /// The replay on the host, if there is one.
+    pub(super) replay: Option<HostReplay>,
     /// Names of the metrics.
     pub(super) metrics: Vec<String>,
     /// What `act` says with `check` and `debug_print`: its last results.
@@ -154,12 +176,13 @@ impl SebulbaLoop {
         for share in &shares {
             same("`finish` gives packets of several types", packet, share)?;
         }
-        let packets = vec![Spec::clone(packet); shape.threads];
-        let learn = trace_replicated(shape.learners, (&learner, packets), |(state, packets)| {
-            let ((state, metrics), log) = collect(|| functions.learn(state, packets));
-            (state, pmean(metrics, Replicas), log)
+        let packet = Spec::clone(packet);
+        let (data, replay) = (functions.data(&packet)?, functions.replay(&packet)?);
+        let learn = trace_replicated(shape.learners, (&learner, &data), |(state, data)| {
+            let ((state, metrics, requests), log) = collect(|| functions.learn(state, data));
+            (state, pmean(metrics, Replicas), log, requests)
         })?;
-        let (learnt, metrics, learn_log) = &**learn.results();
+        let (learnt, metrics, learn_log, _) = &**learn.results();
         same("`learn` changes the learner's state", &learner, learnt)?;
         let mut warnings: Vec<Warning> = Vec::new();
         let of_all = [
@@ -189,6 +212,8 @@ impl SebulbaLoop {
             learn: lowered.program("learn", shape.learners, &learn)?,
             environments: environments.clone(),
             shape,
+            shard: packet.types(),
+            replay,
         })
     }
 
@@ -223,6 +248,12 @@ impl SebulbaLoop {
         let results = &self.start.lowered.module.results;
         let carried = self.carried.iter();
         carried.map(|(leaf, path)| (path.clone(), results[*leaf].clone())).collect()
+    }
+
+    /// The replay on the host; `None` if rollouts stay on the devices.
+    #[must_use]
+    pub fn replay(&self) -> Option<&HostReplay> {
+        self.replay.as_ref()
     }
 
     /// The parameters among the leaves of the learner's state: position and path of each.

@@ -13,13 +13,14 @@ use super::actor::{Actor, ActorPrograms};
 use super::boundary::{Boundaries, Boundary};
 use super::compile::{Programs, compile};
 use super::error::{SebulbaError, ThreadFailure};
+use super::host_replay::ReplaySupply;
 use super::learner::{IterationReport, Learner, LearnerCommand};
 use super::options::{Schedule, SebulbaOptions};
 use super::origin::{Origin, Restored, Snapshot, named};
 use super::parameters::{Parameters, Version};
 use super::programs::SebulbaLoop;
 use super::shared::Shared;
-use super::supply::TrajectoryQueues;
+use super::supply::{Supply, TrajectoryQueues};
 use super::thread_status::{Activity, ThreadStatus, ThreadTimes};
 use crate::warnings;
 use crate::{Array, Checkpoint, Client, Executable, TransferCounts};
@@ -73,9 +74,17 @@ impl SebulbaRun {
     ) -> Result<Self, SebulbaError> {
         options.check(programs, &environments)?;
         programs.needed(options).check(client)?;
+        let shape = programs.shape;
+        if let (Some(replay), Some(folder)) = (&programs.replay, &options.replay_folder) {
+            let from = match origin {
+                Origin::Seed(_) => None,
+                Origin::Checkpoint(checkpoint) => Some(checkpoint),
+            };
+            let shards = (&programs.shard[..], shape.threads, shape.learners);
+            replay.check_space(shards, folder, from)?;
+        }
         programs.warnings().iter().for_each(warnings::tell);
         let began = Instant::now();
-        let shape = programs.shape;
         let fresh = matches!(origin, Origin::Seed(_));
         let Programs { init, learn, actors: actor_programs } =
             compile(programs, client, options, fresh)?;
@@ -104,11 +113,20 @@ impl SebulbaRun {
         let device_of = |thread: usize| thread % actors.len();
         let names = (0..shape.threads)
             .map(|thread| format!("actor thread {thread} ({})", actors[device_of(thread)]))
-            .chain(["the learner".to_owned()]);
+            .chain(["the learner".to_owned()])
+            .chain(programs.replay.iter().map(|_| "the replay".to_owned()));
+        let supply: Box<dyn Supply> = match (programs.replay, &options.replay_folder) {
+            (Some(replay), Some(folder)) => {
+                let learn = (Arc::clone(&learn), programs.state.len());
+                let shards = (&programs.shard[..], shape.threads);
+                Box::new(ReplaySupply::new(replay, shards, folder, learn, options.queue)?)
+            }
+            _ => Box::new(TrajectoryQueues::new(shape.threads, options.queue)),
+        };
         let shared = Arc::new(Shared::new(
             names.collect(),
             Parameters::new(versions, kept),
-            Box::new(TrajectoryQueues::new(shape.threads, options.queue)),
+            supply,
             Boundaries::new(shape.threads, kept_boundaries),
         ));
         if let Origin::Checkpoint(checkpoint) = origin {
@@ -144,6 +162,7 @@ impl SebulbaRun {
                 index,
                 device,
                 learners: Arc::clone(&learner_devices),
+                keeps_on_host: programs.replay.is_some(),
                 shape,
                 schedule: options.schedule,
                 seed,
@@ -167,6 +186,10 @@ impl SebulbaRun {
             reports: sent,
         };
         run.spawn(shape.threads, move || learner.run())?;
+        if programs.replay.is_some() {
+            let index = shape.threads + 1;
+            run.spawn(index, move || shared.supply.work(&shared.statuses[index]))?;
+        }
         Ok(run)
     }
 
@@ -342,7 +365,7 @@ impl SebulbaRun {
         &self.programs.metrics
     }
 
-    /// The time that each thread has spent in each activity: actor threads first, then the learner.
+    /// The time that each thread has spent in each activity: actor threads first, then the learner, then a replay on the host.
     #[must_use]
     pub fn times(&self) -> Vec<ThreadTimes> {
         self.shared.statuses.iter().map(ThreadStatus::times).collect()

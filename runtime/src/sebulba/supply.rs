@@ -8,9 +8,9 @@ use crossbeam_channel::{Receiver, Sender, bounded, select_biased};
 
 use super::error::ThreadFailure;
 use super::thread_status::{Activity, ThreadStatus};
-use super::trajectory::{Batch, Trajectory};
+use super::trajectory::{Batch, Data, Handles, Trajectory};
 use crate::reports;
-use crate::{Buffer, Checkpoint, CheckpointError};
+use crate::{Checkpoint, CheckpointError};
 
 /// Takes trajectories from actors, and gives the learner the data of its next iteration.
 ///
@@ -31,7 +31,13 @@ pub(super) trait Supply: Send + Sync {
 
     /// Gives back what an iteration says about its [`Batch::items`] (priorities): the learner program's results after state and
     /// metrics, on each learner device, `[learner][leaf]`. Called after every iteration.
-    fn feedback(&self, items: &[u64], results: Vec<Vec<Buffer>>) -> Result<(), ThreadFailure>;
+    fn feedback(&self, items: &[u64], results: Handles) -> Result<(), ThreadFailure>;
+
+    /// Works for the supply on a thread of its own, until it is closed; at once over where the supply needs none.
+    fn work(&self, status: &ThreadStatus) -> Result<(), ThreadFailure> {
+        let _ = status;
+        Ok(())
+    }
 
     /// Adds what the supply holds to a checkpoint, between two iterations and while actors go on.
     fn save<'a>(&'a self, checkpoint: &mut Checkpoint<'a>) -> Result<(), CheckpointError>;
@@ -43,21 +49,14 @@ pub(super) trait Supply: Send + Sync {
     fn close(&self);
 }
 
-/// A bounded queue of handles for each actor thread. An iteration learns from one trajectory of every thread, in their order,
-/// and each trajectory is learnt from once.
-pub(super) struct TrajectoryQueues {
-    queues: Vec<(Sender<Trajectory>, Receiver<Trajectory>)>,
-    /// Dropped to close the supply.
-    open: Mutex<Option<Sender<Infallible>>>,
-    closed: Receiver<Infallible>,
-}
+/// Queues of handles. An iteration learns from one trajectory of every thread, in their order, and each trajectory is learnt
+/// from once.
+pub(super) struct TrajectoryQueues(Queues<Handles>);
 
 impl TrajectoryQueues {
     /// Queues for so many actor threads, each with room for `room` trajectories.
     pub(super) fn new(threads: usize, room: usize) -> Self {
-        let (open, closed) = bounded(0);
-        let queues = (0..threads).map(|_| bounded(room)).collect();
-        TrajectoryQueues { queues, open: Mutex::new(Some(open)), closed }
+        TrajectoryQueues(Queues::new(threads, room))
     }
 }
 
@@ -68,39 +67,24 @@ impl Supply for TrajectoryQueues {
         trajectory: Trajectory,
         status: &ThreadStatus,
     ) -> Result<ControlFlow<()>, ThreadFailure> {
-        status.begin(Activity::WaitingForRoom, 0);
-        select_biased! {
-            recv(self.closed) -> _ => Ok(ControlFlow::Break(())),
-            send(self.queues[thread].0, trajectory) -> _ => Ok(ControlFlow::Continue(())),
-        }
+        Ok(self.0.put(thread, trajectory, status))
     }
 
     fn take(&self, status: &ThreadStatus) -> Result<Option<Batch>, ThreadFailure> {
-        let waiting: usize = self.queues.iter().map(|(_, queue)| queue.len()).sum();
-        let queued = waiting.saturating_sub(self.queues.len());
-        let mut batch = Batch { queued, ..Batch::default() };
-        for (thread, (_, queue)) in self.queues.iter().enumerate() {
-            status.begin(Activity::WaitingForTrajectory, thread as u64);
-            let taken = select_biased! {
-                recv(self.closed) -> _ => return Ok(None),
-                recv(queue) -> taken => taken,
-            };
-            let Ok(trajectory) = taken else { return Ok(None) };
-            batch.steps += trajectory.steps;
-            batch.versions += trajectory.versions;
-            batch.episodes.extend(trajectory.episodes);
-            reports::add(&mut batch.reports, trajectory.reports, &[thread]);
-            batch.shards.resize_with(trajectory.shards.len(), Vec::new);
-            for (all, shard) in batch.shards.iter_mut().zip(trajectory.shards) {
+        let Some((mut batch, trajectories)) = self.0.take(status) else { return Ok(None) };
+        let mut shards: Handles = Vec::new();
+        for trajectory in trajectories {
+            shards.resize_with(trajectory.len(), Vec::new);
+            for (all, shard) in shards.iter_mut().zip(trajectory) {
                 all.extend(shard);
             }
         }
-        batch.episodes.sort_by_key(|episode| episode.step);
+        batch.data = Data::Given(shards);
         Ok(Some(batch))
     }
 
     /// A trajectory is gone once it was learnt from.
-    fn feedback(&self, _: &[u64], _: Vec<Vec<Buffer>>) -> Result<(), ThreadFailure> {
+    fn feedback(&self, _: &[u64], _: Handles) -> Result<(), ThreadFailure> {
         Ok(())
     }
 
@@ -114,6 +98,71 @@ impl Supply for TrajectoryQueues {
     }
 
     fn close(&self) {
+        self.0.close();
+    }
+}
+
+/// A bounded queue for each actor thread, of trajectories whose shards are `S`.
+pub(super) struct Queues<S> {
+    queues: Vec<(Sender<Trajectory<S>>, Receiver<Trajectory<S>>)>,
+    /// Dropped to close the queues.
+    open: Mutex<Option<Sender<Infallible>>>,
+    closed: Receiver<Infallible>,
+}
+
+impl<S> Queues<S> {
+    /// Queues for so many actor threads, each with room for `room` trajectories.
+    pub(super) fn new(threads: usize, room: usize) -> Self {
+        let (open, closed) = bounded(0);
+        let queues = (0..threads).map(|_| bounded(room)).collect();
+        Queues { queues, open: Mutex::new(Some(open)), closed }
+    }
+
+    /// Adds a trajectory, as soon as there is room. Returns `Break` once the queues are closed.
+    pub(super) fn put(
+        &self,
+        thread: usize,
+        trajectory: Trajectory<S>,
+        status: &ThreadStatus,
+    ) -> ControlFlow<()> {
+        status.begin(Activity::WaitingForRoom, 0);
+        select_biased! {
+            recv(self.closed) -> _ => ControlFlow::Break(()),
+            send(self.queues[thread].0, trajectory) -> _ => ControlFlow::Continue(()),
+        }
+    }
+
+    /// One trajectory of every thread, in their order: what the host has counted in all of them, and the shards of each. `None` once
+    /// the queues are closed.
+    pub(super) fn take(&self, status: &ThreadStatus) -> Option<(Batch, Vec<S>)> {
+        let waiting: usize = self.queues.iter().map(|(_, queue)| queue.len()).sum();
+        let queued = waiting.saturating_sub(self.queues.len());
+        let mut batch = Batch { queued, ..Batch::default() };
+        let mut shards = Vec::with_capacity(self.queues.len());
+        for (thread, (_, queue)) in self.queues.iter().enumerate() {
+            status.begin(Activity::WaitingForTrajectory, thread as u64);
+            let taken = select_biased! {
+                recv(self.closed) -> _ => return None,
+                recv(queue) -> taken => taken,
+            };
+            let trajectory = taken.ok()?;
+            batch.steps += trajectory.steps;
+            batch.versions += trajectory.versions;
+            batch.episodes.extend(trajectory.episodes);
+            reports::add(&mut batch.reports, trajectory.reports, &[thread]);
+            shards.push(trajectory.shards);
+        }
+        batch.episodes.sort_by_key(|episode| episode.step);
+        Some((batch, shards))
+    }
+
+    /// Disconnected once the queues are closed.
+    pub(super) fn closed(&self) -> &Receiver<Infallible> {
+        &self.closed
+    }
+
+    /// Ends all waiting. What waits in the queues is dropped.
+    pub(super) fn close(&self) {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
         for (_, queue) in &self.queues {
             queue.try_iter().for_each(drop);
@@ -151,7 +200,10 @@ mod tests {
             assert!(put.is_continue());
         }
         let batch = supply.take(&status()).unwrap().expect("two trajectories are there");
-        assert_eq!((batch.steps, batch.versions, batch.queued, batch.shards.len()), (10, 21, 1, 2));
+        assert_eq!(
+            (batch.steps, batch.versions, batch.queued, batch.data.handles().len()),
+            (10, 21, 1, 2)
+        );
         let ended: Vec<usize> = batch.episodes.iter().map(|episode| episode.step).collect();
         assert_eq!(ended, [0, 1, 3, 3]);
         supply.feedback(&batch.items, vec![vec![], vec![]]).unwrap();

@@ -21,18 +21,24 @@ pub enum Activity {
     WaitingForRoom,
     /// The learner: a trajectory is not there yet.
     WaitingForTrajectory,
+    /// The learner: the windows of the replay on the host are not there yet.
+    WaitingForWindows,
     /// The learner: the devices iteration.
     Iteration,
     /// The learner: parameters go to the actor devices.
     Publishing,
-    /// The learner: all iterations asked for are done.
+    /// The replay on the host: a rollout is written to the disk.
+    Storing,
+    /// The replay on the host: windows are read and go to the learner devices.
+    Gathering,
+    /// The learner: all iterations asked for are done; the replay on the host: nothing is asked for.
     Idle,
     /// The thread has ended.
     Ended,
 }
 
 impl Activity {
-    const ALL: [Activity; 11] = [
+    const ALL: [Activity; 14] = [
         Activity::Host,
         Activity::Environment,
         Activity::Inference,
@@ -40,8 +46,11 @@ impl Activity {
         Activity::WaitingForParameters,
         Activity::WaitingForRoom,
         Activity::WaitingForTrajectory,
+        Activity::WaitingForWindows,
         Activity::Iteration,
         Activity::Publishing,
+        Activity::Storing,
+        Activity::Gathering,
         Activity::Idle,
         Activity::Ended,
     ];
@@ -64,7 +73,10 @@ impl Activity {
             }
             Activity::Iteration => format!("waits for its devices to do iteration {about}"),
             Activity::Publishing => format!("sends parameters {about} to the actor devices"),
-            Activity::Idle => "has done all iterations asked for".to_owned(),
+            Activity::WaitingForWindows => "waits for windows of the replay".to_owned(),
+            Activity::Storing => format!("writes rollout {about} to the disk"),
+            Activity::Gathering => "brings windows to the learner devices".to_owned(),
+            Activity::Idle => "has done all that was asked for".to_owned(),
             Activity::Ended => "has ended".to_owned(),
         }
     }

@@ -1,5 +1,7 @@
 //! The data that goes from actor threads to the learner.
 
+use std::sync::Arc;
+
 use podracer_dsl::Report;
 
 use crate::Buffer;
@@ -15,10 +17,13 @@ pub struct Episode {
     pub length: u32,
 }
 
-/// A trajectory of one actor thread: handles of its arrays, and what the host has counted.
-pub(super) struct Trajectory {
-    /// The leaves of the shard on each learner device, `[learner][leaf]`.
-    pub(super) shards: Vec<Vec<Buffer>>,
+/// Handles of arrays on each learner device, `[learner][leaf]`.
+pub(super) type Handles = Vec<Vec<Buffer>>;
+
+/// A trajectory of one actor thread: its shards for the learner devices, and what the host has counted.
+pub(super) struct Trajectory<S = Handles> {
+    /// The shard for each learner device.
+    pub(super) shards: S,
     /// Number of steps, `T`.
     pub(super) steps: usize,
     /// Sum over the steps of the number of the parameters that they were acted with.
@@ -29,11 +34,35 @@ pub(super) struct Trajectory {
     pub(super) reports: Vec<Report>,
 }
 
+/// The learner program's arguments after its state, on each learner device.
+pub(super) enum Data {
+    /// Arrays of this iteration alone, whose memory the program may take.
+    Given(Handles),
+    /// Arrays that other iterations are given too.
+    Lent(Arc<Handles>),
+}
+
+impl Data {
+    /// The arrays on each learner device.
+    pub(super) fn handles(&self) -> &Handles {
+        match self {
+            Data::Given(handles) => handles,
+            Data::Lent(handles) => handles,
+        }
+    }
+}
+
+impl Default for Data {
+    fn default() -> Self {
+        Data::Given(Vec::new())
+    }
+}
+
 /// The data of one iteration.
 #[derive(Default)]
 pub(super) struct Batch {
-    /// The learner program's arguments after its state, on each learner device, `[learner][leaf]`.
-    pub(super) shards: Vec<Vec<Buffer>>,
+    /// The arguments of the learner's program.
+    pub(super) data: Data,
     /// Numbers by which [`Supply::feedback`](super::supply::Supply::feedback) knows what the data was made of.
     pub(super) items: Vec<u64>,
     /// Number of steps, of all trajectories together.

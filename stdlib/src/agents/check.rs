@@ -56,14 +56,19 @@ pub fn checked_begin_episode<A: Agent>(agent: &A, memory: A::Memory) -> A::Memor
     expect_types("begin_episode(..)", agent.begin_episode(memory), &before)
 }
 
-/// The store of an agent at the start of a run. A scalar in it is an error: a leaf has an axis that devices share out.
+/// The store of an agent at the start of a run.
 #[track_caller]
 pub(crate) fn checked_store<A: Learn>(
     agent: &A,
     rollout: &Spec<Rollout<A>>,
     axes: &Axes,
 ) -> A::Store {
-    let store = agent.init_store(rollout, axes);
+    checked_leaves(agent.init_store(rollout, axes))
+}
+
+/// A store. A scalar in it is an error: a leaf has an axis that devices share out.
+#[track_caller]
+pub(crate) fn checked_leaves<S: Tree>(store: S) -> S {
     for (path, leaf) in store.paths().iter().zip(store.leaves()) {
         if leaf.rank() == 0 {
             let name = path.under("store");

@@ -195,7 +195,7 @@ impl<A: LearnFromReplay> Replayed<A> {
                 // Since the draw, rollouts were added: windows that they overwrote have no priority any more.
                 let added = (AHEAD as i32 - 1) * unroll;
                 let gone = (ages + added).gt(sizes.steps as i32);
-                let indices = select(gone, i32::MAX, indices);
+                let indices = select(gone, -1, indices);
                 let stored = Stored { priorities, ..stored.clone() };
                 let stored = replay.set_priorities(stored, indices, errors, cx);
                 let batch = Batch { errors, ages: ages + AHEAD as i32 * unroll };

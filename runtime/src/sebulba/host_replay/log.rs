@@ -1,0 +1,242 @@
+//! The rollouts of a replay on the disk: a log that grows at its end and is forgotten at its beginning.
+//!
+//! # Invariants
+//! - What is written is never changed. So a checkpoint has the files themselves, under names of its own, and remembers how much of
+//!   them is its part.
+//! - The files have no names beside those in checkpoints: nothing is left behind, however the process ends, and nothing of
+//!   anybody else's can be overwritten.
+
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{Advice, CWD, Mode, OFlags, fadvise, openat, statvfs};
+use sha2::{Digest, Sha256};
+
+use crate::checkpoint::FileSource;
+use crate::pjrt::PIECE;
+use crate::sebulba::error::ReplayError;
+
+/// Bytes of a segment, where the log is not so small or so large that it would have too few or too many of them.
+const SEGMENT: u64 = 64 << 20;
+/// Segments of a log, at least and at most.
+const SEGMENTS: (u64, u64) = (8, 128);
+
+/// The last rollouts of a run, in segments of equally many.
+pub(super) struct RolloutLog {
+    folder: PathBuf,
+    /// Bytes of a rollout.
+    rollout: u64,
+    /// Number of rollouts that can be read, once there are as many.
+    kept: u64,
+    /// Rollouts of a segment.
+    per_segment: u64,
+    /// The segments in order; only the last one is not full.
+    segments: VecDeque<Segment>,
+    /// Number of rollouts written since the start of the run.
+    written: u64,
+}
+
+struct Segment {
+    number: u64,
+    file: Arc<File>,
+    bytes: u64,
+    sha256: Hash,
+}
+
+/// The sha256 of all that a segment has.
+enum Hash {
+    /// Of a segment that may grow.
+    Begun(Box<Sha256>),
+    /// Of a segment of a checkpoint, which is full.
+    Known(String),
+}
+
+/// Rollouts of a segment, for a log of so many of so many bytes.
+fn per_segment(rollout: u64, kept: u64) -> u64 {
+    let (fewest, most) = SEGMENTS;
+    let bytes = SEGMENT.max(kept.saturating_mul(rollout) / most);
+    (bytes / rollout.max(1)).min(kept / fewest).max(1)
+}
+
+/// The most bytes that a log takes on the disk.
+pub(super) fn bytes(rollout: u64, kept: u64) -> u64 {
+    // Of the oldest segment one rollout may be left to read, and the youngest is growing.
+    rollout.saturating_mul(kept.saturating_add(per_segment(rollout, kept)))
+}
+
+/// Checks that the folder's disk has room for so many bytes.
+///
+/// # Errors
+/// [`ReplayError::Space`], and [`ReplayError::Io`] for a folder that is none.
+pub(super) fn check_space(folder: &Path, needed: u64) -> Result<(), ReplayError> {
+    let disk = statvfs(folder).map_err(failed("look at", folder))?;
+    let available = disk.f_bavail.saturating_mul(disk.f_frsize);
+    if needed <= available {
+        return Ok(());
+    }
+    Err(ReplayError::Space { folder: folder.to_owned(), needed, available })
+}
+
+impl RolloutLog {
+    /// An empty log in a folder, of which the last `kept` rollouts of so many bytes can be read.
+    pub(super) fn new(folder: &Path, rollout: usize, kept: u64) -> Self {
+        let rollout = rollout as u64;
+        RolloutLog {
+            folder: folder.to_owned(),
+            rollout,
+            kept,
+            per_segment: per_segment(rollout, kept),
+            segments: VecDeque::new(),
+            written: 0,
+        }
+    }
+
+    /// Goes on after `written` rollouts, with the segments of a checkpoint in their order: full ones are read where they are, what the
+    /// last one has is copied, so that the checkpoint stays as it is.
+    pub(super) fn restore(
+        &mut self,
+        (written, per_segment): (u64, u64),
+        parts: &[(u64, &FileSource)],
+    ) -> Result<(), ReplayError> {
+        let log = RolloutLog::new(&self.folder, self.rollout as usize, self.kept);
+        let mut log = RolloutLog { per_segment, written, ..log };
+        let folder = &self.folder;
+        let full = per_segment * log.rollout;
+        let mut expected = written.saturating_sub(self.kept) / per_segment;
+        for &(number, part) in parts {
+            let bytes = full.min((written - (number * per_segment).min(written)) * log.rollout);
+            if number != expected || part.bytes() != bytes || bytes == 0 {
+                let problem = format!("segment {number} of the replay has {} bytes", part.bytes());
+                return Err(ReplayError::Misfit(problem));
+            }
+            expected += 1;
+            if bytes == full {
+                let sha256 = Hash::Known(part.sha256().to_owned());
+                log.segments.push_back(Segment { number, file: part.file(), bytes, sha256 });
+                continue;
+            }
+            let mut segment = log.begin(number)?;
+            let mut piece = vec![0; PIECE.min(bytes as usize)];
+            while segment.bytes < bytes {
+                let length = piece.len().min((bytes - segment.bytes) as usize);
+                let read = part.file().read_exact_at(&mut piece[..length], segment.bytes);
+                read.map_err(failed("read the replay's checkpoint for", folder))?;
+                append(&mut segment, &piece[..length])
+                    .map_err(failed("write the replay into", folder))?;
+            }
+            log.segments.push_back(segment);
+        }
+        if expected != written.div_ceil(per_segment) {
+            let problem = format!("the replay has {} segments", parts.len());
+            return Err(ReplayError::Misfit(problem));
+        }
+        *self = log;
+        Ok(())
+    }
+
+    /// A new segment: a file without a name.
+    fn begin(&self, number: u64) -> Result<Segment, ReplayError> {
+        let file = unnamed(&self.folder).map_err(failed("write into", &self.folder))?;
+        // Windows lie anywhere: what follows one is not needed with it.
+        let _ = fadvise(&file, 0, None, Advice::Random);
+        let sha256 = Hash::Begun(Box::default());
+        Ok(Segment { number, file: Arc::new(file), bytes: 0, sha256 })
+    }
+
+    /// Adds a rollout, and forgets those that no window can have any more.
+    pub(super) fn append(&mut self, rollout: &[u8]) -> Result<(), ReplayError> {
+        debug_assert_eq!(rollout.len() as u64, self.rollout);
+        let number = self.written / self.per_segment;
+        if self.segments.back().is_none_or(|last| last.number < number) {
+            let segment = self.begin(number)?;
+            self.segments.push_back(segment);
+        }
+        let last = self.segments.back_mut().expect("it was made above");
+        append(last, rollout).map_err(failed("write the replay into", &self.folder))?;
+        self.written += 1;
+        let oldest = self.written.saturating_sub(self.kept) / self.per_segment;
+        while self.segments.front().is_some_and(|first| first.number < oldest) {
+            self.segments.pop_front();
+        }
+        Ok(())
+    }
+
+    /// Reads bytes of a rollout, from its byte `at` on.
+    pub(super) fn read(&self, rollout: u64, at: usize, into: &mut [u8]) -> Result<(), ReplayError> {
+        let number = rollout / self.per_segment;
+        let first = self.segments.front().map_or(0, |first| first.number);
+        let segment = number.checked_sub(first).and_then(|i| self.segments.get(i as usize));
+        let Some(segment) = segment.filter(|_| rollout < self.written) else {
+            return Err(ReplayError::Misfit(format!("rollout {rollout} is not in the replay")));
+        };
+        let at = (rollout % self.per_segment) * self.rollout + at as u64;
+        let read = segment.file.read_exact_at(into, at);
+        read.map_err(failed("read the replay in", &self.folder))
+    }
+
+    /// Number of rollouts written since the start of the run.
+    pub(super) fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Rollouts of a segment.
+    pub(super) fn per_segment(&self) -> u64 {
+        self.per_segment
+    }
+
+    /// The segments, with their numbers.
+    pub(super) fn parts(&self) -> Vec<(u64, FileSource)> {
+        let part = |segment: &Segment| {
+            let sha256 = match &segment.sha256 {
+                Hash::Begun(hasher) => format!("{:x}", hasher.clone().finalize()),
+                Hash::Known(sha256) => sha256.clone(),
+            };
+            (segment.number, FileSource::new(Arc::clone(&segment.file), segment.bytes, sha256))
+        };
+        self.segments.iter().map(part).collect()
+    }
+}
+
+fn append(segment: &mut Segment, bytes: &[u8]) -> std::io::Result<()> {
+    segment.file.write_all_at(bytes, segment.bytes)?;
+    if let Hash::Begun(hasher) = &mut segment.sha256 {
+        hasher.update(bytes);
+    }
+    segment.bytes += bytes.len() as u64;
+    Ok(())
+}
+
+/// A file without a name in a folder. Where the file system has none, a new one that loses its name at once: checkpoints copy it
+/// then.
+fn unnamed(folder: &Path) -> std::io::Result<File> {
+    let mode = Mode::RUSR | Mode::WUSR;
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    if let Ok(file) = openat(CWD, folder, flags | OFlags::TMPFILE, mode) {
+        return Ok(File::from(OwnedFd::from(file)));
+    }
+    for number in 0u64.. {
+        let path = folder.join(format!(".replay-{}-{number}", std::process::id()));
+        match File::options().read(true).write(true).create_new(true).open(&path) {
+            Ok(file) => {
+                fs::remove_file(&path)?;
+                return Ok(file);
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    unreachable!("some number is free")
+}
+
+/// An error of the system, of a folder.
+fn failed<E: Into<std::io::Error>>(
+    what: &'static str,
+    folder: &Path,
+) -> impl FnOnce(E) -> ReplayError {
+    let folder = folder.to_owned();
+    move |error| ReplayError::Io { what, folder, error: error.into() }
+}
