@@ -5,6 +5,7 @@
 //! and exit codes.
 
 use std::iter::Sum;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
@@ -58,7 +59,8 @@ pub trait Training {
     fn xla_options(&self, platform: &str, replicas: usize) -> Vec<(String, OptionValue)>;
 
     /// Compiles the loop and puts its state on the devices (indices in [`Client::devices`], all different): that of a
-    /// checkpoint, or the initial one. `xla` are the options to compile with, the user's settings included.
+    /// checkpoint, or the initial one. `xla` are the options to compile with, the user's settings included. `folder` is the run's, for
+    /// data that is larger than memory.
     ///
     /// # Errors
     /// The mistakes of the trace, errors of XLA, and a checkpoint that does not fit.
@@ -68,6 +70,7 @@ pub trait Training {
         devices: &[usize],
         seed: u64,
         xla: &[(String, OptionValue)],
+        folder: &Path,
         from: Option<&Checkpoint>,
     ) -> Result<Box<dyn Run>>;
 
@@ -111,6 +114,8 @@ pub struct Suspect<'a> {
     pub xla: &'a [(String, OptionValue)],
     /// The run's seed.
     pub seed: u64,
+    /// The run's folder.
+    pub folder: &'a Path,
     /// The state before; `None` for that at the start of the run.
     pub from: Option<&'a Checkpoint<'a>>,
     /// What is not finite.

@@ -153,7 +153,14 @@ impl Experiment {
     pub fn start(&self, seed: u64) -> Result<Running> {
         let devices: Vec<usize> = (0..self.devices).collect();
         let xla = self.xla();
-        let mut run = (self.training).start(&self.client, &devices, seed, &xla, None)?;
+        let mut run = (self.training).start(
+            &self.client,
+            &devices,
+            seed,
+            &xla,
+            &std::env::temp_dir(),
+            None,
+        )?;
         run.advance()?;
         Ok(Running(run))
     }

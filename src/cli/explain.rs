@@ -5,6 +5,7 @@
 
 use std::fmt::Write;
 use std::panic::resume_unwind;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -44,7 +45,7 @@ pub(super) fn explain(
         }
     }
     let _heeding = signals::heed();
-    let mut search = Search { ready: &ready, console, interrupt };
+    let mut search = Search { ready: &ready, run: &args.run, console, interrupt };
     let Some(explanation) = search.first_cause(found.as_ref())? else {
         return Ok(INTERRUPTED);
     };
@@ -55,6 +56,8 @@ pub(super) fn explain(
 
 struct Search<'a, 'b> {
     ready: &'a Ready,
+    /// The run's folder.
+    run: &'a Path,
     console: &'a mut Console<'b>,
     interrupt: &'a AtomicBool,
 }
@@ -158,7 +161,7 @@ impl Search<'_, '_> {
         symptom: &Symptom,
         iterations_per_call: u64,
     ) -> Result<Outcome> {
-        let Search { ready, console, interrupt } = self;
+        let Search { ready, run, console, interrupt } = self;
         let done = from.map_or(0, |checkpoint| checkpoint.iterations);
         console.say(&format!(
             "a number is not finite in the {iterations_per_call} iterations after {done}: going through them one by one"
@@ -168,6 +171,7 @@ impl Search<'_, '_> {
             devices: &ready.devices,
             xla: &ready.xla,
             seed: ready.settings.train.seed,
+            folder: run,
             from,
             symptom,
             // A program of one iteration may differ from the run's in the last bits.
@@ -192,7 +196,8 @@ impl Search<'_, '_> {
 
     fn start(&self, from: Option<&Checkpoint>) -> Result<Box<dyn Run>> {
         let Ready { settings, client, training, devices, xla, .. } = self.ready;
-        let run = training.start(client, devices, settings.train.seed, xla, from);
+        let seed = settings.train.seed;
+        let run = training.start(client, devices, seed, xla, self.run, from);
         run.with_context(|| format!("cannot start {}", settings.experiment))
     }
 }

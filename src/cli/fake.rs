@@ -76,6 +76,7 @@ impl Training for Fake {
         devices: &[usize],
         seed: u64,
         xla: &[(String, OptionValue)],
+        _: &Path,
         from: Option<&Checkpoint>,
     ) -> Result<Box<dyn Run>> {
         assert!(!devices.is_empty() && !xla.is_empty());

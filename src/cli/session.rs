@@ -295,7 +295,8 @@ impl Session {
         let Ready { settings, client, training, devices, xla, .. } = &self.ready;
         // What it was read from takes memory that the run may need.
         let from = self.from.take();
-        let run = training.start(client, devices, settings.train.seed, xla, from.as_ref());
+        let folder = self.directory.path();
+        let run = training.start(client, devices, settings.train.seed, xla, folder, from.as_ref());
         run.with_context(|| format!("cannot start {}", settings.experiment))
     }
 

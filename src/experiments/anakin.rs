@@ -1,5 +1,6 @@
 //! An agent in an environment as a training loop for the command line.
 
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -69,6 +70,7 @@ impl Training for AnakinTraining {
         devices: &[usize],
         seed: u64,
         xla: &[(String, OptionValue)],
+        _: &Path,
         from: Option<&Checkpoint>,
     ) -> Result<Box<dyn Run>> {
         let start = Instant::now();

@@ -100,7 +100,7 @@ pub(super) fn sebulba(
     evaluate: &mut Evaluate,
 ) -> Result<Option<Explanation>> {
     let origin = suspect.from.map_or(Origin::Seed(suspect.seed), Origin::Checkpoint);
-    let again = sebulba.clone().xla(suspect.xla.to_vec());
+    let again = sebulba.clone().xla(suspect.xla.to_vec()).replay_folder(suspect.folder);
     let mut run = again.begin(suspect.client, &batches.spec, origin, |_| batches.make())?;
     run.keep_arguments()?;
     for _ in 0..suspect.iterations {

@@ -7,11 +7,11 @@ mod sebulba;
 
 use anyhow::Result;
 use podracer_envs::Environment;
-use podracer_stdlib::agents::Task;
+use podracer_stdlib::agents::{Learn, Task};
 
 use crate::anakin::Anakin;
 use crate::registry::Registry;
-use crate::settings::{Settings, UsageError};
+use crate::settings::{ReplayMemory, Settings, UsageError};
 use crate::training::Training;
 
 use anakin::AnakinTraining;
@@ -89,6 +89,13 @@ impl Registry {
             let (observation, action) =
                 (batches.spec.observation.clone(), batches.spec.action.clone());
             let agent = agent.agent(&settings.agent, &Task { observation, action, iterations })?;
+            if shape.replay == ReplayMemory::Host && agent.host_replay().is_none() {
+                return Err(UsageError::new(format!(
+                    "sebulba.replay is host, and the agent `{kind}` learns from no replay: a replay on the host is for agents that \
+                     have one; `sebulba.replay = \"device\"` is for all"
+                ))
+                .into());
+            }
             let frames_per_step = environment.frames_per_step(table);
             let name = &settings.experiment;
             return Ok(Box::new(SebulbaTraining::new(

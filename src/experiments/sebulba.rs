@@ -1,6 +1,7 @@
 //! An agent in environments on the host as a training loop for the command line.
 
 use std::fmt::Write;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -19,7 +20,7 @@ use crate::evaluation::{Evaluation, Play};
 use crate::export::{ArgumentKind, Portable, policy};
 use crate::registry::Batches;
 use crate::sebulba::{self, Sebulba};
-use crate::settings::{self, SebulbaSettings};
+use crate::settings::{self, ReplayMemory, SebulbaSettings};
 use crate::training::{
     CallMetrics, Ended, Evaluate, Evaluator, Explanation, LoopModule, Run, Stage, Suspect, Training,
 };
@@ -61,6 +62,10 @@ impl SebulbaTraining {
             .queue(shape.queue)
             .simplify(simplify.clone())
             .patience(Duration::from_secs(shape.patience as u64));
+        let sebulba = match shape.replay {
+            ReplayMemory::Device => sebulba,
+            ReplayMemory::Host => sebulba.replay_on_host(),
+        };
         SebulbaTraining { sebulba, batches, shape: shape.clone(), simplify, frames_per_step }
     }
 
@@ -100,7 +105,7 @@ impl Training for SebulbaTraining {
         // What is not the state is a trajectory of every thread, of which more may wait.
         let bytes = |types: &[TensorType]| types.iter().map(TensorType::bytes).sum::<usize>();
         let shards = bytes(&learn.module.arguments).saturating_sub(bytes(&learn.module.results));
-        learn.waiting_bytes = shards * shape.queue;
+        learn.waiting_bytes = shards * traced.replay().map_or(shape.queue, |replay| replay.ahead);
         Ok(vec![act, finish, learn])
     }
 
@@ -109,12 +114,22 @@ impl Training for SebulbaTraining {
         let one = self.sebulba.clone().learners(&[1]);
         let traced = one.trace(spec)?;
         let [_, _, learn] = traced.programs();
-        let about = format!(
-            "one iteration from the shards of {} actor threads, each with {} steps of {} environments",
-            one.actor_threads(),
-            one.steps(),
-            spec.environments
-        );
+        let about = match traced.replay() {
+            Some(replay) => format!(
+                "one iteration: {} gradient steps at most, from windows that were drawn {} iterations before",
+                replay.gradient_steps, replay.ahead
+            ),
+            None => format!(
+                "one iteration from the shards of {} actor threads, each with {} steps of {} environments",
+                one.actor_threads(),
+                one.steps(),
+                spec.environments
+            ),
+        };
+        let arguments: &[_] = match traced.replay() {
+            Some(_) => &[("state", ArgumentKind::State), ("windows", ArgumentKind::Input)],
+            None => &[("state", ArgumentKind::State), ("shards", ArgumentKind::Input)],
+        };
         let init = Portable::new(
             "init",
             "the learner's state at the start of a run, from the run's key",
@@ -127,8 +142,8 @@ impl Training for SebulbaTraining {
             "learn",
             about,
             learn.lowered.clone(),
-            &[("state", ArgumentKind::State), ("shards", ArgumentKind::Input)],
-            &["state", "metrics", "log"],
+            arguments,
+            &["state", "metrics", "log", "requests"],
         );
         let observation = spec.observation.ty().into_spec();
         let [act, greedily] =
@@ -146,10 +161,13 @@ impl Training for SebulbaTraining {
         _: &[usize],
         seed: u64,
         xla: &[(String, OptionValue)],
+        folder: &Path,
         from: Option<&Checkpoint>,
     ) -> Result<Box<dyn Run>> {
         let origin = from.map_or(Origin::Seed(seed), Origin::Checkpoint);
-        let run = self.sebulba.clone().xla(xla.to_vec()).begin(
+        let named = &self.shape.replay_folder;
+        let folder = if named.is_empty() { folder } else { Path::new(named) };
+        let run = self.sebulba.clone().xla(xla.to_vec()).replay_folder(folder).begin(
             client,
             &self.batches.spec,
             origin,
@@ -160,6 +178,7 @@ impl Training for SebulbaTraining {
             times: Vec::new(),
             restarts: 0,
             run,
+            actors: self.sebulba.actor_threads(),
             steps_per_iteration: (steps * self.sebulba.steps()) as u64,
             iterations: self.shape.iterations_per_call,
             frames_per_step: self.frames_per_step,
@@ -200,6 +219,8 @@ struct TrainingRun {
     times: Vec<ThreadTimes>,
     /// Restarts of environments at the end of the last call.
     restarts: usize,
+    /// Number of actor threads.
+    actors: usize,
     steps_per_iteration: u64,
     /// Iterations of a call.
     iterations: usize,
@@ -225,11 +246,11 @@ impl Run for TrainingRun {
         let spent: Vec<ThreadTimes> = times.iter().enumerate().map(since).collect();
         self.times = times;
         let before = std::mem::replace(&mut self.restarts, self.run.restarts());
-        let mut per_call = shares(&spent);
+        let mut per_call = shares(&spent, self.actors);
         let restarts = self.restarts - before;
         let episodes = reports.iter().flat_map(|report| &report.episodes);
         let env_steps = self.steps_per_iteration * reports.len() as u64;
-        let mut note = note(&spent, &reports);
+        let mut note = note(&spent, self.actors, &reports);
         let several = reports.len() > 1;
         let said = reports.iter().enumerate().flat_map(|(iteration, report)| {
             report.reports.iter().cloned().map(move |mut said| {
@@ -307,7 +328,7 @@ impl Run for TrainingRun {
 }
 
 /// Activities of threads, with their names in metrics.
-const NAMES: [(Activity, &str); 10] = [
+const NAMES: [(Activity, &str); 13] = [
     (Activity::Environment, "environment"),
     (Activity::Inference, "inference"),
     (Activity::Sending, "sending"),
@@ -315,18 +336,24 @@ const NAMES: [(Activity, &str); 10] = [
     (Activity::WaitingForRoom, "waiting_for_room"),
     (Activity::Iteration, "iteration"),
     (Activity::WaitingForTrajectory, "waiting_for_trajectory"),
+    (Activity::WaitingForWindows, "waiting_for_windows"),
+    (Activity::Storing, "storing"),
+    (Activity::Gathering, "gathering"),
     (Activity::Publishing, "publishing"),
     (Activity::Idle, "idle"),
     (Activity::Host, "host"),
 ];
 
-/// The share of each thread's time that each activity took.
-fn shares(spent: &[ThreadTimes]) -> Vec<(String, f64)> {
+/// The share of each thread's time that each activity took. After so many actor threads come the learner and the replay.
+fn shares(spent: &[ThreadTimes], actors: usize) -> Vec<(String, f64)> {
     let mut shares = Vec::new();
     for (index, thread) in spent.iter().enumerate() {
         let total = thread.total().as_secs_f64().max(f64::MIN_POSITIVE);
-        let who =
-            if index + 1 == spent.len() { "learner".to_owned() } else { format!("actor_{index}") };
+        let who = match index.checked_sub(actors) {
+            None => format!("actor_{index}"),
+            Some(0) => "learner".to_owned(),
+            Some(_) => "replay".to_owned(),
+        };
         for (activity, name) in NAMES {
             let share = thread.of(activity).as_secs_f64() / total;
             if share > 0.0 {
@@ -338,10 +365,9 @@ fn shares(spent: &[ThreadTimes]) -> Vec<(String, f64)> {
 }
 
 /// The shares of time of all actor threads together and of the learner, and the means of queue and lag.
-fn note(spent: &[ThreadTimes], reports: &[IterationReport]) -> String {
-    let Some((learner, actors)) = spent.split_last() else {
-        return String::new();
-    };
+fn note(spent: &[ThreadTimes], actors: usize, reports: &[IterationReport]) -> String {
+    let (actors, others) = spent.split_at(actors.min(spent.len()));
+    let learner = &others[..others.len().min(1)];
     let percent = |threads: &[ThreadTimes], activities: &[Activity]| {
         let spent = threads
             .iter()
@@ -351,7 +377,6 @@ fn note(spent: &[ThreadTimes], reports: &[IterationReport]) -> String {
         100.0 * part.as_secs_f64() / whole.as_secs_f64().max(f64::MIN_POSITIVE)
     };
     let waiting = [Activity::WaitingForParameters, Activity::WaitingForRoom];
-    let learner = std::slice::from_ref(learner);
     let mean = |of: &dyn Fn(&IterationReport) -> f64| {
         reports.iter().map(of).sum::<f64>() / reports.len().max(1) as f64
     };
@@ -362,7 +387,7 @@ fn note(spent: &[ThreadTimes], reports: &[IterationReport]) -> String {
         percent(actors, &[Activity::Inference]),
         percent(actors, &waiting),
         percent(learner, &[Activity::Iteration]),
-        percent(learner, &[Activity::WaitingForTrajectory]),
+        percent(learner, &[Activity::WaitingForTrajectory, Activity::WaitingForWindows]),
         mean(&|report| report.queued as f64),
         mean(&|report| report.lag),
     )

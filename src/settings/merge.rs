@@ -163,6 +163,12 @@ fn unknown(section: &str, key: &str, chooser: Option<&str>, schema: &Schema) -> 
     let known = schema.keys.iter().map(|key| key.name.as_str());
     let mut names: Vec<&str> = known.chain(chooser).collect();
     names.sort_unstable();
+    if section == "anakin" && key == "replay" {
+        return format!(
+            "`{name}` is not a setting: Anakin's replay is on the device that learns; one on the host needs the other loop, \
+             `sebulba.replay = \"host\"`"
+        );
+    }
     let near = suggestion(key, names.iter().copied());
     format!("`{name}` is not a setting{near}; [{section}] takes {}", names.join(", "))
 }

@@ -30,7 +30,7 @@ pub use load::{Overrides, load};
 pub(crate) use problems::suggestion;
 pub use program::{ProgramSettings, SimplifyGroup};
 pub use schema::{Key, Kind, Range, Schema};
-pub use sebulba::{Schedule, SebulbaSettings};
+pub use sebulba::{ReplayMemory, Schedule, SebulbaSettings};
 
 use crate::registry::Registry;
 use problems::Problems;

@@ -32,6 +32,10 @@ pub struct SebulbaSettings {
     /// Rollouts of each actor thread that may wait for the learner.
     #[schemars(range(min = 1))]
     pub queue: usize,
+    /// The memory that has the replay of an agent that learns from one.
+    pub replay: ReplayMemory,
+    /// The folder whose disk has a replay on the host. Empty: the run directory.
+    pub replay_folder: String,
     /// Iterations between two reports.
     #[schemars(range(min = 1))]
     pub iterations_per_call: usize,
@@ -51,6 +55,18 @@ pub enum Schedule {
     FreeRunning,
 }
 
+/// Memories that a replay may be in.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReplayMemory {
+    /// The learner devices' memory: each has the steps of its own lanes.
+    #[default]
+    Device,
+    /// The disk of the host, and as much of its memory as is free. The learner devices have the priorities; an iteration learns from
+    /// windows that were drawn two iterations before.
+    Host,
+}
+
 impl Default for SebulbaSettings {
     fn default() -> Self {
         SebulbaSettings {
@@ -62,6 +78,8 @@ impl Default for SebulbaSettings {
             schedule: Schedule::default(),
             lag: 1,
             queue: 2,
+            replay: ReplayMemory::default(),
+            replay_folder: String::new(),
             iterations_per_call: 16,
             patience: 120,
         }
@@ -145,6 +163,12 @@ impl SebulbaSettings {
             if let Some(position) = (0..named.len()).find(|&position| twice(position)) {
                 problems.add(format!("sebulba.{role} names device {} twice", named[position]));
             }
+        }
+        if self.replay == ReplayMemory::Device && !self.replay_folder.is_empty() {
+            problems.add(format!(
+                "sebulba.replay_folder is `{}` and sebulba.replay is device: a folder is for sebulba.replay = \"host\"",
+                self.replay_folder
+            ));
         }
     }
 }
