@@ -86,11 +86,12 @@ pub struct Files {
 }
 
 /// Settings that a resumed run may change.
-const FREE: [&str; 13] = [
+const FREE: [&str; 14] = [
     "description",
     "train.steps",
     "train.devices",
     "sebulba.actors",
+    "sebulba.replay_folder",
     "sebulba.learners",
     "train.checkpoint_every",
     "train.store_every",

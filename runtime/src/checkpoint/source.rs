@@ -140,7 +140,7 @@ impl<'a> ArraySource<'a> {
                 let mut begin =
                     || devices.next().map(|device| Upload::begin(ty, device)).transpose();
                 let mut current = begin()?;
-                self.read(&mut |mut piece| {
+                let mut share = |mut piece: &[u8]| {
                     while let Some(upload) = &mut current {
                         let (part, beyond) = piece.split_at(piece.len().min(upload.missing()));
                         upload.send(part)?;
@@ -152,7 +152,10 @@ impl<'a> ArraySource<'a> {
                         current = begin()?;
                     }
                     Ok(())
-                })?;
+                };
+                self.read(&mut share)?;
+                // Arrays without elements have no piece.
+                share(&[])?;
             }
         }
         Ok(DeviceArray { buffers, placement })

@@ -123,7 +123,7 @@ fn an_export_computes_here_and_in_python_what_training_does() {
     // As `podracer train` does it: the first parameters are those exported, and one iteration makes the same of them.
     let training = build(&settings).expect("it is one");
     let mut started = training
-        .start(&client, &[0], SEED, &training.xla_options("cpu", 1), None)
+        .start(&client, &[0], SEED, &training.xla_options("cpu", 1), &std::env::temp_dir(), None)
         .expect("it starts");
     let before = started.parameters().expect("they are there");
     started.advance().expect("it runs");

@@ -3,6 +3,7 @@
 mod checkpoints;
 mod equality;
 mod faults;
+mod host_replay;
 mod leaks;
 mod log;
 mod pressure;

@@ -8,6 +8,7 @@
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
+use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use rustix::fs::{Advice, CWD, Mode, OFlags, fadvise, openat, statvfs};
 use sha2::{Digest, Sha256};
 
 use crate::checkpoint::FileSource;
+use crate::memory;
 use crate::pjrt::PIECE;
 use crate::sebulba::error::ReplayError;
 
@@ -38,6 +40,9 @@ pub(super) struct RolloutLog {
     segments: VecDeque<Segment>,
     /// Number of rollouts written since the start of the run.
     written: u64,
+    /// True if the log is likely not to be in memory as a whole: what will be read is announced then, so that the disk reads several
+    /// windows at a time.
+    pub(super) announces: bool,
 }
 
 struct Segment {
@@ -92,6 +97,7 @@ impl RolloutLog {
             per_segment: per_segment(rollout, kept),
             segments: VecDeque::new(),
             written: 0,
+            announces: memory::available().is_some_and(|free| bytes(rollout, kept) > free / 2),
         }
     }
 
@@ -167,15 +173,30 @@ impl RolloutLog {
 
     /// Reads bytes of a rollout, from its byte `at` on.
     pub(super) fn read(&self, rollout: u64, at: usize, into: &mut [u8]) -> Result<(), ReplayError> {
+        let (segment, at) = self.place(rollout, at)?;
+        let read = segment.file.read_exact_at(into, at);
+        read.map_err(failed("read the replay in", &self.folder))
+    }
+
+    /// Announces that bytes of a rollout will be read, if that helps.
+    pub(super) fn announce(&self, rollout: u64, at: usize, bytes: usize) {
+        if let (Ok((segment, at)), Some(bytes)) =
+            (self.place(rollout, at), NonZeroU64::new(bytes as u64))
+        {
+            // The system may not heed it: then the bytes come when they are read.
+            let _ = fadvise(&segment.file, at, Some(bytes), Advice::WillNeed);
+        }
+    }
+
+    /// The segment and the byte there that is the byte `at` of a rollout.
+    fn place(&self, rollout: u64, at: usize) -> Result<(&Segment, u64), ReplayError> {
         let number = rollout / self.per_segment;
         let first = self.segments.front().map_or(0, |first| first.number);
         let segment = number.checked_sub(first).and_then(|i| self.segments.get(i as usize));
         let Some(segment) = segment.filter(|_| rollout < self.written) else {
             return Err(ReplayError::Misfit(format!("rollout {rollout} is not in the replay")));
         };
-        let at = (rollout % self.per_segment) * self.rollout + at as u64;
-        let read = segment.file.read_exact_at(into, at);
-        read.map_err(failed("read the replay in", &self.folder))
+        Ok((segment, (rollout % self.per_segment) * self.rollout + at as u64))
     }
 
     /// Number of rollouts written since the start of the run.

@@ -138,6 +138,7 @@ fn windows_are_the_steps_that_were_written() {
         let mut log = RolloutLog::new(folder.path(), layout.rollout_bytes(), replay.kept(&layout));
         let windows = Windows { replay, layout };
         for rollouts in 1..40 {
+            log.announces = rollouts % 2 == 0;
             append(&mut log, &windows.layout, starts);
             check(&windows, &log, rollouts, starts, &mut random);
             check(&windows, &log, rollouts - 1, starts, &mut random);

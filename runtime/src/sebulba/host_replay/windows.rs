@@ -34,6 +34,14 @@ impl Windows {
         let HostReplay { length, batch, .. } = self.replay;
         let each = request.indices.len() / self.layout.learners;
         let indices = &request.indices[learner * each..(learner + 1) * each];
+        if log.announces {
+            let drawn = indices.iter().take(request.count * batch);
+            for (lane, time) in drawn.map(|&index| self.window(index, request.rollouts)) {
+                for (rollout, at, steps) in self.layout.pieces(lane, time, length) {
+                    log.announce(rollout, at, steps * self.layout.step_bytes());
+                }
+            }
+        }
         let mut bytes = vec![0; self.layout.unroll.min(length) * self.layout.step_bytes()];
         for (step, windows) in indices.chunks(batch).take(request.count).enumerate() {
             for (place, &index) in windows.iter().enumerate() {
