@@ -42,13 +42,13 @@ fn ppo_learns_cartpole_on_the_host() {
 /// As [`ppo_learns_cartpole`].
 #[test]
 fn a2c_learns_cartpole() {
-    check(&trained("cartpole-a2c", &["--steps=200000"]), A2C);
+    check(&trained("cartpole-a2c", &["--steps=200000"]), 250.0);
 }
 
 /// As [`ppo_learns_cartpole`]. One action in five is random.
 #[test]
 fn pqn_learns_cartpole() {
-    check(&trained("cartpole-pqn", &["--steps=200000"]), PQN);
+    check(&trained("cartpole-pqn", &["--steps=200000"]), 250.0);
 }
 
 /// Without learning, or without a memory, every other answer is right, and the mean is 0.
