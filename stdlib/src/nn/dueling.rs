@@ -5,12 +5,21 @@ use super::initializer::Initializer;
 use super::mlp::Mlp;
 use podracer_dsl::prelude::*;
 
-/// Two streams that make action values: Wang et al., "Dueling Network Architectures for Deep Reinforcement Learning", 2016,
+/// The action values of two streams: Wang et al., "Dueling Network Architectures for Deep Reinforcement Learning", 2016,
 /// eq. 9.
 ///
 /// ```text
 /// q[a] = value + advantage[a] - mean_b(advantage[b])
 /// ```
+///
+/// `advantage` is f32 `[A]`, `value` f32 `[1]`. Of distributions of `n` outputs each they are f32 `[A, n]` and `[1, n]`
+/// (Hessel et al., "Rainbow", 2018).
+#[track_caller]
+pub fn dueling(value: Tensor, advantage: Tensor) -> Tensor {
+    value + advantage - advantage.mean_axis(keepdims(0))
+}
+
+/// Two streams of dense layers that make action values, by [`dueling`].
 #[derive(Tree, Clone)]
 pub struct DuelingHead {
     /// Stream of the state's value, with one output.
@@ -42,7 +51,6 @@ impl DuelingHead {
     #[track_caller]
     pub fn apply(&self, x: Tensor) -> Tensor {
         let _scope = scope("DuelingHead::apply");
-        let advantage = self.advantage.apply(x);
-        self.value.apply(x) + advantage - advantage.mean_axis(keepdims(-1))
+        dueling(self.value.apply(x), self.advantage.apply(x))
     }
 }

@@ -21,7 +21,7 @@ pub use activation::Activation;
 pub use attention::{MultiHeadAttention, causal_mask, dot_product_attention, episode_mask};
 pub use conv_net::ConvNet;
 pub use conv2d::Conv2d;
-pub use dueling::DuelingHead;
+pub use dueling::{DuelingHead, dueling};
 pub use embedding::Embedding;
 pub use ensemble::Ensemble;
 pub use gru::Gru;

@@ -6,6 +6,7 @@ mod agent_loop;
 mod any_agent;
 mod composed;
 mod distributions;
+mod dqn;
 mod exploration;
 mod frames;
 mod golden;

@@ -1,0 +1,202 @@
+//! Deep Q-learning (Mnih et al., "Human-level control through deep reinforcement learning", 2015), with the extensions that
+//! Hessel et al., "Rainbow: Combining Improvements in Deep Reinforcement Learning", 2018, put together. Each is a setting:
+//!
+//! - double Q-learning (van Hasselt et al. 2016), dueling networks (Wang et al. 2016), returns of several steps (Sutton 1988),
+//!   priorities (Schaul et al. 2016, [`ReplaySettings`](super::ReplaySettings)),
+//! - distributions of returns: C51 (Bellemare et al. 2017) or quantiles (Dabney et al. 2018),
+//! - noisy layers (Fortunato et al. 2018). In acting every lane draws its noise anew in every step. A gradient step draws
+//!   three for its whole batch, those of the online network, of the target network and of the online network that chooses
+//!   the next action, as section 3.1 there: then a batch is one product with one matrix of weights.
+
+use super::settings::clipped_adam;
+use super::{
+    Act, ActorCriticOptimizer, Agent, Cx, DqnExploration, DqnLoss, DqnSettings, Exploring,
+    FrameMemory, Input, LaneId, LearnFromReplay, Mode, Optimized, QNetwork, Rollout, Step, Task,
+    Window, Windows, epsilon_greedy, epsilon_ladder, no_frames, stack_frame, stacked_space,
+};
+use crate::optim::{Optimizer, incremental_update};
+use podracer_dsl::prelude::*;
+use podracer_envs::Space;
+
+/// The agent of [`DqnSettings`].
+#[derive(Clone, Debug)]
+pub struct Dqn {
+    /// Space of the observations.
+    pub observation: Space,
+    /// Number of actions.
+    pub actions: usize,
+    /// Iterations of the run, to which schedules count.
+    pub iterations: usize,
+    /// Settings of the agent. Those of the replay are [`Replayed`](super::Replayed)'s.
+    pub settings: DqnSettings,
+}
+
+/// Memory of a lane.
+#[derive(Tree, Clone)]
+pub struct DqnMemory {
+    /// Probability of a random action in this lane, f32 `[]`; `None` without [`DqnExploration::Ladder`].
+    pub epsilon: Option<Tensor>,
+    /// The observations before the present one.
+    pub frames: FrameMemory,
+}
+
+/// State of learning.
+#[derive(Tree, Clone)]
+pub struct DqnState {
+    /// The network that acts, and its optimizer.
+    pub online: Optimized<QNetwork, DqnOptimizerState>,
+    /// The network that values what follows.
+    pub target: QNetwork,
+    /// Gradient steps done. i32 `[]`
+    pub steps: Tensor,
+    /// Probability of a random action by the schedule, f32 `[]`; what acts has it in [`Exploring`].
+    pub epsilon: Tensor,
+}
+
+type DqnOptimizerState = <ActorCriticOptimizer as Optimizer>::State<QNetwork>;
+
+/// Metrics of a gradient step, f32 `[]`.
+#[derive(Tree, Clone, Copy)]
+pub struct DqnMetrics {
+    /// The mean loss.
+    pub loss: Tensor,
+    /// Mean value of the actions that were taken.
+    pub value: Tensor,
+    /// Probability of a random action by the schedule.
+    pub epsilon: Tensor,
+}
+
+impl Dqn {
+    /// The agent for a task.
+    pub fn for_task(task: &Task, settings: &DqnSettings) -> Dqn {
+        let actions = match task.action {
+            Space::Discrete { n } => n,
+            _ => task.action.elements(),
+        };
+        Dqn {
+            observation: task.observation.clone(),
+            actions,
+            iterations: task.iterations,
+            settings: settings.clone(),
+        }
+    }
+
+    /// The probability of a random action in an iteration, i32 `[]`, by the schedule. f32 `[]`
+    #[track_caller]
+    fn scheduled(&self, iteration: Tensor) -> Tensor {
+        self.settings.epsilon.schedule(self.iterations).value(iteration)
+    }
+
+    /// Adam at an iteration's learning rate.
+    #[track_caller]
+    fn optimizer(&self, iteration: Tensor) -> ActorCriticOptimizer {
+        let &DqnSettings { learning_rate, anneal_learning_rate, adam_epsilon, .. } = &self.settings;
+        let rate = match anneal_learning_rate {
+            true => {
+                let done = iteration.astype(F32) / self.iterations.max(1) as f64;
+                (learning_rate * (1.0 - done).maximum(0.0)).into()
+            }
+            false => learning_rate,
+        };
+        clipped_adam(rate, adam_epsilon, self.settings.max_gradient_norm)
+    }
+}
+
+impl Agent for Dqn {
+    type Observation = Tensor;
+    type Params = Exploring<QNetwork>;
+    type Memory = DqnMemory;
+    type Extras = ();
+
+    fn init_memory(&self, lane: LaneId) -> DqnMemory {
+        let &DqnSettings { exploration, ladder_base, ladder_power, frames, .. } = &self.settings;
+        let epsilon = (exploration == DqnExploration::Ladder)
+            .then(|| epsilon_ladder(lane, ladder_base, ladder_power));
+        DqnMemory { epsilon, frames: no_frames(&self.observation, frames) }
+    }
+
+    fn begin_episode(&self, memory: DqnMemory) -> DqnMemory {
+        memory
+    }
+
+    fn act(
+        &self,
+        params: &Exploring<QNetwork>,
+        memory: DqnMemory,
+        input: Input,
+        mode: Mode,
+        key: Key,
+    ) -> Act<DqnMemory, ()> {
+        let DqnSettings { noisy, exploration, evaluation_epsilon, .. } = self.settings;
+        let DqnMemory { epsilon, frames } = memory;
+        let (seen, frames) = stack_frame(frames, input.observation, input.first);
+        let [noise, draw] = key.split_into();
+        let noise = (noisy && mode == Mode::Explore).then_some(noise);
+        let q = params.network.mean(seen, noise);
+        let rate = match mode {
+            Mode::Explore if exploration == DqnExploration::Noise => None,
+            Mode::Explore => Some(epsilon.unwrap_or(params.epsilon)),
+            Mode::Greedy => (evaluation_epsilon > 0.0).then(|| full([], evaluation_epsilon)),
+        };
+        let mode = if rate.is_some() { Mode::Explore } else { Mode::Greedy };
+        let rate = rate.unwrap_or(scalar(0.0));
+        let action = epsilon_greedy(q, input.legal_actions, rate, mode, draw);
+        Act { action, memory: DqnMemory { epsilon, frames }, extras: () }
+    }
+}
+
+impl LearnFromReplay for Dqn {
+    type State = DqnState;
+    type Step = Step;
+    type Start = ();
+    type Metrics = DqnMetrics;
+
+    fn init(&self, key: Key) -> DqnState {
+        let settings = &self.settings;
+        let seen = stacked_space(&self.observation, settings.frames);
+        let network = QNetwork::init(key, &seen, &settings.networks, &settings.head(self.actions));
+        DqnState {
+            online: Optimized::new(&self.optimizer(scalar(0)), network.clone()),
+            target: network,
+            steps: scalar(0),
+            epsilon: self.scheduled(scalar(0)),
+        }
+    }
+
+    fn params(&self, state: &DqnState) -> Exploring<QNetwork> {
+        Exploring { network: state.online.params.clone(), epsilon: state.epsilon }
+    }
+
+    fn keep(&self, rollout: Rollout<Self>) -> (Step, ()) {
+        (Step::of(rollout), ())
+    }
+
+    fn window(&self, steps: &Spec<Step>) -> Window {
+        self.window_of(steps)
+    }
+
+    fn gradient_step(
+        &self,
+        state: DqnState,
+        windows: Windows<Step>,
+        cx: &Cx,
+    ) -> (DqnState, Tensor, DqnMetrics) {
+        let DqnState { online, target, steps, epsilon } = state;
+        let optimizer = self.optimizer(cx.iteration);
+        let (online, DqnLoss { loss, priorities, value }) =
+            online.gradient_step(&optimizer, cx, |network| {
+                let loss = self.loss(&network, &target, &windows, &cx.key);
+                (loss.loss, loss)
+            });
+        let steps = steps + 1;
+        let due = steps.rem(self.settings.target_period as i32).eq(0);
+        let moved = incremental_update(&online.params, &target, self.settings.target_tau);
+        let target = tree_select(due, &moved, &target);
+        let metrics = DqnMetrics { loss: cx.mean(loss), value: cx.mean(value), epsilon };
+        (DqnState { online, target, steps, epsilon }, priorities, metrics)
+    }
+
+    fn next_iteration(&self, state: DqnState, _: Tensor, cx: &Cx) -> DqnState {
+        DqnState { epsilon: self.scheduled(cx.iteration + 1), ..state }
+    }
+}

@@ -1,0 +1,237 @@
+//! The settings of [`Dqn`](super::Dqn), and the agent that they make.
+
+use super::{
+    ActionValues, AgentSettings, AnyAgent, Dqn, Exploration, Networks, QHeadShape, ReplaySettings,
+    Replayed, RewardClipping, Task, stacked_space,
+};
+use crate::Number;
+use crate::nn::{Activation, ConvNet};
+use podracer_envs::Space;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What the network learns of the return of an action.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DqnValues {
+    /// Its expectation.
+    #[default]
+    Expected,
+    /// Its distribution over fixed atoms: C51 (Bellemare et al. 2017).
+    Categorical,
+    /// Its quantiles: QR-DQN (Dabney et al. 2018).
+    Quantile,
+}
+
+/// How [`Dqn`] explores.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DqnExploration {
+    /// Random actions with a probability that falls in a straight line over the first part of the run.
+    #[default]
+    Schedule,
+    /// Random actions with a probability of each environment's own, which stays.
+    Ladder,
+    /// No random actions: noisy layers explore.
+    Noise,
+}
+
+/// Deep Q-learning (Mnih et al. 2015), with any of the extensions of Rainbow (Hessel et al. 2018). Discount, batch, replay
+/// ratio, clipped errors and first exploration rate are those of Mnih et al. 2015 (extended data table 1), for Adam in place
+/// of RMSProp. The replay, the target's period and the network of the paper are for 50 million steps of Atari; here they are
+/// for small tasks, as in CleanRL's `dqn.py`.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
+pub struct DqnSettings {
+    /// Adam's step size.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub learning_rate: Number,
+    /// If true, the learning rate falls linearly to zero over the run.
+    pub anneal_learning_rate: bool,
+    /// Adam's epsilon.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub adam_epsilon: Number,
+    /// Gradients of a greater global norm are scaled down to it.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub max_gradient_norm: Number,
+    /// Discount of future rewards.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub discount: Number,
+    /// Rewards of a return, before the value of what follows.
+    #[schemars(range(min = 1))]
+    pub n_step: usize,
+    /// Clipping of rewards in learning: `none` or `abs_one`, which is to [-1, 1].
+    pub reward_clipping: RewardClipping,
+    /// If true, the online network chooses the action that the target network values (van Hasselt et al. 2016).
+    pub double: bool,
+    /// If true, the state's value and the actions' advantages are streams of their own after the last hidden layer but one
+    /// (Wang et al. 2016).
+    pub dueling: bool,
+    /// If true, the dense layers after the torso have learned noise (Fortunato et al. 2018).
+    pub noisy: bool,
+    /// Size of the noise before learning, times the root of a layer's inputs.
+    #[schemars(range(min = 0.0))]
+    pub sigma0: f64,
+    /// What the network learns of an action's return: `expected`, `categorical` (C51) or `quantile` (QR-DQN).
+    pub values: DqnValues,
+    /// Atoms of `categorical`.
+    #[schemars(range(min = 2))]
+    pub atoms: usize,
+    /// The least atom of `categorical`: no return is less.
+    pub v_min: f64,
+    /// The greatest atom of `categorical`: no return is greater.
+    pub v_max: f64,
+    /// Quantiles of `quantile`.
+    #[schemars(range(min = 1))]
+    pub quantiles: usize,
+    /// Errors of `quantile` count linearly from this size on.
+    #[schemars(range(min = 0.0))]
+    pub kappa: f64,
+    /// Errors of `expected` count linearly from this size on; 0 squares all of them.
+    #[schemars(range(min = 0.0))]
+    pub huber: f64,
+    /// How the agent explores: `schedule`, `ladder` or `noise` (noisy layers alone).
+    pub exploration: DqnExploration,
+    /// The `schedule`.
+    #[serde(flatten)]
+    pub epsilon: Exploration,
+    /// Base of the `ladder`: environment `i` of `N` explores with probability `base ^ (1 + power i / (N - 1))` (Horgan et al.
+    /// 2018).
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub ladder_base: f64,
+    /// Power of the `ladder`.
+    #[schemars(range(min = 0.0))]
+    pub ladder_power: f64,
+    /// Probability of a random action in greedy evaluation.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub evaluation_epsilon: f64,
+    /// Gradient steps between two updates of the target network.
+    #[schemars(range(min = 1))]
+    pub target_period: usize,
+    /// How far an update moves the target network to the online one: 1 copies it.
+    #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
+    pub target_tau: Number,
+    /// Observations that the network sees at once, the newest last. The replay keeps each of them once.
+    #[schemars(range(min = 1))]
+    pub frames: usize,
+    /// The replay.
+    #[serde(flatten)]
+    pub replay: ReplaySettings,
+    /// The network.
+    #[serde(flatten)]
+    pub networks: Networks,
+}
+
+impl Default for DqnSettings {
+    fn default() -> Self {
+        DqnSettings {
+            learning_rate: 2.5e-4.into(),
+            anneal_learning_rate: false,
+            adam_epsilon: 1e-8.into(),
+            max_gradient_norm: 10.0.into(),
+            discount: 0.99.into(),
+            n_step: 1,
+            reward_clipping: RewardClipping::None,
+            double: true,
+            dueling: false,
+            noisy: false,
+            sigma0: 0.5,
+            values: DqnValues::Expected,
+            atoms: 51,
+            v_min: -10.0,
+            v_max: 10.0,
+            quantiles: 200,
+            kappa: 1.0,
+            huber: 1.0,
+            exploration: DqnExploration::Schedule,
+            epsilon: Exploration {
+                epsilon_start: 1.0.into(),
+                epsilon_end: 0.05.into(),
+                epsilon_fraction: 0.25,
+            },
+            ladder_base: 0.4,
+            ladder_power: 7.0,
+            evaluation_epsilon: 0.0,
+            target_period: 500,
+            target_tau: 1.0.into(),
+            frames: 1,
+            replay: ReplaySettings {
+                capacity: 100_000,
+                minimum: 1_000,
+                ..ReplaySettings::default()
+            },
+            networks: Networks {
+                convs: ConvNet::DQN.to_vec(),
+                features: 512,
+                hidden: vec![120, 84],
+                activation: Activation::Relu,
+                ..Networks::default()
+            },
+        }
+    }
+}
+
+impl DqnSettings {
+    /// The head of the network for so many actions.
+    pub(super) fn head(&self, actions: usize) -> QHeadShape {
+        QHeadShape {
+            actions,
+            values: self.action_values(),
+            dueling: self.dueling,
+            noise: self.noisy.then_some(self.sigma0),
+        }
+    }
+
+    /// What the network gives for each action.
+    pub(super) fn action_values(&self) -> ActionValues {
+        match self.values {
+            DqnValues::Expected => ActionValues::Expected,
+            DqnValues::Categorical => ActionValues::Categorical {
+                atoms: self.atoms,
+                least: self.v_min,
+                greatest: self.v_max,
+            },
+            DqnValues::Quantile => ActionValues::Quantile { quantiles: self.quantiles },
+        }
+    }
+
+    /// Checks that the settings fit together, and the task.
+    fn check(&self, task: &Task) -> Result<(), String> {
+        if !matches!(task.action, Space::Discrete { .. }) {
+            return Err(format!(
+                "agent.kind = dqn values every action, and needs an environment with discrete actions: this one's are {}",
+                task.action.ty()
+            ));
+        }
+        if self.frames > 1 && matches!(task.observation, Space::Discrete { .. }) {
+            return Err(format!(
+                "agent.frames = {}: observations that are discrete are not stacked; make them one-hot, or set it to 1",
+                self.frames
+            ));
+        }
+        if self.values == DqnValues::Categorical && self.v_min >= self.v_max {
+            return Err(format!(
+                "agent.v_min = {} and agent.v_max = {}: expected the least atom below the greatest",
+                self.v_min, self.v_max
+            ));
+        }
+        if self.exploration == DqnExploration::Noise && !self.noisy {
+            return Err(
+                "agent.exploration = noise: set agent.noisy = true, or nothing explores".to_owned()
+            );
+        }
+        self.networks.check(&stacked_space(&task.observation, self.frames))?;
+        self.replay.check(self.frames + self.n_step)
+    }
+}
+
+impl AgentSettings for DqnSettings {
+    fn agent(&self, task: &Task) -> Result<AnyAgent, String> {
+        self.check(task)?;
+        Ok(AnyAgent::new(Replayed {
+            agent: Dqn::for_task(task, self),
+            settings: self.replay.clone(),
+            iterations: task.iterations,
+        }))
+    }
+}
