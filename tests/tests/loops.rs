@@ -7,9 +7,10 @@ use podracer_runtime::{
     Placement, ProgramOptions,
 };
 use podracer_stdlib::agents::{
-    A2c, A2cSettings, Agent, Axes, Impala, ImpalaSettings, Learn, Networks, OnlineActorCritic,
-    OnlineSettings, Ppo, PpoSettings, Pqn, PqnSettings, R2d2, R2d2Settings, ReplaySettings,
-    Replayed, Sac, SacActions, SacOptimizers, SacSettings, Task, Td3, Td3Settings, UnitBox,
+    A2c, A2cSettings, Agent, Axes, Dqn, DqnSettings, Impala, ImpalaSettings, Learn, Networks,
+    OnlineActorCritic, OnlineSettings, Ppo, PpoSettings, Pqn, PqnSettings, R2d2, R2d2Settings,
+    ReplaySettings, Replayed, Sac, SacActions, SacOptimizers, SacSettings, Task, Td3, Td3Settings,
+    UnitBox,
 };
 use podracer_stdlib::anakin::{Actors, AgentLoop, Episodes, Learner};
 use podracer_stdlib::optim::Optimizer;
@@ -188,6 +189,22 @@ pub fn pqn<E: Environment<Observation = Tensor>, O: Optimizer>(
     let settings = PqnSettings { minibatches: 2, networks, ..PqnSettings::default() };
     let task = Task { observation, action, iterations: 20 };
     Pqn::for_task(&settings, &task).expect("settings that fit").with_optimizer(optimizer)
+}
+
+/// DQN with one layer of 8 units, of transitions over two steps of two frames each. Adam's large epsilon keeps rounding errors
+/// small.
+pub fn dqn<E: Environment<Observation = Tensor>>(environment: &E) -> Replayed<Dqn> {
+    let settings = DqnSettings {
+        learning_rate: 0.1.into(),
+        adam_epsilon: 1.0.into(),
+        n_step: 2,
+        frames: 2,
+        target_period: 2,
+        networks: networks(),
+        ..DqnSettings::default()
+    };
+    let (observation, action) = (environment.observation_space(), environment.action_space());
+    replayed(Dqn::for_task(&Task { observation, action, iterations: 3 }, &settings))
 }
 
 /// Paths and values of the leaves.

@@ -69,6 +69,21 @@ fn agents_with_replays_too() {
 }
 
 #[test]
+fn dqn_too() {
+    let environment = CartPole { time_limit: 6, ..CartPole::default() };
+    let agent = loops::dqn(&environment);
+    let once = train(&environment, &agent, 5);
+    assert_eq!(train(&environment, &agent, 5), once);
+    let online = |state: Vec<(String, Array)>| {
+        let online =
+            |(path, array): (String, Array)| path.contains("agent.online.params").then_some(array);
+        state.into_iter().filter_map(online).collect::<Vec<_>>()
+    };
+    let other = online(train(&environment, &agent, 6));
+    assert!(other.len() == 4 && other != online(once));
+}
+
+#[test]
 fn processes_agree() {
     const MARK: &str = "the state is ";
     let here = shown(&cartpole(11));

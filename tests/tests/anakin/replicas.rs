@@ -86,9 +86,22 @@ fn the_online_agent_learns_the_same() {
 #[test]
 fn replicated_leaves_stay_equal_on_all_devices() {
     let environment = CartPole::default();
-    let agent = loops::ppo(&environment, chain(clip_by_global_norm(0.5), adam(1e-2)));
+    stay_equal(
+        &environment,
+        &loops::ppo(&environment, chain(clip_by_global_norm(0.5), adam(1e-2))),
+    );
+}
+
+/// Each device draws windows of its own, and all have one batch's priorities.
+#[test]
+fn replicated_leaves_of_an_agent_with_a_replay_stay_equal_on_all_devices() {
+    let environment = CartPole::default();
+    stay_equal(&environment, &loops::dqn(&environment));
+}
+
+fn stay_equal<A: Learn<Observation = Tensor>>(environment: &CartPole, agent: &A) {
     let size = Size { unroll: 8, iterations: 20, ..FOUR };
-    let anakin = loops::compiled(&loops::client(4), &environment, &agent, size);
+    let anakin = loops::compiled(&loops::client(4), environment, agent, size);
     let mut state = anakin.init(1).expect("a seed");
     let begin = loops::named(&state);
     for _ in 0..3 {

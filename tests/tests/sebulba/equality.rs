@@ -200,6 +200,16 @@ fn an_agent_that_learns_through_its_acting() {
     check(&environment, &loops::online(&environment, adam(1e-2)), (1, 2));
 }
 
+/// Both loops keep the same steps, draw the same windows, and change the same priorities.
+#[test]
+fn an_agent_with_a_replay() {
+    let environment = CartPole { time_limit: 4, ..CartPole::default() };
+    let agent = loops::dqn(&environment);
+    let store = check(&environment, &agent, (1, 2));
+    assert!(store.iter().any(|path| path.ends_with("priorities[0].tree.nodes")), "{store:?}");
+    check(&environment, &agent, (2, 1));
+}
+
 #[test]
 fn such_an_agent_needs_parameters_that_are_not_old() {
     let environment = Catch::default();
