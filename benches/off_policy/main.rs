@@ -1,5 +1,6 @@
 //! Off-policy learning beside its peers: `cargo bench --bench off_policy`.
 
+mod dqn;
 #[path = "../ppo/ours.rs"]
 #[allow(dead_code, reason = "PPO's bench uses all of it")]
 mod ours;
@@ -24,9 +25,12 @@ const TARGET: f64 = 2.0;
 /// Times adding to a replay, drawing from it and setting priorities, beside flashbax; and training beside JAX.
 #[derive(Parser)]
 struct Options {
-    /// What is measured: `replay`, `sac`, `pqn`.
-    #[arg(long, value_delimiter = ',', default_values_t = ["replay", "sac", "pqn"].map(str::to_owned))]
+    /// What is measured: `replay`, `sac`, `dqn`, `pqn`.
+    #[arg(long, value_delimiter = ',', default_values_t = ["replay", "sac", "dqn", "pqn"].map(str::to_owned))]
     only: Vec<String>,
+    /// Settings for our trainings of DQN, as `podracer train --set`.
+    #[arg(long, value_name = "TABLE.KEY=VALUE")]
+    set: Vec<String>,
     /// Environments of SAC.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 16])]
     environments: Vec<usize>,
@@ -79,6 +83,9 @@ fn main() -> Result<()> {
     }
     if measures("pqn") {
         pqn::run(peer.as_ref(), options.pqn_steps, options.rounds)?;
+    }
+    if measures("dqn") {
+        dqn::run(peer.as_ref(), &options.set, options.rounds)?;
     }
     Ok(())
 }

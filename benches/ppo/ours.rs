@@ -27,6 +27,8 @@ pub enum Task {
     PendulumSac,
     /// PQN on MinAtar's Breakout, beside purejaxql's.
     MinatarBreakoutPqn,
+    /// DQN on CartPole, beside PureJaxRL's.
+    CartpoleDqn,
 }
 
 impl Task {
@@ -36,6 +38,7 @@ impl Task {
             Task::CatchOnline => "catch-online",
             Task::PendulumSac => "pendulum-sac",
             Task::MinatarBreakoutPqn => "minatar-breakout-pqn",
+            Task::CartpoleDqn => "cartpole-dqn",
         }
     }
 
@@ -45,6 +48,7 @@ impl Task {
             Task::CatchOnline => "online actor-critic on Catch (Anakin)",
             Task::PendulumSac => "SAC on Pendulum",
             Task::MinatarBreakoutPqn => "PQN on Breakout of MinAtar",
+            Task::CartpoleDqn => "DQN on CartPole",
         }
     }
 
@@ -55,6 +59,7 @@ impl Task {
             Task::CatchOnline => "online_catch.py",
             Task::PendulumSac => "sac_pendulum.py",
             Task::MinatarBreakoutPqn => "pqn_minatar.py",
+            Task::CartpoleDqn => "dqn_cartpole.py",
         }
     }
 
@@ -64,6 +69,7 @@ impl Task {
             Task::CartpolePpo => UNROLL,
             Task::CatchOnline | Task::MinatarBreakoutPqn => 32,
             Task::PendulumSac => 1,
+            Task::CartpoleDqn => 8,
         }
     }
 }

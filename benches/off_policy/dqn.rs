@@ -1,0 +1,114 @@
+//! DQN on CartPole beside PureJaxRL's: `podracer train cartpole-dqn` as a process, and the whole of the peer's training.
+//!
+//! Both take a gradient step of 128 transitions for each step of 10 environments. The peer takes it after each such step. Ours
+//! does so too in one row; in the other, as in the experiment, it acts for eight steps and then takes eight gradient steps.
+
+use anyhow::Result;
+use serde_json::json;
+
+use crate::ours::{Ours, Shape, Task};
+use crate::support::{Figures, Peer, Table, judged, number, say, si, speeds, time};
+
+/// Least ratio of our speed to the peer's.
+const TARGET: f64 = 3.0;
+/// Environment steps of a run, as the peer's experiment has.
+const STEPS: usize = 500_000;
+const ENVIRONMENTS: usize = 10;
+
+/// Our runs of one shape.
+struct Row {
+    steps_before_learning: usize,
+    devices: usize,
+    ours: Ours,
+    speed: Figures,
+    compile: Figures,
+    returns: Figures,
+}
+
+impl Row {
+    fn prepare(unroll: usize, devices: usize, set: &[String]) -> Result<Row> {
+        let per_call = 1000 / unroll;
+        let shape = [format!("anakin.unroll={unroll}")];
+        let calls = [format!("anakin.iterations_per_call={per_call}")];
+        Ok(Row {
+            steps_before_learning: unroll,
+            devices,
+            ours: Ours::prepare("cpu", &[&shape[..], &calls[..], set].concat())?,
+            speed: Figures::default(),
+            compile: Figures::default(),
+            returns: Figures::default(),
+        })
+    }
+
+    fn train(&mut self, seed: u64) -> Result<()> {
+        let shape = Shape {
+            task: Task::CartpoleDqn,
+            environments: ENVIRONMENTS,
+            devices: self.devices,
+            steps: STEPS,
+            iterations_per_call: 125,
+        };
+        let line = self.ours.train(shape, false, seed)?;
+        self.speed.extend([number(&line, "env_steps_per_second")?]);
+        self.compile.extend([number(&line, "compile_seconds")?]);
+        self.returns.extend([number(&line, "mean_return")?]);
+        say(&json!({
+            "bench": "dqn", "steps_before_learning": self.steps_before_learning, "devices": self.devices,
+            "env_steps": STEPS, "env_steps_per_second": line["env_steps_per_second"],
+            "compile_seconds": line["compile_seconds"], "mean_return": line["mean_return"],
+        }));
+        Ok(())
+    }
+}
+
+/// Trains both in turns, and prints the table. `set` are settings for ours.
+pub fn run(peer: Option<&Peer>, set: &[String], rounds: usize) -> Result<()> {
+    let mut rows = Vec::new();
+    for (unroll, devices) in [(1, 1), (8, 1), (8, 2)] {
+        rows.push(Row::prepare(unroll, devices, set)?);
+    }
+    let [mut speed, mut compile, mut returns] = std::array::from_fn(|_| Figures::default());
+    for round in 0..rounds {
+        for row in &mut rows {
+            row.train(round as u64)?;
+        }
+        let Some(peer) = peer else { continue };
+        let arguments = [
+            format!("--num-envs={ENVIRONMENTS}"),
+            format!("--total-timesteps={STEPS}"),
+            format!("--seed={round}"),
+            "--repeats=2".to_owned(),
+        ];
+        let line = peer.run(Task::CartpoleDqn.script(), &arguments)?;
+        speed.extend(speeds(&line)?);
+        let stages = ["trace_seconds", "lower_seconds", "compile_seconds"];
+        compile
+            .extend([stages.map(|stage| number(&line, stage)).into_iter().sum::<Result<f64>>()?]);
+        returns.extend([number(&line, "mean_return")?]);
+    }
+    let mut table = Table::new(&[
+        "steps before as many gradient steps",
+        "devices",
+        "ours, steps/s, best / median",
+        "PureJaxRL best / median",
+        "ratio of bests",
+        "of medians",
+        "compile ours / PureJaxRL",
+        "last returns ours / PureJaxRL",
+    ]);
+    for row in &rows {
+        let ratio = row.speed.greatest() / speed.greatest();
+        table.row([
+            row.steps_before_learning.to_string(),
+            row.devices.to_string(),
+            format!("{} / {}", si(row.speed.greatest()), si(row.speed.median())),
+            format!("{} / {}", si(speed.greatest()), si(speed.median())),
+            judged(ratio, ratio >= TARGET),
+            format!("{:.2}", row.speed.median() / speed.median()),
+            format!("{} / {}", time(row.compile.least()), time(compile.least())),
+            format!("{:.0} / {:.0}", row.returns.median(), returns.median()),
+        ]);
+    }
+    table.print("DQN on CartPole, 10 environments, a gradient step of 128 for each of their steps");
+    Ok(())
+}
