@@ -29,7 +29,7 @@ bench: setup ## Time training beside a JAX peer
 bench-envs: setup ## Time random-policy stepping beside a JAX peer
 	cargo bench --locked --bench envs -- $(ARGS)
 
-bench-replay: setup ## Time a replay beside flashbax
+bench-replay: setup ## Time a replay beside flashbax, and DQN beside PureJaxRL
 	cargo bench --locked --bench off_policy -- $(ARGS)
 
 gpu-kit: setup ## Make the folder that checks and measures on a machine with a GPU (docs/gpu.md)

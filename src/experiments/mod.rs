@@ -26,6 +26,15 @@ macro_rules! texts {
 pub(crate) fn register(registry: &mut Registry) {
     for (name, text) in texts![
         "cartpole-ppo",
+        "cartpole-dqn",
+        "cartpole-rainbow",
+        "acrobot-dqn",
+        "mountain-car-dqn",
+        "minatar-breakout-dqn",
+        "minatar-asterix-dqn",
+        "minatar-freeway-dqn",
+        "minatar-space-invaders-dqn",
+        "minatar-seaquest-dqn",
         "cartpole-sebulba-ppo",
         "cartpole-a2c",
         "cartpole-pqn",

@@ -33,6 +33,12 @@ fn ppo_learns_cartpole() {
     check(&trained("cartpole-ppo", &["--steps=200000"]), 250.0);
 }
 
+/// As [`ppo_learns_cartpole`]. A twentieth of the actions are random at the end, too.
+#[test]
+fn dqn_learns_cartpole() {
+    check(&trained("cartpole-dqn", &["--steps=150000"]), 100.0);
+}
+
 /// As [`ppo_learns_cartpole`].
 #[test]
 fn ppo_learns_cartpole_on_the_host() {
