@@ -160,6 +160,7 @@ fn a_store_stays_where_it_is_for_a_thousand_iterations() {
 /// A store of two gigabytes: the bytes that XLA counts for the loop, and with PODRACER_ALL those by which a process grows that
 /// makes the state and runs two hundred iterations.
 #[test]
+#[allow(clippy::print_stdout, reason = "what a child says")]
 fn a_loop_takes_its_store_once() {
     let agent = replaying(1 << 17, 1 << 14);
     let traced = loops::traced(&CartPole::default(), &agent, SIZE);
