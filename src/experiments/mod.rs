@@ -46,7 +46,7 @@ pub(crate) fn register(registry: &mut Registry) {
         "memory-impala",
         "memory-ppo",
         "memory-r2d2",
-        "breakout-r2d2",
+        "minatar-breakout-r2d2",
         "gridworld-ppo",
         "pendulum-ppo",
         "minatar-breakout-pqn",
