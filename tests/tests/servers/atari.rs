@@ -106,9 +106,9 @@ fn a_game_of_table_9_is_that_of_the_emulator() {
         return;
     };
     const ENVIRONMENTS: usize = 2;
-    // The first loses its balls at once, the second plays along.
-    let actions: Vec<Vec<usize>> =
-        (0..190).map(|time| vec![1, [1, 3, 3, 4, 4][time % 5]]).collect();
+    // The first loses its balls one after another, the second lets the time pass before it plays.
+    let late = |time: usize| if time < 100 { 0 } else { [1, 3, 3, 4, 4][time % 5] };
+    let actions: Vec<Vec<usize>> = (0..190).map(|time| vec![1, late(time)]).collect();
     let order = json!({
         "game": "breakout",
         "seeds": (0..ENVIRONMENTS).map(|i| seed(9, 2 + i)).collect::<Vec<_>>(),

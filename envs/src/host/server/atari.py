@@ -156,8 +156,9 @@ class Game:
             if self.over:
                 break
         stack[:-1] = stack[1:].copy()
-        # An end may come before the last two frames: what is shown then is never acted on.
-        stack[-1] = self.resize(self.screens.max(0) if self.configuration["pool"] else self.screens[1])
+        # Where an end comes earlier, the screen before the last was not looked at.
+        pooled = self.configuration["pool"] and frame + 1 == repeat
+        stack[-1] = self.resize(self.screens.max(0) if pooled else self.screens[1])
         truncated = self.ale.game_truncated()
         lives, self.lives = self.lives, self.ale.lives()
         lost = self.configuration["life_loss_ends"] and self.lives < lives
