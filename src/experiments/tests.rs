@@ -90,3 +90,28 @@ fn the_simplified_program_has_the_groups_that_the_experiment_switches_on() {
         assert_eq!(emitted("[]", Stage::Trace), emitted(groups, Stage::Trace));
     }
 }
+
+#[test]
+fn a_replay_on_the_host_is_for_agents_that_learn_from_one() {
+    let host = || vec!["sebulba.replay=host".to_owned(), "sebulba.environments=2".to_owned()];
+    let error = built_with("catch-ppo", &host()).err().unwrap();
+    assert!(error.downcast_ref::<UsageError>().is_some(), "{error:#}");
+    assert!(error.to_string().contains("the agent `ppo` learns from no replay"), "{error}");
+    let training = built_with("memory-r2d2", &host()).unwrap();
+    let programs = training.programs(None).unwrap();
+    let learn =
+        programs.iter().map(|program| program.manifest()).find(|one| one.file == "learn.mlir");
+    let learn = learn.unwrap();
+    assert!(
+        learn.about.contains("from windows that were drawn 2 iterations before"),
+        "{}",
+        learn.about
+    );
+    let windows: Vec<_> =
+        learn.arguments.iter().filter(|one| one.name.starts_with("windows")).collect();
+    assert!(!windows.is_empty() && windows.iter().all(|one| one.shape[0] == windows[0].shape[0]));
+    let requests: Vec<&str> = (learn.results.iter().map(|one| one.name.as_str()))
+        .filter(|name| name.starts_with("requests"))
+        .collect();
+    assert_eq!(requests, ["requests.count", "requests.indices"]);
+}

@@ -177,25 +177,52 @@ fn sebulba_without_lag_goes_on_to_the_bit() {
 }
 
 /// A prioritized replay of sequences, with the memories that they begin with.
+const REPLAY: [&str; 15] = [
+    "memory-r2d2",
+    "--steps=6400",
+    "--actors=0",
+    "--learners=1,2",
+    "--set=agent.sequence_length=24",
+    "--set=agent.period=8",
+    "--set=agent.capacity=1600",
+    "--set=agent.minimum=320",
+    "--set=agent.batch=4",
+    "--set=agent.lstm=8",
+    "--set=agent.hidden=[8]",
+    "--set=sebulba.environments=4",
+    "--set=sebulba.unroll=8",
+    "--set=sebulba.iterations_per_call=1",
+    "--set=train.checkpoint_every=1",
+];
+
 #[test]
 fn sebulba_with_a_replay_goes_on_to_the_bit() {
-    killed_and_resumed(&[
-        "memory-r2d2",
-        "--steps=6400",
-        "--actors=0",
-        "--learners=1,2",
-        "--set=agent.sequence_length=24",
-        "--set=agent.period=8",
-        "--set=agent.capacity=1600",
-        "--set=agent.minimum=320",
-        "--set=agent.batch=4",
-        "--set=agent.lstm=8",
-        "--set=agent.hidden=[8]",
-        "--set=sebulba.environments=4",
-        "--set=sebulba.unroll=8",
-        "--set=sebulba.iterations_per_call=1",
-        "--set=train.checkpoint_every=1",
-    ]);
+    killed_and_resumed(&REPLAY);
+}
+
+#[test]
+fn sebulba_with_a_replay_on_the_host_goes_on_to_the_bit() {
+    killed_and_resumed(&[&REPLAY[..], &["--set=sebulba.replay=host"]].concat());
+}
+
+/// A disk without room is an error before anything is compiled, and a device's replay is not a host's.
+#[test]
+fn a_replay_on_the_host_that_does_not_fit_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = folder.path().join("run");
+    let said = |arguments: &[OsString]| {
+        let output = command(arguments).output().expect("the program runs");
+        assert!(!output.status.success());
+        text(&output.stderr).to_owned()
+    };
+    let host = [&REPLAY[..], &["--set=sebulba.replay=host"]].concat();
+    let large = [&host[..], &["--set=agent.capacity=1000000000", "--set=agent.lstm=512"]].concat();
+    let large = said(&train(&large, &run));
+    assert!(large.contains("the replay takes ") && large.contains(" are free there"), "{large}");
+    let run = folder.path().join("other");
+    let begun = [&host[..], &["--set=sebulba.replay_folder=/proc/nothing"]].concat();
+    let begun = said(&train(&begun, &run));
+    assert!(begun.contains("`/proc/nothing`"), "{begun}");
 }
 
 /// A learner that is slower than its actors: they wait for room in its queue, and the run stops and goes on all the same.
@@ -271,6 +298,35 @@ fn a_limit_on_the_size_of_files_is_an_error_that_leaves_the_last_checkpoint() {
     let whole = result(&mut command(&resume(&run)));
     assert_eq!((&whole["resumed_from_iteration"], &whole["iterations"]), (&16.into(), &48.into()));
     assert_eq!(metrics(&run).len(), 48);
+}
+
+/// A file of the replay cannot grow any more: the run ends, and goes on from its last checkpoint when it can.
+#[test]
+fn a_replay_on_the_host_that_cannot_be_written_ends_the_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let settings = [
+        "--set=sebulba.replay=host",
+        "--set=agent.capacity=400000",
+        "--steps=25600",
+        "--set=train.checkpoint_every=50",
+    ];
+    // But for its number of steps.
+    let settings = [&REPLAY[..1], &REPLAY[2..], &settings[..]].concat();
+    let expected = result(&mut command(&train(&settings, &folder.path().join("alone"))));
+    let run = folder.path().join("run");
+    let mut limited = Command::new("bash");
+    limited.args(["-c", "ulimit -f 1024; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_podracer")]);
+    let output = limited.args(train(&settings, &run)).output().expect("bash runs");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    for part in
+        ["the replay was stopped: cannot write the replay into the folder `", "File too large"]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let whole = result(&mut command(&resume(&run)));
+    assert!(whole["resumed_from_iteration"].as_u64() >= Some(50), "{whole}");
+    assert_eq!(whole["params_sha256"], expected["params_sha256"]);
 }
 
 /// One process at a time works at a run.

@@ -328,6 +328,11 @@ fn open_file(path: &Path, name: &str, entry: FileEntry) -> Result<FileSource, Ch
         problem: format!("{name}: {error}"),
     };
     let FileEntry { bytes, sha256 } = entry;
+    if name.contains('/') {
+        return Err(damaged(format!(
+            "{MANIFEST} names `{name}`, which is not a file of the checkpoint"
+        )));
+    }
     let (file, length) = open_regular(&path.join(name), u64::MAX).map_err(unreadable)?;
     if length < bytes {
         return Err(damaged(format!(

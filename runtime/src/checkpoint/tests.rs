@@ -257,3 +257,49 @@ fn parts_have_the_leaves_that_are_expected() {
         assert!(error.contains(problem), "{error}");
     }
 }
+
+/// Files of which the first bytes belong to a checkpoint: one that can be linked, and one that cannot.
+#[test]
+fn files_are_linked_or_copied_and_may_grow() {
+    use std::io::Write;
+    use std::os::unix::fs::MetadataExt;
+    use std::sync::Arc;
+
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoints = Checkpoints::new(folder.path().join("checkpoints"), 2);
+    let path = folder.path().join("linked");
+    let linked = File::options().read(true).append(true).create_new(true).open(path).unwrap();
+    // A file without a name that can never have one.
+    let copied = tempfile::tempfile_in(folder.path()).unwrap();
+    let mut checkpoint = checkpoint(3);
+    for (name, mut file) in [("state.linked", &linked), ("state.copied", &copied)] {
+        file.write_all(b"first").unwrap();
+        let sha256 = "a7937b64b8caa58f03721bb6bacf5c78cb235febe0e70b1b84cd99541461a08e".to_owned();
+        let source = FileSource::new(Arc::new(file.try_clone().unwrap()), 5, sha256);
+        assert_eq!(source.found_sha256().unwrap(), source.sha256());
+        checkpoint.files.insert(name.to_owned(), source);
+    }
+    let path = checkpoints.save(&checkpoint).unwrap();
+    assert_eq!(names(&path), [ARRAYS, MANIFEST, "state.copied", "state.linked"]);
+    let inode = |file: &File| file.metadata().unwrap().ino();
+    assert_eq!(inode(&File::open(path.join("state.linked")).unwrap()), inode(&linked));
+    assert_ne!(inode(&File::open(path.join("state.copied")).unwrap()), inode(&copied));
+    (&linked).write_all(b" and more").unwrap();
+    let found = checkpoints.latest().unwrap().checkpoint;
+    let bytes: Vec<u64> = found.files.values().map(FileSource::bytes).collect();
+    assert_eq!(bytes, [5, 5]);
+    // Without the store the files are left out, and evaluation does not look at them.
+    let mut partial = found.clone();
+    partial.leave_out("state.");
+    assert!(partial.partial && partial.files.is_empty());
+    fs::write(path.join("state.copied"), "firsd").unwrap();
+    let error = checkpoints.latest().unwrap_err().to_string();
+    assert!(error.contains("`state.copied` has the sha256 "), "{error}");
+    assert!(checkpoints.latest_parameters().unwrap().checkpoint.files.is_empty());
+    fs::write(path.join("state.copied"), "firs").unwrap();
+    let error = checkpoints.latest().unwrap_err().to_string();
+    assert!(error.contains("`state.copied` has 4 bytes and had 5"), "{error}");
+    fs::remove_file(path.join("state.copied")).unwrap();
+    let error = checkpoints.latest().unwrap_err().to_string();
+    assert!(error.contains("cannot be read: state.copied: No such file"), "{error}");
+}

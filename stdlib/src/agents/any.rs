@@ -5,6 +5,7 @@ use super::{
 };
 use podracer_dsl::prelude::*;
 use podracer_dsl::tree::AnyTree;
+use std::any::Any;
 use std::rc::Rc;
 
 /// An agent of any type that sees tensors. All of its trees are [`AnyTree`]s, with the key paths of the agent's own, and
@@ -14,9 +15,10 @@ use std::rc::Rc;
 pub struct AnyAgent(Rc<dyn Erased>);
 
 impl AnyAgent {
-    /// Erases the types of an agent.
+    /// Erases the types of an agent. One whose types are erased already stays as it is.
     pub fn new<A: Learn<Observation = Tensor>>(agent: A) -> AnyAgent {
-        AnyAgent(Rc::new(agent))
+        let erased = (&agent as &dyn Any).downcast_ref::<AnyAgent>();
+        erased.cloned().unwrap_or_else(|| AnyAgent(Rc::new(agent)))
     }
 }
 

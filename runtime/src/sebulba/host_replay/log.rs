@@ -234,7 +234,8 @@ fn append(segment: &mut Segment, bytes: &[u8]) -> std::io::Result<()> {
 /// A file without a name in a folder. Where the file system has none, a new one that loses its name at once: checkpoints copy it
 /// then.
 fn unnamed(folder: &Path) -> std::io::Result<File> {
-    let mode = Mode::RUSR | Mode::WUSR;
+    // As of every other file: the user's mask says who may read it.
+    let mode = Mode::from_raw_mode(0o666);
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     if let Ok(file) = openat(CWD, folder, flags | OFlags::TMPFILE, mode) {
         return Ok(File::from(OwnedFd::from(file)));

@@ -265,7 +265,7 @@ impl Supply for ReplaySupply {
 
     fn save<'a>(&'a self, checkpoint: &mut Checkpoint<'a>) -> Result<(), CheckpointError> {
         let (to, parts) = bounded(1);
-        let over = || CheckpointError::Misfit("the run's replay has ended".to_owned());
+        let over = || CheckpointError::Array("the run's replay has ended".to_owned());
         if self.ask(Job::Parts(to)).is_break() {
             return Err(over());
         }
