@@ -267,10 +267,12 @@ fn files_are_linked_or_copied_and_may_grow() {
 
     let folder = tempfile::tempdir().unwrap();
     let checkpoints = Checkpoints::new(folder.path().join("checkpoints"), 2);
-    let path = folder.path().join("linked");
-    let linked = File::options().read(true).append(true).create_new(true).open(path).unwrap();
-    // A file without a name that can never have one.
-    let copied = tempfile::tempfile_in(folder.path()).unwrap();
+    let [linked, copied] = ["linked", "copied"].map(|name| {
+        let path = folder.path().join(name);
+        File::options().read(true).append(true).create_new(true).open(path).unwrap()
+    });
+    // A file that has lost its name can never have one again.
+    fs::remove_file(folder.path().join("copied")).unwrap();
     let mut checkpoint = checkpoint(3);
     for (name, mut file) in [("state.linked", &linked), ("state.copied", &copied)] {
         file.write_all(b"first").unwrap();

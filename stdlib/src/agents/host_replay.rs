@@ -9,6 +9,7 @@ use super::{Axes, Cx, LearnFromReplay, RolloutOf, RolloutShape, Windows};
 use crate::replay::{Replay, Stored};
 use podracer_dsl::prelude::*;
 use podracer_dsl::tree::AnyTree;
+use podracer_dsl::{Loc, report_at};
 use std::rc::Rc;
 
 /// Iterations from the draw of windows to the gradient steps that learn from them.
@@ -127,6 +128,10 @@ impl<A: LearnFromReplay> Replayed<A> {
         axes: &Axes,
     ) -> HostStore<A::Metrics> {
         let (replay, sizes, _) = self.on_host(steps, shape, axes);
+        if steps.types().is_empty() {
+            let message = "the steps to keep have no leaves: expected a tree with a tensor of each step, such as its observation";
+            report_at(Loc::caller(), "keep", message.to_owned(), &[]);
+        }
         // Nothing for each step: the ring's shape is all that is needed.
         let nothing = || TensorType::new(U8, [0]).into_spec();
         let start = (!starts.types().is_empty()).then_some(zeros(U8, [0])).spec();

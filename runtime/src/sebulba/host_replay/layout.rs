@@ -39,7 +39,8 @@ impl Layout {
     ) -> Self {
         let (steps, starts) = shard.split_at(replay.step_leaves);
         let shape = steps.first().map_or(&[][..], |leaf| &leaf.shape[..]);
-        let (unroll, lanes) = (shape[0], shape[1]);
+        // Steps without leaves are an error of the trace.
+        let &[unroll, lanes, ..] = shape else { unreachable!("steps are [T, N, ..]") };
         Layout {
             learners,
             lanes_of_thread: lanes,
