@@ -315,7 +315,7 @@ fn a_replay_on_the_host_that_cannot_be_written_ends_the_run() {
     let expected = result(&mut command(&train(&settings, &folder.path().join("alone"))));
     let run = folder.path().join("run");
     let mut limited = Command::new("bash");
-    limited.args(["-c", "ulimit -f 1024; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_podracer")]);
+    limited.args(["-c", "ulimit -f 512; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_podracer")]);
     let output = limited.args(train(&settings, &run)).output().expect("bash runs");
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
