@@ -288,6 +288,34 @@ fn continuous_actions_are_uniform_first_and_stay_within_their_bounds() {
     check_continuous(&acted(&td3, |params, steps| Td3Params { steps, ..params }, None));
 }
 
+/// The settings of networks count for each of them.
+#[test]
+fn networks_are_those_of_the_settings() {
+    let networks = Networks {
+        hidden: vec![8, 6],
+        layer_norm: true,
+        activation: Activation::Elu,
+        ..Networks::default()
+    };
+    let settings = SacSettings { networks, ..SacSettings::default() };
+    let sac = Sac {
+        observation: Space::unbounded([2]),
+        actions: SacActions::new(&space()).expect("a bounded box"),
+        optimizers: settings.optimizers(),
+        settings,
+    };
+    let traced = trace(key(), |key| {
+        let state = sac.init(key);
+        let members = &state.critics.params.members;
+        for net in [&state.actor.params, &members[0], &members[1]] {
+            assert_eq!((net.mlp.norms.len(), net.mlp.activation), (2, Activation::Elu));
+        }
+        state.actor.params
+    });
+    let results = traced.expect("it traces").results().to_string();
+    assert!(results.contains("f32[2, 8]") && results.contains("f32[6, 4]"), "{results}");
+}
+
 #[test]
 fn discrete_actions_are_uniform_first_and_always_legal() {
     let settings = SacSettings { networks: networks(), ..SacSettings::default() };
