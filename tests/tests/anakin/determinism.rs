@@ -2,6 +2,7 @@
 
 use super::{is_child, run_alone};
 use crate::loops::{self, Size};
+use podracer_dsl::Tensor;
 use podracer_envs::{CartPole, Catch, Environment, Pendulum};
 use podracer_runtime::Array;
 use podracer_stdlib::agents::Learn;
@@ -58,14 +59,25 @@ fn the_online_agent_too() {
     assert_ne!(nets(train(&environment, &agent, 6)), nets(once));
 }
 
+/// The runs of one program: what XLA makes of these agents takes a while to compile.
+fn repeats<A: Learn<Observation = Tensor>>(agent: &A) {
+    let environment = Pendulum { time_limit: 5 };
+    let anakin = loops::compiled(&loops::client(SIZE.replicas), &environment, agent, SIZE);
+    let train = |seed| {
+        let state = anakin.init(seed).expect("a seed");
+        loops::named(&anakin.run(state).expect("a call").0)
+    };
+    let once = train(5);
+    assert_eq!(train(5), once);
+    assert!(!nets(once.clone()).is_empty());
+    assert_ne!(nets(train(6)), nets(once));
+}
+
 #[test]
 fn agents_with_replays_too() {
     let environment = Pendulum { time_limit: 5 };
-    let once = train(&environment, &loops::sac(&environment, adam(1e-3)), 5);
-    assert_eq!(train(&environment, &loops::sac(&environment, adam(1e-3)), 5), once);
-    assert_ne!(nets(train(&environment, &loops::sac(&environment, adam(1e-3)), 6)), nets(once));
-    let once = train(&environment, &loops::td3(&environment, adam(1e-3)), 5);
-    assert_eq!(train(&environment, &loops::td3(&environment, adam(1e-3)), 5), once);
+    repeats(&loops::sac(&environment, adam(1e-3)));
+    repeats(&loops::td3(&environment, adam(1e-3)));
 }
 
 #[test]
