@@ -36,10 +36,10 @@ pub enum DqnExploration {
     Noise,
 }
 
-/// Deep Q-learning (Mnih et al. 2015), with any of the extensions of Rainbow (Hessel et al. 2018). Discount, batch, replay
-/// ratio, clipped errors and first exploration rate are those of Mnih et al. 2015 (extended data table 1), for Adam in place
-/// of RMSProp. The replay, the target's period and the network of the paper are for 50 million steps of Atari; here they are
-/// for small tasks, as in CleanRL's `dqn.py`.
+/// Deep Q-learning (Mnih et al. 2015), with any of the extensions of Rainbow (Hessel et al. 2018). Learning rate, discount,
+/// batch, replay ratio and the first exploration rate are those of Mnih et al. 2015 (extended data table 1), with Adam in place
+/// of RMSProp. The paper's replay, period of the target network, last exploration rate, clipped errors and network are for 50
+/// million steps of Atari with clipped rewards: here they are for small tasks, as in CleanRL's `dqn.py`.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(default)]
 pub struct DqnSettings {
@@ -87,7 +87,8 @@ pub struct DqnSettings {
     /// Errors of `quantile` count linearly from this size on.
     #[schemars(range(min = 0.0))]
     pub kappa: f64,
-    /// Errors of `expected` count linearly from this size on; 0 squares all of them.
+    /// Errors of `expected` count linearly from this size on, 1 in Mnih et al. 2015; 0 squares all of them. Where rewards are not
+    /// clipped, the few steps that end an episode have great errors, and must count.
     #[schemars(range(min = 0.0))]
     pub huber: f64,
     /// How the agent explores: `schedule`, `ladder` or `noise` (noisy layers alone).
@@ -142,7 +143,7 @@ impl Default for DqnSettings {
             v_max: 10.0,
             quantiles: 200,
             kappa: 1.0,
-            huber: 1.0,
+            huber: 0.0,
             exploration: DqnExploration::Schedule,
             epsilon: Exploration {
                 epsilon_start: 1.0.into(),
