@@ -62,9 +62,9 @@ pub use podracer_mlir::{Donation, ModuleSpec};
 pub use program::{Arguments, Lowered, Pass, Program, ProgramOptions, lower, lower_kept};
 pub use projection::{ProjectionError, projection};
 pub use sebulba::{
-    Activity, Episode, HostReplay, IterationReport, Origin, ReplayError, Schedule, SebulbaError,
-    SebulbaFunctions, SebulbaLoop, SebulbaOptions, SebulbaProgram, SebulbaRun, SebulbaShape,
-    SebulbaTransfers, ThreadFailure, ThreadTimes,
+    Activity, Episode, HostReplay, IterationReport, LearntBy, Origin, ReplayError, Schedule,
+    SebulbaError, SebulbaFunctions, SebulbaLoop, SebulbaOptions, SebulbaProgram, SebulbaRun,
+    SebulbaShape, SebulbaTransfers, ThreadFailure, ThreadTimes,
 };
 pub use transfers::{Count, TransferCounts, Transfers, process_transfers};
 pub use tree::{Device, DeviceArray, Host, OnDevice, OnHost, Placement};

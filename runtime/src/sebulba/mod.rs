@@ -35,7 +35,7 @@ pub use host_replay::HostReplay;
 pub use learner::IterationReport;
 pub use options::{Schedule, SebulbaOptions};
 pub use origin::Origin;
-pub use programs::{SebulbaFunctions, SebulbaLoop, SebulbaProgram, SebulbaShape};
+pub use programs::{LearntBy, SebulbaFunctions, SebulbaLoop, SebulbaProgram, SebulbaShape};
 pub use run::{SebulbaRun, SebulbaTransfers};
 pub use thread_status::{Activity, ThreadTimes};
 pub use trajectory::Episode;

@@ -69,12 +69,15 @@ pub trait SebulbaFunctions {
         Ok(None)
     }
     /// One iteration. What is averaged over learner devices is averaged here, but for the metrics.
-    fn learn(
-        &self,
-        state: Placed<Self::State, Self::Store>,
-        data: Self::Data,
-    ) -> (Placed<Self::State, Self::Store>, Self::Metrics, Self::Requests);
+    fn learn(&self, state: Placed<Self::State, Self::Store>, data: Self::Data) -> LearntBy<Self>;
 }
+
+/// The results of an iteration: the learner's state, metrics, and what is asked of a replay on the host.
+pub type LearntBy<F> = (
+    Placed<<F as SebulbaFunctions>::State, <F as SebulbaFunctions>::Store>,
+    <F as SebulbaFunctions>::Metrics,
+    <F as SebulbaFunctions>::Requests,
+);
 
 /// The sizes of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -102,9 +102,12 @@ impl Supply for TrajectoryQueues {
     }
 }
 
+/// The two ends of an actor thread's queue.
+type Queue<S> = (Sender<Trajectory<S>>, Receiver<Trajectory<S>>);
+
 /// A bounded queue for each actor thread, of trajectories whose shards are `S`.
 pub(super) struct Queues<S> {
-    queues: Vec<(Sender<Trajectory<S>>, Receiver<Trajectory<S>>)>,
+    queues: Vec<Queue<S>>,
     /// Dropped to close the queues.
     open: Mutex<Option<Sender<Infallible>>>,
     closed: Receiver<Infallible>,

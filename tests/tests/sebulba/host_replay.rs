@@ -387,7 +387,7 @@ fn a_replay_that_cannot_be_is_refused_before_anything_starts() {
     let said = refused(&sebulba(true, false, &[1]).replay_folder(Path::new("/proc/nothing")));
     assert!(said.contains("cannot look at the folder `/proc/nothing`: No such file"), "{said}");
     let ppo = super::small().replay_on_host();
-    let said = ppo.trace(&spec()).err().expect("it has none").to_string();
+    let said = ppo.trace(&spec()).expect_err("it has none").to_string();
     assert!(said.contains("for agents that learn from a replay"), "{said}");
 }
 

@@ -9,7 +9,6 @@
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::num::NonZeroU64;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -238,7 +237,7 @@ fn unnamed(folder: &Path) -> std::io::Result<File> {
     let mode = Mode::from_raw_mode(0o666);
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     if let Ok(file) = openat(CWD, folder, flags | OFlags::TMPFILE, mode) {
-        return Ok(File::from(OwnedFd::from(file)));
+        return Ok(File::from(file));
     }
     for number in 0u64.. {
         let path = folder.join(format!(".replay-{}-{number}", std::process::id()));
