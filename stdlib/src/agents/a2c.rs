@@ -235,4 +235,9 @@ impl<O: Optimizer> Learn for A2c<O> {
         });
         (state, (), metrics)
     }
+
+    /// Nothing corrects for actions of older parameters.
+    fn is_on_policy(&self) -> bool {
+        true
+    }
 }
