@@ -1,6 +1,6 @@
 //! Freeway: bring a chicken over a road of eight lanes.
 
-use super::{DOWN, NOTHING, SIZE, UP, bit, cell, observation, one_of, plane};
+use super::{DOWN, NOTHING, SIZE, UP, bit, cell, drawn_if, observation, one_of, plane};
 use crate::environment::{Environment, TimeStep};
 use crate::render::{Colour, planes};
 use crate::space::Space;
@@ -46,6 +46,10 @@ pub struct State {
     pub timers: Tensor,
     /// Steps from one move to the next, 1 to 5; negative for a car to the left. `i32[8]`
     pub speeds: Tensor,
+    /// True at an episode's beginning, where speeds and timers are still to be drawn. `bool[]`
+    pub undrawn: Tensor,
+    /// Key of the episode's first speeds. `u32[2]`
+    pub key: Tensor,
     /// Steps since the episode began. `i32[]`
     pub time: Tensor,
 }
@@ -55,6 +59,33 @@ pub struct State {
 fn draw_speeds(key: Key) -> Tensor {
     let (speed, direction) = key.split();
     speed.randint([LANES], 1..6) * (2 * direction.randint([LANES], 0..2) - 1)
+}
+
+impl State {
+    /// The state with its first speeds drawn. Episodes begin without: it is the loop around the environment that computes a
+    /// beginning in every step, and few of them are needed.
+    #[track_caller]
+    fn drawn(self) -> State {
+        let speeds = drawn_if(self.undrawn, Key::from_words(self.key), self.speeds, draw_speeds);
+        let timers = select(self.undrawn, speeds.abs(), self.timers);
+        State { speeds, timers, undrawn: constant(false), ..self }
+    }
+
+    /// What is seen of a state with its speeds drawn.
+    #[track_caller]
+    fn seen(self) -> Tensor {
+        let behind = bit(around(self.cars - select(self.speeds.gt(0), 1, -1)));
+        let of_speed = |speed: i32| in_rows(select(self.speeds.abs().eq(speed), behind, 0u32));
+        observation(&[
+            cell(self.row, scalar(COLUMN)),
+            in_rows(bit(self.cars)),
+            of_speed(1),
+            of_speed(2),
+            of_speed(3),
+            of_speed(4),
+            of_speed(5),
+        ])
+    }
 }
 
 /// A word for each car, in its row. `u32[10]`
@@ -74,19 +105,21 @@ impl Environment for Freeway {
     type Observation = Tensor;
 
     fn initial_state(&self, key: Key) -> State {
-        let speeds = draw_speeds(key);
         State {
             row: scalar(9),
             move_timer: scalar(self.player_speed as i32),
             cars: zeros(I32, [LANES]),
-            timers: speeds.abs(),
-            speeds,
+            timers: zeros(I32, [LANES]),
+            speeds: zeros(I32, [LANES]),
+            undrawn: constant(true),
+            key: key.words(),
             time: scalar(0),
         }
     }
 
     fn step(&self, state: State, action: Tensor, key: Key) -> (State, TimeStep) {
         let action = one_of(&[NOTHING, UP, DOWN], action);
+        let state = state.drawn();
         let ready = state.move_timer.eq(0);
         let (up, down) = (ready & action.eq(UP), ready & action.eq(DOWN));
         let row = state.row + down.astype(I32) - up.astype(I32);
@@ -95,9 +128,8 @@ impl Environment for Freeway {
         let arrived = row.eq(0);
         let row = select(arrived, 9, row);
 
-        let drawn = draw_speeds(key);
-        let speeds = select(arrived, drawn, state.speeds);
-        let timers = select(arrived, drawn.abs(), state.timers);
+        let speeds = drawn_if(arrived, key, state.speeds, draw_speeds);
+        let timers = select(arrived, speeds.abs(), state.timers);
         let moves = timers.eq(0);
         let forward = select(speeds.gt(0), 1, -1);
         let cars = select(moves, around(state.cars + forward), state.cars);
@@ -110,25 +142,16 @@ impl Environment for Freeway {
             timers: select(moves, speeds.abs(), timers - 1),
             speeds,
             time: state.time + 1,
+            ..state
         };
         let truncated = state.time.ge(self.time_limit);
         let (reward, terminated) = (arrived.astype(F32), constant(false));
-        (state, TimeStep { observation: self.observe(state), reward, terminated, truncated })
+        (state, TimeStep { observation: state.seen(), reward, terminated, truncated })
     }
 
     /// 1 at the chicken, at the cars, and behind each car in the channel of its speed. `f32[10, 10, 7]`
     fn observe(&self, state: State) -> Tensor {
-        let behind = bit(around(state.cars - select(state.speeds.gt(0), 1, -1)));
-        let of_speed = |speed: i32| in_rows(select(state.speeds.abs().eq(speed), behind, 0u32));
-        observation(&[
-            cell(state.row, scalar(COLUMN)),
-            in_rows(bit(state.cars)),
-            of_speed(1),
-            of_speed(2),
-            of_speed(3),
-            of_speed(4),
-            of_speed(5),
-        ])
+        state.drawn().seen()
     }
 
     fn observation_space(&self) -> Space {
@@ -143,6 +166,7 @@ impl Environment for Freeway {
     }
 
     fn render(&self, state: &State) -> Option<Tensor> {
+        let state = state.drawn();
         let cars = |to_the_right: bool| {
             let these = state.speeds.gt(0).eq(to_the_right);
             plane(in_rows(select(these, bit(state.cars), 0u32)))

@@ -9,6 +9,8 @@
 //! - Sets of cells are ten words, one for each row, whose bit `c` is column `c`. Only pictures and observations have an element
 //!   for each cell.
 //! - Nothing is scattered or gathered: a position is compared with an index.
+//! - Many draws that few steps need are in a loop that runs in those steps alone ([`drawn_if`]). Outside of one, XLA would compute the
+//!   twenty rounds of each draw again for every cell of an observation that depends on it.
 
 pub mod asterix;
 pub mod breakout;
@@ -109,6 +111,14 @@ fn known(row: impl Fn(usize) -> u32) -> Tensor {
 fn plane(words: Tensor) -> Tensor {
     let words = words.expand_dims(1).broadcast_to([SIZE, SIZE]);
     ((words >> iota(U32, [SIZE, SIZE], 1)) & 1u32).ne(0u32)
+}
+
+/// What `draw` gives of a key where it is `wanted` (bool `[]`), and `otherwise` elsewhere. Of a batch of environments the draws are
+/// computed only in steps in which one wants them.
+#[track_caller]
+fn drawn_if<T: Tree>(wanted: Tensor, key: Key, otherwise: T, draw: impl FnOnce(Key) -> T) -> T {
+    let body = |_| (constant(false), draw(key.again()));
+    while_loop((wanted, otherwise), |(wanted, _)| wanted, body).1
 }
 
 /// The observation of some sets, `f32[10, 10, sets]`.
