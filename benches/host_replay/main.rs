@@ -4,6 +4,9 @@
 //! alternate; the ratio is the result. Then the windows are read after the system has forgotten them (*cold*), where checkpoints
 //! link the files.
 
+#[path = "../support/mod.rs"]
+mod support;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -14,6 +17,8 @@ use podracer::prelude::*;
 use podracer::runtime::{Activity, SebulbaRun};
 use podracer::stdlib::agents::{LearnFromReplay, ReplaySettings, Replayed, Window, Windows};
 use rustix::fs::{Advice, fadvise};
+
+use support::{Table, machine, say, time};
 
 const LANES: usize = 32;
 const UNROLL: usize = 16;
@@ -139,12 +144,19 @@ fn timed(run: &mut SebulbaRun, iterations: usize) -> Result<Duration> {
 fn main() -> Result<()> {
     let folder = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
     let folder = folder.map_or_else(std::env::temp_dir, PathBuf::from);
-    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    println!("load {}; {} lanes, {UNROLL} steps, prioritized", load.trim(), THREADS * LANES);
-    println!(
-        "| bytes of a step | window | batch | gradient steps | on the device | on the host | ratio | gathered, in memory | cold | stored |"
-    );
-    println!("|---|---|---|---|---|---|---|---|---|---|");
+    say(&machine());
+    let mut table = Table::new(&[
+        "bytes of a step",
+        "window",
+        "batch",
+        "gradient steps",
+        "on the device",
+        "on the host",
+        "ratio",
+        "gathered, in memory",
+        "cold",
+        "stored",
+    ]);
     for case in [
         Case { bytes: 32, length: 2, batch: 256, steps: 4, capacity: 1 << 18 },
         Case { bytes: 32, length: 80, batch: 64, steps: 2, capacity: 1 << 18 },
@@ -173,18 +185,20 @@ fn main() -> Result<()> {
         host.run(4)?;
         let cold = 4.0 * case.read() / (spent(&host, Activity::Gathering) - before);
         let median = ratios.get(ROUNDS / 2).ok_or_else(|| anyhow!("no rounds"))?;
-        println!(
-            "| {} | {} | {} | {} | {:.2} ms | {:.2} ms | {median:.2} | {:.2} GB/s | {:.2} GB/s | {:.2} GB/s |",
-            case.bytes,
-            case.length,
-            case.batch,
-            case.steps,
-            best[0] * 1e3,
-            best[1] * 1e3,
-            gathered * 1e-9,
-            cold * 1e-9,
-            stored * 1e-9
-        );
+        let speed = |bytes: f64| format!("{:.2} GB/s", bytes * 1e-9);
+        let sizes = [case.bytes, case.length, case.batch, case.steps].map(|size| size.to_string());
+        table.row(sizes.into_iter().chain([
+            time(best[0]),
+            time(best[1]),
+            format!("{median:.2}"),
+            speed(gathered),
+            speed(cold),
+            speed(stored),
+        ]));
     }
+    table.print(&format!(
+        "A prioritized replay on the host beside one on the device: {} lanes, {UNROLL} steps",
+        THREADS * LANES
+    ));
     Ok(())
 }

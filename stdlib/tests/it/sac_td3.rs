@@ -313,7 +313,7 @@ fn networks_are_those_of_the_settings() {
         state.actor.params
     });
     let results = traced.expect("it traces").results().to_string();
-    assert!(results.contains("f32[2, 8]") && results.contains("f32[6, 4]"), "{results}");
+    assert!(results.contains("f32[2,8]") && results.contains("f32[6,4]"), "{results}");
 }
 
 #[test]
