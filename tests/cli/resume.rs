@@ -154,6 +154,24 @@ fn anakin_goes_on_to_the_bit() {
     ]);
 }
 
+/// A prioritized replay, of which each device has a part.
+#[test]
+fn anakin_with_a_replay_goes_on_to_the_bit() {
+    killed_and_resumed(&[
+        "cartpole-dqn",
+        "--steps=48000",
+        "--devices=2",
+        "--set=agent.hidden=[8]",
+        "--set=agent.capacity=2000",
+        "--set=agent.minimum=400",
+        "--set=agent.batch=16",
+        "--set=agent.replay_ratio=1.0",
+        "--set=agent.prioritized=true",
+        "--set=anakin.iterations_per_call=1",
+        "--set=train.checkpoint_every=5",
+    ]);
+}
+
 #[test]
 fn sebulba_goes_on_to_the_bit() {
     killed_and_resumed(
