@@ -82,7 +82,7 @@ fn another_agent_comes_with_its_own_defaults() {
     let online: OnlineSettings = parse(&settings.agent, "agent").unwrap();
     assert_eq!(online.discount, 0.5.into());
     let text = mistake(set("catch-ppo", &["agent.kind=online", "agent.clip=0.5"]));
-    assert!(text.contains("`agent.clip` is not a setting; [agent] takes adam_epsilon"), "{text}");
+    assert!(text.contains("`agent.clip` is not a setting; [agent] takes activation, "), "{text}");
     let settings = set("catch-ppo", &["environment.name=cartpole"]).unwrap();
     assert_eq!(settings.environment_name(), "cartpole");
 }
