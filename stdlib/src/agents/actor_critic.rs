@@ -1,6 +1,9 @@
 //! The part that PPO, IMPALA and the online actor-critic share: spaces, one optimizer, settings, and how they begin.
 
-use super::{ActorCritic, ActorCriticShape, AgentSettings, Memory, Optimized, Task};
+use super::{
+    ActorCritic, ActorCriticOptimizer, ActorCriticShape, AgentSettings, AnyAgent, Learn, Memory,
+    Optimized, OptimizerKind, Task,
+};
 use crate::Number;
 use crate::nn::LstmState;
 use crate::optim::{Optimizer, Schedule};
@@ -35,6 +38,27 @@ pub trait ActorCriticSettings: AgentSettings {
 
     /// Shape of the networks.
     fn shape(&self) -> ActorCriticShape;
+
+    /// The agent for a task with the optimizer of this kind: the settings' own, which is RMSProp, or `adam`.
+    fn optimized_by(
+        &self,
+        kind: OptimizerKind,
+        task: &Task,
+        learning_rate: Schedule,
+        adam: ActorCriticOptimizer,
+    ) -> AnyAgent
+    where
+        ActorCriticAgent<Self, Self::Optimizer>: Learn<Observation = Tensor>,
+        ActorCriticAgent<Self, ActorCriticOptimizer>: Learn<Observation = Tensor>,
+    {
+        match kind {
+            OptimizerKind::Rmsprop => {
+                let own = self.optimizer(learning_rate);
+                AnyAgent::new(ActorCriticAgent::for_task(task, self, own))
+            }
+            OptimizerKind::Adam => AnyAgent::new(ActorCriticAgent::for_task(task, self, adam)),
+        }
+    }
 }
 
 impl<S: ActorCriticSettings> ActorCriticAgent<S, S::Optimizer> {

@@ -1,5 +1,6 @@
 //! What [`Dqn`] learns from windows of its replay.
 
+use super::steps::of_legal;
 use super::{
     ActionValues, Dqn, DqnSettings, QNetwork, RewardClipping, Step, Transition, Window, Windows,
 };
@@ -105,11 +106,7 @@ impl Dqn {
         let &DqnSettings { huber, kappa, .. } = &self.settings;
         let values = self.settings.action_values();
         let (a, r, discount) = (seen.action, seen.reward, seen.discount);
-        let means = values.mean(chooser);
-        let selector = match seen.next_legal_actions {
-            Some(legal) => select(legal, means, f64::NEG_INFINITY),
-            None => means,
-        };
+        let selector = of_legal(values.mean(chooser), seen.next_legal_actions);
         let z = values.points();
         match values {
             ActionValues::Expected => {

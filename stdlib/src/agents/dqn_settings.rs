@@ -229,10 +229,7 @@ impl DqnSettings {
 impl AgentSettings for DqnSettings {
     fn agent(&self, task: &Task) -> Result<AnyAgent, String> {
         self.check(task)?;
-        Ok(AnyAgent::new(Replayed {
-            agent: Dqn::for_task(task, self),
-            settings: self.replay.clone(),
-            iterations: task.iterations,
-        }))
+        let agent = Dqn::for_task(task, self);
+        Ok(AnyAgent::new(Replayed::for_task(agent, &self.replay, task)))
     }
 }

@@ -1,5 +1,6 @@
 //! Epsilon-greedy exploration that agents of action values share: settings, schedule, parameters and actions.
 
+use super::steps::of_legal;
 use super::{LaneId, Mode};
 use crate::Number;
 use crate::distributions::{Categorical, Distribution};
@@ -61,10 +62,7 @@ pub fn epsilon_greedy(
     mode: Mode,
     key: Key,
 ) -> Tensor {
-    let q = match legal {
-        Some(legal) => select(legal, q, f64::NEG_INFINITY),
-        None => q,
-    };
+    let q = of_legal(q, legal);
     match mode {
         Mode::Greedy => q.argmax(-1),
         Mode::Explore => Categorical::epsilon_greedy(q, epsilon).sample(key),

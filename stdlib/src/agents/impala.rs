@@ -148,15 +148,8 @@ impl AgentSettings for ImpalaSettings {
     fn agent(&self, task: &Task) -> Result<AnyAgent, String> {
         self.networks.check(&task.observation)?;
         let rate = task.learning_rate(self.learning_rate, self.anneal_learning_rate, 1);
-        Ok(match self.optimizer {
-            OptimizerKind::Rmsprop => {
-                AnyAgent::new(Impala::for_task(task, self, self.optimizer(rate)))
-            }
-            OptimizerKind::Adam => {
-                let adam = clipped_adam(rate, self.epsilon, self.max_gradient_norm);
-                AnyAgent::new(Impala::for_task(task, self, adam))
-            }
-        })
+        let adam = clipped_adam(rate.clone(), self.epsilon, self.max_gradient_norm);
+        Ok(self.optimized_by(self.optimizer, task, rate, adam))
     }
 }
 

@@ -1,5 +1,6 @@
 //! The actor-critic network that the agents share: a torso, a recurrent core, a policy and a value.
 
+use super::steps::of_legal;
 use super::{Input, Mode, Networks, TorsoNet, last_action, last_action_features};
 use crate::distributions::{Categorical, Distribution, MultiCategorical, MultivariateNormalDiag};
 use crate::nn::{Initializer, Linear, Lstm, LstmState, Mlp};
@@ -160,10 +161,7 @@ impl ActorCritic {
         if let Some(log_std) = self.log_std {
             return Policy::Gaussian(MultivariateNormalDiag::from_log_std(output, log_std));
         }
-        let logits = match legal {
-            Some(legal) => select(legal, output, f64::NEG_INFINITY),
-            None => output,
-        };
+        let logits = of_legal(output, legal);
         match &self.counts {
             Some(counts) => Policy::MultiDiscrete(MultiCategorical::new(logits, counts)),
             None => Policy::Discrete(Categorical::new(logits)),

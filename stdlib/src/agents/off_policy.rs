@@ -6,6 +6,7 @@ use crate::Number;
 use crate::nn::{Fan, Initializer, Law, Mlp};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
+use std::f64::consts::FRAC_1_SQRT_2;
 
 /// A batch of transitions.
 pub(super) struct Batch {
@@ -35,6 +36,12 @@ impl Batch {
     pub(super) fn mean(&self, losses: Tensor) -> Tensor {
         weighted(losses, Some(self.weights)).mean()
     }
+}
+
+/// Numbers uniform on [-1, 1], made of standard normal ones: twice the normal distribution's own distribution function, less 1.
+#[track_caller]
+pub(super) fn uniform(noise: Tensor) -> Tensor {
+    (noise * FRAC_1_SQRT_2).erf()
 }
 
 /// Actions of a bounded box as vectors in [-1, 1], element by element: what networks give and critics see.

@@ -10,7 +10,7 @@
 
 use super::minibatches::{Minibatches, merged};
 use super::settings::{Clipped, clipped};
-use super::steps::weighted;
+use super::steps::{of_legal, weighted};
 use super::{
     Act, Agent, AgentSettings, AnyAgent, Axes, Cx, Exploration, Exploring, Input, LaneId, Learn,
     Mode, Networks, Optimized, Rollout, RolloutOf, RolloutShape, Task, Torso, TorsoNet,
@@ -161,16 +161,7 @@ impl PqnNetwork {
     /// The greatest value of a legal action. f32 `[]`
     #[track_caller]
     fn greatest(&self, input: &Input) -> Tensor {
-        greatest(self.apply(input.observation), input.legal_actions)
-    }
-}
-
-/// The greatest of values f32 `[A]`, of those of `legal` actions (bool `[A]`; `None` for all). f32 `[]`
-#[track_caller]
-fn greatest(q: Tensor, legal: Option<Tensor>) -> Tensor {
-    match legal {
-        Some(legal) => select(legal, q, f64::NEG_INFINITY).max(),
-        None => q.max(),
+        of_legal(self.apply(input.observation), input.legal_actions).max()
     }
 }
 
@@ -315,7 +306,7 @@ impl<O: Optimizer> Agent for Pqn<O> {
         let Input { observation, legal_actions, .. } = input;
         let q = params.network.apply(observation);
         let action = epsilon_greedy(q, legal_actions, params.epsilon, mode, key);
-        Act { action, memory: (), extras: greatest(q, legal_actions) }
+        Act { action, memory: (), extras: of_legal(q, legal_actions).max() }
     }
 }
 

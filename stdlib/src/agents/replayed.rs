@@ -5,7 +5,7 @@
 //! learnt until the replay has [`ReplaySettings::minimum`] steps, and what was owed until then is not made up for.
 
 use super::{
-    Act, Agent, AnyHostReplay, Axes, Cx, Input, LaneId, Learn, Mode, Rollout, RolloutShape,
+    Act, Agent, AnyHostReplay, Axes, Cx, Input, LaneId, Learn, Mode, Rollout, RolloutShape, Task,
 };
 use crate::Number;
 use crate::ravel::{ravel, unravel};
@@ -205,6 +205,11 @@ pub struct ReplayMetrics {
 }
 
 impl<A: LearnFromReplay> Replayed<A> {
+    /// An agent for a task, with a replay of these settings.
+    pub fn for_task(agent: A, settings: &ReplaySettings, task: &Task) -> Self {
+        Replayed { agent, settings: settings.clone(), iterations: task.iterations }
+    }
+
     /// The replay of one of the members of these axes, and its windows, for rollouts of which such steps are kept.
     pub(super) fn replay(&self, steps: &Spec<A::Step>, axes: &Axes) -> (Replay, Window) {
         let window @ Window { length, period, .. } = self.agent.window(steps);

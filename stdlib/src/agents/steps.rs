@@ -68,6 +68,16 @@ pub fn step_weights(count: Tensor, axes: &Axes) -> Tensor {
     count / axes.mean(count.mean()).maximum(1e-9)
 }
 
+/// Values of actions, or their logits, `[.., A]`, with -inf for those that are not `legal` (bool of the same shape; `None` if
+/// all are).
+#[track_caller]
+pub(super) fn of_legal(values: Tensor, legal: Option<Tensor>) -> Tensor {
+    match legal {
+        Some(legal) => select(legal, values, f64::NEG_INFINITY),
+        None => values,
+    }
+}
+
 /// Numbers times their weights, if there are any; 0 where the weight is 0, even if the number is infinite or NaN.
 #[track_caller]
 pub(super) fn weighted(numbers: Tensor, weights: Option<Tensor>) -> Tensor {

@@ -5,7 +5,7 @@
 //! A gradient step changes the critics by algorithm 1 of the paper. Every [`Td3Settings::policy_period`]-th changes the actor
 //! with them, and moves the targets of both. All of it is about actions scaled to [-1, 1] ([`UnitBox`]).
 
-use super::off_policy::Batch;
+use super::off_policy::{Batch, uniform};
 use super::{
     Act, Agent, AgentSettings, AnyAgent, Cx, Input, LaneId, LearnFromReplay, Mode, Networks,
     Optimized, ReplaySettings, Replayed, Rollout, Step, Task, TorsoMlp, Transition, UnitBox,
@@ -19,7 +19,6 @@ use podracer_dsl::prelude::*;
 use podracer_envs::Space;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::f64::consts::FRAC_1_SQRT_2;
 
 /// TD3 (Fujimoto et al. 2018), for bounded continuous actions. The defaults are those of the authors' implementation, which has
 /// other networks, batches and learning rates than the paper's appendix. With `twin = false`, `policy_period = 1` and
@@ -120,8 +119,7 @@ impl AgentSettings for Td3Settings {
             critic_optimizer: flatten(adam(self.critic_learning_rate)),
             settings: self.clone(),
         };
-        let (settings, iterations) = (self.replay.clone(), task.iterations);
-        Ok(AnyAgent::new(Replayed { agent, settings, iterations }))
+        Ok(AnyAgent::new(Replayed::for_task(agent, &self.replay, task)))
     }
 }
 
@@ -226,9 +224,7 @@ impl<O: Optimizer> Agent for Td3<O> {
             Mode::Explore => {
                 let noise = key.normal(best.shape());
                 let explored = (best + self.settings.exploration_noise * noise).clamp(-1.0, 1.0);
-                // Twice the normal distribution's own distribution function, less 1.
-                let random = (noise * FRAC_1_SQRT_2).erf();
-                select(steps.gt(0), explored, random)
+                select(steps.gt(0), explored, uniform(noise))
             }
         };
         Act { action: self.actions.action(unit), memory: (), extras: () }

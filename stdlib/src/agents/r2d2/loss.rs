@@ -4,7 +4,7 @@ use super::R2d2Settings;
 use super::network::RecurrentQ;
 use crate::agents::Input;
 use crate::agents::frames::{FrameMemory, stack_window};
-use crate::agents::steps::weighted;
+use crate::agents::steps::{of_legal, weighted};
 use crate::losses::transformed_n_step_q_learning;
 use crate::nn::LstmState;
 use podracer_dsl::prelude::*;
@@ -70,14 +70,8 @@ impl R2d2Settings {
             (self.values(online, start.core, &inputs), self.values(target, start.core, &inputs));
         let last = self.burn_in + self.trained();
         let trained = |leaf: Tensor| leaf.slice_axis(0, self.burn_in..last);
-        let q_t = match inputs.legal_actions {
-            Some(legal) => select(
-                legal.slice_axis(0, self.burn_in + 1..),
-                q_online.slice(1..),
-                f64::NEG_INFINITY,
-            ),
-            None => q_online.slice(1..),
-        };
+        let legal = inputs.legal_actions.map(|legal| legal.slice_axis(0, self.burn_in + 1..));
+        let q_t = of_legal(q_online.slice(1..), legal);
         let (action, q_tm1) = (trained(steps.action), q_online.slice(..-1));
         let (terminated, truncated) = (trained(steps.terminated), trained(steps.truncated));
         let discount = self.discount.into_tensor().broadcast_to(terminated.shape());

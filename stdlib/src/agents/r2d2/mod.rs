@@ -158,8 +158,7 @@ impl AgentSettings for R2d2Settings {
         self.replay.check(self.window().length)?;
         let optimizer = clipped_adam(self.learning_rate, self.adam_epsilon, self.max_gradient_norm);
         let agent = R2d2 { observation, action, optimizer, settings: self.clone() };
-        let (settings, iterations) = (self.replay.clone(), task.iterations);
-        Ok(AnyAgent::new(Replayed { agent, settings, iterations }))
+        Ok(AnyAgent::new(Replayed::for_task(agent, &self.replay, task)))
     }
 
     fn check_rollout(&self, _: usize, steps: usize) -> Result<(), String> {

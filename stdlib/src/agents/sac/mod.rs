@@ -8,7 +8,8 @@ mod settings;
 
 pub use settings::SacSettings;
 
-use super::off_policy::Batch;
+use super::off_policy::{Batch, uniform};
+use super::steps::of_legal;
 use super::{
     Act, Agent, Axes, Cx, Input, LaneId, LearnFromReplay, Mode, Optimized, Rollout, Step, TorsoMlp,
     Transition, UnitBox, Window, Windows, scan_mean,
@@ -22,7 +23,6 @@ use crate::nn::Ensemble;
 use crate::optim::{Adam, Flatten, Optimizer, incremental_update};
 use podracer_dsl::prelude::*;
 use podracer_envs::Space;
-use std::f64::consts::FRAC_1_SQRT_2;
 
 /// Bounds of the logarithm of the standard deviation before squashing: those of the authors' implementation.
 const LOG_STD: [f64; 2] = [-20.0, 2.0];
@@ -144,12 +144,6 @@ fn draw(actor: &TorsoMlp, observation: Tensor, noise: Tensor) -> (Tensor, Tensor
     (unit, log_prob.sum())
 }
 
-/// Logits f32 `[n]` with those of actions that are not legal at -inf.
-#[track_caller]
-fn masked(logits: Tensor, legal: Option<Tensor>) -> Tensor {
-    legal.map_or(logits, |legal| select(legal, logits, f64::NEG_INFINITY))
-}
-
 impl<O: Optimizer> Sac<O> {
     /// Standard normal numbers for so many draws of the actions of a batch, f32 `[draws, B, A]`. Discrete actions read none.
     #[track_caller]
@@ -186,7 +180,7 @@ impl<O: Optimizer> Sac<O> {
                 }
                 SacActions::Discrete(_) => {
                     let q_tm1 = critics.apply(|critic| critic.apply(observation));
-                    let logits_t = masked(actor.apply(next), step.next_legal_actions);
+                    let logits_t = of_legal(actor.apply(next), step.next_legal_actions);
                     let q_t = targets.apply(|critic| critic.apply(next));
                     let errors = discrete_soft_q_learning(
                         q_tm1,
@@ -223,7 +217,7 @@ impl<O: Optimizer> Sac<O> {
                 PolicyLosses { loss, log_prob, target_entropy: target_entropy * elements }
             }
             SacActions::Discrete(n) => {
-                let logits = masked(actor.apply(observation), legal);
+                let logits = of_legal(actor.apply(observation), legal);
                 let q = critics.apply(|critic| critic.apply(observation));
                 let loss = discrete_soft_actor_loss(logits, q, temperature);
                 let log_prob = -Categorical::new(logits).entropy();
@@ -301,17 +295,15 @@ impl<O: Optimizer> Agent for Sac<O> {
             (SacActions::Continuous(scaled), Mode::Explore) => {
                 let policy = gaussian(actor, observation);
                 let noise = key.normal(policy.normal.loc.shape());
-                // Twice the normal distribution's own distribution function, less 1.
-                let random = (noise * FRAC_1_SQRT_2).erf();
-                scaled.action(select(begun, policy.draw_of(noise).0, random))
+                scaled.action(select(begun, policy.draw_of(noise).0, uniform(noise)))
             }
             (SacActions::Discrete(_), mode) => {
                 let logits = actor.apply(observation);
                 match mode {
-                    Mode::Greedy => masked(logits, input.legal_actions).argmax(-1),
+                    Mode::Greedy => of_legal(logits, input.legal_actions).argmax(-1),
                     Mode::Explore => {
                         let logits = select(begun, logits, 0.0);
-                        key.categorical(masked(logits, input.legal_actions))
+                        key.categorical(of_legal(logits, input.legal_actions))
                     }
                 }
             }

@@ -94,8 +94,7 @@ impl AgentSettings for SacSettings {
             optimizers: self.optimizers(),
             settings: self.clone(),
         };
-        let (settings, iterations) = (self.replay.clone(), task.iterations);
-        Ok(AnyAgent::new(Replayed { agent, settings, iterations }))
+        Ok(AnyAgent::new(Replayed::for_task(agent, &self.replay, task)))
     }
 }
 
