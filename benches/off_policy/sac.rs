@@ -112,7 +112,7 @@ fn product(x: Tensor, of_x: usize, y: Tensor, of_y: usize) -> Tensor {
     dot_general(x, y, (&[of_x], &[of_y]), (&[], &[]))
 }
 
-/// What each layer gives.
+/// The results of the three layers, f32 `[B, outputs]` each.
 fn forward(x: Tensor, (first, second, third): Layers) -> (Tensor, Tensor, Tensor) {
     let h1 = product(x, 1, first, 0);
     let h2 = product(h1, 1, second, 0);

@@ -71,7 +71,7 @@ impl State {
         State { speeds, timers, undrawn: constant(false), ..self }
     }
 
-    /// What is seen of a state with its speeds drawn.
+    /// The observation of a state whose speeds are drawn.
     #[track_caller]
     fn seen(self) -> Tensor {
         let behind = bit(around(self.cars - select(self.speeds.gt(0), 1, -1)));

@@ -76,7 +76,7 @@ pub enum ReplayError {
     Io {
         /// The operation.
         what: &'static str,
-        /// The folder.
+        /// Folder of the replay.
         folder: PathBuf,
         /// The system's error.
         error: io::Error,
@@ -87,7 +87,7 @@ pub enum ReplayError {
         memory::size(*needed), folder.display(), memory::size(*available)
     )]
     Space {
-        /// The folder.
+        /// Folder of the replay.
         folder: PathBuf,
         /// Bytes of the replay.
         needed: u64,

@@ -10,7 +10,7 @@ use podracer_envs::Space;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the network learns of the return of an action.
+/// Forms of an action's value: its expected return, or a distribution of returns.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DqnValues {
@@ -183,7 +183,7 @@ impl DqnSettings {
         }
     }
 
-    /// What the network gives for each action.
+    /// The form of the values of the network, with its atoms or quantiles.
     pub(super) fn action_values(&self) -> ActionValues {
         match self.values {
             DqnValues::Expected => ActionValues::Expected,

@@ -53,9 +53,9 @@ struct Segment {
 
 /// The sha256 of all that a segment has.
 enum Hash {
-    /// Of a segment that may grow.
+    /// The hash so far of a segment that may grow.
     Begun(Box<Sha256>),
-    /// Of a segment of a checkpoint, which is full.
+    /// The hash of a segment that is full, as its checkpoint has it.
     Known(String),
 }
 
