@@ -1,9 +1,10 @@
-//! Random-policy stepping with automatic resets, beside gymnax.
+//! Random-policy stepping with automatic resets, beside gymnax, and beside pgx and jumanji for boards.
 
 mod stepping;
 
 use anyhow::Result;
 use clap::Parser;
+use podracer_envs::boards::{ConnectFour, Game2048, Othello, Snake, TicTacToe};
 use podracer_envs::minatar::{Asterix, Breakout, Freeway, Seaquest, SpaceInvaders};
 use podracer_envs::{CartPole, Catch};
 use serde_json::json;
@@ -16,7 +17,10 @@ use stepping::{Shape, Stepping};
 /// Least ratio of our speed to the peer's.
 const TARGET: f64 = 10.0;
 
-/// Times random-policy stepping beside gymnax.
+/// The environments that pgx and jumanji have.
+const BOARDS: [&str; 5] = ["tic-tac-toe", "connect-four", "othello", "2048", "snake"];
+
+/// Times random-policy stepping beside gymnax, pgx and jumanji.
 #[derive(Parser)]
 pub struct Options {
     /// `cpu` or `cuda13`.
@@ -25,7 +29,7 @@ pub struct Options {
     /// Environments in all.
     #[arg(long, value_delimiter = ',', default_values_t = [1024, 4096])]
     environments: Vec<usize>,
-    /// `cartpole`, `catch`, or a game of MinAtar, such as `breakout`.
+    /// `cartpole`, `catch`, a game of MinAtar, such as `breakout`, or a board: `tic-tac-toe`, `connect-four`, `othello`, `2048`, `snake`.
     #[arg(long, value_delimiter = ',', default_values_t = ["cartpole".to_owned(), "catch".to_owned()])]
     envs: Vec<String>,
     /// Steps of every environment of ours in a run; the peer's do a tenth.
@@ -55,20 +59,31 @@ pub fn run(options: &Options) -> Result<()> {
     say(&machine());
     let platform = options.platform.as_str();
     let client = open(platform, options.devices)?;
-    let peer = (!options.alone).then(|| Peer::prepare(platform)).transpose()?;
+    let gymnax = |peer: &str| !BOARDS.contains(&peer);
+    let peer = |wanted: bool, name: &str, requirements: &str| {
+        (!options.alone && wanted).then(|| Peer::with(platform, name, requirements)).transpose()
+    };
+    let any = |wanted: &dyn Fn(&str) -> bool| options.envs.iter().any(|name| wanted(name));
+    let games = peer(any(&gymnax), "peer", "benches/peer/requirements.txt")?;
+    let boards =
+        peer(any(&|name| !gymnax(name)), "golden-boards", "tests/golden/requirements-boards.txt")?;
     let mut table = Table::new(&[
         "environment",
         "environments",
         "devices",
         "ours best / median",
-        "gymnax best / median",
+        "peer best / median",
         "ratio of bests",
         "of medians",
-        "compile ours / gymnax",
-        "mean return ours / gymnax",
+        "compile ours / peer",
+        "mean return ours / peer",
     ]);
     for name in &options.envs {
         for &environments in &options.environments {
+            let (peer, script) = match gymnax(name) {
+                true => (&games, "random_stepping.py"),
+                false => (&boards, "random_boards.py"),
+            };
             let shape = Shape { environments, steps: options.steps };
             let ours = match name.as_str() {
                 "cartpole" => Stepping::compile(&client, CartPole::default(), shape)?,
@@ -78,8 +93,14 @@ pub fn run(options: &Options) -> Result<()> {
                 "freeway" => Stepping::compile(&client, Freeway::default(), shape)?,
                 "seaquest" => Stepping::compile(&client, Seaquest::default(), shape)?,
                 "space-invaders" => Stepping::compile(&client, SpaceInvaders::default(), shape)?,
+                "tic-tac-toe" => Stepping::compile(&client, TicTacToe::default(), shape)?,
+                "connect-four" => Stepping::compile(&client, ConnectFour::default(), shape)?,
+                "othello" => Stepping::compile(&client, Othello::default(), shape)?,
+                "2048" => Stepping::compile(&client, Game2048::default(), shape)?,
+                "snake" => Stepping::compile(&client, Snake::default(), shape)?,
                 _ => anyhow::bail!(
-                    "no environment `{name}`: there are cartpole, catch, asterix, breakout, freeway, seaquest and space-invaders"
+                    "no environment `{name}`: there are cartpole, catch, asterix, breakout, freeway, seaquest, space-invaders, {}",
+                    BOARDS.join(", ")
                 ),
             };
             if options.hlo {
@@ -102,10 +123,10 @@ pub fn run(options: &Options) -> Result<()> {
                         "compile_seconds": ours.compile_seconds(),
                     }));
                 }
-                if let Some(peer) = &peer {
+                if let Some(peer) = peer {
                     let steps = (options.steps / 10).max(1);
                     let line = peer.run(
-                        "random_stepping.py",
+                        script,
                         &[
                             format!("--env={name}"),
                             format!("--num-envs={environments}"),

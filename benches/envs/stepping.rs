@@ -40,6 +40,8 @@ struct Sums<S: Tree> {
     /// Sums over the steps: all that came out of the environments is read, so that nothing of it can be left out.
     /// f32 `[..., N]`
     observations: Tensor,
+    /// Sums of the masks of legal actions, i32 `[n, N]`, if there are some.
+    masks: Option<Tensor>,
     rewards: Tensor,
     ends: Tensor,
 }
@@ -155,9 +157,14 @@ fn totals<E: Environment<Observation = Tensor>>(
     let sums = vmap(start_keys, |key| {
         let state = env.initial_state(key);
         let observations = env.observe(state.clone()).zeros_like();
-        Sums { state, observations, rewards: scalar(0.0), ends: scalar(0) }
+        let masks = env.legal_actions(&state).map(|mask| mask.astype(I32).zeros_like());
+        Sums { state, observations, masks, rewards: scalar(0.0), ends: scalar(0) }
     });
-    let sums = Sums { observations: environments_last(sums.observations), ..sums };
+    let sums = Sums {
+        observations: environments_last(sums.observations),
+        masks: sums.masks.map(environments_last),
+        ..sums
+    };
     let (sums, ()) = scan(sums, 0..steps / BLOCK, |sums, block| {
         let numbers = arange(BLOCK) + block * BLOCK as i32;
         // Drawn before the steps, because XLA computes a value again in every fusion that reads it, and many read these.
@@ -175,7 +182,10 @@ fn totals<E: Environment<Observation = Tensor>>(
                 let reset_key = Key::from_words(stack(&[high, low], 0));
                 env.step_with_keys(state, action, step_key.fold_in(step), reset_key)
             });
+            let masks = vmap(state.clone(), |state| env.legal_actions(&state));
+            let masks = masks.map(|masks| environments_last(masks.astype(I32)));
             let sums = Sums {
+                masks: sums.masks.zip(masks).map(|(sum, masks)| sum + masks),
                 state,
                 observations: sums.observations + environments_last(timestep.observation),
                 rewards: sums.rewards + timestep.reward,
@@ -185,8 +195,9 @@ fn totals<E: Environment<Observation = Tensor>>(
         })
     });
     let total = |x: Tensor| x.sum().reshape([1]);
+    let masks = sums.masks.map_or_else(|| scalar(0.0), |masks| masks.astype(F32).sum());
     Totals {
-        observations: total(sums.observations),
+        observations: total(sums.observations) + masks,
         rewards: total(sums.rewards),
         ends: total(sums.ends),
     }

@@ -37,6 +37,8 @@ trait Erased {
     fn action_space(&self) -> Space;
     fn legal_actions(&self, state: &AnyTree) -> Option<Tensor>;
     fn render(&self, state: &AnyTree) -> Option<Tensor>;
+    fn players(&self) -> usize;
+    fn state_of(&self, observation: Tensor) -> Option<AnyTree>;
     fn truncates(&self) -> bool;
     fn resets(&self) -> bool;
     fn next_episode(&self, finished: AnyTree, key: Key) -> AnyTree;
@@ -64,6 +66,12 @@ impl<E: Environment<Observation = Tensor>> Erased for E {
     }
     fn render(&self, state: &AnyTree) -> Option<Tensor> {
         Environment::render(self, &state.get())
+    }
+    fn players(&self) -> usize {
+        Environment::players(self)
+    }
+    fn state_of(&self, observation: Tensor) -> Option<AnyTree> {
+        Environment::state_of(self, observation).map(AnyTree::new)
     }
     fn truncates(&self) -> bool {
         Environment::truncates(self)
@@ -101,6 +109,12 @@ impl Environment for AnyEnvironment {
     }
     fn render(&self, state: &AnyTree) -> Option<Tensor> {
         self.0.render(state)
+    }
+    fn players(&self) -> usize {
+        self.0.players()
+    }
+    fn state_of(&self, observation: Tensor) -> Option<AnyTree> {
+        self.0.state_of(observation)
     }
     fn truncates(&self) -> bool {
         self.0.truncates()

@@ -95,6 +95,20 @@ pub trait Environment: Clone + 'static {
         None
     }
 
+    /// Number of players who take turns, 1 or 2. With 2, the observation and the legal actions are those of the player to move, the
+    /// reward is that of the player who just moved, and the next step is the other player's; see [`boards`](crate::boards).
+    fn players(&self) -> usize {
+        1
+    }
+
+    /// A state that steps and looks as any other state with this observation does: what an agent needs that searches with the
+    /// environment itself as its model. What no step, observation or mask depends on, such as which player began, may differ. `None`
+    /// if observations do not tell; whether they do must not depend on the observation.
+    fn state_of(&self, observation: Self::Observation) -> Option<Self::State> {
+        let _ = observation;
+        None
+    }
+
     /// False if `truncated` is never true. Agents then need not keep the last observations of episodes, from which they
     /// would bootstrap.
     fn truncates(&self) -> bool {

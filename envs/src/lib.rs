@@ -30,6 +30,7 @@
 pub mod acrobot;
 mod any;
 pub mod bandit;
+pub mod boards;
 pub mod cartpole;
 pub mod catch;
 mod check;

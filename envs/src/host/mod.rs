@@ -11,20 +11,24 @@
 mod breakout;
 mod cartpole;
 mod catch;
+mod local_workers;
 mod memory;
 mod native;
 mod pixels;
 mod pool;
 mod random;
 pub mod server;
+mod workers;
 
 pub use breakout::PixelBreakout;
 pub use cartpole::NativeCartPole;
 pub use catch::PixelCatch;
+pub use local_workers::LocalWorkers;
 pub use memory::{HostStep, StepMemory};
 pub use native::{NativeEnvironment, Outcome};
 pub use pool::{Pool, panic_message};
 pub use random::Random;
+pub use workers::{WorkerEvent, WorkerId, WorkerStep, Workers, WorkersClosed};
 
 use std::path::PathBuf;
 
@@ -66,6 +70,19 @@ pub trait HostEnvironment: Send {
     fn step(&mut self, actions: &[u8], step: &mut HostStep<'_>) -> Result<(), HostError> {
         self.send(actions)?;
         self.receive(step)
+    }
+
+    /// True if [`HostEnvironment::legal_actions`] gives masks. It never changes.
+    fn masks_actions(&self) -> bool {
+        false
+    }
+
+    /// The masks of legal actions in the present states, the bytes of [`HostSpec::legal_actions_type`]; `None` without masks.
+    ///
+    /// # Errors
+    /// [`HostError::Order`] before the first reset, and between `send` and `receive`.
+    fn legal_actions(&self) -> Result<Option<Vec<u8>>, HostError> {
+        Ok(None)
     }
 
     /// Number of times that a part of the batch was started again after a fault, with fresh episodes.
@@ -119,6 +136,18 @@ impl HostSpec {
     #[must_use]
     pub fn action_type(&self) -> TensorType {
         self.action.ty().stacked(self.environments)
+    }
+
+    /// The type of the masks of legal actions of a batch, bool `[N, n]`: `n` values of a discrete action, or of all elements of a
+    /// multi-discrete one together.
+    #[must_use]
+    pub fn legal_actions_type(&self) -> TensorType {
+        let values = match &self.action {
+            Space::Discrete { n } => *n,
+            Space::MultiDiscrete { counts, .. } => counts.iter().sum(),
+            Space::Box { .. } | Space::Pixels { .. } => 0,
+        };
+        TensorType::new(DType::Bool, [self.environments, values])
     }
 
     /// The type of a batch of observations, `[N, ...]`.

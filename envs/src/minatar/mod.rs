@@ -116,7 +116,12 @@ fn plane(words: Tensor) -> Tensor {
 /// What `draw` gives of a key where it is `wanted` (bool `[]`), and `otherwise` elsewhere. Of a batch of environments the draws are
 /// computed only in steps in which one wants them.
 #[track_caller]
-fn drawn_if<T: Tree>(wanted: Tensor, key: Key, otherwise: T, draw: impl FnOnce(Key) -> T) -> T {
+pub(crate) fn drawn_if<T: Tree>(
+    wanted: Tensor,
+    key: Key,
+    otherwise: T,
+    draw: impl FnOnce(Key) -> T,
+) -> T {
     let body = |_| (constant(false), draw(key.again()));
     while_loop((wanted, otherwise), |(wanted, _)| wanted, body).1
 }

@@ -63,7 +63,7 @@ impl<E: Environment> Environment for AutoReset<E> {
         self.environment.observe(state)
     }
 
-    forward!(observation_space, action_space, truncates);
+    forward!(observation_space, action_space, players, truncates);
 
     fn legal_actions(&self, state: &E::State) -> Option<Tensor> {
         checked_legal_actions(&self.environment, state)

@@ -5,6 +5,7 @@ use crate::environment::{Environment, TimeStep};
 use crate::space::{Bounds, Space};
 use crate::space_tree::leaf_spaces;
 use podracer_dsl::prelude::*;
+use std::any::Any;
 
 /// Shows an observation of several leaves as one vector f32 `[n]`, which the built-in networks read: the leaves one behind
 /// the other, in the tree's order. A box is flattened, a discrete value is one-hot, so is each element of a multi-discrete one,
@@ -118,7 +119,13 @@ impl<E: Environment> Environment for FlattenObservation<E> {
         flat_space(&named.collect::<Vec<_>>())
     }
 
-    forward!(action_space, truncates, resets);
+    forward!(action_space, players, truncates, resets);
+
+    fn state_of(&self, observation: Tensor) -> Option<E::State> {
+        // An observation that is a single tensor is the environment's own.
+        let own = (&observation as &dyn Any).downcast_ref::<E::Observation>()?;
+        self.environment.state_of(own.clone())
+    }
 
     fn legal_actions(&self, state: &E::State) -> Option<Tensor> {
         self.environment.legal_actions(state)

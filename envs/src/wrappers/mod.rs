@@ -14,6 +14,11 @@ macro_rules! forward {
             self.environment.action_space()
         }
     };
+    (@players) => {
+        fn players(&self) -> usize {
+            self.environment.players()
+        }
+    };
     (@truncates) => {
         fn truncates(&self) -> bool {
             self.environment.truncates()

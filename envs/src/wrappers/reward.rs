@@ -80,7 +80,7 @@ impl<E: Environment> Environment for TransformReward<E> {
         self.environment.observe(state)
     }
 
-    forward!(observation_space, action_space, truncates, resets);
+    forward!(observation_space, action_space, players, truncates, resets);
 
     fn legal_actions(&self, state: &Self::State) -> Option<Tensor> {
         self.environment.legal_actions(state)

@@ -83,7 +83,7 @@ impl<E: Environment> Environment for WithStatistics<E> {
         self.environment.observe(state.environment)
     }
 
-    forward!(observation_space, action_space, truncates, resets, legal_actions, render);
+    forward!(observation_space, action_space, players, truncates, resets, legal_actions, render);
 
     fn next_episode(&self, finished: Self::State, key: Key) -> Self::State {
         let environment = self.environment.next_episode(finished.environment, key);

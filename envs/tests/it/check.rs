@@ -3,6 +3,7 @@
 use crate::run::{keys, run};
 use podracer_dsl::Loc;
 use podracer_dsl::prelude::*;
+use podracer_envs::boards::{ConnectFour, Game2048, Othello, Snake, TicTacToe};
 use podracer_envs::minatar::{Asterix, Breakout, Freeway, Seaquest, SpaceInvaders};
 use podracer_envs::{
     Acrobot, CartPole, Catch, DeepSea, DiscountingChain, Environment, EnvironmentError, GridWorld,
@@ -42,6 +43,12 @@ fn every_environment_and_wrapper_keeps_its_word() {
     check(Freeway::default());
     check(Seaquest { ramping: false, ..Seaquest::default() });
     check(SpaceInvaders { ramping: false, ..SpaceInvaders::default() });
+    check(TicTacToe::default());
+    check(ConnectFour::default());
+    check(Othello::default());
+    check(Game2048::default());
+    check(Snake::default());
+    check(Snake { rows: 2, columns: 100, time_limit: 1 });
     assert!(!Catch::default().truncates());
     assert!(!Catch::default().with_statistics().auto_reset().truncates());
 }

@@ -1,11 +1,17 @@
-//! The records of gymnax's trajectories, as the README of `tests/golden` describes them.
+//! The records of other packages' trajectories, as the README of `tests/golden` describes them.
 
 use podracer_dsl::prelude::*;
 use serde_json::Value;
 
-/// All records of an environment.
+/// All records of an environment in `envs.json`.
 pub fn records(env: &str) -> Vec<Value> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/envs.json");
+    records_of("envs.json", env)
+}
+
+/// All records of an environment in a golden file.
+pub fn records_of(file: &str, env: &str) -> Vec<Value> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/");
+    let path = format!("{folder}{file}");
     let text = std::fs::read_to_string(path).expect("the golden file is checked in");
     let file: Value = serde_json::from_str(&text).expect("it is JSON");
     let records = file["records"].as_array().expect("it has records");

@@ -1,11 +1,13 @@
 //! Environments, run by the reference semantics.
 
 mod any;
+mod boards;
 mod check;
 mod golden;
 mod grid_world;
 mod gymnax;
 mod host;
+mod opponents;
 mod pixels;
 mod render;
 mod run;

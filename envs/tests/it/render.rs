@@ -1,6 +1,7 @@
 //! Pictures of states.
 
 use podracer_dsl::prelude::*;
+use podracer_envs::boards::{ConnectFour, Game2048, Othello, Snake, TicTacToe};
 use podracer_envs::minatar::{Asterix, Breakout, Freeway, Seaquest, SpaceInvaders};
 use podracer_envs::render::{Canvas, Colour, planes};
 use podracer_envs::{
@@ -106,6 +107,11 @@ fn states_look_as_they_did() {
         ("continuous mountain car", after(MountainCarContinuous::default(), &[-1])),
         ("pendulum", after(Pendulum::default(), &[1, 1])),
         ("umbrella chain", after(UmbrellaChain::default(), &[1, 0, 0])),
+        ("tic-tac-toe", after(TicTacToe::default(), &[4, 0, 8])),
+        ("connect four", after(ConnectFour::default(), &[3, 3, 3, 2, 0])),
+        ("othello", after(Othello::default(), &[19, 18, 17])),
+        ("2048", after(Game2048::default(), &[0, 1, 0, 1, 0, 1, 2, 1, 0])),
+        ("snake", after(Snake { rows: 4, columns: 5, time_limit: 9 }, &[1, 0])),
         ("asterix", after(Asterix::default(), &[1; 24])),
         ("breakout", after(Breakout::default(), &[1, 1, 1, 1])),
         ("freeway", after(Freeway::default(), &[1; 9])),

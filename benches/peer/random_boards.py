@@ -1,0 +1,84 @@
+"""The peer for boards: pgx and jumanji stepped by a random policy with automatic resets, in one jitted scan.
+
+Observations and masks of legal actions are summed into the carry, so that none of the work can be left out. Actions are uniform, legal or not.
+"""
+
+import argparse
+
+from timing import measure, report
+
+import jax
+import jax.numpy as jnp
+
+PGX = {"tic-tac-toe": "tic_tac_toe", "connect-four": "connect_four", "othello": "othello", "2048": "2048"}
+
+
+def pgx_functions(name):
+    import pgx
+    from pgx.experimental import auto_reset
+
+    env = pgx.make(PGX[name])
+    step = auto_reset(env.step, env.init)
+
+    def stepped(state, action, key):
+        mover = state.current_player
+        state = step(state, action, key)
+        return state, state.observation, state.legal_action_mask, state.rewards[mover], state.terminated
+
+    return env.init, stepped, env.num_actions
+
+
+def snake_functions():
+    from jumanji.environments import Snake
+    from jumanji.wrappers import AutoResetWrapper
+
+    env = AutoResetWrapper(Snake())
+
+    def step(state, action, key):
+        # jumanji keeps the key in its state.
+        state, timestep = env.step(state, action)
+        return state, timestep.observation.grid, timestep.observation.action_mask, timestep.reward, timestep.last()
+
+    return (lambda key: env.reset(key)[0]), step, 4
+
+
+def make_steps(name, num_envs, steps):
+    init, step_one, actions = snake_functions() if name == "snake" else pgx_functions(name)
+
+    def step(carry, key):
+        state, observations, masks, rewards, ends = carry
+        action_key, env_key = jax.random.split(key)
+        action = jax.random.randint(action_key, (num_envs,), 0, actions)
+        keys = jax.random.split(env_key, num_envs)
+        state, observation, mask, reward, done = jax.vmap(step_one)(state, action, keys)
+        return (state, observations + observation, masks + mask, rewards + reward, ends + done), None
+
+    def run(key):
+        reset_key, key = jax.random.split(key)
+        state = jax.vmap(init)(jax.random.split(reset_key, num_envs))
+        shapes = jax.eval_shape(jax.vmap(step_one), state, jnp.zeros(num_envs, jnp.int32), jax.random.split(key, num_envs))
+        zeros = lambda shape, dtype: jnp.zeros(shape.shape, dtype)
+        carry = (state, zeros(shapes[1], jnp.float32), zeros(shapes[2], jnp.int32), jnp.zeros(num_envs), jnp.zeros(num_envs, jnp.int32))
+        (_, observations, masks, rewards, ends), _ = jax.lax.scan(step, carry, jax.random.split(key, steps))
+        return observations.sum() + masks.sum(), rewards.sum(), ends.sum()
+
+    return run
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--env", choices=[*PGX, "snake"], default="connect-four")
+    parser.add_argument("--num-envs", type=int, default=1024)
+    parser.add_argument("--steps", type=int, default=1_000, help="steps of every environment")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--repeats", type=int, default=3)
+    arguments = parser.parse_args()
+    run = make_steps(arguments.env, arguments.num_envs, arguments.steps)
+    stages, (_, rewards, ends) = measure(run, (jax.random.PRNGKey(arguments.seed),), arguments.repeats)
+    env_steps = arguments.num_envs * arguments.steps
+    line = {"peer": f"boards-{arguments.env}", "num_envs": arguments.num_envs, "env_steps": env_steps, **stages}
+    report({**line, "mean_return": float(rewards) / max(int(ends), 1)})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+//! Board games and puzzles: games of two players who take turns, 2048 and Snake.
+//!
+//! # Two players
+//! An environment has one agent, which plays both sides in turn: each step is one move of the player whose turn it is.
+//!
+//! - [`observe`](crate::Environment::observe) and [`legal_actions`](crate::Environment::legal_actions) are those of the player to
+//!   move. After a step that is the other player. Players always alternate: a player who cannot move has an action that passes.
+//! - [`TimeStep::reward`](crate::TimeStep) is the reward of the player who just moved, 1 for a win, -1 for a loss, 0 otherwise. The other
+//!   player's is its negative. Only the last step of a game pays.
+//! - So the value of a state, seen by the player to move, is `reward - value(next state)`: a discount of -1, in searches, in returns
+//!   and in advantages alike.
+//! - An action that is not legal ends the game with a reward of -1. The move is made all the same, as far as it can be.
+//! - A step from a state whose game is over changes nothing, pays nothing, and is `terminated`. Then every action is legal, so
+//!   that a search may normalise over the mask of any state.
+//!
+//! [`Environment::players`](crate::Environment::players) is 2 for such an environment.
+//!
+//! The rules, the observations and what illegal actions do are those of pgx 2.6.0 (Koyamada et al., "Pgx: Hardware-Accelerated
+//! Parallel Game Simulators for Reinforcement Learning", 2023). Its rewards of both players are here the reward of the one who
+//! moved.
+//!
+//! # Invariants
+//! - The stones of a player are a set of cells: one word, in which each cell has a bit. Only pictures, observations and masks have
+//!   an element for each cell or action.
+
+mod against;
+pub mod connect_four;
+pub mod game_2048;
+mod opponents;
+pub mod othello;
+pub mod snake;
+pub mod solve;
+pub mod tic_tac_toe;
+
+pub use against::{Against, Begins};
+pub use connect_four::ConnectFour;
+pub use game_2048::Game2048;
+pub use opponents::{Opponent, OpponentOfAll, OpponentOfOthello, OpponentOfTicTacToe, any_of};
+pub use othello::Othello;
+pub use snake::Snake;
+pub use tic_tac_toe::TicTacToe;
+
+use crate::render::{Colour, planes};
+use crate::space::Space;
+use podracer_dsl::prelude::*;
+use tic_tac_toe::CELLS as CELLS_OF_TIC_TAC_TOE;
+
+/// The stones of two players, and whose turn it is.
+#[derive(Tree, Clone, Copy)]
+pub struct Stones {
+    /// Cells with a stone of the player to move: a word of bits, `u32[]` or `u64[]`.
+    pub own: Tensor,
+    /// Cells with a stone of the other player.
+    pub other: Tensor,
+    /// The player to move: 0 for the one who began the game, 1 for the other. `i32[]`
+    pub player: Tensor,
+    /// True if the game is over. `bool[]`
+    pub over: Tensor,
+}
+
+/// How a move leaves a game.
+#[derive(Tree, Clone, Copy)]
+struct Outcome {
+    /// True if the action was legal. `bool[]`
+    legal: Tensor,
+    /// Stones of the player who moved, after the move.
+    own: Tensor,
+    /// Stones of the other player, after the move.
+    other: Tensor,
+    /// True if the game is over after a legal action. `bool[]`
+    ended: Tensor,
+    /// Reward of the player who moved, if `ended`. `f32[]`
+    reward: Tensor,
+}
+
+impl Stones {
+    /// The first position of a game that begins with these stones.
+    #[track_caller]
+    fn first(own: Tensor, other: Tensor) -> Stones {
+        Stones { own, other, player: scalar(0), over: constant(false) }
+    }
+
+    /// Cells with a stone of either player.
+    #[track_caller]
+    fn filled(&self) -> Tensor {
+        self.own | self.other
+    }
+
+    /// The position after a move, the reward of the player who moved, and whether the game is over.
+    #[track_caller]
+    fn after(&self, play: impl FnOnce() -> Outcome) -> (Stones, Tensor, Tensor) {
+        let unchanged = Outcome {
+            legal: constant(true),
+            own: self.own,
+            other: self.other,
+            ended: constant(false),
+            reward: scalar(0.0),
+        };
+        let outcome = computed_if(!self.over, unchanged, play);
+        let Outcome { legal, own, other, ended, reward } = outcome;
+        let reward = select(legal, select(ended, reward, 0.0), -1.0);
+        let over = self.over | !legal | ended;
+        let next = Stones {
+            own: select(self.over, self.own, other),
+            other: select(self.over, self.other, own),
+            player: select(self.over, self.player, 1 - self.player),
+            over,
+        };
+        (next, select(self.over, 0.0, reward), over)
+    }
+
+    /// The stones of the player who began the game, and of the other one.
+    #[track_caller]
+    fn by_player(&self) -> [Tensor; 2] {
+        let began = self.player.eq(0);
+        [select(began, self.own, self.other), select(began, self.other, self.own)]
+    }
+
+    /// The planes of the player to move and of the other one, `f32[rows, columns, 2]`. `bits` are the bits of the cells in row-major
+    /// order.
+    #[track_caller]
+    fn observation(&self, rows: usize, columns: usize, bits: &[u32]) -> Tensor {
+        let planes = [self.own, self.other].map(|stones| on(stones, bits).astype(F32));
+        stack(&planes, 1).reshape([rows, columns, 2])
+    }
+
+    /// The stones that planes show, of a game that goes on; the player to move is said to have begun it. The inverse of
+    /// [`Stones::observation`] for words of this type.
+    #[track_caller]
+    fn seen(planes: Tensor, bits: &[u32], dtype: DType) -> Stones {
+        let planes = planes.reshape([bits.len(), 2]);
+        let weights = full([bits.len()], 1).astype(dtype) << constant(bits).astype(dtype);
+        let [own, other] = [0, 1].map(|player| {
+            let stones = planes.index_axis(1, player).gt(0.5);
+            select(stones, weights, zeros(dtype, [bits.len()])).sum()
+        });
+        Stones::first(own, other)
+    }
+
+    /// The picture of the board: the player who began in yellow, the other one in red.
+    #[track_caller]
+    fn picture(&self, rows: usize, columns: usize, bits: &[u32]) -> Tensor {
+        let [first, second] = self.by_player().map(|stones| on(stones, bits));
+        let board = |cells: Tensor| cells.reshape([rows, columns]);
+        planes(rows, columns, &[(board(first), Colour::YELLOW), (board(second), Colour::RED)])
+    }
+}
+
+/// What `compute` gives where it is `wanted`, bool `[]`, and `otherwise` elsewhere. It is computed in a loop that runs once: outside of one,
+/// XLA would compute a move again for every cell of the observation that follows from it.
+#[track_caller]
+fn computed_if<T: Tree>(wanted: Tensor, otherwise: T, compute: impl FnOnce() -> T) -> T {
+    while_loop((wanted, otherwise), |(wanted, _)| wanted, |_| (constant(false), compute())).1
+}
+
+/// True for each bit that is in the set. `bool[bits]`
+#[track_caller]
+fn on(set: Tensor, bits: &[u32]) -> Tensor {
+    let dtype = set.dtype();
+    let shifts = constant(bits).astype(dtype);
+    ((set.broadcast_to([bits.len()]) >> shifts) & 1).ne(0)
+}
+
+/// The space of the planes of two players.
+fn two_planes(rows: usize, columns: usize) -> Space {
+    Space::bounded([rows, columns, 2], 0.0, 1.0)
+        .described("stones of the player to move, stones of the other player")
+}

@@ -1,0 +1,217 @@
+//! Snake: eat fruit, of which the snake grows, and bump into nothing.
+
+use crate::environment::{Environment, TimeStep};
+use crate::minatar::drawn_if;
+use crate::render::{Colour, planes};
+use crate::space::Space;
+use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Snake: a fruit pays 1 and makes the snake longer by a cell. The episode is terminated by an action that is not legal, which leaves the
+/// board or bumps into the body, and when the snake fills the board. It is truncated after `time_limit` steps.
+///
+/// The rules and the observations are those of jumanji 1.1.2 (Bonnet et al., "Jumanji: a Diverse Suite of Scalable Reinforcement Learning
+/// Environments in JAX", 2024), which gives the time limit as an end without value. Fruit is drawn with other random numbers, uniformly
+/// from the free cells as there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Snake {
+    /// Rows of the board.
+    #[schemars(range(min = 2, max = 100), extend("x-reason" = "a snake needs room to move, and the board is an array of cells"))]
+    pub rows: usize,
+    /// Columns of the board.
+    #[schemars(range(min = 2, max = 100), extend("x-reason" = "a snake needs room to move, and the board is an array of cells"))]
+    pub columns: usize,
+    /// Steps after which an episode is truncated.
+    #[schemars(range(min = 1))]
+    pub time_limit: usize,
+}
+
+/// A board of 12 by 12 cells, and 4000 steps, as in jumanji.
+impl Default for Snake {
+    fn default() -> Self {
+        Snake { rows: 12, columns: 12, time_limit: 4000 }
+    }
+}
+
+/// Rows and columns that an action goes: up, right, down, left.
+const MOVES: [(i32, i32); 4] = [(-1, 0), (0, 1), (1, 0), (0, -1)];
+
+/// The snake and the fruit.
+#[derive(Tree, Clone, Copy)]
+pub struct State {
+    /// Steps until each cell is free again: the length at the head, 1 at the tail, 0 where the snake is not. `i32[rows * columns]`
+    pub body: Tensor,
+    /// Row of the head. `i32[]`
+    pub row: Tensor,
+    /// Column of the head. `i32[]`
+    pub column: Tensor,
+    /// Cell of the fruit, `columns * row + column`. `i32[]`
+    pub fruit: Tensor,
+    /// Number of cells of the snake. `i32[]`
+    pub length: Tensor,
+    /// Steps since the episode began. `i32[]`
+    pub time: Tensor,
+}
+
+impl Snake {
+    fn cells(&self) -> usize {
+        self.rows * self.columns
+    }
+
+    /// True at a cell, `bool[cells]`; nowhere if the cell is outside.
+    #[track_caller]
+    fn at(&self, row: Tensor, column: Tensor) -> Tensor {
+        let cell = row * self.columns as i32 + column;
+        let inside =
+            row.ge(0) & row.lt(self.rows as i32) & column.ge(0) & column.lt(self.columns as i32);
+        arange(self.cells()).eq(select(inside, cell, -1))
+    }
+
+    /// True at the cell of the head, `bool[cells]`. A head that left the board, with which the episode ends, is seen on the other side, as
+    /// jax indexes, or nowhere.
+    #[track_caller]
+    fn head(&self, row: Tensor, column: Tensor) -> Tensor {
+        let wrapped = |x: Tensor, extent: usize| select(x.lt(0), x + extent as i32, x);
+        self.at(wrapped(row, self.rows), wrapped(column, self.columns))
+    }
+
+    /// True if the head may go there: inside of the board, and where the body will be gone. `bool[]`
+    #[track_caller]
+    fn free(&self, body: Tensor, row: Tensor, column: Tensor) -> Tensor {
+        // The tail moves on.
+        (self.at(row, column) & body.le(1)).any()
+    }
+
+    /// A random free cell, `i32[]`; the first cell if there is none.
+    #[track_caller]
+    pub fn draw_fruit(&self, body: Tensor, key: Key) -> Tensor {
+        let (rows, columns) = (self.rows, self.columns);
+        let free = body.eq(0).reshape([rows, columns]).astype(I32);
+        let by_row = free.sum_axis(1);
+        // Free cells that are passed over before the one to take.
+        let skipped = (key.uniform([]) * by_row.sum().astype(F32)).astype(I32);
+        // The row where the count passes it, and the column in that row.
+        let before = |counts: Tensor, n: usize| {
+            let earlier = iota(I32, [n, n], 1).lt(iota(I32, [n, n], 0));
+            select(earlier, counts.expand_dims(0).broadcast_to([n, n]), 0).sum_axis(1)
+        };
+        let place = |counts: Tensor, before: Tensor, skipped: Tensor| {
+            before.le(skipped) & (before + counts).gt(skipped)
+        };
+        let rows_before = before(by_row, rows);
+        let here = place(by_row, rows_before, skipped);
+        let row = select(here, arange(rows), 0).sum();
+        let skipped = skipped - select(here, rows_before, 0).sum();
+        let in_row = select(here.expand_dims(1).broadcast_to([rows, columns]), free, 0).sum_axis(0);
+        let here = place(in_row, before(in_row, columns), skipped);
+        row * columns as i32 + select(here, arange(columns), 0).sum()
+    }
+
+    /// A step whose new fruit, if this one is eaten, is decided by the caller: from whether it is eaten and the body.
+    #[track_caller]
+    pub fn step_by(
+        &self,
+        state: State,
+        action: Tensor,
+        fruit: impl FnOnce(Tensor, Tensor) -> Tensor,
+    ) -> (State, TimeStep) {
+        let moved = |pick: fn((i32, i32)) -> i32| {
+            let steps = MOVES.map(pick);
+            (0..4).fold(scalar(0), |step, i| step + select(action.eq(i), steps[i as usize], 0))
+        };
+        let (row, column) =
+            (state.row + moved(|(row, _)| row), state.column + moved(|(_, column)| column));
+        let legal = self.free(state.body, row, column);
+        let head = self.head(row, column);
+        let eaten = legal & (row * self.columns as i32 + column).eq(state.fruit);
+        let grown = state.length + eaten.astype(I32);
+        let body = (state.body - select(eaten, 0, 1)).maximum(0);
+        let body = select(head, grown, body);
+        let fruit = select(eaten, fruit(eaten, body), state.fruit);
+        // A head that left the board is no cell of the snake.
+        let length = select(head.any(), grown, grown - 1);
+        let time = state.time + 1;
+        let complete = body.gt(0).all();
+        let terminated = !legal | complete;
+        let truncated = time.ge(self.time_limit) & !terminated;
+        let state = State { body, row, column, fruit, length, time };
+        let reward = eaten.astype(F32);
+        (state, TimeStep { observation: self.observe(state), reward, terminated, truncated })
+    }
+
+    /// The state of a snake of one cell, and a fruit in another.
+    #[track_caller]
+    pub fn first_at(&self, row: Tensor, column: Tensor, fruit: Tensor) -> State {
+        let body = self.at(row, column).astype(I32);
+        State { body, row, column, fruit, length: scalar(1), time: scalar(0) }
+    }
+}
+
+impl Environment for Snake {
+    type State = State;
+    type Observation = Tensor;
+
+    /// A snake of one cell, and a fruit, anywhere.
+    fn initial_state(&self, key: Key) -> State {
+        let [row, column, fruit] = key.split_into();
+        let row = row.randint([], 0..self.rows as i32);
+        let column = column.randint([], 0..self.columns as i32);
+        let body = self.at(row, column).astype(I32);
+        self.first_at(row, column, self.draw_fruit(body, fruit))
+    }
+
+    fn step(&self, state: State, action: Tensor, key: Key) -> (State, TimeStep) {
+        self.step_by(state, action, |eaten, body| {
+            drawn_if(eaten, key, state.fruit, |key| self.draw_fruit(body, key))
+        })
+    }
+
+    /// 1 at the body, the head, the tail and the fruit, and the part of the snake that is left from the tail to each cell.
+    /// `f32[rows, columns, 5]`
+    fn observe(&self, state: State) -> Tensor {
+        let State { body, row, column, fruit, length, .. } = state;
+        let part = body.astype(F32) / length.maximum(1).astype(F32);
+        let fruit = arange(self.cells()).eq(fruit);
+        let planes = [body.gt(0), self.head(row, column), body.eq(1), fruit];
+        let planes = planes.map(|plane| plane.astype(F32));
+        stack(&[planes[0], planes[1], planes[2], planes[3], part], 1).reshape([
+            self.rows,
+            self.columns,
+            5,
+        ])
+    }
+
+    fn observation_space(&self) -> Space {
+        Space::bounded([self.rows, self.columns, 5], 0.0, 1.0)
+            .described("body, head, tail, fruit, part of the snake up to the cell")
+    }
+
+    /// Actions 0 to 3: up, right, down, left.
+    fn action_space(&self) -> Space {
+        Space::discrete(4)
+    }
+
+    /// The ways that do not end the episode; all four where every way ends it.
+    fn legal_actions(&self, state: &State) -> Option<Tensor> {
+        let free = MOVES
+            .map(|(rows, columns)| self.free(state.body, state.row + rows, state.column + columns));
+        let free = stack(&free, 0);
+        Some(free | !free.any())
+    }
+
+    fn render(&self, state: &State) -> Option<Tensor> {
+        let board = |cells: Tensor| cells.reshape([self.rows, self.columns]);
+        let fruit = arange(self.cells()).eq(state.fruit);
+        Some(planes(
+            self.rows,
+            self.columns,
+            &[
+                (board(state.body.gt(0)), Colour::GREEN),
+                (board(fruit), Colour::RED),
+                (board(self.head(state.row, state.column)), Colour::YELLOW),
+            ],
+        ))
+    }
+}

@@ -1,0 +1,418 @@
+//! A game of two players in which a person plays one side: for the agent an environment of its own, whose opponent reads moves.
+
+use std::io::{BufRead, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use podracer_envs::Space;
+use podracer_envs::host::{HostEnvironment, HostError, HostSpec, HostStep, StepMemory};
+use podracer_envs::render::Colour;
+
+use super::{Picture, Pictures};
+
+/// Games by their end, for the person.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Games that the person won.
+    pub won: usize,
+    /// Games without a winner.
+    pub drawn: usize,
+    /// Games that the agent won.
+    pub lost: usize,
+    /// True if the person left before the last game was over.
+    pub left: bool,
+}
+
+/// A game of two players, of which the agent's environment is one side.
+pub struct Versus {
+    game: Box<dyn HostEnvironment>,
+    pictures: Pictures,
+    /// The last reset or step of the game: the agent's or the person's.
+    memory: StepMemory,
+    /// The outcome of the agent's last step.
+    outcome: Option<(f32, bool, bool)>,
+    input: Box<dyn BufRead + Send>,
+    output: Box<dyn Write + Send>,
+    person_begins: bool,
+    /// True if the person's lines are written to the output.
+    echoes: bool,
+    /// Games to play.
+    games: usize,
+    /// Moves of both players in this game.
+    moves: usize,
+    tally: Arc<Mutex<Tally>>,
+}
+
+impl Versus {
+    /// So many games of an environment of two players, with its pictures. The person's moves are lines of `input`.
+    pub fn new(
+        (game, pictures): (Box<dyn HostEnvironment>, Pictures),
+        (input, output): (Box<dyn BufRead + Send>, Box<dyn Write + Send>),
+        games: usize,
+        person_begins: bool,
+    ) -> Self {
+        let memory = StepMemory::new(game.spec());
+        let tally = Arc::default();
+        Versus {
+            game,
+            pictures,
+            memory,
+            outcome: None,
+            input,
+            output,
+            person_begins,
+            echoes: false,
+            games,
+            moves: 0,
+            tally,
+        }
+    }
+
+    /// The same, which writes the person's lines as well: for input that nobody types, and that no terminal shows.
+    #[must_use]
+    pub fn echoing(self, echoes: bool) -> Self {
+        Versus { echoes, ..self }
+    }
+
+    /// How the games end, which is known after they are played.
+    #[must_use]
+    pub fn tally(&self) -> Arc<Mutex<Tally>> {
+        Arc::clone(&self.tally)
+    }
+
+    fn print(&mut self, text: &str) -> Result<(), HostError> {
+        let written = self.output.write_all(text.as_bytes()).and_then(|()| self.output.flush());
+        written.map_err(HostError::failed)
+    }
+
+    fn with_tally<T>(&self, f: impl FnOnce(&mut Tally) -> T) -> T {
+        f(&mut self.tally.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Number of games that are over.
+    fn ended(&self) -> usize {
+        self.with_tally(|tally| tally.won + tally.drawn + tally.lost)
+    }
+
+    /// Begins a game whose first picture this is; a person who begins makes the first move.
+    fn begin(&mut self, board: Option<&Picture>) -> Result<(), HostError> {
+        self.moves = 0;
+        let stones = if self.person_begins { "X and begin" } else { "O, and the agent begins" };
+        let (game, games) = (self.ended() + 1, self.games);
+        let notation = Notation::of(&self.game.spec().action, board);
+        let moves = notation.described();
+        self.print(&format!(
+            "game {game} of {games}: you are {stones}. A move is {moves}; `q` leaves.\n\n"
+        ))?;
+        if !self.person_begins {
+            return Ok(());
+        }
+        self.print(&board.map_or_else(String::new, |board| notation.board(board)))?;
+        let action = self.ask(&notation)?;
+        self.play(action)?;
+        Ok(())
+    }
+
+    /// Makes a move. Gives the picture after it, and the first one of the next game if this one is over.
+    fn play(&mut self, action: i32) -> Result<Vec<Picture>, HostError> {
+        self.game.step(&action.to_le_bytes(), &mut self.memory.step())?;
+        self.moves += 1;
+        Ok(self.pictures.take())
+    }
+
+    /// Asks until the answer is a legal move.
+    fn ask(&mut self, notation: &Notation) -> Result<i32, HostError> {
+        let actions = notation.actions;
+        let masks = self.game.legal_actions()?.unwrap_or_else(|| vec![1; actions]);
+        let legal: Vec<String> = (0..actions)
+            .filter(|&action| masks.get(action) == Some(&1))
+            .map(|action| notation.name(action))
+            .collect();
+        loop {
+            self.print("your move: ")?;
+            let mut line = String::new();
+            if self.input.read_line(&mut line).map_err(HostError::failed)? == 0 {
+                let problem = format!(
+                    "the input ended in game {} after {} moves: give each move in a line, or `q` to leave",
+                    self.ended() + 1,
+                    self.moves
+                );
+                return Err(HostError::failed(problem));
+            }
+            let answer = line.trim().to_lowercase();
+            if self.echoes {
+                self.print(&format!("{answer}\n"))?;
+            }
+            if answer == "q" {
+                self.with_tally(|tally| tally.left = true);
+                return Err(HostError::failed("the person left"));
+            }
+            match (0..actions).find(|&action| notation.name(action) == answer) {
+                Some(action) if masks.get(action) == Some(&1) => return Ok(action as i32),
+                Some(_) => {
+                    self.print(&format!("{answer} is not allowed now: {}\n", legal.join(" ")))?;
+                }
+                None => {
+                    let described = notation.described();
+                    self.print(&format!("expected {described}, got `{answer}`\n"))?;
+                }
+            }
+        }
+    }
+
+    /// The agent's move and the person's answer. Gives the agent's reward and how the game ended.
+    fn step_once(&mut self, action: i32) -> Result<(f32, bool, bool), HostError> {
+        let pictures = self.play(action)?;
+        let notation = Notation::of(&self.game.spec().action, pictures.first());
+        self.print(&format!("agent: {}\n", notation.name(action as usize)))?;
+        let mut reward = self.memory.reward()[0];
+        let (mut shown, mut ended) = (pictures, self.memory.ended(0));
+        let over = |(terminated, truncated)| terminated || truncated;
+        if !over(ended) {
+            if let Some(board) = shown.first() {
+                self.print(&notation.board(board))?;
+            }
+            let action = self.ask(&notation)?;
+            shown = self.play(action)?;
+            reward -= self.memory.reward()[0];
+            ended = self.memory.ended(0);
+        }
+        if over(ended) {
+            if let Some(board) = shown.first() {
+                self.print(&notation.board(board))?;
+            }
+            let result = self.with_tally(|tally| match reward {
+                reward if reward < 0.0 => {
+                    tally.won += 1;
+                    "you win"
+                }
+                reward if reward > 0.0 => {
+                    tally.lost += 1;
+                    "the agent wins"
+                }
+                _ => {
+                    tally.drawn += 1;
+                    "a draw"
+                }
+            });
+            let (game, moves) = (self.ended(), self.moves);
+            self.print(&format!("game {game}: {result} after {moves} moves\n\n"))?;
+            if game < self.games {
+                self.begin(shown.last())?;
+            }
+        }
+        Ok((reward, ended.0, ended.1))
+    }
+
+    fn show(&self, step: &mut HostStep<'_>) {
+        step.observation.copy_from_slice(self.memory.observation());
+        step.next_observation.copy_from_slice(self.memory.next_observation());
+    }
+}
+
+impl HostEnvironment for Versus {
+    fn spec(&self) -> &HostSpec {
+        self.game.spec()
+    }
+
+    fn reset(&mut self, seed: u64, first: usize, step: &mut HostStep<'_>) -> Result<(), HostError> {
+        step.check(self.spec())?;
+        self.game.reset(seed, first, &mut self.memory.step())?;
+        let pictures = self.pictures.take();
+        self.begin(pictures.first())?;
+        self.show(step);
+        step.begin();
+        Ok(())
+    }
+
+    fn send(&mut self, actions: &[u8]) -> Result<(), HostError> {
+        let length = HostError::Length { what: "the actions", expected: 4, got: actions.len() };
+        let action = actions.try_into().map(i32::from_le_bytes).map_err(|_| length)?;
+        self.outcome = Some(self.step_once(action)?);
+        Ok(())
+    }
+
+    fn receive(&mut self, step: &mut HostStep<'_>) -> Result<(), HostError> {
+        step.check(self.spec())?;
+        let outcome = self.outcome.take();
+        let (reward, terminated, truncated) =
+            outcome.ok_or(HostError::Order("`receive` comes after `send`"))?;
+        self.show(step);
+        step.reward[0] = reward;
+        (step.terminated[0], step.truncated[0]) = (terminated.into(), truncated.into());
+        Ok(())
+    }
+
+    fn masks_actions(&self) -> bool {
+        self.game.masks_actions()
+    }
+
+    fn legal_actions(&self) -> Result<Option<Vec<u8>>, HostError> {
+        self.game.legal_actions()
+    }
+}
+
+/// How a person writes moves: a column, a cell, or the number of an action, by how many actions a board has.
+struct Notation {
+    actions: usize,
+    rows: usize,
+    columns: usize,
+}
+
+impl Notation {
+    fn of(space: &Space, board: Option<&Picture>) -> Notation {
+        let actions = match space {
+            Space::Discrete { n } => *n,
+            _ => 0,
+        };
+        let (rows, columns) = board.map_or((0, 0), |board| (board.height, board.width));
+        Notation { actions, rows, columns }
+    }
+
+    fn cells(&self) -> usize {
+        self.rows * self.columns
+    }
+
+    /// True if an action is a cell of the board, or the one that passes.
+    fn by_cell(&self) -> bool {
+        let letters = self.columns <= 26;
+        letters && (self.actions == self.cells() || self.actions == self.cells() + 1)
+    }
+
+    /// The move of an action, as a person writes it.
+    fn name(&self, action: usize) -> String {
+        if self.by_cell() && action < self.cells() {
+            let column = char::from(b'a' + (action % self.columns) as u8);
+            return format!("{column}{}", action / self.columns + 1);
+        }
+        match () {
+            () if self.by_cell() => "pass".to_owned(),
+            () if self.actions == self.columns => (action + 1).to_string(),
+            () => action.to_string(),
+        }
+    }
+
+    fn described(&self) -> String {
+        let last = self.name(self.cells().max(1) - 1);
+        match () {
+            () if self.by_cell() && self.actions == self.cells() => {
+                format!("a cell, from `a1` at the upper left to `{last}`")
+            }
+            () if self.by_cell() => {
+                format!("a cell, from `a1` at the upper left to `{last}`, or `pass`")
+            }
+            () if self.actions == self.columns => {
+                format!("a column, from `1` on the left to `{}`", self.columns)
+            }
+            () => format!("an action, from `0` to `{}`", self.actions.saturating_sub(1)),
+        }
+    }
+
+    /// The board as text: X for the player who began, O for the other one.
+    fn board(&self, board: &Picture) -> String {
+        let letter = |pixel: &[u8; 3]| match *pixel {
+            pixel if pixel == Colour::YELLOW.0 => 'X',
+            pixel if pixel == Colour::RED.0 => 'O',
+            _ => '.',
+        };
+        let mut text = String::new();
+        let by_cell = self.by_cell();
+        let head = (0..self.columns).map(|column| match by_cell {
+            true => char::from(b'a' + column as u8).to_string(),
+            false => (column + 1).to_string(),
+        });
+        let margin = if by_cell { "  " } else { "" };
+        text += &format!("{margin}{}\n", head.collect::<Vec<_>>().join(" "));
+        for (row, pixels) in board.pixels.chunks(board.width).enumerate() {
+            let cells: Vec<String> = pixels.iter().map(|pixel| letter(pixel).to_string()).collect();
+            let margin = if by_cell { format!("{} ", row + 1) } else { String::new() };
+            text += &format!("{margin}{}\n", cells.join(" "));
+        }
+        text + "\n"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use podracer_envs::boards::{ConnectFour, TicTacToe};
+    use podracer_envs::{AnyEnvironment, Environment};
+    use podracer_runtime::{Client, ClientOptions};
+
+    use super::*;
+    use crate::play::of_dsl;
+
+    /// Output that a test can read.
+    #[derive(Clone, Default)]
+    struct Paper(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Paper {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Plays the agent's moves against a person's lines: the text, the rewards, and the tally.
+    fn played<E: Environment>(
+        game: E,
+        (games, person_begins): (usize, bool),
+        lines: &str,
+        agent: &[i32],
+    ) -> (String, Vec<Result<f32, String>>, Tally) {
+        let client =
+            Client::cpu(ClientOptions { cpu_devices: Some(1), ..ClientOptions::default() })
+                .unwrap();
+        let stage = of_dsl(AnyEnvironment::new(game), &client, 0).unwrap();
+        let paper = Paper::default();
+        let input = Box::new(Cursor::new(lines.to_owned()));
+        let streams = (input as Box<dyn BufRead + Send>, Box::new(paper.clone()) as _);
+        let mut versus = Versus::new(stage, streams, games, person_begins).echoing(true);
+        let tally = versus.tally();
+        let mut memory = StepMemory::new(versus.spec());
+        versus.reset(0, 0, &mut memory.step()).unwrap();
+        let mut rewards = Vec::new();
+        for action in agent {
+            let step = versus.step(&action.to_le_bytes(), &mut memory.step());
+            rewards.push(step.map(|()| memory.reward()[0]).map_err(|error| error.to_string()));
+        }
+        let text = String::from_utf8(paper.0.lock().unwrap().clone()).unwrap();
+        let tally = *tally.lock().unwrap();
+        (text, rewards, tally)
+    }
+
+    #[test]
+    fn a_person_wins_at_connect_four_and_loses_the_next_game() {
+        let lines = "4\n4\nnine\n4\n4\n1\n2\n5\n6\n";
+        let (text, rewards, tally) =
+            played(ConnectFour::default(), (2, true), lines, &[0, 0, 0, 3, 3, 3, 3]);
+        let expected = [0.0, 0.0, -1.0, 0.0, 0.0, 0.0, 1.0];
+        // The fourth line ends the first game, and the fifth begins the second one.
+        assert_eq!(rewards, expected.map(Ok), "{text}");
+        assert_eq!(tally, Tally { won: 1, lost: 1, ..Tally::default() });
+        assert!(text.starts_with("game 1 of 2: you are X and begin."), "{text}");
+        assert!(text.contains("expected a column, from `1` on the left to `7`, got `nine`"));
+        assert!(text.contains("game 1: you win after 7 moves"), "{text}");
+        assert!(text.contains("game 2: the agent wins after 8 moves"), "{text}");
+        assert!(text.contains("O . . X . . .\nO . . X . . .\nO . . X . . .\n"), "{text}");
+        assert!(text.contains("your move: 4\nagent: 1\n1 2 3 4 5 6 7\n"), "{text}");
+    }
+
+    #[test]
+    fn moves_that_are_not_allowed_are_asked_for_again() {
+        let (text, rewards, tally) =
+            played(TicTacToe::default(), (1, false), "b2\nd1\na1\nq\n", &[4, 8]);
+        assert_eq!(rewards[0], Ok(0.0), "{text}");
+        assert_eq!(rewards[1], Err("the person left".to_owned()));
+        assert!(tally.left && text.contains("b2 is not allowed now: a1 b1 c1 a2 c2 a3 b3 c3"));
+        assert!(text.contains("expected a cell, from `a1` at the upper left to `c3`, got `d1`"));
+        assert!(text.contains("  a b c\n1 . . .\n2 . X .\n3 . . .\n"), "{text}");
+        let (_, rewards, tally) = played(TicTacToe::default(), (1, false), "", &[4]);
+        let problem = rewards[0].clone().unwrap_err();
+        assert!(problem.contains("the input ended in game 1 after 1 moves"), "{problem}");
+        assert_eq!(tally, Tally::default());
+    }
+}
