@@ -182,6 +182,7 @@ impl<E: Environment, A: Learn<Observation = E::Observation>> AgentLoop<E, A> {
             skipped: None,
             next_observation,
             next_input,
+            taken_over: None,
             memory,
             extras,
         };

@@ -4,7 +4,7 @@ use crate::agents::{
     AnyAgent, AnyHostReplay, HostReplayShape, Kept, Requests, RolloutShape, checked_leaves,
 };
 use crate::lanes::{Learner, run_keys};
-use crate::sebulba::{ActorFor, ActorLearner, LearnerStateFor};
+use crate::sebulba::{ActorFor, ActorLearner, LearnerStateFor, ShardFor};
 use podracer_dsl::prelude::*;
 use podracer_dsl::tree::AnyTree;
 use podracer_envs::host::StepOutcome;
@@ -41,8 +41,14 @@ impl HostReplayLearner {
     /// Ends the rollout with the outcomes of all lanes' last steps: what the host keeps of the lanes of each learner device.
     #[track_caller]
     pub fn finish(&self, state: ActorFor<AnyAgent>, outcome: StepOutcome) -> Vec<KeptTrees> {
-        let shards = self.acting.finish(state, outcome).into_iter();
-        shards.map(|shard| self.replay.keep(self.acting.rollout(shard))).collect()
+        self.kept(self.acting.finish(state, outcome))
+    }
+
+    /// What the host keeps of the shards of the learner devices.
+    #[track_caller]
+    pub fn kept(&self, shards: Vec<ShardFor<AnyAgent>>) -> Vec<KeptTrees> {
+        let rollouts = shards.into_iter().map(|shard| self.acting.rollout(shard));
+        rollouts.map(|rollout| self.replay.keep(rollout)).collect()
     }
 
     /// The sizes of the replay.

@@ -20,6 +20,8 @@ pub mod optim;
 mod ravel;
 pub mod replay;
 pub mod returns;
+pub mod search;
 pub mod sebulba;
+pub mod seed;
 
 pub use number::Number;

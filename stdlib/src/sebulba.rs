@@ -5,6 +5,7 @@
 //! # Invariants
 //! - Every lane has its own time, from 0 to `T` within a rollout, and its own key: an inference may be of all lanes or of
 //!   any of them, in any order, and acts the same.
+//! - A lane's number that is `N` or more is padding: nothing is written for it.
 
 use crate::agents::{
     Act, Agent, Axes, Input, LaneId, Learn, Mode, Rollout, RolloutOf, checked_act,
@@ -20,6 +21,9 @@ use podracer_envs::{AutoReset, Environment};
 pub struct ActorState<M: Tree, X: Tree> {
     /// The part that the next rollout begins with.
     pub carry: ActorCarry<M>,
+    /// True if a lane's next step does not follow the last of its rollout before. bool `[N]`; `None` as in
+    /// [`ActorLearner::keeps_lanes`].
+    pub taken_over: Option<Tensor>,
     /// The start of the present rollout.
     pub start: RolloutStart<M>,
     /// The rollout so far.
@@ -47,6 +51,9 @@ pub struct RolloutStart<M: Tree> {
     pub memory: M,
     /// The outcome of the step before the first one.
     pub feedback: Feedback,
+    /// True if the first step does not follow the last of the lane's rollout before. bool; `None` as in
+    /// [`ActorLearner::keeps_lanes`].
+    pub taken_over: Option<Tensor>,
 }
 
 /// The steps of a rollout, as in [`Rollout`]: `[T, N, ..]`.
@@ -86,6 +93,8 @@ pub struct ActorLearner<A: Learn<Observation = Tensor>> {
     pub unroll: usize,
     /// Devices that learn; they divide the lanes of a thread.
     pub learners: usize,
+    /// True if the agent keeps data of lanes from rollout to rollout, and so must know where one does not follow the one before.
+    pub keeps_lanes: bool,
 }
 
 /// The state of the learner devices.
@@ -122,13 +131,15 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
     pub(crate) fn rollout_of_device(&self, key: Key) -> Spec<Rollout<A>> {
         // Only its types are needed: no rollout is left in the program.
         let outcome = self.environments.outcome().zeros();
-        let shards = self.finish(self.start(key, scalar(0)), outcome);
+        let shards = self.finish(self.start(key, scalar(0), constant(false)), outcome);
         self.rollout(together(&vec![shards[0].clone(); self.threads])).spec()
     }
 
-    /// An actor thread at the start of a run; `first` is the global index of its first lane. i32 `[]`
+    /// An actor thread at the start of a run; `first` is the global index of its first lane, i32 `[]`. `continues`, bool `[]`, is true
+    /// if it gets the carry of another, and goes on with the steps that follow: false at the start of a run, after steps that are
+    /// lost, and where a lane gets another environment.
     #[track_caller]
-    pub fn start(&self, key: Key, first: Tensor) -> ActorFor<A> {
+    pub fn start(&self, key: Key, first: Tensor, continues: Tensor) -> ActorFor<A> {
         let [params_key, _, lanes_key] = run_keys(key);
         let indices = arange(self.lanes()) + first;
         let action = self.environments.action.ty();
@@ -163,12 +174,14 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
         let steps = tree_map(&steps, |leaf| {
             zeros(leaf.dtype(), [&[self.unroll], &leaf.shape()[..]].concat())
         });
-        ActorState { carry, start: RolloutStart { memory, feedback }, steps }
+        let taken_over = self.keeps_lanes.then(|| (!continues).broadcast_to([self.lanes()]));
+        let start = RolloutStart { memory, feedback, taken_over };
+        ActorState { carry, taken_over, start, steps }
     }
 
     /// One inference, for `B` lanes: takes up the outcomes of their last steps, and acts on what they show. After the last
-    /// step of a lane's rollout its next one begins. `lanes` are i32 `[B]`, all different; `None` are all lanes, at the
-    /// same time of their rollouts, which needs no gather and no scatter.
+    /// step of a lane's rollout its next one begins. `lanes` are i32 `[B]`, all different but for padding; `None` are all lanes,
+    /// at the same time of their rollouts, which needs no gather and no scatter.
     #[track_caller]
     pub fn act(
         &self,
@@ -187,19 +200,24 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
         let over = time.ge(self.unroll);
         let first = outcome.terminated | outcome.truncated | time.eq(0);
         let time = select(over, 0, time);
+        let taken_over = state.taken_over.map(of);
         let start = tree_map(&state.start, of);
         let ended = (memory, last_action, outcome.reward, first);
-        let rollout = (over, keys, time, start);
-        let (start, keys) = vmap((ended, rollout), |(ended, (over, keys, time, start))| {
-            let (memory, last_action, reward, first) = ended;
-            let begun = checked_begin_episode(&self.agent, memory.clone());
-            let memory = tree_select(first, &begun, &memory);
-            let now =
-                RolloutStart { memory, feedback: Feedback::after(last_action, reward, first) };
-            let next = next_key(&Key::from_words(keys)).words();
-            ((tree_select(time.eq(0), &now, &start), now), select(over, next, keys))
-        });
-        let (start, RolloutStart { memory, feedback }) = start;
+        let rollout = (over, keys, time, taken_over, start);
+        let (start, keys) =
+            vmap((ended, rollout), |(ended, (over, keys, time, taken_over, start))| {
+                let (memory, last_action, reward, first) = ended;
+                let begun = checked_begin_episode(&self.agent, memory.clone());
+                let memory = tree_select(first, &begun, &memory);
+                let now = RolloutStart {
+                    memory,
+                    feedback: Feedback::after(last_action, reward, first),
+                    taken_over,
+                };
+                let next = next_key(&Key::from_words(keys)).words();
+                ((tree_select(time.eq(0), &now, &start), now), select(over, next, keys))
+            });
+        let (start, RolloutStart { memory, feedback, .. }) = start;
         let input = feedback.input(outcome.observation, None);
         let Act { action, memory, extras } = self.act_once(params, memory, input, keys, time);
         let steps = Steps {
@@ -215,6 +233,7 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
         };
         let state = ActorState {
             carry: state.carry.zip_with(&carry, back),
+            taken_over: state.taken_over.map(|all| back(all, zeros(BOOL, time.shape()))),
             start: state.start.zip_with(&start, back),
             steps,
         };
@@ -230,6 +249,10 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
             last_observation: outcome.observation,
             steps: close(state.steps, last, &outcome, None),
         };
+        self.divided(&shard)
+    }
+
+    pub(crate) fn divided(&self, shard: &ShardFor<A>) -> Vec<ShardFor<A>> {
         let share = self.lanes() / self.learners;
         (0..self.learners)
             .map(|learner| {
@@ -277,6 +300,7 @@ impl<A: Learn<Observation = Tensor>> ActorLearner<A> {
             skipped: self.environments.skips.then(|| terminated & truncated),
             next_observation,
             next_input: next.input(last_observation, None),
+            taken_over: start.taken_over,
             memory: start.memory,
             extras,
         }
@@ -345,7 +369,7 @@ fn together<M: Tree, X: Tree>(shards: &[TrajectoryShard<M, X>]) -> TrajectorySha
 }
 
 /// Writes the outcomes of steps. A time below 0 is taken for 0.
-fn close<X: Tree>(
+pub(crate) fn close<X: Tree>(
     steps: Steps<X>,
     time: Tensor,
     outcome: &StepOutcome,
@@ -373,8 +397,10 @@ fn put(steps: Tensor, step: Tensor, time: Tensor, lanes: Option<Tensor>) -> Tens
         return dynamic_update_slice(steps, step.expand_dims(0), &at);
     };
     let shape = steps.shape();
-    let rows = steps.reshape([&[shape[0] * shape[1]], &shape[2..]].concat());
-    rows.set(time.maximum(0) * shape[1] as i32 + lanes, step).reshape(shape)
+    let (all, n) = (shape[0] * shape[1], shape[1] as i32);
+    let rows = steps.reshape([&[all], &shape[2..]].concat());
+    let at = select(lanes.lt(n), time.maximum(0) * n + lanes, all as i32);
+    rows.set(at, step).reshape(shape)
 }
 
 /// A batch of environments of the DSL, for a program that steps them on the host.
@@ -394,6 +420,8 @@ pub struct HostLanes<S: Tree> {
     pub keys: Tensor,
     /// Number of the next step in the rollout, from 0. i32 `[]`
     pub time: Tensor,
+    /// The masks of legal actions in these states, bool `[N, n]`, of environments that have some.
+    pub legal_actions: Option<Tensor>,
 }
 
 impl<E: Environment<Observation = Tensor>> HostLoop<E> {
@@ -423,8 +451,14 @@ impl<E: Environment<Observation = Tensor>> HostLoop<E> {
             (self.environment.initial_state(environment_key), key.words())
         });
         let observation = vmap(environment.clone(), |state| self.environment.observe(state));
-        let lanes = HostLanes { environment, keys, time: scalar(0) };
+        let legal_actions = self.legal_actions(&environment);
+        let lanes = HostLanes { environment, keys, time: scalar(0), legal_actions };
         (lanes, observation)
+    }
+
+    #[track_caller]
+    fn legal_actions(&self, states: &E::State) -> Option<Tensor> {
+        vmap(states.clone(), |state| self.environment.legal_actions(&state))
     }
 
     /// Steps all environments once.
@@ -434,7 +468,7 @@ impl<E: Environment<Observation = Tensor>> HostLoop<E> {
         lanes: HostLanes<E::State>,
         action: Tensor,
     ) -> (HostLanes<E::State>, StepOutcome) {
-        let HostLanes { environment, keys, time } = lanes;
+        let HostLanes { environment, keys, time, .. } = lanes;
         let last = time.eq(self.unroll as i32 - 1);
         let lanes = (environment, Keys::from_words(keys), action);
         let (environment, keys, outcome) = vmap(lanes, |(state, key, action)| {
@@ -452,7 +486,9 @@ impl<E: Environment<Observation = Tensor>> HostLoop<E> {
             let keys = select(last, next_key(&key).words(), key.words());
             (state, keys, outcome)
         });
-        let lanes = HostLanes { environment, keys, time: select(last, 0, time + 1) };
+        let time = select(last, 0, time + 1);
+        let legal_actions = self.legal_actions(&environment);
+        let lanes = HostLanes { environment, keys, time, legal_actions };
         (lanes, outcome)
     }
 }

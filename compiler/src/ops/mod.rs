@@ -6,6 +6,7 @@
 #[macro_use]
 mod error;
 
+mod any_example;
 mod arithmetic;
 mod barrier;
 mod bits;
@@ -46,6 +47,7 @@ mod special;
 mod while_loop;
 mod windows;
 
+pub use any_example::AnyExample;
 pub use arithmetic::*;
 pub use barrier::*;
 pub use bits::*;

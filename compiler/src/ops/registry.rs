@@ -69,6 +69,7 @@ registry! {
     Select,
     StopGradient,
     // control flow
+    AnyExample,
     Call,
     Cond,
     Scan,

@@ -7,7 +7,9 @@ use podracer_compiler::{Scalar, ops::registry};
 fn every_op_has_samples_and_a_mnemonic_of_its_own() {
     let mut seen: Vec<&str> = Vec::new();
     for entry in registry::all() {
-        assert!(!(entry.samples)().is_empty(), "{} has no samples", entry.mnemonic);
+        // Over a batch it has one result, and not one for each example, which the tests of samples compare.
+        let without = entry.mnemonic == "any_example";
+        assert_eq!((entry.samples)().is_empty(), without, "samples of {}", entry.mnemonic);
         assert!(!seen.contains(&entry.mnemonic), "{} stands twice in the registry", entry.mnemonic);
         assert!(registry::find(entry.mnemonic).is_some(), "{} is not found", entry.mnemonic);
         seen.push(entry.mnemonic);

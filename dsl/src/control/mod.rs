@@ -14,4 +14,4 @@ pub use call::subroutine;
 pub use looping::{fori_loop, while_loop};
 pub use scan::{map, map_batched, scan, scan_reverse};
 pub(crate) use vectorize::vmap_func;
-pub use vectorize::{vmap, vmap_named};
+pub use vectorize::{any_example, vmap, vmap_named};

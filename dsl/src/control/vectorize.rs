@@ -1,12 +1,12 @@
 //! `vmap`: a closure for one example runs on a batch.
 
 use super::body::{Param, chain, inline_at, known_length, trace_body};
-use crate::tensor::report;
+use crate::tensor::{Tensor, emit1, report};
 use crate::trace::state::{self, FrameKind};
 use crate::tree::{IntoTree, Items, Over, Sources, Tree};
-use podracer_compiler::ops::REPLICAS;
+use podracer_compiler::ops::{AnyExample, REPLICAS};
 use podracer_compiler::transform::{self, VmapContext};
-use podracer_compiler::{Func, Loc};
+use podracer_compiler::{DType, Func, Loc, TensorType};
 
 /// Runs `f` for every item of `xs` at once; every leaf of the result gets a new leading axis.
 ///
@@ -53,6 +53,30 @@ pub fn vmap_named<X: Over, Y: IntoTree>(
         report("vmap_named", message, &[]);
     }
     vectorize(Some(name), xs, f)
+}
+
+/// Whether `holds`, bool `[]`, is true in any example of all the batches around, one value for all of them; without a
+/// [`vmap`] around, `holds` itself.
+///
+/// It is for the condition of a [`while_loop`](crate::while_loop) with a large carry, which under `vmap` would be selected
+/// whole in each round: with `any_example(going)` the loop goes on until the last example has ended, and selects nothing. The
+/// body must then leave an example alone that has ended; otherwise results depend on which examples share a batch.
+///
+/// ```
+/// # use podracer_dsl::prelude::*;
+/// # use podracer_dsl::any_example;
+/// # trace(f32([8]), |xs| {
+/// // The least power of two that is not below each number.
+/// let powers = vmap(xs, |x| {
+///     while_loop(1.0, |y| any_example(y.lt(x)), |y| select(y.lt(x), y * 2.0, y))
+/// });
+/// # powers
+/// # })?;
+/// # Ok::<(), TraceErrors>(())
+/// ```
+#[track_caller]
+pub fn any_example(holds: Tensor) -> Tensor {
+    emit1(AnyExample {}, &[holds], TensorType::scalar(DType::Bool))
 }
 
 #[track_caller]

@@ -1,6 +1,6 @@
 //! Positions in sorted vectors, and what follows from them: interpolation and quantiles.
 
-use super::create::{full, zeros};
+use super::create::{arange, full, zeros};
 use super::{IntoTensor, Tensor, fail, poison, resolve_axis, select};
 use crate::control::fori_loop;
 use crate::trace::scope;
@@ -14,6 +14,10 @@ pub enum Side {
     /// Behind all that are equal: the number of elements that are less or equal.
     Right,
 }
+
+/// Greatest length of a vector in which quantiles are found by counting, for each element, those before it. XLA's
+/// sort of 128 errors took 7 % of a gradient step of DQN on CartPole, on a CPU.
+const COUNTED: i32 = 256;
 
 /// Sorted vectors and quantiles.
 impl Tensor {
@@ -110,17 +114,36 @@ impl Tensor {
             let message = format!("expected floats, at least one along axis {axis}, got {ty}");
             return fail("quantile", message, &[self], ty);
         }
-        let sorted = self.move_axis(axis as isize, 0).sort(0);
+        let values = self.move_axis(axis as isize, 0);
         let last = ty.shape[axis] as i32 - 1;
         let place = q * last;
         let (low, high) = (place.floor(), place.ceil());
         // One number for each quantile, beside the axes that stay.
         let ones = vec![1; ty.rank() - 1];
         let share = (place - low).reshape([&q.shape()[..], &ones].concat());
-        let at = |place: Tensor| sorted.take(place.clamp(0, last).astype(DType::I32), 0);
-        let value = at(low) * (1 - share) + at(high) * share;
-        // NaN is sorted to the end.
-        select(sorted.index(-1).is_nan(), f64::NAN, value)
+        let smallest = |place: Tensor| place.clamp(0, last).astype(DType::I32);
+        let (below, above) = if ty.rank() == 1 && last < COUNTED {
+            let ranks = values.ranks();
+            let at = |place: Tensor| {
+                let found = ranks.eq(smallest(place).expand_dims(-1));
+                select(found, values, 0).sum_axis(-1)
+            };
+            (at(low), at(high))
+        } else {
+            let sorted = values.sort(0);
+            let at = |place| sorted.take(smallest(place), 0);
+            (at(low), at(high))
+        };
+        let value = below * (1 - share) + above * share;
+        select(values.is_nan().any_axis(0), f64::NAN, value)
+    }
+
+    /// The place of each element of a vector `[n]` in ascending order, from 0. Equal elements are in their order. i32 `[n]`
+    fn ranks(self) -> Tensor {
+        let index = arange(self.elements());
+        let earlier = index.lt(index.expand_dims(1));
+        let before = self.lt(self.expand_dims(1)) | (self.eq(self.expand_dims(1)) & earlier);
+        before.astype(DType::I32).sum_axis(1)
     }
 
     /// The median of all elements; see [`Tensor::quantile`].

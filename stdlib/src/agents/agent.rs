@@ -74,3 +74,35 @@ pub trait Agent: Clone + 'static {
         key: Key,
     ) -> Act<Self::Memory, Self::Extras>;
 }
+
+/// Makes a wrapper `W<A>` of an agent that learns from a replay act as its field `agent` does.
+macro_rules! acts_as_its_agent {
+    ($wrapper:ident) => {
+        impl<A: LearnFromReplay> Agent for $wrapper<A> {
+            type Observation = A::Observation;
+            type Params = A::Params;
+            type Memory = A::Memory;
+            type Extras = A::Extras;
+
+            fn init_memory(&self, lane: LaneId) -> A::Memory {
+                self.agent.init_memory(lane)
+            }
+
+            fn begin_episode(&self, memory: A::Memory) -> A::Memory {
+                self.agent.begin_episode(memory)
+            }
+
+            fn act(
+                &self,
+                params: &A::Params,
+                memory: A::Memory,
+                input: Input<A::Observation>,
+                mode: Mode,
+                key: Key,
+            ) -> Act<A::Memory, A::Extras> {
+                self.agent.act(params, memory, input, mode, key)
+            }
+        }
+    };
+}
+pub(super) use acts_as_its_agent;

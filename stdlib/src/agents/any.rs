@@ -69,6 +69,7 @@ pub(super) fn typed<A: Agent>(rollout: RolloutOf<A::Observation, AnyTree, AnyTre
         skipped: rollout.skipped,
         next_observation: rollout.next_observation,
         next_input: rollout.next_input,
+        taken_over: rollout.taken_over,
         memory: rollout.memory.get(),
         extras: rollout.extras.get(),
     }

@@ -8,7 +8,7 @@
 //!   three for its whole batch, those of the online network, of the target network and of the online network that chooses
 //!   the next action, as section 3.1 there: then a batch is one product with one matrix of weights.
 
-use super::settings::clipped_adam;
+use super::settings::{annealed, clipped_adam};
 use super::{
     Act, ActorCriticOptimizer, Agent, Cx, DqnExploration, DqnLoss, DqnSettings, Exploring,
     FrameMemory, Input, LaneId, LearnFromReplay, Mode, Optimized, QNetwork, Rollout, Step, Task,
@@ -83,7 +83,7 @@ impl Dqn {
 
     /// The probability of a random action in an iteration, i32 `[]`, by the schedule. f32 `[]`
     #[track_caller]
-    fn scheduled(&self, iteration: Tensor) -> Tensor {
+    pub(super) fn scheduled(&self, iteration: Tensor) -> Tensor {
         self.settings.epsilon.schedule(self.iterations).value(iteration)
     }
 
@@ -91,14 +91,76 @@ impl Dqn {
     #[track_caller]
     fn optimizer(&self, iteration: Tensor) -> ActorCriticOptimizer {
         let &DqnSettings { learning_rate, anneal_learning_rate, adam_epsilon, .. } = &self.settings;
-        let rate = match anneal_learning_rate {
-            true => {
-                let done = iteration.astype(F32) / self.iterations.max(1) as f64;
-                (learning_rate * (1.0 - done).maximum(0.0)).into()
-            }
-            false => learning_rate,
-        };
+        let rate = annealed(learning_rate, anneal_learning_rate, iteration, self.iterations);
         clipped_adam(rate, adam_epsilon, self.settings.max_gradient_norm)
+    }
+
+    /// A new network.
+    #[track_caller]
+    pub(super) fn network(&self, key: Key) -> QNetwork {
+        let settings = &self.settings;
+        let seen = stacked_space(&self.observation, settings.frames);
+        QNetwork::init(key, &seen, &settings.networks, &settings.head(self.actions))
+    }
+
+    /// The state in which a network, or several along a leading axis, begins to learn.
+    #[track_caller]
+    pub(super) fn begin(&self, network: QNetwork) -> DqnState {
+        DqnState {
+            online: Optimized::new(&self.optimizer(scalar(0)), network.clone()),
+            target: network,
+            steps: scalar(0),
+            epsilon: self.scheduled(scalar(0)),
+        }
+    }
+
+    /// Acts by the values that `values` gives for what is seen, f32 `[A]`, with noise if it is given a key.
+    pub(super) fn act_by(
+        &self,
+        values: impl FnOnce(Tensor, Option<Key>) -> Tensor,
+        scheduled: Tensor,
+        memory: DqnMemory,
+        input: Input,
+        mode: Mode,
+        key: Key,
+    ) -> (Tensor, DqnMemory) {
+        let DqnSettings { noisy, exploration, evaluation_epsilon, .. } = self.settings;
+        let DqnMemory { epsilon, frames } = memory;
+        let (seen, frames) = stack_frame(frames, input.observation, input.first);
+        let [noise, draw] = key.split_into();
+        let q = values(seen, (noisy && mode == Mode::Explore).then_some(noise));
+        let rate = match mode {
+            Mode::Explore if exploration == DqnExploration::Noise => None,
+            Mode::Explore => Some(epsilon.unwrap_or(scheduled)),
+            Mode::Greedy => (evaluation_epsilon > 0.0).then(|| full([], evaluation_epsilon)),
+        };
+        let mode = if rate.is_some() { Mode::Explore } else { Mode::Greedy };
+        let rate = rate.unwrap_or(scalar(0.0));
+        let action = epsilon_greedy(q, input.legal_actions, rate, mode, draw);
+        (action, DqnMemory { epsilon, frames })
+    }
+
+    /// A gradient step down a loss of the online and the target network.
+    #[track_caller]
+    pub(super) fn descend(
+        &self,
+        state: DqnState,
+        cx: &Cx,
+        loss: impl FnOnce(&QNetwork, &QNetwork) -> DqnLoss,
+    ) -> (DqnState, Tensor, DqnMetrics) {
+        let DqnState { online, target, steps, epsilon } = state;
+        let optimizer = self.optimizer(cx.iteration);
+        let (online, DqnLoss { loss, priorities, value }) =
+            online.gradient_step(&optimizer, cx, |network| {
+                let loss = loss(&network, &target);
+                (loss.loss, loss)
+            });
+        let steps = steps + 1;
+        let due = steps.rem(self.settings.target_period as i32).eq(0);
+        let moved = incremental_update(&online.params, &target, self.settings.target_tau);
+        let target = tree_select(due, &moved, &target);
+        let metrics = DqnMetrics { loss: cx.mean(loss), value: cx.mean(value), epsilon };
+        (DqnState { online, target, steps, epsilon }, priorities, metrics)
     }
 }
 
@@ -127,21 +189,9 @@ impl Agent for Dqn {
         mode: Mode,
         key: Key,
     ) -> Act<DqnMemory, ()> {
-        let DqnSettings { noisy, exploration, evaluation_epsilon, .. } = self.settings;
-        let DqnMemory { epsilon, frames } = memory;
-        let (seen, frames) = stack_frame(frames, input.observation, input.first);
-        let [noise, draw] = key.split_into();
-        let noise = (noisy && mode == Mode::Explore).then_some(noise);
-        let q = params.network.mean(seen, noise);
-        let rate = match mode {
-            Mode::Explore if exploration == DqnExploration::Noise => None,
-            Mode::Explore => Some(epsilon.unwrap_or(params.epsilon)),
-            Mode::Greedy => (evaluation_epsilon > 0.0).then(|| full([], evaluation_epsilon)),
-        };
-        let mode = if rate.is_some() { Mode::Explore } else { Mode::Greedy };
-        let rate = rate.unwrap_or(scalar(0.0));
-        let action = epsilon_greedy(q, input.legal_actions, rate, mode, draw);
-        Act { action, memory: DqnMemory { epsilon, frames }, extras: () }
+        let values = |seen, noise| params.network.mean(seen, noise);
+        let (action, memory) = self.act_by(values, params.epsilon, memory, input, mode, key);
+        Act { action, memory, extras: () }
     }
 }
 
@@ -152,15 +202,7 @@ impl LearnFromReplay for Dqn {
     type Metrics = DqnMetrics;
 
     fn init(&self, key: Key) -> DqnState {
-        let settings = &self.settings;
-        let seen = stacked_space(&self.observation, settings.frames);
-        let network = QNetwork::init(key, &seen, &settings.networks, &settings.head(self.actions));
-        DqnState {
-            online: Optimized::new(&self.optimizer(scalar(0)), network.clone()),
-            target: network,
-            steps: scalar(0),
-            epsilon: self.scheduled(scalar(0)),
-        }
+        self.begin(self.network(key))
     }
 
     fn params(&self, state: &DqnState) -> Exploring<QNetwork> {
@@ -181,19 +223,7 @@ impl LearnFromReplay for Dqn {
         windows: Windows<Step>,
         cx: &Cx,
     ) -> (DqnState, Tensor, DqnMetrics) {
-        let DqnState { online, target, steps, epsilon } = state;
-        let optimizer = self.optimizer(cx.iteration);
-        let (online, DqnLoss { loss, priorities, value }) =
-            online.gradient_step(&optimizer, cx, |network| {
-                let loss = self.loss(&network, &target, &windows, &cx.key);
-                (loss.loss, loss)
-            });
-        let steps = steps + 1;
-        let due = steps.rem(self.settings.target_period as i32).eq(0);
-        let moved = incremental_update(&online.params, &target, self.settings.target_tau);
-        let target = tree_select(due, &moved, &target);
-        let metrics = DqnMetrics { loss: cx.mean(loss), value: cx.mean(value), epsilon };
-        (DqnState { online, target, steps, epsilon }, priorities, metrics)
+        self.descend(state, cx, |online, target| self.loss(online, target, &windows, &cx.key))
     }
 
     fn next_iteration(&self, state: DqnState, _: Tensor, cx: &Cx) -> DqnState {

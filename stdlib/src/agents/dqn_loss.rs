@@ -22,6 +22,15 @@ pub struct DqnLoss {
     pub value: Tensor,
 }
 
+/// What a loss takes the online network for; its noise is another for each.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Use {
+    /// The values that learn.
+    Learns = 0,
+    /// The choice of the next action.
+    Chooses = 2,
+}
+
 impl Dqn {
     /// The windows that transitions are made of: before the steps of a return come the frames that its first one shows.
     pub(super) fn window_of(&self, steps: &Spec<Step>) -> Window {
@@ -71,19 +80,33 @@ impl Dqn {
         windows: &Windows<Step>,
         key: &Key,
     ) -> DqnLoss {
-        let _scope = scope("Dqn::loss");
         let noise = |network: i32| self.settings.noisy.then(|| key.fold_in(network));
+        let online = |seen, use_: Use| online.apply(seen, noise(use_ as i32));
+        let target = |seen| target.apply(seen, noise(1));
+        self.loss_of(online, target, windows)
+    }
+
+    /// The loss of a batch of windows, for networks as functions of what is seen.
+    #[track_caller]
+    pub(super) fn loss_of(
+        &self,
+        online: impl Fn(Tensor, Use) -> Tensor,
+        target: impl Fn(Tensor) -> Tensor,
+        windows: &Windows<Step>,
+    ) -> DqnLoss {
+        let _scope = scope("Dqn::loss");
+        let values = self.settings.action_values();
         let steps = tree_map(&windows.steps, |leaf| leaf.swap_axes(0, 1));
         let (losses, priorities, values) = vmap(steps, |window| {
             let seen = self.transition(window);
-            let q_tm1 = online.apply(seen.observation, noise(0));
-            let q_t = target.apply(seen.next_observation, noise(1));
+            let q_tm1 = online(seen.observation, Use::Learns);
+            let q_t = target(seen.next_observation);
             let chooser = match self.settings.double {
-                true => online.apply(seen.next_observation, noise(2)),
+                true => online(seen.next_observation, Use::Chooses),
                 false => q_t,
             };
             let (loss, priority) = self.error(q_tm1, &seen, q_t, stop_gradient(chooser));
-            let value = online.head.mean(q_tm1).at(seen.action);
+            let value = values.mean(q_tm1).at(seen.action);
             let counted = |number: Tensor| select(seen.counts, number, 0.0);
             (counted(loss), counted(priority), value)
         });

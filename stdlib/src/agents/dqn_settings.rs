@@ -197,7 +197,7 @@ impl DqnSettings {
     }
 
     /// Checks that the settings fit together, and the task.
-    fn check(&self, task: &Task) -> Result<(), String> {
+    pub(super) fn check(&self, task: &Task) -> Result<(), String> {
         if !matches!(task.action, Space::Discrete { .. }) {
             return Err(format!(
                 "agent.kind = dqn values every action, and needs an environment with discrete actions: this one's are {}",

@@ -4,7 +4,7 @@
 //! is learnt from in iteration `k + 2`: the host gathers the windows while iteration `k + 1` learns from those drawn before.
 
 use super::any::typed;
-use super::replayed::{Batch, Outcome, Rate, Replayed, ReplayedMetrics, ReplayedState};
+use super::replayed::{Batch, KeptStep, Outcome, Rate, Replayed, ReplayedMetrics, ReplayedState};
 use super::{Axes, Cx, LearnFromReplay, RolloutOf, RolloutShape, Windows};
 use crate::replay::{Replay, Stored};
 use podracer_dsl::prelude::*;
@@ -100,7 +100,7 @@ impl<A: LearnFromReplay> Replayed<A> {
     /// The replay of one device, and its sizes.
     fn on_host(
         &self,
-        steps: &Spec<A::Step>,
+        steps: &Spec<KeptStep<A::Step>>,
         shape: RolloutShape,
         axes: &Axes,
     ) -> (Replay, HostReplayShape, Rate) {
@@ -123,12 +123,12 @@ impl<A: LearnFromReplay> Replayed<A> {
     #[track_caller]
     fn init_host_store(
         &self,
-        (steps, starts): (&Spec<A::Step>, &Spec<A::Start>),
+        (steps, starts): (&Spec<KeptStep<A::Step>>, &Spec<A::Start>),
         shape: RolloutShape,
         axes: &Axes,
     ) -> HostStore<A::Metrics> {
         let (replay, sizes, _) = self.on_host(steps, shape, axes);
-        if steps.types().is_empty() {
+        if steps.step.types().is_empty() {
             let message = "the steps to keep have no leaves: expected a tree with a tensor of each step, such as its observation";
             report_at(Loc::caller(), "keep", message.to_owned(), &[]);
         }
@@ -167,7 +167,7 @@ impl<A: LearnFromReplay> Replayed<A> {
         &self,
         state: ReplayedState<A::State>,
         store: HostStore<A::Metrics>,
-        windows: Kept<A::Step, A::Start>,
+        windows: Kept<KeptStep<A::Step>, A::Start>,
         shape: RolloutShape,
         cx: Cx,
     ) -> Learnt<A> {
@@ -330,7 +330,7 @@ trait Erased<O: Tree> {
 
 impl<A: LearnFromReplay> Erased<A::Observation> for Replayed<A> {
     fn keep(&self, rollout: AnyRollout<A::Observation>) -> Kept<AnyTree, AnyTree> {
-        let (steps, starts) = self.agent.keep(typed::<A>(rollout));
+        let (steps, starts) = Replayed::keep(self, typed::<A>(rollout));
         Kept { steps: AnyTree::new(steps), starts: AnyTree::new(starts) }
     }
     fn sizes(
@@ -338,12 +338,12 @@ impl<A: LearnFromReplay> Erased<A::Observation> for Replayed<A> {
         rollout: &Spec<AnyRollout<A::Observation>>,
         axes: &Axes,
     ) -> Result<HostReplayShape, TraceErrors> {
-        let kept = eval_shape(rollout, |rollout| self.agent.keep(typed::<A>(rollout)))?;
+        let kept = eval_shape(rollout, |rollout| Replayed::keep(self, typed::<A>(rollout)))?;
         let (steps, _) = &*kept;
         Ok(self.on_host(&Spec::clone(steps), RolloutShape::of(rollout), axes).1)
     }
     fn init_store(&self, rollout: &Spec<AnyRollout<A::Observation>>, axes: &Axes) -> AnyTree {
-        let (steps, starts) = self.agent.keep(typed::<A>(rollout.zeros()));
+        let (steps, starts) = Replayed::keep(self, typed::<A>(rollout.zeros()));
         let kept = (&steps.spec(), &starts.spec());
         AnyTree::new(self.init_host_store(kept, RolloutShape::of(rollout), axes))
     }

@@ -34,6 +34,10 @@ pub struct RolloutOf<O: Tree, M: Tree, X: Tree> {
     pub next_observation: Option<O>,
     /// Inputs that the agent acts on next. `[N, ..]`
     pub next_input: Input<O>,
+    /// True where the first step does not follow the last one of the rollout before, and no end stands between them: another worker
+    /// has taken over the lane, or the run went on from a checkpoint and its environments, or steps since, were lost. bool `[N]`;
+    /// `None` where that cannot be.
+    pub taken_over: Option<Tensor>,
     /// The memory before the first step. `[N, ..]`
     pub memory: M,
     /// Extras of [`Agent::act`]. `[T, N, ..]`

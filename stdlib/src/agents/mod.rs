@@ -6,8 +6,10 @@
 mod a2c;
 mod actor_critic;
 mod agent;
+mod alphazero;
 mod any;
 mod axes;
+mod bootstrapped;
 mod check;
 mod dqn;
 mod dqn_loss;
@@ -18,10 +20,12 @@ mod host_replay;
 mod impala;
 mod learn;
 mod minibatches;
+mod muzero;
 mod network;
 mod normalized;
 mod off_policy;
 mod online;
+mod planning;
 mod ppo;
 mod pqn;
 mod q_network;
@@ -29,6 +33,7 @@ mod r2d2;
 mod replayed;
 mod sac;
 mod settings;
+mod split;
 mod steps;
 mod td3;
 mod torso;
@@ -38,8 +43,15 @@ mod transition;
 pub use a2c::{A2c, A2cMetrics, A2cOptimizer, A2cSettings};
 pub use actor_critic::{ActorCriticAgent, ActorCriticSettings};
 pub use agent::{Act, Agent, Input, LaneId, Mode};
+pub use alphazero::{
+    AlphaZero, AlphaZeroMetrics, AlphaZeroNetwork, AlphaZeroSettings, AlphaZeroTerms,
+};
 pub use any::AnyAgent;
 pub use axes::Axes;
+pub use bootstrapped::{
+    BootstrappedDqn, BootstrappedMemory, BootstrappedSettings, BootstrappedState, BootstrappedStep,
+    PriorNetwork,
+};
 pub use check::{check_agent, checked_act, checked_begin_episode};
 pub(crate) use check::{checked_leaves, checked_store};
 pub use dqn::{Dqn, DqnMemory, DqnMetrics, DqnState};
@@ -50,10 +62,15 @@ pub use frames::{FrameMemory, no_frames, stack_frame, stack_window, stacked_spac
 pub use host_replay::{AnyHostReplay, Draws, HostReplayShape, HostStore, Kept, Requests};
 pub use impala::{Impala, ImpalaMetrics, ImpalaOptimizer, ImpalaSettings, RewardClipping};
 pub use learn::{Cx, Iterated, Learn, Optimized, Rollout, RolloutOf, RolloutShape, scan_mean};
+pub use muzero::{
+    ChanceNetwork, Encoded, MuZero, MuZeroLoss, MuZeroMetrics, MuZeroNetwork, MuZeroOptimizer,
+    MuZeroSettings, MuZeroTargets, MuZeroTerms, Support,
+};
 pub use network::{ActorCritic, ActorCriticShape, Memory, Policy};
 pub use normalized::{Moments, Normalized, NormalizedParams, NormalizedState, NormalizedStore};
 pub use off_policy::{TorsoMlp, UnitBox};
 pub use online::{OnlineActorCritic, OnlineExtras, OnlineMetrics, OnlineSettings};
+pub use planning::{PlanExtras, PlannedStep, SearchKind, SearchSettings};
 pub use ppo::{Ppo, PpoBatch, PpoExtras, PpoMetrics, PpoSettings};
 pub use pqn::{Pqn, PqnBatch, PqnMetrics, PqnNetwork, PqnOptimizer, PqnSettings, PqnState};
 pub use q_network::{ActionValues, QDense, QHead, QHeadShape, QLayer, QNetwork};
@@ -62,8 +79,8 @@ pub use r2d2::{
     R2d2Terms, RecurrentQ,
 };
 pub use replayed::{
-    LearnFromReplay, ReplayMetrics, ReplaySettings, Replayed, ReplayedMetrics, ReplayedState,
-    ReplayedStore, Window, Windows,
+    KeptStep, LearnFromReplay, ReplayMetrics, ReplaySettings, Replayed, ReplayedMetrics,
+    ReplayedState, ReplayedStore, Window, Windows,
 };
 pub use sac::{
     Sac, SacActions, SacMetrics, SacOptimizer, SacOptimizers, SacParams, SacSettings, SacState,
@@ -71,6 +88,7 @@ pub use sac::{
 pub use settings::{
     ActorCriticOptimizer, AgentSettings, Clipped, Networks, OptimizerKind, Task, Torso,
 };
+pub use split::Split;
 pub use steps::step_weights;
 pub use td3::{Td3, Td3Metrics, Td3Networks, Td3Params, Td3Settings, Td3State};
 pub use torso::{TorsoNet, last_action, last_action_features};

@@ -239,6 +239,10 @@ impl<A: Learn<Observation = Tensor>> Learn for Normalized<A> {
         if let (Some(discount), Some(before), Some(of)) =
             (self.rewards, store.returns, state.returns)
         {
+            let before = match rollout.taken_over {
+                Some(taken_over) => select(taken_over, 0.0, before),
+                None => before,
+            };
             let steps = (reward, rollout.terminated, rollout.done());
             let (last, all) = scan(before, steps, |so_far, (reward, terminated, ended)| {
                 let so_far = so_far * select(terminated, 0.0, discount) + reward;

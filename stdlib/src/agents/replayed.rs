@@ -4,6 +4,7 @@
 //! [`ReplaySettings::replay_ratio`]: where an iteration is owed a part of a step, the parts add up over iterations. Nothing is
 //! learnt until the replay has [`ReplaySettings::minimum`] steps, and what was owed until then is not made up for.
 
+use super::agent::acts_as_its_agent;
 use super::{
     Act, Agent, AnyHostReplay, Axes, Cx, Input, LaneId, Learn, Mode, Rollout, RolloutShape, Task,
 };
@@ -167,11 +168,20 @@ pub struct ReplayedState<S: Tree> {
     pub owed: Tensor,
 }
 
+/// A step as the replay keeps it.
+#[derive(Tree, Clone)]
+pub struct KeptStep<I: Tree> {
+    /// The agent's part of the step.
+    pub step: I,
+    /// True if it does not follow the lane's step before, as [`RolloutOf::taken_over`](super::RolloutOf::taken_over) says. bool `[]`; `None` where that cannot be.
+    pub taken_over: Option<Tensor>,
+}
+
 /// What one device keeps.
 #[derive(Tree, Clone)]
 pub struct ReplayedStore<I: Tree, S: Tree, M: Tree> {
     /// The replay.
-    pub replay: Stored<I, S>,
+    pub replay: Stored<KeptStep<I>, S>,
     /// Metrics of the last iteration that learnt, f32 `[1]`: those of one that does not learn repeat them.
     pub metrics: ReplayedMetrics<M>,
 }
@@ -211,12 +221,24 @@ impl<A: LearnFromReplay> Replayed<A> {
     }
 
     /// The replay of one of the members of these axes, and its windows, for rollouts of which such steps are kept.
-    pub(super) fn replay(&self, steps: &Spec<A::Step>, axes: &Axes) -> (Replay, Window) {
-        let window @ Window { length, period, .. } = self.agent.window(steps);
+    pub(super) fn replay(&self, steps: &Spec<KeptStep<A::Step>>, axes: &Axes) -> (Replay, Window) {
+        let window @ Window { length, period, .. } = self.agent.window(&steps.step);
         let &ReplaySettings { capacity, prioritized, priority_exponent, .. } = &self.settings;
         let capacity = capacity.div_ceil(axes.members());
         let priorities = prioritized.then_some(Priorities { exponent: priority_exponent });
         (Replay { capacity, length, period, priorities }, window)
+    }
+
+    /// Adds to what the agent keeps of a rollout the lanes in which it does not follow the one before.
+    #[track_caller]
+    pub(super) fn keep(&self, rollout: Rollout<A>) -> (KeptStep<A::Step>, A::Start) {
+        let shape = rollout.reward.shape();
+        let taken_over = rollout.taken_over.map(|lanes| match (lanes.expand_dims(0), shape[0]) {
+            (first, 1) => first,
+            (first, steps) => concatenate(&[first, zeros(BOOL, [steps - 1, shape[1]])], 0),
+        });
+        let (step, starts) = self.agent.keep(rollout);
+        (KeptStep { step, taken_over }, starts)
     }
 
     /// Weights of windows, f32 `[B]`.
@@ -241,7 +263,7 @@ impl<A: LearnFromReplay> Replayed<A> {
         &self,
         replay: &Replay,
         state: A::State,
-        kept: Stored<A::Step, A::Start>,
+        kept: Stored<KeptStep<A::Step>, A::Start>,
         cx: &Cx,
     ) -> Outcome<A> {
         let [draw, key] = cx.key.again().split_into();
@@ -256,18 +278,24 @@ impl<A: LearnFromReplay> Replayed<A> {
         Outcome { state, priorities: kept.priorities, metrics, batch }
     }
 
-    /// The agent's gradient step: the state, the errors of the windows (f32 `[B]`), metrics.
+    /// The agent's gradient step: the state, the errors of the windows (f32 `[B]`), metrics. A window whose steps do not follow each
+    /// other has weight and error 0: nothing is learnt from it, and by priority it is not drawn again.
     #[track_caller]
     pub(super) fn gradient_step(
         &self,
         state: A::State,
-        windows: Windows<A::Step, A::Start>,
+        windows: Windows<KeptStep<A::Step>, A::Start>,
         cx: &Cx,
     ) -> (A::State, Tensor, A::Metrics) {
-        let of_windows = f32(windows.weights.shape()).into_spec();
+        let Windows { steps: KeptStep { step, taken_over }, starts, weights } = windows;
+        let of_windows = f32(weights.shape()).into_spec();
+        let joins = taken_over.filter(|steps| steps.len() > 1);
+        let joins = joins.map(|steps| steps.slice(1..).astype(I32).sum_axis(0).gt(0));
+        let or_0 = |numbers: Tensor| joins.map_or(numbers, |joins| select(joins, 0.0, numbers));
+        let windows = Windows { steps: step, starts, weights: or_0(weights) };
         let _part = part("the agent's gradient_step");
         let (state, errors, metrics) = self.agent.gradient_step(state, windows, cx);
-        (state, expect_types("gradient_step(..).1", errors, &of_windows), metrics)
+        (state, or_0(expect_types("gradient_step(..).1", errors, &of_windows)), metrics)
     }
 
     /// The gradient steps of an iteration for which so many steps are `acted` on all devices: their number, i32 `[]`, and the
@@ -400,31 +428,7 @@ impl<M: Tree> ReplayedMetrics<M> {
     }
 }
 
-impl<A: LearnFromReplay> Agent for Replayed<A> {
-    type Observation = A::Observation;
-    type Params = A::Params;
-    type Memory = A::Memory;
-    type Extras = A::Extras;
-
-    fn init_memory(&self, lane: LaneId) -> A::Memory {
-        self.agent.init_memory(lane)
-    }
-
-    fn begin_episode(&self, memory: A::Memory) -> A::Memory {
-        self.agent.begin_episode(memory)
-    }
-
-    fn act(
-        &self,
-        params: &A::Params,
-        memory: A::Memory,
-        input: Input<A::Observation>,
-        mode: Mode,
-        key: Key,
-    ) -> Act<A::Memory, A::Extras> {
-        self.agent.act(params, memory, input, mode, key)
-    }
-}
+acts_as_its_agent!(Replayed);
 
 impl<A: LearnFromReplay> Learn for Replayed<A> {
     type State = ReplayedState<A::State>;
@@ -437,7 +441,7 @@ impl<A: LearnFromReplay> Learn for Replayed<A> {
 
     fn init_store(&self, rollout: &Spec<Rollout<Self>>, axes: &Axes) -> Self::Store {
         let shape = RolloutShape::of(rollout);
-        let (steps, starts) = self.agent.keep(rollout.zeros());
+        let (steps, starts) = self.keep(rollout.zeros());
         let (replay, _) = self.replay(&steps.spec(), axes);
         let step = steps.spec().unstacked().unstacked();
         let kept = replay.init(&step, &starts.spec().unstacked(), shape);
@@ -463,7 +467,7 @@ impl<A: LearnFromReplay> Learn for Replayed<A> {
         let &ReplaySettings { minimum, batch, .. } = &self.settings;
         let members = cx.members();
         let acted = (rollout.reward.elements() * members) as f64;
-        let (steps, starts) = self.agent.keep(rollout);
+        let (steps, starts) = self.keep(rollout);
         let (replay, window) = self.replay(&steps.spec(), &cx);
         let kept = replay.add(store.replay, steps, starts);
         let size = replay.steps(&kept) * members as i32;

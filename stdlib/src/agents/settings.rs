@@ -7,13 +7,14 @@ use crate::optim::{
     Adam, Chain, ClipByGlobalNorm, Flatten, Optimizer, Schedule, adam, chain, clip_by_global_norm,
     flatten,
 };
-use podracer_envs::Space;
+use podracer_dsl::prelude::*;
+use podracer_envs::{AnyEnvironment, Space};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// The task that an agent is made for: spaces, and the length of the run.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Task {
     /// The environment's observations.
     pub observation: Space,
@@ -21,6 +22,8 @@ pub struct Task {
     pub action: Space,
     /// Iterations of the run: what schedules count to.
     pub iterations: usize,
+    /// The environment itself, for agents that search with it; `None` where it steps on the host.
+    pub model: Option<AnyEnvironment>,
 }
 
 impl Task {
@@ -32,6 +35,16 @@ impl Task {
             false => Schedule::constant(rate),
         }
     }
+}
+
+/// A learning rate in an iteration (i32 `[]`) of a run of so many: constant, or in a straight line down to zero at the run's end.
+#[track_caller]
+pub(super) fn annealed(rate: Number, anneal: bool, iteration: Tensor, iterations: usize) -> Number {
+    if !anneal {
+        return rate;
+    }
+    let done = iteration.astype(F32) / iterations.max(1) as f64;
+    (rate * (1.0 - done).maximum(0.0)).into()
 }
 
 /// The settings of an agent: one struct whose fields, with their documentation, defaults and ranges, are what an experiment

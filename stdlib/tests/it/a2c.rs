@@ -62,6 +62,7 @@ fn the_loss_and_its_gradient_are_those_of_rlax() {
                     skipped: None,
                     next_observation: Some(next_observation),
                     next_input: input(last_observation, 1),
+                    taken_over: None,
                     memory: None,
                     extras: (),
                 };

@@ -28,6 +28,7 @@ fn dqn(settings: DqnSettings) -> Dqn {
         observation: Space::unbounded([SEEN]),
         action: Space::discrete(ACTIONS),
         iterations: 10,
+        model: None,
     };
     Dqn::for_task(&task, &settings)
 }
@@ -299,7 +300,7 @@ fn keeps(observation: Space, frames: usize) -> Replayed<Dqn> {
         replay: replay.clone(),
         ..DqnSettings::default()
     };
-    let task = Task { observation, action: Space::discrete(2), iterations: 10 };
+    let task = Task { observation, action: Space::discrete(2), iterations: 10, model: None };
     Replayed { agent: Dqn::for_task(&task, &settings), settings: replay, iterations: 10 }
 }
 
@@ -310,7 +311,7 @@ fn kept(
     length: usize,
     starts: std::ops::Range<usize>,
 ) -> Tensor {
-    let path = format!("store.replay.steps.{name}");
+    let path = format!("store.replay.steps.step.{name}");
     let found = iteration.paths.iter().position(|one| one.ends_with(&path));
     let all = constant_of(&iteration.after[found.unwrap_or_else(|| panic!("no {path}"))]);
     let one = |start: usize| all.slice_axis(0, start..start + length);
@@ -329,10 +330,10 @@ fn frames_stacked_by_the_agent_are_those_of_the_environments_wrapper() {
     let theirs = Iteration::run(&AgentLoop::new(wrapped, others.clone(), 2, unroll));
     // The same network saw the same, and did the same.
     for name in ["action", "reward", "terminated"] {
-        let path = format!("store.replay.steps.{name}");
+        let path = format!("store.replay.steps.step.{name}");
         assert_eq!(ours.leaf(&ours.after, &path), theirs.leaf(&theirs.after, &path), "{name}");
     }
-    let ends = ours.leaf(&ours.after, "store.replay.steps.truncated[0]");
+    let ends = ours.leaf(&ours.after, "store.replay.steps.step.truncated[0]");
     assert!(ends.iter().sum::<f64>() >= 6.0);
     let found = run(key(), &[words(7)], |key| {
         let [online, target] = key.split_into().map(|key| own.agent.init(key).target);

@@ -91,6 +91,7 @@ fn rollout(iteration: Tensor) -> RolloutOf<Tensor, AnyTree, AnyTree> {
         skipped: None,
         next_observation: None,
         next_input: input(&[LANES]),
+        taken_over: None,
         memory: AnyTree::new(()),
         extras: AnyTree::new(()),
     }

@@ -91,6 +91,7 @@ fn the_loss_and_its_gradient_are_those_of_one_episode_at_a_time() {
             skipped: None,
             next_observation: Some(x.get("next_observation")),
             next_input: input(x.get("last_observation"), 1),
+            taken_over: None,
             memory,
             extras: x.get("log_prob"),
         };

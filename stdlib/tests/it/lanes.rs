@@ -31,6 +31,7 @@ fn actor() -> ActorLearner<Impala> {
         threads: 1,
         unroll: UNROLL,
         learners: 1,
+        keeps_lanes: false,
     }
 }
 
@@ -65,7 +66,7 @@ fn any_order_of_lanes_acts_the_same() {
         let (init, start) = key.split();
         let state = actor.init(init);
         let params = state.replicated.agent.params;
-        let first: State = actor.start(start, scalar(0));
+        let first: State = actor.start(start, scalar(0), constant(false));
         let mut together = first.clone();
         let mut actions = Vec::new();
         for step in 0..STEPS {

@@ -106,7 +106,7 @@ fn an_agent_of_action_values_explores_among_legal_actions() {
         let turns = Turns { tells, paired: false };
         let (observation, action) = (turns.observation_space(), turns.action_space());
         let settings = PqnSettings { minibatches: 2, networks: linear(), ..PqnSettings::default() };
-        let task = Task { observation, action, iterations: 3 };
+        let task = Task { observation, action, iterations: 3, model: None };
         let agent = Pqn::for_task(&settings, &task).expect("settings that fit");
         let iterations = Iteration::several(&AgentLoop::new(turns, agent, 2, 10), 3);
         let last = &iterations[2];

@@ -60,6 +60,7 @@ fn rollout(
         skipped: None,
         next_observation: Some(observation),
         next_input: input(last, 1),
+        taken_over: None,
         memory: (),
         extras: (),
     }

@@ -73,7 +73,7 @@ fn settings(record: &Record) -> PqnSettings {
 }
 
 fn task(observation: Space, action: Space) -> Task {
-    Task { observation, action, iterations: 10 }
+    Task { observation, action, iterations: 10, model: None }
 }
 
 /// 200 batches, each with a network of its own. Episodes end and are cut off within the trajectories.
@@ -110,6 +110,7 @@ fn the_loss_and_its_gradient_are_those_of_rlax() {
                     skipped: None,
                     next_observation: Some(next_observation),
                     next_input: input(last_observation, 1),
+                    taken_over: None,
                     memory: (),
                 };
                 let batch = agent.batch(&network, rollout, Key::new(3), &Axes::none());

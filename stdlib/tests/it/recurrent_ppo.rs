@@ -94,6 +94,7 @@ fn rollout(params: &ActorCritic, key: Key) -> Rollout<Ppo<Sgd>> {
         skipped: None,
         next_observation: Some(numbers(&[STEPS, ENVIRONMENTS, 2], 3.0)),
         next_input: input(numbers(&[ENVIRONMENTS, 2], 4.0), 1),
+        taken_over: None,
         memory: start(),
         extras,
     }

@@ -337,7 +337,12 @@ fn discrete_actions_are_uniform_first_and_always_legal() {
 
 #[test]
 fn actions_that_the_agents_do_not_have_are_told() {
-    let task = |action: Space| Task { observation: Space::unbounded([2]), action, iterations: 1 };
+    let task = |action: Space| Task {
+        observation: Space::unbounded([2]),
+        action,
+        iterations: 1,
+        model: None,
+    };
     let sac = |action| SacSettings::default().agent(&task(action)).err();
     let td3 = |action| Td3Settings::default().agent(&task(action)).err();
     for (message, expected) in [

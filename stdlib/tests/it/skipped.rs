@@ -63,6 +63,7 @@ fn rollout<A: Agent<Observation = Tensor>>(
         skipped: Some(skipped),
         next_observation: Some(numbers(&[STEPS, 2, 3], 3.0)),
         next_input: input(numbers(&[2, 3], 4.0), 1),
+        taken_over: None,
         memory,
         extras,
     }
@@ -198,7 +199,7 @@ fn pqn_learns_nothing_of_them() {
     let (observation, action) = spaces();
     let settings =
         PqnSettings { epochs: 1, minibatches: 1, networks: networks(), ..PqnSettings::default() };
-    let task = Task { observation, action, iterations: 10 };
+    let task = Task { observation, action, iterations: 10, model: None };
     let agent = Pqn::for_task(&settings, &task).expect("settings that fit");
     check(&agent.with_optimizer(sgd(1.0)));
 }

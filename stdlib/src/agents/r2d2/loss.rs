@@ -65,7 +65,7 @@ impl R2d2Settings {
     ) -> R2d2Terms {
         let _scope = scope("R2d2::terms");
         let stacked = stack_window(start.frames, steps.input.observation, steps.input.first);
-        let inputs = Input { observation: stacked, ..steps.input };
+        let inputs = Input { observation: stacked, ..steps.input.clone() };
         let (q_online, q_target) =
             (self.values(online, start.core, &inputs), self.values(target, start.core, &inputs));
         let last = self.burn_in + self.trained();

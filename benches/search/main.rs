@@ -1,0 +1,168 @@
+//! Searches beside mctx: `cargo bench --bench search`.
+
+mod ours;
+#[path = "../support/mod.rs"]
+mod support;
+
+use anyhow::Result;
+use clap::Parser;
+use podracer_runtime::{Client, ClientOptions, OptionValue};
+use serde_json::json;
+
+use ours::Case;
+use support::{Figures, Peer, Table, judged, machine, number, say, si, speeds, time};
+
+/// Least ratio of our speed to mctx's, and that of 256 roots, 50 simulations, 18 actions.
+const TARGET: f64 = 2.0;
+const MAIN_TARGET: f64 = 4.0;
+
+/// Times searches of a batch of roots beside mctx, with the same network.
+#[derive(Parser)]
+struct Options {
+    /// `muzero`, `gumbel`.
+    #[arg(long, value_delimiter = ',', default_values_t = ["muzero".to_owned(), "gumbel".to_owned()])]
+    policies: Vec<String>,
+    /// Numbers of roots that are searched from side by side.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 32, 256, 1024])]
+    batches: Vec<usize>,
+    /// Numbers of simulations of a search.
+    #[arg(long, value_delimiter = ',', default_values_t = [16, 50, 200])]
+    simulations: Vec<usize>,
+    /// Numbers of actions of a node.
+    #[arg(long, value_delimiter = ',', default_values_t = [4, 18, 362])]
+    actions: Vec<usize>,
+    /// Number of times that our runs and the peer's take turns.
+    #[arg(long, default_value_t = 2)]
+    rounds: usize,
+    /// Runs of each in a round.
+    #[arg(long, default_value_t = 3)]
+    repeats: usize,
+    /// Simulations of all trees in a run, about.
+    #[arg(long, default_value_t = 100_000)]
+    work: usize,
+    /// Each root is searched by itself, and `vmap` makes the batch.
+    #[arg(long)]
+    by_vmap: bool,
+    /// Times the network alone, as often as a search calls it.
+    #[arg(long)]
+    network_alone: bool,
+    /// The bytes below which a loop is one kernel, in place of podracer's rule.
+    #[arg(long)]
+    small_loop: Option<u64>,
+    /// Leave the peer out.
+    #[arg(long)]
+    alone: bool,
+    /// Print the optimized program.
+    #[arg(long)]
+    hlo: bool,
+    /// Cargo passes it.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+fn main() -> Result<()> {
+    let options = Options::parse();
+    say(&machine());
+    let client = Client::cpu(ClientOptions { cpu_devices: Some(1), ..ClientOptions::default() })?;
+    let peer = (!options.alone).then(|| Peer::prepare("cpu")).transpose()?;
+    let mut table = Table::new(&[
+        "policy",
+        "actions",
+        "simulations",
+        "roots",
+        "ours best / median",
+        "mctx best / median",
+        "ratio of bests",
+        "of medians",
+        "us per simulation and tree",
+        "compile ours / mctx",
+        "MB of the program, ours / mctx",
+        "bytes of a row and a level",
+    ]);
+    for policy in &options.policies {
+        for &actions in &options.actions {
+            for &simulations in &options.simulations {
+                for &batch in &options.batches {
+                    let case = Case {
+                        gumbel: policy == "gumbel",
+                        batch,
+                        simulations,
+                        actions,
+                        rounds: (options.work / (batch * simulations)).max(1),
+                        by_vmap: options.by_vmap,
+                        network_alone: options.network_alone,
+                    };
+                    row(&options, &client, peer.as_ref(), &case, &mut table)?;
+                }
+            }
+        }
+    }
+    table.print("Searches a second");
+    Ok(())
+}
+
+fn row(
+    options: &Options,
+    client: &Client,
+    peer: Option<&Peer>,
+    case: &Case,
+    table: &mut Table,
+) -> Result<()> {
+    let xla: Vec<(String, OptionValue)> = (options.small_loop.iter())
+        .map(|bytes| {
+            let value = format!("xla_cpu_small_while_loop_byte_threshold={bytes}");
+            ("xla_backend_extra_options".to_owned(), OptionValue::String(value))
+        })
+        .collect();
+    let ours = case.compile(client, &xla)?;
+    if options.hlo {
+        eprintln!("{}", ours.hlo()?);
+    }
+    ours.run()?;
+    let bytes = ours.bytes()? as f64;
+    let mut peer_bytes = f64::NAN;
+    let policy = if case.gumbel { "gumbel" } else { "muzero" };
+    let [mut speed, mut peers, mut peer_compile] = std::array::from_fn(|_| Figures::default());
+    for _ in 0..options.rounds {
+        for _ in 0..options.repeats {
+            let (searches, mean) = ours.run()?;
+            speed.extend([searches]);
+            say(&json!({
+                "bench": "search", "policy": policy, "batch": case.batch, "simulations": case.simulations, "actions": case.actions,
+                "searches_per_second": searches, "mean": mean, "compile_seconds": ours.compile_seconds,
+            }));
+        }
+        let Some(peer) = peer else { continue };
+        let arguments = [
+            format!("--policy={policy}"),
+            format!("--batch={}", case.batch),
+            format!("--simulations={}", case.simulations),
+            format!("--actions={}", case.actions),
+            format!("--rounds={}", case.rounds.div_ceil(4)),
+            format!("--repeats={}", options.repeats + 1),
+        ];
+        let line = peer.run("search.py", &arguments)?;
+        peers.extend(speeds(&line)?.into_iter().skip(1));
+        peer_compile.extend([number(&line, "compile_seconds")?]);
+        peer_bytes = number(&line, "bytes")?;
+    }
+    let ratio = speed.greatest() / peers.greatest();
+    let main = (case.batch, case.simulations, case.actions) == (256, 50, 18);
+    let target = if main { MAIN_TARGET } else { TARGET };
+    table.row([
+        policy.to_owned(),
+        case.actions.to_string(),
+        case.simulations.to_string(),
+        case.batch.to_string(),
+        format!("{} / {}", si(speed.greatest()), si(speed.median())),
+        format!("{} / {}", si(peers.greatest()), si(peers.median())),
+        judged(ratio, ratio >= target),
+        format!("{:.2}", speed.median() / peers.median()),
+        format!("{:.2}", 1e6 / (speed.greatest() * case.simulations as f64)),
+        format!("{} / {}", time(ours.compile_seconds), time(peer_compile.least())),
+        format!("{:.1} / {:.1}", bytes / 1e6, peer_bytes / 1e6),
+        // A simulation writes one row; a level on the way up reads one and writes one.
+        format!("{} / {}", case.row_bytes(), 2 * case.row_bytes()),
+    ]);
+    Ok(())
+}

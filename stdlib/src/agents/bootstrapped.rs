@@ -1,0 +1,276 @@
+//! Bootstrapped DQN with prior functions (Osband et al., "Deep Exploration via Bootstrapped DQN", 2016; Osband, Aslanides and
+//! Cassirer, "Randomized Prior Functions for Deep Reinforcement Learning", 2018).
+//!
+//! Several networks learn the action values side by side, each from its own part of the replay. To each of them a network is
+//! added that was drawn at random and never learns, its prior. A lane draws one of them at the start of an episode and follows it
+//! to the end, so that it goes on exploring in one direction for many steps, where random actions turn back at once.
+
+use super::dqn_loss::Use;
+use super::steps::of_legal;
+use super::{
+    Act, Agent, AgentSettings, AnyAgent, Cx, Dqn, DqnLoss, DqnMemory, DqnMetrics, DqnSettings,
+    DqnState, DqnValues, Exploration, Exploring, Input, LaneId, LearnFromReplay, Mode, Networks,
+    QNetwork, ReplaySettings, Replayed, Rollout, Step, Task, Window, Windows,
+};
+use crate::Number;
+use podracer_dsl::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Bootstrapped DQN with prior functions (Osband et al. 2016 and 2018). The number of networks, their size, the priors' scale, the
+/// replay and the optimizer are those of bsuite's `boot_dqn`.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
+pub struct BootstrappedSettings {
+    /// Number of networks.
+    #[schemars(range(min = 1))]
+    pub ensemble: usize,
+    /// Factor of the prior that is added to each network; 0 for none.
+    #[schemars(range(min = 0.0))]
+    pub prior_scale: Number,
+    /// Probability with which a network learns from a step, drawn for each network and step; with 1 all learn from all, and differ
+    /// by their priors and first weights alone.
+    #[schemars(extend("exclusiveMinimum" = 0.0), range(max = 1.0))]
+    pub mask_probability: f64,
+    /// The settings by which each network learns, those of DQN.
+    #[serde(flatten)]
+    pub dqn: DqnSettings,
+}
+
+impl Default for BootstrappedSettings {
+    fn default() -> Self {
+        BootstrappedSettings {
+            ensemble: 20,
+            prior_scale: 5.0.into(),
+            mask_probability: 1.0,
+            dqn: DqnSettings {
+                learning_rate: 1e-3.into(),
+                double: false,
+                target_period: 4,
+                epsilon: Exploration {
+                    epsilon_start: 0.0.into(),
+                    epsilon_end: 0.0.into(),
+                    epsilon_fraction: 0.0,
+                },
+                replay: ReplaySettings {
+                    capacity: 10_000,
+                    minimum: 128,
+                    batch: 128,
+                    replay_ratio: 128.0,
+                    ..ReplaySettings::default()
+                },
+                networks: Networks { hidden: vec![50, 50], ..DqnSettings::default().networks },
+                ..DqnSettings::default()
+            },
+        }
+    }
+}
+
+impl AgentSettings for BootstrappedSettings {
+    fn agent(&self, task: &Task) -> Result<AnyAgent, String> {
+        if self.dqn.noisy || self.dqn.values != DqnValues::Expected {
+            return Err(format!(
+                "agent.noisy = {} and agent.values = {:?}: expected noisy = false and values = \"expected\", since a prior is added to \
+                 expected values, and its draw is what explores",
+                self.dqn.noisy, self.dqn.values
+            ));
+        }
+        self.dqn.check(task)?;
+        let agent = BootstrappedDqn::for_task(task, self);
+        Ok(AnyAgent::new(Replayed::for_task(agent, &self.dqn.replay, task)))
+    }
+}
+
+/// The agent of [`BootstrappedSettings`]. Below, `K` is the number of its networks.
+#[derive(Clone, Debug)]
+pub struct BootstrappedDqn {
+    /// DQN, by which each network learns.
+    pub dqn: Dqn,
+    /// Number of networks, `K`.
+    pub ensemble: usize,
+    /// Factor of the priors.
+    pub prior_scale: Number,
+    /// Probability with which a network learns from a step.
+    pub mask_probability: f64,
+}
+
+/// A network that learns and its prior, or `K` of both along a leading axis: an [`Ensemble`](crate::nn::Ensemble) of 20 would be 20
+/// copies of the loss in the program.
+#[derive(Tree, Clone)]
+pub struct PriorNetwork {
+    /// The network that learns.
+    pub network: QNetwork,
+    /// The network that was drawn at random, and stays.
+    pub prior: QNetwork,
+}
+
+impl PriorNetwork {
+    /// The values of all actions for an observation: the network's, and `scale` times the prior's. f32 `[A]`
+    #[track_caller]
+    pub fn apply(&self, observation: Tensor, scale: Number) -> Tensor {
+        let prior = stop_gradient(self.prior.apply(observation, None));
+        self.network.apply(observation, None) + scale * prior
+    }
+}
+
+/// Memory of a lane.
+#[derive(Tree, Clone)]
+pub struct BootstrappedMemory {
+    /// The network that the lane follows in this episode, in `0..K`. i32 `[]`
+    pub follows: Tensor,
+    /// DQN's memory of the lane.
+    pub dqn: DqnMemory,
+}
+
+/// One step of a lane, as the replay keeps it.
+#[derive(Tree, Clone)]
+pub struct BootstrappedStep {
+    /// The step as DQN keeps it.
+    pub step: Step,
+    /// True for the networks that learn from it, bool `[K]`; `None` if all do.
+    pub mask: Option<Tensor>,
+}
+
+/// State of learning. Networks have a leading axis `[K]`.
+#[derive(Tree, Clone)]
+pub struct BootstrappedState {
+    /// Networks, their targets and their optimizer.
+    pub dqn: DqnState,
+    /// The priors, which never learn.
+    pub prior: QNetwork,
+}
+
+impl BootstrappedDqn {
+    /// The agent for a task.
+    pub fn for_task(task: &Task, settings: &BootstrappedSettings) -> BootstrappedDqn {
+        let &BootstrappedSettings { ensemble, prior_scale, mask_probability, .. } = settings;
+        let dqn = Dqn::for_task(task, &settings.dqn);
+        BootstrappedDqn { dqn, ensemble, prior_scale, mask_probability }
+    }
+
+    /// `K` new networks.
+    #[track_caller]
+    fn networks(&self, key: Key) -> QNetwork {
+        vmap((arange(self.ensemble), whole(key)), |(i, key)| self.dqn.network(key.fold_in(i)))
+    }
+
+    /// The loss of a batch of windows: the mean over the networks, and so are priorities and values.
+    #[track_caller]
+    pub fn loss(
+        &self,
+        online: &QNetwork,
+        target: &QNetwork,
+        prior: &QNetwork,
+        windows: &Windows<BootstrappedStep>,
+    ) -> DqnLoss {
+        let Windows { steps: BootstrappedStep { step, mask }, weights, .. } = windows;
+        // A transition begins with the last of the frames that its first observation shows.
+        let first = self.dqn.settings.frames - 1;
+        let learns = tree_map(mask, |mask| mask.index(first as isize).swap_axes(0, 1).astype(F32));
+        let networks = (online.clone(), target.clone(), prior.clone(), learns);
+        let each = vmap(networks, |(online, target, prior, learns)| {
+            let [online, target] =
+                [online, target].map(|network| PriorNetwork { network, prior: prior.clone() });
+            let weights = learns.map_or(*weights, |learns| learns * *weights);
+            self.dqn.loss_of(
+                |seen, _: Use| online.apply(seen, self.prior_scale),
+                |seen| target.apply(seen, self.prior_scale),
+                &Windows { steps: step.clone(), starts: (), weights },
+            )
+        });
+        tree_map(&each, |leaf| leaf.mean_axis(0))
+    }
+}
+
+impl Agent for BootstrappedDqn {
+    type Observation = Tensor;
+    type Params = Exploring<PriorNetwork>;
+    type Memory = BootstrappedMemory;
+    type Extras = Option<Tensor>;
+
+    fn init_memory(&self, lane: LaneId) -> BootstrappedMemory {
+        BootstrappedMemory { follows: scalar(0), dqn: self.dqn.init_memory(lane) }
+    }
+
+    fn begin_episode(&self, memory: BootstrappedMemory) -> BootstrappedMemory {
+        memory
+    }
+
+    /// Follows the network that was drawn for the episode; greedily, takes the action that most networks think best.
+    fn act(
+        &self,
+        params: &Exploring<PriorNetwork>,
+        memory: BootstrappedMemory,
+        input: Input,
+        mode: Mode,
+        key: Key,
+    ) -> Act<BootstrappedMemory, Option<Tensor>> {
+        let [draw, masks, key] = key.split_into();
+        let drawn = draw.randint([], 0..self.ensemble as i32);
+        let follows = select(input.first, drawn, memory.follows);
+        let legal_actions = input.legal_actions;
+        let values = |seen: Tensor, _| {
+            let each =
+                vmap(params.network.clone(), |network| network.apply(seen, self.prior_scale));
+            match mode {
+                Mode::Explore => each.at(follows),
+                Mode::Greedy => {
+                    let best = vmap(each, |q| of_legal(q, legal_actions).argmax(-1));
+                    best.one_hot(self.dqn.actions).sum_axis(0)
+                }
+            }
+        };
+        let (action, dqn) = self.dqn.act_by(values, params.epsilon, memory.dqn, input, mode, key);
+        let probability = self.mask_probability;
+        let mask = (probability < 1.0).then(|| masks.bernoulli([self.ensemble], probability));
+        Act { action, memory: BootstrappedMemory { follows, dqn }, extras: mask }
+    }
+}
+
+impl LearnFromReplay for BootstrappedDqn {
+    type State = BootstrappedState;
+    type Step = BootstrappedStep;
+    type Start = ();
+    type Metrics = DqnMetrics;
+
+    fn init(&self, key: Key) -> BootstrappedState {
+        let [networks, priors] = key.split_into();
+        let dqn = self.dqn.begin(self.networks(networks));
+        BootstrappedState { dqn, prior: self.networks(priors) }
+    }
+
+    fn params(&self, state: &BootstrappedState) -> Exploring<PriorNetwork> {
+        let Exploring { network, epsilon } = self.dqn.params(&state.dqn);
+        Exploring { network: PriorNetwork { network, prior: state.prior.clone() }, epsilon }
+    }
+
+    fn keep(&self, rollout: Rollout<Self>) -> (BootstrappedStep, ()) {
+        let mask = rollout.extras;
+        (BootstrappedStep { step: Step::of(rollout), mask }, ())
+    }
+
+    fn window(&self, steps: &Spec<BootstrappedStep>) -> Window {
+        self.dqn.window_of(&steps.step)
+    }
+
+    fn gradient_step(
+        &self,
+        state: BootstrappedState,
+        windows: Windows<BootstrappedStep>,
+        cx: &Cx,
+    ) -> (BootstrappedState, Tensor, DqnMetrics) {
+        let BootstrappedState { dqn, prior } = state;
+        let (dqn, priorities, metrics) =
+            self.dqn.descend(dqn, cx, |online, target| self.loss(online, target, &prior, &windows));
+        (BootstrappedState { dqn, prior }, priorities, metrics)
+    }
+
+    fn next_iteration(
+        &self,
+        state: BootstrappedState,
+        learning: Tensor,
+        cx: &Cx,
+    ) -> BootstrappedState {
+        BootstrappedState { dqn: self.dqn.next_iteration(state.dqn, learning, cx), ..state }
+    }
+}

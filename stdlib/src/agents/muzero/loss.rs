@@ -1,0 +1,262 @@
+//! What MuZero learns from windows of steps (Schrittwieser et al. 2020, equation 1 and appendix G).
+
+use super::network::MuZeroNetwork;
+use super::{Encoded, MuZero, MuZeroSettings};
+use crate::agents::steps::weighted;
+use crate::agents::{Axes, PlannedStep, Windows, step_weights};
+use crate::losses::softmax_cross_entropy;
+use podracer_dsl::prelude::*;
+
+/// The loss of a batch of windows.
+#[derive(Tree, Clone, Copy)]
+pub struct MuZeroLoss {
+    /// The mean over the first states of unrolls, each times the weight of its window. f32 `[]`
+    pub loss: Tensor,
+    /// The priority of each window: the mean error of the values of its first states. f32 `[B]`
+    pub priorities: Tensor,
+    /// Means, for metrics.
+    pub metrics: MuZeroMetrics,
+}
+
+/// Metrics of a gradient step: means over the states that the model is unrolled from.
+#[derive(Tree, Clone, Copy)]
+pub struct MuZeroMetrics {
+    /// The loss.
+    pub loss: Tensor,
+    /// Cross-entropy of the policy and the search's, at the first state and, divided by their number, at those that the model made.
+    pub policy_loss: Tensor,
+    /// Cross-entropy of the value and its target, summed in the same way.
+    pub value_loss: Tensor,
+    /// Cross-entropy of the rewards of the model's steps, divided by their number.
+    pub reward_loss: Tensor,
+    /// Loss of outcomes of chance, divided by the number of the model's steps; `None` of a deterministic model.
+    pub chance_loss: Option<Tensor>,
+    /// The network's value.
+    pub value: Tensor,
+    /// The search's value.
+    pub search_value: Tensor,
+    /// Absolute error of the network's value.
+    pub value_error: Tensor,
+}
+
+/// Terms of the loss for each of `S` first states. f32 `[S]`
+#[derive(Tree, Clone, Copy)]
+pub struct MuZeroTerms {
+    /// Cross-entropy of policies.
+    pub policy_loss: Tensor,
+    /// Cross-entropy of values.
+    pub value_loss: Tensor,
+    /// Cross-entropy of rewards.
+    pub reward_loss: Tensor,
+    /// Cross-entropy of outcomes of chance, and the commitment of the encoder times its weight; `None` of a deterministic model. The values
+    /// of afterstates are in `value_loss`.
+    pub chance_loss: Option<Tensor>,
+    /// The network's value of the first state.
+    pub value: Tensor,
+    /// The search's value of the first state.
+    pub search_value: Tensor,
+    /// The absolute error of the network's value.
+    pub value_error: Tensor,
+    /// True for first states that count. bool `[S]`
+    pub counts: Tensor,
+}
+
+/// Targets of a state that the model has come to after some steps, for each of `S` first states.
+#[derive(Tree, Clone, Copy)]
+pub struct MuZeroTargets {
+    /// The action that leads there; 0 where none is known. i32 `[S]`
+    pub action: Tensor,
+    /// The action's reward, 0 after the end of an episode. f32 `[S]`
+    pub reward: Tensor,
+    /// The state's value, 0 after the end of an episode. f32 `[S]`
+    pub value: Tensor,
+    /// The search's policy. f32 `[S, A]`
+    pub policy: Tensor,
+    /// True where the reward is known. bool `[S]`
+    pub has_reward: Tensor,
+    /// True where the value is known. bool `[S]`
+    pub has_value: Tensor,
+    /// True where the policy is known, which it is not after the end of an episode. bool `[S]`
+    pub has_policy: Tensor,
+}
+
+/// The same numbers, whose gradient is scaled.
+#[track_caller]
+fn scale_gradient(x: Tensor, scale: f64) -> Tensor {
+    scale * x + (1.0 - scale) * stop_gradient(x)
+}
+
+impl MuZeroSettings {
+    /// The targets of the states after 0, 1, .. `model_unroll` steps of the model, from each of the first `starts` steps of a window of
+    /// one lane, `[L, ..]`, whose observations are stacked already. Those after 0 steps have neither action nor reward.
+    ///
+    /// States after the end of an episode are absorbing: rewards and values there are 0, the policy is nobody's, and the actions are
+    /// those of the lane's next steps, whatever they are. Nothing is known of states after a cut, nor behind the window, and nothing
+    /// begins with a step that only resets.
+    #[track_caller]
+    pub fn targets(&self, steps: &PlannedStep, starts: usize) -> Vec<MuZeroTargets> {
+        let _scope = scope("MuZeroSettings::targets");
+        let &MuZeroSettings { model_unroll, n_step, discount, .. } = self;
+        let length = steps.reward.len();
+        // Rows behind the window, which are not inside.
+        let behind = (starts + model_unroll).saturating_sub(length);
+        let padded = |leaf: Tensor| {
+            let shape = [&[behind], &leaf.shape()[1..]].concat();
+            concatenate(&[leaf, zeros(leaf.dtype(), shape)], 0)
+        };
+        let at = |leaf: Tensor, k: usize| leaf.slice_axis(0, k..k + starts);
+        let inside = padded(full([length], true));
+        let value = padded(steps.value_targets(n_step, discount));
+        let policy = padded(steps.plan.policy);
+        let [action, reward, terminated, truncated] =
+            [steps.action, steps.reward, steps.terminated, steps.truncated].map(padded);
+        let mut known = at(padded(steps.counts()), 0);
+        let mut absorbed = zeros(BOOL, [starts]);
+        let mut targets = vec![MuZeroTargets {
+            action: zeros(I32, [starts]),
+            reward: zeros(F32, [starts]),
+            value: at(value, 0),
+            policy: at(policy, 0),
+            has_reward: absorbed,
+            has_value: known,
+            has_policy: known,
+        }];
+        for k in 1..=model_unroll {
+            let before = k - 1;
+            let has_reward = known & at(inside, before);
+            let reward = select(absorbed, 0.0, at(reward, before));
+            let cut = at(truncated, before) & !at(terminated, before) & !absorbed;
+            absorbed = absorbed | at(terminated, before);
+            known = has_reward & !cut & (absorbed | at(inside, k));
+            targets.push(MuZeroTargets {
+                action: at(action, before),
+                reward,
+                value: select(absorbed, 0.0, at(value, k)),
+                policy: at(policy, k),
+                has_reward,
+                has_value: known,
+                has_policy: known & !absorbed,
+            });
+        }
+        targets
+    }
+
+    /// The terms of the loss from each of the first `starts` steps of a window of one lane, `[frames - 1 + L, ..]`. Of states that the
+    /// model made the terms are divided by their number, and half of the gradient passes each of its steps.
+    ///
+    /// The encoder of outcomes of chance sees zeros in place of observations after the end of an episode.
+    #[track_caller]
+    pub fn terms(&self, network: &MuZeroNetwork, steps: PlannedStep, starts: usize) -> MuZeroTerms {
+        let _scope = scope("MuZeroSettings::terms");
+        let steps = steps.stacked(self.frames).clipped(self.reward_clipping);
+        let (value_support, reward_support) = (self.value_support(), self.reward_support());
+        let targets = stop_gradient(self.targets(&steps, starts));
+        let entropy = |logits: Tensor, probs: Tensor, known: Tensor| {
+            weighted(softmax_cross_entropy(logits, probs), Some(known.astype(F32)))
+        };
+        // The observations of states that the model comes to after some steps; the last ones stand for those behind the window.
+        let last = steps.reward.len() as i32 - 1;
+        let observation_at =
+            |k: usize| steps.observation.take((arange(starts) + k as i32).minimum(last), 0);
+        let observation = steps.observation.slice_axis(0, 0..starts);
+        let mut embedding = vmap(observation, |seen| network.represent(seen));
+        let (policy, value) = vmap(embedding, |embedding| network.predict(embedding));
+        let first = &targets[0];
+        let root_value = value_support.mean(value);
+        let mut policy_loss = entropy(policy, first.policy, first.has_policy);
+        let mut value_loss = entropy(value, value_support.probs(first.value), first.has_value);
+        let mut reward_loss = zeros(F32, [starts]);
+        let share = 1.0 / self.model_unroll.max(1) as f64;
+        let mut chance_loss = network.chance.as_ref().map(|_| zeros(F32, [starts]));
+        for (k, target) in targets.iter().enumerate().skip(1) {
+            if k > 1 {
+                embedding = scale_gradient(embedding, 0.5);
+            }
+            let mut edge = target.action.one_hot(network.actions);
+            let mut has_reward = target.has_reward;
+            if let (Some(chance), Some(loss)) = (&network.chance, &mut chance_loss) {
+                let both = (embedding, edge);
+                embedding = vmap(both, |(embedding, action)| chance.after(embedding, action));
+                let (outcome, value) = vmap(embedding, |after| chance.predict(after));
+                let wanted = value_support.probs(targets[k - 1].value);
+                value_loss += share * entropy(value, wanted, target.has_reward);
+                let seen = vmap((observation_at(k), target.has_policy), |(seen, there)| {
+                    select(there, seen, seen.zeros_like())
+                });
+                let encoded = Encoded::of(vmap(seen, |seen| chance.encode(seen)));
+                let known = Some(target.has_value.astype(F32));
+                let commitment = weighted(self.commitment_cost * encoded.commitment, known);
+                let wanted = stop_gradient(encoded.code);
+                *loss += share * (entropy(outcome, wanted, target.has_value) + commitment);
+                edge = encoded.code;
+                // Without the observation behind it, an outcome is nobody's.
+                has_reward = has_reward & target.has_value;
+            }
+            let (after, reward, (policy, value)) = vmap((embedding, edge), |(embedding, edge)| {
+                let (after, reward) = network.step(embedding, edge);
+                (after, reward, network.predict(after))
+            });
+            embedding = after;
+            let wanted = reward_support.probs(target.reward);
+            reward_loss += share * entropy(reward, wanted, has_reward);
+            let wanted = value_support.probs(target.value);
+            value_loss += share * entropy(value, wanted, target.has_value);
+            policy_loss += share * entropy(policy, target.policy, target.has_policy);
+        }
+        let counts = first.has_value;
+        let value_error = select(counts, (root_value - first.value).abs(), 0.0);
+        MuZeroTerms {
+            policy_loss,
+            value_loss,
+            reward_loss,
+            chance_loss,
+            value: root_value,
+            search_value: steps.plan.value.slice_axis(0, 0..starts),
+            value_error,
+            counts,
+        }
+    }
+}
+
+impl MuZero {
+    /// The loss of a batch of windows.
+    #[track_caller]
+    pub fn loss(
+        &self,
+        network: &MuZeroNetwork,
+        windows: &Windows<PlannedStep>,
+        axes: &Axes,
+    ) -> MuZeroLoss {
+        let _scope = scope("MuZero::loss");
+        let &MuZeroSettings { value_cost, frames, .. } = &self.settings;
+        let length = windows.steps.reward.dim(0) - (frames - 1);
+        let starts = self.settings.starts(length);
+        // [B, S]
+        let terms = vmap(axis(windows.steps.clone(), 1), |steps| {
+            self.settings.terms(network, steps, starts)
+        });
+        let weights = step_weights(terms.counts, axes);
+        let mean = |term: Tensor| weighted(term, Some(weights)).mean();
+        let mut loss = terms.policy_loss + value_cost * terms.value_loss + terms.reward_loss;
+        if let Some(chance_loss) = terms.chance_loss {
+            loss += chance_loss;
+        }
+        let loss = mean(windows.weights.expand_dims(1) * loss);
+        let starts_that_count = terms.counts.astype(F32).sum_axis(1).maximum(1.0);
+        let metrics = MuZeroMetrics {
+            loss,
+            policy_loss: mean(terms.policy_loss),
+            value_loss: mean(terms.value_loss),
+            reward_loss: mean(terms.reward_loss),
+            chance_loss: terms.chance_loss.map(mean),
+            value: mean(terms.value),
+            search_value: mean(terms.search_value),
+            value_error: mean(terms.value_error),
+        };
+        MuZeroLoss {
+            loss,
+            priorities: stop_gradient(terms.value_error.sum_axis(1) / starts_that_count),
+            metrics: stop_gradient(metrics),
+        }
+    }
+}

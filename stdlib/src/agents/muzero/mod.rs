@@ -1,0 +1,172 @@
+//! MuZero: Schrittwieser et al., "Mastering Atari, Go, Chess and Shogi by Planning with a Learned Model", 2020.
+//!
+//! `act` searches with the learned model. What is learnt, from each of some steps `t` of a lane and `K` steps of the model after it,
+//! with `z` the returns of `n` steps, bootstrapped from the search's values, `u` the rewards, and `pi` the search's policies:
+//!
+//! ```text
+//! l_t = H(pi_t, p_0) + c H(z_t, v_0) + 1/K sum_(k = 1..K) (H(pi_(t+k), p_k) + c H(z_(t+k), v_k) + H(u_(t+k), r_k))
+//! ```
+//!
+//! `H` is the cross-entropy, of values and rewards over bins (two-hot, rescaled), `c` is `value_cost`. Of the gradient, half passes
+//! each of the model's steps.
+
+mod chance;
+mod loss;
+mod network;
+mod settings;
+
+pub use chance::{ChanceNetwork, Encoded};
+pub use loss::{MuZeroLoss, MuZeroMetrics, MuZeroTargets, MuZeroTerms};
+pub use network::{MuZeroNetwork, Support};
+pub use settings::MuZeroSettings;
+
+use super::{
+    Act, Agent, Clipped, Cx, FrameMemory, Input, LaneId, LearnFromReplay, Mode, Optimized,
+    PlanExtras, PlannedStep, Rollout, Window, Windows, no_frames, stack_frame, stacked_space,
+};
+use crate::agents::settings::annealed;
+use crate::optim::{Adam, Optimizer};
+use crate::search::{
+    ChanceRecurrentFnOutput, DecisionRecurrentFnOutput, RecurrentFnOutput, RootFnOutput,
+};
+use podracer_dsl::prelude::*;
+use podracer_envs::Space;
+
+/// AdamW on gradients of a bounded norm, with all parameters as one vector.
+pub type MuZeroOptimizer = Clipped<Adam>;
+
+/// The agent of [`MuZeroSettings`]. [`Split`](super::Split) or [`Replayed`](super::Replayed) around it learns.
+#[derive(Clone, Debug)]
+pub struct MuZero {
+    /// Space of the observations, of single frames.
+    pub observation: Space,
+    /// Number of actions, `A`.
+    pub actions: usize,
+    /// Iterations of the run, over which the learning rate falls.
+    pub iterations: usize,
+    /// Settings of the agent.
+    pub settings: MuZeroSettings,
+}
+
+impl MuZero {
+    /// The optimizer in an iteration, i32 `[]`.
+    #[track_caller]
+    fn optimizer(&self, iteration: Tensor) -> MuZeroOptimizer {
+        let &MuZeroSettings { learning_rate, anneal_learning_rate, .. } = &self.settings;
+        let rate = annealed(learning_rate, anneal_learning_rate, iteration, self.iterations);
+        self.settings.optimizer(rate)
+    }
+}
+
+impl Agent for MuZero {
+    type Observation = Tensor;
+    type Params = MuZeroNetwork;
+    type Memory = FrameMemory;
+    type Extras = PlanExtras;
+
+    fn init_memory(&self, _: LaneId) -> FrameMemory {
+        no_frames(&self.observation, self.settings.frames)
+    }
+
+    fn begin_episode(&self, memory: FrameMemory) -> FrameMemory {
+        memory
+    }
+
+    fn act(
+        &self,
+        params: &MuZeroNetwork,
+        memory: FrameMemory,
+        input: Input,
+        mode: Mode,
+        key: Key,
+    ) -> Act<FrameMemory, PlanExtras> {
+        let (seen, memory) = stack_frame(memory, input.observation, input.first);
+        let MuZeroSettings { search, discount, .. } = &self.settings;
+        let (values, rewards) = (self.settings.value_support(), self.settings.reward_support());
+        let embedding = params.represent(seen).expand_dims(0);
+        let predict = |embedding: Tensor| {
+            let (policy, value) = vmap(embedding, |embedding| params.predict(embedding));
+            (policy, values.mean(value))
+        };
+        let (prior_logits, value) = predict(embedding);
+        let root = RootFnOutput { prior_logits, value, embedding };
+        let discount = discount.into_tensor().broadcast_to([1]);
+        let step = |embedding: Tensor, edge: Tensor| {
+            let (embedding, reward) =
+                vmap((embedding, edge), |(embedding, edge)| params.step(embedding, edge));
+            let (prior_logits, value) = predict(embedding);
+            (
+                RecurrentFnOutput { reward: rewards.mean(reward), discount, prior_logits, value },
+                embedding,
+            )
+        };
+        let (legal, actions) = (input.legal_actions, self.actions);
+        let (action, extras) = match &params.chance {
+            None => {
+                let model = |_: Key, action: Tensor, embedding: Tensor| {
+                    step(embedding, action.one_hot(actions))
+                };
+                search.plan(key, root, model, legal, mode)
+            }
+            Some(chance) => {
+                let decide = |_: Key, action: Tensor, embedding: Tensor| {
+                    let both = (embedding, action.one_hot(actions));
+                    let after = vmap(both, |(embedding, action)| chance.after(embedding, action));
+                    let (chance_logits, value) = vmap(after, |after| chance.predict(after));
+                    let afterstate_value = values.mean(value);
+                    (DecisionRecurrentFnOutput { chance_logits, afterstate_value }, after)
+                };
+                let happen = |_: Key, outcome: Tensor, after: Tensor| {
+                    let (output, embedding) =
+                        step(after, outcome.one_hot(self.settings.chance_outcomes));
+                    let RecurrentFnOutput { reward, discount, prior_logits, value } = output;
+                    let action_logits = prior_logits;
+                    let output = ChanceRecurrentFnOutput { action_logits, value, reward, discount };
+                    (output, embedding)
+                };
+                search.plan_with_chance(key, root, decide, happen, legal, mode)
+            }
+        };
+        Act { action, memory, extras }
+    }
+}
+
+impl LearnFromReplay for MuZero {
+    type State = Optimized<MuZeroNetwork, <MuZeroOptimizer as Optimizer>::State<MuZeroNetwork>>;
+    type Step = PlannedStep;
+    type Start = ();
+    type Metrics = MuZeroMetrics;
+
+    fn init(&self, key: Key) -> Self::State {
+        let seen = stacked_space(&self.observation, self.settings.frames);
+        let network = MuZeroNetwork::init(key, &seen, self.actions, &self.settings);
+        Optimized::new(&self.optimizer(scalar(0)), network)
+    }
+
+    fn params(&self, state: &Self::State) -> MuZeroNetwork {
+        state.params.clone()
+    }
+
+    fn keep(&self, rollout: Rollout<Self>) -> (PlannedStep, ()) {
+        (PlannedStep::of(rollout), ())
+    }
+
+    fn window(&self, _: &Spec<PlannedStep>) -> Window {
+        self.settings.window()
+    }
+
+    fn gradient_step(
+        &self,
+        state: Self::State,
+        windows: Windows<PlannedStep>,
+        cx: &Cx,
+    ) -> (Self::State, Tensor, MuZeroMetrics) {
+        let optimizer = self.optimizer(cx.iteration);
+        let (state, MuZeroLoss { priorities, metrics, .. }) =
+            state.gradient_step(&optimizer, cx, |network| {
+                let loss = self.loss(&network, &windows, cx);
+                (loss.loss, loss)
+            });
+        (state, priorities, cx.mean(metrics))
+    }
+}

@@ -1,0 +1,210 @@
+//! The settings of [`MuZero`], and the agent that they make.
+
+use super::network::Support;
+use super::{MuZero, MuZeroOptimizer};
+use crate::Number;
+use crate::agents::planning::searched_actions;
+use crate::agents::settings::clipped;
+use crate::agents::{
+    AgentSettings, AnyAgent, Networks, ReplaySettings, Replayed, RewardClipping, SearchKind,
+    SearchSettings, Split, Task, Window, stacked_space,
+};
+use crate::nn::{Activation, ConvNet};
+use crate::optim::adam;
+use crate::returns::TxPair;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// MuZero (Schrittwieser et al. 2020), without Reanalyse: search with a learned model. Unroll, returns, supports, costs and replay are
+/// those of the paper for Atari, with Adam in place of momentum, dense networks after the torso, and without the past actions beside
+/// the stacked frames. It learns once from each rollout, as in Podracer's paper, or from a replay.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
+pub struct MuZeroSettings {
+    /// Adam's step size.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub learning_rate: Number,
+    /// If true, the learning rate falls linearly to zero over the run.
+    pub anneal_learning_rate: bool,
+    /// Adam's epsilon.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub adam_epsilon: Number,
+    /// Decay of all parameters, beside Adam's step (AdamW).
+    #[schemars(range(min = 0.0))]
+    pub weight_decay: Number,
+    /// Gradients of a greater global norm are scaled down to it.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub max_gradient_norm: Number,
+    /// Discount of future rewards, in searches and in returns.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub discount: Number,
+    /// Rewards of a return, before the search's value of what follows.
+    #[schemars(range(min = 1))]
+    pub n_step: usize,
+    /// Steps that the model is unrolled for in learning.
+    #[schemars(range(min = 1))]
+    pub model_unroll: usize,
+    /// Weight of the value's loss.
+    #[schemars(range(min = 0.0))]
+    pub value_cost: Number,
+    /// Outcomes of chance that the model tells apart: Stochastic MuZero (Antonoglou et al. 2022), whose search is `muzero`. 0: the model is
+    /// deterministic.
+    pub chance_outcomes: usize,
+    /// Weight of the squared distance between the encoder's probabilities and the outcome that it names, with `chance_outcomes`. With a
+    /// large one the encoder soon names the same outcome, whatever it sees.
+    #[schemars(range(min = 0.0))]
+    pub commitment_cost: Number,
+    /// Clipping of rewards in learning: `none` or `abs_one`, which is to [-1, 1].
+    pub reward_clipping: RewardClipping,
+    /// The greatest value after rescaling; there are bins for the integers from its negative to it.
+    #[schemars(range(min = 1))]
+    pub value_support: usize,
+    /// The greatest reward after rescaling, with bins as for values.
+    #[schemars(range(min = 1))]
+    pub reward_support: usize,
+    /// Rescaling of values and rewards before the bins: `signed_hyperbolic`, `signed_logp1` or `identity`.
+    pub rescaling: TxPair,
+    /// Observations that are stacked into what the network sees, the latest last; 1 for none. The first `frames - 1` steps of a
+    /// rollout, or of a window of the replay, are only seen.
+    #[schemars(range(min = 1))]
+    pub frames: usize,
+    /// Elements of the embedding of a state.
+    #[schemars(range(min = 2))]
+    pub embedding: usize,
+    /// Units of each hidden layer of the heads of policy, value and reward.
+    #[schemars(inner(range(min = 1)), extend("x-must" = "name layers of at least 1 unit each"))]
+    pub head_hidden: Vec<usize>,
+    /// If true, the agent learns from a replay, whose settings are in force then; else once from each rollout.
+    pub replay: bool,
+    /// Without a replay: gradient steps of an iteration, each from an equal part of the lanes of a device.
+    #[schemars(range(min = 1))]
+    pub gradient_steps: usize,
+    /// The search.
+    #[serde(flatten)]
+    pub search: SearchSettings,
+    /// The replay.
+    #[serde(flatten)]
+    pub replay_settings: ReplaySettings,
+    /// The torso, and the hidden layers of representation and dynamics.
+    #[serde(flatten)]
+    pub networks: Networks,
+}
+
+impl Default for MuZeroSettings {
+    fn default() -> Self {
+        MuZeroSettings {
+            learning_rate: 3e-4.into(),
+            anneal_learning_rate: false,
+            adam_epsilon: 1e-8.into(),
+            weight_decay: 1e-4.into(),
+            max_gradient_norm: 5.0.into(),
+            discount: 0.997.into(),
+            n_step: 10,
+            model_unroll: 5,
+            value_cost: 0.25.into(),
+            chance_outcomes: 0,
+            commitment_cost: 0.01.into(),
+            reward_clipping: RewardClipping::None,
+            value_support: 300,
+            reward_support: 300,
+            rescaling: TxPair::SignedHyperbolic,
+            frames: 1,
+            embedding: 256,
+            head_hidden: vec![64],
+            replay: false,
+            gradient_steps: 1,
+            search: SearchSettings::default(),
+            replay_settings: ReplaySettings {
+                capacity: 1_000_000,
+                minimum: 10_000,
+                batch: 1024,
+                replay_ratio: 1.0,
+                prioritized: true,
+                priority_exponent: 1.0.into(),
+                importance_exponent: 1.0.into(),
+                anneal_importance: false,
+            },
+            networks: Networks {
+                convs: ConvNet::DQN.to_vec(),
+                features: 512,
+                hidden: vec![256],
+                activation: Activation::Relu,
+                ..Networks::default()
+            },
+        }
+    }
+}
+
+impl MuZeroSettings {
+    /// The bins of values.
+    #[must_use]
+    pub fn value_support(&self) -> Support {
+        Support { size: self.value_support, rescaling: self.rescaling }
+    }
+
+    /// The bins of rewards.
+    #[must_use]
+    pub fn reward_support(&self) -> Support {
+        Support { size: self.reward_support, rescaling: self.rescaling }
+    }
+
+    /// The windows of the replay: frames that come before, the step to learn from, the states of the model's unroll, and the steps
+    /// of the last one's return.
+    #[must_use]
+    pub fn window(&self) -> Window {
+        let length = self.frames - 1 + self.model_unroll + self.n_step + 1;
+        Window { length, period: 1, learnt: 1 }
+    }
+
+    /// The first steps of a window of so many that the model is unrolled from: one in the replay, whose windows have the full returns
+    /// of it, and all of a rollout.
+    #[must_use]
+    pub fn starts(&self, length: usize) -> usize {
+        if self.replay { 1 } else { length }
+    }
+
+    /// The optimizer in an iteration whose learning rate is this one.
+    #[must_use]
+    pub fn optimizer(&self, rate: Number) -> MuZeroOptimizer {
+        let adam = adam(rate).eps(self.adam_epsilon).weight_decay(self.weight_decay);
+        clipped(self.max_gradient_norm, adam)
+    }
+}
+
+impl AgentSettings for MuZeroSettings {
+    fn agent(&self, task: &Task) -> Result<AnyAgent, String> {
+        self.networks.check(&stacked_space(&task.observation, self.frames))?;
+        let actions = searched_actions("MuZero", task)?;
+        if self.chance_outcomes > 0 && self.search.search != SearchKind::Muzero {
+            return Err(format!(
+                "agent.chance_outcomes = {} and agent.search = gumbel: the search with outcomes of chance is `muzero`, pUCT",
+                self.chance_outcomes
+            ));
+        }
+        let agent = MuZero {
+            observation: task.observation.clone(),
+            actions,
+            iterations: task.iterations,
+            settings: self.clone(),
+        };
+        if self.replay {
+            self.replay_settings.check(self.window().length)?;
+            return Ok(AnyAgent::new(Replayed::for_task(agent, &self.replay_settings, task)));
+        }
+        Ok(AnyAgent::new(Split { agent, gradient_steps: self.gradient_steps }))
+    }
+
+    fn check_rollout(&self, lanes: usize, steps: usize) -> Result<(), String> {
+        let &MuZeroSettings { replay, gradient_steps, frames, .. } = self;
+        if replay {
+            return Ok(());
+        }
+        Split::<MuZero>::check(lanes, gradient_steps)?;
+        if steps < frames {
+            return Err(format!(
+                "a rollout has {steps} steps (unroll), and agent.frames = {frames}: expected at least as many steps"
+            ));
+        }
+        Ok(())
+    }
+}

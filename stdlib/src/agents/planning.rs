@@ -1,0 +1,267 @@
+//! Agents that plan: the search in `act`, the steps that it leaves, and the targets that are learnt from them.
+
+use super::{Mode, RewardClipping, RolloutOf, Task};
+use crate::Number;
+use crate::replay::stack_frames;
+use crate::returns::n_step_bootstrapped_returns;
+use crate::search::{
+    ChanceRecurrentFnOutput, DecisionRecurrentFnOutput, GumbelMuZeroOptions, MuZeroOptions,
+    PolicyOutput, RecurrentFnOutput, RootFnOutput, SearchOptions, stochastic_muzero_policy,
+};
+use podracer_dsl::prelude::*;
+use podracer_envs::Space;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Kinds of search.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SearchKind {
+    /// MuZero's: pUCT, Dirichlet noise at the root, and actions in proportion to visits.
+    #[default]
+    Muzero,
+    /// Gumbel MuZero's: sequential halving at the root, and the improved policy to learn from.
+    Gumbel,
+}
+
+/// The search that an agent acts by.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(default)]
+pub struct SearchSettings {
+    /// The search: `muzero` (Schrittwieser et al. 2020) or `gumbel` (Danihelka et al. 2022).
+    pub search: SearchKind,
+    /// Simulations of a search.
+    #[schemars(range(min = 1))]
+    pub simulations: usize,
+    /// Share of Dirichlet noise in the root's policy, for `muzero`. Evaluations have none.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub dirichlet_fraction: Number,
+    /// Concentration of the Dirichlet noise, for `muzero`.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub dirichlet_alpha: Number,
+    /// `c_1` of pUCT, for `muzero`: weight of the policy against the values of actions.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub pb_c_init: Number,
+    /// `c_2` of pUCT, for `muzero`: visits after which the policy weighs more.
+    #[schemars(extend("exclusiveMinimum" = 0.0))]
+    pub pb_c_base: Number,
+    /// Actions are drawn in proportion to `visits^(1 / temperature)`, for `muzero`; 0 takes the most visited one, as evaluations do.
+    #[schemars(range(min = 0.0))]
+    pub temperature: Number,
+    /// Actions that are tried at the root, at most, for `gumbel`.
+    #[schemars(range(min = 1))]
+    pub considered_actions: usize,
+    /// Scale of the noise at the root, for `gumbel`. Evaluations have none.
+    #[schemars(range(min = 0.0))]
+    pub gumbel_scale: Number,
+}
+
+/// The 50 simulations of MuZero's paper for Atari, and mctx's defaults.
+impl Default for SearchSettings {
+    fn default() -> Self {
+        let muzero = MuZeroOptions::default();
+        let gumbel = GumbelMuZeroOptions::default();
+        SearchSettings {
+            search: SearchKind::Muzero,
+            simulations: 50,
+            dirichlet_fraction: muzero.dirichlet_fraction,
+            dirichlet_alpha: muzero.dirichlet_alpha,
+            pb_c_init: muzero.pb_c_init,
+            pb_c_base: muzero.pb_c_base,
+            temperature: muzero.temperature,
+            considered_actions: gumbel.max_num_considered_actions,
+            gumbel_scale: gumbel.gumbel_scale,
+        }
+    }
+}
+
+/// The number of actions of a task in which an agent searches.
+///
+/// # Errors
+/// Actions that are not discrete, as a sentence that names the agent.
+pub(super) fn searched_actions(agent: &str, task: &Task) -> Result<usize, String> {
+    match &task.action {
+        Space::Discrete { n } => Ok(*n),
+        other => Err(format!(
+            "{agent}'s search has a node for each action: expected a discrete action space, and the environment has {other:?}"
+        )),
+    }
+}
+
+/// What a search leaves for learning.
+#[derive(Tree, Clone, Copy)]
+pub struct PlanExtras {
+    /// The policy to learn: shares of visits, or the improved policy. f32 `[A]`
+    pub policy: Tensor,
+    /// The root's value by the search. f32 `[]`
+    pub value: Tensor,
+}
+
+impl PlanExtras {
+    /// The action of a search of one lane, i32 `[]`, and what the search leaves.
+    #[track_caller]
+    pub(super) fn of<E: Tree>(output: &PolicyOutput<E>) -> (Tensor, PlanExtras) {
+        let value = output.search_tree.summary().value.index(0);
+        (output.action.index(0), PlanExtras { policy: output.action_weights.index(0), value })
+    }
+}
+
+impl SearchSettings {
+    /// The search of these settings; a greedy one without noise.
+    pub(super) fn options(&self, mode: Mode) -> SearchOptions {
+        match self.search {
+            SearchKind::Muzero => SearchOptions::MuZero(self.muzero_options(mode)),
+            SearchKind::Gumbel => SearchOptions::Gumbel(GumbelMuZeroOptions {
+                max_num_considered_actions: self.considered_actions,
+                gumbel_scale: explores(self.gumbel_scale, mode),
+                ..GumbelMuZeroOptions::default()
+            }),
+        }
+    }
+
+    fn muzero_options(&self, mode: Mode) -> MuZeroOptions {
+        MuZeroOptions {
+            dirichlet_fraction: explores(self.dirichlet_fraction, mode),
+            dirichlet_alpha: self.dirichlet_alpha,
+            pb_c_init: self.pb_c_init,
+            pb_c_base: self.pb_c_base,
+            temperature: explores(self.temperature, mode),
+            ..MuZeroOptions::default()
+        }
+    }
+
+    /// Searches from one lane with a model that sees an action and an embedding, each with a leading axis of 1, as all that
+    /// `root` has. Gives the action, i32 `[]`, and what the search leaves.
+    #[track_caller]
+    pub(super) fn plan<E: Tree>(
+        &self,
+        key: Key,
+        root: RootFnOutput<E>,
+        model: impl FnOnce(Key, Tensor, E) -> (RecurrentFnOutput, E),
+        legal: Option<Tensor>,
+        mode: Mode,
+    ) -> (Tensor, PlanExtras) {
+        let (invalid, simulations) = (invalid(legal), self.simulations);
+        PlanExtras::of(&self.options(mode).search(key, root, model, simulations, invalid))
+    }
+
+    /// [`SearchSettings::plan`] with a model of afterstates and outcomes of chance, by pUCT.
+    #[track_caller]
+    pub(super) fn plan_with_chance<E: Tree, F: Tree>(
+        &self,
+        key: Key,
+        root: RootFnOutput<E>,
+        decide: impl Fn(Key, Tensor, E) -> (DecisionRecurrentFnOutput, F),
+        happen: impl Fn(Key, Tensor, F) -> (ChanceRecurrentFnOutput, E),
+        legal: Option<Tensor>,
+        mode: Mode,
+    ) -> (Tensor, PlanExtras) {
+        let (invalid, options) = (invalid(legal), self.muzero_options(mode));
+        let simulations = self.simulations;
+        let output =
+            stochastic_muzero_policy(key, root, decide, happen, simulations, invalid, &options);
+        PlanExtras::of(&output)
+    }
+}
+
+/// A number of exploration, which evaluations have at 0.
+fn explores(number: Number, mode: Mode) -> Number {
+    match mode {
+        Mode::Explore => number,
+        Mode::Greedy => 0.0.into(),
+    }
+}
+
+/// The actions that a search from one lane must not take, bool `[1, A]`.
+#[track_caller]
+fn invalid(legal: Option<Tensor>) -> Option<Tensor> {
+    legal.map(|legal| (!legal).expand_dims(0))
+}
+
+/// One step of a lane that a search acted in, as windows have it.
+#[derive(Tree, Clone)]
+pub struct PlannedStep {
+    /// What the agent saw: a single frame.
+    pub observation: Tensor,
+    /// What it did. i32 `[]`
+    pub action: Tensor,
+    /// The reward. f32 `[]`
+    pub reward: Tensor,
+    /// True if the step ended its episode in a terminal state. bool `[]`
+    pub terminated: Tensor,
+    /// True if the step's episode was cut off. bool `[]`
+    pub truncated: Tensor,
+    /// True for a reset-only step; `None` where the environment has none. bool `[]`
+    pub skipped: Option<Tensor>,
+    /// What the search left.
+    pub plan: PlanExtras,
+}
+
+impl PlannedStep {
+    /// The steps of a rollout. `[T, N, ..]`
+    pub fn of<M: Tree>(rollout: RolloutOf<Tensor, M, PlanExtras>) -> PlannedStep {
+        PlannedStep {
+            observation: rollout.input.observation,
+            action: rollout.action,
+            reward: rollout.reward,
+            terminated: rollout.terminated,
+            truncated: rollout.truncated,
+            skipped: rollout.skipped,
+            plan: rollout.extras,
+        }
+    }
+
+    /// The steps of a window `[frames - 1 + L, ..]` without the first ones, with observations of `frames` steps each. `[L, ..]`
+    #[track_caller]
+    pub(super) fn stacked(self, frames: usize) -> PlannedStep {
+        if frames == 1 {
+            return self;
+        }
+        let ended = self.terminated | self.truncated;
+        // What was before the first step of the window is not looked at.
+        let first = concatenate(&[full([1], false), ended.slice_axis(0, 0..ended.len() - 1)], 0);
+        let observation = stack_frames(self.observation, first, frames);
+        let rest = tree_map(&self, |leaf| leaf.slice_axis(0, frames - 1..));
+        PlannedStep { observation, ..rest }
+    }
+
+    /// The same steps, `[L, ..]`, with rewards to learn from.
+    #[track_caller]
+    pub(super) fn clipped(self, clipping: RewardClipping) -> PlannedStep {
+        match clipping {
+            RewardClipping::None => self,
+            RewardClipping::AbsOne => PlannedStep { reward: self.reward.clamp(-1.0, 1.0), ..self },
+        }
+    }
+
+    /// Steps of a window that count, bool `[L]`: all but those that only reset.
+    #[track_caller]
+    pub(super) fn counts(&self) -> Tensor {
+        match self.skipped {
+            Some(skipped) => !skipped,
+            None => full(self.reward.shape(), true),
+        }
+    }
+
+    /// The value of each step of a window, f32 `[L]`, by the rewards of up to `n` steps and the search's value of the state after
+    /// them. A return ends early at a terminal state, and at the last step whose search is known, whose value it is bootstrapped
+    /// from: the window's last step, and the one at which an episode is cut off.
+    #[track_caller]
+    pub fn value_targets(&self, n: usize, discount: impl Into<Number>) -> Tensor {
+        let _scope = scope("PlannedStep::value_targets");
+        let value = self.plan.value;
+        let steps = value.len();
+        let last = arange(steps).eq(steps as i32 - 1);
+        let known_by_search = !self.terminated & (self.truncated | last);
+        let discount = discount.into().into_tensor().broadcast_to([steps]);
+        // Nothing passes from the last step on to the first.
+        let returns = n_step_bootstrapped_returns(
+            self.reward,
+            select(self.terminated, 0.0, discount),
+            value.roll(-1, 0),
+            n,
+            select(known_by_search.roll(-1, 0), 0.0, 1.0),
+        );
+        select(known_by_search, value, returns)
+    }
+}

@@ -1,0 +1,106 @@
+//! Learning once from each rollout, in several gradient steps on a split batch: what search-based agents do in Podracer's paper
+//! (Hessel et al., "Podracer architectures for scalable Reinforcement Learning", 2021), so that many lanes can act at once without
+//! a larger batch to learn from.
+
+use super::agent::acts_as_its_agent;
+use super::{
+    Act, Agent, Axes, Cx, Input, LaneId, Learn, LearnFromReplay, Mode, Rollout, Windows, scan_mean,
+};
+use podracer_dsl::fail;
+use podracer_dsl::prelude::*;
+
+/// An agent that learns from its rollouts without a replay. The lanes of a device are split into groups, in their order, and each
+/// group is the batch of one gradient step, with all `T` steps of its lanes as one window each.
+#[derive(Clone, Debug)]
+pub struct Split<A> {
+    /// The agent.
+    pub agent: A,
+    /// Gradient steps of an iteration: groups of lanes.
+    pub gradient_steps: usize,
+}
+
+impl<A> Split<A> {
+    /// Checks that the lanes of a device divide into gradient steps.
+    ///
+    /// # Errors
+    /// Numbers that do not divide, as a sentence that names the setting.
+    pub(super) fn check(lanes: usize, gradient_steps: usize) -> Result<(), String> {
+        if lanes.is_multiple_of(gradient_steps) {
+            return Ok(());
+        }
+        Err(format!(
+            "{lanes} environments per device do not divide into agent.gradient_steps = {gradient_steps}: each step learns from an \
+             equal part of them"
+        ))
+    }
+}
+
+impl<A: LearnFromReplay> Split<A> {
+    /// Takes the gradient steps from what was kept of a rollout: its steps, `[T, N, ..]`, and what belongs to its first ones, `[N, ..]`.
+    /// Gives the state, and the means of the metrics.
+    #[track_caller]
+    pub fn learn_from(
+        &self,
+        state: A::State,
+        (steps, starts): (A::Step, A::Start),
+        cx: &Cx,
+    ) -> (A::State, A::Metrics) {
+        let lanes = steps.leaves().first().map_or(1, |leaf| leaf.dim(1));
+        let groups = match Self::check(lanes, self.gradient_steps) {
+            Ok(()) => self.gradient_steps,
+            Err(message) => {
+                let _ = fail("Split", message, &[], TensorType::scalar(F32));
+                1
+            }
+        };
+        // [T, N, ..] -> [groups, T, N / groups, ..], and the starts without time.
+        let split = |leaf: Tensor, axis: usize| {
+            let shape = leaf.shape();
+            let parts = [groups, lanes / groups];
+            let shape = [&shape[..axis], &parts[..], &shape[axis + 1..]].concat();
+            leaf.reshape(shape)
+        };
+        let steps = tree_map(&steps, |leaf| split(leaf, 1).swap_axes(0, 1));
+        let starts = tree_map(&starts, |leaf| split(leaf, 0));
+        scan_mean(state, groups, |state, group| {
+            let windows = Windows {
+                steps: tree_map(&steps, |leaf| leaf.at(group)),
+                starts: tree_map(&starts, |leaf| leaf.at(group)),
+                weights: ones(F32, [lanes / groups]),
+            };
+            let cx = Cx { key: cx.key.fold_in(group), ..cx.clone() };
+            let (state, _, metrics) = self.agent.gradient_step(state, windows, &cx);
+            (state, metrics)
+        })
+    }
+}
+
+acts_as_its_agent!(Split);
+
+impl<A: LearnFromReplay> Learn for Split<A> {
+    type State = A::State;
+    type Store = ();
+    type Metrics = A::Metrics;
+
+    fn init(&self, key: Key) -> A::State {
+        self.agent.init(key)
+    }
+
+    fn init_store(&self, _: &Spec<Rollout<Self>>, _: &Axes) {}
+
+    fn params(&self, state: &A::State) -> A::Params {
+        self.agent.params(state)
+    }
+
+    fn learn(
+        &self,
+        state: A::State,
+        (): (),
+        rollout: Rollout<Self>,
+        cx: Cx,
+    ) -> (A::State, (), A::Metrics) {
+        let kept = self.agent.keep(rollout);
+        let (state, metrics) = self.learn_from(state, kept, &cx);
+        (self.agent.next_iteration(state, constant(true), &cx), (), metrics)
+    }
+}

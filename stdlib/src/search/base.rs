@@ -1,0 +1,40 @@
+//! What a search is given and what it gives.
+
+use super::SearchTree;
+use podracer_dsl::prelude::*;
+
+/// A root: what a representation network makes of observations. `B` roots are searched side by side.
+#[derive(Tree, Clone)]
+pub struct RootFnOutput<E: Tree = Tensor> {
+    /// Logits of a policy network, f32 `[B, A]`; they need not be normalised.
+    pub prior_logits: Tensor,
+    /// Values of the roots, f32 `[B]`.
+    pub value: Tensor,
+    /// What the recurrent function is given at the root, a tree of `[B, ..]`.
+    pub embedding: E,
+}
+
+/// A step of the model: what a recurrent function makes of an action and the embedding of the state before.
+#[derive(Tree, Clone)]
+pub struct RecurrentFnOutput {
+    /// Rewards of the steps, f32 `[B]`.
+    pub reward: Tensor,
+    /// Discounts between the rewards and the values after them, f32 `[B]`: 0 where the episode ends, negative where the
+    /// other player is to move.
+    pub discount: Tensor,
+    /// Logits of a policy network at the states after the steps, f32 `[B, A]`.
+    pub prior_logits: Tensor,
+    /// Values of the states after the steps, f32 `[B]`.
+    pub value: Tensor,
+}
+
+/// What a search proposes.
+#[derive(Tree, Clone)]
+pub struct PolicyOutput<E: Tree = Tensor> {
+    /// The proposed actions, i32 `[B]`.
+    pub action: Tensor,
+    /// What a policy network is trained towards, by cross-entropy: probabilities, f32 `[B, A]`.
+    pub action_weights: Tensor,
+    /// The tree of the finished search. A part of it that the program does not use is not computed.
+    pub search_tree: SearchTree<E>,
+}

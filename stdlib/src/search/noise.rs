@@ -1,0 +1,64 @@
+//! Noise that decides between actions of equal score.
+
+use super::fold;
+use podracer_dsl::any_example;
+use podracer_dsl::prelude::*;
+
+/// The noise of one simulation: for each tree and level so many uniform numbers in `[0, 1e-7)`, those of mctx.
+///
+/// It is drawn only where the two best scores of a node are so near to each other that it decides.
+pub(super) struct Noise {
+    /// The simulation's key.
+    pub(super) key: Key,
+    pub(super) batch: usize,
+    /// Actions for which noise is drawn, the first ones of a node; `None` without noise.
+    pub(super) actions: Option<usize>,
+}
+
+/// True where noise may decide which of the scores `[B, A]` is greatest. bool `[B]`
+#[track_caller]
+pub(super) fn ties(scores: Tensor) -> Tensor {
+    // The margin is wider than the noise: scores may be rounded differently where they are computed again.
+    let most = fold::max(scores);
+    let near = most - 1.5e-7 - most.abs() * 4e-7;
+    fold::count(scores.ge(near).astype(I32)).index_axis(1, 0).gt(1)
+}
+
+impl Noise {
+    /// Greatest noise that is added to a score.
+    pub(super) const SCALE: f64 = 1e-7;
+
+    /// The actions of the greatest scores `[B, A]` with the noise of a level, i32 `[]`. i32 `[B]`
+    #[track_caller]
+    pub(super) fn argmax(&self, scores: Tensor, depth: Tensor) -> Tensor {
+        let without = fold::argmax(scores);
+        if self.actions.is_none() {
+            return without;
+        }
+        let tie = ties(scores);
+        cond(
+            any_example(tie.any()),
+            || select(tie, self.always(scores, depth), without),
+            || without,
+        )
+    }
+
+    /// [`Noise::argmax`] without asking whether noise decides.
+    #[track_caller]
+    pub(super) fn always(&self, scores: Tensor, depth: Tensor) -> Tensor {
+        let Some(drawn) = self.actions else { return fold::argmax(scores) };
+        // One key for each tree, of which each level takes one of two.
+        let words = self.key.again().split_n(self.batch).words();
+        let (_, words) = while_loop(
+            (0, words),
+            |(level, _)| level.lt(depth),
+            |(level, words)| {
+                (level + 1, vmap(Keys::from_words(words), |key| key.split().0).words())
+            },
+        );
+        let noise =
+            vmap(Keys::from_words(words), |key| key.split().1.uniform([drawn])) * Noise::SCALE;
+        let rest = (scores.dim(1) - drawn) as i64;
+        fold::argmax(scores + noise.pad(&[(0, 0), (0, rest)], 0.0))
+    }
+}

@@ -1,0 +1,71 @@
+//! Plain Monte Carlo tree search: a player without a network, for agents to be measured against.
+
+use super::alphazero::{SearchOptions, environment_policy};
+use super::policies::MuZeroOptions;
+use super::qtransform::qtransform_by_min_max;
+use podracer_dsl::prelude::*;
+use podracer_envs::boards::{Opponent, any_of};
+use podracer_envs::{Environment, Space};
+
+/// Plain Monte Carlo tree search of a game of two players, on the game itself: [`alphazero_policy`](super::alphazero_policy) with uniform priors,
+/// without noise at the root, and with the outcome of one game of random moves as the value of a state. It takes the most visited action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlainMcts {
+    /// Simulations of a search, at least 1. Each adds a node and plays one random game from there.
+    pub simulations: usize,
+}
+
+/// Weight of the priors, which are uniform, in pUCT: at it the bonus of an action is about the standard deviation of the mean of its games.
+const EXPLORATION: f64 = 2.0;
+
+impl<E: Environment> Opponent<E> for PlainMcts {
+    #[track_caller]
+    fn choose(&self, game: &E, state: &E::State, key: Key) -> Tensor {
+        let _scope = scope("PlainMcts::choose");
+        let states = tree_map(state, |leaf| leaf.expand_dims(0));
+        let actions = actions(game);
+        let evaluate = |key: Key, states: &E::State, _| {
+            let values = vmap((states.clone(), key.split_n(1)), |(state, key)| {
+                random_outcome(game, state, key)
+            });
+            (zeros(F32, [1, actions]), values)
+        };
+        let options = SearchOptions::MuZero(MuZeroOptions {
+            dirichlet_fraction: 0.0.into(),
+            temperature: 0.0.into(),
+            qtransform: qtransform_by_min_max(-1.0, 1.0),
+            pb_c_init: EXPLORATION.into(),
+            ..MuZeroOptions::default()
+        });
+        let simulations = self.simulations;
+        environment_policy(key, game, states, evaluate, -1.0, simulations, &options).action.index(0)
+    }
+}
+
+/// Number of actions, which are discrete.
+fn actions<E: Environment>(game: &E) -> usize {
+    match game.action_space() {
+        Space::Discrete { n } => n,
+        other => panic!("plain MCTS plays games of discrete actions, and this one has {other:?}"),
+    }
+}
+
+/// The outcome of a game that goes on from a state with random moves, for the player to move: 1 for a win, -1 for a loss. 0 if the
+/// game is over already. f32 `[]`
+#[track_caller]
+fn random_outcome<E: Environment>(game: &E, state: E::State, key: Key) -> Tensor {
+    let begin = (key, state, scalar(1.0), scalar(0.0), scalar(false));
+    let (_, _, _, outcome, _) = while_loop(
+        begin,
+        |(.., over)| !over,
+        |(key, state, sign, outcome, _)| {
+            let [key, choice, step_key] = key.split_into();
+            let all = || full([actions(game)], true);
+            let legal = game.legal_actions(&state).unwrap_or_else(all);
+            let (state, step) = game.step(state, any_of(legal, choice), step_key);
+            // The next move, and its reward, are the other player's.
+            (key, state, -sign, outcome + sign * step.reward, step.done())
+        },
+    );
+    outcome
+}

@@ -1,0 +1,118 @@
+//! Monotonic transformations of action values, which bring them to the scale of the policy.
+
+use super::fold;
+use super::node::{Node, column};
+use crate::Number;
+use podracer_dsl::prelude::*;
+
+/// How the action values of a node are brought to the scale of the prior policy.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum QTransform {
+    /// [`qtransform_by_min_max`].
+    ByMinMax {
+        /// The least value that an action may have.
+        min_value: Number,
+        /// The greatest value that an action may have.
+        max_value: Number,
+    },
+    /// [`qtransform_by_parent_and_siblings`].
+    ByParentAndSiblings {
+        /// The least number to divide by.
+        epsilon: Number,
+    },
+    /// [`qtransform_completed_by_mix_value`].
+    CompletedByMixValue {
+        /// Scale of the values.
+        value_scale: Number,
+        /// Added to the visits of the most visited action, for the scale.
+        maxvisit_init: Number,
+        /// Brings the values into [0, 1] first.
+        rescale_values: bool,
+        /// Actions that were never taken have the mixed value, and otherwise the model's value of the node.
+        use_mixed_value: bool,
+        /// The least number to divide by.
+        epsilon: Number,
+    },
+}
+
+/// `(q - min_value) / (max_value - min_value)`, and 0 for actions that were never taken.
+pub fn qtransform_by_min_max(
+    min_value: impl Into<Number>,
+    max_value: impl Into<Number>,
+) -> QTransform {
+    QTransform::ByMinMax { min_value: min_value.into(), max_value: max_value.into() }
+}
+
+/// Values normalised by the least and the greatest of the node's value and its actions' values, and 0 for actions that were
+/// never taken (Schrittwieser et al. 2020, "Mastering Atari, Go, Chess and Shogi by planning with a learned model", equation 5,
+/// over the node and its children in place of the whole tree).
+pub fn qtransform_by_parent_and_siblings() -> QTransform {
+    QTransform::ByParentAndSiblings { epsilon: 1e-8.into() }
+}
+
+/// `(maxvisit_init + max(visit_counts)) * value_scale * q`, where an action that was never taken has the mixed value (Danihelka
+/// et al. 2022, "Policy improvement by planning with Gumbel", equation 8 and appendix D). `value_scale` 0.1, `maxvisit_init` 50,
+/// rescaled, mixed.
+pub fn qtransform_completed_by_mix_value() -> QTransform {
+    QTransform::CompletedByMixValue {
+        value_scale: 0.1.into(),
+        maxvisit_init: 50.0.into(),
+        rescale_values: true,
+        use_mixed_value: true,
+        epsilon: 1e-8.into(),
+    }
+}
+
+impl QTransform {
+    /// The transformed values of all actions, f32 `[B, A]`.
+    #[track_caller]
+    pub fn apply(&self, node: &Node) -> Tensor {
+        match *self {
+            QTransform::ByMinMax { min_value, max_value } => {
+                let q = select(node.visited(), node.qvalues, min_value);
+                (q - min_value) / (max_value - min_value)
+            }
+            QTransform::ByParentAndSiblings { epsilon } => by_parent_and_siblings(node, epsilon),
+            QTransform::CompletedByMixValue {
+                value_scale,
+                maxvisit_init,
+                rescale_values,
+                use_mixed_value,
+                epsilon,
+            } => {
+                let value =
+                    if use_mixed_value { mixed_value(node) } else { column(node.raw_value) };
+                let mut q = select(node.visited(), node.qvalues, value);
+                if rescale_values {
+                    let (low, high) = (fold::min(q), fold::max(q));
+                    q = (q - low) / maximum(high - low, epsilon);
+                }
+                let scale = maxvisit_init.into_tensor() + fold::max(node.visit_counts);
+                scale * value_scale * q
+            }
+        }
+    }
+}
+
+#[track_caller]
+fn by_parent_and_siblings(node: &Node, epsilon: Number) -> Tensor {
+    let value = column(node.value);
+    let q = select(node.visited(), node.qvalues, value);
+    let low = minimum(value, fold::min(q));
+    let high = maximum(value, fold::max(q));
+    let q = select(node.visited(), node.qvalues, low);
+    (q - low) / maximum(high - low, epsilon)
+}
+
+/// The model's value, and the values of the actions that were taken in proportion to their prior probabilities. f32 `[B, 1]`
+#[track_caller]
+fn mixed_value(node: &Node) -> Tensor {
+    let count = fold::count(node.visit_counts);
+    // An action that was taken counts, though its prior probability be 0.
+    let probs = maximum(node.prior_probs, f64::from(f32::MIN_POSITIVE));
+    let probs = select(node.visited(), probs, 0.0);
+    let total = fold::sum(probs);
+    let weighted =
+        select(node.visited(), probs * node.qvalues / select(node.visited(), total, 1.0), 0.0);
+    (column(node.raw_value) + count * fold::sum(weighted)) / (count + 1.0)
+}

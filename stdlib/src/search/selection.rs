@@ -1,0 +1,158 @@
+//! How a node's next action is selected: pUCT, and sequential halving with Gumbel noise.
+
+use super::fold;
+use super::node::{Node, column};
+use super::noise::Noise;
+use super::qtransform::QTransform;
+use super::seq_halving::considered_visits;
+use crate::Number;
+use podracer_dsl::prelude::*;
+
+/// A visit of nodes below the roots, one of each tree.
+pub(super) struct Visit<'a> {
+    /// A key of the visit's own.
+    pub(super) key: &'a dyn Fn() -> Key,
+    /// Trees that have such a node, bool `[B]`; others are selected for, and nothing comes of it. `None`: all.
+    pub(super) live: Option<Tensor>,
+}
+
+/// Selection of actions at the root and below it.
+pub(super) trait Selection {
+    /// True if selection below the root reads prior logits beside the probabilities.
+    fn reads_logits(&self) -> bool {
+        false
+    }
+
+    /// The probabilities that nodes keep, of logits `[B, A]`.
+    fn prior_probs(&self, logits: Tensor) -> Tensor {
+        fold::softmax(logits)
+    }
+
+    /// The roots' actions in a simulation, i32 `[B]`. `simulation` is i32 `[]`.
+    fn root(&self, node: &Node, simulation: Tensor, noise: &Noise) -> Tensor;
+
+    /// The scores of the actions of a node below the root, f32 `[B, A]`: the greatest is selected.
+    fn interior(&self, node: &Node, visit: &Visit<'_>) -> Tensor;
+
+    /// The number of actions for which noise is drawn that decides between equal scores; `None` without noise.
+    fn noisy_actions(&self) -> Option<usize>;
+}
+
+/// pUCT (Schrittwieser et al. 2020, appendix B, equation 2).
+#[derive(Clone)]
+pub(super) struct MuZeroSelection {
+    pub(super) qtransform: QTransform,
+    pub(super) pb_c_init: Number,
+    pub(super) pb_c_base: Number,
+    pub(super) actions: usize,
+    /// bool `[B, A]`
+    pub(super) invalid_actions: Option<Tensor>,
+}
+
+/// The scores of pUCT, f32 `[B, A]`: the action with the greatest is selected.
+#[track_caller]
+pub(super) fn puct_scores(
+    node: &Node,
+    qtransform: QTransform,
+    pb_c_init: Number,
+    pb_c_base: Number,
+) -> Tensor {
+    let pb_c = pb_c_init.into_tensor() + ((node.visits + pb_c_base + 1.0) / pb_c_base).log();
+    let policy = column(node.visits.sqrt() * pb_c) * node.prior_probs / (node.visit_counts + 1.0);
+    qtransform.apply(node) + policy
+}
+
+impl MuZeroSelection {
+    #[track_caller]
+    pub(super) fn scores(&self, node: &Node) -> Tensor {
+        puct_scores(node, self.qtransform, self.pb_c_init, self.pb_c_base)
+    }
+}
+
+impl Selection for MuZeroSelection {
+    #[track_caller]
+    fn root(&self, node: &Node, _: Tensor, noise: &Noise) -> Tensor {
+        let scores = masked(self.scores(node), self.invalid_actions);
+        noise.argmax(scores, scalar(0))
+    }
+
+    #[track_caller]
+    fn interior(&self, node: &Node, _: &Visit<'_>) -> Tensor {
+        self.scores(node)
+    }
+
+    fn noisy_actions(&self) -> Option<usize> {
+        Some(self.actions)
+    }
+}
+
+/// Sequential halving with Gumbel noise at the root, and below it the action whose visits lag most behind the improved policy
+/// (Danihelka et al. 2022, section 5).
+#[derive(Clone)]
+pub(super) struct GumbelSelection {
+    pub(super) qtransform: QTransform,
+    /// Gumbel noise of the root's actions. f32 `[B, A]`
+    pub(super) gumbel: Tensor,
+    pub(super) num_simulations: usize,
+    pub(super) max_num_considered_actions: usize,
+    /// bool `[B, A]`
+    pub(super) invalid_actions: Option<Tensor>,
+}
+
+impl GumbelSelection {
+    /// The improved policy minus the share of visits that each action has, f32 `[B, A]`.
+    #[track_caller]
+    pub(super) fn lag(node: &Node, qtransform: QTransform) -> Tensor {
+        let probs = fold::softmax(node.prior_logits + qtransform.apply(node));
+        probs - node.visit_counts / (1.0 + fold::count(node.visit_counts))
+    }
+
+    /// The score of the root's actions that were visited as often as `considered`, f32 `[B]`; -inf for others. f32 `[B, A]`
+    #[track_caller]
+    pub(super) fn score_considered(&self, node: &Node, considered: Tensor) -> Tensor {
+        let logits = node.prior_logits - fold::max(node.prior_logits);
+        let score = maximum(self.gumbel + logits + self.qtransform.apply(node), -1e9);
+        let score = select(node.visit_counts.eq(column(considered)), score, f64::NEG_INFINITY);
+        masked(score, self.invalid_actions)
+    }
+}
+
+impl Selection for GumbelSelection {
+    fn reads_logits(&self) -> bool {
+        true
+    }
+
+    #[track_caller]
+    fn root(&self, node: &Node, simulation: Tensor, _: &Noise) -> Tensor {
+        let (batch, actions) = (node.value.len(), node.qvalues.dim(1));
+        let most = self.max_num_considered_actions;
+        let visits = considered_visits(most, self.num_simulations);
+        let considered = match self.invalid_actions {
+            None => constant(&visits[most.min(actions)][..]).at(simulation).broadcast_to([batch]),
+            Some(invalid) => {
+                let valid = (!invalid).astype(I32).sum_axis(-1).minimum(most as i32);
+                let visits: Vec<f32> = visits.concat();
+                constant(&visits[..]).take(valid * self.num_simulations as i32 + simulation, 0)
+            }
+        };
+        fold::argmax(self.score_considered(node, considered))
+    }
+
+    #[track_caller]
+    fn interior(&self, node: &Node, _: &Visit<'_>) -> Tensor {
+        GumbelSelection::lag(node, self.qtransform)
+    }
+
+    fn noisy_actions(&self) -> Option<usize> {
+        None
+    }
+}
+
+/// The scores with -inf for invalid actions.
+#[track_caller]
+pub(super) fn masked(scores: Tensor, invalid_actions: Option<Tensor>) -> Tensor {
+    match invalid_actions {
+        Some(invalid) => select(invalid, f64::NEG_INFINITY, scores),
+        None => scores,
+    }
+}

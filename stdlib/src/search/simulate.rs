@@ -1,0 +1,390 @@
+//! The search: simulations that go down the trees, expand a node each, and carry its value up.
+//!
+//! # Invariants
+//! - The action that a node takes next is computed when the node changes, on the way up, and read once before it changes
+//!   again. So the way down is one small read a level.
+//! - The roots change in every simulation, all of them: they are dense arrays and no rows.
+//! - The loops down and up go on until the last tree has ended, of all batches around: trees that have ended write to rows
+//!   that nobody reads. So no loop selects between whole trees.
+
+use super::base::{RecurrentFnOutput, RootFnOutput};
+use super::fold;
+use super::node::{Node, chosen, pick};
+use super::noise::{Noise, ties};
+use super::rows::{Block, Head, Row, Rows, places, write_all};
+use super::selection::{Selection, Visit};
+use super::tree::SearchTree;
+use podracer_dsl::any_example;
+use podracer_dsl::prelude::*;
+
+/// Nothing was expanded there yet.
+pub(super) const UNVISITED: f64 = -1.0;
+
+/// What changes of the roots. f32
+#[derive(Tree, Clone)]
+pub(super) struct Roots {
+    /// `[B]`
+    pub(super) value: Tensor,
+    /// `[B]`
+    pub(super) visits: Tensor,
+    /// `[B, A]`, as are the others below.
+    pub(super) qvalues: Tensor,
+    pub(super) visit_counts: Tensor,
+    pub(super) children: Tensor,
+}
+
+/// Trees that are being searched.
+#[derive(Tree, Clone)]
+pub(super) struct Forest<E: Tree> {
+    pub(super) roots: Roots,
+    pub(super) rows: Rows,
+    /// `[(S + 1) * B, ..]`
+    pub(super) embeddings: E,
+    /// f32 `[(S + 1) * B, A]`
+    pub(super) prior_logits: Tensor,
+}
+
+/// The extents and limits of a search.
+#[derive(Clone, Copy)]
+pub(super) struct Extents {
+    pub(super) batch: usize,
+    pub(super) actions: usize,
+    pub(super) num_simulations: usize,
+    pub(super) max_depth: usize,
+    /// Nodes of earlier trees, the roots not among them.
+    pub(super) kept: usize,
+}
+
+impl Extents {
+    /// The nodes of a tree.
+    pub(super) fn nodes(&self) -> usize {
+        self.num_simulations + 1 + self.kept
+    }
+}
+
+/// Where a simulation ended on its way down. i32 `[B]` each
+struct Leaf {
+    parent: Tensor,
+    action: Tensor,
+    /// The node that the action leads to, -1 for none yet: it exists where the way was cut off.
+    next: Tensor,
+    depth: Tensor,
+}
+
+/// A step up: the child that has changed, and the edge to it.
+#[derive(Tree, Clone, Copy)]
+struct Up {
+    /// The node to change, i32 `[B]`; 0 is the root, where the loop ends.
+    node: Tensor,
+    /// The action to the child. i32 `[B]`
+    action: Tensor,
+    /// f32 `[B]`, as are the others below.
+    child: Tensor,
+    child_value: Tensor,
+    reward: Tensor,
+    discount: Tensor,
+    /// The discounted return from the child on.
+    leaf_value: Tensor,
+}
+
+/// A node's numbers that a visit changes.
+struct Visited {
+    value: Tensor,
+    visits: Tensor,
+    /// Of the action, `[B]`.
+    qvalue: Tensor,
+    qvalues: Tensor,
+    visit_counts: Tensor,
+    children: Tensor,
+    leaf_value: Tensor,
+}
+
+pub(super) struct Search<'a, S: Selection> {
+    pub(super) extents: Extents,
+    pub(super) selection: &'a S,
+}
+
+impl<S: Selection> Search<'_, S> {
+    /// Runs all simulations from the roots on.
+    #[track_caller]
+    pub(super) fn run<E: Tree>(
+        &self,
+        key: Key,
+        root: &RootFnOutput<E>,
+        kept: Option<&SearchTree<E>>,
+        recurrent_fn: impl FnOnce(Key, Tensor, E) -> (RecurrentFnOutput, E),
+    ) -> Forest<E> {
+        let simulations = self.extents.num_simulations;
+        let forest = self.plant(root);
+        let forest = match kept {
+            Some(kept) => self.regrow(forest, kept, &key),
+            None => forest,
+        };
+        let (_, forest) = fori_loop(0..simulations, (key, forest), |simulation, (key, forest)| {
+            let [key, simulate_key, expand_key] = key.split_into();
+            let noise = Noise {
+                key: simulate_key,
+                batch: self.extents.batch,
+                actions: self.selection.noisy_actions(),
+            };
+            let leaf = self.descend(root, &forest, simulation, &noise);
+            let model = |action, embedding| recurrent_fn(expand_key, action, embedding);
+            let (forest, up) = self.expand(forest, simulation, leaf, &noise.key, model);
+            (key, self.back_up(root, forest, up, &noise.key))
+        });
+        forest
+    }
+
+    /// Trees of their roots alone.
+    #[track_caller]
+    fn plant<E: Tree>(&self, root: &RootFnOutput<E>) -> Forest<E> {
+        let Extents { batch, actions, .. } = self.extents;
+        let nodes = self.extents.nodes();
+        let all = |first: Tensor| {
+            let rest = &first.shape()[1..];
+            let empty = zeros(first.dtype(), [&[nodes * batch], rest].concat());
+            write_all(empty, scalar(0), first, batch)
+        };
+        let none = || zeros(F32, [batch, actions]);
+        Forest {
+            roots: Roots {
+                value: root.value,
+                visits: ones(F32, [batch]),
+                qvalues: none(),
+                visit_counts: none(),
+                children: full([batch, actions], UNVISITED),
+            },
+            rows: Rows::zeros(nodes, batch, actions, self.selection.reads_logits()),
+            embeddings: tree_map(&root.embedding, all),
+            prior_logits: all(root.prior_logits),
+        }
+    }
+
+    #[track_caller]
+    pub(super) fn root_node<E: Tree>(&self, root: &RootFnOutput<E>, roots: &Roots) -> Node {
+        Node {
+            prior_logits: root.prior_logits,
+            prior_probs: self.selection.prior_probs(root.prior_logits),
+            qvalues: roots.qvalues,
+            visit_counts: roots.visit_counts,
+            value: roots.value,
+            raw_value: root.value,
+            visits: roots.visits,
+            depth: zeros(F32, [self.extents.batch]),
+        }
+    }
+
+    /// Goes from the roots to actions that were never taken, or to the greatest depth.
+    #[track_caller]
+    fn descend<E: Tree>(
+        &self,
+        root: &RootFnOutput<E>,
+        forest: &Forest<E>,
+        simulation: Tensor,
+        noise: &Noise,
+    ) -> Leaf {
+        let Extents { batch, max_depth, .. } = self.extents;
+        let rows = &forest.rows;
+        let action = self.selection.root(&self.root_node(root, &forest.roots), simulation, noise);
+        let next = pick(forest.roots.children, action).astype(I32);
+        let goes_on = |next: Tensor, depth: Tensor| next.ge(0) & depth.lt(max_depth as i32);
+        let going = goes_on(next, scalar(1));
+        let begin = (1, zeros(I32, [batch]), action, next, ones(I32, [batch]), going);
+        let (_, parent, action, next, depth, _) = while_loop(
+            begin,
+            |(.., going)| any_example(going.any()),
+            |(level, parent, action, next, depth, going)| {
+                let node = select(going, next, 0);
+                let [best, child, tie] = rows.heads(node);
+                let (best, child) = (best.astype(I32), child.astype(I32));
+                let (best, child) = match noise.actions {
+                    None => (best, child),
+                    Some(_) => {
+                        let tie = tie.gt(0.0) & going;
+                        let draw = || {
+                            let row = rows.read(node);
+                            let visit = Visit { key: &|| noise.key.again(), live: Some(tie) };
+                            let scores = self.selection.interior(&row.node(), &visit);
+                            let drawn = noise.always(scores, level);
+                            let there = pick(row.children, drawn).astype(I32);
+                            (select(tie, drawn, best), select(tie, there, child))
+                        };
+                        cond(any_example(tie.any()), draw, || (best, child))
+                    }
+                };
+                (
+                    level + 1,
+                    select(going, node, parent),
+                    select(going, best, action),
+                    select(going, child, next),
+                    select(going, depth + 1, depth),
+                    going & goes_on(child, level + 1),
+                )
+            },
+        );
+        Leaf { parent, action, next, depth }
+    }
+
+    /// Adds a node to each tree, or evaluates one again where the way down was cut off.
+    #[track_caller]
+    fn expand<E: Tree>(
+        &self,
+        mut forest: Forest<E>,
+        simulation: Tensor,
+        leaf: Leaf,
+        key: &Key,
+        recurrent_fn: impl FnOnce(Tensor, E) -> (RecurrentFnOutput, E),
+    ) -> (Forest<E>, Up) {
+        let Extents { batch, actions, num_simulations, max_depth, kept } = self.extents;
+        let before = places(leaf.parent, batch);
+        let embedding = tree_map(&forest.embeddings, |all| {
+            all.take(before, 0).reshape([&[batch], &all.shape()[1..]].concat())
+        });
+        let (output, embedding) = recurrent_fn(leaf.action, embedding);
+        let RecurrentFnOutput { reward, discount, prior_logits, value } = output;
+
+        let none = || zeros(F32, [batch, actions]);
+        let number = |x: Tensor| x.astype(F32);
+        let reaches_depth = max_depth < num_simulations + kept;
+        // Only a node at the greatest depth is evaluated twice, and it has no children.
+        let again = leaf.next.ge(0);
+        let new = simulation + 1;
+        let node =
+            if reaches_depth { select(again, leaf.next, new) } else { new.broadcast_to([batch]) };
+        let mut visits = ones(F32, [batch]);
+        if reaches_depth {
+            let earlier = forest.rows.read(select(again, leaf.next, 0)).get(Head::Visits);
+            visits = select(again, earlier + 1.0, 1.0);
+        }
+        let mut row = Row {
+            read: None,
+            head: [zeros(F32, [batch]); super::rows::HEAD],
+            prior_logits: self.selection.reads_logits().then_some(prior_logits),
+            prior_probs: self.selection.prior_probs(prior_logits),
+            qvalues: none(),
+            visit_counts: none(),
+            children: full([batch, actions], UNVISITED),
+        };
+        row.set(Head::Value, value);
+        row.set(Head::RawValue, value);
+        row.set(Head::Visits, visits);
+        row.set(Head::Depth, number(leaf.depth));
+        row.set(Head::Parent, number(leaf.parent));
+        row.set(Head::Action, number(leaf.action));
+        row.set(Head::Reward, reward);
+        row.set(Head::Discount, discount);
+        self.select_next(&mut row, &Visit { key: &|| key.fold_in(1), live: None });
+        if reaches_depth {
+            let at = places(node, batch);
+            let put = |all: Tensor, x: Tensor| all.set(at, if batch == 1 { x.index(0) } else { x });
+            forest.rows = forest.rows.write(node, row.packed());
+            forest.embeddings = forest.embeddings.zip_with(&embedding, put);
+            forest.prior_logits = put(forest.prior_logits, prior_logits);
+        } else {
+            let put = |all: Tensor, x: Tensor| write_all(all, new, x, batch);
+            forest.rows = forest.rows.write_all(new, &row);
+            forest.embeddings = forest.embeddings.zip_with(&embedding, put);
+            forest.prior_logits = put(forest.prior_logits, prior_logits);
+        }
+        let up = Up {
+            node: leaf.parent,
+            action: leaf.action,
+            child: number(node),
+            child_value: value,
+            reward,
+            discount,
+            leaf_value: value,
+        };
+        (forest, up)
+    }
+
+    /// Carries values from the new nodes to the roots.
+    #[track_caller]
+    fn back_up<E: Tree>(
+        &self,
+        root: &RootFnOutput<E>,
+        forest: Forest<E>,
+        up: Up,
+        key: &Key,
+    ) -> Forest<E> {
+        let Forest { roots, rows, embeddings, prior_logits } = forest;
+        // Rounds are counted for keys: 0 is the root's, 1 the new node's.
+        let (_, rows, up) = while_loop(
+            (2, rows, up),
+            |(_, _, up)| any_example(up.node.gt(0).any()),
+            |(round, rows, up)| {
+                let mut row = rows.read(up.node);
+                let after = self.visited(&row.node(), row.children, &up);
+                row.set(Head::Value, after.value);
+                row.set(Head::Visits, after.visits);
+                (row.qvalues, row.visit_counts) = (after.qvalues, after.visit_counts);
+                row.children = after.children;
+                let live = Some(up.node.gt(0));
+                self.select_next(&mut row, &Visit { key: &|| key.fold_in(round), live });
+                let changed = [Head::Best, Head::Next, Head::Tie, Head::Value, Head::Visits];
+                let mut changes: Vec<(Tensor, Tensor)> = changed
+                    .map(|name| (full([self.extents.batch], name as i32), row.get(name)))
+                    .to_vec();
+                let count = pick(row.visit_counts, up.action);
+                let of_action = [after.qvalue, count, up.child];
+                for (block, value) in
+                    [Block::Qvalues, Block::Visits, Block::Children].into_iter().zip(of_action)
+                {
+                    let first = Rows::block(self.extents.actions, block).start as i32;
+                    changes.push((up.action + first, value));
+                }
+                let above = Up {
+                    node: row.get(Head::Parent).astype(I32),
+                    action: row.get(Head::Action).astype(I32),
+                    child: up.node.astype(F32),
+                    child_value: after.value,
+                    reward: row.get(Head::Reward),
+                    discount: row.get(Head::Discount),
+                    leaf_value: after.leaf_value,
+                };
+                // A tree that is at its root writes to row 0 and stays.
+                let rows = rows.write(up.node, row.with_changes(&changes));
+                (round + 1, rows, tree_select(up.node.gt(0), &above, &up))
+            },
+        );
+        let after = self.visited(&self.root_node(root, &roots), roots.children, &up);
+        let roots = Roots {
+            value: after.value,
+            visits: after.visits,
+            qvalues: after.qvalues,
+            visit_counts: after.visit_counts,
+            children: after.children,
+        };
+        Forest { roots, rows, embeddings, prior_logits }
+    }
+
+    /// A node after a visit that went through one of its actions.
+    #[track_caller]
+    fn visited(&self, node: &Node, children: Tensor, up: &Up) -> Visited {
+        let here = chosen(up.action, self.extents.actions);
+        let each = |x: Tensor| x.expand_dims(-1);
+        let leaf_value = up.reward + up.discount * up.leaf_value;
+        let q = up.reward + up.discount * up.child_value;
+        Visited {
+            value: (node.value * node.visits + leaf_value) / (node.visits + 1.0),
+            visits: node.visits + 1.0,
+            qvalue: q,
+            qvalues: select(here, each(q), node.qvalues),
+            visit_counts: node.visit_counts + here.astype(F32),
+            children: select(here, each(up.child), children),
+            leaf_value,
+        }
+    }
+
+    /// Computes the action that the node takes next.
+    #[track_caller]
+    pub(super) fn select_next(&self, row: &mut Row, visit: &Visit<'_>) {
+        let scores = self.selection.interior(&row.node(), visit);
+        let best = fold::argmax(scores);
+        row.set(Head::Best, best.astype(F32));
+        row.set(Head::Next, pick(row.children, best));
+        if self.selection.noisy_actions().is_some() {
+            row.set(Head::Tie, ties(scores).astype(F32));
+        }
+    }
+}

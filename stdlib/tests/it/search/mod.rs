@@ -1,0 +1,55 @@
+//! Searches by the reference semantics.
+
+mod custom;
+mod mistakes;
+mod plain;
+mod transforms;
+
+use podracer_dsl::prelude::*;
+use podracer_stdlib::search::*;
+
+/// A model of two actions on a line of states: action 1 goes up, for a reward at state 3; the value is unknown, 0.
+fn line(batch: usize) -> impl FnOnce(Key, Tensor, Tensor) -> (RecurrentFnOutput, Tensor) {
+    move |_, action, state| {
+        let state = state + action * 2 - 1;
+        let output = RecurrentFnOutput {
+            reward: select(state.eq(3), 1.0, zeros(F32, [batch])),
+            discount: full([batch], 0.9),
+            prior_logits: zeros(F32, [batch, 2]),
+            value: zeros(F32, [batch]),
+        };
+        (output, state)
+    }
+}
+
+fn root(batch: usize) -> RootFnOutput {
+    RootFnOutput {
+        prior_logits: zeros(F32, [batch, 2]),
+        value: zeros(F32, [batch]),
+        embedding: zeros(I32, [batch]),
+    }
+}
+
+#[test]
+fn a_search_finds_the_reward_three_steps_away() {
+    for gumbel in [false, true] {
+        let traced = trace(key(), |key| {
+            let output = match gumbel {
+                false => muzero_policy(key, root(3), line(3), 40, None, &MuZeroOptions::default()),
+                true => {
+                    let options = GumbelMuZeroOptions::default();
+                    gumbel_muzero_policy(key, root(3), line(3), 40, None, &options)
+                }
+            };
+            (output.action, output.search_tree.summary())
+        });
+        let results = traced.expect("it traces").eval(&[Array::key(1)]).expect("it runs");
+        assert_eq!(results[0].to_f64(), [1.0; 3]);
+        let visits = results[1].to_f64();
+        for tree in visits.chunks(2) {
+            assert_eq!(tree.iter().sum::<f64>(), 40.0);
+            // Sequential halving ends with two actions, which it visits equally often.
+            assert!(gumbel || tree[1] > tree[0], "{visits:?}");
+        }
+    }
+}
