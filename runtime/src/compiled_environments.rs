@@ -17,6 +17,8 @@ pub struct CompiledEnvironments {
     step: Executable,
     /// The environments, on the device.
     state: Vec<Buffer>,
+    /// Position of the masks of legal actions among the leaves of the state, if it has any.
+    legal_actions: Option<usize>,
     /// The step that was sent.
     under_way: Option<Vec<Buffer>>,
     /// What `step` says with `check` and `debug_print`, and how many leaves of the outcome are before it.
@@ -26,9 +28,13 @@ pub struct CompiledEnvironments {
     reports: Vec<Report>,
 }
 
+/// The leaf of the state with the masks of legal actions, an `Option` that is `Some`.
+const LEGAL_ACTIONS: &str = "legal_actions[0]";
+
 impl CompiledEnvironments {
     /// Compiles the two functions for the device that `options` name. `begin` makes the environments and their first
-    /// observations from the run's key and the global index of the first one; `step` takes a batch of actions.
+    /// observations from the run's key and the global index of the first one; `step` takes a batch of actions. The field
+    /// `legal_actions` of the state, an `Option<Tensor>`, has the masks of its legal actions.
     ///
     /// # Errors
     /// [`SebulbaError::Trace`] with the mistakes of the functions, [`SebulbaError::Options`] where they are not what `spec`
@@ -57,6 +63,10 @@ impl CompiledEnvironments {
             )));
         }
         begin.warnings().iter().chain(step.warnings()).for_each(warnings::tell);
+        let masks = (LEGAL_ACTIONS, spec.legal_actions_type());
+        let leaves = state.leaves();
+        let legal_actions =
+            leaves.iter().position(|(path, ty)| (&*path.to_string(), ty) == (masks.0, &masks.1));
         let compile = |name, lowered: crate::Lowered| {
             let compiled = options.cache.compile(client, &lowered.module, &options.compile);
             compiled.map(|(executable, _)| {
@@ -69,6 +79,7 @@ impl CompiledEnvironments {
             step: compile("step", lower("environments_step", &step, 1)?)?,
             spec,
             state: Vec::new(),
+            legal_actions,
             under_way: None,
             log: Spec::clone(log),
             outcome: outcome.leaves().len(),
@@ -153,6 +164,17 @@ impl HostEnvironment for CompiledEnvironments {
             *reward = f32::from_le_bytes(*bytes);
         }
         Ok(())
+    }
+
+    fn masks_actions(&self) -> bool {
+        self.legal_actions.is_some()
+    }
+
+    fn legal_actions(&self) -> Result<Option<Vec<u8>>, HostError> {
+        self.expect_rest()?;
+        let Some(leaf) = self.legal_actions else { return Ok(None) };
+        let masks = self.state.get(leaf).ok_or(HostError::Order("`reset` comes first"))?;
+        Ok(Some(masks.to_host().map_err(HostError::failed)?.bytes().to_vec()))
     }
 
     fn reports(&mut self) -> Vec<Report> {

@@ -35,6 +35,7 @@ mod projection;
 mod proto;
 mod reports;
 mod sebulba;
+mod seed;
 mod serialized;
 mod stablehlo;
 mod transfers;
@@ -66,5 +67,6 @@ pub use sebulba::{
     SebulbaError, SebulbaFunctions, SebulbaLoop, SebulbaOptions, SebulbaProgram, SebulbaRun,
     SebulbaShape, SebulbaTransfers, ThreadFailure, ThreadTimes,
 };
+pub use seed::{Latencies, SeedFunctions, SeedLoop, SeedMeasures, SeedOptions, SeedRun};
 pub use transfers::{Count, TransferCounts, Transfers, process_transfers};
 pub use tree::{Device, DeviceArray, Host, OnDevice, OnHost, Placement};

@@ -3,10 +3,10 @@
 //!
 //! # Invariants
 //! - It is a lower bound. Counted are buffers that exist at the same time whatever XLA does: the state, which every call is given,
-//!   and what the largest loop writes round by round, such as the rollout.
+//!   and what the largest loop makes, such as the rollout or the trees of a search.
 
 use podracer_compiler::ops::Scan;
-use podracer_compiler::{Func, Loc, TensorType};
+use podracer_compiler::{Func, Loc, TensorType, Var};
 
 use crate::{Client, RuntimeError, memory};
 
@@ -26,7 +26,7 @@ impl Needed {
         self.parts.push((name, ty.clone(), copies));
     }
 
-    /// Adds so many copies of what the loop of a function gives that writes most.
+    /// Adds so many copies of the arrays that the largest loop of a function makes.
     pub(crate) fn add_largest_loop(&mut self, func: &Func, copies: usize) {
         let mut largest = (0, Loc::NONE, Vec::new());
         find_largest(func, &mut largest);
@@ -73,14 +73,19 @@ impl Needed {
     }
 }
 
-/// The loop that writes most beside its carries, those within others included: bytes, line, and the types of what it writes.
+/// The loop that makes most, those within others included: bytes, line, and the types of what it makes. That is what it writes round
+/// by round, and those of its carries that begin as something new, such as the trees of a search: others may be buffers that are
+/// counted already.
 fn find_largest(func: &Func, largest: &mut (u64, Loc, Vec<TensorType>)) {
+    let new = new_buffers(func);
     for eqn in &func.eqns {
         if let Some(scan) = eqn.op.downcast::<Scan>()
             && scan.length > 1
         {
-            let types = eqn.outputs[scan.carries..].iter().map(|&var| func.ty(var).clone());
-            let types: Vec<TensorType> = types.collect();
+            let begin = &eqn.inputs[scan.consts..];
+            let makes = |&(at, _): &(usize, &Var)| at >= scan.carries || new[begin[at].index()];
+            let types = eqn.outputs.iter().enumerate().filter(makes);
+            let types: Vec<TensorType> = types.map(|(_, &var)| func.ty(var).clone()).collect();
             let bytes = types.iter().map(|ty| ty.bytes() as u64).fold(0, u64::saturating_add);
             if bytes > largest.0 {
                 *largest = (bytes, eqn.loc, types);
@@ -88,6 +93,19 @@ fn find_largest(func: &Func, largest: &mut (u64, Loc, Vec<TensorType>)) {
         }
         eqn.op.funcs().into_iter().for_each(|body| find_largest(body, largest));
     }
+}
+
+/// For every variable of a function, true if no parameter's buffer can become its own: it comes from smaller ones alone.
+fn new_buffers(func: &Func) -> Vec<bool> {
+    let mut new = vec![false; func.types.len()];
+    let bytes = |var: Var| func.ty(var).bytes();
+    for eqn in &func.eqns {
+        for &output in &eqn.outputs {
+            let fits = |input: &&Var| bytes(**input) >= bytes(output);
+            new[output.index()] = eqn.inputs.iter().filter(fits).all(|input| new[input.index()]);
+        }
+    }
+    new
 }
 
 #[cfg(test)]
@@ -124,5 +142,21 @@ mod tests {
         let mut needed = Needed::default();
         needed.add("the state's `x`".to_owned(), &huge, 1);
         assert!(needed.check_against(u64::MAX - 1).is_err());
+    }
+
+    #[test]
+    fn a_carry_that_begins_as_a_new_array_is_counted() {
+        let loops = |carry: fn(Tensor) -> Tensor| {
+            let traced = trace(f32([1024]), |x| {
+                let step = |_, (all, one): (Tensor, Tensor)| (all.set(0, one), one + 1.0);
+                fori_loop(0..9, (carry(x), scalar(0.0)), step).0
+            });
+            let mut needed = Needed::default();
+            needed.add_largest_loop(traced.expect("no mistake").func(), 1);
+            needed.check_against(4095).is_err()
+        };
+        assert!(!loops(|x| x), "an argument");
+        assert!(!loops(|x| (x + 1.0).set(3, 2.0)), "its buffer may be the argument's");
+        assert!(loops(|x| full([1024], x.index(0)).set(1, 2.0)));
     }
 }

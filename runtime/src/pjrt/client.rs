@@ -10,6 +10,7 @@ use std::thread;
 use super::api::{Api, call, rest, slice, text};
 use super::ffi;
 use super::plugin::Plugin;
+use super::threads::with_cores;
 use super::value::{self, NamedValue};
 use crate::RuntimeError;
 use crate::error::ErrorCode;
@@ -22,6 +23,9 @@ use crate::error::ErrorCode;
 pub struct ClientOptions {
     /// The number of CPU devices; by default one per core that this process may use. Only for the `cpu` plugin.
     pub cpu_devices: Option<usize>,
+    /// The number of threads that compute on the CPU; by default one per core that this process may use, and never fewer than
+    /// devices. In small programs, threads wait for each other longer than they compute. Only for the `cpu` plugin.
+    pub cpu_threads: Option<NonZero<usize>>,
 }
 
 /// The variable that names the share of a GPU's memory to take at once.
@@ -97,6 +101,15 @@ impl Client {
     /// [`RuntimeError::Options`] for zero devices, or for CPU devices of another plugin; [`RuntimeError::Xla`] where the plugin
     /// finds no device.
     pub fn new(plugin: Plugin, options: ClientOptions) -> Result<Self, RuntimeError> {
+        match options.cpu_threads {
+            Some(cores) if plugin.name() == "cpu" => {
+                with_cores(cores.get(), || Self::open(plugin, options))
+            }
+            _ => Self::open(plugin, options),
+        }
+    }
+
+    fn open(plugin: Plugin, options: ClientOptions) -> Result<Self, RuntimeError> {
         // XLA ignores the names of options it does not know, so only those known to exist are sent.
         let mut create = Vec::new();
         if plugin.name() == "cpu" {

@@ -22,6 +22,7 @@ mod exit;
 mod ffi;
 mod pieces;
 mod plugin;
+mod threads;
 mod topology;
 mod types;
 mod value;

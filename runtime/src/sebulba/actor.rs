@@ -21,7 +21,7 @@ use crate::reports::{self, read_log};
 use crate::{Argument, Array, Buffer, Executable};
 
 /// The programs of an actor device.
-pub(super) struct ActorPrograms {
+pub(crate) struct ActorPrograms {
     pub(super) start: Executable,
     pub(super) act: Executable,
     pub(super) finish: Executable,
@@ -91,7 +91,12 @@ impl Actor {
         let start = &self.programs.start;
         let key = start.upload(0, 0, &Array::key(self.seed))?;
         let index = start.upload(0, 1, &Array::scalar(first as i32))?;
-        let mut state = only(start.execute(vec![vec![key.into(), index.into()]])?);
+        // A free-running thread had acted on by the time of the checkpoint: those steps are lost.
+        let continues = matches!(self.schedule, Schedule::Deterministic { .. })
+            && self.from.as_ref().is_some_and(|from| from.environment.is_some());
+        let continues = start.upload(0, 2, &Array::scalar(continues))?;
+        let mut state =
+            only(start.execute(vec![vec![key.into(), index.into(), continues.into()]])?);
         let mut memory = StepMemory::new(self.environment.spec());
         let mut running = vec![Episode::default(); environments];
         let mut number = 0;

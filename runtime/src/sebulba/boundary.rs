@@ -14,32 +14,32 @@ use super::trajectory::Episode;
 use crate::{Array, ArraySource, Checkpoint, CheckpointError, RuntimeError};
 
 /// An actor thread between two trajectories.
-pub(super) struct Boundary {
+pub(crate) struct Boundary {
     /// Number of the trajectory that begins.
-    pub(super) number: u64,
+    pub(crate) number: u64,
     /// Leaves of the actor state that are carried from trajectory to trajectory.
-    pub(super) carried: Vec<Array>,
+    pub(crate) carried: Vec<Array>,
     /// Outcome of the last step.
-    pub(super) memory: StepMemory,
+    pub(crate) memory: StepMemory,
     /// The episodes under way.
-    pub(super) running: Vec<Episode>,
+    pub(crate) running: Vec<Episode>,
     /// The snapshot of the environments, if they have any. u8 `[bytes]`
-    pub(super) environment: Option<Array>,
+    pub(crate) environment: Option<Array>,
 }
 
 /// The last boundaries of every actor thread.
-pub(super) struct Boundaries {
+pub(crate) struct Boundaries {
     threads: Vec<Mutex<VecDeque<Arc<Boundary>>>>,
     kept: usize,
 }
 
 impl Boundaries {
-    pub(super) fn new(threads: usize, kept: usize) -> Self {
+    pub(crate) fn new(threads: usize, kept: usize) -> Self {
         let threads = (0..threads).map(|_| Mutex::default()).collect();
         Boundaries { threads, kept }
     }
 
-    pub(super) fn add(&self, thread: usize, boundary: Boundary) {
+    pub(crate) fn add(&self, thread: usize, boundary: Boundary) {
         let mut kept = self.threads[thread].lock().unwrap_or_else(PoisonError::into_inner);
         kept.push_back(Arc::new(boundary));
         let surplus = kept.len().saturating_sub(self.kept);
@@ -48,7 +48,7 @@ impl Boundaries {
 
     /// The boundary before the trajectory of this number, or the last one without a number; `None` if the thread has not
     /// reached it.
-    pub(super) fn get(&self, thread: usize, number: Option<u64>) -> Option<Arc<Boundary>> {
+    pub(crate) fn get(&self, thread: usize, number: Option<u64>) -> Option<Arc<Boundary>> {
         let kept = self.threads[thread].lock().unwrap_or_else(PoisonError::into_inner);
         match number {
             None => kept.back().cloned(),
@@ -63,13 +63,13 @@ const LENGTHS: &str = "lengths";
 const ENVIRONMENT: &str = "environment";
 
 /// The name of a part of an actor thread in a checkpoint.
-pub(super) fn part(thread: usize, what: &str) -> String {
+pub(crate) fn part(thread: usize, what: &str) -> String {
     format!("actors[{thread}].{what}")
 }
 
 impl Boundary {
     /// Adds the boundary to a checkpoint. `carried` are paths and types of the leaves that are carried.
-    pub(super) fn save<'a>(
+    pub(crate) fn save<'a>(
         &'a self,
         thread: usize,
         carried: &[(String, TensorType)],
@@ -100,7 +100,7 @@ impl Boundary {
     }
 
     /// Reads from a checkpoint the boundary before the trajectory of the next iteration.
-    pub(super) fn read(
+    pub(crate) fn read(
         checkpoint: &Checkpoint<'_>,
         thread: usize,
         carried: &[(String, TensorType)],

@@ -2,45 +2,40 @@
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::thread::{self, ScopedJoinHandle};
+use std::thread::{self, Scope, ScopedJoinHandle};
 
 use super::actor::ActorPrograms;
-use super::options::SebulbaOptions;
 use super::programs::{SebulbaLoop, SebulbaProgram};
 use crate::program::quick;
-use crate::{Client, CompileOptions, Executable, ProgramOptions, RuntimeError};
+use crate::{
+    Client, CompileOptions, Executable, ExecutableCache, OptionValue, ProgramOptions, RuntimeError,
+};
 
 /// The compiled programs of a run.
-pub(super) struct Programs {
+pub(crate) struct Programs {
     /// Makes the learner's state; only for a run that begins with a seed.
-    pub(super) init: Option<Executable>,
-    pub(super) learn: Arc<Executable>,
+    pub(crate) init: Option<Executable>,
+    pub(crate) learn: Arc<Executable>,
     /// The programs of each actor device.
-    pub(super) actors: Vec<Arc<ActorPrograms>>,
+    pub(crate) actors: Vec<Arc<ActorPrograms>>,
 }
+
+/// A thread that compiles a program.
+type Compiling<'scope> = ScopedJoinHandle<'scope, Result<Executable, RuntimeError>>;
 
 /// Compiles the programs: the learner's and those of one actor device after another, side by side, as XLA compiles each on
 /// one thread for the most part.
-pub(super) fn compile(
+pub(crate) fn compile(
     programs: &SebulbaLoop,
-    client: &Client,
-    options: &SebulbaOptions,
+    compiler: Compiler<'_>,
+    (actors, learners): (&[usize], &[usize]),
     init: bool,
 ) -> Result<Programs, RuntimeError> {
-    let compiler = Compiler { client, options };
     thread::scope(|scope| {
-        let compile = |program, devices, once| {
-            let thread = thread::Builder::new().name("a compiler".to_owned());
-            let spawned =
-                thread.spawn_scoped(scope, move || compiler.compile(program, devices, once));
-            spawned.map_err(|error| {
-                RuntimeError::Options(format!("a thread to compile on cannot be started: {error}"))
-            })
-        };
-        let init =
-            init.then(|| compile(&programs.init, &options.learners[..], true)).transpose()?;
-        let learn = compile(&programs.learn, &options.learners, false)?;
-        let actors = options.actors.chunks(1).map(|device| {
+        let compile = |program, devices, once| compiler.begin(scope, program, devices, once);
+        let init = init.then(|| compile(&programs.init, learners, true)).transpose()?;
+        let learn = compile(&programs.learn, learners, false)?;
+        let actors = actors.chunks(1).map(|device| {
             let start = compile(&programs.start, device, true)?;
             let act = compile(&programs.act, device, false)?;
             let finish = compile(&programs.finish, device, false)?;
@@ -62,19 +57,35 @@ pub(super) fn compile(
     })
 }
 
-fn joined(
-    thread: ScopedJoinHandle<'_, Result<Executable, RuntimeError>>,
-) -> Result<Executable, RuntimeError> {
+/// The program that a thread compiles.
+pub(crate) fn joined(thread: Compiling<'_>) -> Result<Executable, RuntimeError> {
     thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
+/// Where and how programs are compiled.
 #[derive(Clone, Copy)]
-struct Compiler<'a> {
-    client: &'a Client,
-    options: &'a SebulbaOptions,
+pub(crate) struct Compiler<'a> {
+    pub(crate) client: &'a Client,
+    pub(crate) xla: &'a [(String, OptionValue)],
+    pub(crate) cache: &'a ExecutableCache,
 }
 
-impl Compiler<'_> {
+impl<'a> Compiler<'a> {
+    /// Compiles a program on a thread of its own. `once` is true for a program that runs once, and is to be compiled quickly.
+    pub(crate) fn begin<'scope>(
+        self,
+        scope: &'scope Scope<'scope, 'a>,
+        program: &'a SebulbaProgram,
+        devices: &'a [usize],
+        once: bool,
+    ) -> Result<Compiling<'scope>, RuntimeError> {
+        let thread = thread::Builder::new().name("a compiler".to_owned());
+        let spawned = thread.spawn_scoped(scope, move || self.compile(program, devices, once));
+        spawned.map_err(|error| {
+            RuntimeError::Options(format!("a thread to compile on cannot be started: {error}"))
+        })
+    }
+
     fn compile(
         &self,
         program: &SebulbaProgram,
@@ -85,9 +96,9 @@ impl Compiler<'_> {
             compile: CompileOptions {
                 replicas: devices.len(),
                 device_assignment: Some(devices.to_vec()),
-                xla: self.options.xla.clone(),
+                xla: self.xla.to_vec(),
             },
-            cache: self.options.cache.clone(),
+            cache: self.cache.clone(),
             ..ProgramOptions::default()
         };
         let options = if once { quick(&options, self.client.platform()) } else { options };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use podracer_dsl::prelude::TraceErrors;
-use podracer_envs::host::HostError;
+use podracer_envs::host::{HostError, WorkersClosed};
 
 use crate::{CheckpointError, ProjectionError, RuntimeError, memory};
 
@@ -60,6 +60,9 @@ pub enum ThreadFailure {
     /// An error of the thread's environments.
     #[error("was stopped by its environments: {0}")]
     Environment(#[from] HostError),
+    /// The workers of an inference thread are gone for good.
+    #[error("was stopped: {0}")]
+    Workers(#[from] WorkersClosed),
     /// A device or the runtime ended in an error.
     #[error("was stopped by its device: {0}")]
     Runtime(#[from] RuntimeError),

@@ -38,10 +38,10 @@ pub struct IterationReport {
 }
 
 /// The leaves of the learner's state, on each learner device.
-pub(super) type LearnerState = Vec<Vec<Buffer>>;
+pub(crate) type LearnerState = Vec<Vec<Buffer>>;
 
 /// A request of the run to its learner thread.
-pub(super) enum LearnerCommand {
+pub(crate) enum LearnerCommand {
     /// Do so many iterations.
     Iteration(u64),
     /// Copy the arguments of every iteration to the host, from now on.
@@ -51,32 +51,32 @@ pub(super) enum LearnerCommand {
 }
 
 /// The learner thread.
-pub(super) struct Learner {
-    pub(super) shared: Arc<Shared>,
-    pub(super) program: Arc<Executable>,
+pub(crate) struct Learner {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) program: Arc<Executable>,
     /// Lent to the run between two iterations, and then donated to the next one.
-    pub(super) state: Arc<LearnerState>,
+    pub(crate) state: Arc<LearnerState>,
     /// Placement of the leaves; the metrics come after them.
-    pub(super) placements: Vec<Placement>,
+    pub(crate) placements: Vec<Placement>,
     /// Number of metrics.
-    pub(super) metrics: usize,
+    pub(crate) metrics: usize,
     /// What `learn` says: its results after state and metrics.
-    pub(super) log: Spec<Log>,
+    pub(crate) log: Spec<Log>,
     /// True if the arguments of every iteration are copied to the host.
-    pub(super) keeps_arguments: bool,
+    pub(crate) keeps_arguments: bool,
     /// Indices of the leaves that are published.
-    pub(super) nets: Vec<usize>,
-    pub(super) actors: Vec<Device>,
-    pub(super) shape: SebulbaShape,
+    pub(crate) nets: Vec<usize>,
+    pub(crate) actors: Vec<Device>,
+    pub(crate) shape: SebulbaShape,
     /// The iterations that made its state.
-    pub(super) iterations: u64,
-    pub(super) commands: Receiver<LearnerCommand>,
-    pub(super) reports: Sender<IterationReport>,
+    pub(crate) iterations: u64,
+    pub(crate) commands: Receiver<LearnerCommand>,
+    pub(crate) reports: Sender<IterationReport>,
 }
 
 impl Learner {
     /// Follows commands until the run or a thread ends.
-    pub(super) fn run(mut self) -> Result<(), ThreadFailure> {
+    pub(crate) fn run(mut self) -> Result<(), ThreadFailure> {
         let shared = Arc::clone(&self.shared);
         let status = &shared.statuses[self.shape.threads];
         loop {
@@ -95,10 +95,14 @@ impl Learner {
                 Err(_) => return Ok(()),
             };
             for _ in 0..iterations {
-                if shared.is_closed() {
-                    return Ok(());
-                }
-                let Some(report) = self.iterate(self.iterations)? else {
+                let report = match shared.is_closed() {
+                    true => None,
+                    false => self.iterate(self.iterations)?,
+                };
+                let Some(report) = report else {
+                    if shared.is_recalled() {
+                        break;
+                    }
                     return Ok(());
                 };
                 self.iterations += 1;

@@ -15,20 +15,21 @@
 //! - Each thread is at any moment in one [`Activity`], and the time in all of them adds up to its life.
 
 mod actor;
-mod boundary;
-mod compile;
-mod error;
-mod host_replay;
-mod learner;
+pub(crate) mod boundary;
+pub(crate) mod compile;
+pub(crate) mod error;
+pub(crate) mod host_replay;
+pub(crate) mod learner;
+pub(crate) mod learner_run;
 mod options;
-mod origin;
-mod parameters;
-mod programs;
+pub(crate) mod origin;
+pub(crate) mod parameters;
+pub(crate) mod programs;
 mod run;
-mod shared;
-mod supply;
-mod thread_status;
-mod trajectory;
+pub(crate) mod shared;
+pub(crate) mod supply;
+pub(crate) mod thread_status;
+pub(crate) mod trajectory;
 
 pub use error::{ReplayError, SebulbaError, ThreadFailure};
 pub use host_replay::HostReplay;

@@ -46,7 +46,7 @@ pub struct SebulbaOptions {
 
 impl SebulbaOptions {
     /// Checks that devices, queue and environments fit the programs.
-    pub(super) fn check(
+    pub(crate) fn check(
         &self,
         programs: &SebulbaLoop,
         environments: &[Box<dyn HostEnvironment>],

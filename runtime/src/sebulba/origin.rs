@@ -7,7 +7,6 @@ use podracer_dsl::prelude::TensorType;
 use super::boundary::{Boundary, part};
 use super::error::SebulbaError;
 use super::learner::LearnerState;
-use super::options::{Schedule, SebulbaOptions};
 use super::parameters::Version;
 use super::programs::SebulbaLoop;
 use crate::tree::Placement;
@@ -35,20 +34,20 @@ fn version(number: u64) -> String {
 }
 
 /// The data that the threads of a run begin with.
-pub(super) struct Restored {
-    pub(super) seed: u64,
+pub(crate) struct Restored {
+    pub(crate) seed: u64,
     /// Number of iterations that were done.
-    pub(super) iterations: u64,
+    pub(crate) iterations: u64,
     /// Leaves of the learner's state on each learner device.
-    pub(super) state: Vec<Vec<Buffer>>,
+    pub(crate) state: Vec<Vec<Buffer>>,
     /// Older parameters that the schedule lets actors act with, the oldest first.
-    pub(super) versions: Vec<Version>,
+    pub(crate) versions: Vec<Version>,
     /// The boundary of each actor thread.
-    pub(super) boundaries: Vec<Option<Boundary>>,
+    pub(crate) boundaries: Vec<Option<Boundary>>,
 }
 
 impl Restored {
-    pub(super) fn first(
+    pub(crate) fn first(
         programs: &SebulbaLoop,
         init: Option<&Executable>,
         seed: u64,
@@ -66,9 +65,10 @@ impl Restored {
         })
     }
 
-    pub(super) fn read(
+    /// Reads the learner's state, and the parameters of so many iterations before.
+    pub(crate) fn read(
         programs: &SebulbaLoop,
-        options: &SebulbaOptions,
+        lag: usize,
         checkpoint: &Checkpoint<'_>,
         (actors, learners): (&[pjrt::Device], &[pjrt::Device]),
     ) -> Result<Self, SebulbaError> {
@@ -80,10 +80,7 @@ impl Restored {
         let leaves = leaves.map(|(array, (_, ty, placement))| (array, ty, *placement));
         let state = uploaded(leaves, learners)?;
         let iterations = checkpoint.iterations;
-        let oldest = match options.schedule {
-            Schedule::Deterministic { lag } => iterations.saturating_sub(lag as u64),
-            Schedule::FreeRunning => iterations,
-        };
+        let oldest = iterations.saturating_sub(lag as u64);
         let nets: Vec<(String, TensorType)> = (programs.nets.iter())
             .map(|(leaf, path)| (path.clone(), programs.state[*leaf].1.clone()))
             .collect();
@@ -92,6 +89,21 @@ impl Restored {
             let leaves = arrays.into_iter().map(|array| (array, array.ty(), Placement::Replicated));
             Ok(Version { number, leaves: uploaded(leaves, actors)? })
         });
+        Ok(Restored {
+            seed: checkpoint.array(SEED)?.item()?,
+            iterations,
+            state,
+            versions: versions.collect::<Result<_, CheckpointError>>()?,
+            boundaries: Vec::new(),
+        })
+    }
+
+    /// Reads the boundary of every actor thread, too.
+    pub(crate) fn with_boundaries(
+        mut self,
+        programs: &SebulbaLoop,
+        checkpoint: &Checkpoint<'_>,
+    ) -> Result<Self, SebulbaError> {
         let threads = programs.shape.threads;
         let beyond = part(threads, "");
         if checkpoint.arrays.keys().any(|name| name.starts_with(&beyond)) {
@@ -102,27 +114,22 @@ impl Restored {
         let boundaries = (0..threads).map(|thread| {
             Boundary::read(checkpoint, thread, &carried, &programs.environments).map(Some)
         });
-        Ok(Restored {
-            seed: checkpoint.array(SEED)?.item()?,
-            iterations,
-            state,
-            versions: versions.collect::<Result<_, CheckpointError>>()?,
-            boundaries: boundaries.collect::<Result<_, _>>()?,
-        })
+        self.boundaries = boundaries.collect::<Result<_, _>>()?;
+        Ok(self)
     }
 }
 
 /// A run between two iterations: handles of all that [`Restored::read`] reads.
-pub(super) struct Snapshot {
-    pub(super) state: Arc<LearnerState>,
+pub(crate) struct Snapshot {
+    pub(crate) state: Arc<LearnerState>,
     /// The published parameters that are kept, the latest at the end.
-    pub(super) versions: Vec<Arc<Version>>,
+    pub(crate) versions: Vec<Arc<Version>>,
     /// The boundary of each actor thread.
-    pub(super) boundaries: Vec<Arc<Boundary>>,
+    pub(crate) boundaries: Vec<Arc<Boundary>>,
 }
 
 impl Snapshot {
-    pub(super) fn checkpoint(
+    pub(crate) fn checkpoint(
         &self,
         programs: &SebulbaLoop,
         (seed, iterations): (u64, u64),
@@ -151,7 +158,7 @@ impl Snapshot {
 }
 
 /// Buffers on the host, by the names of their leaves.
-pub(super) fn named(
+pub(crate) fn named(
     names: &[(usize, String)],
     leaves: &[Buffer],
 ) -> Result<Vec<(String, Array)>, RuntimeError> {

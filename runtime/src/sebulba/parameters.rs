@@ -7,16 +7,16 @@ use crate::pjrt::Device;
 use crate::{Buffer, RuntimeError};
 
 /// The parameters after `number` iterations.
-pub(super) struct Version {
-    pub(super) number: u64,
+pub(crate) struct Version {
+    pub(crate) number: u64,
     /// The leaves, on each actor device.
-    pub(super) leaves: Vec<Vec<Buffer>>,
+    pub(crate) leaves: Vec<Vec<Buffer>>,
 }
 
 impl Version {
     /// Copies the parameters among the leaves of a learner's state to the actor devices, and waits for the copies: the
     /// learner's own will be donated.
-    pub(super) fn copied(
+    pub(crate) fn copied(
         state: &[Buffer],
         nets: &[usize],
         actors: &[Device],
@@ -35,7 +35,7 @@ impl Version {
 }
 
 /// The latest versions. A version's memory is freed when the last actor that acts with it has another.
-pub(super) struct Parameters {
+pub(crate) struct Parameters {
     versions: Mutex<Versions>,
     changed: Condvar,
     /// Number of versions that are kept.
@@ -49,7 +49,7 @@ struct Versions {
 
 impl Parameters {
     /// Begins with these versions, the latest at the end; the last `kept` of all that are published stay.
-    pub(super) fn new(versions: impl IntoIterator<Item = Version>, kept: usize) -> Self {
+    pub(crate) fn new(versions: impl IntoIterator<Item = Version>, kept: usize) -> Self {
         Parameters {
             versions: Mutex::new(Versions {
                 latest: versions.into_iter().map(Arc::new).collect(),
@@ -60,7 +60,7 @@ impl Parameters {
         }
     }
 
-    pub(super) fn publish(&self, version: Version) {
+    pub(crate) fn publish(&self, version: Version) {
         let mut versions = self.lock();
         versions.latest.push_back(Arc::new(version));
         let surplus = versions.latest.len().saturating_sub(self.kept);
@@ -72,14 +72,14 @@ impl Parameters {
     }
 
     /// The latest version; `None` after [`Parameters::close`].
-    pub(super) fn latest(&self) -> Option<Arc<Version>> {
+    pub(crate) fn latest(&self) -> Option<Arc<Version>> {
         let versions = self.lock();
         versions.latest.back().filter(|_| !versions.closed).cloned()
     }
 
     /// Waits for the version of a number; `None` after [`Parameters::close`]. A version is kept as long as the schedule lets an
     /// actor ask for it.
-    pub(super) fn exactly(&self, number: u64) -> Option<Arc<Version>> {
+    pub(crate) fn exactly(&self, number: u64) -> Option<Arc<Version>> {
         let mut versions = self.lock();
         loop {
             if versions.closed {
@@ -92,18 +92,32 @@ impl Parameters {
         }
     }
 
+    /// Waits until at least the version of a number is published, and gives the latest; `None` after [`Parameters::close`].
+    pub(crate) fn at_least(&self, number: u64) -> Option<Arc<Version>> {
+        let mut versions = self.lock();
+        loop {
+            if versions.closed {
+                return None;
+            }
+            if let Some(latest) = versions.latest.back().filter(|one| one.number >= number) {
+                return Some(Arc::clone(latest));
+            }
+            versions = self.changed.wait(versions).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
     /// The last version published, closed or not.
-    pub(super) fn last(&self) -> Option<Arc<Version>> {
+    pub(crate) fn last(&self) -> Option<Arc<Version>> {
         self.lock().latest.back().cloned()
     }
 
     /// All versions that are kept, the latest at the end.
-    pub(super) fn all(&self) -> Vec<Arc<Version>> {
+    pub(crate) fn all(&self) -> Vec<Arc<Version>> {
         self.lock().latest.iter().cloned().collect()
     }
 
     /// Ends all waiting.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.changed.notify_all();
     }

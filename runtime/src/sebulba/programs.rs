@@ -4,14 +4,14 @@ use podracer_compiler::Func;
 use podracer_compiler::simplify::Options as Simplify;
 use podracer_dsl::prelude::{
     Key, Log, Path, Placed, Replicas, Spec, Tensor, TensorType, TraceErrors, Traced, Tree, Warning,
-    collect, eval_shape, i32 as i32_spec, pmean, trace, u32 as u32_spec,
+    bool as bool_spec, collect, eval_shape, i32 as i32_spec, pmean, trace, u32 as u32_spec,
 };
 use podracer_dsl::trace_replicated;
 use podracer_envs::host::{HostSpec, StepOutcome};
 
 use super::error::SebulbaError;
 use super::host_replay::HostReplay;
-use super::options::SebulbaOptions;
+use super::origin::Origin;
 use crate::needed::Needed;
 use crate::program::{Lowered, lower_with};
 use crate::{Placement, RuntimeError, projection};
@@ -42,8 +42,9 @@ pub trait SebulbaFunctions {
     fn init(&self, key: Key) -> Placed<Self::State, Self::Store>;
     /// The leaves of the learner's state that are acted with, as they are.
     fn params(&self, learner: &Self::State) -> Self::Params;
-    /// An actor thread at the start of a run, from the run's key and the global index of its first environment. i32 `[]`
-    fn start(&self, key: Key, first: Tensor) -> Self::Actor;
+    /// An actor thread at the start of a run, from the run's key and the global index of its first environment, i32 `[]`. `continues`,
+    /// bool `[]`, is true if it will be given the carry of another, and the steps that it acts follow the other's last.
+    fn start(&self, key: Key, first: Tensor, continues: Tensor) -> Self::Actor;
     /// The leaves of an actor's state that the next trajectory depends on, as they are, before its first step.
     fn carried(&self, actor: &Self::Actor) -> Self::Carry;
     /// One step of acting: the outcome of the last step goes in, the actions of the next come out.
@@ -93,29 +94,29 @@ pub struct SebulbaShape {
 /// The programs of a run.
 #[derive(Clone, Debug)]
 pub struct SebulbaLoop {
-    pub(super) shape: SebulbaShape,
-    pub(super) environments: HostSpec,
-    pub(super) init: SebulbaProgram,
-    pub(super) start: SebulbaProgram,
-    pub(super) act: SebulbaProgram,
-    pub(super) finish: SebulbaProgram,
-    pub(super) learn: SebulbaProgram,
+    pub(crate) shape: SebulbaShape,
+    pub(crate) environments: HostSpec,
+    pub(crate) init: SebulbaProgram,
+    pub(crate) start: SebulbaProgram,
+    pub(crate) act: SebulbaProgram,
+    pub(crate) finish: SebulbaProgram,
+    pub(crate) learn: SebulbaProgram,
     /// Indices and paths of the leaves of the learner's state that are published.
-    pub(super) nets: Vec<(usize, String)>,
+    pub(crate) nets: Vec<(usize, String)>,
     /// Indices and paths of the leaves of the actor's state that are carried from trajectory to trajectory.
-    pub(super) carried: Vec<(usize, String)>,
+    pub(crate) carried: Vec<(usize, String)>,
     /// The leaves of the learner's state: path, type on each device, placement.
-    pub(super) state: Vec<(String, TensorType, Placement)>,
+    pub(crate) state: Vec<(String, TensorType, Placement)>,
     /// The types of a shard's leaves.
-    pub(super) shard: Vec<TensorType>,
+    pub(crate) shard: Vec<TensorType>,
     /// The replay on the host, if there is one.
-    pub(super) replay: Option<HostReplay>,
+    pub(crate) replay: Option<HostReplay>,
     /// Names of the metrics.
-    pub(super) metrics: Vec<String>,
+    pub(crate) metrics: Vec<String>,
     /// What `act` says with `check` and `debug_print`: its last results.
-    pub(super) act_log: Spec<Log>,
+    pub(crate) act_log: Spec<Log>,
     /// The same of `learn`, on each learner device.
-    pub(super) learn_log: Spec<Log>,
+    pub(crate) learn_log: Spec<Log>,
     warnings: Vec<Warning>,
 }
 
@@ -144,13 +145,25 @@ impl SebulbaLoop {
         functions: &F,
         simplify: &Simplify,
     ) -> Result<Self, SebulbaError> {
+        Ok(Self::traces(name, shape, environments, functions, simplify)?.0)
+    }
+
+    /// [`SebulbaLoop::trace`], with what other programs of the same functions need.
+    #[track_caller]
+    pub(crate) fn traces<'a, F: SebulbaFunctions>(
+        name: &'a str,
+        shape: SebulbaShape,
+        environments: &HostSpec,
+        functions: &F,
+        simplify: &'a Simplify,
+    ) -> Result<(Self, Traces<'a, F>), SebulbaError> {
         let lowered = Lowering { name, simplify };
         let key = || u32_spec([2]);
         let init = trace_replicated(shape.learners, (key(),), |(key,)| {
             functions.init(Key::from_words(key))
         })?;
-        let start = trace((key(), i32_spec([])), |(key, first)| {
-            functions.start(Key::from_words(key), first)
+        let start = trace((key(), i32_spec([]), bool_spec([])), |(key, first, continues)| {
+            functions.start(Key::from_words(key), first, continues)
         })?;
         let learner: Spec<Placed<F::State, F::Store>> = init.results().clone();
         let params = |state: Placed<F::State, F::Store>| functions.params(&state.replicated);
@@ -200,7 +213,7 @@ impl SebulbaLoop {
                 warnings.push(warning.clone());
             }
         }
-        Ok(SebulbaLoop {
+        let programs = SebulbaLoop {
             act_log: Spec::clone(act_log),
             learn_log: Spec::clone(learn_log),
             warnings,
@@ -217,7 +230,8 @@ impl SebulbaLoop {
             shape,
             shard: packet.types(),
             replay,
-        })
+        };
+        Ok((programs, Traces { lowering: lowered, nets: Spec::clone(&nets), actor, shard: packet }))
     }
 
     /// The sizes of the run: threads, learner devices and steps.
@@ -232,22 +246,52 @@ impl SebulbaLoop {
         &self.warnings
     }
 
-    /// What a run takes at least: the learner's state and a trajectory on the learner devices, and each thread's own.
-    pub(super) fn needed(&self, options: &SebulbaOptions) -> Needed {
+    /// The arrays that a run has at the same time: the learner's state and a trajectory on each learner device, the state of each
+    /// actor thread, and what the largest loops of acting and of learning make. A lower bound.
+    pub(crate) fn needed(&self, learners: &[usize]) -> Needed {
         let mut needed = Needed::default();
         let learn = &self.learn.lowered;
         for (argument, ty) in learn.spec.arguments.iter().zip(&learn.module.arguments) {
-            needed.add(format!("learning's `{}`", argument.name), ty, options.learners.len());
+            needed.add(format!("learning's `{}`", argument.name), ty, learners.len());
         }
         let start = &self.start.lowered;
         for (name, ty) in start.spec.result_names.iter().zip(&start.module.results) {
             needed.add(format!("an actor's `{name}`"), ty, self.shape.threads);
         }
+        needed.add_largest_loop(&self.act.func, self.shape.threads);
+        needed.add_largest_loop(&self.learn.func, learners.len());
         needed
     }
 
+    /// Checks that the disk of the folder has room for a replay that is on the host.
+    pub(crate) fn check_space(
+        &self,
+        folder: Option<&std::path::Path>,
+        origin: Origin<'_>,
+    ) -> Result<(), SebulbaError> {
+        let (Some(replay), Some(folder)) = (&self.replay, folder) else { return Ok(()) };
+        let from = match origin {
+            Origin::Seed(_) => None,
+            Origin::Checkpoint(checkpoint) => Some(checkpoint),
+        };
+        let shards = (&self.shard[..], self.shape.threads, self.shape.learners);
+        Ok(replay.check_space(shards, folder, from)?)
+    }
+
+    /// Indices of the leaves of the learner's state that are published.
+    pub(crate) fn published(&self) -> Vec<usize> {
+        self.nets.iter().map(|(leaf, _)| *leaf).collect()
+    }
+
+    /// Names of the learner's threads: its own, and that of a replay on the host.
+    pub(crate) fn learner_threads(&self) -> impl Iterator<Item = String> {
+        ["the learner".to_owned()]
+            .into_iter()
+            .chain(self.replay.iter().map(|_| "the replay".to_owned()))
+    }
+
     /// Paths and types of what is carried from trajectory to trajectory.
-    pub(super) fn carried_types(&self) -> Vec<(String, TensorType)> {
+    pub(crate) fn carried_types(&self) -> Vec<(String, TensorType)> {
         let results = &self.start.lowered.module.results;
         let carried = self.carried.iter();
         carried.map(|(leaf, path)| (path.clone(), results[*leaf].clone())).collect()
@@ -284,15 +328,23 @@ impl SebulbaLoop {
     }
 }
 
+/// Types of the functions of a run, and how its programs are lowered.
+pub(crate) struct Traces<'a, F: SebulbaFunctions> {
+    pub(crate) lowering: Lowering<'a>,
+    pub(crate) nets: Spec<F::Params>,
+    pub(crate) actor: Spec<F::Actor>,
+    pub(crate) shard: Spec<F::Shard>,
+}
+
 /// The names and options that all programs of a run are lowered with.
-struct Lowering<'a> {
+pub(crate) struct Lowering<'a> {
     /// The run's name.
     name: &'a str,
     simplify: &'a Simplify,
 }
 
 impl Lowering<'_> {
-    fn program<A: Tree, R: Tree>(
+    pub(crate) fn program<A: Tree, R: Tree>(
         &self,
         program: &'static str,
         replicas: usize,
@@ -322,14 +374,22 @@ fn names<T: Tree>(spec: &Spec<T>) -> Vec<String> {
     spec.leaves().into_iter().map(name).collect()
 }
 
-fn expect(what: &str, expected: &TensorType, got: &TensorType) -> Result<(), SebulbaError> {
+pub(crate) fn expect(
+    what: &str,
+    expected: &TensorType,
+    got: &TensorType,
+) -> Result<(), SebulbaError> {
     if expected == got {
         return Ok(());
     }
     Err(SebulbaError::Options(format!("{what} {got} and the environments take {expected}")))
 }
 
-fn same<T: Tree>(problem: &str, one: &Spec<T>, other: &Spec<T>) -> Result<(), SebulbaError> {
+pub(crate) fn same<T: Tree>(
+    problem: &str,
+    one: &Spec<T>,
+    other: &Spec<T>,
+) -> Result<(), SebulbaError> {
     if one == other {
         return Ok(());
     }

@@ -10,55 +10,71 @@ use super::supply::Supply;
 use super::thread_status::ThreadStatus;
 
 /// State that all threads of a run share.
-pub(super) struct Shared {
+pub(crate) struct Shared {
     /// Statuses of every actor thread, and then of the learner.
-    pub(super) statuses: Vec<ThreadStatus>,
-    pub(super) parameters: Parameters,
-    pub(super) supply: Box<dyn Supply>,
-    pub(super) boundaries: Boundaries,
+    pub(crate) statuses: Vec<ThreadStatus>,
+    pub(crate) parameters: Parameters,
+    pub(crate) supply: Box<dyn Supply>,
+    pub(crate) boundaries: Boundaries,
     /// Restarts of each actor thread's environments.
-    pub(super) restarts: Vec<AtomicUsize>,
+    pub(crate) restarts: Vec<AtomicUsize>,
     closed: AtomicBool,
+    /// True if the run is over although nothing failed, and the learner's state is still asked for.
+    recalled: AtomicBool,
     /// The first failure.
     failure: Mutex<Option<SebulbaError>>,
 }
 
 impl Shared {
-    pub(super) fn new(
-        names: Vec<String>,
+    pub(crate) fn new(
+        statuses: Vec<ThreadStatus>,
         parameters: Parameters,
         supply: Box<dyn Supply>,
         boundaries: Boundaries,
     ) -> Self {
         Shared {
-            restarts: names.iter().map(|_| AtomicUsize::new(0)).collect(),
-            statuses: names.into_iter().map(ThreadStatus::new).collect(),
+            restarts: statuses.iter().map(|_| AtomicUsize::new(0)).collect(),
+            statuses,
             parameters,
             supply,
             boundaries,
             closed: AtomicBool::new(false),
+            recalled: AtomicBool::new(false),
             failure: Mutex::new(None),
         }
     }
 
-    pub(super) fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
     }
 
+    pub(crate) fn is_recalled(&self) -> bool {
+        self.recalled.load(Ordering::Relaxed)
+    }
+
+    /// Ends all threads but the learner, which learns no more and still lends its state, and that of a replay, which can still be
+    /// saved.
+    pub(crate) fn recall(&self) {
+        self.recalled.store(true, Ordering::Relaxed);
+        self.closed.store(true, Ordering::Relaxed);
+        self.parameters.close();
+        self.supply.recall();
+    }
+
     /// Ends all threads: as soon as they look, and at once where they wait for each other.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
         self.parameters.close();
         self.supply.close();
     }
 
     /// Keeps the failure if it is the first.
-    pub(super) fn fail(&self, error: SebulbaError) {
+    pub(crate) fn fail(&self, error: SebulbaError) {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.get_or_insert(error);
     }
 
-    pub(super) fn take_failure(&self) -> Option<SebulbaError> {
+    pub(crate) fn take_failure(&self) -> Option<SebulbaError> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

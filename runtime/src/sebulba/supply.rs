@@ -17,7 +17,7 @@ use crate::{Checkpoint, CheckpointError};
 /// # Invariants
 /// - [`Supply::close`] ends all waiting, for good: no thread waits in a supply for one that has ended.
 /// - A thread's status says what the thread waits for.
-pub(super) trait Supply: Send + Sync {
+pub(crate) trait Supply: Send + Sync {
     /// Adds a trajectory of an actor thread, as soon as there is room. Returns `Break` once the supply is closed.
     fn put(
         &self,
@@ -45,18 +45,31 @@ pub(super) trait Supply: Send + Sync {
     /// Takes back what [`Supply::save`] added, before any thread begins.
     fn restore(&self, checkpoint: &Checkpoint<'_>) -> Result<(), CheckpointError>;
 
+    /// Ends the waiting for trajectories: there is no iteration any more for which they are not there. One that has them goes on to its
+    /// end, and the supply can be saved.
+    fn recall(&self) {
+        self.close();
+    }
+
     /// Ends all waiting. What waits in the supply is dropped.
     fn close(&self);
 }
 
-/// Queues of handles. An iteration learns from one trajectory of every thread, in their order, and each trajectory is learnt
-/// from once.
-pub(super) struct TrajectoryQueues(Queues<Handles>);
+/// Queues of handles. An iteration learns from one trajectory of every thread, in their order, or from as many of any threads; each
+/// trajectory is learnt from once.
+pub(crate) struct TrajectoryQueues(Queues<Handles>);
 
 impl TrajectoryQueues {
     /// Queues for so many actor threads, each with room for `room` trajectories.
-    pub(super) fn new(threads: usize, room: usize) -> Self {
+    pub(crate) fn new(threads: usize, room: usize) -> Self {
         TrajectoryQueues(Queues::new(threads, room))
+    }
+
+    /// One queue for all threads, with room for `room` trajectories: an iteration learns from the oldest, as many as there are
+    /// threads.
+    pub(crate) fn in_order(threads: usize, room: usize) -> Self {
+        let Queues { open, closed, .. } = Queues::<Handles>::new(0, 0);
+        TrajectoryQueues(Queues { queues: vec![bounded(room)], takes: threads, open, closed })
     }
 }
 
@@ -105,9 +118,11 @@ impl Supply for TrajectoryQueues {
 /// The two ends of an actor thread's queue.
 type Queue<S> = (Sender<Trajectory<S>>, Receiver<Trajectory<S>>);
 
-/// A bounded queue for each actor thread, of trajectories whose shards are `S`.
-pub(super) struct Queues<S> {
+/// A bounded queue for each actor thread, or one for all, of trajectories whose shards are `S`.
+pub(crate) struct Queues<S> {
     queues: Vec<Queue<S>>,
+    /// Number of trajectories of an iteration.
+    takes: usize,
     /// Dropped to close the queues.
     open: Mutex<Option<Sender<Infallible>>>,
     closed: Receiver<Infallible>,
@@ -115,14 +130,14 @@ pub(super) struct Queues<S> {
 
 impl<S> Queues<S> {
     /// Queues for so many actor threads, each with room for `room` trajectories.
-    pub(super) fn new(threads: usize, room: usize) -> Self {
+    pub(crate) fn new(threads: usize, room: usize) -> Self {
         let (open, closed) = bounded(0);
         let queues = (0..threads).map(|_| bounded(room)).collect();
-        Queues { queues, open: Mutex::new(Some(open)), closed }
+        Queues { queues, takes: threads, open: Mutex::new(Some(open)), closed }
     }
 
     /// Adds a trajectory, as soon as there is room. Returns `Break` once the queues are closed.
-    pub(super) fn put(
+    pub(crate) fn put(
         &self,
         thread: usize,
         trajectory: Trajectory<S>,
@@ -131,18 +146,19 @@ impl<S> Queues<S> {
         status.begin(Activity::WaitingForRoom, 0);
         select_biased! {
             recv(self.closed) -> _ => ControlFlow::Break(()),
-            send(self.queues[thread].0, trajectory) -> _ => ControlFlow::Continue(()),
+            send(self.queues[thread % self.queues.len()].0, trajectory) -> _ => ControlFlow::Continue(()),
         }
     }
 
     /// One trajectory of every thread, in their order: what the host has counted in all of them, and the shards of each. `None` once
     /// the queues are closed.
-    pub(super) fn take(&self, status: &ThreadStatus) -> Option<(Batch, Vec<S>)> {
+    pub(crate) fn take(&self, status: &ThreadStatus) -> Option<(Batch, Vec<S>)> {
         let waiting: usize = self.queues.iter().map(|(_, queue)| queue.len()).sum();
-        let queued = waiting.saturating_sub(self.queues.len());
+        let queued = waiting.saturating_sub(self.takes);
         let mut batch = Batch { queued, ..Batch::default() };
-        let mut shards = Vec::with_capacity(self.queues.len());
-        for (thread, (_, queue)) in self.queues.iter().enumerate() {
+        let mut shards = Vec::with_capacity(self.takes);
+        let queues = self.queues.iter().cycle().take(self.takes);
+        for (thread, (_, queue)) in queues.enumerate() {
             status.begin(Activity::WaitingForTrajectory, thread as u64);
             let taken = select_biased! {
                 recv(self.closed) -> _ => return None,
@@ -159,13 +175,8 @@ impl<S> Queues<S> {
         Some((batch, shards))
     }
 
-    /// Disconnected once the queues are closed.
-    pub(super) fn closed(&self) -> &Receiver<Infallible> {
-        &self.closed
-    }
-
     /// Ends all waiting. What waits in the queues is dropped.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
         for (_, queue) in &self.queues {
             queue.try_iter().for_each(drop);

@@ -11,6 +11,8 @@ pub enum Activity {
     Host,
     /// An actor: its environments step.
     Environment,
+    /// An inference thread: steps of workers are not there yet.
+    WaitingForWorkers,
     /// An actor: observations go to the device, the device acts, actions come back.
     Inference,
     /// An actor: a trajectory is split and sent to the learners.
@@ -27,6 +29,8 @@ pub enum Activity {
     Iteration,
     /// The learner: parameters go to the actor devices.
     Publishing,
+    /// The prefetch thread: no unrolls are complete.
+    WaitingForUnrolls,
     /// The replay on the host: a rollout is written to the disk.
     Storing,
     /// The replay on the host: windows are read and go to the learner devices.
@@ -38,9 +42,10 @@ pub enum Activity {
 }
 
 impl Activity {
-    const ALL: [Activity; 14] = [
+    const ALL: [Activity; 16] = [
         Activity::Host,
         Activity::Environment,
+        Activity::WaitingForWorkers,
         Activity::Inference,
         Activity::Sending,
         Activity::WaitingForParameters,
@@ -49,6 +54,7 @@ impl Activity {
         Activity::WaitingForWindows,
         Activity::Iteration,
         Activity::Publishing,
+        Activity::WaitingForUnrolls,
         Activity::Storing,
         Activity::Gathering,
         Activity::Idle,
@@ -60,6 +66,7 @@ impl Activity {
         match self {
             Activity::Host => "is between two steps".to_owned(),
             Activity::Environment => "steps its environments".to_owned(),
+            Activity::WaitingForWorkers => format!("waits for steps of {about} environments"),
             Activity::Inference => "waits for its device to act".to_owned(),
             Activity::Sending => "sends a trajectory".to_owned(),
             Activity::WaitingForParameters => {
@@ -74,6 +81,7 @@ impl Activity {
             Activity::Iteration => format!("waits for its devices to do iteration {about}"),
             Activity::Publishing => format!("sends parameters {about} to the actor devices"),
             Activity::WaitingForWindows => "waits for windows of the replay".to_owned(),
+            Activity::WaitingForUnrolls => "waits for complete unrolls".to_owned(),
             Activity::Storing => format!("writes rollout {about} to the disk"),
             Activity::Gathering => "brings windows to the learner devices".to_owned(),
             Activity::Idle => "has done all that was asked for".to_owned(),
@@ -83,8 +91,10 @@ impl Activity {
 }
 
 /// A thread's present activity, and the time that it has spent in each.
-pub(super) struct ThreadStatus {
+pub(crate) struct ThreadStatus {
     name: String,
+    /// True if waiting for workers may take any time.
+    open_ended: bool,
     now: Mutex<Current>,
 }
 
@@ -96,9 +106,10 @@ struct Current {
 }
 
 impl ThreadStatus {
-    pub(super) fn new(name: String) -> Self {
+    pub(crate) fn new(name: String) -> Self {
         ThreadStatus {
             name,
+            open_ended: false,
             now: Mutex::new(Current {
                 activity: Activity::Host,
                 about: 0,
@@ -108,12 +119,17 @@ impl ThreadStatus {
         }
     }
 
-    pub(super) fn name(&self) -> &str {
+    /// The status of a thread for which waiting for workers is no sign of a fault, however long.
+    pub(crate) fn open_ended(self) -> Self {
+        ThreadStatus { open_ended: true, ..self }
+    }
+
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
     /// Ends the present activity and begins another; `about` is a number that its description names.
-    pub(super) fn begin(&self, activity: Activity, about: u64) {
+    pub(crate) fn begin(&self, activity: Activity, about: u64) {
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         let instant = Instant::now();
         let (before, spent) = (now.activity, instant - now.since);
@@ -123,8 +139,18 @@ impl ThreadStatus {
         now.since = instant;
     }
 
+    /// [`ThreadStatus::begin`], unless the thread is in this activity already.
+    pub(crate) fn begin_if_new(&self, activity: Activity, about: u64) {
+        let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        now.about = about;
+        if now.activity != activity {
+            drop(now);
+            self.begin(activity, about);
+        }
+    }
+
     /// Start and description of the present activity; `None` for a thread that has ended.
-    pub(super) fn doing(&self) -> Option<(Instant, String)> {
+    pub(crate) fn doing(&self) -> Option<(Instant, String)> {
         let now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         let doing = format!(
             "{} {} (for {:.1} s)",
@@ -135,7 +161,13 @@ impl ThreadStatus {
         (now.activity != Activity::Ended).then_some((now.since, doing))
     }
 
-    pub(super) fn times(&self) -> ThreadTimes {
+    /// True while the thread waits for workers that somebody else is to start.
+    pub(crate) fn waits_for_others(&self) -> bool {
+        let now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        self.open_ended && now.activity == Activity::WaitingForWorkers
+    }
+
+    pub(crate) fn times(&self) -> ThreadTimes {
         let now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         let mut spent = now.spent;
         spent[now.activity as usize] += now.since.elapsed();

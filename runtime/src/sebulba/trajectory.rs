@@ -18,24 +18,24 @@ pub struct Episode {
 }
 
 /// Handles of arrays on each learner device, `[learner][leaf]`.
-pub(super) type Handles = Vec<Vec<Buffer>>;
+pub(crate) type Handles = Vec<Vec<Buffer>>;
 
 /// A trajectory of one actor thread: its shards for the learner devices, and what the host has counted.
-pub(super) struct Trajectory<S = Handles> {
+pub(crate) struct Trajectory<S = Handles> {
     /// The shard for each learner device.
-    pub(super) shards: S,
+    pub(crate) shards: S,
     /// Number of steps, `T`.
-    pub(super) steps: usize,
+    pub(crate) steps: usize,
     /// Sum over the steps of the number of the parameters that they were acted with.
-    pub(super) versions: u64,
+    pub(crate) versions: u64,
     /// The episodes that ended in it, in order.
-    pub(super) episodes: Vec<Episode>,
+    pub(crate) episodes: Vec<Episode>,
     /// What agent and environments said while it was acted.
-    pub(super) reports: Vec<Report>,
+    pub(crate) reports: Vec<Report>,
 }
 
 /// The learner program's arguments after its state, on each learner device.
-pub(super) enum Data {
+pub(crate) enum Data {
     /// Arrays of this iteration alone, whose memory the program may take.
     Given(Handles),
     /// Arrays that other iterations are given too.
@@ -44,7 +44,7 @@ pub(super) enum Data {
 
 impl Data {
     /// The arrays on each learner device.
-    pub(super) fn handles(&self) -> &Handles {
+    pub(crate) fn handles(&self) -> &Handles {
         match self {
             Data::Given(handles) => handles,
             Data::Lent(handles) => handles,
@@ -60,19 +60,19 @@ impl Default for Data {
 
 /// The data of one iteration.
 #[derive(Default)]
-pub(super) struct Batch {
+pub(crate) struct Batch {
     /// The arguments of the learner's program.
-    pub(super) data: Data,
+    pub(crate) data: Data,
     /// Numbers by which [`Supply::feedback`](super::supply::Supply::feedback) knows what the data was made of.
-    pub(super) items: Vec<u64>,
+    pub(crate) items: Vec<u64>,
     /// Number of steps, of all trajectories together.
-    pub(super) steps: usize,
+    pub(crate) steps: usize,
     /// Sum over the steps of the number of the parameters that they were acted with.
-    pub(super) versions: u64,
+    pub(crate) versions: u64,
     /// Episodes that ended since the last batch, in the order of their steps, then of the threads.
-    pub(super) episodes: Vec<Episode>,
+    pub(crate) episodes: Vec<Episode>,
     /// What agent and environments said in the trajectories; places begin with the thread.
-    pub(super) reports: Vec<Report>,
+    pub(crate) reports: Vec<Report>,
     /// Number of trajectories that were waiting beside those taken.
-    pub(super) queued: usize,
+    pub(crate) queued: usize,
 }

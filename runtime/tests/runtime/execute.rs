@@ -175,8 +175,11 @@ fn mistakes_are_found_before_the_launch_and_give_donated_buffers_back() {
 
 #[test]
 fn a_buffer_of_another_client_is_an_error() {
-    let other =
-        Client::new(Plugin::load("cpu").unwrap(), ClientOptions { cpu_devices: Some(1) }).unwrap();
+    let other = Client::new(
+        Plugin::load("cpu").unwrap(),
+        ClientOptions { cpu_devices: Some(1), ..ClientOptions::default() },
+    )
+    .unwrap();
     let foreign = buffer(&[2, 2], &[1.0f32; 4], &other.device(0).unwrap());
     let error = compile(&add()).execute(vec![kept([&foreign, &foreign])]).unwrap_err();
     assert!(error.to_string().contains("of another client"), "{error}");
@@ -209,7 +212,9 @@ fn copies_are_independent() {
 #[test]
 fn buffers_outlive_everything_they_were_made_with() {
     let result = {
-        let client = Client::cpu(ClientOptions { cpu_devices: Some(1) }).unwrap();
+        let client =
+            Client::cpu(ClientOptions { cpu_devices: Some(1), ..ClientOptions::default() })
+                .unwrap();
         let executable = client.compile(&add(), &CompileOptions::default()).unwrap();
         let x = buffer(&[2, 2], &[1.0f32; 4], &client.device(0).unwrap());
         executable.execute(vec![kept([&x, &x])]).unwrap().remove(0).remove(0)

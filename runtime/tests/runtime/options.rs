@@ -9,7 +9,8 @@ use crate::programs::{add, all_reduce, buffer, client, device, f32s, kept, value
 
 #[test]
 fn zero_devices_is_an_error() {
-    let error = Client::cpu(ClientOptions { cpu_devices: Some(0) }).unwrap_err();
+    let error = Client::cpu(ClientOptions { cpu_devices: Some(0), ..ClientOptions::default() })
+        .unwrap_err();
     assert_eq!(error.to_string(), "a client needs at least one device and 0 were asked for");
 }
 

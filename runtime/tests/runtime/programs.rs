@@ -11,7 +11,9 @@ use podracer_runtime::{
 /// A client with two devices, whatever the machine. XLA wants few clients per process.
 pub fn client() -> &'static Client {
     static CLIENT: OnceLock<Client> = OnceLock::new();
-    CLIENT.get_or_init(|| Client::cpu(ClientOptions { cpu_devices: Some(2) }).unwrap())
+    CLIENT.get_or_init(|| {
+        Client::cpu(ClientOptions { cpu_devices: Some(2), ..ClientOptions::default() }).unwrap()
+    })
 }
 
 pub fn device(index: usize) -> Device {

@@ -11,6 +11,7 @@ mod tests;
 mod windows;
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +20,8 @@ use crossbeam_channel::{Receiver, Sender, bounded, select_biased, unbounded};
 use podracer_compiler::TensorType;
 
 use super::error::{ReplayError, ThreadFailure};
-use super::supply::{Queues, Supply};
+use super::programs::SebulbaLoop;
+use super::supply::{Queues, Supply, TrajectoryQueues};
 use super::thread_status::{Activity, ThreadStatus};
 use super::trajectory::{Batch, Data, Handles, Trajectory};
 use crate::checkpoint::FileSource;
@@ -66,7 +68,7 @@ struct Progress {
 }
 
 /// A supply that keeps rollouts on the disk, and gives an iteration windows of them.
-pub(super) struct ReplaySupply {
+pub(crate) struct ReplaySupply {
     windows: Windows,
     queues: Queues<Vec<Packed>>,
     progress: Mutex<Progress>,
@@ -77,6 +79,9 @@ pub(super) struct ReplaySupply {
     learn: (Arc<Executable>, usize),
     /// Arrays for iterations without gradient steps.
     blank: Arc<Handles>,
+    /// Dropped to end the thread.
+    open: Mutex<Option<Sender<Infallible>>>,
+    closed: Receiver<Infallible>,
 }
 
 /// Rollouts and requests that may wait for the thread.
@@ -93,7 +98,7 @@ impl HostReplay {
     }
 
     /// Checks that the disk of a folder has room for the replay, beside what it has of a checkpoint already.
-    pub(super) fn check_space(
+    pub(crate) fn check_space(
         &self,
         (shard, threads, learners): (&[TensorType], usize, usize),
         folder: &Path,
@@ -109,7 +114,7 @@ impl HostReplay {
 impl ReplaySupply {
     /// A replay without rollouts in a folder. `shard` are the types of a shard's leaves; `learn` is the learner's program, whose
     /// windows begin at this argument.
-    pub(super) fn new(
+    pub(crate) fn new(
         replay: HostReplay,
         (shard, threads): (&[TensorType], usize),
         folder: &Path,
@@ -123,6 +128,7 @@ impl ReplaySupply {
         let blank = (0..learners).map(|learner| uploaded(&learn, learner, &blank));
         let blank = Arc::new(blank.collect::<Result<_, _>>()?);
         let requests = vec![Request::default(); replay.ahead].into();
+        let (open, closed) = bounded(0);
         Ok(ReplaySupply {
             windows: Windows { replay, layout },
             queues: Queues::new(threads, room),
@@ -132,7 +138,25 @@ impl ReplaySupply {
             ready: unbounded(),
             learn,
             blank,
+            open: Mutex::new(Some(open)),
+            closed,
         })
+    }
+
+    /// The supply of a run: a replay in the folder if the programs have one on the host, else `queues`.
+    pub(crate) fn or(
+        programs: &SebulbaLoop,
+        learn: &Arc<Executable>,
+        folder: Option<&Path>,
+        room: usize,
+        queues: impl FnOnce() -> TrajectoryQueues,
+    ) -> Result<Box<dyn Supply>, RuntimeError> {
+        let (Some(replay), Some(folder)) = (programs.replay, folder) else {
+            return Ok(Box::new(queues()));
+        };
+        let learn = (Arc::clone(learn), programs.state.len());
+        let shards = (&programs.shard[..], programs.shape.threads);
+        Ok(Box::new(ReplaySupply::new(replay, shards, folder, learn, room)?))
     }
 
     fn progress(&self) -> MutexGuard<'_, Progress> {
@@ -146,7 +170,7 @@ impl ReplaySupply {
     /// Gives the thread a job, as soon as there is room. Returns `Break` once the supply is closed.
     fn ask(&self, job: Job) -> ControlFlow<()> {
         select_biased! {
-            recv(self.queues.closed()) -> _ => ControlFlow::Break(()),
+            recv(self.closed) -> _ => ControlFlow::Break(()),
             send(self.jobs.0, job) -> _ => ControlFlow::Continue(()),
         }
     }
@@ -201,7 +225,7 @@ impl Supply for ReplaySupply {
             return Ok(None);
         }
         let ready = select_biased! {
-            recv(self.queues.closed()) -> _ => return Ok(None),
+            recv(self.closed) -> _ => return Ok(None),
             recv(self.ready.1) -> ready => ready,
         };
         let Ok(data) = ready else { return Ok(None) };
@@ -244,7 +268,7 @@ impl Supply for ReplaySupply {
         loop {
             status.begin(Activity::Idle, 0);
             let job = select_biased! {
-                recv(self.queues.closed()) -> _ => return Ok(()),
+                recv(self.closed) -> _ => return Ok(()),
                 recv(self.jobs.1) -> job => job,
             };
             match job {
@@ -270,7 +294,7 @@ impl Supply for ReplaySupply {
             return Err(over());
         }
         let parts = select_biased! {
-            recv(self.queues.closed()) -> _ => return Err(over()),
+            recv(self.closed) -> _ => return Err(over()),
             recv(parts) -> parts => parts,
         };
         let (per_segment, parts) = parts.map_err(|_| over())?;
@@ -321,7 +345,14 @@ impl Supply for ReplaySupply {
         Ok(())
     }
 
+    /// Ends the waiting for rollouts alone: the thread still writes the rollouts of the last iteration, gathers its windows, and
+    /// can be saved.
+    fn recall(&self) {
+        self.queues.close();
+    }
+
     fn close(&self) {
         self.queues.close();
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }

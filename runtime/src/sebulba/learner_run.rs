@@ -1,0 +1,268 @@
+//! The threads of a run around its learner: what runs with actors and runs with central inference have in common.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
+use podracer_envs::host::panic_message;
+
+use super::error::{SebulbaError, ThreadFailure};
+use super::learner::{IterationReport, Learner, LearnerCommand, LearnerState};
+use super::origin::{Snapshot, named};
+use super::programs::SebulbaLoop;
+use super::shared::Shared;
+use super::thread_status::{Activity, ThreadStatus, ThreadTimes};
+use crate::pjrt::Device;
+use crate::{Array, Checkpoint, Executable};
+
+/// The threads of a run, of which one learns. Dropping it ends them.
+pub(crate) struct LearnerRun {
+    pub(crate) shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    /// Dropped to end the learner.
+    commands: Option<Sender<LearnerCommand>>,
+    /// Handles that the last checkpoint borrows, until the learner needs them.
+    snapshot: Option<Snapshot>,
+    reports: Receiver<IterationReport>,
+    patience: Duration,
+    pub(crate) programs: SebulbaLoop,
+    seed: u64,
+    pub(crate) iterations: u64,
+    pub(crate) learn: Arc<Executable>,
+    pub(crate) compile_time: Duration,
+}
+
+/// What the learner thread begins with.
+pub(crate) struct LearnerStart {
+    pub(crate) learn: Arc<Executable>,
+    pub(crate) state: LearnerState,
+    /// The devices that get the parameters.
+    pub(crate) actors: Vec<Device>,
+    pub(crate) seed: u64,
+    pub(crate) iterations: u64,
+    pub(crate) patience: Duration,
+    pub(crate) compile_time: Duration,
+}
+
+impl LearnerRun {
+    /// Starts the learner thread, and the replay's if there is one on the host. Others follow by [`LearnerRun::spawn`].
+    pub(crate) fn start(
+        shared: Arc<Shared>,
+        programs: &SebulbaLoop,
+        start: LearnerStart,
+    ) -> Result<Self, SebulbaError> {
+        let (commands, received) = unbounded();
+        let (sent, reports) = unbounded();
+        let mut run = LearnerRun {
+            shared: Arc::clone(&shared),
+            threads: Vec::new(),
+            commands: Some(commands),
+            snapshot: None,
+            reports,
+            patience: start.patience,
+            programs: programs.clone(),
+            seed: start.seed,
+            iterations: start.iterations,
+            learn: Arc::clone(&start.learn),
+            compile_time: start.compile_time,
+        };
+        let learner = Learner {
+            shared: Arc::clone(&shared),
+            program: start.learn,
+            state: Arc::new(start.state),
+            placements: programs.state.iter().map(|leaf| leaf.2).collect(),
+            metrics: programs.metrics.len(),
+            log: programs.learn_log.clone(),
+            keeps_arguments: false,
+            iterations: start.iterations,
+            nets: programs.nets.iter().map(|(leaf, _)| *leaf).collect(),
+            actors: start.actors,
+            shape: programs.shape,
+            commands: received,
+            reports: sent,
+        };
+        let threads = programs.shape.threads;
+        // A thread that cannot be started ends those that were: `run` is dropped.
+        run.spawn(threads, move || learner.run())?;
+        if programs.replay.is_some() {
+            run.spawn(threads + 1, move || shared.supply.work(&shared.statuses[threads + 1]))?;
+        }
+        Ok(run)
+    }
+
+    /// Starts a thread with the status of this index.
+    pub(crate) fn spawn(
+        &mut self,
+        index: usize,
+        body: impl FnOnce() -> Result<(), ThreadFailure> + Send + 'static,
+    ) -> Result<(), SebulbaError> {
+        let shared = Arc::clone(&self.shared);
+        let name = self.shared.statuses[index].name().to_owned();
+        let thread = thread::Builder::new().name(name.clone());
+        let spawned = thread.spawn(move || {
+            let failure = match catch_unwind(AssertUnwindSafe(body)) {
+                Ok(Ok(())) => None,
+                Ok(Err(failure)) => Some(failure),
+                Err(panic) => Some(ThreadFailure::Panicked(panic_message(&*panic))),
+            };
+            let status = &shared.statuses[index];
+            let thread = status.name().to_owned();
+            // A thread that was recalled leaves the others to be ended by the run.
+            let closes = failure.is_some() || !shared.is_recalled();
+            if let Some(failure) = failure {
+                shared.fail(SebulbaError::Thread { thread, failure });
+            }
+            status.begin(Activity::Ended, 0);
+            if closes {
+                shared.close();
+            }
+        });
+        let spawned = spawned.map_err(|error| {
+            SebulbaError::Options(format!("the thread of {name} cannot be started: {error}"))
+        })?;
+        self.threads.push(spawned);
+        Ok(())
+    }
+
+    /// Does so many iterations, and gives what came of each. `interrupt` ends the run early where it waits for what only somebody
+    /// outside can do; its state can be read then.
+    pub(crate) fn run(
+        &mut self,
+        iterations: usize,
+        interrupt: Option<&AtomicBool>,
+    ) -> Result<Vec<IterationReport>, SebulbaError> {
+        self.snapshot = None;
+        let commands = self.commands.as_ref().ok_or(SebulbaError::Over)?;
+        // Where the learner has ended, the reports say so.
+        let _ = commands.send(LearnerCommand::Iteration(iterations as u64));
+        let mut reports = Vec::with_capacity(iterations);
+        while reports.len() < iterations {
+            match self.reports.recv_timeout(self.patience.min(LOOK)) {
+                Ok(report) => {
+                    self.iterations = report.iteration + 1;
+                    reports.push(report);
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    let statuses = &self.shared.statuses;
+                    let waits = statuses.iter().any(ThreadStatus::waits_for_others);
+                    if waits && interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+                        self.shared.recall();
+                        // The learner may have been within an iteration: afterwards its report is there.
+                        drop(self.lend()?);
+                        reports.extend(self.reports.try_iter());
+                        self.iterations =
+                            reports.last().map_or(self.iterations, |last| last.iteration + 1);
+                        return Ok(reports);
+                    }
+                    self.expect_motion()?;
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(self.end(self.patience)),
+            }
+        }
+        Ok(reports)
+    }
+
+    pub(crate) fn keep_arguments(&mut self) -> Result<(), SebulbaError> {
+        let commands = self.commands.as_ref().ok_or(SebulbaError::Over)?;
+        let _ = commands.send(LearnerCommand::KeepArguments);
+        Ok(())
+    }
+
+    /// Ends the run where no thread has begun anything new for too long, unless one waits for what only somebody outside can do.
+    pub(crate) fn expect_motion(&mut self) -> Result<(), SebulbaError> {
+        let statuses = &self.shared.statuses;
+        let doing: Vec<_> = statuses.iter().filter_map(ThreadStatus::doing).collect();
+        let latest = doing.iter().map(|(since, _)| *since).max();
+        let outside = statuses.iter().any(ThreadStatus::waits_for_others);
+        if outside || latest.is_none_or(|latest| latest.elapsed() <= self.patience) {
+            return Ok(());
+        }
+        self.shared.fail(SebulbaError::Stalled {
+            after: self.patience,
+            doing: doing.into_iter().map(|(_, doing)| doing).collect(),
+        });
+        Err(self.end(Duration::ZERO))
+    }
+
+    /// Ends the threads, waiting for each up to `patience`, and gives the failure.
+    pub(crate) fn end(&mut self, patience: Duration) -> SebulbaError {
+        self.commands = None;
+        self.shared.close();
+        // The learner may be about to report; nobody is there to take it.
+        let (_, nobody) = bounded(0);
+        self.reports = nobody;
+        let began = Instant::now();
+        for thread in self.threads.drain(..) {
+            while !thread.is_finished() && began.elapsed() < patience {
+                thread::sleep(Duration::from_millis(1));
+            }
+            if thread.is_finished() {
+                // Its panic was caught inside.
+                let _ = thread.join();
+            } else {
+                let name = thread.thread().name().unwrap_or("a thread").to_owned();
+                tracing::warn!("{name} does not end, and is left behind");
+            }
+        }
+        self.shared.take_failure().unwrap_or(SebulbaError::Over)
+    }
+
+    /// Ends the threads, and waits for each up to the run's patience.
+    pub(crate) fn ended(&mut self) -> SebulbaError {
+        self.end(self.patience)
+    }
+
+    pub(crate) fn parameters(&self) -> Result<Vec<(String, Array)>, SebulbaError> {
+        let last = self.shared.parameters.last().ok_or(SebulbaError::Over)?;
+        Ok(named(&self.programs.nets, &last.leaves[0])?)
+    }
+
+    /// The learner's state between two iterations.
+    pub(crate) fn lend(&mut self) -> Result<Arc<LearnerState>, SebulbaError> {
+        let commands = self.commands.as_ref().ok_or(SebulbaError::Over)?;
+        let (to, lent) = bounded(1);
+        // Where the learner has ended, nothing is lent.
+        let _ = commands.send(LearnerCommand::Lend(to));
+        loop {
+            match lent.recv_timeout(self.patience.min(LOOK)) {
+                Ok(state) => return Ok(state),
+                Err(RecvTimeoutError::Timeout) => self.expect_motion()?,
+                Err(RecvTimeoutError::Disconnected) => return Err(self.end(self.patience)),
+            }
+        }
+    }
+
+    /// A checkpoint of a snapshot, which is kept until the next iteration is asked for.
+    pub(crate) fn checkpoint(
+        &mut self,
+        snapshot: Snapshot,
+    ) -> Result<Checkpoint<'_>, SebulbaError> {
+        let snapshot = self.snapshot.insert(snapshot);
+        let mut checkpoint = snapshot.checkpoint(&self.programs, (self.seed, self.iterations))?;
+        self.shared.supply.save(&mut checkpoint)?;
+        Ok(checkpoint)
+    }
+
+    pub(crate) fn times(&self) -> Vec<ThreadTimes> {
+        self.shared.statuses.iter().map(ThreadStatus::times).collect()
+    }
+
+    pub(crate) fn stop(&mut self) -> Result<(), SebulbaError> {
+        match self.end(self.patience) {
+            SebulbaError::Over => Ok(()),
+            failure => Err(failure),
+        }
+    }
+}
+
+/// Interval at which a caller looks whether the threads still move.
+const LOOK: Duration = Duration::from_secs(1);
+
+impl Drop for LearnerRun {
+    fn drop(&mut self) {
+        self.end(self.patience);
+    }
+}

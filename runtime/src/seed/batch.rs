@@ -1,0 +1,165 @@
+//! Steps of workers that wait for their answers, and the arguments that some of their lanes make.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::time::Instant;
+
+use podracer_envs::host::{HostSpec, WorkerId, WorkerStep};
+
+/// A step that waits for its answer.
+pub(super) struct Waiting {
+    pub(super) worker: WorkerId,
+    pub(super) sequence: u64,
+    pub(super) step: WorkerStep,
+    /// The worker's lanes, one for each of its environments.
+    pub(super) lanes: Range<usize>,
+    pub(super) arrived: Instant,
+}
+
+/// One environment of a waiting step.
+#[derive(Clone, Copy)]
+pub(super) struct Entry {
+    /// Index of the waiting step.
+    waiting: usize,
+    /// Index of the environment in its worker.
+    environment: usize,
+    pub(super) lane: usize,
+}
+
+impl Waiting {
+    /// Checks that the step has the lengths of so many environments of this spec.
+    pub(super) fn check(step: &WorkerStep, n: usize, spec: &HostSpec) -> Result<(), String> {
+        let of_worker = HostSpec { environments: n, ..spec.clone() };
+        let (expected, got) = (of_worker.outcome().types(), step.leaves().count());
+        if expected.len() != got {
+            return Err(format!("its step has {got} arrays and {} were expected", expected.len()));
+        }
+        let mut leaves = expected.iter().zip(step.leaves());
+        match leaves.find(|(ty, bytes)| ty.bytes() != bytes.len()) {
+            Some((ty, bytes)) => Err(format!(
+                "its step has {} bytes where {ty} was expected, {} bytes",
+                bytes.len(),
+                ty.bytes()
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+/// All environments of some steps.
+pub(super) fn entries(batch: &[Waiting]) -> Vec<Entry> {
+    let of = |(waiting, one): (usize, &Waiting)| {
+        let lanes = one.lanes.clone().enumerate();
+        lanes.map(move |(environment, lane)| Entry { waiting, environment, lane })
+    };
+    batch.iter().enumerate().flat_map(of).collect()
+}
+
+/// The bytes of each leaf of the outcomes of some entries, followed by padding to `size` that repeats the first.
+pub(super) fn leaves<'a>(
+    batch: &'a [Waiting],
+    entries: &[Entry],
+    size: usize,
+) -> Vec<Cow<'a, [u8]>> {
+    let all: Vec<Vec<&[u8]>> = batch.iter().map(|one| one.step.leaves().collect()).collect();
+    let whole = match entries {
+        [first, ..] if entries.len() == size && batch[first.waiting].lanes.len() == size => {
+            let same = |entry: &Entry| entry.waiting == first.waiting;
+            entries.iter().all(same).then_some(first.waiting)
+        }
+        _ => None,
+    };
+    let count = all.first().map_or(0, Vec::len);
+    let leaf = |leaf: usize| match whole {
+        // The entries of one worker are in its order.
+        Some(waiting) => Cow::Borrowed(all[waiting][leaf]),
+        None => {
+            let padding = entries.iter().take(1).cycle().take(size - entries.len());
+            let slice = |entry: &Entry| {
+                let bytes = all[entry.waiting][leaf];
+                let each = bytes.len() / batch[entry.waiting].lanes.len();
+                &bytes[entry.environment * each..(entry.environment + 1) * each]
+            };
+            let slices: Vec<&[u8]> = entries.iter().chain(padding).map(slice).collect();
+            Cow::Owned(slices.concat())
+        }
+    };
+    (0..count).map(leaf).collect()
+}
+
+/// Little-endian i32s, followed by padding to `size`.
+pub(super) fn numbers(
+    numbers: impl Iterator<Item = usize>,
+    padding: usize,
+    size: usize,
+) -> Vec<u8> {
+    let padded = numbers.chain(std::iter::repeat(padding)).take(size);
+    padded.flat_map(|number| (number as i32).to_le_bytes()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn waiting(worker: u64, lanes: Range<usize>) -> Waiting {
+        let n = lanes.len();
+        let observation: Vec<u8> = lanes.clone().flat_map(|lane| [lane as u8; 2]).collect();
+        let step = WorkerStep {
+            observation: observation.into(),
+            reward: vec![worker as u8; 4 * n].into(),
+            terminated: vec![0; n].into(),
+            truncated: vec![1; n].into(),
+            next_observation: None,
+        };
+        let arrived = Instant::now();
+        Waiting { worker: WorkerId(worker), sequence: 0, step, lanes, arrived }
+    }
+
+    #[test]
+    fn environments_of_several_workers_are_one_batch() {
+        let batch = [waiting(1, 4..6), waiting(2, 0..3)];
+        let all = entries(&batch);
+        let lanes: Vec<usize> = all.iter().map(|entry| entry.lane).collect();
+        assert_eq!(lanes, [4, 5, 0, 1, 2]);
+        let [observation, reward, ..] = &leaves(&batch, &all[1..4], 5)[..] else { panic!() };
+        assert_eq!(observation[..], [5, 5, 0, 0, 1, 1, 5, 5, 5, 5]);
+        assert_eq!(reward[..8], [1, 1, 1, 1, 2, 2, 2, 2]);
+        assert_eq!(numbers([3, 1].into_iter(), 7, 3), [3, 0, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_step_of_one_worker_is_not_copied() {
+        let batch = [waiting(1, 4..6), waiting(2, 0..3)];
+        let all = entries(&batch);
+        let whole = leaves(&batch, &all[2..], 3);
+        assert!(whole.iter().all(|leaf| matches!(leaf, Cow::Borrowed(_))));
+        assert_eq!(whole[0][..], [0, 0, 1, 1, 2, 2]);
+        assert!(matches!(leaves(&batch, &all[2..4], 3)[0], Cow::Owned(_)));
+    }
+
+    #[test]
+    fn a_step_of_another_size_is_refused() {
+        let spec = podracer_envs::host::HostSpec {
+            environments: 8,
+            observation: podracer_envs::Space::Discrete { n: 2 },
+            action: podracer_envs::Space::Discrete { n: 2 },
+            truncates: false,
+            skips: false,
+        };
+        let of = |n: usize| WorkerStep {
+            observation: Bytes::from(vec![0; 4 * n]),
+            reward: Bytes::from(vec![0; 4 * n]),
+            terminated: Bytes::from(vec![0; n]),
+            truncated: Bytes::from(vec![0; n]),
+            next_observation: None,
+        };
+        Waiting::check(&of(3), 3, &spec).unwrap();
+        let problem = Waiting::check(&of(3), 2, &spec).unwrap_err();
+        assert_eq!(problem, "its step has 12 bytes where i32[2] was expected, 8 bytes");
+        let more = WorkerStep { next_observation: Some(Bytes::new()), ..of(3) };
+        let problem = Waiting::check(&more, 3, &spec).unwrap_err();
+        assert_eq!(problem, "its step has 5 arrays and 4 were expected");
+    }
+}

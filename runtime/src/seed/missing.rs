@@ -1,0 +1,87 @@
+//! Warnings of an inference thread that waits because workers are missing.
+
+use std::time::{Duration, Instant};
+
+use super::lanes::Lanes;
+use super::unrolls::Fillings;
+
+/// Time without an inference after which a thread warns.
+const FIRST: Duration = Duration::from_secs(10);
+/// Time between two warnings.
+const AGAIN: Duration = Duration::from_secs(60);
+
+/// The warnings of a thread, at most one each [`AGAIN`].
+pub(super) struct Missing {
+    /// The time of the next warning, if there is no inference before.
+    due: Instant,
+}
+
+impl Missing {
+    pub(super) fn new() -> Self {
+        Missing { due: Instant::now() + FIRST }
+    }
+
+    /// Warns of missing workers, if there was no inference for some time. `waits` is true if steps wait for room.
+    pub(super) fn say(&mut self, thread: usize, lanes: &Lanes, fillings: &Fillings, waits: bool) {
+        if Instant::now() < self.due {
+            return;
+        }
+        self.due = Instant::now() + AGAIN;
+        if let Some(sentence) = sentence(lanes, fillings, waits) {
+            tracing::warn!("inference thread {thread}: {sentence}");
+        }
+    }
+}
+
+/// The warning: which workers are missing. `None` if none are.
+fn sentence(lanes: &Lanes, fillings: &Fillings, waits: bool) -> Option<String> {
+    let (all, taken) = (lanes.len(), lanes.taken());
+    if taken == 0 {
+        return Some(format!("no worker is there, and all {all} lanes wait for some"));
+    }
+    let free = || (0..all).filter(|&lane| !lanes.get(lane).is_taken());
+    if !waits || !free().any(|lane| fillings.oldest_lacks(lane)) {
+        return None;
+    }
+    Some(format!(
+        "learning waits, since this agent needs an unroll of every lane and {} of {all} lanes have no worker: start one with {} \
+         environments",
+        free().count(),
+        lanes.widest_gap()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use podracer_envs::host::WorkerId;
+
+    use super::*;
+    use crate::seed::lanes::Versions;
+
+    #[test]
+    fn lanes_without_a_worker_that_hold_up_learning_are_told() {
+        let mut lanes = Lanes::new(6, false);
+        let mut kept = Fillings::new(6, true, 1);
+        let say = |lanes: &Lanes, kept: &Fillings, waits| sentence(lanes, kept, waits);
+        let nobody = say(&lanes, &kept, false).expect("nobody is there");
+        assert_eq!(nobody, "no worker is there, and all 6 lanes wait for some");
+        for (worker, n) in [(0, 1), (1, 2), (2, 3)] {
+            lanes.admit(WorkerId(worker), n).expect("there is room");
+        }
+        (0..6).filter(|lane| *lane != 4).for_each(|lane| {
+            kept.place(lane, Versions::default());
+        });
+        assert_eq!(say(&lanes, &kept, true), None, "the worker of lane 4 is slow");
+        lanes.free(WorkerId(0));
+        assert_eq!(say(&lanes, &kept, true), None, "lane 0 has done its part");
+        lanes.free(WorkerId(2));
+        assert_eq!(say(&lanes, &kept, false), None, "nobody waits");
+        let held = say(&lanes, &kept, true).expect("lane 4 is missing");
+        assert!(
+            held.contains("4 of 6 lanes have no worker: start one with 3 environments"),
+            "{held}"
+        );
+        let any = Fillings::new(6, false, 1);
+        assert_eq!(say(&lanes, &any, true), None, "others take its place");
+    }
+}

@@ -1,0 +1,33 @@
+//! SEED: central inference (Espeholt et al. 2020). Workers step environments and know no model; acting and learning are here.
+//!
+//! Inference threads, one for each inference device, gather the steps of workers into batches and answer with actions. All
+//! that acting remembers of a lane lives on its inference device. Complete unrolls are taken out there; the prefetch thread
+//! divides them over the learner devices, and the learner thread is [`crate::sebulba`]'s, as are parameters, supply and
+//! statuses. What is computed are the functions of a [`SeedFunctions`].
+//!
+//! # Invariants
+//! - A lane belongs to one worker at most, and is put back to its start before it belongs to another.
+//! - A padding lane of a batch writes nothing.
+//! - A worker that leaves takes its unfinished unrolls with it, and nothing else.
+//! - No observation is on the host for longer than its inference. Unrolls and parameters go from device to device.
+//! - Threads wait for each other only in [`crate::sebulba`]'s supply and parameters, and in channels whose other ends are
+//!   dropped by a thread that ends: no failure of a thread leaves another one waiting.
+
+mod batch;
+mod capacity;
+mod compile;
+mod inference;
+mod lanes;
+mod measure;
+mod missing;
+mod options;
+mod prefetch;
+mod programs;
+mod run;
+mod unrolls;
+mod working;
+
+pub use measure::{Latencies, SeedMeasures};
+pub use options::SeedOptions;
+pub use programs::{SeedFunctions, SeedLoop};
+pub use run::SeedRun;

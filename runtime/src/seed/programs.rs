@@ -1,0 +1,187 @@
+//! The programs of a run, traced and lowered: what is scheduled, before there is any device.
+
+use podracer_compiler::simplify::Options as Simplify;
+use podracer_dsl::prelude::{
+    DType, Key, Log, Spec, Tensor, TensorType, Tree, collect, i32 as i32_spec, trace,
+    u32 as u32_spec,
+};
+use podracer_envs::host::{HostSpec, StepOutcome};
+
+use crate::Placement;
+use crate::sebulba::programs::{Traces, expect, same};
+use crate::sebulba::{SebulbaError, SebulbaFunctions, SebulbaLoop, SebulbaProgram, SebulbaShape};
+
+/// The functions of the DSL that central inference schedules beside those of a [`SebulbaFunctions`], whose actor is what an
+/// inference device keeps of its `N` lanes. Numbers of lanes and rows that are `N` or more are padding, for which nothing may be
+/// written.
+pub trait SeedFunctions: SebulbaFunctions {
+    /// Memory for the unrolls of `N` rows.
+    type Unrolls: Tree;
+
+    /// One step of acting in the lanes i32 `[B]`: the outcomes of their last steps go in, the actions of the next come out. `[B, ..]`
+    fn act_in(
+        &self,
+        params: &Self::Params,
+        actor: Self::Actor,
+        outcome: StepOutcome,
+        lanes: Tensor,
+    ) -> (Tensor, Self::Actor);
+    /// Memory without unrolls.
+    fn unrolls(&self) -> Self::Unrolls;
+    /// Puts the unrolls of the lanes i32 `[B]`, whose last steps had these outcomes, into `rows` i32 `[B]`.
+    fn take_out(
+        &self,
+        unrolls: Self::Unrolls,
+        actor: &Self::Actor,
+        outcome: StepOutcome,
+        lanes: Tensor,
+        rows: Tensor,
+    ) -> Self::Unrolls;
+    /// Divides the unrolls over the learner devices: a shard each.
+    fn shards(&self, unrolls: Self::Unrolls) -> Vec<Self::Shard>;
+    /// Puts the lanes of the mask bool `[N]` to the start of a run with this key. `first` is the global index of the first lane.
+    fn restart(&self, actor: Self::Actor, key: Key, first: Tensor, lanes: Tensor) -> Self::Actor;
+}
+
+/// The programs of a run with central inference.
+#[derive(Clone, Debug)]
+pub struct SeedLoop {
+    pub(super) learning: SebulbaLoop,
+    /// The programs for each size of a batch, the largest first.
+    pub(super) sized: Vec<Sized>,
+    pub(super) restart: SebulbaProgram,
+    pub(super) unrolls: SebulbaProgram,
+    pub(super) shards: SebulbaProgram,
+}
+
+/// The programs for batches of one size.
+#[derive(Clone, Debug)]
+pub(super) struct Sized {
+    /// Number of lanes, `B`.
+    pub(super) size: usize,
+    pub(super) act: SebulbaProgram,
+    /// What `act` says with `check` and `debug_print`: its last results.
+    pub(super) log: Spec<Log>,
+    pub(super) take_out: SebulbaProgram,
+}
+
+impl SeedLoop {
+    /// Traces all programs, and lowers them with these groups of simplifications. `shape.threads` are the inference devices,
+    /// `environments` are the lanes of each, and `largest` is the greatest size of a batch.
+    ///
+    /// # Errors
+    /// As [`SebulbaLoop::trace`].
+    #[track_caller]
+    pub fn trace<F: SeedFunctions>(
+        name: &str,
+        shape: SebulbaShape,
+        environments: &HostSpec,
+        largest: usize,
+        functions: &F,
+        simplify: &Simplify,
+    ) -> Result<Self, SebulbaError> {
+        let (learning, traces) =
+            SebulbaLoop::traces(name, shape, environments, functions, simplify)?;
+        let Traces { lowering, nets, actor, shard } = traces;
+        let unrolls = trace((u32_spec([1]),), |(_,)| functions.unrolls())?;
+        let kept = unrolls.results().clone();
+        let shards = trace((&kept,), |(unrolls,)| functions.shards(unrolls))?;
+        for share in shards.results().iter() {
+            same("`shards` gives what `finish` does not", &shard, share)?;
+        }
+        let lanes = environments.environments;
+        let mask = TensorType::new(DType::Bool, [lanes]);
+        let restart =
+            trace((&actor, u32_spec([2]), i32_spec([]), mask), |(actor, key, first, lanes)| {
+                (functions.restart(actor, Key::from_words(key), first, lanes),)
+            })?;
+        same("`restart` changes the actor's state", &actor, &restart.results().0.0)?;
+        let sized = sizes(largest).into_iter().map(|size| {
+            let batch = HostSpec { environments: size, ..environments.clone() };
+            let (outcome, each) = (batch.outcome(), || i32_spec([size]));
+            let act = trace((&nets, &actor, &outcome, each()), |(nets, actor, outcome, lanes)| {
+                collect(|| functions.act_in(&nets, actor, outcome, lanes))
+            })?;
+            let (acted, log) = &**act.results();
+            let (action, acted) = &**acted;
+            expect("`act_in` gives actions", &batch.action_type(), action)?;
+            same("`act_in` changes the actor's state", &actor, acted)?;
+            // The memory comes first: it is what the results are written into.
+            let take_out = trace(
+                (&kept, &actor, &outcome, each(), each()),
+                |(unrolls, actor, outcome, lanes, rows)| {
+                    (functions.take_out(unrolls, &actor, outcome, lanes, rows),)
+                },
+            )?;
+            same("`take_out` changes the unrolls", &kept, &take_out.results().0.0)?;
+            Ok(Sized {
+                size,
+                log: Spec::clone(log),
+                act: lowering.program("act", 1, &act)?,
+                take_out: lowering.program("take_out", 1, &take_out)?,
+            })
+        });
+        Ok(SeedLoop {
+            sized: sized.collect::<Result<_, SebulbaError>>()?,
+            restart: lowering.program("restart", 1, &restart)?,
+            unrolls: lowering.program("unrolls", 1, &unrolls)?,
+            shards: lowering.program("shards", 1, &shards)?,
+            learning,
+        })
+    }
+
+    /// The programs that Sebulba has, too.
+    #[must_use]
+    pub fn learning(&self) -> &SebulbaLoop {
+        &self.learning
+    }
+
+    /// The programs that run over and over: `act` and `take_out` of the largest batch, `shards`, and `learn`.
+    #[must_use]
+    pub fn programs(&self) -> [&SebulbaProgram; 4] {
+        let [_, _, learn] = self.learning.programs();
+        [&self.sized[0].act, &self.sized[0].take_out, &self.shards, learn]
+    }
+
+    /// The sizes of batches, the largest first.
+    pub fn sizes(&self) -> impl Iterator<Item = usize> {
+        self.sized.iter().map(|sized| sized.size)
+    }
+
+    /// The greatest size of a batch.
+    pub(super) fn largest(&self) -> usize {
+        self.sized[0].size
+    }
+
+    /// True if learning keeps data of lanes from iteration to iteration: the unrolls of a lane are then always in its row, and an
+    /// iteration has one of every lane. Else they are learnt from in the order in which they are complete.
+    #[must_use]
+    pub fn keeps_rows(&self) -> bool {
+        let store = |leaf: &(String, TensorType, Placement)| leaf.2 == Placement::Sharded;
+        self.learning.state.iter().any(store) || self.learning.replay.is_some()
+    }
+}
+
+/// The sizes of batches up to the greatest: few, as each is a program to compile, and at least a quarter of a batch is no padding
+/// but in the smallest.
+fn sizes(largest: usize) -> Vec<usize> {
+    let mut sizes = vec![largest.max(1)];
+    for part in [4, 16] {
+        let size = largest.div_ceil(part).max(1);
+        if sizes.last().is_some_and(|&last| size < last) {
+            sizes.push(size);
+        }
+    }
+    sizes
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn there_are_few_sizes() {
+        assert_eq!(super::sizes(1), [1]);
+        assert_eq!(super::sizes(3), [3, 1]);
+        assert_eq!(super::sizes(64), [64, 16, 4]);
+        assert_eq!(super::sizes(100), [100, 25, 7]);
+    }
+}

@@ -1,0 +1,231 @@
+//! A run: its threads begin, work and end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::bounded;
+use podracer_envs::host::Workers;
+
+use super::compile::DevicePrograms;
+use super::inference::Inference;
+use super::measure::{Measured, SeedMeasures};
+use super::options::SeedOptions;
+use super::prefetch::Prefetch;
+use super::programs::SeedLoop;
+use crate::sebulba::boundary::Boundaries;
+use crate::sebulba::compile::{Compiler, Programs, compile};
+use crate::sebulba::host_replay::ReplaySupply;
+use crate::sebulba::learner_run::{LearnerRun, LearnerStart};
+use crate::sebulba::origin::{Restored, Snapshot};
+use crate::sebulba::parameters::{Parameters, Version};
+use crate::sebulba::shared::Shared;
+use crate::sebulba::supply::TrajectoryQueues;
+use crate::sebulba::thread_status::ThreadStatus;
+use crate::sebulba::{IterationReport, Origin, SebulbaError, ThreadTimes};
+use crate::{Array, Checkpoint, Client, RuntimeError, warnings};
+
+/// A run with central inference, under way: its inference threads answer workers whenever these have stepped, and its learner
+/// thread learns while [`SeedRun::run`] asks for it. Dropping it ends the threads.
+pub struct SeedRun {
+    run: LearnerRun,
+    measured: Arc<Measured>,
+    /// True if the run goes on from a checkpoint.
+    resumed: bool,
+}
+
+impl SeedRun {
+    /// Compiles the programs and starts the threads, at the beginning or where a checkpoint was taken. There is one `Workers`
+    /// for each inference device.
+    ///
+    /// # Errors
+    /// [`SebulbaError::Options`] for devices, sizes or workers that do not fit the programs; [`SebulbaError::Checkpoint`];
+    /// [`SebulbaError::Runtime`].
+    pub fn start(
+        programs: &SeedLoop,
+        client: &Client,
+        options: &SeedOptions,
+        workers: Vec<Box<dyn Workers>>,
+        origin: Origin<'_>,
+    ) -> Result<Self, SebulbaError> {
+        options.check(programs, &workers)?;
+        let learning = &programs.learning;
+        learning.needed(&options.learners).check(client)?;
+        learning.check_space(options.replay_folder.as_deref(), origin)?;
+        learning.warnings().iter().for_each(warnings::tell);
+        let began = Instant::now();
+        let fresh = matches!(origin, Origin::Seed(_));
+        let compiler = Compiler { client, xla: &options.xla, cache: &options.cache };
+        let Programs { init, learn, .. } =
+            compile(learning, compiler, (&[], &options.learners), fresh)?;
+        let on_devices = options
+            .inference
+            .iter()
+            .map(|&device| Ok(Arc::new(DevicePrograms::compile(programs, compiler, device)?)));
+        let on_devices = on_devices.collect::<Result<Vec<_>, RuntimeError>>()?;
+        let compile_time = began.elapsed();
+
+        let devices = |indices: &[usize]| -> Result<Vec<_>, _> {
+            indices.iter().map(|&index| client.device(index)).collect()
+        };
+        let (inference, learners) = (devices(&options.inference)?, devices(&options.learners)?);
+        let Restored { seed, iterations, state, .. } = match origin {
+            Origin::Seed(seed) => Restored::first(learning, init.as_ref(), seed)?,
+            Origin::Checkpoint(checkpoint) => {
+                Restored::read(learning, 0, checkpoint, (&inference, &learners))?
+            }
+        };
+        let version = Version::copied(&state[0], &learning.published(), &inference, iterations)?;
+        let (threads, keeps_rows) = (inference.len(), programs.keeps_rows());
+        // A thread completes at most so many batches of unrolls more than the learner has taken.
+        let room = options.lag + 2;
+        let queues = || match keeps_rows {
+            true => TrajectoryQueues::new(threads, room),
+            false => TrajectoryQueues::in_order(threads, threads * room),
+        };
+        let names = (0..threads).map(|thread| {
+            let status = format!("inference thread {thread} ({})", inference[thread]);
+            let status = ThreadStatus::new(status);
+            if options.waits_for_workers { status.open_ended() } else { status }
+        });
+        let others = learning.learner_threads().chain(["the prefetch thread".to_owned()]);
+        let statuses: Vec<_> = names.chain(others.map(ThreadStatus::new)).collect();
+        let prefetch = statuses.len() - 1;
+        let folder = options.replay_folder.as_deref();
+        let shared = Arc::new(Shared::new(
+            statuses,
+            Parameters::new([version], 1),
+            ReplaySupply::or(learning, &learn, folder, room, queues)?,
+            Boundaries::new(0, 0),
+        ));
+        if let Origin::Checkpoint(checkpoint) = origin {
+            shared.supply.restore(checkpoint)?;
+        }
+        let start = LearnerStart {
+            learn,
+            state,
+            actors: inference,
+            seed,
+            iterations,
+            patience: options.patience,
+            compile_time,
+        };
+        let mut run = LearnerRun::start(Arc::clone(&shared), learning, start)?;
+        let (to_prefetch, complete) = bounded(threads * room);
+        let measured = Arc::new(Measured::new(threads));
+        let of_all = Arc::new(AtomicU64::new(0));
+        for (index, workers) in workers.into_iter().enumerate() {
+            let inference = Inference {
+                shared: Arc::clone(&shared),
+                programs: Arc::clone(&on_devices[index]),
+                workers,
+                index,
+                threads,
+                spec: learning.environments.clone(),
+                unroll: learning.shape.unroll,
+                seed,
+                iterations,
+                capacity: options.capacity,
+                timeout: options.timeout,
+                lag: options.lag as u64,
+                keeps_rows,
+                complete: if keeps_rows { Arc::default() } else { Arc::clone(&of_all) },
+                to_prefetch: to_prefetch.clone(),
+                measured: Arc::clone(&measured),
+            };
+            run.spawn(index, move || inference.run())?;
+        }
+        let prefetch = Prefetch {
+            shared,
+            index: prefetch,
+            programs: on_devices,
+            learners,
+            keeps_on_host: learning.replay.is_some(),
+            complete,
+        };
+        run.spawn(prefetch.index, move || prefetch.run())?;
+        Ok(SeedRun { run, measured, resumed: !fresh })
+    }
+
+    /// Does so many iterations, and gives what came of each.
+    ///
+    /// # Errors
+    /// [`SebulbaError::Thread`] names the thread that failed, [`SebulbaError::Stalled`] who waits for whom where nothing
+    /// happens any more. The run is over then: later calls give [`SebulbaError::Over`].
+    pub fn run(&mut self, iterations: usize) -> Result<Vec<IterationReport>, SebulbaError> {
+        self.run.run(iterations, None)
+    }
+
+    /// [`SeedRun::run`], which gives fewer iterations where `interrupt` is set while workers from elsewhere are waited for. The run
+    /// is over then; its checkpoint and its parameters are still to be had.
+    ///
+    /// # Errors
+    /// As [`SeedRun::run`].
+    pub fn run_until(
+        &mut self,
+        iterations: usize,
+        interrupt: &AtomicBool,
+    ) -> Result<Vec<IterationReport>, SebulbaError> {
+        self.run.run(iterations, Some(interrupt))
+    }
+
+    /// What was counted since the run began.
+    #[must_use]
+    pub fn measures(&self) -> SeedMeasures {
+        self.measured.read()
+    }
+
+    /// The parameters after the iterations so far, by their paths.
+    ///
+    /// # Errors
+    /// [`SebulbaError::Runtime`].
+    pub fn parameters(&self) -> Result<Vec<(String, Array)>, SebulbaError> {
+        self.run.parameters()
+    }
+
+    /// Makes a checkpoint of the learning after the iterations so far, from which [`SeedRun::start`] goes on. Lanes, episodes and
+    /// unfinished unrolls are not in it: workers begin new ones.
+    ///
+    /// The learner's state stays on its devices, and no iteration can be asked for until the checkpoint is written and dropped.
+    ///
+    /// # Errors
+    /// As [`SeedRun::run`].
+    pub fn checkpoint(&mut self) -> Result<Checkpoint<'_>, SebulbaError> {
+        let state = self.run.lend()?;
+        let versions = self.run.shared.parameters.all();
+        self.run.checkpoint(Snapshot { state, versions, boundaries: Vec::new() })
+    }
+
+    /// True if the run goes on from a checkpoint, with other episodes.
+    #[must_use]
+    pub fn resumed(&self) -> bool {
+        self.resumed
+    }
+
+    /// The names of [`IterationReport::metrics`].
+    #[must_use]
+    pub fn metric_names(&self) -> &[String] {
+        &self.run.programs.metrics
+    }
+
+    /// The time that each thread has spent in each activity: inference threads first, then the learner, a replay on the host, and
+    /// the prefetch thread.
+    #[must_use]
+    pub fn times(&self) -> Vec<ThreadTimes> {
+        self.run.times()
+    }
+
+    /// Ends the threads, and waits for them. What was learnt and counted can still be read.
+    ///
+    /// # Errors
+    /// The failure of a thread since the last [`SeedRun::run`].
+    pub fn stop(&mut self) -> Result<(), SebulbaError> {
+        self.run.stop()
+    }
+
+    /// Time from the lowered programs to the executables.
+    #[must_use]
+    pub fn compile_time(&self) -> Duration {
+        self.run.compile_time
+    }
+}

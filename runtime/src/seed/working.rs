@@ -1,0 +1,60 @@
+//! The state of an inference thread: its lanes, their unrolls, and the steps that wait.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use podracer_dsl::Report;
+
+use super::batch::Waiting;
+use super::lanes::Lanes;
+use super::missing::Missing;
+use super::unrolls::Fillings;
+use crate::Buffer;
+use crate::sebulba::Episode;
+
+/// The state of an inference thread.
+pub(super) struct Working {
+    pub(super) lanes: Lanes,
+    /// The agent's memory of each lane, on the device.
+    pub(super) actor: Vec<Buffer>,
+    pub(super) fillings: Fillings,
+    /// Steps that wait for their answers, the oldest first.
+    pub(super) waiting: VecDeque<Waiting>,
+    /// Episodes that ended since the last batch of unrolls was full.
+    pub(super) episodes: Vec<Episode>,
+    /// Prints and failed checks of the agent since then.
+    pub(super) reports: Vec<Report>,
+    /// Number of workers that were admitted.
+    pub(super) admitted: u64,
+    pub(super) capacity: usize,
+    pub(super) timeout: Duration,
+    pub(super) missing: Missing,
+}
+
+impl Working {
+    /// Number of environments whose steps can be taken up, and when the first of them arrived.
+    pub(super) fn ready(&self) -> (usize, Option<Instant>) {
+        let ready = || self.waiting.iter().filter(|one| self.has_room(one));
+        (ready().map(|one| one.lanes.len()).sum(), ready().map(|one| one.arrived).min())
+    }
+
+    /// False for a step that ends unrolls for which there is no room yet.
+    pub(super) fn has_room(&self, waiting: &Waiting) -> bool {
+        self.fillings.has_room(waiting.lanes.clone())
+    }
+
+    /// The steps that can be taken up: the oldest, up to the capacity.
+    pub(super) fn take_ready(&mut self) -> Vec<Waiting> {
+        let (mut batch, mut size) = (Vec::new(), 0);
+        let waiting = std::mem::take(&mut self.waiting);
+        for one in waiting {
+            if size < self.capacity && self.has_room(&one) {
+                size += one.lanes.len();
+                batch.push(one);
+            } else {
+                self.waiting.push_back(one);
+            }
+        }
+        batch
+    }
+}
