@@ -1,0 +1,41 @@
+//! Central inference over a network: a server that workers connect to, and the worker.
+//!
+//! A worker steps environments and knows no model; the learner has the model and asks for nothing but steps. Between them is
+//! gRPC, by the messages of `proto/podracer/seed/v1/seed.proto`, from which workers in other languages are made.
+//! `docs/seed-protocol.md` is their manual.
+//!
+//! # Invariants
+//! - Nothing here knows a device or an agent: the learner's side is [`Workers`](podracer_envs::host::Workers), the
+//!   environments' side [`HostEnvironment`](podracer_envs::host::HostEnvironment).
+//! - Nothing that a worker sends is believed: sizes, flags, numbers and their order are checked before the learner sees them.
+//!   What is wrong ends that worker's stream, and both sides print why.
+//! - All that a worker can make the learner keep is bounded: connections, lanes, bytes before `Hello`, bytes before the
+//!   next answer. Every wait for a worker has a deadline.
+//! - Observations are copied out of the socket once, into the message that the learner reads.
+//! - The server has a fixed number of threads, however many workers there are. A worker has one thread for each batch.
+#![forbid(unsafe_code)]
+
+mod address;
+pub mod certificates;
+mod description;
+mod packed;
+pub mod server;
+mod spaces;
+mod tls;
+pub mod worker;
+
+/// The messages and the service of the protocol.
+pub mod proto {
+    #![allow(missing_docs, clippy::all)]
+    tonic::include_proto!("podracer.seed.v1");
+}
+
+pub use address::{Address, AddressError};
+pub use description::RunDescription;
+pub use tls::{Security, SecurityError};
+
+/// The newest protocol, in `Run`. A learner speaks all from 1 on, and a worker says in `Hello` which one it speaks.
+pub const PROTOCOL: u32 = 2;
+
+/// The first protocol in which rewards and flags are [packed].
+const PACKED: u32 = 2;

@@ -1,0 +1,313 @@
+//! Checks of what a worker says its environments did.
+
+use bytes::{Bytes, BytesMut};
+use podracer_envs::Space;
+use podracer_envs::host::{HostSpec, WorkerStep};
+
+use crate::packed::{unpack_flags, unpack_rewards};
+use crate::proto;
+
+/// Turns the messages of one worker into steps, or says what is wrong with them.
+pub(super) struct StepCheck {
+    spec: HostSpec,
+    /// Bytes of one observation.
+    size: usize,
+    /// True if rewards and flags come [packed](crate::packed).
+    packed: bool,
+}
+
+impl StepCheck {
+    /// Checks for a worker of `spec.environments` environments.
+    pub(super) fn new(spec: HostSpec) -> Self {
+        let size = spec.observation.ty().bytes();
+        StepCheck { spec, size, packed: false }
+    }
+
+    /// Checks for a worker whose rewards and flags come packed, or not.
+    pub(super) fn packed(self, packed: bool) -> Self {
+        StepCheck { packed, ..self }
+    }
+
+    /// The bytes of the longest step: every environment has ended, and what frames and fields take.
+    pub(super) fn most_bytes(&self) -> usize {
+        let n = self.spec.environments;
+        let arrays = n * (self.size * (1 + usize::from(self.spec.truncates)) + 6);
+        arrays + arrays / 64 + (4 << 10)
+    }
+
+    /// The step in a message, which must have the number `sequence`.
+    ///
+    /// # Errors
+    /// A sentence with the first mistake.
+    pub(super) fn step(&self, step: proto::Step, sequence: u64) -> Result<WorkerStep, String> {
+        let n = self.spec.environments;
+        if step.sequence != sequence {
+            return Err(format!("expected step {sequence}, got step {}", step.sequence));
+        }
+        let step = if self.packed { self.unpacked(step)? } else { step };
+        for (what, expected, got) in [
+            ("observation", n * self.size, &step.observation),
+            ("reward", 4 * n, &step.reward),
+            ("terminated", n, &step.terminated),
+            ("truncated", n, &step.truncated),
+        ] {
+            if got.len() != expected {
+                return Err(format!(
+                    "step {sequence}: `{what}` must have {expected} bytes for {n} environments and has {}",
+                    got.len()
+                ));
+            }
+        }
+        let rewards = step.reward.chunks_exact(4).map(float);
+        if let Some((environment, reward)) =
+            rewards.enumerate().find(|(_, reward)| !reward.is_finite())
+        {
+            return Err(format!(
+                "step {sequence}: the reward of environment {environment} is {reward}: rewards must be finite"
+            ));
+        }
+        let ended = self.flags(&step, sequence)?;
+        let shown = if self.spec.truncates { ended * self.size } else { 0 };
+        if step.final_observations.len() != shown {
+            return Err(format!(
+                "step {sequence}: `final_observations` must have {shown} bytes for {ended} environments that ended and has {}",
+                step.final_observations.len()
+            ));
+        }
+        for (what, observations) in
+            [("observation", &step.observation), ("final_observations", &step.final_observations)]
+        {
+            self.values(observations).map_err(|(environment, problem)| {
+                format!("step {sequence}: `{what}`, row {environment}: {problem}")
+            })?;
+        }
+        let next_observation = self.spec.truncates.then(|| self.next_observation(&step, ended));
+        Ok(WorkerStep {
+            observation: step.observation,
+            reward: step.reward,
+            terminated: step.terminated,
+            truncated: step.truncated,
+            next_observation,
+        })
+    }
+
+    /// The step as it is without packing.
+    fn unpacked(&self, step: proto::Step) -> Result<proto::Step, String> {
+        let (n, sequence) = (self.spec.environments, step.sequence);
+        let named = |what: &str, unpacked: Result<Bytes, String>| {
+            unpacked.map_err(|problem| format!("step {sequence}: `{what}` {problem}"))
+        };
+        let reward = named("reward", unpack_rewards(&step.reward, n))?;
+        let terminated = named("terminated", unpack_flags(&step.terminated, n))?;
+        let truncated = named("truncated", unpack_flags(&step.truncated, n))?;
+        Ok(proto::Step { reward, terminated, truncated, ..step })
+    }
+
+    /// Checks the flags, and counts the environments that have one.
+    fn flags(&self, step: &proto::Step, sequence: u64) -> Result<usize, String> {
+        let mut ended = 0;
+        let flags = step.terminated.iter().zip(&step.truncated).enumerate();
+        for (environment, (&terminated, &truncated)) in flags {
+            let flags = (terminated, truncated);
+            let problem = match flags {
+                (0, 0) => continue,
+                (0 | 1, 0 | 1) if sequence == 0 => "step 0 begins the episodes and ends none",
+                (1, 1) if !self.spec.skips => {
+                    "an episode is terminated or truncated, and not both: these environments have no reset-only steps"
+                }
+                (0, 1) if !self.spec.truncates => "these environments never truncate",
+                (0 | 1, 0 | 1) => {
+                    ended += 1;
+                    continue;
+                }
+                _ => "a flag is 0 or 1",
+            };
+            return Err(format!(
+                "step {sequence}: (terminated, truncated) of environment {environment} are {flags:?}: {problem}"
+            ));
+        }
+        Ok(ended)
+    }
+
+    /// Checks that observations can be learnt from: no NaN, and discrete ones within their space.
+    fn values(&self, observations: &[u8]) -> Result<(), (usize, String)> {
+        let each = (self.size / 4).max(1);
+        let check = |wrong: &dyn Fn(usize, [u8; 4]) -> Option<String>| {
+            let elements = observations.as_chunks::<4>().0;
+            let found = elements.iter().enumerate();
+            let mut found =
+                found.filter_map(|(i, &bytes)| Some((i / each, wrong(i % each, bytes)?)));
+            found.next().map_or(Ok(()), Err)
+        };
+        let within = |value: [u8; 4], n: usize| {
+            let value = i32::from_le_bytes(value);
+            let outside = !usize::try_from(value).is_ok_and(|value| value < n);
+            outside.then(|| format!("{value} is not one of 0..{n}"))
+        };
+        match &self.spec.observation {
+            Space::Pixels { .. } => Ok(()),
+            Space::Box { .. } => {
+                // The loop without exits is four times as fast.
+                let nan = |&bytes: &[u8; 4]| f32::from_le_bytes(bytes).is_nan();
+                match observations.as_chunks::<4>().0.iter().map(nan).fold(false, |a, b| a | b) {
+                    false => Ok(()),
+                    true => check(&|_, bytes| nan(&bytes).then(|| "it has a NaN".to_owned())),
+                }
+            }
+            Space::Discrete { n } => check(&|_, bytes| within(bytes, *n)),
+            Space::MultiDiscrete { counts, .. } => check(&|i, bytes| within(bytes, counts[i])),
+        }
+    }
+
+    /// The observations before any reset: those to act on next, but for the environments that ended.
+    fn next_observation(&self, step: &proto::Step, ended: usize) -> Bytes {
+        if ended == 0 {
+            return step.observation.clone();
+        }
+        let mut next = BytesMut::from(&step.observation[..]);
+        let flags = step.terminated.iter().zip(&step.truncated).map(|(a, b)| a | b);
+        let rows = next.chunks_exact_mut(self.size.max(1)).zip(flags);
+        let rows = rows.filter(|(_, ended)| *ended != 0).map(|(row, _)| row);
+        for (row, last) in rows.zip(step.final_observations.chunks_exact(self.size.max(1))) {
+            row.copy_from_slice(last);
+        }
+        next.freeze()
+    }
+}
+
+fn float(bytes: &[u8]) -> f32 {
+    bytes.try_into().map_or(f32::NAN, f32::from_le_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn floats(values: &[f32]) -> Bytes {
+        values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<_>>().into()
+    }
+
+    /// Two environments that show one number each, truncate and do not skip.
+    fn spec() -> HostSpec {
+        HostSpec {
+            environments: 2,
+            observation: Space::unbounded([]),
+            action: Space::discrete(2),
+            truncates: true,
+            skips: false,
+        }
+    }
+
+    fn step() -> proto::Step {
+        proto::Step {
+            sequence: 3,
+            observation: floats(&[1.0, 2.0]),
+            reward: floats(&[0.5, -1.0]),
+            terminated: Bytes::from_static(&[0, 0]),
+            truncated: Bytes::from_static(&[0, 1]),
+            final_observations: floats(&[7.0]),
+        }
+    }
+
+    #[test]
+    fn an_environment_that_ended_shows_its_last_observation() {
+        let read = StepCheck::new(spec()).step(step(), 3).expect("it is right");
+        assert_eq!(read.observation, floats(&[1.0, 2.0]));
+        assert_eq!(read.next_observation, Some(floats(&[1.0, 7.0])));
+    }
+
+    #[test]
+    fn observations_are_not_copied_where_nothing_ended() {
+        let quiet = proto::Step {
+            truncated: Bytes::from_static(&[0, 0]),
+            final_observations: Bytes::new(),
+            ..step()
+        };
+        let sent = quiet.observation.as_ptr();
+        let read = StepCheck::new(spec()).step(quiet, 3).expect("it is right");
+        assert_eq!(read.observation.as_ptr(), sent);
+        assert_eq!(read.next_observation.map(|next| next.as_ptr()), Some(sent));
+    }
+
+    #[test]
+    fn nonsense_is_told() {
+        let check = |expected: &str, spec: HostSpec, change: &dyn Fn(&mut proto::Step)| {
+            let mut step = step();
+            change(&mut step);
+            let sequence = if expected.starts_with("step 0") { 0 } else { 3 };
+            assert_eq!(
+                StepCheck::new(spec).step(step, sequence).map(drop),
+                Err(expected.to_owned())
+            );
+        };
+        check("expected step 3, got step 4", spec(), &|step| step.sequence = 4);
+        check(
+            "step 3: `observation` must have 8 bytes for 2 environments and has 9",
+            spec(),
+            &|step| {
+                step.observation = vec![0; 9].into();
+            },
+        );
+        check("step 3: `reward` must have 8 bytes for 2 environments and has 0", spec(), &|step| {
+            step.reward = Bytes::new();
+        });
+        check(
+            "step 3: `terminated` must have 2 bytes for 2 environments and has 3",
+            spec(),
+            &|step| {
+                step.terminated = vec![0; 3].into();
+            },
+        );
+        check(
+            "step 3: the reward of environment 1 is NaN: rewards must be finite",
+            spec(),
+            &|step| {
+                step.reward = floats(&[0.0, f32::NAN]);
+            },
+        );
+        check(
+            "step 3: the reward of environment 0 is inf: rewards must be finite",
+            spec(),
+            &|step| {
+                step.reward = floats(&[f32::INFINITY, 0.0]);
+            },
+        );
+        check(
+            "step 3: (terminated, truncated) of environment 1 are (2, 1): a flag is 0 or 1",
+            spec(),
+            &|step| step.terminated = vec![0, 2].into(),
+        );
+        check(
+            "step 3: (terminated, truncated) of environment 1 are (1, 1): an episode is terminated or truncated, and not both: \
+             these environments have no reset-only steps",
+            spec(),
+            &|step| step.terminated = vec![0, 1].into(),
+        );
+        check(
+            "step 3: (terminated, truncated) of environment 1 are (0, 1): these environments never truncate",
+            HostSpec { truncates: false, ..spec() },
+            &|_| (),
+        );
+        check(
+            "step 0: (terminated, truncated) of environment 1 are (0, 1): step 0 begins the episodes and ends none",
+            spec(),
+            &|step| step.sequence = 0,
+        );
+        check(
+            "step 3: `final_observations` must have 4 bytes for 1 environments that ended and has 0",
+            spec(),
+            &|step| step.final_observations = Bytes::new(),
+        );
+        check("step 3: `observation`, row 0: it has a NaN", spec(), &|step| {
+            step.observation = floats(&[f32::NAN, 0.0]);
+        });
+        check(
+            "step 3: `final_observations`, row 0: 5 is not one of 0..3",
+            HostSpec { observation: Space::discrete(3), ..spec() },
+            &|step| {
+                step.observation = [1i32, 2].iter().flat_map(|i| i.to_le_bytes()).collect();
+                step.final_observations = 5i32.to_le_bytes().to_vec().into();
+            },
+        );
+    }
+}

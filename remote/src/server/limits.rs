@@ -1,0 +1,48 @@
+//! Bounds on what workers may take of a learner.
+
+use std::time::Duration;
+
+/// Bounds on what workers may take of a learner: room and time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Most connections at once; further ones are closed as they come. Default: 1,024.
+    pub connections: usize,
+    /// Most lanes at once, over all workers; further workers are told to come again. Default: 65,536.
+    pub lanes: usize,
+    /// Time from a connection's first byte to its `Hello`. Default: 10 s.
+    pub handshake: Duration,
+    /// Time from `Welcome` to the first observations. Default: 120 s.
+    pub begin: Duration,
+    /// Time from an answer to the next step. Default: 60 s.
+    pub step: Duration,
+    /// Time between pings to a worker. Default: 10 s.
+    pub keep_alive: Duration,
+    /// Time that a worker has to answer a ping. Default: 30 s.
+    pub keep_alive_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            connections: 1024,
+            lanes: 1 << 16,
+            handshake: Duration::from_secs(10),
+            begin: Duration::from_secs(120),
+            step: Duration::from_secs(60),
+            keep_alive: Duration::from_secs(10),
+            keep_alive_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Bytes that a connection may send before its first `Hello`: TLS, HTTP/2 and long bounds of a space.
+pub(super) const FIRST_CREDIT: i64 = 256 << 10;
+
+/// Bytes that a connection may send beside its steps, each second: pings and windows.
+pub(super) const CREDIT_PER_SECOND: i64 = 16 << 10;
+
+/// Streams of one connection: clients of some languages share one connection among all of a process.
+pub(super) const STREAMS: u32 = 256;
+
+/// Time that a connection may stay open after its last stream has ended.
+pub(super) const LINGER: Duration = Duration::from_secs(5);

@@ -1,0 +1,190 @@
+//! Listening: sockets that only their owner can open, and handshakes that do not wait for each other.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener as StdUnixListener, UnixStream as StdUnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rustix::fs::{Mode, fchmod};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::{Semaphore, mpsc};
+use tokio_rustls::TlsAcceptor;
+
+use super::Totals;
+use super::limits::Limits;
+use super::link::{Connection, Guarded, Socket};
+use crate::{Address, tls};
+
+/// Time that a client has to hear why its connection is refused.
+const PARTING: Duration = Duration::from_secs(1);
+
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 1024;
+
+pub(super) enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener, SocketFile),
+}
+
+/// The file of a Unix socket, removed when the listener is dropped unless somebody else's socket has taken its place.
+pub(super) struct SocketFile {
+    path: PathBuf,
+    identity: (u64, u64),
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if identity(&self.path).is_ok_and(|now| now == self.identity) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    fs::symlink_metadata(path).map(|data| (data.dev(), data.ino()))
+}
+
+impl Listener {
+    /// Listens at an address. It is called in the runtime that accepts.
+    pub(super) fn bind(address: &Address) -> io::Result<Self> {
+        match address {
+            Address::Tcp(host) => {
+                let listener = std::net::TcpListener::bind(host)?;
+                listener.set_nonblocking(true)?;
+                Ok(Listener::Tcp(TcpListener::from_std(listener)?))
+            }
+            Address::Unix(path) => {
+                remove_stale(path)?;
+                let listener = StdUnixListener::from(private_socket(path)?);
+                let file = SocketFile { path: path.clone(), identity: identity(path)? };
+                listener.set_nonblocking(true)?;
+                Ok(Listener::Unix(UnixListener::from_std(listener)?, file))
+            }
+        }
+    }
+
+    /// The address with the port that was chosen.
+    pub(super) fn address(&self) -> io::Result<Address> {
+        match self {
+            Listener::Tcp(listener) => Ok(Address::Tcp(listener.local_addr()?.to_string())),
+            Listener::Unix(_, file) => Ok(Address::Unix(file.path.clone())),
+        }
+    }
+
+    async fn accept(&self) -> io::Result<(Socket, String)> {
+        match self {
+            Listener::Tcp(listener) => {
+                let (stream, peer) = listener.accept().await?;
+                stream.set_nodelay(true)?;
+                Ok((Socket::Tcp(stream), peer.to_string()))
+            }
+            Listener::Unix(listener, _) => {
+                let (stream, _) = listener.accept().await?;
+                let process = stream.peer_cred().ok().and_then(|peer| peer.pid());
+                let peer = process.map_or("a process".to_owned(), |id| format!("process {id}"));
+                Ok((Socket::Unix(stream), peer))
+            }
+        }
+    }
+
+    /// Accepts connections for as long as somebody takes them.
+    pub(super) async fn serve(
+        self,
+        acceptor: Option<TlsAcceptor>,
+        (limits, totals): (Limits, Arc<Totals>),
+        ready: mpsc::Sender<io::Result<Connection>>,
+    ) {
+        let places = Arc::new(Semaphore::new(limits.connections));
+        loop {
+            let accepted = tokio::select! {
+                accepted = self.accept() => accepted,
+                () = ready.closed() => return,
+            };
+            let (socket, peer) = match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    // Descriptors may have run out: those of workers that leave are free again.
+                    totals.complain(|| format!("cannot accept a connection: {error}"));
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    continue;
+                }
+            };
+            let Ok(place) = places.clone().try_acquire_owned() else {
+                let most = limits.connections;
+                totals.complain(|| format!("{peer}: turned away: there are {most} connections"));
+                continue;
+            };
+            let bounds = (&limits, totals.clone());
+            let guarded = Guarded::new(socket, peer.clone(), bounds, place, acceptor.is_none());
+            match acceptor.clone() {
+                None => {
+                    let _ = ready.send(Ok(Connection::Plain(guarded))).await;
+                }
+                Some(acceptor) => {
+                    let (ready, totals) = (ready.clone(), totals.clone());
+                    tokio::spawn(async move {
+                        match acceptor.accept(guarded).into_fallible().await {
+                            Ok(stream) => {
+                                let _ = ready.send(Ok(Connection::Tls(Box::new(stream)))).await;
+                            }
+                            Err((error, guarded)) => {
+                                totals.refused.fetch_add(1, Ordering::Relaxed);
+                                totals.complain(|| match tls::is_no_tls(&error) {
+                                    true => format!(
+                                        "{peer}: what it sends is not TLS, which this learner was started with: a worker needs \
+                                         --certificates FOLDER in place of --insecure"
+                                    ),
+                                    false => format!("{peer}: no TLS connection: {error}"),
+                                });
+                                part(guarded).await;
+                            }
+                        }
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Closes a connection so that the other side hears why: closing it with bytes unread would reset it.
+async fn part(mut connection: Guarded) {
+    let _ = connection.shutdown().await;
+    let mut unread = [0; 1024];
+    let drain = async { while connection.read(&mut unread).await.is_ok_and(|read| read > 0) {} };
+    let _ = tokio::time::timeout(PARTING, drain).await;
+}
+
+/// Removes the socket of a learner that was killed.
+fn remove_stale(path: &Path) -> io::Result<()> {
+    let Ok(data) = fs::symlink_metadata(path) else { return Ok(()) };
+    let taken =
+        |what: &str| io::Error::new(io::ErrorKind::AddrInUse, format!("{} {what}", path.display()));
+    if !data.file_type().is_socket() {
+        return Err(taken("is there already, and is no socket"));
+    }
+    match StdUnixStream::connect(path) {
+        Ok(_) => Err(taken("has a listener: another learner is running")),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
+        Err(error) => Err(error),
+    }
+}
+
+/// A listening socket of mode 0600 from the moment its file is there.
+fn private_socket(path: &Path) -> io::Result<std::os::fd::OwnedFd> {
+    let flags = SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    // Linux gives the file the mode of the socket, less the umask; other systems ignore it or fail.
+    let _ = fchmod(&socket, Mode::RUSR | Mode::WUSR);
+    bind(&socket, &SocketAddrUnix::new(path)?)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    listen(&socket, BACKLOG)?;
+    Ok(socket)
+}

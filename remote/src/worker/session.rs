@@ -1,0 +1,251 @@
+//! A session: one stream, from `Hello` until it breaks or the run is complete.
+
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use podracer_envs::host::{HostEnvironment, HostError, HostSpec, HostStep};
+use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::Channel;
+use tonic::{Status, Streaming};
+
+use super::Batch;
+use crate::packed::{pack_flags, pack_rewards};
+use crate::proto::from_worker::Message as Said;
+use crate::proto::seed_client::SeedClient;
+use crate::proto::to_worker::Message as Told;
+use crate::proto::{Actions, FromWorker, Hello, Step, ToWorker};
+use crate::spaces::spaces_to_wire;
+use crate::{PACKED, RunDescription};
+
+/// Steps that take longer run on a thread of their own, so that pings are answered meanwhile.
+const LONG_STEP: Duration = Duration::from_millis(5);
+
+/// How a session ended.
+pub(super) enum End {
+    /// The run is complete.
+    Complete,
+    /// This process was told to stop.
+    Stopped,
+    /// The learner ended the stream, or the connection broke.
+    Broken(Status),
+    /// The environments failed.
+    Failed(HostError),
+}
+
+/// Environments with memory for their steps.
+pub(super) struct Stepper {
+    pub(super) environment: Box<dyn HostEnvironment>,
+    observation: Bytes,
+    next_observation: Bytes,
+    reward: Vec<f32>,
+    terminated: Bytes,
+    truncated: Bytes,
+    /// Time that the last step took.
+    took: Duration,
+}
+
+enum Next {
+    Begin { seed: u64, first_lane: usize },
+    Step(Bytes),
+}
+
+impl Stepper {
+    pub(super) fn new(environment: Box<dyn HostEnvironment>) -> Self {
+        let spec = environment.spec();
+        let (n, bytes) = (spec.environments, spec.observation_type().bytes());
+        let zeros = |bytes| BytesMut::zeroed(bytes).freeze();
+        Stepper {
+            observation: zeros(bytes),
+            next_observation: zeros(if spec.truncates { bytes } else { 0 }),
+            reward: vec![0.0; n],
+            terminated: zeros(n),
+            truncated: zeros(n),
+            environment,
+            // The first step resets the environments, which may take long.
+            took: LONG_STEP,
+        }
+    }
+
+    fn advance(&mut self, next: &Next) -> Result<(), HostError> {
+        let begun = Instant::now();
+        let bytes = [
+            &mut self.observation,
+            &mut self.next_observation,
+            &mut self.terminated,
+            &mut self.truncated,
+        ];
+        let [mut observation, mut next_observation, mut terminated, mut truncated] =
+            bytes.map(writable);
+        let mut step = HostStep {
+            observation: &mut observation,
+            next_observation: &mut next_observation,
+            reward: &mut self.reward,
+            terminated: &mut terminated,
+            truncated: &mut truncated,
+        };
+        let done = match next {
+            Next::Begin { seed, first_lane } => {
+                self.environment.reset(*seed, *first_lane, &mut step)
+            }
+            Next::Step(actions) => self.environment.step(actions, &mut step),
+        };
+        self.observation = observation.freeze();
+        self.next_observation = next_observation.freeze();
+        self.terminated = terminated.freeze();
+        self.truncated = truncated.freeze();
+        self.took = begun.elapsed();
+        for report in self.environment.reports() {
+            tracing::warn!("{report}");
+        }
+        done
+    }
+
+    /// The last step as a message of a protocol.
+    fn message(&self, sequence: u64, protocol: u32) -> Step {
+        let flags = self.terminated.iter().zip(&self.truncated).map(|(a, b)| a | b);
+        let size = self.next_observation.len() / self.reward.len().max(1);
+        let rows = self.next_observation.chunks_exact(size.max(1)).zip(flags);
+        let mut final_observations = BytesMut::new();
+        for (row, _) in rows.filter(|(_, flag)| *flag != 0) {
+            final_observations.extend_from_slice(row);
+        }
+        let (reward, terminated, truncated) = match protocol >= PACKED {
+            true => (
+                pack_rewards(&self.reward),
+                pack_flags(&self.terminated),
+                pack_flags(&self.truncated),
+            ),
+            false => (
+                self.reward.iter().flat_map(|reward| reward.to_le_bytes()).collect(),
+                self.terminated.clone(),
+                self.truncated.clone(),
+            ),
+        };
+        Step {
+            sequence,
+            observation: self.observation.clone(),
+            reward,
+            terminated,
+            truncated,
+            final_observations: final_observations.freeze(),
+        }
+    }
+}
+
+/// The bytes of the last step to write the next into: the same memory, as the message with it has been sent by now.
+fn writable(bytes: &mut Bytes) -> BytesMut {
+    let bytes = std::mem::take(bytes);
+    bytes.try_into_mut().unwrap_or_else(|bytes| BytesMut::from(&bytes[..]))
+}
+
+/// Runs one stream. `answered` is called with each answer.
+pub(super) async fn session(
+    mut client: SeedClient<Channel>,
+    stepper: &mut Option<Stepper>,
+    (run, protocol): (&RunDescription, u32),
+    batch: &Batch<'_>,
+) -> End {
+    let Some(spec) = stepper.as_ref().map(|stepper| stepper.environment.spec().clone()) else {
+        return End::Broken(Status::internal("there are no environments"));
+    };
+    let (say, said) = mpsc::channel(2);
+    let hello = Hello {
+        protocol,
+        environments: spec.environments as u32,
+        spaces: Some(spaces_to_wire(&spec)),
+        run: run.id.clone(),
+        name: batch.name(),
+    };
+    let _ = say.try_send(FromWorker { message: Some(Said::Hello(hello)) });
+    let opening = client.work(ReceiverStream::new(said));
+    let mut told = tokio::select! {
+        opened = opening => match opened {
+            Ok(opened) => opened.into_inner(),
+            Err(status) => return End::Broken(status),
+        },
+        () = batch.stopped() => return End::Stopped,
+    };
+    let end = talk(&mut told, &say, stepper, (&spec, protocol), batch).await;
+    drop(say);
+    if matches!(end, End::Stopped) {
+        // The learner hears a goodbye, and not a connection that breaks.
+        let goodbye = async { while let Ok(Some(_)) = told.message().await {} };
+        let _ = tokio::time::timeout(Duration::from_millis(500), goodbye).await;
+    }
+    end
+}
+
+async fn talk(
+    told: &mut Streaming<ToWorker>,
+    say: &mpsc::Sender<FromWorker>,
+    stepper: &mut Option<Stepper>,
+    (spec, protocol): (&HostSpec, u32),
+    batch: &Batch<'_>,
+) -> End {
+    let mut expected = None;
+    let mut stopped = std::pin::pin!(batch.stopped());
+    loop {
+        let message = tokio::select! {
+            message = told.message() => match message {
+                Ok(Some(message)) => message.message,
+                Ok(None) => return End::Complete,
+                Err(status) => return End::Broken(status),
+            },
+            () = &mut stopped => return End::Stopped,
+        };
+        let (next, sequence) = match (message, expected) {
+            (Some(Told::Welcome(welcome)), None) => {
+                let first_lane = welcome.first_lane as usize;
+                tracing::info!(
+                    "{}: lanes {first_lane} to {}",
+                    batch.name(),
+                    first_lane + spec.environments - 1
+                );
+                (Next::Begin { seed: welcome.seed, first_lane }, 0)
+            }
+            (Some(Told::Actions(Actions { sequence, actions, version })), Some(asked))
+                if sequence == asked =>
+            {
+                batch.answered(version, spec.environments);
+                (Next::Step(actions), sequence + 1)
+            }
+            (message, _) => {
+                let got = match message {
+                    Some(Told::Welcome(_)) => "a second `welcome`".to_owned(),
+                    Some(Told::Actions(actions)) => format!("actions {}", actions.sequence),
+                    None => "nothing".to_owned(),
+                };
+                let asked =
+                    expected.map_or("`welcome`".to_owned(), |asked| format!("actions {asked}"));
+                return End::Broken(Status::internal(format!("expected {asked}, got {got}")));
+            }
+        };
+        let Some(mut at_hand) = stepper.take() else {
+            return End::Broken(Status::internal("the environments are gone"));
+        };
+        let done;
+        if at_hand.took < LONG_STEP {
+            done = at_hand.advance(&next);
+        } else {
+            let stepping = spawn_blocking(move || {
+                let done = at_hand.advance(&next);
+                (at_hand, done)
+            });
+            (at_hand, done) = match stepping.await {
+                Ok(stepped) => stepped,
+                Err(error) => return End::Failed(HostError::failed(error)),
+            };
+        }
+        if let Err(error) = done {
+            *stepper = Some(at_hand);
+            return End::Failed(error);
+        }
+        let step = at_hand.message(sequence, protocol);
+        *stepper = Some(at_hand);
+        expected = Some(sequence);
+        // A stream that takes nothing has broken: the next message says why.
+        let _ = say.send(FromWorker { message: Some(Said::Step(step)) }).await;
+    }
+}
