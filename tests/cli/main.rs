@@ -2,7 +2,9 @@
 
 mod check;
 mod evaluations;
+mod events;
 mod learning;
+mod matches;
 mod memory;
 mod nan;
 mod new;
@@ -13,6 +15,7 @@ mod signals;
 #[path = "../src/skip.rs"]
 mod skip;
 mod tune;
+mod work;
 
 use std::ffi::OsStr;
 use std::fs;

@@ -74,7 +74,7 @@ fn that_cannot_be_there_is_asked_for_before_compiling() {
     let folder = tempfile::tempdir().expect("a folder");
     for (experiment, loop_of, named) in [
         ("cartpole-ppo", "anakin", "f32[128,16000000,4] of the loop at stdlib/src/anakin.rs:"),
-        ("cartpole-sebulba-ppo", "sebulba", "f32[128,8000000,4] of learning's `"),
+        ("cartpole-sebulba-ppo", "sebulba", "f32[128,8000000,4] of an actor's `steps.observation`"),
     ] {
         let environments = if loop_of == "anakin" { 16_000_000 } else { 8_000_000 };
         let script = format!(

@@ -81,6 +81,9 @@ fn mistakes_of_play_say_what_to_do() {
         (&["play", "minatar-freeway"], "play minatar-freeway --random`"),
         (&["play", "nowhere"], "`nowhere` holds no run"),
         (&["play", "nowhere", "--random"], "there is no experiment `nowhere`"),
+        (&["play", "catch", "--against", "nowhere"], "`catch` is for one player: --against plays"),
+        (&["play", "connect-four", "--against", "nowhere"], "`nowhere` holds no run"),
+        (&["play", "connect-four", "--second"], "--against <RUN>"),
         (&["play", "catch", "--random", "--fps=0"], "expected a number from 0.1 to 100"),
         (&["play", "catch", "--random", "--best"], "cannot be used with"),
         (&["play", "catch", "--random", "--set", "agent.epochs=3"], "`catch` is an environment"),
@@ -94,4 +97,46 @@ fn mistakes_of_play_say_what_to_do() {
     let nowhere = ["play", "catch", "--random", "--gif", "/nowhere/catch.gif"];
     let output = podracer(&nowhere).assert().code(1).get_output().clone();
     assert!(text(&output.stderr).contains("cannot write `/nowhere/catch.gif`"));
+}
+
+#[test]
+fn a_person_plays_against_a_run_through_piped_lines() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = folder.path().join("run");
+    let settings = ["connect-four-random-ppo", "--steps=2048", "--set=anakin.environments=32"];
+    let settings = [&settings[..], &["--set=agent.hidden=[8]"]].concat();
+    result(&mut command(&train(&settings, &run)[..]));
+    let run = run.to_str().expect("UTF-8");
+
+    let against = ["play", "connect-four", "--against", run, "--second"];
+    let columns = "1\n2\n3\n4\n5\n6\n7\n".repeat(30);
+    let mut play = podracer(&against);
+    let output = play.write_stdin(columns).assert().success().get_output().clone();
+    let shown = text(&output.stdout);
+    assert!(shown.starts_with("game 1 of 1: you are O, and the agent begins."), "{shown}");
+    assert!(shown.contains("A move is a column, from `1` on the left to `7`"), "{shown}");
+    assert!(shown.contains("agent: ") && shown.contains("1 2 3 4 5 6 7\n"), "{shown}");
+    assert!(shown.contains("game 1: ") && shown.contains("you won "), "{shown}");
+    // The agent never chooses a column that is full: what it is given has the mask of legal actions.
+    assert!(shown.matches("agent: ").count() >= 4, "{shown}");
+
+    let output = podracer(&against).write_stdin("eight\n").assert().code(1).get_output().clone();
+    let shown = text(&output.stdout);
+    assert!(
+        shown.contains("expected a column, from `1` on the left to `7`, got `eight`"),
+        "{shown}"
+    );
+    let message = text(&output.stderr);
+    assert!(message.contains("the input ended in game 1 after 1 moves"), "{message}");
+    let output = podracer(&against).write_stdin("q\n").assert().code(130).get_output().clone();
+    assert!(text(&output.stdout).ends_with("you won 0, drew 0 and lost 0\n"));
+
+    let other = ["play", "tic-tac-toe", "--against", run];
+    let output = podracer(&other).assert().code(2).get_output().clone();
+    let message = text(&output.stderr);
+    assert!(
+        message.contains("learnt `connect-four-against`, where it sees f32[6,7,2]"),
+        "{message}"
+    );
+    assert!(message.contains("in `tic-tac-toe` it would see f32[3,3,2]"), "{message}");
 }

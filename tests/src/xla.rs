@@ -32,7 +32,7 @@ const CASES_PER_MODULE: usize = 200;
 pub fn open(cpu_devices: usize) -> Result<Client, RuntimeError> {
     let platform = std::env::var("PODRACER_TEST_PLATFORM").unwrap_or_else(|_| "cpu".to_owned());
     let cpu_devices = (platform == "cpu").then_some(cpu_devices);
-    Client::new(Plugin::load(&platform)?, ClientOptions { cpu_devices })
+    Client::new(Plugin::load(&platform)?, ClientOptions { cpu_devices, ..ClientOptions::default() })
 }
 
 /// The client of [`open`] with four devices, opened once in a process.

@@ -1,16 +1,16 @@
 //! Small training loops, compiled without a cache, for the tests of the loop itself.
 
 use podracer_dsl::prelude::{Tensor, Tree};
-use podracer_envs::Environment;
+use podracer_envs::{AnyEnvironment, Environment};
 use podracer_runtime::{
     AnakinLoop, AnakinProgram, Array, Client, CompileOptions, Device, ExecutableCache, OptionValue,
     Placement, ProgramOptions,
 };
 use podracer_stdlib::agents::{
-    A2c, A2cSettings, Agent, Axes, Dqn, DqnSettings, Impala, ImpalaSettings, Learn, Networks,
-    OnlineActorCritic, OnlineSettings, Ppo, PpoSettings, Pqn, PqnSettings, R2d2, R2d2Settings,
-    ReplaySettings, Replayed, Sac, SacActions, SacOptimizers, SacSettings, Task, Td3, Td3Settings,
-    UnitBox,
+    A2c, A2cSettings, Agent, AgentSettings, AnyAgent, Axes, Dqn, DqnSettings, Impala,
+    ImpalaSettings, Learn, MuZeroSettings, Networks, OnlineActorCritic, OnlineSettings, Ppo,
+    PpoSettings, Pqn, PqnSettings, R2d2, R2d2Settings, ReplaySettings, Replayed, Sac, SacActions,
+    SacOptimizers, SacSettings, SearchSettings, Task, Td3, Td3Settings, UnitBox,
 };
 use podracer_stdlib::anakin::{Actors, AgentLoop, Episodes, Learner};
 use podracer_stdlib::optim::Optimizer;
@@ -77,7 +77,8 @@ pub fn client(devices: usize) -> Client {
     podracer_tests::xla::open(devices).expect("the plugin is installed")
 }
 
-fn networks() -> Networks {
+/// One layer of 8 units.
+pub fn networks() -> Networks {
     Networks { hidden: vec![8], ..Networks::default() }
 }
 
@@ -187,7 +188,7 @@ pub fn pqn<E: Environment<Observation = Tensor>, O: Optimizer>(
     let (observation, action) = (environment.observation_space(), environment.action_space());
     let networks = Networks { layer_norm: true, ..networks() };
     let settings = PqnSettings { minibatches: 2, networks, ..PqnSettings::default() };
-    let task = Task { observation, action, iterations: 20 };
+    let task = Task { observation, action, iterations: 20, model: None };
     Pqn::for_task(&settings, &task).expect("settings that fit").with_optimizer(optimizer)
 }
 
@@ -204,7 +205,7 @@ pub fn dqn<E: Environment<Observation = Tensor>>(environment: &E) -> Replayed<Dq
         ..DqnSettings::default()
     };
     let (observation, action) = (environment.observation_space(), environment.action_space());
-    replayed(Dqn::for_task(&Task { observation, action, iterations: 3 }, &settings))
+    replayed(Dqn::for_task(&Task { observation, action, iterations: 3, model: None }, &settings))
 }
 
 /// Paths and values of the leaves.
@@ -263,4 +264,50 @@ pub fn r2d2<E: Environment<Observation = Tensor>, O: Optimizer>(
     let (observation, action) = (environment.observation_space(), environment.action_space());
     let agent = R2d2 { observation, action, optimizer, settings };
     Replayed { agent, settings: replay, iterations: 1 }
+}
+
+/// MuZero with one layer of 8 units in each network and 4 simulations of a search, which learns from each rollout in `gradient_steps`,
+/// or with 0 of them from a replay. Adam's large epsilon keeps rounding errors small.
+pub fn muzero_settings(gradient_steps: usize) -> MuZeroSettings {
+    let default = MuZeroSettings::default();
+    MuZeroSettings {
+        learning_rate: 0.1.into(),
+        adam_epsilon: 1.0.into(),
+        model_unroll: 2,
+        n_step: 2,
+        value_support: 2,
+        reward_support: 2,
+        embedding: 4,
+        head_hidden: vec![8],
+        replay: gradient_steps == 0,
+        gradient_steps,
+        search: SearchSettings { simulations: 4, ..default.search },
+        replay_settings: ReplaySettings {
+            capacity: 96,
+            minimum: 24,
+            batch: 4,
+            ..default.replay_settings
+        },
+        networks: networks(),
+        ..default
+    }
+}
+
+/// The agent of settings in an environment, which is its model if it needs one.
+pub fn agent<E: Environment<Observation = Tensor>>(
+    environment: &E,
+    settings: &impl AgentSettings,
+) -> AnyAgent {
+    let (observation, action) = (environment.observation_space(), environment.action_space());
+    let model = Some(AnyEnvironment::new(environment.clone()));
+    let task = Task { observation, action, iterations: 3, model };
+    settings.agent(&task).expect("settings that fit")
+}
+
+/// The agent of [`muzero_settings`].
+pub fn muzero<E: Environment<Observation = Tensor>>(
+    environment: &E,
+    gradient_steps: usize,
+) -> AnyAgent {
+    agent(environment, &muzero_settings(gradient_steps))
 }

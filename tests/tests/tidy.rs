@@ -13,6 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("podracer-stdlib", &["podracer-dsl", "podracer-envs"]),
     ("podracer-envs", &["podracer-dsl"]),
     ("podracer-plugins", &[]),
+    ("podracer-remote", &["podracer-dsl", "podracer-envs"]),
     (
         "podracer-runtime",
         &[

@@ -96,7 +96,10 @@ fn a_loop_runs_where_it_is_told_to() {
 
 #[test]
 fn a_client_without_devices() {
-    let options = podracer_runtime::ClientOptions { cpu_devices: Some(0) };
+    let options = podracer_runtime::ClientOptions {
+        cpu_devices: Some(0),
+        ..podracer_runtime::ClientOptions::default()
+    };
     let Err(error) = podracer_runtime::Client::cpu(options) else {
         panic!("a client without devices was made");
     };

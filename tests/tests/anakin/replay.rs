@@ -205,7 +205,7 @@ fn a_store_that_does_not_fit_is_refused_before_compiling() {
     let said = refused.expect("16 TiB do not fit").to_string();
     for part in [
         "not enough memory: the training takes at least 16384",
-        " GiB are free: 16384.00 GiB for u8[1048576,16,1048576] of the state's `sharded.store.replay.steps.picture`, ",
+        " GiB are free: 16384.00 GiB for u8[1048576,16,1048576] of the state's `sharded.store.replay.steps.step.picture`, ",
         "; smaller batches, replays or networks, or shorter trajectories need less",
     ] {
         assert!(said.contains(part), "{part}: {said}");

@@ -18,7 +18,7 @@ use podracer_stdlib::agents::{
 };
 
 use super::checkpoints::saved;
-use super::{ENVIRONMENTS, cartpoles, parameters, quick, spec};
+use super::{ENVIRONMENTS, cartpoles, parameters, quick, spec, with};
 use crate::loops;
 
 /// Steps of a trajectory.
@@ -73,7 +73,8 @@ impl LearnFromReplay for Numbers {
     type State = Tensor;
     type Step = Numbered;
     type Start = Option<Tensor>;
-    type Metrics = (Tensor, Tensor);
+    /// Windows that are learnt from and are not whole; the mean number of a step; windows that count for nothing.
+    type Metrics = (Tensor, Tensor, Tensor);
     fn init(&self, key: Key) -> Tensor {
         key.normal([4])
     }
@@ -100,13 +101,13 @@ impl LearnFromReplay for Numbers {
         weights: Tensor,
         windows: Windows<Numbered, Option<Tensor>>,
         cx: &Cx,
-    ) -> (Tensor, Tensor, (Tensor, Tensor)) {
+    ) -> (Tensor, Tensor, Self::Metrics) {
         let Numbered { number, observation, reward, last, .. } = windows.steps;
         let first = number.index(0);
         let follow = first.expand_dims(0) + arange(self.length).expand_dims(1);
-        let torn = number.ne(follow).astype(F32).sum();
-        let torn =
-            torn + windows.starts.map_or(scalar(0.0), |start| start.ne(first).astype(F32).sum());
+        let torn = number.ne(follow).astype(I32).sum_axis(0).gt(0);
+        let torn = windows.starts.map_or(torn, |start| torn | start.ne(first));
+        let counts = windows.weights.gt(0.0);
         let error = (observation.index(-1) * weights).sum_axis(1) - reward.index(-1);
         let error = select(last.index(-1), error * 0.5, error) * windows.weights;
         let step = (observation.index(-1) * error.expand_dims(1)).mean_axis(0);
@@ -114,7 +115,11 @@ impl LearnFromReplay for Numbers {
         (
             weights - cx.mean(step) * 0.1 + noise,
             error.abs() + 0.01,
-            (torn, number.astype(F32).mean()),
+            (
+                (torn & counts).astype(F32).sum(),
+                number.astype(F32).mean(),
+                (!counts).astype(F32).sum(),
+            ),
         )
     }
 }
@@ -184,6 +189,7 @@ fn windows_are_whole_and_runs_repeat_to_the_bit() {
         let size = metric(&run, &reports, "replay.size");
         assert_eq!((size[0], size[2], size[13]), (32.0, 96.0, 128.0), "{about}");
         assert_eq!(metric(&run, &reports, "learning.0"), [0.0; 14], "{about}: whole windows");
+        assert_eq!(metric(&run, &reports, "learning.2"), [0.0; 14], "{about}: all of them count");
         let numbers = metric(&run, &reports, "learning.1");
         assert!(numbers[4] != numbers[8] && numbers[13] > 0.0, "{about}: {numbers:?}");
         let ages = metric(&run, &reports, "replay.age");
@@ -355,6 +361,9 @@ fn a_free_running_run_goes_on_and_ends() {
     assert_eq!(parameters(&run), learnt);
     let reports = run.run(6).expect("some more");
     assert_eq!((reports[0].iteration, reports.len()), (9, 6));
+    assert_eq!(metric(&run, &reports, "learning.0"), [0.0; 6], "whole windows");
+    let across: f32 = metric(&run, &reports, "learning.2").iter().sum();
+    assert!(across > 0.0, "steps were lost between checkpoint and end: nothing is learnt across");
     let began = Instant::now();
     run.stop().expect("nothing went wrong");
     assert!(began.elapsed() < Duration::from_secs(20));
@@ -364,6 +373,20 @@ fn a_free_running_run_goes_on_and_ends() {
         let spent = times.last().expect("a thread").of(activity);
         assert!(spent > Duration::ZERO, "{activity:?}");
     }
+}
+
+/// Environments without a snapshot begin anew: a window from before the stop to after it counts for nothing.
+#[test]
+fn nothing_is_learnt_across_a_stop_that_loses_the_environments() {
+    let batch = |_| Ok(Box::new(with(|| Ok(()))) as Box<dyn HostEnvironment>);
+    let (client, sebulba) = (loops::client(2), sebulba(true, false, &[1]));
+    let mut run = sebulba.start(&client, &spec(), 7, batch).expect("the run starts");
+    let reports = run.run(9).expect("some iterations");
+    assert_eq!(metric(&run, &reports, "learning.2"), [0.0; 9]);
+    let checkpoint = saved(&mut run);
+    let mut run = sebulba.resume(&client, &spec(), &checkpoint, batch).expect("it goes on");
+    let reports = run.run(6).expect("some more");
+    assert!(metric(&run, &reports, "learning.2").iter().sum::<f32>() > 0.0);
 }
 
 #[test]
@@ -400,17 +423,20 @@ fn train_in(folder: &Path) {
     let cache = ExecutableCache::at(folder.join("programs"), u64::MAX);
     let sebulba = sebulba(true, false, &[1]).replay_folder(folder).cache(cache);
     let checkpoints = Checkpoints::new(folder.join("checkpoints"), 2);
-    let mut run = match checkpoints.latest() {
-        Ok(found) => resume(&sebulba, &found.checkpoint).expect("it goes on"),
-        Err(CheckpointError::None { .. }) => start(&sebulba),
+    let (mut run, mut iterations) = match checkpoints.latest() {
+        Ok(found) => {
+            let run = resume(&sebulba, &found.checkpoint).expect("it goes on");
+            (run, found.checkpoint.iterations)
+        }
+        Err(CheckpointError::None { .. }) => (start(&sebulba), 0),
         Err(error) => panic!("{error}"),
     };
-    loop {
-        let iterations = run.run(2).expect("some iterations").last().map(|last| last.iteration + 1);
-        checkpoints.save(&run.checkpoint().expect("a checkpoint")).expect("it is written");
-        if iterations >= Some(2 * CALLS) {
-            break;
-        }
+    // A child may have been killed after its last checkpoint.
+    while iterations < 2 * CALLS {
+        run.run(2).expect("some iterations");
+        let checkpoint = run.checkpoint().expect("a checkpoint");
+        iterations = checkpoint.iterations;
+        checkpoints.save(&checkpoint).expect("it is written");
     }
     let unfinished = folder.join("unfinished-result");
     fs::write(&unfinished, format!("{:?}", parameters(&run))).expect("it is written");
@@ -430,25 +456,31 @@ fn a_run_that_is_killed_goes_on_to_the_bit() {
         let binary = std::env::current_exe().expect("the test has a file");
         let test = "sebulba::host_replay::a_run_that_is_killed_goes_on_to_the_bit";
         let mut command = Command::new(binary);
-        command.args(["--exact", test, "--test-threads=1"]).env(FOLDER, folder);
+        command.args(["--exact", test, "--test-threads=1", "--nocapture"]).env(FOLDER, folder);
         command.stdout(Stdio::null()).stderr(Stdio::inherit()).spawn().expect("the test starts")
     };
+    let result = |folder: &Path| fs::read_to_string(folder.join("result")).ok();
     let alone = folder.path().join("alone");
     fs::create_dir(&alone).expect("it can be made");
-    let compiled = Instant::now();
     assert!(spawn(&alone).wait().expect("a child").success());
-    let result = |folder: &Path| fs::read_to_string(folder.join("result")).ok();
     let expected = result(&alone).expect("it has ended");
-    let longest = compiled.elapsed().as_secs_f32();
+    // A folder whose programs are compiled already.
+    let compiled = |name: &str| {
+        let run = folder.path().join(name);
+        fs::create_dir(&run).expect("it can be made");
+        let programs = Command::new("cp").arg("-r").arg(alone.join("programs")).arg(&run).status();
+        assert!(programs.expect("there is `cp`").success());
+        run
+    };
+    let (run, began) = (compiled("again"), Instant::now());
+    assert!(spawn(&run).wait().expect("a child").success());
+    assert_eq!(result(&run).as_ref(), Some(&expected), "left alone");
+    let longest = 1.2 * began.elapsed().as_secs_f32();
     let (mut killed, mut ended) = (0, 0);
     let mut random = Random::from_state(u64::from(std::process::id()));
     while killed < kills {
-        let run = folder.path().join(ended.to_string());
+        let run = compiled(&ended.to_string());
         ended += 1;
-        fs::create_dir(&run).expect("it can be made");
-        // Its programs are compiled already.
-        let programs = Command::new("cp").arg("-r").arg(alone.join("programs")).arg(&run).status();
-        assert!(programs.expect("there is `cp`").success());
         loop {
             let moment = Instant::now() + Duration::from_secs_f32(random.range(0.0, longest));
             let mut child = spawn(&run);

@@ -46,24 +46,31 @@ fn runs_leave_nothing_behind() {
     let cache = podracer_runtime::ExecutableCache::at(&folder, 1 << 30);
     // The programs come out of a cache, so that what is measured is not XLA's compiler.
     let sebulba = small().cache(cache);
-    let mut before = None;
-    for start in 0..starts {
-        let mut run = sebulba
-            .start(&client, &spec(), start as u64, |_| Ok(Box::new(cartpoles(ENVIRONMENTS))))
-            .expect("the run starts");
-        // Stopped while it acts, while it learns, and before anything.
-        run.run(start % 3).expect("some iterations");
-        drop(run);
-        if start + 1 == starts.div_ceil(2) {
-            before = Some(held());
+    let held_after = |starts: usize| {
+        for start in 0..starts {
+            let mut run = sebulba
+                .start(&client, &spec(), start as u64, |_| Ok(Box::new(cartpoles(ENVIRONMENTS))))
+                .expect("the run starts");
+            // Stopped while it acts, while it learns, and before anything.
+            run.run(start % 3).expect("some iterations");
+        }
+        held()
+    };
+    let half = starts.div_ceil(2);
+    let mut before = held_after(half);
+    // A leak grows each time; the allocator takes a large piece now and then, as the threads' timing has it.
+    let mut each = usize::MAX;
+    for _ in 0..3 {
+        let after = held_after(half);
+        eprintln!("{half} starts: {before:?}, then {after:?}");
+        assert_eq!(after.threads, before.threads);
+        assert_eq!(after.descriptors, before.descriptors);
+        each = each.min(after.bytes.saturating_sub(before.bytes) / half);
+        before = after;
+        if each < 20_000 {
+            break;
         }
     }
-    let (before, after) = (before.expect("there is a middle"), held());
     fs::remove_dir_all(folder).expect("the cache is there");
-    eprintln!("after {} starts {before:?}, after {starts} {after:?}", starts.div_ceil(2));
-    assert_eq!(after.threads, before.threads);
-    assert_eq!(after.descriptors, before.descriptors);
-    let grown = after.bytes.saturating_sub(before.bytes);
-    let each = grown / (starts / 2);
-    assert!(each < 20_000, "{grown} bytes more after {starts} starts");
+    assert!(each < 20_000, "{each} bytes more with each start");
 }

@@ -9,6 +9,7 @@ mod log;
 mod pressure;
 mod schedules;
 pub mod skipped;
+mod split;
 mod transfers;
 
 use std::time::Duration;
@@ -36,7 +37,7 @@ fn spec() -> HostSpec {
 }
 
 /// Quickly compiled, and nothing cached.
-fn quick<A: podracer_stdlib::agents::Learn<Observation = podracer_dsl::Tensor>>(
+pub fn quick<A: podracer_stdlib::agents::Learn<Observation = podracer_dsl::Tensor>>(
     sebulba: Sebulba<A>,
 ) -> Sebulba<A> {
     let xla = vec![("xla_backend_optimization_level".to_owned(), OptionValue::Int(0))];

@@ -63,7 +63,7 @@ fn no_trajectory_passes_through_the_host() {
     // trajectories depend on.
     let others = process.to_host.calls - act.to_host.calls - learn.to_host.calls;
     assert_eq!(others, parameters + carried * threads);
-    // Keys and first indices: two for each actor thread, one for each learner.
+    // Keys, first indices and whether steps follow: three for each actor thread, one for each learner.
     let others = process.to_device.calls - act.to_device.calls;
-    assert_eq!(others, 2 * threads + 2);
+    assert_eq!(others, 3 * threads + 2);
 }

@@ -186,7 +186,7 @@ fn what_was_generated_can_be_looked_at() -> anyhow::Result<()> {
 
 #[test]
 fn the_loop_runs_on_every_device() -> anyhow::Result<()> {
-    let client = Client::cpu(ClientOptions { cpu_devices: Some(2) })?;
+    let client = Client::cpu(ClientOptions { cpu_devices: Some(2), ..ClientOptions::default() })?;
     let devices = client.devices().len();
     let mut agent = Ppo::new(CATCH.observation_space(), CATCH.action_space());
     agent.settings.networks.hidden = vec![4];
