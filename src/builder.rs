@@ -18,7 +18,7 @@ macro_rules! setters {
 pub(crate) use setters;
 
 /// Greatest number of environments whose products are so small that handing them to other threads costs more than it gains.
-const ONE_THREAD: usize = 32;
+pub(crate) const ONE_THREAD: usize = 32;
 
 /// XLA's options by podracer's rule. `platform` is `cpu`, `cuda` or `tpu`. Where several devices share the cores, threads
 /// of their own would stand in each other's way.

@@ -1,14 +1,16 @@
-//! Charts as SVG: lines over environment steps or seconds, with bands around them. Only horizontal lines help the eye.
+//! Charts as SVG or PNG: lines over environment steps or seconds, with bands around them. Only horizontal lines help the eye.
 
 use std::ops::Range;
+use std::sync::Once;
 
 use anyhow::{Result, anyhow};
 use plotters::coord::Shift;
 use plotters::element::{PathElement, Polygon};
 use plotters::prelude::{
-    ChartBuilder, Color, DrawingArea, IntoDrawingArea, LineSeries, RGBColor, SVGBackend,
-    SeriesLabelPosition, TRANSPARENT, WHITE,
+    BitMapBackend, ChartBuilder, Color, DrawingArea, DrawingBackend, FontStyle, IntoDrawingArea,
+    LineSeries, RGBColor, SVGBackend, SeriesLabelPosition, TRANSPARENT, WHITE,
 };
+use plotters::style::register_font;
 
 use crate::format::count;
 use crate::run_directory::Point;
@@ -30,8 +32,11 @@ const COLOURS: [RGBColor; 8] = [
 /// Colour of the horizontal lines.
 const FAINT: RGBColor = RGBColor(225, 225, 225);
 
+/// The font: Ubuntu Light in PNG, and what the reader's program has by this name in SVG.
+const SANS: &str = "sans-serif";
+
 /// Font of labels, and its size.
-const TEXT: (&str, u32) = ("sans-serif", 16);
+const TEXT: (&str, u32) = (SANS, 16);
 
 /// A line with a band around it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -61,12 +66,41 @@ pub(crate) fn learning_curve(caption: &str, points: &[Point]) -> Result<String> 
     svg(caption, "environment steps", &[Panel { metric, lines }])
 }
 
-/// Panels below each other. A panel without points is an empty chart.
+/// Panels below each other, as text of SVG. A panel without points is an empty chart.
 pub(crate) fn svg(caption: &str, along: &str, panels: &[Panel]) -> Result<String> {
     let mut text = String::new();
-    let size = (SIZE.0, SIZE.1 * panels.len().max(1) as u32);
-    let mut draw = || -> Result<(), Box<dyn std::error::Error>> {
-        let area = SVGBackend::with_string(&mut text, size).into_drawing_area();
+    draw(SVGBackend::with_string(&mut text, size(panels)), caption, along, panels)?;
+    Ok(text)
+}
+
+/// The same as bytes of a PNG file.
+pub(crate) fn png(caption: &str, along: &str, panels: &[Panel]) -> Result<Vec<u8>> {
+    let (width, height) = size(panels);
+    let mut pixels = vec![0; (width * height * 3) as usize];
+    draw(BitMapBackend::with_buffer(&mut pixels, (width, height)), caption, along, panels)?;
+    let mut file = Vec::new();
+    let mut encoder = png::Encoder::new(&mut file, width, height);
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.write_header()?.write_image_data(&pixels)?;
+    Ok(file)
+}
+
+/// Width and height in pixels.
+fn size(panels: &[Panel]) -> (u32, u32) {
+    (SIZE.0, SIZE.1 * panels.len().max(1) as u32)
+}
+
+fn draw<B: DrawingBackend>(to: B, caption: &str, along: &str, panels: &[Panel]) -> Result<()>
+where
+    B::ErrorType: 'static,
+{
+    static FONT: Once = Once::new();
+    FONT.call_once(|| {
+        let known = register_font(SANS, FontStyle::Normal, epaint_default_fonts::UBUNTU_LIGHT);
+        assert!(known.is_ok(), "the font is one that can be read");
+    });
+    let draw = || -> Result<(), Box<dyn std::error::Error>> {
+        let area = to.into_drawing_area();
         area.fill(&WHITE)?;
         for (number, (part, panel)) in
             area.split_evenly((panels.len(), 1)).iter().zip(panels).enumerate()
@@ -76,24 +110,26 @@ pub(crate) fn svg(caption: &str, along: &str, panels: &[Panel]) -> Result<String
         area.present()?;
         Ok(())
     };
-    // Drawing into a string fails only by a mistake here; the library's error type is not `Sync`.
-    draw().map_err(|error| anyhow!("cannot draw the chart: {error}"))?;
-    Ok(text)
+    // Drawing into memory fails only by a mistake here; the library's error type is not `Sync`.
+    draw().map_err(|error| anyhow!("cannot draw the chart: {error}"))
 }
 
-fn draw_panel(
-    area: &DrawingArea<SVGBackend<'_>, Shift>,
+fn draw_panel<B: DrawingBackend>(
+    area: &DrawingArea<B, Shift>,
     caption: &str,
     along: &str,
     panel: &Panel,
-) -> Result<(), Box<dyn std::error::Error>> {
+) -> Result<(), Box<dyn std::error::Error>>
+where
+    B::ErrorType: 'static,
+{
     let ends = panel.lines.iter().filter_map(|line| Some(line.points.last()?.0));
     let width = 0.0..ends.fold(0.0, f64::max).max(1.0);
     let height = range(panel.lines.iter().flat_map(|line| line.points.iter().map(|point| point.1)));
     let mut chart = ChartBuilder::on(area);
     chart.margin(14).x_label_area_size(44).y_label_area_size(64);
     if !caption.is_empty() {
-        chart.caption(caption, ("sans-serif", 22));
+        chart.caption(caption, (SANS, 22));
     }
     let mut chart = chart.build_cartesian_2d(width, height.clone())?;
     chart
@@ -192,5 +228,31 @@ mod tests {
             let svg = learning_curve("a <run> & more", points).unwrap();
             assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"), "{points:?}");
         }
+    }
+
+    #[test]
+    fn a_picture_has_the_lines_and_the_letters() {
+        let decoded = |caption: &str, points: &[(f64, f64)]| {
+            let lines = vec![Line { points: points.to_vec(), ..Line::default() }];
+            let panels = vec![Panel { metric: "loss".to_owned(), lines }; 2];
+            let file = png(caption, "environment steps", &panels).unwrap();
+            let mut reader = png::Decoder::new(std::io::Cursor::new(file)).read_info().unwrap();
+            let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+            let info = reader.next_frame(&mut pixels).unwrap();
+            assert_eq!((info.width, info.height), (SIZE.0, 2 * SIZE.1));
+            pixels.as_chunks::<3>().0.to_vec()
+        };
+        let curve = [(0.0, 0.0), (5.0, 3.0), (10.0, 4.0)];
+        let (named, unnamed, empty) =
+            (decoded("seed 0", &curve), decoded("", &curve), decoded("seed 0", &[]));
+        let blue = |pixel: &&[u8; 3]| pixel[2] > pixel[0].saturating_add(60);
+        let count = |pixels: &[[u8; 3]]| pixels.iter().filter(blue).count();
+        assert!(count(&named) > 1000 && count(&empty) == 0, "{} pixels", count(&named));
+        // Above the chart are the dark letters of its caption and of its metric: without a caption fewer of them.
+        let dark = |pixels: &[[u8; 3]]| {
+            let above = &pixels[..(SIZE.0 * 35) as usize];
+            above.iter().filter(|pixel| pixel.iter().all(|part| *part < 96)).count()
+        };
+        assert!(dark(&named) > dark(&unnamed) + 60, "{}, {}", dark(&named), dark(&unnamed));
     }
 }

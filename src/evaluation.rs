@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
 use podracer_dsl::prelude::*;
-use podracer_envs::host::{HostEnvironment, HostSpec, StepMemory};
-use podracer_runtime::{Array, ArraySource, Checkpoint, Client, Device, Host, Placement, Program};
+use podracer_envs::host::{HostEnvironment, StepMemory};
+use podracer_runtime::{Array, ArraySource, Checkpoint, Client, Host, Placement, Program};
 use podracer_stdlib::agents::{
     Act, Agent, LaneId, Learn, Mode, checked_act, checked_begin_episode,
 };
@@ -57,7 +57,7 @@ pub fn play<A: Learn<Observation = Tensor>>(
     device: (&Client, usize),
     interrupt: &AtomicBool,
 ) -> Result<Vec<Played>> {
-    let player = Player::compile(agent, environments.spec(), play.sampled, device)?;
+    let player = Player::compile(agent, environments, play.sampled, device)?;
     player.play(checkpoint, environments, play, interrupt, &mut |_| Ok(()))
 }
 
@@ -81,17 +81,18 @@ pub struct Player<A: Learn<Observation = Tensor>> {
 }
 
 impl<A: Learn<Observation = Tensor>> Player<A> {
-    /// Compiles the agent's acting for environments of this spec, on a device by its index in [`Client::devices`]. `sampled` is
+    /// Compiles the agent's acting for such environments, on a device by its index in [`Client::devices`]. `sampled` is
     /// [`Play::sampled`].
     ///
     /// # Errors
     /// The mistakes of the agent, with the user's lines; errors of the runtime.
     pub fn compile(
         agent: &A,
-        spec: &HostSpec,
+        environments: &dyn HostEnvironment,
         sampled: bool,
         (client, device): (&Client, usize),
     ) -> Result<Self> {
+        let spec = environments.spec();
         let n = spec.environments;
         let mode = if sampled { Mode::Explore } else { Mode::Greedy };
         let action = spec.action.ty();
@@ -106,22 +107,26 @@ impl<A: Learn<Observation = Tensor>> Player<A> {
         let lanes = first.results().clone();
         let each = |dtype| Spec(TensorType::new(dtype, [n]));
         let words = Spec(TensorType::new(DType::U32, [2]));
+        let masks = environments.masks_actions().then(|| Spec(spec.legal_actions_type()));
         let seen: Spec<Seen> = Spec(SeenOf {
             observation: Spec(spec.observation_type()),
+            legal_actions: Spec(masks),
             reward: each(DType::F32),
             done: each(DType::Bool),
             words,
         });
         let traced = trace((&state, &lanes, &seen), |(state, lanes, seen)| {
-            let ((memory, last_action), Seen { observation, reward, done, words }) = (lanes, seen);
+            let (memory, last_action) = lanes;
+            let Seen { observation, legal_actions, reward, done, words } = seen;
             let params = agent.params(&state);
             let lanes = (arange(n), whole(Key::from_words(words)), memory, last_action);
-            let outcome = (observation, reward, done);
+            let outcome = (observation, legal_actions, reward, done);
             vmap((lanes, outcome), |((index, key, memory, last_action), outcome)| {
-                let (observation, reward, done) = outcome;
+                let (observation, legal_actions, reward, done) = outcome;
                 let begun = checked_begin_episode(agent, memory.clone());
                 let memory = tree_select(done, &begun, &memory);
-                let input = Feedback::after(last_action, reward, done).input(observation, None);
+                let input =
+                    Feedback::after(last_action, reward, done).input(observation, legal_actions);
                 let Act { action, memory, .. } =
                     checked_act(agent, &params, memory, input, mode, key.fold_in(index), &action);
                 (action, (memory, action))
@@ -152,7 +157,8 @@ impl<A: Learn<Observation = Tensor>> Player<A> {
     ) -> Result<Vec<Played>> {
         let spec = environments.spec().clone();
         let n = spec.environments;
-        let state = self.upload(checkpoint, play.allow_nan)?;
+        let state = read_state(checkpoint, &self.state, &self.parameters, play.allow_nan)?;
+        let state = self.act.upload(state)?;
         let mut lanes = self.first.run((&state,))?;
 
         // Apart from the training's seeds, whichever it has.
@@ -166,12 +172,17 @@ impl<A: Learn<Observation = Tensor>> Player<A> {
         while record.is_wanting() && !interrupt.load(Ordering::Relaxed) {
             let observation =
                 Array::from_bytes(spec.observation_type(), memory.observation().to_vec())?;
+            let masks = environments.legal_actions()?;
+            let masks = masks
+                .map(|masks| Array::from_bytes(spec.legal_actions_type(), masks))
+                .transpose()?;
             let arrays = [
                 ("observation", observation),
                 ("reward", Array::from_slice([n], memory.reward())?),
                 ("done", Array::from_slice([n], &done)?),
                 ("words", Array::key(draws.bits())),
             ];
+            let arrays = arrays.into_iter().chain(masks.map(|masks| ("legal_actions[0]", masks)));
             let seen = self.act.upload(Host::from_named(&self.seen, arrays)?)?;
             let (action, next) = self.act.run((&state, lanes, seen))?.split();
             lanes = next;
@@ -181,22 +192,40 @@ impl<A: Learn<Observation = Tensor>> Player<A> {
         }
         Ok(record.played)
     }
+}
 
-    /// The agent's state of a checkpoint, on the device.
-    fn upload(&self, checkpoint: &Checkpoint, allow_nan: bool) -> Result<Device<A::State>> {
-        let leaves = self.state.leaves().into_iter();
-        let expected: Vec<_> = leaves.map(|(path, ty)| (path.to_string(), ty)).collect();
-        let found = checkpoint.part(AGENT, &expected)?;
-        let arrays: Vec<_> =
-            found.into_iter().map(ArraySource::to_host).collect::<Result<_, _>>()?;
-        if !allow_nan {
-            let parameters = self.parameters.iter();
-            let parameters = parameters.map(|(leaf, path)| (path.clone(), arrays[*leaf].clone()));
-            parameters::check_finite(&parameters.collect::<Vec<_>>())?;
-        }
-        let names = expected.into_iter().map(|(path, _)| path);
-        Ok(self.act.upload(Host::from_named(&self.state, names.zip(arrays))?)?)
+/// The state in a checkpoint of an agent whose state is of this type, and whose parameters are at these positions among its leaves.
+fn read_state<S: Tree>(
+    checkpoint: &Checkpoint,
+    state: &Spec<S>,
+    parameters: &[(usize, String)],
+    allow_nan: bool,
+) -> Result<Host<S>> {
+    let leaves = state.leaves().into_iter();
+    let expected: Vec<_> = leaves.map(|(path, ty)| (path.to_string(), ty)).collect();
+    let found = checkpoint.part(AGENT, &expected)?;
+    let arrays: Vec<_> = found.into_iter().map(ArraySource::to_host).collect::<Result<_, _>>()?;
+    if !allow_nan {
+        let parameters = parameters.iter();
+        let parameters = parameters.map(|(leaf, path)| (path.clone(), arrays[*leaf].clone()));
+        parameters::check_finite(&parameters.collect::<Vec<_>>())?;
     }
+    let names = expected.into_iter().map(|(path, _)| path);
+    Ok(Host::from_named(state, names.zip(arrays))?)
+}
+
+/// The state of an agent in a checkpoint.
+///
+/// # Errors
+/// [`CheckpointError`](podracer_runtime::CheckpointError) for a checkpoint of another agent; parameters that are not finite, unless
+/// `allow_nan`.
+pub(crate) fn agent_state<A: Learn>(
+    agent: &A,
+    checkpoint: &Checkpoint,
+    allow_nan: bool,
+) -> Result<Host<A::State>> {
+    let state = eval_shape((key(),), |(key,)| agent.init(key))?;
+    read_state(checkpoint, &state, &parameters::positions(agent, &state)?, allow_nan)
 }
 
 /// Programs that act, the environments that they act in, and the episodes to play: one evaluation of many checkpoints.
@@ -214,7 +243,7 @@ impl<A: Learn<Observation = Tensor>> Evaluation<A> {
         play: &Play,
         device: (&Client, usize),
     ) -> Result<Box<dyn Evaluator>> {
-        let player = Player::compile(agent, environments.spec(), play.sampled, device)?;
+        let player = Player::compile(agent, &*environments, play.sampled, device)?;
         Ok(Box::new(Evaluation { player, environments, play: *play }))
     }
 }
@@ -234,6 +263,7 @@ impl<A: Learn<Observation = Tensor>> Evaluator for Evaluation<A> {
 #[derive(Tree, Clone)]
 struct Seen {
     observation: Tensor,
+    legal_actions: Option<Tensor>,
     reward: Tensor,
     done: Tensor,
     words: Tensor,
@@ -278,5 +308,80 @@ impl Record {
             }
         }
         done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use podracer_envs::boards::ConnectFour;
+    use podracer_envs::host::{HostError, HostSpec, HostStep};
+    use podracer_envs::{AnyEnvironment, Environment};
+    use podracer_runtime::ClientOptions;
+    use podracer_stdlib::agents::{Ppo, PpoSettings};
+
+    use super::*;
+    use crate::sebulba::compiled_environments;
+
+    /// Environments that keep to themselves which actions are legal.
+    struct Silent(Box<dyn HostEnvironment>);
+
+    impl HostEnvironment for Silent {
+        fn spec(&self) -> &HostSpec {
+            self.0.spec()
+        }
+        fn reset(
+            &mut self,
+            seed: u64,
+            first: usize,
+            step: &mut HostStep<'_>,
+        ) -> Result<(), HostError> {
+            self.0.reset(seed, first, step)
+        }
+        fn send(&mut self, actions: &[u8]) -> Result<(), HostError> {
+            self.0.send(actions)
+        }
+        fn receive(&mut self, step: &mut HostStep<'_>) -> Result<(), HostError> {
+            self.0.receive(step)
+        }
+    }
+
+    #[test]
+    fn agents_are_told_which_actions_are_legal() {
+        let game = AnyEnvironment::new(ConnectFour::default());
+        let agent =
+            Ppo::with(PpoSettings::default(), game.observation_space(), game.action_space());
+        // A network that likes the first column best, whatever it sees.
+        let state = eval_shape((key(),), |(key,)| agent.init(key)).expect("it traces");
+        let (mut checkpoint, mut outputs) = (Checkpoint::default(), 0);
+        for (path, ty) in state.leaves() {
+            let path = path.to_string();
+            let array = match path.starts_with("params.") && ty.shape[..] == [7] {
+                true => {
+                    outputs += 1;
+                    Array::from_slice([7], &[1.0f32, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]).expect("seven")
+                }
+                false => Array::zeros(ty),
+            };
+            checkpoint.insert(AGENT, [(path, array)]);
+        }
+        assert_eq!(outputs, 1, "the bias of the policy");
+        let client =
+            Client::cpu(ClientOptions { cpu_devices: Some(1), ..ClientOptions::default() })
+                .expect("a device");
+        let order = Play { episodes: 2, seed: 0, sampled: false, allow_nan: false };
+        let played = |silent: bool| {
+            let game = compiled_environments(&client, 0, game.clone(), 2, 1).expect("it compiles");
+            let mut game: Box<dyn HostEnvironment> = Box::new(game);
+            if silent {
+                game = Box::new(Silent(game));
+            }
+            let interrupt = AtomicBool::new(false);
+            play(&agent, &checkpoint, &mut *game, &order, (&client, 0), &interrupt)
+                .expect("it plays")
+        };
+        // Untold, it puts a seventh stone into the first column. Told, it goes on with the next columns, until the first player has four in
+        // a row.
+        assert_eq!(played(true), [Played { episode_return: -1.0, length: 7 }; 2]);
+        assert_eq!(played(false), [Played { episode_return: 1.0, length: 19 }; 2]);
     }
 }

@@ -5,6 +5,7 @@
 //!   [`runtime`]).
 //! - [`anakin`]: an agent in an environment as one program that trains, where the runtime's loop meets stdlib's agents.
 //! - [`sebulba`]: an agent that acts and learns on different devices, in environments on the host.
+//! - [`seed`]: the same with central inference: workers step environments elsewhere.
 //! - [`evaluation`]: episodes played by a trained agent; `play`: the same to look at.
 //! - The command line of `podracer` and of users' own programs ([`App`]): agents, environments and experiments by name
 //!   ([`registry`]), settings ([`settings`]) that become a training loop ([`training`]), run directories ([`run_directory`]).
@@ -25,6 +26,8 @@ mod builder;
 mod chart;
 #[cfg(feature = "cli")]
 pub mod cli;
+#[cfg(feature = "cli")]
+pub mod cost;
 pub mod evaluation;
 #[cfg(feature = "cli")]
 pub mod experiments;
@@ -40,6 +43,7 @@ pub mod registry;
 #[cfg(feature = "cli")]
 pub mod run_directory;
 pub mod sebulba;
+pub mod seed;
 #[cfg(feature = "cli")]
 pub mod settings;
 pub mod training;
@@ -59,6 +63,7 @@ pub mod prelude {
     pub use crate::anakin::{Anakin, CompiledAnakin, TrainingMetrics, TrainingState};
     pub use crate::parameters::load_parameters;
     pub use crate::sebulba::Sebulba;
+    pub use crate::seed::SeedRl;
     pub use podracer_dsl::prelude::*;
     pub use podracer_envs::{
         AutoReset, Bounds, Environment, FlattenObservation, FrameStack, Space, Spaces,

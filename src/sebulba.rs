@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use podracer_compiler::simplify::Options as Simplify;
-use podracer_dsl::prelude::{Key, Spec, Tensor, TraceErrors, eval_shape};
+use podracer_dsl::prelude::{Key, Spec, Tensor, TraceErrors, eval_shape, u32};
+use podracer_dsl::trace_replicated;
 use podracer_dsl::tree::AnyTree;
 use podracer_envs::host::{HostEnvironment, HostSpec, StepOutcome};
 use podracer_envs::{Environment, check_environment};
@@ -40,7 +41,7 @@ pub const STORE: &str = "state.sharded";
 /// let batch = || Pool::new(&NativeCartPole::new(500), 16);
 /// let spec = podracer::envs::host::HostEnvironment::spec(&batch()).clone();
 /// let agent = Ppo::new(spec.observation.clone(), spec.action.clone());
-/// let client = Client::cpu(ClientOptions { cpu_devices: Some(2) })?;
+/// let client = Client::cpu(ClientOptions { cpu_devices: Some(2), ..ClientOptions::default() })?;
 /// let mut run = Sebulba::new(agent)
 ///     .actors(&[0])
 ///     .learners(&[1])
@@ -168,32 +169,17 @@ impl<A: Learn<Observation = Tensor>> Sebulba<A> {
     #[track_caller]
     pub fn trace(&self, environments: &HostSpec) -> Result<SebulbaLoop> {
         self.check(environments)?;
-        let action = environments.action.ty();
-        let input = eval_shape((Spec(environments.observation.ty()),), |(observation,)| {
-            Feedback::begin(&action).input(observation, None)
-        })?;
-        check_agent(&self.agent, &input, &action)?;
         let shape = SebulbaShape {
             threads: self.actor_threads(),
             learners: self.learners.len(),
             unroll: self.unroll,
         };
-        let functions = ActorLearner {
-            agent: self.agent.clone(),
-            environments: environments.clone(),
-            threads: shape.threads,
-            unroll: self.unroll,
-            learners: shape.learners,
-        };
         let (name, simplify) = (&self.name, &self.simplify);
-        if !self.on_host {
-            let functions = Functions(functions);
+        if self.on_host {
+            let functions = ReplayFunctions::new(&self.agent, shape, environments)?;
             return Ok(SebulbaLoop::trace(name, shape, environments, &functions, simplify)?);
         }
-        let ActorLearner { agent, environments: batch, threads, unroll, learners } = functions;
-        let agent = AnyAgent::new(agent);
-        let functions = ActorLearner { agent, environments: batch, threads, unroll, learners };
-        let functions = ReplayFunctions::new(functions)?;
+        let functions = Functions::new(&self.agent, shape, environments)?;
         Ok(SebulbaLoop::trace(name, shape, environments, &functions, simplify)?)
     }
 
@@ -224,7 +210,7 @@ impl<A: Learn<Observation = Tensor>> Sebulba<A> {
     /// # let batch = || Pool::new(&NativeCartPole::new(500), 16);
     /// # let spec = batch().spec().clone();
     /// # let sebulba = Sebulba::new(Ppo::new(spec.observation.clone(), spec.action.clone()));
-    /// let client = Client::cpu(ClientOptions { cpu_devices: Some(2) })?;
+    /// let client = Client::cpu(ClientOptions { cpu_devices: Some(2), ..ClientOptions::default() })?;
     /// let checkpoints = Checkpoints::new("cartpole-checkpoints", 2);
     /// let mut run = match checkpoints.latest() {
     ///     Ok(found) => sebulba.resume(&client, &spec, &found.checkpoint, |_| Ok(Box::new(batch())))?,
@@ -294,13 +280,7 @@ impl<A: Learn<Observation = Tensor>> Sebulba<A> {
             ("the number of learner devices", self.learners.len()),
             ("the number of environments", environments.environments),
         ])?;
-        let (learners, n) = (self.learners.len(), environments.environments);
-        if !n.is_multiple_of(learners) {
-            return problem(format!(
-                "the {n} environments of a thread do not divide over {learners} learner devices: their number must be a multiple \
-                 of {learners}"
-            ));
-        }
+        check_division(environments.environments, self.learners.len())?;
         let on_policy = self.schedule == Schedule::Deterministic { lag: 0 };
         if self.agent.is_on_policy() && !on_policy {
             return problem(
@@ -309,6 +289,17 @@ impl<A: Learn<Observation = Tensor>> Sebulba<A> {
         }
         Ok(())
     }
+}
+
+/// Checks that the lanes of a thread divide over the learner devices.
+pub(crate) fn check_division(lanes: usize, learners: usize) -> Result<(), UsageError> {
+    if lanes.is_multiple_of(learners) {
+        return Ok(());
+    }
+    Err(UsageError::new(format!(
+        "the {lanes} environments of a thread do not divide over {learners} learner devices: their number must be a multiple of \
+         {learners}"
+    )))
 }
 
 /// A batch of environments of the DSL on a CPU device of `client`, for rollouts of `unroll` steps.
@@ -335,7 +326,28 @@ pub fn compiled_environments<E: Environment<Observation = Tensor>>(
 }
 
 /// The functions of an agent that the runtime schedules.
-struct Functions<A: Learn<Observation = Tensor>>(ActorLearner<A>);
+pub(crate) struct Functions<A: Learn<Observation = Tensor>>(pub(crate) ActorLearner<A>);
+
+impl<A: Learn<Observation = Tensor>> Functions<A> {
+    /// # Errors
+    /// Mistakes of the agent, with the user's lines.
+    #[track_caller]
+    pub(crate) fn new(agent: &A, shape: SebulbaShape, environments: &HostSpec) -> Result<Self> {
+        let action = environments.action.ty();
+        let input = eval_shape((Spec(environments.observation.ty()),), |(observation,)| {
+            Feedback::begin(&action).input(observation, None)
+        })?;
+        check_agent(agent, &input, &action)?;
+        let SebulbaShape { threads, learners, unroll } = shape;
+        let (agent, environments) = (agent.clone(), environments.clone());
+        let learner =
+            ActorLearner { agent, environments, threads, unroll, learners, keeps_lanes: false };
+        let init = |(key,)| learner.init(Key::from_words(key)).sharded;
+        let store = trace_replicated(learners, (u32([2]),), init)?;
+        let keeps_lanes = !store.results().leaves().is_empty();
+        Ok(Functions(ActorLearner { keeps_lanes, ..learner }))
+    }
+}
 
 impl<A: Learn<Observation = Tensor>> SebulbaFunctions for Functions<A> {
     type Params = A::Params;
@@ -357,8 +369,8 @@ impl<A: Learn<Observation = Tensor>> SebulbaFunctions for Functions<A> {
     fn carried(&self, actor: &ActorFor<A>) -> Self::Carry {
         actor.carry.clone()
     }
-    fn start(&self, key: Key, first: Tensor) -> ActorFor<A> {
-        self.0.start(key, first)
+    fn start(&self, key: Key, first: Tensor, continues: Tensor) -> ActorFor<A> {
+        self.0.start(key, first, continues)
     }
     fn act(
         &self,
@@ -385,24 +397,33 @@ impl<A: Learn<Observation = Tensor>> SebulbaFunctions for Functions<A> {
 }
 
 /// The functions of an agent whose replay is on the host.
-struct ReplayFunctions {
-    acting: Functions<AnyAgent>,
-    learning: HostReplayLearner,
+pub(crate) struct ReplayFunctions {
+    pub(crate) acting: Functions<AnyAgent>,
+    pub(crate) learning: HostReplayLearner,
     sizes: HostReplayShape,
 }
 
 impl ReplayFunctions {
     /// # Errors
     /// [`UsageError`] for an agent that has no replay; mistakes of the agent, with the user's lines.
-    fn new(functions: ActorLearner<AnyAgent>) -> Result<Self> {
-        let learning = HostReplayLearner::new(functions.clone()).ok_or_else(|| {
+    #[track_caller]
+    pub(crate) fn new<A: Learn<Observation = Tensor>>(
+        agent: &A,
+        shape: SebulbaShape,
+        environments: &HostSpec,
+    ) -> Result<Self> {
+        // Its mistakes are those of the agent itself, not of the erased one.
+        Functions::new(agent, shape, environments)?;
+        let agent = &AnyAgent::new(agent.clone());
+        let acting = Functions::new(agent, shape, environments)?;
+        let learning = HostReplayLearner::new(acting.0.clone()).ok_or_else(|| {
             UsageError::new(
                 "a replay on the host is for agents that learn from a replay, and this agent has none"
                     .to_owned(),
             )
         })?;
         let sizes = learning.sizes()?;
-        Ok(ReplayFunctions { acting: Functions(functions), learning, sizes })
+        Ok(ReplayFunctions { acting, learning, sizes })
     }
 }
 
@@ -426,8 +447,8 @@ impl SebulbaFunctions for ReplayFunctions {
     fn carried(&self, actor: &Self::Actor) -> Self::Carry {
         self.acting.carried(actor)
     }
-    fn start(&self, key: Key, first: Tensor) -> Self::Actor {
-        self.acting.start(key, first)
+    fn start(&self, key: Key, first: Tensor, continues: Tensor) -> Self::Actor {
+        self.acting.start(key, first, continues)
     }
     fn act(
         &self,

@@ -11,8 +11,9 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 use podracer_compiler::{Array, Func, NotFinite, Watched};
 use podracer_dsl::Report;
-use podracer_envs::host::HostEnvironment;
+use podracer_envs::host::{HostEnvironment, HostSpec, Workers};
 use podracer_runtime::{Checkpoint, Client, Module, OptionValue};
+use podracer_stdlib::agents::AnyAgent;
 
 use crate::evaluation::{Play, Played, Watch};
 use crate::export::Portable;
@@ -74,6 +75,18 @@ pub trait Training {
         from: Option<&Checkpoint>,
     ) -> Result<Box<dyn Run>>;
 
+    /// The lanes of an inference device with their spaces, and the number of inference devices, of a loop that can infer for workers
+    /// elsewhere; `None` for other loops.
+    fn serves(&self) -> Option<(HostSpec, usize)> {
+        None
+    }
+
+    /// Gives the next [`Training::start`] the workers of each inference device, in place of those of this process, and a reading of
+    /// what crosses the network for them.
+    fn serve(&self, workers: Vec<Box<dyn Workers>>, traffic: Box<dyn Fn() -> Traffic>) {
+        drop((workers, traffic));
+    }
+
     /// Why the iterations of a run cannot be made again, and what to do; `None` if they can.
     fn unrepeatable(&self) -> Option<String> {
         None
@@ -85,6 +98,11 @@ pub trait Training {
     /// # Errors
     /// As [`Training::start`]; a loop whose iterations cannot be made again.
     fn explain(&self, suspect: &Suspect, evaluate: &mut Evaluate) -> Result<Option<Explanation>>;
+
+    /// The agent, for what acts with it beside the loop; `None` for a loop that keeps it to itself.
+    fn agent(&self) -> Option<&AnyAgent> {
+        None
+    }
 
     /// Compiles what plays episodes with the networks of a checkpoint, on a device by its index.
     ///
@@ -202,6 +220,16 @@ pub trait Run {
     /// Errors of the runtime. The run is over then.
     fn advance(&mut self) -> Result<CallMetrics>;
 
+    /// [`Run::advance`], which may do fewer iterations, or none, where `interrupt` is set while the run waits for what only somebody
+    /// outside can do.
+    ///
+    /// # Errors
+    /// As [`Run::advance`].
+    fn advance_until(&mut self, interrupt: &AtomicBool) -> Result<CallMetrics> {
+        let _ = interrupt;
+        self.advance()
+    }
+
     /// The state after the calls so far: all that the next iterations depend on. The caller adds `about`.
     ///
     /// # Errors
@@ -241,6 +269,19 @@ pub trait Run {
     fn evaluate(&mut self) -> Result<Vec<(String, f64)>> {
         Ok(Vec::new())
     }
+}
+
+/// What has crossed the network for workers elsewhere since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Bytes received.
+    pub received: u64,
+    /// Bytes sent.
+    pub sent: u64,
+    /// Workers and connections that were refused or sent nonsense.
+    pub refused: u64,
+    /// Connections that are open now.
+    pub connections: u64,
 }
 
 /// Report of one call of the training loop.

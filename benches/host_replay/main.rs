@@ -163,7 +163,8 @@ fn main() -> Result<()> {
         Case { bytes: 7_056, length: 2, batch: 32, steps: 8, capacity: 1 << 16 },
         Case { bytes: 28_224, length: 2, batch: 32, steps: 8, capacity: 1 << 15 },
     ] {
-        let client = Client::cpu(ClientOptions { cpu_devices: Some(2) })?;
+        let client =
+            Client::cpu(ClientOptions { cpu_devices: Some(2), ..ClientOptions::default() })?;
         let mut device = filled(&case, &client, None)?;
         let mut host = filled(&case, &client, Some(&folder))?;
         let mut ratios = Vec::new();

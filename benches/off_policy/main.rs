@@ -72,7 +72,7 @@ struct Options {
 fn main() -> Result<()> {
     let options = Options::parse();
     say(&machine());
-    let client = Client::cpu(ClientOptions { cpu_devices: Some(1) })?;
+    let client = Client::cpu(ClientOptions { cpu_devices: Some(1), ..ClientOptions::default() })?;
     let peer = (!options.alone).then(|| Peer::prepare("cpu")).transpose()?;
     let measures = |name: &str| options.only.iter().any(|only| only == name);
     if measures("replay") {

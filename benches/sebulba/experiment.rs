@@ -132,7 +132,10 @@ impl Experiment {
         Ok(Experiment {
             training: build(&settings)?,
             settings,
-            client: Client::cpu(ClientOptions { cpu_devices: Some(learners + 1) })?,
+            client: Client::cpu(ClientOptions {
+                cpu_devices: Some(learners + 1),
+                ..ClientOptions::default()
+            })?,
             devices: learners + 1,
         })
     }

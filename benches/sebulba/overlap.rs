@@ -89,7 +89,7 @@ fn measure(
     threads: usize,
     latency: Duration,
 ) -> Result<Measured> {
-    let client = Client::cpu(ClientOptions { cpu_devices: Some(2) })?;
+    let client = Client::cpu(ClientOptions { cpu_devices: Some(2), ..ClientOptions::default() })?;
     let batch = || Pool::new(&NativeCartPole::new(500), environments);
     let spec = batch().spec().clone();
     // As little learning as there can be: it shares the cores.

@@ -74,7 +74,7 @@ fn variants(groups: Option<&[String]>) -> Vec<Variant> {
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
     say(&machine());
-    let client = Client::cpu(ClientOptions { cpu_devices: Some(1) })?;
+    let client = Client::cpu(ClientOptions { cpu_devices: Some(1), ..ClientOptions::default() })?;
     for name in &arguments.programs {
         let program = programs::find(name)?;
         let mut variants = variants(arguments.groups.as_deref());

@@ -64,7 +64,10 @@ impl Figures {
 
 /// Opens a platform: the CPU with so many devices (by default one for each core), or GPUs.
 pub fn open(platform: &str, cpu_devices: Option<usize>) -> Result<Client> {
-    Ok(Client::new(Plugin::load(platform)?, ClientOptions { cpu_devices })?)
+    Ok(Client::new(
+        Plugin::load(platform)?,
+        ClientOptions { cpu_devices, ..ClientOptions::default() },
+    )?)
 }
 
 /// True in the program of the GPU kit, which is `podracer` too and has lines for a report in the place of tables.
@@ -95,6 +98,11 @@ impl Peer {
     /// With the Python and the folder of scripts that `PODRACER_PEER_PYTHON` and `PODRACER_PEER_SCRIPTS` name; or else with
     /// those of the repository, where `scripts/python` installs the packages if they are missing.
     pub fn prepare(platform: &str) -> Result<Self> {
+        Peer::with(platform, "peer", "benches/peer/requirements.txt")
+    }
+
+    /// [`Peer::prepare`] with other packages, in a Python of this name.
+    pub fn with(platform: &str, name: &str, requirements: &str) -> Result<Self> {
         let platform = if platform == "cpu" { "cpu" } else { "cuda" };
         let scripts = env::var_os("PODRACER_PEER_SCRIPTS")
             .map_or_else(|| root().join("benches/peer"), PathBuf::from);
@@ -102,7 +110,7 @@ impl Peer {
             return Ok(Peer { python: python.into(), scripts, platform });
         }
         let output = Command::new(root().join("scripts/python"))
-            .args(["peer", "benches/peer/requirements.txt"])
+            .args([name, requirements])
             .stderr(Stdio::inherit())
             .output()
             .context("cannot run scripts/python")?;

@@ -6,11 +6,14 @@ use std::path::PathBuf;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand};
 
+use super::cost::CostArguments;
 use super::new::NewArguments;
 use super::opt;
 #[cfg(feature = "plots")]
 use super::plot::PlotArguments;
 use super::runs::RunsArguments;
+use super::serve::ServeArguments;
+use super::work::{CertificatesCommand, WorkArguments};
 use crate::settings::{Devices, Overrides};
 use crate::training::Stage;
 
@@ -70,7 +73,7 @@ pub(super) enum Command {
     Tune(TuneArguments),
     /// Print every setting of an agent, environment, loop or experiment: type, range, default and documentation
     Describe {
-        /// An agent, an environment or an experiment (see `podracer list`), or `train`, `anakin`, `sebulba` or `metrics`
+        /// An agent, an environment or an experiment (see `podracer list`), or `train`, `anakin`, `sebulba`, `seed` or `metrics`
         name: String,
         /// Print one JSON object or list
         #[arg(long)]
@@ -81,6 +84,8 @@ pub(super) enum Command {
     Plot(PlotArguments),
     /// List, compare or remove runs
     Runs(RunsArguments),
+    /// Print what frames cost, by the speed of a run or a given one, and by machines with prices
+    Cost(CostArguments),
     /// Print the completions of a shell, such as for `source <(podracer completions bash)`
     Completions {
         /// The shell to write completions for
@@ -88,6 +93,15 @@ pub(super) enum Command {
     },
     /// List the experiments, agents and environments
     List,
+    /// Train with central inference, and with workers that connect from elsewhere; goes on where it is given a run directory
+    Serve(ServeArguments),
+    /// Step environments for a learner elsewhere (podracer serve), until its run is complete
+    Work(WorkArguments),
+    /// Make the certificates by which a learner and its workers know each other
+    Certificates {
+        #[command(subcommand)]
+        command: CertificatesCommand,
+    },
     /// List or install the PJRT plugins through which XLA drives devices
     Plugins {
         #[command(subcommand)]
@@ -110,15 +124,18 @@ pub(super) struct TrainArguments {
     /// Environment steps in all
     #[arg(long, allow_negative_numbers = true, value_parser = number())]
     pub(super) steps: Option<u64>,
-    /// With [sebulba]: the devices that act (`0`, `0,1`) [default: a quarter of the devices]
+    /// With [sebulba] or [seed]: the devices that act (`0`, `0,1`) [default: a quarter of the devices]
     #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
     pub(super) actors: Option<Vec<usize>>,
-    /// With [sebulba]: the devices that learn (`1,2,3`) [default: as many of the others as the environments divide over]
+    /// With [sebulba] or [seed]: the devices that learn (`1,2,3`) [default: as many of the others as the environments divide over]
     #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
     pub(super) learners: Option<Vec<usize>>,
     /// The run directory [default: the next free runs/<EXPERIMENT>-<seed>-<n>]
     #[arg(long, value_name = "FOLDER")]
     pub(super) run_dir: Option<PathBuf>,
+    /// Give the metrics to Prometheus at this address
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(super) metrics: Option<String>,
     /// Print the result as one JSON object, the last line of standard output
     #[arg(long)]
     pub(super) json: bool,
@@ -135,15 +152,18 @@ pub(super) struct ResumeArguments {
     /// The devices [default: as before; with another number of them what follows is another run than without the stop]
     #[arg(long, value_parser = Devices::parse, allow_negative_numbers = true)]
     pub(super) devices: Option<Devices>,
-    /// With [sebulba]: the devices that act, as many as before
+    /// With [sebulba] or [seed]: the devices that act, with [sebulba] as many as before
     #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
     pub(super) actors: Option<Vec<usize>>,
-    /// With [sebulba]: the devices that learn
+    /// With [sebulba] or [seed]: the devices that learn
     #[arg(long, value_name = "DEVICES", value_delimiter = ',')]
     pub(super) learners: Option<Vec<usize>>,
     /// Use the programs and folders that the experiment's files name, such as environment.python
     #[arg(long)]
     pub(super) trust: bool,
+    /// Give the metrics to Prometheus at this address
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(super) metrics: Option<String>,
     /// Print the result as one JSON object, the last line of standard output
     #[arg(long)]
     pub(super) json: bool,
@@ -153,6 +173,10 @@ pub(super) struct ResumeArguments {
 pub(super) struct EvalArguments {
     /// The run directory
     pub(super) run: PathBuf,
+    /// Play a game of two players against a fixed opponent, and move first in half of the games: `random`, another one of the
+    /// game's own, or `mcts:N`, plain tree search with N simulations (`mcts`: as many as the agent's)
+    #[arg(long, value_name = "OPPONENT")]
+    pub(super) against: Option<String>,
     /// Number of episodes
     #[arg(long, default_value_t = NonZero::<usize>::MIN.saturating_add(99))]
     pub(super) episodes: NonZero<usize>,
@@ -178,8 +202,14 @@ pub(super) struct EvalArguments {
 
 #[derive(Args, Debug)]
 pub(super) struct PlayArguments {
-    /// A run directory; with --random, an experiment or an environment too (see `podracer list`)
+    /// A run directory; with --random or --against, an experiment or an environment too (see `podracer list`)
     pub(super) what: String,
+    /// Play games of two players yourself, against the agent of this run: standard input has a move in each line
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["random", "gif"])]
+    pub(super) against: Option<PathBuf>,
+    /// Let the agent begin
+    #[arg(long, requires = "against")]
+    pub(super) second: bool,
     /// Number of episodes
     #[arg(long, default_value_t = NonZero::<usize>::MIN)]
     pub(super) episodes: NonZero<usize>,

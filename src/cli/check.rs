@@ -87,8 +87,8 @@ pub(super) fn check(
     let mut settings = program.registry.load(&args.experiment, &overrides)?;
     let topology = machine.open()?;
     let devices = topology.devices()?;
-    match &settings.sebulba {
-        Some(sebulba) => sebulba.check_named(devices, target)?,
+    match settings.host_loop().map(|on_host| on_host.check_named(devices, target)) {
+        Some(checked) => checked?,
         None => spread(&mut settings.anakin.environments, devices, console),
     }
     decide(&mut settings, &mut Vec::from_iter(0..devices), program.registry, console)?;
@@ -101,9 +101,9 @@ pub(super) fn check(
             .with_context(|| format!("cannot compile {} for {target}", settings.experiment))?;
         programs.push(program);
     }
-    let split = settings.sebulba.as_ref().map(|sebulba| Split {
-        actors: sebulba.actors.clone(),
-        learners: sebulba.learners.clone(),
+    let split = settings.host_loop().map(|on_host| Split {
+        actors: on_host.acting.to_vec(),
+        learners: on_host.learners.to_vec(),
     });
     let report = Report {
         experiment: settings.experiment.clone(),
@@ -213,9 +213,11 @@ fn list(devices: &[usize]) -> String {
 fn explain(error: RuntimeError, target: &str, settings: &Settings) -> anyhow::Error {
     let message = match &error {
         RuntimeError::Xla { message, .. } => message,
-        RuntimeError::Reduction(_) if settings.sebulba.is_some() => {
+        RuntimeError::Reduction(_) if settings.host_loop().is_some() => {
+            let (section, role) =
+                settings.host_loop().map_or(("", ""), |on_host| (on_host.section, on_host.role));
             return anyhow!(
-                "{error}; --set sebulba.actors=[...] --set sebulba.learners=[...] says which devices do what"
+                "{error}; --set {section}.{role}=[...] --set {section}.learners=[...] says which devices do what"
             );
         }
         _ => return error.into(),

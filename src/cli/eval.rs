@@ -1,18 +1,21 @@
 //! `podracer eval`: plays whole episodes with the parameters of a run's last checkpoint.
 
+use std::fmt;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
-use podracer_runtime::Checkpoints;
+use podracer_runtime::{Checkpoint, Checkpoints};
 use serde::Serialize;
+use toml::Value;
 
 use super::arguments::EvalArguments;
-use super::session::Reopened;
+use super::session::{Ready, Reopened};
 use super::{Console, INTERRUPTED, Program, signals};
-use crate::evaluation::{Play, Played};
+use crate::evaluation::{Play, Played, agent_state};
 use crate::format::plural;
+use crate::registry::{Match, Registry, Score};
 use crate::run_directory::RunDirectory;
-use crate::settings::Overrides;
+use crate::settings::{Overrides, UsageError};
 
 /// The result, which `--json` prints.
 #[derive(Debug, Serialize)]
@@ -26,8 +29,19 @@ struct Outcome {
     seed: u64,
     episodes: usize,
     episode_return: Spread,
+    /// Steps, or the agent's moves against an opponent.
     episode_length: Spread,
     interrupted: bool,
+    #[serde(flatten)]
+    against: Option<Against>,
+}
+
+/// The results of games against a fixed opponent.
+#[derive(Debug, Serialize)]
+struct Against {
+    opponent: String,
+    moving_first: Score,
+    moving_second: Score,
 }
 
 /// Mean, standard deviation and range of some numbers.
@@ -65,6 +79,51 @@ impl std::fmt::Display for Spread {
     }
 }
 
+/// A line for each side.
+impl fmt::Display for Against {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (order, score) in [("first", self.moving_first), ("second", self.moving_second)] {
+            let Score { won, drawn, lost } = score;
+            let opponent = &self.opponent;
+            writeln!(
+                f,
+                "against {opponent}, moving {order}: won {won}, drew {drawn}, lost {lost}"
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// Plays the games of `play` against the opponent of this name: half of them, or one more, moving first.
+fn matches(
+    opponent: &str,
+    play: &Play,
+    ready: &Ready,
+    checkpoint: &Checkpoint,
+    registry: &Registry,
+) -> Result<(Vec<Played>, Against)> {
+    let name = ready.settings.environment_name();
+    let opponents = registry.environment(name).and_then(|entry| entry.opponents);
+    let (Some(opponents), Some(agent)) = (opponents, ready.training.agent()) else {
+        return Err(UsageError::new(format!(
+            "--against: `{name}` has no fixed opponents; {} have",
+            registry.with_opponents().join(", ")
+        ))
+        .into());
+    };
+    let simulations = ready.settings.agent.get("simulations").and_then(Value::as_integer);
+    let simulations = simulations.and_then(|number| usize::try_from(number).ok());
+    let opponent = opponents.named(opponent, simulations)?;
+    let second = play.episodes / 2;
+    let games = [play.episodes - second, second];
+    let games = Match { games, seed: play.seed, sampled: play.sampled };
+    let state = agent_state(agent, checkpoint, play.allow_nan)?;
+    let sides = opponents.play(&opponent, &games, agent, &state, ready.device())?;
+    let [moving_first, moving_second] = [0, 1].map(|side| Score::of(&sides[side]));
+    let against = Against { opponent: opponent.to_string(), moving_first, moving_second };
+    Ok((sides.concat(), against))
+}
+
 pub(super) fn eval(
     args: &EvalArguments,
     console: &mut Console<'_>,
@@ -82,10 +141,20 @@ pub(super) fn eval(
     let &EvalArguments { episodes, seed, sample: sampled, allow_nan, .. } = args;
     let play = Play { episodes: episodes.get(), seed, sampled, allow_nan };
     let _heeding = signals::heed();
-    let played = ready
-        .evaluator(&play)
-        .and_then(|mut evaluator| evaluator.play(&found.checkpoint, interrupt, &mut |_| Ok(())))
-        .with_context(|| format!("cannot play {}", ready.settings.experiment))?;
+    let (played, against) = match &args.against {
+        Some(opponent) => {
+            let (played, against) =
+                matches(opponent, &play, &ready, &found.checkpoint, program.registry)?;
+            (played, Some(against))
+        }
+        None => {
+            let played = ready
+                .evaluator(&play)
+                .and_then(|mut one| one.play(&found.checkpoint, interrupt, &mut |_| Ok(())))
+                .with_context(|| format!("cannot play {}", ready.settings.experiment))?;
+            (played, None)
+        }
+    };
     let spread = |of: fn(&Played) -> f64| Spread::of(&played.iter().map(of).collect::<Vec<_>>());
     let outcome = Outcome {
         run_dir: args.run.display().to_string(),
@@ -97,17 +166,19 @@ pub(super) fn eval(
         episode_length: spread(|episode| f64::from(episode.length)),
         interrupted: played.len() < play.episodes,
         experiment: ready.settings.experiment,
+        against,
     };
     console.print(&if args.json {
         serde_json::to_string(&outcome)? + "\n"
     } else {
         format!(
-            "{} after {}, {} actions, {}, seed {}\nreturn: {}\nlength: {}\n",
+            "{} after {}, {} actions, {}, seed {}\n{}return: {}\nlength: {}\n",
             outcome.experiment,
             plural(outcome.iterations as usize, "iteration"),
             outcome.policy,
             plural(outcome.episodes, "episode"),
             outcome.seed,
+            outcome.against.map_or_else(String::new, |against| against.to_string()),
             outcome.episode_return,
             outcome.episode_length,
         )

@@ -1,4 +1,4 @@
-//! The command line: `podracer new|train|resume|eval|play|explain|plot|runs|emit|export|check|opt|diff|tune|describe|list|plugins|envs|
+//! The command line: `podracer new|train|resume|eval|play|explain|plot|runs|cost|serve|emit|export|check|opt|diff|tune|describe|list|plugins|envs|
 //! completions`.
 //!
 //! # Invariants
@@ -10,6 +10,7 @@
 mod arguments;
 mod check;
 mod console;
+mod cost;
 mod describe;
 mod emit;
 mod envs;
@@ -17,6 +18,7 @@ mod eval;
 mod evaluations;
 mod explain;
 mod export;
+mod exporter;
 mod list;
 mod new;
 mod opt;
@@ -27,6 +29,7 @@ mod plugins;
 mod progress;
 mod resume;
 mod runs;
+mod serve;
 mod session;
 mod signals;
 mod summary;
@@ -34,6 +37,8 @@ mod target;
 mod totals;
 mod train;
 mod tune;
+mod versus;
+mod work;
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -57,6 +62,7 @@ use crate::training::Training;
 
 pub use console::Console;
 
+use crate::builder::ONE_THREAD;
 use arguments::{Arguments, Command, EnvsCommand, PluginsCommand};
 use console::OutputError;
 
@@ -138,8 +144,12 @@ pub fn run(
         #[cfg(feature = "plots")]
         Command::Plot(args) => plot::plot(&args, console),
         Command::Runs(args) => runs::runs(&args, console),
+        Command::Cost(args) => cost::cost(&args, console, program),
         Command::Completions { shell } => completions(shell, console),
         Command::List => list::list(program.registry, console),
+        Command::Serve(args) => serve::serve(&args, started, console, program, interrupt),
+        Command::Work(args) => work::run(&args, program.registry, console, interrupt),
+        Command::Certificates { command } => work::new_certificates(&command, console),
         Command::Plugins { command } => match command {
             PluginsCommand::List => plugins::list(console),
             PluginsCommand::Install { name } => plugins::install(&name, console),
@@ -203,13 +213,20 @@ fn limit(error: &anyhow::Error) -> String {
 fn open(settings: &Settings) -> Result<Client> {
     let plugin = Plugin::load(&settings.train.platform)?;
     // Where actors and learners are on different devices, a CPU has as many as are named.
-    let named = settings.sebulba.as_ref().map_or(0, |sebulba| {
+    let named = settings.host_loop().map_or(0, |on_host| {
         let devices = settings.train.devices.named();
-        devices.max(sebulba.devices_named())
+        devices.max(on_host.devices_named())
     });
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let cpu_devices = (plugin.name() == "cpu" && named > cores).then_some(named);
-    Ok(Client::new(plugin, ClientOptions { cpu_devices })?)
+    let small = settings.host_loop().is_none()
+        && settings.train.devices.named() == 1
+        && settings.anakin.environments <= ONE_THREAD;
+    let options = match small && plugin.name() == "cpu" {
+        true => ClientOptions { cpu_devices: Some(1), cpu_threads: Some(NonZero::<usize>::MIN) },
+        false => ClientOptions { cpu_devices, ..ClientOptions::default() },
+    };
+    Ok(Client::new(plugin, options)?)
 }
 
 /// Picks the devices that act and learn, with warnings, and checks that the lanes divide over them. `devices` are those of

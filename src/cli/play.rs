@@ -1,4 +1,4 @@
-//! `podracer play`: shows episodes in the terminal, or writes them as an animated GIF.
+//! `podracer play`: shows episodes in the terminal, or writes them as an animated GIF. `--against` is in `versus.rs`.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal};
@@ -15,6 +15,7 @@ use toml::{Table, Value};
 
 use super::arguments::PlayArguments;
 use super::session::Reopened;
+use super::versus::versus;
 use super::{Console, INTERRUPTED, Program, program_name, signals};
 use crate::evaluation::Play;
 use crate::format::plural;
@@ -32,6 +33,10 @@ pub(super) fn play(
     program: Program<'_>,
     interrupt: &AtomicBool,
 ) -> Result<u8> {
+    if let Some(run) = &args.against {
+        let environment = named_environment(args, program.registry)?;
+        return versus(args, &environment, run, console, program, interrupt);
+    }
     let played = if args.random {
         at_random(args, console, program.registry, interrupt)?
     } else {
@@ -89,11 +94,11 @@ fn at_random(
     registry: &Registry,
     interrupt: &AtomicBool,
 ) -> Result<usize> {
-    let environment = random_environment(args, registry)?;
+    let environment = named_environment(args, registry)?;
     let name = environment.get("name").and_then(Value::as_str).unwrap_or_default();
     let entry = registry.environment(name).with_context(|| format!("no environment {name}"))?;
     (entry.check)(&environment).map_err(UsageError::new)?;
-    let client = Client::cpu(ClientOptions { cpu_devices: Some(1) })?;
+    let client = Client::cpu(ClientOptions { cpu_devices: Some(1), ..ClientOptions::default() })?;
     let (mut stage, pictures) = entry.stage(&environment, (&client, 0))?;
     let _heeding = signals::heed();
     let mut memory = StepMemory::new(stage.spec());
@@ -110,7 +115,7 @@ fn at_random(
 }
 
 /// The table `[environment]` of a run, an experiment or an environment.
-fn random_environment(args: &PlayArguments, registry: &Registry) -> Result<Table> {
+fn named_environment(args: &PlayArguments, registry: &Registry) -> Result<Table> {
     let overrides = Overrides { set: args.set.clone(), trust: args.trust, ..Overrides::default() };
     if RunDirectory::is_run(Path::new(&args.what)) {
         let run = RunDirectory::settings(Path::new(&args.what), &overrides, registry)?;

@@ -1,13 +1,14 @@
 //! `podracer plot`: charts of runs' metrics.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
 use super::Console;
-use crate::chart::{Line, Panel, svg};
+use crate::chart::{self, Line, Panel};
 use crate::files::write_whole;
 use crate::format::plural;
 use crate::run_directory::{RunOverview, Sample, Series, differences};
@@ -25,7 +26,7 @@ pub(super) struct PlotArguments {
     /// The horizontal axis
     #[arg(long, value_enum, default_value_t = Along::Steps)]
     along: Along,
-    /// The file to write
+    /// The file to write, whose name ends in .svg or .png
     #[arg(short, long, value_name = "FILE", default_value = "plot.svg")]
     output: PathBuf,
 }
@@ -51,13 +52,17 @@ impl Along {
 const POINTS: usize = 300;
 
 pub(super) fn plot(args: &PlotArguments, console: &mut Console<'_>) -> Result<u8> {
-    if args.output.extension().is_none_or(|extension| extension != "svg") {
-        return Err(UsageError::new(format!(
-            "--output is `{}` and must end in .svg: no other format is written",
-            args.output.display()
-        ))
-        .into());
-    }
+    let png = match args.output.extension().and_then(OsStr::to_str) {
+        Some("svg") => false,
+        Some("png") => true,
+        _ => {
+            let output = args.output.display();
+            return Err(UsageError::new(format!(
+                "--output is `{output}` and must end in .svg or .png: no other format is written"
+            ))
+            .into());
+        }
+    };
     let runs = args.runs.iter().map(|run| RunOverview::read(run)).collect::<Result<Vec<_>>>()?;
     let series = args.runs.iter().map(|run| Series::read(run)).collect::<Result<Vec<_>>>()?;
     let groups = groups(&runs);
@@ -93,7 +98,11 @@ pub(super) fn plot(args: &PlotArguments, console: &mut Console<'_>) -> Result<u8
         Along::Steps => "environment steps",
         Along::Seconds => "seconds of training",
     };
-    write_whole(&args.output, svg(&caption, along, &panels)?.as_bytes())?;
+    let file = match png {
+        false => chart::svg(&caption, along, &panels)?.into_bytes(),
+        true => chart::png(&caption, along, &panels)?,
+    };
+    write_whole(&args.output, &file)?;
     console.print(&format!("{}\n", args.output.display()))?;
     Ok(0)
 }
@@ -264,7 +273,11 @@ mod tests {
         assert_eq!(printed.code, 2);
         let said = "the runs have no metric `entropi`; they have episodes, loss, mean_return";
         assert!(printed.err.contains(said), "{}", printed.err);
-        let printed = podracer(&["plot", &runs[0], "-o", "plot.png"]);
-        assert!(printed.code == 2 && printed.err.contains("must end in .svg"), "{}", printed.err);
+        let picture = folder.path().join("plot.png");
+        assert_eq!(podracer(&["plot", &runs[0], "-o", picture.to_str().unwrap()]).code, 0);
+        assert!(fs::read(&picture).unwrap().starts_with(b"\x89PNG"));
+        let printed = podracer(&["plot", &runs[0], "-o", "plot.pdf"]);
+        let said = "must end in .svg or .png";
+        assert!(printed.code == 2 && printed.err.contains(said), "{}", printed.err);
     }
 }

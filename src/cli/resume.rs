@@ -7,6 +7,7 @@ use anyhow::Result;
 use podracer_runtime::Checkpoints;
 
 use super::arguments::ResumeArguments;
+use super::exporter::Exporter;
 use super::session::{Reopened, Session};
 use super::{Console, Program};
 use crate::run_directory::RunDirectory;
@@ -19,6 +20,16 @@ pub(super) fn resume(
     program: Program<'_>,
     interrupt: &AtomicBool,
 ) -> Result<u8> {
+    session(args, started, console, program)?.run(console, interrupt)
+}
+
+/// The training that goes on.
+pub(super) fn session(
+    args: &ResumeArguments,
+    started: Instant,
+    console: &mut Console<'_>,
+    program: Program<'_>,
+) -> Result<Session> {
     let overrides = Overrides {
         steps: args.steps,
         devices: args.devices.clone(),
@@ -49,7 +60,7 @@ pub(super) fn resume(
         counters.iterations,
         found.path.display()
     ));
-    let session = Session {
+    Ok(Session {
         ready,
         directory,
         counters,
@@ -58,8 +69,9 @@ pub(super) fn resume(
         json: args.json,
         started,
         warned_of_nan: false,
-    };
-    session.run(console, interrupt)
+        exporter: Exporter::of(args.metrics.as_deref(), console)?,
+        completes: None,
+    })
 }
 
 #[cfg(test)]

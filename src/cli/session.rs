@@ -11,6 +11,7 @@ use podracer_runtime::{Checkpoint, Client, Found, OptionValue};
 use serde::Serialize;
 
 use super::evaluations::Evaluations;
+use super::exporter::Exporter;
 use super::progress::Progress;
 use super::summary::summary;
 use super::totals::RunTotals;
@@ -160,6 +161,10 @@ pub(super) struct Session {
     pub(super) started: Instant,
     /// True once the user was told of numbers that are not finite.
     pub(super) warned_of_nan: bool,
+    /// The listener that gives metrics to Prometheus.
+    pub(super) exporter: Option<Exporter>,
+    /// Tells workers elsewhere that all is done, before the run's threads end. Dropped without a call, they come again.
+    pub(super) completes: Option<Box<dyn FnOnce()>>,
 }
 
 impl Session {
@@ -188,7 +193,13 @@ impl Session {
         let mut totals = RunTotals::new(self.started, self.counters, points);
         while totals.counters.calls < plan.calls && !interrupt.load(Ordering::Relaxed) {
             let before = totals.counters.iterations;
-            let call = totals.call(&mut *run, &mut self.directory)?;
+            let call = totals.call(&mut *run, &mut self.directory, interrupt)?;
+            if call.iterations == 0 {
+                break;
+            }
+            if let Some(exporter) = &self.exporter {
+                exporter.call(&call, &totals);
+            }
             tell(&call.reports, console).with_context(|| {
                 let way_back = self.directory.way_back();
                 format!(
@@ -224,6 +235,11 @@ impl Session {
             }
         }
         progress.finish();
+        if totals.counters.calls >= plan.calls
+            && let Some(complete) = self.completes.take()
+        {
+            complete();
+        }
         // Between the last call's end and here nothing is measured any more: the rest may take its time.
         let times = run.times();
         if self.directory.resumable() != Some(totals.counters.iterations) {

@@ -1,5 +1,6 @@
 //! Sums over the calls of a training.
 
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -52,14 +53,18 @@ impl RunTotals {
         &mut self,
         run: &mut dyn Run,
         directory: &mut RunDirectory,
+        interrupt: &AtomicBool,
     ) -> Result<CallMetrics> {
         let since = std::mem::take(&mut self.evaluating[1]);
         self.evaluating[0] += since;
         let began = Instant::now();
-        let call = run.advance().with_context(|| {
+        let call = run.advance_until(interrupt).with_context(|| {
             let iterations = self.counters.iterations;
             format!("the training failed after {iterations} iterations ({})", directory.way_back())
         })?;
+        if call.iterations == 0 {
+            return Ok(call);
+        }
         let ended = Instant::now();
         let seconds = (ended - began).as_secs_f64();
         let before = (self.counters.iterations, self.counters.env_steps);

@@ -6,10 +6,11 @@ use std::time::Instant;
 use anyhow::Result;
 
 use super::arguments::TrainArguments;
+use super::exporter::Exporter;
 use super::session::{Ready, Session};
 use super::{Console, Program};
 use crate::run_directory::{Counters, RunDirectory};
-use crate::settings::Overrides;
+use crate::settings::{Overrides, Settings};
 
 pub(super) fn train(
     args: &TrainArguments,
@@ -18,6 +19,12 @@ pub(super) fn train(
     program: Program<'_>,
     interrupt: &AtomicBool,
 ) -> Result<u8> {
+    let settings = settings(args, program)?;
+    begin(args, settings, started, console, program)?.run(console, interrupt)
+}
+
+/// The settings of a training that begins.
+pub(super) fn settings(args: &TrainArguments, program: Program<'_>) -> Result<Settings> {
     let overrides = Overrides {
         seed: args.seed,
         steps: args.steps,
@@ -25,11 +32,21 @@ pub(super) fn train(
         learners: args.learners.clone(),
         ..args.experiment.overrides()
     };
-    let settings = program.registry.load(&args.experiment.experiment, &overrides)?;
+    program.registry.load(&args.experiment.experiment, &overrides)
+}
+
+/// A training that begins.
+pub(super) fn begin(
+    args: &TrainArguments,
+    settings: Settings,
+    started: Instant,
+    console: &mut Console<'_>,
+    program: Program<'_>,
+) -> Result<Session> {
     let ready = Ready::new(settings, console, program)?;
     let run = args.run_dir.as_deref();
     let directory = RunDirectory::create(run, &ready.settings, &ready.recorded)?;
-    let session = Session {
+    Ok(Session {
         ready,
         directory,
         counters: Counters::default(),
@@ -38,6 +55,7 @@ pub(super) fn train(
         json: args.json,
         started,
         warned_of_nan: false,
-    };
-    session.run(console, interrupt)
+        exporter: Exporter::of(args.metrics.as_deref(), console)?,
+        completes: None,
+    })
 }

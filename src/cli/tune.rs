@@ -207,6 +207,17 @@ fn usual(settings: &Settings) -> Vec<Axis> {
         let values = values.iter().map(ToString::to_string);
         (name.to_owned(), values.collect())
     };
+    if let Some(seed) = &settings.seed {
+        let (environments, workers) = (seed.environments, seed.workers);
+        return vec![
+            axis("seed.environments", &[environments, 2 * environments]),
+            axis("seed.workers", &[workers.div_ceil(2), workers]),
+            axis(
+                "seed.capacity",
+                &[environments.div_ceil(4), environments.div_ceil(2), environments],
+            ),
+        ];
+    }
     if let Some(sebulba) = &settings.sebulba {
         let (environments, unroll) = (sebulba.environments, sebulba.unroll);
         return vec![

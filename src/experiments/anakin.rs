@@ -103,6 +103,10 @@ impl Training for AnakinTraining {
         explain::anakin(&self.anakin, &self.simplify, suspect, evaluate)
     }
 
+    fn agent(&self) -> Option<&AnyAgent> {
+        Some(self.anakin.agent())
+    }
+
     fn evaluator(&self, device: (&Client, usize), play: &Play) -> Result<Box<dyn Evaluator>> {
         let (environment, most) = self.anakin.environment();
         let number = play.episodes.clamp(1, most);

@@ -2,8 +2,11 @@
 
 mod anakin;
 mod explain;
+mod programs;
 mod recent;
 mod sebulba;
+mod seed;
+mod threads;
 
 use anyhow::Result;
 use podracer_envs::Environment;
@@ -16,6 +19,7 @@ use crate::training::Training;
 
 use anakin::AnakinTraining;
 use sebulba::SebulbaTraining;
+use seed::SeedTraining;
 
 /// The names and texts of the built-in experiments.
 macro_rules! texts {
@@ -30,6 +34,7 @@ pub(crate) fn register(registry: &mut Registry) {
         "cartpole-rainbow",
         "acrobot-dqn",
         "mountain-car-dqn",
+        "deep-sea-bootstrapped",
         "minatar-breakout-dqn",
         "minatar-asterix-dqn",
         "minatar-freeway-dqn",
@@ -66,10 +71,27 @@ pub(crate) fn register(registry: &mut Registry) {
         "pendulum-sac",
         "pendulum-td3",
         "halfcheetah-sac",
+        "tic-tac-toe-ppo",
+        "connect-four-random-ppo",
+        "snake-ppo",
+        "catch-seed-impala",
+        "cartpole-seed-ppo",
+        "catch-seed-r2d2",
+        "atari-seed-impala",
+        "atari-seed-r2d2",
+        "catch-muzero",
+        "cartpole-muzero",
+        "2048-stochastic-muzero",
+        "tictactoe-alphazero",
+        "connect-four-alphazero",
     ] {
         registry.add_experiment(name, text);
     }
 }
+
+/// Agents that learn as if what they learn from was acted with their present parameters. (V-trace corrects for older ones, and a
+/// replay is of older ones anyway.)
+const STALENESS_MATTERS: [&str; 3] = ["ppo", "a2c", "pqn"];
 
 /// The training loop that settings describe, in the program `podracer`.
 ///
@@ -93,32 +115,44 @@ impl Registry {
         let iterations = settings.plan().iterations as usize;
         let table = &settings.environment;
         let simplify = settings.program.options();
-        if let Some(shape) = &settings.sebulba {
-            let batches = environment.batches(table, shape.environments, shape.unroll)?;
+        if let Some(shape) = settings.host_loop() {
+            let batches = environment.batches(table, shape.batch, shape.unroll)?;
             let (observation, action) =
                 (batches.spec.observation.clone(), batches.spec.action.clone());
-            let agent = agent.agent(&settings.agent, &Task { observation, action, iterations })?;
+            let model = environment.in_dsl(table).ok();
+            let task = Task { observation, action, iterations, model };
+            let agent = agent.agent(&settings.agent, &task)?;
             if shape.replay == ReplayMemory::Host && agent.host_replay().is_none() {
                 return Err(UsageError::new(format!(
-                    "sebulba.replay is host, and the agent `{kind}` learns from no replay: a replay on the host is for agents that \
-                     have one; `sebulba.replay = \"device\"` is for all"
+                    "{section}.replay is host, and the agent `{kind}` learns from no replay: a replay on the host is for agents that \
+                     have one; `{section}.replay = \"device\"` is for all",
+                    section = shape.section
                 ))
                 .into());
             }
             let frames_per_step = environment.frames_per_step(table);
             let name = &settings.experiment;
+            if let Some(shape) = &settings.seed {
+                let seed =
+                    SeedTraining::new(name, agent, batches, shape, simplify, frames_per_step);
+                let stale = STALENESS_MATTERS.contains(&kind);
+                return Ok(Box::new(if stale { seed.warning_of_staleness() } else { seed }));
+            }
+            let shape = settings.sebulba.clone().unwrap_or_default();
             return Ok(Box::new(SebulbaTraining::new(
                 name,
                 agent,
                 batches,
-                shape,
+                &shape,
                 simplify,
                 frames_per_step,
             )));
         }
         let in_dsl = environment.in_dsl(table)?;
         let (observation, action) = (in_dsl.observation_space(), in_dsl.action_space());
-        let agent = agent.agent(&settings.agent, &Task { observation, action, iterations })?;
+        let model = Some(in_dsl.clone());
+        let agent =
+            agent.agent(&settings.agent, &Task { observation, action, iterations, model })?;
         let shape = &settings.anakin;
         let anakin = Anakin::new(in_dsl, agent)
             .for_library()

@@ -1,12 +1,11 @@
 //! An agent in environments on the host as a training loop for the command line.
 
-use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use podracer_compiler::simplify::{Options as Simplify, simplify};
-use podracer_dsl::prelude::{ArgumentSpec, TensorType};
+use podracer_compiler::simplify::Options as Simplify;
+use podracer_dsl::prelude::ArgumentSpec;
 use podracer_envs::host::HostEnvironment;
 use podracer_runtime::{
     Activity, Array, Checkpoint, Client, IterationReport, OptionValue, Origin, Schedule,
@@ -15,7 +14,9 @@ use podracer_runtime::{
 use podracer_stdlib::agents::AnyAgent;
 
 use super::explain;
+use super::programs;
 use super::recent::RecentReturns;
+use super::threads::{per_iteration, percent, said, seconds, shares, since};
 use crate::evaluation::{Evaluation, Play};
 use crate::export::{ArgumentKind, Portable, policy};
 use crate::registry::Batches;
@@ -77,36 +78,19 @@ impl SebulbaTraining {
 impl Training for SebulbaTraining {
     /// The programs that run in every iteration, one after another.
     fn emit(&self, stage: Stage, _: usize) -> Result<String> {
-        let mut text = String::new();
-        for program in self.trace()?.programs() {
-            let of_stage = match stage {
-                Stage::Trace => program.func.to_string(),
-                Stage::Simplified => simplify(&program.func, &self.simplify).to_string(),
-                Stage::StableHlo | Stage::Hlo => program.lowered.module.key().to_owned(),
-            };
-            write!(text, "// {}\n{}\n\n", program.name, of_stage.trim_end())?;
-        }
-        Ok(text)
+        Ok(programs::text(&self.trace()?.programs(), stage, &self.simplify))
     }
 
     /// The programs that run in every iteration. The devices were picked before.
     fn modules(&self, _: usize) -> Result<Vec<LoopModule>> {
         let traced = self.trace()?;
         let shape = &self.shape;
-        let [mut act, mut finish, mut learn] = traced.programs().map(|program| LoopModule {
-            name: program.name,
-            replicas: 1,
-            threads: 1,
-            waiting_bytes: 0,
-            module: program.lowered.module.clone(),
-        });
-        (act.threads, finish.threads) = (shape.threads, shape.threads);
-        learn.replicas = traced.shape().learners;
-        // What is not the state is a trajectory of every thread, of which more may wait.
-        let bytes = |types: &[TensorType]| types.iter().map(TensorType::bytes).sum::<usize>();
-        let shards = bytes(&learn.module.arguments).saturating_sub(bytes(&learn.module.results));
-        learn.waiting_bytes = shards * traced.replay().map_or(shape.queue, |replay| replay.ahead);
-        Ok(vec![act, finish, learn])
+        let [act, finish, learn] = traced.programs();
+        let threads = shape.threads;
+        let of_actors = |program| LoopModule { threads, ..programs::module(program) };
+        let ahead = traced.replay().map_or(shape.queue, |replay| replay.ahead);
+        let learn = programs::learner(learn, traced.shape().learners, ahead);
+        Ok(vec![of_actors(act), of_actors(finish), learn])
     }
 
     fn programs(&self, batch: Option<usize>) -> Result<Vec<Portable>> {
@@ -198,6 +182,10 @@ impl Training for SebulbaTraining {
         explain::sebulba(&self.sebulba, &self.batches, suspect, evaluate)
     }
 
+    fn agent(&self) -> Option<&AnyAgent> {
+        Some(self.sebulba.agent())
+    }
+
     fn evaluator(&self, device: (&Client, usize), play: &Play) -> Result<Box<dyn Evaluator>> {
         self.evaluator_in(self.batches.make()?, device, play)
     }
@@ -238,29 +226,15 @@ impl Run for TrainingRun {
         let reports = self.run.run(self.iterations)?;
         let seconds = began.elapsed().as_secs_f64().max(f64::MIN_POSITIVE);
         let times = self.run.times();
-        // The first call has all that the threads did since they started.
-        let before = |thread| self.times.get(thread);
-        let since = |(thread, now): (usize, &ThreadTimes)| {
-            before(thread).map_or_else(|| now.clone(), |before| now.since(before))
-        };
-        let spent: Vec<ThreadTimes> = times.iter().enumerate().map(since).collect();
+        let spent = since(&times, &self.times);
         self.times = times;
         let before = std::mem::replace(&mut self.restarts, self.run.restarts());
-        let mut per_call = shares(&spent, self.actors);
+        let mut per_call = shares(&spent, ("actor", self.actors), &["learner", "replay"]);
         let restarts = self.restarts - before;
         let episodes = reports.iter().flat_map(|report| &report.episodes);
         let env_steps = self.steps_per_iteration * reports.len() as u64;
         let mut note = note(&spent, self.actors, &reports);
-        let several = reports.len() > 1;
-        let said = reports.iter().enumerate().flat_map(|(iteration, report)| {
-            report.reports.iter().cloned().map(move |mut said| {
-                if several {
-                    said.at.insert(0, iteration);
-                }
-                said
-            })
-        });
-        let said = said.collect();
+        let said = said(&reports);
         if self.frames_per_step > 1 {
             let frames = (env_steps * self.frames_per_step as u64) as f64 / seconds;
             per_call.push(("frames_per_second".to_owned(), frames));
@@ -314,68 +288,14 @@ impl Run for TrainingRun {
     }
 
     fn times(&self) -> Vec<(String, f64)> {
-        let mut seconds = Vec::new();
-        for thread in self.run.times() {
-            for (activity, name) in NAMES {
-                let spent = thread.of(activity).as_secs_f64();
-                if spent > 0.0 {
-                    seconds.push((format!("{}: {name}", thread.thread), spent));
-                }
-            }
-        }
-        seconds
+        seconds(&self.run.times())
     }
-}
-
-/// Activities of threads, with their names in metrics.
-const NAMES: [(Activity, &str); 13] = [
-    (Activity::Environment, "environment"),
-    (Activity::Inference, "inference"),
-    (Activity::Sending, "sending"),
-    (Activity::WaitingForParameters, "waiting_for_parameters"),
-    (Activity::WaitingForRoom, "waiting_for_room"),
-    (Activity::Iteration, "iteration"),
-    (Activity::WaitingForTrajectory, "waiting_for_trajectory"),
-    (Activity::WaitingForWindows, "waiting_for_windows"),
-    (Activity::Storing, "storing"),
-    (Activity::Gathering, "gathering"),
-    (Activity::Publishing, "publishing"),
-    (Activity::Idle, "idle"),
-    (Activity::Host, "host"),
-];
-
-/// The share of each thread's time that each activity took. After so many actor threads come the learner and the replay.
-fn shares(spent: &[ThreadTimes], actors: usize) -> Vec<(String, f64)> {
-    let mut shares = Vec::new();
-    for (index, thread) in spent.iter().enumerate() {
-        let total = thread.total().as_secs_f64().max(f64::MIN_POSITIVE);
-        let who = match index.checked_sub(actors) {
-            None => format!("actor_{index}"),
-            Some(0) => "learner".to_owned(),
-            Some(_) => "replay".to_owned(),
-        };
-        for (activity, name) in NAMES {
-            let share = thread.of(activity).as_secs_f64() / total;
-            if share > 0.0 {
-                shares.push((format!("{who}/{name}"), share));
-            }
-        }
-    }
-    shares
 }
 
 /// The shares of time of all actor threads together and of the learner, and the means of queue and lag.
 fn note(spent: &[ThreadTimes], actors: usize, reports: &[IterationReport]) -> String {
     let (actors, others) = spent.split_at(actors.min(spent.len()));
     let learner = &others[..others.len().min(1)];
-    let percent = |threads: &[ThreadTimes], activities: &[Activity]| {
-        let spent = threads
-            .iter()
-            .flat_map(|thread| activities.iter().map(|&activity| thread.of(activity)));
-        let part: Duration = spent.sum();
-        let whole: Duration = threads.iter().map(ThreadTimes::total).sum();
-        100.0 * part.as_secs_f64() / whole.as_secs_f64().max(f64::MIN_POSITIVE)
-    };
     let waiting = [Activity::WaitingForParameters, Activity::WaitingForRoom];
     let mean = |of: &dyn Fn(&IterationReport) -> f64| {
         reports.iter().map(of).sum::<f64>() / reports.len().max(1) as f64
@@ -391,25 +311,4 @@ fn note(spent: &[ThreadTimes], actors: usize, reports: &[IterationReport]) -> St
         mean(&|report| report.queued as f64),
         mean(&|report| report.lag),
     )
-}
-
-/// The agent's metrics, the episodes that ended in each iteration (NaN where none did), lag and queue.
-fn per_iteration(reports: &[IterationReport], names: &[String]) -> Vec<(String, Vec<f32>)> {
-    let series =
-        |of: &dyn Fn(&IterationReport) -> f32| reports.iter().map(of).collect::<Vec<f32>>();
-    let mut all: Vec<(String, Vec<f32>)> = names
-        .iter()
-        .enumerate()
-        .map(|(i, name)| (name.clone(), series(&|report| report.metrics[i])))
-        .collect();
-    let mean = |report: &IterationReport, of: &dyn Fn(&podracer_runtime::Episode) -> f32| {
-        report.episodes.iter().map(of).sum::<f32>() / report.episodes.len() as f32
-    };
-    let returns = series(&|report| mean(report, &|episode| episode.episode_return));
-    let lengths = series(&|report| mean(report, &|episode| episode.length as f32));
-    all.push(("episode_return".to_owned(), returns));
-    all.push(("episode_length".to_owned(), lengths));
-    all.push(("parameter_lag".to_owned(), series(&|report| report.lag as f32)));
-    all.push(("queued".to_owned(), series(&|report| report.queued as f32)));
-    all
 }

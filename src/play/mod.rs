@@ -8,7 +8,9 @@
 mod animation;
 mod picture;
 mod stage;
+mod versus;
 
 pub use animation::Animation;
 pub use picture::{Colours, Picture};
 pub use stage::{Pictures, of_dsl, of_observations};
+pub use versus::{Tally, Versus};

@@ -135,6 +135,12 @@ impl<E: Environment<Observation = Tensor>> Environment for Pictured<E> {
     fn action_space(&self) -> Space {
         self.environment.action_space()
     }
+    fn legal_actions(&self, state: &Self::State) -> Option<Tensor> {
+        self.environment.legal_actions(&state.environment)
+    }
+    fn players(&self) -> usize {
+        self.environment.players()
+    }
     fn truncates(&self) -> bool {
         self.environment.truncates()
     }
@@ -184,6 +190,12 @@ impl HostEnvironment for Drawn {
         self.environments.receive(step)?;
         self.show(step.terminated.contains(&1) || step.truncated.contains(&1))
     }
+    fn masks_actions(&self) -> bool {
+        self.environments.masks_actions()
+    }
+    fn legal_actions(&self) -> Result<Option<Vec<u8>>, HostError> {
+        self.environments.legal_actions()
+    }
 }
 
 /// An environment whose observations are its pictures.
@@ -220,6 +232,12 @@ impl HostEnvironment for Watched {
         self.environments.receive(step)?;
         self.show(step);
         Ok(())
+    }
+    fn masks_actions(&self) -> bool {
+        self.environments.masks_actions()
+    }
+    fn legal_actions(&self) -> Result<Option<Vec<u8>>, HostError> {
+        self.environments.legal_actions()
     }
 }
 

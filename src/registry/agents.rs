@@ -1,8 +1,9 @@
 //! The built-in agents, one line each, and the registry's entry of an agent.
 
 use podracer_stdlib::agents::{
-    A2cSettings, AgentSettings, AnyAgent, DqnSettings, ImpalaSettings, OnlineSettings, PpoSettings,
-    PqnSettings, R2d2Settings, SacSettings, Task, Td3Settings,
+    A2cSettings, AgentSettings, AlphaZeroSettings, AnyAgent, BootstrappedSettings, DqnSettings,
+    ImpalaSettings, MuZeroSettings, OnlineSettings, PpoSettings, PqnSettings, R2d2Settings,
+    SacSettings, Task, Td3Settings,
 };
 use toml::Table;
 
@@ -15,11 +16,14 @@ pub(super) fn register(registry: &mut Registry) {
     registry.add_agent(AgentEntry::new::<OnlineSettings>("online"));
     registry.add_agent(AgentEntry::new::<ImpalaSettings>("impala"));
     registry.add_agent(AgentEntry::new::<DqnSettings>("dqn"));
+    registry.add_agent(AgentEntry::new::<BootstrappedSettings>("bootstrapped"));
     registry.add_agent(AgentEntry::new::<R2d2Settings>("r2d2"));
     registry.add_agent(AgentEntry::new::<SacSettings>("sac"));
     registry.add_agent(AgentEntry::new::<Td3Settings>("td3"));
     registry.add_agent(AgentEntry::new::<A2cSettings>("a2c"));
     registry.add_agent(AgentEntry::new::<PqnSettings>("pqn"));
+    registry.add_agent(AgentEntry::new::<MuZeroSettings>("muzero"));
+    registry.add_agent(AgentEntry::new::<AlphaZeroSettings>("alphazero"));
 }
 
 /// An agent of the registry. Its functions take the complete table `[agent]`.

@@ -43,7 +43,8 @@ impl Batches {
         let spec = HostLoop::new(environment.clone(), lanes, unroll).spec();
         Batches::new(spec, move || {
             // A client of its own: its threads take no turns on the devices that act and learn.
-            let host = Client::cpu(ClientOptions { cpu_devices: Some(1) })?;
+            let host =
+                Client::cpu(ClientOptions { cpu_devices: Some(1), ..ClientOptions::default() })?;
             compiled_environments(&host, 0, environment.clone(), lanes, unroll)
         })
     }

@@ -2,6 +2,10 @@
 
 use anyhow::Result;
 use podracer_dsl::tree::AnyTree;
+use podracer_envs::boards::{
+    Against, ConnectFour, Game2048, OpponentOfAll, OpponentOfOthello, OpponentOfTicTacToe, Othello,
+    Snake, TicTacToe,
+};
 use podracer_envs::host::server::ServerSettings;
 use podracer_envs::host::{
     HostEnvironment, NativeCartPole, NativeEnvironment, PixelBreakout, PixelCatch,
@@ -16,6 +20,7 @@ use podracer_stdlib::agents::AnyAgent;
 use toml::{Table, Value};
 
 use super::batches::Batches;
+use super::matches::{CONNECT_FOUR, OTHELLO, Opponents, TIC_TAC_TOE};
 #[cfg(feature = "servers")]
 use super::served;
 use super::shortest_paths::shortest_paths;
@@ -25,6 +30,7 @@ use crate::settings::{Schema, UsageError};
 
 /// Registers the built-in environments.
 pub(super) fn register(registry: &mut Registry) {
+    registry.add_environment(EnvironmentEntry::dsl::<Game2048>("2048"));
     registry.add_environment(EnvironmentEntry::dsl::<Acrobot>("acrobot"));
     registry.add_environment(EnvironmentEntry::dsl::<SimpleBandit>("bandit"));
     registry.add_environment(EnvironmentEntry::dsl::<CartPole>("cartpole").map(|cartpole| {
@@ -32,6 +38,15 @@ pub(super) fn register(registry: &mut Registry) {
         EnvironmentEntry { batches: native::<NativeCartPole>, ..cartpole }
     }));
     registry.add_environment(EnvironmentEntry::dsl::<Catch>("catch"));
+    registry.add_environment(EnvironmentEntry::dsl::<ConnectFour>("connect-four").map(|game| {
+        let evaluation: Evaluation =
+            |_, agent, client, state| CONNECT_FOUR.measure(agent, &state.to_host()?, (client, 0));
+        let opponents = Some(CONNECT_FOUR);
+        EnvironmentEntry { evaluation: Some(evaluation), opponents, ..game }
+    }));
+    registry.add_environment(EnvironmentEntry::dsl::<Against<ConnectFour, OpponentOfAll>>(
+        "connect-four-against",
+    ));
     registry.add_environment(EnvironmentEntry::dsl::<DeepSea>("deep-sea"));
     registry.add_environment(EnvironmentEntry::dsl::<DiscountingChain>("discounting-chain"));
     registry.add_environment(EnvironmentEntry::dsl::<GridWorld>("gridworld").map(|grid| {
@@ -50,9 +65,26 @@ pub(super) fn register(registry: &mut Registry) {
     registry.add_environment(EnvironmentEntry::dsl::<MountainCar>("mountain-car"));
     registry
         .add_environment(EnvironmentEntry::dsl::<MountainCarContinuous>("mountain-car-continuous"));
+    registry.add_environment(
+        EnvironmentEntry::dsl::<Othello>("othello")
+            .map(|game| EnvironmentEntry { opponents: Some(OTHELLO), ..game }),
+    );
+    registry.add_environment(EnvironmentEntry::dsl::<Against<Othello, OpponentOfOthello>>(
+        "othello-against",
+    ));
     registry.add_environment(EnvironmentEntry::dsl::<Pendulum>("pendulum"));
     registry.add_environment(EnvironmentEntry::native::<PixelBreakout>("pixel-breakout"));
     registry.add_environment(EnvironmentEntry::native::<PixelCatch>("pixel-catch"));
+    registry.add_environment(EnvironmentEntry::dsl::<Snake>("snake"));
+    registry.add_environment(EnvironmentEntry::dsl::<TicTacToe>("tic-tac-toe").map(|game| {
+        let evaluation: Evaluation =
+            |_, agent, client, state| TIC_TAC_TOE.measure(agent, &state.to_host()?, (client, 0));
+        let opponents = Some(TIC_TAC_TOE);
+        EnvironmentEntry { evaluation: Some(evaluation), opponents, ..game }
+    }));
+    registry.add_environment(EnvironmentEntry::dsl::<Against<TicTacToe, OpponentOfTicTacToe>>(
+        "tic-tac-toe-against",
+    ));
     registry.add_environment(EnvironmentEntry::dsl::<UmbrellaChain>("umbrella-chain"));
     #[cfg(feature = "servers")]
     served::register(registry);
@@ -77,6 +109,8 @@ pub struct EnvironmentEntry {
     pub(super) dsl: Option<MakeInDsl>,
     pub(super) batches: fn(&Table, usize, usize) -> Result<Batches>,
     pub(super) evaluation: Option<Evaluation>,
+    /// Opponents of a game of two players.
+    pub(crate) opponents: Option<Opponents>,
     /// The defaults that a value of the setting `preset` changes.
     pub(crate) preset: fn(Value) -> Option<Table>,
     /// Settings of the environment's servers, if it has any.
@@ -97,6 +131,7 @@ impl EnvironmentEntry {
             dsl: None,
             batches,
             evaluation: None,
+            opponents: None,
             preset: |_| None,
             server: |_| None,
             frames_per_step: |_| 1,

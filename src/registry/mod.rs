@@ -8,6 +8,7 @@
 mod agents;
 mod batches;
 mod environments;
+mod matches;
 #[cfg(feature = "servers")]
 mod served;
 mod shortest_paths;
@@ -20,19 +21,20 @@ use toml::{Table, Value};
 use crate::experiments;
 use crate::settings::{
     AnakinSettings, MetricsSettings, Overrides, ProgramSettings, Schema, SebulbaSettings,
-    TrainSettings, UsageError,
+    SeedSettings, TrainSettings, UsageError,
 };
 
 pub use agents::AgentEntry;
 pub use batches::Batches;
 pub use environments::EnvironmentEntry;
 pub(crate) use environments::Evaluation;
+pub(crate) use matches::{Match, Score};
 
 /// The agents, environments and experiments of a program.
 #[derive(Clone, Debug)]
 pub struct Registry {
     /// The tables that neither agent nor environment decides, by name.
-    pub(crate) tables: [(&'static str, Schema); 5],
+    pub(crate) tables: [(&'static str, Schema); 6],
     agents: Vec<AgentEntry>,
     environments: Vec<EnvironmentEntry>,
     experiments: Vec<Experiment>,
@@ -83,6 +85,7 @@ impl Registry {
             ("train", schema::<TrainSettings>(&mut mistakes)),
             ("anakin", schema::<AnakinSettings>(&mut mistakes)),
             ("sebulba", schema::<SebulbaSettings>(&mut mistakes)),
+            ("seed", schema::<SeedSettings>(&mut mistakes)),
             ("program", schema::<ProgramSettings>(&mut mistakes)),
             ("metrics", schema::<MetricsSettings>(&mut mistakes)),
         ];
@@ -174,6 +177,12 @@ impl Registry {
     #[must_use]
     pub fn environment(&self, name: &str) -> Option<&EnvironmentEntry> {
         self.environments.iter().find(|one| one.name == name)
+    }
+
+    /// The names of the environments that have fixed opponents.
+    pub(crate) fn with_opponents(&self) -> Vec<&str> {
+        let with = self.environments.iter().filter(|entry| entry.opponents.is_some());
+        with.map(|entry| entry.name.as_str()).collect()
     }
 
     /// The experiment of this name.

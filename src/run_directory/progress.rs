@@ -86,13 +86,19 @@ pub struct Files {
 }
 
 /// Settings that a resumed run may change.
-const FREE: [&str; 14] = [
+const FREE: [&str; 20] = [
     "description",
     "train.steps",
     "train.devices",
     "sebulba.actors",
     "sebulba.replay_folder",
     "sebulba.learners",
+    "seed.inference",
+    "seed.learners",
+    "seed.replay_folder",
+    "seed.workers",
+    "seed.capacity",
+    "seed.timeout_ms",
     "train.checkpoint_every",
     "train.store_every",
     "train.on_nan",
@@ -161,7 +167,9 @@ impl RunProgress {
             ))
             .into());
         }
-        let learners = [&before, &now].map(|settings| count(settings, "sebulba.learners"));
+        let learners = [&before, &now].map(|settings| {
+            count(settings, "sebulba.learners").or_else(|| count(settings, "seed.learners"))
+        });
         let devices = match learners {
             [Some(before), Some(now)] => [before, now],
             _ => [&self.recorded, recorded].map(|of| of.devices.len()),

@@ -4,28 +4,27 @@ use super::{Settings, UsageError};
 use crate::registry::Registry;
 
 impl Settings {
-    /// Picks the devices that act and those that learn, in an experiment with `[sebulba]`, as
-    /// [`SebulbaSettings::decide`](super::SebulbaSettings::decide) does. If no learners are named, the first ones are kept:
-    /// as many as lanes and minibatches divide over. `devices` are those of the machine, and afterwards those of the run.
-    /// Returns warnings.
+    /// Picks the devices that act and those that learn, in an experiment with `[sebulba]` or `[seed]`: those that are named, and
+    /// by the rule if none is. If no learners are named, the first ones are kept: as many as lanes and minibatches divide over.
+    /// `devices` are those of the machine, and afterwards those of the run. Returns warnings.
     ///
     /// # Errors
-    /// Errors of [`SebulbaSettings::decide`](super::SebulbaSettings::decide).
+    /// Only devices that act or only learners are named, and no device is left for the others.
     pub fn decide(
         &mut self,
         devices: &mut Vec<usize>,
         registry: &Registry,
     ) -> Result<Vec<String>, UsageError> {
-        let Some(sebulba) = &mut self.sebulba else {
+        let Some(on_host) = self.host_loop() else {
             return Ok(Vec::new());
         };
-        let named = !sebulba.learners.is_empty();
-        let mut warnings = Vec::from_iter(sebulba.decide(devices)?);
+        let named = !on_host.learners.is_empty();
+        let mut warnings = Vec::from_iter(self.decide_roles(devices)?);
         if !named {
             warnings.extend(self.keep_divisible_learners(registry));
         }
-        if let Some(sebulba) = &self.sebulba {
-            *devices = [&sebulba.actors[..], &sebulba.learners].concat();
+        if let Some(on_host) = self.host_loop() {
+            *devices = [on_host.acting, on_host.learners].concat();
             devices.sort_unstable();
             devices.dedup();
         }
@@ -34,37 +33,38 @@ impl Settings {
 
     /// Keeps the first learners, as many as lanes and minibatches divide over. Returns a warning if there were more.
     fn keep_divisible_learners(&mut self, registry: &Registry) -> Option<String> {
-        let sebulba = self.sebulba.as_ref()?;
-        let (learners, environments) = (sebulba.learners.len(), sebulba.environments);
+        let on_host = self.host_loop()?;
+        let (learners, environments) = (on_host.learners.len(), on_host.environments);
+        let section = on_host.section;
         let divide = |&learners: &usize| self.divide_over(learners, registry).is_ok();
         let most = (1..=learners).rev().find(divide).unwrap_or(learners);
-        self.sebulba.as_mut()?.learners.truncate(most);
+        self.keep_learners(most);
         (most < learners).then(|| {
             format!(
-                "{most} of {learners} devices learn, because sebulba.environments = {environments} and its minibatches do not \
+                "{most} of {learners} devices learn, because {section}.environments = {environments} and its minibatches do not \
                  divide over more: a multiple of {learners} uses all"
             )
         })
     }
 
-    /// Checks that the lanes divide over so many devices (in Sebulba over the learners), and that the agent can learn from
+    /// Checks that the lanes divide over so many devices (with `[sebulba]` or `[seed]` over the learners), and that the agent can learn from
     /// the rollout of each.
     ///
     /// # Errors
     /// Numbers that do not divide, with their settings' names.
     pub fn check_division(&self, devices: usize, registry: &Registry) -> Result<(), UsageError> {
-        let learners = self.sebulba.as_ref().map(|one| one.learners.len().max(1));
+        let learners = self.host_loop().map(|one| one.learners.len().max(1));
         self.divide_over(learners.unwrap_or(devices), registry)
     }
 
     fn divide_over(&self, devices: usize, registry: &Registry) -> Result<(), UsageError> {
-        let (name, environments) = match &self.sebulba {
-            Some(sebulba) => ("sebulba.environments", sebulba.environments),
-            None => ("anakin.environments", self.anakin.environments),
+        let (section, environments) = match self.host_loop() {
+            Some(on_host) => (on_host.section, on_host.environments),
+            None => ("anakin", self.anakin.environments),
         };
         if devices == 0 || !environments.is_multiple_of(devices) {
             return Err(UsageError::new(format!(
-                "{name} = {environments} does not divide over {devices} devices: it must be a multiple of {devices}"
+                "{section}.environments = {environments} does not divide over {devices} devices: it must be a multiple of {devices}"
             )));
         }
         let (lanes, unroll, _) = self.shape();
@@ -90,7 +90,7 @@ mod tests {
         let registry = Registry::built_in();
         for one in registry.experiments() {
             let settings = registry.load(&one.name, &Overrides::default()).unwrap();
-            if settings.sebulba.is_none() {
+            if settings.host_loop().is_none() {
                 continue;
             }
             for devices in 1..=64 {

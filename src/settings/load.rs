@@ -10,7 +10,7 @@ use super::merge::Layer;
 use super::problems::Problems;
 use super::trust::Trust;
 use super::{Devices, Settings, UsageError, suggestion};
-use crate::registry::Registry;
+use crate::registry::{EnvironmentEntry, Registry};
 
 /// Greatest length of an experiment's file in bytes.
 const LARGEST: u64 = 16 << 20;
@@ -72,6 +72,9 @@ pub fn load(experiment: &str, overrides: &Overrides) -> Result<Settings> {
     Registry::built_in().load(experiment, overrides)
 }
 
+/// The loops that take the place of `[anakin]`.
+pub(super) const OTHER_LOOPS: [&str; 2] = ["sebulba", "seed"];
+
 impl Registry {
     /// The settings of an experiment of the program, or of a TOML file by its path, with `overrides`.
     ///
@@ -87,11 +90,18 @@ impl Registry {
         if !overrides.trust {
             trust.check(&table)?;
         }
-        let flags = overrides.flags();
+        let mut flags = overrides.flags();
+        if table.contains_key("seed")
+            && let Some(Value::Table(mut roles)) = flags.remove("sebulba")
+        {
+            let inference = roles.remove("actors");
+            roles.extend(inference.map(|devices| ("inference".to_owned(), devices)));
+            flags.insert("seed".to_owned(), Value::Table(roles));
+        }
         if flags.contains_key("sebulba") && !table.contains_key("sebulba") {
             let flag = if overrides.actors.is_some() { "actors" } else { "learners" };
             return Err(UsageError::new(format!(
-                "--{flag} is for experiments with [sebulba], and {experiment} has [anakin]: --devices names its devices"
+                "--{flag} is for experiments with [sebulba] or [seed], and {experiment} has [anakin]: --devices names its devices"
             ))
             .into());
         }
@@ -101,6 +111,56 @@ impl Registry {
             .map_err(|error| UsageError::new(format!("{experiment}: {error}")))?;
         settings.check(self)?;
         Ok(settings)
+    }
+
+    /// An environment as a learner elsewhere describes it: its name, and its settings as JSON. `sets` are the user's own changes
+    /// of them, as those of `--set`.
+    ///
+    /// # Errors
+    /// [`UsageError`] for an environment that this program does not have, for settings that it does not take, and for programs that
+    /// the learner names and the user does not.
+    pub(crate) fn told(
+        &self,
+        name: &str,
+        settings: &str,
+        sets: &[String],
+        trusted: bool,
+    ) -> Result<(&EnvironmentEntry, Table), UsageError> {
+        const LEARNER: &str = "the learner";
+        let entry = self.environment(name).ok_or_else(|| {
+            let known = self.names("environment");
+            UsageError::new(format!(
+                "the learner's environment is `{name}`, which this program does not have{}: use the learner's own program here, too",
+                suggestion(name, known.iter().copied())
+            ))
+        })?;
+        let mut told: Table = serde_json::from_str(settings).map_err(|error| {
+            UsageError::new(format!("the learner's settings of `{name}` are no table: {error}"))
+        })?;
+        told.insert("name".to_owned(), Value::String(name.to_owned()));
+        let changes = Table::from_iter([("environment".to_owned(), Value::Table(told))]);
+        let sets = parse_sets(sets)?;
+        if let Some(other) = sets.keys().find(|section| *section != "environment") {
+            return Err(UsageError::new(format!(
+                "--set of a worker changes [environment] alone, and not [{other}]: all else is the learner's"
+            )));
+        }
+        let mut table = Table::new();
+        self.put(&mut table, &changes, LEARNER)?;
+        self.put(&mut table, &sets, "--set")?;
+        let mut trust = Trust::default();
+        trust.layer(&changes, Some(LEARNER));
+        trust.layer(&sets, None);
+        if !trusted {
+            trust.check(&table)?;
+        }
+        let Some(Value::Table(environment)) = table.remove("environment") else {
+            return Err(UsageError::new(format!(
+                "the learner's settings of `{name}` are no table"
+            )));
+        };
+        (entry.check)(&environment).map_err(UsageError::new)?;
+        Ok((entry, environment))
     }
 
     /// Puts a layer over a complete table.
@@ -172,7 +232,7 @@ impl Registry {
 
     /// The settings of an experiment that says nothing. Agent and environment have no defaults.
     fn defaults(&self) -> Table {
-        let tables = self.tables.iter().filter(|(name, _)| *name != "sebulba");
+        let tables = self.tables.iter().filter(|(name, _)| !OTHER_LOOPS.contains(name));
         let tables = tables.map(|(name, schema)| (*name, schema.defaults.clone()));
         let all = tables.chain([("xla", Table::new())]);
         all.map(|(name, table)| (name.to_owned(), Value::Table(table))).collect()

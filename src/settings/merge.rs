@@ -5,6 +5,7 @@
 
 use toml::{Table, Value};
 
+use super::load::OTHER_LOOPS;
 use super::problems::{Problems, suggestion};
 use super::schema::{Key, Schema};
 use super::values::Mistake;
@@ -68,16 +69,18 @@ impl Layer<'_> {
             return;
         }
         // One loop takes the place of the other.
-        if section == "sebulba" && base.remove("anakin").is_some() {
+        if OTHER_LOOPS.contains(&section) && base.remove("anakin").is_some() {
             let defaults = self
                 .registry
-                .schema("sebulba", None)
+                .schema(section, None)
                 .map(|schema| schema.defaults.clone())
                 .unwrap_or_default();
             base.insert(section.to_owned(), Value::Table(defaults));
         }
         let Some(Value::Table(base)) = base.get_mut(section) else {
-            self.add(format!("[{section}] and [sebulba] exclude each other"));
+            let there = OTHER_LOOPS.into_iter().find(|name| base.contains_key(*name));
+            let there = there.unwrap_or("anakin");
+            self.add(format!("[{section}] and [{there}] exclude each other"));
             return;
         };
         let chosen = chooser.and_then(|chooser| base.get(chooser)).and_then(Value::as_str);

@@ -6,12 +6,14 @@
 
 mod devices;
 mod division;
+mod host_loop;
 mod load;
 mod merge;
 mod problems;
 mod program;
 mod schema;
 mod sebulba;
+mod seed;
 mod trust;
 mod values;
 
@@ -25,12 +27,14 @@ use toml::{Table, Value};
 
 pub use crate::UsageError;
 pub use devices::Devices;
+pub use host_loop::HostLoop;
 pub(crate) use load::parse_sets;
 pub use load::{Overrides, load};
 pub(crate) use problems::suggestion;
 pub use program::{ProgramSettings, SimplifyGroup};
 pub use schema::{Key, Kind, Range, Schema};
 pub use sebulba::{ReplayMemory, Schedule, SebulbaSettings};
+pub use seed::SeedSettings;
 
 use crate::registry::Registry;
 use problems::Problems;
@@ -45,12 +49,15 @@ pub struct Settings {
     pub description: String,
     /// Table `[train]`.
     pub train: TrainSettings,
-    /// Table `[anakin]`; unused if there is `[sebulba]`.
+    /// Table `[anakin]`; unused if there is `[sebulba]` or `[seed]`.
     #[serde(default)]
     pub anakin: AnakinSettings,
     /// Table `[sebulba]`; it takes the place of `[anakin]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sebulba: Option<SebulbaSettings>,
+    /// Table `[seed]`; it takes the place of `[anakin]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<SeedSettings>,
     /// Table `[agent]`, complete: the agent's name as `kind`, and its settings.
     pub agent: Table,
     /// Table `[environment]`, complete: the environment's name as `name`, and its settings.
@@ -211,8 +218,8 @@ impl Settings {
     #[must_use]
     pub fn shape(&self) -> (usize, usize, usize) {
         let AnakinSettings { environments, unroll, iterations_per_call } = self.anakin;
-        self.sebulba.as_ref().map_or((environments, unroll, iterations_per_call), |sebulba| {
-            (sebulba.all_environments(), sebulba.unroll, sebulba.iterations_per_call)
+        self.host_loop().map_or((environments, unroll, iterations_per_call), |on_host| {
+            (on_host.all_environments, on_host.unroll, on_host.iterations_per_call)
         })
     }
 
@@ -229,7 +236,7 @@ impl Settings {
     /// # Errors
     /// Values that TOML cannot write, which [`load`] does not give.
     pub fn to_toml(&self) -> anyhow::Result<String> {
-        if self.sebulba.is_none() {
+        if self.host_loop().is_none() {
             return Ok(toml::to_string(self)?);
         }
         let mut table = Table::try_from(self)?;
@@ -245,15 +252,18 @@ impl Settings {
     fn check(&self, registry: &Registry) -> Result<(), UsageError> {
         let mut problems = Problems::default();
         let environment = registry.environment(self.environment_name());
-        if let Some(sebulba) = &self.sebulba {
-            sebulba.check(&mut problems);
+        if let Some(on_host) = self.host_loop() {
+            on_host.check(&mut problems);
             if let Some(server) = environment.and_then(|one| (one.server)(&self.environment)) {
-                check_server(&server, sebulba, &mut problems);
+                check_server(&server, &on_host, &mut problems);
             }
+        }
+        if let Some(seed) = &self.seed {
+            seed.check(&mut problems);
         }
         let (lanes, unroll, iterations) = self.shape();
         let in_a_call = lanes.checked_mul(unroll).and_then(|steps| steps.checked_mul(iterations));
-        let section = if self.sebulba.is_some() { "sebulba" } else { "anakin" };
+        let section = self.host_loop().map_or("anakin", |on_host| on_host.section);
         if let Some(steps) =
             lanes.checked_mul(unroll).filter(|&steps| i32::try_from(steps).is_err())
         {
@@ -280,19 +290,23 @@ impl Settings {
 }
 
 /// Checks that a run has the patience for a server's restart, and each server an environment.
-fn check_server(server: &ServerSettings, sebulba: &SebulbaSettings, problems: &mut Problems) {
+fn check_server(server: &ServerSettings, on_host: &HostLoop<'_>, problems: &mut Problems) {
     let &ServerSettings { servers, restarts, start_seconds, step_seconds, .. } = server;
-    let &SebulbaSettings { environments, patience, .. } = sebulba;
+    let &HostLoop { section, batch, patience, .. } = on_host;
     let longest = start_seconds.saturating_mul(2).saturating_add(step_seconds);
     if restarts > 0 && longest >= patience {
         problems.add(format!(
-            "sebulba.patience is {patience} and must be more than {longest}: a server may take environment.step_seconds = \
+            "{section}.patience is {patience} and must be more than {longest}: a server may take environment.step_seconds = \
              {step_seconds} to be found hanging, and twice environment.start_seconds = {start_seconds} to be there again"
         ));
     }
-    if servers > environments {
-        problems.add(format!(
-            "environment.servers is {servers} and must be at most sebulba.environments = {environments}"
-        ));
+    if servers > batch {
+        let of = if section == "seed" {
+            "seed.environments / seed.workers"
+        } else {
+            "sebulba.environments"
+        };
+        problems
+            .add(format!("environment.servers is {servers} and must be at most {of} = {batch}"));
     }
 }

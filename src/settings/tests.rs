@@ -29,7 +29,7 @@ fn every_built_in_experiment_is_complete_and_divides() {
         assert_eq!(settings.experiment, one.name);
         assert!(!settings.description.is_empty());
         settings.check_division(1, &registry).unwrap();
-        let devices = match settings.sebulba {
+        let devices = match settings.host_loop() {
             // Who acts and who learns need devices of their own.
             Some(_) => Devices::All,
             None => Devices::Count(1),
@@ -193,7 +193,7 @@ fn experiments_that_are_none() {
     assert!(format!("{:#}", set(path, &[]).unwrap_err()).contains("cannot read the experiment"));
     for (text, expected) in [
         ("[agent\n", "TOML parse error at line 1"),
-        ("seed = 1", "`seed` is not a setting"),
+        ("sead = 1", "`sead` is not a setting"),
         ("train = 1", "`train` must be a table"),
         ("base = 1", "`base` must name an experiment"),
         ("base = 'cartpole'", "did you mean `cartpole-ppo`"),

@@ -98,7 +98,9 @@ impl Driver {
             let seed = EVALUATIONS + seed;
             let seed_flag = format!("--seed={seed}");
             let arguments = ["eval", path, &episodes, &seed_flag, "--json"];
-            let printed = match self.call(&[&arguments[..], more].concat())? {
+            let against = format!("--against={}", entry.row.against);
+            let against = if entry.row.against.is_empty() { vec![] } else { vec![&*against] };
+            let printed = match self.call(&[&arguments[..], more, &against].concat())? {
                 Ok(printed) => printed,
                 Err(ended) => return Ok(ended),
             };
@@ -121,6 +123,7 @@ impl Driver {
             learning_return: result["mean_return"].as_f64(),
             greedy,
             sampled,
+            against: entry.row.against.clone(),
             processor: processor(),
             devices: number("devices")?,
             podracer: version(),

@@ -69,12 +69,18 @@ fn text(entries: &[Entry], records: &Records) -> String {
     }
     text += "\n## The references\n\n";
     for Entry { row, .. } in entries {
-        let Row { experiment, source, note, episodes, seeds, packages, duration, .. } = row;
+        let Row { experiment, source, note, episodes, seeds, packages, against, duration, .. } =
+            row;
         let mut line = format!("- `{experiment}`: {source}");
         if let Some(reference) = reference(row) {
             line = format!("- `{experiment}`: {reference}, {source}");
         }
         let mut more = vec![note.clone()];
+        if !against.is_empty() {
+            more.push(format!(
+                "Games against `{against}`, half of them moving first: a return is 1 for a win, 0 for a draw, -1 for a loss."
+            ));
+        }
         if *episodes != 100 || *seeds != 5 {
             let plural = if *seeds == 1 { "" } else { "s" };
             more.push(format!("{seeds} seed{plural}, {episodes} episodes."));
@@ -212,6 +218,7 @@ mod tests {
             source: "the maximum.".to_owned(),
             note: String::new(),
             packages: String::new(),
+            against: String::new(),
             duration: String::new(),
         }
     }
@@ -238,6 +245,7 @@ mod tests {
             learning_return: Some(0.9),
             greedy: evaluation,
             sampled: Evaluation { mean: mean - 0.1, ..evaluation },
+            against: String::new(),
             processor: "a processor".to_owned(),
             devices: 1,
             podracer: "0.1.0".to_owned(),
@@ -295,6 +303,10 @@ mod tests {
         let mut other = entries[0].clone();
         other.row.episodes = 50;
         assert_eq!(read.of(&other).count(), 0);
+        let mut other = entries[0].clone();
+        other.row.against = "perfect".to_owned();
+        assert_eq!(read.of(&other).count(), 0, "what was not played against the opponent");
+        assert!(text(&[other], &read).contains("Games against `perfect`, half of them"));
     }
 
     #[test]

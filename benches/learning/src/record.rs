@@ -32,6 +32,9 @@ pub struct Record {
     pub greedy: Evaluation,
     /// Evaluation with actions drawn from the policy.
     pub sampled: Evaluation,
+    /// Opponent of both evaluations; empty for none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub against: String,
     /// The machine's processor and number of cores.
     pub processor: String,
     /// Devices of the training.
@@ -109,6 +112,7 @@ impl Records {
         self.all.iter().filter(|record| {
             record.experiment == entry.row.experiment
                 && record.settings == entry.described.settings
+                && record.against == entry.row.against
                 && [record.greedy, record.sampled].map(|one| one.episodes)
                     == [entry.row.episodes; 2]
         })

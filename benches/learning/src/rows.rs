@@ -35,6 +35,10 @@ pub struct Row {
     /// Set of Python packages that the environment needs, as `podracer envs install` names it; empty for none.
     #[serde(default)]
     pub packages: String,
+    /// Fixed opponent of the evaluations, as `podracer eval --against` names it; empty for none. A return is 1 for a game that is won,
+    /// 0 for a draw and -1 for a loss then.
+    #[serde(default)]
+    pub against: String,
     /// Time of one seed's training, in words, if it is more than some minutes.
     #[serde(default)]
     pub duration: String,

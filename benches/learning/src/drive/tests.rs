@@ -56,6 +56,7 @@ impl Fake {
             source: String::new(),
             note: String::new(),
             packages: String::new(),
+            against: String::new(),
             duration: String::new(),
         };
         // Without the signals of the tests' process.
@@ -102,6 +103,17 @@ fn a_seed_is_trained_and_evaluated_with_both_policies() {
     // What is trained is not trained again: a row with other episodes is evaluated.
     fake.record();
     assert_eq!(fake.calls().1[4..], ["eval", "eval"]);
+}
+
+#[test]
+fn an_agent_is_evaluated_against_the_opponent_of_its_row() {
+    let mut fake = Fake::new();
+    fake.entry.row.against = "perfect".to_owned();
+    assert_eq!(fake.record().against, "perfect");
+    let (calls, _) = fake.calls();
+    let evaluations: Vec<&str> = calls.lines().filter(|line| line.starts_with("eval")).collect();
+    assert!(evaluations[0].ends_with("--json --against=perfect"), "{calls}");
+    assert!(evaluations[1].ends_with("--sample --against=perfect"), "{calls}");
 }
 
 #[test]

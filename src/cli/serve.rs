@@ -1,0 +1,139 @@
+//! `podracer serve`: trains with workers that connect from elsewhere.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use anyhow::Result;
+use clap::Args;
+use podracer_envs::host::HostSpec;
+use podracer_remote::server::{Server, ServerOptions};
+use podracer_remote::{Address, RunDescription, Security};
+use serde_json::Value;
+
+use super::arguments::{ResumeArguments, TrainArguments};
+use super::session::{Ready, Session};
+use super::{Console, Program, resume, train};
+use crate::run_directory::RunDirectory;
+use crate::settings::{Settings, UsageError};
+use crate::training::Traffic;
+
+#[derive(Args, Debug)]
+pub(super) struct ServeArguments {
+    #[command(flatten)]
+    train: TrainArguments,
+    /// Where workers connect to: unix:PATH or HOST:PORT
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Address,
+    /// The folder with the certificates of both sides, which `podracer certificates new` makes
+    #[arg(long, value_name = "FOLDER", conflicts_with = "insecure")]
+    certificates: Option<PathBuf>,
+    /// Let in whoever reaches the port, unencrypted
+    #[arg(long)]
+    insecure: bool,
+}
+
+pub(super) fn serve(
+    args: &ServeArguments,
+    started: Instant,
+    console: &mut Console<'_>,
+    program: Program<'_>,
+    interrupt: &AtomicBool,
+) -> Result<u8> {
+    let security = match (&args.certificates, args.insecure) {
+        (Some(folder), _) => Some(Security::Certificates(folder.clone())),
+        (None, true) => Some(Security::Insecure),
+        (None, false) => None,
+    };
+    let options = ServerOptions::new(args.listen.clone(), security);
+    let train = &args.train;
+    let run = Path::new(&train.experiment.experiment);
+    let mut session = match RunDirectory::is_run(run) {
+        true => resume::session(&going_on(train, run)?, started, console, program)?,
+        false => begin(train, started, console, program)?,
+    };
+    let (server, lanes) = listening(&session, &options)?;
+    console.say(&format!(
+        "{lanes} lanes for workers: {} work --connect {} --environments N",
+        super::program_name(),
+        server.address()
+    ));
+    session.completes = Some(Box::new(move || server.complete()));
+    session.run(console, interrupt)
+}
+
+/// A training that begins.
+fn begin(
+    args: &TrainArguments,
+    started: Instant,
+    console: &mut Console<'_>,
+    program: Program<'_>,
+) -> Result<Session> {
+    let settings = train::settings(args, program)?;
+    if settings.seed.is_none() {
+        return Err(UsageError::new(format!(
+            "{} has no [seed], and workers from elsewhere are for experiments that have it: give it one, such as by `--set \
+             seed.environments=64`",
+            settings.experiment
+        ))
+        .into());
+    }
+    train::begin(args, settings, started, console, program)
+}
+
+/// The arguments of `resume` for a run that goes on.
+fn going_on(args: &TrainArguments, run: &Path) -> Result<ResumeArguments> {
+    if args.run_dir.is_some() || args.seed.is_some() || !args.experiment.set.is_empty() {
+        return Err(UsageError::new(format!(
+            "{} is a run, which goes on as it was: --run-dir, --seed and --set are for one that begins",
+            run.display()
+        ))
+        .into());
+    }
+    Ok(ResumeArguments {
+        run: run.to_owned(),
+        steps: args.steps,
+        devices: args.experiment.devices.clone(),
+        actors: args.actors.clone(),
+        learners: args.learners.clone(),
+        trust: args.experiment.trust,
+        metrics: args.metrics.clone(),
+        json: args.json,
+    })
+}
+
+/// Listens, and gives the training its workers. Also gives the number of lanes.
+fn listening(session: &Session, options: &ServerOptions) -> Result<(Server, usize)> {
+    let Ready { settings, training, .. } = &session.ready;
+    let (lanes, threads) = training.serves().ok_or_else(|| {
+        UsageError::new(format!("{} has no [seed]: it takes no workers", settings.experiment))
+    })?;
+    let all = lanes.environments * threads;
+    let run = description(settings, lanes, session.directory.path())?;
+    let (server, workers) = Server::start(options, run, threads)?;
+    let totals = server.totals();
+    let traffic = move || {
+        let now = totals.status();
+        let (received, sent, refused) = (now.received, now.sent, now.refused);
+        Traffic { received, sent, refused, connections: now.connections as u64 }
+    };
+    training.serve(workers, Box::new(traffic));
+    Ok((server, all))
+}
+
+/// What a worker is told of the run.
+fn description(settings: &Settings, spec: HostSpec, folder: &Path) -> Result<RunDescription> {
+    let mut environment: Value = serde_json::to_value(&settings.environment)?;
+    if let Some(table) = environment.as_object_mut() {
+        // Programs and folders are those of the worker's own machine.
+        table.remove("python");
+    }
+    let path = std::path::absolute(folder)?;
+    Ok(RunDescription {
+        id: format!("{} {} {}", settings.experiment, settings.train.seed, path.display()),
+        environment: settings.environment_name().to_owned(),
+        settings: environment.to_string(),
+        spec,
+        unroll: settings.shape().1,
+    })
+}

@@ -1,0 +1,147 @@
+//! `podracer work`: steps environments for a learner elsewhere. `podracer certificates new`: what the two know each other by.
+
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use podracer_remote::certificates::CertificateError;
+use podracer_remote::worker::{MakeEnvironment, WorkerError, WorkerOptions, WorkerStatus, work};
+use podracer_remote::{Address, RunDescription, Security, certificates};
+
+use super::{Console, INTERRUPTED, signals};
+use crate::registry::Registry;
+use crate::settings::UsageError;
+
+/// Time between two lines about what the worker does.
+const REPORT: Duration = Duration::from_secs(10);
+
+#[derive(Args, Debug)]
+pub(super) struct WorkArguments {
+    /// Where the learner listens, unix:PATH or HOST:PORT; several learner hosts separated by commas share the batches
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',', required = true)]
+    connect: Vec<Address>,
+    /// Number of environments of this worker
+    #[arg(long, value_name = "N")]
+    environments: NonZero<usize>,
+    /// Batches that the environments are stepped in: while one waits for its actions, the others step [default: 2]
+    #[arg(long, value_name = "N")]
+    batches: Option<NonZero<usize>>,
+    /// The folder of `podracer certificates new`, for learners that are reached over the network
+    #[arg(long, value_name = "FOLDER", conflicts_with = "insecure")]
+    certificates: Option<PathBuf>,
+    /// Connect over the network without encryption, to whoever answers
+    #[arg(long)]
+    insecure: bool,
+    /// Change a setting of the learner's environment on this machine, such as environment.servers=4 [repeatable]
+    #[arg(long, value_name = "environment.KEY=VALUE")]
+    set: Vec<String>,
+    /// Use the programs that the learner's environment names, such as environment.python
+    #[arg(long)]
+    trust: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum CertificatesCommand {
+    /// Make an authority, and certificates of a learner and of workers, in a new folder
+    New {
+        /// The folder: `serve --certificates` and `work --certificates` read it
+        folder: PathBuf,
+        /// A name or address of the learner's machine, for clients of other programs that check it [repeatable]
+        #[arg(long, value_name = "NAME")]
+        host: Vec<String>,
+    },
+}
+
+pub(super) fn new_certificates(
+    command: &CertificatesCommand,
+    console: &mut Console<'_>,
+) -> Result<u8> {
+    let CertificatesCommand::New { folder, host } = command;
+    let files = certificates::write(folder, host).map_err(|error| match error {
+        CertificateError::Exists(_) => UsageError::new(error.to_string()).into(),
+        error => anyhow::Error::from(error),
+    })?;
+    let names = files.iter().map(|file| format!("{}\n", file.display()));
+    console.print(&names.collect::<String>())?;
+    console.say(
+        "a worker's machine needs ca.pem, worker.pem and worker.key; ca.key signs further ones: keep it where neither runs",
+    );
+    Ok(0)
+}
+
+pub(super) fn run(
+    args: &WorkArguments,
+    registry: &Registry,
+    console: &mut Console<'_>,
+    interrupt: &AtomicBool,
+) -> Result<u8> {
+    let environments = args.environments.get();
+    let options = WorkerOptions {
+        addresses: args.connect.clone(),
+        security: match (&args.certificates, args.insecure) {
+            (Some(folder), _) => Some(Security::Certificates(folder.clone())),
+            (None, true) => Some(Security::Insecure),
+            (None, false) => None,
+        },
+        environments,
+        batches: args.batches.map_or(environments.min(2), NonZero::get),
+    };
+    let make = |run: &RunDescription, environments: usize| {
+        let (entry, table) =
+            registry.told(&run.environment, &run.settings, &args.set, args.trust)?;
+        entry.batches(&table, environments, run.unroll)?.make()
+    };
+    let make: &MakeEnvironment<'_> = &|run: &RunDescription, environments| {
+        make(run, environments).map_err(|error| match error.downcast::<UsageError>() {
+            Ok(mistake) => mistake.into(),
+            Err(error) => error.into(),
+        })
+    };
+    let status = Arc::new(WorkerStatus::default());
+    let heeding = signals::heed();
+    let (told, done) = thread::scope(|scope| {
+        let told = scope.spawn(|| work(&options, make, &status, interrupt));
+        let (mut since, mut before) = (Instant::now(), 0);
+        while !told.is_finished() {
+            thread::sleep(Duration::from_millis(20));
+            let seconds = since.elapsed().as_secs_f64();
+            if seconds >= REPORT.as_secs_f64() {
+                let steps = status.environment_steps();
+                let speed = (steps - before) as f64 / seconds;
+                console.say(&format!(
+                    "{steps} steps, {speed:.0} steps/s, parameters of update {}, connected {} times",
+                    status.version(),
+                    status.sessions()
+                ));
+                (since, before) = (Instant::now(), steps);
+            }
+        }
+        (told.join(), status.environment_steps())
+    });
+    drop(heeding);
+    let told = told.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    told.map_err(|error| match error {
+        WorkerError::Security(_) | WorkerError::Options(_) => {
+            UsageError::new(error.to_string()).into()
+        }
+        WorkerError::Environment { address, problem } => {
+            let place = format!("cannot make the environments of the learner at {address}");
+            match problem.downcast::<UsageError>() {
+                Ok(mistake) => UsageError::new(format!("{place}: {mistake}")).into(),
+                Err(problem) => anyhow::anyhow!("{place}: {problem:#}"),
+            }
+        }
+        error => anyhow::Error::from(error),
+    })?;
+    if interrupt.load(Ordering::Acquire) {
+        console.say(&format!("stopped after {done} steps"));
+        return Ok(INTERRUPTED);
+    }
+    console.say(&format!("the run is complete: {done} steps"));
+    Ok(0)
+}

@@ -1,0 +1,466 @@
+//! An agent that infers for workers as a training loop for the command line.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use podracer_compiler::simplify::Options as Simplify;
+use podracer_envs::host::{HostEnvironment, HostSpec, Workers};
+use podracer_runtime::{
+    Activity, Array, Checkpoint, Client, IterationReport, OptionValue, Origin, SeedLoop,
+    SeedMeasures, SeedRun, ThreadTimes,
+};
+use podracer_stdlib::agents::AnyAgent;
+
+use super::programs;
+use super::recent::RecentReturns;
+use super::sebulba::SebulbaTraining;
+use super::threads::{per_iteration, percent, said, seconds, shares, since};
+use crate::evaluation::Play;
+use crate::export::Portable;
+use crate::registry::Batches;
+use crate::sebulba;
+use crate::seed::{SeedRl, local_counted};
+use crate::settings::{ReplayMemory, SebulbaSettings, SeedSettings};
+use crate::training::{
+    CallMetrics, Ended, Evaluate, Evaluator, Explanation, LoopModule, Run, Stage, Suspect, Traffic,
+    Training,
+};
+
+/// An agent, the batches of environments of workers in this process, and the shape of the loop.
+pub(super) struct SeedTraining {
+    seed: SeedRl<AnyAgent>,
+    /// The environments of one worker.
+    batches: Batches,
+    shape: SeedSettings,
+    simplify: Simplify,
+    frames_per_step: usize,
+    /// True for an agent that learns from rollouts of its present parameters, more or less.
+    warns_of_staleness: bool,
+    /// The same agent where it acts for itself: what is exported and evaluated is the same.
+    acting: SebulbaTraining,
+    /// Workers from elsewhere, in place of those of this process.
+    served: RefCell<Option<Served>>,
+}
+
+/// Workers from elsewhere, for each inference device, and a reading of what crosses the network for them.
+type Served = (Vec<Box<dyn Workers>>, Box<dyn Fn() -> Traffic>);
+
+impl SeedTraining {
+    pub(super) fn new(
+        experiment: &str,
+        agent: AnyAgent,
+        batches: Batches,
+        shape: &SeedSettings,
+        simplify: Simplify,
+        frames_per_step: usize,
+    ) -> Self {
+        // Before devices are picked the programs can be looked at, for one device each.
+        let or = |named: &[usize], one: usize| match named {
+            [] => vec![one],
+            named => named.to_vec(),
+        };
+        let positive = |number: usize| (number > 0).then_some(number);
+        let timeout = (shape.timeout_ms > 0.0)
+            .then(|| Duration::try_from_secs_f64(shape.timeout_ms / 1e3).ok())
+            .flatten();
+        let seed = SeedRl::new(agent.clone())
+            .named(experiment)
+            .inference(&or(&shape.inference, 0))
+            .learners(&or(&shape.learners, 1))
+            .unroll(shape.unroll)
+            .lag(shape.lag)
+            .capacity(positive(shape.capacity))
+            .timeout(timeout)
+            .simplify(simplify.clone())
+            .patience(Duration::from_secs(shape.patience as u64));
+        let seed = match shape.replay {
+            ReplayMemory::Device => seed,
+            ReplayMemory::Host => seed.replay_on_host(),
+        };
+        let as_sebulba = SebulbaSettings {
+            actors: shape.inference.clone(),
+            learners: shape.learners.clone(),
+            threads: 1,
+            environments: shape.environments,
+            unroll: shape.unroll,
+            replay: shape.replay,
+            ..SebulbaSettings::default()
+        };
+        let mut of_all = batches.clone();
+        of_all.spec.environments = shape.environments;
+        let acting = SebulbaTraining::new(
+            experiment,
+            agent,
+            of_all,
+            &as_sebulba,
+            simplify.clone(),
+            frames_per_step,
+        );
+        SeedTraining {
+            seed,
+            batches,
+            shape: shape.clone(),
+            simplify,
+            frames_per_step,
+            warns_of_staleness: false,
+            acting,
+            served: RefCell::new(None),
+        }
+    }
+
+    /// Warns where acting is ahead of learning, which this agent's learning does not correct.
+    pub(super) fn warning_of_staleness(mut self) -> Self {
+        self.warns_of_staleness = true;
+        self
+    }
+
+    /// The lanes of an inference device.
+    fn lanes(&self) -> HostSpec {
+        HostSpec { environments: self.shape.environments, ..self.batches.spec.clone() }
+    }
+
+    fn trace(&self) -> Result<SeedLoop> {
+        self.seed.trace(&self.lanes())
+    }
+
+    /// Workers in this process.
+    fn local(&self, restarts: &Arc<AtomicUsize>) -> Result<Vec<Box<dyn Workers>>> {
+        let of_device = |_| (0..self.shape.workers).map(|_| self.batches.make()).collect();
+        let batches = (0..self.seed.inference_devices()).map(of_device);
+        local_counted(batches.collect::<Result<_>>()?, restarts)
+    }
+}
+
+impl Training for SeedTraining {
+    /// The programs that run over and over, one after another.
+    fn emit(&self, stage: Stage, _: usize) -> Result<String> {
+        Ok(programs::text(&self.trace()?.programs(), stage, &self.simplify))
+    }
+
+    /// The programs that run over and over, those of acting for the largest batch. The devices were picked before.
+    fn modules(&self, _: usize) -> Result<Vec<LoopModule>> {
+        let traced = self.trace()?;
+        let [act, take_out, shards, learn] = traced.programs();
+        let ahead = traced.learning().replay().map_or(self.shape.lag + 2, |replay| replay.ahead);
+        let learn = programs::learner(learn, traced.learning().shape().learners, ahead);
+        Ok([act, take_out, shards].map(programs::module).into_iter().chain([learn]).collect())
+    }
+
+    fn programs(&self, batch: Option<usize>) -> Result<Vec<Portable>> {
+        self.acting.programs(batch)
+    }
+
+    fn xla_options(&self, platform: &str, _: usize) -> Vec<(String, OptionValue)> {
+        self.seed.xla_options(platform, self.shape.environments)
+    }
+
+    fn serves(&self) -> Option<(HostSpec, usize)> {
+        Some((self.lanes(), self.seed.inference_devices()))
+    }
+
+    fn serve(&self, workers: Vec<Box<dyn Workers>>, traffic: Box<dyn Fn() -> Traffic>) {
+        *self.served.borrow_mut() = Some((workers, traffic));
+    }
+
+    fn start(
+        &self,
+        client: &Client,
+        _: &[usize],
+        seed: u64,
+        xla: &[(String, OptionValue)],
+        folder: &Path,
+        from: Option<&Checkpoint>,
+    ) -> Result<Box<dyn Run>> {
+        let origin = from.map_or(Origin::Seed(seed), Origin::Checkpoint);
+        let named = &self.shape.replay_folder;
+        let folder = if named.is_empty() { folder } else { Path::new(named) };
+        let restarts = Arc::default();
+        let (workers, traffic) = match self.served.take() {
+            Some((workers, traffic)) => (workers, Some(traffic)),
+            None => (self.local(&restarts)?, None),
+        };
+        let run = self
+            .seed
+            .clone()
+            .waits_for_workers(traffic.is_some())
+            .xla(xla.to_vec())
+            .replay_folder(folder)
+            .start(client, &self.lanes(), origin, workers)?;
+        let lanes = self.seed.inference_devices() * self.shape.environments;
+        Ok(Box::new(TrainingRun {
+            run,
+            times: Vec::new(),
+            measures: SeedMeasures::default(),
+            traffic: traffic.map(|read| (read, Traffic::default())),
+            restarts,
+            counted_restarts: 0,
+            inference: self.seed.inference_devices(),
+            on_host: self.shape.replay == ReplayMemory::Host,
+            steps_per_iteration: (lanes * self.shape.unroll) as u64,
+            iterations: self.shape.iterations_per_call,
+            frames_per_step: self.frames_per_step,
+            recent: RecentReturns::restored(from)?,
+            stale: self.warns_of_staleness && self.shape.lag > 0,
+            lag: self.shape.lag,
+        }))
+    }
+
+    fn unrepeatable(&self) -> Option<String> {
+        Some(
+            "which steps an inference was of, and which parameters it had, was decided by time ([seed]): the iterations of this run \
+             cannot be made again; with [sebulba] and sebulba.schedule = \"deterministic\" they can"
+                .to_owned(),
+        )
+    }
+
+    fn explain(&self, _: &Suspect, _: &mut Evaluate) -> Result<Option<Explanation>> {
+        Ok(None)
+    }
+
+    fn agent(&self) -> Option<&AnyAgent> {
+        self.acting.agent()
+    }
+
+    fn evaluator(&self, device: (&Client, usize), play: &Play) -> Result<Box<dyn Evaluator>> {
+        self.acting.evaluator(device, play)
+    }
+
+    fn evaluator_in(
+        &self,
+        environments: Box<dyn HostEnvironment>,
+        device: (&Client, usize),
+        play: &Play,
+    ) -> Result<Box<dyn Evaluator>> {
+        self.acting.evaluator_in(environments, device, play)
+    }
+}
+
+/// A run under way.
+struct TrainingRun {
+    run: SeedRun,
+    /// Times of the threads at the end of the last call; empty before the first.
+    times: Vec<ThreadTimes>,
+    /// What was counted by the end of the last call.
+    measures: SeedMeasures,
+    /// A reading of what crosses the network for workers elsewhere, and what had by the end of the last call.
+    traffic: Option<(Box<dyn Fn() -> Traffic>, Traffic)>,
+    /// Restarts of environments in this process, and those by the end of the last call.
+    restarts: Arc<AtomicUsize>,
+    counted_restarts: usize,
+    /// Number of inference threads.
+    inference: usize,
+    /// True if a thread has a replay on the host.
+    on_host: bool,
+    steps_per_iteration: u64,
+    /// Iterations of a call.
+    iterations: usize,
+    frames_per_step: usize,
+    recent: RecentReturns,
+    /// True if the agent does not correct for old parameters, and there will be some.
+    stale: bool,
+    lag: usize,
+}
+
+impl Run for TrainingRun {
+    fn compile_seconds(&self) -> f64 {
+        self.run.compile_time().as_secs_f64()
+    }
+
+    fn advance(&mut self) -> Result<CallMetrics> {
+        self.advance_until(&AtomicBool::new(false))
+    }
+
+    fn advance_until(&mut self, interrupt: &AtomicBool) -> Result<CallMetrics> {
+        let began = Instant::now();
+        let reports = self.run.run_until(self.iterations, interrupt)?;
+        let seconds = began.elapsed().as_secs_f64().max(f64::MIN_POSITIVE);
+        let times = self.run.times();
+        let spent = since(&times, &self.times);
+        self.times = times;
+        let others: &[_] = if self.on_host {
+            &["learner", "replay", "prefetch"]
+        } else {
+            &["learner", "prefetch"]
+        };
+        let mut per_call = shares(&spent, ("inference", self.inference), others);
+        let before = std::mem::replace(&mut self.measures, self.run.measures());
+        let measured = Measured { now: &self.measures, before: &before, seconds };
+        per_call.extend(measured.metrics());
+        if let Some((read, before)) = &mut self.traffic {
+            let now = read();
+            let rate = |now: u64, before: u64| (now - before) as f64 / seconds;
+            per_call.extend([
+                ("bytes_received_per_second".to_owned(), rate(now.received, before.received)),
+                ("bytes_sent_per_second".to_owned(), rate(now.sent, before.sent)),
+                ("connections".to_owned(), now.connections as f64),
+                ("refused".to_owned(), now.refused as f64),
+            ]);
+            *before = now;
+        }
+        let mut note = self.note(&spent, &reports, &measured);
+        let restarts = self.restarts.load(Ordering::Relaxed);
+        let new_restarts = restarts - std::mem::replace(&mut self.counted_restarts, restarts);
+        let env_steps = self.steps_per_iteration * reports.len() as u64;
+        if self.frames_per_step > 1 {
+            let frames = (env_steps * self.frames_per_step as u64) as f64 / seconds;
+            per_call.push(("frames_per_second".to_owned(), frames));
+            note = format!("{frames:.0} frames/s; {note}");
+        }
+        let episodes = reports.iter().flat_map(|report| &report.episodes);
+        Ok(CallMetrics {
+            env_steps,
+            iterations: reports.len() as u64,
+            per_iteration: per_iteration(&reports, self.run.metric_names()),
+            recent: self.recent.with(episodes.map(|episode| Ended {
+                episodes: 1,
+                return_sum: f64::from(episode.episode_return),
+            })),
+            episodes: reports.iter().map(|report| report.episodes.len() as u64).sum(),
+            per_call,
+            counts: vec![
+                ("environment_restarts".to_owned(), new_restarts as u64),
+                ("workers_joined".to_owned(), self.measures.joined - before.joined),
+                ("workers_left".to_owned(), self.measures.left - before.left),
+                ("unrolls_lost".to_owned(), self.measures.lost - before.lost),
+            ],
+            reports: said(&reports),
+            note,
+        })
+    }
+
+    fn checkpoint(&mut self) -> Result<Checkpoint<'_>> {
+        let mut checkpoint = self.run.checkpoint()?;
+        self.recent.save(&mut checkpoint)?;
+        Ok(checkpoint)
+    }
+
+    fn store(&self) -> &'static str {
+        sebulba::STORE
+    }
+
+    fn caveat(&self) -> Option<String> {
+        let mut caveats = Vec::new();
+        if self.run.resumed() {
+            caveats.push(
+                "the workers begin fresh episodes and unrolls: the run is another than without the stop".to_owned(),
+            );
+        }
+        if self.stale {
+            caveats.push(format!(
+                "this agent takes what it learns from for acted by its present parameters, and with seed.lag = {} they may be older: \
+                 the metrics parameter_lag and versions_in_unroll show by how much; seed.lag = 0 keeps them at their least",
+                self.lag
+            ));
+        }
+        (!caveats.is_empty()).then(|| caveats.join("; "))
+    }
+
+    fn parameters(&self) -> Result<Vec<(String, Array)>> {
+        Ok(self.run.parameters()?)
+    }
+
+    fn restarts(&self) -> Option<usize> {
+        Some(self.restarts.load(Ordering::Relaxed))
+    }
+
+    fn times(&self) -> Vec<(String, f64)> {
+        seconds(&self.run.times())
+    }
+}
+
+impl TrainingRun {
+    /// What a call did, for the progress bar.
+    fn note(
+        &self,
+        spent: &[ThreadTimes],
+        reports: &[IterationReport],
+        measured: &Measured<'_>,
+    ) -> String {
+        let (inference, others) = spent.split_at(self.inference.min(spent.len()));
+        let learner = &others[..others.len().min(1)];
+        let mean = |of: &dyn Fn(&IterationReport) -> f64| {
+            reports.iter().map(of).sum::<f64>() / reports.len().max(1) as f64
+        };
+        let held = [Activity::WaitingForParameters, Activity::WaitingForRoom];
+        format!(
+            "{} workers, {} lanes; inference: {:.0}% busy, {:.0}% held by learning, batches {:.0}% full, {:.0}% by timeout, \
+             p99 {:.1} ms; learner: {:.0}% iteration, {:.0}% waiting; {:.1} queued, lag {:.1}, {:.1} versions in an unroll",
+            measured.now.workers,
+            measured.now.lanes,
+            percent(inference, &[Activity::Inference, Activity::Sending]),
+            percent(inference, &held),
+            100.0 * measured.fill(),
+            100.0 * measured.by_timeout(),
+            1e3 * measured
+                .now
+                .answer
+                .since(&measured.before.answer)
+                .percentile(0.99)
+                .unwrap_or(0.0),
+            percent(learner, &[Activity::Iteration]),
+            percent(learner, &[Activity::WaitingForTrajectory, Activity::WaitingForWindows]),
+            mean(&|report| report.queued as f64),
+            mean(&|report| report.lag),
+            measured.versions(),
+        )
+    }
+}
+
+/// What was counted in a call.
+struct Measured<'a> {
+    now: &'a SeedMeasures,
+    before: &'a SeedMeasures,
+    /// Seconds of the call.
+    seconds: f64,
+}
+
+impl Measured<'_> {
+    fn of(&self, count: impl Fn(&SeedMeasures) -> u64) -> f64 {
+        (count(self.now) - count(self.before)) as f64
+    }
+
+    fn ratio(&self, of: impl Fn(&SeedMeasures) -> u64, to: impl Fn(&SeedMeasures) -> u64) -> f64 {
+        self.of(of) / self.of(to).max(1.0)
+    }
+
+    /// Share of the environments that batches had room for.
+    fn fill(&self) -> f64 {
+        self.ratio(|one| one.observations, |one| one.room)
+    }
+
+    fn by_timeout(&self) -> f64 {
+        self.ratio(|one| one.by_timeout, |one| one.batches)
+    }
+
+    /// Mean number of the parameters' versions in an unroll.
+    fn versions(&self) -> f64 {
+        self.ratio(|one| one.versions, |one| one.unrolls)
+    }
+
+    fn metrics(&self) -> Vec<(String, f64)> {
+        let seconds = self.seconds;
+        let inference = self.now.inference.since(&self.before.inference);
+        let answer = self.now.answer.since(&self.before.answer);
+        let all = [
+            ("workers", Some(self.now.workers as f64)),
+            ("lanes_taken", Some(self.now.lanes as f64)),
+            ("observations_per_second", Some(self.of(|one| one.observations) / seconds)),
+            ("batch_size", Some(self.ratio(|one| one.observations, |one| one.batches))),
+            ("batch_fill", Some(self.fill())),
+            ("batches_by_timeout", Some(self.by_timeout())),
+            ("padding", Some(1.0 - self.ratio(|one| one.observations, |one| one.padded))),
+            ("inference_seconds_p50", inference.percentile(0.5)),
+            ("inference_seconds_p99", inference.percentile(0.99)),
+            ("answer_seconds_p50", answer.percentile(0.5)),
+            ("answer_seconds_p99", answer.percentile(0.99)),
+            ("versions_in_unroll", Some(self.versions())),
+            ("most_versions_in_unroll", Some(self.now.most_versions as f64)),
+        ];
+        let given = all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        given.collect()
+    }
+}
