@@ -114,6 +114,19 @@ where
     draw().map_err(|error| anyhow!("cannot draw the chart: {error}"))
 }
 
+/// A label of the vertical axis, with as many decimals as tell it from its neighbours: `0.005` where the axis is 0.03 long.
+fn label(value: f64, length: f64) -> String {
+    // Labels are multiples of a step, which leaves something like 1e-18 in the place of zero.
+    let value = if value.abs() < length * 1e-9 { 0.0 } else { value };
+    match 1.0 - length.log10().floor() {
+        decimals if decimals > 6.0 && value != 0.0 => format!("{value:.1e}"),
+        decimals if decimals > 0.0 && value != 0.0 && value.abs() < 1000.0 => {
+            format!("{value:.0$}", decimals as usize)
+        }
+        _ => count(value),
+    }
+}
+
 fn draw_panel<B: DrawingBackend>(
     area: &DrawingArea<B, Shift>,
     caption: &str,
@@ -142,7 +155,7 @@ where
         .x_desc(along)
         .y_desc(panel.metric.as_str())
         .x_label_formatter(&|along| count(*along))
-        .y_label_formatter(&|value| count(*value))
+        .y_label_formatter(&|value| label(*value, height.end - height.start))
         .label_style(TEXT)
         .axis_desc_style(TEXT)
         .draw()?;
@@ -228,6 +241,16 @@ mod tests {
             let svg = learning_curve("a <run> & more", points).unwrap();
             assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"), "{points:?}");
         }
+    }
+
+    #[test]
+    fn labels_of_an_axis_differ() {
+        let labels = |step: f64, length| [-1.0, 0.0, 1.0, 2.0].map(|n| label(n * step, length));
+        assert_eq!(labels(0.005, 0.03), ["-0.005", "0", "0.005", "0.010"]);
+        assert_eq!(labels(0.5, 3.0), ["-0.5", "0", "0.5", "1.0"]);
+        assert_eq!(labels(100.0, 600.0), ["-100", "0", "100", "200"]);
+        assert_eq!(labels(1000.0, 6000.0), ["-1k", "0", "1k", "2k"]);
+        assert_eq!(labels(5e-9, 2e-8), ["-5.0e-9", "0", "5.0e-9", "1.0e-8"]);
     }
 
     #[test]

@@ -34,11 +34,11 @@ fn new_crate(folder: &Path) -> impl Fn(&[&str]) -> String {
 fn cargo_finds_all_that_a_new_crate_depends_on() {
     let folder = tempfile::tempdir().expect("a folder");
     let cargo = new_crate(folder.path());
-    let metadata = cargo(&["metadata", "--offline", "--format-version=1"]);
-    let metadata: serde_json::Value = serde_json::from_str(&metadata).expect("JSON");
-    let packages = metadata["packages"].as_array().expect("a list");
+    // Of this machine's platform alone: a machine that has built nothing else lacks the packages of others.
+    let packages = cargo(&["tree", "--offline", "--prefix=none"]);
     for name in ["ship", "podracer", "melior"] {
-        assert!(packages.iter().any(|package| package["name"] == name), "{name}");
+        let begin = format!("{name} v");
+        assert!(packages.lines().any(|line| line.starts_with(&begin)), "{name}: {packages}");
     }
 }
 
