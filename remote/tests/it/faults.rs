@@ -78,15 +78,19 @@ fn connections_that_are_cut_come_back() {
     let learner = Learner::start(&port(), cartpole_run(), zeros, false);
     let wire = Wire::to(learner.server().address());
     let working = Working::secure(vec![wire.address.clone()], 4, 2, Some(Security::Insecure));
+    let both_are_there = || {
+        learner.wait("both are there", |seen| seen.lanes.len() == 2);
+        // The lanes of those who left are given to those who come.
+        learner.look(|seen| assert!(seen.lanes.values().all(|(first, n)| first + n <= 4)));
+    };
     for cut in 1..=10 {
+        both_are_there();
         working.wait_for_steps(working.status.steps() + 10);
         wire.cut.store(true, Ordering::Relaxed);
         learner.wait("both have left", |seen| seen.left.len() >= 2 * cut && seen.lanes.is_empty());
         wire.cut.store(false, Ordering::Relaxed);
-        learner.wait("both are back", |seen| seen.lanes.len() == 2);
-        // The lanes of those who left are given to those who come.
-        learner.look(|seen| assert!(seen.lanes.values().all(|(first, n)| first + n <= 4)));
     }
+    both_are_there();
     working.stop().expect("it was told to stop");
     let status = learner.server().totals().status();
     assert_eq!(status.refused, 0, "{status:?}");

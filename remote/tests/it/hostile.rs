@@ -9,7 +9,9 @@ use podracer_remote::proto::from_worker::Message as Said;
 use tonic::Code;
 
 use crate::raw;
-use crate::support::{Client, Learner, Place, Working, cartpole_run, connect, hello, step, zeros};
+use crate::support::{
+    Client, Learner, Place, Working, cartpole_run, connect, hello, never, step, zeros,
+};
 
 /// What an HTTP/2 client sends first: the preface and empty settings.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
@@ -104,7 +106,7 @@ fn garbage_in_frames_ends_the_stream() {
 #[test]
 fn a_flood_is_cut_off() {
     let place = Place::new();
-    let learner = Learner::start(&place.options(), cartpole_run(), zeros, false);
+    let learner = Learner::start(&place.options(), cartpole_run(), never, false);
     let mut client = Client::open(&place);
     client.greet(8);
     for sequence in 0..200 {

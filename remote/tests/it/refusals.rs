@@ -7,7 +7,7 @@ use podracer_remote::{RunDescription, worker};
 use tonic::Code;
 
 use crate::support::{
-    Client, Learner, Place, Working, cartpole_run, cartpole_spaces, hello, step, zeros,
+    Client, Learner, Place, Working, cartpole_run, cartpole_spaces, hello, never, step, zeros,
 };
 
 #[test]
@@ -116,13 +116,22 @@ fn nonsense_ends_the_stream_that_it_came_on() {
         client.greet(2);
         client.say(Said::Hello(hello(2)));
     });
-    check("step 1 came before the answer to step 0", &|client| {
-        client.greet(2);
-        client.say(Said::Step(step(2, 0)));
-        client.say(Said::Step(step(2, 1)));
-    });
     good.wait_for_steps(good.status.steps() + 5);
     good.stop().expect("it was not disturbed");
+}
+
+#[test]
+fn a_step_that_comes_before_the_answer_to_the_last_one_ends_its_stream() {
+    let place = Place::new();
+    let learner = Learner::start(&place.options(), cartpole_run(), never, false);
+    let mut client = Client::open(&place);
+    client.greet(2);
+    client.say(Said::Step(step(2, 0)));
+    client.say(Said::Step(step(2, 1)));
+    let reason = "step 1 came before the answer to step 0";
+    let status = client.end();
+    assert_eq!((status.code(), status.message()), (Code::InvalidArgument, reason));
+    learner.wait("it has left", |seen| seen.left == [reason]);
 }
 
 /// A worker whose environments are others ends with what the learner said, and does not come again.

@@ -61,21 +61,24 @@ pub struct Seen {
     pub environment_steps: usize,
 }
 
-/// The actions that answer a step of `n` environments.
-pub type Answer = fn(&WorkerStep, n: usize) -> Bytes;
+/// The actions that answer a step of `n` environments; `None` where it is never answered.
+pub type Answer = fn(&WorkerStep, n: usize) -> Option<Bytes>;
 
 /// Pushes a cart to the side that its pole leans to.
-pub fn lean(step: &WorkerStep, _: usize) -> Bytes {
+pub fn lean(step: &WorkerStep, _: usize) -> Option<Bytes> {
     let angle = |state: &[u8]| f32::from_le_bytes(state[8..12].try_into().expect("four bytes"));
-    step.observation
-        .chunks_exact(16)
-        .flat_map(|state| i32::from(angle(state) > 0.0).to_le_bytes())
-        .collect::<Vec<u8>>()
-        .into()
+    let states = step.observation.chunks_exact(16);
+    let actions = states.flat_map(|state| i32::from(angle(state) > 0.0).to_le_bytes());
+    Some(actions.collect::<Vec<u8>>().into())
 }
 
-pub fn zeros(_: &WorkerStep, n: usize) -> Bytes {
-    vec![0; 4 * n].into()
+pub fn zeros(_: &WorkerStep, n: usize) -> Option<Bytes> {
+    Some(vec![0; 4 * n].into())
+}
+
+/// Holds every answer back, so that what a worker sends next comes before it.
+pub fn never(_: &WorkerStep, _: usize) -> Option<Bytes> {
+    None
 }
 
 /// A learner that answers at once: a server with a thread for each of its `Workers`.
@@ -188,7 +191,9 @@ fn serve(
                 assert_eq!(sequence, *expected, "steps come in order");
                 *expected += 1;
                 version += 1;
-                workers.answer(worker, sequence, answer(&step, *n), version);
+                if let Some(actions) = answer(&step, *n) {
+                    workers.answer(worker, sequence, actions, version);
+                }
                 seen.environment_steps += *n;
                 if keep {
                     seen.steps.entry(*first).or_default().push(step);
